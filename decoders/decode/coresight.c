@@ -4,7 +4,7 @@
  * trace ID. A fault in one stream never touches another.
  */
 #include "decode/registry.h"
-#include "decode/split.h"
+#include "decode/stream_out.h"
 #include "flow/batch.h"
 #include "frame/align.h"
 #include "frame/tpiu.h"
@@ -20,15 +20,14 @@ struct coresight;
 
 /* One trace ID. */
 struct lane {
+    struct tl_stream_out out; /* the first member; its `heard` is since the last checkpoint */
     struct coresight *owner;
-    struct tl_decode_stream stream;
     struct tl_stream_decoder *decoder; /* NULL: not supported, bytes are only counted */
     char refused[160];                 /* why there is no decoder */
     uint64_t refused_at;
     uint64_t refused_bytes;
     uint64_t given; /* bytes since the last checkpoint, … */
-    uint64_t lost;  /* … those of them that are lost as far as is known … */
-    bool heard;     /* … and whether anything came of them */
+    uint64_t lost;  /* … and those of them that are lost as far as is known */
     char name[32];
 };
 
@@ -47,50 +46,6 @@ struct coresight {
     struct tl_tpiu tpiu;
 };
 
-/* ---- what stream decoders deliver, with the stream's name on it ------------------------------ */
-
-static int lane_items(void *context, const struct tl_item *items, size_t n)
-{
-    struct lane *const lane = context;
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    lane->heard = true;
-    return sink->items ? sink->items(sink->context, &lane->stream, items, n) : TL_OK;
-}
-
-static int lane_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
-{
-    const struct lane *const lane = context;
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    return sink->digest(sink->context, &lane->stream, out, items, n);
-}
-
-static int lane_digested(void *context, struct tl_bytes digest)
-{
-    struct lane *const lane = context;
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    lane->heard = true;
-    return sink->digested(sink->context, &lane->stream, digest);
-}
-
-static int lane_packet(void *context, const char *line)
-{
-    const struct lane *const lane = context;
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    return sink->packet(sink->context, &lane->stream, line);
-}
-
-static int lane_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    struct lane *const lane = context;
-    const struct tl_decode_sink *const sink = &lane->owner->sink;
-    const uint64_t before = offset < lane->owner->checked_at ? lane->owner->checked_at - offset : 0;
-    lane->lost += bytes > before ? bytes - before : 0;
-    const struct tl_decode_loss loss = {
-        &lane->stream, reason, offset, bytes, tl_loss_is_fault(reason),
-    };
-    return sink->loss ? sink->loss(sink->context, &loss) : TL_OK;
-}
-
 /* ---- lanes --------------------------------------------------------------------------- */
 
 /* What is counted up to the next checkpoint begins anew. */
@@ -98,45 +53,30 @@ static void begin_count(struct lane *lane)
 {
     lane->given = 0;
     lane->lost = 0;
-    lane->heard = false;
+    lane->out.heard = false;
+}
+
+static void count_loss(struct tl_stream_out *out, uint64_t offset, uint64_t bytes)
+{
+    struct lane *const lane = (struct lane *)out;
+    const uint64_t before = offset < lane->owner->checked_at ? lane->owner->checked_at - offset : 0;
+    lane->lost += bytes > before ? bytes - before : 0;
 }
 
 static int make_decoder(struct lane *lane, uint64_t offset)
 {
     struct coresight *const cs = lane->owner;
+    struct tl_fail fail = {.text = "cannot be decoded"};
     begin_count(lane);
-    const struct tl_source *const source = lane->stream.source;
-    const struct tl_stream_ops *const ops = source ? tl_format_of(source->protocol)->ops : NULL;
-    int rc = TL_UNSUPPORTED;
-    if (ops) {
-        const struct tl_stream_sink sink = {
-            .context = lane,
-            .items = lane_items,
-            .packet = cs->sink.packet ? lane_packet : NULL,
-            .loss = lane_loss,
-            .paths = cs->base.paths,
-            .code = cs->base.code,
-            .digest = cs->sink.digest ? lane_digest : NULL,
-            .digested = cs->sink.digest ? lane_digested : NULL,
-        };
-        struct tl_fail fail = {.text = "cannot be decoded"};
-        rc = ops->split && !sink.packet
-                 ? tl_split_new(&lane->decoder, ops, source, cs->image, &sink, &cs->base.share,
-                                &fail)
-                 : ops->create(&lane->decoder, source, cs->image, &sink, &fail);
-        if (rc == TL_NOMEM)
-            return rc;
-        if (rc < 0)
-            snprintf(lane->refused, sizeof lane->refused, "%.150s", fail.text);
-    } else if (source) {
-        snprintf(lane->refused, sizeof lane->refused,
-                 "trace source %s%sof type '%s' is not supported", source->device,
-                 source->device[0] ? " " : "", source->type[0] ? source->type : "none");
-    }
-    if (rc < 0) {
-        lane->decoder = NULL;
+    if (!lane->out.stream.source) {
         lane->refused_at = offset;
+        return TL_OK;
     }
+    const int rc = tl_stream_out_decoder(&lane->out, &cs->base, cs->image, &lane->decoder, &fail);
+    if (rc == TL_NOMEM || rc == TL_OK)
+        return rc;
+    snprintf(lane->refused, sizeof lane->refused, "%.150s", fail.text);
+    lane->refused_at = offset;
     return TL_OK;
 }
 
@@ -149,6 +89,8 @@ static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct la
             return TL_NOMEM;
         cs->lanes[id] = lane;
         lane->owner = cs;
+        lane->out.sink = &cs->sink;
+        lane->out.lose = count_loss;
         const struct tl_source *const source = tl_setup_source(cs->setup, id);
         if (source && source->name[0])
             snprintf(lane->name, sizeof lane->name, "%s", source->name);
@@ -156,16 +98,16 @@ static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct la
             snprintf(lane->name, sizeof lane->name, "cs.%02x", id);
         /* IDs that the configuration does not name, such as those of a buffer's stale end, are
          * no streams: their bytes are counted and told at the end. */
-        lane->stream = (struct tl_decode_stream){
+        lane->out.stream = (struct tl_decode_stream){
             .index = source ? cs->n_streams++ : UINT32_MAX,
             .name = lane->name,
             .protocol = source ? (enum tl_protocol)source->protocol : TL_PROTO_NONE,
             .source = source,
         };
-        lane->stream.isa = tl_source_isa(lane->stream.protocol, source);
+        lane->out.stream.isa = tl_source_isa(lane->out.stream.protocol, source);
         int rc = make_decoder(lane, offset);
         if (rc == TL_OK && source && cs->sink.stream)
-            rc = cs->sink.stream(cs->sink.context, &lane->stream);
+            rc = cs->sink.stream(cs->sink.context, &lane->out.stream);
         if (rc < 0)
             return rc;
     }
@@ -180,7 +122,7 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     if (cs->framed && tl_align_muted(&cs->align))
         return TL_OK;
     int rc = lane_of(cs, id & (IDS - 1), tl_run_offset(run, 0), &lane);
-    if (rc == TL_OK && cs->framed && !lane->stream.source)
+    if (rc == TL_OK && cs->framed && !lane->out.stream.source)
         rc = tl_align_unknown(&cs->align, run);
     if (rc < 0)
         return rc;
@@ -251,10 +193,10 @@ static int is_troubled(void *context)
     const int rc = flush_streams(cs);
     for (unsigned id = 0; id < IDS; id++) {
         const struct lane *const lane = cs->lanes[id];
-        if (!lane || !lane->decoder || !lane->stream.source)
+        if (!lane || !lane->decoder || !lane->out.stream.source)
             continue;
         given += lane->given;
-        lost += lane->heard && lane->lost < lane->given ? lane->lost : lane->given;
+        lost += lane->out.heard && lane->lost < lane->given ? lane->lost : lane->given;
     }
     if (rc < 0 || given < CHECK_LEAST)
         return rc;
@@ -361,8 +303,8 @@ static int tell_lost(struct coresight *cs, uint64_t offset, uint64_t n)
     for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
         struct lane *const lane = cs->lanes[id];
         const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = TL_GAP_TRANSPORT, .offset = offset};
-        if (lane && lane->decoder && lane->stream.source)
-            rc = lane_items(lane, &gap, 1);
+        if (lane && lane->decoder && lane->out.stream.source)
+            rc = tl_stream_out_items(&lane->out, &gap, 1);
     }
     return rc;
 }
@@ -403,7 +345,7 @@ static int report_unnamed(struct coresight *cs)
     unsigned an_id = 0;
     for (unsigned id = 0; id < IDS; id++) {
         const struct lane *const lane = cs->lanes[id];
-        if (!lane || lane->stream.source)
+        if (!lane || lane->out.stream.source)
             continue;
         n++;
         bytes += lane->refused_bytes;
@@ -431,8 +373,9 @@ static int finish(struct tl_decode *decode)
         struct lane *const lane = cs->lanes[id];
         if (lane && lane->decoder)
             rc = lane->decoder->ops->finish(lane->decoder);
-        else if (lane && lane->stream.source && lane->refused_bytes)
-            rc = lane_loss(lane, lane->refused, lane->refused_at, lane->refused_bytes);
+        else if (lane && lane->out.stream.source && lane->refused_bytes)
+            rc = tl_stream_out_loss(&lane->out, lane->refused, lane->refused_at,
+                                    lane->refused_bytes);
     }
     if (rc == TL_OK)
         rc = report_unnamed(cs);
@@ -446,7 +389,7 @@ static void lane_state(struct lane *lane, struct tl_state *s)
     struct tl_stream_decoder *const d = lane->decoder;
     tl_state_u64(s, &lane->given);
     tl_state_u64(s, &lane->lost);
-    tl_state_bool(s, &lane->heard);
+    tl_state_bool(s, &lane->out.heard);
     tl_state_u64(s, &lane->refused_at);
     tl_state_u64(s, &lane->refused_bytes);
     if (d && d->ops->state)
@@ -474,7 +417,7 @@ static void save_lanes(struct coresight *cs, struct tl_state *s)
         for (uint8_t id = 0; id < IDS; id++) {
             struct lane *const lane = cs->lanes[id];
             const uint32_t index = i < cs->n_streams ? i : UINT32_MAX;
-            if (!lane || lane->stream.index != index)
+            if (!lane || lane->out.stream.index != index)
                 continue;
             tl_state_u8(s, &id, IDS - 1);
             lane_state(lane, s);

@@ -12,6 +12,7 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Embed it as a decoder's first member. */
@@ -25,14 +26,24 @@ struct tl_soft {
     struct tl_item_batch out;
 };
 
-static inline void tl_soft_init(struct tl_soft *s, const struct tl_stream_ops *ops,
+/* A decoder of `size` bytes that begins with one. NULL: no memory. */
+static inline void *tl_soft_new(size_t size, const struct tl_stream_ops *ops,
                                 const struct tl_source *source, const struct tl_stream_sink *sink)
 {
+    struct tl_soft *const s = calloc(1, size);
+    if (!s)
+        return NULL;
     s->base.ops = ops;
     s->sink = *sink;
     tl_item_batch_init(&s->out, sink->items, sink->context);
     s->lost_why = TL_LOSS_NOT_SYNC;
     snprintf(s->id, sizeof s->id, "%02x", source->id & 0x7f);
+    return s;
+}
+
+static inline void tl_soft_destroy(struct tl_stream_decoder *decoder)
+{
+    free(decoder);
 }
 
 /* List a packet, where listing is asked for. `fields` may be empty. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/container.h"
 
-#include "decode/split.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +13,21 @@ int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *str
                       const char *reason, uint64_t offset, uint64_t bytes, bool fault)
 {
     const struct tl_decode_loss loss = {
-        .stream = stream ? &stream->stream : NULL,
+        .stream = stream ? &stream->out.stream : NULL,
         .reason = reason,
         .offset = offset,
         .bytes = bytes,
         .fault = fault,
     };
     return d->sink.loss ? d->sink.loss(d->sink.context, &loss) : TL_OK;
+}
+
+/* What a CPU's stream gets its thread's gets, too. */
+static int deliver_to_thread(struct tl_stream_out *out, const struct tl_item *items, size_t n)
+{
+    struct tl_perf_stream *const s = (struct tl_perf_stream *)out;
+    tl_perf_thread_keep(s, items, n);
+    return s->thread ? tl_stream_out_items(&s->thread->out, items, n) : TL_OK;
 }
 
 struct tl_perf_stream *tl_perf_stream_of(struct tl_perf_decode *d, const char *name)
@@ -35,9 +41,11 @@ struct tl_perf_stream *tl_perf_stream_of(struct tl_perf_decode *d, const char *n
     if (!s)
         return NULL;
     s->owner = d;
+    s->out.sink = &d->sink;
+    s->out.also = d->setup->threads ? deliver_to_thread : NULL;
     snprintf(s->name, sizeof s->name, "%s", name);
     snprintf(s->source.name, sizeof s->source.name, "%.31s", name);
-    s->stream = (struct tl_decode_stream){
+    s->out.stream = (struct tl_decode_stream){
         .index = (uint32_t)d->n_streams, .name = s->name, .source = &s->source};
     d->streams[d->n_streams++] = s;
     return s;
@@ -67,80 +75,17 @@ int tl_perf_stream_announce(struct tl_perf_stream *s)
     for (size_t i = 0; i < setup->n_sources; i++)
         if (!strcmp(setup->sources[i].name, s->name))
             overlay(&s->source, &setup->sources[i]);
-    s->stream.protocol = (enum tl_protocol)s->source.protocol;
-    s->stream.isa = tl_source_isa(s->stream.protocol, &s->source);
-    return sink->stream ? sink->stream(sink->context, &s->stream) : TL_OK;
-}
-
-/* ---- what stream decoders deliver ------------------------------------------------------------ */
-
-static int deliver(struct tl_perf_stream *s, const struct tl_item *items, size_t n)
-{
-    const struct tl_decode_sink *const sink = &s->owner->sink;
-    if (s->owner->setup->threads)
-        tl_perf_thread_keep(s, items, n);
-    return sink->items ? sink->items(sink->context, &s->stream, items, n) : TL_OK;
-}
-
-static int stream_items(void *context, const struct tl_item *items, size_t n)
-{
-    struct tl_perf_stream *const s = context;
-    const int rc = deliver(s, items, n);
-    return rc < 0 || !s->thread ? rc : deliver(s->thread, items, n);
-}
-
-static int stream_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
-{
-    const struct tl_perf_stream *const s = context;
-    const struct tl_decode_sink *const sink = &s->owner->sink;
-    return sink->digest(sink->context, &s->stream, out, items, n);
-}
-
-static int stream_digested(void *context, struct tl_bytes digest)
-{
-    const struct tl_perf_stream *const s = context;
-    const struct tl_decode_sink *const sink = &s->owner->sink;
-    return sink->digested(sink->context, &s->stream, digest);
-}
-
-static int stream_packet(void *context, const char *line)
-{
-    const struct tl_perf_stream *const s = context;
-    const struct tl_decode_sink *const sink = &s->owner->sink;
-    return sink->packet(sink->context, &s->stream, line);
-}
-
-static int stream_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    const struct tl_perf_stream *const s = context;
-    return tl_perf_tell_loss(s->owner, s, reason, offset, bytes, tl_loss_is_fault(reason));
+    s->out.stream.protocol = (enum tl_protocol)s->source.protocol;
+    s->out.stream.isa = tl_source_isa(s->out.stream.protocol, &s->source);
+    return sink->stream ? sink->stream(sink->context, &s->out.stream) : TL_OK;
 }
 
 int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **out)
 {
     struct tl_perf_decode *const d = s->owner;
-    const struct tl_stream_ops *const ops = tl_format_of(s->source.protocol)->ops;
-    const bool digests = d->sink.digest && !d->setup->threads;
-    const struct tl_stream_sink sink = {
-        .context = s,
-        .items = stream_items,
-        .packet = d->sink.packet ? stream_packet : NULL,
-        .loss = stream_loss,
-        .paths = d->base.paths,
-        .code = d->base.code,
-        .digest = digests ? stream_digest : NULL,
-        .digested = digests ? stream_digested : NULL,
-    };
     struct tl_fail fail = {.text = "cannot be decoded"};
-    *out = NULL;
-    const int rc = !ops ? TL_UNSUPPORTED
-                   : ops->split && !sink.packet
-                       ? tl_split_new(out, ops, &s->source, d->image, &sink, &d->base.share, &fail)
-                       : ops->create(out, &s->source, d->image, &sink, &fail);
-    if (rc == TL_OK || rc == TL_NOMEM)
-        return rc;
-    *out = NULL;
-    return tl_perf_tell_loss(d, s, fail.text, 0, 0, true);
+    const int rc = tl_stream_out_decoder(&s->out, &d->base, d->image, out, &fail);
+    return rc == TL_OK || rc == TL_NOMEM ? rc : tl_perf_tell_loss(d, s, fail.text, 0, 0, true);
 }
 
 /* ---- areas ----------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@
 #ifndef TL_PERF_CONTAINER_H
 #define TL_PERF_CONTAINER_H
 
-#include "decode/ops.h"
+#include "decode/stream_out.h"
 #include "perf/info.h"
 #include "perf/pt_scout.h"
 #include "perf/sideband.h"
@@ -24,8 +24,8 @@ struct tl_perf_decode;
 
 /* A stream, announced before its first item. */
 struct tl_perf_stream {
+    struct tl_stream_out out; /* the first member */
     struct tl_perf_decode *owner;
-    struct tl_decode_stream stream;
     struct tl_source source; /* of what the file and the setup say */
     char name[40];
     /* If threads have streams: of a CPU's the one of the thread that runs, which gets what it gets;

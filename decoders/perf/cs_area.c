@@ -37,7 +37,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         return tl_perf_stream_announce(s);
     }
     const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = e->gap, .offset = e->base};
-    return d->sink.items ? d->sink.items(d->sink.context, &s->stream, &gap, 1) : TL_OK;
+    return tl_stream_out_items(&s->out, &gap, 1);
 }
 
 static struct tl_perf_stream *stream_of(const struct enabling *e,
@@ -51,17 +51,16 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 {
     enum { SOME = 256 };
     const struct enabling *const e = context;
-    const struct tl_perf_stream *const s = stream_of(e, stream);
-    const struct tl_decode_sink *const sink = &e->owner->sink;
+    struct tl_perf_stream *const s = stream_of(e, stream);
     struct tl_item moved[SOME];
     int rc = TL_OK;
-    for (size_t at = 0; rc == TL_OK && s && sink->items && at < n; at += SOME) {
+    for (size_t at = 0; rc == TL_OK && s && at < n; at += SOME) {
         const size_t some = n - at < SOME ? n - at : SOME;
         for (size_t i = 0; i < some; i++) {
             moved[i] = items[at + i];
             moved[i].offset += e->base;
         }
-        rc = sink->items(sink->context, &s->stream, moved, some);
+        rc = tl_stream_out_items(&s->out, moved, some);
     }
     return rc;
 }
@@ -74,7 +73,7 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
     char text[256];
     snprintf(text, sizeof text, "%llu", (unsigned long long)e->base + strtoull(line, &behind, 10));
     snprintf(text + strlen(text), sizeof text - strlen(text), "%s", behind);
-    return s ? e->owner->sink.packet(e->owner->sink.context, &s->stream, text) : TL_OK;
+    return s ? e->owner->sink.packet(e->owner->sink.context, &s->out.stream, text) : TL_OK;
 }
 
 static int on_loss(void *context, const struct tl_decode_loss *loss)

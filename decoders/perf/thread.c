@@ -39,7 +39,7 @@ static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called
                                        0, 0, false);
     name_stream(name, sizeof name, tid, called);
     struct tl_perf_stream *const s = tl_perf_stream_of(d, name);
-    if (!s || tl_perf_map_set(&d->by_tid, (uint32_t)tid, s->stream.index) < 0)
+    if (!s || tl_perf_map_set(&d->by_tid, (uint32_t)tid, s->out.stream.index) < 0)
         return TL_NOMEM;
     d->n_threads++;
     s->source = cpu->source;
@@ -51,7 +51,6 @@ static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called
 
 int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t tid, const char *name, uint64_t offset)
 {
-    const struct tl_decode_sink *const sink = &cpu->owner->sink;
     struct tl_perf_stream *s = NULL;
     cpu->thread = NULL;
     const int rc = tid > 0 ? stream_of(cpu, tid, name, &s) : TL_OK;
@@ -63,9 +62,8 @@ int tl_perf_thread_enter(struct tl_perf_stream *cpu, int32_t tid, const char *na
         items[n++] = (struct tl_item){.kind = TL_ITEM_GAP, .sub = TL_GAP_OFF, .offset = offset};
     if (cpu->has_mode && !(s->has_mode && s->mode == cpu->mode))
         items[n++] = (struct tl_item){.kind = TL_ITEM_MODE, .value = cpu->mode, .offset = offset};
-    tl_perf_thread_keep(s, items, n);
     cpu->thread = s;
-    return n > 0 && sink->items ? sink->items(sink->context, &s->stream, items, n) : TL_OK;
+    return n > 0 ? tl_stream_out_items(&s->out, items, n) : TL_OK;
 }
 
 void tl_perf_thread_keep(struct tl_perf_stream *s, const struct tl_item *items, size_t n)

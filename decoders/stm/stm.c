@@ -432,19 +432,13 @@ static int finish(struct tl_stream_decoder *decoder)
     return tl_soft_flush(&d->soft);
 }
 
-static void destroy(struct tl_stream_decoder *decoder)
-{
-    free(decoder);
-}
-
 static int create(struct tl_stream_decoder **out, const struct tl_source *source,
                   const struct tl_image *image, const struct tl_stream_sink *sink,
                   struct tl_fail *fail)
 {
-    struct stm *const d = calloc(1, sizeof *d);
+    struct stm *const d = tl_soft_new(sizeof *d, &tl_stm_ops, source, sink);
     if (!d)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    tl_soft_init(&d->soft, &tl_stm_ops, source, sink);
     lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
     *out = &d->soft.base;
     return TL_OK;
@@ -495,6 +489,6 @@ const struct tl_stream_ops tl_stm_ops = {
     .create = create,
     .push = push,
     .finish = finish,
-    .destroy = destroy,
+    .destroy = tl_soft_destroy,
     .state = state,
 };

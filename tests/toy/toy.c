@@ -153,10 +153,9 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 {
     const struct tl_walker_config config = {
         .image = image, .isa = {.arch_major = 8, .profile = 'A'}, .bits = TL_WALKER_CONDITIONS};
-    struct toy *const t = calloc(1, sizeof *t);
+    struct toy *const t = tl_soft_new(sizeof *t, &tl_toy_ops, source, sink);
     if (!t)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
-    tl_soft_init(&t->soft, &tl_toy_ops, source, sink);
     t->soft.out.paths = sink->paths;
     if (tl_walker_init(&t->walker, &config, &t->soft.out) < 0) {
         destroy(&t->soft.base);

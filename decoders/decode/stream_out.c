@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT */
+#include "decode/stream_out.h"
+
+#include "decode/split.h"
+
+int tl_stream_out_items(struct tl_stream_out *o, const struct tl_item *items, size_t n)
+{
+    o->heard = true;
+    const int rc = o->sink->items ? o->sink->items(o->sink->context, &o->stream, items, n) : TL_OK;
+    return rc < 0 || !o->also ? rc : o->also(o, items, n);
+}
+
+int tl_stream_out_loss(struct tl_stream_out *o, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    const struct tl_decode_loss loss = {
+        &o->stream, reason, offset, bytes, tl_loss_is_fault(reason),
+    };
+    if (o->lose)
+        o->lose(o, offset, bytes);
+    return o->sink->loss ? o->sink->loss(o->sink->context, &loss) : TL_OK;
+}
+
+/* ---- as a decoder's sink ------------------------------------------------------------------- */
+
+static int on_items(void *context, const struct tl_item *items, size_t n)
+{
+    return tl_stream_out_items(context, items, n);
+}
+
+static int on_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
+{
+    const struct tl_stream_out *const o = context;
+    return o->sink->digest(o->sink->context, &o->stream, out, items, n);
+}
+
+static int on_digested(void *context, struct tl_bytes digest)
+{
+    struct tl_stream_out *const o = context;
+    o->heard = true;
+    return o->sink->digested(o->sink->context, &o->stream, digest);
+}
+
+static int on_packet(void *context, const char *line)
+{
+    const struct tl_stream_out *const o = context;
+    return o->sink->packet(o->sink->context, &o->stream, line);
+}
+
+static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
+{
+    return tl_stream_out_loss(context, reason, offset, bytes);
+}
+
+int tl_stream_out_decoder(struct tl_stream_out *out, struct tl_decode *decode,
+                          const struct tl_image *image, struct tl_stream_decoder **decoder,
+                          struct tl_fail *fail)
+{
+    const struct tl_source *const source = out->stream.source;
+    const struct tl_stream_ops *const ops = tl_format_of(source->protocol)->ops;
+    const bool digests = out->sink->digest && !out->also;
+    const struct tl_stream_sink sink = {
+        .context = out,
+        .items = on_items,
+        .packet = out->sink->packet ? on_packet : NULL,
+        .loss = on_loss,
+        .paths = decode->paths,
+        .code = decode->code,
+        .digest = digests ? on_digest : NULL,
+        .digested = digests ? on_digested : NULL,
+    };
+    *decoder = NULL;
+    if (!ops)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "trace source %s%sof type '%s' is not supported",
+                           source->device, source->device[0] ? " " : "",
+                           source->type[0] ? source->type : "none");
+    const int rc = ops->split && !sink.packet
+                       ? tl_split_new(decoder, ops, source, image, &sink, &decode->share, fail)
+                       : ops->create(decoder, source, image, &sink, fail);
+    if (rc < 0)
+        *decoder = NULL;
+    return rc;
+}
