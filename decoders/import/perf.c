@@ -301,7 +301,7 @@ static int by_time(const void *a, const void *b)
 /* In ticks of the trace. */
 static uint64_t ticks(const struct tl_perf_import *im, uint64_t ns)
 {
-    return im->timed && ns > 0 ? tl_perf_clock_ticks(&im->info.clock, ns) : 0;
+    return im->timed && ns > 0 ? tl_clock_ticks(&im->info.clock, ns) : 0;
 }
 
 static const struct tl_build_id *id_of(const struct tl_perf_import *im, const struct dso *d)
@@ -520,8 +520,8 @@ int tl_perf_import_setup(struct tl_perf_import *im, struct tl_setup *setup)
 {
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
     im->timed = tl_perf_info_is_timed(&im->info, tl_perf_attrs_by_type(attrs, im->info.pmu));
-    if (!setup->clock_hz && im->timed)
-        setup->clock_hz = tl_perf_clock_rate(&im->info.clock);
+    if (!setup->clock_hz && !setup->clock.known && im->timed)
+        setup->clock = im->info.clock;
     const int rc = make_images(im, setup);
     return rc < 0 ? rc : make_sources(im, setup);
 }

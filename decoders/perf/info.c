@@ -16,42 +16,12 @@ enum {
 
 /* ---- time ------------------------------------------------------------------------------------ */
 
-uint64_t tl_perf_clock_ns(const struct tl_perf_clock *c, uint64_t ticks)
-{
-    const uint64_t whole = ticks >> c->shift, part = ticks & (((uint64_t)1 << c->shift) - 1);
-    return c->zero + whole * c->mult + (part * c->mult >> c->shift);
-}
-
-uint64_t tl_perf_clock_ticks(const struct tl_perf_clock *c, uint64_t ns)
-{
-    const uint64_t t = ns - c->zero;
-    if (t >> 63 || !c->mult)
-        return 0;
-    uint64_t ticks = ((t / c->mult) << c->shift) + ((t % c->mult) << c->shift) / c->mult;
-    return ticks + (tl_perf_clock_ns(c, ticks) - c->zero < t);
-}
-
-uint64_t tl_perf_clock_rate(const struct tl_perf_clock *c)
-{
-    if (!c->known || c->mult == 0)
-        return 0;
-    return (uint64_t)(((unsigned __int128)1000000000 << c->shift) / c->mult);
-}
-
-/* Where it makes sense; products fit in 64 bits. */
-static void set_clock(struct tl_perf_clock *c, uint64_t shift, uint64_t mult, uint64_t zero)
-{
-    if (shift > 32 || mult == 0 || mult > UINT32_MAX)
-        return;
-    *c = (struct tl_perf_clock){true, shift, mult, zero};
-}
-
 void tl_perf_info_clock(struct tl_perf_info *info, bool swap, struct tl_bytes body)
 {
     if (body.n < 24)
         return;
-    set_clock(&info->clock, tl_perf_u64(swap, body.p), tl_perf_u64(swap, body.p + 8),
-              tl_perf_u64(swap, body.p + 16));
+    (void)tl_clock_set(&info->clock, tl_perf_u64(swap, body.p), tl_perf_u64(swap, body.p + 8),
+                       tl_perf_u64(swap, body.p + 16));
 }
 
 /* ---- AUXTRACE_INFO --------------------------------------------------------------------------- */
@@ -73,7 +43,7 @@ static int read_pt(struct tl_perf_info *info, bool swap, struct tl_bytes w)
         return TL_BAD;
     info->pmu = (uint32_t)word(swap, w, 0);
     if (word(swap, w, 4))
-        set_clock(&info->clock, word(swap, w, 1), word(swap, w, 2), word(swap, w, 3));
+        (void)tl_clock_set(&info->clock, word(swap, w, 1), word(swap, w, 2), word(swap, w, 3));
     info->tsc_bit = word(swap, w, 5);
     info->switches = (uint8_t)word(swap, w, 7);
     info->snapshot = word(swap, w, 8) != 0;
@@ -170,7 +140,7 @@ void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr 
     source->protocol = TL_PROTO_PT;
     if (attr && info->mtc_bits)
         set(source, "MTC_FREQ", (attr->config & info->mtc_bits) >> info->mtc_shift & 15);
-    const uint64_t rate = tl_perf_clock_rate(&info->clock);
+    const uint64_t rate = tl_clock_rate(&info->clock);
     const uint64_t ratio = info->max_ratio ? info->max_ratio : (rate + 50000000) / 100000000;
     if (ratio > 0 && ratio < 256)
         set(source, "NOM_FREQ", ratio);

@@ -18,18 +18,6 @@ enum tl_perf_trace { /* the kind of an AUXTRACE_INFO */
                      TL_PERF_TRACE_CORESIGHT = 3
 };
 
-/* ns = zero + ticks * mult / 2^shift, modulo 2^64. */
-struct tl_perf_clock {
-    bool known;
-    uint64_t shift, mult, zero;
-};
-
-uint64_t tl_perf_clock_ns(const struct tl_perf_clock *clock, uint64_t ticks);
-/* The first tick that is not before `ns`; 0: that was before the clock began. */
-uint64_t tl_perf_clock_ticks(const struct tl_perf_clock *clock, uint64_t ns);
-/* Ticks a second; 0: not known. */
-uint64_t tl_perf_clock_rate(const struct tl_perf_clock *clock);
-
 #define TL_PERF_REGS 16
 
 /* A trace unit of CoreSight. */
@@ -46,7 +34,7 @@ struct tl_perf_info {
     uint8_t kind; /* enum tl_perf_trace; NONE: not told yet */
     uint32_t pmu;
     bool snapshot;
-    struct tl_perf_clock clock;
+    struct tl_clock clock;
     /* Intel PT. */
     uint64_t tsc_bit, mtc_bits;
     unsigned mtc_shift;

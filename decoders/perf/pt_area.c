@@ -82,13 +82,13 @@ int tl_perf_pt_tell(struct tl_perf_area_state *a, uint64_t time)
     struct tl_stream_told told = {.offset = file_offset(a, a->next)};
     if (changed > a->changed) {
         a->changed = changed;
-        told.time = tl_perf_clock_ticks(&d->info.clock, changed);
+        told.time = tl_clock_ticks(&d->info.clock, changed);
     }
     const bool other = run.tid >= 0 && (run.tid != a->told_tid || run.pid != a->told_pid ||
                                         strcmp(name, a->told_name) != 0);
     if (other) {
         if (a->timed && run.time > changed)
-            told.time = tl_perf_clock_ticks(&d->info.clock, run.time);
+            told.time = tl_clock_ticks(&d->info.clock, run.time);
         a->told_tid = run.tid;
         a->told_pid = run.pid;
         snprintf(a->told_name, sizeof a->told_name, "%s", name);
@@ -144,7 +144,7 @@ static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *
             told.context = (struct tl_image_context){.context_id = (uint32_t)a->told_pid,
                                                      .has_context_id = true};
         }
-        told.time = a->changed ? tl_perf_clock_ticks(&a->owner->info.clock, a->changed) : 0;
+        told.time = a->changed ? tl_clock_ticks(&a->owner->info.clock, a->changed) : 0;
     }
     return a->decoder->ops->tell(a->decoder, &told);
 }

@@ -7,7 +7,7 @@ enum where { UNKNOWN, OFF, KERNEL, USER };
 
 static uint64_t now(const struct tl_perf_scout *s)
 {
-    return s->clock.time.have_tsc ? tl_perf_clock_ns(&s->ns, s->clock.time.tsc) : 0;
+    return s->clock.time.have_tsc ? tl_clock_ns(&s->ns, s->clock.time.tsc) : 0;
 }
 
 static void close_point(struct tl_perf_scout *s)
@@ -139,7 +139,7 @@ static int on_loss(void *context, uint64_t offset, uint64_t bytes)
 }
 
 void tl_perf_scout_begin(struct tl_perf_scout *s, const struct tl_pt_config *config,
-                         const struct tl_perf_clock *ns, uint64_t position)
+                         const struct tl_clock *ns, uint64_t position)
 {
     const struct tl_pt_packet_sink sink = {s, on_tape, on_error, on_loss};
     s->config = *config;

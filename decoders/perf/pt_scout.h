@@ -21,7 +21,7 @@ struct tl_perf_point {
 };
 
 struct tl_perf_scout {
-    struct tl_perf_clock ns; /* of the trace's ticks */
+    struct tl_clock ns; /* of the trace's ticks */
     struct tl_pt_config config;
     struct tl_pt_packetizer packetizer;
     struct tl_pt_clock clock;
@@ -35,7 +35,7 @@ struct tl_perf_scout {
 
 /* The first byte is at `position`. What is known of points stays. */
 void tl_perf_scout_begin(struct tl_perf_scout *s, const struct tl_pt_config *config,
-                         const struct tl_perf_clock *ns, uint64_t position);
+                         const struct tl_clock *ns, uint64_t position);
 void tl_perf_scout_fini(struct tl_perf_scout *s);
 TL_MUST_USE int tl_perf_scout_push(struct tl_perf_scout *s, struct tl_bytes in);
 /* The trace ends, or is interrupted, here. */

@@ -376,6 +376,21 @@ struct reading {
     size_t image;
 };
 
+/* SHIFT,MULT,ZERO */
+static bool take_conversion(struct tl_clock *clock, const char *value)
+{
+    char copy[80];
+    uint64_t n[3];
+    snprintf(copy, sizeof copy, "%s", value);
+    char *rest = copy;
+    for (size_t i = 0; i < 3; i++) {
+        const char *const word = strsep(&rest, ",");
+        if (!word || tl_number_parse(word, &n[i]) < 0)
+            return false;
+    }
+    return !rest && tl_clock_set(clock, n[0], n[1], n[2]);
+}
+
 static int take_trace_key(struct reading *r, const char *key, const char *value,
                           struct tl_fail *fail)
 {
@@ -387,10 +402,12 @@ static int take_trace_key(struct reading *r, const char *key, const char *value,
     if (!strcasecmp(key, "clock"))
         return tl_number_parse(value, &r->setup->clock_hz) < 0 ? bad_value(fail, key, value)
                                                                : TL_OK;
+    if (!strcasecmp(key, "time_conv"))
+        return take_conversion(&r->setup->clock, value) ? TL_OK : bad_value(fail, key, value);
     if (!strcasecmp(key, "description"))
         return TL_OK;
-    return tl_fail_set(fail, TL_BAD, "key '%.40s' is not known in [trace]; format and clock are",
-                       key);
+    return tl_fail_set(fail, TL_BAD,
+                       "key '%.40s' is not known in [trace]; format, clock and time_conv are", key);
 }
 
 static int begin_source(struct reading *r, const char *name, struct tl_fail *fail)
@@ -574,6 +591,10 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
     int rc = tl_buf_printf(out, "[trace]\nformat=%s\n", setup->format);
     if (rc == TL_OK && setup->clock_hz)
         rc = tl_buf_printf(out, "clock=%llu\n", (unsigned long long)setup->clock_hz);
+    if (rc == TL_OK && setup->clock.known)
+        rc = tl_buf_printf(
+            out, "time_conv=%llu,%llu,0x%llx\n", (unsigned long long)setup->clock.shift,
+            (unsigned long long)setup->clock.mult, (unsigned long long)setup->clock.zero);
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
         const struct tl_source *const s = &setup->sources[i];
         rc = tl_buf_printf(out, "\n[source %s]\nprotocol=%s\nid=0x%x\n", s->name,

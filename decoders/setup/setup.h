@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "image/image.h"
+#include "setup/clock.h"
 #include "setup/format.h"
 
 #include <stddef.h>
@@ -63,12 +64,13 @@ struct tl_setup_file {
 };
 
 struct tl_setup {
-    uint8_t container; /* enum tl_container */
-    uint8_t sync;      /* enum tl_frame_sync */
-    bool threads;      /* perf.data: each thread is a stream, too */
-    char format[64];   /* FMT as it was given, e.g. "tpiu,sync=fsync" */
-    uint64_t clock_hz; /* rate of the timestamps of sources without a clock of their own; 0: not
-                          known */
+    uint8_t container;     /* enum tl_container */
+    uint8_t sync;          /* enum tl_frame_sync */
+    bool threads;          /* perf.data: each thread is a stream, too */
+    char format[64];       /* FMT as it was given, e.g. "tpiu,sync=fsync" */
+    uint64_t clock_hz;     /* rate of the timestamps of sources without a clock of their own; 0: not
+                              known */
+    struct tl_clock clock; /* … and how they relate to the operating system's, in place of a rate */
     struct tl_source *sources;
     size_t n_sources;
     size_t cap_sources;
@@ -127,9 +129,9 @@ const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned i
 /* A new source, zeroed; NULL: out of memory. Pointers to earlier ones become invalid. */
 struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 
-/* A register's value, or `otherwise` where the configuration has none. */
 /* Rate of the timestamps of this stream; 0: not known. */
 uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream);
+/* A register's value, or `otherwise` where the configuration has none. */
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
 /*
  * The instruction set that the trace of a `protocol` is of as long as it tells of none itself: by

@@ -149,7 +149,10 @@ void tl_gen_say(struct tl_gen *gen, const char *format, ...)
 
 uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks)
 {
+    const struct tl_clock *const clock = &lane->gen->setup.clock;
     const uint64_t hz = lane->clock_hz;
+    if (clock->known)
+        return tl_clock_ns(clock, ticks);
     if (hz == 0)
         return ticks;
     const unsigned __int128 ns = (unsigned __int128)ticks * 1000000000u / hz;

@@ -38,7 +38,7 @@ struct tl_lane {
     uint32_t index;
     char name[32];
     enum tl_protocol protocol;
-    uint64_t clock_hz; /* frequency of its timestamps, 0: unknown */
+    uint64_t clock_hz; /* frequency of its timestamps, 0: unknown; the setup's clock counts more */
     pthread_mutex_t lock;
     /* Under the lock: */
     struct tl_shard_row *rows; /* shards in the catalog, in order */

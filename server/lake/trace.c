@@ -346,7 +346,7 @@ static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, ui
                        uint64_t first, uint64_t last)
 {
     row->has_time = anchors > 0;
-    row->time_unit_ns = lane->clock_hz != 0;
+    row->time_unit_ns = lane->clock_hz != 0 || lane->gen->setup.clock.known;
     row->time_first = anchors > 0 ? tl_lane_time(lane, first) : 0;
     row->time_last = anchors > 0 ? tl_lane_time(lane, last) : 0;
 }

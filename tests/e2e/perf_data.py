@@ -57,8 +57,15 @@ def perf_file(lab):
     threads = {name: len(only(stored[name], 'I')) for name in stored if name.startswith('thread.')}
     executed = sum(len(only(truth[name], 'I')) for name in truth)
     check(sum(threads.values()) == executed and len(threads) == 5, threads, executed)
+    with gzip.open(path[:-5] + '.slices.gz', 'rt') as f:
+        slices = [line.split() for line in f]
+    mine = [row for row in slices if row[2] == '2100']
+    begin, end = min(int(row[5]) for row in mine), max(int(row[6]) for row in mine)
     row, = [t for t in json.loads(lab.run('ls', '--json').text()) if t['id'] == 'five']
     check(len(row['streams']) == len(stored), row)
+    ramble, = [s for s in row['streams'] if s['name'] == 'thread.2100.ramble']
+    check(abs(int(ramble['time_first']) - begin) < 20000 and abs(int(ramble['time_last']) - end) < 20000,
+          'perf says', begin, end, 'and the stream', ramble)
     folded = lab.run('profile', 'five', '--as', 'folded').text().splitlines()
     counted = sum(int(line.rsplit(' ', 1)[1]) for line in folded)
     check(counted == executed, 'of', executed, 'instructions', counted, 'are in the profile')

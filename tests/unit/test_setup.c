@@ -14,6 +14,45 @@
 #include <string.h>
 #include <unistd.h>
 
+/* 2304 MHz; the ticks began a while before the clock did. */
+static void clock_of_the_system(void **state)
+{
+    static const char text[] = "[trace]\nformat=perf,threads=yes\n"
+                               "time_conv=31,932067556,0xffffffffffff0000\n";
+    struct tl_setup s, again;
+    struct tl_fail fail;
+    struct tl_buf out = {0};
+    (void)state;
+    tl_setup_init(&s);
+    assert_int_equal(tl_setup_parse(&s, text, sizeof text - 1, &fail), TL_OK);
+    assert_true(s.threads && s.clock.known);
+    assert_int_equal(tl_clock_rate(&s.clock), 2303999998);
+    assert_int_equal(tl_clock_ns(&s.clock, 0), 0);
+    assert_int_equal(tl_clock_ns(&s.clock, 2304000000), 1000000000 - 0x10000);
+    for (uint64_t ns = 0; ns < 1000; ns++) {
+        const uint64_t ticks = tl_clock_ticks(&s.clock, ns);
+        assert_true(tl_clock_ns(&s.clock, ticks) >= ns);
+        assert_true(ns == 0 || tl_clock_ns(&s.clock, ticks - 1) < ns);
+    }
+    assert_true(tl_clock_ns(&s.clock, UINT64_MAX) > UINT64_MAX / 3);
+    assert_int_equal(tl_setup_write(&s, &out), TL_OK);
+    tl_setup_init(&again);
+    assert_int_equal(tl_setup_parse(&again, (const char *)out.p, out.n, &fail), TL_OK);
+    assert_true(again.threads);
+    assert_memory_equal(&again.clock, &s.clock, sizeof s.clock);
+    tl_setup_fini(&again);
+    tl_setup_fini(&s);
+    tl_buf_fini(&out);
+    static const char *const bad[] = {"33,1,0", "1,0,0", "1,1", "1,1,1,1", "1,x,0"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char line[80];
+        snprintf(line, sizeof line, "[trace]\nformat=perf\ntime_conv=%s\n", bad[i]);
+        tl_setup_init(&s);
+        assert_int_equal(tl_setup_parse(&s, line, strlen(line), &fail), TL_BAD);
+        tl_setup_fini(&s);
+    }
+}
+
 static void formats_and_options(void **state)
 {
     struct tl_setup s;
@@ -442,6 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats_and_options),
+        cmocka_unit_test(clock_of_the_system),
         cmocka_unit_test(text_there_and_back),
         cmocka_unit_test(bad_text_names_its_line),
         cmocka_unit_test(long_lines),
