@@ -151,10 +151,10 @@ static void poll_local(struct tl_bridge *b, int events)
 void tl_bridge_ready(struct tl_conn *conn, int events)
 {
     struct tl_bridge *const b = conn->bridge;
-    conn->write_blocked = false;
+    struct tl_outq none = {0};
     int up = 0;
-    int down = 0;
-    for (int i = 0; i < ROUNDS; i++) {
+    int down = tl_conn_flush(conn, &none); /* what is encrypted goes first */
+    for (int i = 0; i < ROUNDS && down >= 0; i++) {
         up = move_up(b);
         down = up < 0 ? up : move_down(b);
         if (down < 0 || (!up && !down))
@@ -164,16 +164,16 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
         tl_conn_close(conn);
         return;
     }
-    if (b->down.ended && b->down.at == b->down.n) {
+    if (b->down.ended && b->down.at == b->down.n && !tl_conn_blocked(conn)) {
         tl_conn_linger(conn);
         return;
     }
     const bool up_full = b->up.at < b->up.n;
     const bool down_full = b->down.at < b->down.n;
-    if (!up_full && !b->up.ended && conn->ssl && SSL_pending(conn->ssl))
+    if (!up_full && !b->up.ended && tl_conn_pending(conn))
         tl_conn_again(conn);
     tl_conn_poll(conn, (up_full || b->up.ended ? 0 : UV_READABLE) |
-                           (down_full || conn->write_blocked ? UV_WRITABLE : 0));
+                           (down_full || tl_conn_blocked(conn) ? UV_WRITABLE : 0));
     poll_local(b, (down_full ? 0 : UV_READABLE) | (up_full ? UV_WRITABLE : 0));
 }
 

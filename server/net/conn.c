@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/conn.h"
 
-#include "net/tls.h"
+#include "net/tlsio.h"
 
 #include <errno.h>
-#include <openssl/err.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define LINGER_MS 1000
 #define RETRY_MS  20
-#define RECORD    16384 /* TLS: bytes in a full record */
 #define VECTORS   64
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -22,11 +20,10 @@ static void on_closed(uv_handle_t *handle)
     if (--conn->handles || conn->again_posted)
         return;
     struct tl_net *const net = conn->loop->net;
-    SSL_free(conn->ssl);
+    tl_tlsio_free(conn->tls);
     close(conn->fd);
     tl_conn_forget(net, &conn->peer);
     tl_caller_put(conn->caller);
-    free(conn->record);
     free(conn);
 }
 
@@ -64,45 +61,32 @@ void tl_conn_close(struct tl_conn *conn)
     if (conn->phase == TL_PHASE_CLOSED)
         return;
     close_protocol(conn);
-    if (conn->ssl && conn->phase != TL_PHASE_LINGER && SSL_is_init_finished(conn->ssl))
-        SSL_shutdown(conn->ssl);
-    ERR_clear_error();
+    if (conn->tls && conn->phase != TL_PHASE_LINGER)
+        tl_tlsio_shutdown(conn->tls);
     close_handles(conn);
 }
 
 /* ---- bytes ------------------------------------------------------------------------------ */
 
-static ssize_t ssl_result(struct tl_conn *conn, int rc)
+static bool is_full(int e)
 {
-    const int error = SSL_get_error(conn->ssl, rc);
-    if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) {
-        conn->write_blocked |= error == SSL_ERROR_WANT_WRITE;
-        return TL_AGAIN;
-    }
-    ERR_clear_error(); /* the queue belongs to the thread: leave nothing for other sessions */
-    return error == SSL_ERROR_ZERO_RETURN ? TL_EOF : TL_IO;
+    return e == EAGAIN || e == EWOULDBLOCK || e == EINTR;
 }
 
 ssize_t tl_conn_read(struct tl_conn *conn, void *p, size_t n)
 {
-    ssize_t got;
-    if (conn->ssl) {
-        got = SSL_read(conn->ssl, p, n > INT32_MAX ? INT32_MAX : (int)n);
-        if (got <= 0)
-            return ssl_result(conn, (int)got);
-    } else {
-        got = recv(conn->fd, p, n, 0);
-        if (got == 0)
-            return TL_EOF;
-        if (got < 0)
-            return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
-    }
-    atomic_fetch_add_explicit(&conn->loop->net->stats.bytes_in, (unsigned long long)got,
-                              memory_order_relaxed);
+    ssize_t got = conn->tls ? tl_tlsio_read(conn->tls, p, n) : recv(conn->fd, p, n, 0);
+    if (!conn->tls && got == 0)
+        return TL_EOF;
+    if (!conn->tls && got < 0)
+        return is_full(errno) ? TL_AGAIN : TL_IO;
+    if (got > 0)
+        atomic_fetch_add_explicit(&conn->loop->net->stats.bytes_in, (unsigned long long)got,
+                                  memory_order_relaxed);
     return got;
 }
 
-static void count_out(struct tl_conn *conn, ssize_t n)
+static void count_out(struct tl_conn *conn, size_t n)
 {
     atomic_fetch_add_explicit(&conn->loop->net->stats.bytes_out, (unsigned long long)n,
                               memory_order_relaxed);
@@ -110,20 +94,12 @@ static void count_out(struct tl_conn *conn, ssize_t n)
 
 ssize_t tl_conn_write(struct tl_conn *conn, const void *p, size_t n)
 {
-    ssize_t put;
-    if (conn->ssl) {
-        put = SSL_write(conn->ssl, p, n > RECORD ? RECORD : (int)n);
-        if (put <= 0)
-            put = ssl_result(conn, (int)put);
-        if (put == TL_EOF)
-            put = TL_IO;
-    } else {
-        put = send(conn->fd, p, n, MSG_NOSIGNAL);
-        if (put < 0)
-            put = errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
-    }
+    ssize_t put =
+        conn->tls ? tl_tlsio_write(conn->tls, p, n) : send(conn->fd, p, n, MSG_NOSIGNAL);
+    if (!conn->tls && put < 0)
+        put = is_full(errno) ? TL_AGAIN : TL_IO;
     if (put > 0)
-        count_out(conn, put);
+        count_out(conn, (size_t)put);
     return put;
 }
 
@@ -141,47 +117,30 @@ static int flush_plain(struct tl_conn *conn, struct tl_outq *q)
                 continue;
             return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : TL_IO;
         }
-        count_out(conn, n);
+        count_out(conn, (size_t)n);
         tl_outq_drop(q, (size_t)n);
-    }
-    return 1;
-}
-
-static void fill_record(struct tl_conn *conn, const struct tl_outq *q)
-{
-    struct iovec vectors[VECTORS];
-    const int count = tl_outq_peek(q, vectors, VECTORS);
-    for (int i = 0; i < count && conn->record_n < RECORD; i++) {
-        const size_t room = RECORD - conn->record_n;
-        const size_t n = vectors[i].iov_len < room ? vectors[i].iov_len : room;
-        memcpy(conn->record + conn->record_n, vectors[i].iov_base, n);
-        conn->record_n += n;
-    }
-}
-
-/* Slices are gathered into full records: one record per frame head would double the cost. */
-static int flush_tls(struct tl_conn *conn, struct tl_outq *q)
-{
-    while (q->count) {
-        if (!conn->record_n)
-            fill_record(conn, q);
-        const ssize_t n = tl_conn_write(conn, conn->record, conn->record_n);
-        if (n < 0)
-            return n == TL_AGAIN ? 0 : TL_IO;
-        tl_outq_drop(q, (size_t)n);
-        memmove(conn->record, conn->record + n, conn->record_n - (size_t)n);
-        conn->record_n -= (size_t)n;
     }
     return 1;
 }
 
 int tl_conn_flush(struct tl_conn *conn, struct tl_outq *q)
 {
-    conn->write_blocked = false;
-    const int rc = conn->ssl ? flush_tls(conn, q) : flush_plain(conn, q);
-    if (rc == 0)
-        conn->write_blocked = true;
+    size_t taken;
+    if (!conn->tls)
+        return flush_plain(conn, q);
+    const int rc = tl_tlsio_flush(conn->tls, q, &taken);
+    count_out(conn, taken);
     return rc;
+}
+
+bool tl_conn_blocked(const struct tl_conn *conn)
+{
+    return conn->tls && tl_tlsio_blocked(conn->tls);
+}
+
+bool tl_conn_pending(const struct tl_conn *conn)
+{
+    return conn->tls && tl_tlsio_pending(conn->tls);
 }
 
 /* ---- first bytes ------------------------------------------------------------------------ */
@@ -247,21 +206,17 @@ static void sniff(struct tl_conn *conn)
 
 static void handshake(struct tl_conn *conn)
 {
-    conn->write_blocked = false;
-    const int rc = SSL_do_handshake(conn->ssl);
-    if (rc == 1) {
-        if (tl_tls_client_names(conn->ssl, &conn->caller->names) < 0)
-            tl_conn_close(conn);
-        else if (tl_tls_is_h2(conn->ssl))
-            start_h2(conn);
-        else
-            start_http1(conn);
+    const int rc = tl_tlsio_handshake(conn->tls);
+    if (rc == TL_AGAIN) {
+        tl_conn_poll(conn, UV_READABLE | (tl_conn_blocked(conn) ? UV_WRITABLE : 0));
         return;
     }
-    if (ssl_result(conn, rc) != TL_AGAIN)
+    if (rc < 0 || tl_tls_client_names(tl_tlsio_session(conn->tls), &conn->caller->names) < 0)
         tl_conn_close(conn);
+    else if (tl_tls_is_h2(tl_tlsio_session(conn->tls)))
+        start_h2(conn);
     else
-        tl_conn_poll(conn, conn->write_blocked ? UV_READABLE | UV_WRITABLE : UV_READABLE);
+        start_http1(conn);
 }
 
 /*
@@ -274,9 +229,8 @@ void tl_conn_linger(struct tl_conn *conn)
         return;
     close_protocol(conn);
     conn->phase = TL_PHASE_LINGER;
-    if (conn->ssl)
-        SSL_shutdown(conn->ssl);
-    ERR_clear_error();
+    if (conn->tls)
+        tl_tlsio_shutdown(conn->tls);
     shutdown(conn->fd, SHUT_WR);
     conn->deadline = uv_now(&conn->loop->loop.uv) + LINGER_MS;
     uv_timer_start(&conn->timer, on_timer, LINGER_MS, 0);
@@ -384,10 +338,9 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     conn->phase = tls ? TL_PHASE_HANDSHAKE : TL_PHASE_SNIFF;
     if (tls) {
         pthread_rwlock_rdlock(&loop->net->credentials);
-        conn->ssl = tl_tls_accept(loop->net->tls, fd);
+        conn->tls = tl_tlsio_new(loop->net->tls, fd, &loop->gather);
         pthread_rwlock_unlock(&loop->net->credentials);
-        conn->record = malloc(RECORD);
-        if (!conn->ssl || !conn->record)
+        if (!conn->tls)
             goto fail;
     }
     if (uv_poll_init(&loop->loop.uv, &conn->poll, fd))
@@ -408,9 +361,8 @@ void tl_conn_start(struct tl_netloop *loop, int fd, bool tls, const struct socka
     return;
 fail:
     if (conn) {
-        SSL_free(conn->ssl);
+        tl_tlsio_free(conn->tls);
         tl_caller_put(conn->caller);
-        free(conn->record);
         free(conn);
     }
     close(fd);

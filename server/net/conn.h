@@ -9,9 +9,8 @@
 #include "net/caller.h"
 #include "net/netint.h"
 
-#include <openssl/ssl.h>
-
 struct tl_bridge;
+struct tl_tlsio;
 
 enum tl_phase {
     TL_PHASE_SNIFF,     /* plain: which protocol is it? */
@@ -33,12 +32,9 @@ struct tl_conn {
     unsigned handles;
     enum tl_phase phase;
     bool again_posted;
-    bool write_blocked;
     int events; /* as polled */
     int fd;
-    SSL *ssl;
-    uint8_t *record; /* TLS: bytes of the record being written */
-    size_t record_n;
+    struct tl_tlsio *tls; /* NULL: plain */
     struct tl_h2 *h2;
     struct tl_bridge *bridge;
     struct sockaddr_storage peer;
@@ -47,10 +43,14 @@ struct tl_conn {
 
 /* Read: > 0 bytes, TL_EOF, TL_AGAIN, TL_IO. */
 ssize_t tl_conn_read(struct tl_conn *conn, void *p, size_t n);
-/* Write: > 0 bytes, TL_AGAIN, TL_IO. TLS: after TL_AGAIN the same bytes must come again. */
+/* Write: > 0 bytes, TL_AGAIN, TL_IO. TLS: what was taken may wait for the socket, encrypted. */
 ssize_t tl_conn_write(struct tl_conn *conn, const void *p, size_t n);
 /* Write what the socket takes. 1: all is written, 0: the socket is full, < 0: TL_IO. */
 int tl_conn_flush(struct tl_conn *conn, struct tl_outq *q);
+/* Do encrypted bytes wait for the socket? tl_conn_flush() sends them. */
+bool tl_conn_blocked(const struct tl_conn *conn);
+/* Were bytes taken from the socket that tl_conn_read() has not given yet? */
+bool tl_conn_pending(const struct tl_conn *conn);
 /* Be called for these events (UV_READABLE | UV_WRITABLE). */
 void tl_conn_poll(struct tl_conn *conn, int events);
 /* Decrypted bytes are left: run the read side again soon. */

@@ -140,18 +140,16 @@ void tl_h2_stream_task(struct tl_task *task)
 static bool flush(struct tl_h2 *h2)
 {
     struct tl_conn *const conn = h2->conn;
+    bool some;
     int rc;
     do {
         if (nghttp2_session_send(h2->session))
             return false;
-        if (!h2->out.count) {
-            rc = 1;
-            break;
-        }
+        some = h2->out.count > 0;
         rc = tl_conn_flush(conn, &h2->out);
         if (rc < 0)
             return false;
-    } while (rc && nghttp2_session_want_write(h2->session));
+    } while (rc && some && nghttp2_session_want_write(h2->session));
     /* Who does not take our answers is not heard either: else acks would pile up. */
     const bool read = h2->out.bytes <= 2 * OUT_MARK;
     tl_conn_poll(conn, (read ? UV_READABLE : 0) | (rc ? 0 : UV_WRITABLE));
@@ -217,7 +215,7 @@ static int on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame
     if (!stream)
         return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
     stream->h2 = h2;
-    stream->tls = h2->conn->ssl != NULL;
+    stream->tls = h2->conn->tls != NULL;
     stream->next = h2->streams;
     stream->link = &h2->streams;
     if (stream->next)
@@ -368,12 +366,12 @@ void tl_h2_ready(struct tl_conn *conn, int events)
             nghttp2_session_terminate_session(h2->session, NGHTTP2_PROTOCOL_ERROR);
             break;
         }
-        if (!conn->ssl && n < TL_SCRATCH)
+        if (!conn->tls && n < TL_SCRATCH)
             break; /* the socket is empty, most likely */
         if (h2->out.bytes > 2 * OUT_MARK)
             break;
     }
-    if (n > 0 && conn->ssl && SSL_pending(conn->ssl))
+    if (n > 0 && tl_conn_pending(conn))
         tl_conn_again(conn);
     if (!flush(h2))
         tl_conn_linger(conn);

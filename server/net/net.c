@@ -283,6 +283,7 @@ void tl_net_free(struct tl_net *net)
     for (unsigned i = 0; i < net->n_loops; i++) {
         tl_loop_stop(&net->loops[i].loop);
         free(net->loops[i].scratch);
+        tl_buf_fini(&net->loops[i].gather);
     }
     tl_listeners_free(net);
     tl_tls_free(net->tls);

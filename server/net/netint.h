@@ -55,6 +55,7 @@ struct tl_netloop {
     struct tl_conn *conns;
     struct tl_h2 *flush; /* sessions with something to send */
     uint8_t *scratch;    /* for reading, TL_SCRATCH bytes */
+    struct tl_buf gather; /* net/tlsio.h */
 };
 
 #define TL_SCRATCH 131072

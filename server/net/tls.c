@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define READ_BUFFER 65536 /* of a connection that is being read from */
+
 struct tl_tls {
     SSL_CTX *ctx;
     char fingerprint[32 * 3];
@@ -75,8 +77,10 @@ int tl_tls_new(struct tl_tls **out, const char *cert, const char *key, const cha
     SSL_CTX_set_options(tls->ctx, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                       SSL_OP_IGNORE_UNEXPECTED_EOF |
                                       SSL_OP_CIPHER_SERVER_PREFERENCE);
-    SSL_CTX_set_mode(tls->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
-                                   SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(tls->ctx, SSL_MODE_RELEASE_BUFFERS);
+    /* Several records by one call of the system. */
+    SSL_CTX_set_read_ahead(tls->ctx, 1);
+    SSL_CTX_set_default_read_buffer_len(tls->ctx, READ_BUFFER);
     SSL_CTX_set_alpn_select_cb(tls->ctx, choose_protocol, NULL);
     if (SSL_CTX_use_certificate_chain_file(tls->ctx, cert) != 1) {
         rc = tl_fail_set(fail, TL_BAD, "%.100s: no PEM certificate: %s", cert, ssl_reason());
@@ -113,16 +117,11 @@ const char *tl_tls_fingerprint(const struct tl_tls *tls)
     return tls->fingerprint;
 }
 
-SSL *tl_tls_accept(struct tl_tls *tls, int fd)
+SSL *tl_tls_accept(struct tl_tls *tls)
 {
     SSL *const ssl = SSL_new(tls->ctx);
-    if (!ssl)
-        return NULL;
-    if (!SSL_set_fd(ssl, fd)) {
-        SSL_free(ssl);
-        return NULL;
-    }
-    SSL_set_accept_state(ssl);
+    if (ssl)
+        SSL_set_accept_state(ssl);
     return ssl;
 }
 

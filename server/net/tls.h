@@ -21,8 +21,8 @@ void tl_tls_free(struct tl_tls *tls);
 /* SHA-256 of the certificate as "AB:CD:…". */
 const char *tl_tls_fingerprint(const struct tl_tls *tls);
 
-/* A server session over a connected, non-blocking socket. NULL: out of memory. Thread-safe. */
-SSL *tl_tls_accept(struct tl_tls *tls, int fd);
+/* A server's session, whose ends are the caller's to set. NULL: out of memory. Thread-safe. */
+SSL *tl_tls_accept(struct tl_tls *tls);
 /* The handshake chose HTTP/2. */
 bool tl_tls_is_h2(const SSL *ssl);
 /*
