@@ -33,6 +33,7 @@ struct tl_lake_options {
     uint64_t min_free_bytes;   /* refuse ingest below this much free disk, 0: 256 MiB */
     unsigned decode_threads;   /* 0: one per processor */
     uint64_t checkpoint_bytes; /* raw bytes between two checkpoints, 0: 64 MiB */
+    uint64_t segment_bytes;    /* of raw bytes in an object, 0: 64 MiB */
     bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 

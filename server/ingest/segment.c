@@ -27,13 +27,20 @@ static int take_name(void *context, const char *key, uint64_t size)
     const char *slash = strrchr(key, '/');
     char *end;
     const uint64_t first = slash ? strtoull(slash + 1, &end, 16) : 0;
-    if (!slash || end != slash + 17 || strcmp(end, ".seg") != 0)
+    const bool log = slash && end == slash + 17 && strcmp(end, ".seg") == 0;
+    const bool packed = slash && end == slash + 17 && strcmp(end, ".zst") == 0;
+    if (!log && !packed)
         return TL_OK; /* not one of ours */
-    const int r =
-        tl_grow(&segments->first, &segments->cap, segments->n + 1, sizeof(*segments->first));
-    if (r < 0)
-        return r;
-    segments->first[segments->n++] = first;
+    struct tl_segment *last = segments->n > 0 ? &segments->v[segments->n - 1] : NULL;
+    if (!last || last->first != first) {
+        const int r = tl_grow(&segments->v, &segments->cap, segments->n + 1, sizeof(*segments->v));
+        if (r < 0)
+            return r;
+        last = &segments->v[segments->n++];
+        *last = (struct tl_segment){.first = first};
+    }
+    last->log = last->log || log;
+    last->packed = last->packed || packed;
     return TL_OK;
 }
 
@@ -49,7 +56,7 @@ int tl_segments_list(struct tl_segments *out, struct tl_backend *backend, const 
 
 void tl_segments_fini(struct tl_segments *segments)
 {
-    free(segments->first);
+    free(segments->v);
     *segments = (struct tl_segments){0};
 }
 
@@ -58,7 +65,7 @@ long tl_segments_find(const struct tl_segments *segments, uint64_t offset)
     size_t low = 0, high = segments->n;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (segments->first[middle] <= offset)
+        if (segments->v[middle].first <= offset)
             low = middle + 1;
         else
             high = middle;
@@ -106,7 +113,7 @@ static bool parse_head(const uint8_t *p, size_t n, struct tl_spool_block *out)
                                    .durable = old ? 0 : tl_le64(p + 24),
                                    .head = old ? OLD_HEAD : TL_BLOCK_HEAD,
                                    .crc = tl_le32(p + (old ? 16 : 32))};
-    return out->n > 0 && out->n <= TL_BLOCK_BYTES && out->offset <= UINT64_MAX - out->n &&
+    return out->n > 0 && out->n <= TL_SPOOL_BLOCK && out->offset <= UINT64_MAX - out->n &&
            out->durable <= out->offset;
 }
 
@@ -208,7 +215,8 @@ static struct tl_segment_piece piece_of(uint64_t at, const struct tl_spool_block
                                      .n = block->n,
                                      .at = at,
                                      .bytes = block->head + (uint64_t)block->n,
-                                     .durable = block->durable};
+                                     .durable = block->durable,
+                                     .arrival = block->arrival};
 }
 
 static void step(struct tl_segment_walk *walk, const struct tl_segment_piece *piece)

@@ -7,11 +7,17 @@
 
 #define TL_SEGMENT_HEAD 16
 #define TL_BLOCK_HEAD   36
-#define TL_BLOCK_BYTES  (1u << 20) /* data of one block at most */
+#define TL_SPOOL_BLOCK  (1u << 20) /* data of one block at most */
 
-/* First offsets of a capture's segments, rising. */
+struct tl_segment {
+    uint64_t first; /* its offset in the capture */
+    bool log;       /* it is there as a log … */
+    bool packed;    /* … and packed (packed.h), which counts where it is both */
+};
+
+/* A capture's segments, rising. */
 struct tl_segments {
-    uint64_t *first;
+    struct tl_segment *v;
     size_t n, cap;
 };
 
@@ -66,7 +72,8 @@ struct tl_segment_piece {
     bool damaged;
     uint64_t offset, n; /* in the capture; n may be 0 of damage at the segment's end */
     uint64_t at, bytes; /* in the log, with its head */
-    uint64_t durable;   /* of an intact block */
+    uint64_t durable;   /* of an intact block, and … */
+    uint64_t arrival;   /* … when it had come */
 };
 
 /* `log` holds the segment that begins at `first` and is followed by the capture's `end`. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ingest sessions: a rig's capture into the spool, and the decode job woken behind it. */
 #include "base/journal.h"
+#include "ingest/repack.h"
 #include "lake/lakeint.h"
 
 #include <ctype.h>
@@ -33,7 +34,10 @@ static void durable(void *context, uint64_t offset)
     struct tl_trace *trace = ingest->trace;
     pthread_mutex_lock(&trace->lock);
     trace->raw_bytes = offset;
+    const bool packs = tl_repack_due_locked(trace);
     pthread_mutex_unlock(&trace->lock);
+    if (packs)
+        tl_repack_wake(ingest->lake);
     if (ingest->on_durable)
         ingest->on_durable(ingest->context, offset);
     tl_lake_queue(ingest->lake, trace, 0);
@@ -354,6 +358,7 @@ int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fa
     tl_lake_queue(trace->lake, trace, 0);
     tl_trace_changed(trace);
     tl_housekeeper_wake(trace->lake); /* the capture's hash */
+    tl_repack_wake(trace->lake);
     return TL_OK;
 }
 

@@ -6,6 +6,7 @@
 #include "ingest/spool.h"
 
 #include "base/journal.h"
+#include "ingest/packed.h"
 #include "ingest/segment.h"
 
 #include <errno.h>
@@ -158,7 +159,7 @@ static int write_capture(struct tl_capture *c, uint64_t offset, struct tl_fail *
         if (r < 0)
             return r;
         const size_t left = c->writing.n - at;
-        const size_t n = left < TL_BLOCK_BYTES ? left : TL_BLOCK_BYTES;
+        const size_t n = left < TL_SPOOL_BLOCK ? left : TL_SPOOL_BLOCK;
         r = write_block(c, offset, (struct tl_bytes){c->writing.p + at, n}, fail);
         if (r < 0)
             return r;
@@ -335,7 +336,7 @@ int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
     spool->options = *options;
     atomic_init(&spool->min_free, options->min_free);
     if (spool->options.segment_bytes == 0)
-        spool->options.segment_bytes = 64u << 20;
+        spool->options.segment_bytes = TL_SPOOL_SEGMENT_BYTES;
     if (spool->options.pending_bytes == 0)
         spool->options.pending_bytes = 4u << 20;
     pthread_mutex_init(&spool->lock, NULL);
@@ -393,9 +394,24 @@ void tl_spool_limit(struct tl_spool *spool, uint64_t min_free)
 
 /* ---- captures ----------------------------------------------------------------------------- */
 
-/* Take the last segment up again behind its last intact block. */
-static int recover(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
+/* What comes behind a packed segment goes into a new one. */
+static int recover_packed(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
 {
+    struct tl_packed packed;
+    const int r = tl_packed_open(&packed, c->spool->backend, c->name, first, fail);
+    if (r < 0)
+        return r;
+    c->durable = c->end = tl_packed_end(&packed);
+    tl_packed_close(&packed);
+    return TL_OK;
+}
+
+/* Take the last segment up again behind its last intact block. */
+static int recover(struct tl_capture *c, const struct tl_segment *last, struct tl_fail *fail)
+{
+    const uint64_t first = last->first;
+    if (last->packed)
+        return recover_packed(c, first, fail);
     struct tl_backend *backend = c->spool->backend;
     char key[128];
     uint64_t size;
@@ -460,7 +476,7 @@ int tl_capture_open(struct tl_spool *spool, const char *name,
     else
         r = tl_segments_list(&segments, spool->backend, name, fail);
     if (r >= 0 && segments.n > 0)
-        r = recover(c, segments.first[segments.n - 1], fail);
+        r = recover(c, &segments.v[segments.n - 1], fail);
     tl_segments_fini(&segments);
     if (r < 0) {
         free(c);

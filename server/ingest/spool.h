@@ -21,6 +21,9 @@
  * append after a successful reopening goes into a new segment at the durable offset. A segment's
  * blocks at or behind the next segment's first offset are such forgotten tails.
  *
+ * Segments that are complete may be packed (packed.h, repack.h): whoever reads finds them in either
+ * form, also while one takes the other's place.
+ *
  * Internally locked; see server/LOCKING.md.
  */
 #ifndef TL_INGEST_SPOOL_H
@@ -32,8 +35,10 @@
 struct tl_spool;   /* all captures */
 struct tl_capture; /* one capture's raw bytes, being written */
 
+#define TL_SPOOL_SEGMENT_BYTES (UINT64_C(64) << 20)
+
 struct tl_spool_options {
-    uint64_t segment_bytes; /* 0: 64 MiB */
+    uint64_t segment_bytes; /* 0: TL_SPOOL_SEGMENT_BYTES */
     uint64_t pending_bytes; /* that may wait for the disk, of each capture. 0: 4 MiB */
     uint64_t min_free;      /* refuse appends below this much free space */
 };

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "ingest/packed.h"
 #include "ingest/segment.h"
 #include "ingest/spool.h"
 
@@ -12,10 +13,17 @@ struct tl_spool_reader {
     char name[64];
     struct tl_segments segments;
     size_t at_segment;  /* index of the open one */
-    struct tl_log *log; /* NULL: none is open */
+    struct tl_log *log; /* NULL: none is open, or a packed one */
     uint64_t log_at;    /* place of the next block */
     uint64_t offset;    /* … and its capture offset */
-    uint64_t arrival;   /* of the block read last */
+    uint64_t arrival;   /* of what was read last */
+    /* Of a packed segment: */
+    bool has_packed;
+    struct tl_packed packed;
+    size_t frame; /* the one in `data`; packed.n: none */
+    struct tl_buf data, arrivals;
+    struct tl_packed_run *runs;
+    size_t n_runs;
 };
 
 int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_backend *backend, const char *name)
@@ -34,6 +42,8 @@ static void close_segment(struct tl_spool_reader *reader)
     if (reader->log)
         reader->log->ops->log_close(reader->log);
     reader->log = NULL;
+    tl_packed_close(&reader->packed);
+    reader->has_packed = false;
 }
 
 void tl_spool_reader_free(struct tl_spool_reader *reader)
@@ -42,7 +52,38 @@ void tl_spool_reader_free(struct tl_spool_reader *reader)
         return;
     close_segment(reader);
     tl_segments_fini(&reader->segments);
+    tl_buf_fini(&reader->data);
+    tl_buf_fini(&reader->arrivals);
     free(reader);
+}
+
+/* A segment that is open to be read, in either form. */
+struct opened {
+    struct tl_log *log; /* NULL: it is packed */
+    struct tl_packed packed;
+};
+
+static void close_opened(struct opened *opened)
+{
+    if (opened->log)
+        opened->log->ops->log_close(opened->log);
+    tl_packed_close(&opened->packed);
+}
+
+/* A log may be packed, and gone, since it was listed. */
+static int open_segment(struct tl_backend *backend, const char *name,
+                        const struct tl_segment *segment, char key[static 128], struct opened *out,
+                        struct tl_fail *fail)
+{
+    uint64_t size;
+    int r = TL_NOTFOUND;
+    *out = (struct opened){0};
+    if (!segment->packed)
+        r = backend->ops->log_open(backend, tl_segment_key(key, name, segment->first), false,
+                                   &out->log, &size, fail);
+    if (r != TL_NOTFOUND)
+        return r;
+    return tl_packed_open(&out->packed, backend, name, segment->first, fail);
 }
 
 /* Open the segment that holds `offset`, at its first block. */
@@ -56,31 +97,45 @@ static int seek_segment(struct tl_spool_reader *reader, uint64_t offset, struct 
     if (i < 0)
         return tl_fail_at(fail, TL_BAD, offset, "the raw capture has nothing here");
     char key[128];
-    uint64_t size;
-    const uint64_t first = reader->segments.first[i];
-    r = reader->backend->ops->log_open(reader->backend, tl_segment_key(key, reader->name, first),
-                                       false, &reader->log, &size, fail);
+    struct opened opened;
+    r = open_segment(reader->backend, reader->name, &reader->segments.v[i], key, &opened, fail);
     if (r < 0)
         return r;
+    reader->log = opened.log;
+    reader->has_packed = !opened.log;
+    reader->packed = opened.packed;
+    reader->frame = reader->packed.n;
     reader->at_segment = (size_t)i;
     reader->log_at = TL_SEGMENT_HEAD;
-    reader->offset = first;
+    reader->offset = reader->segments.v[i].first;
     return TL_OK;
 }
 
 static bool at_next_segment(const struct tl_spool_reader *reader)
 {
     const size_t next = reader->at_segment + 1;
-    return next < reader->segments.n && reader->segments.first[next] <= reader->offset;
+    return next < reader->segments.n && reader->segments.v[next].first <= reader->offset;
 }
 
-/* Step over blocks until the one that holds `offset`; its head goes to `block`. */
+/* Is the open segment a packed one that holds `offset`? */
+static bool in_packed(const struct tl_spool_reader *reader, uint64_t offset)
+{
+    return reader->has_packed && offset >= reader->packed.first &&
+           offset < tl_packed_end(&reader->packed);
+}
+
+#define IN_PACKED 1
+
+/* Step over blocks until the one that holds `offset`; its head goes to `block`. IN_PACKED: it lies
+ * in a packed segment, which is open. */
 static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl_spool_block *block,
                       struct tl_fail *fail)
 {
     bool fresh = false;
     for (;;) {
         int r = TL_EOF;
+        if (in_packed(reader, offset))
+            return IN_PACKED;
         if (reader->log && reader->offset <= offset && !at_next_segment(reader))
             r = tl_block_read_head(reader->log, reader->log_at, reader->offset, block, fail);
         if (r >= 0 && offset < block->offset + block->n)
@@ -88,8 +143,9 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
         if (r >= 0) {
             reader->log_at += block->head + block->n;
             reader->offset += block->n;
-        } else if ((r == TL_EOF || r == TL_BAD) && !fresh) {
-            /* The segment may have ended here, or the reader stands elsewhere. */
+        } else if ((r == TL_EOF || r == TL_BAD || r == TL_NOTFOUND) && !fresh) {
+            /* The segment may have ended here or be packed by now, or the reader stands elsewhere.
+             */
             r = seek_segment(reader, offset, fail);
             fresh = true;
             if (r < 0)
@@ -98,9 +154,61 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
             close_segment(reader);
             return r == TL_EOF ? tl_fail_at(fail, TL_BAD, offset, "raw bytes are missing here") : r;
         }
-        if (fresh && reader->offset > offset)
+        if (fresh && !reader->has_packed && reader->offset > offset)
             return tl_fail_at(fail, TL_BAD, offset, "raw bytes are missing here");
     }
+}
+
+/* From the packed segment that is open: the rest of the bytes that came with that at `offset`. */
+static int read_packed(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
+                       struct tl_buf *out, struct tl_fail *fail)
+{
+    const size_t i = tl_packed_find(&reader->packed, offset);
+    const struct tl_packed_frame *const frame = &reader->packed.frames[i];
+    if (reader->frame != i) {
+        reader->frame = reader->packed.n;
+        const int r = tl_packed_read(&reader->packed, i, &reader->data, &reader->arrivals,
+                                     &reader->runs, &reader->n_runs, fail);
+        if (r < 0)
+            return r;
+        reader->frame = i;
+    }
+    uint64_t run_end = frame->offset;
+    size_t run = 0;
+    while (run_end <= offset && run < reader->n_runs)
+        run_end += reader->runs[run++].n;
+    reader->arrival = reader->runs[run - 1].arrival;
+    const uint64_t to = run_end < end ? run_end : end;
+    return tl_buf_add(out, reader->data.p + (offset - frame->offset), (size_t)(to - offset));
+}
+
+/* The block at the reader's place, from `offset` on. */
+static int read_block(struct tl_spool_reader *reader, struct tl_spool_block *block, uint64_t offset,
+                      uint64_t end, struct tl_buf *out, struct tl_fail *fail)
+{
+    const size_t before = out->n;
+    int r = tl_block_read_data(reader->log, reader->log_at, block, out, fail);
+    if (r == TL_BAD) {
+        /* It may be what a failed write left, superseded by a newer segment. */
+        close_segment(reader);
+        r = seek_block(reader, offset, block, fail);
+        if (r == IN_PACKED)
+            return read_packed(reader, offset, end, out, fail);
+        if (r >= 0)
+            r = tl_block_read_data(reader->log, reader->log_at, block, out, fail);
+    }
+    if (r < 0)
+        return r;
+    reader->log_at += block->head + block->n;
+    reader->offset += block->n;
+    reader->arrival = block->arrival;
+    const size_t skip = (size_t)(offset - block->offset);
+    size_t n = block->n - skip;
+    if (n > end - offset)
+        n = (size_t)(end - offset);
+    memmove(out->p + before, out->p + before + skip, n);
+    out->n = before + n;
+    return TL_OK;
 }
 
 int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, struct tl_buf *out,
@@ -109,30 +217,11 @@ int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
     if (offset >= end)
         return TL_EOF;
     struct tl_spool_block block;
-    int r = seek_block(reader, offset, &block, fail);
+    const int r = seek_block(reader, offset, &block, fail);
     if (r < 0)
         return r;
-    const size_t before = out->n;
-    r = tl_block_read_data(reader->log, reader->log_at, &block, out, fail);
-    if (r == TL_BAD) {
-        /* It may be what a failed write left, superseded by a newer segment. */
-        close_segment(reader);
-        r = seek_block(reader, offset, &block, fail);
-        if (r >= 0)
-            r = tl_block_read_data(reader->log, reader->log_at, &block, out, fail);
-    }
-    if (r < 0)
-        return r;
-    reader->log_at += block.head + block.n;
-    reader->offset += block.n;
-    reader->arrival = block.arrival;
-    const size_t skip = (size_t)(offset - block.offset);
-    size_t n = block.n - skip;
-    if (n > end - offset)
-        n = (size_t)(end - offset);
-    memmove(out->p + before, out->p + before + skip, n);
-    out->n = before + n;
-    return TL_OK;
+    return r == IN_PACKED ? read_packed(reader, offset, end, out, fail)
+                          : read_block(reader, &block, offset, end, out, fail);
 }
 
 uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
@@ -142,70 +231,89 @@ uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
 
 /* ---- damage -------------------------------------------------------------------------------- */
 
-static int open_segment(struct tl_backend *backend, const char *name, uint64_t first,
-                        char key[static 128], struct tl_log **log, struct tl_fail *fail)
-{
-    uint64_t size;
-    return backend->ops->log_open(backend, tl_segment_key(key, name, first), false, log, &size,
-                                  fail);
-}
-
 /* Where the segment's share of a capture of `end` bytes ends. */
 static uint64_t share_of(const struct tl_segments *segments, size_t i, uint64_t end)
 {
-    const uint64_t next = i + 1 < segments->n ? segments->first[i + 1] : end;
+    const uint64_t next = i + 1 < segments->n ? segments->v[i + 1].first : end;
     return next < end ? next : end;
 }
 
-int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, uint64_t *next,
-                  struct tl_fail *fail)
+/* The first sound frame that ends behind `offset`. */
+static int skip_packed(const struct tl_packed *packed, uint64_t offset, uint64_t *next,
+                       struct tl_fail *fail)
 {
-    char key[128];
-    *next = end;
-    close_segment(reader);
-    int r = tl_segments_list(&reader->segments, reader->backend, reader->name, fail);
-    if (r < 0)
-        return r;
-    const long i = tl_segments_find(&reader->segments, offset);
-    if (i + 1 < (long)reader->segments.n && reader->segments.first[i + 1] < end)
-        *next = reader->segments.first[i + 1];
-    if (i < 0)
-        return TL_OK;
-    const uint64_t first = reader->segments.first[i];
-    r = open_segment(reader->backend, reader->name, first, key, &reader->log, fail);
-    if (r < 0)
-        return r;
+    struct tl_buf data = {0}, arrivals = {0};
+    struct tl_packed_run *runs;
+    size_t n;
+    int r = TL_BAD;
+    for (size_t i = tl_packed_find(packed, offset); r == TL_BAD && i < packed->n; i++) {
+        const struct tl_packed_frame *const f = &packed->frames[i];
+        if (f->offset + f->n <= offset || f->offset >= *next)
+            continue;
+        r = tl_packed_read(packed, i, &data, &arrivals, &runs, &n, fail);
+        if (r >= 0)
+            *next = f->offset > offset ? f->offset : offset;
+    }
+    tl_buf_fini(&data);
+    tl_buf_fini(&arrivals);
+    return r == TL_BAD ? TL_OK : r;
+}
+
+/* The same of blocks; the reader then stands there. */
+static int skip_blocks(struct tl_spool_reader *reader, uint64_t first, uint64_t offset,
+                       uint64_t *next, struct tl_fail *fail)
+{
     struct tl_segment_walk walk;
     struct tl_segment_piece piece;
+    int r;
     tl_segment_walk_begin(&walk, reader->log, first, *next);
     while ((r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0)
         if (!piece.damaged && piece.offset + piece.n > offset) {
             *next = piece.offset > offset ? piece.offset : offset;
-            reader->at_segment = (size_t)i;
             reader->log_at = piece.at;
             reader->offset = piece.offset;
             break;
         }
     tl_segment_walk_end(&walk);
+    return r == TL_EOF ? TL_OK : r;
+}
+
+int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, uint64_t *next,
+                  struct tl_fail *fail)
+{
+    *next = end;
+    int r = seek_segment(reader, offset, fail);
+    const long i = tl_segments_find(&reader->segments, offset);
+    if (r == TL_BAD && i < 0)
+        r = TL_OK;
+    if (r < 0)
+        return r;
+    *next = share_of(&reader->segments, (size_t)i, end); /* of none: up to the first one */
+    if (i < 0)
+        return TL_OK;
+    if (reader->has_packed)
+        return skip_packed(&reader->packed, offset, next, fail);
+    r = skip_blocks(reader, reader->segments.v[i].first, offset, next, fail);
     if (r < 0)
         close_segment(reader);
-    return r == TL_EOF ? TL_OK : r;
+    return r;
 }
 
 int tl_spool_end(struct tl_backend *backend, const char *name, uint64_t *end, struct tl_fail *fail)
 {
     struct tl_segments segments = {0};
-    struct tl_log *log;
+    struct opened opened;
     char key[128];
     *end = 0;
     int r = tl_segments_list(&segments, backend, name, fail);
     if (r >= 0 && segments.n > 0) {
-        struct tl_segment_extent extent;
-        const uint64_t first = segments.first[segments.n - 1];
-        r = open_segment(backend, name, first, key, &log, fail);
+        const struct tl_segment *const last = &segments.v[segments.n - 1];
+        r = open_segment(backend, name, last, key, &opened, fail);
         if (r >= 0) {
-            r = tl_segment_scan(log, first, &extent, fail);
-            log->ops->log_close(log);
+            struct tl_segment_extent extent = {.end = tl_packed_end(&opened.packed)};
+            if (opened.log)
+                r = tl_segment_scan(opened.log, last->first, &extent, fail);
+            close_opened(&opened);
             *end = extent.end;
         }
     }
@@ -242,6 +350,33 @@ static int audit_segment(const struct audit *audit, struct tl_log *log, const ch
     return r == TL_EOF ? TL_OK : r;
 }
 
+static int audit_packed(const struct audit *audit, const struct tl_packed *packed, uint64_t end,
+                        struct tl_fail *fail)
+{
+    struct tl_buf data = {0}, arrivals = {0};
+    struct tl_packed_run *runs;
+    size_t n;
+    int r = TL_OK;
+    if (!packed->sound) {
+        const struct tl_spool_damage damage = {packed->key, 0, packed->first, 0};
+        r = audit->each(audit->context, &damage);
+    }
+    for (size_t i = 0; r >= 0 && i < packed->n && packed->frames[i].offset < end; i++) {
+        const struct tl_packed_frame *const f = &packed->frames[i];
+        r = tl_packed_read(packed, i, &data, &arrivals, &runs, &n, fail);
+        const struct tl_spool_damage damage = {packed->key, f->at, f->offset, f->n};
+        if (r == TL_BAD)
+            r = audit->each(audit->context, &damage);
+    }
+    const uint64_t last = tl_packed_end(packed);
+    const struct tl_spool_damage damage = {packed->key, packed->size, last, end - last};
+    if (r >= 0 && last < end)
+        r = audit->each(audit->context, &damage);
+    tl_buf_fini(&data);
+    tl_buf_fini(&arrivals);
+    return r;
+}
+
 int tl_spool_audit(struct tl_backend *backend, const char *name, uint64_t end,
                    int (*each)(void *context, const struct tl_spool_damage *damage), void *context,
                    struct tl_fail *fail)
@@ -250,19 +385,21 @@ int tl_spool_audit(struct tl_backend *backend, const char *name, uint64_t end,
     const struct audit audit = {each, context};
     char key[128];
     int r = tl_segments_list(&segments, backend, name, fail);
-    const uint64_t begin = r >= 0 && segments.n > 0 ? segments.first[0] : end;
+    const uint64_t begin = r >= 0 && segments.n > 0 ? segments.v[0].first : end;
     if (r >= 0 && begin > 0 && end > 0) {
         tl_segment_key(key, name, 0);
         const struct tl_spool_damage damage = {key, 0, 0, begin < end ? begin : end};
         r = each(context, &damage);
     }
-    for (size_t i = 0; r >= 0 && i < segments.n && segments.first[i] < end; i++) {
-        struct tl_log *log;
-        r = open_segment(backend, name, segments.first[i], key, &log, fail);
+    for (size_t i = 0; r >= 0 && i < segments.n && segments.v[i].first < end; i++) {
+        struct opened opened;
+        r = open_segment(backend, name, &segments.v[i], key, &opened, fail);
         if (r < 0)
             break;
-        r = audit_segment(&audit, log, key, segments.first[i], share_of(&segments, i, end), fail);
-        log->ops->log_close(log);
+        const uint64_t share = share_of(&segments, i, end);
+        r = opened.log ? audit_segment(&audit, opened.log, key, segments.v[i].first, share, fail)
+                       : audit_packed(&audit, &opened.packed, share, fail);
+        close_opened(&opened);
     }
     tl_segments_fini(&segments);
     return r < 0 ? r : TL_OK;
@@ -287,12 +424,13 @@ int tl_spool_mend(struct tl_backend *backend, const char *name, struct tl_fail *
     char key[128];
     int r = tl_segments_list(&segments, backend, name, fail);
     for (size_t i = 0; r >= 0 && i < segments.n; i++) {
-        struct tl_log *log;
-        r = open_segment(backend, name, segments.first[i], key, &log, fail);
+        struct opened opened;
+        r = open_segment(backend, name, &segments.v[i], key, &opened, fail);
         if (r < 0)
             break;
-        r = mend_segment(log, segments.first[i], fail);
-        log->ops->log_close(log);
+        r = opened.log ? mend_segment(opened.log, segments.v[i].first, fail)
+                       : tl_packed_mend(&opened.packed, fail);
+        close_opened(&opened);
     }
     tl_segments_fini(&segments);
     return r < 0 ? r : TL_OK;

@@ -2,6 +2,7 @@
 /* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
+#include "ingest/repack.h"
 #include "lake/debuginfo.h"
 #include "lake/lakeint.h"
 
@@ -483,6 +484,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->retain_lock, NULL);
     pthread_mutex_init(&lake->garbage_lock, NULL);
     pthread_cond_init(&lake->chores, NULL);
+    pthread_cond_init(&lake->repack, NULL);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
     pthread_mutex_init(&lake->notes_lock, NULL);
@@ -491,7 +493,10 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
-    const struct tl_spool_options spool = {.min_free = lake->options.min_free_bytes};
+    lake->segment_bytes =
+        options->segment_bytes ? options->segment_bytes : TL_SPOOL_SEGMENT_BYTES;
+    const struct tl_spool_options spool = {.segment_bytes = lake->segment_bytes,
+                                           .min_free = lake->options.min_free_bytes};
     int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
     if (r >= 0)
         r = open_catalog(lake, fail);
@@ -508,6 +513,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         r = start_threads(lake, fail);
     if (r >= 0)
         r = tl_housekeeper_start(lake, fail);
+    if (r >= 0)
+        r = tl_repack_start(lake, fail);
     if (r < 0) {
         tl_lake_close(lake);
         return r;
@@ -554,6 +561,7 @@ void tl_lake_close(struct tl_lake *lake)
     if (!lake)
         return;
     tl_housekeeper_stop(lake);
+    tl_repack_stop(lake);
     stop_threads(lake);
     for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
         next = t->next_job;
@@ -578,6 +586,7 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->retain_lock);
     pthread_mutex_destroy(&lake->garbage_lock);
     pthread_cond_destroy(&lake->chores);
+    pthread_cond_destroy(&lake->repack);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_mutex_destroy(&lake->notes_lock);

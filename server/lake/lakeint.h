@@ -168,6 +168,7 @@ struct tl_trace {
     bool mirror_stale;                 /* the object that repeats its row has not been written */
     int64_t updated_ns;
     uint64_t raw_bytes; /* durable */
+    uint64_t repacked;  /* raw offset in front of which no segment is to be packed: repack.h */
     uint64_t revision;
     uint64_t wanted;   /* number of the generation in `making` or, when all is done, `serving` */
     char message[256]; /* why it failed */
@@ -243,6 +244,12 @@ struct tl_lake {
     bool has_housekeeper;
     pthread_cond_t chores; /* under `lock`: look now, or closing */
     bool housekeeper_now;
+    pthread_t repacker;
+    bool has_repacker;
+    pthread_cond_t repack; /* under `lock`: look now, or closing */
+    bool repack_now;
+    bool repack_refused; /* under `lock`: the medium did, and is tried again later */
+    uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
     atomic_ullong seal_after_s;
     atomic_bool closing;

@@ -130,7 +130,9 @@ static int remove_raw(struct tl_trace *trace, struct tl_fail *fail)
         return r;
     }
     snprintf(prefix, sizeof(prefix), "r/%s", trace->id);
+    pthread_mutex_lock(&trace->lake->garbage_lock); /* of it nothing is being packed */
     tl_lake_discard(trace->lake, prefix);
+    pthread_mutex_unlock(&trace->lake->garbage_lock);
     return 1;
 }
 

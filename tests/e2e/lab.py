@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """A server in a folder of its own, and the commands against it, for end-to-end tests."""
 
+import ctypes
 import json
 import os
 import re
@@ -194,18 +195,41 @@ class Lab:
             return 0
         return json.loads(process.stdout)[0]['raw_bytes']
 
-    def raw(self, trace):
-        """The stored raw bytes of a trace, from the spool's segments as its header describes."""
+    def segments(self, trace):
+        """Files of the raw bytes of a trace, in order: logs, and what has been packed."""
         folders = [os.path.join(top, name) for top, dirs, _ in os.walk(self.data)
                    for name in dirs if name == trace]
         segments = sorted(os.path.join(top, name) for folder in folders
                           for top, _, names in os.walk(folder)
-                          for name in names if name.endswith('.seg'))
+                          for name in names if name.endswith(('.seg', '.zst')))
         check(segments, 'no segments of', trace, 'in', self.data)
+        return segments
+
+    def raw(self, trace):
+        """The stored raw bytes of a trace, from the spool's segments as its headers describe."""
+        while True:
+            try:
+                return self.raw_of(self.segments(trace))
+            except FileNotFoundError:
+                pass  # it has just been packed
+
+    @staticmethod
+    def raw_of(segments):
+        zstd = ctypes.CDLL('libzstd.so.1')
+        zstd.ZSTD_decompress.restype = ctypes.c_size_t
         out = bytearray()
         for segment in segments:
             with open(segment, 'rb') as f:
                 data = f.read()
+            if segment.endswith('.zst'):
+                first, end = struct.unpack_from('<QQ', data, 16)
+                plain = ctypes.create_string_buffer(end - first)
+                n = zstd.ZSTD_decompress(plain, ctypes.c_size_t(end - first), data,
+                                         ctypes.c_size_t(len(data)))
+                check(n == end - first, segment, 'is unpacked to', n, 'bytes')
+                del out[first:]
+                out += plain.raw
+                continue
             check(data[:8] == b'TLSPOOL1', segment, 'is no segment')
             del out[struct.unpack_from('<Q', data, 8)[0]:]
             at = 16

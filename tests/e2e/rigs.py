@@ -271,10 +271,12 @@ def raw_in_trouble(lab):
     lab.fails(3, 'no trace', 'raw', 'nothing', '-o', out)
     lab.fails(2, 'none from 900000', 'raw', 'sim', '--byte', '900000:', '-o', out)
     lab.fails(2, 'give one TRACE', 'raw', 'sim')
-    segments = [os.path.join(top, name) for top, _, names in os.walk(lab.data)
-                for name in names if name.endswith('.seg') and top.endswith('/sim')]
-    with open(sorted(segments)[0], 'r+b') as f:
-        f.seek(150000)
+    until = time.monotonic() + 60
+    while not lab.segments('sim')[0].endswith('.zst'):
+        check(time.monotonic() < until, 'not packed:', lab.segments('sim'))
+        time.sleep(0.05)
+    with open(lab.segments('sim')[0], 'r+b') as f:
+        f.seek(20000)
         f.write(b'\xff\x00' * 40)
     lab.fails(3, r'damaged or missing from offset 0x[0-9a-f]+ on', 'raw', 'sim', '-o', out)
     with open(out) as f:

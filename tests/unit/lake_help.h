@@ -3,6 +3,7 @@
 #ifndef TL_TESTS_LAKE_HELP_H
 #define TL_TESTS_LAKE_HELP_H
 
+#include "ingest/repack.h"
 #include "lake/lakeint.h"
 
 #include <setjmp.h>
@@ -119,14 +120,18 @@ static inline void push_all(struct tl_lake *lake, const char *id, const struct c
     tl_ingest_close(ingest);
 }
 
-/* A sealed trace's row is written a moment after it says so. */
+/* A sealed trace's row is written a moment after it says so, and its raw bytes are packed. */
 static inline void wait_at_rest(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     for (bool busy = trace != NULL; busy;) {
         pthread_mutex_lock(&trace->lock);
         busy = trace->state == TL_TRACE_SEALED && trace->making;
+        const bool packs = tl_repack_due_locked(trace);
         pthread_mutex_unlock(&trace->lock);
+        pthread_mutex_lock(&lake->lock);
+        busy = busy || (packs && !lake->repack_refused);
+        pthread_mutex_unlock(&lake->lock);
         if (busy)
             usleep(1000);
     }

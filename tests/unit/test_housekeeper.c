@@ -4,6 +4,8 @@
 #include "sim_capture.h"
 
 #include "base/lifetime.h"
+#include "ingest/packed.h"
+#include "ingest/segment.h"
 
 #include <sqlite3.h>
 
@@ -529,9 +531,18 @@ static void raw_damage_is_a_gap(void **state)
     char key[128];
     struct tl_buf report = {0}, text = {0};
     (void)state;
+    const struct tl_lake_options options = {.shard_insns = SHARD,
+                                            .decode_threads = 1,
+                                            .min_free_bytes = 1,
+                                            .segment_bytes = capture.bytes.n / 12};
+    tl_lake_close(lake);
+    assert_int_equal(tl_lake_open_on(&lake, backend, &options, NULL), TL_OK);
     push_parts("t", 10);
-    snprintf(key, sizeof(key), "r/t/%016x.seg", 0);
-    flip(key, capture.bytes.n / 2);
+    struct tl_segments segments = {0};
+    assert_int_equal(tl_segments_list(&segments, backend, "t", NULL), TL_OK);
+    assert_true(segments.n > 6);
+    flip(tl_packed_key(key, "t", segments.v[segments.n / 2].first), 300);
+    tl_segments_fini(&segments);
     const int findings = verify("t", true, &report);
     assert_int_equal(findings, 1);
     assert_non_null(strstr((char *)report.p, "raw bytes 0x"));

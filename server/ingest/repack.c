@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: MIT */
+#include "ingest/repack.h"
+
+#include "base/cancel.h"
+#include "ingest/packed.h"
+#include "ingest/segment.h"
+#include "lake/lakeint.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#define PAUSE_NS INT64_C(30000000000) /* behind a refusal of the medium */
+
+bool tl_repack_due_locked(const struct tl_trace *trace)
+{
+    if (trace->deleted || trace->raw_removed || trace->raw_bytes <= trace->repacked)
+        return false;
+    return trace->complete ||
+           trace->raw_bytes - trace->repacked > trace->lake->segment_bytes + TL_SPOOL_BLOCK;
+}
+
+/* ---- one segment ---------------------------------------------------------------------------- */
+
+/* The log that begins at `first`, up to `end`, into `writer`. TL_BAD: it is damaged. */
+static int pack_log(struct tl_lake *lake, const char *name, uint64_t first, uint64_t end,
+                    struct tl_packed_writer *writer, struct tl_fail *fail)
+{
+    struct tl_backend *backend = lake->backend;
+    struct tl_segment_walk walk;
+    struct tl_segment_piece piece;
+    struct tl_log *log;
+    uint64_t size, at = first;
+    char key[128];
+    int r =
+        backend->ops->log_open(backend, tl_segment_key(key, name, first), false, &log, &size, fail);
+    if (r < 0)
+        return r;
+    tl_segment_walk_begin(&walk, log, first, end);
+    while (r >= 0 && (r = tl_segment_walk_next(&walk, true, &piece, fail)) >= 0) {
+        r = piece.damaged || piece.n > end - at ? TL_BAD : tl_cancel_check();
+        if (r >= 0)
+            r = tl_packed_writer_add(writer, (struct tl_bytes){walk.data.p, walk.data.n},
+                                     piece.arrival);
+        at += piece.n;
+    }
+    tl_segment_walk_end(&walk);
+    log->ops->log_close(log);
+    if (r == TL_EOF)
+        r = at == end ? TL_OK : TL_BAD;
+    return r;
+}
+
+/* Is it still wanted? `last`: it is the last one, which can only be had of a complete capture. */
+static bool wanted(struct tl_trace *trace, bool last)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool wanted = !trace->deleted && !trace->raw_removed && (!last || trace->complete);
+    pthread_mutex_unlock(&trace->lock);
+    return wanted;
+}
+
+/*
+ * The packed form takes the log's place; `object` of no bytes: it is there already. Nobody removes
+ * the capture meanwhile, and no push begins, which would take up its last segment.
+ */
+static int swap(struct tl_trace *trace, uint64_t first, bool last, struct tl_bytes object,
+                struct tl_fail *fail)
+{
+    struct tl_lake *lake = trace->lake;
+    struct tl_backend *backend = lake->backend;
+    char key[128];
+    int r = TL_OK;
+    pthread_mutex_lock(&trace->opening);
+    pthread_mutex_lock(&lake->garbage_lock);
+    const bool go = wanted(trace, last);
+    if (go && object.n > 0)
+        r = tl_backend_put(backend, tl_packed_key(key, trace->id, first), object, fail);
+    if (go && r >= 0)
+        r = backend->ops->remove(backend, tl_segment_key(key, trace->id, first), fail);
+    pthread_mutex_unlock(&lake->garbage_lock);
+    pthread_mutex_unlock(&trace->opening);
+    return r;
+}
+
+static int pack_segment(struct tl_trace *trace, uint64_t first, uint64_t end, bool last,
+                        struct tl_fail *fail)
+{
+    struct tl_lake *lake = trace->lake;
+    struct tl_packed_writer *writer = NULL;
+    struct tl_bytes object = {0};
+    int r = tl_packed_writer_new(&writer, first);
+    if (r >= 0)
+        r = pack_log(lake, trace->id, first, end, writer, fail);
+    if (r >= 0)
+        r = tl_packed_writer_finish(writer, &object);
+    const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
+    if (r >= 0 && left < object.n + atomic_load(&lake->min_free) / 2)
+        r = TL_NOSPACE;
+    if (r >= 0)
+        r = swap(trace, first, last, object, fail);
+    tl_packed_writer_free(writer);
+    return r;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+/* A trace that has segments to be packed, with a reference, or NULL. */
+static struct tl_trace *next_trace(struct tl_lake *lake)
+{
+    struct tl_trace *found = NULL;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        if (tl_repack_due_locked(t))
+            found = tl_trace_get(t);
+        pthread_mutex_unlock(&t->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+/* Errors are the medium's; what is damaged, or wanted by nobody any more, is none. */
+static int pack_trace(struct tl_trace *trace)
+{
+    struct tl_segments segments = {0};
+    pthread_mutex_lock(&trace->lock);
+    const bool complete = trace->complete;
+    const uint64_t bytes = trace->raw_bytes;
+    pthread_mutex_unlock(&trace->lock);
+    uint64_t upto = bytes;
+    int r = tl_segments_list(&segments, trace->lake->backend, trace->id, NULL);
+    for (size_t i = 0; r >= 0 && i < segments.n; i++) {
+        const struct tl_segment *const s = &segments.v[i];
+        const bool last = i + 1 == segments.n;
+        if (last && !complete)
+            upto = s->first;
+        else if (s->packed && s->log)
+            r = swap(trace, s->first, last, (struct tl_bytes){0}, NULL);
+        else if (s->log && s->first < bytes)
+            r = pack_segment(trace, s->first, last ? bytes : segments.v[i + 1].first, last, NULL);
+        if (r == TL_BAD || r == TL_NOTFOUND)
+            r = TL_OK;
+    }
+    tl_segments_fini(&segments);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&trace->lock);
+    trace->repacked = upto;
+    pthread_mutex_unlock(&trace->lock);
+    return TL_OK;
+}
+
+static bool is_closing(void *context)
+{
+    const struct tl_lake *lake = context;
+    return atomic_load(&lake->closing);
+}
+
+static void *run(void *context)
+{
+    struct tl_lake *lake = context;
+    const struct tl_cancel cancel = {is_closing, lake};
+    tl_cancel_set(&cancel);
+    pthread_mutex_lock(&lake->lock);
+    while (!atomic_load(&lake->closing)) {
+        if (lake->repack_refused) {
+            const int64_t until = tl_wall_ns() + PAUSE_NS;
+            const struct timespec t = {until / 1000000000, until % 1000000000};
+            int e = 0;
+            while (e != ETIMEDOUT && !atomic_load(&lake->closing))
+                e = pthread_cond_timedwait(&lake->repack, &lake->lock, &t);
+        } else if (!lake->repack_now) {
+            pthread_cond_wait(&lake->repack, &lake->lock);
+            continue;
+        }
+        lake->repack_now = lake->repack_refused = false;
+        bool refused = false;
+        pthread_mutex_unlock(&lake->lock);
+        struct tl_trace *trace;
+        while (!refused && !atomic_load(&lake->closing) && (trace = next_trace(lake))) {
+            refused = pack_trace(trace) < 0;
+            tl_trace_put(trace);
+        }
+        pthread_mutex_lock(&lake->lock);
+        lake->repack_refused = refused;
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return NULL;
+}
+
+int tl_repack_start(struct tl_lake *lake, struct tl_fail *fail)
+{
+    lake->repack_now = true;
+    const int e = pthread_create(&lake->repacker, NULL, run, lake);
+    if (e != 0) {
+        errno = e;
+        return tl_fail_set(fail, TL_IO, "cannot start the packing thread: %s", strerror(e));
+    }
+    lake->has_repacker = true;
+    return TL_OK;
+}
+
+void tl_repack_stop(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    atomic_store(&lake->closing, true);
+    pthread_cond_broadcast(&lake->repack);
+    pthread_mutex_unlock(&lake->lock);
+    if (lake->has_repacker)
+        pthread_join(lake->repacker, NULL);
+    lake->has_repacker = false;
+}
+
+void tl_repack_wake(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    lake->repack_now = true;
+    pthread_cond_signal(&lake->repack);
+    pthread_mutex_unlock(&lake->lock);
+}
