@@ -61,6 +61,28 @@ static void http1_lookups(const char *url)
     ask_loosely(url, "/api/v1/traces/%zz", "");
 }
 
+static void http1_lanes(const char *url)
+{
+    ask_loosely(url, "/api/v1/traces/t/stats?streams=cs.10", "");
+    ask_loosely(url, "/api/v1/traces/t/at?streams=cs.10&unit=insn&at=7", "");
+    ask_loosely(url, "/api/v1/traces/t/log?streams=cs.10", "");
+    ask_loosely(url, "/api/v1/traces/t/states?streams=cs.10", "");
+    ask_loosely(url, "/api/v1/traces/t/counters?streams=cs.10", "");
+    ask_loosely(url, "/api/v1/traces/t/functions", "");
+    ask_loosely(url, "/api/v1/traces/t/setup", "");
+    ask_loosely(url, "/api/v1/traces/t/notes", "");
+}
+
+static void http1_calls(const char *url)
+{
+    ask_loosely(url, "/api/v1/traces/t/streams/cs.10/call?at=7", "");
+    ask_loosely(url, "/api/v1/traces/t/streams/cs.10/profile", "");
+    ask_loosely(url, "/api/v1/traces/t/streams/cs.10/compare?with=t/cs.10", "");
+    ask_loosely(url, "/api/v1/traces/t/streams/cs.10/simpoints", "");
+    ask_loosely(url, "/api/v1/traces/t/streams/cs.10/source?at=7", "");
+    ask_loosely(url, "/api/v1/images", "");
+}
+
 static void http2(const char *url)
 {
     struct h2_client *const c = h2_connect(url);
@@ -141,6 +163,30 @@ static void grpc_others(const char *url)
         GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES;
     ask.list_services = (char *)"";
     call(c, "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", &ask.base);
+    h2_free(c);
+}
+
+static void grpc_of_code(const char *url)
+{
+    Tracelake__V1__CodeRequest code = TRACELAKE__V1__CODE_REQUEST__INIT;
+    Tracelake__V1__ListNotesRequest notes = TRACELAKE__V1__LIST_NOTES_REQUEST__INIT;
+    Tracelake__V1__InsnsRequest insns = TRACELAKE__V1__INSNS_REQUEST__INIT;
+    Tracelake__V1__SetLabelsRequest labels = TRACELAKE__V1__SET_LABELS_REQUEST__INIT;
+    Tracelake__V1__SetLabelsRequest__LabelsEntry entry =
+        TRACELAKE__V1__SET_LABELS_REQUEST__LABELS_ENTRY__INIT;
+    Tracelake__V1__SetLabelsRequest__LabelsEntry *const entries = &entry;
+    struct h2_client *const c = h2_connect(url);
+    code.trace = notes.trace = insns.trace = labels.trace = (char *)"t";
+    code.stream = insns.stream = (char *)"cs.10";
+    entry.key = (char *)"board";
+    entry.value = (char *)"juno";
+    labels.labels = (Tracelake__V1__SetLabelsRequest__LabelsEntry **)&entries;
+    labels.n_labels = 1;
+    call(c, "/tracelake.v1.Catalog/SetLabels", &labels.base);
+    call(c, "/tracelake.v1.Ranges/Code", &code.base);
+    call(c, "/tracelake.v1.Ranges/Coverage", &code.base);
+    call(c, "/tracelake.v1.Catalog/ListNotes", &notes.base);
+    call(c, "/tracelake.v1.Ranges/Insns", &insns.base);
     h2_free(c);
 }
 
@@ -230,9 +276,47 @@ static void other_calls(void **state)
     some(grpc_others);
 }
 
+static void lanes_of_http1(void **state)
+{
+    some(http1_lanes);
+}
+
+static void calls_of_http1(void **state)
+{
+    some(http1_calls);
+}
+
+static void calls_about_code(void **state)
+{
+    some(grpc_of_code);
+}
+
 static void pushes(void **state)
 {
     some(push);
+}
+
+/* The services are there, or the server does not begin. */
+static int begin_services(void *context, struct tl_buf *out)
+{
+    struct tl_rpc *rpc = NULL;
+    struct tl_fail fail = {0};
+    const int rc = tl_rpc_new(&rpc, context, NULL, 0, &fail);
+    if (rc == TL_OK)
+        tl_rpc_free(rpc);
+    return rc;
+}
+
+static void services(void **state)
+{
+    struct tl_lake *lake;
+    const struct tl_lake_options options = {0};
+    struct tl_fail fail;
+    assert_int_equal(tl_lake_open(&lake, &options, &fail), TL_OK);
+    nomem.others = false;
+    open_gate(true);
+    assert_true(nomem_run(begin_services, lake) > 5);
+    tl_lake_close(lake);
 }
 
 int main(void)
@@ -240,11 +324,15 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_of_http1),
         cmocka_unit_test(lookups_of_http1),
+        cmocka_unit_test(lanes_of_http1),
+        cmocka_unit_test(calls_of_http1),
         cmocka_unit_test(requests_of_http2),
         cmocka_unit_test(calls),
         cmocka_unit_test(pushes),
         cmocka_unit_test(lookups_by_calls),
         cmocka_unit_test(other_calls),
+        cmocka_unit_test(calls_about_code),
+        cmocka_unit_test(services),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

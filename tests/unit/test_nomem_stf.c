@@ -3,10 +3,12 @@
 #include "decode/decode.h"
 #include "stf/check.h"
 #include "stf/slice.h"
+#include "stf/zstf_pool.h"
 #include "test_stf_util.h"
 #include "unit/nomem.h"
 
 #include <lzma.h>
+#include <unistd.h>
 #include <zlib.h>
 
 static struct tl_buf files[4]; /* the same trace: plain, .zstf, .gz, .xz */
@@ -120,6 +122,75 @@ static void checked_files(void **state)
 {
     for (unsigned i = 0; i < 4; i++)
         assert_true(nomem_run(check, &files[i]) > 3);
+}
+
+/* Instructions of a file, from its middle, too, where one can go there. */
+static int read_insns(void *context, struct tl_buf *out)
+{
+    enum { SOME = 100 };
+    struct tl_stf_file *f = NULL;
+    struct tl_stf_insns *insns = NULL;
+    struct tl_stf_insn some[SOME];
+    struct tl_fail fail = {0};
+    int rc = tl_stf_file_open(&f, context, &fail);
+    if (rc == TL_OK) {
+        const struct tl_stf_source source = tl_stf_file_source(f);
+        rc = tl_stf_insns_open(&insns, &source);
+    }
+    const unsigned passes = rc == TL_OK && tl_stf_file_zstf(f) ? 2 : 1; /* back by an index only */
+    for (unsigned pass = 0; rc == TL_OK && pass < passes; pass++) {
+        if (pass == 1)
+            rc = tl_stf_insns_seek(insns, 120, &fail);
+        int n = 0;
+        while (rc == TL_OK && (n = tl_stf_insns_read(insns, some, SOME, &fail)) > 0)
+            rc = tl_buf_printf(out, "%d %llx\n", n, (unsigned long long)some[n - 1].pc);
+        rc = rc < 0 || n == TL_EOF ? rc : n;
+    }
+    tl_stf_insns_free(insns);
+    tl_stf_file_close(f);
+    return rc;
+}
+
+static void instructions(void **state)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        char path[] = "/tmp/test_nomem_stf.XXXXXX";
+        const int fd = mkstemp(path);
+        assert_int_equal(write(fd, files[i].p, files[i].n), (ssize_t)files[i].n);
+        close(fd);
+        assert_true(nomem_run(read_insns, path) > 3);
+        unlink(path);
+    }
+}
+
+static int keep_frame(const struct tl_zstf_job *job)
+{
+    return tl_buf_add(job->context, job->frame.p, job->frame.n);
+}
+
+/* Chunks by a pool of two, of which the other one lends its hand in turns. */
+static int pack_chunks(void *context, struct tl_buf *out)
+{
+    struct tl_zstf_pool *pool = NULL;
+    int rc = tl_zstf_pool_new(&pool, 3, 2, keep_frame);
+    for (unsigned i = 0; rc == TL_OK && i < 6; i++) {
+        struct tl_zstf_job job = {.context = out, .markers = 1};
+        rc = tl_buf_add(&job.stf, files[0].p, files[0].n);
+        if (rc == TL_OK)
+            rc = tl_zstf_pool_add(pool, &job);
+        tl_buf_fini(&job.stf);
+        if (rc == TL_OK && i % 2)
+            tl_zstf_pool_work(pool);
+    }
+    if (rc == TL_OK)
+        rc = tl_zstf_pool_drain(pool);
+    tl_zstf_pool_free(pool);
+    return rc;
+}
+
+static void packed_chunks(void **state)
+{
+    assert_true(nomem_run(pack_chunks, NULL) > 3);
 }
 
 /* ---- as a capture -------------------------------------------------------------------------- */
@@ -238,10 +309,9 @@ static int unmake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(written_files),
-        cmocka_unit_test(slices),
-        cmocka_unit_test(checked_files),
-        cmocka_unit_test(captures),
+        cmocka_unit_test(written_files), cmocka_unit_test(slices),
+        cmocka_unit_test(checked_files), cmocka_unit_test(instructions),
+        cmocka_unit_test(packed_chunks), cmocka_unit_test(captures),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
