@@ -7,6 +7,7 @@
  * is synced after. Folders are made on the way and never removed while they may be in use.
  */
 #include "store/backend.h"
+#include "store/openfiles.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,6 +30,7 @@ struct folder {
     int objects; /* DIR/objects */
     int tmp;     /* DIR/tmp */
     int leases;  /* DIR/leases */
+    struct tl_openfiles *open; /* of objects */
     atomic_ulong serial;
     pthread_mutex_t lock;
     struct folder_lease *held; /* under the lock */
@@ -135,17 +137,11 @@ static int read_some(int fd, uint64_t offset, size_t n, struct tl_buf *out)
     return 0;
 }
 
-/* `n` cut to what the open file has behind `offset`, so that no caller's wish sizes a buffer. */
-static int limit_to_file(int fd, uint64_t offset, size_t *n)
+/* `n` cut to what a file has behind `offset`, so that no caller's wish sizes a buffer. */
+static size_t limit_to_size(uint64_t size, uint64_t offset, size_t n)
 {
-    struct stat st;
-    if (fstat(fd, &st) < 0)
-        return -1;
-    const uint64_t size = (uint64_t)st.st_size;
     const uint64_t there = offset < size ? size - offset : 0;
-    if (*n > there)
-        *n = (size_t)there;
-    return 0;
+    return n < there ? n : (size_t)there;
 }
 
 /* Make the folders of `key` below `at`, each one durable in its parent. */
@@ -270,17 +266,16 @@ static int folder_get(struct tl_backend *backend, const char *key, uint64_t offs
     struct folder *f = folder_of(backend);
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    const int fd = openat(f->objects, key, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
+    struct tl_openfile file;
+    if (tl_openfiles_take(f->open, key, &file) < 0)
         return refused(fail, "open", key);
     int r = TL_OK;
-    if (limit_to_file(fd, offset, &n) < 0)
-        r = refused(fail, "read", key);
-    else if (tl_buf_reserve(out, n) < 0)
+    n = limit_to_size((uint64_t)file.st.st_size, offset, n);
+    if (tl_buf_reserve(out, n) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
-    else if (read_some(fd, offset, n, out) < 0)
+    else if (read_some(file.fd, offset, n, out) < 0)
         r = refused(fail, "read", key);
-    close(fd);
+    tl_openfiles_give(f->open, &file);
     return r;
 }
 
@@ -306,6 +301,7 @@ static int folder_remove(struct tl_backend *backend, const char *key, struct tl_
         return may;
     if (unlinkat(f->objects, key, 0) < 0 && errno != ENOENT)
         return refused(fail, "remove", key);
+    tl_openfiles_forget(f->open, key);
     /* Folders that have become empty go too; a full one refuses, which ends the climb. Those on
      * top stay: another thread may be about to put something there. */
     char path[544];
@@ -428,8 +424,10 @@ static int folder_log_read(struct tl_log *base, uint64_t offset, size_t n, struc
                            struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
-    if (limit_to_file(log->fd, offset, &n) < 0)
+    struct stat st;
+    if (fstat(log->fd, &st) < 0)
         return refused(fail, "read", log->key);
+    n = limit_to_size((uint64_t)st.st_size, offset, n);
     if (tl_buf_reserve(out, n) < 0)
         return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, log->key);
     if (read_some(log->fd, offset, n, out) < 0)
@@ -612,6 +610,7 @@ static void folder_destroy(struct tl_backend *backend)
 {
     struct folder *f = folder_of(backend);
     const int fds[] = {f->dir, f->objects, f->tmp, f->leases};
+    tl_openfiles_free(f->open);
     for (size_t i = 0; i < sizeof(fds) / sizeof(*fds); i++)
         if (fds[i] >= 0)
             close(fds[i]);
@@ -692,7 +691,7 @@ int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *
         (f->objects = open_below(f->dir, "objects")) < 0 ||
         (f->tmp = open_below(f->dir, "tmp")) < 0 ||
         (f->leases = open_below(f->dir, "leases")) < 0 || fsync(f->dir) < 0 ||
-        write_uri(f, dir) < 0) {
+        write_uri(f, dir) < 0 || !(f->open = tl_openfiles_new(f->objects))) {
         const int e = errno;
         tl_fail_set(fail, TL_IO, "cannot use %s as the data folder: %s", dir, strerror(e));
         if (fail)

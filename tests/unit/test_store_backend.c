@@ -121,6 +121,46 @@ static void several_objects(void **state)
     tl_buf_fini(&out);
 }
 
+/* What is held open after a read is not read again once the object is another one, or gone. */
+static void read_again(void **state)
+{
+    struct tl_backend *const b = *state;
+    struct tl_buf got = {0};
+    char key[32];
+    for (int round = 0; round < 2; round++)
+        for (int i = round ? 130 : 0; i < 140; i++) {
+            snprintf(key, sizeof key, "t/%d", i);
+            const struct tl_bytes value = text(round ? "second, and longer" : "first");
+            assert_int_equal(tl_backend_put(b, key, value, NULL), TL_OK);
+            for (int again = 0; again < 2; again++) {
+                tl_buf_reset(&got);
+                assert_int_equal(b->ops->get(b, key, 1, 100, &got, NULL), TL_OK);
+                assert_int_equal(got.n, value.n - 1);
+                assert_memory_equal(got.p, value.p + 1, got.n);
+            }
+        }
+    assert_int_equal(b->ops->remove(b, "t/139", NULL), TL_OK);
+    assert_int_equal(b->ops->get(b, "t/139", 0, 100, &got, NULL), TL_NOTFOUND);
+    tl_buf_fini(&got);
+}
+
+/* … whoever removed or replaced it. */
+static void changed_by_another(void **state)
+{
+    struct tl_backend *const b = *state, *const other = open_folder();
+    struct tl_buf got = {0};
+    assert_int_equal(tl_backend_put(b, "t/a", text("one"), NULL), TL_OK);
+    assert_int_equal(tl_backend_get_all(b, "t/a", &got, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(other, "t/a", text("two"), NULL), TL_OK);
+    tl_buf_reset(&got);
+    assert_int_equal(tl_backend_get_all(b, "t/a", &got, NULL), TL_OK);
+    assert_memory_equal(got.p, "two", 3);
+    assert_int_equal(other->ops->remove(other, "t/a", NULL), TL_OK);
+    assert_int_equal(b->ops->get(b, "t/a", 0, 3, &got, NULL), TL_NOTFOUND);
+    tl_backend_free(other);
+    tl_buf_fini(&got);
+}
+
 static void keys_are_checked(void **state)
 {
     struct tl_backend *b = *state;
@@ -383,10 +423,13 @@ int main(void)
 #define BOTH(test)                                                                                 \
     cmocka_unit_test_setup_teardown(test, set_up_folder, tear_down_folder),                        \
         cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
+#define FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up_folder, tear_down_folder)
 #define MEMORY(test) cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
     const struct CMUnitTest tests[] = {
         BOTH(objects),
         BOTH(several_objects),
+        BOTH(read_again),
+        FOLDER(changed_by_another),
         BOTH(keys_are_checked),
         BOTH(logs),
         BOTH(leases),
