@@ -14,6 +14,7 @@
 #include "base/crew.h"
 #include "base/pause.h"
 #include "decode/kept.h"
+#include "decode/split_input.h"
 #include "flow/walker.h"
 
 #include <pthread.h>
@@ -57,22 +58,6 @@ struct part {
     struct tl_kept kept;           /* items behind the seam */
 };
 
-/* A run's place among the bytes of the input, and in the file as in struct tl_run. */
-struct placed {
-    size_t start;
-    uint64_t base;
-    size_t places; /* where its places are among those gathered */
-    const uint16_t *place;
-};
-
-/* Bytes to be decoded, and where they are in the file. */
-struct input {
-    const uint8_t *p;
-    size_t n;
-    struct placed *runs;
-    size_t n_runs;
-};
-
 struct split {
     struct tl_stream_decoder base;
     const struct tl_stream_ops *ops; /* of the format */
@@ -84,10 +69,7 @@ struct split {
     struct tl_buf state; /* where it stands at a seam */
     uint64_t met;
 
-    struct tl_buf bytes;  /* gathered of short runs */
-    struct tl_buf places; /* uint16_t each, of runs that have them */
-    struct placed *runs;
-    size_t n_runs, cap_runs;
+    struct tl_split_gather gather; /* of short runs */
 
     struct tl_crew_work work;
     unsigned threads;       /* of the crew; 0: nothing has been split yet */
@@ -96,7 +78,7 @@ struct split {
     pthread_cond_t done;    /* for the pushing thread: a part is done */
     struct decoder **spare; /* [n_spare] of `ahead` that nobody uses */
     unsigned n_spare, n_ahead;
-    struct input input;
+    struct tl_split_input input;
     size_t cut;           /* where the next part begins; a synchronisation point, or the end */
     size_t size;          /* bytes that parts should have */
     size_t claimed, head; /* parts claimed, parts delivered, of this input */
@@ -200,35 +182,12 @@ static int load(struct decoder *d, const struct tl_buf *from)
     return state.rc;
 }
 
-/* The run that byte `at` is in. */
-static size_t find_run(const struct input *in, size_t at)
-{
-    size_t first = 0, last = in->n_runs - 1;
-    while (first < last) {
-        const size_t middle = (first + last + 1) / 2;
-        if (in->runs[middle].start <= at)
-            first = middle;
-        else
-            last = middle - 1;
-    }
-    return first;
-}
-
-/* Run `i` of the input from byte `at` on, which is in it. */
-static struct tl_run run_from(const struct input *in, size_t i, size_t at)
-{
-    const struct placed *const run = &in->runs[i];
-    const size_t end = i + 1 < in->n_runs ? run[1].start : in->n;
-    const struct tl_run whole = {in->p + run->start, end - run->start, run->base, run->place};
-    return tl_run_from(&whole, at - run->start);
-}
-
 /* Push bytes [from, to) of the input. */
-static int push_bytes(struct decoder *d, const struct input *in, size_t from, size_t to)
+static int push_bytes(struct decoder *d, const struct tl_split_input *in, size_t from, size_t to)
 {
     int rc = TL_OK;
-    for (size_t i = find_run(in, from); rc == TL_OK && from < to; i++) {
-        struct tl_run run = run_from(in, i, from);
+    for (size_t i = tl_split_run_find(in, from); rc == TL_OK && from < to; i++) {
+        struct tl_run run = tl_split_run_from(in, i, from);
         run.n = run.n < to - from ? run.n : to - from;
         rc = d->split->ops->push(d->format, &run);
         from += run.n;
@@ -246,7 +205,7 @@ static size_t larger(size_t a, size_t b)
 /* The first synchronisation point from `at` on, or the input's end. */
 static size_t find_sync(const struct split *s, size_t at)
 {
-    const struct input *const in = &s->input;
+    const struct tl_split_input *const in = &s->input;
     return at < in->n ? at + s->ops->split->find_sync(in->p + at, in->n - at) : in->n;
 }
 
@@ -274,7 +233,7 @@ static void extend_cut(struct split *s, size_t from)
 /* Behind what the trace says again at the synchronisation point `at`, or at the next such point. */
 static size_t find_seam(const struct split *s, size_t at)
 {
-    const struct input *const in = &s->input;
+    const struct tl_split_input *const in = &s->input;
     const size_t rest = s->ops->split->find_rest(s->live.format, in->p + at, in->n - at);
     return rest < in->n - at ? at + rest : find_sync(s, at + 1);
 }
@@ -571,7 +530,7 @@ static int make_ahead(struct split *s)
 }
 
 /* May this much be shared? Then the crew is at it. */
-static bool begin_sharing(struct split *s, const struct input *in)
+static bool begin_sharing(struct split *s, const struct tl_split_input *in)
 {
     struct tl_crew *const crew = s->share->crew;
     if (in->n < TL_SPLIT_LEAST || !crew || tl_crew_threads(crew) == 0 || make_ahead(s) < 0)
@@ -584,7 +543,7 @@ static bool begin_sharing(struct split *s, const struct input *in)
 }
 
 /* Decode the whole input; whatever comes of it has been delivered then. */
-static int decode_input(struct split *s, const struct input *in)
+static int decode_input(struct split *s, const struct tl_split_input *in)
 {
     if (in->n == 0)
         return TL_OK;
@@ -609,16 +568,11 @@ static int decode_input(struct split *s, const struct input *in)
 static int flush(struct tl_stream_decoder *decoder)
 {
     struct split *const s = (struct split *)decoder;
-    for (size_t i = 0; i < s->n_runs; i++) /* nothing is moved any more */
-        if (s->runs[i].places != SIZE_MAX)
-            s->runs[i].place = (const uint16_t *)(const void *)s->places.p + s->runs[i].places;
-    const struct input in = {s->bytes.p, s->bytes.n, s->runs, s->n_runs};
+    const struct tl_split_input in = tl_split_gather_input(&s->gather);
     int rc = decode_input(s, &in);
     if (rc == TL_OK && in.n == 0)
         rc = s->ops->flush(s->live.format);
-    tl_buf_reset(&s->bytes);
-    tl_buf_reset(&s->places);
-    s->n_runs = 0;
+    tl_split_gather_reset(&s->gather);
     if (!s->share->crew && s->threads > 0)
         free_ahead(s);
     return rc;
@@ -627,7 +581,7 @@ static int flush(struct tl_stream_decoder *decoder)
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct split *const s = (struct split *)decoder;
-    if (s->bytes.n + run->n > GATHER_MOST || run->n >= GATHER_RUN || !s->share->crew) {
+    if (s->gather.bytes.n + run->n > GATHER_MOST || run->n >= GATHER_RUN || !s->share->crew) {
         const int rc = flush(decoder);
         if (rc < 0)
             return rc;
@@ -635,20 +589,11 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     if (!s->share->crew)
         return s->ops->push(s->live.format, run);
     if (run->n >= GATHER_RUN) {
-        struct placed place = {0, run->base, SIZE_MAX, run->place};
-        const struct input in = {run->p, run->n, &place, 1};
+        struct tl_split_run place = {0, run->base, SIZE_MAX, run->place};
+        const struct tl_split_input in = {run->p, run->n, &place, 1};
         return decode_input(s, &in);
     }
-    if (tl_grow(&s->runs, &s->cap_runs, s->n_runs + 1, sizeof *s->runs) < 0)
-        return TL_NOMEM;
-    struct placed *const place = &s->runs[s->n_runs++];
-    *place = (struct placed){s->bytes.n, run->base, SIZE_MAX, NULL};
-    if (run->place) {
-        place->places = s->places.n / sizeof *run->place;
-        if (tl_buf_add(&s->places, run->place, (run->n + 1) * sizeof *run->place) < 0)
-            return TL_NOMEM;
-    }
-    return tl_buf_add(&s->bytes, run->p, run->n);
+    return tl_split_gather_add(&s->gather, run);
 }
 
 static int finish(struct tl_stream_decoder *decoder)
@@ -666,10 +611,8 @@ static void destroy(struct tl_stream_decoder *decoder)
     free_ahead(s);
     if (s->live.format)
         s->ops->destroy(s->live.format);
-    free(s->runs);
+    tl_split_gather_fini(&s->gather);
     tl_buf_fini(&s->state);
-    tl_buf_fini(&s->bytes);
-    tl_buf_fini(&s->places);
     pthread_mutex_destroy(&s->lock);
     pthread_cond_destroy(&s->done);
     free(s);

@@ -16,9 +16,9 @@ LIMIT = 180  # seconds of a test; one that runs for ever has noticed
 
 # Who is concerned, the fastest first.
 FLOW = ['test_walker', 'test_item', 'test_block', 'test_callstack', 'test_toy', 'test_etm4_flow',
-        'test_sim_etm4', 'test_property_etm4', 'test_decode_state', 'test_stf_flow', 'test_parallel',
-        'test_shard_index']
-STORE = ['test_store_itemlog', 'test_shard_census', 'test_store_pack', 'test_shard_walk',
+        'test_sim_etm4', 'test_pt_flow', 'test_property_etm4', 'test_decode_state', 'test_stf_flow',
+        'test_parallel', 'test_shard_index']
+STORE = ['test_store_itemlog', 'test_shard_stats', 'test_store_pack', 'test_shard_walk',
          'test_store_backend', 'test_catalog', 'test_shard', 'test_shard_index', 'test_lake_query',
          'test_lake_slices', 'test_lake_resume', 'test_lake']
 CONCERNED = {'decoders/flow': FLOW, 'server/store': STORE}
@@ -68,14 +68,16 @@ class Bench:
             subprocess.run(['cmake', '-S', self.tree, '-B', self.build, '-G', 'Ninja',
                             '-DTL_WERROR=OFF'], check=True, stdout=subprocess.DEVNULL)
 
-    def make(self, test):
-        return subprocess.run(['ninja', '-C', self.build, test], stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL).returncode == 0
+    def make(self, *tests):
+        """What the builder says where it fails, else nothing."""
+        run = subprocess.run(['ninja', '-C', self.build, *tests], stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True)
+        return run.stdout if run.returncode else ''
 
     def noticed(self, tests):
         """By which test; 'compiler' where it is no program; None: by none."""
         for test in tests:
-            if not self.make(test):
+            if self.make(test):
                 return 'compiler'
             folder = 'tests/toy' if test == 'test_toy' else 'tests/unit'
             try:
@@ -114,6 +116,9 @@ def main():
         random.Random(args.seed).shuffle(all_places)
     print('%d places, %d of them now' % (len(all_places), min(args.n, len(all_places))))
     for tests in {id(p[5]): p[5] for p in all_places[:args.n]}.values():
+        said = bench.make(*tests)
+        if said:
+            sys.exit('the copy cannot be built:\n' + said[-3000:])
         why = bench.noticed(tests)
         if why:
             sys.exit('without any change: ' + why)
