@@ -91,18 +91,16 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
     const struct tl_walk_range range = {0, UINT64_MAX, true, c->index.protocol};
     int r = TL_OK;
     for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
-        const bool last = i + 1 == index->n_chunks;
         struct tl_blob *log;
         r = tl_walk_chunk(&walk, c->view, i, &range, fail);
         if (r >= 0)
             r = count_chunk(c, &walk, &index->chunks[i]);
         if (r >= 0 && pcs)
             learn_pc(index, i, &walk);
-        /* A last one is closed, too, so that there are as many as before. */
+        /* A last one is closed, too, so that there are as many as before; where they begin and what
+         * holds there is taken over. */
         if (r >= 0)
-            r = tl_shard_builder_next_chunk(c->index.shard, last ? 0 : index->chunks[i + 1].stf,
-                                            last ? &c->index.now : &index->chunks[i + 1].at, NULL,
-                                            &log);
+            r = tl_shard_builder_next_chunk(c->index.shard, 0, &c->index.now, NULL, &log);
     }
     if (r >= 0 && pcs)
         learn_end(index, &walk);

@@ -193,6 +193,43 @@ static void packed_chunks(void **state)
     assert_true(nomem_run(pack_chunks, NULL) > 3);
 }
 
+/* ---- records as text ------------------------------------------------------------------------ */
+
+/* In a buffer that is full at any byte, and cannot grow. */
+static void text_at_every_byte(const struct tl_stf_record *record)
+{
+    struct tl_buf want = {0};
+    assert_int_equal(tl_stf_record_text(record, &want), TL_OK);
+    for (size_t cap = 1; cap < want.n; cap++) {
+        struct tl_buf out = {.p = malloc(cap), .cap = cap};
+        nomem.failed = nomem.again = true;
+        nomem.mode = NOMEM_FAIL;
+        const int rc = tl_stf_record_text(record, &out);
+        nomem.mode = NOMEM_OFF;
+        assert_int_equal(rc, TL_NOMEM);
+        tl_buf_fini(&out);
+    }
+    tl_buf_fini(&want);
+}
+
+static void texts(void **state)
+{
+    static uint8_t bytes[640];
+    memset(bytes, 'x', sizeof bytes);
+    const struct tl_bytes all = {bytes, sizeof bytes};
+    const struct tl_stf_record records[] = {
+        {.type = TL_STF_COMMENT, .text = all},
+        {.type = TL_STF_TRACE_INFO, .info = {.text = all}},
+        {.type = TL_STF_CLOCK_ID, .clock = {.name = all}},
+        {.type = TL_STF_INST_REG, .reg = {.number = 5, .value = all}},
+        {.type = TL_STF_PAGE_TABLE_WALK, .walk = {.entries = all}},
+        {.type = TL_STF_EVENT, .event = {TL_STF_EVENT_MODE_CHANGE, all}},
+        {.type = TL_STF_TRANSACTION, .transaction = {.metadata = all, .data = all}},
+    };
+    for (size_t i = 0; i < sizeof records / sizeof *records; i++)
+        text_at_every_byte(&records[i]);
+}
+
 /* ---- as a capture -------------------------------------------------------------------------- */
 
 struct capture {
@@ -311,7 +348,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(written_files), cmocka_unit_test(slices),
         cmocka_unit_test(checked_files), cmocka_unit_test(instructions),
-        cmocka_unit_test(packed_chunks), cmocka_unit_test(captures),
+        cmocka_unit_test(packed_chunks), cmocka_unit_test(texts),
+        cmocka_unit_test(captures),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
