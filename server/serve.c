@@ -1,28 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 #include "serve.h"
 
-#include "base/journal.h"
-#include "base/lifetime.h"
 #include "net/tls.h"
 #include "notify.h"
 #include "osdhost/host.h"
 #include "process.h"
 #include "rpc/raw.h"
 #include "rpc/rpc.h"
+#include "serve_options.h"
 #include "web/assets.h"
 
 #include <errno.h>
-#include <libgen.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#define DEFAULT_PLAIN "127.0.0.1:7070"
-#define DEFAULT_TLS   "127.0.0.1:7443"
 
 struct server {
     const struct tl_serve_options *options; /* those it began with … */
@@ -33,88 +27,15 @@ struct server {
     struct tl_net *net;
     struct tl_raw *raw;
     struct tl_osd_host *osd;
-    struct tl_listen *listen;
-    size_t n_listen;
-    char *cert;
-    char *key;
+    struct tl_serve_net where;
     sigset_t signals;
 };
 
-/* ---- listeners -------------------------------------------------------------------------- */
-
-static int add_listeners(struct server *s, const struct tl_serve_list *list, bool tls)
-{
-    struct tl_listen *const grown =
-        realloc(s->listen, (s->n_listen + list->n) * sizeof *s->listen + 1);
-    if (!grown)
-        return TL_NOMEM;
-    s->listen = grown;
-    for (size_t i = 0; i < list->n; i++)
-        s->listen[s->n_listen++] = (struct tl_listen){list->at[i], tls};
-    return TL_OK;
-}
-
-/* Who can be reached from elsewhere shall be encrypted and ask for a token. */
-static int check_exposure(const struct server *s, struct tl_fail *fail)
-{
-    for (size_t i = 0; i < s->n_listen; i++) {
-        const struct tl_listen *const l = &s->listen[i];
-        const int local = tl_address_is_loopback(l->address, fail);
-        if (local < 0)
-            return local;
-        if (local || s->options->insecure)
-            continue;
-        if (!l->tls)
-            return tl_fail_set(fail, TL_USAGE,
-                               "--listen %.60s is open to the network without TLS; use "
-                               "--listen-tls, or --insecure if that is meant",
-                               l->address);
-        if (!s->options->tokens)
-            return tl_fail_set(fail, TL_USAGE,
-                               "--listen-tls %.60s is open to the network; give --tokens FILE, or "
-                               "--insecure if everyone may do everything",
-                               l->address);
-    }
-    return TL_OK;
-}
-
-static int choose_listeners(struct server *s, struct tl_fail *fail)
-{
-    static const char *const plain[] = {DEFAULT_PLAIN};
-    static const char *const tls[] = {DEFAULT_TLS};
-    const struct tl_serve_list default_plain = {plain, 1};
-    const struct tl_serve_list default_tls = {tls, 1};
-    const struct tl_serve_options *const o = s->options;
-    const bool none = !o->listen.n && !o->listen_tls.n;
-    int rc = add_listeners(s, none ? &default_plain : &o->listen, false);
-    if (rc == TL_OK)
-        rc = add_listeners(s, none ? &default_tls : &o->listen_tls, true);
-    return rc == TL_OK ? check_exposure(s, fail) : rc;
-}
-
-/* ---- TLS -------------------------------------------------------------------------------- */
-
-static char *in_data(const struct server *s, const char *name)
-{
-    char *path;
-    return asprintf(&path, "%s/%s", s->options->data, name) < 0 ? NULL : path;
-}
-
-static int name_certificate(struct server *s, struct tl_fail *fail)
-{
-    const struct tl_serve_options *const o = s->options;
-    if (!o->tls_cert != !o->tls_key)
-        return tl_fail_set(fail, TL_USAGE, "--tls-cert and --tls-key belong together");
-    s->cert = o->tls_cert ? strdup(o->tls_cert) : in_data(s, "tls-cert.pem");
-    s->key = o->tls_key ? strdup(o->tls_key) : in_data(s, "tls-key.pem");
-    return s->cert && s->key ? TL_OK : TL_NOMEM;
-}
-
 static int choose_certificate(struct server *s, struct tl_fail *fail)
 {
-    int rc = name_certificate(s, fail);
+    int rc = tl_serve_certificate(&s->where, s->options, fail);
     if (rc == TL_OK && !s->options->tls_cert)
-        rc = tl_tls_make_certificate(s->cert, s->key, fail);
+        rc = tl_tls_make_certificate(s->where.cert, s->where.key, fail);
     return rc < 0 ? rc : TL_OK;
 }
 
@@ -129,33 +50,6 @@ static void block_signals(struct server *s)
     pthread_sigmask(SIG_BLOCK, &s->signals, NULL); /* threads inherit it: only sigwait sees them */
 }
 
-/* A limit of the command line; what it does not say stays as it was. */
-static int parse_limit(const char *name, const char *text, uint64_t *age_s, uint64_t *bytes,
-                       struct tl_fail *fail)
-{
-    if (!text || tl_lifetime_parse(text, age_s, bytes) == TL_OK)
-        return TL_OK;
-    return tl_fail_set(fail, TL_USAGE, "%s %.40s: write e.g. 30d,200G, 90d, 1T or none", name,
-                       text);
-}
-
-static int parse_age(const char *name, const char *text, uint64_t *age_s, struct tl_fail *fail)
-{
-    uint64_t bytes = 0;
-    if (!text || (tl_lifetime_parse(text, age_s, &bytes) == TL_OK && bytes == 0))
-        return TL_OK;
-    return tl_fail_set(fail, TL_USAGE, "%s %.40s: write e.g. 30m, 1h, 7d or none", name, text);
-}
-
-static int check_retention(const struct tl_serve_options *o, struct tl_fail *fail)
-{
-    uint64_t age_s, bytes;
-    int rc = parse_age("--seal-after", o->seal_after, &age_s, fail);
-    if (rc == TL_OK)
-        rc = parse_limit("--retain-raw", o->retain_raw, &age_s, &bytes, fail);
-    return rc < 0 ? rc : parse_limit("--retain-decoded", o->retain_decoded, &age_s, &bytes, fail);
-}
-
 /* What the command line says of retention, over the rule that is there. */
 static int set_retention(struct server *s, const struct tl_serve_options *o, struct tl_fail *fail)
 {
@@ -163,7 +57,7 @@ static int set_retention(struct server *s, const struct tl_serve_options *o, str
     struct tl_retention_row *rows;
     size_t n;
     uint64_t seal_s = 0;
-    int rc = parse_age("--seal-after", o->seal_after, &seal_s, fail);
+    int rc = tl_serve_age("--seal-after", o->seal_after, &seal_s, fail);
     if (rc < 0)
         return rc;
     if (o->seal_after)
@@ -177,19 +71,11 @@ static int set_retention(struct server *s, const struct tl_serve_options *o, str
         if (!rows[i].scope[0])
             rule = rows[i].rule;
     free(rows);
-    rc = parse_limit("--retain-raw", o->retain_raw, &rule.raw_age_s, &rule.raw_bytes, fail);
+    rc = tl_serve_lifetime("--retain-raw", o->retain_raw, &rule.raw_age_s, &rule.raw_bytes, fail);
     if (rc == TL_OK)
-        rc = parse_limit("--retain-decoded", o->retain_decoded, &rule.decoded_age_s,
-                         &rule.decoded_bytes, fail);
+        rc = tl_serve_lifetime("--retain-decoded", o->retain_decoded, &rule.decoded_age_s,
+                               &rule.decoded_bytes, fail);
     return rc < 0 ? rc : tl_lake_set_retention(s->lake, "", &rule, fail);
-}
-
-static int check_store(const struct tl_serve_options *o, struct tl_fail *fail)
-{
-    return !o->store ? TL_OK
-                     : tl_fail_set(fail, TL_UNSUPPORTED,
-                                   "--store %.80s: this build keeps everything in --data DIR only",
-                                   o->store);
 }
 
 static int open_lake(struct server *s, struct tl_fail *fail)
@@ -202,7 +88,7 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .decode_threads = o->decode_threads,
         .rebuild_catalog = o->rebuild_catalog,
     };
-    const int known = check_store(o, fail);
+    const int known = tl_serve_store(o, fail);
     if (known < 0)
         return known;
     if (mkdir(o->data, 0777) && errno != EEXIST)
@@ -211,78 +97,14 @@ static int open_lake(struct server *s, struct tl_fail *fail)
     return rc < 0 ? rc : set_retention(s, o, fail);
 }
 
-/* What of the options the network half has to do with. */
-static struct tl_net_options net_options(const struct server *s, const struct tl_serve_options *o)
-{
-    bool tls = false;
-    for (size_t i = 0; i < s->n_listen; i++)
-        tls |= s->listen[i].tls;
-    return (struct tl_net_options){
-        .listen = s->listen,
-        .n_listen = s->n_listen,
-        .tls_cert = !tls          ? NULL
-                    : o->tls_cert ? o->tls_cert
-                                  : s->cert,
-        .tls_key = !tls         ? NULL
-                   : o->tls_key ? o->tls_key
-                                : s->key,
-        .client_ca = o->client_ca,
-        .tokens = o->tokens,
-        .any_host = o->insecure,
-        .max_connections = (unsigned)o->max_connections,
-        .max_per_address = (unsigned)o->max_per_address,
-        .max_http1 = (unsigned)o->max_http1,
-        .max_streaming = (unsigned)o->max_streaming,
-        .max_message = o->max_message,
-        .max_inbound = o->max_inbound,
-    };
-}
-
-/* Numbers that fit, and that leave a server which can be used. */
-static int check_limits(const struct tl_serve_options *o, struct tl_fail *fail)
-{
-    const struct {
-        const char *name;
-        uint64_t value, least, most;
-    } limits[] = {
-        {"max-connections", o->max_connections, 8, 1u << 20},
-        {"max-per-address", o->max_per_address, 1, 1u << 20},
-        {"max-http1", o->max_http1, 2, 1u << 16},
-        {"max-streaming", o->max_streaming, 1, 1u << 16},
-        {"max-message", o->max_message, 64u << 10, 1u << 30},
-        {"max-inbound", o->max_inbound, 1u << 20, UINT64_C(1) << 40},
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        if (limits[i].value &&
-            (limits[i].value < limits[i].least || limits[i].value > limits[i].most))
-            return tl_fail_set(fail, TL_USAGE, "--%s %llu: must be from %llu to %llu",
-                               limits[i].name, (unsigned long long)limits[i].value,
-                               (unsigned long long)limits[i].least,
-                               (unsigned long long)limits[i].most);
-    return TL_OK;
-}
-
 static int open_network(struct server *s, struct tl_fail *fail)
 {
-    struct tl_net_options options = net_options(s, s->options);
+    struct tl_net_options options = tl_serve_net_options(&s->where, s->options);
     options.app = tl_rpc_app(s->rpc);
     return tl_net_new(&s->net, &options, fail);
 }
 
 /* ---- what is said ------------------------------------------------------------------------- */
-
-static int open_journal(const struct tl_serve_options *o, struct tl_fail *fail)
-{
-    enum tl_journal_format format = TL_JOURNAL_TEXT;
-    enum tl_journal_level level = TL_JOURNAL_INFO;
-    if (o->log_format && tl_journal_format_parse(o->log_format, &format) < 0)
-        return tl_fail_set(fail, TL_USAGE, "--log-format %.40s: text or json", o->log_format);
-    if (o->log_level && tl_journal_level_parse(o->log_level, &level) < 0)
-        return tl_fail_set(fail, TL_USAGE, "--log-level %.40s: error, warning, info or debug",
-                           o->log_level);
-    tl_journal_open(STDERR_FILENO, format, level);
-    return TL_OK;
-}
 
 static bool speaks_json(const struct server *s)
 {
@@ -321,16 +143,16 @@ static void release(struct server *s, const struct tl_serve_options *options)
 /* All that may change, or nothing. */
 static int adopt(struct server *s, const struct tl_serve_options *o, struct tl_fail *fail)
 {
-    int rc = check_limits(o, fail);
+    int rc = tl_serve_limits(o, fail);
     if (rc == TL_OK)
-        rc = check_retention(o, fail);
+        rc = tl_serve_retention(o, fail);
     if (rc == TL_OK && !o->tls_cert != !o->tls_key)
         rc = tl_fail_set(fail, TL_USAGE, "tls-cert and tls-key belong together");
     if (rc == TL_OK && !o->tokens != !s->options->tokens)
         rc = tl_fail_set(fail, TL_USAGE, "to begin or end with tokens, restart the server");
     if (rc < 0)
         return rc;
-    const struct tl_net_options options = net_options(s, o);
+    const struct tl_net_options options = tl_serve_net_options(&s->where, o);
     rc = tl_net_reload(s->net, &options, fail);
     if (rc < 0)
         return rc;
@@ -399,19 +221,6 @@ static int wait_for_end(struct server *s)
 
 /* ---- raw bytes -------------------------------------------------------------------------- */
 
-/* Neither raw TCP nor ZeroMQ asks who is there. */
-static int check_local(const struct server *s, const char *option, const char *address,
-                       struct tl_fail *fail)
-{
-    const int local = s->options->insecure ? 1 : tl_address_is_loopback(address, fail);
-    if (local != 0)
-        return local < 0 ? local : TL_OK;
-    return tl_fail_set(fail, TL_USAGE,
-                       "%s %.60s is open to the network, and knows no tokens; give --insecure if "
-                       "that is meant",
-                       option, address);
-}
-
 static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
 {
     struct tl_raw_spec spec;
@@ -419,7 +228,7 @@ static int add_raw(struct server *s, const char *text, struct tl_fail *fail)
     char what[80];
     int rc = tl_raw_parse(&spec, s->lake, text, fail);
     if (rc == TL_OK)
-        rc = check_local(s, "--raw", spec.address, fail);
+        rc = tl_serve_local(s->options, "--raw", spec.address, fail);
     if (rc == TL_OK)
         rc = tl_raw_listen(s->raw, &spec, url, fail);
     if (rc >= 0) {
@@ -463,7 +272,7 @@ static int open_osd(struct server *s, struct tl_fail *fail)
         return TL_OK;
     int rc = tl_raw_parse_controller(&spec, s->lake, s->options->osd_controller, fail);
     if (rc == TL_OK)
-        rc = check_local(s, "--osd-host-controller", spec.address, fail);
+        rc = tl_serve_local(s->options, "--osd-host-controller", spec.address, fail);
     if (rc == TL_OK) {
         const struct tl_osd_host_options options = {.address = spec.address,
                                                     .rig = spec.rig,
@@ -493,7 +302,7 @@ static int start_osd(struct server *s, struct tl_fail *fail)
 
 static void announce_listeners(const struct server *s)
 {
-    for (size_t i = 0; i < s->n_listen; i++)
+    for (size_t i = 0; i < s->where.n_listen; i++)
         announce(s, "listening", "url", tl_net_url(s->net, i), "");
     const char *const fingerprint = tl_net_fingerprint(s->net);
     if (!*fingerprint)
@@ -530,11 +339,11 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
 {
     struct server s = {.options = options, .source = source};
     tl_lake_share_heaps();
-    int rc = open_journal(options, fail);
+    int rc = tl_serve_journal(options, fail);
     if (rc == TL_OK)
-        rc = check_limits(options, fail);
+        rc = tl_serve_limits(options, fail);
     if (rc == TL_OK)
-        rc = choose_listeners(&s, fail);
+        rc = tl_serve_listeners(&s.where, options, fail);
     if (rc < 0)
         goto done;
     tell_start(options);
@@ -572,89 +381,6 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
         tl_journal_why(TL_JOURNAL_ERROR, "not started", fail ? fail->text : NULL);
     release(&s, s.fresh);
 done:
-    free(s.cert);
-    free(s.key);
-    free(s.listen);
-    return rc;
-}
-
-/* ---- checking ------------------------------------------------------------------------------- */
-
-static int check_raw(const struct server *s, const char *option, const char *text,
-                     struct tl_fail *fail)
-{
-    struct tl_raw_spec spec;
-    int rc = !strcmp(option, "--osd-host-controller")
-                 ? tl_raw_parse_controller(&spec, NULL, text, fail)
-                 : tl_raw_parse(&spec, NULL, text, fail);
-    if (rc == TL_OK && strcmp(option, "--source") != 0)
-        rc = check_local(s, option, spec.address, fail);
-    tl_raw_spec_fini(&spec);
-    return rc;
-}
-
-static int check_all_raw(const struct server *s, struct tl_fail *fail)
-{
-    const struct tl_serve_options *const o = s->options;
-    int rc = TL_OK;
-    for (size_t i = 0; i < o->raw.n && rc == TL_OK; i++)
-        rc = check_raw(s, "--raw", o->raw.at[i], fail);
-    for (size_t i = 0; i < o->source.n && rc == TL_OK; i++)
-        rc = check_raw(s, "--source", o->source.at[i], fail);
-    if (rc == TL_OK && o->osd_controller)
-        rc = check_raw(s, "--osd-host-controller", o->osd_controller, fail);
-    return rc;
-}
-
-/* There, or it can be made. */
-static int check_data(const char *data, struct tl_fail *fail)
-{
-    struct stat st;
-    char parent[PATH_MAX];
-    if (!stat(data, &st)) {
-        if (!S_ISDIR(st.st_mode))
-            errno = ENOTDIR;
-        else if (!access(data, R_OK | W_OK | X_OK))
-            return TL_OK;
-        return tl_fail_set(fail, TL_IO, "--data %.100s: %s", data, strerror(errno));
-    }
-    snprintf(parent, sizeof parent, "%s", data);
-    if (errno == ENOENT && !access(dirname(parent), W_OK | X_OK))
-        return TL_OK;
-    return tl_fail_set(fail, TL_IO, "--data %.100s: %s", data, strerror(errno));
-}
-
-static int check_files(const struct server *s, struct tl_fail *fail)
-{
-    struct tl_net_options options = net_options(s, s->options);
-    if (!s->options->tls_cert && access(s->cert, F_OK)) /* it will be made */
-        options.tls_cert = options.tls_key = NULL;
-    return tl_net_check(&options, fail);
-}
-
-int tl_serve_check(const struct tl_serve_options *options, struct tl_fail *fail)
-{
-    struct server s = {.options = options};
-    int rc = open_journal(options, fail);
-    tl_journal_open(-1, TL_JOURNAL_TEXT, TL_JOURNAL_INFO);
-    if (rc == TL_OK)
-        rc = check_limits(options, fail);
-    if (rc == TL_OK)
-        rc = choose_listeners(&s, fail);
-    if (rc == TL_OK)
-        rc = check_store(options, fail);
-    if (rc == TL_OK)
-        rc = check_data(options->data, fail);
-    if (rc == TL_OK)
-        rc = check_retention(options, fail);
-    if (rc == TL_OK)
-        rc = name_certificate(&s, fail);
-    if (rc == TL_OK)
-        rc = check_files(&s, fail);
-    if (rc == TL_OK)
-        rc = check_all_raw(&s, fail);
-    free(s.cert);
-    free(s.key);
-    free(s.listen);
+    tl_serve_net_fini(&s.where);
     return rc;
 }

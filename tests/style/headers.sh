@@ -39,7 +39,7 @@ server/lake       base image dwarf isa flow setup regions decode stf store inges
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web
-server/.          base setup regions net rpc osdhost lake.h lake_analysis.h lake_ingest.h serve.h notify.h process.h web
+server/.          base setup regions net rpc osdhost lake.h lake_analysis.h lake_ingest.h serve.h serve_options.h notify.h process.h web
 client/include
 '
 while IFS=: read -r file include; do
