@@ -15,17 +15,10 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "lake_ingest.h"
+#include "lake_rows.h"
 #include "setup/setup.h"
 
 struct tl_lake;
-
-/* How long raw bytes and what was decoded of them are kept; 0: no limit. */
-struct tl_retention {
-    uint64_t raw_age_s; /* since the trace last changed */
-    uint64_t raw_bytes; /* of all traces of the rule together */
-    uint64_t decoded_age_s;
-    uint64_t decoded_bytes;
-};
 
 struct tl_lake_options {
     const char *dir;           /* data folder, made if absent */
@@ -53,13 +46,6 @@ void tl_lake_set_min_free(struct tl_lake *lake, uint64_t bytes);
 void tl_lake_close(struct tl_lake *lake);
 
 /* ---- catalog ---------------------------------------------------------------------------- */
-
-enum tl_trace_state {
-    TL_TRACE_LIVE,     /* a rig is pushing, or may resume */
-    TL_TRACE_DECODING, /* the capture is complete, decoding is not */
-    TL_TRACE_SEALED,   /* all done */
-    TL_TRACE_FAILED    /* decoding stopped; `message` says why. The raw bytes are kept */
-};
 
 struct tl_stream_row {
     char name[32];
@@ -131,19 +117,7 @@ void tl_trace_list_free(struct tl_trace_list *list);
 TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
                                    struct tl_fail *fail);
 #define TL_NOTES_MOST 1000 /* of a trace */
-#define TL_NOTE_BYTES 2048 /* of a note's text, with its NUL */
 
-/* What somebody wrote at a place of a trace; a bookmark, if there is no text. */
-struct tl_note {
-    uint64_t id; /* from 1 in a trace */
-    char stream[32];
-    uint64_t at, to; /* its first position and the last one, at <= to */
-    bool has_time;
-    uint64_t time, time_to; /* of both, when it was written */
-    int64_t created_ns;     /* Unix time */
-    int64_t updated_ns;
-    char text[TL_NOTE_BYTES]; /* UTF-8, lines */
-};
 /* Notes by id; free `*notes` with free(). TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **notes,
                               size_t *n, struct tl_fail *fail);

@@ -32,6 +32,20 @@ bool tl_key_valid(const char *key)
     }
 }
 
+struct tl_bytes tl_key_owner(const char *key)
+{
+    const char *const slash = strchr(key, '/');
+    const char *const owner = slash ? slash + 1 : key;
+    return (struct tl_bytes){(const uint8_t *)owner, strcspn(owner, "/")};
+}
+
+bool tl_lease_guards(const char *name, const char *key)
+{
+    const struct tl_bytes owner = tl_key_owner(key);
+    return strcmp(name, TL_LEASE_ALL) == 0 ||
+           (strlen(name) == owner.n && memcmp(name, owner.p, owner.n) == 0);
+}
+
 int tl_backend_get_all(struct tl_backend *backend, const char *key, struct tl_buf *out,
                        struct tl_fail *fail)
 {

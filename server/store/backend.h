@@ -5,7 +5,7 @@
  * Three things are kept. Immutable objects under a key (shards, images, stored results): put
  * whole, atomically and durably, then only read or removed. Logs (raw capture segments): grown
  * at their end, durable up to the last sync. And a place for the catalog's small transactional
- * metadata. A lease tells which process may write.
+ * metadata. Leases tell which process may write what.
  *
  * A key is a path of [A-Za-z0-9._-]+ parts joined by '/', no part beginning with a dot.
  * All functions are thread-safe except that one log has one writer at a time; reading a log
@@ -13,18 +13,7 @@
  * every other refusal, TL_NOTFOUND for a key that is not there.
  *
  * Implementations: a folder (tl_backend_folder), memory (tl_backend_memory, for tests: it can
- * play a power cut). One test runs against both. A distributed store fits behind the same table; of
- * Ceph RADOS, for one:
- *
- *   object     striped by the backend into RADOS objects of 4 MiB (an object there may have 128 MiB
- *              at most) under a fresh name, then one small head that names them, written with its
- *              omap entry in the index of keys: that makes put atomic without any rename
- *   log        RADOS objects of 4 MiB each, written at offsets; a write is durable when it is
- *              answered, so log_sync waits for what is under way
- *   list       the index of keys: omap, ordered and seekable
- *   lease      an exclusive lock with duration, its epoch compared in each write operation
- *   catalog    SQLite's URI may name another VFS, such as libcephsqlite's; nothing else of the
- *              catalog knows where it lies
+ * play a power cut). One test runs against all.
  */
 #ifndef TL_STORE_BACKEND_H
 #define TL_STORE_BACKEND_H
@@ -34,10 +23,12 @@
 #include "base/err.h"
 
 struct tl_backend;
+struct tl_catalog;
 struct tl_log;   /* an open log */
 struct tl_lease; /* a held lease */
 
-/* The lease of the process that alone may write everything. */
+/* The lease of the process that alone may write everything. Any other lease guards what belongs to
+ * the trace of its name, see tl_key_owner(). */
 #define TL_LEASE_ALL "lake"
 
 /* An object to be stored; both are borrowed. */
@@ -85,10 +76,11 @@ struct tl_backend_ops {
     void (*log_close)(struct tl_log *log); /* does not sync; NULL is fine */
 
     /*
-     * Hold the lease `name` until it is released or the process ends. TL_DENIED: another has it.
-     * Each grant has a higher epoch. A lease can be lost (it expires, an operator takes it away, a
-     * partition heals): then this backend object is fenced off, which means that every change and
-     * every commit through it is refused with TL_DENIED, while the next holder works.
+     * Hold the lease `name` (one part of a key) until it is released or the process ends.
+     * TL_DENIED: another has it. Each grant has a higher epoch. A lease can be lost (it expires, an
+     * operator takes it away, a partition heals): then every change of a key that it guards is
+     * refused to this backend object with TL_DENIED, until it releases the lease, while the next
+     * holder works. What no lease of this object guards is not refused.
      */
     int (*lease)(struct tl_backend *backend, const char *name, struct tl_lease **out,
                  struct tl_fail *fail);
@@ -102,12 +94,14 @@ struct tl_backend_ops {
     int (*usable)(struct tl_backend *backend, struct tl_fail *fail);
     /* Bytes that may still be written; UINT64_MAX where that is not known. */
     uint64_t (*free_bytes)(struct tl_backend *backend);
-    /* The catalog's database, as SQLite's URI. Valid as long as the backend. */
+    /* The backend's own catalog, see tl_catalog_open(). NULL: it is SQLite at `catalog_uri`. */
+    int (*catalog_open)(struct tl_backend *backend, struct tl_catalog **out, struct tl_fail *fail);
+    /* The database of a catalog that is SQLite, as its URI. Valid as long as the backend. */
     const char *(*catalog_uri)(struct tl_backend *backend);
     /* Set a damaged catalog aside; the next opening makes a new one. */
     int (*catalog_reset)(struct tl_backend *backend, struct tl_fail *fail);
-    /* May a catalog transaction commit now? No, where the lease was lost (see lease) or a test cuts
-     * the power. */
+    /* May a transaction of the whole catalog commit now? No, where TL_LEASE_ALL was lost or a test
+     * cuts the power. */
     bool (*may_commit)(struct tl_backend *backend);
 };
 
@@ -158,6 +152,11 @@ void tl_backend_free(struct tl_backend *backend); /* NULL is fine */
 
 /* Is `key` well-formed? Backends refuse others with TL_USAGE. */
 bool tl_key_valid(const char *key);
+/* The trace, or what else, `key` belongs to: its second part, "t/NAME/1/x", or the only one.
+ * Borrowed from the key. */
+struct tl_bytes tl_key_owner(const char *key);
+/* Does the lease `name` guard `key`? */
+bool tl_lease_guards(const char *name, const char *key);
 
 /* Store one object, as `put_all` does. */
 TL_MUST_USE static inline int tl_backend_put(struct tl_backend *backend, const char *key,

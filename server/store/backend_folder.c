@@ -26,10 +26,10 @@
 
 struct folder {
     struct tl_backend base;
-    int dir;     /* DIR */
-    int objects; /* DIR/objects */
-    int tmp;     /* DIR/tmp */
-    int leases;  /* DIR/leases */
+    int dir;                   /* DIR */
+    int objects;               /* DIR/objects */
+    int tmp;                   /* DIR/tmp */
+    int leases;                /* DIR/leases */
     struct tl_openfiles *open; /* of objects */
     atomic_ulong serial;
     pthread_mutex_t lock;
@@ -87,13 +87,13 @@ static bool is_held(const struct folder_lease *lease)
            named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
 }
 
-/* May this object change anything? No, if it lost a lease. */
-static int fenced(struct folder *f, struct tl_fail *fail)
+/* May this object change `key`? No, if it lost a lease that guards it. */
+static int fenced(struct folder *f, const char *key, struct tl_fail *fail)
 {
     int r = TL_OK;
     pthread_mutex_lock(&f->lock);
     for (const struct folder_lease *l = f->held; l && r == TL_OK; l = l->next)
-        if (!is_held(l))
+        if (tl_lease_guards(l->name, key) && !is_held(l))
             r = tl_fail_set(fail, TL_DENIED, "the lease \"%s\" was lost; stop this process",
                             l->name);
     pthread_mutex_unlock(&f->lock);
@@ -248,10 +248,12 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
     for (size_t i = 0; i < n; i++)
         if (!tl_key_valid(objects[i].key))
             return bad_key(fail, objects[i].key);
-    int r = fenced(f, fail);
+    int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         const char *const key = objects[i].key;
-        r = write_object(f, &objects[i], fail);
+        r = fenced(f, key, fail);
+        if (r >= 0)
+            r = write_object(f, &objects[i], fail);
         /* One sync for names that follow each other in a folder. */
         if (r >= 0 && (i + 1 == n || !are_together(key, objects[i + 1].key)) &&
             sync_parent(f->objects, key) < 0)
@@ -296,7 +298,7 @@ static int folder_remove(struct tl_backend *backend, const char *key, struct tl_
     struct folder *f = folder_of(backend);
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    const int may = fenced(f, fail);
+    const int may = fenced(f, key, fail);
     if (may < 0)
         return may;
     if (unlinkat(f->objects, key, 0) < 0 && errno != ENOENT)
@@ -380,7 +382,7 @@ static int folder_log_open(struct tl_backend *backend, const char *key, bool cre
     struct folder *f = folder_of(backend);
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    const int may = create ? fenced(f, fail) : TL_OK;
+    const int may = create ? fenced(f, key, fail) : TL_OK;
     if (may < 0)
         return may;
     if (create && make_parents(f->objects, key) < 0)
@@ -409,7 +411,7 @@ static int folder_log_write(struct tl_log *base, uint64_t offset, const struct t
                             size_t n_parts, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
-    const int may = fenced(log->f, fail);
+    const int may = fenced(log->f, log->key, fail);
     if (may < 0)
         return may;
     for (size_t i = 0; i < n_parts; i++) {
@@ -438,7 +440,7 @@ static int folder_log_read(struct tl_log *base, uint64_t offset, size_t n, struc
 static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
-    const int may = fenced(log->f, fail);
+    const int may = fenced(log->f, log->key, fail);
     if (may < 0)
         return may;
     return fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK;
@@ -447,7 +449,7 @@ static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
 static int folder_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
 {
     struct folder_log *log = log_of(base);
-    const int may = fenced(log->f, fail);
+    const int may = fenced(log->f, log->key, fail);
     if (may < 0)
         return may;
     if (ftruncate(log->fd, (off_t)size) < 0)
@@ -603,7 +605,7 @@ static int folder_catalog_reset(struct tl_backend *backend, struct tl_fail *fail
 
 static bool folder_may_commit(struct tl_backend *backend)
 {
-    return fenced(folder_of(backend), NULL) >= 0;
+    return fenced(folder_of(backend), TL_LEASE_ALL, NULL) >= 0;
 }
 
 static void folder_destroy(struct tl_backend *backend)
@@ -693,11 +695,12 @@ int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *
         (f->leases = open_below(f->dir, "leases")) < 0 || fsync(f->dir) < 0 ||
         write_uri(f, dir) < 0 || !(f->open = tl_openfiles_new(f->objects))) {
         const int e = errno;
-        tl_fail_set(fail, TL_IO, "cannot use %s as the data folder: %s", dir, strerror(e));
+        const enum tl_err code = e == ENOMEM ? TL_NOMEM : TL_IO;
+        tl_fail_set(fail, code, "cannot use %s as the data folder: %s", dir, strerror(e));
         if (fail)
             fail->sys_errno = e;
         folder_destroy(&f->base);
-        return TL_IO;
+        return code;
     }
     *out = &f->base;
     return TL_OK;

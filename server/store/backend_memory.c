@@ -77,11 +77,12 @@ static struct memory *memory_of(struct tl_backend *backend)
     return handle_of(backend)->m;
 }
 
-/* May this object change anything? No, if it lost a lease. */
-static int fenced_locked(const struct handle *h, struct tl_fail *fail)
+/* May this object change `key`? No, if it lost a lease that guards it. */
+static int fenced_locked(const struct handle *h, const char *key, struct tl_fail *fail)
 {
     for (const struct memory_lease *l = h->held; l; l = l->next)
-        if (!l->entry->leased || l->entry->epoch != l->base.epoch)
+        if (tl_lease_guards(l->entry->key, key) &&
+            (!l->entry->leased || l->entry->epoch != l->base.epoch))
             return tl_fail_set(fail, TL_DENIED, "the lease \"%s\" was lost", l->entry->key);
     return TL_OK;
 }
@@ -210,9 +211,12 @@ static int memory_put_all(struct tl_backend *backend, const struct tl_object *ob
         if (!tl_key_valid(objects[i].key))
             return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", objects[i].key);
     pthread_mutex_lock(&m->lock);
-    int r = fenced_locked(handle_of(backend), fail);
-    for (size_t i = 0; r >= 0 && i < n; i++)
-        r = put_locked(m, objects[i].key, objects[i].bytes, fail);
+    int r = TL_OK;
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        r = fenced_locked(handle_of(backend), objects[i].key, fail);
+        if (r >= 0)
+            r = put_locked(m, objects[i].key, objects[i].bytes, fail);
+    }
     pthread_mutex_unlock(&m->lock);
     return r;
 }
@@ -252,7 +256,7 @@ static int memory_remove(struct tl_backend *backend, const char *key, struct tl_
 {
     struct memory *m = memory_of(backend);
     pthread_mutex_lock(&m->lock);
-    int r = fenced_locked(handle_of(backend), fail);
+    int r = fenced_locked(handle_of(backend), key, fail);
     if (r >= 0)
         r = allowed_locked(m, fail);
     bool found = false;
@@ -306,7 +310,7 @@ static int memory_log_open(struct tl_backend *backend, const char *key, bool cre
     log->h = handle_of(backend);
     log->m = m;
     pthread_mutex_lock(&m->lock);
-    int r = create ? fenced_locked(log->h, fail) : TL_OK;
+    int r = create ? fenced_locked(log->h, key, fail) : TL_OK;
     if (r >= 0 && create)
         r = allowed_locked(m, fail);
     log->entry = r < 0 ? NULL : find(m, key, create);
@@ -372,7 +376,7 @@ static int memory_log_write(struct tl_log *base, uint64_t offset, const struct t
 {
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
-    int r = fenced_locked(log->h, fail);
+    int r = fenced_locked(log->h, log->entry->key, fail);
     if (r >= 0)
         r = write_locked(log, offset, parts, n_parts, fail);
     pthread_mutex_unlock(&log->m->lock);
@@ -394,7 +398,7 @@ static int memory_log_sync(struct tl_log *base, struct tl_fail *fail)
 {
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
-    int r = fenced_locked(log->h, fail);
+    int r = fenced_locked(log->h, log->entry->key, fail);
     if (r >= 0)
         r = allowed_locked(log->m, fail);
     if (r >= 0)
@@ -408,7 +412,7 @@ static int memory_log_truncate(struct tl_log *base, uint64_t size, struct tl_fai
     struct memory_log *log = (struct memory_log *)base;
     pthread_mutex_lock(&log->m->lock);
     struct entry *e = log->entry;
-    int r = fenced_locked(log->h, fail);
+    int r = fenced_locked(log->h, log->entry->key, fail);
     if (r >= 0)
         r = allowed_locked(log->m, fail);
     if (r >= 0 && size < e->bytes.n) {
@@ -589,7 +593,8 @@ static bool memory_may_commit(struct tl_backend *backend)
 {
     struct memory *m = memory_of(backend);
     pthread_mutex_lock(&m->lock);
-    const bool may = fenced_locked(handle_of(backend), NULL) >= 0 && allowed_locked(m, NULL) >= 0;
+    const bool may =
+        fenced_locked(handle_of(backend), TL_LEASE_ALL, NULL) >= 0 && allowed_locked(m, NULL) >= 0;
     pthread_mutex_unlock(&m->lock);
     return may;
 }

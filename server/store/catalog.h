@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The catalog: small transactional metadata of everything in the store, in SQLite (WAL,
- * synchronous=FULL: a committed change survives a power cut). Each function is one transaction.
+ * The catalog: small transactional metadata of everything in the store. Each function is one
+ * transaction; a committed change survives a power cut. Where the catalog lies is its backend's
+ * matter: catalog_ops.h.
  *
- * Internally locked. TL_NOSPACE, TL_IO where the database refuses.
+ * Internally locked. TL_NOSPACE, TL_IO where the medium refuses; TL_DENIED where the lease that
+ * guards the trace was lost.
  */
 #ifndef TL_STORE_CATALOG_H
 #define TL_STORE_CATALOG_H
 
-#include "lake.h"
+#include "lake_rows.h"
 #include "store/backend.h"
 #include "store/shard.h"
 
@@ -41,7 +43,7 @@ struct tl_catalog_trace {
     uint64_t notes;      /* how many, reading only */
     const char *earlier; /* the setup before the present one, "" or NULL: none */
     const char *content; /* "sha256:<64 hex>" of the raw bytes, "" or NULL: not known */
-    int state;           /* enum tl_trace_state of lake.h */
+    int state;           /* enum tl_trace_state */
     bool complete;       /* the rig said that it is all */
     int64_t created_ns, updated_ns;
     uint64_t raw_bytes;     /* total, once complete */

@@ -4,9 +4,10 @@
 
 #include <stdio.h>
 
-int tl_catalog_put_note(struct tl_catalog *c, const char *trace, const struct tl_note *note,
-                        struct tl_fail *fail)
+int tl_sql_catalog_put_note(struct tl_catalog *catalog, const char *trace,
+                            const struct tl_note *note, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r = tl_sql_run(
         c, fail,
         "INSERT INTO notes(trace, id, stream, at, until, has_time, time, time_until, created_ns,"
@@ -20,19 +21,21 @@ int tl_catalog_put_note(struct tl_catalog *c, const char *trace, const struct tl
     return r < 0 ? r : TL_OK;
 }
 
-int tl_catalog_remove_note(struct tl_catalog *c, const char *trace, uint64_t id,
-                           struct tl_fail *fail)
+int tl_sql_catalog_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
+                               struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r = tl_sql_run(c, fail, "DELETE FROM notes WHERE trace=? AND id=?", "si", trace, id);
     return r == 0  ? tl_fail_set(fail, TL_NOTFOUND, "there is no note %llu", (unsigned long long)id)
            : r < 0 ? r
                    : TL_OK;
 }
 
-int tl_catalog_notes(struct tl_catalog *c, const char *trace,
-                     int (*each)(void *context, const struct tl_note *note), void *context,
-                     struct tl_fail *fail)
+int tl_sql_catalog_notes(struct tl_catalog *catalog, const char *trace,
+                         int (*each)(void *context, const struct tl_note *note), void *context,
+                         struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_prepare(c, &s, fail,

@@ -6,8 +6,8 @@
 #include <time.h>
 
 /* Call `row` for every row of a prepared statement, then finalize it. The lock is held. */
-static int each_row(struct tl_catalog *c, sqlite3_stmt *s,
-                    int (*row)(void *context, sqlite3_stmt *), void *context, struct tl_fail *fail)
+static int each_row(struct tl_sql *c, sqlite3_stmt *s, int (*row)(void *context, sqlite3_stmt *),
+                    void *context, struct tl_fail *fail)
 {
     int r;
     while ((r = tl_sql_step(c, s, fail)) == 1) {
@@ -21,9 +21,10 @@ static int each_row(struct tl_catalog *c, sqlite3_stmt *s,
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-int tl_catalog_add_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
-                         struct tl_fail *fail)
+int tl_sql_catalog_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                             struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r = tl_sql_run(
         c, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
@@ -37,9 +38,10 @@ int tl_catalog_add_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
     return r == 0 ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r < 0 ? r : TL_OK;
 }
 
-int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace *t,
-                            struct tl_fail *fail)
+int tl_sql_catalog_update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                                struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r = tl_sql_run(
         c, fail,
         "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
@@ -54,9 +56,10 @@ int tl_catalog_update_trace(struct tl_catalog *c, const struct tl_catalog_trace 
                    : TL_OK;
 }
 
-int tl_catalog_remove_traces(struct tl_catalog *c, const char *const *ids, size_t n,
-                             struct tl_fail *fail)
+int tl_sql_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
+                                 struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s = NULL;
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
@@ -106,10 +109,11 @@ static int trace_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, &t);
 }
 
-int tl_catalog_traces(struct tl_catalog *c,
-                      int (*each)(void *context, const struct tl_catalog_trace *trace),
-                      void *context, struct tl_fail *fail)
+int tl_sql_catalog_traces(struct tl_catalog *catalog,
+                          int (*each)(void *context, const struct tl_catalog_trace *trace),
+                          void *context, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     struct trace_call call = {each, context};
     pthread_mutex_lock(&c->lock);
@@ -129,9 +133,10 @@ int tl_catalog_traces(struct tl_catalog *c,
     return r;
 }
 
-int tl_catalog_set_label(struct tl_catalog *c, const char *trace, const char *key,
-                         const char *value, struct tl_fail *fail)
+int tl_sql_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
+                             const char *value, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     int r;
     if (*value)
         r = tl_sql_run(c, fail,
@@ -148,9 +153,10 @@ static int label_row(void *context, sqlite3_stmt *s)
     return tl_buf_printf(context, "%s=%s\n", tl_sql_text(s, 0), tl_sql_text(s, 1));
 }
 
-int tl_catalog_labels(struct tl_catalog *c, const char *trace, struct tl_buf *out,
-                      struct tl_fail *fail)
+int tl_sql_catalog_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
+                          struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_prepare(c, &s, fail, "SELECT key, value FROM labels WHERE trace=? ORDER BY key",
@@ -163,9 +169,10 @@ int tl_catalog_labels(struct tl_catalog *c, const char *trace, struct tl_buf *ou
 
 /* ---- streams ------------------------------------------------------------------------------- */
 
-int tl_catalog_put_stream(struct tl_catalog *c, const char *trace, uint64_t generation,
-                          const struct tl_catalog_stream *stream, struct tl_fail *fail)
+int tl_sql_catalog_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                              const struct tl_catalog_stream *stream, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r =
         tl_sql_run(c, fail,
                    "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes)"
@@ -191,10 +198,11 @@ static int stream_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, &stream);
 }
 
-int tl_catalog_streams(struct tl_catalog *c, const char *trace, uint64_t generation,
-                       int (*each)(void *context, const struct tl_catalog_stream *stream),
-                       void *context, struct tl_fail *fail)
+int tl_sql_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                           int (*each)(void *context, const struct tl_catalog_stream *stream),
+                           void *context, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     struct stream_call call = {each, context};
     pthread_mutex_lock(&c->lock);
@@ -210,7 +218,7 @@ int tl_catalog_streams(struct tl_catalog *c, const char *trace, uint64_t generat
 
 /* ---- shards -------------------------------------------------------------------------------- */
 
-static int add_shard(struct tl_catalog *c, sqlite3_stmt *s, const char *trace, uint64_t generation,
+static int add_shard(struct tl_sql *c, sqlite3_stmt *s, const char *trace, uint64_t generation,
                      const struct tl_catalog_shard *shard, struct tl_fail *fail)
 {
     const struct tl_shard_row *const row = &shard->row;
@@ -230,9 +238,10 @@ static int add_shard(struct tl_catalog *c, sqlite3_stmt *s, const char *trace, u
     return r < 0 ? r : tl_sql_step(c, s, fail);
 }
 
-int tl_catalog_add_shards(struct tl_catalog *c, const char *trace, uint64_t generation,
-                          const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
+int tl_sql_catalog_add_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                              const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s = NULL;
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
@@ -280,10 +289,12 @@ static int shard_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, &row);
 }
 
-int tl_catalog_shards(struct tl_catalog *c, const char *trace, uint64_t generation, uint64_t stream,
-                      int (*each)(void *context, const struct tl_shard_row *row), void *context,
-                      struct tl_fail *fail)
+int tl_sql_catalog_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                          uint64_t stream,
+                          int (*each)(void *context, const struct tl_shard_row *row), void *context,
+                          struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     struct shard_call call = {each, context};
     pthread_mutex_lock(&c->lock);
@@ -310,11 +321,12 @@ static int summary_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, tl_sql_bytes(s, 0));
 }
 
-int tl_catalog_summaries(struct tl_catalog *c, const char *trace, uint64_t generation,
-                         uint64_t stream, uint64_t from, uint64_t to,
-                         int (*each)(void *context, struct tl_bytes summary), void *context,
-                         struct tl_fail *fail)
+int tl_sql_catalog_summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                             uint64_t stream, uint64_t from, uint64_t to,
+                             int (*each)(void *context, struct tl_bytes summary), void *context,
+                             struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     struct summary_call call = {each, context};
     pthread_mutex_lock(&c->lock);
@@ -329,9 +341,11 @@ int tl_catalog_summaries(struct tl_catalog *c, const char *trace, uint64_t gener
 }
 
 /* Version 1 kept no checksums: -1. */
-int tl_catalog_check_summary(struct tl_catalog *c, const char *trace, uint64_t generation,
-                             uint64_t stream, uint64_t number, bool *intact, struct tl_fail *fail)
+int tl_sql_catalog_check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                                 uint64_t stream, uint64_t number, bool *intact,
+                                 struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     *intact = false;
     pthread_mutex_lock(&c->lock);
@@ -351,9 +365,10 @@ int tl_catalog_check_summary(struct tl_catalog *c, const char *trace, uint64_t g
     return r < 0 ? r : TL_OK;
 }
 
-int tl_catalog_drop_shards(struct tl_catalog *c, const char *trace, uint64_t generation,
-                           uint64_t stream, uint64_t from, struct tl_fail *fail)
+int tl_sql_catalog_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                               uint64_t stream, uint64_t from, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     int r;
     if (stream != UINT64_MAX) {
         r = tl_sql_run(c, fail,
@@ -370,9 +385,10 @@ int tl_catalog_drop_shards(struct tl_catalog *c, const char *trace, uint64_t gen
     return r < 0 ? r : TL_OK;
 }
 
-int tl_catalog_drop_others(struct tl_catalog *c, const char *trace, uint64_t generation,
-                           uint64_t other, struct tl_fail *fail)
+int tl_sql_catalog_drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                               uint64_t other, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     int r = tl_sql_run(c, fail, "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)",
                        "sii", trace, generation, other);
     if (r >= 0)
@@ -383,9 +399,10 @@ int tl_catalog_drop_others(struct tl_catalog *c, const char *trace, uint64_t gen
 
 /* ---- images -------------------------------------------------------------------------------- */
 
-int tl_catalog_add_image(struct tl_catalog *c, const struct tl_catalog_image *image,
-                         struct tl_fail *fail)
+int tl_sql_catalog_add_image(struct tl_catalog *catalog, const struct tl_catalog_image *image,
+                             struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const uint64_t created = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
@@ -413,10 +430,11 @@ static int image_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, &image);
 }
 
-int tl_catalog_images(struct tl_catalog *c,
-                      int (*each)(void *context, const struct tl_catalog_image *image),
-                      void *context, struct tl_fail *fail)
+int tl_sql_catalog_images(struct tl_catalog *catalog,
+                          int (*each)(void *context, const struct tl_catalog_image *image),
+                          void *context, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     struct image_call call = {each, context};
     pthread_mutex_lock(&c->lock);
@@ -429,23 +447,27 @@ int tl_catalog_images(struct tl_catalog *c,
     return r;
 }
 
-int tl_catalog_announce_image(struct tl_catalog *c, const char *hash, struct tl_fail *fail)
+int tl_sql_catalog_announce_image(struct tl_catalog *catalog, const char *hash,
+                                  struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r = tl_sql_run(c, fail, "UPDATE images SET announced=1 WHERE hash=?", "s", hash);
     return r < 0 ? r : TL_OK;
 }
 
-int tl_catalog_remove_image(struct tl_catalog *c, const char *hash, struct tl_fail *fail)
+int tl_sql_catalog_remove_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     const int r = tl_sql_run(c, fail, "DELETE FROM images WHERE hash=?", "s", hash);
     return r < 0 ? r : TL_OK;
 }
 
 /* ---- retention ----------------------------------------------------------------------------- */
 
-int tl_catalog_set_retention(struct tl_catalog *c, const char *scope,
-                             const struct tl_retention *rule, struct tl_fail *fail)
+int tl_sql_catalog_set_retention(struct tl_catalog *catalog, const char *scope,
+                                 const struct tl_retention *rule, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     int r;
     if (rule)
         r = tl_sql_run(c, fail, "INSERT OR REPLACE INTO retention VALUES(?,?,?,?,?)", "siiii",
@@ -469,11 +491,12 @@ static int retention_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, tl_sql_text(s, 0), &rule);
 }
 
-int tl_catalog_retention(struct tl_catalog *c,
-                         int (*each)(void *context, const char *scope,
-                                     const struct tl_retention *rule),
-                         void *context, struct tl_fail *fail)
+int tl_sql_catalog_retention(struct tl_catalog *catalog,
+                             int (*each)(void *context, const char *scope,
+                                         const struct tl_retention *rule),
+                             void *context, struct tl_fail *fail)
 {
+    struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     struct retention_call call = {each, context};
     pthread_mutex_lock(&c->lock);

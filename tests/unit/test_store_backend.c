@@ -278,6 +278,38 @@ static void lost_leases_fence(void **state)
     tl_buf_fini(&out);
 }
 
+/* A lost lease takes away what it guards, and nothing else; its release ends that. */
+static void leases_guard_a_trace(void **state)
+{
+    struct tl_backend *b = *state, *other = attach(b);
+    struct tl_lease *one, *two, *taken;
+    struct tl_log *log;
+    const struct tl_bytes part = text("abc");
+    uint64_t size;
+    assert_true(tl_lease_guards("one", "t/one/1/x") && tl_lease_guards("one", "one"));
+    assert_false(tl_lease_guards("one", "t/one2/1/x") || tl_lease_guards("one", "one/two"));
+    assert_int_equal(b->ops->lease(b, "one", &one, NULL), TL_OK);
+    assert_int_equal(b->ops->lease(b, "two", &two, NULL), TL_OK);
+    assert_int_equal(b->ops->log_open(b, "r/one/0", true, &log, &size, NULL), TL_OK);
+    assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_OK);
+    take_away(b, "one");
+    assert_int_equal(other->ops->lease(other, "one", &taken, NULL), TL_OK);
+    assert_int_equal(other->ops->lease(other, "two", &taken, NULL), TL_DENIED);
+    assert_int_equal(tl_backend_put(b, "t/one/1/x", part, NULL), TL_DENIED);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_DENIED);
+    assert_int_equal(tl_backend_put(b, "t/two/1/x", part, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "i/image", part, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(other, "t/one/1/x", part, NULL), TL_OK);
+    const struct tl_object both[] = {{"t/two/2", part}, {"t/one/2", part}};
+    assert_int_equal(b->ops->put_all(b, both, 2, NULL), TL_DENIED);
+    log->ops->log_close(log);
+    b->ops->lease_release(one);
+    assert_int_equal(tl_backend_put(b, "m/one", part, NULL), TL_OK);
+    b->ops->lease_release(two);
+    other->ops->lease_release(taken);
+    tl_backend_free(other);
+}
+
 static void epochs_grow(void **state)
 {
     struct tl_backend *b = *state;
@@ -434,6 +466,7 @@ int main(void)
         BOTH(logs),
         BOTH(leases),
         BOTH(lost_leases_fence),
+        BOTH(leases_guard_a_trace),
         BOTH(epochs_grow),
         BOTH(many_at_a_time),
         BOTH(scratch_files),
