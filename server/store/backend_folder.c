@@ -693,14 +693,18 @@ int tl_backend_folder(struct tl_backend **out, const char *dir, struct tl_fail *
         (f->objects = open_below(f->dir, "objects")) < 0 ||
         (f->tmp = open_below(f->dir, "tmp")) < 0 ||
         (f->leases = open_below(f->dir, "leases")) < 0 || fsync(f->dir) < 0 ||
-        write_uri(f, dir) < 0 || !(f->open = tl_openfiles_new(f->objects))) {
+        write_uri(f, dir) < 0) {
         const int e = errno;
-        const enum tl_err code = e == ENOMEM ? TL_NOMEM : TL_IO;
-        tl_fail_set(fail, code, "cannot use %s as the data folder: %s", dir, strerror(e));
+        tl_fail_set(fail, TL_IO, "cannot use %s as the data folder: %s", dir, strerror(e));
         if (fail)
             fail->sys_errno = e;
         folder_destroy(&f->base);
-        return code;
+        return TL_IO;
+    }
+    f->open = tl_openfiles_new(f->objects);
+    if (!f->open) {
+        folder_destroy(&f->base);
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
     }
     *out = &f->base;
     return TL_OK;
