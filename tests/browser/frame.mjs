@@ -45,6 +45,15 @@ export async function frameChecks(suite, { server, trace, plain }) {
     await settle(page);
     const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
     assert.equal(await focused(), "timeline");
+    // Tabs stand in one column, and arrows go through them.
+    const tabs = await page.locator("[role=tab]").evaluateAll((all) => all.map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.bottom]; }));
+    assert.equal(new Set(tabs.map(([left]) => left)).size, 1);
+    assert.ok(tabs.every(([, bottom]) => bottom <= 860), JSON.stringify(tabs));
+    await page.focus("[role=tab][aria-selected=true]");
+    for (const [key, id] of [["ArrowUp", "tab-compare"], ["ArrowDown", "tab-overview"], ["End", "tab-compare"], ["Home", "tab-overview"]]) {
+      await page.keyboard.press(key);
+      await page.waitForFunction((wanted) => document.activeElement.id === wanted, id);
+    }
     const outline = await page.locator("[role=tab][aria-selected=true]").evaluate((e) => getComputedStyle(e).outlineStyle);
     assert.equal(outline, "solid");
     await page.focus(".search input");

@@ -127,9 +127,9 @@ export class Lab {
     return this.until(id, (t) => t.state === "sealed" || t.state === "failed");
   }
 
-  async until(id, wanted) {
+  async until(id, wanted, seconds = READY_MS / 1000) {
     let last;
-    for (const end = Date.now() + READY_MS; Date.now() < end; await sleep(200)) {
+    for (const end = Date.now() + 1000 * seconds; Date.now() < end; await sleep(200)) {
       last = await fetch(`${this.url}/api/v1/traces/${id}`).then((r) => (r.ok ? r.json() : undefined), () => undefined);
       if (last && wanted(last)) return last;
     }

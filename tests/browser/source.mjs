@@ -2,7 +2,7 @@
 // Source beside the instructions, against what the server says of the same, whose truth the
 // simulation knows.
 import assert from "node:assert/strict";
-import { accessible, cssColour, inBothThemes, open, place, settle, shot } from "./harness.mjs";
+import { accessible, cssColour, frame, inBothThemes, open, place, settle, shot } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -63,6 +63,16 @@ export async function sourceChecks(suite, { server, trace, bare }) {
     await page.waitForSelector(".insn.here");
     await settle(page);
     await shot(page, "source-inlined");
+    // The pointer upon one is told which it is, and how long.
+    const plot = await page.locator("#timeline").boundingBox();
+    const x = plot.x + (10.5 / 30) * plot.width;
+    for (let y = plot.y + 60; y < plot.y + 400; y += 7) {
+      await page.mouse.move(x, y);
+      await frame(page);
+      if (/inlined, \d+ insn/.test(await page.textContent(".timeline"))) break;
+    }
+    assert.match(await page.textContent(".tip"), /^(mix|step)\s*inlined, \d+ insn/);
+    await page.mouse.move(0, 0);
     const told = await page.textContent("dl.details");
     assert.match(told, /mix\.h:\d/);
     assert.match(told, /mix, inlined in /);

@@ -5,7 +5,7 @@ import { App } from "./app.ts";
 import { describe, widthText } from "./describe.ts";
 import { duration, short } from "./format.ts";
 import { match } from "./keys.ts";
-import { timeIsNs } from "./model.ts";
+import { isSoftware, timeIsNs } from "./model.ts";
 import { PRIVILEGE, type Theme } from "./palette.ts";
 import { CommandBox } from "./panels/commands.ts";
 import { Divider } from "./panels/divider.ts";
@@ -62,7 +62,7 @@ function status(s: Session): TemplateResult {
   const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.inspect(s, s.lane, s.cursor) : undefined);
   const d = hover && describe(s, hover);
   const wide = span(s.view);
-  const size = s.view.axis === "insn" ? `${short(wide)} insns`
+  const size = s.view.axis === "insn" ? `${short(wide)} ${s.trace.streams.every((x) => isSoftware(x.protocol)) ? "records" : "insns"}`
     : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
   const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
     text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;
@@ -80,16 +80,18 @@ function tip(s: Session): TemplateResult | typeof nothing {
   const hover = timeline.hover;
   if (!hover || timeline.dragging || hover.y < 24) return nothing;
   const hit = timeline.sliceAt(hover.x, hover.y);
+  const inlined = hit ? undefined : timeline.inlinedAt(hover.x, hover.y);
   const d = describe(s, hover);
   const [title, detail] = hit
     ? [hit.slice.name || "code without a name", widthText(s, hit.slice.to - hit.slice.from) || "1 insn"]
+    : inlined ? [inlined.fn, `inlined, ${widthText(s, inlined.to - inlined.from) || "1 insn"}`]
     : [d.what, [d.share, d.mode].filter(Boolean).join(" · ")];
   if (title === "") return nothing;
   const right = hover.x > timeline.plotWidth - 260;
   const style = `top:${Math.round(hover.y + 16)}px;${right ? `right:${Math.round(timeline.plotWidth - hover.x + 12)}px`
     : `left:${Math.round(hover.x + 12)}px`}`;
   return html`<div class="tip" aria-hidden="true" .style=${style}><b>${title}</b>${detail ? html`<span>${detail}</span>` : nothing}
-    ${hit ? nothing : [d.lost, d.events].filter(Boolean).map((t) => html`<span class=${t === d.lost ? "bad" : ""}>${t}</span>`)}</div>`;
+    ${hit || inlined ? nothing : [d.lost, d.events].filter(Boolean).map((t) => html`<span class=${t === d.lost ? "bad" : ""}>${t}</span>`)}</div>`;
 }
 
 function tracePage(s: Session): TemplateResult {
@@ -128,7 +130,9 @@ function keepFocus(s: Session | undefined): void {
     else if (!s && opened) document.getElementById(`trace-${opened.trace.id}`)?.focus();
   }
   opened = s;
-  listed = !s;
+  // A link to a trace shows no list on its way.
+  if (s) listed = false;
+  else if (!location.hash.startsWith("#/trace/")) listed = true;
 }
 
 /** What follows the pointer. */

@@ -4,7 +4,7 @@
 import { html, type TemplateResult } from "lit-html";
 
 const LEAST = 260;
-const USUAL = 396;
+const USUAL = 440;
 const STEP = 24;
 
 export class Divider {

@@ -4,6 +4,7 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { bytes, grouped, percent, short } from "../format.ts";
 import { EVENT_GROUP } from "../overview.ts";
+import { isSoftware } from "../model.ts";
 import type { Session } from "../session.ts";
 import { RANKS } from "../swatches.ts";
 import { ImagesPanel } from "./images.ts";
@@ -38,12 +39,14 @@ export class OverviewPanel {
     const { app } = this;
     const stats = s.overview.stats!;
     const named = stats.functions.filter((f) => f.pc !== "0x0");
-    if (stats.insns === 0) return nothing;
+    if (s.trace.streams.every((x) => x.insns === 0 || isSoftware(x.protocol))) return nothing;
     if (named.length === 0) {
       return html`<p class="hint muted">No function names: no image of this trace has symbols. Code is coloured by where calls went.</p>`;
     }
     const rows = named.slice(0, RANKS);
     const most = Math.max(1, rows[0]!.insns);
+    // Several programs may have a function of one name.
+    const several = (name: string): boolean => rows.filter((f) => f.name === name).length > 1;
     const rest = stats.insns - rows.reduce((n, f) => n + f.insns, 0);
     return html`<table class="figures hot"><caption>Hottest functions</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">Own</th></tr></thead>
@@ -51,7 +54,7 @@ export class OverviewPanel {
     const on = app.swatches.highlight === f.name;
     return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: show it alone`}
         @click=${() => app.highlight(on ? "" : f.name)}><svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
-          width=${(100 * f.insns) / most} fill=${app.swatch(f.name).css}></rect></svg><span class="swatch" .style=${`background:${app.swatch(f.name).css}`}></span>${f.name}</button></th>
+          width=${(100 * f.insns) / most} fill=${app.swatch(f.name).css}></rect></svg><span class="swatch" .style=${`background:${app.swatch(f.name).css}`}></span>${f.name}${several(f.name) ? html` <span class="muted">${f.pc}</span>` : nothing}</button></th>
       <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
       <td class="n" title=${`${grouped(f.insns)} instructions`}>${percent(f.insns, stats.insns)}</td></tr>`;
   })}

@@ -27,6 +27,21 @@ export const TABS: readonly (readonly [Panel, string])[] = [
   ["compare", "Compare"],
 ];
 
+/** What stands upon the tabs, 16 × 16. */
+const ICONS: Readonly<Partial<Record<Panel, string>>> = {
+  overview: "M2.5 13.5V8M6.2 13.5v-11M9.8 13.5V6M13.5 13.5v-4",
+  insns: "M2 4h12M2 8h12M2 12h8",
+  source: "M5.5 4L2 8l3.5 4M10.5 4L14 8l-3.5 4",
+  log: "M2 3h12v10H2zM4.5 6l2 2-2 2M8 10.5h3.5",
+  events: "M9 1.5L3.5 9H8l-1 5.5L12.5 7H8z",
+  calls: "M2 3.5h12v3H2zM2 6.5h8v3H2zM2 9.5h5v3H2z",
+  stats: "M12 3H4l4.5 5L4 13h8",
+  find: "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 0 0 0-9M10.3 10.3L14 14",
+  together: "M2 4h5M9 4h5M2 8h8M12 8h2M2 12h3M7 12h7",
+  notes: "M3 2.5h10v11H3zM5.5 6h5M5.5 9h5",
+  compare: "M2.5 3h4v10h-4zM9.5 3h4v10h-4z",
+};
+
 export class Side {
   private readonly list: InsnList;
   private readonly overview: OverviewPanel;
@@ -52,20 +67,20 @@ export class Side {
     if (app.panel === "none") return nothing;
     const index = TABS.findIndex(([id]) => id === app.panel);
     const key = (e: KeyboardEvent): void => {
-      const by = e.key === "ArrowRight" ? 1 : e.key === "ArrowLeft" ? -1 : 0;
-      if (by === 0) return;
+      const to = { ArrowDown: index + 1, ArrowRight: index + 1, ArrowUp: index - 1, ArrowLeft: index - 1, Home: 0, End: -1 }[e.key];
+      if (to === undefined) return;
       e.preventDefault();
-      const next = TABS[(index + by + TABS.length) % TABS.length]!;
+      const next = TABS[(to + TABS.length) % TABS.length]!;
       app.setPanel(next[0]);
       document.getElementById(`tab-${next[0]}`)?.focus();
     };
     const body = this.lazy.get(app.panel)?.view(s) ?? (app.panel === "overview" ? this.overview.view(s) : app.panel === "stats" ? this.stats(s) : this.insns(s));
     return html`<aside class="side" aria-label="Details">
-      <div class="tabs"><div role="tablist" aria-label="Details" @keydown=${key}>
+      <div class="tabs"><button class="close" aria-label="Close the panel" title="Close the panel" @click=${() => app.setPanel("none")}>×</button>
+        <div role="tablist" aria-label="Details" aria-orientation="vertical" @keydown=${key}>
         ${TABS.map(([id, text]) => html`<button role="tab" id=${`tab-${id}`} aria-selected=${id === app.panel}
           aria-controls="tabpanel" tabindex=${id === app.panel ? 0 : -1}
-          @click=${() => app.setPanel(id)}>${text}</button>`)}</div>
-        <button class="close" aria-label="Close the panel" @click=${() => app.setPanel("none")}>×</button>
+          @click=${() => app.setPanel(id)}><svg viewBox="0 0 16 16" aria-hidden="true"><path d=${ICONS[id] ?? ""}></path></svg>${text}</button>`)}</div>
       </div>
       <div class="tabpanel" id="tabpanel" role="tabpanel" aria-labelledby=${`tab-${app.panel}`}>${body}</div>
     </aside>${this.lazy.get(app.panel)?.below(s) ?? nothing}`;

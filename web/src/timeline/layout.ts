@@ -49,10 +49,13 @@ export interface LaneShape {
   readonly pinned?: boolean;
   readonly states?: boolean; // processes and modes are shown
   readonly counters?: number; // so many curves are
+  readonly software?: boolean; // messages have no use for height
 }
 
 /** So few lanes fill the window. */
 const FILLING = 3;
+/** How high the band of functions becomes at most: beyond that a screen of one colour says no more. */
+const TALLEST = 320;
 /** How high the plot of branches becomes at most. */
 const HIGHEST = 72;
 
@@ -74,10 +77,10 @@ export function layoutLanes(shapes: readonly LaneShape[], room = 0): { boxes: La
       more = true;
     });
   }
-  const each = Math.floor(spare / shapes.length);
+  const each = Math.floor(spare / Math.max(1, shapes.filter((shape) => !shape.software).length));
   const density = Math.min(HIGHEST, sizes.density + Math.round(each * 0.2));
-  const enlarged = { ...sizes, density, fn: sizes.fn + each - (density - sizes.density) };
-  return lay(shapes, () => enlarged, (shape) => rows[shapes.indexOf(shape)]!);
+  const enlarged = { ...sizes, density, fn: Math.min(TALLEST, sizes.fn + each - (density - sizes.density)) };
+  return lay(shapes, (shape) => (shape.software ? sizes : enlarged), (shape) => rows[shapes.indexOf(shape)]!);
 }
 
 function lay(

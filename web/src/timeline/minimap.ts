@@ -2,7 +2,7 @@
 // The whole trace in a strip: every lane a few pixels high, the view as a window in it, hits of the
 // search as ticks.
 import type { Session } from "../session.ts";
-import { streamExtent, type Hit } from "../model.ts";
+import { isSoftware, streamExtent, type Hit } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
@@ -36,6 +36,7 @@ export function paintOverview(
     const gap = room / lanes > 4 * dpr ? Math.round(dpr) : 0;
     const y1 = Math.max(y0 + 1, Math.round(2 * dpr + ((lane + 1) * room) / lanes) - gap);
     const end = streamExtent(session.trace.streams[lane]!, view.axis).last;
+    const software = isSoftware(session.trace.streams[lane]!.protocol);
     for (let b = 0; b < TILE_BUCKETS; b++) {
       const at = stripe.first + b * stripe.bucket;
       if (at >= end) break;
@@ -44,10 +45,10 @@ export function paintOverview(
         Math.max(x0 + 1, Math.round((Math.min(at + stripe.bucket, end) - view.from) * scale)));
       if (x1 <= 0 || x0 >= target.width) continue;
       const lost = (columns.flags[b]! & FLAG_LOST) !== 0 && !isOff(columns.flags[b]!);
-      if (runs(columns, b)) {
+      if (software ? columns.insns[b]! > 0 : runs(columns, b)) {
         const share = view.axis === "insn" ? 1 : Math.max(0.25, columns.coverage[b]! / 255);
         fill(target, x0, x1, y1 - Math.max(1, Math.round((y1 - y0) * share)), y1,
-          colours.code(columns.fn[b]!, columns.page[b]!).rgba);
+          software ? colours.faint(colours.named.software).rgba : colours.code(columns.fn[b]!, columns.page[b]!).rgba);
         if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), colours.named.lost.rgba);
       } else if (lost) {
         fill(target, x0, x1, y0, y1, colours.named.lost.rgba);

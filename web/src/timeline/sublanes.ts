@@ -145,6 +145,7 @@ export function drawLog(
   ctx.font = `400 11px ${MONO}`;
   ctx.textBaseline = "middle";
   const y = top + box.fn.y;
+  const middle = y + box.fn.h / 2;
   let drawn = false;
   for (let i = 0; i < log.entries.length; i++) {
     const from = at(i);
@@ -157,13 +158,13 @@ export function drawLog(
     const e = log.entries[i]!;
     const label = fitted(ctx, e.text, end - Math.max(0, x) - 8);
     if (label === "") continue;
-    // The line's own records are behind it: the text stands on the ground.
+    // The line's own records go on behind it.
     ctx.fillStyle = colours.named.ground.css;
-    ctx.fillRect(Math.max(0, x) + 1, y, ctx.measureText(label).width + 7, box.fn.h);
+    ctx.fillRect(Math.max(0, x) + 1, middle - 9, ctx.measureText(label).width + 7, 18);
     ctx.fillStyle = e.isText ? colours.named.software.css : colours.named.muted.css;
     ctx.fillRect(Math.max(0, x), y, 2, box.fn.h);
     ctx.fillStyle = e.isText ? colours.named.ink.css : colours.named.muted.css;
-    ctx.fillText(label, Math.max(0, x) + 5, y + box.fn.h / 2 + 0.5);
+    ctx.fillText(label, Math.max(0, x) + 5, middle + 0.5);
     drawn = true;
   }
   return drawn;

@@ -18,10 +18,11 @@ const ENTRIES = 400;
 export class SubLanes {
   constructor(private readonly app: App) {}
 
-  shape(s: Session, lane: number): { states: boolean; counters: number } {
+  shape(s: Session, lane: number): { states: boolean; counters: number; software: boolean } {
     const stream = s.trace.streams[lane]!;
     const on = !isSoftware(stream.protocol);
     return {
+      software: !on,
       states: on && this.app.subs.has("states"),
       counters: on && this.app.subs.has("counters") ? this.curves(s, lane) : 0,
     };

@@ -11,7 +11,7 @@ import { children, tileKey, tileWidth, type Break, type Columns, type Stripe, ty
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
-import { drawInlined, inlinedRuns } from "./inlined.ts";
+import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
 import { SANS, drawBand, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run } from "./labels.ts";
 import { FEW_ROWS, laneAt, layoutLanes, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
@@ -82,6 +82,7 @@ export class Timeline {
   private asked = -1; // level of the last frame
   private shown: Session | undefined;
   private shownLane = -1;
+  private readonly inlined = new Map<number, readonly InlinedRun[]>(); // those drawn, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
 
@@ -314,6 +315,7 @@ export class Timeline {
   // ---- pictures ----------------------------------------------------------------------------
 
   private drawLanes(s: Session, colours: Colours): void {
+    this.inlined.clear();
     const { ctx } = this.base;
     const height = this.height - RULER_HEIGHT;
     if (!this.image || this.image.width !== this.width || this.image.height !== height) {
@@ -432,6 +434,7 @@ export class Timeline {
       const [from, to] = [Math.max(0, Math.floor(s.view.from)), Math.min(stream.insns, Math.ceil(s.view.to))];
       cache?.want(from, to, stream.insns);
       const inlined = cache ? inlinedRuns(cache, slices.slices, from, to) : [];
+      this.inlined.set(box.lane, inlined);
       this.deepen(box.lane, drawInlined(ctx, inlined, s.view, top, box, colours, this.width));
     }
     const ground = (box.lane === s.lane && this.boxes.length > 1 ? colours.named.stripe
@@ -608,15 +611,29 @@ export class Timeline {
     return best;
   }
 
-  /** The slice of the call stack at a place of the plot. */
-  sliceAt(x: number, y: number): { lane: number; slice: Slice } | undefined {
+  /** The row of the call stack at a place of the plot. */
+  private rowAt(x: number, y: number): { lane: number; depth: number; at: number } | undefined {
     const s = this.app.session;
     const lane = this.laneAtY(y);
     const box = lane === undefined ? undefined : this.boxOf(lane);
     if (!s || !box || lane === undefined) return undefined;
     const depth = Math.floor((y - RULER_HEIGHT - box.y - box.stack.y) / STACK_ROW);
     if (depth < 0 || depth * STACK_ROW >= box.stack.h) return undefined;
-    const at = toUnit(s.view, this.width, x);
+    return { lane, depth, at: toUnit(s.view, this.width, x) };
+  }
+
+  /** The run of an inlined function at a place of the plot. */
+  inlinedAt(x: number, y: number): InlinedRun | undefined {
+    const row = this.rowAt(x, y);
+    return row && this.inlined.get(row.lane)?.find((r) => r.depth === row.depth && r.from <= row.at && r.to > row.at);
+  }
+
+  /** The slice of the call stack at a place of the plot. */
+  sliceAt(x: number, y: number): { lane: number; slice: Slice } | undefined {
+    const s = this.app.session;
+    const row = this.rowAt(x, y);
+    if (!s || !row) return undefined;
+    const { lane, depth, at } = row;
     const slack = (s.view.to - s.view.from) / this.width;
     const slice = s.slices.get(s.trace.streams[lane]!.name, s.view)?.slices.find((c) =>
       c.depth === depth && c.from <= at && Math.max(c.to, c.from + slack) > at);
