@@ -94,7 +94,7 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
     o->sender.trace = o->snapshot ? trace : o->trace;
     int status = begin_live(o, capture);
     if (!o->live)
-        (void)tl_setup_want_threads(&capture->setup);
+        (void)tl_setup_want_all(&capture->setup);
     if (status == TL_ARGS_GO)
         status = tl_sender_push(&o->sender, capture);
     tl_perf_live_free(o->live);

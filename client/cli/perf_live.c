@@ -164,7 +164,7 @@ const char *tl_perf_live_tend(void *context, struct tracelake *lake, const char 
     struct tl_perf_live *const live = context;
     const int64_t now = now_ms();
     /* In the order of time they are known at the end only. */
-    const bool threads = last && tl_setup_want_threads(&live->base);
+    const bool threads = last && tl_setup_want_all(&live->base);
     if (live->failed || (live->sent == tl_perf_import_number(live->import) && !threads))
         return NULL;
     if (!last && (now - live->tended < LEAST_MS || now - live->tended < live->tended - live->begun))

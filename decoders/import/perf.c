@@ -2,6 +2,7 @@
 #include "import/perf.h"
 
 #include "import/maps.h"
+#include "perf/event.h"
 #include "perf/info.h"
 #include "perf/record.h"
 
@@ -50,6 +51,8 @@ struct tl_perf_import {
     size_t n_dsos, cap_dsos;
     struct named_id *ids;
     size_t n_ids, cap_ids;
+    char **event_names; /* by attribute */
+    size_t n_event_names, cap_event_names;
     int32_t *areas; /* CPUs of buffers */
     size_t n_areas, cap_areas;
     bool timed;
@@ -66,6 +69,9 @@ void tl_perf_import_free(struct tl_perf_import *im)
     for (size_t i = 0; i < im->n_ids; i++)
         free(im->ids[i].name);
     free(im->dsos);
+    for (size_t i = 0; i < im->n_event_names; i++)
+        free(im->event_names[i]);
+    free(im->event_names);
     free(im->ids);
     free(im->events);
     free(im->areas);
@@ -242,6 +248,35 @@ static void take_text(const struct tl_perf_import *im, struct tl_bytes body, cha
     snprintf(out, size, "%.*s", (int)strnlen(text, room), text);
 }
 
+/* Names of the events: {u32 events, u32 size of an attribute}, of each its attribute, u32 IDs, its
+ * name, and the IDs. They stand in the order of the file's attributes. */
+static int take_events(struct tl_perf_import *im, struct tl_bytes body)
+{
+    enum { MOST = 256 };
+    const bool swap = tl_perf_reader_swaps(im->reader);
+    const uint32_t n = body.n < 8 ? 0 : tl_perf_u32(swap, body.p);
+    const size_t size = body.n < 8 ? 0 : tl_perf_u32(swap, body.p + 4);
+    for (size_t at = 8; im->n_event_names < n && im->n_event_names < MOST;) {
+        if (size > body.n - at || body.n - at - size < 8)
+            return TL_OK;
+        const uint64_t ids = tl_perf_u32(swap, body.p + at + size);
+        const size_t length = tl_perf_u32(swap, body.p + at + size + 4);
+        at += size + 8;
+        if (length > body.n - at || ids > (body.n - at - length) / 8)
+            return TL_OK;
+        const char *const name = (const char *)body.p + at;
+        char *const copy = strndup(name, length);
+        if (!copy || tl_grow(&im->event_names, &im->cap_event_names, im->n_event_names + 1,
+                             sizeof *im->event_names) < 0) {
+            free(copy);
+            return TL_NOMEM;
+        }
+        im->event_names[im->n_event_names++] = copy;
+        at += length + 8 * (size_t)ids;
+    }
+    return TL_OK;
+}
+
 static int on_feature(void *context, unsigned feature, struct tl_bytes body)
 {
     struct tl_perf_import *const im = context;
@@ -249,6 +284,8 @@ static int on_feature(void *context, unsigned feature, struct tl_bytes body)
     switch (feature) {
     case TL_PERF_FEATURE_BUILD_ID:
         return take_ids(im, body);
+    case TL_PERF_FEATURE_EVENT_DESC:
+        return im->n_event_names > 0 ? TL_OK : take_events(im, body);
     case TL_PERF_FEATURE_CPUID:
         take_text(im, body, text, sizeof text);
         tl_perf_cpuid(text, im->core, sizeof im->core);
@@ -449,6 +486,38 @@ static int make_images(struct tl_perf_import *im, struct tl_setup *setup)
 }
 
 /* What stands behind the records, and so comes too late for who takes the file as it comes. */
+static struct tl_source *make_source(struct tl_setup *setup, const char *name, bool *known)
+{
+    *known = false;
+    for (size_t i = 0; i < setup->n_sources; i++)
+        *known |= !strcmp(setup->sources[i].name, name);
+    struct tl_source *const source = *known ? NULL : tl_setup_add_source(setup);
+    if (source)
+        snprintf(source->name, sizeof source->name, "%s", name);
+    return source;
+}
+
+/* Events are called as perf calls them. */
+static int name_events(const struct tl_perf_import *im, struct tl_setup *setup)
+{
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
+    for (size_t i = 0; i < im->n_event_names && i < attrs->n; i++) {
+        char name[32];
+        bool known;
+        if (im->info.kind != TL_PERF_TRACE_NONE && attrs->v[i].type == im->info.pmu)
+            continue;
+        tl_perf_event_stream(name, sizeof name, im->event_names[i], NULL);
+        struct tl_source *const source = make_source(setup, name, &known);
+        if (!source && !known)
+            return TL_NOMEM;
+        if (source) {
+            source->protocol = TL_PROTO_PERF_EVENTS;
+            source->id = (uint16_t)i;
+        }
+    }
+    return TL_OK;
+}
+
 static int make_sources(struct tl_perf_import *im, struct tl_setup *setup)
 {
     for (size_t i = 0; i < im->n_areas && im->info.kind == TL_PERF_TRACE_PT && im->core[0]; i++) {
@@ -458,15 +527,12 @@ static int make_sources(struct tl_perf_import *im, struct tl_setup *setup)
             snprintf(name, sizeof name, "pt.%" PRId32, who);
         else
             snprintf(name, sizeof name, "pt.t%" PRId32, -1 - who);
-        bool known = false;
-        for (size_t k = 0; k < setup->n_sources; k++)
-            known |= !strcmp(setup->sources[k].name, name);
-        struct tl_source *const source = known ? NULL : tl_setup_add_source(setup);
+        bool known;
+        struct tl_source *const source = make_source(setup, name, &known);
         if (!known && !source)
             return TL_NOMEM;
         if (known)
             continue;
-        snprintf(source->name, sizeof source->name, "%s", name);
         source->protocol = TL_PROTO_PT;
         source->id = (uint16_t)(who >= 0 ? who : 0);
         snprintf(source->core, sizeof source->core, "%s", im->core);
@@ -522,6 +588,8 @@ int tl_perf_import_setup(struct tl_perf_import *im, struct tl_setup *setup)
     im->timed = tl_perf_info_is_timed(&im->info, tl_perf_attrs_by_type(attrs, im->info.pmu));
     if (!setup->clock_hz && !setup->clock.known && im->timed)
         setup->clock = im->info.clock;
-    const int rc = make_images(im, setup);
-    return rc < 0 ? rc : make_sources(im, setup);
+    int rc = make_images(im, setup);
+    if (rc == TL_OK)
+        rc = make_sources(im, setup);
+    return rc == TL_OK ? name_events(im, setup) : rc;
 }

@@ -39,19 +39,19 @@ static inline uint64_t tl_perf_u64(bool swap, const uint8_t *p)
 
 /* ---- attributes ------------------------------------------------------------------------------ */
 
-enum tl_perf_sample { /* bits of sample_type */
-                      TL_PERF_SAMPLE_IP = 1 << 0,
-                      TL_PERF_SAMPLE_TID = 1 << 1,
-                      TL_PERF_SAMPLE_TIME = 1 << 2,
-                      TL_PERF_SAMPLE_ADDR = 1 << 3,
-                      TL_PERF_SAMPLE_READ = 1 << 4,
-                      TL_PERF_SAMPLE_CALLCHAIN = 1 << 5,
-                      TL_PERF_SAMPLE_ID = 1 << 6,
-                      TL_PERF_SAMPLE_CPU = 1 << 7,
-                      TL_PERF_SAMPLE_PERIOD = 1 << 8,
-                      TL_PERF_SAMPLE_STREAM_ID = 1 << 9,
-                      TL_PERF_SAMPLE_RAW = 1 << 10,
-                      TL_PERF_SAMPLE_IDENTIFIER = 1 << 16
+enum tl_perf_sample_bit { /* bits of sample_type */
+                          TL_PERF_SAMPLE_IP = 1 << 0,
+                          TL_PERF_SAMPLE_TID = 1 << 1,
+                          TL_PERF_SAMPLE_TIME = 1 << 2,
+                          TL_PERF_SAMPLE_ADDR = 1 << 3,
+                          TL_PERF_SAMPLE_READ = 1 << 4,
+                          TL_PERF_SAMPLE_CALLCHAIN = 1 << 5,
+                          TL_PERF_SAMPLE_ID = 1 << 6,
+                          TL_PERF_SAMPLE_CPU = 1 << 7,
+                          TL_PERF_SAMPLE_PERIOD = 1 << 8,
+                          TL_PERF_SAMPLE_STREAM_ID = 1 << 9,
+                          TL_PERF_SAMPLE_RAW = 1 << 10,
+                          TL_PERF_SAMPLE_IDENTIFIER = 1 << 16
 };
 
 enum tl_perf_attr_flag { /* bits of the flags */
@@ -67,7 +67,7 @@ struct tl_perf_attr {
     uint32_t size;   /* bytes, as the writer knew it */
     uint64_t config; /* of the PMU */
     uint64_t config2;
-    uint64_t sample_type; /* bits of enum tl_perf_sample */
+    uint64_t sample_type; /* bits of enum tl_perf_sample_bit */
     uint64_t read_format;
     uint64_t flags;           /* bits 1 << enum tl_perf_attr_flag */
     uint32_t aux_sample_size; /* not 0: trace lies in samples */

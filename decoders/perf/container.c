@@ -202,8 +202,11 @@ static void take_setup(struct tl_perf_decode *d)
 /* Decode what is final. */
 static int go_on(struct tl_perf_decode *d, bool last)
 {
+    int rc = tl_perf_events_go_on(d);
     if (last && d->info.kind == TL_PERF_TRACE_NONE)
         take_setup(d);
+    if (rc < 0)
+        return rc;
     if (d->info.kind == TL_PERF_TRACE_CORESIGHT)
         return tl_perf_cs_go_on(d, last);
     return d->info.kind == TL_PERF_TRACE_PT ? tl_perf_pt_go_on(d, last) : TL_OK;
@@ -283,6 +286,37 @@ static int on_hw_id(struct tl_perf_decode *d, const struct tl_perf_record *r)
     return TL_OK;
 }
 
+/* A sample is an event's; one of sched:sched_switch may be all that says who runs. */
+static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
+{
+    enum { BY_TRACEPOINT = 1 };
+    const bool swap = tl_perf_reader_swaps(d->reader);
+    struct tl_perf_sample s;
+    struct tl_perf_sched_switch sched;
+    if (!d->setup->events && d->info.switches != BY_TRACEPOINT)
+        return TL_OK;
+    int rc = tl_perf_sample_read(&s, raw, swap, tl_perf_reader_attrs(d->reader));
+    if (rc < 0)
+        return rc == TL_BAD ? on_loss(d, "a sample is too short for what it says", raw->offset, 0)
+                            : TL_OK;
+    if (d->setup->events)
+        rc = tl_perf_events_sample(d, &s, raw->offset);
+    if (rc < 0 || d->info.switches != BY_TRACEPOINT || !s.has_cpu ||
+        !tl_perf_sched_switch_read(&sched, s.raw, swap, s.tid))
+        return rc;
+    const struct tl_perf_record r = {
+        .type = TL_PERF_SWITCH_CPU_WIDE,
+        .misc = TL_PERF_MISC_OUT,
+        .offset = raw->offset,
+        .has_time = s.time > 0,
+        .has_cpu = true,
+        .time = s.time,
+        .cpu = s.cpu,
+        .who = {.pid = -1, .tid = sched.to},
+    };
+    return tl_perf_sideband_add(&d->sideband, &r);
+}
+
 static int on_record(void *context, const struct tl_perf_raw *raw)
 {
     struct tl_perf_decode *const d = context;
@@ -291,6 +325,8 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
     switch (raw->type) {
     case TL_PERF_AUXTRACE_INFO:
         return on_info(d, raw);
+    case TL_PERF_SAMPLE:
+        return on_sample(d, raw);
     case TL_PERF_TIME_CONV:
         tl_perf_info_clock(&d->info, swap, raw->body);
         return TL_OK;
@@ -314,7 +350,9 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
         rc =
             tl_perf_tell_loss(d, NULL, "perf lost records; processes and their memory may be wrong",
                               r.offset, 0, false);
-    return rc < 0 ? rc : tl_perf_sideband_add(&d->sideband, &r);
+    if (rc >= 0)
+        rc = tl_perf_sideband_add(&d->sideband, &r);
+    return rc < 0 || !d->setup->events ? rc : tl_perf_events_record(d, &r);
 }
 
 /* ---- tl_decode_ops --------------------------------------------------------------------------- */
@@ -333,6 +371,7 @@ static void destroy(struct tl_decode *decode)
     free(d->streams);
     tl_perf_map_fini(&d->by_area);
     tl_perf_map_fini(&d->by_tid);
+    tl_perf_events_fini(&d->events);
     tl_perf_sideband_fini(&d->sideband);
     tl_perf_info_fini(&d->info);
     tl_perf_reader_free(d->reader);
@@ -389,7 +428,8 @@ static int finish(struct tl_decode *decode)
         rc = tl_perf_sideband_end(&d->sideband);
     if (rc == TL_OK)
         rc = go_on(d, true);
-    if (rc == TL_OK && d->info.kind == TL_PERF_TRACE_NONE && !d->trouble)
+    if (rc == TL_OK && d->info.kind == TL_PERF_TRACE_NONE && !d->trouble &&
+        !(d->setup->events && d->n_streams > 0))
         rc = tl_perf_tell_loss(d, NULL,
                                d->n_areas ? "no AUXTRACE_INFO, and no source by --config"
                                           : "there is no hardware trace in it",

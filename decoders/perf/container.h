@@ -7,12 +7,14 @@
  *   pt_area.c     an area of Intel PT is a stream
  *   pt_order.c    areas of Intel PT side by side, in the order of the records' times
  *   thread.c      what each thread did, whichever CPUs it ran on, is a stream, too
+ *   event.c       streams of the other events
  *   cs_area.c     areas of CoreSight have the streams of all their trace IDs
  */
 #ifndef TL_PERF_CONTAINER_H
 #define TL_PERF_CONTAINER_H
 
 #include "decode/stream_out.h"
+#include "perf/event.h"
 #include "perf/info.h"
 #include "perf/pt_scout.h"
 #include "perf/sideband.h"
@@ -102,6 +104,7 @@ struct tl_perf_decode {
     struct tl_perf_reader *reader;
     struct tl_perf_info info;
     struct tl_perf_sideband sideband;
+    struct tl_perf_events events;
     struct tl_perf_map by_area; /* of `areas` */
     struct tl_perf_area_state **areas;
     size_t n_areas, cap_areas;

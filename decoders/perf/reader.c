@@ -36,6 +36,7 @@ struct tl_perf_reader {
     /* An area. */
     struct tl_perf_area area;
     uint64_t area_at;
+    bool passes; /* it is none, but bytes behind a record that are of no use */
     /* Compressed records. */
     ZSTD_DStream *zstd;
     struct tl_buf unpacked;
@@ -299,7 +300,23 @@ static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, u
         return TL_OK;
     }
     r->state = IN_AREA;
+    r->passes = false;
     return r->sink.area(r->sink.context, &r->area, 0, (struct tl_bytes){0}, from);
+}
+
+/* What tracepoints look like stands behind its record, in a pipe. */
+static int pass_tracing(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
+{
+    const uint64_t n = size < RECORD_HEADER + 4 ? 0 : tl_perf_u32(r->swap, p + RECORD_HEADER);
+    if (n > r->data_end - (offset + size)) {
+        give_up(r, "a TRACING_DATA record says more bytes than there are", offset);
+        return TL_OK;
+    }
+    r->area = (struct tl_perf_area){.size = n};
+    r->area_at = 0;
+    r->passes = true;
+    r->state = n > 0 ? IN_AREA : IN_RECORDS;
+    return TL_OK;
 }
 
 /* Records at the beginning of `in`, which is at `offset`, as far as they are whole. Returns how
@@ -322,9 +339,10 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
         }
         if (size > in.n - at)
             break;
-        const bool is_area = tl_perf_u32(r->swap, in.p + at) == TL_PERF_AUXTRACE;
-        const int rc =
-            is_area ? begin_area(r, in.p + at, size, here) : take_raw(r, in.p + at, size, here);
+        const uint32_t type = tl_perf_u32(r->swap, in.p + at);
+        const int rc = type == TL_PERF_AUXTRACE       ? begin_area(r, in.p + at, size, here)
+                       : type == TL_PERF_TRACING_DATA ? pass_tracing(r, in.p + at, size, here)
+                                                      : take_raw(r, in.p + at, size, here);
         if (rc < 0)
             return rc;
         if (r->state != OVER)
@@ -338,7 +356,7 @@ static int64_t take_area(struct tl_perf_reader *r, struct tl_bytes in, uint64_t 
 {
     const uint64_t left = r->area.size - r->area_at;
     const size_t n = in.n < left ? in.n : (size_t)left;
-    if (n > 0) {
+    if (n > 0 && !r->passes) {
         const int rc =
             r->sink.area(r->sink.context, &r->area, r->area_at, (struct tl_bytes){in.p, n}, offset);
         if (rc < 0)

@@ -38,6 +38,7 @@ enum tl_perf_type { /* of records */
                     TL_PERF_AUX_OUTPUT_HW_ID = 21,
                     TL_PERF_FROM_KERNEL = 64, /* types below this one end in a trailer */
                     TL_PERF_ATTR = 64,
+                    TL_PERF_TRACING_DATA = 66,
                     TL_PERF_BUILD_ID = 67,
                     TL_PERF_FINISHED_ROUND = 68,
                     TL_PERF_ID_INDEX = 69,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/sideband.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -180,7 +181,7 @@ static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
     struct tl_perf_run run = {w->time, w->pid, w->tid};
     const struct tl_perf_thread *const t =
         run.pid < 0 ? find_thread(s, run.tid, run.time) : NULL; /* it is about to end */
-    run.pid = t ? t->pid : run.pid;
+    run.pid = t ? t->pid : run.pid < 0 ? run.tid : run.pid;
     return add_run(s, w->cpu, run);
 }
 
@@ -270,6 +271,8 @@ static int tell_thread(struct tl_perf_sideband *s, int32_t pid, int32_t tid, int
     struct tl_perf_waiting w = {
         .kind = THREAD, .time = time, .pid = pid, .tid = tid, .parent = parent};
     snprintf(w.name, sizeof w.name, "%s", name);
+    for (char *p = w.name; *p; p++) /* lines of text are made of it */
+        *p = iscntrl((unsigned char)*p) ? '?' : *p;
     return tid < 0 ? TL_OK : wait_for(s, w);
 }
 

@@ -41,10 +41,11 @@ enum tl_protocol {
     TL_PROTO_PT,
     TL_PROTO_STF,
     TL_PROTO_STF_TRANSACTIONS,
-    TL_PROTO_OSD_OTHER, /* register access, CDM, MAM: listed, no flow */
-    TL_PROTO_TPIU,      /* captures of many sources, … */
-    TL_PROTO_DI,        /* … each of which … */
-    TL_PROTO_PERF,      /* … speaks something else */
+    TL_PROTO_OSD_OTHER,   /* register access, CDM, MAM: listed, no flow */
+    TL_PROTO_TPIU,        /* captures of many sources, … */
+    TL_PROTO_DI,          /* … each of which … */
+    TL_PROTO_PERF,        /* … speaks something else */
+    TL_PROTO_PERF_EVENTS, /* what else perf.data tells */
     TL_PROTOCOLS
 };
 

@@ -99,6 +99,16 @@ int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value
 
 /* ---- --format ---------------------------------------------------------------------------- */
 
+/* NAME=yes|no */
+static bool take_choice(const char *name, const char *option, bool *out)
+{
+    const size_t n = strlen(name);
+    if (strncmp(option, name, n) || (strcmp(option + n, "yes") && strcmp(option + n, "no")))
+        return false;
+    *out = option[n] == 'y';
+    return true;
+}
+
 static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
                        struct tl_fail *fail)
 {
@@ -123,15 +133,14 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         setup->clock_hz = number;
         return TL_OK;
     }
-    const bool threads = !strcmp(option, "threads=yes");
-    if (setup->container == TL_CONTAINER_PERF && (threads || !strcmp(option, "threads=no"))) {
-        setup->threads = threads;
+    if (setup->container == TL_CONTAINER_PERF &&
+        (take_choice("threads=", option, &setup->threads) ||
+         take_choice("events=", option, &setup->events)))
         return TL_OK;
-    }
     return tl_fail_set(
         fail, TL_USAGE,
         "format option '%.60s' is not known; there are sync=none|fsync|hsync|dstream "
-        "(tpiu), threads=yes|no (perf), id=NUMBER, clock=HZ",
+        "(tpiu), threads=yes|no and events=yes|no (perf), id=NUMBER, clock=HZ",
         option);
 }
 
@@ -167,16 +176,24 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
     return TL_OK;
 }
 
-bool tl_setup_want_threads(struct tl_setup *setup)
+static bool want(struct tl_setup *setup, const char *name, bool *choice)
 {
-    static const char option[] = ",threads=yes";
     const size_t n = strlen(setup->format);
-    if (setup->container != TL_CONTAINER_PERF || strstr(setup->format, ",threads=") ||
-        n + sizeof option > sizeof setup->format)
+    char option[20];
+    snprintf(option, sizeof option, ",%s=", name);
+    if (strstr(setup->format, option) || n + strlen(option) + 4 > sizeof setup->format)
         return false;
-    memcpy(setup->format + n, option, sizeof option);
-    setup->threads = true;
+    snprintf(setup->format + n, sizeof setup->format - n, "%syes", option);
+    *choice = true;
     return true;
+}
+
+bool tl_setup_want_all(struct tl_setup *setup)
+{
+    if (setup->container != TL_CONTAINER_PERF)
+        return false;
+    const bool threads = want(setup, "threads", &setup->threads);
+    return want(setup, "events", &setup->events) || threads;
 }
 
 static int bad_value(struct tl_fail *fail, const char *key, const char *value)

@@ -66,7 +66,8 @@ struct tl_setup_file {
 struct tl_setup {
     uint8_t container;     /* enum tl_container */
     uint8_t sync;          /* enum tl_frame_sync */
-    bool threads;          /* perf.data: each thread is a stream, too */
+    bool threads;          /* perf.data: each thread is a stream, too, … */
+    bool events;           /* … and so are its other events */
     char format[64];       /* FMT as it was given, e.g. "tpiu,sync=fsync" */
     uint64_t clock_hz;     /* rate of the timestamps of sources without a clock of their own; 0: not
                               known */
@@ -90,8 +91,9 @@ void tl_setup_fini(struct tl_setup *setup);
  * are. For one-source formats (etm4, ete, itm, stm, pt) it adds the source.
  */
 TL_MUST_USE int tl_setup_format(struct tl_setup *setup, const char *format, struct tl_fail *fail);
-/* Of perf.data, unless the format says which: each thread is a stream, too. False: nothing new. */
-bool tl_setup_want_threads(struct tl_setup *setup);
+/* Of perf.data, as far as the format does not say: threads and events are streams, too. False:
+ * nothing new. */
+bool tl_setup_want_all(struct tl_setup *setup);
 
 /* Parse INI text (docs/setup.md) into an initialised setup. TL_BAD with line number in the text. */
 TL_MUST_USE int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n,

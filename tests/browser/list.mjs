@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { inBothThemes, shot } from "./harness.mjs";
+import { inBothThemes, root, shot } from "./harness.mjs";
 
 export async function listChecks(suite, { server, dir }) {
   const base = server.replace(/\/$/, "");
@@ -26,6 +26,23 @@ export async function listChecks(suite, { server, dir }) {
     await page.waitForSelector("th[aria-sort=ascending]");
     assert.deepEqual(await ids(), all.map((t) => t.id).sort((a, b) => (a.toLowerCase() < b.toLowerCase() ? -1 : 1)));
     assert.match(await page.textContent(".storage"), /^\d+ on this server, .*B raw and .*B decoded$/);
+  });
+
+  await suite.check("list: what perf recorded is told by its first bytes", {}, async (page) => {
+    await page.goto(base);
+    await page.waitForSelector("table.traces tbody tr");
+    const bytes = [...fs.readFileSync(path.join(root, "tests/fuzz/corpus/perf/remap.pipe")).subarray(1)];
+    const data = await page.evaluateHandle((b) => {
+      const transfer = new DataTransfer();
+      transfer.items.add(new File([new Uint8Array(b)], "recorded.bin"));
+      return transfer;
+    }, bytes);
+    await page.dispatchEvent("main.list", "drop", { dataTransfer: data });
+    await page.waitForFunction(() => document.querySelector("dialog select")?.value.startsWith("perf,"));
+    await page.click("dialog button:has-text('Push')");
+    await row(page, "recorded").locator(".badge.sealed").waitFor();
+    const { streams } = await get(page, "/recorded");
+    assert.ok(streams.some((s) => s.name === "pt.0") && streams.some((s) => s.name === "event.task"), JSON.stringify(streams));
   });
 
   await suite.check("list: a file is dropped, labelled and deleted", {}, async (page) => {

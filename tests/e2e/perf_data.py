@@ -31,7 +31,7 @@ def capture(name):
 
 def agrees(lab, trace, truth):
     stored = streams(lab.run('get', trace, '--text').text())
-    cpus = [name for name in stored if not name.startswith('thread.')]
+    cpus = [name for name in stored if not name.startswith(('thread.', 'event.'))]
     check(sorted(cpus) == sorted(truth), trace, 'has', sorted(stored))
     for name in truth:
         a, b = only(truth[name], 'I'), only(stored[name], 'I')
@@ -53,6 +53,8 @@ def perf_file(lab):
     check('up' in found, 'no function is known:', found)
     with open(path, 'rb') as f:
         check(lab.raw('five') == f.read(), 'the raw bytes are others')
+    check('A cpu 1: 0 0 swapper -> 2100 2100 ramble' in stored['event.switch'], stored['event.switch'][:5])
+    check('A cpu 1: 2100 2100 ramble runs the program ramble' in stored['event.task'], stored['event.task'])
     # Each thread is a stream, too: whichever CPUs it ran on, and without counting twice.
     threads = {name: len(only(stored[name], 'I')) for name in stored if name.startswith('thread.')}
     executed = sum(len(only(truth[name], 'I')) for name in truth)

@@ -86,7 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     struct result whole = {0}, parts = {0};
-    const char *const format = data[0] & 64 ? "perf,threads=yes" : "perf";
+    const char *const format = data[0] & 64 ? "perf,threads=yes,events=yes" : "perf";
     decode(&whole, data + 1, size - 1, size, format);
     decode(&parts, data + 1, size - 1, 1 + data[0] % 64, format);
     for (size_t i = 0; i < STREAMS; i++)

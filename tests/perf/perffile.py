@@ -62,6 +62,37 @@ def with_exit(raw, pid, time):
     return piped[:at] + record("<", 4, body) + piped[at:]
 
 
+def by_tracepoint(raw):
+    """The same as a pipe of a machine that tells switches by samples of sched:sched_switch alone, and what
+    tracepoints look like behind a record of its own."""
+    file = File(raw)
+    flags = struct.unpack_from("<Q", file.attrs[0][0], 24)[0]
+    assert flags >> 16 & 1, "events have no identifier"
+    attr = bytearray(file.attrs[0][0])
+    struct.pack_into("<I", attr, 0, 2)
+    struct.pack_into("<Q", attr, 8, 316)
+    struct.pack_into("<Q", attr, 24, flags & ~0x21b | 0x10486)  # TID, TIME, CPU, RAW, IDENTIFIER
+    out = [record("<", 64, bytes(attr) + struct.pack("<Q", 9999)), record("<", 66, struct.pack("<II", 24, 0)) + bytes(24)]
+    piped = as_pipe(raw)
+    at = 16
+    while at < len(piped):
+        kind, misc, size = struct.unpack_from("<IHH", piped, at)
+        trace = struct.unpack_from("<Q", piped, at + 8)[0] if kind == 71 else 0
+        whole = piped[at:at + size + trace]
+        at += size + trace
+        if kind == 70:
+            whole = whole[:16 + 7 * 8] + struct.pack("<Q", 1) + whole[16 + 8 * 8:]
+        if kind == 15 and misc >> 13 & 1:
+            _, following = struct.unpack_from("<ii", whole, 8)
+            pid, tid, time, cpu = struct.unpack_from("<iiQI", whole, 16)
+            fields = struct.pack("<HBBi16siiQ16sii", 316, 0, 0, tid, b"from", tid, 120, 0, b"to", following, 120)
+            whole = record("<", 9, struct.pack("<QiiQIII", 9999, pid, tid, time, cpu, 0, 68) + fields + bytes(4))
+        elif kind in (14, 15):
+            continue
+        out.append(whole)
+    return piped[:16] + b"".join(out)
+
+
 # ---- the other byte order ---------------------------------------------------------------------
 
 def swapped(fields, body):

@@ -3,7 +3,7 @@
 
 usage: truth.py PROGRAM DATA     exit status 77 where DATA has no captures
 """
-import glob, gzip, os, shutil, subprocess, sys, tempfile
+import glob, gzip, os, re, shutil, subprocess, sys, tempfile
 
 import perffile
 
@@ -80,6 +80,9 @@ class Checks:
         if name == "pt-threads-per-thread.data":
             self.run(name + " whose first thread ends", expected, ["--format", "perf"] + symfs + ["-"],
                      perffile.with_exit(raw, 2100, 2130138900000))
+        if name in ("pt-two-processes.data", "pt-five-tasks.data"):
+            self.run(name + " with switches by a tracepoint", expected, ["--format", "perf"] + symfs + ["-"],
+                     perffile.by_tracepoint(raw))
         self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
         if b"# stream pt.0" in expected and name != "pt-no-time.data":
             self.threads(name, expected, raw, path)
@@ -116,6 +119,25 @@ def who_ran(text):
         elif line.startswith("I "):
             out.setdefault(cpu, []).append((tid, int(word[1], 16)))
     return out
+
+
+def samples(checks, folder):
+    """Each sample of the event streams, as perf lists them."""
+    for path in sorted(glob.glob(os.path.join(folder, "*", "*.records.txt"))):
+        form = re.compile(r"PERF_RECORD_SAMPLE\(IP, \w+\): (-?\d+)/(-?\d+): (0x[0-9a-f]+) ")
+        with open(path) as f:
+            listed = [m for m in map(form.search, f) if m]
+        name = path[:-len(".records.txt")] + ".data"
+        if not listed or not os.path.exists(name):
+            continue
+        run = subprocess.run([checks.program, "decode", "--format", "perf,events=yes", "--text", name],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        line = re.compile(rb"A (?:cpu \d+: )?(-?\d+) (-?\d+) .* at (0x[0-9a-f]+)( |$)", re.M)
+        ours = sorted((int(a), int(b), int(c, 16)) for a, b, c, _ in line.findall(run.stdout))
+        checks.n += 1
+        if ours != sorted((int(m[1]), int(m[2]), int(m[3], 16)) for m in listed):
+            checks.failed.append(name)
+            print("%s: %d samples, perf lists %d, or others" % (name, len(ours), len(listed)))
 
 
 def beside_perf(checks, folder):
@@ -195,6 +217,7 @@ def main():
     for path in sorted(glob.glob(os.path.join(data, "cs", "*.data"))):
         if os.path.exists(path[:-5] + ".flow.gz"):
             checks.coresight(path)
+    samples(checks, data)
     beside_perf(checks, os.path.join(data, "pt"))
     sources(checks, os.path.join(sys.argv[2], "pt", "stepped"))
     print("%d checks, %d failed" % (checks.n, len(checks.failed)))

@@ -348,7 +348,17 @@ export function timeIsNs(trace: Trace): boolean {
 
 /** Streams of software trace: their records are counted, not instructions. */
 export function isSoftware(protocol: string): boolean {
-  return /stm|itm|uart|transactions|^osd$/i.test(protocol);
+  return /stm|itm|uart|transactions|^osd$|^perf-events$/i.test(protocol);
+}
+
+/** Is the stream put together from others of its trace? */
+export function isDerived(name: string): boolean {
+  return name.startsWith("thread.");
+}
+
+/** What all streams hold, nothing counted twice. */
+export function executed(trace: Trace): number {
+  return trace.streams.reduce((n, s) => n + (isDerived(s.name) ? 0 : s.insns), 0);
 }
 
 /** "16.3 M insns", "41 records", "400 branches". */

@@ -4,7 +4,7 @@ import { html, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import type { App } from "../app.ts";
 import { ago, bytes, duration, grouped, short } from "../format.ts";
-import { extentOf, hasTime, timeIsNs, type Trace } from "../model.ts";
+import { executed, extentOf, hasTime, timeIsNs, type Trace } from "../model.ts";
 import { encodePlace, emptyPlace } from "../url.ts";
 import type { ListTools } from "./listtools.ts";
 
@@ -44,7 +44,7 @@ const COLUMNS: readonly Column[] = [
   { key: "rig", head: "Rig", of: (t) => t.rig.toLowerCase() },
   { key: "format", head: "Format", of: (t) => t.format },
   { key: "streams", head: "Streams", number: true, of: (t) => t.streams.length },
-  { key: "insns", head: "Instructions", number: true, of: (t) => sum(t, (s) => s.insns) },
+  { key: "insns", head: "Instructions", number: true, of: executed },
   { key: "length", head: "Duration", number: true, of: (t) => (hasTime(t) && timeIsNs(t) ? extentOf(t, "time").last - extentOf(t, "time").first : -1) },
   { key: "raw", head: "Raw", number: true, of: (t) => t.rawBytes },
   { key: "stored", head: "Decoded", number: true, of: stored },
@@ -84,7 +84,7 @@ function row(tools: ListTools, trace: Trace, now: number): TemplateResult {
     <td>${trace.rig || "–"}</td>
     <td>${trace.format}</td>
     <td class="n">${trace.streams.length}</td>
-    <td class="n" title=${grouped(sum(trace, (s) => s.insns))}>${short(sum(trace, (s) => s.insns))}</td>
+    <td class="n" title=${grouped(executed(trace))}>${short(executed(trace))}</td>
     <td class="n">${length(trace)}</td>
     <td class="n">${bytes(trace.rawBytes)}</td>
     <td class="n">${bytes(stored(trace))}</td>

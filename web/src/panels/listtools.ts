@@ -4,20 +4,30 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { deleteTrace, pushFile, setLabels } from "../change.ts";
 import { bytes, grouped, short } from "../format.ts";
-import type { Trace } from "../model.ts";
+import { executed, type Trace } from "../model.ts";
 import { modal } from "./modal.ts";
+
+/** With streams of threads and of events. */
+const PERF = "perf,threads=yes,events=yes";
 
 const FORMATS: readonly (readonly [string, string])[] = [
   ["tpiu", "CoreSight formatter frames (tpiu)"], ["tpiu,sync=fsync", "… with full synchronisation frames"],
   ["etm4,id=0x10", "one ETMv4 (etm4)"], ["ete,id=0x10", "one ETE (ete)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
+  [PERF, "Linux perf.data (perf)"],
   ["pt", "Intel PT of one processor (pt)"], ["di", "Open SoC Debug datagrams (di)"], ["stf", "STF or .zstf (stf)"],
 ];
+
+/** What a file says that it is by its first bytes; "": nothing. */
+export async function tellFormat(file: Blob): Promise<string> {
+  const magic = new TextDecoder("latin1").decode(await file.slice(0, 8).arrayBuffer());
+  return magic === "PERFILE2" || magic === "2ELIFREP" ? PERF : "";
+}
 
 /** What a file probably is, by its name. */
 export function guessFormat(name: string): string {
   const end = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
   const known: Readonly<Record<string, string>> = {
-    stf: "stf", zstf: "stf", pt: "pt", di: "di", dtd: "di", itm: "itm,id=0x10", stm: "stm,id=0x10", etm: "etm4,id=0x10", ete: "ete,id=0x10",
+    data: PERF, stf: "stf", zstf: "stf", pt: "pt", di: "di", dtd: "di", itm: "itm,id=0x10", stm: "stm,id=0x10", etm: "etm4,id=0x10", ete: "ete,id=0x10",
   };
   return known[end] ?? "tpiu";
 }
@@ -61,6 +71,15 @@ export class ListTools {
     this.upload = {
       file, name: file ? traceName(file.name) : "", format: guessFormat(file?.name ?? ""), setup: "", share: undefined, abort: new AbortController(),
     };
+    if (file) void this.look(this.upload, file);
+  }
+
+  /** Its first bytes count more than its name. */
+  private async look(upload: Upload, file: File): Promise<void> {
+    const format = await tellFormat(file).catch(() => "");
+    if (upload.file !== file || format === "") return;
+    upload.format = format;
+    this.app.changed();
   }
 
   private open(): void {
@@ -137,7 +156,7 @@ export class ListTools {
   }
 
   private deleteView(t: Trace): TemplateResult {
-    const insns = t.streams.reduce((n, s) => n + (s.name.startsWith("thread.") ? 0 : s.insns), 0);
+    const insns = executed(t);
     const stored = t.rawBytes + t.streams.reduce((n, s) => n + s.storedBytes, 0);
     return modal("form", `Delete ${t.id}?`, html`<p>${grouped(insns)} instructions in ${t.streams.length} streams, ${bytes(stored)} of storage. It cannot be
       brought back.</p>${this.trouble}
@@ -161,6 +180,7 @@ export class ListTools {
       if (u.file) {
         u.name = traceName(u.file.name);
         u.format = guessFormat(u.file.name);
+        void this.look(u, u.file);
       }
       this.app.changed();
     };

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT */
+#include "perf/event.h"
+
+#include "perf/container.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define MOST_WAITING (1u << 20) /* entries; then those that are there count as all of that time */
+#define TEXT_MOST    200        /* bytes of an entry's text */
+#define SWITCHES     (-1)       /* in place of an attribute: event.switch … */
+#define TASKS        (-2)       /* … and event.task */
+
+struct tl_perf_entry {
+    uint64_t time, number, offset;
+    int32_t stream; /* index of the attribute; SWITCHES, TASKS */
+    int32_t cpu;    /* -1: not told */
+    int32_t pid, tid, to_pid, to_tid;
+    char *text; /* what else there is to say; owned */
+};
+
+void tl_perf_events_fini(struct tl_perf_events *e)
+{
+    for (size_t i = 0; i < e->n; i++)
+        free(e->waiting[i].text);
+    free(e->waiting);
+    *e = (struct tl_perf_events){0};
+}
+
+/* ---- what comes ------------------------------------------------------------------------------ */
+
+static int add(struct tl_perf_decode *d, struct tl_perf_entry entry, const char *text)
+{
+    struct tl_perf_events *const e = &d->events;
+    char *const copy = strndup(text, TEXT_MOST);
+    if (!copy || tl_grow(&e->waiting, &e->cap, e->n + 1, sizeof *e->waiting) < 0) {
+        free(copy);
+        return TL_NOMEM;
+    }
+    for (char *p = copy; *p; p++) /* names of files and threads may have any bytes */
+        *p = iscntrl((unsigned char)*p) ? '?' : *p;
+    const uint64_t final = d->sideband.final;
+    entry.time = entry.time > final ? entry.time : final + 1; /* it comes too late */
+    entry.number = e->number++;
+    entry.text = copy;
+    e->waiting[e->n++] = entry;
+    if (e->n < MOST_WAITING)
+        return TL_OK;
+    const int rc = tl_perf_sideband_hurry(&d->sideband);
+    return rc < 0 ? rc : tl_perf_events_go_on(d);
+}
+
+static int add_switch(struct tl_perf_decode *d, const struct tl_perf_record *r,
+                      struct tl_perf_entry entry)
+{
+    const bool out = r->misc & TL_PERF_MISC_OUT;
+    entry.stream = SWITCHES;
+    if (r->type == TL_PERF_SWITCH)
+        return add(d, entry, out ? "ends to run" : "runs");
+    if (!out)
+        return TL_OK; /* as the record of who went out says */
+    entry.to_pid = r->who.pid;
+    entry.to_tid = r->who.tid;
+    return add(d, entry, "");
+}
+
+int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record *r)
+{
+    char text[TEXT_MOST + 1];
+    struct tl_perf_entry entry = {
+        .time = r->time,
+        .offset = r->offset,
+        .stream = TASKS,
+        .cpu = r->has_cpu ? (int32_t)r->cpu : -1,
+        .pid = r->has_tid ? r->pid : -1,
+        .tid = r->has_tid ? r->tid : -1,
+        .to_pid = -1,
+        .to_tid = -1,
+    };
+    if (!r->has_time)
+        return TL_OK;
+    switch (r->type) {
+    case TL_PERF_SWITCH:
+    case TL_PERF_SWITCH_CPU_WIDE:
+        return add_switch(d, r, entry);
+    case TL_PERF_FORK:
+        snprintf(text, sizeof text, "begins %s %" PRId32 " %" PRId32,
+                 r->task.pid == r->task.ppid ? "thread" : "process", r->task.pid, r->task.tid);
+        break;
+    case TL_PERF_EXIT:
+        entry.pid = r->task.pid;
+        entry.tid = r->task.tid;
+        snprintf(text, sizeof text, "ends");
+        break;
+    case TL_PERF_COMM:
+        entry.pid = r->comm.pid;
+        entry.tid = r->comm.tid;
+        snprintf(text, sizeof text, "%s %.40s",
+                 r->misc & TL_PERF_MISC_EXEC ? "runs the program" : "is called", r->comm.name);
+        break;
+    case TL_PERF_MMAP:
+    case TL_PERF_MMAP2:
+        entry.pid = r->mapping.pid;
+        entry.tid = r->mapping.tid;
+        snprintf(text, sizeof text, "maps 0x%" PRIx64 "-0x%" PRIx64 " %.120s", r->mapping.address,
+                 r->mapping.address + r->mapping.length, r->mapping.name);
+        break;
+    default:
+        return TL_OK;
+    }
+    return add(d, entry, text);
+}
+
+int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s, uint64_t offset)
+{
+    char text[TEXT_MOST + 1] = "";
+    size_t n = 0;
+    const struct tl_perf_entry entry = {
+        .time = s->time,
+        .offset = offset,
+        .stream = (int32_t)s->attr,
+        .cpu = s->has_cpu ? (int32_t)s->cpu : -1,
+        .pid = s->pid,
+        .tid = s->tid,
+        .to_pid = -1,
+        .to_tid = -1,
+    };
+    struct tl_perf_sched_switch sched;
+    if (s->time == 0)
+        return TL_OK;
+    if (s->has_ip)
+        n += (size_t)snprintf(text + n, sizeof text - n, "at 0x%" PRIx64, s->ip);
+    if (s->has_period)
+        n += (size_t)snprintf(text + n, sizeof text - n, " period %" PRIu64, s->period);
+    if (s->has_address && s->address)
+        n += (size_t)snprintf(text + n, sizeof text - n, " address 0x%" PRIx64, s->address);
+    if (tl_perf_sched_switch_read(&sched, s->raw, tl_perf_reader_swaps(d->reader), s->tid)) {
+        n += (size_t)snprintf(text + n, sizeof text - n, " then %" PRId32 " %.16s", sched.to,
+                              sched.to_name);
+    } else if (s->raw.n > 8) { /* behind the fields that all tracepoints have */
+        n += (size_t)snprintf(text + n, sizeof text - n, " raw ");
+        for (size_t i = 8; i < s->raw.n && i < 40; i++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%02x", s->raw.p[i]);
+    }
+    return add(d, entry, text);
+}
+
+/* ---- streams --------------------------------------------------------------------------------- */
+
+char *tl_perf_event_stream(char *out, size_t size, const char *name,
+                           const struct tl_perf_attr *attr)
+{
+    static const char *const software[] = {
+        "cpu-clock",        "task-clock",   "page-faults",  "context-switches",
+        "migrations",       "minor-faults", "major-faults", "alignment-faults",
+        "emulation-faults", "dummy",        "bpf-output",   "cgroup-switches"};
+    static const char *const hardware[] = {
+        "cycles",        "instructions", "cache-references", "cache-misses",    "branches",
+        "branch-misses", "bus-cycles",   "stalled-frontend", "stalled-backend", "ref-cycles"};
+    enum { HARDWARE, SOFTWARE, TRACEPOINT };
+    const uint64_t config = attr ? attr->config : 0;
+    char own[48] = "other";
+    if (attr && attr->type == HARDWARE && config < sizeof hardware / sizeof *hardware)
+        snprintf(own, sizeof own, "%s", hardware[config]);
+    else if (attr && attr->type == SOFTWARE && config < sizeof software / sizeof *software)
+        snprintf(own, sizeof own, "%s", software[config]);
+    else if (attr)
+        snprintf(own, sizeof own, "%s%" PRIu32 "-%" PRIx64,
+                 attr->type == TRACEPOINT ? "tracepoint" : "pmu", attr->type, config);
+    const int n = snprintf(out, size, TL_PERF_EVENT "%s", name && *name ? name : own);
+    for (int i = 0; i < n && i < (int)size - 1; i++)
+        if (!isalnum((unsigned char)out[i]) && !strchr("._-", out[i]))
+            out[i] = '_';
+    return out;
+}
+
+/* The name that the setup has for the event; NULL: it has none. */
+static const char *told_name(const struct tl_perf_decode *d, int32_t attr)
+{
+    for (size_t i = 0; i < d->setup->n_sources; i++) {
+        const struct tl_source *const s = &d->setup->sources[i];
+        if (s->protocol == TL_PROTO_PERF_EVENTS && s->id == attr)
+            return s->name;
+    }
+    return NULL;
+}
+
+static struct tl_perf_stream *stream_of(struct tl_perf_decode *d, int32_t which, int *rc)
+{
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
+    const char *const told = which < 0 ? NULL : told_name(d, which);
+    char name[32];
+    if (which < 0)
+        snprintf(name, sizeof name, TL_PERF_EVENT "%s", which == SWITCHES ? "switch" : "task");
+    else if (told)
+        snprintf(name, sizeof name, "%s", told);
+    else
+        tl_perf_event_stream(name, sizeof name, NULL, &attrs->v[which]);
+    const size_t before = d->n_streams;
+    struct tl_perf_stream *const s = tl_perf_stream_of(d, name);
+    *rc = s ? TL_OK : TL_NOMEM;
+    if (d->n_streams > before) {
+        s->source.protocol = TL_PROTO_PERF_EVENTS;
+        *rc = tl_perf_stream_announce(s);
+    }
+    return s;
+}
+
+/* ---- what goes ------------------------------------------------------------------------------- */
+
+static int by_time(const void *a, const void *b)
+{
+    const struct tl_perf_entry *const x = a, *const y = b;
+    if (x->time != y->time)
+        return x->time < y->time ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* "2100 2100 ramble": process, thread and what it is called. */
+static const char *who(const struct tl_perf_decode *d, char out[static 64], int32_t pid,
+                       int32_t tid, uint64_t time)
+{
+    const struct tl_perf_thread *const t = tl_perf_sideband_thread(&d->sideband, tid, time);
+    snprintf(out, 64, "%" PRId32 " %" PRId32 " %s", pid, tid,
+             t && t->name[0] ? t->name
+             : tid == 0      ? "swapper"
+                             : "-");
+    return out;
+}
+
+static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
+{
+    char text[TEXT_MOST + 160], one[64], other[64];
+    size_t n = 0;
+    int rc;
+    struct tl_perf_stream *const s = stream_of(d, e->stream, &rc);
+    if (rc < 0)
+        return rc;
+    if (e->cpu >= 0)
+        n += (size_t)snprintf(text + n, sizeof text - n, "cpu %" PRId32 ": ", e->cpu);
+    n += (size_t)snprintf(text + n, sizeof text - n, "%s", who(d, one, e->pid, e->tid, e->time));
+    if (e->to_tid >= 0)
+        n += (size_t)snprintf(text + n, sizeof text - n, " -> %s",
+                              who(d, other, e->to_pid, e->to_tid, e->time));
+    if (e->text[0])
+        snprintf(text + n, sizeof text - n, " %s", e->text);
+    const struct tl_clock *const clock = &d->info.clock;
+    const struct tl_item items[] = {
+        {.kind = TL_ITEM_TIME,
+         .value = clock->known ? tl_clock_ticks(clock, e->time) : e->time,
+         .offset = e->offset},
+        {.kind = TL_ITEM_NOTE, .offset = e->offset, .text = text},
+    };
+    return tl_stream_out_items(&s->out, items, 2);
+}
+
+int tl_perf_events_go_on(struct tl_perf_decode *d)
+{
+    struct tl_perf_events *const e = &d->events;
+    size_t n = 0;
+    int rc = TL_OK;
+    if (e->n > 1)
+        qsort(e->waiting, e->n, sizeof *e->waiting, by_time);
+    for (; rc == TL_OK && n < e->n && e->waiting[n].time <= d->sideband.final; n++) {
+        rc = deliver(d, &e->waiting[n]);
+        free(e->waiting[n].text);
+    }
+    if (n > 0)
+        memmove(e->waiting, e->waiting + n, (e->n - n) * sizeof *e->waiting);
+    e->n -= n;
+    return rc;
+}
