@@ -5,9 +5,12 @@
  * Of each block of 64 bytes is looked up, as if a packet began at every byte of it, where the next
  * one begins; of that table by itself, where the one 2, 4, 8, 16, 32 and 64 packets on begins. The
  * last one tells, for every entry into the block, the entry into the next one; the others, the
- * places of all packets for the entry there is. Then all is done for 64 packets at once, or for
- * eight where it takes 64 bits: outcomes are joined pair by pair, last IPs are a sum over the IPs
- * before, where the sum of two is "these bits of the second, the others of the first".
+ * places of all packets for the entry there is. The first three bytes of the packets of four blocks
+ * are put side by side; from these the entries are made, 64 packets at once.
+ *
+ * Three bytes say all of most packets, an IP that changes the lower 16 bits of the last one among
+ * them. Where one of eight entries says more, last IPs are a sum over the IPs before, where the sum
+ * of two is "these bits of the second, the others of the first".
  *
  * Packets that begin with 02, and all that is rare or bad, are left to the parser.
  */
@@ -69,31 +72,38 @@ static ALWAYS_INLINE __m512i outside(void)
 
 /* ---- where packets lead to ------------------------------------------------------------------ */
 
+/* By its first byte: how long a packet is, if no third byte of a CYC is; or that it is for the
+ * parser. */
+#define PARSER 0x80
+
+#define EVEN_LENGTHS(row, two)                                                                     \
+    [(row)] = 1, [(row) + 2] = (two), [(row) + 4] = 1, [(row) + 6] = 1, [(row) + 8] = 1,           \
+    [(row) + 10] = 1, [(row) + 12] = 1, [(row) + 14] = 1
+#define ODD_LENGTHS(row, ip, nine)                                                                 \
+    [(row) + 1] = (ip), [(row) + 3] = 1, [(row) + 5] = PARSER, [(row) + 7] = 2,                    \
+             [(row) + 9] = (nine), [(row) + 11] = 1, [(row) + 13] = (ip), [(row) + 15] = 2
+#define TWO_ROWS(row, two, ip, nine, nine_above)                                                   \
+    EVEN_LENGTHS(row, two), EVEN_LENGTHS((row) + 16, 1), ODD_LENGTHS(row, ip, nine),               \
+        ODD_LENGTHS((row) + 16, ip, nine_above)
+
+static const uint8_t lengths[256] __attribute__((aligned(64))) = {
+    TWO_ROWS(0x00, PARSER, 1, PARSER, 8), TWO_ROWS(0x20, 1, 3, PARSER, PARSER),
+    TWO_ROWS(0x40, 1, 5, PARSER, 2),      TWO_ROWS(0x60, 1, 7, PARSER, PARSER),
+    TWO_ROWS(0x80, 1, 7, PARSER, PARSER), TWO_ROWS(0xa0, 1, PARSER, PARSER, PARSER),
+    TWO_ROWS(0xc0, 1, 9, PARSER, PARSER), TWO_ROWS(0xe0, 1, PARSER, PARSER, PARSER)};
+
 /* The length of the packet that may begin at each byte; bit 7: it is for the parser. */
 static ALWAYS_INLINE __m512i length(const uint8_t *p)
 {
-    const __m512i b = load(p), next = load(p + 1), next2 = load(p + 2);
-    const __m512i low = _mm512_and_si512(b, BYTES(0x0f));
-    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(b, 4), BYTES(0x0f));
-    const char odd = (char)0x80; /* bit 7 */
-    const __m512i ip =
-        _mm512_shuffle_epi8(TABLE(1, 1, 3, 3, 5, 5, 7, 7, 7, 7, odd, odd, 9, 9, odd, odd), high);
-    const __m512i nine = _mm512_shuffle_epi8(
-        TABLE(odd, 8, odd, odd, odd, 2, odd, odd, odd, odd, odd, odd, odd, odd, odd, odd), high);
-    /* By the lower half: TNT_8 and PAD, CYC, which may be longer; for the parser. */
-    __m512i n = _mm512_shuffle_epi8(TABLE(1, 0, 1, 1, 1, odd, 1, 2, 1, 0, 1, 1, 1, 0, 1, 2), low);
-    const __mmask64 is_ip = _mm512_cmpeq_epi8_mask(_mm512_and_si512(b, BYTES(3)), BYTES(1));
-    const __mmask64 is_five = _mm512_cmpeq_epi8_mask(low, BYTES(5));
-    const __mmask64 is_nine = _mm512_cmpeq_epi8_mask(low, BYTES(9));
+    const __m512i b = load(p);
+    const __m512i lower = _mm512_permutex2var_epi8(load(lengths), b, load(lengths + 64));
+    const __m512i upper = _mm512_permutex2var_epi8(load(lengths + 128), b, load(lengths + 192));
     const __mmask64 more = _mm512_cmpeq_epi8_mask(_mm512_and_si512(b, BYTES(7)), BYTES(7));
-    const __mmask64 more2 = _mm512_mask_test_epi8_mask(more, next, BYTES(1));
-    const __mmask64 more3 = _mm512_mask_test_epi8_mask(more2, next2, BYTES(1));
-    n = _mm512_mask_mov_epi8(n, is_ip, ip);
-    n = _mm512_mask_mov_epi8(n, is_five, BYTES(0x80));
-    n = _mm512_mask_mov_epi8(n, is_nine, nine);
+    const __mmask64 more2 = _mm512_mask_test_epi8_mask(more, load(p + 1), BYTES(1));
+    const __mmask64 more3 = _mm512_mask_test_epi8_mask(more2, load(p + 2), BYTES(1));
+    __m512i n = _mm512_mask_mov_epi8(lower, _mm512_movepi8_mask(b), upper);
     n = _mm512_mask_add_epi8(n, more2, n, BYTES(1));
-    const __mmask64 extended = _mm512_cmpeq_epi8_mask(b, BYTES(2));
-    return _mm512_mask_mov_epi8(n, _kor_mask64(more3, extended), BYTES(0x80));
+    return _mm512_mask_mov_epi8(n, more3, BYTES(PARSER));
 }
 
 static ALWAYS_INLINE void find_leads(struct block *block, const uint8_t *p)
@@ -122,33 +132,49 @@ static ALWAYS_INLINE __m512i places_from(const struct block *block, unsigned ent
     return places;
 }
 
+/* ---- packets -------------------------------------------------------------------------------- */
+
+/* The packets of some blocks, in order: where they begin, and their first three bytes. */
+struct row {
+    unsigned n;
+    size_t base; /* of the first block, in the bytes given */
+    uint8_t at[BLOCKS * BLOCK + BLOCK], header[BLOCKS * BLOCK + BLOCK];
+    uint8_t second[BLOCKS * BLOCK + BLOCK], third[BLOCKS * BLOCK + BLOCK];
+};
+
+/* The first `n` packets of a block at byte `from` of the first one, which is at `p`. */
+static ALWAYS_INLINE void append(struct row *row, __m512i places, unsigned n, const uint8_t *p,
+                                 unsigned from)
+{
+    _mm512_storeu_si512(row->at + row->n, _mm512_add_epi8(places, BYTES(from)));
+    _mm512_storeu_si512(row->header + row->n, _mm512_permutexvar_epi8(places, load(p + from)));
+    _mm512_storeu_si512(row->second + row->n, _mm512_permutexvar_epi8(places, load(p + from + 1)));
+    _mm512_storeu_si512(row->third + row->n, _mm512_permutexvar_epi8(places, load(p + from + 2)));
+    row->n += n;
+}
+
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* All packets of a block: by their number, */
+/* Up to 64 packets, of which those are outcomes (TNT_8 or PAD) or end an entry. */
 struct packets {
-    __m512i bytes, behind; /* of the block and of the next one */
-    __m512i header, outcomes, n_outcomes;
+    __m512i tnt, stop; /* of outcomes: they and the stop bit; the stop bit alone */
 };
 
-/* … those of them that end entries: by the entry's number. */
+/* Those that end entries, by the entry's number. */
 struct ends {
-    __m512i at, header; /* its byte in the block; its first byte */
-    __m512i ipc;        /* IPBytes of an IP; NO_IP: it is none */
-    __m512i first, n;   /* the packets in front of it that are outcomes: which, and how many */
+    __m512i at, header, second, third; /* as in the row */
+    __m512i first, n; /* the packets in front of it that are outcomes: which, and how many */
+    uint64_t ips;     /* are IPs */
 };
 
-#define NO_IP 0xff
-
-static ALWAYS_INLINE void find_outcomes(struct packets *p)
+static ALWAYS_INLINE void find_outcomes(struct packets *p, __m512i header)
 {
-    const __m512i low = _mm512_and_si512(p->header, BYTES(0x0f));
-    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(p->header, 4), BYTES(0x0f));
-    p->n_outcomes = _mm512_max_epu8(
-        _mm512_shuffle_epi8(TABLE(0, 3, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 6), high),
-        _mm512_shuffle_epi8(TABLE(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 2, 2, 2, 2), low));
-    const __m512i said = _mm512_shuffle_epi8(
-        TABLE(0, 1, 3, 7, 15, 31, 63, 0, 0, 0, 0, 0, 0, 0, 0, 0), p->n_outcomes);
-    p->outcomes = _mm512_and_si512(_mm512_srli_epi16(p->header, 1), said);
+    const __m512i tnt = _mm512_and_si512(_mm512_srli_epi16(header, 1), BYTES(0x7f));
+    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(tnt, 4), BYTES(0x07));
+    p->tnt = _mm512_max_epu8(tnt, BYTES(1));
+    p->stop = _mm512_max_epu8(
+        _mm512_shuffle_epi8(TABLE(0, 16, 32, 32, 64, 64, 64, 64, 0, 0, 0, 0, 0, 0, 0, 0), high),
+        _mm512_shuffle_epi8(TABLE(1, 1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8), tnt));
 }
 
 /* Outcomes that are too many for one entry: the fifth packet of a row of them is an end. */
@@ -164,19 +190,20 @@ static ALWAYS_INLINE uint64_t ends_of_rows(uint64_t tnt)
     }
 }
 
-static ALWAYS_INLINE void find_ends(struct ends *e, const struct packets *p, __m512i places,
-                                    uint64_t ends, unsigned packets)
+static ALWAYS_INLINE void find_ends(struct ends *e, const struct row *row, unsigned k,
+                                    unsigned packets, __m512i header, uint64_t ends)
 {
     const __m512i numbers = _mm512_mask_compress_epi8(BYTES(packets), ends, lanes());
-    e->at = _mm512_maskz_compress_epi8(ends, places);
-    e->header = _mm512_maskz_compress_epi8(ends, p->header);
+    e->at = _mm512_maskz_compress_epi8(ends, load(row->at + k));
+    e->header = _mm512_maskz_compress_epi8(ends, header);
+    e->second = _mm512_maskz_compress_epi8(ends, load(row->second + k));
+    e->third = _mm512_maskz_compress_epi8(ends, load(row->third + k));
     e->first = _mm512_maskz_permutexvar_epi8(~UINT64_C(1), _mm512_sub_epi8(lanes(), BYTES(1)),
                                              _mm512_add_epi8(numbers, BYTES(1)));
     e->n = _mm512_sub_epi8(numbers, e->first);
-    const __m512i no_ip =
-        _mm512_shuffle_epi8(TABLE(-1, 0, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, -1, -1),
-                            _mm512_and_si512(e->header, BYTES(0x0f)));
-    e->ipc = _mm512_or_si512(_mm512_and_si512(_mm512_srli_epi16(e->header, 5), BYTES(7)), no_ip);
+    e->ips = _mm512_movepi8_mask(
+        _mm512_shuffle_epi8(TABLE(0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0),
+                            _mm512_and_si512(e->header, BYTES(0x0f))));
 }
 
 #define EVEN(row)                                                                                  \
@@ -209,46 +236,87 @@ static ALWAYS_INLINE __m512i kinds_of(const struct ends *e)
                                                                    [0x19] = TL_PT_TSC};
     const __mmask64 pad = _mm512_testn_epi8_mask(e->header, e->header);
     const __mmask64 mtc = _mm512_cmpeq_epi8_mask(e->header, BYTES(0x59));
-    const __mmask64 suppressed = _mm512_testn_epi8_mask(e->ipc, e->ipc);
+    const __mmask64 suppressed = _mm512_mask_testn_epi8_mask(e->ips, e->header, BYTES(0xe0));
     __m512i k = _mm512_permutexvar_epi8(e->header, _mm512_load_si512(kinds));
     k = _mm512_mask_mov_epi8(k, pad, BYTES(TL_PT_PAD));
     k = _mm512_mask_mov_epi8(k, mtc, BYTES(TL_PT_MTC));
     return _mm512_mask_add_epi8(k, suppressed, k, BYTES(TL_PT_TAPE_SUPPRESSED));
 }
 
-/* Places in the bytes given, of 16 bytes of the block. */
+/* Where 16 packets are in the bytes given. */
 static ALWAYS_INLINE void write_places(uint32_t *to, __m128i places, size_t base)
 {
     _mm512_storeu_si512(
         to, _mm512_add_epi32(_mm512_cvtepu8_epi32(places), _mm512_set1_epi32((int)base)));
 }
 
-/* Of pairs of halves of `bits` bits, the older one lower: outcomes joined, and how many. */
-#define JOIN(bits, values, counts)                                                                 \
-    do {                                                                                           \
-        const __m512i half = _mm512_set1_epi##bits((1ll << (bits / 2)) - 1);                       \
-        const __m512i newer = _mm512_srli_epi##bits(counts, bits / 2);                             \
-        values = _mm512_or_si512(_mm512_sllv_epi##bits(_mm512_and_si512(values, half), newer),     \
-                                 _mm512_srli_epi##bits(values, bits / 2));                         \
-        counts = _mm512_add_epi##bits(_mm512_and_si512(counts, half), newer);                      \
-    } while (0)
+/* … 64, at most. */
+static ALWAYS_INLINE void write_all_places(uint32_t *to, __m512i places, size_t base,
+                                           unsigned entries)
+{
+    write_places(to, _mm512_castsi512_si128(places), base);
+    if (entries >= 16)
+        write_places(to + 16, _mm512_extracti32x4_epi32(places, 1), base);
+    if (entries >= 32) {
+        write_places(to + 32, _mm512_extracti32x4_epi32(places, 2), base);
+        write_places(to + 48, _mm512_extracti32x4_epi32(places, 3), base);
+    }
+}
 
-/* Of 16 entries from `first` on. */
+/*
+ * Of 16 entries from `first` on: up to four TNT_8 each. Two are joined by multiplying the older one
+ * by the newer one's stop bit; only the oldest one keeps its own.
+ */
 static ALWAYS_INLINE void add_outcomes(uint64_t *to, const struct packets *p, const struct ends *e,
                                        unsigned first)
 {
+    const __mmask64 not_oldest = 0xeeeeeeeeeeeeeeee;
     const __m512i nth = _mm512_set1_epi32(0x03020100);
     const __m512i spread =
         _mm512_add_epi8(_mm512_srli_epi16(_mm512_and_si512(lanes(), BYTES(0xfc)), 2), BYTES(first));
     const __m512i number = _mm512_add_epi8(_mm512_permutexvar_epi8(spread, e->first), nth);
     const __mmask64 has = _mm512_cmplt_epu8_mask(nth, _mm512_permutexvar_epi8(spread, e->n));
-    __m512i values = _mm512_maskz_permutexvar_epi8(has, number, p->outcomes);
-    __m512i counts = _mm512_maskz_permutexvar_epi8(has, number, p->n_outcomes);
-    JOIN(16, values, counts);
-    JOIN(32, values, counts);
-    values = _mm512_or_si512(values, _mm512_sllv_epi32(_mm512_set1_epi32(1), counts));
-    _mm512_storeu_si512(to, _mm512_cvtepu32_epi64(_mm512_castsi512_si256(values)));
-    _mm512_storeu_si512(to + 8, _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(values, 1)));
+    const __m512i tnt = _mm512_mask_permutexvar_epi8(BYTES(1), has, number, p->tnt);
+    const __m512i stop = _mm512_mask_permutexvar_epi8(BYTES(1), has, number, p->stop);
+    const __m512i ones = _mm512_mask_sub_epi8(tnt, not_oldest, tnt, stop);
+    const __m512i newer = _mm512_srli_epi16(stop, 8);
+    const __m512i twos =
+        _mm512_maddubs_epi16(ones, _mm512_or_si512(newer, _mm512_set1_epi16(0x0100)));
+    const __m512i stops = _mm512_srli_epi32(_mm512_maddubs_epi16(stop, newer), 16);
+    const __m512i fours =
+        _mm512_madd_epi16(twos, _mm512_or_si512(stops, _mm512_set1_epi32(0x10000)));
+    _mm512_storeu_si512(to, _mm512_cvtepu32_epi64(_mm512_castsi512_si256(fours)));
+    _mm512_storeu_si512(to + 8, _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(fours, 1)));
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+struct values {
+    __m512i low, high; /* their two bytes; of an IP, the lower ones */
+    uint64_t wide;     /* entries that these two bytes do not tell */
+};
+
+static ALWAYS_INLINE struct values values_of(const struct ends *e)
+{
+    const __m512i h = e->header, low3 = _mm512_and_si512(h, BYTES(7));
+    const __mmask64 cyc = _mm512_cmpeq_epi8_mask(_mm512_and_si512(h, BYTES(3)), BYTES(3));
+    const __mmask64 more = _mm512_cmpeq_epi8_mask(low3, BYTES(7));
+    const __mmask64 more2 = _mm512_mask_test_epi8_mask(more, e->second, BYTES(1));
+    const __mmask64 mtc = _mm512_cmpeq_epi8_mask(h, BYTES(0x59));
+    const __mmask64 tsc = _mm512_cmpeq_epi8_mask(h, BYTES(0x19));
+    const __mmask64 not_16 = _mm512_mask_cmpneq_epi8_mask(e->ips, _mm512_and_si512(h, BYTES(0xe0)),
+                                                          BYTES(TL_PT_IP_UPDATE_16 << 5));
+    const __m512i cycles = _mm512_and_si512(_mm512_srli_epi16(h, 3), BYTES(0x1f));
+    const __m512i cycles2 = _mm512_and_si512(_mm512_slli_epi16(e->second, 4), BYTES(0xe0));
+    const __m512i above = _mm512_and_si512(_mm512_srli_epi16(e->second, 4), BYTES(0x0f));
+    struct values v = {.wide = more2 | tsc | not_16};
+    v.low = _mm512_and_si512(_mm512_srli_epi16(h, 1), BYTES(0x7f)); /* TNT_8, PAD */
+    v.low = _mm512_mask_mov_epi8(v.low, cyc, cycles);
+    v.low = _mm512_mask_add_epi8(v.low, more, cycles, cycles2);
+    v.low = _mm512_mask_mov_epi8(v.low, e->ips | mtc, e->second);
+    v.high = _mm512_maskz_mov_epi8(more, above);
+    v.high = _mm512_mask_mov_epi8(v.high, e->ips, e->third);
+    return v;
 }
 
 /* One of the ways of a sum over all lanes before. */
@@ -305,6 +373,45 @@ static ALWAYS_INLINE __m512i value_of_others(__m512i value, __m512i header, __m5
     return _mm512_mask_mov_epi64(value, cyc, cycles_of(header, payload));
 }
 
+/* Of eight entries, `ips` of them IPs, from the one on that the bytes of `lane` name. */
+static ALWAYS_INLINE __m512i wide_values(__m512i *ip, const struct ends *e, __m512i lane,
+                                         uint8_t ips, const uint8_t *p)
+{
+    const __mmask64 lowest = 0x0101010101010101;
+    const __m512i at = _mm512_maskz_permutexvar_epi8(lowest, lane, e->at);
+    const __m512i header = _mm512_maskz_permutexvar_epi8(lowest, lane, e->header);
+    const __m512i payload = _mm512_i64gather_epi64(at, p + 1, 1);
+    const __m512i ipc = _mm512_mask_srli_epi64(QUADS(7), ips, header, 5); /* 7: it says nothing */
+    const __m512i value = resolve(ip, ipc, payload);
+    return ips == 0xff ? value : value_of_others(value, header, payload);
+}
+
+/* Values of entries of which the row is at `p`. Returns the last IP. */
+static ALWAYS_INLINE uint64_t add_values(uint64_t *to, const struct ends *e, unsigned entries,
+                                         const uint8_t *p, uint64_t ip)
+{
+    const struct values v = values_of(e);
+    const uint64_t ips = _bzhi_u64(e->ips, entries), wide = _bzhi_u64(v.wide, entries);
+    __m512i lane =
+        _mm512_setr_epi64(0x4000, 0x4101, 0x4202, 0x4303, 0x4404, 0x4505, 0x4606, 0x4707);
+    __m512i last = QUADS(ip);
+    for (unsigned i = 0; i < entries; i += 8, lane = _mm512_add_epi8(lane, BYTES(8))) {
+        const uint8_t some = (uint8_t)(ips >> i);
+        if ((uint8_t)(wide >> i)) {
+            const uint64_t before = _bzhi_u64(ips, i);
+            if (before)
+                last = QUADS(to[63 - _lzcnt_u64(before)]);
+            _mm512_storeu_si512(to + i, wide_values(&last, e, lane, some, p));
+            continue;
+        }
+        const __m512i value =
+            _mm512_maskz_permutex2var_epi8(0x0303030303030303, v.low, lane, v.high);
+        const __m512i above = _mm512_and_si512(last, QUADS(~UINT64_C(0xffff)));
+        _mm512_storeu_si512(to + i, _mm512_mask_or_epi64(value, some, value, above));
+    }
+    return ips ? to[63 - _lzcnt_u64(ips)] : ip;
+}
+
 /* The outcomes that were there already go before those of entry `n`. */
 static ALWAYS_INLINE void join_open(struct tl_pt_tape *tape, size_t n, uint64_t open, uint32_t from)
 {
@@ -314,53 +421,44 @@ static ALWAYS_INLINE void join_open(struct tl_pt_tape *tape, size_t n, uint64_t 
     tape->from[n] = open == 1 ? tape->from[n] : from;
 }
 
-/* Entries of a block's packets at `places`, of which those in `are` are to be taken. */
-static ALWAYS_INLINE size_t add_entries(struct tl_pt_tape *tape, size_t n, __m512i *ip,
-                                        const uint8_t *bytes, size_t base, __m512i places,
-                                        uint64_t are)
+/* Entries of up to 64 packets of the row, from packet `k` on. */
+static ALWAYS_INLINE void add_entries(struct tl_pt_tape *tape, const uint8_t *in,
+                                      const struct row *row, unsigned k)
 {
-    struct packets p = {.bytes = load(bytes), .behind = load(bytes + BLOCK)};
-    struct ends e;
-    p.header = _mm512_maskz_permutexvar_epi8(are, places, p.bytes);
-    find_outcomes(&p);
-    const uint64_t tnt = _mm512_mask_testn_epi8_mask(are, p.header, BYTES(1));
-    const uint64_t ends = (are & ~tnt) | ends_of_rows(tnt);
-    const unsigned entries = (unsigned)__builtin_popcountll(ends);
+    const unsigned packets = row->n - k < 64 ? row->n - k : 64;
+    const uint64_t are = _bzhi_u64(~UINT64_C(0), packets);
+    const __m512i header = load(row->header + k);
+    const size_t n = tape->n;
     const uint64_t open = tape->tnt[n];
     const uint32_t open_from = tape->from[n];
-    find_ends(&e, &p, places, ends, (unsigned)__builtin_popcountll(are));
-    const __m512i from = _mm512_permutexvar_epi8(e.first, places);
+    const uint64_t tnt = _mm512_mask_testn_epi8_mask(are, header, BYTES(1));
+    const uint64_t ends = (are & ~tnt) | ends_of_rows(tnt);
+    const unsigned entries = (unsigned)__builtin_popcountll(ends);
+    struct packets p;
+    struct ends e;
+    find_outcomes(&p, header);
+    find_ends(&e, row, k, packets, header, ends);
     _mm512_storeu_si512(tape->kind + n, kinds_of(&e));
-    write_places(tape->at + n, _mm512_castsi512_si128(e.at), base);
-    write_places(tape->from + n, _mm512_castsi512_si128(from), base);
-    if (entries >= 16) {
-        write_places(tape->at + n + 16, _mm512_extracti32x4_epi32(e.at, 1), base);
-        write_places(tape->from + n + 16, _mm512_extracti32x4_epi32(from, 1), base);
-    }
-    if (entries >= 32) {
-        write_places(tape->at + n + 32, _mm512_extracti32x4_epi32(e.at, 2), base);
-        write_places(tape->from + n + 32, _mm512_extracti32x4_epi32(from, 2), base);
-        write_places(tape->at + n + 48, _mm512_extracti32x4_epi32(e.at, 3), base);
-        write_places(tape->from + n + 48, _mm512_extracti32x4_epi32(from, 3), base);
-    }
-    const uint64_t others = _bzhi_u64(_mm512_movepi8_mask(e.ipc), entries);
-    __m512i spread = _mm512_setr_epi64(0, 0x0101010101010101, 0x0202020202020202,
-                                       0x0303030303030303, 0x0404040404040404, 0x0505050505050505,
-                                       0x0606060606060606, 0x0707070707070707);
-    for (unsigned i = 0; i < entries; i += 8, spread = _mm512_add_epi8(spread, BYTES(8))) {
-        const __m512i behind =
-            _mm512_add_epi8(_mm512_permutexvar_epi8(spread, e.at), QUADS(0x0807060504030201));
-        const __m512i payload = _mm512_permutex2var_epi8(p.bytes, behind, p.behind);
-        __m512i value = resolve(ip, _mm512_permutexvar_epi8(spread, e.ipc), payload);
-        if ((uint8_t)(others >> i)) /* few where there is no CYC */
-            value = value_of_others(value, _mm512_permutexvar_epi8(spread, e.header), payload);
-        _mm512_storeu_si512(tape->value + n + i, value);
-    }
-    /* One more: outcomes behind the last end, for the entry that the next block begins with. */
+    write_all_places(tape->at + n, e.at, row->base, entries);
+    const __m512i from = _mm512_permutexvar_epi8(e.first, load(row->at + k));
+    write_all_places(tape->from + n, from, row->base, entries);
+    tape->ip = add_values(tape->value + n, &e, entries, in + row->base, tape->ip);
+    /* One more: outcomes behind the last end, for the entry that comes next. */
     for (unsigned i = 0; i <= entries; i += 16)
         add_outcomes(tape->tnt + n + i, &p, &e, i);
     join_open(tape, n, open, open_from);
-    return n + entries;
+    tape->n = n + entries;
+}
+
+/* All of the row; what follows begins at byte `at` of the bytes given. */
+static ALWAYS_INLINE void add_row(struct tl_pt_tape *tape, const uint8_t *in, struct row *row,
+                                  size_t at)
+{
+    for (unsigned k = 0; k < row->n; k += 64)
+        add_entries(tape, in, row, k);
+    row->n = 0;
+    if (tape->tnt[tape->n] == 1)
+        tape->from[tape->n] = (uint32_t)at;
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
@@ -372,90 +470,59 @@ static ALWAYS_INLINE void begin_entry(struct tl_pt_tape *tape, size_t at)
     tape->from[tape->n] = (uint32_t)at;
 }
 
-struct walk {
-    struct tl_pt_tape *tape;
-    const struct tl_pt_config *config;
-    struct tl_bytes in;
-    __m512i ip;     /* last IP, in all lanes */
-    size_t base;    /* of the block */
-    unsigned entry; /* byte of the block where the next packet begins */
-};
-
-static ALWAYS_INLINE uint64_t last_ip(const struct walk *w)
+/*
+ * The first packet from `*entry` on that is left to the parser, of the block at byte `from` of the
+ * row, and those in front of it. Returns its size, or what tl_pt_tape_add() did not take.
+ */
+static __attribute__((noinline)) int take_odd(struct tl_pt_tape *tape,
+                                              const struct tl_pt_config *config, struct tl_bytes in,
+                                              struct row *row, const struct block *block,
+                                              unsigned from, unsigned *entry)
 {
-    return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(w->ip));
-}
-
-static ALWAYS_INLINE void take_packets(struct walk *w, __m512i places, uint64_t are)
-{
-    w->tape->n = add_entries(w->tape, w->tape->n, &w->ip, w->in.p + w->base, w->base, places, are);
-}
-
-/* A block with packets that are left to the parser. Returns TL_OK, or what tl_pt_tape_add() did not
- * take. */
-static __attribute__((noinline)) int take_odd_block(struct walk *w, const struct block *block)
-{
-    while (w->entry < BLOCK) {
-        const __m512i places = places_from(block, w->entry);
-        uint64_t are = inside(places);
-        if (block->exit[w->entry] != ODD) {
-            take_packets(w, places, are);
-            w->entry = block->exit[w->entry];
-            break;
-        }
-        const unsigned odd = (unsigned)__builtin_popcountll(are) - 1;
-        const __m512i last = _mm512_permutexvar_epi8(BYTES(odd), places);
-        w->entry = (uint8_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(last));
-        are >>= 1;
-        if (are)
-            take_packets(w, places, are);
-        w->tape->ip = last_ip(w);
-        const int size = tl_pt_tape_add(w->tape, w->config, w->in, w->base + w->entry);
-        if (size < 0)
-            return size;
-        w->ip = QUADS(w->tape->ip);
-        w->entry += (unsigned)size;
-    }
-    w->base += BLOCK;
-    w->entry -= BLOCK;
-    return TL_OK;
-}
-
-/* Blocks [k, end): those in front of the first one with an odd packet, which is returned. */
-static ALWAYS_INLINE unsigned take_blocks(struct walk *w, const struct block *blocks, unsigned k)
-{
-    __m512i places[BLOCKS];
-    unsigned end = k;
-    /* The places of all of them first: they wait for nothing but the entries. */
-    for (; end < BLOCKS && blocks[end].exit[w->entry] != ODD; end++) {
-        places[end] = places_from(&blocks[end], w->entry);
-        w->entry = blocks[end].exit[w->entry] - BLOCK;
-    }
-    for (; k < end; k++, w->base += BLOCK)
-        take_packets(w, places[k], inside(places[k]));
-    return end;
+    const __m512i places = places_from(block, *entry);
+    const unsigned odd = (unsigned)__builtin_popcountll(inside(places)) - 1;
+    const __m512i last = _mm512_permutexvar_epi8(BYTES(odd), places);
+    append(row, places, odd, in.p + row->base, from);
+    *entry = (uint8_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(last));
+    const size_t at = row->base + from + *entry;
+    add_row(tape, in.p, row, at);
+    return tl_pt_tape_add(tape, config, in, at);
 }
 
 int tl_pt_tape_avx512(struct tl_pt_tape *tape, const struct tl_pt_config *config,
                       struct tl_bytes in, size_t *at)
 {
     struct block blocks[BLOCKS];
-    struct walk w = {.tape = tape, .config = config, .in = in, .ip = QUADS(tape->ip), .base = *at};
-    int rc = TL_OK;
+    struct row row = {.n = 0, .base = *at};
+    unsigned entry = 0; /* byte of the block where the next packet begins */
     begin_entry(tape, *at);
-    while (rc == TL_OK && in.n - w.base >= (BLOCKS + 1) * BLOCK &&
+    while (in.n - row.base >= (BLOCKS + 1) * BLOCK &&
            tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM) {
+        const uint8_t *const p = in.p + row.base;
         for (unsigned k = 0; k < BLOCKS; k++)
-            find_leads(&blocks[k], in.p + w.base + BLOCK * k);
-        for (unsigned k = 0; k < BLOCKS && rc == TL_OK; k++) {
-            k = take_blocks(&w, blocks, k);
-            if (k < BLOCKS)
-                rc = take_odd_block(&w, &blocks[k]);
+            find_leads(&blocks[k], p + BLOCK * k);
+        for (unsigned k = 0; k < BLOCKS; k++) {
+            while (__builtin_expect(entry < BLOCK && blocks[k].exit[entry] == ODD, 0)) {
+                const int rc = take_odd(tape, config, in, &row, &blocks[k], BLOCK * k, &entry);
+                if (rc < 0) {
+                    *at = row.base + BLOCK * k + entry;
+                    return rc;
+                }
+                entry += (unsigned)rc;
+            }
+            if (entry < BLOCK) {
+                const __m512i places = places_from(&blocks[k], entry);
+                append(&row, places, (unsigned)__builtin_popcountll(inside(places)), p, BLOCK * k);
+                entry = blocks[k].exit[entry];
+            }
+            entry -= BLOCK;
         }
+        const size_t behind = row.base + BLOCKS * BLOCK;
+        add_row(tape, in.p, &row, behind + entry);
+        row.base = behind;
     }
-    tape->ip = last_ip(&w);
-    *at = w.base + w.entry;
-    return rc;
+    *at = row.base + entry;
+    return TL_OK;
 }
 
 TL_TARGET_END

@@ -186,6 +186,9 @@ static void say_tape(struct account *a, const struct tl_pt_tape *tape)
         const unsigned n = 63 - (unsigned)__builtin_clzll(tape->tnt[i]);
         assert_true(n <= TL_PT_TAPE_OUTCOMES);
         assert_true(tape->from[i] <= tape->at[i]);
+        /* Behind the entry before; a PAD that ends one is only outcomes. */
+        assert_true(i == 0 || tape->from[i] > tape->at[i - 1] ||
+                    (tape->kind[i - 1] == TL_PT_PAD && tape->from[i] == tape->at[i - 1]));
         say_outcomes(a, tape->tnt[i], n);
         switch (kind) {
         case TL_PT_PAD:

@@ -16,6 +16,10 @@
 
 #define TL_EMULATED static inline __attribute__((unused))
 
+/* SIMDe's name for it takes the operands of the masked one. */
+#undef _mm512_madd_epi16
+#define _mm512_madd_epi16 simde_mm512_madd_epi16
+
 #define _kand_mask64(a, b) ((uint64_t)(a) & (uint64_t)(b))
 #define _kor_mask64(a, b)  ((uint64_t)(a) | (uint64_t)(b))
 #define _cvtmask64_u64(a)  ((uint64_t)(a))
