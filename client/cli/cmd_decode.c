@@ -5,6 +5,7 @@
 #include "cli/args.h"
 #include "cli/captures.h"
 #include "cli/cli.h"
+#include "cli/codetext.h"
 #include "cli/decode_out.h"
 #include "cli/progress.h"
 #include "cli/pt_like.h"
@@ -29,11 +30,11 @@ struct options {
     const char *cpu;
     const char *out_dir;
     const char *input;
-    struct tl_arg_list images, streams;
+    struct tl_arg_list images, streams, symbols;
     struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool that --like names */
     int n_rest;
-    bool text;
+    bool text, disasm;
     bool packets;
     uint64_t chunk;   /* bytes per push: results must not depend on it, tests vary it */
     uint64_t threads; /* that decode at the same time */
@@ -218,20 +219,29 @@ static unsigned default_threads(void)
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
+/* Those of files apart from what was traced; without any those of the images count. */
+static int load_symbols(const struct options *o, struct tl_image **out, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    for (size_t i = 0; i < o->symbols.n && r >= 0; i++)
+        r = tl_codetext_symbols(o->symbols.v[i], out, fail);
+    return r >= 0 && *out ? tl_image_freeze(*out) : r;
+}
+
 /* `alone`: there is no other one. */
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
 {
-    const struct tl_decode_out_place place = {.dir = o->out_dir,
-                                              .buffer = alone ? NULL : capture->name,
-                                              .input = o->input,
-                                              .streams = o->streams.v,
-                                              .n_streams = o->streams.n};
+    struct tl_decode_out_place place = {.dir = o->out_dir,
+                                        .buffer = alone ? NULL : capture->name,
+                                        .input = o->input,
+                                        .streams = o->streams.v,
+                                        .n_streams = o->streams.n};
     const struct tl_setup *const setup = &capture->setup;
     const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
     struct run run = {.name = path, .place = &place};
-    struct tl_image *image = NULL;
+    struct tl_image *image = NULL, *symbols = NULL;
     struct tl_decode *decode = NULL;
     const char *where = path;
     uint64_t total = 0;
@@ -245,6 +255,9 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     }
     if (rc == TL_OK)
         rc = tl_image_freeze(image);
+    if (rc == TL_OK)
+        rc = load_symbols(o, &symbols, &fail);
+    place.disasm = symbols ? symbols : o->disasm ? image : NULL;
     if (rc == TL_OK)
         rc = tl_decode_out_new(&run.out,
                                o->text      ? TL_OUT_TEXT
@@ -302,6 +315,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     tl_decode_out_free(run.out);
     tl_crew_free(crew);
     tl_image_free(image);
+    tl_image_free(symbols);
     return status;
 }
 
@@ -389,6 +403,8 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"buffer", 0, TL_ARG_TEXT, &o->buffer},
         TL_CLI_PLACES(o->places),
         {"text", 0, TL_ARG_FLAG, &o->text},
+        {"disasm", 0, TL_ARG_FLAG, &o->disasm},
+        {"symbols", 0, TL_ARG_LIST, &o->symbols},
         {"packets", 0, TL_ARG_FLAG, &o->packets},
         {"out", 0, TL_ARG_TEXT, &o->out_dir},
         {"like", 0, TL_ARG_TEXT, &o->like},
@@ -413,6 +429,8 @@ static int parse_options(int argc, char **argv, struct options *o)
         return tl_cli_usage("decode", "more than one input: '%s'", argv[first]);
     if (o->text + o->packets + (o->out_dir != NULL) + (o->like != NULL) != 1)
         return tl_cli_usage("decode", "say one of --text, --packets, --out DIR, --like TOOL");
+    if ((o->disasm || o->symbols.n) && !o->text)
+        return tl_cli_usage("decode", "--disasm and --symbols go with --text");
     if (o->like && o->snapshot)
         return tl_cli_usage("decode", "--like goes with an INPUT");
     if (o->snapshot ? o->input != NULL : !o->input && !o->config)

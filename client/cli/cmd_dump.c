@@ -2,6 +2,7 @@
 /* `tracelake dump`: the records of an STF file as text, one a line. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/codetext.h"
 #include "cli/export.h"
 #include "cli/outfile.h"
 #include "stf/file.h"
@@ -10,8 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FLUSH      (256u << 10)
-#define IMAGE_MOST ((size_t)256 << 20)
+#define FLUSH (256u << 10)
 
 struct dump {
     struct tl_stf_reader *reader;
@@ -105,31 +105,6 @@ static int export_file(const char *path, const struct tl_export_options *options
     return status;
 }
 
-/* Symbols of an ELF file, "FILE[@BIAS]", or of none. */
-static int read_symbols(const char *text, struct tl_image **out, struct tl_fail *fail)
-{
-    const char *const at = text ? strrchr(text, '@') : NULL;
-    struct tl_buf bytes = {0};
-    uint64_t bias = 0;
-    char path[4096];
-    if (!text)
-        return TL_OK;
-    snprintf(path, sizeof path, "%s", text);
-    if (at && tl_number_parse(at + 1, &bias) >= 0 && (size_t)(at - text) < sizeof path)
-        path[at - text] = 0;
-    int r = tl_image_new(out);
-    if (r < 0)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
-    if (r >= 0)
-        r = tl_image_add_elf(*out, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
-                             fail);
-    if (r >= 0)
-        r = tl_image_freeze(*out);
-    tl_buf_fini(&bytes);
-    return r;
-}
-
 static int dump_to(const char *path, const char *form, const struct tl_export_options *options,
                    uint64_t from, uint64_t to, FILE *out)
 {
@@ -164,8 +139,9 @@ int tl_cmd_dump(int argc, char **argv)
     const struct tl_arg args[] = {
         {"from", 0, TL_ARG_U64, &from},      {"to", 0, TL_ARG_U64, &to},
         {"format", 0, TL_ARG_TEXT, &form},   {"interval", 0, TL_ARG_COUNT, &options.interval},
-        {"disasm", 0, TL_ARG_FLAG, &disasm}, {"image", 0, TL_ARG_TEXT, &symbols},
-        {"output", 'o', TL_ARG_TEXT, &out},  {NULL, 0, TL_ARG_FLAG, NULL}};
+        {"disasm", 0, TL_ARG_FLAG, &disasm}, {"symbols", 0, TL_ARG_TEXT, &symbols},
+        {"image", 0, TL_ARG_TEXT, &symbols}, {"output", 'o', TL_ARG_TEXT, &out},
+        {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -182,7 +158,8 @@ int tl_cmd_dump(int argc, char **argv)
         return tl_cli_usage("dump", "--from and --to are of records; cut with 'slice' first");
     if (form && (options.interval == 0 || options.interval > UINT32_MAX))
         return tl_cli_usage("dump", "--interval is 1 to %u instructions", UINT32_MAX);
-    if (read_symbols(symbols, &image, &fail) < 0) {
+    if (symbols &&
+        (tl_codetext_symbols(symbols, &image, &fail) < 0 || tl_image_freeze(image) < 0)) {
         tl_image_free(image);
         return tl_cli_fail(symbols, &fail);
     }

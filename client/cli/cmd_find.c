@@ -63,17 +63,21 @@ static void print_json(const struct tracelake_found *found, bool counted)
     printf(",\"hits\":[");
     for (size_t i = 0; i < found->n; i++) {
         const struct tracelake_hit *h = &found->hits[i];
-        printf("%s{\"insn\":%" PRIu64 ",", i ? ",\n " : "", h->at.insn);
+        fputs(i ? ",\n {\"insn\":" : "{\"insn\":", stdout);
+        tl_print_json_number(h->at.insn);
+        tl_print_json_member("byte", h->at.byte);
+        printf(",\"has_time\":%s", h->at.has_time ? "true" : "false");
         if (h->at.has_time)
-            printf("\"time\":%" PRIu64 ",", h->at.time);
-        printf("\"byte\":%" PRIu64 ",\"pc\":\"0x%" PRIx64 "\",\"stream\":\"%s\",\"text\":",
-               h->at.byte, h->pc, h->stream);
+            tl_print_json_member("time", h->at.time);
+        printf(",\"pc\":\"0x%" PRIx64 "\",\"stream\":\"%s\",\"text\":", h->pc, h->stream);
         tl_print_json_text(h->text);
         putchar('}');
     }
     printf("],\"more\":%s", found->more ? "true" : "false");
-    if (counted)
-        printf(",\"total\":%" PRIu64 ",\"before\":%" PRIu64, found->total, found->before);
+    if (counted) {
+        tl_print_json_member("total", found->total);
+        tl_print_json_member("before", found->before);
+    }
     printf("}\n");
 }
 

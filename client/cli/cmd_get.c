@@ -1,22 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
+#include "cli/annotate.h"
 #include "cli/export.h"
 #include "cli/lines.h"
+#include "cli/ndjson.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/where.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct options {
     struct tl_remote remote;
     struct tl_arg_range insn, time, byte;
     const char *out;
-    bool text, json, lines;
+    bool text, json, lines, ndjson, disasm;
+    struct tl_arg_list symbols;   /* ELF files */
+    const struct tl_image *image; /* of these, NULL: none */
     enum tracelake_format format;
     enum tracelake_unit unit;
     struct tl_arg_range range;
@@ -33,10 +39,32 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
+/* What has an option of its own can be said by --format, too. */
+static void take_form(struct options *o)
+{
+    bool *const own = !o->form                        ? NULL
+                      : strcmp(o->form, "text") == 0  ? &o->text
+                      : strcmp(o->form, "lines") == 0 ? &o->lines
+                      : strcmp(o->form, "json") == 0  ? &o->json
+                                                      : NULL;
+    o->ndjson = o->form && strcmp(o->form, "ndjson") == 0;
+    if (own)
+        *own = true;
+    if (o->ndjson)
+        o->json = true;
+    if (own || o->ndjson)
+        o->form = NULL;
+}
+
 static int check_arguments(struct options *o)
 {
+    take_form(o);
     if (o->form && tl_export_parse(o->form, &o->export) < 0)
-        return tl_cli_usage("get", "--format %s: it is champsim, bb, pc or disasm", o->form);
+        return tl_cli_usage(
+            "get", "--format %s: it is text, lines, json, ndjson, champsim, bb, pc or disasm",
+            o->form);
+    if ((o->disasm || o->symbols.n) && !o->text && !(o->form && o->export == TL_EXPORT_DISASM))
+        return tl_cli_usage("get", "--disasm and --symbols go with --text");
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
     if (o->form ? o->text || o->json || o->lines
@@ -67,10 +95,26 @@ static int check_arguments(struct options *o)
 /* Where the pieces go. */
 struct sink {
     FILE *file;
-    struct tl_exporter *exporter; /* NULL: as they are */
-    struct tl_lines *lines;        /* NULL: as they are */
-    bool text;
+    /* What they are made into; all NULL: they stay as they are. */
+    struct tl_exporter *exporter;
+    struct tl_lines *lines;
+    struct tl_annotate *annotate;
+    struct tl_ndjson *ndjson;
+    bool text, disasm;
+    struct tracelake *lake;
+    const struct tl_remote_name *name;
 };
+
+static int put_made(const struct sink *sink, struct tl_bytes piece)
+{
+    if (sink->lines)
+        return tl_lines_push(sink->lines, piece);
+    if (sink->annotate)
+        return tl_annotate_push(sink->annotate, piece);
+    if (sink->ndjson)
+        return tl_ndjson_push(sink->ndjson, piece);
+    return fwrite(piece.p, 1, piece.n, sink->file) == piece.n ? TL_OK : TL_IO;
+}
 
 static int put(const struct sink *sink, const char *where, const void *p, size_t n)
 {
@@ -80,16 +124,34 @@ static int put(const struct sink *sink, const char *where, const void *p, size_t
         return tl_exporter_push(sink->exporter, bytes, &fail) < 0 ? tl_cli_fail(where, &fail)
                                                                   : TL_CLI_DONE;
     }
-    if (sink->lines ? tl_lines_push(sink->lines, (struct tl_bytes){p, n}) == TL_OK
-                    : fwrite(p, 1, n, sink->file) == n)
+    const int r = put_made(sink, (struct tl_bytes){p, n});
+    if (r >= 0)
         return TL_CLI_DONE;
-    tl_cli_warn(where, "cannot write: %s", strerror(errno));
+    tl_cli_warn(where, "cannot write: %s", r == TL_NOMEM ? "out of memory" : strerror(errno));
     return TL_CLI_BAD;
 }
 
+/* A range tells the mode where it changes: ask what it is where it begins. */
+static void ask_mode(const struct sink *sink, const struct tracelake_fetch *fetch)
+{
+    struct tracelake_error error;
+    uint64_t first, count;
+    char *json;
+    tracelake_fetch_extent(fetch, &first, &count);
+    if (count == 0 || tracelake_disassembly(sink->lake, sink->name->trace, sink->name->stream,
+                                            first, 1, &json, &error) < 0)
+        return; /* no flow is there */
+    cJSON *const rows = cJSON_Parse(json);
+    const char *const mode =
+        cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "mode"));
+    if (mode)
+        tl_annotate_mode(sink->annotate, mode);
+    cJSON_Delete(rows);
+    free(json);
+}
+
 /* Copy the pieces. */
-static int copy(struct tracelake_fetch *fetch, const char *where, const char *stream,
-                const struct sink *sink)
+static int copy(struct tracelake_fetch *fetch, const char *where, const struct sink *sink)
 {
     FILE *const file = sink->file;
     const bool text = sink->text;
@@ -104,7 +166,7 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const char *st
         if (begins &&
             (result < 0 || n < sizeof head - 1 || memcmp(p, head, sizeof head - 1) != 0) &&
             (result >= 0 || result == TRACELAKE_EOF))
-            fprintf(file, "%s%s\n", head, stream);
+            fprintf(file, "%s%s\n", head, sink->name->stream);
         if (result == TRACELAKE_EOF)
             return TL_CLI_DONE;
         if (result < 0) {
@@ -113,6 +175,8 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const char *st
                 tl_cli_warn(where, "the first %" PRIu64 " bytes of the result are kept", total);
             return status;
         }
+        if (total == 0 && sink->disasm)
+            ask_mode(sink, fetch);
         const int status = put(sink, where, p, n);
         if (status != TL_CLI_DONE)
             return status;
@@ -130,29 +194,46 @@ static void say_extent(const struct options *o, const struct tracelake_fetch *fe
     if (!o->range.given || o->range.from == o->range.to)
         return;
     if (count == 0)
-        tl_cli_warn(where, "nothing is there from %" PRIu64 " on; the stream ends at instruction "
-                           "%" PRIu64, o->range.from, first);
+        tl_cli_warn(where,
+                    "nothing is there from %" PRIu64 " on; the stream ends at instruction "
+                    "%" PRIu64,
+                    o->range.from, first);
     else if (o->unit == TRACELAKE_INSN && o->range.to != UINT64_MAX && first + count < o->range.to)
         tl_cli_warn(where, "the stream ends at instruction %" PRIu64, first + count);
 }
 
-static int copy_all(const struct options *o, struct tracelake_fetch *fetch, const char *where,
-                    const char *stream, FILE *file)
+static int sink_init(struct sink *sink, const struct options *o)
 {
-    struct sink sink = {.file = file, .text = o->text};
+    const struct tl_export_options export = {
+        .format = o->export, .interval = o->interval, .image = o->image};
+    const struct tl_annotate_options annotate = {.disasm = o->disasm, .image = o->image};
+    if (o->form)
+        return tl_exporter_new(&sink->exporter, &export, sink->file);
+    if (o->lines)
+        return tl_lines_new(&sink->lines, sink->file);
+    return o->disasm || o->image ? tl_annotate_new(&sink->annotate, &annotate, sink->file) : TL_OK;
+}
+
+static int copy_all(const struct options *o, struct tracelake *lake, struct tracelake_fetch *fetch,
+                    const char *where, const struct tl_remote_name *name, FILE *file)
+{
+    struct tl_ndjson ndjson = {.file = file, .stream = name->stream};
+    struct sink sink = {.file = file,
+                        .ndjson = o->ndjson ? &ndjson : NULL,
+                        .text = o->text,
+                        .lake = lake,
+                        .name = name};
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    const struct tl_export_options options = {.format = o->export, .interval = o->interval};
-    const int r = o->form ? tl_exporter_new(&sink.exporter, &options, file) : TL_OK;
+    const int r = sink_init(&sink, o);
     if (r < 0) {
         tl_fail_set(&fail, (enum tl_err)r, "%s", tl_err_name(r));
         return tl_cli_fail(where, &fail);
     }
-    if (o->lines && tl_lines_new(&sink.lines, file) < 0) {
-        tl_cli_warn(where, "out of memory");
-        return TL_CLI_BAD;
-    }
-    int status = copy(fetch, where, stream, &sink);
+    sink.disasm = sink.annotate && o->disasm;
+    int status = copy(fetch, where, &sink);
     tl_lines_free(sink.lines);
+    tl_annotate_free(sink.annotate);
+    tl_linewise_fini(&ndjson.lines);
     if (status == TL_CLI_DONE && sink.exporter && tl_exporter_finish(sink.exporter, &fail) < 0)
         status = tl_cli_fail(where, &fail);
     tl_exporter_free(sink.exporter);
@@ -177,7 +258,7 @@ static int get_stream(const struct options *o, struct tracelake *lake,
                   : tracelake_fetch_open(&fetch, lake, &range, o->format, &error);
     if (opened < 0)
         return tl_remote_fail_query(where, &error);
-    const int status = copy_all(o, fetch, where, name->stream, file);
+    const int status = copy_all(o, lake, fetch, where, name, file);
     if (status == TL_CLI_DONE)
         say_extent(o, fetch, where);
     tracelake_fetch_close(fetch);
@@ -214,6 +295,26 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
     return tl_outfile_close(&out, status);
 }
 
+static int load_symbols(struct options *o, struct tl_image **image)
+{
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    int r = TL_OK;
+    for (size_t i = 0; i < o->symbols.n && r >= 0; i++)
+        r = tl_codetext_symbols(o->symbols.v[i], image, &fail);
+    if (r >= 0 && *image && (r = tl_image_freeze(*image)) < 0)
+        tl_fail_set(&fail, TL_NOMEM, "out of memory");
+    o->image = *image;
+    return r < 0 ? tl_cli_fail(NULL, &fail) : TL_ARGS_GO;
+}
+
+static int get(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
+{
+    if (o->out)
+        return get_file(o, lake, name);
+    return name->stream[0] || o->region ? get_stream(o, lake, name, stdout)
+                                        : get_all(o, lake, name);
+}
+
 int tl_cmd_get(int argc, char **argv)
 {
     struct options o = {.interval = 10000000, .where = {.occurrence = 1}};
@@ -225,6 +326,8 @@ int tl_cmd_get(int argc, char **argv)
         {"text", 0, TL_ARG_FLAG, &o.text},
         {"json", 0, TL_ARG_FLAG, &o.json},
         {"lines", 0, TL_ARG_FLAG, &o.lines},
+        {"disasm", 0, TL_ARG_FLAG, &o.disasm},
+        {"symbols", 0, TL_ARG_LIST, &o.symbols},
         {"region", 0, TL_ARG_TEXT, &o.region},
         {"format", 0, TL_ARG_TEXT, &o.form},
         {"interval", 0, TL_ARG_COUNT, &o.interval},
@@ -241,17 +344,15 @@ int tl_cmd_get(int argc, char **argv)
         status = tl_remote_name("get", argv[first], &name);
     if (status == TL_ARGS_GO)
         status = check_arguments(&o);
-    struct tracelake *lake;
+    struct tl_image *image = NULL;
+    struct tracelake *lake = NULL;
+    if (status == TL_ARGS_GO)
+        status = load_symbols(&o, &image);
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
-    if (status != TL_ARGS_GO)
-        return status;
-    if (o.out)
-        status = get_file(&o, lake, &name);
-    else if (name.stream[0] || o.region)
-        status = get_stream(&o, lake, &name, stdout);
-    else
-        status = get_all(&o, lake, &name);
+    if (status == TL_ARGS_GO)
+        status = get(&o, lake, &name);
     tracelake_close(lake);
+    tl_image_free(image);
     return status;
 }

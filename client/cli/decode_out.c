@@ -2,6 +2,7 @@
 #include "cli/decode_out.h"
 
 #include "base/crew.h"
+#include "cli/annotate.h"
 #include "cli/stf_out.h"
 
 #include <errno.h>
@@ -168,7 +169,23 @@ static int copy_out(int fd)
     return got < 0 ? TL_IO : TL_OK;
 }
 
-static int print_lane(struct lane *lane)
+/* … each instruction with its assembly text and function. */
+static int annotate_out(int fd, const struct tl_image *image)
+{
+    const struct tl_annotate_options options = {.disasm = true, .image = image};
+    struct tl_annotate *annotate;
+    char piece[FLUSH_AT];
+    ssize_t got = 1;
+    int r = tl_annotate_new(&annotate, &options, stdout);
+    if (r < 0)
+        return r;
+    while (r >= 0 && (got = read(fd, piece, sizeof piece)) > 0)
+        r = tl_annotate_push(annotate, (struct tl_bytes){(uint8_t *)piece, (size_t)got});
+    tl_annotate_free(annotate);
+    return got < 0 ? TL_IO : r;
+}
+
+static int print_lane(struct lane *lane, const struct tl_image *disasm)
 {
     if (flush(lane) < 0 || fflush(lane->file) != 0)
         return TL_IO;
@@ -180,7 +197,7 @@ static int print_lane(struct lane *lane)
         return TL_OK;
     if (printf("# stream %s\n", lane->name) < 0 || fflush(stdout) != 0)
         return TL_IO;
-    return copy_out(fd);
+    return disasm ? annotate_out(fd, disasm) : copy_out(fd);
 }
 
 static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
@@ -204,7 +221,7 @@ int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail)
         return TL_OK;
     qsort(out->lanes, out->n, sizeof *out->lanes, by_name);
     for (size_t i = 0; i < out->n; i++)
-        if (!out->lanes[i]->left_out && print_lane(out->lanes[i]) < 0)
+        if (!out->lanes[i]->left_out && print_lane(out->lanes[i], out->place.disasm) < 0)
             return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
     if (fflush(stdout) != 0)
         return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));

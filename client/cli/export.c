@@ -2,8 +2,8 @@
 #include "cli/export.h"
 
 #include "cli/champsim.h"
+#include "cli/codetext.h"
 #include "cli/vectors_of.h"
-#include "disasm/disasm.h"
 #include "regions/vectors.h"
 
 #include <errno.h>
@@ -17,8 +17,7 @@ struct tl_exporter {
     struct tl_stf_insns *insns;
     struct tl_export_options options;
     struct tl_vectors *vectors; /* bb */
-    struct tl_disasm *disasm[TL_ISA_COUNT];
-    bool tried[TL_ISA_COUNT];
+    struct tl_codetext code;
     uint64_t number; /* of the next instruction */
     struct tl_buf out;
     FILE *file;
@@ -75,8 +74,7 @@ void tl_exporter_free(struct tl_exporter *exporter)
         return;
     tl_stf_insns_free(exporter->insns);
     tl_vectors_free(exporter->vectors);
-    for (size_t i = 0; i < TL_ISA_COUNT; i++)
-        tl_disasm_free(exporter->disasm[i]);
+    tl_codetext_fini(&exporter->code);
     tl_buf_fini(&exporter->out);
     free(exporter);
 }
@@ -89,36 +87,21 @@ static int flush(struct tl_exporter *e, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* The disassembler of an instruction set; NULL: there is none. */
-static struct tl_disasm *disasm_of(struct tl_exporter *e, enum tl_isa isa)
-{
-    if (!e->tried[isa] && tl_disasm_new(&e->disasm[isa], isa, NULL) < 0)
-        e->disasm[isa] = NULL;
-    e->tried[isa] = true;
-    return e->disasm[isa];
-}
-
 /* "0 0000000080000000 00150513 addi a0, a0, 1 <main+0x10>" */
 static int add_text(struct tl_exporter *e, const struct tl_stf_insn *insn)
 {
     const enum tl_isa isa = tl_insns_isa(e->insns, insn);
-    struct tl_disasm *const disasm = disasm_of(e, isa);
     uint8_t code[16];
-    char text[256] = "", encoding[33];
+    char text[256], encoding[33];
     const struct tl_bytes bytes = {code, tl_stf_insn_bytes(e->insns, insn, code)};
-    const struct tl_symbol *const symbol =
-        e->options.image ? tl_image_symbol_at(e->options.image, insn->pc) : NULL;
-    if (!disasm || tl_disasm_text(disasm, insn->pc, bytes, text, sizeof text) < 0)
-        snprintf(text, sizeof text, "-");
+    tl_codetext_insn(&e->code, isa, insn->pc, bytes, text, sizeof text);
     for (size_t i = 0; i < bytes.n; i++) /* x86 in memory order; else the value */
         snprintf(encoding + 2 * i, 3, "%02x", code[tl_isa_is_x86(isa) ? i : bytes.n - 1 - i]);
     int r = tl_buf_printf(&e->out, "%llu %016llx %s %s", (unsigned long long)e->number++,
                           (unsigned long long)insn->pc, encoding, text);
-    if (r >= 0 && symbol)
-        r = tl_buf_printf(&e->out, " <%s", symbol->name);
-    if (r >= 0 && symbol && symbol->address != insn->pc)
-        r = tl_buf_printf(&e->out, "+0x%llx", (unsigned long long)(insn->pc - symbol->address));
-    return r < 0 ? r : tl_buf_printf(&e->out, symbol ? ">\n" : "\n");
+    if (r >= 0)
+        r = tl_codetext_place(e->options.image, insn->pc, &e->out);
+    return r < 0 ? r : tl_buf_add(&e->out, "\n", 1);
 }
 
 static int add(struct tl_exporter *e, const struct tl_stf_insn *insn)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/lines.h"
 
-#include "base/buf.h"
+#include "cli/linewise.h"
 #include "cli/plain.h"
 
 #include <stdlib.h>
@@ -19,7 +19,7 @@ struct open_line {
 struct tl_lines {
     FILE *file;
     char time[24];
-    struct tl_buf rest; /* of a flow line that has not come whole */
+    struct tl_linewise lines;
     struct open_line *open[OPEN_MOST]; /* the oldest first */
     size_t n_open;
 };
@@ -135,8 +135,9 @@ static int take_software(struct tl_lines *l, char *text)
     return TL_OK;
 }
 
-static int take_line(struct tl_lines *l, char *line)
+static int take_line(void *context, char *line)
 {
+    struct tl_lines *const l = context;
     if (line[0] && line[1] != ' ' && line[0] != '#')
         return TL_OK;
     switch (line[0]) {
@@ -165,20 +166,7 @@ static int take_line(struct tl_lines *l, char *line)
 
 int tl_lines_push(struct tl_lines *l, struct tl_bytes text)
 {
-    while (text.n > 0) {
-        const uint8_t *const end = memchr(text.p, '\n', text.n);
-        const size_t n = end ? (size_t)(end - text.p) : text.n;
-        if (tl_buf_add(&l->rest, text.p, n) < 0)
-            return TL_NOMEM;
-        if (!end)
-            return TL_OK;
-        if (tl_buf_add(&l->rest, "", 1) < 0 || take_line(l, (char *)l->rest.p) < 0)
-            return TL_NOMEM;
-        tl_buf_reset(&l->rest);
-        text.p += n + 1;
-        text.n -= n + 1;
-    }
-    return TL_OK;
+    return tl_linewise_push(&l->lines, text, take_line, l);
 }
 
 void tl_lines_flush(struct tl_lines *l)
@@ -192,6 +180,6 @@ void tl_lines_free(struct tl_lines *l)
     if (!l)
         return;
     tl_lines_flush(l);
-    tl_buf_fini(&l->rest);
+    tl_linewise_fini(&l->lines);
     free(l);
 }

@@ -140,6 +140,8 @@ static const struct tl_command commands[] = {
      "       tracelake decode --snapshot DIR [--buffer NAME] (--text | --packets | --out "
      "DIR)\n" FORMATS
      "  --text              flow text: executed instructions and events, one a line\n"
+     "  --disasm            … each instruction with its assembly text and function\n"
+     "  --symbols ELF[@BIAS]   … functions by this file's symbols (default: by the images')\n"
      "  --packets           trace packets, one a line\n"
      "  --stream NAME       only this stream (cs.10, di.0.1, pt.0, …); may be given more than once\n"
      "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
@@ -212,17 +214,18 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_GET
     {"get", tl_cmd_get, "fetch a range of a stream",
-     "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --text | --lines | "
-     "--json)\n"
-     "Without STREAM: all streams, one after another (--text, --lines and --json only).\n" RANGE
+     "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --format FORM)\n"
+     "Without STREAM: all streams, one after another.\n" RANGE
      "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
-     "  --text              flow text\n"
-     "  --lines             what programs print by software trace (ITM, STM, UART, …): TIME SOURCE "
-     "CHANNEL\n"
-     "                      TEXT, a line each\n"
-     "  --json              a JSON document for each stream\n"
-     "  --format FORM       champsim (64 bytes an instruction), bb (basic-block vectors of\n"
-     "                      --interval N instructions) or pc (an address a line)\n"
+     "  --format FORM       text (flow text), lines (what programs print by software trace: TIME "
+     "SOURCE\n"
+     "                      CHANNEL TEXT), json (a document for each stream), ndjson (an object a\n"
+     "                      line), champsim (64 bytes an instruction), bb (basic-block vectors of\n"
+     "                      --interval N instructions), pc (an address a line) or disasm (number,\n"
+     "                      address, encoding, assembly)\n"
+     "  --text, --lines, --json   the same as --format text …\n"
+     "  --disasm            text: each instruction with its assembly text behind it\n"
+     "  --symbols ELF[@BIAS]   text, disasm: … and its function, by this file's symbols\n"
      "a range by what happens in it, within --insn:\n"
      "  --from-symbol F | --from-pc ADDR | --from-event KIND   where it begins …\n"
      "  --occurrence N      … the N-th time (default 1)\n"
@@ -245,10 +248,12 @@ static const struct tl_command commands[] = {
      "       tracelake find TRACE --all (TEXT | …)      in all streams, by time\n"
      "TEXT is a function (calls; a part of its name will do), function+0xOFFSET, an address or\n"
      "range, an event, a mnemonic; or says which: call:…, pc:…, event:…, op:…, opcode:…\n"
-     "  --pc ADDR[:ADDR]    executions of an address, or of a range (end excluded)\n"
+     "  --pc ADDR[:ADDR]    executions of an address (hexadecimal), or of a range (end excluded)\n"
      "  --symbol S          where the flow enters a function, also by a return\n"
      "  --call NAME         calls of a function: its name, or a part or pattern (*, ?) of names\n"
-     "  --event KIND        exception, gap, event, software, mode or context; overflow …\n"
+     "  --event KIND        exception, gap, event (hardware), software, mode, context, return,\n"
+     "                      trace-on, note; or gaps for one reason: overflow, sync, bad-packet,\n"
+     "                      no-image, no-path, discard, off, transport. Several with commas\n"
      "  --mnemonic M        instructions (*, ?); with a space: a part of the assembly text\n"
      "  --opcode DIGITS     instructions by encoding, as in flow text, x for any digit\n"
      "  --insn A:B          search only there\n"
@@ -332,7 +337,7 @@ static const struct tl_command commands[] = {
      "vectors\n"
      "                      of --interval N instructions), pc (an address a line) or disasm\n"
      "  --disasm            the same as --format disasm: number, address, encoding, text\n"
-     "  --image ELF[@BIAS]  … and the function, by this file's symbols\n"
+     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols\n"
      "  -o OUT              write to this file\n"},
 #endif
 #ifdef TL_HAVE_CHECK

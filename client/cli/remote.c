@@ -5,6 +5,7 @@
 #include "cli/progress.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -250,4 +251,16 @@ void tl_print_json_text(const char *text)
             putchar(*p);
     }
     putchar('"');
+}
+
+void tl_print_json_number(uint64_t value)
+{
+    const char *const quote = value < UINT64_C(1) << 53 ? "" : "\"";
+    printf("%s%" PRIu64 "%s", quote, value, quote);
+}
+
+void tl_print_json_member(const char *name, uint64_t value)
+{
+    printf(",\"%s\":", name);
+    tl_print_json_number(value);
 }

@@ -85,5 +85,9 @@ int tl_remote_one_stream(struct tracelake *lake, struct tl_remote_name *name);
 
 /* A text as a JSON string, with its quotes. */
 void tl_print_json_text(const char *text);
+/* A whole number as JSON has it everywhere: from 2^53 on as a text (docs/http.md). */
+void tl_print_json_number(uint64_t value);
+/* ,"name":value */
+void tl_print_json_member(const char *name, uint64_t value);
 
 #endif

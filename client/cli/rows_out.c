@@ -142,19 +142,29 @@ static void field_text(const char *name, const char *value)
     tl_print_json_text(value);
 }
 
+static void field_bool(const char *name, bool value)
+{
+    printf(",\"%s\":%s", name, value ? "true" : "false");
+}
+
+/* Names and kinds of values are those of HTTP. */
 static void stream_json(const struct tracelake_stream *s)
 {
     printf("{\"name\":");
     tl_print_json_text(s->name);
     field_text("protocol", s->protocol);
-    printf(",\"insns\":%" PRIu64 ",\"sealed_insns\":%" PRIu64 ",\"shards\":%" PRIu64, s->insns,
-           s->sealed_insns, s->shards);
-    if (s->has_time)
-        printf(",\"time_first\":%" PRIu64 ",\"time_last\":%" PRIu64 ",\"time_unit\":\"%s\"",
-               s->time_first, s->time_last, s->time_unit_ns ? "ns" : "ticks");
-    printf(",\"events\":%" PRIu64 ",\"gaps\":%" PRIu64 ",\"lost_bytes\":%" PRIu64
-           ",\"stored_bytes\":%" PRIu64 "}",
-           s->events, s->gaps, s->lost_bytes, s->stored_bytes);
+    tl_print_json_member("insns", s->insns);
+    tl_print_json_member("sealed_insns", s->sealed_insns);
+    tl_print_json_member("shards", s->shards);
+    tl_print_json_member("time_first", s->time_first);
+    tl_print_json_member("time_last", s->time_last);
+    field_bool("has_time", s->has_time);
+    field_bool("time_unit_ns", s->time_unit_ns);
+    tl_print_json_member("events", s->events);
+    tl_print_json_member("gaps", s->gaps);
+    tl_print_json_member("lost_bytes", s->lost_bytes);
+    tl_print_json_member("stored_bytes", s->stored_bytes);
+    printf("}");
 }
 
 static void trace_json(const struct tracelake_trace *t)
@@ -164,13 +174,17 @@ static void trace_json(const struct tracelake_trace *t)
     field_text("rig", t->rig);
     field_text("state", tracelake_state_name(t->state));
     field_text("format", t->format);
+    tl_print_json_member("created_ns", (uint64_t)t->created_ns);
+    tl_print_json_member("updated_ns", (uint64_t)t->updated_ns);
+    tl_print_json_member("raw_bytes", t->raw_bytes);
+    tl_print_json_member("decoded_bytes", t->decoded_bytes);
+    tl_print_json_member("generation", t->generation);
+    tl_print_json_member("revision", t->revision);
     field_text("message", t->message);
+    field_bool("raw_removed", t->raw_removed);
+    field_bool("decoded_removed", t->decoded_removed);
     field_text("content", t->content);
-    printf(",\"created_ns\":%" PRId64 ",\"updated_ns\":%" PRId64 ",\"raw_bytes\":%" PRIu64
-           ",\"decoded_bytes\":%" PRIu64 ",\"generation\":%" PRIu64 ",\"revision\":%" PRIu64
-           ",\"raw_removed\":%s,\"decoded_removed\":%s,\"labels\":{",
-           t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->revision,
-           t->raw_removed ? "true" : "false", t->decoded_removed ? "true" : "false");
+    printf(",\"labels\":{");
     for (size_t i = 0; i < t->n_labels; i++) {
         fputs(i ? "," : "", stdout);
         tl_print_json_text(t->labels[i].key);

@@ -125,9 +125,9 @@ TRACELAKE_API void tracelake_resume(struct tracelake *lake);
 
 /*
  * The connection's socket, for a program's own poll(): readable, or where `*writing` says so
- * (NULL: not asked) writable, it is time to call what waits there: tracelake_push_serve() with 0 ms,
- * tracelake_insns_next() of a followed stream. -1: no connection is up, call at once. It is another
- * one whenever a connection was made again: ask before each poll().
+ * (NULL: not asked) writable, it is time to call what waits there: tracelake_push_serve() with 0
+ * ms, tracelake_insns_next() of a followed stream. -1: no connection is up, call at once. It is
+ * another one whenever a connection was made again: ask before each poll().
  */
 TRACELAKE_API int tracelake_descriptor(const struct tracelake *lake, bool *writing);
 
@@ -171,9 +171,8 @@ TRACELAKE_API uint64_t tracelake_push_acked(const struct tracelake_push *push);
  * The trace has another setup by now (tracelake_redecode()): a push that has to connect again says
  * that it knows. Copied. NOMEM: the push is as it was.
  */
-TRACELAKE_MUST_USE TRACELAKE_API int tracelake_push_setup(struct tracelake_push *push,
-                                                          const char *setup,
-                                                          struct tracelake_error *error);
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_push_setup(struct tracelake_push *push, const char *setup, struct tracelake_error *error);
 
 /*
  * Append bytes to the capture. They are copied into the window and sent as soon as the
@@ -221,8 +220,8 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_image(struct tracelake *lake,
                                                          struct tracelake_error *error);
 /*
  * Store a source file, so that lines of code are shown with their text. `path` is matched with the
- * paths of debug information from its end on. `image`: the "sha256:…" of the image that was built of
- * it; NULL: it is for all that have no such file of their own.
+ * paths of debug information from its end on. `image`: the "sha256:…" of the image that was built
+ * of it; NULL: it is for all that have no such file of their own.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_source(struct tracelake *lake, const char *image,
                                                           const char *path, const void *text,
@@ -355,9 +354,9 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_seal(struct tracelake *lake, cons
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete(struct tracelake *lake, const char *trace,
                                                       struct tracelake_error *error);
 /*
- * Remove `n` traces with one question. What is wrong with traces[i] is told in errors[i], whose code
- * is TRACELAKE_OK where it is removed. TRACELAKE_OK: all are removed; else the result of the first
- * that is not, or of the question.
+ * Remove `n` traces with one question. What is wrong with traces[i] is told in errors[i], whose
+ * code is TRACELAKE_OK where it is removed. TRACELAKE_OK: all are removed; else the result of the
+ * first that is not, or of the question.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete_all(struct tracelake *lake,
                                                           const char *const *traces, size_t n,
@@ -471,8 +470,8 @@ struct tracelake_item {
     uint64_t time;    /* the last timestamp up to here, if has_time: ns, or ticks */
     const char *mode; /* "el1.ns.a64"; "" before the trace has said it */
     const char *context, *vmid; /* as flow text has them; "" before */
-    const char *text; /* the words behind its letter */
-    char kind;        /* its letter: I N B X R M C T Y V S G O A */
+    const char *text;           /* the words behind its letter */
+    char kind;                  /* its letter: I N B X R M C T Y V S G O A */
     bool has_time;
 };
 
@@ -482,14 +481,12 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_open(struct tracelake_flow *
                                                          const struct tracelake_range *range,
                                                          struct tracelake_error *error);
 /*
- * The same of a live stream from position `from` on, until the trace is sealed. Where the connection
- * breaks it is made again, for up to ten minutes, and nothing comes twice.
+ * The same of a live stream from position `from` on, until the trace is sealed. Where the
+ * connection breaks it is made again, for up to ten minutes, and nothing comes twice.
  */
-TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_follow(struct tracelake_flow **out,
-                                                           struct tracelake *lake,
-                                                           const char *trace, const char *stream,
-                                                           uint64_t from,
-                                                           struct tracelake_error *error);
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_flow_follow(struct tracelake_flow **out, struct tracelake *lake, const char *trace,
+                      const char *stream, uint64_t from, struct tracelake_error *error);
 /* The next element, or TRACELAKE_EOF. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_flow_next(struct tracelake_flow *flow,
                                                          struct tracelake_item *out,
@@ -660,11 +657,26 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_slices(struct tracelake *lake,
  * Instructions with their assembly text, function and source line, as JSON text (docs/http.md,
  * insns); free `*json` with free(). `count` 0: 100, at most 4096.
  */
-TRACELAKE_MUST_USE TRACELAKE_API int tracelake_disassembly(struct tracelake *lake,
-                                                           const char *trace, const char *stream,
-                                                           uint64_t from, uint32_t count,
-                                                           char **json,
-                                                           struct tracelake_error *error);
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_disassembly(struct tracelake *lake, const char *trace, const char *stream, uint64_t from,
+                      uint32_t count, char **json, struct tracelake_error *error);
+/*
+ * The source file of an instruction (`frame` 0), or of the call of the function inlined there (1:
+ * the innermost, 2: the one around it, …), as JSON text (docs/http.md, source); free `*json` with
+ * free().
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_source(struct tracelake *lake, const char *trace,
+                                                      const char *stream, uint64_t insn,
+                                                      uint32_t frame, char **json,
+                                                      struct tracelake_error *error);
+/*
+ * What software trace of a range says, as lines, as JSON text (docs/http.md, log); free `*json`
+ * with free(). `limit` 0: 200, at most 10,000, the first or the `last` ones.
+ */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_log(struct tracelake *lake,
+                                                   const struct tracelake_range *range,
+                                                   uint32_t limit, bool last, char **json,
+                                                   struct tracelake_error *error);
 /*
  * Where two runs part and meet again, and what differs by function, as JSON text (docs/http.md);
  * free
@@ -687,6 +699,38 @@ TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *range, uint64_t interval,
                     uint32_t most, int (*vectors)(void *context, const void *lines, size_t n),
                     void *context, char **json, struct tracelake_error *error);
+
+/* What people wrote at places of a trace. */
+
+struct tracelake_note {
+    uint64_t id; /* from 1 in a trace */
+    char *stream;
+    uint64_t at, to; /* instructions, the last one included */
+    char *text;      /* empty: a bookmark */
+    bool has_time;
+    uint64_t time, time_to;         /* of `at` and `to`, when it was written */
+    int64_t created_ns, updated_ns; /* Unix time */
+};
+struct tracelake_notes {
+    struct tracelake_note *notes; /* by id */
+    size_t n;
+};
+
+/* Free with tracelake_notes_free(). NOTFOUND. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_notes(struct tracelake *lake, const char *trace,
+                                                          struct tracelake_notes **out,
+                                                          struct tracelake_error *error);
+TRACELAKE_API void tracelake_notes_free(struct tracelake_notes *notes); /* NULL is fine */
+/* Write a new note (`id` 0) or replace one; of the rest, `stream`, `at`, `to` and `text` are read.
+ * `*id` (NULL: nobody) is what it got. NOTFOUND, USAGE. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_note(struct tracelake *lake, const char *trace,
+                                                        const struct tracelake_note *note,
+                                                        uint64_t *id,
+                                                        struct tracelake_error *error);
+/* NOTFOUND. */
+TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete_note(struct tracelake *lake,
+                                                           const char *trace, uint64_t id,
+                                                           struct tracelake_error *error);
 
 /* How often code was run: for compilers, and for coverage. */
 

@@ -66,6 +66,31 @@ int tracelake_disassembly(struct tracelake *lake, const char *trace, const char 
     return ask_json(lake, "/tracelake.v1.Ranges/Insns", &request.base, json, error);
 }
 
+int tracelake_source(struct tracelake *lake, const char *trace, const char *stream, uint64_t insn,
+                     uint32_t frame, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__SourceRequest request = TRACELAKE__V1__SOURCE_REQUEST__INIT;
+    request.trace = text(trace);
+    request.stream = text(stream);
+    request.at = insn;
+    request.frame = frame;
+    return ask_json(lake, "/tracelake.v1.Ranges/Source", &request.base, json, error);
+}
+
+int tracelake_log(struct tracelake *lake, const struct tracelake_range *range, uint32_t limit,
+                  bool last, char **json, struct tracelake_error *error)
+{
+    Tracelake__V1__LogRequest request = TRACELAKE__V1__LOG_REQUEST__INIT;
+    request.trace = text(range->trace);
+    request.stream = text(range->stream);
+    request.unit = (Tracelake__V1__Unit)range->unit;
+    request.begin = range->from;
+    request.to = end_of(range->to);
+    request.limit = limit;
+    request.last = last;
+    return ask_json(lake, "/tracelake.v1.Ranges/Log", &request.base, json, error);
+}
+
 int tracelake_profile(struct tracelake *lake, const struct tracelake_range *range, bool callers,
                       uint32_t nodes, char **json, struct tracelake_error *error)
 {

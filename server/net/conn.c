@@ -94,8 +94,7 @@ static void count_out(struct tl_conn *conn, size_t n)
 
 ssize_t tl_conn_write(struct tl_conn *conn, const void *p, size_t n)
 {
-    ssize_t put =
-        conn->tls ? tl_tlsio_write(conn->tls, p, n) : send(conn->fd, p, n, MSG_NOSIGNAL);
+    ssize_t put = conn->tls ? tl_tlsio_write(conn->tls, p, n) : send(conn->fd, p, n, MSG_NOSIGNAL);
     if (!conn->tls && put < 0)
         put = is_full(errno) ? TL_AGAIN : TL_IO;
     if (put > 0)

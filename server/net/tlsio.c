@@ -8,9 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define RECORD  16384         /* bytes in a full record. Source: RFC 8446, 5.1 */
-#define BATCH   (64u << 10)   /* the largest piece that goes through the stack whole */
-#define BLOCKED (256u << 10)  /* more waits only where answers are asked for and not read */
+#define RECORD  16384        /* bytes in a full record. Source: RFC 8446, 5.1 */
+#define BATCH   (64u << 10)  /* the largest piece that goes through the stack whole */
+#define BLOCKED (256u << 10) /* more waits only where answers are asked for and not read */
 #define VECTORS 64
 
 struct tl_tlsio {
@@ -201,8 +201,8 @@ ssize_t tl_tlsio_write(struct tl_tlsio *io, const void *p, size_t n)
     return rc == TL_OK ? put : TL_IO;
 }
 
-/* The bytes of the next record: of one slice where it is long enough, else gathered into `room`, lest
- * each head of a frame become a record of its own. */
+/* The bytes of the next record: of one slice where it is long enough, else gathered into `room`,
+ * lest each head of a frame become a record of its own. */
 static struct tl_bytes next_record(const struct tl_outq *q, uint8_t *room)
 {
     struct iovec vectors[VECTORS];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/rangefile.h"
 
+#include "rpc/flowjson.h"
 #include "rpc/webjson.h"
 
 #include <stdlib.h>
@@ -62,17 +63,11 @@ static int begin(const struct tl_rangefile *file, struct tl_buf *out)
     return rc;
 }
 
-/* A line of flow text as {"at":position,"kind":"I","text":"…"}. */
 static int add_line(void *context, uint64_t at, struct tl_bytes line)
 {
     struct tl_rangefile *const file = context;
-    const char *const p = (const char *)line.p;
-    cJSON *const o = cJSON_CreateObject();
-    if (o && tl_webjson_u64(o, "at", at) && tl_webjson_bytes(o, "kind", p, 1) &&
-        (line.n <= 2 || tl_webjson_bytes(o, "text", p + 2, line.n - 2)))
-        return tl_webjson_row(file->out, file->rows++, o);
-    cJSON_Delete(o);
-    return TL_NOMEM;
+    cJSON *const o = tl_flowjson(at, line);
+    return o ? tl_webjson_row(file->out, file->rows++, o) : TL_NOMEM;
 }
 
 static int next_json(struct tl_rangefile *file, struct tl_buf *out, struct tl_fail *fail)

@@ -5,9 +5,23 @@
 #include "rpc/webjson.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define MAX_HITS 10000
+
+/* An address is hexadecimal wherever one is asked for, with or without 0x. */
+static int parse_address(const char *text, uint64_t *out, struct tl_fail *fail)
+{
+    const char *const digits =
+        text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? text + 2 : text;
+    const size_t n = strspn(digits, "0123456789abcdefABCDEF");
+    if (n == 0 || digits[n] || n > 16)
+        return tl_fail_set(fail, TL_USAGE, "pc=%.40s is no address; write hexadecimal digits",
+                           text);
+    *out = strtoull(digits, NULL, 16);
+    return TL_OK;
+}
 
 /* "ADDR" or "FROM:TO" (or "FROM-TO"), the end excluded. */
 static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fail *fail)
@@ -17,9 +31,9 @@ static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fa
     char *const colon = strpbrk(copy, ":-");
     if (colon)
         *colon = 0;
-    int rc = tl_http_parse_number(copy, "pc", &find->pc_from, fail);
+    int rc = parse_address(copy, &find->pc_from, fail);
     if (rc == TL_OK && colon)
-        rc = tl_http_parse_number(colon + 1, "pc", &find->pc_to, fail);
+        rc = parse_address(colon + 1, &find->pc_to, fail);
     else
         find->pc_to = find->pc_from == UINT64_MAX ? UINT64_MAX : find->pc_from + 1;
     return rc;

@@ -123,8 +123,7 @@ static int hold(struct tl_openfiles *files, const char *key, int fd)
     pthread_mutex_lock(&files->lock);
     const int i = find_locked(files, key) >= 0 ? -1 : make_room_locked(files);
     if (i >= 0)
-        files->slots[i] =
-            (struct slot){.key = copy, .fd = fd, .users = 1, .used = ++files->clock};
+        files->slots[i] = (struct slot){.key = copy, .fd = fd, .users = 1, .used = ++files->clock};
     pthread_mutex_unlock(&files->lock);
     if (i < 0)
         free(copy);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Files of objects that were read a moment ago, held open: a fetch reads each shard several times, and
- * opening costs as much as reading tens of kilobytes. A file that was removed or replaced since, by
- * whatever process, is not used again.
+ * Files of objects that were read a moment ago, held open: a fetch reads each shard several times,
+ * and opening costs as much as reading tens of kilobytes. A file that was removed or replaced
+ * since, by whatever process, is not used again.
  *
  * Internally locked.
  */

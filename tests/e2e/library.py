@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_bool, c_char, c_char_p, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import check, main  # noqa: E402
@@ -99,7 +99,40 @@ def library_flow(lab):
     check(any(s.get('name') == 'sensor_main' for s in slices['slices']), slices)
     rows = lib.text('disassembly', b'sim', b'cs.10', c_uint64(100), c_uint32(5))
     check(len(rows) == 5, rows)
+    source = lib.text('source', b'sim', b'cs.10', c_uint64(100), c_uint32(0))
+    check('file' in source or 'why' in source, source)
+    log = lib.text('log', byref(Range(b'sim', b'cs.10', 0, 0, 5000)), c_uint32(3), c_bool(False))
+    check(log == {'more': False, 'entries': []}, log)
+    notes_of(lib)
     lib.lib.tracelake_close(lib.lake)
+
+
+class Note(ctypes.Structure):
+    _fields_ = [('id', c_uint64), ('stream', c_char_p), ('at', c_uint64), ('to', c_uint64), ('text', c_char_p),
+                ('has_time', c_bool), ('time', c_uint64), ('time_to', c_uint64), ('created_ns', c_int64),
+                ('updated_ns', c_int64)]
+
+
+class Notes(ctypes.Structure):
+    _fields_ = [('notes', POINTER(Note)), ('n', c_size_t)]
+
+
+def notes_of(lib):
+    """Written, read, replaced, removed."""
+    ident, notes = c_uint64(), POINTER(Notes)()
+    for text in (b'here it hangs', b'no, it does not'):
+        note = Note(id=ident.value, stream=b'cs.10', at=100, to=120, text=text)
+        lib('put_note', lib.lake, b'sim', byref(note), byref(ident), byref(lib.why))
+        lib('list_notes', lib.lake, b'sim', byref(notes), byref(lib.why))
+        check(notes.contents.n == 1, notes.contents.n)
+        got = notes.contents.notes[0]
+        check((got.id, got.stream, got.at, got.to, got.text) == (ident.value, b'cs.10', 100, 120, text), text)
+        check(got.created_ns > 0, got.created_ns)
+        lib.lib.tracelake_notes_free(notes)
+    lib('delete_note', lib.lake, b'sim', ident, byref(lib.why))
+    lib('list_notes', lib.lake, b'sim', byref(notes), byref(lib.why))
+    check(notes.contents.n == 0, notes.contents.n)
+    lib.lib.tracelake_notes_free(notes)
 
 
 @test

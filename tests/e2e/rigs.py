@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import check, main  # noqa: E402
@@ -693,11 +694,33 @@ def lines(lab):
     tail = lab.run('tail', 't/' + stream, '--from', '0', '--lines').text().splitlines()
     check(tail[-5:] == rows[1:], tail)
 
+def same_in_all_forms(lab, stream):
+    """Flow text, with assembly, and as JSON say the same."""
+    part = ['sim/' + stream, '--insn', '1000:1400']
+    plain = lab.run('get', *part, '--text').text().splitlines()
+    shown = lab.run('get', *part, '--text', '--disasm').text().splitlines()
+    check([row.split('  ')[0] for row in shown] == plain, shown[:5])
+    code = [row.split('  ')[1] for row in shown if row.startswith('I ')]
+    dumped = lab.run('get', *part, '--format', 'disasm').text().splitlines()
+    check(len(code) >= 400 and code == [row.split(' ', 3)[3] for row in dumped], code[:5])
+    rows = [json.loads(row) for row in lab.run('get', *part, '--format', 'ndjson').text().splitlines()]
+    check([(r['kind'] + ' ' + r.get('text', '')).strip() for r in rows] == plain[1:], rows[:5])
+    check(all(r['stream'] == stream for r in rows) and rows == [
+        dict(item, stream=stream) for item in json.loads(lab.run('get', *part, '--json').text())['items']], rows[:5])
+    insn = next(r for r in rows if r['kind'] == 'I')
+    check([int(insn['pc'], 16), insn['encoding']] == [int(insn['text'].split()[0], 16), insn['text'].split()[1]], insn)
+
 @test
 def said_well(lab):
     """What people are told: on a terminal how far it is, in a pipe nothing; ends of streams; faults."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
+    same_in_all_forms(lab, 'cs.10')
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/sim', timeout=30) as reply:
+        row = json.load(reply)
+    listed = json.loads(lab.run('ls', '--json', 'sim').text())[0]
+    check(listed == {k: v for k, v in row.items() if k in listed} and listed['streams'][0] == row['streams'][0] and
+          row.keys() - listed.keys() == {'notes', 'tile_base'}, listed)
     quiet = lab.run('get', 'sim/cs.10', '--insn', '0:999999999', '-o', lab.path('a.zstf'))
     check(quiet.err.count(b'\n') == 1 and b'the stream ends at instruction' in quiet.err, quiet)
     behind = lab.run('get', 'sim/cs.10', '--insn', '99999999:', '--text')

@@ -37,7 +37,10 @@ static void test_find(void **state)
     struct fixture *const f = *state;
     for (int way = 0; way < WAYS; way++) {
         struct answer a =
-            ask(f, way, "/api/v1/traces/t/streams/cs.10/find?pc=0xffff800012345678&limit=2", NULL);
+            ask(f, way,
+                way % 2 ? "/api/v1/traces/t/streams/cs.10/find?pc=0xffff800012345678&limit=2"
+                        : "/api/v1/traces/t/streams/cs.10/find?pc=ffff800012345678&limit=2",
+                NULL);
         assert_int_equal(a.status, 200);
         cJSON *const o = cJSON_Parse((char *)a.body.p);
         const cJSON *const hits = cJSON_GetObjectItem(o, "hits");
@@ -141,7 +144,8 @@ static void test_texts_and_numbers(void **state)
          "\"18446744073709551615\",0],\"cycle_insns\":[0,7]}}}\n"},
         {"streams/cs.10/range?from=10&to=11&format=json",
          "{\"trace\":\"t\",\"stream\":\"cs.10\",\"first\":10,\"count\":1,\"items\":[\n"
-         "{\"at\":10,\"kind\":\"I\",\"text\":\"0000000000000028 größe\"}\n]}\n"},
+         "{\"at\":10,\"kind\":\"I\",\"text\":\"0000000000000028 größe\","
+         "\"pc\":\"0x28\",\"encoding\":\"größe\"}\n]}\n"},
     };
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof answers / sizeof *answers; i++) {

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/annotate.h"
+
+#include "cli/linewise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INSN_MOST 16 /* bytes */
+
+struct tl_annotate {
+    struct tl_annotate_options options;
+    FILE *file;
+    struct tl_linewise lines;
+    struct tl_codetext code;
+    bool has_isa; /* a mode was told */
+    enum tl_isa isa;
+    struct tl_buf out; /* the line that is made */
+};
+
+int tl_annotate_new(struct tl_annotate **out, const struct tl_annotate_options *options, FILE *file)
+{
+    struct tl_annotate *const a = calloc(1, sizeof *a);
+    if (!a)
+        return TL_NOMEM;
+    a->options = *options;
+    a->file = file;
+    *out = a;
+    return TL_OK;
+}
+
+void tl_annotate_free(struct tl_annotate *annotate)
+{
+    if (!annotate)
+        return;
+    tl_linewise_fini(&annotate->lines);
+    tl_codetext_fini(&annotate->code);
+    tl_buf_fini(&annotate->out);
+    free(annotate);
+}
+
+void tl_annotate_mode(struct tl_annotate *a, const char *mode)
+{
+    const char *const dot = strrchr(mode, '.');
+    const char *const name = dot ? dot + 1 : mode;
+    a->has_isa = false;
+    for (unsigned i = 0; i < TL_ISA_COUNT && !a->has_isa; i++)
+        if (strcmp(name, tl_isa_name((enum tl_isa)i)) == 0) {
+            a->isa = (enum tl_isa)i;
+            a->has_isa = true;
+        }
+}
+
+static int digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Bytes in memory order of an encoding as flow text has it. */
+static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN_MOST])
+{
+    uint8_t value[INSN_MOST];
+    size_t n = 0;
+    for (; n < INSN_MOST && digit(hex[2 * n]) >= 0 && digit(hex[2 * n + 1]) >= 0; n++)
+        value[n] = (uint8_t)(digit(hex[2 * n]) << 4 | digit(hex[2 * n + 1]));
+    /* x86 is in that order already; T32 by halfwords, the first one on top; else a value. */
+    const size_t unit = tl_isa_is_x86(isa) ? 1 : isa == TL_ISA_T32 ? 2 : n;
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = i / unit * unit;
+        out[i] = value[begin + (unit - 1 - (i - begin))];
+    }
+    return n;
+}
+
+/* "PC ENCODING", of I, or "PC", of N. */
+static int add_insn(struct tl_annotate *a, const char *line)
+{
+    char *end;
+    const uint64_t pc = strtoull(line + 2, &end, 16);
+    char text[256] = "";
+    uint8_t code[INSN_MOST];
+    if (a->options.disasm && a->has_isa && *end == ' ') {
+        const struct tl_bytes bytes = {code, bytes_of(a->isa, end + 1, code)};
+        tl_codetext_insn(&a->code, a->isa, pc, bytes, text, sizeof text);
+    }
+    int r = tl_buf_printf(&a->out, "%s%s%s", line, *text ? "  " : "", text);
+    return r < 0 ? r : tl_codetext_place(a->options.image, pc, &a->out);
+}
+
+static int take_line(void *context, char *line)
+{
+    struct tl_annotate *const a = context;
+    int r;
+    tl_buf_reset(&a->out);
+    if (strncmp(line, "M ", 2) == 0)
+        tl_annotate_mode(a, line + 2);
+    if (strncmp(line, "I ", 2) == 0 || strncmp(line, "N ", 2) == 0)
+        r = add_insn(a, line);
+    else
+        r = tl_buf_add(&a->out, line, strlen(line));
+    if (r >= 0)
+        r = tl_buf_add(&a->out, "\n", 1);
+    if (r < 0)
+        return r;
+    return fwrite(a->out.p, 1, a->out.n, a->file) == a->out.n ? TL_OK : TL_IO;
+}
+
+int tl_annotate_push(struct tl_annotate *annotate, struct tl_bytes text)
+{
+    return tl_linewise_push(&annotate->lines, text, take_line, annotate);
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/codetext.h"
+
+#include "base/args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define IMAGE_MOST ((size_t)256 << 20)
+
+void tl_codetext_fini(struct tl_codetext *t)
+{
+    for (size_t i = 0; i < TL_ISA_COUNT; i++)
+        tl_disasm_free(t->disasm[i]);
+    *t = (struct tl_codetext){0};
+}
+
+/* NULL: there is none. */
+static struct tl_disasm *disasm_of(struct tl_codetext *t, enum tl_isa isa)
+{
+    if (!t->tried[isa] && tl_disasm_new(&t->disasm[isa], isa, NULL) < 0)
+        t->disasm[isa] = NULL;
+    t->tried[isa] = true;
+    return t->disasm[isa];
+}
+
+void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
+                      char *out, size_t size)
+{
+    struct tl_disasm *const disasm = disasm_of(t, isa);
+    if (!disasm || tl_disasm_text(disasm, pc, code, out, size) < 0)
+        snprintf(out, size, "-");
+}
+
+int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out)
+{
+    const struct tl_symbol *const symbol = image ? tl_image_symbol_at(image, pc) : NULL;
+    if (!symbol)
+        return TL_OK;
+    if (symbol->address == pc)
+        return tl_buf_printf(out, " <%s>", symbol->name);
+    return tl_buf_printf(out, " <%s+0x%llx>", symbol->name,
+                         (unsigned long long)(pc - symbol->address));
+}
+
+int tl_codetext_symbols(const char *text, struct tl_image **image, struct tl_fail *fail)
+{
+    const char *const at = strrchr(text, '@');
+    struct tl_buf bytes = {0};
+    uint64_t bias = 0;
+    char path[4096];
+    snprintf(path, sizeof path, "%s", text);
+    if (at && tl_number_parse(at + 1, &bias) >= 0 && (size_t)(at - text) < sizeof path)
+        path[at - text] = 0;
+    int r = *image ? TL_OK : tl_image_new(image);
+    if (r < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
+    if (r >= 0)
+        r = tl_image_add_elf(*image, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
+                             fail);
+    tl_buf_fini(&bytes);
+    return r;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* Instructions as people read them: assembly text, and which function they belong to. */
+#ifndef TL_CLI_CODETEXT_H
+#define TL_CLI_CODETEXT_H
+
+#include "base/buf.h"
+#include "disasm/disasm.h"
+#include "image/image.h"
+
+#include <stdbool.h>
+
+/* Disassemblers, made as they are needed. Zero-initialised is none. Not thread-safe. */
+struct tl_codetext {
+    struct tl_disasm *disasm[TL_ISA_COUNT];
+    bool tried[TL_ISA_COUNT];
+};
+
+void tl_codetext_fini(struct tl_codetext *t);
+/* The assembly text of an instruction's bytes, in memory order; "-" where there is none. */
+void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
+                      char *out, size_t size);
+/* Append " <main+0x10>", or nothing where no symbol covers `pc`. `image` may be NULL. TL_NOMEM. */
+TL_MUST_USE int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out);
+
+/* Add the symbols of an ELF file, "FILE[@BIAS]", to an image, made if it is NULL and not frozen.
+ * TL_BAD, TL_IO, TL_NOMEM. */
+TL_MUST_USE int tl_codetext_symbols(const char *text, struct tl_image **image,
+                                    struct tl_fail *fail);
+
+#endif

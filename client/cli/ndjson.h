@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A range as JSON (docs/http.md), made of documents into an object a line, each with its stream:
+ * {"stream":"cs.10","at":7,"kind":"I",…}. Not thread-safe.
+ */
+#ifndef TL_CLI_NDJSON_H
+#define TL_CLI_NDJSON_H
+
+#include "cli/linewise.h"
+
+#include <stdio.h>
+
+struct tl_ndjson {
+    FILE *file;
+    const char *stream; /* borrowed */
+    struct tl_linewise lines;
+};
+
+/* The document in any pieces. TL_NOMEM, TL_IO. */
+TL_MUST_USE int tl_ndjson_push(struct tl_ndjson *n, struct tl_bytes json);
+
+#endif
