@@ -43,8 +43,8 @@ def places(text):
 
 
 def copy_tree(to):
-    """What git knows, and nothing else; what is the same stays, so that it is not built again."""
-    files = set(subprocess.run(['git', 'ls-files', '-z'], cwd=ROOT, check=True,
+    """What git knows or would take, and nothing else; what is the same stays, so that it is not built again."""
+    files = set(subprocess.run(['git', 'ls-files', '-coz', '--exclude-standard'], cwd=ROOT, check=True,
                                stdout=subprocess.PIPE).stdout.decode().split('\0')[:-1])
     for name in files:
         source, target = os.path.join(ROOT, name), os.path.join(to, name)

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An open-addressing hash of (pc, instruction set, space, view) in front of blocks in arena memory.
+ *
+ * Traces run the same few thousand blocks over and over, and mostly from one to the next by the
+ * taken and next links; the hash serves indirect branches and returns. What is not mapped is
+ * not kept, so an input full of invented addresses cannot fill the memory; what invented entry
+ * points into mapped code cost is bounded by the owner, see tl_block_cache_bytes().
+ */
+#include "flow/block.h"
+
+#include "base/buf.h"
+
+#include <assert.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#define ARENA_CHUNK ((size_t)256 << 10)
+#define FIRST_SLOTS 1024u /* a power of two */
+
+#define CACHE_LINE 64u
+static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "code ends with whole pieces");
+
+/* `coded` begins with a line of its own: most fit in it, and are copied by reading just that. */
+struct entry {
+    struct tl_block block;
+    _Alignas(CACHE_LINE) uint8_t coded[];
+};
+
+/* All that tells a block from others, so that others are not read. */
+struct slot {
+    uint64_t pc;
+    uint64_t view;
+    struct entry *entry; /* NULL: free */
+    uint8_t isa;
+    uint8_t space;
+};
+
+/*
+ * Addresses where a view of the image has nothing. Where much of what runs is not in the image,
+ * trace asks for it all the time. A view does not change, so these hold for ever.
+ */
+#define UNMAPPED 64u /* a power of two; by page of the address that was asked for */
+
+struct chunk {
+    struct chunk *next;
+    size_t size;
+    _Alignas(CACHE_LINE) uint8_t bytes[];
+};
+
+struct tl_block_cache {
+    const struct tl_image *image;
+    struct tl_isa_options options;
+    uint64_t view;
+    struct slot *slots;
+    uint32_t mask;
+    uint32_t used;
+    struct chunk *chunks; /* the newest first; allocation goes on in it */
+    size_t chunk_used;
+    size_t bytes;
+    tl_block_code *code;     /* NULL: none */
+    struct tl_buf scratch;   /* what it made of the block being decoded */
+    struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
+    struct tl_unmapped_range unmapped[UNMAPPED];
+};
+
+int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
+                       const struct tl_isa_options *options)
+{
+    struct tl_block_cache *cache = calloc(1, sizeof *cache);
+    struct slot *slots = calloc(FIRST_SLOTS, sizeof *slots);
+    if (!cache || !slots) {
+        free(cache);
+        free(slots);
+        return TL_NOMEM;
+    }
+    cache->image = image;
+    cache->options = *options;
+    cache->slots = slots;
+    cache->mask = FIRST_SLOTS - 1;
+    cache->bytes = FIRST_SLOTS * sizeof *slots;
+    cache->nothing.end = TL_BLOCK_UNMAPPED;
+    cache->nothing.function = TL_NO_FUNCTION;
+    *out = cache;
+    return TL_OK;
+}
+
+static void free_chunks(struct tl_block_cache *cache)
+{
+    while (cache->chunks) {
+        struct chunk *chunk = cache->chunks;
+        cache->chunks = chunk->next;
+        free(chunk);
+    }
+}
+
+void tl_block_cache_free(struct tl_block_cache *cache)
+{
+    if (!cache)
+        return;
+    free_chunks(cache);
+    tl_buf_fini(&cache->scratch);
+    free(cache->slots);
+    free(cache);
+}
+
+size_t tl_block_cache_bytes(const struct tl_block_cache *cache)
+{
+    return cache->bytes;
+}
+
+void tl_block_cache_reset(struct tl_block_cache *cache)
+{
+    free_chunks(cache);
+    cache->chunk_used = 0;
+    memset(cache->slots, 0, ((size_t)cache->mask + 1) * sizeof *cache->slots);
+    cache->used = 0;
+    cache->bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
+}
+
+/* Whole lines. */
+static void *allocate(struct tl_block_cache *cache, size_t n)
+{
+    n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
+    if (!cache->chunks || n > cache->chunks->size - cache->chunk_used) {
+        const size_t size = n > ARENA_CHUNK ? n : ARENA_CHUNK;
+        struct chunk *chunk = aligned_alloc(CACHE_LINE, sizeof *chunk + size);
+        if (!chunk)
+            return NULL;
+        chunk->next = cache->chunks;
+        chunk->size = size;
+        cache->chunks = chunk;
+        cache->chunk_used = 0;
+        cache->bytes += sizeof *chunk + size;
+    }
+    void *p = cache->chunks->bytes + cache->chunk_used;
+    cache->chunk_used += n;
+    return p;
+}
+
+/* ---- hash -------------------------------------------------------------------------------- */
+
+static uint32_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
+{
+    const uint64_t key = pc ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48 ^ view << 32;
+    const uint64_t h = key * 0x9e3779b97f4a7c15ULL;
+    return (uint32_t)(h >> 32);
+}
+
+static inline struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t view,
+                                     unsigned space, unsigned isa, uint64_t pc)
+{
+    uint32_t i = hash(pc, isa, space, view) & mask;
+    for (;; i = (i + 1) & mask) {
+        struct slot *const s = &slots[i];
+        if (!s->entry || (s->pc == pc && s->isa == isa && s->space == space && s->view == view))
+            return s;
+    }
+}
+
+static int grow_slots(struct tl_block_cache *cache)
+{
+    const uint32_t mask = cache->mask * 2 + 1;
+    struct slot *slots = calloc((size_t)mask + 1, sizeof *slots);
+    if (!slots)
+        return TL_NOMEM;
+    for (uint32_t i = 0; i <= cache->mask; i++) {
+        const struct slot *s = &cache->slots[i];
+        if (s->entry)
+            *find_slot(slots, mask, s->view, s->space, s->isa, s->pc) = *s;
+    }
+    free(cache->slots);
+    cache->slots = slots;
+    cache->bytes += ((size_t)mask - cache->mask) * sizeof *slots;
+    cache->mask = mask;
+    return TL_OK;
+}
+
+/* ---- decoding ---------------------------------------------------------------------------- */
+
+/* Does the trace or the flow turn at this instruction? */
+static bool ends_block(enum tl_isa isa, const struct tl_insn *insn)
+{
+    switch (insn->kind) {
+    case TL_INSN_PLAIN:
+        return false;
+    case TL_INSN_TRAP: /* ETM reports an exception, and only if it was taken */
+        return isa != TL_ISA_A64 && isa != TL_ISA_A32 && isa != TL_ISA_T32;
+    default:
+        return true;
+    }
+}
+
+static int put_insn(struct tl_block_cache *cache, uint64_t pc, const struct tl_insn *insn,
+                    const uint8_t *code)
+{
+    struct tl_buf *const out = &cache->scratch;
+    const int rc = cache->code ? tl_buf_reserve(out, TL_BLOCK_CODE) : TL_OK;
+    if (rc == TL_OK && cache->code)
+        out->n += cache->code(out->p + out->n, pc, code, insn->size, insn->encoding);
+    return rc;
+}
+
+static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_it)
+{
+    tl_block_set_last(b, last);
+    b->last_size = last->size;
+    b->conditional |= in_it;
+    enum tl_block_turn taken = TL_TURN_OTHER;
+    if (b->end != TL_BLOCK_WAYPOINT)
+        taken = TL_TURN_OTHER;
+    else if (last->kind == TL_INSN_BRANCH && last->next_isa == b->isa)
+        taken = last->link ? TL_TURN_CALL : TL_TURN_BRANCH;
+    else if (last->kind == TL_INSN_INDIRECT && !last->link)
+        taken = last->is_return ? TL_TURN_RETURN : TL_TURN_INDIRECT;
+    else if (last->kind == TL_INSN_SYNC || last->kind == TL_INSN_WAIT ||
+             last->kind == TL_INSN_TRANSACT)
+        taken = TL_TURN_STRAIGHT;
+    b->turn[0] = taken == TL_TURN_OTHER ? TL_TURN_OTHER : TL_TURN_STRAIGHT;
+    const bool turns = taken != TL_TURN_OTHER && taken != TL_TURN_STRAIGHT;
+    b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
+}
+
+/* Decode from b->pc to the block's end; what is made of it goes to cache->scratch. */
+static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
+{
+    struct tl_insn insn = {0};
+    unsigned it_left = 0; /* instructions of a T32 IT block still to come */
+    bool in_it = false;
+    const enum tl_isa isa = b->isa;
+    b->end = TL_BLOCK_FULL;
+    tl_buf_reset(&cache->scratch);
+    while (b->n < TL_BLOCK_MAX) {
+        const struct tl_bytes rest = {code.p + b->size, code.n - b->size};
+        struct tl_insn one;
+        const int rc = tl_insn_decode(isa, &cache->options, b->pc + b->size, rest, &one);
+        if (rc == TL_AGAIN || rc == TL_UNSUPPORTED || (rc < 0 && rest.n < one.size)) {
+            b->end = TL_BLOCK_UNMAPPED;
+            break;
+        }
+        if (rc < 0)
+            one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
+        b->traps |= one.kind == TL_INSN_TRAP;
+        const size_t before = cache->scratch.n;
+        insn = one;
+        if (put_insn(cache, b->pc + b->size, &insn, rest.p) < 0)
+            return TL_NOMEM;
+        b->last_coded = (uint32_t)(cache->scratch.n - before);
+        b->size += insn.size;
+        b->n++;
+        in_it = it_left > 0;
+        it_left = insn.it_length ? insn.it_length : it_left - in_it;
+        if (ends_block(isa, &insn)) {
+            b->end = TL_BLOCK_WAYPOINT;
+            break;
+        }
+    }
+    if (b->n > 0)
+        close_block(b, &insn, in_it);
+    return TL_OK;
+}
+
+static enum tl_block_waits waits_for(const struct tl_block *b)
+{
+    if (b->end == TL_BLOCK_FULL)
+        return TL_WAITS_STRAIGHT;
+    if (b->end == TL_BLOCK_UNMAPPED)
+        return TL_WAITS_OTHER;
+    switch (b->last_kind) {
+    case TL_INSN_BRANCH:
+        return b->target_isa != b->isa ? TL_WAITS_OTHER
+               : b->conditional        ? TL_WAITS_OUTCOME
+                                       : TL_WAITS_NOTHING;
+    case TL_INSN_INDIRECT:
+        return b->is_return ? TL_WAITS_RETURN : TL_WAITS_ADDRESS;
+    case TL_INSN_RETURN_EX:
+    case TL_INSN_TRAP:
+        return TL_WAITS_OTHER;
+    default:
+        return TL_WAITS_NOTHING;
+    }
+}
+
+static bool begins_function(const struct tl_image *image, uint32_t function, uint64_t pc)
+{
+    size_t n;
+    return function != TL_NO_FUNCTION && tl_image_symbols(image, &n)[function].address == pc;
+}
+
+/* Of all blocks in the process each has its own, or another one 2^32 blocks ago. */
+static uint32_t next_number(void)
+{
+    static atomic_uint numbers;
+    uint32_t number;
+    while ((number = atomic_fetch_add_explicit(&numbers, 1, memory_order_relaxed)) == 0)
+        ;
+    return number;
+}
+
+static unsigned unmapped_slot(uint64_t pc)
+{
+    return (pc ^ pc >> 6) >> 12 & (UNMAPPED - 1);
+}
+
+static void note_unmapped(struct tl_block_cache *cache, unsigned space, uint64_t pc)
+{
+    struct tl_unmapped_range *const range = &cache->unmapped[unmapped_slot(pc)];
+    range->view = cache->view;
+    range->space = space;
+    tl_image_view_void(cache->image, cache->view, space, pc, &range->first, &range->last);
+}
+
+static struct tl_block *nothing_at(struct tl_block_cache *cache, enum tl_isa isa, uint64_t pc)
+{
+    cache->nothing.pc = pc;
+    cache->nothing.isa = cache->nothing.target_isa = (uint8_t)isa;
+    return &cache->nothing;
+}
+
+static __attribute__((noinline)) struct tl_block *
+decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64_t pc)
+{
+    struct tl_block b;
+    tl_block_init(&b, pc, isa);
+    b.end = TL_BLOCK_UNMAPPED;
+    const struct tl_bytes code = tl_image_view_at(cache->image, cache->view, space, pc);
+    b.code = code.p;
+    if (code.n > 0 && decode(cache, &b, code) < 0)
+        return NULL;
+    if (b.end == TL_BLOCK_UNMAPPED && b.size == code.n && b.n > 0 &&
+        tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)
+        b.end = TL_BLOCK_FULL; /* what is bound to a context begins or ends here */
+    if (b.n == 0) {
+        if (code.n == 0)
+            note_unmapped(cache, space, pc);
+        return nothing_at(cache, isa, pc);
+    }
+    const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, pc);
+    if (function >= 0)
+        b.function = (uint32_t)function;
+
+    if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
+        return NULL;
+    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n + TL_BLOCK_TAIL);
+    if (!entry)
+        return NULL;
+    if (cache->code) {
+        memcpy(entry->coded, cache->scratch.p, cache->scratch.n);
+        b.coded = entry->coded;
+        b.coded_size = (uint32_t)cache->scratch.n;
+    }
+    b.odd = b.last_size != 2 && b.last_size != 4;
+    b.plain = !b.coded || (b.odd && !tl_isa_is_x86(isa)) ? TL_ISA_NONE : b.isa;
+    b.entry = begins_function(cache->image, b.function, b.pc);
+    b.waits = (uint8_t)waits_for(&b);
+    b.number = next_number();
+    entry->block = b;
+    *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =
+        (struct slot){.pc = pc,
+                      .view = cache->view,
+                      .entry = entry,
+                      .isa = (uint8_t)isa,
+                      .space = (uint8_t)space};
+    cache->used++;
+    return &entry->block;
+}
+
+void tl_block_cache_code(struct tl_block_cache *cache, tl_block_code *code)
+{
+    cache->code = code;
+}
+
+void tl_block_cache_view(struct tl_block_cache *cache, uint64_t view)
+{
+    cache->view = view;
+}
+
+static inline const struct tl_unmapped_range *unmapped_at(const struct tl_block_cache *cache,
+                                                          unsigned space, uint64_t pc)
+{
+    const struct tl_unmapped_range *const range = &cache->unmapped[unmapped_slot(pc)];
+    return pc - range->first <= range->last - range->first && range->space == (uint8_t)space &&
+                   range->view == cache->view
+               ? range
+               : NULL;
+}
+
+const struct tl_unmapped_range *tl_block_unmapped_at(const struct tl_block_cache *cache,
+                                                     unsigned space, uint64_t pc)
+{
+    return unmapped_at(cache, space, pc);
+}
+
+struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum tl_isa isa,
+                              uint64_t pc)
+{
+    if (unmapped_at(cache, space, pc))
+        return nothing_at(cache, isa, pc);
+    const struct slot *const slot =
+        find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);
+    if (slot->entry)
+        return &slot->entry->block;
+    return decode_new(cache, (uint8_t)space, isa, pc);
+}
