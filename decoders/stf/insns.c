@@ -16,12 +16,12 @@
 #define MARGIN        32 /* bytes behind a record's begin with which the fast path needs no checks */
 
 struct tl_stf_insns {
+    struct tl_stf_insns_front front;
     struct tl_stf_source source;
     struct tl_bytes in;  /* borrowed; in.p[0] is behind the last whole group */
     size_t scanned;      /* bytes of `in` (or of carry, if it is in use) that were looked at */
     struct tl_buf carry; /* a group's beginning, from earlier pieces */
     uint64_t offset;     /* of in.p[0] in the stream, TL_NO_OFFSET behind a seek */
-    struct tl_stf_layout layout;
     struct tl_stf_header header;
     struct tl_stf_state state;
     uint64_t pc;     /* of the next instruction */
@@ -178,7 +178,7 @@ static int step_group(struct tl_stf_insns *s, const struct tl_stf_record *record
         s->state.iem = record->iem;
         break;
     default:
-        tl_stf_layout_apply(&s->layout, record);
+        tl_stf_layout_apply(&s->front.layout, record);
         break;
     }
     s->flags |= TL_STF_OTHERS;
@@ -209,7 +209,7 @@ static int step(struct tl_stf_insns *s, struct tl_bytes in, size_t at, bool batc
 {
     struct tl_stf_record record;
     const struct tl_bytes rest = {in.p + at, in.n - at};
-    const int n = tl_stf_record_decode(&s->layout, rest, &record);
+    const int n = tl_stf_record_decode(&s->front.layout, rest, &record);
     if (n == TL_AGAIN)
         return TL_AGAIN;
     if (n < 0)
@@ -219,7 +219,7 @@ static int step(struct tl_stf_insns *s, struct tl_bytes in, size_t at, bool batc
         return step_group(s, &record, batch);
     record.offset = s->offset + at;
     const int result = step_header(s, &record);
-    tl_stf_layout_apply(&s->layout, &record);
+    tl_stf_layout_apply(&s->front.layout, &record);
     return result;
 }
 
@@ -233,18 +233,28 @@ struct scan {
     size_t n, cap;
 };
 
-/* One instruction out. Its closing record, with `size` bytes of opcode, is at `closing`. */
+/* Where the first of two 32-bit numbers is in the 64 bits that they are in memory. */
+#define FIRST_HALF (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 32)
+_Static_assert(offsetof(struct tl_stf_insn, opcode) == offsetof(struct tl_stf_insn, group_size) + 4,
+               "written at once");
+_Static_assert(offsetof(struct tl_stf_insn, mode) == offsetof(struct tl_stf_insn, size) + 2 &&
+                   sizeof(struct tl_stf_insn) >= offsetof(struct tl_stf_insn, size) + 4,
+               "written at once");
+
+/*
+ * One instruction out. Its closing record, with `size` bytes of opcode, is at `closing`. In four
+ * stores: a processor has few of them in a cycle.
+ */
 static ALWAYS_INLINE void put_insn(struct tl_stf_insn *out, uint64_t pc, const uint8_t *group,
                                    const uint8_t *closing, uint32_t size, const uint8_t tail[2])
 {
-    const uint32_t opcode = tl_le32(closing + 1);
+    const uint64_t opcode = size == 4 ? tl_le32(closing + 1) : tl_le16(closing + 1);
+    const uint64_t group_size = (uint32_t)(closing - group) + 1 + size;
+    const uint64_t both = group_size << FIRST_HALF | opcode << (32 - FIRST_HALF);
     out->pc = pc;
     out->group = group;
-    out->group_size = (uint32_t)(closing - group) + 1 + size;
-    out->opcode = size == 4 ? opcode : opcode & 0xffff;
-    out->size = (uint8_t)size;
-    out->flags = tail[0];
-    out->mode = tail[1];
+    memcpy(&out->group_size, &both, sizeof both);
+    tl_put_le32(&out->size, size | (uint32_t)tail[0] << 8 | (uint32_t)tail[1] << 16);
 }
 
 static ALWAYS_INLINE bool closes(uint8_t type)
@@ -652,7 +662,7 @@ static void restart(struct tl_stf_insns *s, uint64_t first, uint64_t pc)
     s->offset = first ? TL_NO_OFFSET : 0;
     if (first == 0) { /* reads the header again */
         s->header = (struct tl_stf_header){0};
-        s->layout = (struct tl_stf_layout){0};
+        s->front.layout = (struct tl_stf_layout){0};
         s->has_pc = false;
         return;
     }
@@ -683,17 +693,9 @@ int tl_stf_insns_seek(struct tl_stf_insns *insns, uint64_t at, struct tl_fail *f
 
 /* ---- groups ---------------------------------------------------------------------------------- */
 
-struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
-                                      const struct tl_stf_insn *insn)
-{
-    return (struct tl_stf_group){{insn->group, insn->group_size}, insns->layout};
-}
-
-uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn)
+uint64_t tl_stf_insn_next_any(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn)
 {
     uint64_t next = insn->pc + insn->size;
-    if (!(insn->flags & TL_STF_TAKEN))
-        return next;
     struct tl_stf_group group = tl_stf_insn_group(insns, insn);
     struct tl_stf_record record;
     while (tl_stf_group_next(&group, &record) == TL_OK) {

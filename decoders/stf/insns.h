@@ -77,12 +77,37 @@ TL_MUST_USE int tl_stf_insns_seek(struct tl_stf_insns *insns, uint64_t at, struc
 
 /* ---- what a group holds ------------------------------------------------------------------ */
 
+/* What a struct tl_stf_insns begins with. Private. */
+struct tl_stf_insns_front {
+    struct tl_stf_layout layout;
+};
+
 /* The records of its group (stf/group.h). Valid as long as the instruction's group is. */
-struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
-                                      const struct tl_stf_insn *insn);
+static inline struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *insns,
+                                                    const struct tl_stf_insn *insn)
+{
+    struct tl_stf_group group;
+    group.rest.p = insn->group;
+    group.rest.n = insn->group_size;
+    group.layout = ((const struct tl_stf_insns_front *)(const void *)insns)->layout;
+    return group;
+}
+
+/* The function below, of a group of any records. */
+uint64_t tl_stf_insn_next_any(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn);
 
 /* Where the flow goes behind the instruction: its target if it has one, else the next address. */
-uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn);
+static inline uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns,
+                                        const struct tl_stf_insn *insn)
+{
+    if (!(insn->flags & TL_STF_TAKEN))
+        return insn->pc + insn->size;
+    /* A target and the closing record. */
+    if (insn->group[0] == TL_STF_INST_PC_TARGET &&
+        insn->group_size == (uint32_t)TL_STF_TARGET_BYTES + 1 + insn->size)
+        return tl_le64(insn->group + 1);
+    return tl_stf_insn_next_any(insns, insn);
+}
 
 /*
  * The instruction's bytes in memory order (up to 16) as docs/stf.md says for the trace's ISA:

@@ -13,7 +13,7 @@ static void take_contents(struct tl_stf_group *group, uint8_t type, struct tl_st
     }
 }
 
-int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access)
+int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *access)
 {
     struct tl_stf_record r;
     int result;
@@ -41,7 +41,7 @@ int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access
     return result;
 }
 
-int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand)
+int tl_stf_group_operand_any(struct tl_stf_group *group, struct tl_stf_operand *operand)
 {
     struct tl_stf_record r;
     int result;

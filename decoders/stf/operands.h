@@ -2,6 +2,8 @@
 /*
  * What an instruction read and wrote: memory accesses with their data, registers with their
  * values. Walks a group's records (tl_stf_insn_group()); nothing is copied. Pure functions.
+ *
+ * Groups of the usual records, which nearly all are, are looked at in line.
  */
 #ifndef TL_STF_OPERANDS_H
 #define TL_STF_OPERANDS_H
@@ -28,11 +30,66 @@ static inline uint64_t tl_stf_access_data(const struct tl_stf_access *access, ui
     return tl_le64(access->data + TL_STF_CONTENT_BYTES * (size_t)i + 1);
 }
 
+/* Bytes of the record at `p` if it is a usual one and lies in front of `end`, else 0. Private. */
+static inline size_t tl_stf_usual_size(const uint8_t *p, const uint8_t *end)
+{
+    if (end - p < TL_STF_ACCESS_BYTES)
+        return 0;
+    if (*p == TL_STF_INST_MEM_ACCESS)
+        return TL_STF_ACCESS_BYTES;
+    if (*p == TL_STF_INST_REG)
+        return (p[3] & 15) == TL_STF_REG_VECTOR ? 0 : (size_t)TL_STF_SCALAR_BYTES;
+    return *p == TL_STF_INST_MEM_CONTENT || *p == TL_STF_INST_PC_TARGET ? TL_STF_CONTENT_BYTES : 0;
+}
+
+/* Is the closing record of an instruction all that is left? Private. */
+static inline bool tl_stf_only_closing(const uint8_t *p, const uint8_t *end)
+{
+    return end - p == TL_STF_CLOSING_BYTES      ? *p == TL_STF_INST_32
+           : end - p == TL_STF_CLOSING_16_BYTES ? *p == TL_STF_INST_16
+                                                : p == end;
+}
+
+/* The function below, for whatever records. */
+int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *access);
+
 /*
  * The group's next access: TL_OK, or TL_EOF if there is no further one. A content without an access
  * in front is skipped.
  */
-int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access);
+static inline int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access)
+{
+    const uint8_t *p = group->rest.p;
+    const uint8_t *const end = p + group->rest.n;
+    if (p == end)
+        return TL_EOF;
+    size_t size = tl_stf_usual_size(p, end);
+    while (size && *p != TL_STF_INST_MEM_ACCESS) {
+        p += size;
+        size = tl_stf_usual_size(p, end);
+    }
+    if (size) {
+        access->address = tl_le64(p + 1);
+        access->size = tl_le16(p + 9);
+        access->attr = tl_le16(p + 11);
+        access->type = p[13];
+        access->bus = false;
+        access->master = access->index = 0;
+        access->n_data = 0;
+        p += TL_STF_ACCESS_BYTES;
+        access->data = p;
+        while (end - p >= TL_STF_CONTENT_BYTES && *p == TL_STF_INST_MEM_CONTENT) {
+            p += TL_STF_CONTENT_BYTES;
+            access->n_data++;
+        }
+    }
+    const bool last = tl_stf_only_closing(p, end);
+    group->rest.p = p;
+    group->rest.n = last ? 0 : (size_t)(end - p);
+    if (size)
+        return TL_OK;
+    return last ? TL_EOF : tl_stf_group_access_any(group, access);
+}
 
 /* One INST_REG. */
 struct tl_stf_operand {
@@ -42,8 +99,36 @@ struct tl_stf_operand {
     struct tl_bytes value; /* little-endian words: tl_stf_word(); one if scalar */
 };
 
+/* The function below, for whatever records. */
+int tl_stf_group_operand_any(struct tl_stf_group *group, struct tl_stf_operand *operand);
+
 /* The group's next register: TL_OK, or TL_EOF if there is no further one. */
-int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand);
+static inline int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand)
+{
+    const uint8_t *p = group->rest.p;
+    const uint8_t *const end = p + group->rest.n;
+    if (p == end)
+        return TL_EOF;
+    size_t size = tl_stf_usual_size(p, end);
+    while (size && *p != TL_STF_INST_REG) {
+        p += size;
+        size = tl_stf_usual_size(p, end);
+    }
+    if (size) {
+        operand->number = tl_le16(p + 1);
+        operand->type = p[3] & 15;
+        operand->operand = p[3] >> 4 & 3;
+        operand->value.p = p + 4;
+        operand->value.n = 8;
+        p += size;
+    }
+    const bool last = tl_stf_only_closing(p, end);
+    group->rest.p = p;
+    group->rest.n = last ? 0 : (size_t)(end - p);
+    if (size)
+        return TL_OK;
+    return last ? TL_EOF : tl_stf_group_operand_any(group, operand);
+}
 
 TL_C_END
 

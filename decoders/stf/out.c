@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Records into a .stf or .zstf file. */
-#include "stf/writer_hot.h"
+#include "stf/writer.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -11,18 +11,17 @@
 #define PLAIN_PIECE (256u << 10)
 
 struct tl_stf_out {
+    struct tl_stf_out_front front;
     struct tl_stf_out_options options;
     struct tl_stf_sink sink;
-    struct tl_stf_writer writer;
     struct tl_zstf_writer *zstf;
     struct tl_buf file;
-    uint64_t chunk_end; /* markers at which the chunk is full */
     uint64_t chunk_pc;
 };
 
 static int begin_zstf(struct tl_stf_out *out)
 {
-    out->chunk_end = out->options.markers;
+    out->front.chunk_end = out->options.markers;
     const int result = tl_zstf_writer_new(&out->zstf, out->options.markers, out->options.level);
     return result < 0 ? result : tl_zstf_writer_begin(out->zstf, &out->file);
 }
@@ -30,8 +29,8 @@ static int begin_zstf(struct tl_stf_out *out)
 /* A plain file goes out in pieces of this buffer, wherever it is full. */
 static int begin_plain(struct tl_stf_out *out)
 {
-    out->chunk_end = UINT64_MAX;
-    return tl_buf_reserve(&out->writer.out, PLAIN_PIECE);
+    out->front.chunk_end = UINT64_MAX;
+    return tl_buf_reserve(&out->front.writer.out, PLAIN_PIECE);
 }
 
 int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *options,
@@ -42,7 +41,7 @@ int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *opt
         return TL_NOMEM;
     o->options = *options;
     o->sink = *sink;
-    o->writer.unchecked = options->unchecked;
+    o->front.writer.unchecked = options->unchecked;
     if (!o->options.markers)
         o->options.markers = TL_ZSTF_MARKERS;
     const int result = options->format == TL_STF_FILE_ZSTF ? begin_zstf(o) : begin_plain(o);
@@ -59,14 +58,14 @@ void tl_stf_out_free(struct tl_stf_out *out)
     if (!out)
         return;
     tl_zstf_writer_free(out->zstf);
-    tl_stf_writer_fini(&out->writer);
+    tl_stf_writer_fini(&out->front.writer);
     tl_buf_fini(&out->file);
     free(out);
 }
 
 const struct tl_stf_writer *tl_stf_out_writer(const struct tl_stf_out *out)
 {
-    return &out->writer;
+    return &out->front.writer;
 }
 
 static int write_out(struct tl_stf_out *out, struct tl_buf *bytes, struct tl_fail *fail)
@@ -78,49 +77,39 @@ static int write_out(struct tl_stf_out *out, struct tl_buf *bytes, struct tl_fai
     return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "cannot write the file") : TL_OK;
 }
 
-__attribute__((noinline)) static int end_chunk(struct tl_stf_out *out, struct tl_fail *fail)
+int tl_stf_out_end_chunk(struct tl_stf_out *out, struct tl_fail *fail)
 {
-    struct tl_stf_writer *const w = &out->writer;
-    const uint64_t markers = w->markers - (out->chunk_end - out->options.markers);
+    struct tl_stf_writer *const w = &out->front.writer;
+    const uint64_t markers = w->markers - (out->front.chunk_end - out->options.markers);
     const int result = tl_zstf_writer_chunk(out->zstf, (struct tl_bytes){w->out.p, w->out.n},
                                             markers, out->chunk_pc, &out->file);
     if (result < 0)
         return tl_fail_set(fail, (enum tl_err)result, "cannot compress a chunk");
     tl_buf_reset(&w->out);
-    out->chunk_end += out->options.markers;
+    out->front.chunk_end += out->options.markers;
     out->chunk_pc = w->pc.next;
     return write_out(out, &out->file, fail);
 }
 
-__attribute__((noinline)) static int
-put_any(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail)
+int tl_stf_out_put_any(struct tl_stf_out *out, const struct tl_stf_record *record,
+                       struct tl_fail *fail)
 {
-    struct tl_stf_writer *const w = &out->writer;
+    struct tl_stf_writer *const w = &out->front.writer;
     int result = TL_OK;
     if (!out->zstf && w->out.cap - w->out.n < TL_STF_HOT_ROOM)
         result = write_out(out, &w->out, fail);
     if (result == TL_OK)
         result = tl_stf_writer_put_any(w, record, fail);
-    if (result < 0 || !tl_stf_is_marker(record->type) || w->markers != out->chunk_end)
+    if (result < 0 || !tl_stf_is_marker(record->type) || w->markers != out->front.chunk_end)
         return result;
-    return end_chunk(out, fail);
-}
-
-int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail)
-{
-    struct tl_stf_writer *const w = &out->writer;
-    if (!tl_stf_writer_put_hot(w, record))
-        return put_any(out, record, fail);
-    if (record->type < TL_STF_INST_32 || w->markers != out->chunk_end)
-        return TL_OK;
-    return end_chunk(out, fail);
+    return tl_stf_out_end_chunk(out, fail);
 }
 
 static int finish_zstf(struct tl_stf_out *out, struct tl_fail *fail)
 {
     uint8_t head[TL_ZSTF_HEAD];
-    if (out->writer.out.n) {
-        const int result = end_chunk(out, fail);
+    if (out->front.writer.out.n) {
+        const int result = tl_stf_out_end_chunk(out, fail);
         if (result < 0)
             return result;
     }
@@ -135,16 +124,16 @@ static int finish_zstf(struct tl_stf_out *out, struct tl_fail *fail)
 
 int tl_stf_out_finish(struct tl_stf_out *out, struct tl_fail *fail)
 {
-    if (!out->writer.unchecked && !out->writer.order.header.complete)
+    if (!out->front.writer.unchecked && !out->front.writer.order.header.complete)
         return tl_fail_set(fail, TL_USAGE, "the header has no END_HEADER");
     if (out->zstf)
         return finish_zstf(out, fail);
     if (out->options.reserve_end) {
         const uint8_t end = TL_STF_RESERVE_END;
-        if (tl_buf_add(&out->writer.out, &end, 1) < 0)
+        if (tl_buf_add(&out->front.writer.out, &end, 1) < 0)
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
     }
-    return write_out(out, &out->writer.out, fail);
+    return write_out(out, &out->front.writer.out, fail);
 }
 
 /* ---- files by path --------------------------------------------------------------------------- */

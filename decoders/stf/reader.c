@@ -5,22 +5,20 @@
  */
 #include "stf/reader.h"
 
-#include "stf/record_hot.h"
 #include "stf/stand.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 struct tl_stf_reader {
+    struct tl_stf_reader_front front; /* front.p: borrowed bytes, not yet used … */
+    const uint8_t *end;               /* … up to here */
     struct tl_stf_source source;
-    struct tl_bytes in;  /* borrowed, not yet used */
     struct tl_buf carry; /* the beginning of a record that the last piece cut */
     struct tl_stf_layout layout;
     struct tl_stf_header header;
-    uint64_t offset; /* of the next record */
-    bool finished;   /* nothing comes behind `in` */
-    int result;      /* < 0: final */
-    size_t hot;      /* with this many bytes in `in`, records can be decoded in line */
+    bool finished; /* nothing comes behind `end` */
+    int result;    /* < 0: final */
     struct tl_fail fail;
 };
 
@@ -30,7 +28,6 @@ int tl_stf_reader_open(struct tl_stf_reader **out, const struct tl_stf_source *s
     if (!reader)
         return TL_NOMEM;
     reader->source = *source;
-    reader->hot = SIZE_MAX;
     *out = reader;
     return TL_OK;
 }
@@ -49,9 +46,37 @@ void tl_stf_reader_free(struct tl_stf_reader *reader)
     free(reader);
 }
 
+/* Of the next record in the stream: `front.offset` counts from the address. */
+static uint64_t offset_of(const struct tl_stf_reader *reader)
+{
+    return reader->front.offset + (uint64_t)(uintptr_t)reader->front.p - reader->carry.n;
+}
+
+static struct tl_bytes rest(const struct tl_stf_reader *reader)
+{
+    return (struct tl_bytes){reader->front.p, (size_t)(reader->end - reader->front.p)};
+}
+
+/* Go on with these bytes. */
+static void set_rest(struct tl_stf_reader *reader, struct tl_bytes bytes)
+{
+    struct tl_stf_reader_front *const front = &reader->front;
+    front->offset += (uint64_t)(uintptr_t)front->p - (uint64_t)(uintptr_t)bytes.p;
+    front->p = front->hot = bytes.p;
+    reader->end = bytes.p + bytes.n;
+}
+
+/* The usual records can be decoded in line as far as they are surely whole. */
+static void set_hot(struct tl_stf_reader *reader)
+{
+    const bool hot = reader->header.complete && reader->carry.n == 0 && reader->result == 0;
+    const bool room = reader->end - reader->front.p >= TL_STF_HOT_ROOM;
+    reader->front.hot = hot && room ? reader->end - TL_STF_HOT_ROOM + 1 : reader->front.p;
+}
+
 void tl_stf_reader_push(struct tl_stf_reader *reader, struct tl_bytes bytes)
 {
-    reader->in = bytes;
+    set_rest(reader, bytes);
 }
 
 void tl_stf_reader_finish(struct tl_stf_reader *reader)
@@ -68,7 +93,7 @@ const struct tl_stf_header *tl_stf_reader_header(const struct tl_stf_reader *rea
 static int stop(struct tl_stf_reader *reader, int code, const char *what)
 {
     reader->result = code;
-    tl_fail_at(&reader->fail, (enum tl_err)code, reader->offset, "%s", what);
+    tl_fail_at(&reader->fail, (enum tl_err)code, offset_of(reader), "%s", what);
     return code;
 }
 
@@ -88,14 +113,16 @@ static int stop_bad(struct tl_stf_reader *reader, int code, uint8_t descriptor)
     return stop(reader, code, text);
 }
 
-/* The next piece into `in`. TL_OK, TL_AGAIN, TL_EOF, or the source's error. */
+/* The next piece. TL_OK, TL_AGAIN, TL_EOF, or the source's error. */
 static int more(struct tl_stf_reader *reader)
 {
     if (reader->finished)
         return TL_EOF;
     if (!reader->source.next)
         return TL_AGAIN;
-    const int result = reader->source.next(reader->source.context, &reader->in, &reader->fail);
+    struct tl_bytes in = rest(reader);
+    const int result = reader->source.next(reader->source.context, &in, &reader->fail);
+    set_rest(reader, in);
     if (result == TL_EOF)
         reader->finished = true;
     else if (result < 0)
@@ -121,15 +148,16 @@ static int at_end(struct tl_stf_reader *reader, const struct tl_bytes *left)
     return reader->result = TL_EOF;
 }
 
-static int accept(struct tl_stf_reader *reader, struct tl_stf_record *record)
+/* A record at `offset`, behind which the reader is already. */
+static int accept(struct tl_stf_reader *reader, struct tl_stf_record *record, uint64_t offset)
 {
-    record->offset = reader->offset;
+    record->offset = offset;
     if (!reader->header.complete && tl_stf_header_add(&reader->header, record) < 0) {
         reader->header.records = 0;
+        reader->front.offset -= record->size; /* where it is said to be wrong: at its begin */
         return stop_bad(reader, TL_BAD, record->type);
     }
     tl_stf_layout_apply(&reader->layout, record);
-    reader->offset += record->size;
     if (record->type == TL_STF_RESERVE_END)
         reader->result = TL_EOF; /* behind this one */
     return TL_OK;
@@ -147,12 +175,14 @@ static int next_carried(struct tl_stf_reader *reader, struct tl_stf_record *reco
         if (size < 0 && size != TL_AGAIN)
             return stop_bad(reader, size, have.p[0]);
         if (size > 0 && (size_t)size <= have.n) {
+            const uint64_t offset = offset_of(reader);
             if (tl_stf_record_decode(&reader->layout, have, record) < 0)
                 return stop_bad(reader, TL_BAD, have.p[0]);
             reader->carry.n = 0;
-            return accept(reader, record);
+            return accept(reader, record, offset);
         }
-        if (reader->in.n == 0) {
+        const struct tl_bytes in = rest(reader);
+        if (in.n == 0) {
             const int result = more(reader);
             if (result == TL_EOF)
                 return at_end(reader, &have);
@@ -161,80 +191,73 @@ static int next_carried(struct tl_stf_reader *reader, struct tl_stf_record *reco
             continue;
         }
         size_t n = size > 0 ? (size_t)size - have.n : 1;
-        if (n > reader->in.n)
-            n = reader->in.n;
-        if (tl_buf_add(&reader->carry, reader->in.p, n) < 0)
+        if (n > in.n)
+            n = in.n;
+        if (tl_buf_add(&reader->carry, in.p, n) < 0)
             return stop(reader, TL_NOMEM, "out of memory");
-        reader->in.p += n;
-        reader->in.n -= n;
+        reader->front.p += n;
     }
+}
+
+/* The record that lies whole in the rest: TL_OK. TL_AGAIN: it is cut there. */
+static int next_whole(struct tl_stf_reader *reader, struct tl_stf_record *record)
+{
+    const uint64_t offset = offset_of(reader);
+    const int size = tl_stf_record_decode(&reader->layout, rest(reader), record);
+    if (size > 0) {
+        reader->front.p += size;
+        return accept(reader, record, offset);
+    }
+    return size == TL_AGAIN ? TL_AGAIN : stop_bad(reader, size, reader->front.p[0]);
 }
 
 static int next(struct tl_stf_reader *reader, struct tl_stf_record *record)
 {
     if (reader->carry.n)
         return next_carried(reader, record);
-    while (reader->in.n == 0) {
+    while (rest(reader).n == 0) {
         const int result = more(reader);
+        const struct tl_bytes none = {0};
         if (result == TL_EOF)
-            return at_end(reader, &reader->in);
+            return at_end(reader, &none);
         if (result < 0)
             return result;
     }
-    const int size = tl_stf_record_decode(&reader->layout, reader->in, record);
-    if (size > 0) {
-        const int result = accept(reader, record);
-        reader->in.p += size;
-        reader->in.n -= (size_t)size;
+    const int result = next_whole(reader, record);
+    if (result != TL_AGAIN)
         return result;
-    }
-    if (size != TL_AGAIN)
-        return stop_bad(reader, size, reader->in.p[0]);
-    if (tl_buf_add(&reader->carry, reader->in.p, reader->in.n) < 0)
+    const struct tl_bytes in = rest(reader);
+    if (tl_buf_add(&reader->carry, in.p, in.n) < 0)
         return stop(reader, TL_NOMEM, "out of memory");
-    reader->in.n = 0;
+    reader->front.p = reader->end;
     return next_carried(reader, record);
 }
 
-/* Not inlined: its registers would be saved for each of the hot records. */
-__attribute__((noinline)) static int next_any(struct tl_stf_reader *reader,
-                                              struct tl_stf_record *record, struct tl_fail *fail)
+int tl_stf_reader_next_any(struct tl_stf_reader *reader, struct tl_stf_record *record,
+                           struct tl_fail *fail)
 {
+    reader->front.hot = reader->front.p;
     const int result = reader->result < 0 ? reader->result : next(reader, record);
-    const bool hot = reader->header.complete && reader->carry.n == 0 && reader->result == 0;
-    reader->hot = hot ? TL_STF_HOT_ROOM : SIZE_MAX;
+    set_hot(reader);
     if (result < 0 && fail)
         *fail = reader->fail;
     return result;
 }
 
-int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
-                       struct tl_fail *fail)
-{
-    if (reader->in.n >= reader->hot) {
-        const uint32_t size = tl_stf_decode_hot(reader->in.p, record);
-        if (size) {
-            record->offset = reader->offset;
-            reader->offset += size;
-            reader->in.p += size;
-            reader->in.n -= size;
-            return TL_OK;
-        }
-    }
-    return next_any(reader, record, fail);
-}
-
 void tl_stf_reader_state(struct tl_stf_reader *reader, struct tl_state *s)
 {
     bool final = reader->result < 0;
+    uint64_t offset = offset_of(reader);
     if (!tl_state_loads(s) && !reader->header.complete)
         tl_state_fail(s, TL_AGAIN);
     tl_stf_header_state(&reader->header, s);
     tl_state_check(s, reader->header.complete);
     tl_stf_layout_state(&reader->layout, s);
     tl_state_buf(s, &reader->carry, TL_STF_RECORD_MAX);
-    tl_state_u64(s, &reader->offset);
+    tl_state_u64(s, &offset);
     tl_state_bool(s, &final);
+    if (tl_state_loads(s))
+        reader->front.offset = offset + reader->carry.n - (uint64_t)(uintptr_t)reader->front.p;
     if (final)
         reader->result = TL_EOF;
 }

@@ -12,6 +12,7 @@
 #define TL_STF_READER_H
 
 #include "stf/header.h"
+#include "stf/record_hot.h"
 
 TL_C_BEGIN
 
@@ -49,11 +50,37 @@ void tl_stf_reader_finish(struct tl_stf_reader *reader);
  * end. TL_BAD: not STF, an unknown descriptor, or a record cut by the end, with its offset in
  * `fail`; the source's errors. An error is final: further calls return it again.
  */
-TL_MUST_USE int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
-                                   struct tl_fail *fail);
+TL_MUST_USE static inline int tl_stf_reader_next(struct tl_stf_reader *reader,
+                                                 struct tl_stf_record *record,
+                                                 struct tl_fail *fail);
 
 /* The header as far as it has been read. Owned by the reader. */
 const struct tl_stf_header *tl_stf_reader_header(const struct tl_stf_reader *reader);
+
+/* What a struct tl_stf_reader begins with, for the usual records to be decoded in line. Private. */
+struct tl_stf_reader_front {
+    const uint8_t *p;   /* the next record … */
+    const uint8_t *hot; /* … which is surely whole if `p` is less */
+    uint64_t offset;    /* of the next record in the stream, less the address `p` */
+};
+int tl_stf_reader_next_any(struct tl_stf_reader *reader, struct tl_stf_record *record,
+                           struct tl_fail *fail);
+
+static inline int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
+                                     struct tl_fail *fail)
+{
+    struct tl_stf_reader_front *const front = (struct tl_stf_reader_front *)(void *)reader;
+    const uint8_t *const p = front->p;
+    if (p < front->hot) {
+        const uint32_t size = tl_stf_decode_hot(p, record);
+        if (size) {
+            record->offset = front->offset + (uint64_t)(uintptr_t)p;
+            front->p = p + size;
+            return TL_OK;
+        }
+    }
+    return tl_stf_reader_next_any(reader, record, fail);
+}
 
 /* Follows PCs through records: the rules of "Terminology" (FORCE_PC, *_PC_TARGET). */
 struct tl_stf_pc {

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The records that make up most of a trace, in line: INST_32, INST_16, INST_PC_TARGET, scalar
- * INST_REG, INST_MEM_ACCESS, INST_MEM_CONTENT. Private to the library.
+ * INST_REG, INST_MEM_ACCESS, INST_MEM_CONTENT. Private to stf/reader.h and stf/writer.h.
  */
 #ifndef TL_STF_RECORD_HOT_H
 #define TL_STF_RECORD_HOT_H
 
 #include "stf/record.h"
+
+TL_C_BEGIN
 
 #define TL_STF_HOT_ROOM 32 /* bytes that must be free at `p` */
 
@@ -42,7 +44,8 @@ static inline uint32_t tl_stf_decode_hot(const uint8_t *p, struct tl_stf_record 
             return 0;
         out->reg.number = tl_le16(p + 1);
         out->reg.meta = p[3];
-        out->reg.value = (struct tl_bytes){p + 4, 8};
+        out->reg.value.p = p + 4;
+        out->reg.value.n = 8;
         return out->size = TL_STF_SCALAR_BYTES;
     default:
         return 0;
@@ -59,7 +62,9 @@ static inline int tl_stf_encode_hot(const struct tl_stf_record *record, uint8_t 
         return TL_STF_CLOSING_BYTES;
     case TL_STF_INST_16:
         tl_put_le16(p + 1, (uint16_t)record->opcode);
-        return record->opcode > UINT16_MAX ? TL_USAGE : TL_STF_CLOSING_16_BYTES;
+        if (record->opcode > UINT16_MAX)
+            return TL_USAGE;
+        return TL_STF_CLOSING_16_BYTES;
     case TL_STF_INST_PC_TARGET:
         tl_put_le64(p + 1, record->target);
         return TL_STF_TARGET_BYTES;
@@ -83,5 +88,7 @@ static inline int tl_stf_encode_hot(const struct tl_stf_record *record, uint8_t 
         return 0;
     }
 }
+
+TL_C_END
 
 #endif

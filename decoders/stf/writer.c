@@ -2,8 +2,6 @@
 /* Headers, the order of records, and the plain stream. */
 #include "stf/writer.h"
 
-#include "stf/writer_hot.h"
-
 #include <stdio.h>
 
 #define DEFAULT_GENERATOR "libtracelake-stf " TL_VERSION

@@ -17,6 +17,7 @@
 #define TL_STF_WRITER_H
 
 #include "stf/reader.h"
+#include "stf/record_hot.h"
 #include "stf/zstf.h"
 
 TL_C_BEGIN
@@ -113,8 +114,8 @@ struct tl_stf_out;
 TL_MUST_USE int tl_stf_out_new(struct tl_stf_out **out, const struct tl_stf_out_options *options,
                                const struct tl_stf_sink *sink);
 void tl_stf_out_free(struct tl_stf_out *out);
-TL_MUST_USE int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record,
-                               struct tl_fail *fail);
+TL_MUST_USE static inline int
+tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail);
 /*
  * End the file. A .zstf wants at least a header; records behind the last marker go into its last
  * chunk. The sink's errors, TL_USAGE, TL_NOMEM.
@@ -135,6 +136,83 @@ struct tl_stf_out *tl_stf_save_out(struct tl_stf_save *save);
 TL_MUST_USE int tl_stf_save_finish(struct tl_stf_save *save, struct tl_fail *fail);
 /* Free; without a finish before, nothing is left of the file. */
 void tl_stf_save_free(struct tl_stf_save *save);
+
+/* ---- in line --------------------------------------------------------------------------------- */
+
+/*
+ * The records that a trace mostly consists of are checked and written in line, where they are surely
+ * in order: descriptors that do not decrease, INST_MEM_CONTENT behind INST_MEM_ACCESS. All else is
+ * left to the functions called _any. All this is private to the library.
+ */
+
+/* Any record, anywhere; as tl_stf_writer_put(). */
+TL_MUST_USE int tl_stf_writer_put_any(struct tl_stf_writer *writer,
+                                      const struct tl_stf_record *record, struct tl_fail *fail);
+
+/* May a record of this type stand here without looking closer? In one branch. */
+static inline bool tl_stf_writer_in_order(const struct tl_stf_writer *writer, uint8_t type)
+{
+    const struct tl_stf_order *const order = &writer->order;
+    /* An access, of the core (60) or of a bus master (62), wants its content. */
+    const bool pair =
+        ((order->prev | 2) == TL_STF_BUS_MASTER_ACCESS) == (type == TL_STF_INST_MEM_CONTENT);
+    return writer->unchecked | (pair & (type >= order->prev));
+}
+
+/*
+ * False if it is not such a record, or not such a place; nothing is written then. Always inlined:
+ * a call for each record would cost as much as the writing.
+ */
+static inline __attribute__((always_inline)) bool
+tl_stf_writer_put_hot(struct tl_stf_writer *writer, const struct tl_stf_record *record)
+{
+    struct tl_buf *const out = &writer->out;
+    const uint8_t type = record->type;
+    if (!writer->hot || out->cap - out->n < TL_STF_HOT_ROOM ||
+        !tl_stf_writer_in_order(writer, type))
+        return false;
+    const int size = tl_stf_encode_hot(record, out->p + out->n);
+    if (size <= 0)
+        return false;
+    out->n += (size_t)size;
+    writer->records++;
+    struct tl_stf_pc *const pc = &writer->pc;
+    if (type >= TL_STF_INST_32) {
+        pc->next = pc->has_target ? pc->target : pc->next + (uint32_t)size - 1;
+        pc->has_target = false;
+        writer->markers++;
+        writer->order.prev = writer->order.last = 0;
+        writer->order.event = false;
+        return true;
+    }
+    if (type == TL_STF_INST_PC_TARGET) {
+        pc->target = record->target;
+        pc->has_target = true;
+    }
+    writer->order.last = writer->order.prev;
+    writer->order.prev = type;
+    return true;
+}
+
+/* What a struct tl_stf_out begins with. */
+struct tl_stf_out_front {
+    struct tl_stf_writer writer;
+    uint64_t chunk_end; /* markers at which the chunk is full */
+};
+int tl_stf_out_put_any(struct tl_stf_out *out, const struct tl_stf_record *record,
+                       struct tl_fail *fail);
+int tl_stf_out_end_chunk(struct tl_stf_out *out, struct tl_fail *fail);
+
+static inline int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record,
+                                 struct tl_fail *fail)
+{
+    struct tl_stf_out_front *const front = (struct tl_stf_out_front *)(void *)out;
+    if (!tl_stf_writer_put_hot(&front->writer, record))
+        return tl_stf_out_put_any(out, record, fail);
+    if (record->type < TL_STF_INST_32 || front->writer.markers != front->chunk_end)
+        return TL_OK;
+    return tl_stf_out_end_chunk(out, fail);
+}
 
 TL_C_END
 

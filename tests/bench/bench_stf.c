@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * STF: reading .zstf to instructions and to records, writing .zstf, and what levels cost. On the
- * real traces of the data folder where it is there, and on one made here. One thread, and its
- * own processor time: nothing here waits for anything.
+ * STF: reading .zstf to records and to instructions, with all their fields and without, and writing
+ * .zstf, beside a plain reader and writer of one record at a time (stf_plain.h) in the same run; and
+ * how much of that is zstd's. On the real traces of the data folder where it is there, and on three
+ * made here. One thread, and its own processor time: nothing here waits for anything.
  */
 #include "bench/report.h"
+#include "bench/stf_plain.h"
 #include "stf/file.h"
-#include "stf/insns.h"
+#include "stf/operands.h"
 #include "stf/writer.h"
 
 #include <stdlib.h>
@@ -52,9 +54,32 @@ static double best(void (*fn)(void *context), struct trace *t)
     return least;
 }
 
-static void read_insns(void *context)
+/* What there is to know of an instruction. */
+static uint64_t sum_fields(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn)
 {
-    struct trace *const t = context;
+    uint64_t sum = 0;
+    if (insn->flags & TL_STF_TAKEN)
+        sum += tl_stf_insn_next(insns, insn);
+    if (insn->flags & TL_STF_MEMORY) {
+        struct tl_stf_group group = tl_stf_insn_group(insns, insn);
+        struct tl_stf_access a;
+        while (tl_stf_group_access(&group, &a) == TL_OK) {
+            sum += a.address + a.size + a.type;
+            for (uint32_t i = 0; i < a.n_data; i++)
+                sum += tl_stf_access_data(&a, i);
+        }
+    }
+    if (insn->flags & TL_STF_OTHERS) {
+        struct tl_stf_group group = tl_stf_insn_group(insns, insn);
+        struct tl_stf_operand o;
+        while (tl_stf_group_operand(&group, &o) == TL_OK)
+            sum += o.number + o.operand + tl_stf_word(o.value, 0);
+    }
+    return sum;
+}
+
+static void read_all_insns(struct trace *t, bool fields)
+{
     struct tl_stf_file *file;
     struct tl_stf_insns *insns;
     static struct tl_stf_insn batch[512];
@@ -68,30 +93,26 @@ static void read_insns(void *context)
     while ((n = tl_stf_insns_read(insns, batch, 512, NULL)) > 0) {
         for (int i = 0; i < n; i++)
             sum += batch[i].pc ^ batch[i].opcode;
+        for (int i = 0; fields && i < n; i++)
+            sum += sum_fields(insns, &batch[i]);
         count += (uint64_t)n;
     }
     if (n != TL_EOF)
         die("damaged trace");
     t->insns = count;
-    t->sum += sum;
+    t->sum = sum;
     tl_stf_insns_free(insns);
     tl_stf_file_close(file);
 }
 
-/* Already unpacked: the parsing alone. */
-static void parse_insns(void *context)
+static void read_insns(void *context)
 {
-    struct trace *const t = context;
-    struct tl_stf_insns *insns;
-    static struct tl_stf_insn batch[512];
-    if (tl_stf_insns_new(&insns) < 0)
-        die("out of memory");
-    tl_stf_insns_push(insns, (struct tl_bytes){t->plain.p, t->plain.n});
-    tl_stf_insns_finish(insns);
-    int n;
-    while ((n = tl_stf_insns_read(insns, batch, 512, NULL)) > 0)
-        t->sum += batch[n - 1].pc;
-    tl_stf_insns_free(insns);
+    read_all_insns(context, false);
+}
+
+static void read_fields(void *context)
+{
+    read_all_insns(context, true);
 }
 
 static void unpack(void *context)
@@ -235,7 +256,9 @@ static void put_registers(struct tl_stf_out *out, uint64_t pc, uint64_t value)
 }
 
 /* Functions of some fifty instructions, called in an irregular order, one access in three. */
-static void make_trace(struct tl_buf *file, bool registers)
+enum kind { NO_REGISTERS, REGISTERS, RANDOM_REGISTERS };
+
+static void make_trace(struct tl_buf *file, enum kind kind)
 {
     const struct tl_stf_out_options options = {.format = TL_STF_FILE_ZSTF};
     const struct tl_stf_sink sink = {file, append, patch};
@@ -263,8 +286,8 @@ static void make_trace(struct tl_buf *file, bool registers)
         const uint64_t target = 0x10000 + (seed & 0xff) * 256;
         if (jump)
             must_put(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = target});
-        if (registers)
-            put_registers(out, pc, i / 64);
+        if (kind != NO_REGISTERS)
+            put_registers(out, pc, kind == RANDOM_REGISTERS ? seed * pc : i / 64);
         if (!jump && (opcode >> 8 & 1)) {
             must_put(out, &(struct tl_stf_record){
                               .type = TL_STF_INST_MEM_ACCESS,
@@ -308,32 +331,72 @@ static void prepare(struct trace *t)
     tl_stf_reader_free(reader);
 }
 
-static void measure(const char *name, struct trace *t)
+/* ---- figures --------------------------------------------------------------------------------- */
+
+static void plain_records(void *context)
+{
+    struct trace *const t = context;
+    if (plain_read_records(t->file) != t->n)
+        die("the plain reader reads otherwise");
+}
+
+static void plain_insns(void *context)
+{
+    struct trace *const t = context;
+    if (plain_read_insns(t->file, false) != t->sum)
+        die("the plain reader reads otherwise");
+}
+
+static void plain_fields(void *context)
+{
+    struct trace *const t = context;
+    if (plain_read_insns(t->file, true) != t->sum)
+        die("the plain reader reads otherwise");
+}
+
+static void plain_parse(void *context)
+{
+    struct trace *const t = context;
+    if (plain_parse_records((struct tl_bytes){t->plain.p, t->plain.n}) != t->n)
+        die("the plain reader reads otherwise");
+}
+
+static void plain_writing(void *context)
+{
+    struct trace *const t = context;
+    struct tl_buf out = {0};
+    plain_write((struct tl_bytes){t->plain.p, t->plain.n}, t->level, &out);
+    tl_buf_fini(&out);
+}
+
+/* A rate beside the plain one's of the same things, in millions. */
+static void report(const char *name, const char *what, double n, double ours, double plain)
 {
     char input[128];
+    snprintf(input, sizeof input, "%s: %s", name, what);
+    bench_report("stf", input, n / 1e6 / ours, "M/s", "one record at a time", n / 1e6 / plain);
+}
+
+static void measure(const char *name, struct trace *t)
+{
+    char what[64];
     prepare(t);
-    const double insns_time = best(read_insns, t);
-    const double parse_time = best(parse_insns, t);
-    const double unpack_time = best(unpack, t);
-    const double records_time = best(read_records, t);
-    const double insns = (double)t->insns / 1e6;
-    const double records = (double)t->n / 1e6;
-    snprintf(input, sizeof input, "%s: read .zstf to instructions", name);
-    bench_report("stf", input, insns / insns_time, "Minsn/s", NULL, 0);
-    snprintf(input, sizeof input, "%s: … of it parsing alone", name);
-    bench_report("stf", input, insns / parse_time, "Minsn/s", NULL, 0);
-    snprintf(input, sizeof input, "%s: … of it unpacking alone", name);
-    bench_report("stf", input, (double)t->plain.n / 1e6 / unpack_time, "MB/s", NULL, 0);
-    snprintf(input, sizeof input, "%s: read .zstf to records", name);
-    bench_report("stf", input, records / records_time, "Mrec/s", NULL, 0);
-    const double reading = best(parse_records, t);
-    snprintf(input, sizeof input, "%s: … of it parsing alone, to records", name);
-    bench_report("stf", input, records / reading, "Mrec/s", NULL, 0);
-    for (t->level = 1; t->level <= 3; t->level++) {
-        const double time = best(write_records, t) - reading;
-        snprintf(input, sizeof input, "%s: write .zstf, zstd level %d, %.3f bits/insn", name,
-                 t->level, 8.0 * (double)t->written / (double)t->insns);
-        bench_report("stf", input, records / time, "Mrec/s", NULL, 0);
+    const double unpacking = best(unpack, t), records = (double)t->n;
+    const double plain_reading = best(plain_records, t);
+    report(name, "to records", records, best(read_records, t), plain_reading);
+    report(name, "to records, if they took no time: zstd alone", records, unpacking, plain_reading);
+    const double ours_pc = best(read_insns, t), insns = (double)t->insns;
+    report(name, "to instructions", insns, ours_pc, best(plain_insns, t));
+    const double ours_fields = best(read_fields, t), plain_all = best(plain_fields, t);
+    report(name, "to instructions with all fields", insns, ours_fields, plain_all);
+    report(name, "to instructions, if they took no time: zstd alone", insns, unpacking, plain_all);
+    /* Each is written as it is read: what that costs is taken off. */
+    const double parsing = best(parse_records, t), plain_parsing = best(plain_parse, t);
+    for (t->level = 1; t->level <= 3; t->level += 2) {
+        const double ours = best(write_records, t) - parsing;
+        snprintf(what, sizeof what, "records to .zstf, zstd level %d, %.2f bits/insn", t->level,
+                 8.0 * (double)t->written / insns);
+        report(name, what, records, ours, best(plain_writing, t) - plain_parsing);
     }
     tl_buf_fini(&t->plain);
 }
@@ -341,18 +404,19 @@ static void measure(const char *name, struct trace *t)
 int main(void)
 {
     static const char *const names[] = {"dhry_riscv.zstf", "dhrystone_opt1.zstf"};
+    static const char *const made[] = {"made", "made, registers", "made, random registers"};
     for (size_t i = 0; i < 2; i++) {
         struct trace t = {0};
         if (load_file(names[i], &t.file))
             measure(names[i], &t);
         free((void *)(uintptr_t)t.file.p);
     }
-    for (int registers = 0; registers < 2; registers++) {
-        struct tl_buf made = {0};
-        make_trace(&made, registers);
-        struct trace t = {.file = {made.p, made.n}};
-        measure(registers ? "irregular with registers" : "irregular", &t);
-        tl_buf_fini(&made);
+    for (int kind = NO_REGISTERS; kind <= RANDOM_REGISTERS; kind++) {
+        struct tl_buf file = {0};
+        make_trace(&file, (enum kind)kind);
+        struct trace t = {.file = {file.p, file.n}};
+        measure(made[kind], &t);
+        tl_buf_fini(&file);
     }
     return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Instructions: the same as record by record, however the bytes come; seeking; groups. */
+#include "stf/operands.h"
 #include "test_stf_util.h"
 
 static const uint8_t mode_words[4][8] = {{0}, {1}, {2}, {3}};
@@ -439,6 +440,96 @@ static void test_endless_group(void **state)
     tl_buf_fini(&bytes);
 }
 
+/* One of each of the records that a group may have, and what may be cut or stand alone of them. */
+static void put_any_record(struct tl_buf *out, uint64_t dice)
+{
+    static const uint8_t words[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct tl_stf_record r = {.type = TL_STF_INST_MEM_ACCESS, .access = {dice, 8, 3, 1}};
+    switch (dice % 9) {
+    case 0:
+    case 1:
+        break;
+    case 2:
+    case 3:
+        r = (struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = dice};
+        break;
+    case 4:
+        r = (struct tl_stf_record){.type = TL_STF_INST_REG,
+                                   .reg = {(uint16_t)(dice >> 8), 0x31, {words, 8}}};
+        break;
+    case 5: /* a vector of one word, without VLEN_CONFIG */
+        r = (struct tl_stf_record){.type = TL_STF_INST_REG, .reg = {4, 0x23, {words, 8}}};
+        break;
+    case 6:
+        r = (struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = dice};
+        break;
+    case 7:
+        r = (struct tl_stf_record){.type = TL_STF_BUS_MASTER_ACCESS, .bus = {dice, 8, 1, 2, 3, 1}};
+        break;
+    default:
+        r = (struct tl_stf_record){.type = TL_STF_EVENT, .event = {2, {words, 16}}};
+        break;
+    }
+    put_record(out, &r);
+}
+
+static void assert_same_accesses(struct tl_bytes bytes)
+{
+    struct tl_stf_group fast = {.rest = bytes}, plain = fast;
+    struct tl_stf_access a, b;
+    int result;
+    do {
+        result = tl_stf_group_access_any(&plain, &b);
+        assert_int_equal(tl_stf_group_access(&fast, &a), result);
+        if (result < 0)
+            continue;
+        assert_true(a.address == b.address && a.size == b.size && a.type == b.type);
+        assert_true(a.bus == b.bus && a.master == b.master && a.index == b.index);
+        assert_true(a.attr == b.attr && a.n_data == b.n_data && a.data == b.data);
+    } while (result == TL_OK);
+}
+
+static void assert_same_operands(struct tl_bytes bytes)
+{
+    struct tl_stf_group fast = {.rest = bytes}, plain = fast;
+    struct tl_stf_operand a, b;
+    int result;
+    do {
+        result = tl_stf_group_operand_any(&plain, &b);
+        assert_int_equal(tl_stf_group_operand(&fast, &a), result);
+        if (result < 0)
+            continue;
+        assert_true(a.number == b.number && a.type == b.type && a.operand == b.operand);
+        assert_true(a.value.p == b.value.p && a.value.n == b.value.n);
+    } while (result == TL_OK);
+}
+
+/* Accesses and registers that are looked at in line are those of the plain way, cut anywhere. */
+static void test_operands_in_line(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("test_operands_in_line");
+    for (unsigned round = 0; round < 500; round++) {
+        struct tl_buf group = {0};
+        for (uint64_t n = rng_next(&seed) % 7; n > 0; n--)
+            put_any_record(&group, rng_next(&seed));
+        if (round & 1)
+            put_insn(&group, 0x13);
+        else
+            put_record(&group, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 1});
+        for (size_t n = 0; n <= group.n; n++) {
+            /* In memory of its own size: what reads too far is seen by the sanitizer. */
+            uint8_t *const copy = malloc(n ? n : 1);
+            assert_non_null(copy);
+            memcpy(copy, group.p, n);
+            assert_same_accesses((struct tl_bytes){copy, n});
+            assert_same_operands((struct tl_bytes){copy, n});
+            free(copy);
+        }
+        tl_buf_fini(&group);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +543,7 @@ int main(void)
         cmocka_unit_test(test_transactions_are_refused),
         cmocka_unit_test(test_end_mark_and_trailing_records),
         cmocka_unit_test(test_endless_group),
+        cmocka_unit_test(test_operands_in_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
