@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define RETRY_MS 5000
+#define RETRY_MS 1000
 #define KEEP     (8u << 20) /* bytes kept while the disk refuses */
 
 static void say(const struct tl_osd_capture *c, const char *format, ...) TL_PRINTF(2, 3);
@@ -71,6 +71,12 @@ bool tl_osd_capture_full(const struct tl_osd_capture *c)
     return c->retry && c->held.n > KEEP / 2;
 }
 
+bool tl_osd_capture_ahead(struct tl_osd_capture *c)
+{
+    drop_durable(c);
+    return c->held.n > KEEP / 2;
+}
+
 size_t tl_osd_capture_pending(const struct tl_osd_capture *c)
 {
     return c->held.n - c->sent;
@@ -114,7 +120,8 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
                                               .client = c->from};
     uint64_t at = 0;
     atomic_store(&c->durable, 0);
-    const int rc = tl_ingest_open(c->lake, &request, on_durable, c, &c->ingest, c->trace, &at, fail);
+    const int rc =
+        tl_ingest_open(c->lake, &request, on_durable, c, &c->ingest, c->trace, &at, fail);
     if (rc < 0)
         return rc;
     c->sent = 0;
@@ -157,6 +164,7 @@ static void wait_for_disk(struct tl_osd_capture *c, const char *why, int64_t now
         c->ingest = NULL;
     }
     c->retry = now + RETRY_MS;
+    c->waits = true;
 }
 
 static void hand_over(struct tl_osd_capture *c, int64_t now)
@@ -164,15 +172,16 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     int rc = c->ingest ? TL_OK : open_trace(c, &fail);
     if (rc >= 0)
-        rc = tl_ingest_append(
-            c->ingest, c->base + c->sent,
-            (struct tl_bytes){c->held.p + c->sent, tl_osd_capture_pending(c)}, &fail);
+        rc = tl_ingest_append(c->ingest, c->base + c->sent,
+                              (struct tl_bytes){c->held.p + c->sent, tl_osd_capture_pending(c)},
+                              &fail);
     if (rc >= 0) {
         c->sent = c->held.n;
         drop_durable(c);
         if (c->retry)
             say(c, "rig %s: the capture goes on", c->rig);
         c->retry = 0;
+        c->waits = false;
         return;
     }
     const char *const why = fail.text[0] ? fail.text : tl_err_name(rc);
@@ -185,6 +194,7 @@ static void hand_over(struct tl_osd_capture *c, int64_t now)
     else if (!c->retry)
         say(c, "rig %s: %s", c->rig, why);
     c->retry = now + RETRY_MS;
+    c->waits = false;
 }
 
 int64_t tl_osd_capture_due(const struct tl_osd_capture *c)
@@ -193,7 +203,7 @@ int64_t tl_osd_capture_due(const struct tl_osd_capture *c)
         return -1;
     if (c->retry)
         return c->retry;
-    const bool now = c->ingest || c->described || c->held.n >= TL_OSD_HELD;
+    const bool now = c->ingest || c->at_once || c->described || c->held.n >= TL_OSD_HELD;
     return c->since + (now ? 0 : TL_OSD_HELD_MS);
 }
 
@@ -222,4 +232,5 @@ void tl_osd_capture_end(struct tl_osd_capture *c, const char *why)
     free(c->described);
     c->described = NULL;
     c->retry = 0;
+    c->waits = false;
 }

@@ -7,8 +7,8 @@
  * the trace is opened when the modules are described, when TL_OSD_HELD bytes wait, or
  * TL_OSD_HELD_MS after the first.
  *
- * Bytes are held until they are durable: where the disk is full, or fails, the trace waits and goes on
- * where its durable bytes end. A device that can be made to wait should be, when
+ * Bytes are held until they are durable: where the disk is full, or fails, the trace waits and goes
+ * on where its durable bytes end. A device that can be made to wait should be, when
  * tl_osd_capture_full() says so.
  *
  * Not thread-safe; blocks on the disk. `log` gets lines such as "rig osd begins trace …".
@@ -36,18 +36,20 @@ struct tl_osd_capture {
     void *context;
     void (*log)(void *context, const char *line);
     char rig[64];
+    bool at_once; /* `setup` is whole: the trace is opened with the first byte */
 
     char trace[64]; /* "" until it is open */
     uint64_t lost;  /* bytes that no trace took, since the disk refused them */
 
-    struct tl_buf held;     /* from `base` on, of which `sent` bytes are appended */
+    struct tl_buf held; /* from `base` on, of which `sent` bytes are appended */
     uint64_t base;
     size_t sent;
     atomic_ullong durable; /* as the spool told last */
-    char *described; /* the setup with the modules in it, or NULL */
+    char *described;       /* the setup with the modules in it, or NULL */
     struct tl_ingest *ingest;
     int64_t since; /* when the first held byte came */
     int64_t retry; /* not before */
+    bool waits;    /* … for the disk */
 };
 
 void tl_osd_capture_init(struct tl_osd_capture *c, struct tl_lake *lake, const char *rig,
@@ -61,6 +63,8 @@ void tl_osd_capture_describe(struct tl_osd_capture *c, const struct tl_osd_bring
 void tl_osd_capture_flush(struct tl_osd_capture *c, int64_t now);
 /* So much waits for the disk that more would be lost. */
 bool tl_osd_capture_full(const struct tl_osd_capture *c);
+/* So much is not durable yet that more should not be read for a moment. */
+bool tl_osd_capture_ahead(struct tl_osd_capture *c);
 /* Bytes that wait to be handed over. */
 size_t tl_osd_capture_pending(const struct tl_osd_capture *c);
 /* When tl_osd_capture_flush() must be called at the latest, or -1. */

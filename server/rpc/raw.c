@@ -19,6 +19,7 @@
 
 #define MAX_CONNECTIONS 64
 #define PIECE           (256u << 10)
+#define LOOK_MS         20 /* between two looks whether bytes are durable that others wait for */
 #define DIAL_FIRST_MS   500
 #define DIAL_LAST_MS    10000
 #define CONTROL_MS      1000
@@ -73,69 +74,64 @@ static bool stopping(const struct tl_raw *raw)
 
 /* ---- one connection ----------------------------------------------------------------------- */
 
-static void on_durable(void *context, uint64_t offset)
+static void log_line(void *context, const char *line)
 {
+    say(context, "%s", line);
 }
 
-struct capture {
-    struct tl_ingest *ingest;
-    char trace[64];
-    uint64_t at;
-};
-
-static int take(const struct feed *feed, struct capture *c, struct tl_bytes bytes,
-                struct tl_fail *fail)
+/* How long until something is to be done though no byte comes; -1: nothing is. */
+static int time_left(struct tl_osd_capture *c, int64_t now)
 {
-    if (!c->ingest) {
-        const struct tl_ingest_request request = {
-            .rig = feed->spec.rig, .setup = feed->spec.setup, .client = feed->spec.address};
-        const int rc = tl_ingest_open(feed->raw->lake, &request, on_durable, NULL, &c->ingest,
-                                      c->trace, &c->at, fail);
-        if (rc < 0)
-            return rc;
-        (void)!tl_osd_label_connection(feed->raw->lake, c->trace, feed->spec.address);
-    }
-    const int rc = tl_ingest_append(c->ingest, c->at, bytes, fail);
-    if (rc == TL_OK)
-        c->at += bytes.n;
-    return rc;
+    const int64_t due = tl_osd_capture_due(c);
+    const int64_t left = due < 0 ? -1 : due > now ? due - now : 0;
+    const bool soon = tl_osd_capture_ahead(c) && (left < 0 || left > LOOK_MS);
+    return soon ? LOOK_MS : (int)left;
+}
+
+/* What comes next, into the capture. > 0 bytes, TL_AGAIN, TL_EOF; TL_IO, with errno. */
+static int read_piece(const struct feed *feed, int fd, uint8_t *piece, struct tl_osd_capture *c)
+{
+    /* Where the disk is full the rig waits: TCP tells it. */
+    const bool closed = tl_osd_capture_ahead(c);
+    if (!wait_for(feed->raw, closed ? -1 : fd, POLLIN, time_left(c, tl_now_ms())) || closed)
+        return TL_AGAIN;
+    const ssize_t n = recv(fd, piece, PIECE, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EINTR || errno == EAGAIN ? TL_AGAIN : TL_IO;
+    if (n == 0)
+        return TL_EOF;
+    return tl_osd_capture_add(c, (struct tl_bytes){piece, (size_t)n}, tl_now_ms()) < 0 ? TL_NOMEM
+                                                                                       : 1;
 }
 
 /* Read until the connection ends. Returns whether any byte came. */
 static bool read_capture(const struct feed *feed, int fd)
 {
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    struct capture c = {0};
+    struct tl_osd_capture c;
     uint8_t *const piece = malloc(PIECE);
     int rc = piece ? TL_OK : TL_NOMEM;
+    bool any = false, ended = !piece;
     const char *why = "ended";
-    while (rc == TL_OK) {
-        if (!wait_for(feed->raw, fd, POLLIN, -1)) {
-            why = "cut, the server stops";
-            break;
+    tl_osd_capture_init(&c, feed->raw->lake, feed->spec.rig, feed->spec.setup, feed->raw, log_line);
+    c.from = feed->spec.address;
+    c.at_once = true;
+    /* What has come is stored, whenever there is room for it; what is refused otherwise ends it. */
+    while (!stopping(feed->raw) &&
+           (c.retry ? c.waits && (!ended || tl_osd_capture_pending(&c)) : !ended)) {
+        if (!ended) {
+            rc = read_piece(feed, fd, piece, &c);
+            any = any || rc > 0;
+            ended = rc < 0 && rc != TL_AGAIN;
+            if (ended && rc != TL_EOF)
+                why = rc == TL_IO ? strerror(errno) : tl_err_name(rc);
+        } else {
+            (void)wait_for(feed->raw, -1, 0, time_left(&c, tl_now_ms()));
         }
-        const ssize_t n = recv(fd, piece, PIECE, MSG_DONTWAIT);
-        if (n < 0 && (errno == EINTR || errno == EAGAIN))
-            continue;
-        if (n < 0)
-            why = strerror(errno);
-        if (n <= 0)
-            break;
-        rc = take(feed, &c, (struct tl_bytes){piece, (size_t)n}, &fail);
+        tl_osd_capture_flush(&c, tl_now_ms());
     }
     free(piece);
-    if (rc < 0)
-        why = fail.text[0] ? fail.text : tl_err_name(rc);
-    if (c.ingest) {
-        uint64_t durable = c.at;
-        if (rc == TL_OK)
-            rc = tl_ingest_finish(c.ingest, &durable, &fail);
-        tl_ingest_explain(c.ingest, rc < 0 && fail.text[0] ? fail.text : why);
-        tl_ingest_close(c.ingest);
-    } else if (rc < 0) {
-        say(feed->raw, "%s: %s", feed->spec.address, why);
-    }
-    return c.ingest != NULL;
+    tl_osd_capture_end(&c, ended ? why : "cut, the server stops");
+    return any;
 }
 
 /* The same, and the device's modules are switched on, if that was asked for. */
@@ -347,6 +343,10 @@ static bool has_connection(const char *labels)
     return at && (at == labels || at[-1] == '\n');
 }
 
+static void unheard(void *context, uint64_t offset)
+{
+}
+
 /* Nobody is there for it any more. */
 static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
                        void (*log)(const char *line))
@@ -356,7 +356,7 @@ static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     char trace[64], line[400];
     uint64_t at = 0;
-    int rc = tl_ingest_open(lake, &request, on_durable, NULL, &ingest, trace, &at, &fail);
+    int rc = tl_ingest_open(lake, &request, unheard, NULL, &ingest, trace, &at, &fail);
     if (rc >= 0) {
         rc = tl_ingest_finish(ingest, &at, &fail);
         tl_ingest_close(ingest);
