@@ -4,7 +4,7 @@
  *
  *   autofdo        text that create_llvm_prof and create_gcov read (--profiler=text): runs,
  *                  addresses (none), taken branches, with their counts
- *   llvm-profgen   the same without addresses: llvm-profgen --unsymbolized-profile
+ *   llvm-profgen   the same without addresses: llvm-profgen --use-offset=0 --unsymbolized-profile
  *   bolt           pre-aggregated: perf2bolt -pa
  *   folded         call stacks, a line each, as flamegraph.pl reads them
  *   speedscope     call stacks as speedscope.app reads them

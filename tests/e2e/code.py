@@ -184,5 +184,42 @@ def coverage(lab):
     lab.run('coverage', 'sim/cs.77', status=3)
 
 
+@test
+def compiled_with_profile(lab):
+    """A program of this machine is traced, and built again with its profile: it needs fewer instructions."""
+    record = os.path.join(lab.build, 'tests', 'perf', 'record_steps')
+    clang, profgen = shutil.which('clang-14'), shutil.which('llvm-profgen-14')
+    if not (os.path.exists(record) and clang and profgen):
+        raise labs.Skip('needs clang-14 and llvm-profgen-14 (llvm-14) on x86-64')
+    source = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'perf', 'hot.c')
+    flags = ['-O2', '-g', '-fdebug-info-for-profiling', '-nostdlib', '-static', '-ffreestanding',
+             '-fno-stack-protector', '-DROUNDS=1000', source, '-o']
+
+    def executed(program):
+        run = subprocess.run([record, lab.path('hot.pt'), program], stdout=subprocess.PIPE, timeout=120)
+        if run.returncode == 77:
+            raise labs.Skip('programs may not be traced here')
+        check(run.returncode == 0, run)
+        return int(run.stdout)
+    subprocess.run([clang, *flags, lab.path('plain')], check=True, timeout=60)
+    before = executed(lab.path('plain'))
+    lab.start()
+    lab.run('push', '--trace', 'hot', '--format', 'pt', '--image', lab.path('plain'), lab.path('hot.pt'))
+    # The last one, which ends the program, is in the trace, too.
+    stored = only(streams(lab.run('get', 'hot/pt.0', '--text').text())['pt.0'], 'I')
+    check(len(stored) == before + 1, len(stored), 'instructions are stored, and executed were', before + 1)
+    lab.run('profile', 'hot', '--as', 'llvm-profgen', '-o', lab.path('hot.raw'))
+    subprocess.run([profgen, '--use-offset=0', '--unsymbolized-profile=' + lab.path('hot.raw'), '--format=text',
+                    '--binary=' + lab.path('plain'), '--output=' + lab.path('hot.prof')], check=True, timeout=60,
+                   stderr=subprocess.DEVNULL)
+    with open(lab.path('hot.prof')) as f:
+        profile = f.read()
+    check(re.search(r'usual:\d{3}', profile), 'the call is not told:', profile)
+    subprocess.run([clang, *flags, lab.path('better'), '-fprofile-sample-use=' + lab.path('hot.prof')], check=True,
+                   timeout=60)
+    after = executed(lab.path('better'))
+    check(after < before, 'with the profile', after, 'instructions are executed, without it', before)
+
+
 if __name__ == '__main__':
     labs.main(TESTS)
