@@ -2,6 +2,7 @@
 /* `tracelake check`: does an STF file obey the specification? */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/progress.h"
 #include "stf/check.h"
 
 #include <inttypes.h>
@@ -37,6 +38,7 @@ static uint64_t count_rule(struct report *r, const struct tl_stf_finding *findin
 
 static void print_text(const struct report *r, const struct tl_stf_finding *finding, uint64_t n)
 {
+    tl_progress_hide();
     printf("%s: offset 0x%" PRIx64 ": ", r->path, finding->offset);
     if (finding->record != UINT64_MAX)
         printf("record %" PRIu64 ": ", finding->record);
@@ -87,7 +89,10 @@ static int check_file(const char *path, uint64_t limit, bool summary)
         return tl_cli_fail(path, &fail);
     }
     int status = TL_CLI_DONE;
-    if (tl_stf_check_file(file, checker, print_finding, &report, &fail) < 0)
+    tl_progress_wait(path);
+    const int result = tl_stf_check_file(file, checker, print_finding, &report, &fail);
+    tl_progress_end();
+    if (result < 0)
         status = tl_cli_fail(path, &fail);
     print_total(&report, checker);
     if (report.total[TL_STF_ERROR])

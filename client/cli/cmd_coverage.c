@@ -2,6 +2,7 @@
 /* `tracelake coverage`: what of a program was executed. */
 #include "cli/outfile.h"
 #include "cli/plain.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -199,7 +200,10 @@ static int run(const struct options *o, struct tracelake *lake, const struct tl_
         wanted->given ? wanted->from : 0, wanted->given ? wanted->to : TRACELAKE_END};
     struct tracelake_error error;
     struct tracelake_coverage *coverage;
-    if (tracelake_coverage(lake, &range, &coverage, &error) < 0)
+    tl_progress_wait(range.trace);
+    const int result = tracelake_coverage(lake, &range, &coverage, &error);
+    tl_progress_end();
+    if (result < 0)
         return tl_remote_fail_query(name->trace, &error);
     if (coverage->n_functions == 0)
         tl_cli_warn(name->trace, "its images have no functions: coverage is of the functions of an "

@@ -2,6 +2,7 @@
 /* `tracelake diff`: where two runs part, and what differs by function. */
 #include "cli/jsonread.h"
 #include "cli/plain.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <cJSON.h>
@@ -111,7 +112,10 @@ static int run(struct tracelake *lake, struct side *a, struct side *b, const str
     const struct tracelake_range y = {b->name.trace, b->name.stream, TRACELAKE_INSN, b->from,
                                       b->to};
     const uint32_t limit = o->limit < UINT32_MAX ? (uint32_t)o->limit : UINT32_MAX;
-    if (tracelake_compare(lake, &x, &y, o->calls, limit, &json, &error) < 0)
+    tl_progress_wait(x.trace);
+    const int result = tracelake_compare(lake, &x, &y, o->calls, limit, &json, &error);
+    tl_progress_end();
+    if (result < 0)
         return tl_remote_fail_query(a->name.trace, &error);
     cJSON *const tree = cJSON_Parse(json);
     if (o->json || !tree)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake find`: where an address, a function or an event occurs. */
 #include "cli/plain.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -105,7 +106,10 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     query->stream = name->stream;
     if (!query->near && query->at != TRACELAKE_END)
         query->near = query->stream;
-    if (tracelake_search(lake, query, &found, &error) < 0)
+    tl_progress_wait(name->trace);
+    const int result = tracelake_search(lake, query, &found, &error);
+    tl_progress_end();
+    if (result < 0)
         return tl_remote_fail_query(name->trace, &error);
     if (json)
         print_json(found, query->count);

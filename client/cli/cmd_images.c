@@ -2,6 +2,7 @@
 /* `tracelake images`: upload program images and their sources before, during or after a capture,
  * and list them. */
 #include "cli/plain.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include "base/buf.h"
@@ -106,10 +107,12 @@ int tl_cmd_images(int argc, char **argv)
     for (int i = first; i < argc; i++) {
         struct tracelake_error error;
         struct tracelake_image image;
-        const int put = tracelake_put_image_file(lake, argv[i], &image, &error) < 0
-                            ? tl_remote_fail(argv[i], &error)
-                        : source ? put_sources(lake, image.sha256, source)
-                                 : TL_CLI_DONE;
+        tl_progress_wait(argv[i]);
+        const int result = tracelake_put_image_file(lake, argv[i], &image, &error);
+        tl_progress_end();
+        const int put = result < 0 ? tl_remote_fail(argv[i], &error)
+                        : source   ? put_sources(lake, image.sha256, source)
+                                   : TL_CLI_DONE;
         status = put > status ? put : status;
     }
     if (source && first == argc)

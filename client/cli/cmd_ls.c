@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The commands about traces as a whole: ls, show, rm, label, redecode, verify. */
+#include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/rows_out.h"
 #include "cli/upload.h"
@@ -308,7 +309,10 @@ static int verify_one(struct tracelake *lake, const char *trace, bool repair)
     struct tracelake_error error;
     uint32_t findings = 0;
     char *report = NULL;
-    if (tracelake_verify(lake, trace, repair, &findings, &report, &error) < 0)
+    tl_progress_wait(name);
+    const int result = tracelake_verify(lake, trace, repair, &findings, &report, &error);
+    tl_progress_end();
+    if (result < 0)
         return tl_remote_fail(name, &error);
     fputs(report, stdout);
     printf("%s: %u finding%s\n", name, findings, findings == 1 ? "" : "s");

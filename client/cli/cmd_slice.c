@@ -3,6 +3,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/outfile.h"
+#include "cli/progress.h"
 #include "cli/slice.h"
 #include "stf/file.h"
 #include "stf/slice.h"
@@ -96,7 +97,9 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
                             tl_stf_slicer_new(&slicer, range->from, range->to, comment, out) < 0))
         result = tl_fail_set(&fail, TL_NOMEM, "out of memory");
     if (result == TL_OK) {
+        tl_progress_wait(path);
         result = feed(file, slicer, &fail);
+        tl_progress_end();
         status = finish(path, slicer, out, &to, range, result, &fail);
     } else {
         status = tl_cli_fail(NULL, &fail);

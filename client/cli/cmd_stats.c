@@ -2,6 +2,7 @@
 /* `tracelake stats`: what a range consists of. */
 #include "cli/jsonread.h"
 #include "cli/plain.h"
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <cJSON.h>
@@ -106,9 +107,12 @@ static int ask(struct tracelake *lake, const struct tl_remote_name *name,
 {
     const struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, insn->from,
                                           insn->to};
-    return tree || callers ? tracelake_profile(lake, &range, callers, 0, json, error)
-                           : tracelake_stats(lake, name->trace, name->stream, insn->from, insn->to,
-                                             json, error);
+    tl_progress_wait(name->trace);
+    const int result = tree || callers ? tracelake_profile(lake, &range, callers, 0, json, error)
+                                       : tracelake_stats(lake, name->trace, name->stream,
+                                                         insn->from, insn->to, json, error);
+    tl_progress_end();
+    return result;
 }
 
 int tl_cmd_stats(int argc, char **argv)

@@ -2,6 +2,7 @@
 #include "cli/progress.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -17,7 +18,10 @@ static struct {
     const char *unit;
     int64_t begun, next; /* ms */
     uint64_t from;       /* what was done at the first step: the rate is of the rest */
-} line = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    pthread_t clock;     /* tells how long it takes, … */
+    bool ticking;        /* … while it runs */
+    pthread_cond_t over;
+} line = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER};
 
 static int64_t now_ms(void)
 {
@@ -31,16 +35,21 @@ bool tl_progress_wanted(void)
     return isatty(STDERR_FILENO);
 }
 
-void tl_progress_begin(const char *what, const char *unit)
+static void begin_locked(const char *what, const char *unit)
 {
-    if (!tl_progress_wanted())
-        return;
-    pthread_mutex_lock(&line.lock);
     line.on = line.first = true;
     snprintf(line.what, sizeof line.what, "%s", what);
     line.unit = unit;
     line.begun = now_ms();
     line.next = line.begun + FIRST_MS;
+}
+
+void tl_progress_begin(const char *what, const char *unit)
+{
+    if (!tl_progress_wanted())
+        return;
+    pthread_mutex_lock(&line.lock);
+    begin_locked(what, unit);
     pthread_mutex_unlock(&line.lock);
 }
 
@@ -106,12 +115,51 @@ void tl_progress_step(uint64_t done, uint64_t total, const char *more)
     pthread_mutex_unlock(&line.lock);
 }
 
+static void *tick(void *context)
+{
+    pthread_mutex_lock(&line.lock);
+    while (line.on) {
+        struct timespec t;
+        char text[128];
+        clock_gettime(CLOCK_REALTIME, &t);
+        t.tv_sec++;
+        pthread_cond_timedwait(&line.over, &line.lock, &t);
+        if (!line.on || now_ms() < line.next)
+            continue;
+        snprintf(text, sizeof text, "%s: %lld s", line.what,
+                 (long long)(now_ms() - line.begun) / 1000);
+        print_locked(text);
+    }
+    pthread_mutex_unlock(&line.lock);
+    return NULL;
+}
+
+void tl_progress_wait(const char *what)
+{
+    if (!tl_progress_wanted())
+        return;
+    pthread_mutex_lock(&line.lock);
+    begin_locked(what, "s");
+    /* Signals are for the thread that waits. */
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    line.ticking = pthread_create(&line.clock, NULL, tick, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    line.on = line.ticking;
+    pthread_mutex_unlock(&line.lock);
+}
+
 void tl_progress_end(void)
 {
     pthread_mutex_lock(&line.lock);
     clear_locked();
-    line.on = false;
+    const bool ticking = line.ticking;
+    line.on = line.ticking = false;
+    pthread_cond_signal(&line.over);
     pthread_mutex_unlock(&line.lock);
+    if (ticking)
+        pthread_join(line.clock, NULL);
 }
 
 void tl_progress_hide(void)

@@ -18,6 +18,9 @@ bool tl_progress_wanted(void);
 void tl_progress_begin(const char *what, const char *unit);
 /* `done` of `total` (0: not known); `more` (may be NULL) is put behind it. Cheap. */
 void tl_progress_step(uint64_t done, uint64_t total, const char *more);
+/* Work begins of which nobody tells how far it is, such as a question that the server works on:
+ * "WHAT: 3 s", until tl_progress_end(), which comes before anything is printed. */
+void tl_progress_wait(const char *what);
 /* It is over: clear the line away. Does nothing if none was begun. */
 void tl_progress_end(void);
 /* Clear the line away; the next step shows it again. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/upload.h"
 
+#include "cli/progress.h"
 #include "cli/remote.h"
 
 #include <stdlib.h>
@@ -18,9 +19,11 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     char *const path = setup->images[i].file;
     unsigned tries = 0;
     int result;
+    tl_progress_wait(path);
     do
         result = tracelake_put_image_file(lake, path, &stored, &error);
     while (tl_remote_again(result, &tries, most));
+    tl_progress_end();
     if (result < 0)
         return tl_remote_fail(NULL, &error);
     char *const hash = strdup(stored.sha256);
