@@ -1,5 +1,5 @@
-# The manual page of a C library, made of its header: comments become paragraphs, declarations stay.
-# usage: awk -v name=libtracelake -v version=0.1.0 -f header-man.awk HEADER
+# The manual page of a C library, made of its headers: comments become paragraphs, declarations stay.
+# usage: awk -v name=libtracelake -v version=0.1.0 -f header-man.awk HEADER…
 function roff(s) { gsub(/\\/, "\\e", s); gsub(/-/, "\\-", s); if (s ~ /^[.']/) s = "\\&" s; return s }
 function code(on) {
   if (on && !in_code) { print ".PP"; print ".nf" }
@@ -7,9 +7,9 @@ function code(on) {
   in_code = on
 }
 BEGIN {
-  printf ".\\\" Made of the header.\n.TH %s 3 \"\" \"tracelake %s\" \"Library Functions\"\n", name, version
+  printf ".\\\" Made of the headers.\n.TH %s 3 \"\" \"tracelake %s\" \"Library Functions\"\n", name, version
 }
-NR == 1 && /SPDX/ { next }
+FNR == 1 && /SPDX/ { next }
 /^\/\* ---- / { # a section's head
   code(0)
   sub(/^\/\* -+ /, ""); sub(/ -+ \*\/$/, "")

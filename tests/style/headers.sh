@@ -40,7 +40,7 @@ server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web
 server/.          base setup regions net rpc osdhost lake.h lake_analysis.h lake_ingest.h lake_rows.h serve.h serve_options.h notify.h process.h web
-client/include
+client/include   tracelake.h tracelake_lookups.h
 '
 while IFS=: read -r file include; do
   folder=$(dirname "$file")
