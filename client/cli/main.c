@@ -337,7 +337,7 @@ static const struct tl_command commands[] = {
      "vectors\n"
      "                      of --interval N instructions), pc (an address a line) or disasm\n"
      "  --disasm            the same as --format disasm: number, address, encoding, text\n"
-     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols\n"
+     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols; as --image\n"
      "  -o OUT              write to this file\n"},
 #endif
 #ifdef TL_HAVE_CHECK
