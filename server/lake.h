@@ -367,6 +367,16 @@ struct tl_stats_function {
     uint64_t insns, calls;
 };
 
+/*
+ * Trace that is missing for one reason: in how many stretches between two timestamps, how long they
+ * are together, and the longest. What is missing lies within them. In units of the stream's time.
+ */
+struct tl_stats_lost {
+    char name[32]; /* "overflow" */
+    uint64_t n, total, longest;
+};
+#define TL_STATS_REASONS 8
+
 struct tl_stats {
     uint64_t from, to; /* the range, as far as it is there */
     uint64_t insns, taken;
@@ -376,6 +386,8 @@ struct tl_stats {
     size_t n_run; /* how many functions there are */
     struct tl_stats_count *counts; /* group by group, those that are not 0 */
     size_t n_counts, cap_counts;
+    struct tl_stats_lost lost[TL_STATS_REASONS];
+    size_t n_lost; /* reasons that cost time */
     struct tl_gen *gen; /* has the names */
 };
 /* Exact statistics of a range, or of all streams, wholly (`stream` NULL). Free with

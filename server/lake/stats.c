@@ -4,6 +4,7 @@
  * lies in a part of a shard, or in one whose index does not say it, is counted as an index is. What
  * is known of whole shards is remembered, as far as there is room.
  */
+#include "lake/lost.h"
 #include "lake/query.h"
 #include "store/insn_stats.h"
 #include "store/recount.h"
@@ -14,6 +15,8 @@
 
 #define TOP_FUNCTIONS 1000
 #define KEEP_MAX      (32u << 20) /* bytes of what is remembered of a stream's shards */
+
+static_assert(TL_GAP_KINDS <= TL_STATS_REASONS, "each reason has room");
 
 static const char *const mix_names[TL_MIX_KINDS] = {
     "plain",   "branch",   "conditional branch", "call",
@@ -30,6 +33,7 @@ struct counting {
     struct tl_shard_stats sum;        /* all but functions */
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
+    struct tl_stats_lost lost[TL_GAP_KINDS];
 };
 
 /* ---- shards that are remembered ------------------------------------------------------------- */
@@ -220,6 +224,13 @@ static int answer(const struct counting *s, struct tl_gen *gen, struct tl_stats 
     out->taken = sum->taken;
     out->reads = sum->reads;
     out->writes = sum->writes;
+    for (unsigned i = 0; i < TL_GAP_KINDS; i++) {
+        if (s->lost[i].n == 0)
+            continue;
+        struct tl_stats_lost *const lost = &out->lost[out->n_lost++];
+        *lost = s->lost[i];
+        snprintf(lost->name, sizeof(lost->name), "%s", tl_gap_name((enum tl_gap)i));
+    }
     int r = add_functions(s, out);
     for (unsigned i = 0; i < TL_MIX_KINDS && r >= 0; i++)
         r = add_count(out, TL_STATS_MIX, mix_names[i], sum->mix[i]);
@@ -254,6 +265,8 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
         .from = out->from, .to = out->to, .tail = to >= cut->end, .protocol = cut->lane->protocol};
     if (r >= 0)
         r = count_cut(s, cut, &range, fail);
+    if (r >= 0)
+        r = tl_cut_lost(cut, range.from, range.tail ? UINT64_MAX : range.to, s->lost, fail);
     return r;
 }
 

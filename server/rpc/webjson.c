@@ -246,6 +246,20 @@ static bool add_counts(cJSON *o, const char *title, const struct tl_stats *stats
     return ok;
 }
 
+/* {"overflow":{"n","total","longest"},…} of reasons that cost time. */
+static bool add_lost(cJSON *o, const struct tl_stats *stats)
+{
+    cJSON *const lost = cJSON_AddObjectToObject(o, "lost");
+    bool ok = lost != NULL;
+    for (size_t i = 0; ok && i < stats->n_lost; i++) {
+        const struct tl_stats_lost *const l = &stats->lost[i];
+        cJSON *const one = cJSON_AddObjectToObject(lost, l->name);
+        ok = one && tl_webjson_u64(one, "n", l->n) && tl_webjson_u64(one, "total", l->total) &&
+             tl_webjson_u64(one, "longest", l->longest);
+    }
+    return ok;
+}
+
 static bool add_memory(cJSON *o, const struct tl_stats *stats)
 {
     cJSON *const memory = cJSON_AddObjectToObject(o, "memory");
@@ -263,7 +277,8 @@ cJSON *tl_webjson_stats(const struct tl_stats *s, size_t most)
         ok = tl_webjson_add_row(functions, stats_function(&s->functions[i]));
     ok = ok && tl_webjson_u64(o, "functions_run", s->n_run) &&
          add_counts(o, "mix", s, TL_STATS_MIX) && add_counts(o, "modes", s, TL_STATS_MODE) &&
-         add_counts(o, "items", s, TL_STATS_ITEM) && add_counts(o, "gaps", s, TL_STATS_GAP);
+         add_counts(o, "items", s, TL_STATS_ITEM) && add_counts(o, "gaps", s, TL_STATS_GAP) &&
+         add_lost(o, s);
     if (s->reads + s->writes > 0)
         ok = ok && add_memory(o, s);
     if (s->n_counts > 0 && s->counts[s->n_counts - 1].group == TL_STATS_RECORD)

@@ -88,6 +88,15 @@ export async function gapChecks(suite, { server, trace, far }) {
     });
   }
 
+  await suite.check("gaps: lengths by reason are those of the truth", {}, async (page) => {
+    await open(page, base, `#/trace/${trace}`);
+    await page.waitForFunction(() => /overflow\s*1\s*≤ 3\.00 µs\s*≤ 3\.00 µs/.test(document.querySelector("table.lengths")?.textContent ?? ""));
+    const ask = async (from, to) => (await (await page.request.get(`${base}/api/v1/traces/${trace}/streams/cs.10/stats?from=${from}&to=${to}`)).json()).lost;
+    assert.deepEqual(await ask(0, LOST_AT - 10), {});
+    assert.deepEqual(await ask(LOST_AT - 10, LOST_AT + 10), { overflow: { n: 1, total: 3000, longest: 3000 } });
+    assert.deepEqual(await ask(LOST_AT + 10, LOST_AT + 20), {});
+  });
+
   await suite.check("gaps: by instructions they lie between two of them", {}, async (page) => {
     for (const [before, colour] of [[LOST_AT, "lost"], [OFF_AT, "muted"]]) {
       for (const span of [10, 24, 60]) {

@@ -28,7 +28,8 @@ export async function overviewChecks(suite, { server, trace, noimage, dir }) {
     const seen = await colours(page);
     assert.ok(seen[rgb(shown[0])] > 500, "the hottest function is in the lanes");
     const gaps = Object.values(stats.gaps).reduce((a, b) => a + b, 0);
-    assert.match(squeezed(await page.textContent(".overview")), new RegExp(`overflow ${gaps}`));
+    assert.match(squeezed(await page.textContent(".overview")), new RegExp(`overflow ${gaps}\\s*≤ [\\d.]+ [µm]s\\s*≤ [\\d.]+ [µm]s`));
+    assert.ok(stats.lost.overflow.longest > 0 && stats.lost.overflow.total >= stats.lost.overflow.longest && stats.lost.overflow.n <= gaps);
     const modes = Object.entries(stats.modes).map(([m]) => m);
     for (const m of modes) assert.ok((await page.textContent(".overview")).includes(m));
     await inBothThemes(page, "overview");

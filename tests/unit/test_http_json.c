@@ -110,7 +110,7 @@ static void test_texts_and_numbers(void **state)
          "\"0xffffffffffffffff\",\"insns\":9007199254740991,\"calls\":\"9007199254740992\"},"
          "{\"name\":\"gr??\",\"pc\":\"0x0\",\"insns\":1,\"calls\":0}],"
          "\"functions_run\":312,\"mix\":{\"plain\":9007199254740991},\"modes\":{},\"items\":{},"
-         "\"gaps\":{}}\n"},
+         "\"gaps\":{},\"lost\":{}}\n"},
         {"streams/cs.10/insns?from=9007199254740991&count=2",
          "[\n{\"insn\":9007199254740991,\"pc\":\"0x7ffffffffffffc\",\"function\":\"größe\","
          "\"text\":\"nop\\t; gr??\",\"events\":[\"O\",\"A switch 1 1 größe\"]},\n"

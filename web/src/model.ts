@@ -105,7 +105,15 @@ export interface Count {
   readonly count: number;
 }
 
+/** For how long trace is missing for a reason: it lies within so many stretches between timestamps. */
+export interface Lost {
+  readonly n: number;
+  readonly total: number; // in units of time
+  readonly longest: number;
+}
+
 export interface Stats {
+  readonly lost: ReadonlyMap<string, Lost>; // by reason
   readonly insns: number;
   readonly functionsRun: number; // of which those with most instructions are told
   readonly functions: readonly { name: string; pc: string; insns: number; calls: number }[];
@@ -290,7 +298,7 @@ export function readSlices(value: unknown, epoch = 0n): Map<string, Slices> {
 const TITLES: Record<string, string> = {
   mix: "Kinds of instructions", modes: "Modes", items: "Events", gaps: "Gaps",
 };
-const NOT_COUNTS = new Set(["functions", "functions_run", "insns", "from", "to"]);
+const NOT_COUNTS = new Set(["functions", "lost", "functions_run", "insns", "from", "to"]);
 
 export function readStats(value: unknown): Stats {
   const o = object(value);
@@ -310,6 +318,10 @@ export function readStats(value: unknown): Stats {
   if (loose.length > 0) groups.push({ title: "Others", rows: loose });
   return {
     insns: number(o.insns),
+    lost: new Map(Object.entries(object(o.lost)).map(([reason, told]) => {
+      const l = object(told);
+      return [reason, { n: number(l.n), total: number(l.total), longest: number(l.longest) }];
+    })),
     functionsRun: Math.max(number(o.functions_run), list(o.functions).length),
     functions: list(o.functions).map((row) => {
       const f = object(row);

@@ -2,14 +2,14 @@
 // What a trace consists of, at a glance: hottest functions, what is missing, events, modes.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
-import { bytes, grouped, percent, short } from "../format.ts";
+import { bytes, duration, grouped, percent, short } from "../format.ts";
 import { EVENT_GROUP } from "../overview.ts";
-import { isSoftware } from "../model.ts";
+import { isSoftware, timeIsNs, type Stats } from "../model.ts";
 import type { Session } from "../session.ts";
 import { RANKS } from "../swatches.ts";
 import { ImagesPanel } from "./images.ts";
 
-const REASONS: Readonly<Record<string, string>> = {
+export const REASONS: Readonly<Record<string, string>> = {
   sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path to follow",
   off: "tracing off", discard: "discarded", transport: "lost in transport",
 };
@@ -17,6 +17,18 @@ const EVENT_TEXT: Readonly<Record<string, string>> = {
   exception: "exceptions", return: "returns from exceptions", event: "hardware events", software: "software trace",
   mode: "changes of mode", context: "changes of context", "trace-on": "tracing on", note: "notes of the decoder",
 };
+
+/** Heads of a table of gaps with their lengths. */
+export const LENGTHS = html`<tr><th scope="col">Reason</th><th scope="col" class="n">Gaps</th>
+  <th scope="col" class="n" title="From the last timestamp before it to the next one behind it: no more than that is missing">Longest</th><th scope="col" class="n" title="Of all such stretches">Together</th></tr>`;
+
+/** Cells: how long trace is missing for a reason, where timestamps tell. */
+export function lengths(s: Session, lost: Stats["lost"], reason: string): TemplateResult | typeof nothing {
+  if (lost.size === 0) return nothing;
+  const l = lost.get(reason);
+  const text = (n: number): string => (timeIsNs(s.trace) ? duration(n) : `${short(n)} ticks`);
+  return l ? html`<td class="n">≤ ${text(l.longest)}</td><td class="n" title=${`in ${grouped(l.n)} stretches`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
+}
 
 export class OverviewPanel {
   private readonly images: ImagesPanel;
@@ -71,17 +83,19 @@ export class OverviewPanel {
     return s.overview.stats!.groups.find((g) => g.title === title)?.rows ?? [];
   }
 
-  private row(name: string, kinds: string, count: number): TemplateResult {
+  private row(name: string, kinds: string, count: number, more: TemplateResult | typeof nothing = nothing): TemplateResult {
     return html`<tr><th scope="row"><button class="plain" title="List them" @click=${() => { this.app.setKinds(kinds); this.app.setPanel("events"); }}>${name}</button></th>
-      <td class="n">${grouped(count)}</td></tr>`;
+      <td class="n">${grouped(count)}</td>${more}</tr>`;
   }
 
   private gaps(s: Session): TemplateResult | typeof nothing {
     const lost = s.trace.streams.reduce((n, x) => n + x.lostBytes, 0);
     const rows = [...this.group(s, "Gaps")].sort((a, b) => b.count - a.count)
-      .map((r) => this.row(REASONS[r.name] ?? r.name, r.name, r.count));
-    if (lost > 0) rows.push(html`<tr><th scope="row" class="muted">trace that could not be read</th><td class="n">${bytes(lost)}</td></tr>`);
-    return this.table("Gaps", rows);
+      .map((r) => this.row(REASONS[r.name] ?? r.name, r.name, r.count, lengths(s, s.overview.stats!.lost, r.name)));
+    const wide = s.overview.stats!.lost.size > 0;
+    if (lost > 0) rows.push(html`<tr><th scope="row" class="muted">trace that could not be read</th><td class="n">${bytes(lost)}</td>${wide ? html`<td></td><td></td>` : nothing}</tr>`);
+    return rows.length > 0 && wide ? html`<table class="figures lengths"><caption>Gaps</caption><thead>${LENGTHS}</thead><tbody>${rows}</tbody></table>`
+      : this.table("Gaps", rows);
   }
 
   private events(s: Session): TemplateResult | typeof nothing {

@@ -9,7 +9,7 @@ import { grouped, percent, short } from "../format.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
-import { OverviewPanel } from "./overview.ts";
+import { LENGTHS, lengths, OverviewPanel, REASONS } from "./overview.ts";
 import { sourceLink } from "./sourcelink.ts";
 import { Strip } from "./strip.ts";
 
@@ -138,12 +138,12 @@ export class Side {
         <div><dt>Download</dt><dd class="links">${link("zstf")}${link("stf")}${link("text")}</dd></div>
       </dl>
       ${m.error !== "" ? html`<p class="trouble" role="alert">${m.error}</p>`
-    : m.stats ? this.tables(m.stats) : html`<p class="muted hint">Counting…</p>`}
+    : m.stats ? this.tables(s, m.stats) : html`<p class="muted hint">Counting…</p>`}
       <p class="hint">${again}</p>
     </div>`;
   }
 
-  private tables(stats: NonNullable<NonNullable<Session["measured"]>["stats"]>): TemplateResult {
+  private tables(s: Session, stats: NonNullable<NonNullable<Session["measured"]>["stats"]>): TemplateResult {
     const most = Math.max(1, ...stats.functions.map((f) => f.insns));
     return html`<table class="figures hot"><caption>Functions, hottest first</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th>
@@ -159,8 +159,11 @@ export class Side {
         <td class="n">${percent(f.insns, stats.insns)}</td></tr>`)}</tbody></table>
       ${stats.functionsRun > stats.functions.length ? html`<p class="buttons"><span class="muted">${grouped(stats.functions.length)} of ${grouped(stats.functionsRun)}</span>
         ${stats.functions.length < 1000 ? html`<button class="action" @click=${() => this.app.measure(1000)}>Show ${stats.functionsRun > 1000 ? "1,000" : "all"}</button>` : nothing}</p>` : nothing}
-      ${stats.groups.map((g) => html`<table class="figures"><caption>${g.title}</caption>
-        <tbody>${g.rows.map((r) => html`<tr><th scope="row">${r.name.replaceAll("_", " ")}</th>
-          <td class="n">${grouped(r.count)}</td></tr>`)}</tbody></table>`)}`;
+      ${stats.groups.map((g) => {
+    const timed = g.title === "Gaps" && stats.lost.size > 0;
+    return html`<table class="figures ${timed ? "lengths" : ""}"><caption>${g.title}</caption>${timed ? html`<thead>${LENGTHS}</thead>` : nothing}
+        <tbody>${g.rows.map((r) => html`<tr><th scope="row">${timed ? REASONS[r.name] ?? r.name : r.name.replaceAll("_", " ")}</th>
+          <td class="n">${grouped(r.count)}</td>${timed ? lengths(s, stats.lost, r.name) : nothing}</tr>`)}</tbody></table>`;
+  })}`;
   }
 }

@@ -54,8 +54,6 @@ export interface LaneShape {
 
 /** So few lanes fill the window. */
 const FILLING = 3;
-/** How high the band of functions becomes at most: beyond that a screen of one colour says no more. */
-const TALLEST = 320;
 /** How high the plot of branches becomes at most. */
 const HIGHEST = 72;
 
@@ -79,7 +77,7 @@ export function layoutLanes(shapes: readonly LaneShape[], room = 0): { boxes: La
   }
   const each = Math.floor(spare / Math.max(1, shapes.filter((shape) => !shape.software).length));
   const density = Math.min(HIGHEST, sizes.density + Math.round(each * 0.2));
-  const enlarged = { ...sizes, density, fn: Math.min(TALLEST, sizes.fn + each - (density - sizes.density)) };
+  const enlarged = { ...sizes, density, fn: sizes.fn + each - (density - sizes.density) };
   return lay(shapes, (shape) => (shape.software ? sizes : enlarged), (shape) => rows[shapes.indexOf(shape)]!);
 }
 
