@@ -24,7 +24,7 @@ struct tl_stf_checker {
     struct tl_stf_order order;
     struct tl_stf_layout layout;
     struct tl_stf_pc pc;
-    uint64_t records, insns;
+    uint64_t records, insns, markers;
     uint64_t behind_marker; /* records since the last marker */
     struct place first_behind;
     struct place at; /* the record in hand */
@@ -67,6 +67,15 @@ void tl_stf_checker_free(struct tl_stf_checker *checker)
     if (checker)
         tl_stf_invariants_free(checker->invariants);
     free(checker);
+}
+
+struct tl_stf_checked tl_stf_checker_at(const struct tl_stf_checker *checker)
+{
+    return (struct tl_stf_checked){.end = checker->end,
+                                   .markers = checker->markers,
+                                   .pc = checker->pc.next,
+                                   .on_marker = checker->markers && !checker->behind_marker,
+                                   .layout = checker->layout};
 }
 
 uint64_t tl_stf_checker_records(const struct tl_stf_checker *checker)
@@ -507,6 +516,7 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     tl_stf_layout_apply(&c->layout, record);
     tl_stf_pc_add(&c->pc, record);
     if (tl_stf_is_marker(record->type)) {
+        c->markers++;
         c->behind_marker = 0;
     } else if (!in_header && c->behind_marker++ == 0) {
         c->first_behind = c->at;

@@ -40,6 +40,16 @@ TL_MUST_USE int tl_stf_checker_add(struct tl_stf_checker *checker,
 /* The end: what is missing. The sink's errors. */
 TL_MUST_USE int tl_stf_checker_finish(struct tl_stf_checker *checker);
 
+/* Where a checker stands: behind a record. For tl_stf_check_file(). */
+struct tl_stf_checked {
+    uint64_t end;     /* offset behind the record */
+    uint64_t markers; /* so far */
+    uint64_t pc;      /* of the next instruction */
+    bool on_marker;   /* the record is one */
+    struct tl_stf_layout layout;
+};
+struct tl_stf_checked tl_stf_checker_at(const struct tl_stf_checker *checker);
+
 uint64_t tl_stf_checker_records(const struct tl_stf_checker *checker);
 uint64_t tl_stf_checker_insns(const struct tl_stf_checker *checker);
 
@@ -49,8 +59,8 @@ TL_MUST_USE int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink
                                        void *context, struct tl_fail *fail);
 
 /*
- * All rules on a whole file: its records through `checker` (which has had none), then its
- * container. TL_OK: read to its end, whatever was found. TL_BAD and others in `fail`: it could not
+ * All rules on a whole file: its records through `checker` (which has had none), and its
+ * container, unpacked once for both. TL_OK: read to its end, whatever was found. TL_BAD and others in `fail`: it could not
  * be read that far. The sink's errors.
  */
 TL_MUST_USE int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,

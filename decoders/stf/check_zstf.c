@@ -50,12 +50,11 @@ static int64_t count(struct walk *w, struct tl_bytes plain, bool *on_marker)
     return markers;
 }
 
-static void check_chunk(struct walk *w, struct tl_zstf *zstf, uint64_t i, struct tl_bytes plain,
-                        bool odd)
+/* What shows where a chunk begins; w->pc is there. */
+static void check_begin(struct walk *w, struct tl_zstf *zstf, uint64_t i, bool odd)
 {
     const struct tl_zstf_entry *const entry = tl_zstf_chunk(zstf, i);
     const unsigned long long n = i;
-    const bool last = i + 1 == tl_zstf_chunks(zstf);
     if (odd)
         find(w, TL_STF_ERROR, "chunk-frame", entry->offset,
              "chunk %llu is not exactly one frame of the size that the index says", n);
@@ -63,8 +62,15 @@ static void check_chunk(struct walk *w, struct tl_zstf *zstf, uint64_t i, struct
         find(w, TL_STF_ERROR, "chunk-pc", entry->offset,
              "chunk %llu: start PC 0x%" PRIx64 " in the index, 0x%" PRIx64 " in the trace", n,
              entry->start_pc, w->pc.next);
-    bool on_marker;
-    const int64_t markers = count(w, plain, &on_marker);
+}
+
+/* What shows where it ends, with so many markers; -1: there is no whole record. */
+static void check_end(struct walk *w, struct tl_zstf *zstf, uint64_t i, int64_t markers,
+                      bool on_marker)
+{
+    const struct tl_zstf_entry *const entry = tl_zstf_chunk(zstf, i);
+    const unsigned long long n = i;
+    const bool last = i + 1 == tl_zstf_chunks(zstf);
     if (markers < 0) {
         find(w, TL_STF_ERROR, "chunk-record", entry->offset,
              "chunk %llu does not end with a whole record, or has one that cannot be read", n);
@@ -80,36 +86,107 @@ static void check_chunk(struct walk *w, struct tl_zstf *zstf, uint64_t i, struct
              "chunk %llu does not end with a marker: stf_lib loses what is behind it", n);
 }
 
-int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink, void *context,
-                           struct tl_fail *fail)
+static void check_first(struct walk *w, struct tl_zstf *zstf)
 {
-    struct walk w = {.sink = sink, .context = context};
-    struct tl_buf plain = {0};
     const uint64_t first = tl_zstf_chunk(zstf, 0)->offset;
     if (first != TL_ZSTF_HEAD)
-        find(&w, TL_STF_ERROR, "chunk-gap", TL_ZSTF_HEAD,
+        find(w, TL_STF_ERROR, "chunk-gap", TL_ZSTF_HEAD,
              "chunk 0 begins at %" PRIu64 " by the index; readers begin at %u", first,
              TL_ZSTF_HEAD);
-    int result = w.result;
-    for (uint64_t i = 0; i < tl_zstf_chunks(zstf) && result == TL_OK; i++) {
-        bool odd = false;
+}
+
+/* The chunks from number `i` on, at whose begin `w` stands, without their records being checked. */
+static int walk_chunks(struct walk *w, struct tl_zstf *zstf, uint64_t i, struct tl_fail *fail)
+{
+    struct tl_buf plain = {0};
+    int result = w->result;
+    for (; i < tl_zstf_chunks(zstf) && result == TL_OK; i++) {
+        bool odd = false, on_marker;
         tl_buf_reset(&plain);
         result = tl_zstf_read(zstf, i, &plain, &odd, fail);
-        check_chunk(&w, zstf, i, (struct tl_bytes){plain.p, plain.n}, odd);
-        if (w.result < 0)
-            result = w.result;
+        check_begin(w, zstf, i, odd);
+        const int64_t markers = count(w, (struct tl_bytes){plain.p, plain.n}, &on_marker);
+        check_end(w, zstf, i, markers, on_marker);
+        if (w->result < 0)
+            result = w->result;
     }
     tl_buf_fini(&plain);
     return result;
 }
 
-static int check_records(struct tl_stf_file *file, struct tl_stf_checker *checker,
+int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink, void *context,
+                           struct tl_fail *fail)
+{
+    struct walk w = {.sink = sink, .context = context};
+    check_first(&w, zstf);
+    return walk_chunks(&w, zstf, 0, fail);
+}
+
+/* ---- records and container at once ----------------------------------------------------------- */
+
+/* A file's chunks as a source of records, each looked at as soon as its records were. */
+struct chunks {
+    struct walk walk; /* where the chunk in hand begins */
+    struct tl_zstf *zstf;
+    const struct tl_stf_checker *checker;
+    uint64_t n;       /* the chunk in hand, its end is not seen */
+    bool in_hand;     /* there is one */
+    bool odd;         /* it is */
+    int result;       /* < 0: it is damaged, and `plain` is what could be unpacked of it */
+    uint64_t end;     /* offset of its end in the plain stream */
+    uint64_t markers; /* in front of it */
+    struct tl_buf plain;
+    struct tl_fail fail;
+};
+
+static void end_chunk(struct chunks *c)
+{
+    const struct tl_stf_checked at = tl_stf_checker_at(c->checker);
+    const bool whole = at.end == c->end;
+    check_begin(&c->walk, c->zstf, c->n, c->odd);
+    check_end(&c->walk, c->zstf, c->n, whole ? (int64_t)(at.markers - c->markers) : -1,
+              at.on_marker);
+    c->walk.pc = (struct tl_stf_pc){.next = at.pc};
+    c->walk.layout = at.layout;
+    c->markers = at.markers;
+    c->in_hand = false;
+    c->n++;
+}
+
+static int next_chunk(void *context, struct tl_bytes *out, struct tl_fail *fail)
+{
+    struct chunks *const c = context;
+    if (c->result < 0 && fail)
+        *fail = c->fail;
+    if (c->result < 0)
+        return c->result;
+    do {
+        if (c->in_hand)
+            end_chunk(c);
+        if (c->walk.result < 0)
+            return c->walk.result;
+        if (c->n == tl_zstf_chunks(c->zstf))
+            return TL_EOF;
+        tl_buf_reset(&c->plain);
+        c->odd = false;
+        c->result = tl_zstf_read(c->zstf, c->n, &c->plain, &c->odd, &c->fail);
+        c->in_hand = true;
+        c->end += c->plain.n;
+    } while (c->plain.n == 0 && c->result == TL_OK);
+    *out = (struct tl_bytes){c->plain.p, c->plain.n};
+    if (c->plain.n)
+        return TL_OK;
+    if (fail)
+        *fail = c->fail;
+    return c->result;
+}
+
+static int check_records(const struct tl_stf_source *source, struct tl_stf_checker *checker,
                          struct tl_fail *fail)
 {
-    const struct tl_stf_source source = tl_stf_file_source(file);
     struct tl_stf_reader *reader;
     struct tl_stf_record record;
-    int result = tl_stf_reader_open(&reader, &source);
+    int result = tl_stf_reader_open(&reader, source);
     if (result < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     while ((result = tl_stf_reader_next(reader, &record, fail)) == TL_OK) {
@@ -124,12 +201,30 @@ static int check_records(struct tl_stf_file *file, struct tl_stf_checker *checke
     return result;
 }
 
+static int check_chunks(struct tl_zstf *zstf, struct tl_stf_checker *checker,
+                        tl_stf_finding_sink *sink, void *context, struct tl_fail *fail)
+{
+    struct chunks c = {
+        .walk = {.sink = sink, .context = context}, .zstf = zstf, .checker = checker};
+    const struct tl_stf_source source = {&c, next_chunk, NULL};
+    check_first(&c.walk, zstf);
+    const int result = c.walk.result < 0 ? c.walk.result : check_records(&source, checker, fail);
+    tl_buf_fini(&c.plain);
+    /* Chunks behind where the records cannot be read on, or end: they may tell why. */
+    struct tl_fail second;
+    const int rest = walk_chunks(&c.walk, zstf, c.n, result < 0 ? &second : fail);
+    return result < 0 ? result : rest;
+}
+
 int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,
                       tl_stf_finding_sink *sink, void *context, struct tl_fail *fail)
 {
     struct tl_zstf *const zstf = tl_stf_file_zstf(file);
-    const int result = check_records(file, checker, fail);
-    const struct tl_fail *const odd = zstf ? NULL : tl_stf_file_warning(file);
+    if (zstf)
+        return check_chunks(zstf, checker, sink, context, fail);
+    const struct tl_stf_source source = tl_stf_file_source(file);
+    const int result = check_records(&source, checker, fail);
+    const struct tl_fail *const odd = tl_stf_file_warning(file);
     if (odd) {
         struct walk w = {.sink = sink, .context = context};
         find(&w, TL_STF_ERROR, "container", odd->offset == TL_NO_OFFSET ? 0 : odd->offset, "%s",
@@ -137,10 +232,5 @@ int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,
         if (w.result < 0)
             return w.result;
     }
-    if (!zstf)
-        return result;
-    /* Also where the records cannot be read to their end: it may tell why. */
-    struct tl_fail second;
-    const int container = tl_stf_check_container(zstf, sink, context, result < 0 ? &second : fail);
-    return result < 0 ? result : container;
+    return result;
 }

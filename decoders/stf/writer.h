@@ -140,9 +140,9 @@ void tl_stf_save_free(struct tl_stf_save *save);
 /* ---- in line --------------------------------------------------------------------------------- */
 
 /*
- * The records that a trace mostly consists of are checked and written in line, where they are surely
- * in order: descriptors that do not decrease, INST_MEM_CONTENT behind INST_MEM_ACCESS. All else is
- * left to the functions called _any. All this is private to the library.
+ * The records that a trace mostly consists of are checked and written in line, where they are
+ * surely in order: descriptors that do not decrease, INST_MEM_CONTENT behind INST_MEM_ACCESS. All
+ * else is left to the functions called _any. All this is private to the library.
  */
 
 /* Any record, anywhere; as tl_stf_writer_put(). */

@@ -128,7 +128,8 @@ static void end_chunk(struct sink *s)
 
 struct record;
 
-struct class {
+struct class
+{
     void (*unpack)(struct record *record, struct stream *in);
     void (*pack)(const struct record *record, struct sink *out);
 };
@@ -291,8 +292,8 @@ static void pack_nothing(const struct record *record, struct sink *out)
     (void)out;
 }
 
-static const struct class of_word = {unpack_word, pack_word}, of_opcode = {unpack_opcode,
-                                                                            pack_opcode},
+static const struct class of_word = {unpack_word, pack_word},
+                          of_opcode = {unpack_opcode, pack_opcode},
                           of_half = {unpack_half, pack_half}, of_words = {unpack_words, pack_words},
                           of_access = {unpack_access, pack_access}, of_reg = {unpack_reg, pack_reg},
                           of_text = {unpack_text, pack_text}, of_magic = {unpack_magic, pack_magic},
