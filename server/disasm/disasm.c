@@ -121,17 +121,32 @@ static void tidy(char *text)
     *to = '\0';
 }
 
-/* LLVM prints the displacement of x86 branches: the address instead. */
+/* The target of a direct branch or call. */
+static bool find_target(enum tl_isa isa, uint64_t pc, struct tl_bytes code, uint64_t *out)
+{
+    const struct tl_isa_options any = {0};
+    struct tl_x86_insn x86;
+    struct tl_insn insn;
+    if (tl_isa_is_x86(isa)) {
+        if (tl_x86_decode(isa, code, &x86) <= 0 || !x86.direct)
+            return false;
+        *out = tl_x86_target(isa, pc, &x86);
+        return true;
+    }
+    if (tl_insn_decode(isa, &any, pc, code, &insn) <= 0 || insn.kind != TL_INSN_BRANCH)
+        return false;
+    *out = insn.target;
+    return true;
+}
+
+/* LLVM prints displacements, as the last operand: the address instead. */
 static void name_target(const struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code,
                         char *text, size_t size)
 {
-    struct tl_x86_insn insn;
-    char *const operand = strchr(text, ' ');
-    if (disasm->isa != TL_ISA_X64 && disasm->isa != TL_ISA_X32 && disasm->isa != TL_ISA_X16)
-        return;
-    if (operand && tl_x86_decode(disasm->isa, code, &insn) > 0 && insn.direct)
-        snprintf(operand, size - (size_t)(operand - text), " 0x%llx",
-                 (unsigned long long)tl_x86_target(disasm->isa, pc, &insn));
+    char *const operand = strrchr(text, ' ');
+    uint64_t target;
+    if (operand && find_target(disasm->isa, pc, code, &target))
+        snprintf(operand, size - (size_t)(operand - text), " 0x%llx", (unsigned long long)target);
 }
 
 int tl_disasm_text(struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code, char *out,

@@ -113,7 +113,9 @@ static uint64_t word_key(enum tl_isa isa, struct tl_bytes code)
 
 int tl_opcodes_match(struct tl_opcodes *o, enum tl_isa isa, uint64_t pc, struct tl_bytes code)
 {
-    const uint64_t key = word_key(isa, code);
+    /* Operands tell where a branch goes to; mnemonics and encodings do not. */
+    const bool by_place = !o->encoding && strchr(o->text, ' ');
+    const uint64_t key = word_key(isa, code) ^ (by_place ? tl_fnv(TL_FNV, &pc, sizeof pc) : 0);
     int known = recall(&o->words, key);
     if (known < 0) {
         known = o->encoding ? encoding_fits(o, isa, code) : mnemonic_fits(o, isa, pc, code);
