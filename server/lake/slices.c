@@ -57,6 +57,7 @@ static void leave_out(struct slices *s, uint64_t most)
 
 struct width {
     uint64_t positions;
+    uint64_t turn; /* among those of one width: as it falls, so that they are from all over the range */
     size_t slice;
 };
 
@@ -65,6 +66,8 @@ static int by_width(const void *a, const void *b)
     const struct width *x = a, *y = b;
     if (x->positions != y->positions)
         return x->positions > y->positions ? -1 : 1;
+    if (x->turn != y->turn)
+        return x->turn < y->turn ? -1 : 1;
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
@@ -79,7 +82,8 @@ static struct width *widest(const struct slices *s)
 {
     struct width *order = malloc((s->n + 1) * sizeof(*order));
     for (size_t i = 0; order && i < s->n; i++)
-        order[i] = (struct width){width(s, &s->p[i]), i};
+        order[i] = (struct width){
+            width(s, &s->p[i]), (s->p[i].from + s->p[i].depth) * UINT64_C(0x9e3779b97f4a7c15), i};
     if (order)
         qsort(order, s->n, sizeof(*order), by_width);
     return order;
@@ -107,7 +111,7 @@ static int add_slice(struct slices *s, const struct slice *slice)
     const uint64_t positions = width(s, slice);
     if (positions == 0)
         return TL_OK;
-    if (s->n >= SLICES_MAX && positions <= s->resolution) {
+    if (s->n >= SLICES_MAX && positions < s->resolution) {
         s->truncated = true;
         return TL_OK;
     }

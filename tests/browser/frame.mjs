@@ -166,8 +166,8 @@ export async function frameChecks(suite, { server, trace, plain }) {
       return n;
     }, named);
     assert.equal(seams, 0);
-    // Band and call stack have the same colours.
-    const [band, stack] = await page.evaluate(() => {
+    // Band and call stack have the same colours, of the whole trace and all over it, too.
+    const alike = () => page.evaluate(() => {
       const canvas = document.querySelector("canvas.base");
       const of = (y) => {
         const { data } = canvas.getContext("2d").getImageData(0, y, canvas.width, 1);
@@ -177,10 +177,19 @@ export async function frameChecks(suite, { server, trace, plain }) {
       };
       const all = new Set();
       for (let y = 90; y < canvas.height; y += 3) for (const c of of(y)) all.add(c);
-      return [of(60), [...all]];
+      // What is drawn of the calls is from all over the trace.
+      const { data } = canvas.getContext("2d").getImageData(0, 60, canvas.width, 1);
+      const ends = [0.1, 0.9].map((share) => data.slice(4 * Math.floor(share * canvas.width), 4 * Math.floor(share * canvas.width) + 3).join());
+      return [of(60), [...all], ends];
     });
-    assert.ok(band.length >= 3, `${band.length} colours`);
-    for (const c of band) assert.ok(stack.includes(c), `#${c.toString(16)} is not in the stack`);
+    for (const [hash, least] of [["?from=100000&to=100600", 3], ["", 1]]) {
+      await open(page, base, `#/trace/${plain}${hash}`);
+      const [band, stack, ends] = await alike();
+      assert.ok(band.length >= least, `${band.length} colours`);
+      const ground = await cssColour(page, "ground");
+      for (const c of band) assert.ok(stack.includes(c) || `#${c.toString(16).padStart(6, "0")}` === ground, `#${c.toString(16)} is not in the stack`);
+      if (hash === "") assert.equal(ends[0], ends[1]);
+    }
     assert.ok(Object.keys(await colours(page)).length > 3);
     await shot(page, "no-symbols");
   });

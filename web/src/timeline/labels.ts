@@ -123,19 +123,17 @@ export function drawNote(
   ctx.fillText(text, 12, y + 0.5);
 }
 
-/** The function band by the innermost call at each place. */
-export function drawBand(
-  ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox,
-  colours: Colours, width: number,
-): void {
+/** The innermost call that is wide enough to be seen, of each pixel: its colour, 0 where there is none. */
+export function innermost(slices: readonly Slice[], view: View, width: number, colours: Colours): Uint32Array {
+  const out = new Uint32Array(width);
   const scale = width / (view.to - view.from);
   for (const slice of [...slices].sort((a, b) => a.depth - b.depth)) {
+    if (slice.name === "" || slice.to <= view.from || slice.from >= view.to) continue;
     const x0 = Math.max(0, Math.round((slice.from - view.from) * scale));
-    const x1 = Math.min(width, Math.round((slice.to - view.from) * scale));
-    if (x1 <= x0) continue;
-    ctx.fillStyle = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
-    ctx.fillRect(x0, top + box.fn.y, x1 - x0, box.fn.h);
+    const x1 = Math.min(width, Math.max(x0 + 1, Math.round((slice.to - view.from) * scale)));
+    if (x1 > x0) out.fill(colours.named_(slice.name).rgba, x0, x1);
   }
+  return out;
 }
 
 /** Call-stack slices, outermost on top. */

@@ -25,6 +25,7 @@ export interface Job {
   readonly x1: number;
   readonly silhouette: boolean; // depth as an outline: not all slices are drawn over it
   readonly exact: boolean; // of the level asked for; else it stands in, and looks like it
+  readonly targets?: Uint32Array; // of code without symbols: the colour of the call at each pixel, 0: not known
   readonly moments: boolean; // software trace: nothing goes on between two messages
 }
 
@@ -216,6 +217,10 @@ function functions(
   const bottom = top + box.fn.y + box.fn.h;
   const firstBelow = f2 === 0 || f1 <= f2;
   const low = firstBelow ? h1 : h2;
+  if (f1 === 0 && f2 === 0 && job.targets) {
+    for (let x = x0; x < x1; x++) fill(target, x, x + 1, bottom - h, bottom, job.targets[x]! || first);
+    return;
+  }
   fill(target, x0, x1, bottom - low, bottom, firstBelow ? first : second);
   fill(target, x0, x1, bottom - h1 - h2, bottom - low, firstBelow ? second : first);
   if (h > h1 + h2) {

@@ -12,7 +12,7 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, drawBand, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run } from "./labels.ts";
+import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, innermost, runs, type Run } from "./labels.ts";
 import { FEW_ROWS, laneAt, layoutLanes, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -366,13 +366,16 @@ export class Timeline {
     const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view)?.complete !== true;
     const top = box.y;
     const moments = isSoftware(stream.protocol);
+    // Code without symbols has the colours of the calls, band and stack alike.
+    const shown = s.names.length === 0 && !moments ? s.slices.get(stream.name, s.view) : undefined;
+    const targets = shown && innermost(shown.slices, s.view, this.width, colours);
     const pixels = (from: number, to: number): [number, number] => [
       Math.max(0, Math.round(toPixel(s.view, this.width, from))),
       Math.min(this.width, Math.round(toPixel(s.view, this.width, to)))];
     this.visit(s, box.lane, (stripe, columns, from, to, exact) => {
       const [x0, x1] = pixels(from, to);
       paint(target, {
-        view: s.view, box, top, extent, stripe, columns, x0, x1, silhouette, exact, moments,
+        view: s.view, box, top, extent, stripe, columns, x0, x1, silhouette, exact, moments, ...(targets && { targets }),
       }, colours);
       this.sound(box.lane, columns);
     }, (from, to) => {
@@ -426,8 +429,6 @@ export class Timeline {
     }
     this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
-    // Code without symbols: the band has the colours of the calls, as far as each of them is here.
-    if (slices?.complete && s.names.length === 0 && s.view.axis === "insn") drawBand(ctx, slices.slices, s.view, top, box, colours, this.width);
     if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
     if (slices && cells && perUnit >= 8) {
       const cache = s.insns(box.lane);
