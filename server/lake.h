@@ -27,6 +27,12 @@ struct tl_lake_options {
     unsigned decode_threads;   /* 0: one per processor */
     uint64_t checkpoint_bytes; /* raw bytes between two checkpoints, 0: 64 MiB */
     uint64_t segment_bytes;    /* of raw bytes in an object, 0: 64 MiB */
+    /*
+     * New traces get the label shards=virtual: of what is decoded while a trace has it index, tiles and
+     * statistics are stored alone, its instructions made from the raw bytes when they are read.
+     */
+    bool virtual_shards;
+    uint64_t mark_bytes; /* raw bytes between two places to make such shards from, 0: 64 KiB */
     bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 
@@ -175,6 +181,12 @@ TL_MUST_USE int tl_lake_set_retention(struct tl_lake *lake, const char *scope,
                                       const struct tl_retention *rule, struct tl_fail *fail);
 /* All rules; free `*rows` with free(). */
 TL_MUST_USE int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size_t *n);
+/*
+ * Stored shards of traces at rest that have not changed for so long become virtual ones (0: none do): the
+ * trace gets the label shards=virtual and is decoded anew. Not those with a label `keep`, nor without
+ * raw bytes. Any thread.
+ */
+void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds);
 /* Carry the rules out as of `now_ns` (Unix time), which otherwise happens once a minute. Returns
  * how many removals there were. */
 TL_MUST_USE int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail);

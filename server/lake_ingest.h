@@ -18,6 +18,9 @@ struct tl_ingest_request {
     uint64_t
         epoch; /* 0: a new push; else that of the push that goes on after its connection broke */
     const char *client; /* for the journal: where it comes from; NULL: not known */
+    bool virtual_shards; /* a new trace is labelled shards=virtual (lake.h); so it is where the lake's
+                            options say so, unless … */
+    bool stored_shards; /* … this is set */
     bool piece;         /* one of many requests: the journal hears of it when all is there */
 };
 

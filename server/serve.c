@@ -56,12 +56,17 @@ static int set_retention(struct server *s, const struct tl_serve_options *o, str
     struct tl_retention rule = {0};
     struct tl_retention_row *rows;
     size_t n;
-    uint64_t seal_s = 0;
+    uint64_t seal_s = 0, stf_s = 0;
     int rc = tl_serve_age("--seal-after", o->seal_after, &seal_s, fail);
     if (rc < 0)
         return rc;
     if (o->seal_after)
         tl_lake_set_seal_after(s->lake, seal_s);
+    rc = tl_serve_age("--retain-stf", o->retain_stf, &stf_s, fail);
+    if (rc < 0)
+        return rc;
+    if (o->retain_stf)
+        tl_lake_set_retain_stf(s->lake, stf_s);
     if (!o->retain_raw && !o->retain_decoded)
         return TL_OK;
     rc = tl_lake_retention(s->lake, &rows, &n);
@@ -87,6 +92,7 @@ static int open_lake(struct server *s, struct tl_fail *fail)
         .min_free_bytes = o->min_free_bytes,
         .decode_threads = o->decode_threads,
         .rebuild_catalog = o->rebuild_catalog,
+        .virtual_shards = o->shards && !strcmp(o->shards, "virtual"),
     };
     const int known = tl_serve_store(o, fail);
     if (known < 0)

@@ -34,6 +34,8 @@ struct tl_serve_options {
     const char *seal_after;      /* "1h", "none"; NULL: as it was, at first none */
     const char *retain_raw;      /* "30d,200G", "none"; NULL: as it was */
     const char *retain_decoded;
+    const char *retain_stf; /* "7d", "none": shards older than that become virtual; NULL: as it was */
+    const char *shards;     /* of new traces: "stored", "virtual"; NULL: stored */
     bool rebuild_catalog;   /* set the catalog aside and make a new one out of the stored objects */
     const char *log_format; /* "text", "json"; NULL: text */
     const char *log_level;  /* "error" … "debug"; NULL: info */

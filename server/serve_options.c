@@ -169,6 +169,11 @@ int tl_serve_retention(const struct tl_serve_options *o, struct tl_fail *fail)
     uint64_t age_s, bytes;
     int rc = tl_serve_age("--seal-after", o->seal_after, &age_s, fail);
     if (rc == TL_OK)
+        rc = tl_serve_age("--retain-stf", o->retain_stf, &age_s, fail);
+    if (rc == TL_OK && o->shards && strcmp(o->shards, "stored") != 0 &&
+        strcmp(o->shards, "virtual") != 0)
+        rc = tl_fail_set(fail, TL_USAGE, "--shards %.40s: stored or virtual", o->shards);
+    if (rc == TL_OK)
         rc = tl_serve_lifetime("--retain-raw", o->retain_raw, &age_s, &bytes, fail);
     return rc < 0 ? rc
                   : tl_serve_lifetime("--retain-decoded", o->retain_decoded, &age_s, &bytes, fail);

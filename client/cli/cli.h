@@ -23,6 +23,7 @@ int tl_cmd_show(int argc, char **argv);
 int tl_cmd_rm(int argc, char **argv);
 int tl_cmd_cp(int argc, char **argv);
 int tl_cmd_label(int argc, char **argv);
+int tl_cmd_materialise(int argc, char **argv);
 int tl_cmd_seal(int argc, char **argv);
 int tl_cmd_redecode(int argc, char **argv);
 int tl_cmd_verify(int argc, char **argv);

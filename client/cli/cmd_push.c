@@ -129,6 +129,9 @@ static int check_arguments(const struct options *o, int n, char **inputs)
         return tl_cli_usage("push", "a snapshot brings its own format, configuration and images");
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("push", "--buffer goes with --snapshot");
+    if (o->sender.shards && strcmp(o->sender.shards, "stored") != 0 &&
+        strcmp(o->sender.shards, "virtual") != 0)
+        return tl_cli_usage("push", "--shards is stored or virtual");
     if (o->spool && o->sender.no_resume)
         return tl_cli_usage("push", "--spool goes on with what it holds, --no-resume does not");
     return TL_ARGS_GO;
@@ -148,6 +151,7 @@ int tl_cmd_push(int argc, char **argv)
         {"rig", 0, TL_ARG_TEXT, &o.rig},
         {"trace", 0, TL_ARG_TEXT, &o.trace},
         {"resume", 0, TL_ARG_FLAG, &resume}, /* what is done anyway */
+        {"shards", 0, TL_ARG_TEXT, &o.sender.shards},
         {"no-resume", 0, TL_ARG_FLAG, &o.sender.no_resume},
         {"rate", 0, TL_ARG_SIZE, &o.sender.rate},
         {"chunk", 0, TL_ARG_SIZE, &o.sender.chunk},

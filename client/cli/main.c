@@ -83,11 +83,16 @@ static const struct tl_command commands[] = {
      "\nstorage:\n"
      "  --retain-raw LIMIT     * remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
      "  --retain-decoded LIMIT * the same for what was decoded of them\n"
+     "  --retain-stf AGE       * shards of traces that have not changed for so long become virtual, "
+     "e.g. 7d\n"
      "  --min-free SIZE        * take no more trace below so much free space (default 256M)\n"
      "  --rebuild-catalog      set a damaged catalog aside, make it anew out of the stored "
      "objects\n"
      "  --store URL            another store than the data folder (none in this build)\n"
      "  --shard-insns N        instructions of a shard (default 1M)\n"
+     "  --shards KIND          of new traces: stored (default), or virtual: index and tiles are "
+     "stored,\n"
+     "                         instructions made from the raw bytes when they are read\n"
      "  --threads N            threads that decode (default: one a processor)\n"
      "\nlog, on standard error:\n"
      "  --log-format FORMAT    text or json (default text)\n"
@@ -113,6 +118,8 @@ static const struct tl_command commands[] = {
      "  --buffer NAME       of a snapshot, only this one\n"
      "  --rig NAME          who sends (default: the host's name)\n"
      "  --trace ID          id of the trace (default: the server makes one)\n"
+     "  --shards KIND       stored or virtual (see 'serve'), of a new trace; default: as the server "
+     "does\n"
      "  --no-resume         fail where the trace exists\n"
      "  --rate BYTES        at most so many bytes a second (K, M, G)\n"
      "  --chunk BYTES       bytes per message (default 256K)\n"
@@ -170,6 +177,13 @@ static const struct tl_command commands[] = {
     {"rm", tl_cmd_rm, "remove traces", "usage: tracelake rm TRACE…\n" CONNECTION},
     {"label", tl_cmd_label, "set or remove labels",
      "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},
+    {"materialise", tl_cmd_materialise, "store the shards of traces whose shards are virtual",
+     "usage: tracelake materialise TRACE… [--no-wait]\n"
+     "Of a trace with virtual shards ('serve --shards', '--retain-stf') index and tiles are stored, and "
+     "its\n"
+     "instructions made from the raw bytes when they are read. This decodes them again and stores all; "
+     "until\nthen what is there is served.\n"
+     "  --no-wait           do not wait until that is done\n" CONNECTION},
     {"seal", tl_cmd_seal, "end live captures whose rig is gone",
      "usage: tracelake seal TRACE…\n"
      "The capture is complete with the bytes that are there; it cannot be resumed any more. One that "

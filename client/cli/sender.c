@@ -97,6 +97,7 @@ static int open_push(struct job *job, const char *setup)
         .rig = sender->rig,
         .trace = job->trace[0] ? job->trace : NULL,
         .setup = setup,
+        .shards = sender->shards,
         .resume = !sender->no_resume,
         .chunk_bytes = (size_t)sender->chunk,
         .retry_ms = sender->retry_s == 0        ? -2

@@ -17,6 +17,7 @@ struct tl_sender {
     uint64_t rate;      /* bytes a second, 0: as fast as it goes */
     uint64_t chunk;     /* bytes a message, 0: the library's default */
     uint64_t retry_s;   /* 0: do not reconnect */
+    const char *shards; /* "stored", "virtual", NULL: as the server does */
     bool goes_on;       /* as of struct tl_feed_options */
     bool no_resume;
     bool no_wait;

@@ -148,6 +148,7 @@ struct tracelake_push_options {
     void (*notice)(void *context, const char *text); /* told of a loss of connection and of its
                                                         return; may be NULL */
     void *context;
+    const char *shards; /* of a new trace, "stored" or "virtual"; NULL: as the server does */
 };
 
 /*

@@ -31,7 +31,7 @@ enum {
 struct tracelake_push {
     struct tracelake *lake;
     struct tl_ask *ask; /* NULL: not connected */
-    char *rig, *setup, *trace;
+    char *rig, *setup, *trace, *shards;
     size_t chunk;
     int retry_ms; /* -1: for ever, 0: not at all */
     void (*notice)(void *context, const char *text);
@@ -72,6 +72,7 @@ static int send_open(struct tracelake_push *push, bool resume, struct tracelake_
     open.setup = push->setup;
     open.resume = resume;
     open.epoch = push->epoch;
+    open.shards = push->shards;
     request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_OPEN;
     request.open = &open;
     return tl_ask_send(push->ask, &request.base, error);
@@ -387,8 +388,9 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
     push->rig = strdup(options->rig);
     push->setup = strdup(options->setup);
     push->trace = strdup(options->trace ? options->trace : "");
+    push->shards = strdup(options->shards ? options->shards : "");
     push->ring = malloc(push->cap);
-    if (!push->rig || !push->setup || !push->trace || !push->ring)
+    if (!push->shards || !push->rig || !push->setup || !push->trace || !push->ring)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     return TRACELAKE_OK;
 }
@@ -543,6 +545,7 @@ void tracelake_push_close(struct tracelake_push *push)
     free(push->rig);
     free(push->setup);
     free(push->trace);
+    free(push->shards);
     free(push->ring);
     free(push);
 }

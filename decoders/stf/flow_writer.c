@@ -745,6 +745,15 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
     marks_state(flow, s);
 }
 
+void tl_stf_flow_mark(struct tl_stf_flow *flow, struct tl_state *s)
+{
+    const size_t out = flow->out.n, marks = flow->n_marks;
+    flow->out.n = flow->n_marks = 0;
+    tl_stf_flow_resume(flow, s);
+    flow->out.n = out;
+    flow->n_marks = marks;
+}
+
 void tl_stf_flow_restart(struct tl_stf_flow *flow)
 {
     flow->later |= flow->header;

@@ -10,6 +10,7 @@
 #include "ingest/decode_job.h"
 #include "base/crew.h"
 
+#include "ingest/remake.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 #include "stf/close.h"
@@ -67,6 +68,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .shard_insns = gen->lake->options.shard_insns,
         .image = gen->program ? gen->program->image : NULL,
         .packing = gen->lake->packing,
+        .plain = gen->is_virtual,
         .seal = on_seal,
         .context = lane,
         .sealed = lane->n_rows,
@@ -130,6 +132,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     gen->together = SLICE_BYTES;
     if (r < 0)
         return r;
+    gen->is_virtual = gen->wants_virtual && tl_can_mark(gen->decode);
     tl_decode_paths(gen->decode);
     tl_decode_code(gen->decode, tl_stf_close_insn);
     return TL_OK;
@@ -195,9 +198,13 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
 {
     const struct tl_view *view = shard->view;
     shard->row = view->index.row;
-    tl_shard_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
+    char *(*const key)(char *, const char *, uint64_t, const char *, uint64_t) =
+        gen->is_virtual ? tl_virtual_key : tl_shard_key;
+    key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
     int r = gen->packer ? TL_OK : tl_packer_new(&gen->packer);
-    if (r >= 0)
+    if (r >= 0 && gen->is_virtual)
+        r = tl_view_encode_index(view, gen->packer, &shard->file, fail);
+    else if (r >= 0)
         r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
     shard->row.size = shard->file.n;
     return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
@@ -412,6 +419,8 @@ static int flush(struct tl_gen *gen, struct tl_fail *fail)
     else if (completed < TOGETHER && gen->waiting >= gen->together && gen->together < JOB_BYTES)
         gen->together *= 2;
     gen->waiting = 0;
+    if (r >= 0 && gen->is_virtual)
+        tl_mark(gen);
     return r < 0 ? broke(gen, r, fail) : store_beside(gen, fail);
 }
 
@@ -431,8 +440,9 @@ static int mark(struct tl_gen *gen, struct tl_fail *fail)
 /* Push bytes slice by slice; complete shards are stored in between. */
 static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *fail)
 {
+    const size_t slice = gen->is_virtual ? gen->lake->options.mark_bytes : SLICE_BYTES;
     for (size_t at = 0; at < bytes->n;) {
-        const size_t n = bytes->n - at < SLICE_BYTES ? bytes->n - at : SLICE_BYTES;
+        const size_t n = bytes->n - at < slice ? bytes->n - at : slice;
         gen->failure = (struct tl_fail){0};
         int r = tl_decode_push(gen->decode, bytes->p + at, n);
         if (r < 0)
@@ -441,7 +451,7 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
         gen->waiting += n;
         atomic_fetch_add(&gen->decoded, n);
         atomic_fetch_add(&gen->lake->bytes_decoded, n);
-        if (gen->waiting >= gen->together)
+        if (gen->waiting >= (gen->is_virtual ? slice : gen->together))
             r = flush(gen, fail);
         if (r >= 0 && tl_resume_due(gen))
             r = mark(gen, fail);

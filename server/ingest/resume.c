@@ -22,12 +22,9 @@ void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generati
     tl_lake_discard(lake, tl_checkpoint_key(prefix, trace, generation, NULL));
 }
 
-/* What the result hangs on beside the raw bytes. */
-static int name_whose(struct tl_gen *gen)
+static int name_whose(struct tl_gen *gen, char out[static TL_HASH_TEXT])
 {
     struct tl_buf all = {0};
-    if (gen->whose[0])
-        return TL_OK;
     int r = tl_buf_printf(&all, TL_VERSION "\n%llu\n",
                           (unsigned long long)gen->lake->options.shard_insns);
     if (r >= 0)
@@ -37,9 +34,24 @@ static int name_whose(struct tl_gen *gen)
     if (r >= 0)
         r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
     if (r >= 0)
-        r = tl_hash_text((struct tl_bytes){all.p, all.n}, gen->whose);
+        r = tl_hash_text((struct tl_bytes){all.p, all.n}, out);
     tl_buf_fini(&all);
     return r;
+}
+
+int tl_resume_whose(struct tl_gen *gen)
+{
+    char whose[TL_HASH_TEXT];
+    pthread_mutex_lock(&gen->lock);
+    const bool known = gen->whose[0] != '\0';
+    pthread_mutex_unlock(&gen->lock);
+    const int r = known ? TL_OK : name_whose(gen, whose);
+    if (r < 0 || known)
+        return r;
+    pthread_mutex_lock(&gen->lock);
+    memcpy(gen->whose, whose, sizeof(whose));
+    pthread_mutex_unlock(&gen->lock);
+    return TL_OK;
 }
 
 /* ---- going on -------------------------------------------------------------------------------- */
@@ -125,7 +137,7 @@ static int find_last(struct tl_gen *gen, struct tl_checkpoint *out)
 int tl_resume_load(struct tl_gen *gen)
 {
     struct tl_checkpoint c = {0};
-    int r = name_whose(gen);
+    int r = tl_resume_whose(gen);
     if (r >= 0)
         r = find_last(gen, &c);
     if (r >= 0)
@@ -201,7 +213,7 @@ bool tl_resume_due(const struct tl_gen *gen)
 void tl_resume_mark(struct tl_gen *gen)
 {
     struct tl_checkpoint c = {0};
-    int r = name_whose(gen);
+    int r = tl_resume_whose(gen);
     if (r >= 0)
         r = save(gen, &c);
     if (r >= 0)

@@ -13,6 +13,8 @@
 struct tl_gen;
 struct tl_lake;
 
+/* Fill in gen->whose: what the result hangs on beside the raw bytes. Any thread. */
+TL_MUST_USE int tl_resume_whose(struct tl_gen *gen);
 /* Nothing was pushed to the decoder yet: go on from the last checkpoint, if there is one. An error:
  * that cannot be, and decoder and builders are of no use any more. */
 TL_MUST_USE int tl_resume_load(struct tl_gen *gen);

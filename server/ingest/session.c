@@ -83,8 +83,18 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
         atomic_fetch_add(&lake->ingest_refused, 1);
         return room;
     }
-    return tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
-                             request->setup ? request->setup : "", out, fail);
+    const bool virtual =
+        request->virtual_shards || (lake->options.virtual_shards && !request->stored_shards);
+    const int r = tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
+                                    request->setup ? request->setup : "", out, fail);
+    if (r < 0 || !virtual)
+        return r;
+    const int labelled = tl_lake_set_labels(lake, id, TL_LABEL_SHARDS "=virtual", fail);
+    if (labelled < 0) {
+        tl_trace_put(*out);
+        *out = NULL;
+    }
+    return labelled;
 }
 
 static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *request,

@@ -82,7 +82,7 @@ int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out, struct
         *out = tl_view_get(cut->tail[i - cut->n_stored]);
         return TL_OK;
     }
-    return tl_lake_view(cut->gen->lake, cut->gen, cut->lane->name, cut->rows[i].number, out, fail);
+    return tl_lake_view(cut->gen->lake, cut->lane, cut->rows[i].number, out, fail);
 }
 
 size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position)

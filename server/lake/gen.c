@@ -28,6 +28,7 @@ static void lane_free(struct tl_lane *lane)
     tl_lane_forget_stats_locked(lane);
     tl_lane_forget_calltrees_locked(lane);
     pthread_mutex_destroy(&lane->lock);
+    pthread_mutex_destroy(&lane->make_lock);
     free(lane);
 }
 
@@ -43,6 +44,7 @@ int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol proto
     lane->summary.level = TL_LEVEL_SUMMARY;
     snprintf(lane->name, sizeof(lane->name), "%s", name);
     pthread_mutex_init(&lane->lock, NULL);
+    pthread_mutex_init(&lane->make_lock, NULL);
     pthread_mutex_lock(&gen->lock);
     int r = tl_grow(&gen->lanes, &gen->cap_lanes, gen->n_lanes + 1, sizeof(struct tl_lane *));
     if (r >= 0) {
@@ -91,6 +93,7 @@ int tl_gen_new(struct tl_gen **out, struct tl_lake *lake, const char *trace, uin
     snprintf(gen->trace, sizeof(gen->trace), "%s", trace);
     tl_setup_init(&gen->setup);
     pthread_mutex_init(&gen->lock, NULL);
+    pthread_mutex_init(&gen->marks_lock, NULL);
     const int r = tl_setup_parse(&gen->setup, setup, strlen(setup), fail);
     if (r < 0) {
         tl_gen_put(gen);
@@ -106,6 +109,14 @@ struct tl_gen *tl_gen_get(struct tl_gen *gen)
     return gen;
 }
 
+/* Views of virtual shards know their lane. */
+static void forget_views(struct tl_gen *gen)
+{
+    char prefix[192];
+    snprintf(prefix, sizeof(prefix), "t/%s/%llu/", gen->trace, (unsigned long long)gen->number);
+    tl_lake_forget_views(gen->lake, prefix);
+}
+
 /* The last reference is gone: remove its shards. The housekeeper retries what fails. */
 static void remove_shards(struct tl_gen *gen)
 {
@@ -113,7 +124,6 @@ static void remove_shards(struct tl_gen *gen)
     void (*const discard)(struct tl_lake *, const char *) =
         atomic_load(&gen->buried) ? tl_lake_discard_later : tl_lake_discard;
     snprintf(prefix, sizeof(prefix), "t/%s/%llu", gen->trace, (unsigned long long)gen->number);
-    tl_lake_forget_views(gen->lake, prefix);
     discard(gen->lake, prefix);
     discard(gen->lake, tl_checkpoint_key(prefix, gen->trace, gen->number, NULL));
 }
@@ -122,6 +132,7 @@ void tl_gen_put(struct tl_gen *gen)
 {
     if (!gen || atomic_fetch_sub(&gen->refs, 1) != 1)
         return;
+    forget_views(gen);
     if (atomic_load(&gen->obsolete))
         remove_shards(gen);
     tl_decode_free(gen->decode);
@@ -130,6 +141,8 @@ void tl_gen_put(struct tl_gen *gen)
     for (size_t i = 0; i < gen->n_lanes; i++)
         lane_free(gen->lanes[i]);
     free(gen->lanes);
+    free(gen->marks);
+    pthread_mutex_destroy(&gen->marks_lock);
     free(gen->by_stream);
     tl_program_put(gen->lake, gen->program);
     tl_setup_fini(&gen->setup);

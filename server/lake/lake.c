@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
+#define MARK_BYTES (64u << 10)
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 
@@ -321,33 +322,56 @@ static void cache(struct tl_lake *lake, struct tl_view *view)
     pthread_mutex_unlock(&lake->cache_lock);
 }
 
-void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
+static void forget(struct tl_view **views, size_t n, const char *prefix)
 {
     size_t kept = 0;
-    pthread_mutex_lock(&lake->cache_lock);
-    for (size_t i = 0; i < TL_VIEW_CACHE; i++) {
-        struct tl_view *view = lake->cache[i];
-        lake->cache[i] = NULL;
+    for (size_t i = 0; i < n; i++) {
+        struct tl_view *view = views[i];
+        views[i] = NULL;
         if (view && strncmp(view->key, prefix, strlen(prefix)) == 0)
             tl_view_put(view);
         else if (view)
-            lake->cache[kept++] = view;
+            views[kept++] = view;
     }
+}
+
+void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
+{
+    pthread_mutex_lock(&lake->cache_lock);
+    forget(lake->cache, TL_VIEW_CACHE, prefix);
+    forget(lake->made, TL_MADE_CACHE, prefix);
     pthread_mutex_unlock(&lake->cache_lock);
 }
 
-int tl_lake_view(struct tl_lake *lake, const struct tl_gen *gen, const char *stream,
-                 uint64_t number, struct tl_view **out, struct tl_fail *fail)
+/* From the store, in the form that it is in: most likely as the lane's last one. */
+static int open_view(struct tl_lake *lake, struct tl_lane *lane, const char *key, uint64_t number,
+                     struct tl_view **out, struct tl_fail *fail)
 {
-    char key[192];
-    tl_shard_key(key, gen->trace, gen->number, stream, number);
-    *out = cached(lake, key);
+    const bool first = atomic_load(&lane->is_virtual);
+    int r = TL_NOTFOUND;
+    for (int i = 0; i < 2 && r == TL_NOTFOUND; i++) {
+        const bool virtual = first != (i > 0);
+        r = virtual ? tl_lane_open_virtual(lane, number, out, fail)
+                    : tl_view_open(out, lake->backend, key, fail);
+        if (r >= 0)
+            atomic_store(&lane->is_virtual, virtual);
+    }
+    return r;
+}
+
+int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_t number, struct tl_view **out,
+                 struct tl_fail *fail)
+{
+    char key[2][192];
+    tl_shard_key(key[0], lane->gen->trace, lane->gen->number, lane->name, number);
+    tl_virtual_key(key[1], lane->gen->trace, lane->gen->number, lane->name, number);
+    *out = cached(lake, key[atomic_load(&lane->is_virtual)]);
     if (*out) {
         atomic_fetch_add(&lake->cache_hits, 1);
         return TL_OK;
     }
     atomic_fetch_add(&lake->cache_misses, 1);
-    const int r = tl_view_open(out, lake->backend, key, fail);
+    const int r = open_view(lake, lane, key[0], number, out, fail);
     if (r >= 0)
         cache(lake, *out);
     return r;
@@ -475,6 +499,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     lake->options.dir = NULL;
     if (lake->options.checkpoint_bytes == 0)
         lake->options.checkpoint_bytes = CHECKPOINT_BYTES;
+    if (lake->options.mark_bytes == 0)
+        lake->options.mark_bytes = MARK_BYTES;
     if (lake->options.shard_insns == 0)
         lake->options.shard_insns = SHARD_INSNS;
     if (lake->options.min_free_bytes == 0)
@@ -575,8 +601,7 @@ void tl_lake_close(struct tl_lake *lake)
     tl_crew_free(lake->crew);
     tl_spool_free(lake->spool);
     tl_catalog_close(lake->catalog);
-    for (size_t i = 0; i < TL_VIEW_CACHE; i++)
-        tl_view_put(lake->cache[i]);
+    tl_lake_forget_views(lake, "");
     tl_housekeeper_free(lake);
     if (lake->lease)
         lake->backend->ops->lease_release(lake->lease);

@@ -57,6 +57,8 @@ struct tl_lane {
     struct tl_calltree **calltrees; /* cached call trees of rows[i], or NULL */
     size_t n_calltrees, cap_calltrees;
     size_t calltree_bytes;
+    pthread_mutex_t make_lock; /* held while shards of it are made; no other lock is held then */
+    atomic_bool is_virtual;    /* the shard that was opened last was: the next one will be, too */
 };
 
 /* Drop the cached statistics: a shard has changed. */
@@ -84,6 +86,11 @@ struct tl_gen {
     struct tl_program *program; /* loaded on first use; does not change afterwards */
     uint64_t lost_bytes;        /* bytes of the container that could not be decoded */
     char message[256];          /* the last problem, for users */
+    char whose[TL_HASH_TEXT];   /* hash of all that checkpoints depend on, "": not computed yet */
+    uint64_t *marks;            /* raw offsets of stored marks: ingest/remake.h */
+    size_t n_marks, cap_marks;
+    pthread_mutex_t marks_lock; /* held while they are listed */
+    bool marks_known;           /* under marks_lock */
     /* For the generation's decode job; at most one runs at a time: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
@@ -95,10 +102,12 @@ struct tl_gen {
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
+    bool wants_virtual; /* its trace's label says so when decoding begins */
+    bool is_virtual;   /* of shards the index alone is stored, and marks (ingest/remake.h) */
     size_t seal_lanes; /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
-    char whose[TL_HASH_TEXT]; /* hash of all that checkpoints depend on, "": not computed yet */
+    size_t mark_completed;    /* number of shards completed at the last mark */
     uint64_t marked;          /* raw offset of the stored checkpoint, if has_mark */
     uint64_t tried;           /* raw offset of the last attempt to store one */
     bool has_mark;
@@ -207,6 +216,8 @@ void tl_trace_changed(struct tl_trace *trace);
 /* ---- the lake ------------------------------------------------------------------------------- */
 
 #define TL_VIEW_CACHE 256
+#define TL_MADE_CACHE 16 /* shards that were made of raw bytes */
+#define TL_LABEL_SHARDS "shards" /* the label that says how shards of a trace are kept */
 #define TL_WATCHERS   64
 
 /* A prefix whose removal the medium refused. */
@@ -251,7 +262,7 @@ struct tl_lake {
     bool repack_refused; /* under `lock`: the medium did, and is tried again later */
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
-    atomic_ullong seal_after_s;
+    atomic_ullong seal_after_s, retain_stf_s;
     atomic_bool closing;
     atomic_ulong revision;
 
@@ -278,11 +289,12 @@ struct tl_lake {
 
     pthread_mutex_t cache_lock;
     struct tl_view *cache[TL_VIEW_CACHE]; /* most recently used first */
+    struct tl_view *made[TL_MADE_CACHE];  /* so are these */
 
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
         tiles_served, cache_hits, cache_misses, ingest_refused, retained_out, decode_waits,
-        bytes_decoded, checkpoints, resumes;
+        bytes_decoded, checkpoints, resumes, shards_made;
 };
 
 /* As tl_lake_open(), over a backend that the caller keeps. */
@@ -340,8 +352,17 @@ void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);
 TL_MUST_USE int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out,
                                          struct tl_fail *fail);
 /* A stored shard's view, from the cache if it is there. */
-TL_MUST_USE int tl_lake_view(struct tl_lake *lake, const struct tl_gen *gen, const char *stream,
-                             uint64_t number, struct tl_view **out, struct tl_fail *fail);
+TL_MUST_USE int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_t number,
+                             struct tl_view **out, struct tl_fail *fail);
+/* Open a virtual shard by its index, for tl_lake_view(). */
+TL_MUST_USE int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view **out,
+                                     struct tl_fail *fail);
+/* Are the shards that are decoded from now on virtual ones? */
+bool tl_trace_is_virtual(struct tl_trace *trace);
+/* Has the generation virtual shards, which are of no use without raw bytes? Asks the store. */
+TL_MUST_USE int tl_gen_has_virtual(struct tl_gen *gen, bool *has, struct tl_fail *fail);
+/* Is the line "key=value" among the labels? */
+bool tl_label_is(const char *labels, const char *line);
 /* Hash, size and build ID of an image; `name` is copied into the row. TL_NOMEM. */
 TL_MUST_USE int tl_image_describe(const char *name, struct tl_bytes content,
                                   struct tl_image_row *row);

@@ -343,6 +343,8 @@ static int rebuild_stream(struct tl_lake *lake, const struct tl_catalog_trace *t
     for (uint64_t number = 0; r >= 0; number++) {
         tl_shard_key(key, t->id, t->generation, name, number);
         if (lake->backend->ops->size(lake->backend, key, &size, NULL) == TL_NOTFOUND)
+            tl_virtual_key(key, t->id, t->generation, name, number);
+        if (lake->backend->ops->size(lake->backend, key, &size, NULL) == TL_NOTFOUND)
             return TL_OK;
         r = rebuild_shard(lake, t, stream.index, key, fail);
         if (r == TL_BAD) {

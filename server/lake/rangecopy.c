@@ -207,7 +207,12 @@ static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_f
     if (!copy->view || copy->view_shard != copy->shard) {
         tl_view_put(copy->view);
         copy->view = NULL;
-        const int r = tl_cut_view(copy->cut, copy->shard, &copy->view, fail);
+        struct tl_view *view;
+        int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
+        if (r < 0)
+            return r;
+        r = tl_view_whole(view, &copy->view, fail);
+        tl_view_put(view);
         if (r < 0)
             return r;
         copy->view_shard = copy->shard;

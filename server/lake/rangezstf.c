@@ -335,6 +335,7 @@ static int plan_last(struct tl_range_zstf *z, struct tl_fail *fail)
 static int try_plan(struct tl_range_zstf *z, struct tl_fail *fail)
 {
     uint8_t head[TL_ZSTF_HEAD];
+    bool made = false;
     int r = tl_zstf_writer_begin(z->writer, &z->plan.begin);
     if (r >= 0)
         r = plan_first(z, fail);
@@ -342,11 +343,13 @@ static int try_plan(struct tl_range_zstf *z, struct tl_fail *fail)
         struct tl_range_frame frame;
         r = tl_range_copy_frame(z->copy, TL_CHUNK_MARKERS, z->packer, &frame, fail);
         if (r == TL_OK) {
-            r = plan_frame(z, &frame);
+            /* Shards that were made are gone when the file is read: it is written at once. */
+            made = frame.shard < z->copy->cut->n_stored && !frame.view->backend;
+            r = made ? TL_AGAIN : plan_frame(z, &frame);
             tl_range_frame_end(&frame);
         }
     }
-    if (r == TL_AGAIN && z->plan.n > 0)
+    if (r == TL_AGAIN && z->plan.n > 0 && !made)
         r = plan_last(z, fail);
     else if (r == TL_EOF)
         r = TL_OK;

@@ -193,20 +193,44 @@ static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, 
     return r < 0 ? r : whole;
 }
 
+/* Check a shard in the form that it is stored in. Returns the number of findings. */
+static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number,
+                        char key[static 192], bool *virtual)
+{
+    const struct tl_gen *gen = lane->gen;
+    struct tl_backend *backend = c->lake->backend;
+    struct tl_fail why = {0};
+    struct tl_view *view;
+    uint64_t size;
+    tl_virtual_key(key, gen->trace, gen->number, lane->name, number);
+    int r = backend->ops->size(backend, key, &size, c->fail);
+    *virtual = r != TL_NOTFOUND;
+    if (r == TL_NOTFOUND)
+        return tl_view_verify(backend, tl_shard_key(key, gen->trace, gen->number, lane->name, number),
+                              c->report, c->fail);
+    if (r >= 0)
+        r = tl_view_open(&view, backend, key, &why);
+    if (r >= 0)
+        tl_view_put(view);
+    if (r != TL_BAD)
+        return r;
+    r = tell(c, "%s: offset 0x0: the index of a virtual shard is damaged", key);
+    return r < 0 ? r : 1;
+}
+
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
                         const struct stored_rows *stored)
 {
-    struct tl_gen *gen = lane->gen;
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < cut->n_stored; i++) {
         const uint64_t number = cut->rows[i].number;
         char key[192];
-        tl_shard_key(key, gen->trace, gen->number, lane->name, number);
-        r = tl_view_verify(c->lake->backend, key, c->report, c->fail);
+        bool virtual;
+        r = verify_shard(c, lane, number, key, &virtual);
         bool whole = r == 0;
         if (r > 0) {
             c->findings += r;
-            r = c->repair ? mend_shard(c, lane, key, number) : 0;
+            r = c->repair && !virtual ? mend_shard(c, lane, key, number) : 0;
             whole = r > 0;
             c->shards += r == 0;
         }

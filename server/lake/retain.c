@@ -68,8 +68,7 @@ int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size
     return TL_OK;
 }
 
-/* Is the line "key=value" among the labels? */
-static bool has_label(const char *labels, const char *line)
+bool tl_label_is(const char *labels, const char *line)
 {
     const size_t n = strlen(line);
     for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
@@ -82,7 +81,7 @@ static bool kept_by_label(const char *labels)
 {
     for (const char *p = labels; *p; p += strcspn(p, "\n") + (strchr(p, '\n') != NULL))
         if (strncmp(p, "keep=", 5) == 0)
-            return !has_label(labels, "keep=no");
+            return !tl_label_is(labels, "keep=no");
     return false;
 }
 
@@ -97,7 +96,7 @@ static size_t rule_of(const struct rules *rules, const struct tl_trace_row *trac
         else if (strncmp(scope, "trace ", 6) == 0 && strcmp(scope + 6, trace->id) == 0)
             return i;
         else if (label == rules->n && strncmp(scope, "label ", 6) == 0 &&
-                 has_label(trace->labels, scope + 6))
+                 tl_label_is(trace->labels, scope + 6))
             label = i;
     }
     return label < rules->n ? label : found;
@@ -112,9 +111,22 @@ static bool at_rest_locked(const struct tl_trace *trace)
            (trace->state == TL_TRACE_SEALED || trace->state == TL_TRACE_FAILED);
 }
 
+/* Without its raw bytes a virtual shard cannot be read: they go when what was decoded has gone. */
+static int are_needed(struct tl_trace *trace, bool *needed, struct tl_fail *fail)
+{
+    struct tl_gen *gen = tl_trace_serving(trace);
+    const int r = tl_gen_has_virtual(gen, needed, fail);
+    tl_gen_put(gen);
+    return r;
+}
+
 static int remove_raw(struct tl_trace *trace, struct tl_fail *fail)
 {
     char prefix[128];
+    bool needed;
+    const int asked = are_needed(trace, &needed, fail);
+    if (asked < 0 || needed)
+        return asked;
     pthread_mutex_lock(&trace->lock);
     const bool may = at_rest_locked(trace) && !trace->raw_removed;
     if (may)
@@ -276,6 +288,46 @@ static int retain_rule(struct tl_lake *lake, const struct rules *rules, size_t r
     return removed;
 }
 
+void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds)
+{
+    atomic_store(&lake->retain_stf_s, seconds);
+    tl_housekeeper_wake(lake);
+}
+
+/* The first trace whose stored shards have become old, with a reference; NULL: none. */
+static struct tl_trace *find_old(struct tl_lake *lake, int64_t now_ns, uint64_t seconds)
+{
+    struct tl_trace *found = NULL;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        const int64_t age = (now_ns - t->updated_ns) / 1000000000;
+        if (at_rest_locked(t) && t->state == TL_TRACE_SEALED && !t->raw_removed &&
+            !t->decoded_removed && age > 0 && (uint64_t)age > seconds && !kept_by_label(t->labels) &&
+            !tl_label_is(t->labels, TL_LABEL_SHARDS "=virtual"))
+            found = tl_trace_get(t);
+        pthread_mutex_unlock(&t->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+/* Returns how many traces are being decoded anew for that. */
+static int make_virtual(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
+{
+    const uint64_t seconds = atomic_load(&lake->retain_stf_s);
+    struct tl_trace *trace;
+    int n = 0, r = TL_OK;
+    while (r >= 0 && seconds > 0 && (trace = find_old(lake, now_ns, seconds))) {
+        r = tl_lake_set_labels(lake, trace->id, TL_LABEL_SHARDS "=virtual", fail);
+        if (r >= 0)
+            r = tl_lake_redecode(lake, trace->id, NULL, fail);
+        tl_trace_put(trace);
+        n++;
+    }
+    return r < 0 ? r : n;
+}
+
 int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
 {
     struct rules rules = {0};
@@ -289,6 +341,9 @@ int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
         r = retain_rule(lake, &rules, i, &list, now_ns, fail);
         removed += r > 0 ? r : 0;
     }
+    if (r >= 0)
+        r = make_virtual(lake, now_ns, fail);
+    removed += r > 0 ? r : 0;
     pthread_mutex_unlock(&lake->retain_lock);
     tl_trace_list_free(&list);
     free(rules.rows);

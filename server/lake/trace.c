@@ -307,6 +307,14 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
     return tl_trace_save(trace, fail) < 0 ? retry_delay(gen) : -1;
 }
 
+static int decode(struct tl_trace *trace, struct tl_gen *gen, uint64_t end, bool last,
+                  struct tl_fail *fail)
+{
+    if (!gen->decode)
+        gen->wants_virtual = tl_trace_is_virtual(trace);
+    return tl_gen_decode(gen, end, last, fail);
+}
+
 int64_t tl_lake_run_job(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
@@ -328,7 +336,7 @@ int64_t tl_lake_run_job(struct tl_trace *trace)
         atomic_fetch_add(&lake->decode_waits, 1);
     const int r = full ? tl_fail_set(&fail, TL_NOSPACE, "only %llu MiB are free",
                                      (unsigned long long)(left >> 20))
-                       : tl_gen_decode(gen, end, last, &fail);
+                       : decode(trace, gen, end, last, &fail);
     const int64_t delay = after_job(trace, gen, r, last, &fail);
     tl_gen_put(gen);
     tl_trace_changed(trace);

@@ -54,10 +54,14 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
                                               .setup = open->setup,
                                               .resume = open->resume,
                                               .epoch = open->epoch,
+                                              .virtual_shards = !strcmp(open->shards, "virtual"),
+                                              .stored_shards = !strcmp(open->shards, "stored"),
                                               .client = tl_call_client(push->call)};
     uint64_t durable = 0;
     if (push->ingest)
         return tl_fail_set(fail, TL_USAGE, "a push has one `open`, this is the second");
+    if (*open->shards && !request.virtual_shards && !request.stored_shards)
+        return tl_fail_set(fail, TL_USAGE, "shards: stored or virtual");
     if (!tl_name_ok(open->rig))
         return tl_fail_set(fail, TL_USAGE, "rig: 1 to 63 of A-Z a-z 0-9 . _ -");
     if (*open->trace && !tl_name_ok(open->trace))

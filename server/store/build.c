@@ -54,6 +54,8 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     if (!b)
         return TL_NOMEM;
     b->options = *options;
+    if (options->plain)
+        b->options.packing = NULL;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
@@ -98,11 +100,12 @@ int tl_build_packer(struct tl_build *b)
     return b->packer ? TL_OK : tl_packer_new(&b->packer);
 }
 
-/* What packs, here and now; where a pool does it, NULL. */
+/* What packs, here and now; where a pool does it or nobody, NULL. */
 static int packer_for(struct tl_build *b, struct tl_packer **out)
 {
-    const int r = b->options.packing ? TL_OK : tl_build_packer(b);
-    *out = b->options.packing ? NULL : b->packer;
+    const bool here = !b->options.packing && !b->options.plain;
+    const int r = here ? tl_build_packer(b) : TL_OK;
+    *out = here ? b->packer : NULL;
     return r;
 }
 
@@ -132,7 +135,8 @@ static struct tl_blob *take_records(struct tl_build *b, size_t head)
         tl_stf_flow_take(b->flow);
         return blob;
     }
-    tl_packing_piece(b->options.packing, &piece);
+    if (b->options.packing)
+        tl_packing_piece(b->options.packing, &piece);
     /* Chunks are of much the same size. */
     if (piece.stf.cap < records.n && tl_buf_reserve(&piece.stf, records.n + records.n / 4) < 0)
         return NULL;

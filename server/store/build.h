@@ -20,6 +20,7 @@ struct tl_build_options {
     const struct tl_image *image; /* for the functions of addresses outside blocks; may be NULL */
     struct tl_packing *packing;   /* borrowed; NULL: STF is packed at once, item logs when
                                      they are stored */
+    bool plain;                   /* nothing is packed, whatever `packing` is */
     /*
      * A shard is complete: called from tl_build_items() and tl_build_finish(). The view is the
      * callee's. A result < 0 ends building.
@@ -53,6 +54,10 @@ TL_MUST_USE int tl_build_finish(struct tl_build *build);
  * if it is there itself, or more are, these are followed in silence.
  */
 void tl_build_state(struct tl_build *build, struct tl_state *state);
+
+/* The same, saved without what the shard consists of that is being built: enough to build the
+ * shards behind it. Who loads it has more than that one in the store. */
+void tl_build_mark(struct tl_build *build, struct tl_state *state);
 
 /* A snapshot of the growing shard; NULL in `*out` where it has nothing yet. TL_NOMEM. */
 TL_MUST_USE int tl_build_view(struct tl_build *build, struct tl_view **out);

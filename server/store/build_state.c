@@ -37,7 +37,8 @@ static bool shard_fits(const struct tl_build *b, const struct tl_shard_builder *
            (row->number > o->sealed || row->first == o->sealed_position);
 }
 
-static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, struct tl_state *s)
+static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, bool mark,
+                          struct tl_state *s)
 {
     static const struct tl_flow_now nothing;
     if (tl_state_loads(s)) {
@@ -48,18 +49,21 @@ static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, s
     }
     if (s->rc < 0)
         return;
-    tl_shard_builder_state(*shard, b->packer, s);
-    tl_state_check(s, shard_fits(b, *shard));
+    if (mark && !tl_shard_builder_is_empty(*shard))
+        tl_shard_builder_mark(*shard, b->packer, s);
+    else
+        tl_shard_builder_state(*shard, b->packer, s);
+    tl_state_check(s, mark || shard_fits(b, *shard));
     if (tl_state_loads(s) && s->rc >= 0 && (*shard)->view->index.row.number < b->options.sealed)
         tl_shard_builder_replay(*shard);
 }
 
 /* The shard that waits for the writer, if there is one, and the one behind it. */
-static void builders_state(struct tl_build *b, struct tl_state *s)
+static void builders_state(struct tl_build *b, bool mark, struct tl_state *s)
 {
     uint64_t number = b->options.sealed, end = b->options.sealed_position;
     if (b->cut == CUT_SHARD) {
-        builder_state(b, &b->closing, s);
+        builder_state(b, &b->closing, mark, s);
         if (s->rc < 0)
             return;
         const struct tl_shard_row *closing = &b->closing->view->index.row;
@@ -67,7 +71,7 @@ static void builders_state(struct tl_build *b, struct tl_state *s)
         number = closing->number + 1;
         end = closing->first + closing->n;
     }
-    builder_state(b, &b->index.shard, s);
+    builder_state(b, &b->index.shard, mark, s);
     if (s->rc < 0)
         return;
     const struct tl_shard_row *row = &b->index.shard->view->index.row;
@@ -77,10 +81,12 @@ static void builders_state(struct tl_build *b, struct tl_state *s)
 }
 
 /* What it counts is of the shard. */
-static void insn_stats_state(struct tl_build *b, struct tl_state *s)
+static void insn_stats_state(struct tl_build *b, bool mark, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
-    if (!tl_state_loads(s) && b->index.shard->by_insn) {
+    const bool counted =
+        b->index.shard->by_insn && !(mark && !tl_shard_builder_is_empty(b->index.shard));
+    if (!tl_state_loads(s) && counted) {
         struct tl_state out = {.out = &bytes};
         tl_insn_stats_state(b->insn_stats, &out);
         tl_state_fail(s, out.rc);
@@ -95,7 +101,7 @@ static void insn_stats_state(struct tl_build *b, struct tl_state *s)
     tl_buf_fini(&bytes);
 }
 
-void tl_build_state(struct tl_build *b, struct tl_state *s)
+static void build_state(struct tl_build *b, bool mark, struct tl_state *s)
 {
     uint8_t cut = (uint8_t)b->cut;
     if (!tl_state_loads(s))
@@ -108,10 +114,23 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     tl_flow_now_state(&b->index.now, s);
     calls_state(&b->index.calls, s);
     totals_state(&b->totals, s);
-    tl_stf_flow_resume(b->flow, s);
+    if (mark)
+        tl_stf_flow_mark(b->flow, s);
+    else
+        tl_stf_flow_resume(b->flow, s);
     tl_state_check(s, b->frame_marker <= tl_stf_flow_markers(b->flow));
     tl_state_check(s, b->cut == CUT_NONE || tl_stf_flow_markers(b->flow) <= b->stop);
-    builders_state(b, s);
+    builders_state(b, mark, s);
     if (s->rc >= 0)
-        insn_stats_state(b, s);
+        insn_stats_state(b, mark, s);
+}
+
+void tl_build_state(struct tl_build *b, struct tl_state *s)
+{
+    build_state(b, false, s);
+}
+
+void tl_build_mark(struct tl_build *b, struct tl_state *s)
+{
+    build_state(b, true, s);
 }

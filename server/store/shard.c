@@ -332,6 +332,23 @@ int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
     return tl_buf_add(file, footer, sizeof(footer));
 }
 
+int tl_shard_index_pack(const struct tl_shard_index *index, struct tl_packer *packer,
+                        struct tl_buf *file)
+{
+    const size_t body = file->n;
+    uint8_t footer[TL_SHARD_FOOTER];
+    struct tl_buf plain = {0};
+    int r = encode_body(index, &plain);
+    if (r >= 0)
+        r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, file);
+    tl_buf_fini(&plain);
+    if (r < 0)
+        return r;
+    write_footer(footer, index->version, body, body,
+                 (struct tl_bytes){file->p + body, file->n - body});
+    return tl_buf_add(file, footer, sizeof(footer));
+}
+
 /* ---- decoding ------------------------------------------------------------------------------ */
 
 int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t size,
@@ -524,6 +541,13 @@ bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk
             high = middle;
     }
     return low % 2 == 1 || (low < chunk->n_code && edges[low] <= to);
+}
+
+char *tl_virtual_key(char out[static 192], const char *trace, uint64_t generation,
+                     const char *stream, uint64_t number)
+{
+    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".idx", trace, generation, stream, number);
+    return out;
 }
 
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,

@@ -172,6 +172,10 @@ size_t tl_shard_index_about(const struct tl_shard_index *index);
 TL_MUST_USE int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
                                       struct tl_packer *packer, struct tl_buf *file);
 
+/* The same packed, whatever its size, for an object that has nothing else. */
+TL_MUST_USE int tl_shard_index_pack(const struct tl_shard_index *index, struct tl_packer *packer,
+                                    struct tl_buf *file);
+
 struct tl_shard_footer {
     uint32_t version;
     uint64_t items; /* offset of the sums, or of the first item block where there are none */
@@ -206,6 +210,10 @@ void tl_flow_now_state(struct tl_flow_now *now, struct tl_state *state);
 /* "t/<trace>/<generation>/<stream>/<number>.zstf" into `out`; returns it. */
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,
                    uint64_t number);
+
+/* The same of a virtual shard, of which the index alone is stored: "….idx". */
+char *tl_virtual_key(char out[static 192], const char *trace, uint64_t generation,
+                     const char *stream, uint64_t number);
 
 /* Append what tl_packer_bytes() packed. TL_NOMEM; TL_BAD, TL_LIMIT (more than `limit` bytes). */
 TL_MUST_USE int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out);

@@ -178,6 +178,32 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
     tl_state_check(s, s->rc >= 0 && lists_fit(shard) && counts_fit(shard));
 }
 
+void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_packer *packer,
+                           struct tl_state *s)
+{
+    struct tl_shard_index *const index = &shard->view->index;
+    const struct tl_shard_builder whole = *shard;
+    const struct tl_shard_index had = *index;
+    struct tl_buf nothing = {0};
+    /* Where the open chunk ends depends on how long its log is, not on what it says. */
+    const int r = tl_buf_reserve(&nothing, whole.log.bytes.n + 1);
+    if (r >= 0) {
+        memset(nothing.p, 0, whole.log.bytes.n);
+        nothing.n = whole.log.bytes.n;
+        shard->log.bytes = nothing;
+        shard->replayed = true;
+        shard->by_insn = false;
+        index->n_chunks = index->n_code = 0;
+        index->n_frames = index->n_frames > 0;
+        index->stats = (struct tl_shard_stats){0};
+        tl_shard_builder_state(shard, packer, s);
+        *shard = whole;
+        *index = had;
+    }
+    tl_state_fail(s, r);
+    tl_buf_fini(&nothing);
+}
+
 void tl_shard_builder_replay(struct tl_shard_builder *shard)
 {
     struct tl_view *const view = shard->view;

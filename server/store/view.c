@@ -153,12 +153,35 @@ static int stored_bytes(const struct tl_view *view, uint64_t offset, uint32_t si
     return r;
 }
 
+int tl_view_whole(const struct tl_view *view, struct tl_view **out, struct tl_fail *fail)
+{
+    if (view->make)
+        return view->make(view->maker, view, out, fail);
+    *out = tl_view_get((struct tl_view *)(uintptr_t)view);
+    return TL_OK;
+}
+
+/* What of a virtual shard is not stored. */
+static int of_made(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail,
+                   int (*read)(const struct tl_view *, size_t, struct tl_buf *, struct tl_fail *))
+{
+    struct tl_view *made;
+    int r = view->make(view->maker, view, &made, fail);
+    if (r < 0)
+        return r;
+    r = read(made, i, out, fail);
+    tl_view_put(made);
+    return r;
+}
+
 int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_chunk *c = &view->index.chunks[i];
     const int r = tl_cancel_check();
     if (r < 0)
         return r;
+    if (view->make)
+        return of_made(view, i, out, fail, tl_view_items);
     if (!view->backend)
         return view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
     if (c->items_size == 0)
@@ -173,6 +196,8 @@ int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, stru
     const int r = tl_cancel_check();
     if (r < 0)
         return r;
+    if (view->make)
+        return of_made(view, i, out, fail, tl_view_frame);
     if (!view->backend)
         return tl_blob_plain(view->frames[i], out);
     return stored_bytes(view, f->offset, f->size, f->crc, f->plain, out, fail);
@@ -305,4 +330,21 @@ int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk, struc
     free(index.chunks);
     free(index.frames);
     return r < 0 ? tl_fail_set(fail, r, "cannot make a shard: %s", tl_err_name(r)) : TL_OK;
+}
+
+int tl_view_encode_index(const struct tl_view *view, struct tl_packer *packer, struct tl_buf *out,
+                         struct tl_fail *fail)
+{
+    struct tl_shard_index index;
+    int r = borrow_index(&view->index, &index);
+    if (r < 0)
+        return tl_fail_set(fail, r, "no memory");
+    for (size_t i = 0; i < index.n_frames; i++)
+        index.frames[i].offset = index.frames[i].size = index.frames[i].crc = 0;
+    for (size_t i = 0; i < index.n_chunks; i++)
+        index.chunks[i].items_offset = index.chunks[i].items_size = index.chunks[i].items_crc = 0;
+    r = tl_shard_index_pack(&index, packer, out);
+    free(index.chunks);
+    free(index.frames);
+    return r < 0 ? tl_fail_set(fail, r, "cannot make a shard's index: %s", tl_err_name(r)) : TL_OK;
 }

@@ -26,6 +26,10 @@ struct tl_view {
     /* In the store: */
     struct tl_backend *backend;
     char key[192];
+    /* Of a virtual shard, of which the index alone is stored: makes all of it, a view in memory. */
+    int (*make)(void *maker, const struct tl_view *view, struct tl_view **out,
+                struct tl_fail *fail);
+    void *maker;
 };
 
 /* A view of nothing, to be filled in; NULL: no memory. */
@@ -40,6 +44,10 @@ void tl_view_put(struct tl_view *view); /* NULL is fine */
 TL_MUST_USE int tl_view_open(struct tl_view **out, struct tl_backend *backend, const char *key,
                              struct tl_fail *fail);
 
+/* A view, with a reference, that has all of the shard: the same one, or if it is virtual the one that is
+ * made of it. Errors of `make`. */
+TL_MUST_USE int tl_view_whole(const struct tl_view *view, struct tl_view **out,
+                              struct tl_fail *fail);
 /* Append chunk i's item log, plain, to `out`. TL_BAD, TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out,
                               struct tl_fail *fail);
@@ -62,6 +70,11 @@ void tl_view_keep_head(struct tl_view *view, struct tl_bytes head);
  */
 TL_MUST_USE int tl_view_encode(const struct tl_view *view, uint64_t markers_per_chunk,
                                struct tl_packer *packer, struct tl_buf *out, struct tl_fail *fail);
+
+/* The object of a virtual shard: the index of the same view, packed, into `out`, which is empty.
+ * tl_view_open() reads it, whoever does sets `make`. TL_NOMEM. */
+TL_MUST_USE int tl_view_encode_index(const struct tl_view *view, struct tl_packer *packer,
+                                     struct tl_buf *out, struct tl_fail *fail);
 
 /*
  * Check every byte of a stored shard: container, checksums, and that each frame holds the

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtual shards: what is made of raw bytes is, byte for byte, what is stored otherwise, and every
+ * question is answered alike; whatever happens to marks, caches and the server meanwhile.
+ */
+#include "sim_capture.h"
+
+#include "ingest/packed.h"
+#include "ingest/remake.h"
+#include "ingest/segment.h"
+#include "unit/seed.h"
+
+enum { SHARD = 3000, INSNS = 60000 };
+
+/* A lake of its own over a backend of its own. */
+struct side {
+    struct tl_backend *backend;
+    struct tl_lake *lake;
+};
+
+static struct capture capture;
+static struct side stored, virtual;
+
+static void open_side(struct side *s, bool is_virtual)
+{
+    struct tl_fail fail = {0};
+    const struct tl_lake_options options = {.shard_insns = SHARD,
+                                            .decode_threads = 1,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = 8192,
+                                            .virtual_shards = is_virtual,
+                                            .segment_bytes = 4096,
+                                            .mark_bytes = 1024};
+    if (tl_lake_open_on(&s->lake, s->backend, &options, &fail) < 0)
+        fail_msg("%s", fail.text);
+}
+
+static void begin_side(struct side *s, bool is_virtual)
+{
+    char hash[72];
+    assert_int_equal(tl_backend_memory(&s->backend), TL_OK);
+    open_side(s, is_virtual);
+    if (capture.elf.n > 0)
+        sim_put_image(s->lake, &capture.elf, hash);
+}
+
+static void end_side(struct side *s)
+{
+    tl_lake_close(s->lake);
+    tl_backend_free(s->backend);
+}
+
+static void begin(const struct sim_options *o)
+{
+    capture = (struct capture){{0}};
+    struct tl_lake *lake;
+    struct tl_backend *backend;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    lake = open_lake_sized(backend, SHARD, 1);
+    sim_capture(lake, o, &capture);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    begin_side(&stored, false);
+    begin_side(&virtual, true);
+}
+
+static void end(void)
+{
+    end_side(&stored);
+    end_side(&virtual);
+    capture_free(&capture);
+}
+
+static void push_both(size_t piece)
+{
+    push_all(stored.lake, "t", &capture, piece);
+    push_all(virtual.lake, "t", &capture, piece);
+    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+}
+
+struct kinds {
+    unsigned shards, indexes, marks;
+    uint64_t bytes;
+};
+
+static int count_kind(void *context, const char *key, uint64_t size)
+{
+    struct kinds *kinds = context;
+    kinds->shards += strstr(key, ".zstf") != NULL;
+    kinds->indexes += strstr(key, ".idx") != NULL;
+    kinds->marks += strstr(key, "/" TL_MARKS "/") != NULL;
+    kinds->bytes += size;
+    return TL_OK;
+}
+
+static struct kinds kinds_of(const struct side *s)
+{
+    struct kinds kinds = {0};
+    assert_int_equal(s->backend->ops->list(s->backend, "t/t", count_kind, &kinds, NULL), TL_OK);
+    return kinds;
+}
+
+/* The object that a stored shard is. */
+static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
+{
+    struct tl_view *view, *whole;
+    struct tl_packer *packer;
+    struct tl_fail fail = {0};
+    char key[192];
+    tl_buf_reset(out);
+    if (tl_cut_view(cut, i, &view, &fail) < 0 || tl_view_whole(view, &whole, &fail) < 0)
+        fail_msg("%s", fail.text);
+    if (whole->backend) {
+        tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name, cut->rows[i].number);
+        assert_int_equal(tl_backend_get_all(whole->backend, key, out, NULL), TL_OK);
+    } else {
+        assert_int_equal(tl_packer_new(&packer), TL_OK);
+        assert_int_equal(tl_view_encode(whole, TL_CHUNK_MARKERS, packer, out, &fail), TL_OK);
+        tl_packer_free(packer);
+    }
+    tl_view_put(whole);
+    tl_view_put(view);
+}
+
+/* All shards of all streams, in an order that makes each of them alone or after another. */
+static void shards_are_equal(uint64_t seed)
+{
+    struct tl_trace_list list;
+    struct tl_buf a = {0}, b = {0};
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    for (size_t k = 0; k < list.rows[0].n_streams; k++) {
+        const char *name = list.rows[0].streams[k].name;
+        struct tl_cut x, y;
+        assert_int_equal(tl_cut_open(&x, stored.lake, "t", name, NULL), TL_OK);
+        assert_int_equal(tl_cut_open(&y, virtual.lake, "t", name, NULL), TL_OK);
+        assert_int_equal(x.n_rows, y.n_rows);
+        for (size_t i = 0; i < x.n_rows; i++) {
+            const size_t at = seed ? (size_t)((i * 7 + seed) % x.n_rows) : i;
+            object_of(&x, at, &a);
+            object_of(&y, at, &b);
+            if (a.n != b.n || memcmp(a.p, b.p, a.n) != 0)
+                fail_msg("%s/%zu: %zu and %zu bytes differ", name, at, a.n, b.n);
+        }
+        tl_cut_close(&x);
+        tl_cut_close(&y);
+    }
+    tl_trace_list_free(&list);
+    tl_buf_fini(&a);
+    tl_buf_fini(&b);
+}
+
+/* Ranges at random, in every format. */
+static void ranges_are_equal(uint64_t random)
+{
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    for (int round = 0; round < 24; round++) {
+        const struct tl_stream_row *s = &list.rows[0].streams[random % list.rows[0].n_streams];
+        struct tl_buf a = {0}, b = {0};
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const uint64_t from = (random >> 33) % (s->insns + 1);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        const enum tl_range_format formats[] = {TL_FORMAT_TEXT, TL_FORMAT_ZSTF, TL_FORMAT_STF};
+        const struct tl_range_request request = {.trace = "t",
+                                                 .stream = s->name,
+                                                 .unit = TL_UNIT_INSN,
+                                                 .from = from,
+                                                 .to = from + (random >> 33) % (3 * SHARD),
+                                                 .format = formats[round % 3]};
+        fetch(stored.lake, &request, &a);
+        fetch(virtual.lake, &request, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        tl_buf_fini(&a);
+        tl_buf_fini(&b);
+    }
+    tl_trace_list_free(&list);
+}
+
+static void texts_are_equal(void)
+{
+    struct tl_buf text = {0};
+    lake_text(virtual.lake, "t", &text);
+    assert_texts_equal(&capture.text, &text);
+    tl_buf_fini(&text);
+}
+
+static const struct sim_options runs[] = {
+    {.seed = 5, .insns = INSNS, .cores = 2, .image = true, .events = true},
+    {.seed = 6, .insns = INSNS, .cores = 2, .image = true, .itm_from = 9000, .rare = 9},
+    {.seed = 7, .insns = INSNS / 2, .cores = 1, .image = false, .events = true},
+    {.seed = 8, .insns = INSNS / 2, .cores = 1, .image = true, .events = true, .cycles = true},
+};
+
+static void they_are_the_same(void **state)
+{
+    const uint64_t random = test_seed();
+    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++) {
+        begin(&runs[i]);
+        push_both(3000);
+        const struct kinds s = kinds_of(&stored), v = kinds_of(&virtual);
+        if (v.shards || v.indexes != s.shards || (v.indexes > 1 && v.marks < 2) || s.indexes ||
+            v.bytes >= s.bytes)
+            fail_msg("%zu: %u %u %u %llu, %u %u %llu", i, v.shards, v.indexes, v.marks,
+                     (unsigned long long)v.bytes, s.shards, s.indexes, (unsigned long long)s.bytes);
+        shards_are_equal(0);
+        tl_lake_forget_views(virtual.lake, "");
+        shards_are_equal(1 + random % 1000);
+        ranges_are_equal(random);
+        texts_are_equal();
+        end();
+    }
+}
+
+static int add_name(void *context, const char *key, uint64_t size)
+{
+    return strstr(key, "/" TL_MARKS "/") ? tl_buf_add(context, key, strlen(key) + 1) : TL_OK;
+}
+
+/* Marks that are missing, damaged or changed cost time alone. */
+static void marks_are_not_needed(void **state)
+{
+    uint64_t random = test_seed();
+    begin(&runs[0]);
+    push_both(3000);
+    struct tl_buf names = {0}, bytes = {0};
+    assert_int_equal(virtual.backend->ops->list(virtual.backend, "t", add_name, &names, NULL),
+                     TL_OK);
+    for (size_t at = 0, i = 0; at < names.n; i++) {
+        const char *key = (char *)names.p + at;
+        at += strlen(key) + 1;
+        tl_buf_reset(&bytes);
+        assert_int_equal(tl_backend_get_all(virtual.backend, key, &bytes, NULL), TL_OK);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        bytes.p[(random >> 33) % bytes.n] ^= 0x10;
+        if (i % 3 == 0)
+            assert_int_equal(virtual.backend->ops->remove(virtual.backend, key, NULL), TL_OK);
+        else if (i % 3 == 1)
+            assert_int_equal(
+                tl_backend_put(virtual.backend, key, (struct tl_bytes){bytes.p, bytes.n}, NULL),
+                TL_OK);
+    }
+    tl_lake_close(virtual.lake);
+    open_side(&virtual, true);
+    shards_are_equal(3);
+    texts_are_equal();
+    assert_int_equal(tl_backend_remove_all(virtual.backend, "t/t/1/" TL_MARKS, NULL), TL_OK);
+    tl_lake_close(virtual.lake);
+    open_side(&virtual, true);
+    shards_are_equal(0);
+    tl_buf_fini(&names);
+    tl_buf_fini(&bytes);
+    end();
+}
+
+/* Push up to `to`; `*up`: until the medium refuses. */
+static void push_part(uint64_t to, bool *up)
+{
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = (const char *)capture.setup.p, .resume = true};
+    struct tl_ingest *ingest;
+    struct tl_fail fail = {0};
+    char id[64];
+    uint64_t at;
+    *up = *up && tl_ingest_open(virtual.lake, &request, NULL, NULL, &ingest, id, &at, &fail) >= 0;
+    if (!*up)
+        return;
+    for (; *up && at < to; at += 2000) {
+        const size_t n = to - at < 2000 ? (size_t)(to - at) : 2000;
+        *up = tl_ingest_append(ingest, at, (struct tl_bytes){capture.bytes.p + at, n}, &fail) >= 0;
+    }
+    tl_ingest_close(ingest);
+}
+
+/* A server that ends amid a capture, and one that loses its power, go on to the same shards. */
+static void restarts_change_nothing(void **state)
+{
+    const uint64_t random = test_seed();
+    begin(&runs[0]);
+    push_all(stored.lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    for (unsigned part = 1; part <= 6; part++) {
+        /* Of every other server the power goes amid what it does. */
+        if (part % 2)
+            tl_backend_memory_refuse(virtual.backend, 5 * part + random % 7, 1, TL_OK);
+        push_part(capture.bytes.n * part / 6, &(bool){true});
+        tl_lake_close(virtual.lake);
+        tl_backend_memory_boot(virtual.backend, random + part);
+        open_side(&virtual, true);
+    }
+    push_all(virtual.lake, "t", &capture, 3000);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    shards_are_equal(5);
+    ranges_are_equal(random);
+    texts_are_equal();
+    end();
+}
+
+/* From stored to virtual and back, by decoding anew. */
+static void kinds_can_change(void **state)
+{
+    begin(&runs[1]);
+    push_both(3000);
+    struct tl_fail fail = {0};
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(tl_lake_set_labels(virtual.lake, "t",
+                                            round ? "shards=virtual" : "shards=stored", &fail),
+                         TL_OK);
+        assert_int_equal(tl_lake_redecode(virtual.lake, "t", NULL, &fail), TL_OK);
+        assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+        const struct kinds v = kinds_of(&virtual);
+        assert_true(round ? v.shards == 0 && v.indexes > 0 : v.shards > 0 && v.indexes == 0);
+        shards_are_equal(2);
+        texts_are_equal();
+    }
+    end();
+}
+
+/* Raw bytes that are damaged: told, never a wrong instruction; decoded anew there is a gap. */
+static void raw_damage_is_told(void **state)
+{
+    begin(&runs[0]);
+    for (unsigned part = 1; part <= 8; part++)
+        push_part(capture.bytes.n * part / 8, &(bool){true});
+    push_both(3000);
+    struct tl_buf raw = {0}, report = {0}, text = {0};
+    struct tl_fail fail = {0};
+    char key[128];
+    struct tl_segments segments = {0};
+    assert_int_equal(tl_segments_list(&segments, virtual.backend, "t", NULL), TL_OK);
+    assert_true(segments.n > 3);
+    tl_packed_key(key, "t", segments.v[segments.n / 2].first);
+    tl_segments_fini(&segments);
+    assert_int_equal(tl_backend_get_all(virtual.backend, key, &raw, NULL), TL_OK);
+    raw.p[raw.n / 2] ^= 1;
+    assert_int_equal(tl_backend_put(virtual.backend, key, (struct tl_bytes){raw.p, raw.n}, NULL),
+                     TL_OK);
+    tl_lake_forget_views(virtual.lake, "");
+    const struct tl_range_request request = {
+        .trace = "t", .stream = "cs.10", .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
+    struct tl_range *range;
+    int r = tl_range_open(virtual.lake, &request, &range, &fail);
+    while (r >= 0)
+        r = tl_range_next(range, &text, &fail);
+    assert_int_equal(r, TL_BAD);
+    assert_non_null(strstr(fail.text, "verify --repair"));
+    tl_range_close(range);
+    assert_true(tl_lake_verify(virtual.lake, "t", false, &report, &fail) == 1);
+    assert_int_equal(tl_lake_redecode(virtual.lake, "t", NULL, &fail), TL_OK);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    tl_buf_reset(&text);
+    lake_text(virtual.lake, "t", &text);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    assert_non_null(strstr((char *)text.p, "G transport"));
+    tl_buf_fini(&raw);
+    tl_buf_fini(&report);
+    tl_buf_fini(&text);
+    end();
+}
+
+/* Old stored shards become virtual; raw bytes stay as long as those are there. */
+static void retention_makes_them_virtual(void **state)
+{
+    begin(&runs[0]);
+    push_both(3000);
+    struct tl_fail fail = {0};
+    const int64_t later = tl_wall_ns() + INT64_C(864000) * 1000000000;
+    const uint64_t before = kinds_of(&stored).bytes;
+    atomic_store(&stored.lake->retain_stf_s, 7 * 86400);
+    assert_int_equal(tl_lake_retain(stored.lake, tl_wall_ns(), &fail), 0);
+    assert_int_equal(tl_lake_retain(stored.lake, later, &fail), 1);
+    atomic_store(&stored.lake->retain_stf_s, 0);
+    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
+    const struct kinds kinds = kinds_of(&stored);
+    assert_true(kinds.shards == 0 && kinds.indexes > 0 && kinds.bytes < before);
+    shards_are_equal(0);
+    const struct tl_retention raw = {.raw_age_s = 1};
+    assert_int_equal(tl_lake_set_retention(stored.lake, "", &raw, &fail), TL_OK);
+    assert_int_equal(tl_lake_retain(stored.lake, later, &fail), 0);
+    struct tl_buf text = {0};
+    lake_text(stored.lake, "t", &text);
+    assert_texts_equal(&capture.text, &text);
+    tl_buf_fini(&text);
+    const struct tl_retention all = {.raw_age_s = 1, .decoded_age_s = 1};
+    assert_int_equal(tl_lake_set_retention(stored.lake, "", &all, &fail), TL_OK);
+    while (tl_lake_retain(stored.lake, later, &fail) > 0)
+        ;
+    struct tl_trace_list list;
+    assert_true(tl_lake_trace(stored.lake, "t", &list) < 0);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(they_are_the_same),       cmocka_unit_test(marks_are_not_needed),
+        cmocka_unit_test(restarts_change_nothing), cmocka_unit_test(kinds_can_change),
+        cmocka_unit_test(raw_damage_is_told),      cmocka_unit_test(retention_makes_them_virtual),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
