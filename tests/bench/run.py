@@ -5,11 +5,13 @@ stages, beside peers; ./dev bench calls this.
 usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name, or
                                                   'decode': everything between bytes and flow, or
                                                   'end': the first table alone,
-                                                  or 'serve': what the network side does
+                                                  or 'serve': what the network side does,
+                                                  or 'perf': perf.data beside perf script
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
 
 import end
+import perf_data
 import serve
 
 
@@ -29,7 +31,8 @@ def main():
     if whole:
         print(end.table(whole) + '\n')
     network = serve.measure(args.build) if 'serve' in args.names else []
-    if args.names in (['end'], ['serve']):
+    perf = perf_data.measure(args.build) if not args.names or 'perf' in args.names else []
+    if args.names in (['end'], ['serve'], ['perf']):
         programs = []
     for program in programs:
         run = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=args.build)
@@ -51,8 +54,8 @@ def main():
             elif row['unit'] == 'MB/s':
                 row['trace_mb_s'] = row['value']
             rows.append(row)
-    rows += network
-    if args.names and not network:
+    rows += network + perf
+    if args.names and not network and not perf:
         rows = [r for r in rows if any(n in r['stage'] or n in r['input'] for n in args.names)] or rows
     head = ('stage', 'input', 'value', 'unit', 'peer', 'peer value', 'ratio', 'MB/s of trace')
     table = [head] + [(r['stage'], r['input'], '%.1f' % r['value'], r['unit'], r.get('peer', ''),

@@ -1,0 +1,78 @@
+"""perf.data to instructions: ours and `perf script` on the same bytes, by processor time of both.
+
+Both write the address of each instruction a line, ours its code, too; nothing of it is kept. What was recorded of
+one thread comes many times over, so that beginning and end of the programs do not matter. Files: $TL_DATA/perf, else
+../shared/data/perf.
+"""
+import os
+import re
+import resource
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(os.path.join(ROOT, 'tests', 'perf'))
+import perffile  # noqa: E402
+
+ROUNDS, TIMES = 3, 40
+
+
+def many(raw):
+    """The file with the trace of its last AUXTRACE record TIMES over; it has no time."""
+    file, last = perffile.File(raw), None
+    at = file.data_at
+    while at < file.data_at + file.data_n:
+        kind, _, size = struct.unpack_from('<IHH', raw, at)
+        trace = struct.unpack_from('<Q', raw, at + 8)[0] if kind == 71 else 0
+        last = (at, size, trace) if kind == 71 else last
+        at += size + trace
+    record, size, trace = last
+    begin, more = record + size, trace * (TIMES - 1)
+    out = bytearray(raw[:begin] + raw[begin:begin + trace] * TIMES + raw[begin + trace:])
+    struct.pack_into('<Q', out, record + 8, trace * TIMES)
+    struct.pack_into('<Q', out, 48, file.data_n + more)
+    table = file.data_at + file.data_n + more
+    for i in range(len(file.features)):  # they lie behind the records
+        struct.pack_into('<Q', out, table + 16 * i, struct.unpack_from('<Q', out, table + 16 * i)[0] + more)
+    return bytes(out)
+
+
+def run(command, path):
+    """What it writes, and seconds of the processor."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    out = subprocess.run(command + [path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return out, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def measure(build):
+    """Rows of the table of stages; none where there are no files."""
+    data = os.path.join(os.environ.get('TL_DATA', os.path.join(ROOT, '..', 'shared', 'data')), 'perf')
+    capture, symfs = os.path.join(data, 'pt', 'pt-no-time.data'), os.path.join(data, 'symfs')
+    if not os.path.exists(capture):
+        return []
+    rows = []
+    with tempfile.TemporaryDirectory() as own:
+        path = os.path.join(own, 'many')
+        with open(capture, 'rb') as f, open(path, 'wb') as out:
+            out.write(many(f.read()))
+        decode = [os.path.join(build, 'tracelake'), 'decode', '--threads', '1', '--symfs', symfs]
+        text = run(decode + ['--text'], path)[0]
+        insns = len(re.findall(rb'^I ', text, re.M))
+        perf = None
+        if shutil.which('perf'):
+            theirs, took = run(['perf', 'script', '--symfs', symfs, '--itrace=i0ns', '-F', 'ip', '-i'], path)
+            if abs(theirs.count(b'\n') - insns) < insns // 100:  # the seams differ
+                perf = insns / took / 1e6
+            else:
+                print('perf script finds %d instructions, and not %d' % (theirs.count(b'\n'), insns))
+        for what, args in (('text', ['--text']), ('.zstf', ['--out', own])):
+            best = min(run(decode + args, path)[1] for _ in range(ROUNDS))
+            row = dict(stage='perf.data to ' + what, input='pt-no-time × %d' % TIMES, value=insns / best / 1e6, unit='M/s')
+            if perf:
+                row.update(peer='perf script', peer_value=perf, ratio=row['value'] / perf)
+            rows.append(row)
+    return rows
