@@ -165,6 +165,17 @@ def tables(lake):
             sys.modules['pyarrow'] = before
     check(table['at'] == ('uint64', list(range(100))) and table['encoding'][0] == 'string', table)
     check(len(table['pc'][1]) == 100, 'rows')
+    try:
+        import pandas
+    except ImportError:
+        print('skipped: pandas is not installed')
+        return
+    frame = lake.to_pandas('sim', 'cs.10', 500, 700)
+    columns = lake.columns('sim', 'cs.10', 500, 700)
+    check(list(frame.index) == columns.pop('at') and list(frame.columns) == list(columns), frame.head())
+    for name, values in columns.items():
+        check([None if pandas.isna(v) else v for v in frame[name]] == values, name, frame[name].head())
+    check((frame.pc.dtype, frame.time.dtype) == ('uint64', 'UInt64'), frame.dtypes)
 
 
 def follows(lake, server):
