@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow as Debian's libipt says it: its instruction decoder over a trace and a simulated program,
- * the way that ptxed uses it, as a list of what comes one after another.
+ * Flow as Debian's libipt says it: its instruction decoder, and its block decoder, over a trace and
+ * a simulated program, the way that ptxed uses them, as a list of what comes one after another.
  */
 #ifndef TL_TEST_LIBIPT_FLOW_H
 #define TL_TEST_LIBIPT_FLOW_H
 
+#include "flow/walker_hot.h"
 #include "unit/pt_said.h"
 
 #include <intel-pt.h>
@@ -111,17 +112,21 @@ static inline int libipt_reads(uint8_t *buffer, size_t size, const struct pt_asi
     return n ? (int)n : -pte_nomap;
 }
 
+static inline void say_event(struct tl_buf *out, const struct pt_event *event)
+{
+    struct said said = {.truth = event_of_libipt(event), .tsc = event->has_tsc ? event->tsc : 0};
+    said.truth.status = event->status_update;
+    said.truth.no_ip = event->ip_suppressed || !has_place(said.truth.what);
+    say(out, &said);
+}
+
 static inline int libipt_events(struct pt_insn_decoder *decoder, struct tl_buf *out, int status)
 {
     while (status >= 0 && status & pts_event_pending) {
         struct pt_event event;
         status = pt_insn_event(decoder, &event, sizeof event);
-        if (status < 0)
-            break;
-        struct said said = {.truth = event_of_libipt(&event), .tsc = event.has_tsc ? event.tsc : 0};
-        said.truth.status = event.status_update;
-        said.truth.no_ip = event.ip_suppressed || !has_place(said.truth.what);
-        say(out, &said);
+        if (status >= 0)
+            say_event(out, &event);
     }
     return status;
 }
@@ -193,6 +198,68 @@ static inline void libipt_flow(struct tl_buf *out, const struct pt_config *confi
         say(out, &(struct said){.error = error_of_libipt(status), .offset = offset});
     }
     pt_insn_free_decoder(decoder);
+}
+
+/* ---- by blocks ------------------------------------------------------------------------------- */
+
+/* The instructions of a block, which may go on behind a direct call or jump. */
+static inline void say_block(struct tl_buf *out, const struct pt_block *block,
+                             const struct tl_sim_x86_program *program)
+{
+    uint64_t ip = block->ip, last = ip;
+    for (unsigned i = 0; i < block->ninsn; i++) {
+        uint8_t code[TL_SIM_X86_MAX];
+        struct tl_x86_insn x = {0};
+        const size_t n = tl_sim_x86_read(program, ip, code, sizeof code);
+        assert_true(
+            tl_x86_decode((enum tl_isa)isa_of(block->mode), (struct tl_bytes){code, n}, &x) > 0);
+        const struct said said = {.truth = {.what = TL_SIM_PT_INSN,
+                                            .ip = ip,
+                                            .size = x.size,
+                                            .isa = isa_of(block->mode),
+                                            .speculative = block->speculative}};
+        say(out, &said);
+        last = ip;
+        ip += x.size;
+        if (x.direct && (x.class == TL_X86_CALL || x.class == TL_X86_JUMP))
+            ip = tl_isa_wrap(said.truth.isa, (x.absolute ? 0 : ip) + (uint64_t)x.displacement);
+    }
+    assert_true(block->ninsn == 0 || last == block->end_ip);
+}
+
+static inline int libipt_block_events(struct pt_block_decoder *decoder, struct tl_buf *out,
+                                      int status)
+{
+    while (status >= 0 && status & pts_event_pending) {
+        struct pt_event event;
+        status = pt_blk_event(decoder, &event, sizeof event);
+        if (status >= 0)
+            say_event(out, &event);
+    }
+    return status;
+}
+
+/* As libipt_flow(), of a trace without errors. */
+static inline void libipt_block_flow(struct tl_buf *out, const struct pt_config *config,
+                                     const struct tl_sim_x86_program *program)
+{
+    struct pt_block_decoder *const decoder = pt_blk_alloc_decoder(config);
+    uint64_t offset;
+    assert_non_null(decoder);
+    pt_image_set_callback(pt_blk_get_image(decoder), libipt_reads, (void *)(uintptr_t)program);
+    int status = pt_blk_sync_forward(decoder);
+    assert_true(status >= 0 && pt_blk_get_sync_offset(decoder, &offset) >= 0);
+    say(out, &(struct said){.sync = true, .offset = offset});
+    for (;;) {
+        struct pt_block block = {0};
+        status = libipt_block_events(decoder, out, status);
+        if (status < 0 || status & pts_eos)
+            break;
+        status = pt_blk_next(decoder, &block, sizeof block);
+        say_block(out, &block, program);
+    }
+    assert_true(status >= 0 || status == -pte_eos);
+    pt_blk_free_decoder(decoder);
 }
 
 #endif

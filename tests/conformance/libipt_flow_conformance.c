@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT flow beside Debian's libipt. First its instruction decoder says of simulated traces what
- * the simulation knows: so they are right, and so is the reference in all that they have. The time
- * of each event is the same, too. Then damaged ones.
+ * Intel PT flow beside Debian's libipt. First both of its decoders, by instruction and by block,
+ * say of simulated traces what the simulation knows: so they are right, and so is the reference in
+ * all that they have. The time of each event is the same, too. Then damaged ones.
  */
 #include "conformance/libipt_flow.h"
 
@@ -68,6 +68,14 @@ static void truth(void **state)
         require_truth(&said, &w.flow.truth, (struct tl_bytes){w.flow.pt.out.p, w.flow.pt.out.n});
         compare_times(&w, &said);
         compared += n_said(&said);
+        if (i % 3 == 0) {
+            struct tl_buf by_block = {0};
+            libipt_block_flow(&by_block, &config, &w.program);
+            require_truth(&by_block, &w.flow.truth,
+                          (struct tl_bytes){w.flow.pt.out.p, w.flow.pt.out.n});
+            compared += n_said(&by_block);
+            tl_buf_fini(&by_block);
+        }
         tl_buf_fini(&said);
         unmake(&w);
     }
