@@ -15,6 +15,7 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
         .image = any ? config->image : NULL,
         .bits = config->bits,
         .tells_erets = config->tells_erets,
+        .names_unmapped = config->names_unmapped,
         .returns = {.active = config->predicts_returns,
                     .size = config->returns ? config->returns : 1},
         .cache_limit = CACHE_LIMIT,
@@ -166,9 +167,13 @@ void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
 
 /* ---- place ------------------------------------------------------------------------------- */
 
-static void tell_branch(struct tl_walker *w, uint64_t to, uint64_t offset)
+/* There is no image: at least where it went. */
+static void tell_address(struct tl_walker *w, uint64_t to, uint64_t offset)
 {
-    tl_item_batch_value(w->out, TL_ITEM_BRANCH, to, offset);
+    if (w->names_unmapped)
+        tl_item_batch_unmapped(w->out, to, offset);
+    else
+        tl_item_batch_value(w->out, TL_ITEM_BRANCH, to, offset);
 }
 
 void tl_walker_jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t offset)
@@ -178,7 +183,7 @@ void tl_walker_jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t 
     tl_walker_jump_on(w, pc, isa);
     tell_isa(w, offset);
     if (!w->cache)
-        tell_branch(w, pc, offset);
+        tell_address(w, pc, offset);
 }
 
 void tl_walker_await(struct tl_walker *w, bool gap_told)
@@ -206,7 +211,7 @@ bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
 /* The image does not hold pc: as without one, at least where it went. */
 void tl_walk_lose_image(struct tl_walker *w, uint64_t offset)
 {
-    if (!w->by_address) {
+    if (!w->by_address && !w->names_unmapped) {
         tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
         return;
     }
@@ -295,9 +300,12 @@ struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t 
 /* All of `b`, behind which the image ends. */
 void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
 {
-    if (b->n > 0)
+    if (b->n > 0) {
         tl_item_batch_whole(w->out, b, false, offset);
-    tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
+        w->pc = tl_block_behind(b);
+        w->by_address = false;
+    }
+    tl_walk_lose_image(w, offset);
 }
 
 /* ---- a bit for each waypoint --------------------------------------------------------------- */

@@ -19,7 +19,7 @@
  * An indirect branch waits for an address: the next bits either find one given by tl_walker_jump(),
  * or take it from the return stack that the trace unit has, too, or there is a gap (NO_PATH). At
  * an address that the image does not hold there is a gap (NO_IMAGE) with that address, if the trace
- * told it; the walker then needs a new one. Such a gap is told once.
+ * told it or `names_unmapped`; the walker then needs a new one. Such a gap is told once.
  *
  * Any calls in any order end in items; bits and addresses may be anything. The only failure is
  * memory: `failed` is set, the walker stays usable, and the caller returns TL_NOMEM. `offset` is
@@ -44,12 +44,14 @@ enum tl_walker_bits { TL_WALKER_WAYPOINTS, TL_WALKER_CONDITIONS };
 
 struct tl_walker_config {
     const struct tl_image *image; /* borrowed, frozen; NULL or empty: nothing can be followed, and
-                                     addresses become BRANCH items */
+                                     addresses become BRANCH items, or gaps (`names_unmapped`) */
     struct tl_isa_options isa;
     uint8_t bits;          /* enum tl_walker_bits */
     bool predicts_returns; /* the trace unit leaves out addresses that its return stack has … */
     uint8_t returns;       /* … and so many entries it has: a power of two up to 64 */
     bool tells_erets;      /* no packet says so: an exception return that was taken makes an ERET */
+    bool names_unmapped;   /* every gap (NO_IMAGE) has its address: without an image, behind the
+                              last byte that is mapped, and where a direct branch led, too */
 };
 
 /*
@@ -99,7 +101,7 @@ struct tl_walker {
     uint8_t isa;   /* enum tl_isa at pc */
     uint8_t space; /* tl_space bit in force */
     uint8_t bits;  /* enum tl_walker_bits */
-    bool tells_erets;
+    bool tells_erets, names_unmapped;
     bool need_mode;                  /* neither address space nor instruction set are known */
     bool need_address;               /* pc is not known */
     bool by_address;                 /* the trace itself gave pc */

@@ -34,6 +34,7 @@ int tl_pt_flow_new(struct tl_pt_flow **out, const struct tl_pt_config *config,
     const struct tl_walker_config walker = {.image = image,
                                             .bits = TL_WALKER_CONDITIONS,
                                             .predicts_returns = true,
+                                            .names_unmapped = true,
                                             .returns = TL_WALKER_RETURNS};
     f->config = config;
     f->loss = loss;

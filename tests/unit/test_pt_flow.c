@@ -15,16 +15,19 @@
 
 static struct tl_source source = {.protocol = TL_PROTO_PT};
 
-static struct tl_image *image_of(const struct tl_sim_x86_program *program)
+/* The program but the last `cut` bytes of each of its parts. */
+static struct tl_image *image_of(const struct tl_sim_x86_program *program, size_t cut)
 {
     struct tl_image *image;
     assert_int_equal(tl_image_new(&image), TL_OK);
-    for (unsigned zone = 0; zone < TL_SIM_X86_ZONES; zone++)
-        assert_int_equal(tl_image_add_bytes(image, program->parts[zone].base,
-                                            (struct tl_bytes){program->parts[zone].code.p,
-                                                              program->parts[zone].code.n},
-                                            TL_SPACE_ANY, NULL, NULL),
-                         TL_OK);
+    for (unsigned zone = 0; zone < TL_SIM_X86_ZONES; zone++) {
+        const struct tl_buf *const code = &program->parts[zone].code;
+        assert_int_equal(
+            tl_image_add_bytes(image, program->parts[zone].base,
+                               (struct tl_bytes){code->p, code->n > cut ? code->n - cut : 1},
+                               TL_SPACE_ANY, NULL, NULL),
+            TL_OK);
+    }
     assert_int_equal(tl_image_freeze(image), TL_OK);
     return image;
 }
@@ -199,7 +202,7 @@ static void simulated(bool damaged)
         tl_sim_pt_flow_random(&options, &rng);
         tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
         tl_sim_pt_flow_run(&flow, tl_sim_between(&rng, 1, 3000));
-        struct tl_image *const image = image_of(&program);
+        struct tl_image *const image = image_of(&program, 0);
         for (unsigned k = 0; damaged && k < 1 + flow.pt.out.n / 500; k++)
             flow.pt.out.p[next() % flow.pt.out.n] ^= (uint8_t)(1 + next() % 255);
         check(image, (struct tl_bytes){flow.pt.out.p, flow.pt.out.n});
@@ -222,6 +225,55 @@ static void damaged_traces(void **state)
 }
 
 /* ---- from a PSB on --------------------------------------------------------------------------- */
+
+/* Each gap of this kind has its address. Returns how many there are. */
+static unsigned named_gaps(const struct tl_buf *text)
+{
+    static const char gap[] = "G no-image\n";
+    const char *const all = (const char *)text->p;
+    unsigned n = 0;
+    for (const char *at = all; (at = strstr(at, gap)) != NULL; at += sizeof gap - 1, n++) {
+        assert_true(at > all);
+        const char *line = at - 1;
+        while (line > all && line[-1] != '\n')
+            line--;
+        assert_memory_equal(line, "B - ", 4);
+    }
+    return n;
+}
+
+/* What no image, and one that lacks the end of each part, cannot show. */
+static void what_is_missing_is_named(void **state)
+{
+    (void)state;
+    unsigned without = 0, cut = 0;
+    for (unsigned i = 0; i < 20; i++) {
+        struct tl_sim_rng rng = {((uint64_t)next() << 32) | next()};
+        struct tl_sim_pt_flow_options options;
+        struct tl_sim_x86_program program;
+        struct tl_sim_pt_flow flow;
+        tl_sim_x86_program_init(&program, tl_sim_rand(&rng), tl_sim_between(&rng, 2, 60));
+        tl_sim_pt_flow_random(&options, &rng);
+        tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
+        tl_sim_pt_flow_run(&flow, tl_sim_between(&rng, 1, 3000));
+        const struct tl_bytes in = {flow.pt.out.p, flow.pt.out.n};
+        struct tl_image *const images[] = {NULL, image_of(&program, tl_sim_between(&rng, 1, 400))};
+        for (unsigned k = 0; k < 2; k++) {
+            struct tl_buf whole = {0}, other = {0};
+            decode(images[k], in, in.n + 1, false, true, &whole);
+            *(k ? &cut : &without) += named_gaps(&whole);
+            assert_true(k || (!strstr((char *)whole.p, "\nI ")));
+            decode(images[k], in, 50, true, false, &other);
+            require_same(&whole, &other, "saved and loaded");
+            tl_buf_fini(&whole);
+            tl_buf_fini(&other);
+        }
+        tl_image_free(images[1]);
+        tl_sim_pt_flow_fini(&flow);
+        tl_sim_x86_program_fini(&program);
+    }
+    assert_true(without > 0 && cut > 0);
+}
 
 static void push_to(struct tl_stream_decoder *d, struct tl_bytes in, size_t from, size_t to)
 {
@@ -291,7 +343,7 @@ static void stands_where_it_began_at_a_psb(void **state)
         tl_sim_pt_flow_init(&flow, &program, &options, i);
         while (flow.pt.out.n < 25000)
             tl_sim_pt_flow_run(&flow, 1000);
-        struct tl_image *const image = image_of(&program);
+        struct tl_image *const image = image_of(&program, 0);
         source.n_regs = known[i];
         same_from_each_psb(image, (struct tl_bytes){flow.pt.out.p, flow.pt.out.n});
         tl_image_free(image);
@@ -306,6 +358,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(executions),
         cmocka_unit_test(damaged_traces),
+        cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(stands_where_it_began_at_a_psb),
     };
     begin_random();

@@ -33,10 +33,11 @@ struct world {
     uint32_t code[PROGRAM];
     uint64_t seen[STEPS + 1];
     size_t n_seen;
-    unsigned kinds; /* of items, a bit each */
-    unsigned gap;   /* the last one */
-    unsigned taken; /* BLOCK items that are */
-    uint64_t mode;  /* the last one */
+    unsigned kinds;  /* of items, a bit each */
+    unsigned gap;    /* the last one */
+    uint64_t gap_pc; /* … and its address, if it has one */
+    unsigned taken;  /* BLOCK items that are */
+    uint64_t mode;   /* the last one */
     struct tl_image *image;
     struct tl_item_batch batch;
     struct tl_walker walker;
@@ -72,6 +73,8 @@ static int take(void *context, const struct tl_item *items, size_t n)
             w->mode = items[i].value;
         if (items[i].kind == TL_ITEM_GAP)
             w->gap = items[i].sub;
+        if (items[i].kind == TL_ITEM_GAP)
+            w->gap_pc = items[i].flags & TL_ITEM_HAS_PC ? items[i].pc : 0;
     }
     return TL_OK;
 }
@@ -396,6 +399,44 @@ static void tells_unmapped_ranges(void **state)
     end(w);
 }
 
+/* The address of a gap at the end of what is mapped, of a branch that leads nowhere, and of a jump
+ * without an image. */
+static void names_unmapped_addresses(void **state)
+{
+    (void)state;
+    const uint32_t off[] = {NOP, NOP}, away[] = {NOP, B(0x100)};
+    for (unsigned named = 0; named < 2; named++) {
+        struct world *w = begin(off, 2, 0, PATHS);
+        w->walker.names_unmapped = named;
+        assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 0);
+        tl_item_batch_flush(&w->batch);
+        assert_int_equal(w->n_seen, 2);
+        assert_int_equal(w->gap, TL_GAP_NO_IMAGE);
+        assert_int_equal(w->gap_pc, named ? BASE + 8 : 0);
+        end(w);
+        w = begin(away, 2, 0, BLOCK_BY_BLOCK);
+        w->walker.names_unmapped = named;
+        assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 0);
+        tl_item_batch_flush(&w->batch);
+        assert_int_equal(w->gap, TL_GAP_NO_IMAGE);
+        assert_int_equal(w->gap_pc, named ? BASE + 4 + 0x400 : 0);
+        end(w);
+        struct world none = {0};
+        struct tl_walker walker;
+        const struct tl_walker_config config = {.bits = TL_WALKER_CONDITIONS,
+                                                .names_unmapped = named};
+        tl_item_batch_init(&none.batch, take, &none);
+        assert_int_equal(tl_walker_init(&walker, &config, &none.batch), TL_OK);
+        tl_walker_mode(&walker, tl_mode(TL_ARCH_ARM, 1, TL_SEC_NS, TL_ISA_A64), 0);
+        tl_walker_jump(&walker, BASE, TL_ISA_A64, 0);
+        tl_item_batch_flush(&none.batch);
+        assert_int_equal(none.kinds >> TL_ITEM_GAP & 1, named);
+        assert_int_equal(none.kinds >> TL_ITEM_BRANCH & 1, 1);
+        assert_int_equal(none.gap_pc, named ? BASE : 0);
+        tl_walker_fini(&walker);
+    }
+}
+
 /* ---- time -------------------------------------------------------------------------------- */
 
 /* A state that is saved knows the time as far as it matters. */
@@ -470,6 +511,7 @@ int main(void)
         cmocka_unit_test(source_addresses),
         cmocka_unit_test(jumps_tell_the_instruction_set),
         cmocka_unit_test(tells_unmapped_ranges),
+        cmocka_unit_test(names_unmapped_addresses),
         cmocka_unit_test(code_changes_at_its_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
