@@ -22,6 +22,8 @@ const NAMELESS_MS = 2000;
 const ZOOM_REST_MS = 80;
 /** Following goes on without its tiles after so long. */
 const HOP_MS = 1500;
+/** Where the edge runs ahead of the view it is looked at so often: nobody reads faster. */
+const HOP_REST_MS = 600;
 
 export class App {
   traces: Trace[] | undefined;
@@ -45,6 +47,7 @@ export class App {
   announced = ""; // for the live region
 
   private frame = 0;
+  private hoppedAt = -Infinity;
   private pointed = true; // nothing but the pointer has moved since the last frame
   private urlTimer: ReturnType<typeof setTimeout> | undefined;
   private locating: AbortController | undefined;
@@ -336,6 +339,12 @@ export class App {
       s.hop = undefined;
     }
     if (hops(s.view, last, Math.min(last, s.drawnTo)) || s.view.to < s.extent.first) {
+      const rest = this.hoppedAt + HOP_REST_MS - performance.now();
+      if (rest > 0) {
+        setTimeout(() => this.changed(), rest);
+        return;
+      }
+      this.hoppedAt = performance.now();
       const view = follow(s.view, { first, last }, newest, false);
       s.hop = { view, edge: last, since: performance.now(), ready: false };
       setTimeout(() => this.changed(), HOP_MS);

@@ -8,6 +8,8 @@ import { span, type Axis, type View } from "./scale.ts";
 
 /** A view that moves is not asked for at every frame. */
 const PAUSE_MS = 120;
+/** … and one that grows the more seldom the longer its answers are: so long for each slice. */
+const GROWING_MS = 0.18;
 /** After a failure the outline of the depth stands in for so long. */
 const FAILED_MS = 3000;
 /** What was in view, and what comes next when following. */
@@ -40,6 +42,8 @@ export class SliceCache {
   private flying: { readonly wish: Wish; readonly controller: AbortController } | undefined;
   private wish: Wish | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
+  private length = 0; // slices of the last answer
+  private askedAt = -Infinity;
 
   constructor(private readonly trace: Ref, private readonly changed: () => void) {}
 
@@ -76,7 +80,7 @@ export class SliceCache {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
-    }, PAUSE_MS);
+    }, open ? Math.max(PAUSE_MS, this.askedAt + GROWING_MS * this.length - performance.now()) : PAUSE_MS);
   }
 
   private coming({ streams, view }: Wish): boolean {
@@ -102,6 +106,7 @@ export class SliceCache {
 
   private async fetch(wish: Wish): Promise<void> {
     const { streams, view, revision } = wish;
+    this.askedAt = performance.now();
     this.flying?.controller.abort();
     const controller = new AbortController();
     this.flying = { wish, controller };
@@ -111,6 +116,7 @@ export class SliceCache {
     const range = { axis, from: view.from - pad, to: view.to + pad, revision };
     try {
       const got = await api.slices(this.trace, streams, axis, range.from, range.to, controller.signal);
+      this.length = [...got.values()].reduce((n, told) => n + told.slices.length, 0);
       for (const stream of streams) {
         const told = got.get(stream);
         this.keep(stream, {
