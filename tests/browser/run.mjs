@@ -58,7 +58,9 @@ const LAB = {
     await osdChecks(suite, { ...on, trace: osd });
     await sourceChecks(suite, { ...on, bare: osd });
     await noteChecks(suite, on);
-    await togetherChecks(suite, { ...on, other: osd });
+    await togetherChecks(suite, {
+      ...on, other: osd, third: await lab.pushed("gaps", missingTrace().write(lab.dir, "gaps", { clock: 1e9 })),
+    });
   },
   async views(lab, on) {
     await laneChecks(suite, { ...on, osd: await lab.osd() });

@@ -9,7 +9,7 @@ async function json(page, base, path) {
   return reply.json();
 }
 
-export async function togetherChecks(suite, { server, trace, other }) {
+export async function togetherChecks(suite, { server, trace, other, third }) {
   const base = server.replace(/\/$/, "");
   await suite.check("together: what every core runs at the cursor's time, how certain, and another trace", {}, async (page) => {
     const t = await json(page, base, `traces/${trace}`);
@@ -59,5 +59,21 @@ export async function togetherChecks(suite, { server, trace, other }) {
     await page.keyboard.press("Tab");
     await page.waitForFunction(() => /as you said/.test(document.querySelector(".together").textContent));
     assert.equal((await place(page)).query.get("offset"), "1000");
+    // One more beside these, each with lanes and an offset of its own, and in the link.
+    await page.locator(".together select").selectOption(third);
+    await page.waitForFunction(() => document.querySelectorAll(".strip canvas").length === 2 && [...document.querySelectorAll(".strip canvas")].every((c) => c.width > 100));
+    await page.waitForFunction(() => ![...document.querySelectorAll(".together tbody")].some((b) => b.textContent.includes("…")));
+    await settle(page);
+    const both = await place(page);
+    assert.deepEqual([both.query.get("beside"), both.query.get("offset")], [`${other},${third}`, "1000,"]);
+    await inBothThemes(page, "together-three");
+    await page.reload();
+    await page.waitForFunction(() => document.querySelectorAll(".strip canvas").length === 2);
+    assert.deepEqual(await page.locator(".laid b").allTextContents(), [other, third]);
+    await page.locator(`[aria-label='Take away ${other}']`).focus();
+    await page.keyboard.press("Enter");
+    await page.waitForFunction(() => document.querySelectorAll(".strip canvas").length === 1);
+    assert.deepEqual(await page.locator(".strip > .heads > .name").allTextContents(), [third]);
+    assert.equal((await place(page)).query.get("beside"), third);
   });
 }

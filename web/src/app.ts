@@ -13,7 +13,7 @@ import type { Arrangement } from "./arrange.ts";
 import { Finder } from "./find.ts";
 import { Session, type Measured } from "./session.ts";
 import { Swatches } from "./swatches.ts";
-import { decodePlace, emptyPlace, encodePlace, type Panel, type Place, type Sub } from "./url.ts";
+import { decodePlace, emptyPlace, encodePlace, type Beside, type Panel, type Place, type Sub } from "./url.ts";
 
 const URL_MS = 60;
 const NAMES_MS = 1000;
@@ -34,8 +34,7 @@ export class App {
   kinds = ""; // of events that are listed, "" as usual
   comparedWith = ""; // "TRACE/STREAM"
   readonly subs = new Set<Sub>(); // what is shown below lanes
-  beside = ""; // trace that is laid beside this one
-  besideOffset: bigint | undefined; // of its times; undefined: as usual
+  beside: readonly Beside[] = []; // traces that are laid beside this one
   noteWished = 0; // how often a note was to be written
   following: number | undefined;
   help = false;
@@ -125,7 +124,7 @@ export class App {
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
       arrangement: s.arrangement, kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
       open: s.folds, full: s.trace.streams.filter((_, i) => s.full.has(i)).map((x) => x.name),
-      show: [...this.subs], beside: this.beside, offset: this.besideOffset,
+      show: [...this.subs], beside: this.beside,
       follow: this.following,
     };
   }
@@ -185,7 +184,6 @@ export class App {
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;
     this.beside = place.beside;
-    this.besideOffset = place.offset;
     this.subs.clear();
     for (const sub of place.show) this.subs.add(sub);
     this.following = s.trace.state === "live" || s.trace.state === "decoding" ? place.follow
@@ -650,9 +648,16 @@ export class App {
     this.moved();
   }
 
+  /** Lay a trace beside this one, or change the offset of one that is. */
   layBeside(trace: string, offset: bigint | undefined): void {
-    this.beside = trace;
-    this.besideOffset = offset;
+    const others = this.beside;
+    this.beside = others.some((b) => b.trace === trace) ? others.map((b) => (b.trace === trace ? { trace, offset } : b)) : [...others, { trace, offset }];
+    this.toUrl();
+    this.changed();
+  }
+
+  takeAway(trace: string): void {
+    this.beside = this.beside.filter((b) => b.trace !== trace);
     this.toUrl();
     this.changed();
   }

@@ -12,6 +12,12 @@ const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find
 export type Sub = "states" | "counters";
 const SUBS: readonly string[] = ["states", "counters"];
 
+/** A trace that is laid beside the open one. */
+export interface Beside {
+  readonly trace: string;
+  readonly offset: bigint | undefined; // of its times, undefined: as usual
+}
+
 export interface Place {
   trace: string | undefined;
   axis: Axis;
@@ -30,8 +36,7 @@ export interface Place {
   open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
   full: readonly string[]; // … with all of its levels
   show: readonly Sub[]; // sub-lanes
-  beside: string; // trace that is laid beside this one
-  offset: bigint | undefined; // of its times, undefined: as usual
+  beside: readonly Beside[];
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
   follow: number | undefined;
 }
@@ -40,7 +45,7 @@ export function emptyPlace(trace?: string): Place {
   return {
     trace, axis: "insn", from: undefined, to: undefined, lane: undefined, at: undefined,
     select: undefined, find: "", panel: "overview", arrangement: AS_THEY_COME, kinds: "", alone: "", with: "", open: undefined, full: [],
-    show: [], beside: "", offset: undefined, follow: undefined,
+    show: [], beside: [], follow: undefined,
   };
 }
 
@@ -72,8 +77,8 @@ export function encodePlace(place: Place): string {
   if (place.with !== "") query.push(`with=${encodeURIComponent(place.with)}`);
   if (place.open) query.push(`open=${place.open.map(encodeURIComponent).join(",")}`);
   if (place.full.length > 0) query.push(`full=${place.full.map(encodeURIComponent).join(",")}`);
-  if (place.beside !== "") query.push(`beside=${encodeURIComponent(place.beside)}`);
-  if (place.offset !== undefined) query.push(`offset=${place.offset}`);
+  if (place.beside.length > 0) query.push(`beside=${place.beside.map((b) => encodeURIComponent(b.trace)).join(",")}`);
+  if (place.beside.some((b) => b.offset !== undefined)) query.push(`offset=${place.beside.map((b) => b.offset ?? "").join(",")}`);
   if (place.show.length > 0) query.push(`show=${place.show.join(",")}`);
   return `#/trace/${encodeURIComponent(place.trace)}${query.length > 0 ? `?${query.join("&")}` : ""}`;
 }
@@ -128,9 +133,9 @@ export function decodePlace(hash: string): Place {
   place.with = query.get("with") ?? "";
   place.open = names(matched[2], "open");
   place.full = names(matched[2], "full") ?? [];
-  place.beside = query.get("beside") ?? "";
-  const offset = query.get("offset");
-  if (offset !== null && /^-?\d{1,20}$/.test(offset)) place.offset = BigInt(offset);
+  const offsets = (query.get("offset") ?? "").split(",");
+  place.beside = (names(matched[2], "beside") ?? []).map((id, i) => (
+    { trace: id, offset: /^-?\d{1,20}$/.test(offsets[i] ?? "") ? BigInt(offsets[i]!) : undefined }));
   place.show = (query.get("show") ?? "").split(",").filter((x): x is Sub => SUBS.includes(x));
   const follow = query.get("follow");
   if (follow === "zoom") place.follow = 0;

@@ -57,7 +57,7 @@ export class Side {
       ["events", new Lazy(app, async () => new (await import("./later.js")).EventsPanel(app))],
       ["log", new Lazy(app, async () => new (await import("./later.js")).LogPanel(app))],
       ["notes", new Lazy(app, async () => new (await import("./later.js")).NotesPanel(app))],
-      ["together", new Lazy(app, async () => new (await import("./later.js")).TogetherPanel(app, new Strip(app)))],
+      ["together", new Lazy(app, async () => new (await import("./later.js")).TogetherPanel(app, () => new Strip(app)))],
       ["compare", new Lazy(app, async () => new (await import("./later.js")).ComparePanel(app))],
     ]);
   }

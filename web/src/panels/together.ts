@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What all cores run at the cursor's time, and how certain that is; with another trace beside it.
 import { html, nothing, type TemplateResult } from "lit-html";
+import { repeat } from "lit-html/directives/repeat.js";
 import type { App } from "../app.ts";
 import { ask, type Asked } from "../asking.ts";
 import { timeText } from "../describe.ts";
@@ -17,46 +18,61 @@ type Got = Asked<Map<string, Moment>> | undefined;
 
 export class TogetherPanel {
   private own: Got;
-  private others: Got;
+  private readonly others = new Map<string, Got>(); // by trace
+  private readonly strips = new Map<string, Strip>();
 
-  constructor(private readonly app: App, private readonly strip: Strip) {}
+  constructor(private readonly app: App, private readonly strip: () => Strip) {}
 
-  /** The other trace's lanes, below this one's: by time, or by instructions as they are counted. */
+  /** Those that are laid beside the open one and are there. */
+  private laid(s: Session): { trace: Trace; offset: bigint; said: boolean }[] {
+    return this.app.beside.flatMap((b) => {
+      const trace = this.app.traces?.find((t) => t.id === b.trace && t.id !== s.trace.id);
+      return trace ? [{ trace, offset: b.offset ?? usualOffset(s.trace, trace), said: b.offset !== undefined }] : [];
+    });
+  }
+
+  /** The other traces' lanes, below this one's: by time, or by instructions as they are counted. */
   below(s: Session): TemplateResult | typeof nothing {
-    const other = this.app.traces?.find((t) => t.id === this.app.beside && t.id !== s.trace.id);
-    if (!other) return nothing;
-    const offset = this.app.besideOffset ?? usualOffset(s.trace, other);
-    const shift = s.view.axis === "time" ? Number(offset + s.trace.epoch - other.epoch) : 0;
-    return this.strip.view(s, other, shift);
+    const laid = this.laid(s);
+    for (const id of [...this.strips.keys()]) if (!laid.some((l) => l.trace.id === id)) this.strips.delete(id);
+    if (laid.length === 0) return nothing;
+    return html`<div class="strips" tabindex="0" role="region" aria-label="Lanes of other traces">${repeat(laid, (l) => l.trace.id, ({ trace, offset }) => {
+      let strip = this.strips.get(trace.id);
+      if (!strip) this.strips.set(trace.id, strip = this.strip());
+      return strip.view(s, trace, s.view.axis === "time" ? Number(offset + s.trace.epoch - trace.epoch) : 0);
+    })}</div>`;
   }
 
   view(s: Session): TemplateResult {
     const time = s.view.axis === "time" ? s.cursor : s.position?.time;
     const traces = (this.app.traces ?? []).filter((t) => t.id !== s.trace.id && t.streams.some((x) => x.hasTime)).slice(0, 200);
-    const other = traces.find((t) => t.id === this.app.beside);
-    const offset = other && (this.app.besideOffset ?? usualOffset(s.trace, other));
+    const laid = this.laid(s);
+    const free = traces.filter((t) => !laid.some((l) => l.trace === t));
     return html`<div class="scroll together" tabindex="0" role="region" aria-label="Cores together">
-      <p class="buttons"><label>Beside <select @change=${(e: Event) => this.app.layBeside((e.target as HTMLSelectElement).value, undefined)}>
-        <option value="" ?selected=${!other}>no other trace</option>
-        ${traces.map((t) => html`<option value=${t.id} ?selected=${t === other}>${t.id}</option>`)}</select></label>
-        ${other ? html`<label>offset <input type="text" inputmode="numeric" size="12" aria-label="What is added to this trace's times, for those of the other"
-          .value=${String(offset)} @change=${(e: Event) => this.offset((e.target as HTMLInputElement).value, other)}></label>` : nothing}</p>
-      ${other ? html`<p class="muted hint">${this.relation(s, other)}</p>` : nothing}
+      <p class="buttons"><label>Beside <select .value=${""} @change=${(e: Event) => { const select = e.target as HTMLSelectElement; if (select.value !== "") this.app.layBeside(select.value, undefined); select.value = ""; }}>
+        <option value="">${laid.length > 0 ? "one more trace" : "no other trace"}</option>
+        ${free.map((t) => html`<option value=${t.id}>${t.id}</option>`)}</select></label></p>
+      ${laid.map(({ trace, offset, said }) => html`<p class="buttons laid"><b>${trace.id}</b>
+        <label>offset <input type="text" inputmode="numeric" size="12" aria-label=${`What is added to this trace's times, for those of ${trace.id}`}
+          .value=${String(offset)} @change=${(e: Event) => this.offset((e.target as HTMLInputElement).value, trace)}></label>
+        <button class="action" aria-label=${`Take away ${trace.id}`} @click=${() => this.app.takeAway(trace.id)}>Take away</button></p>
+        <p class="muted hint">${this.relation(s, trace, said)}</p>`)}
       ${time === undefined ? html`<p class="muted hint">Set the cursor in a lane with times to see what every core runs then.</p>`
     : html`${this.table(s, s.trace, time, (this.own = this.fetch(this.own, s.trace, time)), undefined)}
-      ${other && offset !== undefined ? this.beside(s, other, laidUpon(s.trace, other, time, offset)) : nothing}`}</div>`;
+      ${laid.map((l) => this.beside(s, l.trace, laidUpon(s.trace, l.trace, time, l.offset)))}`}</div>`;
   }
 
   /** Why their times can be compared, or not. */
-  private relation(s: Session, other: Trace): string {
-    if (this.app.besideOffset !== undefined) return "Laid upon each other as you said.";
+  private relation(s: Session, other: Trace, said: boolean): string {
+    if (said) return "Laid upon each other as you said.";
     return sameClock(s.trace, other) ? `Both have the clock “${other.labels.clock}”: times are compared as they are.`
       : "Their clocks are not known to be related (no common label “clock”): laid side by side from where both begin.";
   }
 
   private beside(s: Session, other: Trace, time: number): TemplateResult {
-    this.others = this.fetch(this.others, other, time);
-    return this.table(s, other, time, this.others, other);
+    const got = this.fetch(this.others.get(other.id), other, time);
+    this.others.set(other.id, got);
+    return this.table(s, other, time, got, other);
   }
 
   private offset(text: string, other: Trace): void {
