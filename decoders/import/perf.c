@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/perf.h"
 
+#include "import/jitdump.h"
 #include "import/maps.h"
 #include "perf/event.h"
 #include "perf/info.h"
@@ -12,13 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define JITTED_MOST ((size_t)1 << 30) /* bytes of a file of code that was made at run time */
+
 /* What a file that is mapped is called, and whether it was found. */
 struct dso {
     char *name;
     struct tl_build_id id;
     enum tl_code_kind kind;
     struct tl_code_file file;
-    int found; /* as tl_code_find(); 1: not looked for yet */
+    int found;     /* as tl_code_find(); 1: not looked for yet */
+    uint64_t told; /* of what a compiler wrote: bytes that were read */
 };
 
 /* A record of memory or of a process. */
@@ -363,6 +367,16 @@ static void tell_missing(const struct tl_perf_import *im, const struct dso *d)
                                           : "give --symfs DIR or --buildid-dir DIR");
 }
 
+static void find_dso(struct tl_perf_import *im, struct dso *d)
+{
+    const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
+    const char *const symbol = bracket && bracket[1] ? bracket + 1 : NULL;
+    d->found =
+        tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol, im->release);
+    if (d->found < 0)
+        tell_missing(im, d);
+}
+
 /* The kernel lies where one of its symbols says. */
 static int add_kernel(const struct tl_perf_import *im, const struct event *e, const struct dso *d,
                       struct tl_setup *setup)
@@ -384,14 +398,8 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps, const st
         .offset = e->offset,
     };
     struct dso *const d = e->dso == SIZE_MAX ? NULL : &im->dsos[e->dso];
-    if (d && d->found == 1) {
-        const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
-        const char *const symbol = bracket && bracket[1] ? bracket + 1 : NULL;
-        d->found = tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol,
-                                im->release);
-        if (d->found < 0)
-            tell_missing(im, d);
-    }
+    if (d && d->found == 1)
+        find_dso(im, d);
     if (!d || d->found < 0)
         return d && d->kind == TL_CODE_KERNEL ? TL_OK : tl_maps_add(maps, &map);
     if (d->kind == TL_CODE_KERNEL)
@@ -466,11 +474,67 @@ static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image
     }
 }
 
+struct jitted {
+    struct tl_perf_import *im;
+    size_t dso;
+    bool in_ticks;
+};
+
+static int on_jitted(void *context, const struct tl_jit_code *code)
+{
+    const struct jitted *const j = context;
+    struct tl_perf_import *const im = j->im;
+    const uint64_t ns = j->in_ticks ? tl_clock_ns(&im->info.clock, code->time) : code->time;
+    if (tl_grow(&im->events, &im->cap_events, im->n_events + 1, sizeof *im->events) < 0)
+        return TL_NOMEM;
+    im->events[im->n_events] = (struct event){
+        .time = ns,
+        .number = im->n_events,
+        .type = TL_PERF_MMAP2,
+        .pid = code->pid,
+        .tid = code->tid,
+        .address = code->address,
+        .length = code->length,
+        .offset = code->offset,
+        .dso = j->dso,
+    };
+    im->n_events++;
+    return TL_OK;
+}
+
+/* Code that was made at run time lies in the file that its compiler mapped as a sign. */
+static int take_jitted(struct tl_perf_import *im)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
+        struct dso *const d = &im->dsos[i];
+        struct jitted j = {im, i, false};
+        struct tl_buf bytes = {0};
+        if (!tl_jitdump_is(d->name))
+            continue;
+        if (d->found == 1)
+            find_dso(im, d);
+        if (d->found == TL_OK && tl_buf_read_file(&bytes, d->file.path, JITTED_MOST, NULL) == TL_OK)
+            rc = tl_jitdump_read((struct tl_bytes){bytes.p, bytes.n}, &d->told, &j.in_ticks,
+                                 on_jitted, &j);
+        d->file.size = bytes.n > d->file.size ? bytes.n : d->file.size; /* it grows */
+        if (rc == TL_BAD) {
+            tell_user(im, "%s: makes no sense as code of a compiler at offset 0x%" PRIx64,
+                      d->file.path, d->told);
+            rc = TL_OK;
+        }
+        tl_buf_fini(&bytes);
+    }
+    return rc;
+}
+
 static int make_images(struct tl_perf_import *im, struct tl_setup *setup)
 {
     const size_t before = setup->n_images;
     struct tl_maps *maps;
-    int rc = tl_maps_new(&maps);
+    int rc = take_jitted(im);
+    if (rc == TL_OK)
+        rc = tl_maps_new(&maps);
     if (rc < 0)
         return rc;
     if (im->n_events > 0)

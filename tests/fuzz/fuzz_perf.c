@@ -5,6 +5,7 @@
  * threads have streams.
  */
 #include "decode/decode.h"
+#include "import/jitdump.h"
 #include "import/perf.h"
 
 #include <stdlib.h>
@@ -69,6 +70,24 @@ static void import(const uint8_t *p, size_t n)
     tl_setup_fini(&setup);
 }
 
+static int on_jitted(void *context, const struct tl_jit_code *code)
+{
+    const struct tl_bytes *const in = context;
+    require(code->offset <= in->n && code->length <= in->n - code->offset);
+    require(strlen(code->name) < in->n);
+    return TL_OK;
+}
+
+/* The same bytes as code that was made at run time: what is told lies within them. */
+static void jitted(const uint8_t *p, size_t n)
+{
+    struct tl_bytes in = {p, n};
+    uint64_t at = 0;
+    bool in_ticks = false;
+    const int rc = tl_jitdump_read(in, &at, &in_ticks, on_jitted, &in);
+    require((rc == TL_OK || rc == TL_BAD) && at <= n);
+}
+
 static bool same(const struct tl_buf *a, const struct tl_buf *b)
 {
     return a->n == b->n && (a->n == 0 || !memcmp(a->p, b->p, a->n));
@@ -93,6 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         require(same(&whole.text[i], &parts.text[i]));
     require(same(&whole.losses, &parts.losses));
     import(data + 1, size - 1);
+    jitted(data + 1, size - 1);
     result_fini(&whole);
     result_fini(&parts);
     return 0;

@@ -1,4 +1,5 @@
 """Other forms of a perf.data file that say the same: as a pipe, and as a machine of the other byte order writes it."""
+import os
 import struct
 
 PIPE_TYPES = {"ATTR": 64, "HEADER_FEATURE": 80}
@@ -91,6 +92,37 @@ def by_tracepoint(raw):
             continue
         out.append(whole)
     return piped[:16] + b"".join(out)
+
+
+def jitted(raw, symfs, out):
+    """The same as a pipe, but as if all code of programs had been made at run time: it is in dumps below `out`, as
+    compilers write them, functions of 64 bytes each, whose times are ticks where `raw` is of Intel PT."""
+    file, records, dumps = File(raw), [], {}
+    shift, mult, zero = next(struct.unpack_from("<3Q", body, 16) for kind, _, body, _ in file.records() if kind == 70)
+    for kind, misc, body, trace in file.records():
+        if kind == 10 and struct.unpack_from("<i", body)[0] >= 0 and body[64:65] == b"/":
+            pid, tid, address, length, offset = struct.unpack_from("<iiQQQ", body)
+            end = 64 + (body.index(b"\0", 64) - 64) // 8 * 8 + 8
+            name = body[64:body.index(b"\0", 64)].decode()
+            time = struct.unpack_from("<Q", body, end + 8)[0] if len(body) > end else 0
+            since = (time - zero) % (1 << 64)
+            ticks = (since // mult << shift) + ((since % mult << shift) // mult) + 1 if time else 0
+            with open(symfs + name, "rb") as f:
+                code = f.read()[offset:offset + length]
+            for at in range(0, len(code), 64):
+                part = code[at:at + 64]
+                load = struct.pack("<iiQQQQ", pid, tid, address + at, address + at, len(part), at) + b"f%d\0" % at + part
+                dumps.setdefault(pid, []).append(struct.pack("<IIQ", 0, 16 + len(load), ticks) + load)
+            sign = struct.pack("<iiQQQ", pid, tid, 0x7e0000000000, 0x1000, 0) + body[32:56] + body[56:64]
+            sign += b"/tmp/jit-%d.dump" % pid
+            body, misc = sign + bytes(8 - len(sign) % 8) + body[end:], misc & ~(1 << 14)
+        records.append(record("<", kind, body, misc) + trace)
+    os.makedirs(os.path.join(out, "tmp"))
+    for pid, loads in dumps.items():
+        with open(os.path.join(out, "tmp", "jit-%d.dump" % pid), "wb") as f:
+            f.write(struct.pack("<IIIIIIQQ", 0x4a695444, 1, 40, 62, 0, pid, 0, 1) + b"".join(loads))
+    attrs = b"".join(record("<", PIPE_TYPES["ATTR"], attr + ids) for attr, ids in file.attrs)
+    return b"PERFILE2" + struct.pack("<Q", 16) + attrs + b"".join(records)
 
 
 # ---- the other byte order ---------------------------------------------------------------------

@@ -83,6 +83,10 @@ class Checks:
         if name in ("pt-two-processes.data", "pt-five-tasks.data"):
             self.run(name + " with switches by a tracepoint", expected, ["--format", "perf"] + symfs + ["-"],
                      perffile.by_tracepoint(raw))
+        if name in ("pt-remap.data", "pt-two-processes.data"):
+            with tempfile.TemporaryDirectory() as own:
+                jitted = perffile.jitted(raw, self.symfs, own)
+                self.run(name + " made at run time", expected, ["--format", "perf", "--symfs", own, "-"], jitted)
         self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
         if b"# stream pt.0" in expected and name != "pt-no-time.data":
             self.threads(name, expected, raw, path)

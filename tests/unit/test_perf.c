@@ -2,6 +2,7 @@
 /* perf.data: cut off at every byte, snapshots that overlap, records out of order, times. */
 #include "base/buf.h"
 #include "decode/decode.h"
+#include "import/jitdump.h"
 #include "perf/info.h"
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
@@ -244,6 +245,48 @@ static void names_of_threads(void **state)
     tl_perf_sideband_fini(&s);
 }
 
+struct codes {
+    unsigned n;
+    uint64_t bytes;
+};
+
+static int on_code(void *context, const struct tl_jit_code *code)
+{
+    struct codes *const c = context;
+    assert_int_equal(code->pid, 7);
+    assert_string_equal(code->name, c->n ? "second" : "first");
+    assert_int_equal(code->address, c->n ? 0x2000 : 0x1000);
+    c->n++;
+    c->bytes += code->length;
+    return TL_OK;
+}
+
+/* What is whole is told once, however much of the file is there; damage is told with its place. */
+static void code_made_at_run_time(void **state)
+{
+    (void)state;
+    struct tl_buf file = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/jitted.dump", TL_SOURCE_DIR);
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    struct tl_bytes all = {file.p + 1, file.n - 1};
+    struct codes c = {0};
+    bool ticks = false;
+    uint64_t at = 0;
+    for (size_t n = 40; n <= all.n; n++)
+        assert_int_equal(tl_jitdump_read((struct tl_bytes){all.p, n}, &at, &ticks, on_code, &c),
+                         TL_OK);
+    assert_true(c.n == 2 && c.bytes == 11 && ticks && at == all.n);
+    file.p[1 + 40 + 4] = 8; /* the first record's size */
+    at = 0;
+    assert_int_equal(tl_jitdump_read(all, &at, &ticks, on_code, &c), TL_BAD);
+    assert_int_equal(at, 40);
+    file.p[1 + 4]++; /* another version */
+    assert_int_equal(tl_jitdump_read(all, &at, &ticks, on_code, &c), TL_BAD);
+    assert_true(c.n == 2 && tl_jitdump_is("/tmp/x/jit-12.dump") && !tl_jitdump_is("jit-.dump"));
+    tl_buf_fini(&file);
+}
+
 static void times(void **state)
 {
     (void)state;
@@ -260,10 +303,15 @@ static void times(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipe_cut),          cmocka_unit_test(file_cut),
-        cmocka_unit_test(other_order_cut),   cmocka_unit_test(snapshots_without_time),
-        cmocka_unit_test(snapshots_by_time), cmocka_unit_test(records_out_of_order),
-        cmocka_unit_test(names_of_threads),  cmocka_unit_test(times),
+        cmocka_unit_test(pipe_cut),
+        cmocka_unit_test(file_cut),
+        cmocka_unit_test(other_order_cut),
+        cmocka_unit_test(snapshots_without_time),
+        cmocka_unit_test(snapshots_by_time),
+        cmocka_unit_test(records_out_of_order),
+        cmocka_unit_test(names_of_threads),
+        cmocka_unit_test(times),
+        cmocka_unit_test(code_made_at_run_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
