@@ -237,9 +237,19 @@ static int forget_one(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
+static bool virtual; /* the kind of shards that is measured */
+
+/* What is measured, with the kind. Valid until the next call. */
+static const char *named(const char *what)
+{
+    static char text[160];
+    snprintf(text, sizeof text, "%s%s", virtual ? "virtual: " : "", what);
+    return text;
+}
+
 static struct tl_lake *open_lake(const char *dir)
 {
-    const struct tl_lake_options options = {.dir = dir};
+    const struct tl_lake_options options = {.dir = dir, .virtual_shards = virtual};
     struct tl_lake *lake;
     struct tl_fail fail = {0};
     if (tl_lake_open(&lake, &options, &fail) < 0)
@@ -282,8 +292,8 @@ static void ranges(const char *dir, uint64_t insns)
     char what[96];
     snprintf(what, sizeof what, "range of 1000 out of %.0f M instructions, cold, median",
              (double)insns / 1e6);
-    bench_report("store", what, took[RANGES / 2] * 1e3, "ms", NULL, 0);
-    bench_report("store", "… 95 %", took[RANGES * 95 / 100] * 1e3, "ms", NULL, 0);
+    bench_report("store", named(what), took[RANGES / 2] * 1e3, "ms", NULL, 0);
+    bench_report("store", named("… 95 %"), took[RANGES * 95 / 100] * 1e3, "ms", NULL, 0);
 }
 
 /* A question to a lake of which nothing is in memory. */
@@ -304,7 +314,7 @@ static void end_cold(struct cold cold, const char *what)
 {
     const double took = bench_now() - cold.begin;
     tl_lake_close(cold.lake);
-    bench_report("store", what, took * 1e3, "ms", NULL, 0);
+    bench_report("store", named(what), took * 1e3, "ms", NULL, 0);
 }
 
 /* One search through all of it. */
@@ -375,6 +385,59 @@ static void slices_one(const char *dir, const char *what, uint64_t from, uint64_
     end_cold(cold, name);
 }
 
+static uint64_t space[2]; /* bytes of shards, indexes and marks; of raw bytes, packed */
+
+static int add_space(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+    if (type == FTW_F)
+        space[strstr(path, "/r/") != NULL] += (uint64_t)st->st_size;
+    return 0;
+}
+
+/* Once the raw bytes are packed. */
+static void tell_space(const char *dir, uint64_t insns)
+{
+    char objects[64];
+    struct tl_lake *const lake = open_lake(dir);
+    snprintf(objects, sizeof objects, "%s/objects", dir);
+    for (uint64_t raw = UINT64_MAX; raw != space[1]; sleep(1)) { /* of no use to be exact */
+        raw = space[1];
+        space[0] = space[1] = 0;
+        nftw(objects, add_space, 16, FTW_PHYS);
+    }
+    tl_lake_close(lake);
+    bench_report("store", named("… raw bytes, packed, of an instruction"),
+                 (double)space[1] * 8 / (double)insns, "bits", NULL, 0);
+    bench_report("store", named("… all else, of an instruction"),
+                 (double)space[0] * 8 / (double)insns, "bits", NULL, 0);
+}
+
+/* 10 M instructions from where a chunk begins, as a file. */
+static void fetch_zstf(const char *dir, uint64_t insns)
+{
+    const uint64_t from = insns / 3 / 65536 * 65536;
+    const struct tl_range_request request = {.trace = "long",
+                                             .stream = "cs.10",
+                                             .unit = TL_UNIT_INSN,
+                                             .from = from,
+                                             .to = from + 10000000,
+                                             .format = TL_FORMAT_ZSTF};
+    struct tl_buf out = {0};
+    struct tl_range *range;
+    struct tl_fail fail = {0};
+    struct tl_lake *const lake = open_lake(dir);
+    const double begin = bench_now();
+    if (tl_range_open(lake, &request, &range, &fail) < 0)
+        die("range", &fail);
+    while (tl_range_next(range, &out, &fail) >= 0)
+        tl_buf_reset(&out);
+    tl_range_close(range);
+    bench_report("store", named("10 M instructions as .zstf"),
+                 10 / (bench_now() - begin), "Minsn/s", NULL, 0);
+    tl_buf_fini(&out);
+    tl_lake_close(lake);
+}
+
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. The
  * peer decodes in front of that and behind it. */
 static void store_long(const char *dir, struct made *m, size_t repeat)
@@ -413,13 +476,15 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
     char what[96];
     snprintf(what, sizeof what, "ETMv4 to sealed shards and index, %.0f M instructions",
              (double)told.insns / 1e6);
-    bench_report("store", what, (double)told.insns / told.took.wall / 1e6, "Minsn/s", PEER,
+    bench_report("store", named(what), (double)told.insns / told.took.wall / 1e6, "Minsn/s", PEER,
                  peer.wall / 1e6);
-    bench_report("store", "… per second of processor time, all threads",
+    bench_report("store", named("… per second of processor time, all threads"),
                  (double)told.insns / told.took.cpu / 1e6, "Minsn/s", PEER, peer.cpu / 1e6);
-    bench_report("store", "… most memory in use", (double)usage.ru_maxrss / 1024, "MiB", NULL, 0);
-    bench_report("store", "… stored, of 1000 instructions",
+    bench_report("store", named("… most memory in use"), (double)usage.ru_maxrss / 1024, "MiB", NULL, 0);
+    bench_report("store", named("… stored, of 1000 instructions"),
                  (double)told.stored * 1000 / (double)told.insns, "bytes", NULL, 0);
+    tell_space(dir, told.insns);
+    fetch_zstf(dir, told.insns);
     ranges(dir, told.insns);
     finds(dir, m);
     stats_one(dir, "all", 0, UINT64_MAX);
@@ -436,15 +501,20 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 
 int main(void)
 {
-    char dir[] = "/tmp/bench_store_XXXXXX";
+    char dir[] = "/tmp/bench_store_XXXXXX", made[] = "/tmp/bench_store_XXXXXX";
     const char *wanted = getenv("TL_BENCH_INSNS");
     const uint64_t insns = wanted ? strtoull(wanted, NULL, 0) : UINT64_C(1) << 30;
     static struct made m;
     tl_lake_share_heaps();
     make(&m);
-    if (!mkdtemp(dir))
+    if (!mkdtemp(dir) || !mkdtemp(made))
         return 1;
-    store_long(dir, &m, (size_t)(insns / INSNS) + (insns < INSNS));
+    const size_t repeat = (size_t)(insns / INSNS) + (insns < INSNS);
+    store_long(dir, &m, repeat);
+    virtual = true;
+    store_long(made, &m, repeat);
+    virtual = false;
+    nftw(made, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 
     /* Bytes that nobody can decode: what the spool alone takes. */
     static uint8_t noise[1 << 20];
