@@ -33,6 +33,8 @@ static int on_seal(void *context, struct tl_view *view)
         tl_view_put(view);
         return r;
     }
+    if (lane->gen->is_virtual)
+        tl_lane_make_virtual(lane, view);
     lane->pending[lane->n_pending++] = view;
     lane->gen->completed++;
     return TL_OK;
@@ -159,8 +161,15 @@ void tl_gen_stop(struct tl_gen *gen)
 
 /* ---- into the store ------------------------------------------------------------------------- */
 
-/* Shards that are stored together: one sync of their folder and one transaction for all of them. */
-#define TOGETHER 3
+/* Shards that are stored together: one sync of their folder and one transaction for all of them.
+ * Virtual ones are small, and soon made. */
+#define TOGETHER         3
+#define TOGETHER_VIRTUAL 24
+
+static size_t together(const struct tl_gen *gen)
+{
+    return gen->is_virtual ? TOGETHER_VIRTUAL : TOGETHER;
+}
 
 /* A complete shard on its way into the store. */
 struct sealing {
@@ -171,14 +180,15 @@ struct sealing {
     char key[192];
 };
 
-/* The oldest complete shards of the first `n_lanes` lanes, at most TOGETHER. */
+/* The oldest complete shards of the first `n_lanes` lanes, at most together(). */
 static size_t gather(struct tl_gen *gen, size_t n_lanes, struct sealing *out)
 {
+    const size_t most = together(gen);
     size_t n = 0;
-    for (size_t i = 0; i < n_lanes && n < TOGETHER; i++) {
+    for (size_t i = 0; i < n_lanes && n < most; i++) {
         struct tl_lane *lane = tl_gen_lane_at(gen, i);
         pthread_mutex_lock(&lane->lock);
-        for (size_t k = 0; k < lane->n_pending && n < TOGETHER; k++)
+        for (size_t k = 0; k < lane->n_pending && n < most; k++)
             out[n++] = (struct sealing){.lane = lane, .view = tl_view_get(lane->pending[k])};
         pthread_mutex_unlock(&lane->lock);
     }
@@ -214,8 +224,8 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
 static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
 {
     struct tl_backend *backend = gen->lake->backend;
-    struct tl_object objects[TOGETHER];
-    struct tl_catalog_shard rows[TOGETHER];
+    struct tl_object objects[TOGETHER_VIRTUAL];
+    struct tl_catalog_shard rows[TOGETHER_VIRTUAL];
     uint64_t bytes = 0;
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
@@ -275,7 +285,7 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
  * of them. */
 static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t least, struct tl_fail *fail)
 {
-    struct sealing shards[TOGETHER];
+    struct sealing shards[TOGETHER_VIRTUAL];
     bool enough = true;
     int r = TL_OK;
     while (r >= 0 && enough) {
@@ -311,9 +321,6 @@ static int store_all(struct tl_gen *gen, struct tl_fail *fail)
 
 /* ---- beside the decoding -------------------------------------------------------------------- */
 
-/* So many complete shards make decoding wait for the store. */
-#define BACKLOG (2 * TOGETHER)
-
 /* Complete shards that are not in the store. */
 static size_t backlog(struct tl_gen *gen)
 {
@@ -330,7 +337,7 @@ static size_t backlog(struct tl_gen *gen)
 static void *run_sealer(void *context)
 {
     struct tl_gen *gen = context;
-    gen->seal_result = store_lanes(gen, gen->seal_lanes, TOGETHER, &gen->seal_fail);
+    gen->seal_result = store_lanes(gen, gen->seal_lanes, together(gen), &gen->seal_fail);
     atomic_store(&gen->seal_over, true);
     return NULL;
 }
@@ -353,9 +360,10 @@ static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
 {
     const size_t waiting = backlog(gen);
     int r = TL_OK;
-    if (gen->sealing && (waiting >= BACKLOG || atomic_load(&gen->seal_over)))
+    /* So many make decoding wait for the store. */
+    if (gen->sealing && (waiting >= 2 * together(gen) || atomic_load(&gen->seal_over)))
         r = wait_sealer(gen, fail);
-    if (r < 0 || gen->sealing || waiting < TOGETHER)
+    if (r < 0 || gen->sealing || waiting < together(gen))
         return r;
     /* Streams are told to the catalog by this thread alone; those that come later wait. */
     r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
@@ -577,6 +585,7 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     tl_crew_exit(gen->lake->crew);
     /* Whatever happened: nothing is stored between two jobs. A refusal shows again in the next. */
     const int stored = wait_sealer(gen, NULL);
+    tl_mark_flush(gen);
     tl_packer_free(gen->packer); /* a quarter of a megabyte that thousands of traces would keep */
     gen->packer = NULL;
     return r >= 0 && stored < 0 ? stored : r;

@@ -48,12 +48,18 @@ static int save_lane(struct tl_lane *lane, struct tl_checkpoint *c)
     return state.rc;
 }
 
+#define WAITING 16
+
+struct tl_mark_object {
+    uint64_t offset;
+    struct tl_buf bytes;
+};
+
 static int store_mark(struct tl_gen *gen)
 {
     struct tl_checkpoint c = {.offset = atomic_load(&gen->decoded)};
     struct tl_buf plain = {0}, packed = {0};
     struct tl_packer *packer = NULL; /* gen->packer is at work beside the decoding */
-    char key[192];
     int r = tl_resume_whose(gen);
     if (r >= 0)
         r = tl_decode_save(gen->decode, &c.decode);
@@ -66,16 +72,47 @@ static int store_mark(struct tl_gen *gen)
         r = tl_packer_new(&packer);
     if (r >= 0)
         r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, &packed);
-    if (r >= 0)
-        r = tl_backend_put(gen->lake->backend, mark_key(key, gen, &c.offset),
-                           (struct tl_bytes){packed.p, packed.n}, NULL);
-    if (r >= 0)
-        r = note_mark(gen, c.offset);
+    if (r >= 0 && !gen->mark_objects &&
+        !(gen->mark_objects = calloc(WAITING, sizeof(*gen->mark_objects))))
+        r = TL_NOMEM;
+    if (r >= 0) {
+        gen->mark_objects[gen->n_mark_objects++] = (struct tl_mark_object){c.offset, packed};
+        packed = (struct tl_buf){0};
+    }
     tl_packer_free(packer);
     tl_checkpoint_fini(&c);
     tl_buf_fini(&plain);
     tl_buf_fini(&packed);
+    if (gen->n_mark_objects == WAITING)
+        tl_mark_flush(gen);
     return r;
+}
+
+void tl_mark_drop(struct tl_gen *gen)
+{
+    for (size_t i = 0; i < gen->n_mark_objects; i++)
+        tl_buf_fini(&gen->mark_objects[i].bytes);
+    free(gen->mark_objects);
+    gen->mark_objects = NULL;
+    gen->n_mark_objects = 0;
+}
+
+void tl_mark_flush(struct tl_gen *gen)
+{
+    struct tl_object objects[WAITING];
+    char keys[WAITING][192];
+    const size_t n = gen->n_mark_objects;
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_buf *bytes = &gen->mark_objects[i].bytes;
+        objects[i] = (struct tl_object){mark_key(keys[i], gen, &gen->mark_objects[i].offset),
+                                        {bytes->p, bytes->n}};
+    }
+    struct tl_backend *backend = gen->lake->backend;
+    if (n > 0 && backend->ops->put_all(backend, objects, n, NULL) >= 0)
+        for (size_t i = 0; i < n; i++)
+            if (note_mark(gen, gen->mark_objects[i].offset) < 0)
+                break; /* found when they are listed */
+    tl_mark_drop(gen);
 }
 
 bool tl_can_mark(struct tl_decode *decode)

@@ -32,6 +32,11 @@ bool tl_can_mark(struct tl_decode *decode);
  * last one. What fails costs nothing but time. */
 void tl_mark(struct tl_gen *gen);
 
+/* Marks are stored some at a time: store those that wait. */
+void tl_mark_flush(struct tl_gen *gen);
+/* Forget them. */
+void tl_mark_drop(struct tl_gen *gen);
+
 /*
  * Make the shard of `row` again. The view is in memory, and the caller's; `each` (may be NULL) is
  * called with it and with those behind it that came along, which it may keep by tl_view_get().

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Generations and their lanes: life, catalog, image. Decoding is in decode_job.c. */
+#include "ingest/remake.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 
@@ -142,6 +143,7 @@ void tl_gen_put(struct tl_gen *gen)
         lane_free(gen->lanes[i]);
     free(gen->lanes);
     free(gen->marks);
+    tl_mark_drop(gen);
     pthread_mutex_destroy(&gen->marks_lock);
     free(gen->by_stream);
     tl_program_put(gen->lake, gen->program);

@@ -107,6 +107,8 @@ struct tl_gen {
     size_t seal_lanes; /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
+    struct tl_mark_object *mark_objects; /* marks that wait to be stored */
+    size_t n_mark_objects;
     size_t mark_completed;    /* number of shards completed at the last mark */
     uint64_t marked;          /* raw offset of the stored checkpoint, if has_mark */
     uint64_t tried;           /* raw offset of the last attempt to store one */
@@ -357,6 +359,8 @@ TL_MUST_USE int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_
 /* Open a virtual shard by its index, for tl_lake_view(). */
 TL_MUST_USE int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view **out,
                                      struct tl_fail *fail);
+/* A complete shard of the lane that has not been stored yet becomes a virtual one. */
+void tl_lane_make_virtual(struct tl_lane *lane, struct tl_view *view);
 /* Are the shards that are decoded from now on virtual ones? */
 bool tl_trace_is_virtual(struct tl_trace *trace);
 /* Has the generation virtual shards, which are of no use without raw bytes? Asks the store. */

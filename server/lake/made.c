@@ -54,6 +54,11 @@ static int make(void *context, const struct tl_view *view, struct tl_view **out,
     return r;
 }
 
+void tl_lane_make_virtual(struct tl_lane *lane, struct tl_view *view)
+{
+    tl_view_make_virtual(view, make, lane);
+}
+
 int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view **out,
                          struct tl_fail *fail)
 {

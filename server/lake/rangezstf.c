@@ -35,7 +35,7 @@ struct plan {
     struct planned *frames;
     size_t n, cap;
     struct tl_buf heads;
-    struct tl_buf large; /* a frame that is more than a piece */
+    struct tl_buf large;               /* a frame that is more than a piece */
     size_t begin_at, end_at, large_at; /* what of these is given */
     size_t next;
 };
@@ -270,7 +270,8 @@ static int read_scratch(struct tl_range_zstf *z, struct tl_buf *out, struct tl_f
     return TL_OK;
 }
 
-/* ---- the plan --------------------------------------------------------------------------------- */
+/* ---- the plan ---------------------------------------------------------------------------------
+ */
 
 static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
 {
@@ -287,11 +288,11 @@ static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
                                                .head_n = (uint32_t)f->head.n,
                                                .old = (uint32_t)f->old};
     const int r = tl_buf_add(&plan->heads, f->head.p, f->head.n);
-    return r < 0 ? r
-                 : tl_zstf_writer_skip(z->writer, f->size, f->plain, TL_CHUNK_MARKERS, f->pc);
+    return r < 0 ? r : tl_zstf_writer_skip(z->writer, f->size, f->plain, TL_CHUNK_MARKERS, f->pc);
 }
 
-/* The first chunk: the head, and the rest of the frame that it is of. TL_AGAIN: it is no full one. */
+/* The first chunk: the head, and the rest of the frame that it is of. TL_AGAIN: it is no full one.
+ */
 static int plan_first(struct tl_range_zstf *z, struct tl_fail *fail)
 {
     struct tl_range_copy *const copy = z->copy;
@@ -331,6 +332,13 @@ static int plan_last(struct tl_range_zstf *z, struct tl_fail *fail)
     return r;
 }
 
+/* Is a frame's shard a virtual one? */
+static bool is_made(const struct tl_cut *cut, const struct tl_range_frame *frame)
+{
+    return frame->shard < cut->n_stored ? !frame->view->backend
+                                        : cut->tail[frame->shard - cut->n_stored]->make != NULL;
+}
+
 /* TL_AGAIN: the file cannot be planned. */
 static int try_plan(struct tl_range_zstf *z, struct tl_fail *fail)
 {
@@ -344,7 +352,7 @@ static int try_plan(struct tl_range_zstf *z, struct tl_fail *fail)
         r = tl_range_copy_frame(z->copy, TL_CHUNK_MARKERS, z->packer, &frame, fail);
         if (r == TL_OK) {
             /* Shards that were made are gone when the file is read: it is written at once. */
-            made = frame.shard < z->copy->cut->n_stored && !frame.view->backend;
+            made = is_made(z->copy->cut, &frame);
             r = made ? TL_AGAIN : plan_frame(z, &frame);
             tl_range_frame_end(&frame);
         }

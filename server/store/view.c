@@ -29,16 +29,32 @@ struct tl_view *tl_view_get(struct tl_view *view)
     return view;
 }
 
-void tl_view_put(struct tl_view *view)
+static void drop_blobs(struct tl_view *view)
 {
-    if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
-        return;
     for (size_t i = 0; view->frames && i < view->index.n_frames; i++)
         tl_blob_put(view->frames[i]);
     for (size_t i = 0; view->items && i < view->index.n_chunks; i++)
         tl_blob_put(view->items[i]);
     free(view->frames);
     free(view->items);
+    view->frames = view->items = NULL;
+}
+
+void tl_view_make_virtual(struct tl_view *view,
+                          int (*make)(void *maker, const struct tl_view *view, struct tl_view **out,
+                                      struct tl_fail *fail),
+                          void *maker)
+{
+    drop_blobs(view);
+    view->make = make;
+    view->maker = maker;
+}
+
+void tl_view_put(struct tl_view *view)
+{
+    if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    drop_blobs(view);
     tl_shard_index_fini(&view->index);
     free(atomic_load(&view->head));
     free(view);

@@ -44,8 +44,14 @@ void tl_view_put(struct tl_view *view); /* NULL is fine */
 TL_MUST_USE int tl_view_open(struct tl_view **out, struct tl_backend *backend, const char *key,
                              struct tl_fail *fail);
 
-/* A view, with a reference, that has all of the shard: the same one, or if it is virtual the one that is
- * made of it. Errors of `make`. */
+/* Of a view in memory that will not grow and nobody else has yet: all but the index is dropped,
+ * from now on `make` makes it. */
+void tl_view_make_virtual(struct tl_view *view,
+                          int (*make)(void *maker, const struct tl_view *view, struct tl_view **out,
+                                      struct tl_fail *fail),
+                          void *maker);
+/* A view, with a reference, that has all of the shard: the same one, or if it is virtual the one
+ * that is made of it. Errors of `make`. */
 TL_MUST_USE int tl_view_whole(const struct tl_view *view, struct tl_view **out,
                               struct tl_fail *fail);
 /* Append chunk i's item log, plain, to `out`. TL_BAD, TL_IO, TL_NOMEM. */
