@@ -4,12 +4,14 @@
 
 TL_CUTS=200: cut a push so often by FIN and by RST, not 12 times each. TL_SEED: where to cut."""
 
+import http.client
 import json
 import os
 import random
 import re
 import signal
 import socket
+import ssl
 import struct
 import subprocess
 import sys
@@ -710,12 +712,33 @@ def same_in_all_forms(lab, stream):
     insn = next(r for r in rows if r['kind'] == 'I')
     check([int(insn['pc'], 16), insn['encoding']] == [int(insn['text'].split()[0], 16), insn['text'].split()[1]], insn)
 
+def slow_over_tls(lab):
+    """Who reads little at a time, with a small window, gets every byte."""
+    path = '/api/v1/traces/sim/streams/cs.10/range?format=text&to=40000'
+    with urllib.request.urlopen(lab.url + path, timeout=30) as reply:
+        whole = reply.read()
+    trust = ssl.create_default_context()
+    trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
+    with socket.socket() as s:
+        s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+        s.settimeout(30)
+        s.connect(('127.0.0.1', lab.tls_port))
+        connection = http.client.HTTPConnection('localhost')
+        connection.sock = trust.wrap_socket(s)
+        connection.request('GET', path)
+        reply, got = connection.getresponse(), b''
+        while piece := reply.read(30001):
+            got += piece
+        check(len(whole) > 1000000 and got == whole, len(got), 'of', len(whole))
+        connection.close()
+
 @test
 def said_well(lab):
     """What people are told: on a terminal how far it is, in a pipe nothing; ends of streams; faults."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     same_in_all_forms(lab, 'cs.10')
+    slow_over_tls(lab)
     with urllib.request.urlopen(lab.url + '/api/v1/traces/sim', timeout=30) as reply:
         row = json.load(reply)
     listed = json.loads(lab.run('ls', '--json', 'sim').text())[0]
