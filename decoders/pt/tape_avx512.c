@@ -304,8 +304,8 @@ static ALWAYS_INLINE struct values values_of(const struct ends *e)
     const __mmask64 more2 = _mm512_mask_test_epi8_mask(more, e->second, BYTES(1));
     const __mmask64 mtc = _mm512_cmpeq_epi8_mask(h, BYTES(0x59));
     const __mmask64 tsc = _mm512_cmpeq_epi8_mask(h, BYTES(0x19));
-    const __mmask64 not_16 = _mm512_mask_cmpneq_epi8_mask(e->ips, _mm512_and_si512(h, BYTES(0xe0)),
-                                                          BYTES(TL_PT_IP_UPDATE_16 << 5));
+    const __mmask64 not_16 = e->ips & ~_mm512_cmpeq_epi8_mask(_mm512_and_si512(h, BYTES(0xe0)),
+                                                              BYTES(TL_PT_IP_UPDATE_16 << 5));
     const __m512i cycles = _mm512_and_si512(_mm512_srli_epi16(h, 3), BYTES(0x1f));
     const __m512i cycles2 = _mm512_and_si512(_mm512_slli_epi16(e->second, 4), BYTES(0xe0));
     const __m512i above = _mm512_and_si512(_mm512_srli_epi16(e->second, 4), BYTES(0x0f));
@@ -381,7 +381,8 @@ static ALWAYS_INLINE __m512i wide_values(__m512i *ip, const struct ends *e, __m5
     const __m512i at = _mm512_maskz_permutexvar_epi8(lowest, lane, e->at);
     const __m512i header = _mm512_maskz_permutexvar_epi8(lowest, lane, e->header);
     const __m512i payload = _mm512_i64gather_epi64(at, p + 1, 1);
-    const __m512i ipc = _mm512_mask_srli_epi64(QUADS(7), ips, header, 5); /* 7: it says nothing */
+    /* 7: it says nothing. */
+    const __m512i ipc = _mm512_mask_mov_epi64(QUADS(7), ips, _mm512_srli_epi64(header, 5));
     const __m512i value = resolve(ip, ipc, payload);
     return ips == 0xff ? value : value_of_others(value, header, payload);
 }

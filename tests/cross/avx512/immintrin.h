@@ -39,6 +39,18 @@ TL_EMULATED simde__m512i tl_compress_epi8(simde__m512i from, uint64_t mask, simd
     return a;
 }
 
+#define _mm512_i64gather_epi64 tl_i64gather_epi64
+TL_EMULATED simde__m512i tl_i64gather_epi64(simde__m512i places, const void *p, int scale)
+{
+    int64_t at[8];
+    uint64_t out[8];
+    memcpy(at, &places, 64);
+    for (unsigned k = 0; k < 8; k++)
+        memcpy(out + k, (const uint8_t *)p + at[k] * scale, sizeof out[k]);
+    memcpy(&places, out, 64);
+    return places;
+}
+
 /* Only lanes of the mask are read. */
 #define _mm512_maskz_loadu_epi8(mask, p) tl_loadu_epi8(_mm512_setzero_si512(), mask, p)
 #define _mm512_mask_loadu_epi8           tl_loadu_epi8
