@@ -154,32 +154,6 @@ TL_EMULATED simde__m512i tl_cvtepu32_epi64(simde__m256i from)
     return a;
 }
 
-#define _mm512_mask_srli_epi64 tl_mask_srli_epi64
-TL_EMULATED simde__m512i tl_mask_srli_epi64(simde__m512i from, uint8_t mask, simde__m512i a,
-                                            unsigned by)
-{
-    uint64_t in[8], out[8];
-    memcpy(in, &a, 64);
-    memcpy(out, &from, 64);
-    for (unsigned k = 0; k < 8; k++)
-        if (mask >> k & 1)
-            out[k] = by < 64 ? in[k] >> by : 0;
-    memcpy(&a, out, 64);
-    return a;
-}
-
-#define _mm512_i64gather_epi64 tl_i64gather_epi64
-TL_EMULATED simde__m512i tl_i64gather_epi64(simde__m512i at, const void *base, int scale)
-{
-    int64_t in[8];
-    uint64_t out[8];
-    memcpy(in, &at, 64);
-    for (unsigned k = 0; k < 8; k++)
-        memcpy(out + k, (const uint8_t *)base + in[k] * scale, 8);
-    memcpy(&at, out, 64);
-    return at;
-}
-
 #define _mm512_alignr_epi64 tl_alignr_epi64
 TL_EMULATED simde__m512i tl_alignr_epi64(simde__m512i high, simde__m512i low, unsigned by)
 {
