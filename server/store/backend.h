@@ -13,7 +13,8 @@
  * every other refusal, TL_NOTFOUND for a key that is not there.
  *
  * Implementations: a folder (tl_backend_folder), memory (tl_backend_memory, for tests: it can
- * play a power cut). One test runs against all.
+ * play a power cut), a pool of a Ceph cluster (rados/rados.h: it has no catalog, so that no lake can
+ * be opened over it). One test runs against all.
  */
 #ifndef TL_STORE_BACKEND_H
 #define TL_STORE_BACKEND_H
@@ -66,7 +67,9 @@ struct tl_backend_ops {
      * `offset` undefined. */
     int (*log_write)(struct tl_log *log, uint64_t offset, const struct tl_bytes *parts,
                      size_t n_parts, struct tl_fail *fail);
-    /* Append up to `n` bytes from `offset` on to `out`, fewer at the log's end. */
+    /* Append up to `n` bytes from `offset` on to `out`, fewer at the log's end. What another handle
+     * has written is there once it was synced. TL_NOTFOUND: it was removed meanwhile; it may also
+     * still be read as it was. */
     int (*log_read)(struct tl_log *log, uint64_t offset, size_t n, struct tl_buf *out,
                     struct tl_fail *fail);
     /* After TL_OK everything written survives a power cut. After a failure nothing is known of

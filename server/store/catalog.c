@@ -5,8 +5,11 @@
 
 int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct tl_fail *fail)
 {
-    return backend->ops->catalog_open ? backend->ops->catalog_open(backend, out, fail)
-                                      : tl_sql_catalog_open(out, backend, fail);
+    if (backend->ops->catalog_open)
+        return backend->ops->catalog_open(backend, out, fail);
+    if (backend->ops->catalog_uri)
+        return tl_sql_catalog_open(out, backend, fail);
+    return tl_fail_set(fail, TL_UNSUPPORTED, "a store in %s has no catalog", backend->ops->name);
 }
 
 void tl_catalog_close(struct tl_catalog *catalog)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Both backends keep the same promises. */
+/* All backends keep the same promises. That in RADOS is tested where TL_RADOS names a pool. */
 #include "store/backend.h"
 
 #include <pthread.h>
@@ -10,6 +10,12 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#ifdef TL_WITH_RADOS
+#include "rados/rados.h"
+
+#include <rados/librados.h>
+#endif
 
 static char folder[64];
 
@@ -47,6 +53,40 @@ static int set_up_memory(void **state)
 }
 
 static int tear_down_memory(void **state)
+{
+    tl_backend_free(*state);
+    return 0;
+}
+
+static char pool_url[1200]; /* with the namespace of the test that runs */
+
+static struct tl_backend *open_pool(void)
+{
+#ifdef TL_WITH_RADOS
+    struct tl_backend *backend;
+    struct tl_fail fail = {0};
+    if (tl_backend_rados(&backend, pool_url, &fail) < 0)
+        fail_msg("%s", fail.text);
+    return backend;
+#else
+    return NULL;
+#endif
+}
+
+static int set_up_pool(void **state)
+{
+    static unsigned serial;
+    const char *const pool = getenv("TL_RADOS");
+    *state = NULL;
+    if (!pool)
+        return 0; /* the test says that it is skipped */
+    snprintf(pool_url, sizeof pool_url, "%s&namespace=backend-%d-%u&index=5&lease=60", pool,
+             (int)getpid(), serial++);
+    *state = open_pool();
+    return 0;
+}
+
+static int tear_down_pool(void **state)
 {
     tl_backend_free(*state);
     return 0;
@@ -191,14 +231,15 @@ static void logs(void **state)
     assert_memory_equal(out.p, "bcdefg", 6);
     assert_int_equal(log->ops->log_truncate(log, 2, NULL), TL_OK);
     assert_int_equal(log->ops->log_write(log, 2, parts, 1, NULL), TL_OK);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
     tl_buf_reset(&out);
     assert_int_equal(reader->ops->log_read(reader, 0, 100, &out, NULL), TL_OK);
     assert_int_equal(out.n, 5);
     assert_memory_equal(out.p, "ababc", 5);
     assert_int_equal(b->ops->remove(b, "r/x", NULL), TL_OK);
     tl_buf_reset(&out);
-    assert_int_equal(reader->ops->log_read(reader, 0, 100, &out, NULL), TL_OK);
-    assert_int_equal(out.n, 5);
+    const int read = reader->ops->log_read(reader, 0, 100, &out, NULL);
+    assert_true(read == TL_OK ? out.n == 5 : read == TL_NOTFOUND);
     log->ops->log_close(log);
     reader->ops->log_close(reader);
     tl_buf_fini(&out);
@@ -223,12 +264,50 @@ static struct tl_backend *attach(struct tl_backend *b)
     struct tl_backend *other;
     if (strcmp(b->ops->name, "folder") == 0)
         return open_folder();
+    if (strcmp(b->ops->name, "rados") == 0)
+        return open_pool();
     assert_int_equal(tl_backend_memory_attach(b, &other), TL_OK);
     return other;
 }
 
+#ifdef TL_WITH_RADOS
+/* As the cluster does when the lock runs out: it is tl_backend_rados' own names that are meant. */
+static void break_lock(const char *name)
+{
+    char url[sizeof pool_url], oid[80], tag[80], clients[256], cookies[256], addresses[256];
+    size_t tag_n = sizeof tag, clients_n = sizeof clients, cookies_n = sizeof cookies,
+           addresses_n = sizeof addresses;
+    int exclusive;
+    rados_t cluster;
+    rados_ioctx_t io;
+    snprintf(url, sizeof url, "%s", pool_url + strlen("rados:"));
+    const char *const pool = strtok(url, "?"), *const conf = strtok(NULL, "&") + strlen("conf="),
+                      *const space = strtok(NULL, "&") + strlen("namespace=");
+    assert_true(rados_create(&cluster, "admin") >= 0);
+    assert_true(rados_conf_read_file(cluster, conf) >= 0 && rados_connect(cluster) >= 0);
+    assert_true(rados_ioctx_create(cluster, pool, &io) >= 0);
+    rados_ioctx_set_namespace(io, space);
+    snprintf(oid, sizeof oid, "lease.%s", name);
+    assert_int_equal(rados_list_lockers(io, oid, "owner", &exclusive, tag, &tag_n, clients,
+                                        &clients_n, cookies, &cookies_n, addresses, &addresses_n),
+                     1);
+    assert_int_equal(rados_break_lock(io, oid, "owner", clients, cookies), 0);
+    rados_ioctx_destroy(io);
+    rados_shutdown(cluster);
+}
+#else
+static void break_lock(const char *name)
+{
+    (void)name;
+}
+#endif
+
 static void take_away(struct tl_backend *b, const char *name)
 {
+    if (strcmp(b->ops->name, "rados") == 0) {
+        break_lock(name);
+        return;
+    }
     char path[128];
     snprintf(path, sizeof(path), "%s/leases/%s", folder, name);
     if (strcmp(b->ops->name, "folder") == 0)
@@ -450,26 +529,99 @@ static void only_what_was_synced_survives(void **state)
     tl_buf_fini(&out);
 }
 
+/* Objects and logs of several pieces: replaced, read at any place, cut and written on. */
+static void many_pieces(void **state)
+{
+    enum { MIB = 1 << 20, ALL = 11 * MIB };
+    struct tl_backend *b = *state;
+    struct tl_log *log, *again;
+    struct tl_buf out = {0};
+    uint64_t size;
+    uint8_t *const bytes = malloc(ALL);
+    assert_non_null(bytes);
+    for (size_t i = 0; i < ALL; i++)
+        bytes[i] = (uint8_t)(i * 7 + (i >> 12));
+    const struct tl_bytes all = {bytes, ALL}, half = {bytes, ALL / 2};
+    assert_int_equal(tl_backend_put(b, "t/a/1", half, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "t/a/1", all, NULL), TL_OK);
+    for (size_t at = 1; at < ALL; at += 2999999) {
+        tl_buf_reset(&out);
+        assert_int_equal(b->ops->get(b, "t/a/1", at, 5 * MIB, &out, NULL), TL_OK);
+        assert_int_equal(out.n, ALL - at < 5 * MIB ? ALL - at : 5 * MIB);
+        assert_memory_equal(out.p, bytes + at, out.n);
+    }
+    assert_int_equal(b->ops->log_open(b, "r/a/0", true, &log, &size, NULL), TL_OK);
+    for (size_t at = 0; at < ALL; at += MIB / 2) {
+        const struct tl_bytes parts[] = {{bytes + at, 1000}, {bytes + at + 1000, MIB / 2 - 1000}};
+        assert_int_equal(log->ops->log_write(log, at, parts, 2, NULL), TL_OK);
+    }
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
+    assert_int_equal(log->ops->log_truncate(log, 5 * MIB + 3, NULL), TL_OK);
+    /* Another handle goes on, and then writes over what there is. */
+    assert_int_equal(b->ops->log_open(b, "r/a/0", true, &again, &size, NULL), TL_OK);
+    assert_int_equal(size, 5 * MIB + 3);
+    const struct tl_bytes rest = {bytes + size, ALL - size}, middle = {bytes + 100, 50};
+    assert_int_equal(again->ops->log_write(again, size, &rest, 1, NULL), TL_OK);
+    assert_int_equal(again->ops->log_sync(again, NULL), TL_OK);
+    assert_int_equal(again->ops->log_write(again, 4 * MIB - 20, &middle, 1, NULL), TL_OK);
+    assert_int_equal(again->ops->log_sync(again, NULL), TL_OK);
+    memcpy(bytes + 4 * MIB - 20, bytes + 100, 50);
+    tl_buf_reset(&out);
+    assert_int_equal(log->ops->log_read(log, 0, SIZE_MAX, &out, NULL), TL_OK);
+    assert_int_equal(out.n, ALL);
+    assert_memory_equal(out.p, bytes, ALL);
+    log->ops->log_close(log);
+    again->ops->log_close(again);
+    assert_int_equal(tl_backend_remove_all(b, "r/a", NULL), TL_OK);
+    assert_int_equal(b->ops->log_open(b, "r/a/0", false, &log, &size, NULL), TL_NOTFOUND);
+    free(bytes);
+    tl_buf_fini(&out);
+}
+
+/* ---- in a pool ----------------------------------------------------------------------------- */
+
+#define IN_POOL(test)                                                                              \
+    static void test##_in_a_pool(void **state)                                                     \
+    {                                                                                              \
+        if (!*state)                                                                               \
+            skip();                                                                                \
+        test(state);                                                                               \
+    }
+IN_POOL(objects)
+IN_POOL(several_objects)
+IN_POOL(read_again)
+IN_POOL(keys_are_checked)
+IN_POOL(logs)
+IN_POOL(leases)
+IN_POOL(lost_leases_fence)
+IN_POOL(leases_guard_a_trace)
+IN_POOL(epochs_grow)
+IN_POOL(many_at_a_time)
+IN_POOL(scratch_files)
+IN_POOL(many_pieces)
+
 int main(void)
 {
-#define BOTH(test)                                                                                 \
+#define ALL(test)                                                                                  \
     cmocka_unit_test_setup_teardown(test, set_up_folder, tear_down_folder),                        \
-        cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
+        cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory),                    \
+        cmocka_unit_test_setup_teardown(test##_in_a_pool, set_up_pool, tear_down_pool)
 #define FOLDER(test) cmocka_unit_test_setup_teardown(test, set_up_folder, tear_down_folder)
 #define MEMORY(test) cmocka_unit_test_setup_teardown(test, set_up_memory, tear_down_memory)
     const struct CMUnitTest tests[] = {
-        BOTH(objects),
-        BOTH(several_objects),
-        BOTH(read_again),
+        ALL(objects),
+        ALL(several_objects),
+        ALL(read_again),
         FOLDER(changed_by_another),
-        BOTH(keys_are_checked),
-        BOTH(logs),
-        BOTH(leases),
-        BOTH(lost_leases_fence),
-        BOTH(leases_guard_a_trace),
-        BOTH(epochs_grow),
-        BOTH(many_at_a_time),
-        BOTH(scratch_files),
+        ALL(keys_are_checked),
+        ALL(logs),
+        ALL(leases),
+        ALL(lost_leases_fence),
+        ALL(leases_guard_a_trace),
+        ALL(epochs_grow),
+        ALL(many_at_a_time),
+        ALL(scratch_files),
+        ALL(many_pieces),
         MEMORY(a_full_medium_says_so),
         MEMORY(only_what_was_synced_survives),
     };

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The store in a pool of a Ceph cluster, by librados.
+ *
+ *   root         holds the number of index objects, the epoch of TL_LEASE_ALL and whether the
+ *                catalog was filled
+ *   index.N      omap: keys, catalog rows, epochs and intents of the traces whose hash is N. A
+ * trace has all of its entries in one, so each change of it is one atomic operation d.S.N.P piece P
+ * (4 MiB) of what was written as S.N; nothing is ever written under a name that an earlier writer
+ * used lease.NAME   the exclusive lock of a lease, with a duration that the cluster counts
+ *
+ * Fencing: who takes a lease raises its epoch in the index, and each change of the index compares
+ * the epochs of the leases it holds in the same operation. Bytes that a former holder still writes
+ * go to pieces that no entry names. So nothing depends on clocks or on a process noticing in time
+ * that it lost a lease.
+ *
+ * Pieces are announced in the index (an intent) before they are written and until an entry names
+ * them; the next holder of TL_LEASE_ALL removes what a process that ended had announced only.
+ */
+#ifndef TL_RADOS_RADOS_H
+#define TL_RADOS_RADOS_H
+
+#include "store/backend.h"
+
+/*
+ * The store in the pool that `url` names, made if absent:
+ *
+ *   rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS&index=N]
+ *
+ * conf: the cluster's configuration (librados' own search otherwise); id: the client's name behind
+ * "client." (admin); namespace: of the objects in the pool; lease: how long a server that is gone
+ * keeps its leases (4, 1..600); index: how many index objects a new store gets (256, 1..4096).
+ * The process ignores SIGPIPE, which librados' connections may raise. `url` is copied. TL_USAGE: it
+ * makes no sense; TL_UNREACHABLE: no cluster answers; TL_NOTFOUND: there is no such pool;
+ * TL_UNSUPPORTED: this build has no librados, or a newer program made it.
+ */
+TL_MUST_USE int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *fail);
+/* Does `url` name such a store? */
+bool tl_is_rados(const char *url);
+
+#endif

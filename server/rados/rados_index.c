@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: MIT */
+/* Changing and reading the index. */
+#include "base/hash.h"
+#include "rados/rados_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PAGE 1000 /* entries that are read at once */
+
+char *tl_index_at(char oid[static 24], unsigned i)
+{
+    snprintf(oid, 24, "index.%u", i);
+    return oid;
+}
+
+char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes owner)
+{
+    uint64_t h =
+        UINT64_C(0xcbf29ce484222325); /* FNV-1a: fixed for ever, it decides what is where */
+    for (size_t i = 0; i < owner.n; i++)
+        h = (h ^ owner.p[i]) * UINT64_C(0x100000001b3);
+    return tl_index_at(oid, (unsigned)((h ^ h >> 32) % r->n_index));
+}
+
+/* ---- changes -------------------------------------------------------------------------------- */
+
+static void expect(struct tl_change *c, const char *key, uint8_t comparison, struct tl_bytes value)
+{
+    rados_write_op_omap_cmp2(c->op, key, comparison, (const char *)value.p, strlen(key), value.n,
+                             NULL);
+}
+
+static void own_epoch_key(char key[static 600], struct tl_bytes owner)
+{
+    snprintf(key, 600, "e/%.*s", (int)owner.n, (const char *)owner.p);
+}
+
+static void expect_epoch(struct tl_change *c, const char *key, uint64_t epoch)
+{
+    char text[TL_EPOCH_TEXT + 1];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)epoch);
+    expect(c, key, LIBRADOS_CMPXATTR_OP_EQ, tl_text(text));
+}
+
+int tl_change_begin(struct tl_change *c, struct tl_rados *r, struct tl_bytes owner,
+                    struct tl_fail *fail)
+{
+    *c = (struct tl_change){.r = r, .owner = owner};
+    const int may = tl_rados_guard(r, owner, &c->epoch_all, &c->epoch_own, fail);
+    if (may < 0)
+        return may;
+    tl_index_of(c->oid, r, owner);
+    c->op = rados_create_write_op();
+    if (c->epoch_all)
+        expect_epoch(c, "e", c->epoch_all);
+    if (c->epoch_own) {
+        char key[600];
+        own_epoch_key(key, owner);
+        expect_epoch(c, key, c->epoch_own);
+    }
+    return TL_OK;
+}
+
+void tl_change_set(struct tl_change *c, const char *key, struct tl_bytes value)
+{
+    const char *const bytes = (const char *)value.p;
+    const size_t length = strlen(key);
+    rados_write_op_omap_set2(c->op, &key, &bytes, &length, &value.n, 1);
+}
+
+void tl_change_remove(struct tl_change *c, const char *key)
+{
+    const size_t length = strlen(key);
+    rados_write_op_omap_rm_keys2(c->op, &key, &length, 1);
+}
+
+void tl_change_remove_range(struct tl_change *c, const char *from, const char *to)
+{
+    rados_write_op_omap_rm_range2(c->op, from, strlen(from), to, strlen(to));
+}
+
+void tl_change_expect(struct tl_change *c, const char *key, struct tl_bytes value)
+{
+    expect(c, key, LIBRADOS_CMPXATTR_OP_EQ, value);
+}
+
+void tl_change_expect_any(struct tl_change *c, const char *key)
+{
+    expect(c, key, LIBRADOS_CMPXATTR_OP_GT, tl_text(""));
+}
+
+/* Is the epoch of a lease we hold still ours? TL_DENIED, TL_OK; TL_IO where that is not known. */
+static int check_epoch(struct tl_change *c, const char *key, struct tl_bytes name, uint64_t epoch,
+                       struct tl_fail *fail)
+{
+    struct tl_buf now = {0};
+    char mine[TL_EPOCH_TEXT + 1];
+    snprintf(mine, sizeof mine, "%016llx", (unsigned long long)epoch);
+    int r = tl_omap_get(c->r, c->oid, key, &now, fail);
+    if (r == TL_NOTFOUND || (r >= 0 && (now.n != TL_EPOCH_TEXT || memcmp(now.p, mine, now.n)))) {
+        tl_rados_lose(c->r, name, epoch);
+        r = tl_fail_set(fail, TL_DENIED, "the lease \"%.*s\" was lost; stop this process",
+                        (int)name.n, (const char *)name.p);
+    }
+    tl_buf_fini(&now);
+    return r;
+}
+
+int tl_change_commit(struct tl_change *c, struct tl_fail *fail)
+{
+    const int rc = tl_rados_write(c->r, c->oid, c->op);
+    c->op = NULL;
+    if (rc >= 0)
+        return TL_OK;
+    if (rc != -ECANCELED)
+        return tl_rados_refused(fail, rc, "change", c->oid);
+    int r = TL_OK;
+    if (c->epoch_all)
+        r = check_epoch(c, "e", tl_text(TL_LEASE_ALL), c->epoch_all, fail);
+    if (r >= 0 && c->epoch_own) {
+        char key[600];
+        own_epoch_key(key, c->owner);
+        r = check_epoch(c, key, c->owner, c->epoch_own, fail);
+    }
+    return r < 0 ? r : TL_AGAIN;
+}
+
+/* ---- reading -------------------------------------------------------------------------------- */
+
+int tl_omap_get(struct tl_rados *r, const char *oid, const char *key, struct tl_buf *out,
+                struct tl_fail *fail)
+{
+    const rados_read_op_t op = rados_create_read_op();
+    const size_t length = strlen(key);
+    rados_omap_iter_t rows = NULL;
+    int rval = 0;
+    rados_read_op_omap_get_vals_by_keys2(op, &key, 1, &length, &rows, &rval);
+    const int rc = tl_rados_read(r, oid, op);
+    char *found = NULL, *value = NULL;
+    size_t found_n = 0, n = 0;
+    int result = TL_OK;
+    if (rc < 0)
+        result = tl_rados_refused(fail, rc, "read", key);
+    else if (rval < 0)
+        result = tl_rados_refused(fail, rval, "read", key);
+    else if (rados_omap_get_next2(rows, &found, &value, &found_n, &n) < 0 || !found)
+        result = tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
+    else if (tl_buf_add(out, value, n) < 0)
+        result = tl_fail_set(fail, TL_NOMEM, "no memory");
+    if (rows)
+        rados_omap_get_end(rows);
+    return result;
+}
+
+int tl_index_get(struct tl_rados *r, struct tl_bytes owner, const char *key, struct tl_buf *out,
+                 struct tl_fail *fail)
+{
+    char oid[24];
+    return tl_omap_get(r, tl_index_of(oid, r, owner), key, out, fail);
+}
+
+/* One page of an object's entries, read by an operation. */
+struct page {
+    rados_omap_iter_t rows;
+    unsigned char more;
+    int rval;
+    char last[1200]; /* key that it begins behind, then its last one */
+};
+
+static rados_read_op_t page_op(struct page *page, const char *prefix)
+{
+    const rados_read_op_t op = rados_create_read_op();
+    page->rows = NULL;
+    page->more = 0;
+    page->rval = 0;
+    rados_read_op_omap_get_vals2(op, page->last, prefix, PAGE, &page->rows, &page->more,
+                                 &page->rval);
+    return op;
+}
+
+static int page_each(struct page *page, tl_index_each *each, void *context)
+{
+    char *key = NULL, *value = NULL;
+    size_t length = 0, n = 0;
+    int r = TL_OK;
+    while (r == TL_OK && rados_omap_get_next2(page->rows, &key, &value, &length, &n) >= 0 && key) {
+        snprintf(page->last, sizeof page->last, "%.*s", (int)length, key);
+        r = each(context, page->last, (struct tl_bytes){(const uint8_t *)value, n});
+    }
+    return r;
+}
+
+static int finish_page(struct page *page, int rc, const char *oid, tl_index_each *each,
+                       void *context, struct tl_fail *fail)
+{
+    if (rc >= 0)
+        rc = page->rval;
+    const int r = rc < 0 ? tl_rados_refused(fail, rc, "list", oid) : page_each(page, each, context);
+    if (page->rows)
+        rados_omap_get_end(page->rows);
+    page->rows = NULL;
+    return r;
+}
+
+/* What is behind the page's last key. */
+static int scan_on(struct tl_rados *r, struct page *page, const char *oid, const char *prefix,
+                   tl_index_each *each, void *context, struct tl_fail *fail)
+{
+    int result = TL_OK;
+    while (result == TL_OK && page->more) {
+        const int rc = tl_rados_read(r, oid, page_op(page, prefix));
+        result = finish_page(page, rc, oid, each, context, fail);
+    }
+    return result;
+}
+
+int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
+                  tl_index_each *each, void *context, struct tl_fail *fail)
+{
+    char oid[24];
+    struct page page = {.more = 1};
+    return scan_on(r, &page, tl_index_of(oid, r, owner), prefix, each, context, fail);
+}
+
+int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each, void *context,
+                      struct tl_fail *fail)
+{
+    int result = TL_OK;
+    for (unsigned first = 0; result == TL_OK && first < r->n_index; first += TL_FLIGHT) {
+        struct page pages[TL_FLIGHT] = {{0}};
+        struct tl_flight flight = {0};
+        char oid[24];
+        unsigned n = r->n_index - first < TL_FLIGHT ? r->n_index - first : TL_FLIGHT;
+        for (unsigned i = 0; i < n; i++)
+            tl_flight_read(&flight, r, tl_index_at(oid, first + i), page_op(&pages[i], prefix));
+        const int rc = tl_flight_land(&flight);
+        for (unsigned i = 0; i < n; i++) {
+            tl_index_at(oid, first + i);
+            if (result != TL_OK) {
+                if (pages[i].rows)
+                    rados_omap_get_end(pages[i].rows);
+                continue;
+            }
+            result = finish_page(&pages[i], rc, oid, each, context, fail);
+            if (result == TL_OK)
+                result = scan_on(r, &pages[i], oid, prefix, each, context, fail);
+        }
+    }
+    return result;
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: MIT */
+/* What the parts of the store in RADOS share. */
+#ifndef TL_RADOS_RADOS_INT_H
+#define TL_RADOS_RADOS_INT_H
+
+#include "rados/rados.h"
+
+#include <pthread.h>
+#include <rados/librados.h>
+#include <stdatomic.h>
+
+#define TL_PIECE_BYTES (UINT64_C(4) << 20) /* of an object in the cluster */
+#define TL_FLIGHT      8                   /* operations under way of one caller */
+#define TL_ROOT        "root"
+#define TL_EPOCH_TEXT  16 /* hex digits: their order is the epochs' */
+
+struct tl_rados_lease {
+    struct tl_lease base;
+    struct tl_rados *r;
+    struct tl_rados_lease *next;
+    bool lost;
+    char name[64];
+    char cookie[40];
+};
+
+struct tl_rados {
+    struct tl_backend base;
+    rados_t cluster;
+    rados_ioctx_t io;
+    bool has_io;
+    uint64_t session; /* random: names of pieces begin with it */
+    atomic_ulong serial;
+    unsigned n_index;
+    unsigned lease_s;
+    pthread_t keeper; /* renews leases */
+    bool has_keeper;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Under the lock: */
+    bool closing;
+    struct tl_rados_lease *held;
+};
+
+static inline struct tl_rados *tl_rados_of(struct tl_backend *backend)
+{
+    return (struct tl_rados *)backend;
+}
+
+static inline struct tl_bytes tl_text(const char *s)
+{
+    return (struct tl_bytes){(const uint8_t *)s, __builtin_strlen(s)};
+}
+
+/* What librados returned (a negative errno) as a code and a text: cannot `what` `key`. */
+int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char *key);
+/* Carry out an operation on an object and release it. Returns what librados does. */
+TL_MUST_USE int tl_rados_write(struct tl_rados *r, const char *oid, rados_write_op_t op);
+TL_MUST_USE int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op_t op);
+
+/* Operations under way; zero is none. Not thread-safe. */
+struct tl_flight {
+    rados_completion_t waiting[TL_FLIGHT];
+    unsigned n;
+    int failed; /* the first failure, as a negative errno, until the flight has landed */
+};
+/* Begin an operation, which is released, once there is room for it. */
+void tl_flight_write(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_write_op_t op);
+void tl_flight_read(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_read_op_t op);
+/* Wait for all of them. Returns the first failure since it last did. */
+TL_MUST_USE int tl_flight_land(struct tl_flight *f);
+
+/* ---- the index: rados_index.c --------------------------------------------------------------- */
+
+/* A change of the index object that has the entries of `owner`. */
+struct tl_change {
+    struct tl_rados *r;
+    rados_write_op_t op;
+    struct tl_bytes owner;
+    uint64_t epoch_all, epoch_own; /* of the leases that are compared; 0: none */
+    char oid[24];
+};
+
+/* The object that has the entries of `owner`. */
+char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes owner);
+char *tl_index_at(char oid[static 24], unsigned i);
+/* Begin one. `owner` is borrowed until its end. TL_DENIED: a lease that guards it was lost. */
+TL_MUST_USE int tl_change_begin(struct tl_change *change, struct tl_rados *r, struct tl_bytes owner,
+                                struct tl_fail *fail);
+void tl_change_set(struct tl_change *change, const char *key, struct tl_bytes value);
+void tl_change_remove(struct tl_change *change, const char *key);
+/* Keys from `from` on that are below `to`. */
+void tl_change_remove_range(struct tl_change *change, const char *from, const char *to);
+/* Nothing happens unless the key has this value; an empty one: unless it is not there. */
+void tl_change_expect(struct tl_change *change, const char *key, struct tl_bytes value);
+/* Nothing happens unless the key is there. */
+void tl_change_expect_any(struct tl_change *change, const char *key);
+/* Carry it out: TL_OK; TL_AGAIN: it is not as was expected; TL_DENIED: another holds the lease;
+ * TL_NOSPACE, TL_IO. Ends it in any case. */
+TL_MUST_USE int tl_change_commit(struct tl_change *change, struct tl_fail *fail);
+
+/* Append the value of a key. TL_NOTFOUND. */
+TL_MUST_USE int tl_index_get(struct tl_rados *r, struct tl_bytes owner, const char *key,
+                             struct tl_buf *out, struct tl_fail *fail);
+typedef int tl_index_each(void *context, const char *key, struct tl_bytes value);
+/* `each` with every key of the owner's object that begins with `prefix`, in order. A result != 0
+ * ends it and is returned. */
+TL_MUST_USE int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
+                              tl_index_each *each, void *context, struct tl_fail *fail);
+/* The same of all objects, in no order across them. */
+TL_MUST_USE int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each,
+                                  void *context, struct tl_fail *fail);
+/* The same of one object, which need not be of the index. */
+TL_MUST_USE int tl_omap_get(struct tl_rados *r, const char *oid, const char *key,
+                            struct tl_buf *out, struct tl_fail *fail);
+
+/* ---- entries and pieces: rados_entry.c ------------------------------------------------------ */
+
+struct tl_extent {
+    uint64_t session, serial; /* name of the pieces; piece P has their bytes from P * 4 MiB on */
+    uint64_t from, to;
+};
+
+/* What the index says of a key. */
+struct tl_entry {
+    char kind; /* 'O' object, 'L' log, 'I' object whose bytes are in the entry */
+    uint64_t size;
+    struct tl_extent *extents; /* in order, together [0, size) */
+    size_t n, cap;
+    struct tl_bytes content; /* of 'I'; borrowed from what was parsed */
+};
+
+void tl_entry_fini(struct tl_entry *entry);
+/* TL_BAD, TL_NOMEM; the entry, which was empty, is then to be freed as well. */
+TL_MUST_USE int tl_entry_parse(struct tl_entry *entry, struct tl_bytes value);
+TL_MUST_USE int tl_entry_write(const struct tl_entry *entry, struct tl_buf *out);
+/* Have [from, to) in the pieces of a name instead of where it was. */
+TL_MUST_USE int tl_entry_place(struct tl_entry *entry, const struct tl_extent *extent);
+/* Cut off what is behind `size`. */
+void tl_entry_cut(struct tl_entry *entry, uint64_t size);
+
+/* A name for new pieces, its intent in the change: pieces [from, to) / 4 MiB; `to` 0: not known. */
+struct tl_extent tl_piece_new(struct tl_rados *r, uint64_t from, uint64_t to);
+void tl_intent_set(struct tl_change *change, const struct tl_extent *extent);
+void tl_intent_remove(struct tl_change *change, const struct tl_extent *extent);
+/* Remove the pieces of extents of `before` whose name is not in `after` (NULL: none is), whose
+ * intents are set, and then these. What cannot be removed now stays announced. */
+void tl_pieces_discard(struct tl_rados *r, struct tl_bytes owner, const struct tl_entry *before,
+                       const struct tl_entry *after);
+/* Announce the same in the change that drops them. */
+void tl_pieces_drop(struct tl_change *change, const struct tl_entry *before,
+                    const struct tl_entry *after);
+/* Remove what other sessions have announced only. Call it with TL_LEASE_ALL held. */
+TL_MUST_USE int tl_pieces_sweep(struct tl_rados *r, struct tl_fail *fail);
+/* Begin to write at `offset`, which the extent has. */
+void tl_pieces_write(struct tl_flight *flight, struct tl_rados *r, const struct tl_extent *extent,
+                     uint64_t offset, const struct tl_bytes *parts, size_t n_parts);
+/* Append [offset, offset + n) of an entry, which has them, to `out`. TL_NOTFOUND: a piece is gone.
+ */
+TL_MUST_USE int tl_pieces_read(struct tl_rados *r, const struct tl_entry *entry, uint64_t offset,
+                               size_t n, struct tl_buf *out, const char *key, struct tl_fail *fail);
+
+/* ---- the backend's functions ---------------------------------------------------------------- */
+
+int tl_rados_put_all(struct tl_backend *backend, const struct tl_object *objects, size_t n,
+                     struct tl_fail *fail);
+int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
+                 struct tl_buf *out, struct tl_fail *fail);
+int tl_rados_size(struct tl_backend *backend, const char *key, uint64_t *out, struct tl_fail *fail);
+int tl_rados_remove(struct tl_backend *backend, const char *key, struct tl_fail *fail);
+int tl_rados_list(struct tl_backend *backend, const char *prefix,
+                  int (*each)(void *context, const char *key, uint64_t size), void *context,
+                  struct tl_fail *fail);
+int tl_rados_log_open(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
+                      uint64_t *size, struct tl_fail *fail);
+int tl_rados_log_write(struct tl_log *log, uint64_t offset, const struct tl_bytes *parts,
+                       size_t n_parts, struct tl_fail *fail);
+int tl_rados_log_read(struct tl_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                      struct tl_fail *fail);
+int tl_rados_log_sync(struct tl_log *log, struct tl_fail *fail);
+int tl_rados_log_truncate(struct tl_log *log, uint64_t size, struct tl_fail *fail);
+void tl_rados_log_close(struct tl_log *log);
+int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
+                   struct tl_fail *fail);
+void tl_rados_lease_release(struct tl_lease *lease);
+/* May this object change what `owner` has? TL_DENIED, with the lease that was lost. The epochs of
+ * the leases that guard it are told, 0 where it holds none. */
+TL_MUST_USE int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64_t *all,
+                               uint64_t *own, struct tl_fail *fail);
+/* The epoch of a lease this object holds is not `epoch` any more. */
+void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch);
+/* The keeper's thread, from the first lease on. */
+TL_MUST_USE int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail);
+void tl_rados_keep_end(struct tl_rados *r);
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Leases: an exclusive lock of the cluster says who is alive, an epoch in the index who may write.
+ * The lock may be lost at any time; what counts is the epoch, which each change compares.
+ */
+#include "rados/rados_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define LOCK_NAME "owner"
+
+static char *lock_object(char oid[static 80], const char *name)
+{
+    snprintf(oid, 80, "lease.%s", name);
+    return oid;
+}
+
+static int lock(const struct tl_rados_lease *lease, uint8_t flags)
+{
+    char oid[80];
+    struct timeval duration = {.tv_sec = (time_t)lease->r->lease_s};
+    return rados_lock_exclusive(lease->r->io, lock_object(oid, lease->name), LOCK_NAME,
+                                lease->cookie, "tracelake", &duration, flags);
+}
+
+/* Raise the epoch at `key` of an object by one, in `*epoch`. */
+static int raise_epoch(struct tl_rados *r, const char *oid, const char *key, uint64_t *epoch,
+                       struct tl_fail *fail)
+{
+    for (;;) {
+        struct tl_buf before = {0};
+        char text[TL_EPOCH_TEXT + 1] = "";
+        int rc = tl_omap_get(r, oid, key, &before, fail);
+        if (rc < 0 && rc != TL_NOTFOUND) {
+            tl_buf_fini(&before);
+            return rc;
+        }
+        memcpy(text, before.p ? (const char *)before.p : "",
+               before.n < TL_EPOCH_TEXT ? before.n : TL_EPOCH_TEXT);
+        *epoch = strtoull(text, NULL, 16) + 1;
+        snprintf(text, sizeof text, "%016llx", (unsigned long long)*epoch);
+        const char *const value = text;
+        const size_t length = strlen(key), n = TL_EPOCH_TEXT;
+        const rados_write_op_t op = rados_create_write_op();
+        rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)before.p, length,
+                                 before.n, NULL);
+        rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        rc = tl_rados_write(r, oid, op);
+        tl_buf_fini(&before);
+        if (rc != -ECANCELED)
+            return rc < 0 ? tl_rados_refused(fail, rc, "take a lease in", oid) : TL_OK;
+    }
+}
+
+/* Have every index object know the epoch; one that knows a higher one shows that the lease is gone.
+ */
+static int spread_epoch(struct tl_rados *r, uint64_t epoch, struct tl_fail *fail)
+{
+    struct tl_flight flight = {0};
+    char text[TL_EPOCH_TEXT + 1];
+    snprintf(text, sizeof text, "%016llx", (unsigned long long)epoch);
+    for (unsigned i = 0; i < r->n_index; i++) {
+        char oid[24];
+        const char *const key = "e", *const value = text;
+        const size_t length = 1, n = TL_EPOCH_TEXT;
+        const rados_write_op_t op = rados_create_write_op();
+        rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_LT, value, length, n, NULL);
+        rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        tl_flight_write(&flight, r, tl_index_at(oid, i), op);
+    }
+    const int rc = tl_flight_land(&flight);
+    return rc == -ECANCELED ? tl_fail_set(fail, TL_DENIED, "another process took the lease")
+           : rc < 0         ? tl_rados_refused(fail, rc, "take the lease of", "the store")
+                            : TL_OK;
+}
+
+static int take_epoch(struct tl_rados_lease *lease, struct tl_fail *fail)
+{
+    struct tl_rados *const r = lease->r;
+    if (strcmp(lease->name, TL_LEASE_ALL) == 0) {
+        int rc = raise_epoch(r, TL_ROOT, "e", &lease->base.epoch, fail);
+        if (rc >= 0)
+            rc = spread_epoch(r, lease->base.epoch, fail);
+        return rc < 0 ? rc : tl_pieces_sweep(r, fail);
+    }
+    char oid[24], key[80];
+    snprintf(key, sizeof key, "e/%s", lease->name);
+    return raise_epoch(r, tl_index_of(oid, r, tl_text(lease->name)), key, &lease->base.epoch, fail);
+}
+
+int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
+                   struct tl_fail *fail)
+{
+    struct tl_rados *const r = tl_rados_of(backend);
+    if (!tl_key_valid(name) || strchr(name, '/') || strlen(name) >= 64)
+        return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not the name of a lease", name);
+    struct tl_rados_lease *const lease = calloc(1, sizeof(*lease));
+    if (!lease)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    lease->base.ops = backend->ops;
+    lease->r = r;
+    snprintf(lease->name, sizeof lease->name, "%s", name);
+    snprintf(lease->cookie, sizeof lease->cookie, "%llx.%lx", (unsigned long long)r->session,
+             atomic_fetch_add(&r->serial, 1));
+    const int locked = lock(lease, 0);
+    int rc = TL_OK;
+    if (locked == -EBUSY || locked == -EEXIST)
+        rc = tl_fail_set(fail, TL_DENIED, "another process holds the store's lease \"%s\"", name);
+    else if (locked < 0)
+        rc = tl_rados_refused(fail, locked, "take the lease", name);
+    if (rc < 0) {
+        free(lease);
+        return rc;
+    }
+    rc = take_epoch(lease, fail);
+    if (rc >= 0)
+        rc = tl_rados_keep(r, fail);
+    if (rc < 0) {
+        char oid[80];
+        rados_unlock(r->io, lock_object(oid, name), LOCK_NAME, lease->cookie);
+        free(lease);
+        return rc;
+    }
+    pthread_mutex_lock(&r->lock);
+    lease->next = r->held;
+    r->held = lease;
+    pthread_mutex_unlock(&r->lock);
+    *out = &lease->base;
+    return TL_OK;
+}
+
+void tl_rados_lease_release(struct tl_lease *base)
+{
+    if (!base)
+        return;
+    struct tl_rados_lease *const lease = (struct tl_rados_lease *)base;
+    struct tl_rados *const r = lease->r;
+    char oid[80];
+    pthread_mutex_lock(&r->lock);
+    struct tl_rados_lease **p = &r->held;
+    while (*p != lease)
+        p = &(*p)->next;
+    *p = lease->next;
+    pthread_mutex_unlock(&r->lock);
+    rados_unlock(r->io, lock_object(oid, lease->name), LOCK_NAME, lease->cookie);
+    free(lease);
+}
+
+int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64_t *all, uint64_t *own,
+                   struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    *all = *own = 0;
+    pthread_mutex_lock(&r->lock);
+    for (const struct tl_rados_lease *l = r->held; l && rc >= 0; l = l->next) {
+        const bool whole = strcmp(l->name, TL_LEASE_ALL) == 0;
+        if (!whole && (strlen(l->name) != owner.n || memcmp(l->name, owner.p, owner.n) != 0))
+            continue;
+        *(whole ? all : own) = l->base.epoch;
+        if (l->lost)
+            rc = tl_fail_set(fail, TL_DENIED, "the lease \"%s\" was lost; stop this process",
+                             l->name);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch)
+{
+    pthread_mutex_lock(&r->lock);
+    for (struct tl_rados_lease *l = r->held; l; l = l->next)
+        if (strlen(l->name) == name.n && memcmp(l->name, name.p, name.n) == 0 &&
+            l->base.epoch == epoch)
+            l->lost = true;
+    pthread_mutex_unlock(&r->lock);
+}
+
+/* ---- the keeper ----------------------------------------------------------------------------- */
+
+/* A lock that ran out is taken again if nobody has it: if somebody had, the epoch tells. */
+static void renew_locked(struct tl_rados_lease *lease)
+{
+    if (lease->lost)
+        return;
+    int rc = lock(lease, LIBRADOS_LOCK_FLAG_MUST_RENEW);
+    if (rc == -ENOENT)
+        rc = lock(lease, 0);
+    if (rc == -EBUSY || rc == -EEXIST)
+        lease->lost = true;
+}
+
+static void *keep(void *context)
+{
+    struct tl_rados *const r = context;
+    pthread_mutex_lock(&r->lock);
+    while (!r->closing) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        const uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)r->lease_s * 250000000;
+        until.tv_sec += (time_t)(ns / 1000000000);
+        until.tv_nsec = (long)(ns % 1000000000);
+        pthread_cond_timedwait(&r->wake, &r->lock, &until);
+        for (struct tl_rados_lease *l = r->held; l && !r->closing; l = l->next)
+            renew_locked(l);
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = TL_OK;
+    if (!r->has_keeper && pthread_create(&r->keeper, NULL, keep, r) != 0)
+        rc = tl_fail_set(fail, TL_IO, "cannot start a thread");
+    else
+        r->has_keeper = true;
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+void tl_rados_keep_end(struct tl_rados *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->closing = true;
+    pthread_cond_signal(&r->wake);
+    pthread_mutex_unlock(&r->lock);
+    if (r->has_keeper)
+        pthread_join(r->keeper, NULL);
+}

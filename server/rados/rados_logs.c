@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Logs: an entry of the index names the pieces their bytes lie in and how many of them count.
+ *
+ * Writes go to pieces of a name of the handle's own, many at a time; a sync waits for them and then
+ * has the entry say so, which is where a former holder of the lease fails: what it wrote is in
+ * pieces that no entry names. Others see what was synced.
+ */
+#include "rados/rados_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct rados_log {
+    struct tl_log base;
+    struct tl_rados *r;
+    pthread_mutex_t lock;
+    /* Under the lock: */
+    struct tl_entry entry; /* with what was written since the last sync */
+    struct tl_buf stored;  /* the entry as the index has it */
+    uint64_t synced;       /* its size */
+    bool dirty;
+    bool named; /* `own` is a name for pieces, with its intent set */
+    struct tl_extent own;
+    struct tl_flight flight;
+    char key[528]; /* "k/" and the log's key */
+};
+
+static struct rados_log *log_of(struct tl_log *log)
+{
+    return (struct rados_log *)log;
+}
+
+static struct tl_bytes owner_of(const struct rados_log *log)
+{
+    return tl_key_owner(log->key + 2);
+}
+
+static int no_memory(struct tl_fail *fail)
+{
+    return tl_fail_set(fail, TL_NOMEM, "no memory");
+}
+
+/* Read the entry as the index has it. */
+static int refresh_locked(struct rados_log *log, struct tl_fail *fail)
+{
+    struct tl_buf now = {0};
+    struct tl_entry entry = {0};
+    int rc = tl_index_get(log->r, owner_of(log), log->key, &now, fail);
+    if (rc >= 0 && (rc = tl_entry_parse(&entry, (struct tl_bytes){now.p, now.n})) < 0)
+        rc = rc == TL_NOMEM
+                 ? no_memory(fail)
+                 : tl_fail_set(fail, TL_IO, "the index entry of %s is damaged", log->key + 2);
+    if (rc >= 0 && entry.kind == 'I') /* no log: read as an object is */
+        rc = tl_fail_set(fail, TL_USAGE, "%s is not a log", log->key + 2);
+    if (rc < 0) {
+        tl_entry_fini(&entry);
+        tl_buf_fini(&now);
+        return rc;
+    }
+    tl_entry_fini(&log->entry);
+    tl_buf_fini(&log->stored);
+    log->entry = entry;
+    log->stored = now;
+    log->synced = entry.size;
+    return TL_OK;
+}
+
+static int create_locked(struct rados_log *log, struct tl_fail *fail)
+{
+    struct tl_change change;
+    struct tl_buf value = {0};
+    const struct tl_entry empty = {.kind = 'L'};
+    int rc = tl_entry_write(&empty, &value) < 0 ? no_memory(fail) : TL_OK;
+    if (rc >= 0)
+        rc = tl_change_begin(&change, log->r, owner_of(log), fail);
+    if (rc >= 0) {
+        tl_change_expect(&change, log->key, tl_text(""));
+        tl_change_set(&change, log->key, (struct tl_bytes){value.p, value.n});
+        rc = tl_change_commit(&change, fail);
+    }
+    tl_buf_fini(&value);
+    return rc == TL_AGAIN ? TL_OK : rc;
+}
+
+int tl_rados_log_open(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
+                      uint64_t *size, struct tl_fail *fail)
+{
+    uint64_t all, own;
+    if (!tl_key_valid(key))
+        return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
+    int rc =
+        create ? tl_rados_guard(tl_rados_of(backend), tl_key_owner(key), &all, &own, fail) : TL_OK;
+    if (rc < 0)
+        return rc;
+    struct rados_log *const log = calloc(1, sizeof(*log));
+    if (!log)
+        return no_memory(fail);
+    log->base.ops = backend->ops;
+    log->r = tl_rados_of(backend);
+    snprintf(log->key, sizeof log->key, "k/%s", key);
+    pthread_mutex_init(&log->lock, NULL);
+    rc = refresh_locked(log, fail);
+    if (rc == TL_NOTFOUND && create) {
+        rc = create_locked(log, fail);
+        if (rc >= 0)
+            rc = refresh_locked(log, fail);
+    }
+    if (rc < 0) {
+        if (rc == TL_NOTFOUND)
+            tl_fail_set(fail, rc, "%s is not in the store", key);
+        tl_rados_log_close(&log->base);
+        return rc;
+    }
+    *size = log->entry.size;
+    *out = &log->base;
+    return TL_OK;
+}
+
+/* Have a name for pieces in which nothing that counts is overwritten. */
+static int name_locked(struct rados_log *log, uint64_t offset, struct tl_fail *fail)
+{
+    struct tl_change change;
+    if (log->named && offset >= log->synced)
+        return TL_OK;
+    int rc = tl_change_begin(&change, log->r, owner_of(log), fail);
+    if (rc < 0)
+        return rc;
+    const struct tl_extent own = tl_piece_new(log->r, offset, 0);
+    tl_intent_set(&change, &own);
+    rc = tl_change_commit(&change, fail);
+    if (rc < 0)
+        return rc;
+    log->own = own;
+    log->named = true;
+    return TL_OK;
+}
+
+int tl_rados_log_write(struct tl_log *base, uint64_t offset, const struct tl_bytes *parts,
+                       size_t n_parts, struct tl_fail *fail)
+{
+    struct rados_log *const log = log_of(base);
+    uint64_t n = 0, all, own;
+    for (size_t i = 0; i < n_parts; i++)
+        n += parts[i].n;
+    pthread_mutex_lock(&log->lock);
+    int rc = tl_rados_guard(log->r, owner_of(log), &all, &own, fail);
+    if (rc >= 0 && offset > log->entry.size)
+        rc = tl_fail_set(fail, TL_USAGE, "%s: a write would leave a hole", log->key + 2);
+    if (rc >= 0 && n > 0)
+        rc = name_locked(log, offset, fail);
+    if (rc >= 0 && n > 0) {
+        const struct tl_extent x = {log->own.session, log->own.serial, offset, offset + n};
+        tl_pieces_write(&log->flight, log->r, &x, offset, parts, n_parts);
+        log->dirty = true;
+        if (log->flight.failed < 0)
+            rc = tl_rados_refused(fail, log->flight.failed, "write", log->key + 2);
+        else if (tl_entry_place(&log->entry, &x) < 0)
+            rc = no_memory(fail);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
+/* Bytes that are under way are waited for: librados does not order reads behind writes. */
+int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_buf *out,
+                      struct tl_fail *fail)
+{
+    struct rados_log *const log = log_of(base);
+    pthread_mutex_lock(&log->lock);
+    int rc = TL_OK;
+    if (!log->dirty) {
+        rc = refresh_locked(log, fail);
+    } else {
+        const int landed = tl_flight_land(&log->flight);
+        if (landed < 0) {
+            log->flight.failed = landed; /* the sync is to hear of it, too */
+            rc = tl_rados_refused(fail, landed, "write", log->key + 2);
+        }
+    }
+    const uint64_t there = offset < log->entry.size ? log->entry.size - offset : 0;
+    if (n > there)
+        n = (size_t)there;
+    if (rc >= 0 && n > 0)
+        rc = tl_pieces_read(log->r, &log->entry, offset, n, out, log->key + 2, fail);
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
+/* Have the index say what the entry does, in place of what it said. */
+static int store_locked(struct rados_log *log, struct tl_fail *fail)
+{
+    struct tl_change change;
+    struct tl_buf next = {0};
+    struct tl_entry before = {0};
+    int rc = tl_entry_write(&log->entry, &next) < 0 ||
+                     tl_entry_parse(&before, (struct tl_bytes){log->stored.p, log->stored.n}) < 0
+                 ? no_memory(fail)
+                 : TL_OK;
+    if (rc >= 0)
+        rc = tl_change_begin(&change, log->r, owner_of(log), fail);
+    if (rc >= 0) {
+        tl_change_expect(&change, log->key, (struct tl_bytes){log->stored.p, log->stored.n});
+        tl_change_set(&change, log->key, (struct tl_bytes){next.p, next.n});
+        if (log->named)
+            tl_intent_remove(&change, &log->own);
+        tl_pieces_drop(&change, &before, &log->entry);
+        rc = tl_change_commit(&change, fail);
+    }
+    if (rc == TL_AGAIN) {
+        /* Done by an attempt whose answer was lost, or by another process. */
+        struct tl_buf now = {0};
+        rc = tl_index_get(log->r, owner_of(log), log->key, &now, fail);
+        if (rc >= 0 && (now.n != next.n || memcmp(now.p, next.p, now.n) != 0))
+            rc = tl_fail_set(fail, TL_DENIED, "%s: another process writes it", log->key + 2);
+        tl_buf_fini(&now);
+    }
+    if (rc >= 0) {
+        tl_pieces_discard(log->r, owner_of(log), &before, &log->entry);
+        tl_buf_fini(&log->stored);
+        log->stored = next;
+        next = (struct tl_buf){0};
+        log->synced = log->entry.size;
+        log->dirty = false;
+        if (log->entry.n == 0)
+            log->named = false; /* its pieces went with the rest */
+    }
+    tl_entry_fini(&before);
+    tl_buf_fini(&next);
+    return rc;
+}
+
+int tl_rados_log_sync(struct tl_log *base, struct tl_fail *fail)
+{
+    struct rados_log *const log = log_of(base);
+    uint64_t all, own;
+    pthread_mutex_lock(&log->lock);
+    int rc = tl_rados_guard(log->r, owner_of(log), &all, &own, fail);
+    const int landed = tl_flight_land(&log->flight);
+    if (rc >= 0 && landed < 0)
+        rc = tl_rados_refused(fail, landed, "write", log->key + 2);
+    if (rc >= 0 && log->dirty)
+        rc = store_locked(log, fail);
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
+int tl_rados_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fail)
+{
+    struct rados_log *const log = log_of(base);
+    uint64_t all, own;
+    pthread_mutex_lock(&log->lock);
+    int rc = tl_rados_guard(log->r, owner_of(log), &all, &own, fail);
+    const int landed = tl_flight_land(&log->flight);
+    if (rc >= 0 && landed < 0 && size > log->synced)
+        rc = tl_rados_refused(fail, landed, "write", log->key + 2);
+    if (rc >= 0 && size < log->entry.size) {
+        tl_entry_cut(&log->entry, size);
+        rc = store_locked(log, fail);
+    }
+    pthread_mutex_unlock(&log->lock);
+    return rc;
+}
+
+void tl_rados_log_close(struct tl_log *base)
+{
+    if (!base)
+        return;
+    struct rados_log *const log = log_of(base);
+    (void)!tl_flight_land(&log->flight);
+    tl_entry_fini(&log->entry);
+    tl_buf_fini(&log->stored);
+    pthread_mutex_destroy(&log->lock);
+    free(log);
+}

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: MIT */
+/* Objects: their bytes in pieces or, where they are few, in the index. */
+#include "rados/rados_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define INLINE_BYTES 4096 /* an object that is no larger lies in its entry */
+#define TRIES        1000 /* of an entry that others keep changing */
+
+static int bad_key(struct tl_fail *fail, const char *key)
+{
+    return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
+}
+
+static char *entry_key(char out[static 528], const char *key)
+{
+    snprintf(out, 528, "k/%s", key);
+    return out;
+}
+
+static int damaged(struct tl_fail *fail, const char *key, int code)
+{
+    return code == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "no memory")
+                            : tl_fail_set(fail, TL_IO, "the index entry of %s is damaged", key);
+}
+
+/* A key's entry; `value` keeps its bytes. TL_NOTFOUND. */
+static int look_up(struct tl_rados *r, const char *key, struct tl_buf *value,
+                   struct tl_entry *entry, struct tl_fail *fail)
+{
+    char name[528];
+    tl_buf_reset(value);
+    tl_entry_fini(entry);
+    int rc = tl_index_get(r, tl_key_owner(key), entry_key(name, key), value, fail);
+    if (rc == TL_NOTFOUND)
+        return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
+    if (rc >= 0 && (rc = tl_entry_parse(entry, (struct tl_bytes){value->p, value->n})) < 0)
+        rc = damaged(fail, key, rc);
+    return rc;
+}
+
+/* Replace a key's entry by `next` (NULL: remove it), whose intent ends with that. The pieces of the
+ * one before are removed. */
+static int replace(struct tl_rados *r, const char *key, const struct tl_entry *next,
+                   struct tl_fail *fail)
+{
+    const struct tl_bytes owner = tl_key_owner(key);
+    struct tl_buf value = {0}, before = {0};
+    struct tl_entry old = {0};
+    char name[528];
+    entry_key(name, key);
+    int rc = next && tl_entry_write(next, &value) < 0 ? tl_fail_set(fail, TL_NOMEM, "no memory")
+                                                      : TL_AGAIN;
+    for (int tries = 0; rc == TL_AGAIN && tries < TRIES; tries++) {
+        struct tl_change change;
+        rc = look_up(r, key, &before, &old, fail);
+        if (rc < 0 && rc != TL_NOTFOUND)
+            break;
+        rc = tl_change_begin(&change, r, owner, fail);
+        if (rc < 0)
+            break;
+        tl_change_expect(&change, name, (struct tl_bytes){before.p, before.n});
+        if (next)
+            tl_change_set(&change, name, (struct tl_bytes){value.p, value.n});
+        else
+            tl_change_remove(&change, name);
+        for (size_t i = 0; next && i < next->n; i++)
+            tl_intent_remove(&change, &next->extents[i]);
+        tl_pieces_drop(&change, &old, next);
+        rc = tl_change_commit(&change, fail);
+    }
+    if (rc == TL_AGAIN)
+        rc = tl_fail_set(fail, TL_IO, "%s is changed by others all the time", key);
+    if (rc >= 0)
+        tl_pieces_discard(r, owner, &old, next);
+    tl_entry_fini(&old);
+    tl_buf_fini(&before);
+    tl_buf_fini(&value);
+    return rc;
+}
+
+/* Objects next to each other that have one owner: how many, from `i` on? */
+static size_t run_of(const struct tl_object *objects, size_t n, size_t i)
+{
+    const struct tl_bytes owner = tl_key_owner(objects[i].key);
+    size_t end = i + 1;
+    for (; end < n; end++) {
+        const struct tl_bytes other = tl_key_owner(objects[end].key);
+        if (other.n != owner.n || memcmp(other.p, owner.p, owner.n) != 0)
+            break;
+    }
+    return end - i;
+}
+
+static bool is_inline(const struct tl_object *object)
+{
+    return object->bytes.n <= INLINE_BYTES;
+}
+
+/* Announce the pieces of all objects. */
+static int announce(struct tl_rados *r, const struct tl_object *objects, struct tl_extent *extents,
+                    size_t n, struct tl_fail *fail)
+{
+    int rc = TL_OK;
+    for (size_t i = 0, run; rc >= 0 && i < n; i += run) {
+        struct tl_change change;
+        bool any = false;
+        run = run_of(objects, n, i);
+        for (size_t j = i; j < i + run; j++)
+            any = any || !is_inline(&objects[j]);
+        rc = any ? tl_change_begin(&change, r, tl_key_owner(objects[i].key), fail) : TL_OK;
+        if (rc < 0 || !any)
+            continue;
+        for (size_t j = i; j < i + run; j++)
+            if (!is_inline(&objects[j])) {
+                extents[j] = tl_piece_new(r, 0, objects[j].bytes.n);
+                tl_intent_set(&change, &extents[j]);
+            }
+        rc = tl_change_commit(&change, fail);
+    }
+    return rc;
+}
+
+int tl_rados_put_all(struct tl_backend *backend, const struct tl_object *objects, size_t n,
+                     struct tl_fail *fail)
+{
+    struct tl_rados *const r = tl_rados_of(backend);
+    struct tl_flight flight = {0};
+    for (size_t i = 0; i < n; i++)
+        if (!tl_key_valid(objects[i].key))
+            return bad_key(fail, objects[i].key);
+    if (n == 0)
+        return TL_OK;
+    struct tl_extent *const extents = calloc(n, sizeof(*extents));
+    if (!extents)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    int rc = announce(r, objects, extents, n, fail);
+    for (size_t i = 0; rc >= 0 && i < n; i++)
+        if (!is_inline(&objects[i]))
+            tl_pieces_write(&flight, r, &extents[i], 0, &objects[i].bytes, 1);
+    const int landed = tl_flight_land(&flight);
+    if (rc >= 0 && landed < 0)
+        rc = tl_rados_refused(fail, landed, "store", objects[0].key);
+    for (size_t i = 0; rc >= 0 && i < n; i++) {
+        const struct tl_entry entry = {.kind = is_inline(&objects[i]) ? 'I' : 'O',
+                                       .size = objects[i].bytes.n,
+                                       .extents = &extents[i],
+                                       .n = is_inline(&objects[i]) ? 0 : 1,
+                                       .content = objects[i].bytes};
+        rc = replace(r, objects[i].key, &entry, fail);
+    }
+    free(extents);
+    return rc < 0 ? rc : TL_OK;
+}
+
+int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
+                 struct tl_buf *out, struct tl_fail *fail)
+{
+    struct tl_rados *const r = tl_rados_of(backend);
+    struct tl_buf value = {0};
+    struct tl_entry entry = {0};
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    int rc = TL_NOTFOUND;
+    /* Its pieces may be replaced between the entry and them. */
+    for (int tries = 0; rc == TL_NOTFOUND && tries < TRIES; tries++) {
+        rc = look_up(r, key, &value, &entry, fail);
+        if (rc < 0)
+            break;
+        const uint64_t there = offset < entry.size ? entry.size - offset : 0;
+        const size_t some = n < there ? n : (size_t)there;
+        if (some == 0)
+            continue;
+        if (entry.kind == 'I')
+            rc = tl_buf_add(out, entry.content.p + offset, some) < 0
+                     ? tl_fail_set(fail, TL_NOMEM, "no memory")
+                     : TL_OK;
+        else
+            rc = tl_pieces_read(r, &entry, offset, some, out, key, fail);
+    }
+    tl_entry_fini(&entry);
+    tl_buf_fini(&value);
+    return rc;
+}
+
+int tl_rados_size(struct tl_backend *backend, const char *key, uint64_t *out, struct tl_fail *fail)
+{
+    struct tl_buf value = {0};
+    struct tl_entry entry = {0};
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    const int rc = look_up(tl_rados_of(backend), key, &value, &entry, fail);
+    if (rc >= 0)
+        *out = entry.size;
+    tl_entry_fini(&entry);
+    tl_buf_fini(&value);
+    return rc;
+}
+
+int tl_rados_remove(struct tl_backend *backend, const char *key, struct tl_fail *fail)
+{
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    return replace(tl_rados_of(backend), key, NULL, fail);
+}
+
+/* ---- listing -------------------------------------------------------------------------------- */
+
+struct listing {
+    const char *prefix;
+    struct tl_buf rows; /* size (8 bytes), key and NUL, one behind another */
+    size_t n;
+};
+
+static int take_key(void *context, const char *name, struct tl_bytes value)
+{
+    struct listing *l = context;
+    struct tl_entry entry = {0};
+    const char *const key = name + 2;
+    const size_t n = strlen(l->prefix);
+    if (n > 0 && key[n] != '\0' && key[n] != '/')
+        return TL_OK;
+    int r = tl_entry_parse(&entry, value);
+    const uint64_t size = entry.size;
+    tl_entry_fini(&entry);
+    if (r == TL_NOMEM)
+        return r;
+    r = tl_buf_add(&l->rows, &size, sizeof size);
+    l->n++;
+    return r < 0 ? r : tl_buf_add(&l->rows, key, strlen(key) + 1);
+}
+
+static int by_key(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a + 8, *(const char *const *)b + 8);
+}
+
+int tl_rados_list(struct tl_backend *backend, const char *prefix,
+                  int (*each)(void *context, const char *key, uint64_t size), void *context,
+                  struct tl_fail *fail)
+{
+    struct tl_rados *const r = tl_rados_of(backend);
+    struct listing l = {.prefix = prefix};
+    char name[528];
+    if (*prefix && !tl_key_valid(prefix))
+        return bad_key(fail, prefix);
+    entry_key(name, prefix);
+    /* Two parts tell whose it is. */
+    int rc = strchr(prefix, '/') ? tl_index_scan(r, tl_key_owner(prefix), name, take_key, &l, fail)
+                                 : tl_index_scan_all(r, name, take_key, &l, fail);
+    const char **const sorted = rc < 0 ? NULL : calloc(l.n + 1, sizeof(*sorted));
+    if (rc >= 0 && !sorted)
+        rc = tl_fail_set(fail, TL_NOMEM, "no memory");
+    const char *p = (const char *)l.rows.p;
+    for (size_t i = 0; sorted && i < l.n; i++) {
+        sorted[i] = p;
+        p += 8 + strlen(p + 8) + 1;
+    }
+    if (sorted)
+        qsort(sorted, l.n, sizeof(*sorted), by_key);
+    for (size_t i = 0; rc == TL_OK && i < l.n; i++) {
+        uint64_t size;
+        memcpy(&size, sorted[i], sizeof size);
+        rc = each(context, sorted[i] + 8, size);
+    }
+    free(sorted);
+    tl_buf_fini(&l.rows);
+    return rc;
+}

@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: MIT */
+/* Connecting to the cluster, and single operations. */
+#include "base/hash.h"
+#include "rados/rados_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#define LAYOUT 1 /* of what is stored */
+
+int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char *key)
+{
+    if (rc == -ENOENT)
+        return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
+    const enum tl_err code = rc == -ENOSPC || rc == -EDQUOT      ? TL_NOSPACE
+                             : rc == -ESHUTDOWN || rc == -EACCES ? TL_DENIED
+                             : rc == -ENOMEM                     ? TL_NOMEM
+                                                                 : TL_IO;
+    tl_fail_set(fail, code, "cannot %s %s: the cluster says: %s", what, key, strerror(-rc));
+    if (fail)
+        fail->sys_errno = -rc;
+    return code;
+}
+
+/* ---- operations ----------------------------------------------------------------------------- */
+
+static int finished(rados_completion_t done)
+{
+    rados_aio_wait_for_complete(done);
+    const int rc = rados_aio_get_return_value(done);
+    rados_aio_release(done);
+    return rc;
+}
+
+/* Have room for one more. */
+static bool take_off(struct tl_flight *f, rados_completion_t *done)
+{
+    if (f->n == TL_FLIGHT) {
+        const int rc = finished(f->waiting[0]);
+        memmove(f->waiting, f->waiting + 1, (TL_FLIGHT - 1) * sizeof(*f->waiting));
+        f->n--;
+        if (rc < 0 && f->failed == 0)
+            f->failed = rc;
+    }
+    const int rc = rados_aio_create_completion2(NULL, NULL, done);
+    if (rc < 0 && f->failed == 0)
+        f->failed = rc;
+    return rc >= 0;
+}
+
+static void submitted(struct tl_flight *f, rados_completion_t done, int rc)
+{
+    if (rc >= 0) {
+        f->waiting[f->n++] = done;
+        return;
+    }
+    rados_aio_release(done);
+    if (f->failed == 0)
+        f->failed = rc;
+}
+
+void tl_flight_write(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_write_op_t op)
+{
+    rados_completion_t done;
+    if (take_off(f, &done))
+        submitted(f, done, rados_aio_write_op_operate(op, r->io, done, oid, NULL, 0));
+    rados_release_write_op(op);
+}
+
+void tl_flight_read(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_read_op_t op)
+{
+    rados_completion_t done;
+    if (take_off(f, &done))
+        submitted(f, done, rados_aio_read_op_operate(op, r->io, done, oid, 0));
+    rados_release_read_op(op);
+}
+
+int tl_flight_land(struct tl_flight *f)
+{
+    for (unsigned i = 0; i < f->n; i++) {
+        const int rc = finished(f->waiting[i]);
+        if (rc < 0 && f->failed == 0)
+            f->failed = rc;
+    }
+    const int failed = f->failed;
+    *f = (struct tl_flight){0};
+    return failed;
+}
+
+int tl_rados_write(struct tl_rados *r, const char *oid, rados_write_op_t op)
+{
+    struct tl_flight flight = {0};
+    tl_flight_write(&flight, r, oid, op);
+    return tl_flight_land(&flight);
+}
+
+int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op_t op)
+{
+    struct tl_flight flight = {0};
+    tl_flight_read(&flight, r, oid, op);
+    return tl_flight_land(&flight);
+}
+
+/* ---- the backend ---------------------------------------------------------------------------- */
+
+static int rados_scratch(struct tl_backend *backend, struct tl_fail *fail)
+{
+    (void)backend;
+    const char *const dir = getenv("TMPDIR");
+    char path[4096];
+    const int fd = open(dir ? dir : "/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
+    snprintf(path, sizeof path, "%s/tracelake-XXXXXX", dir ? dir : "/tmp");
+    const int named = mkostemp(path, O_CLOEXEC);
+    if (named < 0)
+        return tl_fail_set(fail, TL_IO, "cannot make a scratch file: %s", strerror(errno));
+    unlink(path);
+    return named;
+}
+
+static int rados_usable(struct tl_backend *backend, struct tl_fail *fail)
+{
+    uint64_t size;
+    time_t when;
+    const int rc = rados_stat(tl_rados_of(backend)->io, TL_ROOT, &size, &when);
+    return rc < 0 ? tl_rados_refused(fail, rc, "reach", "the store") : TL_OK;
+}
+
+/* A cluster without a manager does not know. */
+static uint64_t rados_free_bytes(struct tl_backend *backend)
+{
+    struct rados_cluster_stat_t stat;
+    if (rados_cluster_stat(tl_rados_of(backend)->cluster, &stat) < 0 || stat.kb == 0)
+        return UINT64_MAX;
+    return stat.kb_avail * 1024;
+}
+
+static bool rados_may_commit(struct tl_backend *backend)
+{
+    uint64_t all, own;
+    return tl_rados_guard(tl_rados_of(backend), tl_text(TL_LEASE_ALL), &all, &own, NULL) >= 0;
+}
+
+static void rados_destroy(struct tl_backend *backend)
+{
+    struct tl_rados *const r = tl_rados_of(backend);
+    tl_rados_keep_end(r);
+    if (r->has_io)
+        rados_ioctx_destroy(r->io);
+    if (r->cluster)
+        rados_shutdown(r->cluster);
+    pthread_mutex_destroy(&r->lock);
+    pthread_cond_destroy(&r->wake);
+    free(r);
+}
+
+static const struct tl_backend_ops rados_ops = {
+    .name = "rados",
+    .destroy = rados_destroy,
+    .put_all = tl_rados_put_all,
+    .get = tl_rados_get,
+    .size = tl_rados_size,
+    .remove = tl_rados_remove,
+    .list = tl_rados_list,
+    .log_open = tl_rados_log_open,
+    .log_write = tl_rados_log_write,
+    .log_read = tl_rados_log_read,
+    .log_sync = tl_rados_log_sync,
+    .log_truncate = tl_rados_log_truncate,
+    .log_close = tl_rados_log_close,
+    .lease = tl_rados_lease,
+    .lease_release = tl_rados_lease_release,
+    .scratch = rados_scratch,
+    .free_bytes = rados_free_bytes,
+    .usable = rados_usable,
+    .may_commit = rados_may_commit,
+};
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+struct place {
+    char pool[128], conf[1024], id[128], space[128];
+    unsigned lease_s, n_index;
+};
+
+static int bad_url(struct tl_fail *fail, const char *url)
+{
+    return tl_fail_set(fail, TL_USAGE,
+                       "\"%.100s\": write rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS"
+                       "&index=N]",
+                       url);
+}
+
+static bool take_number(const char *value, unsigned most, unsigned *out)
+{
+    char *end;
+    const unsigned long n = strtoul(value, &end, 10);
+    *out = (unsigned)n;
+    return *value >= '1' && *value <= '9' && !*end && n <= most;
+}
+
+static bool take_option(struct place *place, const char *name, const char *value)
+{
+    const struct {
+        const char *name;
+        char *text;
+        size_t n;
+    } texts[] = {{"conf", place->conf, sizeof place->conf},
+                 {"id", place->id, sizeof place->id},
+                 {"namespace", place->space, sizeof place->space}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        if (strcmp(texts[i].name, name) == 0)
+            return *value && snprintf(texts[i].text, texts[i].n, "%s", value) < (int)texts[i].n;
+    if (strcmp(name, "lease") == 0)
+        return take_number(value, 600, &place->lease_s);
+    return strcmp(name, "index") == 0 && take_number(value, 4096, &place->n_index);
+}
+
+static int parse(struct place *place, const char *url, struct tl_fail *fail)
+{
+    char copy[2048], *next;
+    *place = (struct place){.id = "admin", .lease_s = 4, .n_index = 256};
+    if (!tl_is_rados(url) || snprintf(copy, sizeof copy, "%s", url + 6) >= (int)sizeof copy)
+        return bad_url(fail, url);
+    char *const options = strchr(copy, '?');
+    if (options)
+        *options = '\0';
+    if (!*copy || snprintf(place->pool, sizeof place->pool, "%s", copy) >= (int)sizeof place->pool)
+        return bad_url(fail, url);
+    for (char *option = options ? options + 1 : NULL; option; option = next) {
+        next = strchr(option, '&');
+        if (next)
+            *next++ = '\0';
+        char *const equals = strchr(option, '=');
+        if (!equals)
+            return bad_url(fail, url);
+        *equals = '\0';
+        if (!take_option(place, option, equals + 1))
+            return bad_url(fail, url);
+    }
+    return TL_OK;
+}
+
+bool tl_is_rados(const char *url)
+{
+    return strncmp(url, "rados:", 6) == 0;
+}
+
+static int connect_to(struct tl_rados *r, const struct place *place, struct tl_fail *fail)
+{
+    int rc = rados_create(&r->cluster, place->id);
+    if (rc < 0) {
+        r->cluster = NULL;
+        return tl_rados_refused(fail, rc, "use", "librados");
+    }
+    /* An operation that gets no answer is given up, so that who waits hears of it. */
+    static const char *const limits[][2] = {{"rados_osd_op_timeout", "15"},
+                                            {"rados_mon_op_timeout", "10"},
+                                            {"client_mount_timeout", "10"}};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        rados_conf_set(r->cluster, limits[i][0], limits[i][1]);
+    rc = rados_conf_read_file(r->cluster, *place->conf ? place->conf : NULL);
+    if (rc < 0)
+        return tl_fail_set(fail, TL_USAGE, "cannot read the cluster's configuration %.200s: %s",
+                           *place->conf ? place->conf : "ceph.conf", strerror(-rc));
+    rc = rados_connect(r->cluster);
+    if (rc < 0)
+        return tl_fail_set(fail, TL_UNREACHABLE, "the cluster does not answer: %s", strerror(-rc));
+    rc = rados_ioctx_create(r->cluster, place->pool, &r->io);
+    if (rc < 0)
+        return rc == -ENOENT
+                   ? tl_fail_set(fail, TL_NOTFOUND, "the cluster has no pool %s", place->pool)
+                   : tl_rados_refused(fail, rc, "open pool", place->pool);
+    r->has_io = true;
+    if (*place->space)
+        rados_ioctx_set_namespace(r->io, place->space);
+    rados_set_pool_full_try(r->io); /* a full pool refuses, it does not hold up */
+    return TL_OK;
+}
+
+static int read_layout(struct tl_rados *r, struct tl_fail *fail)
+{
+    struct tl_buf value = {0};
+    unsigned layout = 0;
+    int rc = tl_omap_get(r, TL_ROOT, "layout", &value, fail);
+    if (rc >= 0)
+        rc = tl_buf_add(&value, "", 1) < 0 ? tl_fail_set(fail, TL_NOMEM, "no memory") : TL_OK;
+    if (rc >= 0 && (sscanf((const char *)value.p, "%u %u", &layout, &r->n_index) != 2 ||
+                    layout != LAYOUT || r->n_index == 0 || r->n_index > 4096))
+        rc = tl_fail_set(fail, TL_UNSUPPORTED,
+                         "the store was made by a newer tracelake, or is none (layout \"%.40s\")",
+                         (const char *)value.p);
+    tl_buf_fini(&value);
+    return rc;
+}
+
+/* Make the objects, the root last: whoever finds it finds all. */
+static int make_layout(struct tl_rados *r, unsigned n_index, struct tl_fail *fail)
+{
+    struct tl_flight flight = {0};
+    char oid[24], text[32];
+    for (unsigned i = 0; i < n_index; i++) {
+        const rados_write_op_t op = rados_create_write_op();
+        rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
+        tl_flight_write(&flight, r, tl_index_at(oid, i), op);
+    }
+    int rc = tl_flight_land(&flight);
+    if (rc >= 0) {
+        const char *const key = "layout", *const value = text;
+        const size_t length = strlen(key),
+                     n = (size_t)snprintf(text, sizeof text, "%u %u", LAYOUT, n_index);
+        const rados_write_op_t op = rados_create_write_op();
+        rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+        rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        rc = tl_rados_write(r, TL_ROOT, op);
+    }
+    return rc < 0 && rc != -EEXIST ? tl_rados_refused(fail, rc, "make", "the store") : TL_OK;
+}
+
+int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *fail)
+{
+    struct place place;
+    int rc = parse(&place, url, fail);
+    if (rc < 0)
+        return rc;
+    struct tl_rados *const r = calloc(1, sizeof(*r));
+    if (!r)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    r->base.ops = &rados_ops;
+    r->lease_s = place.lease_s;
+    pthread_mutex_init(&r->lock, NULL);
+    pthread_cond_init(&r->wake, NULL);
+    if (getrandom(&r->session, sizeof r->session, 0) != sizeof r->session)
+        rc = tl_fail_set(fail, TL_IO, "no random bytes: %s", strerror(errno));
+    if (rc >= 0)
+        rc = connect_to(r, &place, fail);
+    if (rc >= 0) {
+        rc = read_layout(r, fail);
+        if (rc == TL_NOTFOUND) {
+            rc = make_layout(r, place.n_index, fail);
+            if (rc >= 0)
+                rc = read_layout(r, fail);
+        }
+    }
+    if (rc < 0) {
+        rados_destroy(&r->base);
+        return rc;
+    }
+    *out = &r->base;
+    return TL_OK;
+}

@@ -1,0 +1,73 @@
+#!/usr/bin/env bash
+# with_cluster.sh PROGRAM…: start a Ceph cluster of one monitor and one OSD in memory on loopback, run
+# each program with TL_RADOS=rados:trace?conf=… and stop the cluster. Ends with 77 where Ceph's
+# programs are not installed (ceph-mon ceph-osd ceph-common).
+set -euo pipefail
+for program in ceph-mon ceph-osd ceph ceph-authtool monmaptool; do
+  command -v "$program" >/dev/null || { echo "skipped: there is no $program"; exit 77; }
+done
+dir=$(mktemp -d /tmp/tl-rados-XXXXXX)
+pids=()
+stop() {
+  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
+  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+  rm -rf "$dir"
+}
+trap stop EXIT
+port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+fsid=$(cat /proc/sys/kernel/random/uuid)
+mkdir "$dir/mon" "$dir/run" "$dir/log" "$dir/osd"
+cat >"$dir/ceph.conf" <<C
+[global]
+fsid = $fsid
+mon_host = [v2:127.0.0.1:$port]
+public_addr = 127.0.0.1
+cluster_addr = 127.0.0.1
+ms_bind_msgr1 = false
+auth_cluster_required = none
+auth_service_required = none
+auth_client_required = none
+keyring = $dir/keyring
+run_dir = $dir/run
+admin_socket = $dir/run/\$name.asok
+log_file = $dir/log/\$name.log
+log_to_stderr = false
+crash_dir = $dir/run
+osd_pool_default_size = 1
+osd_pool_default_min_size = 1
+osd_pool_default_pg_autoscale_mode = off
+mon_allow_pool_size_one = true
+mon_warn_on_pool_no_redundancy = false
+osd_crush_chooseleaf_type = 0
+[mon]
+mon_data = $dir/mon/\$id
+mon_cluster_log_file = $dir/log/cluster.log
+mon_data_avail_crit = 1
+auth_allow_insecure_global_id_reclaim = true
+[osd]
+osd_data = $dir/osd/\$id
+osd_objectstore = memstore
+memstore_device_bytes = 1073741824
+osd_class_update_on_start = false
+C
+export CEPH_CONF=$dir/ceph.conf
+ceph-authtool -C "$dir/keyring" -n client.admin --gen-key --cap mon 'allow *' --cap osd 'allow *' >/dev/null
+ceph-authtool "$dir/keyring" -n mon. --gen-key --cap mon 'allow *' >/dev/null
+monmaptool --create --addv a "[v2:127.0.0.1:$port]" --fsid "$fsid" "$dir/monmap" >/dev/null
+ceph-mon --mkfs -i a --monmap "$dir/monmap" --keyring "$dir/keyring" >/dev/null
+ceph-mon -f -i a >"$dir/log/mon.out" 2>&1 &
+pids+=($!)
+ceph -s --connect-timeout 60 >/dev/null
+mkdir "$dir/osd/0"
+uuid=$(cat /proc/sys/kernel/random/uuid)
+ceph osd new "$uuid" >/dev/null
+ceph-osd -i 0 --mkfs --osd-uuid "$uuid" >"$dir/log/mkfs.out" 2>&1
+ceph-osd -f -i 0 >"$dir/log/osd.out" 2>&1 &
+pids+=($!)
+ceph osd pool create trace 8 >/dev/null 2>&1
+ceph osd pool application enable trace rados >/dev/null 2>&1
+echo | timeout 60 rados -p trace put ready - # once the OSD is in
+export TL_RADOS="rados:trace?conf=$dir/ceph.conf"
+status=0
+for program in "$@"; do "$program" || status=1; done
+exit $status
