@@ -182,7 +182,9 @@ struct remake {
     struct tl_decode *decode;
     struct tl_build *build; /* NULL: its stream has not been announced */
     size_t stream;
-    uint64_t at; /* raw bytes decoded */
+    uint64_t at;  /* raw bytes decoded */
+    bool others;  /* a mark is another program's */
+    bool damaged; /* raw bytes are */
     struct tl_view *view;
     void (*each)(void *context, struct tl_view *view);
     void *context;
@@ -261,8 +263,11 @@ static int load(struct remake *m, struct tl_bytes packed)
     struct tl_buf plain = {0};
     struct tl_checkpoint c = {0};
     int r = tl_unpack(packed, MARK_MOST, &plain);
-    if (r >= 0)
-        r = tl_checkpoint_decode(&c, m->gen->whose, (struct tl_bytes){plain.p, plain.n});
+    if (r >= 0) {
+        const struct tl_bytes bytes = {plain.p, plain.n};
+        r = tl_checkpoint_decode(&c, m->gen->whose, bytes);
+        m->others = m->others || (r == TL_BAD && tl_checkpoint_sound(bytes));
+    }
     if (r >= 0)
         r = tl_decode_load(m->decode, (struct tl_bytes){c.decode.p, c.decode.n});
     for (size_t i = 0; r >= 0 && m->build && i < c.n_lanes; i++)
@@ -298,8 +303,8 @@ static int begin(struct remake *m, struct tl_fail *fail)
             break;
         stop(m);
         r = tl_cancel_check();
-        if (offset == 0)
-            break;
+        if (offset == 0 || m->others)
+            break; /* so are those in front of it */
         offset--;
     }
     tl_buf_fini(&bytes);
@@ -318,6 +323,7 @@ static int pass_damage(struct remake *m, struct tl_spool_reader *reader, uint64_
     if (r >= 0)
         r = tl_decode_lost(m->decode, next - m->at);
     m->at = next;
+    m->damaged = true;
     return r;
 }
 
@@ -371,6 +377,20 @@ static bool is_same(const struct tl_shard_row *a, const struct tl_shard_row *b)
            a->anchors == b->anchors;
 }
 
+/* Once, in the background; until then what is there is served as far as it comes out the same. */
+static void decode_anew(struct tl_gen *gen)
+{
+    struct tl_trace *trace = tl_lake_find_trace(gen->lake, gen->trace);
+    if (!trace)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    const bool may = trace->serving == gen && !trace->making && !trace->deleted;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    if (may && !atomic_exchange(&gen->renewed, true))
+        (void)!tl_lake_redecode(gen->lake, gen->trace, NULL, NULL);
+}
+
 int tl_remake(struct tl_gen *gen, struct tl_lane *lane, const struct tl_shard_row *row,
               void (*each)(void *context, struct tl_view *view), void *context,
               struct tl_view **out, struct tl_fail *fail)
@@ -381,7 +401,17 @@ int tl_remake(struct tl_gen *gen, struct tl_lane *lane, const struct tl_shard_ro
     if (r >= 0)
         r = decode(&m, fail);
     stop(&m);
-    if (r == TL_BAD || (r >= 0 && (!m.view || !is_same(&m.view->index.row, row))))
+    const bool fits = r >= 0 && m.view && is_same(&m.view->index.row, row);
+    const bool other = !m.damaged && !fits && (r >= 0 || r == TL_BAD);
+    if (m.others || other)
+        decode_anew(gen);
+    if (other)
+        r = tl_fail_set(
+            fail, TL_AGAIN,
+            "%s is being decoded anew, since this server decodes otherwise than the one "
+            "before it; try again",
+            gen->trace);
+    else if (r == TL_BAD || (r >= 0 && !fits))
         r = tl_fail_set(fail, TL_BAD,
                         "%s/%s: the raw bytes 0x%llx to 0x%llx do not give this shard any more; "
                         "`tracelake verify --repair %s` says what is damaged",

@@ -40,8 +40,9 @@ void tl_mark_drop(struct tl_gen *gen);
 /*
  * Make the shard of `row` again. The view is in memory, and the caller's; `each` (may be NULL) is
  * called with it and with those behind it that came along, which it may keep by tl_view_get().
- * TL_BAD: the raw bytes are damaged, or do not give this shard any more; TL_NOTFOUND: they were
- * removed; TL_CANCELLED, TL_IO, TL_NOMEM. Any thread.
+ * TL_BAD: the raw bytes are damaged; TL_AGAIN: they give another shard, since a program that
+ * decodes otherwise made this one: the trace is being decoded anew; TL_NOTFOUND: they were removed;
+ * TL_CANCELLED, TL_IO, TL_NOMEM. Any thread.
  */
 TL_MUST_USE int tl_remake(struct tl_gen *gen, struct tl_lane *lane, const struct tl_shard_row *row,
                           void (*each)(void *context, struct tl_view *view), void *context,

@@ -25,7 +25,7 @@ void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generati
 static int name_whose(struct tl_gen *gen, char out[static TL_HASH_TEXT])
 {
     struct tl_buf all = {0};
-    int r = tl_buf_printf(&all, TL_VERSION "\n%llu\n",
+    int r = tl_buf_printf(&all, TL_VERSION " %d\n%llu\n", TL_DECODE_VERSION,
                           (unsigned long long)gen->lake->options.shard_insns);
     if (r >= 0)
         r = tl_setup_write(&gen->setup, &all);

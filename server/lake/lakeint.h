@@ -78,6 +78,7 @@ struct tl_gen {
     struct tl_setup setup;
     atomic_bool obsolete;  /* its shards are removed with the last reference … */
     atomic_bool buried;    /* … by the housekeeper: its trace is deleted */
+    atomic_bool renewed;   /* its trace is decoded anew, since another program made its shards */
     atomic_bool abandoned; /* its decode job must stop */
     pthread_mutex_t lock;
     /* Under the lock: */

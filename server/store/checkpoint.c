@@ -78,11 +78,16 @@ int tl_checkpoint_encode(struct tl_checkpoint *c, const char *whose, struct tl_b
     return TL_OK;
 }
 
+bool tl_checkpoint_sound(struct tl_bytes bytes)
+{
+    return bytes.n >= HEAD && memcmp(bytes.p, "TLCHEC", 6) == 0 &&
+           tl_le32(bytes.p + 8) == tl_crc32c(0, bytes.p + HEAD, bytes.n - HEAD);
+}
+
 int tl_checkpoint_decode(struct tl_checkpoint *out, const char *whose, struct tl_bytes bytes)
 {
     *out = (struct tl_checkpoint){0};
-    if (bytes.n < HEAD || memcmp(bytes.p, MAGIC, 8) != 0 ||
-        tl_le32(bytes.p + 8) != tl_crc32c(0, bytes.p + HEAD, bytes.n - HEAD))
+    if (!tl_checkpoint_sound(bytes) || memcmp(bytes.p, MAGIC, 8) != 0)
         return TL_BAD;
     struct tl_state s = {.in = {bytes.p + HEAD, bytes.n - HEAD}};
     state_of(out, whose, &s);

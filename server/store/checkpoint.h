@@ -36,6 +36,8 @@ void tl_checkpoint_fini(struct tl_checkpoint *checkpoint);
 /* Append it. `whose` names what it is good for: program, setup, images. TL_NOMEM. */
 TL_MUST_USE int tl_checkpoint_encode(struct tl_checkpoint *checkpoint, const char *whose,
                                      struct tl_buf *out);
+/* Is it undamaged, whoever's it is? */
+bool tl_checkpoint_sound(struct tl_bytes bytes);
 /* Read it into `out`, to be freed in any case. TL_BAD: damaged, or another's. TL_NOMEM. */
 TL_MUST_USE int tl_checkpoint_decode(struct tl_checkpoint *out, const char *whose,
                                      struct tl_bytes bytes);

@@ -21,10 +21,10 @@ struct side {
 static struct capture capture;
 static struct side stored, virtual;
 
-static void open_side(struct side *s, bool is_virtual)
+static void open_sized(struct side *s, bool is_virtual, uint64_t shard)
 {
     struct tl_fail fail = {0};
-    const struct tl_lake_options options = {.shard_insns = SHARD,
+    const struct tl_lake_options options = {.shard_insns = shard,
                                             .decode_threads = 1,
                                             .min_free_bytes = 1,
                                             .checkpoint_bytes = 8192,
@@ -33,6 +33,11 @@ static void open_side(struct side *s, bool is_virtual)
                                             .mark_bytes = 1024};
     if (tl_lake_open_on(&s->lake, s->backend, &options, &fail) < 0)
         fail_msg("%s", fail.text);
+}
+
+static void open_side(struct side *s, bool is_virtual)
+{
+    open_sized(s, is_virtual, SHARD);
 }
 
 static void begin_side(struct side *s, bool is_virtual)
@@ -359,6 +364,35 @@ static void raw_damage_is_told(void **state)
     end();
 }
 
+/* A server that makes other shards (or decodes otherwise) decodes anew by itself when it is asked,
+ * and tells nothing that is wrong meanwhile. */
+static void other_servers_decode_anew(void **state)
+{
+    begin(&runs[0]);
+    push_both(3000);
+    const unsigned before = kinds_of(&virtual).indexes;
+    tl_lake_close(virtual.lake);
+    open_sized(&virtual, true, SHARD / 2);
+    const struct tl_range_request request = {.trace = "t",
+                                             .stream = "cs.10",
+                                             .from = 4 * SHARD,
+                                             .to = 4 * SHARD + 50,
+                                             .format = TL_FORMAT_TEXT};
+    struct tl_buf text = {0};
+    struct tl_range *range;
+    struct tl_fail fail = {0};
+    int r = tl_range_open(virtual.lake, &request, &range, &fail);
+    while (r >= 0)
+        r = tl_range_next(range, &text, &fail);
+    tl_range_close(range);
+    assert_int_equal(r, TL_AGAIN);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    assert_true(kinds_of(&virtual).indexes > before);
+    texts_are_equal();
+    tl_buf_fini(&text);
+    end();
+}
+
 /* Old stored shards become virtual; raw bytes stay as long as those are there. */
 static void retention_makes_them_virtual(void **state)
 {
@@ -394,9 +428,13 @@ static void retention_makes_them_virtual(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(they_are_the_same),       cmocka_unit_test(marks_are_not_needed),
-        cmocka_unit_test(restarts_change_nothing), cmocka_unit_test(kinds_can_change),
-        cmocka_unit_test(raw_damage_is_told),      cmocka_unit_test(retention_makes_them_virtual),
+        cmocka_unit_test(they_are_the_same),
+        cmocka_unit_test(marks_are_not_needed),
+        cmocka_unit_test(restarts_change_nothing),
+        cmocka_unit_test(kinds_can_change),
+        cmocka_unit_test(other_servers_decode_anew),
+        cmocka_unit_test(raw_damage_is_told),
+        cmocka_unit_test(retention_makes_them_virtual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
