@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Rigs that write to a file while the server is away (push --spool). usage: spool.py BUILD [NAME…]
+
+TL_SEED: where they are killed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import check, main  # noqa: E402
+from e2e import wait_offset  # noqa: E402
+from rigs import CUTS, content, seeded  # noqa: E402
+
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+def spooled(lab, *more):
+    return ['--format', 'etm4', '--rig', 'rig', '--trace', 'spooled', '--spool',
+            lab.path('spool') + ',8M', '--no-wait', *more, '-']
+
+
+def left(lab):
+    """Bytes in the spool's files, some of which go while they are counted."""
+    n = 0
+    for top, _, names in os.walk(lab.path('spool')):
+        for name in names:
+            try:
+                n += os.path.getsize(os.path.join(top, name)) if name.endswith('.raw') else 0
+            except FileNotFoundError:
+                pass
+    return n
+
+
+@test
+def spool_killed(lab):
+    """kill -9 of push and of the server at random places, a live input that goes on: exact."""
+    dice = seeded()
+    lab.start()
+    sent = random.Random(5).randbytes(3 << 20)
+    out, into = os.pipe()
+    feeder = threading.Thread(target=feed, args=(into, sent, dice.randrange(1 << 30)), daemon=True)
+    feeder.start()
+    for kill in range(CUTS):
+        push = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
+        wanted = len(sent) * (kill + 1) // (CUTS + 2) + dice.randrange(50000)
+        while progress(lab) < wanted:
+            check(push.poll() is None, 'the push ended')
+        if dice.randrange(2):
+            lab.kill()
+            if dice.randrange(2):
+                push.kill()
+                push.wait()
+            lab.start()
+        push.kill()
+        push.wait()
+    done = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
+    feeder.join()
+    check(done.wait(120) == 0, done.stderr.read())
+    os.close(out)
+    check(lab.run('raw', 'spooled', '-').out == sent, 'the stored bytes are not those that were sent')
+    check(not os.path.exists(lab.path('spool/spooled')), 'the spool is not empty')
+
+
+def feed(into, data, seed):
+    dice = random.Random(seed)
+    at = 0
+    with open(into, 'wb', buffering=0) as f:
+        while at < len(data):
+            at += f.write(data[at:at + dice.randrange(1, 30000)])
+
+
+def progress(lab):
+    """How far the rig's bytes have come: durable, and in the spool."""
+    return lab.offset('spooled') + left(lab) if lab.server else left(lab)
+
+
+@test
+def spool_repeated(lab):
+    """The command with a pipe that begins anew, killed and run again: complete, and once each."""
+    dice = seeded()
+    data = content(lab, 2 << 20)
+    lab.start()
+    for kill in range(CUTS // 2):
+        with open(lab.path('input'), 'rb') as f:
+            cat = lab.spawn('/bin/cat', stdin=f)
+            push = lab.spawn('push', *spooled(lab, '--rate', '4M'), stdin=cat.stdout)
+            cat.stdout.close()
+            wanted = len(data) * (kill + 1) // CUTS + dice.randrange(50000)
+            while progress(lab) < wanted:
+                check(push.poll() is None, 'the push ended')
+            push.kill()
+            push.wait()
+    with open(lab.path('input'), 'rb') as f:
+        cat = lab.spawn('/bin/cat', stdin=f)
+        done = lab.spawn('push', *spooled(lab), stdin=cat.stdout)
+        check(done.wait(120) == 0, done.stderr.read())
+    check(lab.run('raw', 'spooled', '-').out == data, 'bytes differ')
+
+
+@test
+def spool_without_server(lab):
+    """No server when the rig begins, none when its input ends; the push is killed, and run again."""
+    data = content(lab, 3 << 20)
+    args = ['push', '--format', 'etm4', '--rig', 'rig', '--spool', lab.path('spool') + ',8M',
+            '--no-wait', '-']
+    first = lab.spawn(*args, stdin=subprocess.PIPE)
+    first.stdin.write(data)
+    first.stdin.close()
+    while left(lab) < len(data) or not ended(lab):
+        check(first.poll() is None, 'the push ended')
+    first.kill()
+    err = first.stderr.read()
+    check(b'Reading on, into' in err and b'cannot connect' in err, err)
+    lab.start()
+    # The next capture of that rig; what the one before has left goes in front of it.
+    second = lab.run(*args, stdin=b'more' * 1000)
+    ids = [row['id'] for row in json.loads(lab.run('ls', '--json').out)]
+    check(len(ids) == 2, ids, second)
+    stored = sorted((lab.run('raw', name, '-').out for name in ids), key=len)
+    check(stored == [b'more' * 1000, data], 'bytes differ')
+    check(not os.listdir(lab.path('spool')), 'the spool is not empty')
+
+
+def ended(lab):
+    for top, _, names in os.walk(lab.path('spool')):
+        if 'capture' in names:
+            with open(os.path.join(top, 'capture')) as f:
+                return 'length' in f.read()
+    return False
+
+
+@test
+def spool_full(lab):
+    """More than the spool takes, with no server: the input waits, it is said, and nothing is lost."""
+    data = content(lab, 5 << 20)
+    args = ['push', '--format', 'etm4', '--rig', 'rig', '--trace', 'full', '--spool',
+            lab.path('spool') + ',1M', '--no-wait', '-']
+    push = lab.spawn(*args, stdin=subprocess.PIPE)
+    threading.Thread(target=feed, args=(os.dup(push.stdin.fileno()), data, 1), daemon=True).start()
+    push.stdin.close()
+    said = b''
+    while b'the input waits' not in said:
+        line = push.stderr.readline()
+        check(line, 'the push ended:', said)
+        said += line
+    check(900000 < left(lab) <= 1 << 20, 'bytes in the spool:', left(lab))
+    lab.start()
+    check(push.wait(60) == 0, push.stderr.read())
+    check(lab.run('raw', 'full', '-').out == data, 'bytes differ')
+
+
+@test
+def drains_while_away(lab):
+    """The server goes away: the push reads on, says so, and what it is sent is complete."""
+    lab.start()
+    push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'on', '--no-wait', '-',
+                     stdin=subprocess.PIPE)
+    push.stdin.write(b'a' * 100000)
+    push.stdin.flush()
+    wait_offset(lab, 'on', 100000)
+    lab.kill()
+    # More than a pipe and the library's window hold: written without waiting for the server.
+    push.stdin.write(b'b' * (24 << 20))
+    push.stdin.flush()
+    lab.start()
+    push.stdin.close()
+    err = push.stderr.read()
+    check(push.wait(60) == 0, err)
+    check(b'connected again' in err, 'nothing was said:', err)
+    check(lab.run('raw', 'on', '-').out == b'a' * 100000 + b'b' * (24 << 20), 'bytes differ')
+
+
+@test
+def interrupted_with_spool(lab):
+    """Ctrl-C without a server: what is where, and how to go on."""
+    push = lab.spawn('push', *spooled(lab), stdin=subprocess.PIPE)
+    push.stdin.write(b'x' * 70000)
+    push.stdin.flush()
+    while left(lab) < 70000:
+        check(push.poll() is None, 'the push ended')
+    push.send_signal(signal.SIGINT)
+    check(push.wait(30) != 0, 'exit status')
+    err = push.stderr.read()
+    check(b'70000 bytes wait in' in err and b'run the same command again' in err, err)
+
+
+if __name__ == '__main__':
+    main(TESTS)
