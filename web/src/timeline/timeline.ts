@@ -506,10 +506,10 @@ export class Timeline {
         <button class="fold" ?hidden=${depth === 0} aria-expanded=${open} tabindex="-1"
           aria-label=${`Call stack of ${stream.name}`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane); }}
           >${open ? "▾" : "▸"}</button>
-        <div class="name">${s.called(stream.name)}</div>
-        <div class="what">${s.called(stream.name) === stream.name ? stream.protocol : stream.name}</div>
-        ${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${(e: Event) => { e.stopPropagation(); this.addImage(); }}>Add its image</button>`}
-        ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}
+        <div class="called"><div class="name">${s.called(stream.name)}</div>
+        <div class="what">${s.called(stream.name) === stream.name ? stream.protocol : stream.name}</div></div>
+        <div class="counts">${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${(e: Event) => { e.stopPropagation(); this.addImage(); }}>Add its image</button>`}
+        ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}</div>
         ${open && depth > FEW_ROWS ? html`<button class="deeper" aria-expanded=${full} tabindex="-1"
           title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane, true); }}
           >${full ? `${FEW_ROWS} levels only` : `${FEW_ROWS} of ${depth} levels`}</button>` : ""}
