@@ -22,9 +22,10 @@ export async function pageChecks(suite, mock) {
   await suite.check("a whole trace", {}, async (page) => {
     await open(page, url, TRACE);
     assert.equal(await page.locator(".head").count(), 4);
-    const counts = await page.locator(".head .gaps").evaluateAll((all) => all.map((g) =>
-      g.getBoundingClientRect().bottom <= g.closest(".head").getBoundingClientRect().bottom));
-    assert.ok(counts.length > 0 && counts.every((whole) => whole), "counts of gaps are not cut off");
+    // A lane is 50 pixels high where there are more of them.
+    const below = await page.locator(".head .gaps").evaluateAll((all) => all.map((g) =>
+      g.getBoundingClientRect().bottom - g.closest(".head").getBoundingClientRect().top));
+    assert.ok(below.length > 0 && Math.max(...below) <= 50, `counts of gaps are cut off: ${below}`);
     await inBothThemes(page, "trace", async () => {
       const seen = await colours(page);
       assert.ok(seen[await cssColour(page, "lost")] > 100, "gaps are marked");
