@@ -293,13 +293,13 @@ struct copier {
     const struct tl_stf_mark *mark_end;
 };
 
-/* False: nothing can be copied. */
+/* False: nothing can be copied, such as into a flow that has no room yet. */
 static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
 {
     const struct tl_stf_held *const held = &flow->held;
     const struct tl_stf_front *const front = &flow->front;
     const bool apart = !held->is;
-    if (!flow->header || flow->whole || flow->markers >= stop ||
+    if (!flow->out.p || !flow->header || flow->whole || flow->markers >= stop ||
         (apart ? front->lead.n || front->pre.n
                : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
         return false;
