@@ -10,6 +10,7 @@
 #include "sim/program_core.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 #define INPUTS_PER_LAKE 4000 /* then a new one, so that memory does not fill up */
 #define INSNS           20000
-#define LONG_CALL_MS    30 /* some calls last until the client goes */
-#define ALIVE_MS        20000
+#define LONG_CALL_MS    30    /* some calls last until the client goes */
+#define ALIVE_MS        60000 /* more than a busy machine takes */
 
 enum {
     FRAME_DATA = 0,
@@ -141,6 +142,25 @@ static void start_server(void)
         atexit(stop_server); /* registered late: it runs before the libraries' own */
 }
 
+/* An alarm of libFuzzer's cuts calls of the system short, now and then. */
+#define RETRY(result, call)                                                                        \
+    do                                                                                             \
+        (result) = (call);                                                                         \
+    while ((result) < 0 && errno == EINTR)
+
+/* A connection that an alarm cut short is made in the background: wait for it. */
+static bool connected(int fd, const struct sockaddr_in *to)
+{
+    struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
+    int error = 0, rc = connect(fd, (const struct sockaddr *)to, sizeof *to);
+    if (rc < 0 && errno == EINTR) {
+        RETRY(rc, poll(&poll_fd, 1, ALIVE_MS));
+        socklen_t n = sizeof error;
+        rc = rc == 1 ? getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) : -1;
+    }
+    return rc == 0 && !error;
+}
+
 static int dial(void)
 {
     const struct sockaddr_in to = {.sin_family = AF_INET,
@@ -149,7 +169,7 @@ static int dial(void)
     /* closed by a reset, or thousands of sockets would wait out their TIME_WAIT */
     const struct linger at_once = {.l_onoff = 1};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    need(fd >= 0 && connect(fd, (const struct sockaddr *)&to, sizeof to) == 0, "cannot connect");
+    need(fd >= 0 && connected(fd, &to), "cannot connect");
     setsockopt(fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     return fd;
 }
@@ -157,7 +177,8 @@ static int dial(void)
 static bool send_all(int fd, const void *p, size_t n)
 {
     for (const char *at = p; n;) {
-        const ssize_t put = send(fd, at, n, MSG_NOSIGNAL);
+        ssize_t put;
+        RETRY(put, send(fd, at, n, MSG_NOSIGNAL));
         if (put <= 0)
             return false; /* the server has had enough */
         at += put;
@@ -166,14 +187,19 @@ static bool send_all(int fd, const void *p, size_t n)
     return true;
 }
 
-/* Read at most `n` bytes; 0 at the end, or when nothing comes for `ms`. */
-static size_t receive(int fd, void *p, size_t n, int ms)
+/* Read at most `n` bytes: > 0, 0 at the end, or < 0: with ETIMEDOUT, nothing came for `ms`. */
+static ssize_t receive(int fd, void *p, size_t n, int ms)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
-    if (poll(&poll_fd, 1, ms) <= 0)
-        return 0;
-    const ssize_t got = recv(fd, p, n, 0);
-    return got > 0 ? (size_t)got : 0;
+    ssize_t got;
+    RETRY(got, poll(&poll_fd, 1, ms));
+    if (got > 0)
+        RETRY(got, recv(fd, p, n, 0));
+    else if (got == 0) {
+        errno = ETIMEDOUT;
+        got = -1;
+    }
+    return got;
 }
 
 static void still_alive(void)
@@ -183,8 +209,12 @@ static void still_alive(void)
     char answer[16] = "";
     const int fd = dial();
     need(send_all(fd, ask, sizeof ask - 1), "the server does not listen");
-    for (size_t n = 0, got; n < 12; n += got)
-        need((got = receive(fd, answer + n, 12 - n, ALIVE_MS)) > 0, "the server does not answer");
+    for (size_t n = 0; n < 12;) {
+        const ssize_t got = receive(fd, answer + n, 12 - n, ALIVE_MS);
+        need(got != 0, "the server ends the connection without an answer");
+        need(got > 0, errno == ETIMEDOUT ? "the server does not answer" : strerror(errno));
+        n += (size_t)got;
+    }
     need(!memcmp(answer, "HTTP/1.1 200", 12), answer);
     close(fd);
 }
@@ -267,10 +297,11 @@ static void add_call(struct tl_buf *out, const char *path, const uint8_t *p, siz
 static void read_frames(int fd, int ms)
 {
     static uint8_t in[1 << 16];
-    size_t n = 0, got;
-    while ((got = receive(fd, in + n, sizeof in - n, ms))) {
+    size_t n = 0;
+    ssize_t got;
+    while ((got = receive(fd, in + n, sizeof in - n, ms)) > 0) {
         size_t at = 0;
-        n += got;
+        n += (size_t)got;
         for (;;) {
             if (n - at < 9)
                 break;
@@ -292,7 +323,7 @@ static void read_frames(int fd, int ms)
 static void read_all(int fd, int ms)
 {
     uint8_t in[4096];
-    while (receive(fd, in, sizeof in, ms))
+    while (receive(fd, in, sizeof in, ms) > 0)
         ;
 }
 
