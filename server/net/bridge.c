@@ -174,7 +174,8 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
         tl_conn_again(conn);
     tl_conn_poll(conn, (up_full || b->up.ended ? 0 : UV_READABLE) |
                            (down_full || tl_conn_blocked(conn) ? UV_WRITABLE : 0));
-    poll_local(b, (down_full ? 0 : UV_READABLE) | (up_full ? UV_WRITABLE : 0));
+    /* An end is readable for ever. */
+    poll_local(b, (down_full || b->down.ended ? 0 : UV_READABLE) | (up_full ? UV_WRITABLE : 0));
 }
 
 int tl_bridge_start(struct tl_conn *conn)

@@ -17,6 +17,7 @@ struct tl_tlsio {
     SSL *ssl;
     struct tl_buf *gather;
     int fd;
+    bool dry;           /* the last read took what there was: no more without the socket */
     struct tl_buf rest; /* encrypted; waits for the socket … */
     size_t rest_at;     /* … from here on */
 };
@@ -183,12 +184,13 @@ ssize_t tl_tlsio_read(struct tl_tlsio *io, void *p, size_t n)
     } while (got > 0 && have < most && SSL_has_pending(io->ssl));
     /* Errors come again. */
     const int rc = result(io, got);
+    io->dry = rc == TL_AGAIN;
     return have > 0 ? (ssize_t)have : rc;
 }
 
 bool tl_tlsio_pending(const struct tl_tlsio *io)
 {
-    return SSL_has_pending(io->ssl);
+    return !io->dry && SSL_has_pending(io->ssl); /* which is true of half a record, too */
 }
 
 ssize_t tl_tlsio_write(struct tl_tlsio *io, const void *p, size_t n)

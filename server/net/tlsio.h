@@ -24,7 +24,8 @@ const SSL *tl_tlsio_session(const struct tl_tlsio *io);
 TL_MUST_USE int tl_tlsio_handshake(struct tl_tlsio *io);
 /* > 0 bytes, TL_EOF, TL_AGAIN, TL_IO. */
 ssize_t tl_tlsio_read(struct tl_tlsio *io, void *p, size_t n);
-/* Were bytes read from the socket that tl_tlsio_read() has not looked at? */
+/* Were bytes read from the socket that tl_tlsio_read() has not looked at? Not so after TL_AGAIN:
+ * the beginning of a record waits for its rest, and the socket will say when that is there. */
 bool tl_tlsio_pending(const struct tl_tlsio *io);
 /* > 0 bytes taken, which may wait with what is blocked; TL_AGAIN, TL_IO. */
 ssize_t tl_tlsio_write(struct tl_tlsio *io, const void *p, size_t n);

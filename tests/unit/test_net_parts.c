@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the network half that need no socket. */
+/* The parts of the network half, without a server. */
 #include "base/utf8.h"
 #include "net/address.h"
 #include "net/fields.h"
@@ -7,7 +7,7 @@
 #include "net/outq.h"
 #include "net/pool.h"
 #include "net/stream.h"
-#include "net/tls.h"
+#include "net/tlsio.h"
 #include "rpc/rpc.h"
 #include "unit/seed.h"
 
@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -153,6 +154,94 @@ static void test_certificate(void **state)
 /* ---- output queue ------------------------------------------------------------------------- */
 
 /* What goes in comes out, whatever the pieces and however it is taken. */
+/* A client whose records are sent in pieces. */
+struct tls_client {
+    SSL_CTX *ctx;
+    SSL *ssl;
+    int fd;
+};
+
+/* Send so many bytes of what the client has written. */
+static void pass_on(const struct tls_client *client, size_t n)
+{
+    uint8_t bytes[4096];
+    assert_true(n <= sizeof bytes);
+    assert_int_equal(BIO_read(SSL_get_wbio(client->ssl), bytes, (int)n), (int)n);
+    assert_int_equal(send(client->fd, bytes, n, MSG_NOSIGNAL), (ssize_t)n);
+}
+
+static void shake_hands(const struct tls_client *client, struct tl_tlsio *io)
+{
+    uint8_t bytes[16384];
+    int rc;
+    do {
+        SSL_do_handshake(client->ssl);
+        pass_on(client, BIO_ctrl_pending(SSL_get_wbio(client->ssl)));
+        rc = tl_tlsio_handshake(io);
+        const ssize_t n = recv(client->fd, bytes, sizeof bytes, 0);
+        if (n > 0)
+            assert_int_equal(BIO_write(SSL_get_rbio(client->ssl), bytes, (int)n), (int)n);
+    } while (rc == TL_AGAIN);
+    assert_int_equal(rc, TL_OK);
+    assert_int_equal(SSL_do_handshake(client->ssl), 1);
+}
+
+/* Half a record is nothing that a reader could go on with: who is told so would never sleep. */
+static void half_a_record(const struct tls_client *client, struct tl_tlsio *io)
+{
+    static const char text[] = "one record, two records";
+    char got[64];
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(SSL_write(client->ssl, text, sizeof text), sizeof text);
+    const size_t all = BIO_ctrl_pending(SSL_get_wbio(client->ssl));
+    pass_on(client, all - 9);
+    assert_int_equal(tl_tlsio_read(io, got, 4), 4);
+    assert_true(tl_tlsio_pending(io));
+    assert_int_equal(tl_tlsio_read(io, got + 4, sizeof got - 4), sizeof text - 4);
+    assert_string_equal(got, text);
+    assert_false(tl_tlsio_pending(io));
+    assert_int_equal(tl_tlsio_read(io, got, sizeof got), TL_AGAIN);
+    assert_false(tl_tlsio_pending(io));
+    pass_on(client, 9);
+    assert_int_equal(tl_tlsio_read(io, got, sizeof got), sizeof text);
+    assert_false(tl_tlsio_pending(io));
+}
+
+static void test_half_records(void **state)
+{
+    char dir[] = "/tmp/tl-half-XXXXXX";
+    char cert[64], key[64];
+    struct tl_fail fail = {0};
+    struct tl_buf gather = {0};
+    struct tl_tls *tls = NULL;
+    int pair[2];
+    assert_non_null(mkdtemp(dir));
+    snprintf(cert, sizeof cert, "%s/c.pem", dir);
+    snprintf(key, sizeof key, "%s/k.pem", dir);
+    assert_int_equal(tl_tls_make_certificate(cert, key, &fail), 1);
+    assert_int_equal(tl_tls_new(&tls, cert, key, NULL, &fail), TL_OK);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+    struct tl_tlsio *const io = tl_tlsio_new(tls, pair[0], &gather);
+    struct tls_client client = {.ctx = SSL_CTX_new(TLS_client_method()), .fd = pair[1]};
+    assert_non_null(io);
+    client.ssl = SSL_new(client.ctx);
+    assert_non_null(client.ssl);
+    SSL_set_bio(client.ssl, BIO_new(BIO_s_mem()), BIO_new(BIO_s_mem()));
+    SSL_set_connect_state(client.ssl);
+    shake_hands(&client, io);
+    half_a_record(&client, io);
+    SSL_free(client.ssl);
+    SSL_CTX_free(client.ctx);
+    tl_tlsio_free(io);
+    tl_tls_free(tls);
+    tl_buf_fini(&gather);
+    close(pair[0]);
+    close(pair[1]);
+    unlink(cert);
+    unlink(key);
+    rmdir(dir);
+}
+
 static void test_outq(void **state)
 {
     unsigned seed = (unsigned)test_seed();
@@ -284,12 +373,13 @@ static void test_utf8(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_fields),    cmocka_unit_test(test_lists),
-        cmocka_unit_test(test_queries),   cmocka_unit_test(test_gzip),
-        cmocka_unit_test(test_addresses), cmocka_unit_test(test_certificate),
-        cmocka_unit_test(test_outq),      cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_timeouts),  cmocka_unit_test(test_content_types),
-        cmocka_unit_test(test_names),     cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_fields),       cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_queries),      cmocka_unit_test(test_gzip),
+        cmocka_unit_test(test_addresses),    cmocka_unit_test(test_certificate),
+        cmocka_unit_test(test_outq),         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_timeouts),     cmocka_unit_test(test_content_types),
+        cmocka_unit_test(test_names),        cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_half_records),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
