@@ -145,8 +145,9 @@ static int add_lines(struct tl_range *range, size_t i, tl_line_sink *sink, void 
         const uint8_t *const line = text->p + at;
         const uint8_t *const end = memchr(line, '\n', text->n - at);
         const size_t n = end ? (size_t)(end - line) : text->n - at;
-        /* What is told of an instruction stands behind it. */
-        if (line[0] != 'A')
+        /* Of all items only blocks take several positions, one an instruction; what is told of one
+         * stands behind it. Any other item's lines are at its own position. */
+        if (line[0] == 'I' || line[0] == 'N')
             position = next++;
         r = sink(context, position, (struct tl_bytes){line, n});
         at += n + 1;
