@@ -412,7 +412,7 @@ int tl_build_view(struct tl_build *b, struct tl_view **out)
 {
     struct tl_shard_builder *const shard = b->closing ? b->closing : shard_of(b);
     *out = NULL;
-    if (shard->replayed)
+    if (shard->replayed || tl_shard_builder_is_empty(shard))
         return TL_OK;
     struct tl_bytes stf = {0};
     if (tl_stf_flow_markers(b->flow) > b->frame_marker)
