@@ -299,7 +299,8 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     const struct tl_stf_held *const held = &flow->held;
     const struct tl_stf_front *const front = &flow->front;
     const bool apart = !held->is;
-    if (!flow->out.p || !flow->header || flow->whole || flow->markers >= stop ||
+    if (!flow->out.p || (flow->options.marks && !flow->marks) || !flow->header || flow->whole ||
+        flow->markers >= stop ||
         (apart ? front->lead.n || front->pre.n
                : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
         return false;
