@@ -62,7 +62,8 @@ static bool wanted(struct tl_trace *trace, bool last)
 
 /*
  * The packed form takes the log's place; `object` of no bytes: it is there already. Nobody removes
- * the capture meanwhile, and no push begins, which would take up its last segment.
+ * the capture meanwhile, and no push begins, which would take up its last segment. TL_CANCELLED: it
+ * is not wanted any more.
  */
 static int swap(struct tl_trace *trace, uint64_t first, bool last, struct tl_bytes object,
                 struct tl_fail *fail)
@@ -76,7 +77,9 @@ static int swap(struct tl_trace *trace, uint64_t first, bool last, struct tl_byt
     const bool go = wanted(trace, last);
     if (go && object.n > 0)
         r = tl_backend_put(backend, tl_packed_key(key, trace->id, first), object, fail);
-    if (go && r >= 0)
+    if (!go)
+        r = TL_CANCELLED;
+    if (r >= 0)
         r = backend->ops->remove(backend, tl_segment_key(key, trace->id, first), fail);
     pthread_mutex_unlock(&lake->garbage_lock);
     pthread_mutex_unlock(&trace->opening);
@@ -143,6 +146,8 @@ static int pack_trace(struct tl_trace *trace)
             r = TL_OK;
     }
     tl_segments_fini(&segments);
+    if (r == TL_CANCELLED)
+        return TL_OK; /* where a deletion then fails, it is due again */
     if (r < 0)
         return r;
     pthread_mutex_lock(&trace->lock);

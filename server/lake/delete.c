@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Deleting traces. */
+#include "ingest/repack.h"
 #include "lake/lakeint.h"
 
 #include <stdlib.h>
@@ -81,7 +82,7 @@ static void let_go(struct tl_lake *lake, struct tl_trace *trace)
     tl_trace_put(trace); /* the table's */
 }
 
-/* It has not: decoding goes on. */
+/* It has not: decoding and packing go on. */
 static void take_back(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
@@ -91,6 +92,7 @@ static void take_back(struct tl_trace *trace)
         atomic_store(&trace->making->abandoned, false);
     pthread_mutex_unlock(&trace->lock);
     tl_lake_queue(trace->lake, trace, 0);
+    tl_repack_wake(trace->lake);
 }
 
 /* Find and mark them; returns how many there are, at the begin of `doomed`. */
