@@ -54,6 +54,11 @@ export async function frameChecks(suite, { server, trace, plain }) {
       await page.keyboard.press(key);
       await page.waitForFunction((wanted) => document.activeElement.id === wanted, id);
     }
+    // Two keys between two frames: the second goes on from the first.
+    await page.evaluate(() => {
+      for (const key of ["ArrowUp", "ArrowDown"]) document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+    });
+    assert.equal(await focused(), "tab-overview");
     const outline = await page.locator("[role=tab][aria-selected=true]").evaluate((e) => getComputedStyle(e).outlineStyle);
     assert.equal(outline, "solid");
     await page.focus(".search input");
@@ -114,8 +119,13 @@ export async function frameChecks(suite, { server, trace, plain }) {
     await page.keyboard.press("Enter");
     assert.equal((await place(page)).query.get("panel"), "stats");
     await commands();
-    await page.keyboard.type("picture");
-    const [download] = await Promise.all([page.waitForEvent("download"), page.keyboard.press("Enter")]);
+    // Typed and entered between two frames.
+    const [download] = await Promise.all([page.waitForEvent("download"), page.evaluate(() => {
+      const input = document.activeElement;
+      input.value = "picture";
+      input.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      input.dispatchEvent(new KeyboardEvent("keydown", { key: "Enter", bubbles: true, cancelable: true }));
+    })]);
     assert.equal(download.suggestedFilename(), `${trace}.png`);
     const png = fs.readFileSync(await download.path());
     assert.equal(png.subarray(1, 4).toString(), "PNG");

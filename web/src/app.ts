@@ -86,14 +86,22 @@ export class App {
   }
 
   private schedule(): void {
-    if (this.frame !== 0) return;
-    this.frame = requestAnimationFrame(() => {
-      const { pointed } = this;
-      this.frame = 0;
-      this.pointed = true;
-      if (!pointed) this.step();
-      this.paint(pointed);
-    });
+    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.show());
+  }
+
+  private show(): void {
+    const { pointed } = this;
+    this.frame = 0;
+    this.pointed = true;
+    if (!pointed) this.step();
+    this.paint(pointed);
+  }
+
+  /** Draw now what has changed: for who acts on what is shown, as keys do. */
+  flush(): void {
+    if (this.frame === 0 || this.pointed) return;
+    cancelAnimationFrame(this.frame);
+    this.show();
   }
 
   draw(): void {

@@ -200,6 +200,8 @@ function command(e: KeyboardEvent): void {
 }
 
 dark.addEventListener("change", applyTheme);
+// Several keys may come between two frames: each acts on what the one before it has changed.
+window.addEventListener("keydown", () => app.flush(), { capture: true });
 window.addEventListener("keydown", command);
 applyTheme();
 app.start();

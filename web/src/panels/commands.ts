@@ -76,7 +76,7 @@ export class CommandBox {
     const key = (e: KeyboardEvent): void => {
       const by = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
       if (by !== 0 && all.length > 0) this.marked = (this.marked + by + all.length) % all.length;
-      else if (e.key === "Enter") take(this.choices()[this.marked], e.currentTarget as Element); // what was typed may not be drawn yet
+      else if (e.key === "Enter") take(all[this.marked], e.currentTarget as Element);
       else return;
       e.preventDefault();
       this.app.changed();
