@@ -86,7 +86,7 @@ int tl_entry_place(struct tl_entry *e, const struct tl_extent *x)
         }
         if (left.from < left.to)
             r = add_extent(&now, &left);
-        if (r >= 0 && !placed && (i == e->n || e->extents[i].to > x->from || i + 1 > e->n)) {
+        if (r >= 0 && !placed && (i == e->n || e->extents[i].to > x->from)) {
             placed = true;
             struct tl_extent *const last = now.n ? &now.extents[now.n - 1] : NULL;
             if (last && same_pieces(last, x) && last->to == x->from)
@@ -119,6 +119,29 @@ void tl_entry_cut(struct tl_entry *e, uint64_t size)
         e->extents[e->n - 1].to = size;
     if (e->size > size)
         e->size = size;
+}
+
+char *tl_entry_key(char out[static TL_ENTRY_KEY], const char *key)
+{
+    snprintf(out, TL_ENTRY_KEY, "k/%s", key);
+    return out;
+}
+
+int tl_entry_get(struct tl_rados *r, const char *key, struct tl_buf *value, struct tl_entry *entry,
+                 struct tl_fail *fail)
+{
+    char name[TL_ENTRY_KEY];
+    tl_buf_reset(value);
+    tl_entry_fini(entry);
+    int rc = tl_index_get(r, tl_key_owner(key), tl_entry_key(name, key), value, fail);
+    if (rc == TL_NOTFOUND)
+        return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
+    if (rc < 0)
+        return rc;
+    rc = tl_entry_parse(entry, (struct tl_bytes){value->p, value->n});
+    if (rc == TL_NOMEM)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    return rc < 0 ? tl_fail_set(fail, TL_IO, "the index entry of %s is damaged", key) : TL_OK;
 }
 
 /* ---- names and intents ---------------------------------------------------------------------- */

@@ -17,10 +17,7 @@ char *tl_index_at(char oid[static 24], unsigned i)
 
 char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes owner)
 {
-    uint64_t h =
-        UINT64_C(0xcbf29ce484222325); /* FNV-1a: fixed for ever, it decides what is where */
-    for (size_t i = 0; i < owner.n; i++)
-        h = (h ^ owner.p[i]) * UINT64_C(0x100000001b3);
+    const uint64_t h = tl_fnv(TL_FNV, owner.p, owner.n); /* it decides what is where for ever */
     return tl_index_at(oid, (unsigned)((h ^ h >> 32) % r->n_index));
 }
 

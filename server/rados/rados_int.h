@@ -129,6 +129,13 @@ struct tl_entry {
     struct tl_bytes content; /* of 'I'; borrowed from what was parsed */
 };
 
+#define TL_ENTRY_KEY 528
+/* The index's key for that of an object or log. Returns `out`. */
+char *tl_entry_key(char out[static TL_ENTRY_KEY], const char *key);
+/* What the index says of an object or log, in place of what `entry` was; `value` keeps its bytes.
+ * TL_NOTFOUND; TL_IO: it is damaged. */
+TL_MUST_USE int tl_entry_get(struct tl_rados *r, const char *key, struct tl_buf *value,
+                             struct tl_entry *entry, struct tl_fail *fail);
 void tl_entry_fini(struct tl_entry *entry);
 /* TL_BAD, TL_NOMEM; the entry, which was empty, is then to be freed as well. */
 TL_MUST_USE int tl_entry_parse(struct tl_entry *entry, struct tl_bytes value);

@@ -23,7 +23,7 @@ struct rados_log {
     bool named; /* `own` is a name for pieces, with its intent set */
     struct tl_extent own;
     struct tl_flight flight;
-    char key[528]; /* "k/" and the log's key */
+    char key[TL_ENTRY_KEY]; /* "k/" and the log's key */
 };
 
 static struct rados_log *log_of(struct tl_log *log)
@@ -46,11 +46,7 @@ static int refresh_locked(struct rados_log *log, struct tl_fail *fail)
 {
     struct tl_buf now = {0};
     struct tl_entry entry = {0};
-    int rc = tl_index_get(log->r, owner_of(log), log->key, &now, fail);
-    if (rc >= 0 && (rc = tl_entry_parse(&entry, (struct tl_bytes){now.p, now.n})) < 0)
-        rc = rc == TL_NOMEM
-                 ? no_memory(fail)
-                 : tl_fail_set(fail, TL_IO, "the index entry of %s is damaged", log->key + 2);
+    int rc = tl_entry_get(log->r, log->key + 2, &now, &entry, fail);
     if (rc >= 0 && entry.kind == 'I') /* no log: read as an object is */
         rc = tl_fail_set(fail, TL_USAGE, "%s is not a log", log->key + 2);
     if (rc < 0) {
@@ -98,7 +94,7 @@ int tl_rados_log_open(struct tl_backend *backend, const char *key, bool create, 
         return no_memory(fail);
     log->base.ops = backend->ops;
     log->r = tl_rados_of(backend);
-    snprintf(log->key, sizeof log->key, "k/%s", key);
+    tl_entry_key(log->key, key);
     pthread_mutex_init(&log->lock, NULL);
     rc = refresh_locked(log, fail);
     if (rc == TL_NOTFOUND && create) {
@@ -107,8 +103,6 @@ int tl_rados_log_open(struct tl_backend *backend, const char *key, bool create, 
             rc = refresh_locked(log, fail);
     }
     if (rc < 0) {
-        if (rc == TL_NOTFOUND)
-            tl_fail_set(fail, rc, "%s is not in the store", key);
         tl_rados_log_close(&log->base);
         return rc;
     }

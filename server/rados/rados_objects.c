@@ -13,33 +13,6 @@ static int bad_key(struct tl_fail *fail, const char *key)
     return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
 }
 
-static char *entry_key(char out[static 528], const char *key)
-{
-    snprintf(out, 528, "k/%s", key);
-    return out;
-}
-
-static int damaged(struct tl_fail *fail, const char *key, int code)
-{
-    return code == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "no memory")
-                            : tl_fail_set(fail, TL_IO, "the index entry of %s is damaged", key);
-}
-
-/* A key's entry; `value` keeps its bytes. TL_NOTFOUND. */
-static int look_up(struct tl_rados *r, const char *key, struct tl_buf *value,
-                   struct tl_entry *entry, struct tl_fail *fail)
-{
-    char name[528];
-    tl_buf_reset(value);
-    tl_entry_fini(entry);
-    int rc = tl_index_get(r, tl_key_owner(key), entry_key(name, key), value, fail);
-    if (rc == TL_NOTFOUND)
-        return tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
-    if (rc >= 0 && (rc = tl_entry_parse(entry, (struct tl_bytes){value->p, value->n})) < 0)
-        rc = damaged(fail, key, rc);
-    return rc;
-}
-
 /* Replace a key's entry by `next` (NULL: remove it), whose intent ends with that. The pieces of the
  * one before are removed. */
 static int replace(struct tl_rados *r, const char *key, const struct tl_entry *next,
@@ -48,13 +21,13 @@ static int replace(struct tl_rados *r, const char *key, const struct tl_entry *n
     const struct tl_bytes owner = tl_key_owner(key);
     struct tl_buf value = {0}, before = {0};
     struct tl_entry old = {0};
-    char name[528];
-    entry_key(name, key);
+    char name[TL_ENTRY_KEY];
+    tl_entry_key(name, key);
     int rc = next && tl_entry_write(next, &value) < 0 ? tl_fail_set(fail, TL_NOMEM, "no memory")
                                                       : TL_AGAIN;
     for (int tries = 0; rc == TL_AGAIN && tries < TRIES; tries++) {
         struct tl_change change;
-        rc = look_up(r, key, &before, &old, fail);
+        rc = tl_entry_get(r, key, &before, &old, fail);
         if (rc < 0 && rc != TL_NOTFOUND)
             break;
         rc = tl_change_begin(&change, r, owner, fail);
@@ -165,7 +138,7 @@ int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, s
     int rc = TL_NOTFOUND;
     /* Its pieces may be replaced between the entry and them. */
     for (int tries = 0; rc == TL_NOTFOUND && tries < TRIES; tries++) {
-        rc = look_up(r, key, &value, &entry, fail);
+        rc = tl_entry_get(r, key, &value, &entry, fail);
         if (rc < 0)
             break;
         const uint64_t there = offset < entry.size ? entry.size - offset : 0;
@@ -190,7 +163,7 @@ int tl_rados_size(struct tl_backend *backend, const char *key, uint64_t *out, st
     struct tl_entry entry = {0};
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    const int rc = look_up(tl_rados_of(backend), key, &value, &entry, fail);
+    const int rc = tl_entry_get(tl_rados_of(backend), key, &value, &entry, fail);
     if (rc >= 0)
         *out = entry.size;
     tl_entry_fini(&entry);
@@ -242,10 +215,10 @@ int tl_rados_list(struct tl_backend *backend, const char *prefix,
 {
     struct tl_rados *const r = tl_rados_of(backend);
     struct listing l = {.prefix = prefix};
-    char name[528];
+    char name[TL_ENTRY_KEY];
     if (*prefix && !tl_key_valid(prefix))
         return bad_key(fail, prefix);
-    entry_key(name, prefix);
+    tl_entry_key(name, prefix);
     /* Two parts tell whose it is. */
     int rc = strchr(prefix, '/') ? tl_index_scan(r, tl_key_owner(prefix), name, take_key, &l, fail)
                                  : tl_index_scan_all(r, name, take_key, &l, fail);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Connecting to the cluster, and single operations. */
-#include "base/hash.h"
 #include "rados/rados_int.h"
 
 #include <errno.h>
