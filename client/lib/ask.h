@@ -27,6 +27,18 @@ struct tracelake {
 /* Have a usable connection, making a new one if need be. */
 TL_MUST_USE int tl_client_connect(struct tracelake *lake, struct tracelake_error *error);
 
+/* A text of a message that is sent; NULL is an empty one. */
+static inline char *tl_ask_text(const char *s)
+{
+    return (char *)(uintptr_t)(s ? s : "");
+}
+
+/* Where a range that is asked for ends: on the wire 0 stands for TRACELAKE_END. */
+static inline uint64_t tl_ask_end_of(uint64_t to)
+{
+    return to == TRACELAKE_END ? 0 : to;
+}
+
 struct tl_ask {
     struct tracelake *lake;
     struct tl_mux *mux;

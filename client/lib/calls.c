@@ -5,17 +5,6 @@
 
 #include <string.h>
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
-/* On the wire 0 stands for the end. */
-static uint64_t end_of(uint64_t to)
-{
-    return to == TRACELAKE_END ? 0 : to;
-}
-
 static int ask_json(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
                     char **json, struct tracelake_error *error)
 {
@@ -33,8 +22,8 @@ int tracelake_call(struct tracelake *lake, const char *trace, const char *stream
                    uint32_t depth, char **json, struct tracelake_error *error)
 {
     Tracelake__V1__CallRequest request = TRACELAKE__V1__CALL_REQUEST__INIT;
-    request.trace = text(trace);
-    request.stream = text(stream);
+    request.trace = tl_ask_text(trace);
+    request.stream = tl_ask_text(stream);
     request.at = insn;
     request.innermost = depth == TRACELAKE_INNERMOST;
     request.depth = depth;
@@ -45,22 +34,21 @@ int tracelake_slices(struct tracelake *lake, const struct tracelake_range *range
                      char **json, struct tracelake_error *error)
 {
     Tracelake__V1__LaneRequest request = TRACELAKE__V1__LANE_REQUEST__INIT;
-    request.trace = text(range->trace);
-    request.stream = text(range->stream);
+    request.trace = tl_ask_text(range->trace);
+    request.stream = tl_ask_text(range->stream);
     request.axis = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
-    request.to = end_of(range->to);
+    request.to = tl_ask_end_of(range->to);
     request.columns = columns;
     return ask_json(lake, "/tracelake.v1.Ranges/Slices", &request.base, json, error);
 }
 
 int tracelake_disassembly(struct tracelake *lake, const char *trace, const char *stream,
-                          uint64_t from, uint32_t count, char **json,
-                          struct tracelake_error *error)
+                          uint64_t from, uint32_t count, char **json, struct tracelake_error *error)
 {
     Tracelake__V1__InsnsRequest request = TRACELAKE__V1__INSNS_REQUEST__INIT;
-    request.trace = text(trace);
-    request.stream = text(stream);
+    request.trace = tl_ask_text(trace);
+    request.stream = tl_ask_text(stream);
     request.begin = from;
     request.count = count;
     return ask_json(lake, "/tracelake.v1.Ranges/Insns", &request.base, json, error);
@@ -70,8 +58,8 @@ int tracelake_source(struct tracelake *lake, const char *trace, const char *stre
                      uint32_t frame, char **json, struct tracelake_error *error)
 {
     Tracelake__V1__SourceRequest request = TRACELAKE__V1__SOURCE_REQUEST__INIT;
-    request.trace = text(trace);
-    request.stream = text(stream);
+    request.trace = tl_ask_text(trace);
+    request.stream = tl_ask_text(stream);
     request.at = insn;
     request.frame = frame;
     return ask_json(lake, "/tracelake.v1.Ranges/Source", &request.base, json, error);
@@ -81,11 +69,11 @@ int tracelake_log(struct tracelake *lake, const struct tracelake_range *range, u
                   bool last, char **json, struct tracelake_error *error)
 {
     Tracelake__V1__LogRequest request = TRACELAKE__V1__LOG_REQUEST__INIT;
-    request.trace = text(range->trace);
-    request.stream = text(range->stream);
+    request.trace = tl_ask_text(range->trace);
+    request.stream = tl_ask_text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
-    request.to = end_of(range->to);
+    request.to = tl_ask_end_of(range->to);
     request.limit = limit;
     request.last = last;
     return ask_json(lake, "/tracelake.v1.Ranges/Log", &request.base, json, error);
@@ -95,11 +83,11 @@ int tracelake_profile(struct tracelake *lake, const struct tracelake_range *rang
                       uint32_t nodes, char **json, struct tracelake_error *error)
 {
     Tracelake__V1__ProfileRequest request = TRACELAKE__V1__PROFILE_REQUEST__INIT;
-    request.trace = text(range->trace);
-    request.stream = text(range->stream);
+    request.trace = tl_ask_text(range->trace);
+    request.stream = tl_ask_text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
-    request.to = end_of(range->to);
+    request.to = tl_ask_end_of(range->to);
     request.callers = callers;
     request.nodes = nodes;
     return ask_json(lake, "/tracelake.v1.Ranges/Profile", &request.base, json, error);
@@ -113,14 +101,14 @@ int tracelake_compare(struct tracelake *lake, const struct tracelake_range *a,
     Tracelake__V1__CompareSide with = TRACELAKE__V1__COMPARE_SIDE__INIT;
     if (a->unit != TRACELAKE_INSN || b->unit != TRACELAKE_INSN)
         return tl_client_fail(error, TRACELAKE_USAGE, "ranges of instructions are compared");
-    request.trace = text(a->trace);
-    request.stream = text(a->stream);
+    request.trace = tl_ask_text(a->trace);
+    request.stream = tl_ask_text(a->stream);
     request.begin = a->from;
-    request.to = end_of(a->to);
-    with.trace = text(b->trace);
-    with.stream = text(b->stream);
+    request.to = tl_ask_end_of(a->to);
+    with.trace = tl_ask_text(b->trace);
+    with.stream = tl_ask_text(b->stream);
     with.begin = b->from;
-    with.to = end_of(b->to);
+    with.to = tl_ask_end_of(b->to);
     request.with = &with;
     request.calls = calls;
     request.hunks = hunks;

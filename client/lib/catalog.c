@@ -10,11 +10,6 @@
 enum { WAIT_FIRST_MS = 10, WAIT_MAX_MS = 500, WAIT_AWAY_MS = 30000 };
 
 /* protobuf-c takes strings to send as char *, and leaves them alone. */
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
 void tracelake_trace_free(struct tracelake_trace *trace)
 {
     if (!trace)
@@ -117,7 +112,7 @@ int tracelake_get_trace(struct tracelake *lake, const char *trace, struct tracel
                         struct tracelake_error *error)
 {
     Tracelake__V1__GetTraceRequest request = TRACELAKE__V1__GET_TRACE_REQUEST__INIT;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     return ask_trace(lake, "/tracelake.v1.Catalog/GetTrace", &request.base, out, error);
 }
 
@@ -150,7 +145,7 @@ int tracelake_seal(struct tracelake *lake, const char *trace, struct tracelake_t
                    struct tracelake_error *error)
 {
     Tracelake__V1__SealRequest request = TRACELAKE__V1__SEAL_REQUEST__INIT;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     return ask_trace(lake, "/tracelake.v1.Catalog/Seal", &request.base, out, error);
 }
 
@@ -158,7 +153,7 @@ int tracelake_delete(struct tracelake *lake, const char *trace, struct tracelake
 {
     Tracelake__V1__DeleteTraceRequest request = TRACELAKE__V1__DELETE_TRACE_REQUEST__INIT;
     Tracelake__V1__DeleteTraceReply *reply;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteTrace", 0, &request.base,
                                    &tracelake__v1__delete_trace_reply__descriptor, &reply, error);
     if (result == TRACELAKE_OK)
@@ -195,7 +190,7 @@ static int delete_some(struct tracelake *lake, const char *const *traces, size_t
 {
     Tracelake__V1__DeleteTraceRequest request = TRACELAKE__V1__DELETE_TRACE_REQUEST__INIT;
     Tracelake__V1__DeleteTraceReply *reply;
-    request.trace = text(traces[0]);
+    request.trace = tl_ask_text(traces[0]);
     request.n_more = n - 1;
     request.more = (char **)(uintptr_t)(traces + 1);
     int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteTrace", 0, &request.base,
@@ -240,11 +235,11 @@ int tracelake_set_labels(struct tracelake *lake, const char *trace,
     if (entries && list) {
         for (size_t i = 0; i < n; i++) {
             tracelake__v1__set_labels_request__labels_entry__init(&entries[i]);
-            entries[i].key = text(labels[i].key);
-            entries[i].value = text(labels[i].value);
+            entries[i].key = tl_ask_text(labels[i].key);
+            entries[i].value = tl_ask_text(labels[i].value);
             list[i] = &entries[i];
         }
-        request.trace = text(trace);
+        request.trace = tl_ask_text(trace);
         request.n_labels = n;
         request.labels = list;
         result = ask_trace(lake, "/tracelake.v1.Catalog/SetLabels", &request.base, out, error);
@@ -260,8 +255,8 @@ int tracelake_redecode(struct tracelake *lake, const char *trace, const char *se
                        struct tracelake_trace **out, struct tracelake_error *error)
 {
     Tracelake__V1__RedecodeRequest request = TRACELAKE__V1__REDECODE_REQUEST__INIT;
-    request.trace = text(trace);
-    request.setup = text(setup);
+    request.trace = tl_ask_text(trace);
+    request.setup = tl_ask_text(setup);
     return ask_trace(lake, "/tracelake.v1.Catalog/Redecode", &request.base, out, error);
 }
 
@@ -269,7 +264,7 @@ int tracelake_redecode_back(struct tracelake *lake, const char *trace, struct tr
                             struct tracelake_error *error)
 {
     Tracelake__V1__RedecodeRequest request = TRACELAKE__V1__REDECODE_REQUEST__INIT;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     request.back = true;
     return ask_trace(lake, "/tracelake.v1.Catalog/Redecode", &request.base, out, error);
 }
@@ -279,7 +274,7 @@ int tracelake_verify(struct tracelake *lake, const char *trace, bool repair, uin
 {
     Tracelake__V1__VerifyRequest request = TRACELAKE__V1__VERIFY_REQUEST__INIT;
     Tracelake__V1__VerifyReply *reply;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     request.repair = repair;
     /* It reads every byte of the trace before it answers: no time limit. */
     const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/Verify", -1, &request.base,
@@ -331,7 +326,7 @@ int tracelake_set_retention(struct tracelake *lake, const struct tracelake_reten
     Tracelake__V1__SetRetentionRequest request = TRACELAKE__V1__SET_RETENTION_REQUEST__INIT;
     Tracelake__V1__RetentionRule message = TRACELAKE__V1__RETENTION_RULE__INIT;
     Tracelake__V1__ListRetentionReply *reply;
-    message.scope = text(rule->scope);
+    message.scope = tl_ask_text(rule->scope);
     message.raw_age_s = rule->raw_age_s;
     message.raw_bytes = rule->raw_bytes;
     message.decoded_age_s = rule->decoded_age_s;

@@ -6,22 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
 /* Ask, and have each reply taken. */
 static int ask(struct tracelake *lake, const char *method, const struct tracelake_range *range,
                const ProtobufCMessageDescriptor *kind, tl_ask_take_reply *take, void *context,
                struct tracelake_error *error)
 {
     Tracelake__V1__CodeRequest request = TRACELAKE__V1__CODE_REQUEST__INIT;
-    request.trace = text(range->trace);
-    request.stream = text(range->stream);
+    request.trace = tl_ask_text(range->trace);
+    request.stream = tl_ask_text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
-    request.end = range->to == TRACELAKE_END ? 0 : range->to;
+    request.end = tl_ask_end_of(range->to);
     return tl_ask_each(lake, method, -1, &request.base, kind, take, context, error);
 }
 

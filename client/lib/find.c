@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
 static void set_what(Tracelake__V1__FindRequest *request, Tracelake__V1__PcRange *pc,
                      const struct tracelake_query *query)
 {
@@ -32,7 +27,7 @@ static void set_what(Tracelake__V1__FindRequest *request, Tracelake__V1__PcRange
         pc->to = query->pc_to;
         request->pc = pc;
     } else {
-        request->symbol = text(query->text); /* all texts share this place */
+        request->symbol = tl_ask_text(query->text); /* all texts share this place */
     }
 }
 
@@ -69,12 +64,12 @@ int tracelake_search(struct tracelake *lake, const struct tracelake_query *query
     Tracelake__V1__FindRequest request = TRACELAKE__V1__FIND_REQUEST__INIT;
     Tracelake__V1__PcRange pc = TRACELAKE__V1__PC_RANGE__INIT;
     Tracelake__V1__FindReply *reply;
-    request.trace = text(query->trace);
-    request.stream = text(query->stream);
+    request.trace = tl_ask_text(query->trace);
+    request.stream = tl_ask_text(query->stream);
     request.begin = query->from;
-    request.to = query->to == TRACELAKE_END ? 0 : query->to; /* on the wire 0 is the end */
+    request.to = tl_ask_end_of(query->to);
     request.limit = query->limit;
-    request.near = text(query->near);
+    request.near = tl_ask_text(query->near);
     request.at = query->at;
     request.backward = query->backward;
     request.count = query->count;

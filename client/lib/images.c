@@ -15,11 +15,6 @@
 
 enum { PIECE = 256 << 10, QUEUE = 1 << 20 };
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
 static void copy_image(struct tracelake_image *out, const Tracelake__V1__Image *from)
 {
     snprintf(out->sha256, sizeof out->sha256, "%s", from->sha256);
@@ -44,7 +39,7 @@ static int send_image(struct tl_ask *ask, const char *name, char *sha256, const 
                       size_t n, struct tracelake_error *error)
 {
     Tracelake__V1__PutImageRequest request = TRACELAKE__V1__PUT_IMAGE_REQUEST__INIT;
-    request.name = text(name);
+    request.name = tl_ask_text(name);
     request.sha256 = sha256;
     int result = tl_ask_send(ask, &request.base, error);
     for (size_t at = 0; at < n && result == TRACELAKE_OK && !ask->io.ended;) {
@@ -162,7 +157,7 @@ int tracelake_get_image(struct tracelake *lake, const char *name, void **data, s
 {
     Tracelake__V1__GetImageRequest request = TRACELAKE__V1__GET_IMAGE_REQUEST__INIT;
     struct coming coming = {.image = image};
-    request.sha256 = text(name);
+    request.sha256 = tl_ask_text(name);
     const int r =
         tl_ask_each(lake, "/tracelake.v1.Images/GetImage", 0, &request.base,
                     &tracelake__v1__get_image_reply__descriptor, take_piece, &coming, error);
@@ -198,12 +193,12 @@ int tracelake_bind_image(struct tracelake *lake, const char *trace,
 {
     Tracelake__V1__BindImageRequest request = TRACELAKE__V1__BIND_IMAGE_REQUEST__INIT;
     Tracelake__V1__BindImageReply *reply;
-    request.trace = text(trace);
-    request.sha256 = text(binding->sha256);
+    request.trace = tl_ask_text(trace);
+    request.sha256 = tl_ask_text(binding->sha256);
     request.address = binding->address;
     request.offset = binding->offset;
     request.length = binding->length;
-    request.space = text(binding->space);
+    request.space = tl_ask_text(binding->space);
     request.begin = binding->from;
     request.until = binding->until;
     if (binding->has_context_id) {

@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
 static int nomem(struct tracelake_error *error)
 {
     return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
@@ -48,7 +43,7 @@ int tracelake_list_notes(struct tracelake *lake, const char *trace, struct trace
 {
     Tracelake__V1__ListNotesRequest request = TRACELAKE__V1__LIST_NOTES_REQUEST__INIT;
     Tracelake__V1__ListNotesReply *reply;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     int result = tl_ask_once(lake, "/tracelake.v1.Catalog/ListNotes", 0, &request.base,
                              &tracelake__v1__list_notes_reply__descriptor, &reply, error);
     if (result < 0)
@@ -75,11 +70,11 @@ int tracelake_put_note(struct tracelake *lake, const char *trace, const struct t
     Tracelake__V1__Note wanted = TRACELAKE__V1__NOTE__INIT;
     Tracelake__V1__Note *reply;
     wanted.id = note->id;
-    wanted.stream = text(note->stream);
+    wanted.stream = tl_ask_text(note->stream);
     wanted.at = note->at;
     wanted.to = note->to;
-    wanted.text = text(note->text);
-    request.trace = text(trace);
+    wanted.text = tl_ask_text(note->text);
+    request.trace = tl_ask_text(trace);
     request.note = &wanted;
     const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/PutNote", 0, &request.base,
                                    &tracelake__v1__note__descriptor, &reply, error);
@@ -96,7 +91,7 @@ int tracelake_delete_note(struct tracelake *lake, const char *trace, uint64_t id
 {
     Tracelake__V1__DeleteNoteRequest request = TRACELAKE__V1__DELETE_NOTE_REQUEST__INIT;
     Tracelake__V1__DeleteNoteReply *reply;
-    request.trace = text(trace);
+    request.trace = tl_ask_text(trace);
     request.id = id;
     const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/DeleteNote", 0, &request.base,
                                    &tracelake__v1__delete_note_reply__descriptor, &reply, error);

@@ -555,7 +555,7 @@ int tracelake_offset(struct tracelake *lake, const char *trace, uint64_t *durabl
 {
     Tracelake__V1__GetOffsetRequest request = TRACELAKE__V1__GET_OFFSET_REQUEST__INIT;
     Tracelake__V1__GetOffsetReply *reply;
-    request.trace = (char *)(uintptr_t)trace;
+    request.trace = tl_ask_text(trace);
     const int result = tl_ask_once(lake, "/tracelake.v1.Ingest/GetOffset", 0, &request.base,
                                    &tracelake__v1__get_offset_reply__descriptor, &reply, error);
     if (result < 0)

@@ -15,17 +15,6 @@ struct tracelake_fetch {
     bool begun;
 };
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
-/* On the wire 0 stands for the end. */
-static uint64_t end_of(uint64_t to)
-{
-    return to == TRACELAKE_END ? 0 : to;
-}
-
 static int open_fetch(struct tracelake_fetch **out, struct tracelake *lake, const char *method,
                       int timeout_ms, const ProtobufCMessage *request,
                       struct tracelake_error *error)
@@ -52,11 +41,11 @@ int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
     Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
     if (range->from > range->to)
         return tl_client_fail(error, TRACELAKE_USAGE, "the range ends before it begins");
-    request.trace = text(range->trace);
-    request.stream = text(range->stream);
+    request.trace = tl_ask_text(range->trace);
+    request.stream = tl_ask_text(range->stream);
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
-    request.to = end_of(range->to);
+    request.to = tl_ask_end_of(range->to);
     /* [0, 0) cannot be said on the wire; [1, 1) is as empty. */
     if (range->to == 0)
         request.begin = request.to = 1;
@@ -69,8 +58,8 @@ int tracelake_fetch_region(struct tracelake_fetch **out, struct tracelake *lake,
                            struct tracelake_error *error)
 {
     Tracelake__V1__FetchRequest request = TRACELAKE__V1__FETCH_REQUEST__INIT;
-    request.trace = text(trace);
-    request.region = text(region);
+    request.trace = tl_ask_text(trace);
+    request.region = tl_ask_text(region);
     request.format = (Tracelake__V1__Format)format;
     return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
 }
@@ -80,8 +69,8 @@ int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, 
                           struct tracelake_error *error)
 {
     Tracelake__V1__FollowRequest request = TRACELAKE__V1__FOLLOW_REQUEST__INIT;
-    request.trace = text(trace);
-    request.stream = text(stream);
+    request.trace = tl_ask_text(trace);
+    request.stream = tl_ask_text(stream);
     request.begin = from;
     request.format = (Tracelake__V1__Format)format;
     return open_fetch(out, lake, "/tracelake.v1.Ranges/Follow", -1, &request.base, error);
@@ -148,8 +137,8 @@ int tracelake_locate(struct tracelake *lake, const char *trace, const char *stre
 {
     Tracelake__V1__LocateRequest request = TRACELAKE__V1__LOCATE_REQUEST__INIT;
     Tracelake__V1__Position *reply;
-    request.trace = text(trace);
-    request.stream = text(stream);
+    request.trace = tl_ask_text(trace);
+    request.stream = tl_ask_text(stream);
     request.unit = (Tracelake__V1__Unit)unit;
     request.at = at;
     const int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Locate", 0, &request.base,
@@ -166,10 +155,10 @@ int tracelake_stats(struct tracelake *lake, const char *trace, const char *strea
 {
     Tracelake__V1__StatsRequest request = TRACELAKE__V1__STATS_REQUEST__INIT;
     Tracelake__V1__StatsReply *reply;
-    request.trace = text(trace);
-    request.stream = text(stream);
+    request.trace = tl_ask_text(trace);
+    request.stream = tl_ask_text(stream);
     request.begin = from;
-    request.to = end_of(to);
+    request.to = tl_ask_end_of(to);
     const int result = tl_ask_once(lake, "/tracelake.v1.Ranges/Stats", 0, &request.base,
                                    &tracelake__v1__stats_reply__descriptor, &reply, error);
     if (result < 0)

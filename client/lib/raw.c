@@ -21,9 +21,9 @@ int tracelake_raw_open(struct tracelake_raw **out, struct tracelake *lake, const
     struct tracelake_raw *raw = calloc(1, sizeof *raw);
     if (!raw)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    request.trace = (char *)(uintptr_t)trace;
+    request.trace = tl_ask_text(trace);
     request.begin = raw->next = from;
-    request.to = to == TRACELAKE_END ? 0 : to;
+    request.to = tl_ask_end_of(to);
     int result = tl_ask_open(&raw->ask, lake, "/tracelake.v1.Raw/FetchRaw", 0, error);
     if (result == TRACELAKE_OK)
         result = tl_ask_send(raw->ask, &request.base, error);
@@ -74,7 +74,7 @@ int tracelake_get_setup(struct tracelake *lake, const char *trace, char **setup,
 {
     Tracelake__V1__GetSetupRequest request = TRACELAKE__V1__GET_SETUP_REQUEST__INIT;
     Tracelake__V1__Setup *reply;
-    request.trace = (char *)(uintptr_t)trace;
+    request.trace = tl_ask_text(trace);
     int result = tl_ask_once(lake, "/tracelake.v1.Raw/GetSetup", 0, &request.base,
                              &tracelake__v1__setup__descriptor, &reply, error);
     if (result < 0)

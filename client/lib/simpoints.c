@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char *text(const char *s)
-{
-    return (char *)(uintptr_t)(s ? s : "");
-}
-
 /* Where the answer goes. */
 struct answer {
     int (*vectors)(void *context, const void *lines, size_t n); /* NULL: nobody wants them */
@@ -42,10 +37,10 @@ int tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *ra
     *json = NULL;
     if (range->unit != TRACELAKE_INSN)
         return tl_client_fail(error, TRACELAKE_USAGE, "the range is one of instructions");
-    request.trace = text(range->trace);
-    request.stream = text(range->stream);
+    request.trace = tl_ask_text(range->trace);
+    request.stream = tl_ask_text(range->stream);
     request.begin = range->from;
-    request.end = range->to == TRACELAKE_END ? 0 : range->to;
+    request.end = tl_ask_end_of(range->to);
     request.interval = interval;
     request.most = most;
     request.vectors = vectors != NULL;
