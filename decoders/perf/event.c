@@ -149,6 +149,14 @@ int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_perf_sample 
 
 /* ---- streams --------------------------------------------------------------------------------- */
 
+char *tl_perf_clean_name(char *name)
+{
+    for (char *p = name; *p; p++)
+        if (!isalnum((unsigned char)*p) && !strchr("._-", *p))
+            *p = '_';
+    return name;
+}
+
 char *tl_perf_event_stream(char *out, size_t size, const char *name,
                            const struct tl_perf_attr *attr)
 {
@@ -169,11 +177,8 @@ char *tl_perf_event_stream(char *out, size_t size, const char *name,
     else if (attr)
         snprintf(own, sizeof own, "%s%" PRIu32 "-%" PRIx64,
                  attr->type == TRACEPOINT ? "tracepoint" : "pmu", attr->type, config);
-    const int n = snprintf(out, size, TL_PERF_EVENT "%s", name && *name ? name : own);
-    for (int i = 0; i < n && i < (int)size - 1; i++)
-        if (!isalnum((unsigned char)out[i]) && !strchr("._-", out[i]))
-            out[i] = '_';
-    return out;
+    snprintf(out, size, TL_PERF_EVENT "%s", name && *name ? name : own);
+    return tl_perf_clean_name(out);
 }
 
 /* The name that the setup has for the event; NULL: it has none. */

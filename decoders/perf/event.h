@@ -36,6 +36,8 @@ TL_MUST_USE int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_
 /* Deliver what is final by now. TL_NOMEM, or what the sink returned. */
 TL_MUST_USE int tl_perf_events_go_on(struct tl_perf_decode *d);
 
+/* Make '_' of what the name of a stream may not have; returns `name`. */
+char *tl_perf_clean_name(char *name);
 /* What the stream of an event is called, of its name as perf says it, or NULL of what its attribute
  * tells; returns `out`. */
 char *tl_perf_event_stream(char *out, size_t size, const char *name,

@@ -6,20 +6,16 @@
  */
 #include "perf/container.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 
 #define MOST_THREADS 512
 
-/* "thread.TID.NAME", with the letters that a stream's name may have. */
+/* "thread.TID.NAME" */
 static void name_stream(char *out, size_t size, int32_t tid, const char *name)
 {
-    const int n =
-        snprintf(out, size, TL_STREAM_THREAD "%" PRId32 "%s%s", tid, name[0] ? "." : "", name);
-    for (int i = 0; i < n && i < (int)size - 1; i++)
-        if (!isalnum((unsigned char)out[i]) && !strchr("._-", out[i]))
-            out[i] = '_';
+    snprintf(out, size, TL_STREAM_THREAD "%" PRId32 "%s%s", tid, name[0] ? "." : "", name);
+    tl_perf_clean_name(out);
 }
 
 /* The stream of this thread; NULL and TL_OK: there are too many. */

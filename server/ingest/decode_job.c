@@ -208,14 +208,14 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
 {
     const struct tl_view *view = shard->view;
     shard->row = view->index.row;
-    char *(*const key)(char *, const char *, uint64_t, const char *, uint64_t) =
-        gen->is_virtual ? tl_virtual_key : tl_shard_key;
-    key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
     int r = gen->packer ? TL_OK : tl_packer_new(&gen->packer);
-    if (r >= 0 && gen->is_virtual)
+    if (r >= 0 && gen->is_virtual) {
+        tl_virtual_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
         r = tl_view_encode_index(view, gen->packer, &shard->file, fail);
-    else if (r >= 0)
+    } else if (r >= 0) {
+        tl_shard_key(shard->key, gen->trace, gen->number, shard->lane->name, shard->row.number);
         r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
+    }
     shard->row.size = shard->file.n;
     return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
 }

@@ -315,38 +315,38 @@ static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t versio
     tl_put_le32(footer + 44, tl_crc32c(0, footer, 44));
 }
 
+/* Behind the index, which begins at `body`. */
+static int add_footer(const struct tl_shard_index *index, uint64_t items, size_t body,
+                      struct tl_buf *file)
+{
+    uint8_t footer[TL_SHARD_FOOTER];
+    write_footer(footer, index->version, items, body,
+                 (struct tl_bytes){file->p + body, file->n - body});
+    return tl_buf_add(file, footer, sizeof(footer));
+}
+
 int tl_shard_index_encode(const struct tl_shard_index *index, uint64_t sums,
                           struct tl_packer *packer, struct tl_buf *file)
 {
     const size_t body = file->n;
-    uint8_t footer[TL_SHARD_FOOTER];
     int r = tl_packer_begin(file);
     if (r >= 0)
         r = encode_body(index, file);
     if (r >= 0)
         r = tl_packer_end(packer, body, file);
-    if (r < 0)
-        return r;
-    write_footer(footer, index->version, sums, body,
-                 (struct tl_bytes){file->p + body, file->n - body});
-    return tl_buf_add(file, footer, sizeof(footer));
+    return r < 0 ? r : add_footer(index, sums, body, file);
 }
 
 int tl_shard_index_pack(const struct tl_shard_index *index, struct tl_packer *packer,
                         struct tl_buf *file)
 {
     const size_t body = file->n;
-    uint8_t footer[TL_SHARD_FOOTER];
     struct tl_buf plain = {0};
     int r = encode_body(index, &plain);
     if (r >= 0)
         r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, file);
     tl_buf_fini(&plain);
-    if (r < 0)
-        return r;
-    write_footer(footer, index->version, body, body,
-                 (struct tl_bytes){file->p + body, file->n - body});
-    return tl_buf_add(file, footer, sizeof(footer));
+    return r < 0 ? r : add_footer(index, body, body, file);
 }
 
 /* ---- decoding ------------------------------------------------------------------------------ */
