@@ -354,6 +354,12 @@ void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation);
  * shards that are being read. */
 TL_MUST_USE int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out,
                                          struct tl_fail *fail);
+/* Views that are kept, most recently used first: `n` of lake->cache or lake->made. The view with
+ * this key, with a reference, or NULL. */
+struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_view **views, size_t n,
+                              const char *key);
+/* Keep one more, in place of the one that was not used for the longest time. */
+void tl_views_keep(struct tl_lake *lake, struct tl_view **views, size_t n, struct tl_view *view);
 /* A stored shard's view, from the cache if it is there. */
 TL_MUST_USE int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_t number,
                              struct tl_view **out, struct tl_fail *fail);

@@ -8,27 +8,13 @@
 
 static struct tl_view *find_made(struct tl_lake *lake, const char *key)
 {
-    struct tl_view *found = NULL;
-    pthread_mutex_lock(&lake->cache_lock);
-    for (size_t i = 0; i < TL_MADE_CACHE && lake->made[i] && !found; i++)
-        if (strcmp(lake->made[i]->key, key) == 0) {
-            found = lake->made[i];
-            memmove(lake->made + 1, lake->made, i * sizeof(*lake->made));
-            lake->made[0] = found;
-            tl_view_get(found);
-        }
-    pthread_mutex_unlock(&lake->cache_lock);
-    return found;
+    return tl_views_find(lake, lake->made, TL_MADE_CACHE, key);
 }
 
 static void keep_made(void *context, struct tl_view *view)
 {
     struct tl_lake *lake = context;
-    pthread_mutex_lock(&lake->cache_lock);
-    tl_view_put(lake->made[TL_MADE_CACHE - 1]);
-    memmove(lake->made + 1, lake->made, (TL_MADE_CACHE - 1) * sizeof(*lake->made));
-    lake->made[0] = tl_view_get(view);
-    pthread_mutex_unlock(&lake->cache_lock);
+    tl_views_keep(lake, lake->made, TL_MADE_CACHE, view);
 }
 
 /* For the views of a lane. One reader makes, others of the lane wait and find it made. */

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: MIT */
+/* Views of shards that are kept: of stored shards, and of those that were made of raw bytes. */
+#include "lake/lakeint.h"
+
+#include <string.h>
+
+struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_view **views, size_t n,
+                              const char *key)
+{
+    struct tl_view *found = NULL;
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < n && views[i] && !found; i++)
+        if (strcmp(views[i]->key, key) == 0) {
+            found = tl_view_get(views[i]);
+            memmove(views + 1, views, i * sizeof(*views));
+            views[0] = found;
+        }
+    pthread_mutex_unlock(&lake->cache_lock);
+    return found;
+}
+
+void tl_views_keep(struct tl_lake *lake, struct tl_view **views, size_t n, struct tl_view *view)
+{
+    pthread_mutex_lock(&lake->cache_lock);
+    tl_view_put(views[n - 1]);
+    memmove(views + 1, views, (n - 1) * sizeof(*views));
+    views[0] = tl_view_get(view);
+    pthread_mutex_unlock(&lake->cache_lock);
+}
+
+static void forget(struct tl_view **views, size_t n, const char *prefix)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct tl_view *view = views[i];
+        views[i] = NULL;
+        if (view && strncmp(view->key, prefix, strlen(prefix)) == 0)
+            tl_view_put(view);
+        else if (view)
+            views[kept++] = view;
+    }
+}
+
+void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
+{
+    pthread_mutex_lock(&lake->cache_lock);
+    forget(lake->cache, TL_VIEW_CACHE, prefix);
+    forget(lake->made, TL_MADE_CACHE, prefix);
+    pthread_mutex_unlock(&lake->cache_lock);
+}
+
+/* From the store, in the form that it is in: most likely as the lane's last one. */
+static int open_view(struct tl_lane *lane, bool first, uint64_t number, struct tl_view **out,
+                     struct tl_fail *fail)
+{
+    const struct tl_gen *const gen = lane->gen;
+    char key[192];
+    int r = TL_NOTFOUND;
+    tl_shard_key(key, gen->trace, gen->number, lane->name, number);
+    for (int i = 0; i < 2 && r == TL_NOTFOUND; i++) {
+        const bool virtual = first != (i > 0);
+        r = virtual ? tl_lane_open_virtual(lane, number, out, fail)
+                    : tl_view_open(out, gen->lake->backend, key, fail);
+        if (r >= 0)
+            atomic_store(&lane->is_virtual, virtual);
+    }
+    return r;
+}
+
+int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_t number, struct tl_view **out,
+                 struct tl_fail *fail)
+{
+    const struct tl_gen *const gen = lane->gen;
+    const bool virtual = atomic_load(&lane->is_virtual);
+    char key[192];
+    if (virtual)
+        tl_virtual_key(key, gen->trace, gen->number, lane->name, number);
+    else
+        tl_shard_key(key, gen->trace, gen->number, lane->name, number);
+    *out = tl_views_find(lake, lake->cache, TL_VIEW_CACHE, key);
+    if (*out) {
+        atomic_fetch_add(&lake->cache_hits, 1);
+        return TL_OK;
+    }
+    atomic_fetch_add(&lake->cache_misses, 1);
+    const int r = open_view(lane, virtual, number, out, fail);
+    if (r >= 0)
+        tl_views_keep(lake, lake->cache, TL_VIEW_CACHE, *out);
+    return r;
+}
