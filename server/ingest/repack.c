@@ -174,12 +174,12 @@ static void *run(void *context)
             const struct timespec t = {until / 1000000000, until % 1000000000};
             int e = 0;
             while (e != ETIMEDOUT && !atomic_load(&lake->closing))
-                e = pthread_cond_timedwait(&lake->repack, &lake->lock, &t);
-        } else if (!lake->repack_now) {
-            pthread_cond_wait(&lake->repack, &lake->lock);
+                e = pthread_cond_timedwait(&lake->repack.wake, &lake->lock, &t);
+        } else if (!lake->repack.now) {
+            pthread_cond_wait(&lake->repack.wake, &lake->lock);
             continue;
         }
-        lake->repack_now = lake->repack_refused = false;
+        lake->repack.now = lake->repack_refused = false;
         bool refused = false;
         pthread_mutex_unlock(&lake->lock);
         struct tl_trace *trace;
@@ -196,31 +196,15 @@ static void *run(void *context)
 
 int tl_repack_start(struct tl_lake *lake, struct tl_fail *fail)
 {
-    lake->repack_now = true;
-    const int e = pthread_create(&lake->repacker, NULL, run, lake);
-    if (e != 0) {
-        errno = e;
-        return tl_fail_set(fail, TL_IO, "cannot start the packing thread: %s", strerror(e));
-    }
-    lake->has_repacker = true;
-    return TL_OK;
+    return tl_chore_start(&lake->repack, lake, run, "the packing thread", fail);
 }
 
 void tl_repack_stop(struct tl_lake *lake)
 {
-    pthread_mutex_lock(&lake->lock);
-    atomic_store(&lake->closing, true);
-    pthread_cond_broadcast(&lake->repack);
-    pthread_mutex_unlock(&lake->lock);
-    if (lake->has_repacker)
-        pthread_join(lake->repacker, NULL);
-    lake->has_repacker = false;
+    tl_chore_stop(&lake->repack, lake);
 }
 
 void tl_repack_wake(struct tl_lake *lake)
 {
-    pthread_mutex_lock(&lake->lock);
-    lake->repack_now = true;
-    pthread_cond_signal(&lake->repack);
-    pthread_mutex_unlock(&lake->lock);
+    tl_chore_wake(&lake->repack, lake);
 }

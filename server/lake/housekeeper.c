@@ -211,12 +211,12 @@ static void *keep_house(void *context)
         const int64_t when = tl_wall_ns() + TICK_NS;
         const struct timespec t = {when / 1000000000, when % 1000000000};
         int e = 0;
-        while (e != ETIMEDOUT && (!lake->housekeeper_now || left) && !atomic_load(&lake->closing))
-            e = pthread_cond_timedwait(&lake->chores, &lake->lock, &t);
+        while (e != ETIMEDOUT && (!lake->house.now || left) && !atomic_load(&lake->closing))
+            e = pthread_cond_timedwait(&lake->house.wake, &lake->lock, &t);
         if (atomic_load(&lake->closing))
             break;
-        const bool due = lake->housekeeper_now || left || ++ticks == ROUND;
-        lake->housekeeper_now = false;
+        const bool due = lake->house.now || left || ++ticks == ROUND;
+        lake->house.now = false;
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
         tl_lake_seal_left(lake, tl_wall_ns());
@@ -232,33 +232,17 @@ static void *keep_house(void *context)
 
 int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail)
 {
-    lake->housekeeper_now = true;
-    const int e = pthread_create(&lake->housekeeper, NULL, keep_house, lake);
-    if (e != 0) {
-        errno = e;
-        return tl_fail_set(fail, TL_IO, "cannot start the housekeeper: %s", strerror(e));
-    }
-    lake->has_housekeeper = true;
-    return TL_OK;
+    return tl_chore_start(&lake->house, lake, keep_house, "the housekeeper", fail);
 }
 
 void tl_housekeeper_stop(struct tl_lake *lake)
 {
-    pthread_mutex_lock(&lake->lock);
-    atomic_store(&lake->closing, true);
-    pthread_cond_broadcast(&lake->chores);
-    pthread_mutex_unlock(&lake->lock);
-    if (lake->has_housekeeper)
-        pthread_join(lake->housekeeper, NULL);
-    lake->has_housekeeper = false;
+    tl_chore_stop(&lake->house, lake);
 }
 
 void tl_housekeeper_wake(struct tl_lake *lake)
 {
-    pthread_mutex_lock(&lake->lock);
-    lake->housekeeper_now = true;
-    pthread_cond_signal(&lake->chores);
-    pthread_mutex_unlock(&lake->lock);
+    tl_chore_wake(&lake->house, lake);
 }
 
 void tl_housekeeper_free(struct tl_lake *lake)

@@ -427,8 +427,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->lock, NULL);
     pthread_mutex_init(&lake->retain_lock, NULL);
     pthread_mutex_init(&lake->garbage_lock, NULL);
-    pthread_cond_init(&lake->chores, NULL);
-    pthread_cond_init(&lake->repack, NULL);
+    tl_chore_init(&lake->house);
+    tl_chore_init(&lake->repack);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
     pthread_mutex_init(&lake->notes_lock, NULL);
@@ -528,8 +528,8 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->lock);
     pthread_mutex_destroy(&lake->retain_lock);
     pthread_mutex_destroy(&lake->garbage_lock);
-    pthread_cond_destroy(&lake->chores);
-    pthread_cond_destroy(&lake->repack);
+    tl_chore_fini(&lake->house);
+    tl_chore_fini(&lake->repack);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_mutex_destroy(&lake->notes_lock);

@@ -19,6 +19,7 @@
 #include "flow/callstack.h"
 #include "ingest/spool.h"
 #include "lake.h"
+#include "lake/chore.h"
 #include "lake/program.h"
 #include "store/build.h"
 #include "store/catalog.h"
@@ -254,15 +255,9 @@ struct tl_lake {
     pthread_t *threads;
     unsigned n_threads;
     struct tl_contents *contents; /* of the housekeeper's thread: the hash it is at */
-    pthread_t housekeeper;
-    bool has_housekeeper;
-    pthread_cond_t chores; /* under `lock`: look now, or closing */
-    bool housekeeper_now;
-    pthread_t repacker;
-    bool has_repacker;
-    pthread_cond_t repack; /* under `lock`: look now, or closing */
-    bool repack_now;
-    bool repack_refused; /* under `lock`: the medium did, and is tried again later */
+    struct tl_chore house;  /* housekeeper.c */
+    struct tl_chore repack; /* ingest/repack.h */
+    bool repack_refused;    /* under `lock`: the medium did, and is tried again later */
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
     atomic_ullong seal_after_s, retain_stf_s;

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#include "lake/chore.h"
+
+#include "lake/lakeint.h"
+
+#include <errno.h>
+#include <string.h>
+
+void tl_chore_init(struct tl_chore *chore)
+{
+    pthread_cond_init(&chore->wake, NULL);
+}
+
+void tl_chore_fini(struct tl_chore *chore)
+{
+    pthread_cond_destroy(&chore->wake);
+}
+
+int tl_chore_start(struct tl_chore *chore, struct tl_lake *lake, void *(*run)(void *lake),
+                   const char *what, struct tl_fail *fail)
+{
+    chore->now = true;
+    const int e = pthread_create(&chore->thread, NULL, run, lake);
+    if (e != 0) {
+        errno = e;
+        return tl_fail_set(fail, TL_IO, "cannot start %s: %s", what, strerror(e));
+    }
+    chore->started = true;
+    return TL_OK;
+}
+
+void tl_chore_stop(struct tl_chore *chore, struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    atomic_store(&lake->closing, true);
+    pthread_cond_broadcast(&chore->wake);
+    pthread_mutex_unlock(&lake->lock);
+    if (chore->started)
+        pthread_join(chore->thread, NULL);
+    chore->started = false;
+}
+
+void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    chore->now = true;
+    pthread_cond_signal(&chore->wake);
+    pthread_mutex_unlock(&lake->lock);
+}
