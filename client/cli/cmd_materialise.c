@@ -3,15 +3,16 @@
 #include "cli/cli.h"
 #include "cli/remote.h"
 
-static int materialise(struct tracelake *lake, const char *trace, bool no_wait)
+static int materialise(void *context, struct tracelake *lake, const char *trace)
 {
+    const bool *const no_wait = context;
     const struct tracelake_label stored = {"shards", "stored"};
     struct tracelake_trace *row = NULL;
     struct tracelake_error error;
     int result = tracelake_set_labels(lake, trace, &stored, 1, NULL, &error);
     if (result >= 0)
         result = tracelake_redecode(lake, trace, NULL, NULL, &error);
-    if (result >= 0 && !no_wait)
+    if (result >= 0 && !*no_wait)
         result = tl_remote_decoded(lake, trace, true, &row, &error);
     tracelake_trace_free(row);
     return result < 0 ? tl_remote_fail(trace, &error) : TL_CLI_DONE;
@@ -23,20 +24,5 @@ int tl_cmd_materialise(int argc, char **argv)
     bool no_wait = false;
     const struct tl_arg args[] = {
         {"no-wait", 0, TL_ARG_FLAG, &no_wait}, TL_REMOTE_ARGS(remote), {0}};
-    struct tracelake *lake;
-    int first;
-    int status = tl_args_parse(argc, argv, args, &first);
-    if (status == TL_ARGS_GO && first == argc)
-        status = tl_cli_usage("materialise", "give at least one TRACE");
-    if (status == TL_ARGS_GO)
-        status = tl_remote_connect(&lake, &remote);
-    if (status != TL_ARGS_GO)
-        return status;
-    status = TL_CLI_DONE;
-    for (int i = first; i < argc; i++) {
-        const int one = materialise(lake, argv[i], no_wait);
-        status = one > status ? one : status;
-    }
-    tracelake_close(lake);
-    return status;
+    return tl_remote_each_trace(argc, argv, args, &remote, materialise, &no_wait);
 }

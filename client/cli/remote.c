@@ -86,6 +86,29 @@ int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote)
     return status == TL_REMOTE_AWAY ? tl_remote_fail(NULL, &error) : status;
 }
 
+int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
+                         const struct tl_remote *remote,
+                         int (*each)(void *context, struct tracelake *lake, const char *trace),
+                         void *context)
+{
+    struct tracelake *lake;
+    int first;
+    int status = tl_args_parse(argc, argv, args, &first);
+    if (status == TL_ARGS_GO && first == argc)
+        status = tl_cli_usage(argv[0], "give at least one TRACE");
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, remote);
+    if (status != TL_ARGS_GO)
+        return status;
+    status = TL_CLI_DONE;
+    for (int i = first; i < argc; i++) {
+        const int one = each(context, lake, argv[i]);
+        status = one > status ? one : status;
+    }
+    tracelake_close(lake);
+    return status;
+}
+
 bool tl_remote_again(int result, unsigned *tries, unsigned most)
 {
     if ((result != TRACELAKE_UNREACHABLE && result != TRACELAKE_NOSPACE) || *tries >= most ||

@@ -31,6 +31,15 @@ struct tl_remote {
 
 /* Connect, or say why not: TL_ARGS_GO, or the exit status to return. */
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
+
+/*
+ * A command for each of several traces, on one connection: parse the arguments, of which `remote`
+ * is a part, and call `each`, which returns an exit status, with every TRACE. Returns the worst.
+ */
+int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
+                         const struct tl_remote *remote,
+                         int (*each)(void *context, struct tracelake *lake, const char *trace),
+                         void *context);
 /* The same, and where the server is not there tell by `error`: TL_ARGS_GO, the exit status of what
  * was said, or TL_REMOTE_AWAY. */
 #define TL_REMOTE_AWAY (-2)

@@ -10,6 +10,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lab as labs  # noqa: E402
+from e2e import simulated, wait_sealed  # noqa: E402
 from lab import Lab, check  # noqa: E402
 
 TESTS = {}
@@ -88,6 +89,29 @@ def copy(here, there):
     here.run('cp', 'nobody', '--to', there.url, status=3)
     here.run('cp', 'first', status=2)
     here.run('cp', 'first', '--to', 'http://127.0.0.1:1', '--timeout', '1', status=3)
+
+
+def forms(lab, trace):
+    """In which forms the trace's shards are stored: names of files end so."""
+    return {os.path.splitext(name)[1]
+            for _, _, names in os.walk(lab.path('data/objects/t/' + trace)) for name in names}
+
+
+@test
+def materialised(here):
+    """Virtual shards say what stored ones do, and become such."""
+    simulated(here, 60000)
+    wait_sealed(here, 'sim')
+    here.run('push', '--shards', 'virtual', '--format', 'tpiu,sync=fsync', '--config',
+             here.path('sim.ini'), '--image', here.path('demo.elf'), '--trace', 'made',
+             here.path('raw'))
+    check(forms(here, 'sim') == {'.zstf'} and '.zstf' not in forms(here, 'made'), forms(here, 'made'))
+    text = here.run('get', 'sim/cs.10', '--text').out
+    check(here.run('get', 'made/cs.10', '--text').out == text, 'virtual shards say something else')
+    here.run('materialise', 'made')
+    check('.zstf' in forms(here, 'made'), forms(here, 'made'))
+    check(here.run('get', 'made/cs.10', '--text').out == text, 'it says something else then')
+    here.run('materialise', 'made', 'none', status=3)
 
 
 if __name__ == '__main__':
