@@ -51,18 +51,11 @@ void tl_annotate_mode(struct tl_annotate *a, const char *mode)
         }
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Bytes in memory order of an encoding as flow text has it. */
 static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN_MOST])
 {
     uint8_t value[INSN_MOST];
-    size_t n = 0;
-    for (; n < INSN_MOST && digit(hex[2 * n]) >= 0 && digit(hex[2 * n + 1]) >= 0; n++)
-        value[n] = (uint8_t)(digit(hex[2 * n]) << 4 | digit(hex[2 * n + 1]));
+    const size_t n = tl_line_bytes(hex, value, INSN_MOST);
     /* x86 is in that order already; T32 by halfwords, the first one on top; else a value. */
     const size_t unit = tl_isa_is_x86(isa) ? 1 : isa == TL_ISA_T32 ? 2 : n;
     for (size_t i = 0; i < n; i++) {

@@ -85,18 +85,11 @@ static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
     return TL_OK;
 }
 
-static int digit(char c)
-{
-    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Bytes of a payload in the order of memory, without zeros behind them. 0: not all are characters.
  */
 static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MOST])
 {
-    size_t n = 0;
-    for (; n < LETTERS_MOST && digit(hex[2 * n]) >= 0 && digit(hex[2 * n + 1]) >= 0; n++)
-        out[n] = (uint8_t)(digit(hex[2 * n]) << 4 | digit(hex[2 * n + 1]));
+    size_t n = tl_line_bytes(hex, out, LETTERS_MOST);
     if (hex[2 * n])
         return 0;
     for (size_t i = 0; n <= 8 && i < n / 2; i++) { /* a number: its last byte comes first */

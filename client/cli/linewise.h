@@ -37,6 +37,21 @@ TL_MUST_USE static inline int tl_linewise_push(struct tl_linewise *w, struct tl_
     return TL_OK;
 }
 
+/* The value of a digit as flow text has it, base 16; -1: it is none. */
+static inline int tl_line_digit(char c)
+{
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Bytes of pairs of digits, at most `most`. Returns how many. */
+static inline size_t tl_line_bytes(const char *hex, uint8_t *out, size_t most)
+{
+    size_t n = 0;
+    for (; n < most && tl_line_digit(hex[2 * n]) >= 0 && tl_line_digit(hex[2 * n + 1]) >= 0; n++)
+        out[n] = (uint8_t)(tl_line_digit(hex[2 * n]) << 4 | tl_line_digit(hex[2 * n + 1]));
+    return n;
+}
+
 static inline void tl_linewise_fini(struct tl_linewise *w)
 {
     tl_buf_fini(&w->rest);

@@ -134,26 +134,31 @@ void tl_mark(struct tl_gen *gen)
 
 static int add_mark(void *context, const char *key, uint64_t size)
 {
-    struct tl_gen *gen = context;
+    struct tl_buf *offsets = context;
     const char *slash = strrchr(key, '/');
-    return note_mark(gen, slash ? strtoull(slash + 1, NULL, 16) : 0);
+    const uint64_t offset = slash ? strtoull(slash + 1, NULL, 16) : 0;
+    return tl_buf_add(offsets, &offset, sizeof(offset));
 }
 
-/* Of a generation that an earlier run of the server has decoded. */
+/* Of a generation that an earlier run of the server has decoded. They are noted when all are
+ * listed: the store may be locked while it lists. */
 static int know_marks(struct tl_gen *gen, struct tl_fail *fail)
 {
     struct tl_backend *backend = gen->lake->backend;
+    struct tl_buf offsets = {0};
     char key[192];
     pthread_mutex_lock(&gen->marks_lock);
-    int r = TL_OK;
-    if (!gen->marks_known) {
-        pthread_mutex_lock(&gen->lock);
-        gen->n_marks = 0;
-        pthread_mutex_unlock(&gen->lock);
-        r = backend->ops->list(backend, mark_key(key, gen, NULL), add_mark, gen, fail);
+    int r = gen->marks_known
+                ? TL_OK
+                : backend->ops->list(backend, mark_key(key, gen, NULL), add_mark, &offsets, fail);
+    for (size_t i = 0; r >= 0 && i < offsets.n; i += sizeof(uint64_t)) {
+        uint64_t offset;
+        memcpy(&offset, offsets.p + i, sizeof(offset));
+        r = note_mark(gen, offset); /* perhaps once more: that does no harm */
     }
     gen->marks_known = gen->marks_known || r >= 0;
     pthread_mutex_unlock(&gen->marks_lock);
+    tl_buf_fini(&offsets);
     return r == TL_NOTFOUND ? TL_OK : r;
 }
 
