@@ -98,6 +98,20 @@ static inline struct tl_lake *open_lake_sized(struct tl_backend *backend, uint64
     return lake;
 }
 
+/* A lake over a memory of its own. */
+static inline struct tl_lake *open_memory_lake(struct tl_backend **backend, uint64_t shard_insns,
+                                               unsigned threads)
+{
+    assert_int_equal(tl_backend_memory(backend), TL_OK);
+    return open_lake_sized(*backend, shard_insns, threads);
+}
+
+static inline void close_memory_lake(struct tl_backend *backend, struct tl_lake *lake)
+{
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+}
+
 static inline void push_all(struct tl_lake *lake, const char *id, const struct capture *c,
                             size_t piece)
 {

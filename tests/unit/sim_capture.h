@@ -159,16 +159,14 @@ static inline void sim_lake_begin(struct tl_backend **backend, struct tl_lake **
 {
     const struct sim_options options = {
         .seed = 5, .insns = 12000, .cores = 2, .image = true, .events = true};
-    assert_int_equal(tl_backend_memory(backend), TL_OK);
-    *lake = open_lake_sized(*backend, shard, 1);
+    *lake = open_memory_lake(backend, shard, 1);
     sim_capture(*lake, &options, c);
 }
 
 static inline void sim_lake_end(struct tl_backend *backend, struct tl_lake *lake, struct capture *c)
 {
     capture_free(c);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 #endif

@@ -192,8 +192,7 @@ static void every_order(void **state)
     (void)state;
     for (uint64_t round = 1; round <= ROUNDS; round++) {
         struct name names[2] = {{.id = "a"}, {.id = "b"}};
-        assert_int_equal(tl_backend_memory(&backend), TL_OK);
-        lake = open_lake_sized(backend, 1 << 20, 1);
+        lake = open_memory_lake(&backend, 1 << 20, 1);
         for (uint64_t i = 1; i <= STEPS; i++) {
             step(&names[next() % 2], round * 1000 + i);
             if (next() % 24 == 0)
@@ -214,8 +213,7 @@ static void every_order(void **state)
             check(n, sent);
             close_push(n);
         }
-        tl_lake_close(lake);
-        tl_backend_free(backend);
+        close_memory_lake(backend, lake);
     }
 }
 
@@ -224,8 +222,7 @@ static void a_name_is_used_again_behind_a_failure(void **state)
 {
     (void)state;
     struct name n = {.id = "again"};
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 1 << 20, 1);
+    lake = open_memory_lake(&backend, 1 << 20, 1);
     open_push(&n, 1);
     append_some(&n);
     uint64_t durable;
@@ -242,8 +239,7 @@ static void a_name_is_used_again_behind_a_failure(void **state)
     assert_int_equal(tl_ingest_finish(n.ingest, &durable, NULL), TL_OK);
     check(&n, n.sent);
     close_push(&n);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 static void another_rig_does_not_take_over(void **state)
@@ -254,8 +250,7 @@ static void another_rig_does_not_take_over(void **state)
     char trace[64];
     uint64_t at;
     struct tl_ingest_request request = {.rig = "one", .trace = "t", .setup = setup, .resume = true};
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 1 << 20, 1);
+    lake = open_memory_lake(&backend, 1 << 20, 1);
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &first, trace, &at, &fail), TL_OK);
     assert_int_equal(
         tl_ingest_append(first, 0, (struct tl_bytes){(const uint8_t *)"abc", 3}, &fail), TL_OK);
@@ -280,8 +275,7 @@ static void another_rig_does_not_take_over(void **state)
     assert_int_equal(tl_ingest_finish(third, &at, &fail), TL_OK);
     assert_int_equal(at, 6);
     tl_ingest_close(third);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 int main(void)

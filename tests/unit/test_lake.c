@@ -69,8 +69,7 @@ static void check_snapshot(const char *name, const char *buffer, uint64_t shard_
         tl_buf_fini(&got);
     }
     capture_free(&c);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 static void real_captures_come_back(void **state)

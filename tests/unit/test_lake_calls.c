@@ -52,8 +52,7 @@ static int set_up(void **state)
     char hash[72];
     (void)state;
     make_trace();
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 30000, 2);
+    lake = open_memory_lake(&backend, 30000, 2);
     put_image(hash);
     c.bytes = core.stf;
     assert_int_equal(
@@ -79,8 +78,7 @@ static int tear_down(void **state)
     free(core.calls);
     free(innermost);
     free(selfs);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

@@ -53,8 +53,7 @@ static int set_up(void **state)
     struct capture c;
     const struct sim_options options = {
         .seed = 3, .insns = 400000, .cores = 1, .image = true, .events = true};
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 50000, 1);
+    lake = open_memory_lake(&backend, 50000, 1);
     sim_capture(lake, &options, &c);
     push_all(lake, "t", &c, 10000);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
@@ -74,8 +73,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

@@ -187,16 +187,14 @@ static void free_run(struct run *run)
 static int set_up(void **state)
 {
     (void)state;
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 20000, 2);
+    lake = open_memory_lake(&backend, 20000, 2);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

@@ -18,14 +18,12 @@ static struct tl_lake *lake;
 
 static void open_anew(uint64_t shard_insns)
 {
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, shard_insns, 2);
+    lake = open_memory_lake(&backend, shard_insns, 2);
 }
 
 static void close_all(void)
 {
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 /* ---- two ways to one range ------------------------------------------------------------------ */

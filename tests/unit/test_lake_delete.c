@@ -141,8 +141,7 @@ static int set_up(void **state)
 {
     const struct sim_options options = {.seed = 3, .insns = 12000, .cores = 1, .image = true};
     (void)state;
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, SHARD, 1);
+    lake = open_memory_lake(&backend, SHARD, 1);
     sim_capture(lake, &options, &capture);
     return 0;
 }
@@ -150,8 +149,7 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     (void)state;
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     capture_free(&capture);
     return 0;
 }

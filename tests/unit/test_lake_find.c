@@ -57,8 +57,7 @@ static int set_up(void **state)
     struct capture c;
     const struct sim_options options = {
         .seed = 11, .insns = 120000, .cores = STREAMS, .image = true, .events = true};
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 15000, 2);
+    lake = open_memory_lake(&backend, 15000, 2);
     sim_capture(lake, &options, &c);
     push_all(lake, "t", &c, 10000);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
@@ -78,8 +77,7 @@ static int tear_down(void **state)
         free(truths[i].exceptions);
         free(truths[i].gaps);
     }
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

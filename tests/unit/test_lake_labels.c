@@ -70,8 +70,7 @@ static void labels_have_limits(void **state)
     assert_int_equal(tl_lake_set_labels(lake, "t", "who=J\xc3\xbcrgen\n", NULL), TL_OK);
     assert_string_equal(labels_of(lake, "t", text), "who=J\xc3\xbcrgen\n");
     capture_free(&c);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 int main(void)

@@ -8,16 +8,14 @@ static struct tl_lake *lake;
 static int set_up(void **state)
 {
     (void)state;
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 3000, 1);
+    lake = open_memory_lake(&backend, 3000, 1);
     return 0;
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

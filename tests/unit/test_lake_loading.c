@@ -29,8 +29,7 @@ static int set_up(void **state)
     struct tl_setup setup;
     struct tl_tpiu_encoder tpiu;
     (void)state;
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, SHARD, 1);
+    lake = open_memory_lake(&backend, SHARD, 1);
     tl_setup_init(&setup);
     assert_int_equal(tl_setup_format(&setup, "tpiu,sync=fsync", NULL), TL_OK);
     setup.clock_hz = 100000000;
@@ -63,8 +62,7 @@ static int tear_down(void **state)
     (void)state;
     capture_free(&capture);
     tl_sim_loading_fini(&loading);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

@@ -163,8 +163,7 @@ static void stored_traces_take_little(void **state)
     assert_int_equal(tl_lake_traces(lake, &list), TL_OK);
     assert_int_equal(list.n, TRACES + 20);
     tl_trace_list_free(&list);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     capture_free(&c);
     snprintf(command, sizeof(command), "rm -rf '%s'", dir);
     assert_int_equal(system(command), 0);

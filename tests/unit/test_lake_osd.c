@@ -58,8 +58,7 @@ static void full_in_the_middle(void **state)
     tl_trace_list_free(&list);
     tl_buf_fini(&sent);
     tl_buf_fini(&back);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
 }
 
 int main(void)

@@ -54,8 +54,7 @@ static int set_up(void **state)
     struct capture c;
     const struct sim_options options = {
         .seed = 7, .insns = 120000, .cores = 2, .image = true, .events = true};
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 25000, 2);
+    lake = open_memory_lake(&backend, 25000, 2);
     sim_capture(lake, &options, &c);
     push_all(lake, "t", &c, 10000);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
@@ -81,8 +80,7 @@ static int tear_down(void **state)
     free(truth.kind);
     free(truth.at);
     free(truth.time);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

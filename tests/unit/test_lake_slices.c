@@ -13,8 +13,7 @@ static int set_up(void **state)
     struct capture c = {0};
     (void)state;
     make_trace();
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, 1000000, 2);
+    lake = open_memory_lake(&backend, 1000000, 2);
     c.bytes = core.stf;
     assert_int_equal(tl_buf_printf(&c.setup, "[trace]\nformat=stf\n"), TL_OK);
     assert_int_equal(tl_buf_add(&c.setup, "", 1), TL_OK);
@@ -28,8 +27,7 @@ static int tear_down(void **state)
 {
     (void)state;
     free(core.calls);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     return 0;
 }
 

@@ -60,11 +60,9 @@ static void begin(const struct sim_options *o)
     capture = (struct capture){{0}};
     struct tl_lake *lake;
     struct tl_backend *backend;
-    assert_int_equal(tl_backend_memory(&backend), TL_OK);
-    lake = open_lake_sized(backend, SHARD, 1);
+    lake = open_memory_lake(&backend, SHARD, 1);
     sim_capture(lake, o, &capture);
-    tl_lake_close(lake);
-    tl_backend_free(backend);
+    close_memory_lake(backend, lake);
     begin_side(&stored, false);
     begin_side(&virtual, true);
 }

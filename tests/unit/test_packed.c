@@ -358,8 +358,7 @@ static void power_cuts_cost_nothing(void **state)
         check_lake(lake, &all);
         wait_packed(backend);
         check_lake(lake, &all);
-        tl_lake_close(lake);
-        tl_backend_free(backend);
+        close_memory_lake(backend, lake);
     }
     tl_buf_fini(&all);
 }
