@@ -28,11 +28,11 @@ struct tl_lake_options {
     uint64_t checkpoint_bytes; /* raw bytes between two checkpoints, 0: 64 MiB */
     uint64_t segment_bytes;    /* of raw bytes in an object, 0: 64 MiB */
     /*
-     * New traces get the label shards=virtual: of what is decoded while a trace has it index, tiles and
-     * statistics are stored alone, its instructions made from the raw bytes when they are read.
+     * New traces get the label shards=virtual: of what is decoded while a trace has it index, tiles
+     * and statistics are stored alone, its instructions made from the raw bytes when they are read.
      */
     bool virtual_shards;
-    uint64_t mark_bytes; /* raw bytes between two places to make such shards from, 0: 64 KiB */
+    uint64_t mark_bytes;  /* raw bytes between two places to make such shards from, 0: 64 KiB */
     bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 
@@ -79,16 +79,16 @@ struct tl_trace_row {
     char format[64];
     int64_t created_ns; /* Unix time */
     int64_t updated_ns;
-    uint64_t raw_bytes;     /* durable */
-    uint64_t decoded_bytes; /* of which decoded */
-    uint64_t generation;    /* changes when it is decoded anew (`gen` of tile URLs) */
-    uint64_t revision;      /* grows with every visible change */
-    char message[256];      /* last trouble, "" if none */
-    bool raw_removed;       /* by retention: it cannot be decoded anew */
-    bool decoded_removed;   /* by retention: decoding anew brings it back */
+    uint64_t raw_bytes;             /* durable */
+    uint64_t decoded_bytes;         /* of which decoded */
+    uint64_t generation;            /* changes when it is decoded anew (`gen` of tile URLs) */
+    uint64_t revision;              /* grows with every visible change */
+    char message[256];              /* last trouble, "" if none */
+    bool raw_removed;               /* by retention: it cannot be decoded anew */
+    bool decoded_removed;           /* by retention: decoding anew brings it back */
     char content[TL_CONTENT_BYTES]; /* hash of the raw bytes, soon after the capture is complete */
-    char *labels;           /* "key=value\n"…, owned */
-    uint64_t notes;         /* grows with every change of its notes; 0: there are none */
+    char *labels;                   /* "key=value\n"…, owned */
+    uint64_t notes;                 /* grows with every change of its notes; 0: there are none */
     struct tl_stream_row *streams;
     size_t n_streams;
 };
@@ -128,9 +128,9 @@ TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, cons
 TL_MUST_USE int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **notes,
                               size_t *n, struct tl_fail *fail);
 /*
- * Write a note: id 0 is a new one, which gets its id; another replaces what has its id. Stream, at, to
- * and text count, the rest is filled in. What is no UTF-8 in the text becomes '?'. TL_NOTFOUND: no such
- * trace, stream or note; TL_USAGE: control characters, to < at; TL_LIMIT: too many.
+ * Write a note: id 0 is a new one, which gets its id; another replaces what has its id. Stream, at,
+ * to and text count, the rest is filled in. What is no UTF-8 in the text becomes '?'. TL_NOTFOUND:
+ * no such trace, stream or note; TL_USAGE: control characters, to < at; TL_LIMIT: too many.
  */
 TL_MUST_USE int tl_lake_put_note(struct tl_lake *lake, const char *trace, struct tl_note *note,
                                  struct tl_fail *fail);
@@ -182,9 +182,9 @@ TL_MUST_USE int tl_lake_set_retention(struct tl_lake *lake, const char *scope,
 /* All rules; free `*rows` with free(). */
 TL_MUST_USE int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size_t *n);
 /*
- * Stored shards of traces at rest that have not changed for so long become virtual ones (0: none do): the
- * trace gets the label shards=virtual and is decoded anew. Not those with a label `keep`, nor without
- * raw bytes. Any thread.
+ * Stored shards of traces at rest that have not changed for so long become virtual ones (0: none
+ * do): the trace gets the label shards=virtual and is decoded anew. Not those with a label `keep`,
+ * nor without raw bytes. Any thread.
  */
 void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds);
 /* Carry the rules out as of `now_ns` (Unix time), which otherwise happens once a minute. Returns
@@ -243,8 +243,8 @@ bool tl_lake_has_image(struct tl_lake *lake, const char *hash);
 #define TL_SOURCE_IMAGE  12
 TL_MUST_USE int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes content,
                                   struct tl_image_row *row, struct tl_fail *fail);
-/* The content of an image named by its hash or as "build-id:<hex>", into `out`, and what it is. TL_BAD:
- * it is damaged; TL_NOTFOUND. */
+/* The content of an image named by its hash or as "build-id:<hex>", into `out`, and what it is.
+ * TL_BAD: it is damaged; TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_get_image(struct tl_lake *lake, const char *name, struct tl_image_row *row,
                                   struct tl_buf *out, struct tl_fail *fail);
 /* Free `*rows` with free(). */
@@ -303,8 +303,9 @@ void tl_range_close(struct tl_range *range);
 struct tl_position {
     uint64_t insn;
     uint64_t time;
-    /* Of tl_lake_locate(): it was no sooner than the last timestamp before it, and no later than the
-     * next one, UINT64_MAX if there is none. `time` lies between them, by count of instructions. */
+    /* Of tl_lake_locate(): it was no sooner than the last timestamp before it, and no later than
+     * the next one, UINT64_MAX if there is none. `time` lies between them, by count of
+     * instructions. */
     uint64_t time_from, time_to;
     uint64_t byte;
     bool has_time;
@@ -395,11 +396,11 @@ struct tl_stats {
     uint64_t reads, writes;              /* memory accesses that the trace tells of */
     struct tl_stats_function *functions; /* at most 1000, those with most instructions first */
     size_t n_functions;
-    size_t n_run; /* how many functions there are */
+    size_t n_run;                  /* how many functions there are */
     struct tl_stats_count *counts; /* group by group, those that are not 0 */
     size_t n_counts, cap_counts;
     struct tl_stats_lost lost[TL_STATS_REASONS];
-    size_t n_lost; /* reasons that cost time */
+    size_t n_lost;      /* reasons that cost time */
     struct tl_gen *gen; /* has the names */
 };
 /* Exact statistics of a range, or of all streams, wholly (`stream` NULL). Free with

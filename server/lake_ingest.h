@@ -17,11 +17,11 @@ struct tl_ingest_request {
     bool resume;       /* the trace may exist; go on behind its durable offset */
     uint64_t
         epoch; /* 0: a new push; else that of the push that goes on after its connection broke */
-    const char *client; /* for the journal: where it comes from; NULL: not known */
-    bool virtual_shards; /* a new trace is labelled shards=virtual (lake.h); so it is where the lake's
-                            options say so, unless … */
-    bool stored_shards; /* … this is set */
-    bool piece;         /* one of many requests: the journal hears of it when all is there */
+    const char *client;  /* for the journal: where it comes from; NULL: not known */
+    bool virtual_shards; /* a new trace is labelled shards=virtual (lake.h); so it is where the
+                            lake's options say so, unless … */
+    bool stored_shards;  /* … this is set */
+    bool piece;          /* one of many requests: the journal hears of it when all is there */
 };
 
 /*
@@ -32,8 +32,8 @@ struct tl_ingest_request {
  * A trace has one push at a time. Another of the same rig that resumes takes over at once: the one
  * before it may hang in a dead connection. It has a larger epoch, and what the one before still
  * appends is refused. Errors: TL_EXISTS (not resume, but it exists; or another rig holds it),
- * TL_DENIED (another push has taken over since `epoch`, and has it or completed it), TL_AGAIN (it is
- * being deleted), TL_BAD (setup), TL_NOSPACE, TL_IO.
+ * TL_DENIED (another push has taken over since `epoch`, and has it or completed it), TL_AGAIN (it
+ * is being deleted), TL_BAD (setup), TL_NOSPACE, TL_IO.
  */
 TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request,
                                void (*on_durable)(void *context, uint64_t offset), void *context,

@@ -34,11 +34,12 @@ struct tl_serve_options {
     const char *seal_after;      /* "1h", "none"; NULL: as it was, at first none */
     const char *retain_raw;      /* "30d,200G", "none"; NULL: as it was */
     const char *retain_decoded;
-    const char *retain_stf; /* "7d", "none": shards older than that become virtual; NULL: as it was */
-    const char *shards;     /* of new traces: "stored", "virtual"; NULL: stored */
-    bool rebuild_catalog;   /* set the catalog aside and make a new one out of the stored objects */
-    const char *log_format; /* "text", "json"; NULL: text */
-    const char *log_level;  /* "error" … "debug"; NULL: info */
+    const char
+        *retain_stf;      /* "7d", "none": shards older than that become virtual; NULL: as it was */
+    const char *shards;   /* of new traces: "stored", "virtual"; NULL: stored */
+    bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
+    const char *log_format;   /* "text", "json"; NULL: text */
+    const char *log_level;    /* "error" … "debug"; NULL: info */
     uint64_t max_connections; /* limits as in net/net.h; 0: its default */
     uint64_t max_per_address;
     uint64_t max_http1;

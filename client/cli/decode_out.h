@@ -19,7 +19,8 @@ struct tl_decode_out_place {
     const struct tl_image *disasm; /* text: with assembly and these symbols; NULL: without */
 };
 
-/* `dir`, `buffer` and `input` matter for STF files only; `crew` (borrowed) helps to compress them. TL_IO, TL_NOMEM. */
+/* `dir`, `buffer` and `input` matter for STF files only; `crew` (borrowed) helps to compress them.
+ * TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
                                   const struct tl_decode_out_place *place, struct tl_crew *crew,
                                   struct tl_fail *fail);

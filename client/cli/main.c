@@ -32,12 +32,12 @@
     "  --byte A:B          the same by raw byte offset\n"
 
 #define FORMATS                                                                                    \
-    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf "     \
-    "perf\n"                                                                                     \
+    "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf "    \
+    "perf\n"                                                                                       \
     "  --config F          what a decoder must know of the source (INI)\n"                         \
     "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,offset=N][,length=N]\n"            \
     "        [,from=TICKS][,until=TICKS]\n"                                                        \
-    "                      program image; may be given more than once\n"                          \
+    "                      program image; may be given more than once\n"                           \
     "  --symfs DIR         perf: where the files of the traced machine lie (default: here)\n"      \
     "  --buildid-dir DIR   perf: where perf keeps files by build ID (default: ~/.debug)\n"         \
     "  --vmlinux FILE      perf: the kernel's ELF file\n"                                          \
@@ -77,13 +77,15 @@ static const struct tl_command commands[] = {
      "                         fetch raw trace bytes by TCP; may be repeated\n"
      "  --osd-host-controller ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]\n"
      "                         be the host controller of Open SoC Debug devices\n"
-     "  --seal-after AGE       * complete captures that nobody has pushed for so long, e.g. 1h (s m h "
+     "  --seal-after AGE       * complete captures that nobody has pushed for so long, e.g. 1h (s "
+     "m h "
      "d w;\n"
      "                         default: none, they can be resumed for ever)\n"
      "\nstorage:\n"
      "  --retain-raw LIMIT     * remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
      "  --retain-decoded LIMIT * the same for what was decoded of them\n"
-     "  --retain-stf AGE       * shards of traces that have not changed for so long become virtual, "
+     "  --retain-stf AGE       * shards of traces that have not changed for so long become "
+     "virtual, "
      "e.g. 7d\n"
      "  --min-free SIZE        * take no more trace below so much free space (default 256M)\n"
      "  --rebuild-catalog      set a damaged catalog aside, make it anew out of the stored "
@@ -118,7 +120,8 @@ static const struct tl_command commands[] = {
      "  --buffer NAME       of a snapshot, only this one\n"
      "  --rig NAME          who sends (default: the host's name)\n"
      "  --trace ID          id of the trace (default: the server makes one)\n"
-     "  --shards KIND       stored or virtual (see 'serve'), of a new trace; default: as the server "
+     "  --shards KIND       stored or virtual (see 'serve'), of a new trace; default: as the "
+     "server "
      "does\n"
      "  --no-resume         fail where the trace exists\n"
      "  --rate BYTES        at most so many bytes a second (K, M, G)\n"
@@ -150,12 +153,14 @@ static const struct tl_command commands[] = {
      "  --disasm            … each instruction with its assembly text and function\n"
      "  --symbols ELF[@BIAS]   … functions by this file's symbols (default: by the images')\n"
      "  --packets           trace packets, one a line\n"
-     "  --stream NAME       only this stream (cs.10, di.0.1, pt.0, …); may be given more than once\n"
+     "  --stream NAME       only this stream (cs.10, di.0.1, pt.0, …); may be given more than "
+     "once\n"
      "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
      "buffers\n"
      "                      DIR/BUFFER.STREAM.zstf\n"
      "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
-     "  --chunk BYTES       handed to the decoder at a time (default 4194304); what comes out is the\n"
+     "  --chunk BYTES       handed to the decoder at a time (default 4194304); what comes out is "
+     "the\n"
      "                      same\n"
      "  --like TOOL         print as this tool does; ptdump and ptxed take the OPTIONS that they "
      "have\n"
@@ -179,14 +184,17 @@ static const struct tl_command commands[] = {
      "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},
     {"materialise", tl_cmd_materialise, "store the shards of traces whose shards are virtual",
      "usage: tracelake materialise TRACE… [--no-wait]\n"
-     "Of a trace with virtual shards ('serve --shards', '--retain-stf') index and tiles are stored, and "
+     "Of a trace with virtual shards ('serve --shards', '--retain-stf') index and tiles are "
+     "stored, and "
      "its\n"
-     "instructions made from the raw bytes when they are read. This decodes them again and stores all; "
+     "instructions made from the raw bytes when they are read. This decodes them again and stores "
+     "all; "
      "until\nthen what is there is served.\n"
      "  --no-wait           do not wait until that is done\n" CONNECTION},
     {"seal", tl_cmd_seal, "end live captures whose rig is gone",
      "usage: tracelake seal TRACE…\n"
-     "The capture is complete with the bytes that are there; it cannot be resumed any more. One that "
+     "The capture is complete with the bytes that are there; it cannot be resumed any more. One "
+     "that "
      "is\n"
      "being pushed ends with its push. 'serve --seal-after 1h' does it by itself.\n" CONNECTION},
     {"redecode", tl_cmd_redecode, "decode the raw bytes again",
@@ -319,7 +327,8 @@ static const struct tl_command commands[] = {
      "usage: tracelake tail TRACE[/STREAM] [--from N] [--lines | --json]\n"
      "  --from N            begin at instruction N (default: at what is there now)\n"
      "Goes on where it was when the server was away.\n"
-     "  --lines             what programs print by software trace, a line each: TIME SOURCE CHANNEL "
+     "  --lines             what programs print by software trace, a line each: TIME SOURCE "
+     "CHANNEL "
      "TEXT\n"
      "  --json              JSON documents instead of flow text\n" CONNECTION},
 #endif
@@ -385,11 +394,14 @@ static const struct tl_command commands[] = {
 #endif
     {"completion", tl_cmd_completion, "print what makes a shell complete commands",
      "usage: tracelake completion bash|zsh|fish\n"
-     "Prints a script for the shell, which then asks this program for commands, options, formats, and\n"
+     "Prints a script for the shell, which then asks this program for commands, options, formats, "
+     "and\n"
      "names of traces and streams of the server. To have it in every shell:\n"
-     "  bash                tracelake completion bash >~/.local/share/bash-completion/completions/tracelake\n"
+     "  bash                tracelake completion bash "
+     ">~/.local/share/bash-completion/completions/tracelake\n"
      "  zsh                 tracelake completion zsh >DIR/_tracelake, with DIR in $fpath\n"
-     "  fish                tracelake completion fish >~/.config/fish/completions/tracelake.fish\n"},
+     "  fish                tracelake completion fish "
+     ">~/.config/fish/completions/tracelake.fish\n"},
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof commands[0] };

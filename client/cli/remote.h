@@ -57,7 +57,8 @@ int tl_remote_fail_query(const char *where, const struct tracelake_error *error)
 
 /*
  * Shall a call that can be made twice be made again after this result? Where the connection broke,
- * or the server has no room at the moment: yes, behind a pause that grows to a second, `most` times.
+ * or the server has no room at the moment: yes, behind a pause that grows to a second, `most`
+ * times.
  * `*tries` begins at 0.
  */
 #define TL_REMOTE_TRIES 600 /* ten minutes */

@@ -10,8 +10,8 @@ struct tl_sender {
     const struct tl_remote *remote;
     struct tracelake *lake; /* NULL: not connected yet; the caller closes it */
     const char *rig;
-    const char *trace;  /* NULL: whoever has to makes an id */
-    const char *spool;  /* folder, NULL: none */
+    const char *trace; /* NULL: whoever has to makes an id */
+    const char *spool; /* folder, NULL: none */
     uint64_t spool_most;
     uint64_t memory;    /* bytes of a live input that may wait in memory */
     uint64_t rate;      /* bytes a second, 0: as fast as it goes */

@@ -60,8 +60,8 @@ TL_MUST_USE int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink
 
 /*
  * All rules on a whole file: its records through `checker` (which has had none), and its
- * container, unpacked once for both. TL_OK: read to its end, whatever was found. TL_BAD and others in `fail`: it could not
- * be read that far. The sink's errors.
+ * container, unpacked once for both. TL_OK: read to its end, whatever was found. TL_BAD and others
+ * in `fail`: it could not be read that far. The sink's errors.
  */
 TL_MUST_USE int tl_stf_check_file(struct tl_stf_file *file, struct tl_stf_checker *checker,
                                   tl_stf_finding_sink *sink, void *context, struct tl_fail *fail);

@@ -114,8 +114,8 @@ void tl_stf_flow_state(const struct tl_stf_flow *flow, struct tl_stf_flow_state 
  * same options, from them. */
 void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *state);
 
-/* The same without the records that have not been taken: whoever loads it can only go on to where the
- * next shard begins. `state` saves. */
+/* The same without the records that have not been taken: whoever loads it can only go on to where
+ * the next shard begins. `state` saves. */
 void tl_stf_flow_mark(struct tl_stf_flow *flow, struct tl_state *state);
 
 /*

@@ -471,7 +471,8 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
     return TL_OK;
 }
 
-/* It was given up within a flush, and is wanted after all: as if the server had been started again. */
+/* It was given up within a flush, and is wanted after all: as if the server had been started again.
+ */
 static void mend_cut(struct tl_gen *gen)
 {
     tl_gen_stop(gen);

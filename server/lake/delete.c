@@ -72,8 +72,8 @@ static void wait_for_jobs(struct tl_lake *lake, const struct doomed *doomed, siz
 static void let_go(struct tl_lake *lake, struct tl_trace *trace)
 {
     forget_generations(trace);
-    /* The name is free only when its raw bytes are known to be garbage, lest those of its next trace
-     * go with them. */
+    /* The name is free only when its raw bytes are known to be garbage, lest those of its next
+     * trace go with them. */
     tl_lake_bury(lake, trace->id, trace->wanted);
     pthread_mutex_lock(&lake->lock);
     tl_lake_unqueue_locked(lake, trace);

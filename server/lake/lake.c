@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
-#define MARK_BYTES (64u << 10)
+#define MARK_BYTES       (64u << 10)
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 
@@ -437,8 +437,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_cond_init(&lake->work, NULL);
     pthread_cond_init(&lake->idle, NULL);
     atomic_init(&lake->min_free, lake->options.min_free_bytes);
-    lake->segment_bytes =
-        options->segment_bytes ? options->segment_bytes : TL_SPOOL_SEGMENT_BYTES;
+    lake->segment_bytes = options->segment_bytes ? options->segment_bytes : TL_SPOOL_SEGMENT_BYTES;
     const struct tl_spool_options spool = {.segment_bytes = lake->segment_bytes,
                                            .min_free = lake->options.min_free_bytes};
     int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);

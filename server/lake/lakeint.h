@@ -105,15 +105,15 @@ struct tl_gen {
     bool sealing;
     atomic_bool seal_over;
     bool wants_virtual; /* its trace's label says so when decoding begins */
-    bool is_virtual;   /* of shards the index alone is stored, and marks (ingest/remake.h) */
-    size_t seal_lanes; /* number of lanes whose shards it stores */
+    bool is_virtual;    /* of shards the index alone is stored, and marks (ingest/remake.h) */
+    size_t seal_lanes;  /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
     struct tl_mark_object *mark_objects; /* marks that wait to be stored */
     size_t n_mark_objects;
-    size_t mark_completed;    /* number of shards completed at the last mark */
-    uint64_t marked;          /* raw offset of the stored checkpoint, if has_mark */
-    uint64_t tried;           /* raw offset of the last attempt to store one */
+    size_t mark_completed; /* number of shards completed at the last mark */
+    uint64_t marked;       /* raw offset of the stored checkpoint, if has_mark */
+    uint64_t tried;        /* raw offset of the last attempt to store one */
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
@@ -219,10 +219,10 @@ void tl_trace_changed(struct tl_trace *trace);
 
 /* ---- the lake ------------------------------------------------------------------------------- */
 
-#define TL_VIEW_CACHE 256
-#define TL_MADE_CACHE 16 /* shards that were made of raw bytes */
+#define TL_VIEW_CACHE   256
+#define TL_MADE_CACHE   16       /* shards that were made of raw bytes */
 #define TL_LABEL_SHARDS "shards" /* the label that says how shards of a trace are kept */
-#define TL_WATCHERS   64
+#define TL_WATCHERS     64
 
 /* A prefix whose removal the medium refused. */
 struct tl_garbage {
@@ -255,9 +255,9 @@ struct tl_lake {
     pthread_t *threads;
     unsigned n_threads;
     struct tl_contents *contents; /* of the housekeeper's thread: the hash it is at */
-    struct tl_chore house;  /* housekeeper.c */
-    struct tl_chore repack; /* ingest/repack.h */
-    bool repack_refused;    /* under `lock`: the medium did, and is tried again later */
+    struct tl_chore house;        /* housekeeper.c */
+    struct tl_chore repack;       /* ingest/repack.h */
+    bool repack_refused;          /* under `lock`: the medium did, and is tried again later */
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
     atomic_ullong seal_after_s, retain_stf_s;

@@ -8,8 +8,8 @@ struct losing {
     const struct tl_cut *cut;
     uint64_t from, to;
     struct tl_stats_lost *lost;
-    uint64_t last;   /* timestamp, raw; if `timed` */
-    bool timed;      /* there was one */
+    uint64_t last;    /* timestamp, raw; if `timed` */
+    bool timed;       /* there was one */
     uint32_t reasons; /* of gaps since then, a bit each */
 };
 

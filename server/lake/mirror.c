@@ -226,8 +226,11 @@ static int take_line(struct row *row, char *name, char *value)
     const struct {
         const char *name;
         const char **text;
-    } texts[] = {
-        {"id", &t->id}, {"rig", &t->rig}, {"format", &t->format}, {"message", &t->message}, {"content", &t->content}};
+    } texts[] = {{"id", &t->id},
+                 {"rig", &t->rig},
+                 {"format", &t->format},
+                 {"message", &t->message},
+                 {"content", &t->content}};
     for (size_t i = 0; i < sizeof(texts) / sizeof(*texts); i++)
         if (strcmp(name, texts[i].name) == 0)
             *texts[i].text = value;
@@ -361,10 +364,10 @@ static int rebuild_note(struct tl_lake *lake, const char *trace, const char *lin
     struct tl_note note = {0};
     int has_time, text = 0;
     if (sscanf(line,
-               "%" SCNu64 " %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNd64
-               " %" SCNd64 " %31s%n",
-               &note.id, &note.at, &note.to, &has_time, &note.time, &note.time_to,
-               &note.created_ns, &note.updated_ns, note.stream, &text) != 9)
+               "%" SCNu64 " %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNd64 " %" SCNd64
+               " %31s%n",
+               &note.id, &note.at, &note.to, &has_time, &note.time, &note.time_to, &note.created_ns,
+               &note.updated_ns, note.stream, &text) != 9)
         return TL_OK;
     note.has_time = has_time != 0;
     snprintf(note.text, sizeof note.text, "%s", line[text] ? line + text + 1 : "");

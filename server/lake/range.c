@@ -26,7 +26,7 @@ struct tl_range {
     size_t item;        /* of the walk's: the next to be written */
     /* STF: */
     bool opened, anew;
-    bool copied;               /* else it is written anew */
+    bool copied; /* else it is written anew */
     struct tl_range_copy copy;
     struct tl_bytes rest; /* of what is copied, of a run that is more than a piece */
     struct tl_range_flow flow;

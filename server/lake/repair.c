@@ -206,7 +206,8 @@ static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number
     int r = backend->ops->size(backend, key, &size, c->fail);
     *virtual = r != TL_NOTFOUND;
     if (r == TL_NOTFOUND)
-        return tl_view_verify(backend, tl_shard_key(key, gen->trace, gen->number, lane->name, number),
+        return tl_view_verify(backend,
+                              tl_shard_key(key, gen->trace, gen->number, lane->name, number),
                               c->report, c->fail);
     if (r >= 0)
         r = tl_view_open(&view, backend, key, &why);

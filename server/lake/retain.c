@@ -303,8 +303,8 @@ static struct tl_trace *find_old(struct tl_lake *lake, int64_t now_ns, uint64_t 
         pthread_mutex_lock(&t->lock);
         const int64_t age = (now_ns - t->updated_ns) / 1000000000;
         if (at_rest_locked(t) && t->state == TL_TRACE_SEALED && !t->raw_removed &&
-            !t->decoded_removed && age > 0 && (uint64_t)age > seconds && !kept_by_label(t->labels) &&
-            !tl_label_is(t->labels, TL_LABEL_SHARDS "=virtual"))
+            !t->decoded_removed && age > 0 && (uint64_t)age > seconds &&
+            !kept_by_label(t->labels) && !tl_label_is(t->labels, TL_LABEL_SHARDS "=virtual"))
             found = tl_trace_get(t);
         pthread_mutex_unlock(&t->lock);
     }

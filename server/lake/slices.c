@@ -57,7 +57,8 @@ static void leave_out(struct slices *s, uint64_t most)
 
 struct width {
     uint64_t positions;
-    uint64_t turn; /* among those of one width: as it falls, so that they are from all over the range */
+    uint64_t
+        turn; /* among those of one width: as it falls, so that they are from all over the range */
     size_t slice;
 };
 
@@ -82,8 +83,8 @@ static struct width *widest(const struct slices *s)
 {
     struct width *order = malloc((s->n + 1) * sizeof(*order));
     for (size_t i = 0; order && i < s->n; i++)
-        order[i] = (struct width){
-            width(s, &s->p[i]), (s->p[i].from + s->p[i].depth) * UINT64_C(0x9e3779b97f4a7c15), i};
+        order[i] = (struct width){width(s, &s->p[i]),
+                                  (s->p[i].from + s->p[i].depth) * UINT64_C(0x9e3779b97f4a7c15), i};
     if (order)
         qsort(order, s->n, sizeof(*order), by_width);
     return order;

@@ -53,8 +53,8 @@ struct tl_netloop {
     struct tl_loop loop;
     struct tl_net *net;
     struct tl_conn *conns;
-    struct tl_h2 *flush; /* sessions with something to send */
-    uint8_t *scratch;    /* for reading, TL_SCRATCH bytes */
+    struct tl_h2 *flush;  /* sessions with something to send */
+    uint8_t *scratch;     /* for reading, TL_SCRATCH bytes */
     struct tl_buf gather; /* net/tlsio.h */
 };
 

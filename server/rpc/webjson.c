@@ -149,8 +149,7 @@ static bool fill_trace(cJSON *o, const struct tl_trace_row *row)
           tl_webjson_u64(o, "decoded_bytes", row->decoded_bytes) &&
           tl_webjson_u64(o, "generation", row->generation) &&
           tl_webjson_u64(o, "revision", row->revision) &&
-          tl_webjson_text(o, "message", row->message) &&
-          tl_webjson_u64(o, "notes", row->notes) &&
+          tl_webjson_text(o, "message", row->message) && tl_webjson_u64(o, "notes", row->notes) &&
           cJSON_AddBoolToObject(o, "raw_removed", row->raw_removed) &&
           cJSON_AddBoolToObject(o, "decoded_removed", row->decoded_removed) &&
           tl_webjson_text(o, "content", row->content) && add_tile_base(o)))
@@ -194,14 +193,13 @@ cJSON *tl_webjson_image(const struct tl_image_row *row)
 cJSON *tl_webjson_position(const struct tl_position *at)
 {
     cJSON *const o = cJSON_CreateObject();
-    return tl_webjson_complete(o, tl_webjson_u64(o, "insn", at->insn) &&
-                                      tl_webjson_u64(o, "byte", at->byte) &&
-                                      cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
-                                      (!at->has_time || tl_webjson_u64(o, "time", at->time)) &&
-                                      (!at->has_time || !at->time_to ||
-                                       tl_webjson_u64(o, "time_from", at->time_from)) &&
-                                      (!at->has_time || !at->time_to || at->time_to == UINT64_MAX ||
-                                       tl_webjson_u64(o, "time_to", at->time_to)));
+    return tl_webjson_complete(
+        o, tl_webjson_u64(o, "insn", at->insn) && tl_webjson_u64(o, "byte", at->byte) &&
+               cJSON_AddBoolToObject(o, "has_time", at->has_time) &&
+               (!at->has_time || tl_webjson_u64(o, "time", at->time)) &&
+               (!at->has_time || !at->time_to || tl_webjson_u64(o, "time_from", at->time_from)) &&
+               (!at->has_time || !at->time_to || at->time_to == UINT64_MAX ||
+                tl_webjson_u64(o, "time_to", at->time_to)));
 }
 
 static cJSON *hit_row(const struct tl_hit *hit)

@@ -195,7 +195,8 @@ static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
         return wanted ? tl_shard_builder_frame(shard, NULL, 0, marker, pc) : TL_OK;
     }
     const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
-    const size_t plain = records.n, head = shard->view->index.n_frames > 0 ? 0 : tl_splice_head(records);
+    const size_t plain = records.n,
+                 head = shard->view->index.n_frames > 0 ? 0 : tl_splice_head(records);
     struct tl_blob *blob = take_records(b, head);
     if (!blob)
         return TL_NOMEM;

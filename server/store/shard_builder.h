@@ -84,8 +84,8 @@ static inline size_t tl_shard_builder_logged(const struct tl_shard_builder *shar
  */
 void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *packer,
                             struct tl_state *state);
-/* The same of one that has something, as if it were a replayed shard: enough to follow it to its end.
- * `state` saves. */
+/* The same of one that has something, as if it were a replayed shard: enough to follow it to its
+ * end. `state` saves. */
 void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_packer *packer,
                            struct tl_state *state);
 /* What was loaded is in the store already: it becomes a replayed shard, of which only that is kept

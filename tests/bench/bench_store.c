@@ -432,8 +432,8 @@ static void fetch_zstf(const char *dir, uint64_t insns)
     while (tl_range_next(range, &out, &fail) >= 0)
         tl_buf_reset(&out);
     tl_range_close(range);
-    bench_report("store", named("10 M instructions as .zstf"),
-                 10 / (bench_now() - begin), "Minsn/s", NULL, 0);
+    bench_report("store", named("10 M instructions as .zstf"), 10 / (bench_now() - begin),
+                 "Minsn/s", NULL, 0);
     tl_buf_fini(&out);
     tl_lake_close(lake);
 }
@@ -480,7 +480,8 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
                  peer.wall / 1e6);
     bench_report("store", named("… per second of processor time, all threads"),
                  (double)told.insns / told.took.cpu / 1e6, "Minsn/s", PEER, peer.cpu / 1e6);
-    bench_report("store", named("… most memory in use"), (double)usage.ru_maxrss / 1024, "MiB", NULL, 0);
+    bench_report("store", named("… most memory in use"), (double)usage.ru_maxrss / 1024, "MiB",
+                 NULL, 0);
     bench_report("store", named("… stored, of 1000 instructions"),
                  (double)told.stored * 1000 / (double)told.insns, "bytes", NULL, 0);
     tell_space(dir, told.insns);

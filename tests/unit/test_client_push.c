@@ -213,7 +213,8 @@ static void push_refused(void **state)
     struct tracelake_error error = {0};
     fake_start(&fake);
     expect(tracelake_connect(&lake, fake.url, NULL, &error), 0, &error);
-    const struct tracelake_push_options options = {.rig = "r", .trace = "t", .setup = "", .retry_ms = -2};
+    const struct tracelake_push_options options = {
+        .rig = "r", .trace = "t", .setup = "", .retry_ms = -2};
     expect(tracelake_push_open(&push, lake, &options, &error), TRACELAKE_NOSPACE, &error);
     assert_int_equal(error.grpc_status, 8);
     assert_string_equal(error.text, "disk full; free 1% of \xc3\xa4");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of STF that are copied from the frames of shards, against the same ranges written anew from
- * their items: the same groups, but that of the last instruction, which may say more.
+ * Ranges of STF that are copied from the frames of shards, against the same ranges written anew
+ * from their items: the same groups, but that of the last instruction, which may say more.
  */
 #include "made_stf.h"
 
@@ -243,7 +243,8 @@ static void any_items_copied(void **state)
     }
 }
 
-/* What others wrote: with page walks, whose numbers count from where a range begins, and without. */
+/* What others wrote: with page walks, whose numbers count from where a range begins, and without.
+ */
 static void others_copied(void **state)
 {
     struct maker walks = {.seed = 3}, plain = {.seed = 4};

@@ -118,7 +118,8 @@ static void refused_commits_delete_nothing(void **state)
     assert_false(there("a"));
 }
 
-/* Wherever decoding was when it was given up for a deletion that then failed: it comes to its end. */
+/* Wherever decoding was when it was given up for a deletion that then failed: it comes to its end.
+ */
 static void a_refused_deletion_ends_no_decoding(void **state)
 {
     (void)state;
