@@ -14,8 +14,8 @@ struct key {
     uint8_t isa;
 };
 
-struct tl_run {
-    struct tl_run *next;
+struct tl_block_run {
+    struct tl_block_run *next;
     struct key key;
     uint32_t n; /* blocks */
     uintptr_t *path;
@@ -26,7 +26,7 @@ struct tl_run {
 void tl_runs_fini(struct tl_runs *runs)
 {
     for (size_t i = 0; i < TL_RUNS_LISTS; i++)
-        for (struct tl_run *run = runs->lists[i], *next; run; run = next) {
+        for (struct tl_block_run *run = runs->lists[i], *next; run; run = next) {
             next = run->next;
             free(run);
         }
@@ -58,7 +58,7 @@ static bool ends_block(const struct tl_block *run, uint32_t at, struct tl_insn *
     return insn->kind != TL_INSN_PLAIN && insn->size != 0;
 }
 
-static void add_block(struct tl_runs *runs, struct tl_run *out, struct tl_block *block,
+static void add_block(struct tl_runs *runs, struct tl_block_run *out, struct tl_block *block,
                       const struct tl_flow_now *now, bool taken)
 {
     if (++runs->blocks == 0)
@@ -71,7 +71,7 @@ static void add_block(struct tl_runs *runs, struct tl_run *out, struct tl_block 
     out->n++;
 }
 
-static void fill(struct tl_runs *runs, struct tl_run *out, const struct tl_block *run,
+static void fill(struct tl_runs *runs, struct tl_block_run *out, const struct tl_block *run,
                  const struct tl_flow_now *now)
 {
     struct tl_block block;
@@ -95,22 +95,22 @@ static void fill(struct tl_runs *runs, struct tl_run *out, const struct tl_block
     }
 }
 
-static int add_run(struct tl_runs *runs, struct tl_run **list, const struct key *key,
+static int add_run(struct tl_runs *runs, struct tl_block_run **list, const struct key *key,
                    const struct tl_walk *walk, const struct tl_block *block,
                    const struct tl_flow_now *now)
 {
     /* A block for each instruction, at most. */
-    const size_t blocks = sizeof(struct tl_run) + block->n * sizeof(struct tl_block),
+    const size_t blocks = sizeof(struct tl_block_run) + block->n * sizeof(struct tl_block),
                  path = blocks + block->n * sizeof(uintptr_t), code = path + block->size,
                  all = code + block->coded_size;
-    struct tl_run *const out = malloc(all);
+    struct tl_block_run *const out = malloc(all);
     if (!out)
         return TL_NOMEM;
-    *out = (struct tl_run){.next = *list,
-                           .key = *key,
-                           .path = (uintptr_t *)(void *)((char *)out + blocks),
-                           .code = (uint8_t *)out + path,
-                           .coded = (uint8_t *)out + code};
+    *out = (struct tl_block_run){.next = *list,
+                                 .key = *key,
+                                 .path = (uintptr_t *)(void *)((char *)out + blocks),
+                                 .code = (uint8_t *)out + path,
+                                 .coded = (uint8_t *)out + code};
     memcpy(out->coded, block->coded, block->coded_size);
     *list = out;
     runs->bytes += all;
@@ -122,7 +122,7 @@ static int add_run(struct tl_runs *runs, struct tl_run **list, const struct key 
     return r;
 }
 
-static bool is_run(const struct tl_run *known, const struct key *key, const uint8_t *coded)
+static bool is_run(const struct tl_block_run *known, const struct key *key, const uint8_t *coded)
 {
     const struct key *const k = &known->key;
     return k->pc == key->pc && k->n == key->n && k->coded_size == key->coded_size &&
@@ -141,8 +141,9 @@ static int make_path(struct tl_runs *runs, struct tl_walk *walk, struct tl_item 
     key.coded_size = block->coded_size;
     key.isa = block->isa;
     key.taken = item->flags & TL_ITEM_TAKEN;
-    struct tl_run **const list = &runs->lists[(key.pc >> 1 ^ key.pc >> 13 ^ key.n) % TL_RUNS_LISTS];
-    const struct tl_run *run = *list;
+    struct tl_block_run **const list =
+        &runs->lists[(key.pc >> 1 ^ key.pc >> 13 ^ key.n) % TL_RUNS_LISTS];
+    const struct tl_block_run *run = *list;
     while (run && !is_run(run, &key, block->coded))
         run = run->next;
     const int r = run ? TL_OK : add_run(runs, list, &key, walk, block, now);

@@ -12,13 +12,13 @@
 
 #define TL_RUNS_LISTS 4096
 
-struct tl_run;
+struct tl_block_run;
 
 struct tl_runs {
-    const struct tl_image *image;        /* borrowed; NULL: there are no functions */
-    struct tl_run *lists[TL_RUNS_LISTS]; /* by a hash of what they are */
-    size_t bytes;                        /* of all */
-    uint32_t blocks;                     /* numbers that were given */
+    const struct tl_image *image;              /* borrowed; NULL: there are no functions */
+    struct tl_block_run *lists[TL_RUNS_LISTS]; /* by a hash of what they are */
+    size_t bytes;                              /* of all */
+    uint32_t blocks;                           /* numbers that were given */
 };
 
 /* Of one that is zeroed but for `image`. */
