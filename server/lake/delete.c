@@ -59,12 +59,24 @@ struct refusals {
     void *context;
 };
 
-static void wait_for_jobs(struct tl_lake *lake, const struct doomed *doomed, size_t n)
+/*
+ * No decode job of it is queued or runs any more: a job that ended last would free the trace under
+ * the lock, which is given up here while one is waited for.
+ */
+static void end_job_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    tl_lake_unqueue_locked(lake, trace);
+    while (trace->running) {
+        pthread_cond_wait(&lake->idle, &lake->lock);
+        tl_lake_unqueue_locked(lake, trace); /* it may have queued itself */
+    }
+}
+
+static void end_jobs(struct tl_lake *lake, const struct doomed *doomed, size_t n)
 {
     pthread_mutex_lock(&lake->lock);
     for (size_t i = 0; i < n; i++)
-        while (doomed[i].trace->running)
-            pthread_cond_wait(&lake->idle, &lake->lock);
+        end_job_locked(lake, doomed[i].trace);
     pthread_mutex_unlock(&lake->lock);
 }
 
@@ -76,7 +88,7 @@ static void let_go(struct tl_lake *lake, struct tl_trace *trace)
      * trace go with them. */
     tl_lake_bury(lake, trace->id, trace->wanted);
     pthread_mutex_lock(&lake->lock);
-    tl_lake_unqueue_locked(lake, trace);
+    end_job_locked(lake, trace);
     unlink_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
     tl_trace_put(trace); /* the table's */
@@ -119,7 +131,7 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
                             const char **ids, const struct refusals *refusals)
 {
     struct tl_fail fail = {0};
-    wait_for_jobs(lake, doomed, n);
+    end_jobs(lake, doomed, n);
     for (size_t i = 0; i < n; i++) {
         /* The copy goes first, lest a lost catalog bring the trace back. */
         tl_trace_mirror_remove(lake, doomed[i].trace->id);
