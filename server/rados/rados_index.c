@@ -124,6 +124,12 @@ int tl_change_commit(struct tl_change *c, struct tl_fail *fail)
     return r < 0 ? r : TL_AGAIN;
 }
 
+void tl_change_drop(struct tl_change *c)
+{
+    rados_release_write_op(c->op);
+    c->op = NULL;
+}
+
 /* ---- reading -------------------------------------------------------------------------------- */
 
 int tl_omap_get(struct tl_rados *r, const char *oid, const char *key, struct tl_buf *out,
@@ -213,11 +219,12 @@ static int scan_on(struct tl_rados *r, struct page *page, const char *oid, const
     return result;
 }
 
-int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
+int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix, const char *behind,
                   tl_index_each *each, void *context, struct tl_fail *fail)
 {
     char oid[24];
     struct page page = {.more = 1};
+    snprintf(page.last, sizeof page.last, "%s", behind);
     return scan_on(r, &page, tl_index_of(oid, r, owner), prefix, each, context, fail);
 }
 

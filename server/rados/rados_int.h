@@ -97,15 +97,18 @@ void tl_change_expect_any(struct tl_change *change, const char *key);
 /* Carry it out: TL_OK; TL_AGAIN: it is not as was expected; TL_DENIED: another holds the lease;
  * TL_NOSPACE, TL_IO. Ends it in any case. */
 TL_MUST_USE int tl_change_commit(struct tl_change *change, struct tl_fail *fail);
+/* End it without anything done. */
+void tl_change_drop(struct tl_change *change);
 
 /* Append the value of a key. TL_NOTFOUND. */
 TL_MUST_USE int tl_index_get(struct tl_rados *r, struct tl_bytes owner, const char *key,
                              struct tl_buf *out, struct tl_fail *fail);
 typedef int tl_index_each(void *context, const char *key, struct tl_bytes value);
-/* `each` with every key of the owner's object that begins with `prefix`, in order. A result != 0
- * ends it and is returned. */
+/* `each` with every key of the owner's object that begins with `prefix` and is behind `behind`, in
+ * order. A result != 0 ends it and is returned. */
 TL_MUST_USE int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
-                              tl_index_each *each, void *context, struct tl_fail *fail);
+                              const char *behind, tl_index_each *each, void *context,
+                              struct tl_fail *fail);
 /* The same of all objects, in no order across them. */
 TL_MUST_USE int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each,
                                   void *context, struct tl_fail *fail);
@@ -186,6 +189,9 @@ int tl_rados_log_read(struct tl_log *log, uint64_t offset, size_t n, struct tl_b
 int tl_rados_log_sync(struct tl_log *log, struct tl_fail *fail);
 int tl_rados_log_truncate(struct tl_log *log, uint64_t size, struct tl_fail *fail);
 void tl_rados_log_close(struct tl_log *log);
+int tl_rados_catalog_open(struct tl_backend *backend, struct tl_catalog **out,
+                          struct tl_fail *fail);
+int tl_rados_catalog_reset(struct tl_backend *backend, struct tl_fail *fail);
 int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
                    struct tl_fail *fail);
 void tl_rados_lease_release(struct tl_lease *lease);

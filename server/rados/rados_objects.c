@@ -220,8 +220,9 @@ int tl_rados_list(struct tl_backend *backend, const char *prefix,
         return bad_key(fail, prefix);
     tl_entry_key(name, prefix);
     /* Two parts tell whose it is. */
-    int rc = strchr(prefix, '/') ? tl_index_scan(r, tl_key_owner(prefix), name, take_key, &l, fail)
-                                 : tl_index_scan_all(r, name, take_key, &l, fail);
+    int rc = strchr(prefix, '/')
+                 ? tl_index_scan(r, tl_key_owner(prefix), name, "", take_key, &l, fail)
+                 : tl_index_scan_all(r, name, take_key, &l, fail);
     const char **const sorted = rc < 0 ? NULL : calloc(l.n + 1, sizeof(*sorted));
     if (rc >= 0 && !sorted)
         rc = tl_fail_set(fail, TL_NOMEM, "no memory");

@@ -13,8 +13,7 @@
  * every other refusal, TL_NOTFOUND for a key that is not there.
  *
  * Implementations: a folder (tl_backend_folder), memory (tl_backend_memory, for tests: it can
- * play a power cut), a pool of a Ceph cluster (rados/rados.h: it has no catalog, so that no lake
- * can be opened over it). One test runs against all.
+ * play a power cut), a pool of a Ceph cluster (rados/rados.h). One test runs against all.
  */
 #ifndef TL_STORE_BACKEND_H
 #define TL_STORE_BACKEND_H

@@ -60,14 +60,15 @@ TL_MUST_USE int tl_catalog_add_trace(struct tl_catalog *catalog,
 /* Write everything of it but labels, rig and creation time. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
                                         const struct tl_catalog_trace *trace, struct tl_fail *fail);
-/* With their streams, shards, labels and notes: all of them, or none. */
+/* With their streams, shards, labels and notes: all of them, or none. Where traces lie apart (in a
+ * cluster), some may be gone when it fails; those that are gone already are no error. */
 TL_MUST_USE int tl_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids,
                                          size_t n, struct tl_fail *fail);
 /* `each` with every trace, oldest first; texts are borrowed for the call. */
 TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_trace *trace),
                                   void *context, struct tl_fail *fail);
-/* An empty value removes the key. */
+/* An empty value removes the key. TL_IO: there is no such trace. */
 TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
                                      const char *value, struct tl_fail *fail);
 /* Append "key=value\n"… in order of key. */

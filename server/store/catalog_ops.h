@@ -3,7 +3,8 @@
  * What an implementation of the catalog provides: catalog.h says what each function does. Its
  * catalog begins with struct tl_catalog; `close` is never called with NULL.
  *
- * Implementations: SQLite (catalog_sql.h), for backends with tl_backend_ops.catalog_uri.
+ * Implementations: SQLite (catalog_sql.h), for backends with tl_backend_ops.catalog_uri; omap of a
+ * Ceph cluster (rados/rados_rows.h). One test runs against both.
  */
 #ifndef TL_STORE_CATALOG_OPS_H
 #define TL_STORE_CATALOG_OPS_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* All backends keep the same promises. That in RADOS is tested where TL_RADOS names a pool. */
-#include "store/backend.h"
+#include "pool.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -12,8 +12,6 @@
 #include <cmocka.h>
 
 #ifdef TL_WITH_RADOS
-#include "rados/rados.h"
-
 #include <rados/librados.h>
 #endif
 
@@ -58,31 +56,9 @@ static int tear_down_memory(void **state)
     return 0;
 }
 
-static char pool_url[1200]; /* with the namespace of the test that runs */
-
-static struct tl_backend *open_pool(void)
-{
-#ifdef TL_WITH_RADOS
-    struct tl_backend *backend;
-    struct tl_fail fail = {0};
-    if (tl_backend_rados(&backend, pool_url, &fail) < 0)
-        fail_msg("%s", fail.text);
-    return backend;
-#else
-    return NULL;
-#endif
-}
-
 static int set_up_pool(void **state)
 {
-    static unsigned serial;
-    const char *const pool = getenv("TL_RADOS");
-    *state = NULL;
-    if (!pool)
-        return 0; /* the test says that it is skipped */
-    snprintf(pool_url, sizeof pool_url, "%s&namespace=backend-%d-%u&index=5&lease=60", pool,
-             (int)getpid(), serial++);
-    *state = open_pool();
+    *state = choose_pool() ? open_pool() : NULL;
     return 0;
 }
 

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Rows of the catalog as values of the index: numbers (varint.h) and texts one behind another, then
+ * the CRC-32C of these.
+ *
+ *   T/<trace>                                  the trace, with its labels
+ *   N/<trace>/<note>                           a note
+ *   R/<trace>/<generation>/<stream>            a stream
+ *   H/<trace>/<generation>/<stream>/<shard>    a shard
+ *   Y/<trace>/<generation>/<stream>/<shard>    its summary
+ *   I/<hash>                                   an image
+ *   C/<scope>                                  a rule of retention
+ *
+ * Numbers in keys are 16 hex digits: they are in order. Rows of a trace lie in its index object, so
+ * that any change of it is one operation; images are spread by their hash, rules lie together.
+ */
+#ifndef TL_RADOS_ROWS_H
+#define TL_RADOS_ROWS_H
+
+#include "rados/rados_int.h"
+#include "store/catalog_ops.h"
+#include "store/varint.h"
+
+#define TL_ROW_KEY   320
+#define TL_ROW_TRIES 1000 /* of a row that others keep changing */
+
+struct tl_rados_catalog {
+    struct tl_catalog base;
+    struct tl_rados *r;
+    bool fresh;
+};
+
+static inline struct tl_rados *tl_rados_behind(const struct tl_catalog *catalog)
+{
+    return ((const struct tl_rados_catalog *)catalog)->r;
+}
+
+/* A row being written; zero is an empty one. What fails is told by tl_row_end(). */
+struct tl_row {
+    struct tl_buf bytes;
+    int failed;
+};
+void tl_row_number(struct tl_row *row, uint64_t value);
+void tl_row_text(struct tl_row *row, const char *text); /* NULL is "" */
+void tl_row_bytes(struct tl_row *row, struct tl_bytes bytes);
+/* The checksum. TL_NOMEM. */
+TL_MUST_USE int tl_row_end(struct tl_row *row, struct tl_fail *fail);
+static inline struct tl_bytes tl_row_value(const struct tl_row *row)
+{
+    return (struct tl_bytes){row->bytes.p, row->bytes.n};
+}
+static inline void tl_row_fini(struct tl_row *row)
+{
+    tl_buf_fini(&row->bytes);
+}
+
+/* Read a row: TL_OK, or TL_BAD where its checksum is not right. Numbers by tl_varint_get(). */
+TL_MUST_USE int tl_row_open(struct tl_varint_reader *in, struct tl_bytes value);
+/* Borrowed from the value. */
+const char *tl_row_get_text(struct tl_varint_reader *in);
+struct tl_bytes tl_row_get_bytes(struct tl_varint_reader *in);
+/* Has all been read as it was written? TL_BAD with the row's key if not. */
+TL_MUST_USE int tl_row_close(const struct tl_varint_reader *in, const char *key,
+                             struct tl_fail *fail);
+int tl_row_damaged(const char *key, struct tl_fail *fail); /* TL_BAD */
+
+/* "KIND/id". Returns `out`, as all of these. */
+char *tl_row_key(char out[static TL_ROW_KEY], char kind, const char *id);
+/* "KIND/id/<n[0]>/<n[1]>…". */
+char *tl_row_key_of(char out[static TL_ROW_KEY], char kind, const char *id, const uint64_t *n,
+                    size_t n_numbers);
+/* Forget [from, to) of the keys "KIND/id/<n[0]>/…", where these two are numbers behind those. */
+void tl_rows_remove(struct tl_change *change, char kind, const char *id, const uint64_t *n,
+                    size_t n_numbers);
+
+/* Its table of functions, see catalog.h. */
+int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                        const struct tl_catalog_stream *stream, struct tl_fail *fail);
+int tl_rados_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                     int (*each)(void *context, const struct tl_catalog_stream *stream),
+                     void *context, struct tl_fail *fail);
+int tl_rados_add_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                        const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail);
+int tl_rados_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                    uint64_t stream, int (*each)(void *context, const struct tl_shard_row *row),
+                    void *context, struct tl_fail *fail);
+int tl_rados_summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                       uint64_t stream, uint64_t from, uint64_t to,
+                       int (*each)(void *context, struct tl_bytes summary), void *context,
+                       struct tl_fail *fail);
+int tl_rados_check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                           uint64_t stream, uint64_t number, bool *intact, struct tl_fail *fail);
+int tl_rados_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                         uint64_t stream, uint64_t from, struct tl_fail *fail);
+int tl_rados_drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                         uint64_t other, struct tl_fail *fail);
+
+#endif
