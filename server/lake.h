@@ -21,7 +21,8 @@
 struct tl_lake;
 
 struct tl_lake_options {
-    const char *dir;           /* data folder, made if absent */
+    const char *dir;           /* data folder, made if absent; unless … */
+    const char *store;         /* … URL of another store: rados/rados.h; NULL: none */
     uint64_t shard_insns;      /* instructions per shard, 0: 2^20 */
     uint64_t min_free_bytes;   /* refuse ingest below this much free disk, 0: 256 MiB */
     unsigned decode_threads;   /* 0: one per processor */

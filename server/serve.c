@@ -88,6 +88,7 @@ static int open_lake(struct server *s, struct tl_fail *fail)
     const struct tl_serve_options *const o = s->options;
     const struct tl_lake_options options = {
         .dir = o->data,
+        .store = o->store,
         .shard_insns = o->shard_insns,
         .min_free_bytes = o->min_free_bytes,
         .decode_threads = o->decode_threads,

@@ -183,10 +183,10 @@ int tl_serve_retention(const struct tl_serve_options *o, struct tl_fail *fail)
 
 int tl_serve_store(const struct tl_serve_options *o, struct tl_fail *fail)
 {
-    return !o->store ? TL_OK
-                     : tl_fail_set(fail, TL_UNSUPPORTED,
-                                   "--store %.80s: this build keeps everything in --data DIR only",
-                                   o->store);
+    return !o->store || strncmp(o->store, "rados:", 6) == 0
+               ? TL_OK
+               : tl_fail_set(fail, TL_USAGE, "--store %.80s: write rados:POOL[?conf=FILE&…]",
+                             o->store);
 }
 
 int tl_serve_journal(const struct tl_serve_options *o, struct tl_fail *fail)

@@ -5,6 +5,7 @@
 #include "ingest/repack.h"
 #include "lake/debuginfo.h"
 #include "lake/lakeint.h"
+#include "rados/rados.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -414,7 +415,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     lake->backend = backend;
     lake->options = *options;
-    lake->options.dir = NULL;
+    lake->options.dir = lake->options.store = NULL;
     if (lake->options.checkpoint_bytes == 0)
         lake->options.checkpoint_bytes = CHECKPOINT_BYTES;
     if (lake->options.mark_bytes == 0)
@@ -469,7 +470,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
 int tl_lake_open(struct tl_lake **out, const struct tl_lake_options *options, struct tl_fail *fail)
 {
     struct tl_backend *backend;
-    int r = tl_backend_folder(&backend, options->dir, fail);
+    int r = options->store ? tl_backend_rados(&backend, options->store, fail)
+                           : tl_backend_folder(&backend, options->dir, fail);
     if (r < 0)
         return r;
     r = tl_lake_open_on(out, backend, options, fail);

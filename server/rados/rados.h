@@ -23,7 +23,7 @@
 #include "store/backend.h"
 
 /*
- * The store in the pool that `url` names, made if absent:
+ * The store in the pool that `url` names, which is made if the pool has none:
  *
  *   rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS&index=N]
  *

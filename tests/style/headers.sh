@@ -36,8 +36,9 @@ decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
 server/store      base simd image isa flow setup stf lake_rows.h
 server/rados      base store
+server/rados/none rados
 server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h
-server/lake       base image dwarf isa flow setup regions decode stf store ingest disasm lake.h
+server/lake       base image dwarf isa flow setup regions decode stf store rados ingest disasm lake.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web
