@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 5, COMPACT = 1 << 20 };
+enum { PREFIX = 5, COMPACT = 1 << 20, UNAVAILABLE = 14 };
 
 static nghttp2_nv header(const char *name, const char *value)
 {
@@ -18,9 +18,9 @@ static int submit(struct tl_ask *ask, struct tracelake_error *error)
 {
     nghttp2_nv headers[] = {
         header(":method", "POST"),
-        header(":scheme", ask->lake->url.tls ? "https" : "http"),
+        header(":scheme", tl_client_url(ask->lake)->tls ? "https" : "http"),
         header(":path", ask->method),
-        header(":authority", ask->lake->url.authority),
+        header(":authority", tl_client_url(ask->lake)->authority),
         header("te", "trailers"),
         header("content-type", "application/grpc+proto"),
         header("user-agent", "tracelake/" TL_VERSION),
@@ -68,24 +68,50 @@ void tl_ask_close(struct tl_ask *ask)
     free(ask);
 }
 
-int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message, struct tracelake_error *error)
+/* Room for a message of `n` bytes behind those that wait, and its head. NULL: said. */
+static uint8_t *make_room(struct tl_ask *ask, size_t n, int *result, struct tracelake_error *error)
 {
-    const size_t n = protobuf_c_message_get_packed_size(message);
-    if (n > UINT32_MAX)
-        return tl_client_fail(error, TRACELAKE_LIMIT, "message too large");
-    struct tl_buf *out = &ask->io.out;
+    struct tl_buf *const out = &ask->io.out;
     if (ask->io.out_at >= COMPACT) {
         tl_buf_drop(out, ask->io.out_at);
         ask->io.out_at = 0;
     }
-    if (tl_buf_reserve(out, n + PREFIX) < 0)
-        return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    uint8_t *p = out->p + out->n;
+    if (n > UINT32_MAX)
+        *result = tl_client_fail(error, TRACELAKE_LIMIT, "message too large");
+    else if (tl_buf_reserve(out, n + PREFIX) < 0)
+        *result = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    else
+        *result = TRACELAKE_OK;
+    if (*result < 0)
+        return NULL;
+    uint8_t *const p = out->p + out->n;
     p[0] = 0; /* not compressed */
     for (int i = 0; i < 4; i++)
         p[1 + i] = (uint8_t)(n >> (24 - 8 * i));
-    protobuf_c_message_pack(message, p + PREFIX);
     out->n += n + PREFIX;
+    return p + PREFIX;
+}
+
+int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message, struct tracelake_error *error)
+{
+    int result;
+    uint8_t *const p =
+        make_room(ask, protobuf_c_message_get_packed_size(message), &result, error);
+    if (!p)
+        return result;
+    protobuf_c_message_pack(message, p);
+    tl_mux_wake(ask->mux, &ask->io);
+    return TRACELAKE_OK;
+}
+
+int tl_ask_send_bytes(struct tl_ask *ask, struct tl_bytes message, struct tracelake_error *error)
+{
+    int result;
+    uint8_t *const p = make_room(ask, message.n, &result, error);
+    if (!p)
+        return result;
+    if (message.n)
+        memcpy(p, message.p, message.n);
     tl_mux_wake(ask->mux, &ask->io);
     return TRACELAKE_OK;
 }
@@ -142,6 +168,13 @@ static int status_of_reset(uint32_t code)
     }
 }
 
+/* The server cannot serve this call now: another one may. */
+static void leave(const struct tl_ask *ask)
+{
+    if (ask->mux == ask->lake->mux)
+        tl_client_leave(ask->lake);
+}
+
 /* How a closed call ended: EOF for status OK. */
 static int ending(const struct tl_ask *ask, struct tracelake_error *error)
 {
@@ -150,17 +183,20 @@ static int ending(const struct tl_ask *ask, struct tracelake_error *error)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     if (io->grpc_status == 0)
         return TRACELAKE_EOF;
-    if (io->grpc_status > 0)
+    if (io->grpc_status > 0) {
+        if (io->grpc_status == UNAVAILABLE)
+            leave(ask);
         return tl_client_refused(error, io->grpc_status, io->message, ask->method);
+    }
     char text[384] = "";
     int status = status_of_reset(io->reset);
     if (io->http_status && (io->http_status != 200 || !io->grpc)) {
         status = status_of_http(io->http_status);
         snprintf(text, sizeof text, "%s answered HTTP %d; is it a tracelake server?",
-                 ask->lake->url.authority, io->http_status);
+                 tl_client_url(ask->lake)->authority, io->http_status);
     } else if (io->reset == NGHTTP2_NO_ERROR) {
         status = 13;
-        snprintf(text, sizeof text, "%s ended a call without a status", ask->lake->url.authority);
+        snprintf(text, sizeof text, "%s ended a call without a status", tl_client_url(ask->lake)->authority);
     }
     return tl_client_refused(error, status, text, ask->method);
 }
@@ -177,6 +213,8 @@ int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error
         tl_buf_drop(&io->in, ask->in_at);
         ask->in_at = 0;
     }
+    if (ask->mux == ask->lake->mux && (io->in.n > 0 || io->ended))
+        ask->lake->heard = true;
     const uint8_t *p = io->in.p + ask->in_at;
     const size_t have = io->in.n - ask->in_at;
     if (have >= PREFIX) {
@@ -218,8 +256,9 @@ static int step(struct tl_ask *ask, int64_t *since, struct tracelake_error *erro
         *since = tl_wire_now();
     if (result != TRACELAKE_AGAIN)
         return result;
+    leave(ask);
     return tl_client_fail(error, TRACELAKE_TIMEOUT, "no answer from %s for %d s",
-                          ask->lake->url.authority, ask->timeout_ms / 1000);
+                          tl_client_url(ask->lake)->authority, ask->timeout_ms / 1000);
 }
 
 int tl_ask_recv(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error *error)
@@ -257,9 +296,21 @@ int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *ki
     return TRACELAKE_OK;
 }
 
-int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
-                const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
-                void *reply, struct tracelake_error *error)
+/* May it be done although it may be done already? */
+static bool repeats(const char *method)
+{
+    static const char *const once[] = {"BindImage", "DeleteNote", "DeleteTrace", "PutNote",
+                                       "Redecode"};
+    const char *const name = strrchr(method, '/') + 1;
+    for (size_t i = 0; i < sizeof once / sizeof *once; i++)
+        if (strcmp(name, once[i]) == 0)
+            return false;
+    return true;
+}
+
+static int ask_once(struct tracelake *lake, const char *method, int timeout_ms,
+                    const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                    void *reply, struct tracelake_error *error)
 {
     struct tl_ask *ask;
     int result = tl_ask_open(&ask, lake, method, timeout_ms, error);
@@ -293,9 +344,27 @@ int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
     return result;
 }
 
-int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
+int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
                 const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
-                tl_ask_take_reply *take, void *context, struct tracelake_error *error)
+                void *reply, struct tracelake_error *error)
+{
+    struct tracelake_error why = {0};
+    struct tl_again again = {0};
+    int result;
+    do {
+        why.grpc_status = 0;
+        result = ask_once(lake, method, timeout_ms, request, kind, reply, &why);
+    } while (result < 0 && (why.grpc_status == UNAVAILABLE || repeats(method)) &&
+             tl_client_again(lake, &again, result));
+    if (result < 0 && error)
+        *error = why;
+    return result;
+}
+
+static int ask_each(struct tracelake *lake, const char *method, int timeout_ms,
+                    const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                    tl_ask_take_reply *take, void *context, bool *taken,
+                    struct tracelake_error *error)
 {
     struct tl_ask *ask;
     int r = tl_ask_open(&ask, lake, method, timeout_ms, error);
@@ -311,6 +380,7 @@ int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
             r = tl_ask_unpack(ask, kind, bytes, &reply, error);
         if (r < 0)
             break;
+        *taken = true;
         r = take(context, reply);
         if (r == TRACELAKE_NOMEM)
             r = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
@@ -318,4 +388,18 @@ int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
     }
     tl_ask_close(ask);
     return r == TRACELAKE_EOF ? TRACELAKE_OK : r;
+}
+
+int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
+                const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
+                tl_ask_take_reply *take, void *context, struct tracelake_error *error)
+{
+    struct tl_again again = {0};
+    bool taken = false;
+    int result;
+    do
+        result =
+            ask_each(lake, method, timeout_ms, request, kind, take, context, &taken, error);
+    while (result < 0 && !taken && tl_client_again(lake, &again, result));
+    return result;
 }

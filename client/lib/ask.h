@@ -10,13 +10,18 @@
 
 #include <protobuf-c/protobuf-c.h>
 
+/* A server's name may have several addresses; a place is one of these. */
 struct tracelake {
-    struct tl_url url;
+    struct tl_url *urls;
+    size_t *n_addresses; /* of each, as last seen; 0: not yet */
+    size_t n_urls;
+    size_t at, address; /* the place of the last connection, which is tried first */
+    bool heard;         /* an answer came on this connection */
     char *authorization; /* "Bearer …" or NULL */
     char *cafile;
     char *certfile;
     char *keyfile;
-    uint8_t pin[32];
+    uint8_t (*pins)[32];
     struct tl_wire_options wire;
     int timeout_ms; /* -1: none */
     int wake_fd;
@@ -24,8 +29,28 @@ struct tracelake {
     struct tl_mux *mux; /* NULL, or perhaps dead: see tl_client_connect() */
 };
 
-/* Have a usable connection, making a new one if need be. */
+/* Have a usable connection, making a new one if need be: to the place of the last one, or the first
+ * behind it that answers. */
 TL_MUST_USE int tl_client_connect(struct tracelake *lake, struct tracelake_error *error);
+/* Have the next connection at the next place. Calls under way keep theirs. */
+void tl_client_leave(struct tracelake *lake);
+/* Are there several places? */
+bool tl_client_others(const struct tracelake *lake);
+/* The server of the last connection. */
+static inline const struct tl_url *tl_client_url(const struct tracelake *lake)
+{
+    return &lake->urls[lake->at];
+}
+
+/*
+ * A call that can be made twice ended with `result`: shall it be made again? Yes, for some seconds,
+ * where the server went away and there are others; behind a pause once all were asked.
+ */
+struct tl_again {
+    int64_t begun; /* 0: not yet */
+    unsigned tries;
+};
+bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result);
 
 /* A text of a message that is sent; NULL is an empty one. */
 static inline char *tl_ask_text(const char *s)
@@ -57,6 +82,8 @@ void tl_ask_close(struct tl_ask *ask);
 /* Queue a message; it is sent by the steps that follow. LIMIT, NOMEM. */
 TL_MUST_USE int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message,
                             struct tracelake_error *error);
+TL_MUST_USE int tl_ask_send_bytes(struct tl_ask *ask, struct tl_bytes message,
+                                  struct tracelake_error *error);
 /* No more messages from this side. */
 void tl_ask_end(struct tl_ask *ask);
 /* Queued bytes that have not left yet. */
@@ -76,7 +103,8 @@ TL_MUST_USE int tl_ask_drain(struct tl_ask *ask, size_t most, struct tracelake_e
 TL_MUST_USE int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *kind,
                               struct tl_bytes bytes, void *out, struct tracelake_error *error);
 
-/* A whole call: one message out, one in. Free `*reply` (a pointer to a message struct) with
+/* A whole call: one message out, one in; made again, see tl_client_again(), unless it changes
+ * something that it would change twice. Free `*reply` (a pointer to a message struct) with
  * protobuf_c_message_free_unpacked(). */
 TL_MUST_USE int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
                             const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
@@ -86,7 +114,8 @@ TL_MUST_USE int tl_ask_once(struct tracelake *lake, const char *method, int time
  * call. */
 typedef int tl_ask_take_reply(void *context, const void *reply);
 
-/* A whole call with any number of replies, each of which is taken: OK, or what ended it. */
+/* A whole call with any number of replies, each of which is taken: OK, or what ended it. Made again
+ * as long as none has come. */
 TL_MUST_USE int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
                             const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
                             tl_ask_take_reply *take, void *context, struct tracelake_error *error);

@@ -9,15 +9,20 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { QUIET_MS = 5000 }; /* where calls have no limit */
+enum {
+    QUIET_MS = 5000,  /* where calls have no limit */
+    AGAIN_MS = 10000, /* how long a call is made again */
+    PAUSE_MS = 20,    /* once all places were asked; doubled each time … */
+    PAUSE_MOST_MS = 500
+};
 
-/* "sha256:AB:CD:…" in any mix of case and colons. */
+/* "sha256:AB:CD:…" in any mix of case and colons, to a comma or the end. */
 static int parse_pin(const char *text, uint8_t out[static 32])
 {
     if (strncasecmp(text, "sha256:", 7) == 0)
         text += 7;
     int digits = 0;
-    for (; *text; text++) {
+    for (; *text && *text != ','; text++) {
         if (*text == ':')
             continue;
         if (!isxdigit((unsigned char)*text) || digits == 64)
@@ -28,6 +33,21 @@ static int parse_pin(const char *text, uint8_t out[static 32])
         digits++;
     }
     return digits == 64 ? TRACELAKE_OK : TRACELAKE_USAGE;
+}
+
+/* One, or several with commas between them: servers may have certificates of their own. */
+static int take_pins(struct tracelake *lake, const char *text, struct tracelake_error *error)
+{
+    size_t cap = 0;
+    for (const char *p = text; p; p = strchr(p, ',') ? strchr(p, ',') + 1 : NULL) {
+        if (tl_grow(&lake->pins, &cap, lake->wire.n_pins + 1, sizeof *lake->pins) < 0)
+            return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+        if (parse_pin(p, lake->pins[lake->wire.n_pins++]) < 0)
+            return tl_client_fail(error, TRACELAKE_USAGE,
+                                  "%s is not a fingerprint; 64 hex digits are needed", text);
+    }
+    lake->wire.pins = lake->pins;
+    return TRACELAKE_OK;
 }
 
 static int take_token(struct tracelake *lake, const char *token, struct tracelake_error *error)
@@ -68,11 +88,9 @@ static int take_options(struct tracelake *lake, const struct tracelake_options *
     lake->wire.certfile = lake->certfile;
     lake->wire.keyfile = lake->keyfile;
     if (options->fingerprint) {
-        if (parse_pin(options->fingerprint, lake->pin) < 0)
-            return tl_client_fail(error, TRACELAKE_USAGE,
-                                  "%s is not a fingerprint; 64 hex digits are needed",
-                                  options->fingerprint);
-        lake->wire.pin = lake->pin;
+        const int pinned = take_pins(lake, options->fingerprint, error);
+        if (pinned < 0)
+            return pinned;
     }
     return options->token ? take_token(lake, options->token, error) : TRACELAKE_OK;
 }
@@ -86,7 +104,10 @@ int tracelake_connect(struct tracelake **out, const char *url,
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     atomic_init(&lake->interrupted, false);
     lake->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int result = tl_url_parse(&lake->url, url, error);
+    int result = tl_url_parse(&lake->urls, &lake->n_urls, url, error);
+    if (result == TRACELAKE_OK &&
+        !(lake->n_addresses = calloc(lake->n_urls, sizeof *lake->n_addresses)))
+        result = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     if (result == TRACELAKE_OK && lake->wake_fd < 0)
         result = tl_client_fail(error, TRACELAKE_IO, "no descriptor left");
     if (result == TRACELAKE_OK)
@@ -112,6 +133,9 @@ void tracelake_close(struct tracelake *lake)
     free(lake->cafile);
     free(lake->certfile);
     free(lake->keyfile);
+    free(lake->pins);
+    free(lake->urls);
+    free(lake->n_addresses);
     free(lake);
 }
 
@@ -140,6 +164,113 @@ int tracelake_descriptor(const struct tracelake *lake, bool *writing)
     return fd;
 }
 
+/* ---- places ------------------------------------------------------------------------------- */
+
+static size_t n_places(const struct tracelake *lake)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < lake->n_urls; i++)
+        n += lake->n_addresses[i] > 0 ? lake->n_addresses[i] : 1;
+    return n;
+}
+
+bool tl_client_others(const struct tracelake *lake)
+{
+    return n_places(lake) > 1;
+}
+
+void tl_client_leave(struct tracelake *lake)
+{
+    if (!tl_client_others(lake))
+        return;
+    tl_mux_put(lake->mux);
+    lake->mux = NULL;
+    if (++lake->address < lake->n_addresses[lake->at])
+        return;
+    lake->address = 0;
+    lake->at = (lake->at + 1) % lake->n_urls;
+}
+
+bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result)
+{
+    const size_t places = n_places(lake);
+    if (places == 1 || (result != TRACELAKE_UNREACHABLE && result != TRACELAKE_TIMEOUT))
+        return false;
+    const int64_t now = tl_wire_now();
+    if (!again->begun)
+        again->begun = now;
+    if (now - again->begun > AGAIN_MS)
+        return false;
+    if (++again->tries % places == 0) {
+        const size_t round = again->tries / places;
+        const int pause = round > 5 ? PAUSE_MOST_MS : PAUSE_MS << (round - 1);
+        /* Interrupted: the call that follows says so. */
+        return tl_wire_sleep(pause, lake->wake_fd, NULL) <= TRACELAKE_OK;
+    }
+    return true;
+}
+
+/* Within so many ms at one address. */
+static int connect_at(struct tracelake *lake, const struct tl_url *url,
+                      const struct addrinfo *address, int64_t ms, struct tracelake_error *error)
+{
+    struct tl_wire_options options = lake->wire;
+    options.connect_ms = ms > 1 ? (int)ms : 1;
+    return tl_mux_open(&lake->mux, url, address, &options, &lake->interrupted, error);
+}
+
+/* At the addresses of a server, from number `first` on: OK, or the last failure. */
+static int connect_to(struct tracelake *lake, size_t at, size_t first, int64_t deadline,
+                      struct tracelake_error *error)
+{
+    struct addrinfo *list;
+    int result = tl_wire_resolve(&list, &lake->urls[at], error);
+    if (result < 0)
+        return result;
+    size_t n = 0;
+    for (const struct addrinfo *a = list; a; a = a->ai_next)
+        n++;
+    lake->n_addresses[at] = n;
+    for (size_t i = 0; i < n; i++) {
+        const size_t number = (first + i) % n;
+        const struct addrinfo *address = list;
+        for (size_t k = 0; k < number; k++)
+            address = address->ai_next;
+        result = connect_at(lake, &lake->urls[at], address,
+                            (deadline - tl_wire_now()) / (int64_t)(n - i), error);
+        if (result == TRACELAKE_OK) {
+            lake->at = at;
+            lake->address = number;
+        }
+        if (result == TRACELAKE_OK || result == TRACELAKE_CANCELLED || result == TRACELAKE_NOMEM)
+            break;
+    }
+    freeaddrinfo(list);
+    return result;
+}
+
+static int connect_any(struct tracelake *lake, struct tracelake_error *error)
+{
+    struct tracelake_error why = {0};
+    const int64_t until = tl_wire_now() + lake->wire.connect_ms;
+    const size_t first = lake->at, address = lake->address;
+    int result = TRACELAKE_UNREACHABLE;
+    for (size_t i = 0; i < lake->n_urls; i++) {
+        const int64_t now = tl_wire_now();
+        const int64_t share = (until - now) / (int64_t)(lake->n_urls - i);
+        result = connect_to(lake, (first + i) % lake->n_urls, i == 0 ? address : 0, now + share,
+                            &why);
+        if (result == TRACELAKE_OK || result == TRACELAKE_CANCELLED || result == TRACELAKE_NOMEM)
+            break;
+    }
+    if (result < 0 && error)
+        *error = why;
+    if (result < 0 && lake->n_urls > 1 && result != TRACELAKE_CANCELLED)
+        tl_client_fail(error, result, "none of %zu servers answers; the last: %.400s", lake->n_urls,
+                       why.text);
+    return result;
+}
+
 int tl_client_connect(struct tracelake *lake, struct tracelake_error *error)
 {
     if (atomic_load(&lake->interrupted))
@@ -150,8 +281,12 @@ int tl_client_connect(struct tracelake *lake, struct tracelake_error *error)
             return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
         if (tl_mux_usable(lake->mux))
             return TRACELAKE_OK;
+        /* One that breaks its connections without a word is as good as away. */
+        if (!lake->heard)
+            tl_client_leave(lake);
         tl_mux_put(lake->mux);
         lake->mux = NULL;
     }
-    return tl_mux_open(&lake->mux, &lake->url, &lake->wire, &lake->interrupted, error);
+    lake->heard = false;
+    return connect_any(lake, error);
 }

@@ -16,8 +16,8 @@ struct tl_ctls {
     SSL *ssl;
     BIO_METHOD *method;
     const struct tl_wire_options *options; /* during the handshake */
-    uint8_t pin[32];
-    bool pinned;
+    const uint8_t (*pins)[32]; /* borrowed, as the options */
+    size_t n_pins;
     bool insecure;
     bool wants_write;
     char host[256];
@@ -74,7 +74,7 @@ static BIO *bio_new(struct tl_ctls *tls, int fd)
 static int trust(struct tl_ctls *tls, const struct tl_url *url,
                  const struct tl_wire_options *options, struct tracelake_error *error)
 {
-    if (tls->pinned || tls->insecure) {
+    if (tls->n_pins > 0 || tls->insecure) {
         SSL_CTX_set_verify(tls->context, SSL_VERIFY_NONE, NULL);
         return TRACELAKE_OK;
     }
@@ -121,10 +121,8 @@ int tl_ctls_new(struct tl_ctls **out, int fd, const struct tl_url *url,
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     strcpy(tls->host, url->host);
     tls->insecure = options->insecure;
-    if (options->pin) {
-        memcpy(tls->pin, options->pin, sizeof tls->pin);
-        tls->pinned = true;
-    }
+    tls->pins = options->pins;
+    tls->n_pins = options->n_pins;
     int result = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     tls->context = SSL_CTX_new(TLS_client_method());
     if (!tls->context)
@@ -214,14 +212,15 @@ static int accept_peer(const struct tl_ctls *tls, struct tracelake_error *error)
         return tl_client_fail(error, TRACELAKE_UNREACHABLE,
                               "%s does not speak HTTP/2 over TLS; is it a tracelake server?",
                               tls->host);
-    if (!tls->pinned)
+    if (tls->n_pins == 0)
         return TRACELAKE_OK;
     uint8_t digest[32];
     char text[65];
     if (!peer_digest(tls, digest))
         return tl_client_fail(error, TRACELAKE_DENIED, "%s shows no certificate", tls->host);
-    if (memcmp(digest, tls->pin, sizeof digest) == 0)
-        return TRACELAKE_OK;
+    for (size_t i = 0; i < tls->n_pins; i++)
+        if (memcmp(digest, tls->pins[i], sizeof digest) == 0)
+            return TRACELAKE_OK;
     digest_text(digest, text);
     return tl_client_fail(error, TRACELAKE_DENIED,
                           "the certificate of %s has fingerprint %s, not the one given; compare "

@@ -56,17 +56,14 @@ static int send_image(struct tl_ask *ask, const char *name, char *sha256, const 
     return result;
 }
 
-int tracelake_put_image(struct tracelake *lake, const char *name, const void *data, size_t n,
-                        struct tracelake_image *image, struct tracelake_error *error)
+static int put_once(struct tracelake *lake, const char *name, char sha256[static 72],
+                    const void *data, size_t n, struct tracelake_image *image,
+                    struct tracelake_error *error)
 {
-    char sha256[72];
     struct tl_ask *ask;
     struct tl_bytes bytes = {0};
     Tracelake__V1__Image *reply = NULL;
-    int result = hash(data, n, sha256, error);
-    if (result < 0)
-        return result;
-    result = tl_ask_open(&ask, lake, "/tracelake.v1.Images/PutImage", 0, error);
+    int result = tl_ask_open(&ask, lake, "/tracelake.v1.Images/PutImage", 0, error);
     if (result < 0)
         return result;
     result = send_image(ask, name, sha256, data, n, error);
@@ -84,6 +81,20 @@ int tracelake_put_image(struct tracelake *lake, const char *name, const void *da
     if (reply)
         tracelake__v1__image__free_unpacked(reply, NULL);
     tl_ask_close(ask);
+    return result;
+}
+
+int tracelake_put_image(struct tracelake *lake, const char *name, const void *data, size_t n,
+                        struct tracelake_image *image, struct tracelake_error *error)
+{
+    char sha256[72];
+    struct tl_again again = {0};
+    int result = hash(data, n, sha256, error);
+    if (result < 0)
+        return result;
+    do
+        result = put_once(lake, name, sha256, data, n, image, error);
+    while (result < 0 && tl_client_again(lake, &again, result));
     return result;
 }
 

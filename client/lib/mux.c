@@ -221,7 +221,7 @@ static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
     return TRACELAKE_OK;
 }
 
-int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
+int tl_mux_open(struct tl_mux **out, const struct tl_url *url, const struct addrinfo *address,
                 const struct tl_wire_options *options, const atomic_bool *interrupted,
                 struct tracelake_error *error)
 {
@@ -237,7 +237,7 @@ int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
     if (!mux->in || !mux->out || new_session(mux) < 0)
         tl_client_fail(error, result, "out of memory");
     else
-        result = tl_wire_open(&mux->wire, url, options, error);
+        result = tl_wire_open(&mux->wire, url, address, options, error);
     if (result == TRACELAKE_OK)
         result = greet(mux, url, options->connect_ms, error);
     if (result < 0) {

@@ -41,8 +41,10 @@ struct tl_ask_io {
     char message[480]; /* grpc-message, decoded */
 };
 
-/* Connect. `interrupted` and the wake descriptor are borrowed for the connection's life. */
+/* Connect to one of the server's addresses. `interrupted` and the wake descriptor are borrowed for
+ * the connection's life. */
 TL_MUST_USE int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
+                            const struct addrinfo *address,
                             const struct tl_wire_options *options, const atomic_bool *interrupted,
                             struct tracelake_error *error);
 struct tl_mux *tl_mux_get(struct tl_mux *mux);

@@ -25,7 +25,9 @@ enum {
     RETRY_MS = 30000,
     DENIED_MS = 1000,
     BACKOFF_FIRST_MS = 10,
-    BACKOFF_MAX_MS = 3000
+    BACKOFF_MAX_MS = 3000,
+    BACKOFF_OTHERS_MS = 300, /* the same where there are several servers */
+    UNAVAILABLE = 14
 };
 
 struct tracelake_push {
@@ -244,6 +246,13 @@ static void tell(const struct tracelake_push *push, const char *text)
         push->notice(push->context, text);
 }
 
+/* How long to wait behind a pause of `ms`. */
+static int longer(const struct tracelake_push *push, int ms)
+{
+    const int most = tl_client_others(push->lake) ? BACKOFF_OTHERS_MS : BACKOFF_MAX_MS;
+    return ms * 2 < most ? ms * 2 : most;
+}
+
 /* May trying again help? A full or failing disk of the server can be mended while the rig waits. */
 static bool passes(int result, const struct tracelake_error *why)
 {
@@ -319,6 +328,9 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     bool told = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
+    /* What this server cannot do another one may. */
+    if (result != TRACELAKE_UNREACHABLE)
+        tl_client_leave(push->lake);
     while (result < 0 && (denied || passes(result, &push->why))) {
         denied = false;
         const int64_t left = push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_wire_now();
@@ -330,8 +342,10 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
         const int paused = pause_for(push, left < backoff ? (int)left : backoff, error);
         if (paused < 0)
             return paused;
-        backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
+        backoff = longer(push, backoff);
         result = try_again(push, was_finishing, &push->why);
+        if (result < 0 && result != TRACELAKE_UNREACHABLE && result != TRACELAKE_CANCELLED)
+            tl_client_leave(push->lake);
     }
     if (result < 0 && error)
         *error = push->why;
@@ -407,7 +421,8 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
     int result = begin(push, resume, durable, error);
     bool told = false;
     while (result < 0 && passes(result, error) &&
-           (resume || !push->trace[0] || result == TRACELAKE_NOSPACE) &&
+           (resume || !push->trace[0] || result == TRACELAKE_NOSPACE ||
+            error->grpc_status == UNAVAILABLE) &&
            (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
         if (!told)
             tell(push, error->text);
@@ -415,7 +430,7 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
         result = pause_for(push, backoff, error);
         if (result == TRACELAKE_OK)
             result = begin(push, resume, durable, error);
-        backoff = backoff * 2 < BACKOFF_MAX_MS ? backoff * 2 : BACKOFF_MAX_MS;
+        backoff = longer(push, backoff);
     }
     return result;
 }

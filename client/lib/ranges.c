@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Ranges as files, and look-ups. */
 #include "ask.h"
+#include "base/crc32c.h"
 #include "position.h"
 #include "tracelake/v1/ranges.pb-c.h"
 
@@ -8,28 +9,59 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const char method_fetch[] = "/tracelake.v1.Ranges/Fetch";
+static const char method_follow[] = "/tracelake.v1.Ranges/Follow";
+
 struct tracelake_fetch {
-    struct tl_ask *ask;
+    struct tracelake *lake;
+    const char *method;
+    struct tl_buf request;
+    struct tl_ask *ask; /* NULL: to be asked again, … */
+    uint64_t taken;     /* … where so many bytes come a second time; with their CRC32C: … */
+    uint32_t crc, crc_again;
+    uint64_t skip; /* … of them, still to come */
+    size_t at;     /* bytes of the reply that were passed over */
+    struct tl_again again;
     Tracelake__V1__FetchReply *reply; /* whose data was handed out last */
     uint64_t first, count;
     bool begun;
 };
 
+/* A live stream is followed by calls of its own, to where its reader is. */
+static bool follows(const struct tracelake_fetch *fetch)
+{
+    return strcmp(fetch->method, method_follow) == 0;
+}
+
+static int ask(struct tracelake_fetch *fetch, struct tracelake_error *error)
+{
+    int result =
+        tl_ask_open(&fetch->ask, fetch->lake, fetch->method, follows(fetch) ? -1 : 0, error);
+    if (result == TRACELAKE_OK)
+        result = tl_ask_send_bytes(
+            fetch->ask, (struct tl_bytes){fetch->request.p, fetch->request.n}, error);
+    if (result == TRACELAKE_OK)
+        tl_ask_end(fetch->ask);
+    return result;
+}
+
 static int open_fetch(struct tracelake_fetch **out, struct tracelake *lake, const char *method,
-                      int timeout_ms, const ProtobufCMessage *request,
-                      struct tracelake_error *error)
+                      const ProtobufCMessage *request, struct tracelake_error *error)
 {
     struct tracelake_fetch *fetch = calloc(1, sizeof *fetch);
-    if (!fetch)
+    const size_t n = protobuf_c_message_get_packed_size(request);
+    if (!fetch || tl_buf_reserve(&fetch->request, n) < 0) {
+        free(fetch);
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    int result = tl_ask_open(&fetch->ask, lake, method, timeout_ms, error);
-    if (result == TRACELAKE_OK)
-        result = tl_ask_send(fetch->ask, request, error);
+    }
+    fetch->request.n = protobuf_c_message_pack(request, fetch->request.p);
+    fetch->lake = lake;
+    fetch->method = method;
+    const int result = ask(fetch, error);
     if (result < 0) {
         tracelake_fetch_close(fetch);
         return result;
     }
-    tl_ask_end(fetch->ask);
     *out = fetch;
     return TRACELAKE_OK;
 }
@@ -50,7 +82,7 @@ int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
     if (range->to == 0)
         request.begin = request.to = 1;
     request.format = (Tracelake__V1__Format)format;
-    return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
+    return open_fetch(out, lake, method_fetch, &request.base, error);
 }
 
 int tracelake_fetch_region(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
@@ -61,7 +93,7 @@ int tracelake_fetch_region(struct tracelake_fetch **out, struct tracelake *lake,
     request.trace = tl_ask_text(trace);
     request.region = tl_ask_text(region);
     request.format = (Tracelake__V1__Format)format;
-    return open_fetch(out, lake, "/tracelake.v1.Ranges/Fetch", 0, &request.base, error);
+    return open_fetch(out, lake, method_fetch, &request.base, error);
 }
 
 int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, const char *trace,
@@ -73,7 +105,7 @@ int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, 
     request.stream = tl_ask_text(stream);
     request.begin = from;
     request.format = (Tracelake__V1__Format)format;
-    return open_fetch(out, lake, "/tracelake.v1.Ranges/Follow", -1, &request.base, error);
+    return open_fetch(out, lake, method_follow, &request.base, error);
 }
 
 static void drop_reply(struct tracelake_fetch *fetch)
@@ -83,16 +115,58 @@ static void drop_reply(struct tracelake_fetch *fetch)
     fetch->reply = NULL;
 }
 
+/* The next message, from whichever server has it. */
+static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
+                   struct tracelake_error *error)
+{
+    for (;;) {
+        int result = fetch->ask ? TRACELAKE_OK : ask(fetch, error);
+        if (result == TRACELAKE_OK)
+            result = tl_ask_recv(fetch->ask, out, error);
+        if (result == TRACELAKE_OK || follows(fetch) ||
+            !tl_client_again(fetch->lake, &fetch->again, result))
+            return result;
+        tl_ask_close(fetch->ask);
+        fetch->ask = NULL;
+        fetch->skip = fetch->taken;
+        fetch->crc_again = 0;
+    }
+}
+
+/* Pass over what was handed out. BAD: it is something else this time. */
+static int pass_over(struct tracelake_fetch *fetch, ProtobufCBinaryData *data,
+                     struct tracelake_error *error)
+{
+    const size_t n = fetch->skip < data->len ? (size_t)fetch->skip : data->len;
+    if (n == 0)
+        return TRACELAKE_OK;
+    fetch->crc_again = tl_crc32c(fetch->crc_again, data->data, n);
+    fetch->skip -= n;
+    fetch->at = n;
+    if (fetch->skip > 0 || fetch->crc_again == fetch->crc)
+        return TRACELAKE_OK;
+    return tl_client_fail(error, TRACELAKE_IO,
+                          "the server went away, and what another one has begins otherwise: the "
+                          "range has changed meanwhile; ask again");
+}
+
 int tracelake_fetch_next(struct tracelake_fetch *fetch, const void **data, size_t *n,
                          struct tracelake_error *error)
 {
     do {
         struct tl_bytes bytes;
         drop_reply(fetch);
-        int result = tl_ask_recv(fetch->ask, &bytes, error);
+        fetch->at = 0;
+        int result = receive(fetch, &bytes, error);
         if (result == TRACELAKE_OK)
             result = tl_ask_unpack(fetch->ask, &tracelake__v1__fetch_reply__descriptor, bytes,
                                    &fetch->reply, error);
+        if (result == TRACELAKE_OK)
+            result = pass_over(fetch, &fetch->reply->data, error);
+        if (result == TRACELAKE_EOF && fetch->skip > 0)
+            result = tl_client_fail(error, TRACELAKE_IO,
+                                    "the server went away, and another one has less of the range; "
+                                    "ask again");
         if (result < 0)
             return result;
         if (!fetch->begun || fetch->reply->count) {
@@ -100,9 +174,12 @@ int tracelake_fetch_next(struct tracelake_fetch *fetch, const void **data, size_
             fetch->count = fetch->reply->count;
             fetch->begun = true;
         }
-    } while (fetch->reply->data.len == 0);
-    *data = fetch->reply->data.data;
-    *n = fetch->reply->data.len;
+    } while (fetch->reply->data.len == fetch->at);
+    *data = fetch->reply->data.data + fetch->at;
+    *n = fetch->reply->data.len - fetch->at;
+    fetch->taken += *n;
+    fetch->crc = tl_crc32c(fetch->crc, *data, *n);
+    fetch->again = (struct tl_again){0};
     return TRACELAKE_OK;
 }
 
@@ -118,6 +195,7 @@ void tracelake_fetch_close(struct tracelake_fetch *fetch)
         return;
     drop_reply(fetch);
     tl_ask_close(fetch->ask);
+    tl_buf_fini(&fetch->request);
     free(fetch);
 }
 

@@ -7,33 +7,69 @@
 #include <string.h>
 
 struct tracelake_raw {
-    struct tl_ask *ask;
+    struct tracelake *lake;
+    char *trace;
+    uint64_t to;
+    struct tl_again again;
+    struct tl_ask *ask; /* NULL: to be asked again */
     Tracelake__V1__FetchRawReply *reply; /* whose data was handed out last */
     uint64_t next;                       /* offset of the byte that must come */
 };
 
+/* Ask for the bytes from `next` on. */
+static int ask(struct tracelake_raw *raw, struct tracelake_error *error)
+{
+    Tracelake__V1__FetchRawRequest request = TRACELAKE__V1__FETCH_RAW_REQUEST__INIT;
+    request.trace = raw->trace;
+    request.begin = raw->next;
+    request.to = tl_ask_end_of(raw->to);
+    int result = tl_ask_open(&raw->ask, raw->lake, "/tracelake.v1.Raw/FetchRaw", 0, error);
+    if (result == TRACELAKE_OK)
+        result = tl_ask_send(raw->ask, &request.base, error);
+    if (result == TRACELAKE_OK)
+        tl_ask_end(raw->ask);
+    return result;
+}
+
 int tracelake_raw_open(struct tracelake_raw **out, struct tracelake *lake, const char *trace,
                        uint64_t from, uint64_t to, struct tracelake_error *error)
 {
-    Tracelake__V1__FetchRawRequest request = TRACELAKE__V1__FETCH_RAW_REQUEST__INIT;
     if (from > to)
         return tl_client_fail(error, TRACELAKE_USAGE, "the range ends before it begins");
     struct tracelake_raw *raw = calloc(1, sizeof *raw);
     if (!raw)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    request.trace = tl_ask_text(trace);
-    request.begin = raw->next = from;
-    request.to = tl_ask_end_of(to);
-    int result = tl_ask_open(&raw->ask, lake, "/tracelake.v1.Raw/FetchRaw", 0, error);
-    if (result == TRACELAKE_OK)
-        result = tl_ask_send(raw->ask, &request.base, error);
+    raw->lake = lake;
+    raw->next = from;
+    raw->to = to;
+    raw->trace = strdup(trace ? trace : "");
+    const int result = raw->trace ? ask(raw, error)
+                                  : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     if (result < 0) {
         tracelake_raw_close(raw);
         return result;
     }
-    tl_ask_end(raw->ask);
     *out = raw;
     return TRACELAKE_OK;
+}
+
+/* The next message, from whichever server has it. */
+static int receive(struct tracelake_raw *raw, struct tl_bytes *out, struct tracelake_error *error)
+{
+    for (;;) {
+        int result = raw->ask ? TRACELAKE_OK : ask(raw, error);
+        if (result == TRACELAKE_OK)
+            result = tl_ask_recv(raw->ask, out, error);
+        if (result == TRACELAKE_OK)
+            raw->again = (struct tl_again){0};
+        if (result >= 0 || !tl_client_again(raw->lake, &raw->again, result))
+            return result;
+        tl_ask_close(raw->ask);
+        raw->ask = NULL;
+        /* All of a range that ends was there, but for the end of the call. */
+        if (raw->next == raw->to)
+            return TRACELAKE_EOF;
+    }
 }
 
 int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
@@ -43,7 +79,7 @@ int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
     if (raw->reply)
         tracelake__v1__fetch_raw_reply__free_unpacked(raw->reply, NULL);
     raw->reply = NULL;
-    int result = tl_ask_recv(raw->ask, &bytes, error);
+    int result = receive(raw, &bytes, error);
     if (result == TRACELAKE_OK)
         result = tl_ask_unpack(raw->ask, &tracelake__v1__fetch_raw_reply__descriptor, bytes,
                                &raw->reply, error);
@@ -66,6 +102,7 @@ void tracelake_raw_close(struct tracelake_raw *raw)
     if (raw->reply)
         tracelake__v1__fetch_raw_reply__free_unpacked(raw->reply, NULL);
     tl_ask_close(raw->ask);
+    free(raw->trace);
     free(raw);
 }
 

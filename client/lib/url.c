@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "url.h"
 
+#include "base/buf.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +20,7 @@ static bool port_ok(const char *text)
     return n > 0 && n <= 5 && !text[n] && atoi(text) > 0 && atoi(text) <= 65535;
 }
 
-int tl_url_parse(struct tl_url *out, const char *text, struct tracelake_error *error)
+static int parse_one(struct tl_url *out, const char *text, struct tracelake_error *error)
 {
     *out = (struct tl_url){0};
     const char *p = text;
@@ -54,5 +56,31 @@ int tl_url_parse(struct tl_url *out, const char *text, struct tracelake_error *e
         return bad(error, text);
     snprintf(out->authority, sizeof out->authority, brackets ? "[%s]:%s" : "%s:%s", out->host,
              out->port);
+    return TRACELAKE_OK;
+}
+
+int tl_url_parse(struct tl_url **out, size_t *n, const char *text, struct tracelake_error *error)
+{
+    struct tl_url *urls = NULL;
+    size_t cap = 0, count = 0;
+    int result = TRACELAKE_OK;
+    for (const char *p = text; result == TRACELAKE_OK; p++) {
+        const size_t length = strcspn(p, ",");
+        char *const one = strndup(p, length);
+        if (!one || tl_grow(&urls, &cap, count + 1, sizeof *urls) < 0)
+            result = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+        else
+            result = parse_one(&urls[count++], one, error);
+        free(one);
+        p += length;
+        if (!*p)
+            break;
+    }
+    if (result < 0) {
+        free(urls);
+        return result;
+    }
+    *out = urls;
+    *n = count;
     return TRACELAKE_OK;
 }

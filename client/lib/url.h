@@ -12,7 +12,9 @@ struct tl_url {
     char authority[272]; /* as the :authority of requests */
 };
 
-/* Parse http://HOST[:PORT][/] or https://…. TRACELAKE_USAGE says what is wrong. */
-TL_MUST_USE int tl_url_parse(struct tl_url *out, const char *text, struct tracelake_error *error);
+/* Parse http://HOST[:PORT][/] or https://…, one or several with commas between them, into a new
+ * array. TRACELAKE_USAGE says what is wrong. */
+TL_MUST_USE int tl_url_parse(struct tl_url **out, size_t *n, const char *text,
+                             struct tracelake_error *error);
 
 #endif

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <linux/sockios.h>
@@ -91,30 +90,26 @@ static int connect_one(struct tl_wire *wire, const struct addrinfo *a, int64_t d
     return failure;
 }
 
-static int connect_any(struct tl_wire *wire, const struct tl_url *url, int64_t deadline,
-                       struct tracelake_error *error)
+int tl_wire_resolve(struct addrinfo **out, const struct tl_url *url, struct tracelake_error *error)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    struct addrinfo *list = NULL;
     /* AI_ADDRCONFIG leaves out what no interface has; loopback alone counts as none. */
-    int failure = getaddrinfo(url->host, url->port, &hints, &list);
+    int failure = getaddrinfo(url->host, url->port, &hints, out);
     if (failure != 0) {
         const struct addrinfo any = {.ai_socktype = SOCK_STREAM};
-        failure = getaddrinfo(url->host, url->port, &any, &list);
+        failure = getaddrinfo(url->host, url->port, &any, out);
     }
     if (failure != 0)
         return tl_client_fail(error, TRACELAKE_UNREACHABLE, "%s: %s", url->host,
                               gai_strerror(failure));
-    int result = ECONNREFUSED;
-    for (const struct addrinfo *a = list; a; a = a->ai_next) {
-        result = connect_one(wire, a, deadline, error);
-        if (result <= 0)
-            break;
-        if (wire->fd >= 0)
-            close(wire->fd);
-        wire->fd = -1;
-    }
-    freeaddrinfo(list);
+    return TRACELAKE_OK;
+}
+
+static int connect_to(struct tl_wire *wire, const struct tl_url *url,
+                      const struct addrinfo *address, int64_t deadline,
+                      struct tracelake_error *error)
+{
+    const int result = connect_one(wire, address, deadline, error);
     if (result < 0)
         return result;
     if (result == ETIMEDOUT)
@@ -146,7 +141,7 @@ static int start_tls(struct tl_wire *wire, const struct tl_url *url,
     return result;
 }
 
-int tl_wire_open(struct tl_wire **out, const struct tl_url *url,
+int tl_wire_open(struct tl_wire **out, const struct tl_url *url, const struct addrinfo *address,
                  const struct tl_wire_options *options, struct tracelake_error *error)
 {
     struct tl_wire *wire = calloc(1, sizeof *wire);
@@ -155,7 +150,7 @@ int tl_wire_open(struct tl_wire **out, const struct tl_url *url,
     wire->fd = -1;
     wire->wake_fd = options->wake_fd;
     const int64_t deadline = tl_wire_now() + options->connect_ms;
-    int result = connect_any(wire, url, deadline, error);
+    int result = connect_to(wire, url, address, deadline, error);
     if (result == TRACELAKE_OK && url->tls)
         result = start_tls(wire, url, options, deadline, error);
     if (result < 0) {

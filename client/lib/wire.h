@@ -8,11 +8,14 @@
 
 #include "url.h"
 
+#include <netdb.h>
+
 struct tl_wire;
 
 struct tl_wire_options {
     const char *cafile; /* NULL: the system's */
-    const uint8_t *pin; /* SHA-256 of the certificate, 32 bytes, or NULL */
+    const uint8_t (*pins)[32]; /* SHA-256 of certificates, one of which it must have, … */
+    size_t n_pins;             /* … or 0 */
     bool insecure;
     const char *certfile; /* by which the server knows us; NULL: none */
     const char *keyfile;  /* NULL: in the same file */
@@ -22,9 +25,14 @@ struct tl_wire_options {
     int wake_fd; /* readable: interrupted */
 };
 
-/* Connect, and shake hands for TLS with ALPN h2. UNREACHABLE, DENIED, TIMEOUT, CANCELLED. */
+/* The addresses of a server, to be freed with freeaddrinfo(). UNREACHABLE. */
+TL_MUST_USE int tl_wire_resolve(struct addrinfo **out, const struct tl_url *url,
+                                struct tracelake_error *error);
+/* Connect to one of them, and shake hands for TLS with ALPN h2. UNREACHABLE, DENIED, TIMEOUT,
+ * CANCELLED. */
 TL_MUST_USE int tl_wire_open(struct tl_wire **out, const struct tl_url *url,
-                             const struct tl_wire_options *options, struct tracelake_error *error);
+                             const struct addrinfo *address, const struct tl_wire_options *options,
+                             struct tracelake_error *error);
 void tl_wire_close(struct tl_wire *wire);
 
 /* Bytes moved (> 0), AGAIN, or UNREACHABLE (also at the orderly end). */
