@@ -16,11 +16,12 @@
     "\nserver:\n"                                                                                  \
     "  --server URL        http://HOST:PORT or https://HOST:PORT (default: $TRACELAKE_SERVER, "    \
     "or\n"                                                                                         \
-    "                      http://127.0.0.1:7070)\n"                                               \
+    "                      http://127.0.0.1:7070); URL,URL,…: several servers of one lake, of\n"   \
+    "                      which the next is asked where one goes away\n"                          \
     "  --token FILE        file with the access token (default: $TRACELAKE_TOKEN)\n"               \
     "  --cafile FILE       certificates to trust with https (default: $TRACELAKE_CAFILE)\n"        \
     "  --fingerprint HEX   SHA-256 of the server's certificate, instead of --cafile (default:\n"   \
-    "                      $TRACELAKE_FINGERPRINT)\n"                                              \
+    "                      $TRACELAKE_FINGERPRINT); HEX,HEX,…: one of these\n"                     \
     "  --cert FILE         certificate by which the server knows us (default: $TRACELAKE_CERT)\n"  \
     "  --key FILE          its key (default: $TRACELAKE_KEY, or in the same file)\n"               \
     "  --insecure          accept any certificate\n"                                               \

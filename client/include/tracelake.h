@@ -94,7 +94,8 @@ struct tracelake_options {
     const char *token;       /* sent as `authorization: Bearer TOKEN` */
     const char *cafile;      /* https: PEM file of trusted certificates; default: the system's */
     const char *fingerprint; /* https: SHA-256 of the server's certificate, 64 hex digits, colons
-                                and an optional "sha256:" allowed. Replaces all other checks */
+                                and an optional "sha256:" allowed; of several servers' certificates,
+                                with commas between. Replaces all other checks */
     bool insecure;           /* https: accept any certificate. Tests only */
     int connect_ms;          /* time limit to connect, 0: 10,000 */
     int timeout_ms;          /* time limit without any progress, for each call, 0: 60,000;
@@ -107,6 +108,13 @@ struct tracelake_options {
  * Connect to `url`: http://HOST[:PORT] (HTTP/2 without TLS, default port 7070) or
  * https://HOST[:PORT] (default port 7443). IPv6 addresses stand in brackets. The options are
  * copied. Errors: UNREACHABLE, DENIED (certificate), TIMEOUT, USAGE (URL), NOMEM.
+ *
+ * Several URLs with commas between them are servers of one lake; so are the addresses of a name
+ * that has several. The first that answers is used. Where it goes away, says that it cannot serve
+ * now (UNAVAILABLE) or does not answer, the next one is: calls are made again there, for up to 10 s,
+ * unless they change what must not be changed twice and may have done so (delete, redecode, bind,
+ * notes); a fetch, raw bytes and followed streams go on where they were, nothing twice and nothing
+ * missed; a push goes on behind the durable bytes.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_connect(struct tracelake **out, const char *url,
                                                        const struct tracelake_options *options,

@@ -24,6 +24,7 @@ enum {
     QUEUE = 512 << 10,                  /* framed bytes that may wait for the connection */
     RETRY_MS = 30000,
     DENIED_MS = 1000,
+    TAKEOVER_MS = 10000, /* one server loses a trace, the next one has it */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 3000,
     BACKOFF_OTHERS_MS = 300, /* the same where there are several servers */
@@ -317,14 +318,16 @@ static int try_again(struct tracelake_push *push, bool was_finishing, struct tra
 /*
  * The call failed with `result`: connect again, within the time that was allowed for it. Where
  * another push has taken over, or the token is refused now, that is asked once: whoever took over
- * may have been the last words of a push that is gone, and the server knows that soon.
+ * may have been the last words of a push that is gone, and the server knows that soon. Of several
+ * servers one may have lost the trace where none of the others has it yet.
  */
 static int reconnect(struct tracelake_push *push, int result, struct tracelake_error *error)
 {
     const bool was_finishing = push->finishing;
     const int64_t begun = tl_wire_now();
     bool denied = result == TRACELAKE_DENIED;
-    int backoff = denied ? DENIED_MS : BACKOFF_FIRST_MS;
+    const bool others = tl_client_others(push->lake);
+    int backoff = denied && !others ? DENIED_MS : BACKOFF_FIRST_MS;
     bool told = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
@@ -332,7 +335,6 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     if (result != TRACELAKE_UNREACHABLE)
         tl_client_leave(push->lake);
     while (result < 0 && (denied || passes(result, &push->why))) {
-        denied = false;
         const int64_t left = push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_wire_now();
         if (left <= 0)
             break;
@@ -346,6 +348,8 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
         result = try_again(push, was_finishing, &push->why);
         if (result < 0 && result != TRACELAKE_UNREACHABLE && result != TRACELAKE_CANCELLED)
             tl_client_leave(push->lake);
+        denied = result == TRACELAKE_DENIED && others &&
+                 tl_wire_now() - begun < TAKEOVER_MS;
     }
     if (result < 0 && error)
         *error = push->why;

@@ -79,6 +79,7 @@ class Lab:
         self.data = os.path.join(self.dir, 'data')
         self.port, self.tls_port = free_port(), free_port()
         self.url = 'http://127.0.0.1:%d' % self.port
+        self.servers = None  # several URLs that commands are given
         self.server = None
         self.children = []
         self.log = os.path.join(self.dir, 'server.log')
@@ -158,7 +159,7 @@ class Lab:
     # ---- commands ----
 
     def environment(self):
-        return dict(os.environ, TRACELAKE_SERVER=self.url)
+        return dict(os.environ, TRACELAKE_SERVER=self.servers or self.url)
 
     def run(self, *args, status=0, stdin=None):
         """Run a command and check its exit status."""

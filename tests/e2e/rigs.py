@@ -19,7 +19,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import check, main  # noqa: E402
+from lab import check, free_port, main  # noqa: E402
 from e2e import simulated, wait_offset, wait_sealed  # noqa: E402
 
 TESTS = {}
@@ -473,10 +473,11 @@ def message_stays(lab):
     lab.start()
     check(json.loads(lab.run('ls', '--json', 'cut').out)[0]['message'] == before, 'forgotten')
 
-@test
-def tail_goes_on(lab):
-    """A tail while the server is killed and starts again: what it prints is the stream, once."""
+def follow_through(lab, ports):
+    """A push and a tail while the server is killed and starts again at one port after another: what
+    is printed is the stream, once."""
     simulated(lab, 60000)
+    lab.servers = ','.join('http://127.0.0.1:%d' % port for port in ports)
     with open(lab.path('raw'), 'rb') as f:
         raw = f.read()
     push = lab.spawn('push', *described(lab), '--trace', 'live', '-', stdin=subprocess.PIPE)
@@ -487,10 +488,11 @@ def tail_goes_on(lab):
         tail = subprocess.Popen([lab.tracelake, 'tail', 'live/cs.10', '--from', '0'],
                                 env=lab.environment(), stdout=out, stderr=subprocess.PIPE)
     lab.children.append(tail)
-    for at in range(20000, len(raw), 15000):
+    for i, at in enumerate(range(20000, len(raw), 15000)):
         while os.path.getsize(lab.path('tail')) < at:
             check(tail.poll() is None, 'the tail ended')
         lab.kill()
+        lab.port = ports[(i + 1) % len(ports)]
         lab.start()
         push.stdin.write(raw[at:at + 15000])
         push.stdin.flush()
@@ -498,6 +500,18 @@ def tail_goes_on(lab):
     check(tail.wait(120) == 0, tail.stderr.read())
     with open(lab.path('tail'), 'rb') as f:
         check(f.read() == lab.run('get', 'live/cs.10', '--text').out, 'the text differs')
+    check(lab.raw('live') == raw, 'raw bytes differ')
+
+
+@test
+def servers_change(lab):
+    """Of three servers of a folder one at a time is there, the next one when it is killed."""
+    follow_through(lab, [lab.port, free_port(), free_port()])
+
+
+@test
+def tail_goes_on(lab):
+    follow_through(lab, [lab.port])
     lab.fails(3, 'it has no stream cs.99.*\n.*it has stream cs.10', 'tail', 'live/cs.99')
 
 

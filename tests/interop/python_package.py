@@ -76,9 +76,11 @@ def leaves_open(lake):
 
 
 class Cutter:
-    """Forwards TCP; cuts each of the first connections behind so many bytes from the client."""
+    """Forwards TCP; cuts each of the first connections behind so many bytes from the client, or,
+    below 0, to it. `ends`: takes no connection behind the last cut."""
 
-    def __init__(self, address, cuts):
+    def __init__(self, address, cuts, ends=False):
+        self.ends = ends
         host, port = address.split(':')
         self.target, self.cuts, self.done = (host, int(port)), list(cuts), 0
         self.listener = socket.create_server(('127.0.0.1', 0))
@@ -93,8 +95,10 @@ class Cutter:
                 return
             b = socket.create_connection(self.target)
             left = self.cuts.pop(0) if self.cuts else None
-            threading.Thread(target=self.copy, args=(a, b, left), daemon=True).start()
-            threading.Thread(target=self.copy, args=(b, a, None), daemon=True).start()
+            up = left if left and left > 0 else None
+            down = -left if left and left < 0 else None
+            threading.Thread(target=self.copy, args=(a, b, up), daemon=True).start()
+            threading.Thread(target=self.copy, args=(b, a, down), daemon=True).start()
 
     def copy(self, a, b, left):
         try:
@@ -104,6 +108,9 @@ class Cutter:
                     left -= len(data)
                     if left <= 0:
                         self.done += 1
+                        if self.ends and not self.cuts:
+                            self.listener.shutdown(socket.SHUT_RDWR)
+                            self.listener.close()
                         break
         except OSError:
             pass
@@ -126,6 +133,29 @@ def survives(server):
     check(b''.join(lake.raw('cut')) == data, 'bytes differ')
     cutter.listener.close()
     lake.close()
+
+
+def changes_over(server):
+    """One of two servers goes away: pushes, calls, items and raw bytes go on at the other one."""
+    data = itm(200000)
+    a = Cutter(server.address, [PROXY_AT], ends=True)
+    lake = tracelake.connect(a.url + ',' + server.url)
+    with lake.push('py', SETUP, 'over') as push:
+        for at in range(0, len(data), 9000):
+            push.write(data[at:at + 9000])
+    check(a.done == 1, 'not cut')
+    lake.close()
+    lake = tracelake.connect(a.url + ',' + server.url)  # the first is away
+    lake.wait_sealed('over')
+    whole = list(lake.items('over', 'cs.01'))
+    lake.close()
+    for what, wanted in ((lambda lake: b''.join(lake.raw('over')), data),
+                         (lambda lake: list(lake.items('over', 'cs.01')), whole)):
+        a = Cutter(server.address, [-PROXY_AT], ends=True)
+        lake = tracelake.connect(a.url + ',' + server.url)
+        check(what(lake) == wanted, 'something else behind the change')
+        check(a.done == 1, 'not cut')
+        lake.close()
 
 
 def ranges(lake, server):
@@ -236,6 +266,7 @@ def run(first):
         pushes(lake, server)
         leaves_open(lake)
         survives(server)
+        changes_over(server)
         ranges(lake, server)
         tables(lake)
         over_tls(server)

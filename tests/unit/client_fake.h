@@ -34,6 +34,8 @@ struct fake {
     atomic_bool stop;
     atomic_bool kick; /* set: break the present connection */
     unsigned seed;    /* of the connections' budgets */
+    int port;         /* where it listens, 0: anywhere; … */
+    unsigned address; /* … at 127.0.0.address, 0: 1 */
 
     /* what it keeps */
     struct tl_buf received;
@@ -46,7 +48,8 @@ struct fake {
     /* how it behaves; set before fake_start() */
     size_t budget;     /* > 0: break a connection after a random 1..budget bytes */
     unsigned breaks;   /* at most so many times */
-    int refuse_status; /* > 0: answer every call with this status */
+    atomic_int refuse_status; /* > 0: answer every call with this status */
+    unsigned refuse_calls; /* only so many of them; 0: all */
     const char *refuse_message;
     bool silent;         /* answer no call */
     bool lose_finished;  /* once: take the finish, then break the connection */
@@ -242,6 +245,8 @@ static void fake_message(struct fake *fake, struct fake_stream *stream, const ui
     } else if (fake->refuse_status) {
         stream->status = fake->refuse_status;
         stream->finished = true;
+        if (fake->refuse_calls > 0 && --fake->refuse_calls == 0)
+            fake->refuse_status = 0;
     } else if (strcmp(stream->path, "/tracelake.v1.Ingest/Push") == 0) {
         fake_push(fake, stream, p, n);
     } else if (strcmp(stream->path, "/tracelake.v1.Ingest/GetOffset") == 0) {
@@ -449,13 +454,17 @@ static void *fake_main(void *context)
 
 static void fake_start(struct fake *fake)
 {
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(0x7f000001)};
+    struct sockaddr_in address = {.sin_family = AF_INET,
+                                  .sin_port = htons((uint16_t)fake->port),
+                                  .sin_addr.s_addr = htonl(0x7f000000 + (fake->address ? fake->address : 1))};
     socklen_t n = sizeof(address);
     fake->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(fake->listener, (struct sockaddr *)&address, n) || listen(fake->listener, 8) ||
         getsockname(fake->listener, (struct sockaddr *)&address, &n))
         abort();
-    snprintf(fake->url, sizeof(fake->url), "http://127.0.0.1:%d", ntohs(address.sin_port));
+    fake->port = ntohs(address.sin_port);
+    snprintf(fake->url, sizeof(fake->url), "http://127.0.0.%u:%d",
+             fake->address ? fake->address : 1, fake->port);
     if (pthread_create(&fake->thread, NULL, fake_main, fake))
         abort();
 }

@@ -17,6 +17,8 @@ JSON = 3
 _UNITS = {'insn': INSN, 'time': TIME, 'byte': BYTE}
 _MESSAGE_MOST = 256 << 20
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1, 2)
+_OTHERS_S = 10  # how long a call is made again where there are several servers
+_ONCE = {'BindImage', 'DeleteNote', 'DeleteTrace', 'PutNote', 'Redecode'}
 
 
 class Error(Exception):
@@ -47,7 +49,8 @@ Instruction = collections.namedtuple('Instruction', 'at pc encoding time mode co
 
 
 def connect(url='http://127.0.0.1:7070', token=None, cafile=None, fingerprint=None, timeout=60):
-    """Connect to http://HOST[:PORT] or https://HOST[:PORT].
+    """Connect to http://HOST[:PORT] or https://HOST[:PORT], or to several with commas between them:
+    servers of one lake, of which the next is taken where one goes away.
 
     `token` is the token itself; `cafile` certificates to trust; `fingerprint` the SHA-256 of the
     server's certificate, which is then trusted as it is; `timeout` seconds for each call that is
@@ -87,16 +90,55 @@ def _channel(url, cafile, fingerprint):
     return grpc.secure_channel(target, grpc.ssl_channel_credentials(roots), options)
 
 
+class _Servers:
+    """One or several, one of which is used. The connection to each is made when it is needed."""
+
+    def __init__(self, urls, cafile, fingerprint):
+        self._urls, self._cafile = urls.split(','), cafile
+        pins = fingerprint.split(',') if fingerprint else [None]
+        self._pins = pins * len(self._urls) if len(pins) == 1 else pins
+        if len(self._pins) != len(self._urls):
+            raise ValueError('give one fingerprint, or one for each server')
+        self._channels, self._at = {}, 0
+        self.channel()
+
+    def __len__(self):
+        return len(self._urls)
+
+    def channel(self):
+        if self._at not in self._channels:
+            self._channels[self._at] = _channel(self._urls[self._at], self._cafile,
+                                                self._pins[self._at])
+        return self._channels[self._at]
+
+    def leave(self):
+        """Have the next call at the next one."""
+        self._at = (self._at + 1) % len(self._urls)
+
+    def again(self, e, begun, tries):
+        """Shall a call be made again that failed? If so, at the next server."""
+        if not passes(e) or len(self) == 1 or time.monotonic() - begun > _OTHERS_S:
+            return False
+        self.leave()
+        if tries % len(self) == len(self) - 1:
+            time.sleep(_RETRY_S[min(tries // len(self), 3)])
+        return True
+
+    def close(self):
+        for channel in self._channels.values():
+            channel.close()
+
+
 class Lake:
     """A connection. Made by connect(); may be used as a context manager."""
 
     def __init__(self, url, token=None, cafile=None, fingerprint=None, timeout=60):
-        self._channel = _channel(url, cafile, fingerprint)
+        self._servers = _Servers(url, cafile, fingerprint)
         self._metadata = [('authorization', 'Bearer ' + token)] if token else []
         self._timeout = timeout
 
     def close(self):
-        self._channel.close()
+        self._servers.close()
 
     def __enter__(self):
         return self
@@ -109,37 +151,51 @@ class Lake:
     def call(self, service, name, **fields):
         """A call with one answer, e.g. call('Catalog', 'GetTrace', trace='t')."""
         method = Method(service, name)
-        made = self._channel.unary_unary(method.path, method.request.SerializeToString,
-                                         method.reply.FromString)
-        try:
-            return made(method.request(**fields), timeout=self._timeout, metadata=self._metadata)
-        except grpc.RpcError as e:
-            raise error_of(e) from None
+        begun, tries = time.monotonic(), 0
+        while True:
+            made = self._servers.channel().unary_unary(
+                method.path, method.request.SerializeToString, method.reply.FromString)
+            try:
+                return made(method.request(**fields), timeout=self._timeout,
+                            metadata=self._metadata)
+            except grpc.RpcError as e:
+                if name in _ONCE or not self._servers.again(e, begun, tries):
+                    raise error_of(e) from None
+            tries += 1
+
+    def leave(self):
+        """Have the next call at the next server."""
+        self._servers.leave()
+
+    def others(self):
+        """Are there several servers?"""
+        return len(self._servers) > 1
 
     def stream(self, service, name, **fields):
-        """Iterate over the answers of a call with several."""
-        for _, reply in self._replies(service, name, fields):
-            yield reply
-
-    def _replies(self, service, name, fields):
-        try:
-            made = self._open(service, name, fields)
-            for reply in made:
-                yield made, reply
-        except grpc.RpcError as e:
-            raise error_of(e) from None
+        """Iterate over the answers of a call with several. One that breaks within is an error."""
+        begun, tries, any_yet = time.monotonic(), 0, False
+        while True:
+            try:
+                for reply in self._open(service, name, fields):
+                    any_yet = True
+                    yield reply
+                return
+            except grpc.RpcError as e:
+                if any_yet or not self._servers.again(e, begun, tries):
+                    raise error_of(e) from None
+            tries += 1
 
     def _open(self, service, name, fields):
         method = Method(service, name)
-        made = self._channel.unary_stream(method.path, method.request.SerializeToString,
-                                          method.reply.FromString)
+        made = self._servers.channel().unary_stream(
+            method.path, method.request.SerializeToString, method.reply.FromString)
         return made(method.request(**fields), metadata=self._metadata)
 
     def open_bidi(self, service, name, requests):
         """A call both ways; `requests` is an iterator. The gRPC call object."""
         method = Method(service, name)
-        made = self._channel.stream_stream(method.path, method.request.SerializeToString,
-                                           method.reply.FromString)
+        made = self._servers.channel().stream_stream(
+            method.path, method.request.SerializeToString, method.reply.FromString)
         return made(requests, metadata=self._metadata)
 
     # ---- catalog ----
@@ -166,21 +222,48 @@ class Lake:
             time.sleep(poll)
 
     def raw(self, trace, begin=0, end=0):
-        """The rig's bytes as they came, in pieces; `end` 0: to the end."""
-        for reply in self.stream('Raw', 'FetchRaw', trace=trace, begin=begin, to=end):
-            if reply.data:
-                yield reply.data
+        """The rig's bytes as they came, in pieces; `end` 0: to the end. Gone on with at another
+        server where one goes away."""
+        begun, tries = time.monotonic(), 0
+        while True:
+            try:
+                for reply in self._open('Raw', 'FetchRaw', {'trace': trace, 'begin': begin,
+                                                            'to': end}):
+                    begun, tries = time.monotonic(), 0
+                    begin += len(reply.data)
+                    if reply.data:
+                        yield reply.data
+                return
+            except grpc.RpcError as e:
+                if not self._servers.again(e, begun, tries):
+                    raise error_of(e) from None
+            if begin == end:
+                return
+            tries += 1
 
     # ---- ranges ----
 
     def items(self, trace, stream, begin=0, end=0, unit='insn'):
         """All that flow text has of a range; `end` 0: to the end of the stream. `unit` is insn,
-        time or byte."""
+        time or byte. Gone on with at another server where one goes away."""
         fields = {'trace': trace, 'stream': stream, 'unit': _UNITS[unit], 'begin': begin, 'to': end,
                   'format': JSON}
-        lines = _Lines()
-        for reply in self.stream('Ranges', 'Fetch', **fields):
-            yield from lines.take(reply.data)
+        begun, tries, taken = time.monotonic(), 0, 0
+        while True:
+            skip, lines = taken, _Lines()  # the same comes again, from its first item on
+            try:
+                for reply in self._open('Ranges', 'Fetch', fields):
+                    for item in lines.take(reply.data):
+                        if skip > 0:
+                            skip -= 1
+                            continue
+                        begun, tries, taken = time.monotonic(), 0, taken + 1
+                        yield item
+                return
+            except grpc.RpcError as e:
+                if not self._servers.again(e, begun, tries):
+                    raise error_of(e) from None
+            tries += 1
 
     def follow(self, trace, stream, begin=None):
         """Items of a live stream as they come, from position `begin` (None: what comes from now
@@ -205,6 +288,7 @@ class Lake:
             except grpc.RpcError as e:
                 if not passes(e) or tries >= 600:
                     raise error_of(e) from None
+            self.leave()
             time.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
             tries += 1
 

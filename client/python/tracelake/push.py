@@ -92,8 +92,9 @@ class Push:
                 left = self._retry is None or time.monotonic() - begun < self._retry
                 if e.code().name in _PERMANENT or not left or (first and not resume):
                     raise error_of(e) from None
+                self._lake.leave()
             time.sleep(pause)
-            pause = min(2 * pause, 3)
+            pause = min(2 * pause, 0.3 if self._lake.others() else 3)
         if durable < self.acked:
             raise Error('DATA_LOSS', 'the server has lost bytes that it had acknowledged')
         self._error = None
@@ -136,8 +137,12 @@ class Push:
         """The call broke: make another one, or say why not."""
         from .lake import error_of
         error = self._error
-        if error != 'ended' and error.code().name in _PERMANENT:
+        denied = error != 'ended' and error.code().name in _PERMANENT
+        # A server that has lost the trace to another one says so by such a status.
+        if denied and not (self._lake.others() and error.code().name == 'PERMISSION_DENIED'):
             raise error_of(error)
+        if denied:
+            self._lake.leave()
         self._requests.put(None)
         self._connect(True)
 
