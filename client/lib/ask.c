@@ -95,8 +95,7 @@ static uint8_t *make_room(struct tl_ask *ask, size_t n, int *result, struct trac
 int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message, struct tracelake_error *error)
 {
     int result;
-    uint8_t *const p =
-        make_room(ask, protobuf_c_message_get_packed_size(message), &result, error);
+    uint8_t *const p = make_room(ask, protobuf_c_message_get_packed_size(message), &result, error);
     if (!p)
         return result;
     protobuf_c_message_pack(message, p);
@@ -196,7 +195,8 @@ static int ending(const struct tl_ask *ask, struct tracelake_error *error)
                  tl_client_url(ask->lake)->authority, io->http_status);
     } else if (io->reset == NGHTTP2_NO_ERROR) {
         status = 13;
-        snprintf(text, sizeof text, "%s ended a call without a status", tl_client_url(ask->lake)->authority);
+        snprintf(text, sizeof text, "%s ended a call without a status",
+                 tl_client_url(ask->lake)->authority);
     }
     return tl_client_refused(error, status, text, ask->method);
 }
@@ -398,8 +398,7 @@ int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
     bool taken = false;
     int result;
     do
-        result =
-            ask_each(lake, method, timeout_ms, request, kind, take, context, &taken, error);
+        result = ask_each(lake, method, timeout_ms, request, kind, take, context, &taken, error);
     while (result < 0 && !taken && tl_client_again(lake, &again, result));
     return result;
 }

@@ -15,8 +15,8 @@ struct tracelake {
     struct tl_url *urls;
     size_t *n_addresses; /* of each, as last seen; 0: not yet */
     size_t n_urls;
-    size_t at, address; /* the place of the last connection, which is tried first */
-    bool heard;         /* an answer came on this connection */
+    size_t at, address;  /* the place of the last connection, which is tried first */
+    bool heard;          /* an answer came on this connection */
     char *authorization; /* "Bearer …" or NULL */
     char *cafile;
     char *certfile;

@@ -158,7 +158,8 @@ void tracelake_resume(struct tracelake *lake)
 int tracelake_descriptor(const struct tracelake *lake, bool *writing)
 {
     bool write = false;
-    const int fd = lake->mux && tl_mux_usable(lake->mux) ? tl_mux_descriptor(lake->mux, &write) : -1;
+    const int fd =
+        lake->mux && tl_mux_usable(lake->mux) ? tl_mux_descriptor(lake->mux, &write) : -1;
     if (writing)
         *writing = write;
     return fd;
@@ -258,8 +259,8 @@ static int connect_any(struct tracelake *lake, struct tracelake_error *error)
     for (size_t i = 0; i < lake->n_urls; i++) {
         const int64_t now = tl_wire_now();
         const int64_t share = (until - now) / (int64_t)(lake->n_urls - i);
-        result = connect_to(lake, (first + i) % lake->n_urls, i == 0 ? address : 0, now + share,
-                            &why);
+        result =
+            connect_to(lake, (first + i) % lake->n_urls, i == 0 ? address : 0, now + share, &why);
         if (result == TRACELAKE_OK || result == TRACELAKE_CANCELLED || result == TRACELAKE_NOMEM)
             break;
     }

@@ -16,7 +16,7 @@ struct tl_ctls {
     SSL *ssl;
     BIO_METHOD *method;
     const struct tl_wire_options *options; /* during the handshake */
-    const uint8_t (*pins)[32]; /* borrowed, as the options */
+    const uint8_t (*pins)[32];             /* borrowed, as the options */
     size_t n_pins;
     bool insecure;
     bool wants_write;

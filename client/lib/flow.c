@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow, element by element: out of the JSON of ranges, which has an element a line. Of a live stream
- * whose connection broke the elements at the last position are passed over when they come again.
+ * Flow, element by element: out of the JSON of ranges, which has an element a line. Of a live
+ * stream whose connection broke the elements at the last position are passed over when they come
+ * again.
  */
 #include "ask.h"
 
@@ -17,7 +18,7 @@ struct tracelake_flow {
     struct tracelake_fetch *fetch; /* NULL: to be opened again */
     char *trace, *stream;          /* of a live stream, else NULL */
     struct tl_buf lines;
-    size_t at; /* of them, taken */
+    size_t at;           /* of them, taken */
     uint64_t last, seen; /* elements at position `last` that were handed out */
     uint64_t skip;       /* of them, still to come again */
     bool begun;
@@ -62,10 +63,10 @@ int tracelake_flow_follow(struct tracelake_flow **out, struct tracelake *lake, c
     flow->last = from;
     flow->trace = strdup(trace);
     flow->stream = strdup(stream);
-    result = !flow->trace || !flow->stream
-                 ? tl_client_fail(error, TRACELAKE_NOMEM, "out of memory")
-                 : tracelake_follow_open(&flow->fetch, lake, trace, stream, from, TRACELAKE_JSON,
-                                         error);
+    result =
+        !flow->trace || !flow->stream
+            ? tl_client_fail(error, TRACELAKE_NOMEM, "out of memory")
+            : tracelake_follow_open(&flow->fetch, lake, trace, stream, from, TRACELAKE_JSON, error);
     if (result < 0) {
         tracelake_flow_close(flow);
         return result;
@@ -87,7 +88,8 @@ void tracelake_flow_close(struct tracelake_flow *flow)
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-/* The value of a member whose text has nothing in it that JSON escapes, as none of flow text has. */
+/* The value of a member whose text has nothing in it that JSON escapes, as none of flow text has.
+ */
 static char *member(char *line, const char *name)
 {
     char *const at = strstr(line, name);

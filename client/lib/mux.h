@@ -44,9 +44,8 @@ struct tl_ask_io {
 /* Connect to one of the server's addresses. `interrupted` and the wake descriptor are borrowed for
  * the connection's life. */
 TL_MUST_USE int tl_mux_open(struct tl_mux **out, const struct tl_url *url,
-                            const struct addrinfo *address,
-                            const struct tl_wire_options *options, const atomic_bool *interrupted,
-                            struct tracelake_error *error);
+                            const struct addrinfo *address, const struct tl_wire_options *options,
+                            const atomic_bool *interrupted, struct tracelake_error *error);
 struct tl_mux *tl_mux_get(struct tl_mux *mux);
 /* Drop a reference (NULL is fine); the last one closes the connection. */
 void tl_mux_put(struct tl_mux *mux);

@@ -348,8 +348,7 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
         result = try_again(push, was_finishing, &push->why);
         if (result < 0 && result != TRACELAKE_UNREACHABLE && result != TRACELAKE_CANCELLED)
             tl_client_leave(push->lake);
-        denied = result == TRACELAKE_DENIED && others &&
-                 tl_wire_now() - begun < TAKEOVER_MS;
+        denied = result == TRACELAKE_DENIED && others && tl_wire_now() - begun < TAKEOVER_MS;
     }
     if (result < 0 && error)
         *error = push->why;

@@ -38,8 +38,8 @@ static int ask(struct tracelake_fetch *fetch, struct tracelake_error *error)
     int result =
         tl_ask_open(&fetch->ask, fetch->lake, fetch->method, follows(fetch) ? -1 : 0, error);
     if (result == TRACELAKE_OK)
-        result = tl_ask_send_bytes(
-            fetch->ask, (struct tl_bytes){fetch->request.p, fetch->request.n}, error);
+        result = tl_ask_send_bytes(fetch->ask,
+                                   (struct tl_bytes){fetch->request.p, fetch->request.n}, error);
     if (result == TRACELAKE_OK)
         tl_ask_end(fetch->ask);
     return result;

@@ -11,7 +11,7 @@ struct tracelake_raw {
     char *trace;
     uint64_t to;
     struct tl_again again;
-    struct tl_ask *ask; /* NULL: to be asked again */
+    struct tl_ask *ask;                  /* NULL: to be asked again */
     Tracelake__V1__FetchRawReply *reply; /* whose data was handed out last */
     uint64_t next;                       /* offset of the byte that must come */
 };
@@ -43,8 +43,8 @@ int tracelake_raw_open(struct tracelake_raw **out, struct tracelake *lake, const
     raw->next = from;
     raw->to = to;
     raw->trace = strdup(trace ? trace : "");
-    const int result = raw->trace ? ask(raw, error)
-                                  : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    const int result =
+        raw->trace ? ask(raw, error) : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     if (result < 0) {
         tracelake_raw_close(raw);
         return result;

@@ -113,8 +113,8 @@ int tl_client_trace(struct tracelake_trace *out, const Tracelake__V1__Trace *fro
     };
     if (copy_text(&out->id, from->id) < 0 || copy_text(&out->rig, from->rig) < 0 ||
         copy_text(&out->format, from->format) < 0 || copy_text(&out->message, from->message) < 0 ||
-        copy_text(&out->content, from->content) < 0 ||
-        copy_labels(out, from) < 0 || copy_streams(out, from) < 0) {
+        copy_text(&out->content, from->content) < 0 || copy_labels(out, from) < 0 ||
+        copy_streams(out, from) < 0) {
         tl_client_trace_fini(out);
         return TRACELAKE_NOMEM;
     }

@@ -13,7 +13,7 @@
 struct tl_wire;
 
 struct tl_wire_options {
-    const char *cafile; /* NULL: the system's */
+    const char *cafile;        /* NULL: the system's */
     const uint8_t (*pins)[32]; /* SHA-256 of certificates, one of which it must have, … */
     size_t n_pins;             /* … or 0 */
     bool insecure;
@@ -22,7 +22,7 @@ struct tl_wire_options {
     int connect_ms;
     int quiet_ms; /* how long nothing may come while a call waits, before the link is asked whether
                      it lives; and how long it may take to answer */
-    int wake_fd; /* readable: interrupted */
+    int wake_fd;  /* readable: interrupted */
 };
 
 /* The addresses of a server, to be freed with freeaddrinfo(). UNREACHABLE. */

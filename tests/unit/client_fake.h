@@ -46,10 +46,10 @@ struct fake {
     atomic_uint chunks;
 
     /* how it behaves; set before fake_start() */
-    size_t budget;     /* > 0: break a connection after a random 1..budget bytes */
-    unsigned breaks;   /* at most so many times */
+    size_t budget;            /* > 0: break a connection after a random 1..budget bytes */
+    unsigned breaks;          /* at most so many times */
     atomic_int refuse_status; /* > 0: answer every call with this status */
-    unsigned refuse_calls; /* only so many of them; 0: all */
+    unsigned refuse_calls;    /* only so many of them; 0: all */
     const char *refuse_message;
     bool silent;         /* answer no call */
     bool lose_finished;  /* once: take the finish, then break the connection */
@@ -456,7 +456,8 @@ static void fake_start(struct fake *fake)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons((uint16_t)fake->port),
-                                  .sin_addr.s_addr = htonl(0x7f000000 + (fake->address ? fake->address : 1))};
+                                  .sin_addr.s_addr =
+                                      htonl(0x7f000000 + (fake->address ? fake->address : 1))};
     socklen_t n = sizeof(address);
     fake->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (bind(fake->listener, (struct sockaddr *)&address, n) || listen(fake->listener, 8) ||

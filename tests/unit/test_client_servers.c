@@ -201,8 +201,8 @@ static void push_changes_over(void **state)
 {
     static const int how[] = {0, UNAVAILABLE, 7 /* it lost the lease */};
     for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
-        struct fake a = {.seed = 1}, b = {.seed = 2, .refuse_status = UNAVAILABLE,
-                                          .refuse_calls = 2};
+        struct fake a = {.seed = 1},
+                    b = {.seed = 2, .refuse_status = UNAVAILABLE, .refuse_calls = 2};
         const struct tracelake_push_options options = {
             .rig = "r", .trace = "t", .setup = "", .resume = true, .chunk_bytes = 5000};
         struct tracelake_error error = {0};
@@ -239,9 +239,9 @@ static void push_changes_over(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_change_over), cmocka_unit_test(nobody_can_now),
+        cmocka_unit_test(calls_change_over),   cmocka_unit_test(nobody_can_now),
         cmocka_unit_test(addresses_of_a_name), cmocka_unit_test(range_changes_over),
-        cmocka_unit_test(range_is_another), cmocka_unit_test(push_changes_over),
+        cmocka_unit_test(range_is_another),    cmocka_unit_test(push_changes_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
