@@ -19,9 +19,11 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     char *const path = setup->images[i].file;
     unsigned tries = 0;
     int result;
+    const struct tl_buf *const made = tl_setup_made(setup, path);
     tl_progress_wait(path);
     do
-        result = tracelake_put_image_file(lake, path, &stored, &error);
+        result = made ? tracelake_put_image(lake, path, made->p, made->n, &stored, &error)
+                      : tracelake_put_image_file(lake, path, &stored, &error);
     while (tl_remote_again(result, &tries, most));
     tl_progress_end();
     if (result < 0)

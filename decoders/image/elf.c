@@ -21,7 +21,7 @@ struct elf_load {
     unsigned space;
     const char *name;
     struct tl_fail *fail;
-    struct tl_image_part *part; /* NULL: all of the file is taken, as its headers say */
+    struct tl_file_symbols *file; /* symbols by their places in the file; NULL: by address */
 };
 
 static int map_segments(const struct elf_load *load, Elf *elf)
@@ -137,17 +137,16 @@ static bool file_offset(Elf *elf, const GElf_Sym *sym, uint64_t address, uint64_
 static int take_symbol(const struct elf_load *load, Elf *elf, const GElf_Sym *sym, uint64_t address,
                        const char *name)
 {
-    struct tl_image_part *const part = load->part;
+    struct tl_file_symbols *const file = load->file;
     uint64_t offset;
-    if (!part)
+    if (!file)
         return tl_symbols_add(load->image, address + load->bias, sym->st_size, load->space, name);
-    if (!file_offset(elf, sym, address, &offset) || offset < part->offset ||
-        offset - part->offset >= part->bytes.n)
+    if (!file_offset(elf, sym, address, &offset) || file->n >= UINT32_MAX)
         return TL_OK;
-    if (tl_grow(&part->symbols, &part->cap_symbols, part->n_symbols + 1, sizeof *part->symbols) < 0)
+    if (tl_grow(&file->v, &file->cap, file->n + 1, sizeof *file->v) < 0)
         return TL_NOMEM;
-    part->symbols[part->n_symbols++] =
-        (struct tl_part_symbol){offset - part->offset, sym->st_size, name};
+    file->v[file->n] = (struct tl_part_symbol){offset, sym->st_size, name, (uint32_t)file->n};
+    file->n++;
     return TL_OK;
 }
 
@@ -248,10 +247,18 @@ done:
     return rc;
 }
 
-int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, struct tl_bytes file)
+static int by_place(const void *a, const void *b)
+{
+    const struct tl_part_symbol *const x = a, *const y = b;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+static int read_symbols(struct tl_image *image, struct tl_file_symbols *out, struct tl_bytes file)
 {
     if (file.n < EI_NIDENT || memcmp(file.p, ELFMAG, SELFMAG) != 0 ||
-        file.p[EI_DATA] != ELFDATA2LSB || image->frozen)
+        file.p[EI_DATA] != ELFDATA2LSB)
         return TL_OK;
     char *const copy = malloc(file.n); /* libelf wants memory that it may write */
     if (!copy)
@@ -261,7 +268,7 @@ int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, stru
     int rc = TL_OK;
     if (elf && elf_kind(elf) == ELF_K_ELF) {
         const struct elf_load load = {
-            .image = image, .bytes = file, .name = part->name, .part = part};
+            .image = image, .bytes = file, .name = out->file, .file = out};
         GElf_Ehdr eh;
         if (image->machine == 0 && gelf_getehdr(elf, &eh))
             image->machine = eh.e_machine;
@@ -270,5 +277,54 @@ int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, stru
     if (elf)
         elf_end(elf);
     free(copy);
+    if (out->n > 1)
+        qsort(out->v, out->n, sizeof *out->v, by_place);
     return rc;
+}
+
+/* The functions of a file, which is read once however many parts of it are mapped. */
+static int symbols_of(struct tl_image *image, const char *name, struct tl_bytes file,
+                      const struct tl_file_symbols **out)
+{
+    for (size_t i = image->n_files; i-- > 0;)
+        if (strcmp(image->files[i].file, name) == 0) {
+            *out = &image->files[i];
+            return TL_OK;
+        }
+    if (tl_grow(&image->files, &image->cap_files, image->n_files + 1, sizeof *image->files) < 0)
+        return TL_NOMEM;
+    struct tl_file_symbols *const symbols = &image->files[image->n_files++];
+    *symbols = (struct tl_file_symbols){.file = name};
+    *out = symbols;
+    return read_symbols(image, symbols, file);
+}
+
+int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, struct tl_bytes file)
+{
+    const struct tl_file_symbols *symbols;
+    if (image->frozen)
+        return TL_OK;
+    const int rc = symbols_of(image, part->name, file, &symbols);
+    if (rc < 0)
+        return rc;
+    size_t first = 0, high = symbols->n; /* the first one that is in the part */
+    while (first < high) {
+        const size_t middle = first + (high - first) / 2;
+        if (symbols->v[middle].offset < part->offset)
+            first = middle + 1;
+        else
+            high = middle;
+    }
+    size_t n = 0;
+    while (n < symbols->n - first && symbols->v[first + n].offset - part->offset < part->bytes.n)
+        n++;
+    if (n == 0)
+        return TL_OK;
+    if (tl_grow(&part->symbols, &part->cap_symbols, n, sizeof *part->symbols) < 0)
+        return TL_NOMEM;
+    memcpy(part->symbols, symbols->v + first, n * sizeof *part->symbols);
+    for (size_t i = 0; i < n; i++)
+        part->symbols[i].offset -= part->offset;
+    part->n_symbols = n;
+    return TL_OK;
 }

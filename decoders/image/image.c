@@ -75,6 +75,9 @@ void tl_image_free(struct tl_image *image)
     for (size_t i = 0; i < image->n_parts; i++)
         free(image->parts[i].symbols);
     free(image->parts);
+    for (size_t i = 0; i < image->n_files; i++)
+        free(image->files[i].v);
+    free(image->files);
     free(image->symbols.v);
     free(image);
 }

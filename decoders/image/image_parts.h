@@ -19,11 +19,19 @@ struct tl_region {
     unsigned space;
 };
 
-/* A function in a part of a file. */
+/* A function in a file, or in a part of it. */
 struct tl_part_symbol {
-    uint64_t offset; /* in the part */
+    uint64_t offset; /* in the part, or in the file */
     uint64_t size;
     const char *name; /* owned by the image */
+    uint32_t order;   /* in the file's table */
+};
+
+/* The functions of a file of which parts are mapped. */
+struct tl_file_symbols {
+    const char *file;         /* its name, owned by the image */
+    struct tl_part_symbol *v; /* owned; by offset, then in the order of the table */
+    size_t n, cap;
 };
 
 /* A part of a file that is kept once. */
@@ -105,6 +113,8 @@ struct tl_image {
     struct tl_symbols symbols;
     struct tl_image_part *parts;
     size_t n_parts, cap_parts;
+    struct tl_file_symbols *files; /* that parts are of */
+    size_t n_files, cap_files;
     void **owned; /* memory freed with the image: regions, string tables, joined extents, names */
     size_t n_owned;
     size_t cap_owned;

@@ -20,9 +20,14 @@ void tl_setup_fini(struct tl_setup *setup)
         free(setup->images[i].file);
     for (size_t i = 0; i < setup->n_files; i++)
         free(setup->files[i].file);
+    for (size_t i = 0; i < setup->n_made; i++) {
+        free(setup->made[i].file);
+        tl_buf_fini(&setup->made[i].bytes);
+    }
     free(setup->images);
     free(setup->sources);
     free(setup->files);
+    free(setup->made);
     tl_setup_init(setup);
 }
 
@@ -228,6 +233,28 @@ int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t add
     return TL_OK;
 }
 
+int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes)
+{
+    char *const name = strdup(file);
+    if (!name ||
+        tl_grow(&setup->made, &setup->cap_made, setup->n_made + 1, sizeof *setup->made) < 0) {
+        free(name);
+        tl_buf_fini(bytes);
+        return TL_NOMEM;
+    }
+    setup->made[setup->n_made++] = (struct tl_setup_made){name, *bytes};
+    *bytes = (struct tl_buf){0};
+    return TL_OK;
+}
+
+const struct tl_buf *tl_setup_made(const struct tl_setup *setup, const char *file)
+{
+    for (size_t i = 0; i < setup->n_made; i++)
+        if (!strcmp(setup->made[i].file, file))
+            return &setup->made[i].bytes;
+    return NULL;
+}
+
 /* An image of all of a file is an ELF file's, if it is one. */
 static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
                      struct tl_fail *fail)
@@ -283,8 +310,12 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         rc = tl_image_add_again(image, m->address, m->space, m->file, m->offset, m->length, fail);
         if (rc != TL_NOTFOUND)
             continue;
-        rc = resolve ? resolve(context, m->file, &bytes, fail)
-                     : read_file(&file, m->file, &bytes, fail);
+        const struct tl_buf *const made = tl_setup_made(setup, m->file);
+        if (made)
+            bytes = (struct tl_bytes){made->p, made->n};
+        rc = made      ? TL_OK
+             : resolve ? resolve(context, m->file, &bytes, fail)
+                       : read_file(&file, m->file, &bytes, fail);
         if (rc == TL_OK)
             rc = map_image(image, m, bytes, fail);
     }

@@ -63,6 +63,13 @@ struct tl_setup_file {
     uint64_t head; /* … whose oldest byte is at this offset */
 };
 
+/* A file of code that was made of what a capture says, and is nowhere else: images name it. It is no
+ * part of the setup's text: who sends that sends the bytes as an image. */
+struct tl_setup_made {
+    char *file; /* its name; owned, as its bytes are */
+    struct tl_buf bytes;
+};
+
 struct tl_setup {
     uint8_t container;     /* enum tl_container */
     uint8_t sync;          /* enum tl_frame_sync */
@@ -81,6 +88,9 @@ struct tl_setup {
     struct tl_setup_file *files;
     size_t n_files;
     size_t cap_files;
+    struct tl_setup_made *made;
+    size_t n_made;
+    size_t cap_made;
 };
 
 void tl_setup_init(struct tl_setup *setup);
@@ -114,6 +124,11 @@ TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
 /* The same with everything told: see struct tl_setup_image. `file` is copied. TL_NOMEM. */
 TL_MUST_USE int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t address,
                                       uint64_t offset, uint64_t length, unsigned space);
+
+/* A file that is in memory only; takes the bytes over, whatever it returns. TL_NOMEM. */
+TL_MUST_USE int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes);
+/* The bytes of a file that was added so; NULL: it was not. */
+const struct tl_buf *tl_setup_made(const struct tl_setup *setup, const char *file);
 
 /*
  * Map every image of the setup into `image` (not frozen here): raw files at their address, ELF

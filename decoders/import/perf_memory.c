@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/* The memory of processes over time, of what records say, with the code looked up in files. */
+#include "import/jitdump.h"
+#include "import/perf_parts.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_time(const void *a, const void *b)
+{
+    const struct tl_perf_event *const x = a, *const y = b;
+    if (x->time != y->time)
+        return x->time < y->time ? -1 : 1;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* In ticks of the trace. */
+static uint64_t ticks(const struct tl_perf_import *im, uint64_t ns)
+{
+    return im->timed && ns > 0 ? tl_clock_ticks(&im->info.clock, ns) : 0;
+}
+
+static const struct tl_build_id *id_of(const struct tl_perf_import *im, const struct tl_perf_dso *d)
+{
+    const bool is_kernel = d->kind == TL_CODE_KERNEL;
+    for (size_t i = 0; d->id.n == 0 && i < im->n_ids; i++)
+        if (is_kernel ? !strncmp(im->ids[i].name, "[kernel.", 8)
+                      : !strcmp(im->ids[i].name, d->name))
+            return &im->ids[i].id;
+    return &d->id;
+}
+
+/* What is missing is told once, with all that is known of it. */
+static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_dso *d)
+{
+    char id[2 * TL_BUILD_ID_MAX + 1];
+    tl_build_id_text(id_of(im, d), id);
+    tl_perf_import_tell(im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id,
+              id[0] ? ")" : "",
+              d->found == TL_UNSUPPORTED  ? "unpack the compressed module"
+              : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
+                                          : "give --symfs DIR or --buildid-dir DIR");
+}
+
+void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
+{
+    const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
+    const char *const symbol = bracket && bracket[1] ? bracket + 1 : NULL;
+    d->found =
+        tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol, im->release);
+    if (d->found < 0)
+        tell_missing(im, d);
+}
+
+/* The kernel lies where one of its symbols says. */
+static int add_kernel(const struct tl_perf_import *im, const struct tl_perf_event *e, const struct tl_perf_dso *d,
+                      struct tl_setup *setup)
+{
+    const uint64_t bias =
+        d->file.is_core || !d->file.has_reference ? 0 : e->offset - d->file.reference;
+    (void)im;
+    return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
+}
+
+static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps, const struct tl_perf_event *e,
+                       struct tl_setup *setup)
+{
+    struct tl_map map = {
+        .process = e->pid == TL_PERF_KERNEL_PID ? TL_MAPS_KERNEL : (uint32_t)e->pid,
+        .time = ticks(im, e->time),
+        .address = e->address,
+        .length = e->length,
+        .offset = e->offset,
+    };
+    if (e->dso == TL_PERF_MADE) {
+        map.file = TL_PERF_MADE_NAME;
+        return tl_maps_add(maps, &map);
+    }
+    struct tl_perf_dso *const d = e->dso == TL_PERF_NO_FILE ? NULL : &im->dsos[e->dso];
+    if (d && tl_jitdump_is(d->name)) /* a sign that there is such a file, and no code */
+        return tl_maps_add(maps, &map);
+    if (d && d->found == 1)
+        tl_perf_import_find(im, d);
+    if (!d || d->found < 0)
+        return d && d->kind == TL_CODE_KERNEL ? TL_OK : tl_maps_add(maps, &map);
+    if (d->kind == TL_CODE_KERNEL)
+        return add_kernel(im, e, d, setup);
+    const bool is_module = d->kind == TL_CODE_MODULE;
+    const uint64_t from = is_module ? d->file.text_offset : 0;
+    const uint64_t end = is_module ? from + d->file.text_size : d->file.size;
+    const uint64_t limit = end < d->file.size ? end : d->file.size;
+    map.offset += from;
+    map.file = d->file.path;
+    /* A mapping is made of pages, a file ends anywhere. */
+    if (map.offset < from || map.offset >= limit) {
+        tl_perf_import_tell(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped", d->file.path,
+                  map.offset);
+        map.file = NULL;
+        return tl_maps_add(maps, &map);
+    }
+    const uint64_t there = limit - map.offset;
+    if (map.length > there) {
+        struct tl_map rest = map;
+        rest.file = NULL;
+        const int rc = tl_maps_add(maps, &rest);
+        if (rc < 0)
+            return rc;
+        map.length = there;
+    }
+    return tl_maps_add(maps, &map);
+}
+
+/* Code of BPF begins or ends to lie there. */
+static int take_ksymbol(struct tl_perf_import *im, struct tl_maps *maps,
+                        const struct tl_perf_event *e)
+{
+    struct tl_map map = {.process = TL_MAPS_KERNEL,
+                         .time = ticks(im, e->time),
+                         .address = e->address,
+                         .length = e->length};
+    struct tl_perf_bpf *const code = e->exec || !im->ksymbols[e->symbol].is_bpf
+                                         ? NULL
+                                         : tl_perf_import_bpf_of(im, e);
+    if (code) {
+        map.length = code->length;
+        map.offset = code->offset;
+        map.file = TL_PERF_MADE_NAME;
+        code->used = true;
+    }
+    return code || e->exec ? tl_maps_add(maps, &map) : TL_OK;
+}
+
+/* Programs of which no record says when they were there: they were. */
+static int add_untold(const struct tl_perf_import *im, struct tl_maps *maps)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < im->n_bpf; i++) {
+        const struct tl_perf_bpf *const f = &im->bpf[i];
+        const struct tl_map map = {.process = TL_MAPS_KERNEL,
+                                   .address = f->address,
+                                   .length = f->length,
+                                   .offset = f->offset,
+                                   .file = TL_PERF_MADE_NAME};
+        rc = f->used ? TL_OK : tl_maps_add(maps, &map);
+    }
+    return rc;
+}
+
+static int take_event(struct tl_perf_import *im, struct tl_maps *maps, const struct tl_perf_event *e,
+                      struct tl_setup *setup)
+{
+    const uint64_t process = (uint32_t)e->pid, time = ticks(im, e->time);
+    /* Intel PT is told its processes; of CoreSight the trace itself tells threads. */
+    const bool names_threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
+    int rc = TL_OK;
+    switch (e->type) {
+    case TL_PERF_KSYMBOL:
+        rc = take_ksymbol(im, maps, e);
+        break;
+    case TL_PERF_MMAP:
+    case TL_PERF_MMAP2:
+    case TL_PERF_TEXT_POKE:
+        rc = add_mapping(im, maps, e, setup);
+        break;
+    case TL_PERF_COMM:
+        if (e->exec)
+            rc = tl_maps_clear(maps, process, time);
+        break;
+    case TL_PERF_FORK:
+        if (e->pid != e->ppid)
+            rc = tl_maps_fork(maps, process, (uint32_t)e->ppid, time);
+        break;
+    default:
+        break;
+    }
+    if (rc == TL_OK && names_threads && e->pid >= 0 && e->tid >= 0 && e->tid != e->pid)
+        rc = tl_maps_thread(maps, process, (uint32_t)e->tid, time);
+    return rc;
+}
+
+/* Threads are what the trace units were told to trace of them: the context ID, the VMID where Linux
+ * runs at EL2, or nothing: then all processes are one. */
+static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image *images, size_t n)
+{
+    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
+    uint64_t config = 0;
+    for (size_t i = 0; i < im->info.n_units; i++)
+        config |= im->info.units[i].n_regs ? im->info.units[i].regs[0] : 0;
+    for (size_t i = 0; i < n && !(config & CID); i++) {
+        struct tl_image_context *const c = &images[i].context;
+        c->has_vmid = c->has_context_id && config & VMID && config & VMIDOPT;
+        c->vmid = c->has_vmid ? c->context_id : 0;
+        c->has_context_id = false;
+        c->context_id = 0;
+    }
+}
+
+/* The file of code that was made, if images name it. */
+static int add_made(const struct tl_perf_import *im, struct tl_setup *setup)
+{
+    enum { X86_64 = 62, AARCH64 = 183 }; /* e_machine */
+    struct tl_buf bytes = {0};
+    if (im->made.code.n == 0)
+        return TL_OK;
+    const int rc = tl_made_code_file(
+        &im->made, im->info.kind == TL_PERF_TRACE_CORESIGHT ? AARCH64 : X86_64, &bytes);
+    if (rc < 0) {
+        tl_buf_fini(&bytes);
+        return rc;
+    }
+    return tl_setup_add_made(setup, TL_PERF_MADE_NAME, &bytes);
+}
+
+int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
+{
+    const size_t before = setup->n_images;
+    struct tl_maps *maps;
+    int rc = tl_perf_import_jitted(im);
+    if (rc == TL_OK)
+        rc = tl_maps_new(&maps);
+    if (rc < 0)
+        return rc;
+    if (im->n_events > 0)
+        qsort(im->events, im->n_events, sizeof *im->events, by_time);
+    for (size_t i = 0; i < im->n_bpf; i++)
+        im->bpf[i].used = false;
+    for (size_t i = 0; rc == TL_OK && i < im->n_events; i++)
+        rc = take_event(im, maps, &im->events[i], setup);
+    if (rc == TL_OK)
+        rc = add_untold(im, maps);
+    if (rc == TL_OK)
+        rc = add_made(im, setup);
+    if (rc == TL_OK)
+        rc = tl_maps_images(maps, setup);
+    if (rc == TL_OK && im->info.kind == TL_PERF_TRACE_CORESIGHT)
+        name_contexts(im, setup->images + before, setup->n_images - before);
+    tl_maps_free(maps);
+    return rc;
+}

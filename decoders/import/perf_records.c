@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: MIT */
+/* What records and features of perf.data say, kept until a setup is asked for. */
+#include "import/jitdump.h"
+#include "import/perf_parts.h"
+#include "perf/record.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- build IDs that are told by name ---------------------------------------------------------- */
+
+static int add_named(struct tl_perf_import *im, const char *name, size_t n,
+                     const struct tl_build_id *id)
+{
+    char *const copy = strndup(name, n);
+    if (!copy || tl_grow(&im->ids, &im->cap_ids, im->n_ids + 1, sizeof *im->ids) < 0) {
+        free(copy);
+        return TL_NOMEM;
+    }
+    im->ids[im->n_ids++] = (struct tl_perf_named_id){copy, *id};
+    return TL_OK;
+}
+
+/* Linkers make IDs of 8, 16 and 20 bytes; where the length is not told, zeros are behind them. */
+static void cut_id(struct tl_build_id *id)
+{
+    static const uint8_t zeros[TL_BUILD_ID_MAX];
+    for (uint8_t n = 8; n < id->n; n += n == 8 ? 8 : 4)
+        if (!memcmp(id->v + n, zeros, id->n - n)) {
+            id->n = n;
+            return;
+        }
+}
+
+/* The body of a record: i32 pid, 20 bytes, length, 3 bytes, name. */
+static int take_id(struct tl_perf_import *im, uint16_t misc, struct tl_bytes body)
+{
+    enum { ID = 4, LENGTH = 24, NAME = 28 };
+    struct tl_build_id id = {.n = TL_BUILD_ID_MAX};
+    if (body.n < NAME)
+        return TL_OK;
+    if (misc & TL_PERF_MISC_SIZED && body.p[LENGTH] <= TL_BUILD_ID_MAX)
+        id.n = body.p[LENGTH];
+    memcpy(id.v, body.p + ID, id.n);
+    if (!(misc & TL_PERF_MISC_SIZED))
+        cut_id(&id);
+    const char *const name = (const char *)body.p + NAME;
+    return add_named(im, name, strnlen(name, body.n - NAME), &id);
+}
+
+/* The feature has records of their own: {u32 0, u16 misc, u16 size} and the body. */
+static int take_ids(struct tl_perf_import *im, struct tl_bytes body)
+{
+    enum { HEADER = 8 };
+    const bool swap = tl_perf_reader_swaps(im->reader);
+    int rc = TL_OK;
+    while (rc == TL_OK && body.n >= HEADER) {
+        const size_t size = tl_perf_u16(swap, body.p + 6);
+        if (size < HEADER || size > body.n)
+            break;
+        rc = take_id(im, tl_perf_u16(swap, body.p + 4),
+                     (struct tl_bytes){body.p + HEADER, size - HEADER});
+        body.p += size;
+        body.n -= size;
+    }
+    return rc;
+}
+
+/* ---- records --------------------------------------------------------------------------------- */
+
+static enum tl_code_kind kind_of(int32_t pid, const char *name)
+{
+    if (pid != TL_PERF_KERNEL_PID)
+        return TL_CODE_FILE;
+    return !strncmp(name, "[kernel.kallsyms]", 17) || !strcmp(name, "[kernel.vmlinux]")
+               ? TL_CODE_KERNEL
+               : TL_CODE_MODULE;
+}
+
+static int dso_of(struct tl_perf_import *im, const struct tl_perf_mapping *m, size_t *out)
+{
+    struct tl_build_id id = {.n = m->n_build_id};
+    memcpy(id.v, m->build_id, id.n);
+    for (size_t i = im->n_dsos; i-- > 0;) {
+        const struct tl_perf_dso *const d = &im->dsos[i];
+        if (!strcmp(d->name, m->name) && d->kind == kind_of(m->pid, m->name) && d->id.n == id.n &&
+            !memcmp(d->id.v, id.v, id.n)) {
+            *out = i;
+            return TL_OK;
+        }
+    }
+    char *const name = strdup(m->name);
+    if (!name || tl_grow(&im->dsos, &im->cap_dsos, im->n_dsos + 1, sizeof *im->dsos) < 0) {
+        free(name);
+        return TL_NOMEM;
+    }
+    *out = im->n_dsos;
+    im->dsos[im->n_dsos++] =
+        (struct tl_perf_dso){.name = name, .id = id, .kind = kind_of(m->pid, name), .found = 1};
+    return TL_OK;
+}
+
+/* Is code mapped? MMAP records of data say so, MMAP2 by their protection, if they have one. */
+static bool is_code(const struct tl_perf_record *r)
+{
+    if (r->type == TL_PERF_MMAP)
+        return !(r->misc & TL_PERF_MISC_EXEC);
+    return r->mapping.protection == 0 || r->mapping.protection & 4;
+}
+
+int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
+{
+    struct tl_perf_import *const im = context;
+    const bool swap = tl_perf_reader_swaps(im->reader);
+    struct tl_perf_record r;
+    struct tl_fail fail;
+    if (raw->type == TL_PERF_AUXTRACE_INFO && im->info.kind == TL_PERF_TRACE_NONE) {
+        const int rc = tl_perf_info_read(&im->info, swap, raw->body, &fail);
+        return rc == TL_NOMEM ? rc : TL_OK; /* the decoder tells */
+    }
+    if (raw->type == TL_PERF_BUILD_ID)
+        return take_id(im, raw->misc, raw->body);
+    if (raw->type == TL_PERF_TIME_CONV)
+        tl_perf_info_clock(&im->info, swap, raw->body);
+    if (tl_perf_record_read(&r, raw, swap, tl_perf_reader_attrs(im->reader)) < 0)
+        return TL_OK;
+    struct tl_perf_event e = {.time = r.time, .type = r.type, .dso = TL_PERF_NO_FILE};
+    int rc = TL_OK;
+    switch (r.type) {
+    case TL_PERF_MMAP:
+    case TL_PERF_MMAP2:
+        e.pid = r.mapping.pid;
+        e.tid = r.mapping.tid;
+        e.address = r.mapping.address;
+        e.length = r.mapping.length;
+        e.offset = r.mapping.offset;
+        if (is_code(&r) && !tl_code_is_anonymous(r.mapping.name))
+            rc = dso_of(im, &r.mapping, &e.dso);
+        break;
+    case TL_PERF_COMM:
+        e.pid = r.comm.pid;
+        e.tid = r.comm.tid;
+        e.exec = r.misc & TL_PERF_MISC_EXEC;
+        break;
+    case TL_PERF_FORK: /* EXIT: memory ends with the last thread; whoever has the number next clears
+                          it */
+        e.pid = r.task.pid;
+        e.tid = r.task.tid;
+        e.ppid = r.task.ppid;
+        break;
+    case TL_PERF_ITRACE_START:
+        e.pid = r.who.pid;
+        e.tid = r.who.tid;
+        break;
+    case TL_PERF_KSYMBOL:
+        return tl_perf_import_ksymbol(im, &r);
+    case TL_PERF_TEXT_POKE:
+        return tl_perf_import_poke(im, &r);
+    default:
+        return TL_OK;
+    }
+    if (rc == TL_OK)
+        rc = tl_perf_import_event(im, e);
+    im->number += e.dso != TL_PERF_NO_FILE;
+    return rc;
+}
+
+/* ---- features -------------------------------------------------------------------------------- */
+
+/* A string of a feature. */
+static void take_text(const struct tl_perf_import *im, struct tl_bytes body, char *out, size_t size)
+{
+    if (body.n < 4)
+        return;
+    const uint32_t n = tl_perf_u32(tl_perf_reader_swaps(im->reader), body.p);
+    const size_t room = n < body.n - 4 ? n : body.n - 4;
+    const char *const text = (const char *)body.p + 4;
+    snprintf(out, size, "%.*s", (int)strnlen(text, room), text);
+}
+
+/* Names of the events: {u32 events, u32 size of an attribute}, of each its attribute, u32 IDs, its
+ * name, and the IDs. They stand in the order of the file's attributes. */
+static int take_events(struct tl_perf_import *im, struct tl_bytes body)
+{
+    enum { MOST = 256 };
+    const bool swap = tl_perf_reader_swaps(im->reader);
+    const uint32_t n = body.n < 8 ? 0 : tl_perf_u32(swap, body.p);
+    const size_t size = body.n < 8 ? 0 : tl_perf_u32(swap, body.p + 4);
+    for (size_t at = 8; im->n_event_names < n && im->n_event_names < MOST;) {
+        if (size > body.n - at || body.n - at - size < 8)
+            return TL_OK;
+        const uint64_t ids = tl_perf_u32(swap, body.p + at + size);
+        const size_t length = tl_perf_u32(swap, body.p + at + size + 4);
+        at += size + 8;
+        if (length > body.n - at || ids > (body.n - at - length) / 8)
+            return TL_OK;
+        const char *const name = (const char *)body.p + at;
+        char *const copy = strndup(name, length);
+        if (!copy || tl_grow(&im->event_names, &im->cap_event_names, im->n_event_names + 1,
+                             sizeof *im->event_names) < 0) {
+            free(copy);
+            return TL_NOMEM;
+        }
+        im->event_names[im->n_event_names++] = copy;
+        at += length + 8 * (size_t)ids;
+    }
+    return TL_OK;
+}
+
+int tl_perf_import_feature(void *context, unsigned feature, struct tl_bytes body)
+{
+    struct tl_perf_import *const im = context;
+    char text[64] = "";
+    switch (feature) {
+    case TL_PERF_FEATURE_BUILD_ID:
+        return take_ids(im, body);
+    case TL_PERF_FEATURE_EVENT_DESC:
+        return im->n_event_names > 0 ? TL_OK : take_events(im, body);
+    case TL_PERF_FEATURE_BPF_PROG_INFO:
+        return tl_perf_import_bpf(im, body);
+    case TL_PERF_FEATURE_CPUID:
+        take_text(im, body, text, sizeof text);
+        tl_perf_cpuid(text, im->core, sizeof im->core);
+        return TL_OK;
+    case TL_PERF_FEATURE_OSRELEASE:
+        take_text(im, body, im->release, sizeof im->release);
+        return TL_OK;
+    default:
+        return TL_OK;
+    }
+}
+
+int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t at,
+                   struct tl_bytes bytes, uint64_t offset)
+{
+    struct tl_perf_import *const im = context;
+    (void)offset;
+    if (at > 0 || bytes.n > 0)
+        return TL_OK;
+    im->begun = true;
+    const int32_t who = area->cpu >= 0 ? area->cpu : -1 - area->tid;
+    for (size_t i = 0; i < im->n_areas; i++)
+        if (im->areas[i] == who)
+            return TL_OK;
+    if (tl_grow(&im->areas, &im->cap_areas, im->n_areas + 1, sizeof *im->areas) < 0)
+        return TL_NOMEM;
+    im->areas[im->n_areas++] = who;
+    return TL_OK;
+}
