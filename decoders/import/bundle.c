@@ -2,6 +2,7 @@
 #include "import/bundle.h"
 
 #include "import/perf.h"
+#include "import/perf_folder.h"
 #include "import/sources.h"
 #include "perf/reader.h"
 
@@ -91,16 +92,6 @@ static int copy_input(struct tl_bundle *out, struct tl_fail *fail)
     return ok ? TL_OK : TL_IO;
 }
 
-/* `perf record --kcore` and `--threads` make a folder: its file `data` is what there was else. */
-static const char *in_folder(const char *input, char *path, size_t size)
-{
-    struct stat st;
-    if (stat(input, &st) < 0 || !S_ISDIR(st.st_mode) ||
-        snprintf(path, size, "%s/data", input) >= (int)size || access(path, R_OK) != 0)
-        return input;
-    return path;
-}
-
 /* Where nobody says what a file holds: by its first bytes. NULL: they do not tell. */
 static const char *sniff(const struct tl_bundle_capture *capture)
 {
@@ -160,14 +151,16 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     const bool is_perf = request->format && !strncmp(request->format, "perf", 4);
     const bool reads_twice = (is_perf || !request->format) && !request->as_it_comes;
     const char *input = request->input, *format = request->format;
-    char names[96], folder[4096];
+    char names[96];
     int rc = TL_OK;
-    if (is_perf || !request->format)
-        input = in_folder(input, folder, sizeof folder);
     if (reads_twice && !strcmp(input, "-"))
         rc = copy_input(out, fail);
-    if (rc == TL_OK && tl_bundle_add(capture, input, 0, UINT64_MAX) < 0)
-        rc = tl_fail_set(fail, TL_NOMEM, "out of memory");
+    if (rc == TL_OK && (is_perf || !request->format))
+        rc = tl_perf_folder_read(capture, input);
+    else if (rc == TL_OK)
+        rc = tl_bundle_add(capture, input, 0, UINT64_MAX);
+    if (rc < 0 && rc != TL_IO)
+        rc = tl_fail_set(fail, (enum tl_err)rc, "out of memory");
     if (rc == TL_OK)
         capture->pieces[0].fd = out->copy;
     if (rc == TL_OK && !format)

@@ -11,6 +11,8 @@
 #define JITTED_MOST ((size_t)1 << 30) /* bytes of a file of code that was made at run time */
 #define POKES_MOST  4096              /* changes of the kernel's text: each is a change of memory */
 
+#define SYMBOLS_MOST 16384 /* names of the kernel's made code, and functions of BPF */
+
 /* ---- the kernel's own ------------------------------------------------------------------------ */
 
 enum { OF_BPF = 1, UNREGISTERED = 1 }; /* kind and flags of a KSYMBOL */
@@ -18,8 +20,8 @@ enum { OF_BPF = 1, UNREGISTERED = 1 }; /* kind and flags of a KSYMBOL */
 static int add_ksymbol(struct tl_perf_import *im, const char *name, uint64_t address, bool is_bpf)
 {
     char *const copy = strdup(name);
-    if (!copy || tl_grow(&im->ksymbols, &im->cap_ksymbols, im->n_ksymbols + 1,
-                         sizeof *im->ksymbols) < 0) {
+    if (!copy ||
+        tl_grow(&im->ksymbols, &im->cap_ksymbols, im->n_ksymbols + 1, sizeof *im->ksymbols) < 0) {
         free(copy);
         return TL_NOMEM;
     }
@@ -40,8 +42,9 @@ int tl_perf_import_ksymbol(struct tl_perf_import *im, const struct tl_perf_recor
         .dso = TL_PERF_NO_FILE,
         .symbol = im->n_ksymbols,
     };
-    const int rc =
-        add_ksymbol(im, r->symbol.name, r->symbol.address, r->symbol.kind == OF_BPF);
+    if (im->n_ksymbols >= SYMBOLS_MOST)
+        return TL_OK;
+    const int rc = add_ksymbol(im, r->symbol.name, r->symbol.address, r->symbol.kind == OF_BPF);
     im->number += rc == TL_OK && r->symbol.kind == OF_BPF;
     return rc < 0 ? rc : tl_perf_import_event(im, e);
 }
@@ -83,8 +86,9 @@ int tl_perf_import_poke(struct tl_perf_import *im, const struct tl_perf_record *
     int rc = TL_OK;
     if (im->n_pokes++ >= POKES_MOST) {
         if (im->n_pokes == POKES_MOST + 1)
-            tl_perf_import_tell(im, "the kernel changed its code more than %d times; what it "
-                                    "changed later is left out",
+            tl_perf_import_tell(im,
+                                "the kernel changed its code more than %d times; what it "
+                                "changed later is left out",
                                 POKES_MOST);
         return TL_OK;
     }
@@ -149,8 +153,7 @@ static int add_bpf(struct tl_perf_import *im, struct tl_bytes info, uint64_t add
 static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct tl_bytes data)
 {
     const bool swap = tl_perf_reader_swaps(im->reader);
-    const uint64_t n_code = count_at(im, info, INFO_N_CODE),
-                   n = count_at(im, info, INFO_N_SYMBOLS);
+    const uint64_t n_code = count_at(im, info, INFO_N_CODE), n = count_at(im, info, INFO_N_SYMBOLS);
     const uint8_t *const code = array_at(im, info, INFO_CODE, data, n_code, 1);
     const uint8_t *const addresses = array_at(im, info, INFO_SYMBOLS, data, n, 8);
     const uint8_t *const lengths = array_at(im, info, INFO_LENGTHS, data, n, 4);
@@ -165,7 +168,8 @@ static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct 
         /* All zeros: the kernel did not let it out. */
         const struct tl_bytes one = {code + at, (size_t)length};
         at += length;
-        if (length > 0 && address != 0 && (one.p[0] || memcmp(one.p, one.p + 1, one.n - 1) != 0))
+        if (length > 0 && address != 0 && im->n_bpf < SYMBOLS_MOST &&
+            (one.p[0] || memcmp(one.p, one.p + 1, one.n - 1) != 0))
             rc = add_bpf(im, info, address, one);
     }
     return rc;
@@ -261,9 +265,8 @@ int tl_perf_import_jitted(struct tl_perf_import *im)
             rc = tl_jitdump_read(j.file, &d->told, &j.in_ticks, on_jitted, &j);
         }
         if (rc == TL_BAD || rc == TL_LIMIT) {
-            tl_perf_import_tell(
-                im, "%s: makes no sense as code of a compiler at offset 0x%" PRIx64, d->file.path,
-                d->told);
+            tl_perf_import_tell(im, "%s: makes no sense as code of a compiler at offset 0x%" PRIx64,
+                                d->file.path, d->told);
             rc = TL_OK;
         }
         tl_buf_fini(&bytes);

@@ -36,11 +36,11 @@ static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_d
 {
     char id[2 * TL_BUILD_ID_MAX + 1];
     tl_build_id_text(id_of(im, d), id);
-    tl_perf_import_tell(im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id,
-              id[0] ? ")" : "",
-              d->found == TL_UNSUPPORTED  ? "unpack the compressed module"
-              : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
-                                          : "give --symfs DIR or --buildid-dir DIR");
+    tl_perf_import_tell(
+        im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id, id[0] ? ")" : "",
+        d->found == TL_UNSUPPORTED  ? "unpack the compressed module"
+        : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
+                                    : "give --symfs DIR or --buildid-dir DIR");
 }
 
 void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
@@ -54,8 +54,8 @@ void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
 }
 
 /* The kernel lies where one of its symbols says. */
-static int add_kernel(const struct tl_perf_import *im, const struct tl_perf_event *e, const struct tl_perf_dso *d,
-                      struct tl_setup *setup)
+static int add_kernel(const struct tl_perf_import *im, const struct tl_perf_event *e,
+                      const struct tl_perf_dso *d, struct tl_setup *setup)
 {
     const uint64_t bias =
         d->file.is_core || !d->file.has_reference ? 0 : e->offset - d->file.reference;
@@ -63,8 +63,8 @@ static int add_kernel(const struct tl_perf_import *im, const struct tl_perf_even
     return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
 }
 
-static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps, const struct tl_perf_event *e,
-                       struct tl_setup *setup)
+static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
+                       const struct tl_perf_event *e, struct tl_setup *setup)
 {
     struct tl_map map = {
         .process = e->pid == TL_PERF_KERNEL_PID ? TL_MAPS_KERNEL : (uint32_t)e->pid,
@@ -94,8 +94,8 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps, const st
     map.file = d->file.path;
     /* A mapping is made of pages, a file ends anywhere. */
     if (map.offset < from || map.offset >= limit) {
-        tl_perf_import_tell(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped", d->file.path,
-                  map.offset);
+        tl_perf_import_tell(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped",
+                            d->file.path, map.offset);
         map.file = NULL;
         return tl_maps_add(maps, &map);
     }
@@ -119,9 +119,8 @@ static int take_ksymbol(struct tl_perf_import *im, struct tl_maps *maps,
                          .time = ticks(im, e->time),
                          .address = e->address,
                          .length = e->length};
-    struct tl_perf_bpf *const code = e->exec || !im->ksymbols[e->symbol].is_bpf
-                                         ? NULL
-                                         : tl_perf_import_bpf_of(im, e);
+    struct tl_perf_bpf *const code =
+        e->exec || !im->ksymbols[e->symbol].is_bpf ? NULL : tl_perf_import_bpf_of(im, e);
     if (code) {
         map.length = code->length;
         map.offset = code->offset;
@@ -147,8 +146,8 @@ static int add_untold(const struct tl_perf_import *im, struct tl_maps *maps)
     return rc;
 }
 
-static int take_event(struct tl_perf_import *im, struct tl_maps *maps, const struct tl_perf_event *e,
-                      struct tl_setup *setup)
+static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
+                      const struct tl_perf_event *e, struct tl_setup *setup)
 {
     const uint64_t process = (uint32_t)e->pid, time = ticks(im, e->time);
     /* Intel PT is told its processes; of CoreSight the trace itself tells threads. */

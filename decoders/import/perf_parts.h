@@ -17,8 +17,8 @@
 #include "perf/info.h"
 #include "perf/record.h"
 
-#define TL_PERF_NO_FILE SIZE_MAX       /* for `dso`: nothing that is in a file … */
-#define TL_PERF_MADE    (SIZE_MAX - 1) /* … in the file of code that was made */
+#define TL_PERF_NO_FILE   SIZE_MAX       /* for `dso`: nothing that is in a file … */
+#define TL_PERF_MADE      (SIZE_MAX - 1) /* … in the file of code that was made */
 #define TL_PERF_MADE_NAME "[made code]"
 
 /* What a file that is mapped is called, and whether it was found. */

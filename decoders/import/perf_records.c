@@ -2,14 +2,15 @@
 /* What records and features of perf.data say, kept until a setup is asked for. */
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
-#include "perf/record.h"
+#include "perf/sample.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- build IDs that are told by name ---------------------------------------------------------- */
+/* ---- build IDs that are told by name ----------------------------------------------------------
+ */
 
 static int add_named(struct tl_perf_import *im, const char *name, size_t n,
                      const struct tl_build_id *id)
@@ -110,6 +111,36 @@ static bool is_code(const struct tl_perf_record *r)
     return r->mapping.protection == 0 || r->mapping.protection & 4;
 }
 
+int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t at,
+                        struct tl_bytes bytes, uint64_t offset)
+{
+    struct tl_perf_import *const im = context;
+    (void)offset;
+    if (at > 0 || bytes.n > 0)
+        return TL_OK;
+    im->begun = true;
+    const int32_t who = area->cpu >= 0 ? area->cpu : -1 - area->tid;
+    for (size_t i = 0; i < im->n_areas; i++)
+        if (im->areas[i] == who)
+            return TL_OK;
+    if (tl_grow(&im->areas, &im->cap_areas, im->n_areas + 1, sizeof *im->areas) < 0)
+        return TL_NOMEM;
+    im->areas[im->n_areas++] = who;
+    return TL_OK;
+}
+
+/* Trace may lie in samples. */
+static int take_sample(struct tl_perf_import *im, const struct tl_perf_raw *raw)
+{
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
+    struct tl_perf_sample s;
+    if (!attrs->aux_samples ||
+        tl_perf_sample_read(&s, raw, tl_perf_reader_swaps(im->reader), attrs) < 0 || s.aux.n == 0)
+        return TL_OK;
+    const struct tl_perf_area area = tl_perf_sample_area(&s);
+    return tl_perf_import_area(im, &area, 0, (struct tl_bytes){0}, raw->offset);
+}
+
 int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
 {
     struct tl_perf_import *const im = context;
@@ -120,6 +151,8 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         const int rc = tl_perf_info_read(&im->info, swap, raw->body, &fail);
         return rc == TL_NOMEM ? rc : TL_OK; /* the decoder tells */
     }
+    if (raw->type == TL_PERF_SAMPLE)
+        return take_sample(im, raw);
     if (raw->type == TL_PERF_BUILD_ID)
         return take_id(im, raw->misc, raw->body);
     if (raw->type == TL_PERF_TIME_CONV)
@@ -230,22 +263,4 @@ int tl_perf_import_feature(void *context, unsigned feature, struct tl_bytes body
     default:
         return TL_OK;
     }
-}
-
-int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t at,
-                   struct tl_bytes bytes, uint64_t offset)
-{
-    struct tl_perf_import *const im = context;
-    (void)offset;
-    if (at > 0 || bytes.n > 0)
-        return TL_OK;
-    im->begun = true;
-    const int32_t who = area->cpu >= 0 ? area->cpu : -1 - area->tid;
-    for (size_t i = 0; i < im->n_areas; i++)
-        if (im->areas[i] == who)
-            return TL_OK;
-    if (tl_grow(&im->areas, &im->cap_areas, im->n_areas + 1, sizeof *im->areas) < 0)
-        return TL_NOMEM;
-    im->areas[im->n_areas++] = who;
-    return TL_OK;
 }

@@ -37,7 +37,9 @@ int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes byte
         .read_format = tl_perf_u64(swap, p + 32),
         .flags = swap ? mirrored(p + 40) : tl_le64(p + 40),
         .config2 = size >= 72 ? tl_perf_u64(swap, p + 64) : 0,
-        .aux_sample_size = size >= 112 ? tl_perf_u32(swap, p + 104) : 0,
+        .branch_sample_type = size >= 80 ? tl_perf_u64(swap, p + 72) : 0,
+        .regs_user = size >= 96 ? tl_perf_u64(swap, p + 80) : 0,
+        .regs_intr = size >= 104 ? tl_perf_u64(swap, p + 96) : 0,
     };
     return TL_OK;
 }
@@ -65,6 +67,7 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
         attrs->n == 0 ||
         (attrs->alike && (first->sample_type & TRAILER) == (attr->sample_type & TRAILER) &&
          tl_perf_attr_trailer(first) == tl_perf_attr_trailer(attr));
+    attrs->aux_samples |= (attr->sample_type & TL_PERF_SAMPLE_AUX) != 0;
     attrs->v[attrs->n++] = *attr;
     return TL_OK;
 }

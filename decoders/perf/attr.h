@@ -51,7 +51,20 @@ enum tl_perf_sample_bit { /* bits of sample_type */
                           TL_PERF_SAMPLE_PERIOD = 1 << 8,
                           TL_PERF_SAMPLE_STREAM_ID = 1 << 9,
                           TL_PERF_SAMPLE_RAW = 1 << 10,
-                          TL_PERF_SAMPLE_IDENTIFIER = 1 << 16
+                          TL_PERF_SAMPLE_BRANCH_STACK = 1 << 11,
+                          TL_PERF_SAMPLE_REGS_USER = 1 << 12,
+                          TL_PERF_SAMPLE_STACK_USER = 1 << 13,
+                          TL_PERF_SAMPLE_WEIGHT = 1 << 14,
+                          TL_PERF_SAMPLE_DATA_SRC = 1 << 15,
+                          TL_PERF_SAMPLE_IDENTIFIER = 1 << 16,
+                          TL_PERF_SAMPLE_TRANSACTION = 1 << 17,
+                          TL_PERF_SAMPLE_REGS_INTR = 1 << 18,
+                          TL_PERF_SAMPLE_PHYS_ADDR = 1 << 19,
+                          TL_PERF_SAMPLE_AUX = 1 << 20,
+                          TL_PERF_SAMPLE_CGROUP = 1 << 21,
+                          TL_PERF_SAMPLE_DATA_PAGE_SIZE = 1 << 22,
+                          TL_PERF_SAMPLE_CODE_PAGE_SIZE = 1 << 23,
+                          TL_PERF_SAMPLE_WEIGHT_STRUCT = 1 << 24
 };
 
 enum tl_perf_attr_flag { /* bits of the flags */
@@ -69,8 +82,9 @@ struct tl_perf_attr {
     uint64_t config2;
     uint64_t sample_type; /* bits of enum tl_perf_sample_bit */
     uint64_t read_format;
-    uint64_t flags;           /* bits 1 << enum tl_perf_attr_flag */
-    uint32_t aux_sample_size; /* not 0: trace lies in samples */
+    uint64_t flags; /* bits 1 << enum tl_perf_attr_flag */
+    uint64_t branch_sample_type;
+    uint64_t regs_user, regs_intr; /* bit sets of registers that samples have */
 };
 
 static inline bool tl_perf_attr_has(const struct tl_perf_attr *attr, enum tl_perf_attr_flag flag)
@@ -86,7 +100,8 @@ struct tl_perf_attrs {
     struct tl_perf_attr *v;
     size_t n, cap;
     struct tl_perf_map ids;
-    bool alike; /* records of all have the same trailer */
+    bool alike;       /* records of all have the same trailer */
+    bool aux_samples; /* trace lies in samples of some of them */
 };
 
 void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);

@@ -286,6 +286,15 @@ static int on_hw_id(struct tl_perf_decode *d, const struct tl_perf_record *r)
     return TL_OK;
 }
 
+/* Trace in a sample is a snapshot of what was there until then. */
+static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s, uint64_t offset)
+{
+    const struct tl_perf_area area = tl_perf_sample_area(s);
+    d->info.snapshot = true;
+    const int rc = on_area(d, &area, 0, (struct tl_bytes){0}, offset);
+    return rc < 0 ? rc : on_area(d, &area, 0, s->aux, offset);
+}
+
 /* A sample is an event's; one of sched:sched_switch may be all that says who runs. */
 static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
 {
@@ -293,13 +302,16 @@ static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
     const bool swap = tl_perf_reader_swaps(d->reader);
     struct tl_perf_sample s;
     struct tl_perf_sched_switch sched;
-    if (!d->setup->events && d->info.switches != BY_TRACEPOINT)
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
+    if (!d->setup->events && d->info.switches != BY_TRACEPOINT && !attrs->aux_samples)
         return TL_OK;
-    int rc = tl_perf_sample_read(&s, raw, swap, tl_perf_reader_attrs(d->reader));
+    int rc = tl_perf_sample_read(&s, raw, swap, attrs);
     if (rc < 0)
         return rc == TL_BAD ? on_loss(d, "a sample is too short for what it says", raw->offset, 0)
                             : TL_OK;
-    if (d->setup->events)
+    if (s.aux.n > 0)
+        rc = on_aux_sample(d, &s, raw->offset + 8 + (uint64_t)(s.aux.p - raw->body.p));
+    if (rc == TL_OK && d->setup->events)
         rc = tl_perf_events_sample(d, &s, raw->offset);
     if (rc < 0 || d->info.switches != BY_TRACEPOINT || !s.has_cpu ||
         !tl_perf_sched_switch_read(&sched, s.raw, swap, s.tid))

@@ -66,6 +66,30 @@ static int add_switch(struct tl_perf_decode *d, const struct tl_perf_record *r,
     return add(d, entry, "");
 }
 
+/* "is in the namespaces net 4026531840 …" */
+static void tell_spaces(char *text, size_t size, const struct tl_perf_record *r)
+{
+    static const char *const names[TL_PERF_NAMESPACES_MOST] = {"net",  "uts", "ipc",   "pid",
+                                                               "user", "mnt", "cgroup"};
+    size_t at = (size_t)snprintf(text, size, "is in the namespaces");
+    for (size_t i = 0; i < r->spaces.n && at < size; i++)
+        at += (size_t)snprintf(text + at, size - at, " %s %" PRIu64, names[i], r->spaces.inodes[i]);
+}
+
+/* "code at 0xffffffff81000000 0f1f440000 -> e8abcdef00" */
+static void tell_poke(char *text, size_t size, const struct tl_perf_record *r)
+{
+    const struct tl_bytes sides[] = {r->poke.before, r->poke.after};
+    size_t at = (size_t)snprintf(text, size, "code at 0x%" PRIx64, r->poke.address);
+    for (size_t k = 0; k < 2 && at < size; k++) {
+        at += (size_t)snprintf(text + at, size - at, k ? " -> " : " ");
+        for (size_t i = 0; i < sides[k].n && i < 16 && at < size; i++)
+            at += (size_t)snprintf(text + at, size - at, "%02x", sides[k].p[i]);
+        if (sides[k].n == 0 && at < size)
+            at += (size_t)snprintf(text + at, size - at, "nothing");
+    }
+}
+
 int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
     char text[TEXT_MOST + 1];
@@ -106,6 +130,19 @@ int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record 
         entry.tid = r->mapping.tid;
         snprintf(text, sizeof text, "maps 0x%" PRIx64 "-0x%" PRIx64 " %.120s", r->mapping.address,
                  r->mapping.address + r->mapping.length, r->mapping.name);
+        break;
+    case TL_PERF_NAMESPACES:
+        entry.pid = r->spaces.pid;
+        entry.tid = r->spaces.tid;
+        tell_spaces(text, sizeof text, r);
+        break;
+    case TL_PERF_KSYMBOL:
+        snprintf(text, sizeof text, "%s 0x%" PRIx64 "-0x%" PRIx64 " %.120s",
+                 r->symbol.flags & 1 ? "kernel code ends" : "kernel code", r->symbol.address,
+                 r->symbol.address + r->symbol.length, r->symbol.name);
+        break;
+    case TL_PERF_TEXT_POKE:
+        tell_poke(text, sizeof text, r);
         break;
     default:
         return TL_OK;

@@ -209,8 +209,11 @@ static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
     return rc;
 }
 
+/* One stream goes on over all records. Where `perf record --threads` wrote several files each has
+ * its own, which begins while the one in front has not ended: there it is no part of that. */
 static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
 {
+    bool begins_anew = r->zstd && in.n >= 4 && tl_le32(in.p) == ZSTD_MAGICNUMBER;
     if (!r->zstd)
         r->zstd = ZSTD_createDStream();
     if (!r->zstd)
@@ -221,6 +224,12 @@ static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
             return TL_NOMEM;
         ZSTD_outBuffer to = {r->unpacked.p + r->unpacked.n, UNPACK, 0};
         const size_t rest = ZSTD_decompressStream(r->zstd, &to, &from);
+        if (ZSTD_isError(rest) && begins_anew) {
+            (void)ZSTD_DCtx_reset(r->zstd, ZSTD_reset_session_only);
+            from.pos = 0;
+            begins_anew = false;
+            continue;
+        }
         if (ZSTD_isError(rest)) {
             ZSTD_freeDStream(r->zstd);
             r->zstd = NULL;

@@ -144,6 +144,21 @@ static void read_poke(struct tl_perf_record *out, struct rest *r)
     bytes(r, (8 - used % 8) % 8);
 }
 
+/* {u64 device, u64 inode} of each kind of namespace. */
+static void read_spaces(struct tl_perf_record *out, struct rest *r)
+{
+    out->spaces.pid = i32(r);
+    out->spaces.tid = i32(r);
+    const uint64_t n = u64(r);
+    out->spaces.n = 0;
+    for (uint64_t i = 0; i < n && !r->bad; i++) {
+        u64(r);
+        const uint64_t inode = u64(r);
+        if (i < TL_PERF_NAMESPACES_MOST)
+            out->spaces.inodes[out->spaces.n++] = inode;
+    }
+}
+
 static int read_body(struct tl_perf_record *out, struct rest *r)
 {
     switch (out->type) {
@@ -180,6 +195,9 @@ static int read_body(struct tl_perf_record *out, struct rest *r)
         out->who.tid = i32(r);
         break;
     case TL_PERF_SWITCH:
+        break;
+    case TL_PERF_NAMESPACES:
+        read_spaces(out, r);
         break;
     case TL_PERF_KSYMBOL:
         out->symbol.address = u64(r);

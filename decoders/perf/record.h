@@ -11,8 +11,9 @@
 
 #include "perf/reader.h"
 
-#define TL_PERF_BUILD_ID_MAX 20
-#define TL_PERF_KERNEL_PID   -1
+#define TL_PERF_BUILD_ID_MAX    20
+#define TL_PERF_KERNEL_PID      -1
+#define TL_PERF_NAMESPACES_MOST 7
 
 enum tl_perf_aux_flag {
     TL_PERF_AUX_TRUNCATED = 1, /* the buffer was full: trace is lost behind this piece */
@@ -54,7 +55,12 @@ struct tl_perf_record {
         } aux;
         struct {
             int32_t pid, tid;
-        } who; /* ITRACE_START, SWITCH_CPU_WIDE (the other one), NAMESPACES */
+        } who; /* ITRACE_START, SWITCH_CPU_WIDE (the other one) */
+        struct {
+            int32_t pid, tid;
+            size_t n;
+            uint64_t inodes[TL_PERF_NAMESPACES_MOST]; /* net, uts, ipc, pid, user, mnt, cgroup */
+        } spaces;                                     /* NAMESPACES */
         struct {
             uint64_t address;
             uint32_t length;

@@ -73,6 +73,37 @@ static void skip_read(struct rest *r, uint64_t format)
     skip(r, n > UINT16_MAX ? UINT64_MAX : 8 * (times + n * each));
 }
 
+/* What lies behind the raw bytes, of which only the trace is of use. */
+static void read_rest(struct tl_perf_sample *out, struct rest *r, const struct tl_perf_attr *attr)
+{
+    enum { HW_INDEX = 1 << 17, COUNTERS = 1 << 19 };
+    /* A member of eight bytes each. */
+    static const uint64_t words = TL_PERF_SAMPLE_PHYS_ADDR | TL_PERF_SAMPLE_CGROUP |
+                                  TL_PERF_SAMPLE_DATA_PAGE_SIZE | TL_PERF_SAMPLE_CODE_PAGE_SIZE;
+    const uint64_t type = attr->sample_type;
+    if (type & TL_PERF_SAMPLE_BRANCH_STACK) {
+        const uint64_t n = u64(r), each = attr->branch_sample_type & COUNTERS ? 32 : 24;
+        skip(r, n > UINT16_MAX ? UINT64_MAX
+                               : n * each + (attr->branch_sample_type & HW_INDEX ? 8 : 0));
+    }
+    if (type & TL_PERF_SAMPLE_REGS_USER && u64(r) != 0)
+        skip(r, 8 * (uint64_t)__builtin_popcountll(attr->regs_user));
+    if (type & TL_PERF_SAMPLE_STACK_USER) {
+        const uint64_t n = u64(r);
+        skip(r, n > UINT16_MAX ? UINT64_MAX : n > 0 ? n + 8 : 0);
+    }
+    skip(r, type & (TL_PERF_SAMPLE_WEIGHT | TL_PERF_SAMPLE_WEIGHT_STRUCT) ? 8 : 0);
+    skip(r, type & TL_PERF_SAMPLE_DATA_SRC ? 8 : 0);
+    skip(r, type & TL_PERF_SAMPLE_TRANSACTION ? 8 : 0);
+    if (type & TL_PERF_SAMPLE_REGS_INTR && u64(r) != 0)
+        skip(r, 8 * (uint64_t)__builtin_popcountll(attr->regs_intr));
+    skip(r, 8 * (uint64_t)__builtin_popcountll(type & words));
+    const uint64_t n = u64(r);
+    const uint8_t *const p = r->in.p;
+    skip(r, n);
+    out->aux = r->bad ? (struct tl_bytes){0} : (struct tl_bytes){p, (size_t)n};
+}
+
 int tl_perf_sample_read(struct tl_perf_sample *out, const struct tl_perf_raw *record, bool swap,
                         const struct tl_perf_attrs *attrs)
 {
@@ -121,6 +152,8 @@ int tl_perf_sample_read(struct tl_perf_sample *out, const struct tl_perf_raw *re
         out->raw = (struct tl_bytes){r.in.p, n};
         skip(&r, n);
     }
+    if (type & TL_PERF_SAMPLE_AUX)
+        read_rest(out, &r, attr);
     return r.bad ? TL_BAD : TL_OK;
 }
 

@@ -63,8 +63,8 @@ struct tl_setup_file {
     uint64_t head; /* … whose oldest byte is at this offset */
 };
 
-/* A file of code that was made of what a capture says, and is nowhere else: images name it. It is no
- * part of the setup's text: who sends that sends the bytes as an image. */
+/* A file of code that was made of what a capture says, and is nowhere else: images name it. It is
+ * no part of the setup's text: who sends that sends the bytes as an image. */
 struct tl_setup_made {
     char *file; /* its name; owned, as its bytes are */
     struct tl_buf bytes;

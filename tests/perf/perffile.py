@@ -1,6 +1,7 @@
 """Other forms of a perf.data file that say the same: as a pipe, and as a machine of the other byte order writes it."""
 import os
 import struct
+import subprocess
 
 PIPE_TYPES = {"ATTR": 64, "HEADER_FEATURE": 80}
 INDEX = 18
@@ -123,6 +124,125 @@ def jitted(raw, symfs, out):
             f.write(struct.pack("<IIIIIIQQ", 0x4a695444, 1, 40, 62, 0, pid, 0, 1) + b"".join(loads))
     attrs = b"".join(record("<", PIPE_TYPES["ATTR"], attr + ids) for attr, ids in file.attrs)
     return b"PERFILE2" + struct.pack("<Q", 16) + attrs + b"".join(records)
+
+
+# ---- code that is in no file ------------------------------------------------------------------
+
+KERNEL_TRAILER = 40  # pid, tid, time, cpu, identifier
+
+
+def without_code(elf, parts):
+    """The ELF file with INT3 in place of the code at each (address, length); and what was there."""
+    out, code = bytearray(elf), []
+    headers, n = struct.unpack_from("<Q", elf, 32)[0], struct.unpack_from("<H", elf, 56)[0]
+    for address, length in parts:
+        for i in range(n):
+            kind, _, offset, start, _, size = struct.unpack_from("<IIQQQQ", elf, headers + 56 * i)
+            if kind == 1 and start <= address < start + size:
+                at = offset + address - start
+                code.append(elf[at:at + length])
+                out[at:at + length] = b"\xcc" * length
+    return bytes(out), code
+
+
+def text_poke(address, before, after, time, sample_id):
+    body = struct.pack("<QHH", address, len(before), len(after)) + before + after
+    body += bytes(-len(body) % 8) + struct.pack("<iiQIIQ", 0, 0, time, 0, 0, sample_id)
+    return record("<", 20, body)
+
+
+def ksymbol(address, length, name, time, sample_id, kind=1, flags=0):
+    body = struct.pack("<QIHH", address, length, kind, flags) + name + b"\0"
+    body += bytes(-len(body) % 8) + struct.pack("<iiQIIQ", 0, 0, time, 0, 0, sample_id)
+    return record("<", 17, body)
+
+
+def bpf_info(programs):
+    """The feature BPF_PROG_INFO: of each program its functions (address, code)."""
+    out = struct.pack("<I", len(programs))
+    for i, functions in enumerate(programs):
+        code = b"".join(c for _, c in functions)
+        data = code + bytes(-len(code) % 8) + b"".join(struct.pack("<Q", a) for a, _ in functions)
+        lengths = len(data)
+        data += b"".join(struct.pack("<I", len(c)) for _, c in functions)
+        info = bytearray(232)
+        struct.pack_into("<II8sII", info, 0, 1, i, bytes([i] * 8), len(code), 0)
+        struct.pack_into("<Q", info, 24, 0)
+        info[64:68] = b"prog"
+        struct.pack_into("<IIQQ", info, 104, len(functions), len(functions), lengths - 8 * len(functions), lengths)
+        out += struct.pack("<IIQ", len(info), len(data), 0x19) + bytes(info) + data
+    return out
+
+
+def with_records(raw, records, features={}):
+    """A pipe with more records behind those that the file begins with, and features behind all."""
+    piped, file = as_pipe(raw), File(raw)
+    first = next(i for i, (kind, *_) in enumerate(file.records()) if kind not in (70, 69, 79, 1))
+    at = len(piped) - file.data_n + sum(8 + len(b) + len(t) for _, _, b, t in list(file.records())[:first])
+    tail = b"".join(record("<", 80, struct.pack("<Q", f) + body + bytes(-len(body) % 8)) for f, body in features.items())
+    return piped[:at] + b"".join(records) + piped[at:] + tail
+
+
+def in_samples(raw):
+    """The same as a pipe, but trace lies in samples of an event, as `perf record --aux-sample` takes it: several
+    pieces of the ring, each with the end of the one before."""
+    file = File(raw)
+    attr = bytearray(file.attrs[0][0])
+    kind = 0x10000 | 1 | 2 | 4 | 128 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 20
+    struct.pack_into("<I", attr, 0, 4)  # raw event of the processor
+    struct.pack_into("<Q", attr, 24, kind)
+    struct.pack_into("<QQ", attr, 72, 1 << 17, 0xff)  # branch stack with an index; registers
+    out = [record("<", 64, bytes(attr) + struct.pack("<Q", 9999))]
+    piped, rings, tail = as_pipe(raw), {}, {}
+    head = len(piped) - file.data_n
+    for kind, misc, body, trace in file.records():
+        if kind != 71:
+            out.append(record("<", kind, body, misc))
+            continue
+        cpu = struct.unpack_from("<i", body, 32)[0]
+        ring = rings[cpu] = rings.get(cpu, b"") + trace
+        for at in range(len(ring) - len(trace), len(ring), 20000):
+            end = min(at + 20000, len(ring))
+            part = ring[max(0, at - 4096):end]
+            fields = struct.pack("<QQiiQII", 9999, 0x401000, 1, 1, 0, cpu, 0)
+            fields += struct.pack("<I", 12) + bytes(12)  # raw
+            fields += struct.pack("<QQ", 1, 0) + bytes(24)  # branches
+            fields += struct.pack("<Q", 1) + bytes(64) + struct.pack("<QQQ", 8, 0, 8)  # registers, stack
+            out.append(record("<", 9, fields + struct.pack("<Q", len(part)) + part))
+    return piped[:head] + b"".join(out)
+
+
+def as_folder(raw, out, compress=False):
+    """What `perf record --threads` would have written: records of the kernel in two files of their own."""
+    file = File(raw)
+    own, others = b"", [b"", b""]
+    for kind, misc, body, trace in file.records():
+        whole = record("<", kind, body, misc) + trace
+        if kind == 68:
+            continue
+        if kind == 71:
+            others[struct.unpack_from("<i", body, 32)[0] & 1] += whole
+        elif kind >= 64 or kind == 1:
+            own += whole
+        elif compress:
+            z = subprocess.run(["zstd", "-q", "-1", "-c"], input=whole, stdout=subprocess.PIPE, check=True).stdout
+            others[1 - struct.unpack_from("<I", body, len(body) - 16)[0] % 2] += record("<", 81, z)
+        else:
+            others[1 - struct.unpack_from("<I", body, len(body) - 16)[0] % 2] += whole
+    head = bytearray(raw[:file.data_at])
+    struct.pack_into("<Q", head, 48, len(own))
+    features = dict(file.features)
+    features[24] = struct.pack("<Q", 1)
+    head[72:104] = sum(1 << f for f in features).to_bytes(32, "little")
+    at = len(head) + len(own) + 16 * len(features)
+    table, bodies = b"", b""
+    for _, body in sorted(features.items()):
+        table += struct.pack("<QQ", at + len(bodies), len(body))
+        bodies += body
+    os.makedirs(out)
+    for name, content in ("data", bytes(head) + own + table + bodies), ("data.0", others[0]), ("data.1", others[1]):
+        with open(os.path.join(out, name), "wb") as f:
+            f.write(content)
 
 
 # ---- the other byte order ---------------------------------------------------------------------

@@ -87,9 +87,41 @@ class Checks:
             with tempfile.TemporaryDirectory() as own:
                 jitted = perffile.jitted(raw, self.symfs, own)
                 self.run(name + " made at run time", expected, ["--format", "perf", "--symfs", own, "-"], jitted)
+        if name == "pt-kernel.data":
+            self.changed_kernel(name, expected, raw)
+        if name in ("pt-three-processes-two-cpus.data", "pt-cyc-long-tnt.data", "pt-one-cpu.data"):
+            self.run(name + " in samples", expected, ["--format", "perf"] + symfs + ["-"], perffile.in_samples(raw))
+        if name in ("pt-three-processes-two-cpus.data", "pt-cyc-long-tnt.data", "pt-compressed.data"):
+            with tempfile.TemporaryDirectory() as own:
+                for i, compress in enumerate((False, True)):
+                    folder = os.path.join(own, str(i))
+                    perffile.as_folder(raw, folder, compress)
+                    self.run(name + " as a folder", expected, symfs + [folder])
         self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
         if len({row.split()[2] for row in gzip.open(path[:-5] + ".slices.gz")}) > 1 and b"# stream pt.0" in expected:
             self.threads(name, expected, raw, path)
+
+    def changed_kernel(self, name, expected, raw):
+        """Code of the kernel's that its file does not have: as it was before it changed, and after; of BPF."""
+        code = sorted({(int(l.split()[1], 16), len(l.split()[2]) // 2) for l in expected
+                       if l[:1] == b"I" and l.split()[1] > b"8"})
+        with open(os.path.join(self.symfs, "boot/vmlinux-6.1.0"), "rb") as f:
+            kernel = f.read()
+        poked, programs = code[3::9], [code[20:21], code[40:42]]
+        whole, ids = list(dict.fromkeys(poked + sum(programs, []))), 201
+        damaged, was = perffile.without_code(kernel, whole)
+        was = dict(zip(whole, was))
+        half = 2130138900000
+        records = [perffile.text_poke(a, was[a, n], was[a, n], half + i, ids) for i, (a, n) in enumerate(poked)]
+        records += [perffile.ksymbol(a, n, b"bpf_prog_%d" % a, 0, ids) for p in programs for a, n in p]
+        feature = perffile.bpf_info([[(a, was[a, n]) for a, n in p] for p in programs])
+        with tempfile.TemporaryDirectory() as own:
+            path = os.path.join(own, "vmlinux")
+            with open(path, "wb") as f:
+                f.write(damaged)
+            args = ["--format", "perf", "--symfs", self.symfs, "--vmlinux", path, "-"]
+            self.run(name + " whose kernel changes", expected, args,
+                     perffile.with_records(raw, records, {25: feature}))
 
     def threads(self, name, cpus, raw, path):
         """Each thread's instructions in the order of time, from whichever CPUs it ran on."""

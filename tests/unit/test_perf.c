@@ -3,9 +3,11 @@
 #include "base/buf.h"
 #include "decode/decode.h"
 #include "import/jitdump.h"
+#include "import/made_code.h"
 #include "perf/info.h"
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
+#include "setup/setup.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -287,6 +289,43 @@ static void code_made_at_run_time(void **state)
     tl_buf_fini(&file);
 }
 
+/* Pieces keep their places in the file however much is added; mapped, they have their names. */
+static void code_in_no_file(void **state)
+{
+    (void)state;
+    struct tl_made_code made = {0};
+    struct tl_buf bytes = {0};
+    struct tl_setup setup;
+    struct tl_image *image;
+    uint64_t first, second, third;
+    tl_setup_init(&setup);
+    assert_int_equal(
+        tl_made_code_add(&made, (struct tl_bytes){(uint8_t[]){0x90, 0xc3}, 2}, "one", &first),
+        TL_OK);
+    assert_int_equal(tl_made_code_add(&made, (struct tl_bytes){(uint8_t[]){0xcc}, 1}, "", &second),
+                     TL_OK);
+    assert_int_equal(
+        tl_made_code_add(&made, (struct tl_bytes){(uint8_t[]){0xc3}, 1}, "three", &third), TL_OK);
+    assert_int_equal(tl_made_code_file(&made, 62, &bytes), TL_OK);
+    assert_true(bytes.p[first + 1] == 0xc3 && bytes.p[second] == 0xcc && bytes.p[third] == 0xc3);
+    assert_int_equal(tl_setup_add_made(&setup, "[made]", &bytes), TL_OK);
+    const uint64_t offsets[] = {first, second, third};
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(tl_setup_add_image_at(&setup, "[made]", 0x1000 * (i + 1), offsets[i],
+                                               i ? 1 : 2, TL_SPACE_ANY),
+                         TL_OK);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_load_images(&setup, image, NULL, NULL, NULL), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_string_equal(tl_image_symbol_at(image, 0x1001)->name, "one");
+    assert_null(tl_image_symbol_at(image, 0x2000));
+    assert_string_equal(tl_image_symbol_at(image, 0x3000)->name, "three");
+    assert_int_equal(tl_image_machine(image), 62);
+    tl_image_free(image);
+    tl_setup_fini(&setup);
+    tl_made_code_fini(&made);
+}
+
 static void times(void **state)
 {
     (void)state;
@@ -312,6 +351,7 @@ int main(void)
         cmocka_unit_test(names_of_threads),
         cmocka_unit_test(times),
         cmocka_unit_test(code_made_at_run_time),
+        cmocka_unit_test(code_in_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
