@@ -127,7 +127,7 @@ static int count_view(struct tl_calltree *tree, struct tl_view *view, const stru
     c->tree = tree;
     c->from = from;
     tl_callstack_init(&c->calls, image, 0, on_frame, c);
-    const size_t low = tl_shard_chunk_at(index, from);
+    const size_t low = tl_shard_items_at(index, from);
     int r = TL_OK;
     for (size_t i = low; i < index->n_chunks && index->chunks[i].first < to && r >= 0; i++) {
         const struct tl_walk_range range = {
@@ -262,7 +262,11 @@ int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t
                     struct tl_fail *fail)
 {
     struct range s = {.cut = cut, .from = from, .to = to < cut->end ? to : cut->end};
-    s.first = tl_cut_shard_at(cut, from);
+    s.first = tl_cut_items_at(cut, from);
+    /* Items at a shard's end count with the shard. */
+    if (s.first < cut->n_rows && cut->rows[s.first].first < from &&
+        cut->rows[s.first].first + cut->rows[s.first].n == from)
+        s.first++;
     size_t n = 0;
     while (s.first + n < cut->n_rows && cut->rows[s.first + n].first < s.to)
         n++;

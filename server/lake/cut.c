@@ -95,10 +95,15 @@ size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position)
         else
             high = middle;
     }
-    /* Shards of items alone, at the very position, come before the one that holds it. */
-    while (low > 0 && cut->rows[low - 1].n == 0 && cut->rows[low - 1].first == position)
-        low--;
     return low;
+}
+
+size_t tl_cut_items_at(const struct tl_cut *cut, uint64_t position)
+{
+    size_t i = tl_cut_shard_at(cut, position);
+    while (i > 0 && cut->rows[i - 1].first + cut->rows[i - 1].n == position)
+        i--;
+    return i;
 }
 
 /* ---- walking -------------------------------------------------------------------------------- */
@@ -109,11 +114,8 @@ void tl_cut_walk_begin(struct tl_cut_walk *walk, const struct tl_cut *cut, uint6
     *walk = (struct tl_cut_walk){.cut = cut};
     walk->range = (struct tl_walk_range){
         .from = from, .to = to, .tail = to >= cut->end, .protocol = cut->lane->protocol};
-    walk->shard = tl_cut_shard_at(cut, from);
+    walk->shard = tl_cut_items_at(cut, from);
     walk->chunk = SIZE_MAX;
-    /* Items behind the last position lie in the last shards. */
-    if (walk->range.tail && walk->shard > 0 && walk->shard == cut->n_rows)
-        walk->shard--;
 }
 
 int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out, struct tl_fail *fail)
@@ -134,7 +136,7 @@ int tl_cut_walk_peek(struct tl_cut_walk *walk, const struct tl_chunk **out, stru
             const int r = tl_cut_view(walk->cut, walk->shard, &walk->view, fail);
             if (r < 0)
                 return r;
-            walk->chunk = tl_shard_chunk_at(&walk->view->index, range->from);
+            walk->chunk = tl_shard_items_at(&walk->view->index, range->from);
         }
         if (walk->chunk < walk->view->index.n_chunks) {
             const struct tl_chunk *c = &walk->view->index.chunks[walk->chunk];

@@ -416,8 +416,11 @@ TL_MUST_USE int tl_cut_known(const struct tl_cut *cut, uint64_t position, struct
 /* The view of shard `i`, with a reference. */
 TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view **out,
                             struct tl_fail *fail);
-/* The first shard that may hold `position`; n_rows if there is none. */
+/* The shard that holds `position`; n_rows if there is none. */
 size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position);
+/* The first shard that may have items at `position`: those in front of an instruction may be so many
+ * that shards end among them. */
+size_t tl_cut_items_at(const struct tl_cut *cut, uint64_t position);
 
 /*
  * Buckets of TL_LEVEL_SUMMARY over the first `*shards` shards, from the catalog: no shard is

@@ -3,6 +3,7 @@
 
 #include "lake/rangeflow.h"
 #include "stf/flow_groups.h"
+#include "store/build.h"
 #include "store/insn_stats.h"
 
 void tl_range_copy_end(struct tl_range_copy *copy)
@@ -51,8 +52,8 @@ static int read_head(struct tl_range_copy *copy)
     if (r >= 0) {
         const struct tl_bytes group = {copy->head.p + r, copy->head.n - (size_t)r};
         copy->layout = groups.layout;
-        copy->at.pc = groups.header.pc;
-        r = tl_splice_pass(&copy->layout, group, 1, &copy->at.pc) == SIZE_MAX ? TL_BAD : TL_OK;
+        copy->pc = groups.header.pc;
+        r = tl_splice_pass(&copy->layout, group, 1, &copy->pc) == SIZE_MAX ? TL_BAD : TL_OK;
     }
     tl_stf_groups_fini(&groups);
     return r;
@@ -91,15 +92,6 @@ static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t t
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-/* The shard that holds a position. */
-static size_t shard_of(const struct tl_cut *cut, uint64_t position)
-{
-    size_t i = tl_cut_shard_at(cut, position);
-    while (i < cut->n_rows && cut->rows[i].first + cut->rows[i].n <= position)
-        i++;
-    return i;
-}
-
 /* Markers of its shard in front of `position` + `behind` (0 or 1), and the last of them, as
  * tl_splice_markers(). */
 static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsigned behind,
@@ -107,7 +99,7 @@ static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsig
 {
     const struct tl_cut *const cut = copy->cut;
     struct tl_view *view;
-    *shard = shard_of(cut, position);
+    *shard = tl_cut_shard_at(cut, position);
     if (*shard >= cut->n_rows)
         return TL_UNSUPPORTED;
     int r = tl_cut_view(cut, *shard, &view, fail);
@@ -119,17 +111,32 @@ static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsig
     return r;
 }
 
-/* Can the shard's groups be copied into a trace that begins at position `from`? */
-static bool copyable(const struct tl_cut *cut, const struct tl_view *view, uint64_t from)
+/* Did the shard end with an instruction, whose group says where the flow goes on? Others ended
+ * among very many items, some of whose records may not be stored, or are older. */
+static bool ends_with_group(const struct tl_shard_index *index)
 {
+    uint64_t log = 0;
+    for (size_t i = 0; i < index->n_chunks; i++)
+        log += index->chunks[i].items_plain;
+    return index->version >= 4 && index->n_chunks > 0 && index->n_frames > 0 &&
+           index->frames[0].pc != 0 && log < TL_SHARD_LOG_BYTES &&
+           index->chunks[index->n_chunks - 1].stf < index->n_frames;
+}
+
+/* Can the groups of this shard be copied? */
+static bool copyable(const struct tl_range_copy *copy, size_t shard, const struct tl_view *view)
+{
+    const struct tl_cut *const cut = copy->cut;
     const struct tl_shard_index *const index = &view->index;
     const struct tl_shard_stats *const stats = &index->stats;
+    if (shard < copy->end_shard && !ends_with_group(index))
+        return false;
     if (!tl_protocol_has(cut->lane->protocol, TL_TRAIT_RECORDS))
         return index->version >= 2;
     /* Page walks count instructions from where their trace begins. */
     const bool walks = !stats->told || !stats->counted ||
                        stats->records[tl_insn_stats_record(TL_STF_PAGE_TABLE_WALK)] > 0;
-    return index->version >= 3 && (from == 0 || !walks);
+    return index->version >= 3 && (copy->from == 0 || !walks);
 }
 
 int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
@@ -140,7 +147,7 @@ int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
         r = tl_cut_view(copy->cut, i, &view, fail);
         if (r < 0)
             break;
-        if (!copyable(copy->cut, view, copy->from))
+        if (!copyable(copy, i, view))
             r = TL_UNSUPPORTED;
         tl_view_put(view);
     }
@@ -234,7 +241,7 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
             return r;
         const struct tl_shard_index *const index = &view->index;
         const bool last = copy->shard == copy->end_shard;
-        if (!copyable(copy->cut, view, copy->from)) {
+        if (!copyable(copy, copy->shard, view)) {
             tl_view_put(view);
             return TL_UNSUPPORTED;
         }
@@ -248,21 +255,11 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
                 (struct next){view, frame, index->frames[frame].marker, end, end < to ? end : to};
             return TL_OK;
         }
-        const bool target = copy->at.target && index->row.markers == 0;
-        r = tl_splice_end(view, &copy->at, fail);
-        copy->at.target |= target;
+        copy->pc = index->frames[0].pc;
         tl_view_put(view);
-        if (r < 0)
-            return r;
         copy->shard++;
         copy->marker = 0;
     }
-}
-
-/* Records behind the last marker belong to the next group, which is in another shard. */
-static bool takes_all(const struct tl_range_copy *copy, const struct next *next)
-{
-    return next->to == next->end && copy->shard < copy->end_shard;
 }
 
 /* Groups in front of the next marker: the place behind them in copy->frame, whose records begin at
@@ -298,12 +295,12 @@ static int measure(struct tl_range_copy *copy, const struct next *next, size_t a
     const struct tl_bytes rest = {copy->frame.p + at, copy->frame.n - at};
     *size = rest.n;
     if (next->to == next->end && next->frame + 1 < index->n_frames) {
-        copy->at = (struct tl_splice_end){.pc = index->frames[next->frame + 1].pc};
+        copy->pc = index->frames[next->frame + 1].pc;
         return TL_OK;
     }
-    if (takes_all(copy, next))
+    if (next->to == next->end && copy->shard < copy->end_shard)
         return TL_OK; /* find_next() tells */
-    *size = tl_splice_pass(&copy->layout, rest, next->to - copy->marker, &copy->at.pc);
+    *size = tl_splice_pass(&copy->layout, rest, next->to - copy->marker, &copy->pc);
     return *size == SIZE_MAX ? contradiction(fail, next->view) : TL_OK;
 }
 
@@ -319,7 +316,7 @@ int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out, s
         struct tl_buf plain = {0};
         r = tl_view_frame(next.view, 0, &plain, fail);
         if (r >= 0)
-            r = tl_splice_join(next.view, (struct tl_bytes){plain.p, plain.n}, &copy->at,
+            r = tl_splice_join(next.view, (struct tl_bytes){plain.p, plain.n}, copy->pc,
                                &copy->frame);
         tl_buf_fini(&plain);
     } else {
@@ -327,7 +324,7 @@ int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out, s
         if (r >= 0 && copy->marker > next.begin)
             r = skip(copy, &next, &at, fail);
     }
-    out->pc = copy->at.pc;
+    out->pc = copy->pc;
     out->markers = next.to - copy->marker;
     if (r >= 0)
         r = measure(copy, &next, at, &size, fail);
@@ -368,7 +365,7 @@ static int make_head(struct tl_range_copy *copy, struct tl_range_frame *f, struc
     if (r >= 0 && (old.n == 0 || tl_splice_head(old) != old.n))
         r = TL_AGAIN;
     if (r == TL_OK)
-        r = tl_splice_join(f->view, old, &copy->at, &f->head);
+        r = tl_splice_join(f->view, old, copy->pc, &f->head);
     if (r == TL_OK && f->head.n > TL_PACK_HEAD)
         r = TL_AGAIN;
     f->old = old.n;
@@ -405,15 +402,14 @@ int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers, struct tl_
     const struct tl_shard_index *const index = &next.view->index;
     const bool inner = next.frame + 1 < index->n_frames;
     /* A chunk ends with a marker. */
-    const bool closed =
-        inner || (copy->shard < copy->end_shard && index->version >= 4 && index->frames[0].pc != 0);
+    const bool closed = inner || copy->shard < copy->end_shard;
     *out = (struct tl_range_frame){.view = next.view,
                                    .shard = copy->shard,
                                    .frame = next.frame,
-                                   .pc = copy->at.pc,
+                                   .pc = copy->pc,
                                    .plain = index->frames[next.frame].plain};
     if (copy->marker != next.begin || next.to != next.end || next.end - next.begin != markers ||
-        !closed || copy->at.open)
+        !closed)
         r = TL_AGAIN;
     if (r == TL_OK)
         r = packed_size(out, packer, &out->size);
@@ -425,7 +421,7 @@ int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers, struct tl_
     }
     copy->marker = next.to;
     if (inner)
-        copy->at = (struct tl_splice_end){.pc = index->frames[next.frame + 1].pc};
+        copy->pc = index->frames[next.frame + 1].pc;
     return TL_OK;
 }
 

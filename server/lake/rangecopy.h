@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A range of a cut as STF whose groups are copied as they lie in the frames of its shards. Only the
- * first group, and what stands behind the last one, are written anew (rangeflow.h). Not thread-safe.
+ * first group, and what stands behind the last one, are written anew (rangeflow.h). Not
+ * thread-safe.
  */
 #ifndef TL_LAKE_RANGECOPY_H
 #define TL_LAKE_RANGECOPY_H
@@ -18,7 +19,7 @@ struct tl_range_copy {
     /* What is next, and what is behind the last: markers of these shards. */
     size_t shard, end_shard;
     uint64_t marker, end_marker;
-    struct tl_splice_end at; /* where readers stand behind what was taken */
+    uint64_t pc; /* where readers stand behind what was taken */
     struct tl_buf frame;
     struct tl_view *view; /* of the shard `view_shard`, referenced; NULL: none so far */
     size_t view_shard;
@@ -38,8 +39,8 @@ struct tl_range_piece {
 TL_MUST_USE int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut,
                                     uint64_t from, uint64_t to, bool tail, struct tl_fail *fail);
 void tl_range_copy_end(struct tl_range_copy *copy);
-/* Look at all shards before the first is copied. TL_UNSUPPORTED: older ones, or page walks, want their
- * records written anew. Who does not ask is told so when it comes to that shard. */
+/* Look at all shards before the first is copied. TL_UNSUPPORTED: older ones, or page walks, want
+ * their records written anew. Who does not ask is told so when it comes to that shard. */
 TL_MUST_USE int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail);
 
 /* The next run behind copy->head. TL_EOF: only copy->trail is left. */
@@ -50,7 +51,7 @@ TL_MUST_USE int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_p
 struct tl_range_frame {
     struct tl_view *view; /* to be put */
     size_t shard, frame;
-    uint64_t pc;       /* of its first instruction, as readers find it */
+    uint64_t pc;        /* of its first instruction, as readers find it */
     struct tl_buf head; /* of a first frame: the records in place of its head, to be ended … */
     size_t old;         /* … and of how many bytes that is; 0 of all other frames */
     size_t size, plain; /* bytes, with that head */

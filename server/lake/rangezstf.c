@@ -299,7 +299,7 @@ static int plan_first(struct tl_range_zstf *z, struct tl_fail *fail)
     struct tl_range_piece run;
     struct tl_buf stf = {0};
     int r = tl_range_copy_next(copy, &run, fail);
-    if (r == TL_EOF || (r >= 0 && (run.markers != TL_CHUNK_MARKERS - 1 || copy->at.open)))
+    if (r == TL_EOF || (r >= 0 && run.markers != TL_CHUNK_MARKERS - 1))
         return TL_AGAIN;
     if (r >= 0)
         r = tl_buf_add(&stf, copy->head.p, copy->head.n);
@@ -379,7 +379,7 @@ static int plan_file(struct tl_range_zstf *z, struct tl_fail *fail)
         return r;
     z->copy->shard = begin.shard;
     z->copy->marker = begin.marker;
-    z->copy->at = begin.at;
+    z->copy->pc = begin.pc;
     plan_fini(&z->plan);
     return TL_OK;
 }

@@ -363,7 +363,7 @@ int tl_seek_shard(struct tl_seek *s, size_t i, const struct tl_seek_range *range
     if (r < 0)
         return r;
     const struct tl_shard_index *const index = &view->index;
-    size_t low = tl_shard_chunk_at(index, range->from), high = index->n_chunks;
+    size_t low = tl_shard_items_at(index, range->from), high = index->n_chunks;
     while (!range->tail && high > low && index->chunks[high - 1].first >= range->to)
         high--;
     for (size_t k = low; r >= 0 && k < high; k++) {
@@ -382,11 +382,7 @@ int tl_seek_shard(struct tl_seek *s, size_t i, const struct tl_seek_range *range
 void tl_seek_shards(const struct tl_cut *cut, const struct tl_seek_range *range, size_t *first,
                     size_t *end)
 {
-    *first = tl_cut_shard_at(cut, range->from);
-    /* Items behind the last position lie in the last shards. */
-    if (range->tail && *first > 0 && *first == cut->n_rows)
-        --*first;
-    *end = *first;
+    *first = *end = tl_cut_items_at(cut, range->from);
     while (*end < cut->n_rows && (range->tail || cut->rows[*end].first < range->to))
         ++*end;
 }

@@ -122,12 +122,8 @@ static int count_cut(struct counting *s, const struct tl_cut *cut,
                      const struct tl_walk_range *range, struct tl_fail *fail)
 {
     const struct tl_walk_range all = {.to = UINT64_MAX, .tail = true, .protocol = range->protocol};
-    size_t i = tl_cut_shard_at(cut, range->from);
     int r = TL_OK;
-    /* Items behind the last position lie in the last shard. */
-    if (range->tail && i > 0 && i == cut->n_rows)
-        i--;
-    for (; i < cut->n_rows && r >= 0; i++) {
+    for (size_t i = tl_cut_items_at(cut, range->from); i < cut->n_rows && r >= 0; i++) {
         const struct tl_shard_row *row = &cut->rows[i];
         if (row->first >= range->to && !range->tail)
             break;

@@ -366,7 +366,7 @@ static int fill(struct spans *s, struct tl_fail *fail)
         return TL_OK;
     if (s->edges[N] - s->edges[0] <= EXACT_MOST)
         return from_items(s, fail);
-    const size_t first = tl_cut_shard_at(cut, s->edges[0]);
+    const size_t first = tl_cut_items_at(cut, s->edges[0]);
     size_t last = tl_cut_shard_at(cut, s->edges[N] - 1);
     if (last < cut->n_rows)
         last++;

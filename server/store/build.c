@@ -14,7 +14,6 @@
 /* Limits for items without positions, so that they cannot grow a chunk or shard without end. */
 #define CHUNK_LOG_BYTES (256u << 10)
 #define CHUNK_POSITIONS (2u * TL_CHUNK_MARKERS)
-#define SHARD_LOG_BYTES (8u << 20)
 
 /* The shard that the log is in. */
 static struct tl_shard_builder *shard_of(const struct tl_build *b)
@@ -278,7 +277,7 @@ static int check_cut(struct tl_build *b, bool marker)
         return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
     if (!pending && marker && row->markers % b->options.chunk_markers == 0)
         return begin_cut_frame(b);
-    if (!pending && shard->log_bytes + tl_shard_builder_logged(shard) >= SHARD_LOG_BYTES)
+    if (!pending && shard->log_bytes + tl_shard_builder_logged(shard) >= TL_SHARD_LOG_BYTES)
         return begin_cut_shard(b, marker ? CUT_SHARD : CUT_HERE);
     if (tl_shard_builder_logged(shard) >= CHUNK_LOG_BYTES || shard->open.n >= CHUNK_POSITIONS)
         return next_chunk(b, b->frame);
@@ -295,7 +294,7 @@ static struct tl_indexer_room room_of(const struct tl_build *b)
     const uint64_t frame = per_frame - row->markers % per_frame,
                    whole = b->options.shard_insns - row->n;
     const uint64_t log =
-        shard->log_bytes < SHARD_LOG_BYTES ? SHARD_LOG_BYTES - shard->log_bytes : 0;
+        shard->log_bytes < TL_SHARD_LOG_BYTES ? TL_SHARD_LOG_BYTES - shard->log_bytes : 0;
     return (struct tl_indexer_room){.cut = position + (frame < whole ? frame : whole),
                                     .end = shard->open.first + CHUNK_POSITIONS,
                                     .log = log < CHUNK_LOG_BYTES ? (size_t)log : CHUNK_LOG_BYTES};

@@ -12,6 +12,9 @@
 #include "base/state.h"
 #include "store/view.h"
 
+/* A shard whose logs of items have so many bytes ends, behind an instruction or not. */
+#define TL_SHARD_LOG_BYTES (8u << 20)
+
 struct tl_build_options {
     enum tl_protocol protocol;
     enum tl_isa isa;              /* as long as the items tell of none */

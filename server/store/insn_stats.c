@@ -288,7 +288,7 @@ int tl_insn_stats_view(struct tl_insn_stats *c, struct tl_view *view,
     struct tl_walk walk = {.each = count_insn, .context = c};
     bool begun = false;
     int r = TL_OK;
-    for (size_t i = tl_shard_chunk_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
+    for (size_t i = tl_shard_items_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
         if (index->chunks[i].first >= range->to && !range->tail)
             break;
         c->n_pieces = c->piece = 0;

@@ -208,7 +208,7 @@ static int count_blocks(struct tl_view *view, const struct tl_walk_range *range,
     struct recount *c = NULL;
     struct tl_walk walk = {.detail = TL_WALK_SPANS};
     int r = TL_OK;
-    for (size_t i = tl_shard_chunk_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
+    for (size_t i = tl_shard_items_at(index, range->from); i < index->n_chunks && r >= 0; i++) {
         const uint64_t first = index->chunks[i].first;
         if (first >= range->to && !range->tail)
             break;

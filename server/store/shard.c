@@ -518,10 +518,18 @@ size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position)
         else
             high = middle;
     }
-    /* Chunks of items alone share their position with the next: begin with the first of them. */
-    while (low > 0 && index->chunks[low - 1].first == position)
-        low--;
     return low;
+}
+
+size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position)
+{
+    const struct tl_chunk *const chunks = index->chunks;
+    size_t i = tl_shard_chunk_at(index, position);
+    /* Where a chunk of the .zstf begins the one in front ended with its last instruction; elsewhere
+     * it may have ended behind any item. */
+    while (i > 0 && chunks[i].first == position && chunks[i].stf == chunks[i - 1].stf)
+        i--;
+    return i;
 }
 
 bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,

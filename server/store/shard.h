@@ -195,8 +195,11 @@ TL_MUST_USE int tl_shard_index_decode(struct tl_shard_index *out, struct tl_byte
  * the file's head says, can tell by which version it was made.
  */
 uint64_t tl_shard_chunk_markers(const struct tl_shard_index *index, uint64_t head);
-/* Index of the chunk that holds `position` (the last that begins at or before it). */
+/* Index of the chunk that holds `position`: the last that begins at or before it. */
 size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position);
+/* The first chunk that may have items at `position`: those in front of an instruction may be so many
+ * that chunks end among them. */
+size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position);
 /* May the chunk hold an instruction whose address lies in [from, to]? */
 bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,
                        uint64_t from, uint64_t to);

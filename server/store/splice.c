@@ -138,10 +138,9 @@ static void look(const struct joint *j, struct sight *s)
 /*
  * Readers take the group's instruction for one of the set that the instruction before it had,
  * unless they are told: what flow_writer.h tells them. `told` is the mode that the shard told
- * again, `end` that of the shard in front.
+ * again.
  */
-static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t *told,
-                    const struct tl_splice_end *end)
+static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t *told)
 {
     const struct tl_stf_header *const header = &j->groups->header;
     const enum tl_isa before = (enum tl_isa)j->view->index.row.at.isa;
@@ -157,18 +156,11 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
     if (stored->told != SIZE_MAX)
         drop(j, stored->told, stored->size);
     look(j, &s);
-    enum tl_isa read = s.mode != TL_ISA_NONE     ? s.mode
-                       : end->isa != TL_ISA_NONE ? (enum tl_isa)end->isa
-                                                 : before;
+    enum tl_isa read = s.mode != TL_ISA_NONE ? s.mode : before;
     const uint16_t iem = tl_stf_map_iem(isa);
     const bool lacks = !s.iem && iem != tl_stf_map_iem(before);
     if (lacks)
         r = insert(j, 0, &(struct tl_stf_record){.type = TL_STF_INST_IEM, .iem = iem});
-    /* A lower descriptor than those in front: as the flow writer does it. */
-    if (r >= 0 && lacks && end->points)
-        r = insert(
-            j, 0,
-            &(struct tl_stf_record){.type = TL_STF_COMMENT, .text = {(const uint8_t *)"B", 1}});
     if ((s.iem || lacks) && tl_stf_map_iem(read) != iem)
         read = tl_stf_unmap_isa(tl_stf_map_isa(isa), iem);
     if (r < 0 || read == isa)
@@ -185,26 +177,8 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
                                 .event = {TL_STF_EVENT_MODE_CHANGE, {fields, sizeof(fields)}}});
 }
 
-/* The group's instruction says itself where it leads, so that no target in front of it counts. */
-static int tell_target(struct joint *j)
-{
-    struct tl_stf_group group = {bytes_of(j), j->groups->layout};
-    struct tl_stf_pc at = {.next = j->groups->header.pc};
-    struct tl_stf_record r = {0};
-    struct sight s;
-    look(j, &s);
-    while (!tl_stf_is_marker(r.type) && tl_stf_group_next(&group, &r) == TL_OK)
-        if (!tl_stf_is_marker(r.type))
-            tl_stf_pc_add(&at, &r);
-    if (at.has_target || !tl_stf_is_marker(r.type))
-        return TL_OK;
-    tl_stf_pc_add(&at, &r);
-    return insert(j, s.own,
-                  &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = at.next});
-}
-
 /* Records that were made from flow items. */
-static int join_ours(struct joint *j, const struct tl_splice_end *before)
+static int join_ours(struct joint *j, uint64_t pc)
 {
     const struct tl_stf_header *const header = &j->groups->header;
     uint32_t size = 0;
@@ -217,13 +191,11 @@ static int join_ours(struct joint *j, const struct tl_splice_end *before)
     struct sight s;
     look(j, &s);
     int r = TL_OK;
-    if (!s.force && (header->pc != before->pc || before->open))
+    if (!s.force && header->pc != pc)
         r = insert(j, s.own, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = header->pc});
-    if (r >= 0 && before->target)
-        r = tell_target(j);
     if (r >= 0)
         look(j, &s);
-    return r < 0 ? r : tell_isa(j, &s, at != SIZE_MAX ? &mode : NULL, before);
+    return r < 0 ? r : tell_isa(j, &s, at != SIZE_MAX ? &mode : NULL);
 }
 
 /* Records that others wrote: what they say is all there is. */
@@ -242,8 +214,7 @@ static void join_others(struct joint *j)
         drop(j, at, size);
 }
 
-int tl_splice_join(const struct tl_view *view, struct tl_bytes stf,
-                   const struct tl_splice_end *before, struct tl_buf *out)
+int tl_splice_join(const struct tl_view *view, struct tl_bytes stf, uint64_t pc, struct tl_buf *out)
 {
     struct tl_stf_groups groups = {0};
     struct joint j = {.view = view, .groups = &groups};
@@ -254,7 +225,7 @@ int tl_splice_join(const struct tl_view *view, struct tl_bytes stf,
         const size_t n = group_size(&groups.layout, rest, &closed);
         r = tl_buf_add(&j.stf, rest.p, n);
         if (r >= 0 && groups.ours)
-            r = join_ours(&j, before);
+            r = join_ours(&j, pc);
         else if (r >= 0)
             join_others(&j);
         if (r >= 0)
@@ -295,83 +266,6 @@ size_t tl_splice_pass(const struct tl_stf_layout *layout, struct tl_bytes stf, u
     }
     *pc = at.next;
     return (size_t)(p - stf.p);
-}
-
-/* Where readers stand behind `n` groups at `stf`, and what follows them. */
-static int find_end(const struct tl_stf_layout *layout, struct tl_bytes stf, uint64_t n,
-                    uint64_t pc, struct tl_splice_end *out)
-{
-    const size_t size = tl_splice_pass(layout, stf, n, &pc);
-    if (size == SIZE_MAX)
-        return TL_BAD;
-    struct tl_stf_group group = {{stf.p + size, stf.n - size}, *layout};
-    struct tl_stf_pc at = {.next = pc};
-    struct tl_stf_record record;
-    out->open = group.rest.n > 0;
-    while (tl_stf_group_next(&group, &record) == TL_OK) {
-        out->points |= record.type == TL_STF_FORCE_PC || record.type == TL_STF_INST_PC_TARGET;
-        tl_stf_pc_add(&at, &record);
-    }
-    out->target = at.has_target;
-    out->pc = at.next;
-    return TL_OK;
-}
-
-static int read_end(struct tl_view *view, struct tl_splice_end *out, struct tl_fail *fail)
-{
-    const struct tl_shard_index *const index = &view->index;
-    const size_t last = index->n_frames - 1;
-    struct tl_walk walk = {0};
-    struct tl_buf frame = {0};
-    int r = tl_walk_head(&walk, view, fail);
-    if (r >= 0)
-        r = tl_view_frame(view, last, &frame, fail);
-    if (r >= 0) {
-        const size_t begin = last == 0 ? walk.head : 0;
-        r = find_end(&walk.groups.layout, (struct tl_bytes){frame.p + begin, frame.n - begin},
-                     index->row.markers - index->frames[last].marker,
-                     last == 0 ? walk.groups.header.pc : index->frames[last].pc, out);
-    }
-    tl_buf_fini(&frame);
-    tl_walk_fini(&walk);
-    return r == TL_BAD ? tl_fail_set(fail, r, "%s: a chunk contradicts its index", view->key) : r;
-}
-
-/* The last change of mode that stands behind all positions of chunk `i`, if it tells a set. */
-static int read_mode(struct tl_view *view, size_t i, uint8_t *isa, struct tl_fail *fail)
-{
-    const struct tl_chunk *const c = &view->index.chunks[i];
-    struct tl_itemlog_reader reader;
-    struct tl_buf log = {0};
-    struct tl_item item;
-    uint64_t position;
-    int r = tl_view_items(view, i, &log, fail);
-    tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, 0, 0);
-    while (r >= 0 && (r = tl_itemlog_next(&reader, &item, &position)) >= 0)
-        if (item.kind == TL_ITEM_MODE && position == c->n && tl_mode_isa(item.value) != TL_ISA_NONE)
-            *isa = (uint8_t)tl_mode_isa(item.value);
-    tl_buf_fini(&log);
-    return r == TL_EOF ? TL_OK : r;
-}
-
-int tl_splice_end(struct tl_view *view, struct tl_splice_end *out, struct tl_fail *fail)
-{
-    const struct tl_shard_index *const index = &view->index;
-    *out = (struct tl_splice_end){.open = true};
-    if (index->n_frames == 0)
-        return TL_OK;
-    int r = TL_OK;
-    if (index->version < 4 || index->frames[0].pc == 0)
-        r = read_end(view, out, fail);
-    else
-        *out = (struct tl_splice_end){.pc = index->frames[0].pc};
-    for (size_t i = index->n_chunks; r >= 0 && i-- > 0 && out->isa == TL_ISA_NONE;) {
-        if (index->chunks[i].kinds >> TL_ITEM_MODE & 1)
-            r = read_mode(view, i, &out->isa, fail);
-        if (index->chunks[i].n > 0)
-            break;
-    }
-    return r;
 }
 
 int tl_splice_markers(struct tl_view *view, size_t chunk, enum tl_protocol protocol,

@@ -14,26 +14,13 @@
  * group, or these are more than are packed apart (TL_PACK_HEAD). */
 size_t tl_splice_head(struct tl_bytes records);
 
-/* Where readers stand behind all records of a shard. */
-struct tl_splice_end {
-    uint64_t pc;
-    bool open; /* records stand behind the last marker: the next shard's first group begins there */
-    bool points; /* … addresses among them … */
-    bool target; /* … and one that readers take for where the next instruction leads */
-    uint8_t isa; /* enum tl_isa, if a change of mode behind the last instruction tells one */
-};
-
-/* Of older shards, and where it is open, the last frame is read. TL_BAD, TL_IO, TL_NOMEM. */
-TL_MUST_USE int tl_splice_end(struct tl_view *view, struct tl_splice_end *out,
-                              struct tl_fail *fail);
-
 /*
  * Append the records that `stf`, the begin of the view's first frame, has behind its header, as
- * they stand where a shard with this end is in front. `stf` holds the first group. TL_BAD,
- * TL_NOMEM.
+ * they stand behind an instruction from which the flow leads to `pc`. `stf` holds the first group.
+ * TL_BAD, TL_NOMEM.
  */
-TL_MUST_USE int tl_splice_join(const struct tl_view *view, struct tl_bytes stf,
-                               const struct tl_splice_end *before, struct tl_buf *out);
+TL_MUST_USE int tl_splice_join(const struct tl_view *view, struct tl_bytes stf, uint64_t pc,
+                               struct tl_buf *out);
 
 /*
  * Markers of the view's shard in front of `position`, which lies in chunk `chunk` or right behind

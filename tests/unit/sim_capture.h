@@ -19,6 +19,10 @@ struct sim_options {
      * instructions; 0: it runs as the others do. */
     unsigned rare;
     bool cycles; /* with cycle counts */
+    /* So many hardware events and changes of context of each core at one position, every so many
+     * instructions; 0: none. */
+    unsigned burst;
+    uint64_t burst_every;
 };
 
 enum { SIM_ITM = 0x20, RARE_INSNS = 20 };
@@ -99,6 +103,21 @@ static inline void sim_itm(const struct sim_options *o, uint64_t done, struct tl
         assert_int_equal(tl_tpiu_encoder_add(tpiu, SIM_ITM, said, sizeof(said)), TL_OK);
 }
 
+/* Packets that are told one behind another, no instruction between them. */
+static inline void sim_burst(const struct sim_options *o, uint64_t done, struct tl_buf *trace)
+{
+    if (o->burst == 0 || (done + 500) % o->burst_every != 0)
+        return;
+    for (unsigned i = 0; i < o->burst; i++) {
+        const uint8_t event = 0x71 + i % 15; /* Event, and Context with an id */
+        const uint8_t context[] = {0x81, 0xb0, (uint8_t)i, (uint8_t)(i >> 8), (uint8_t)(i >> 16),
+                                   0};
+        assert_int_equal(i % 8 ? tl_buf_add(trace, &event, 1)
+                               : tl_buf_add(trace, context, sizeof context),
+                         TL_OK);
+    }
+}
+
 /* A capture, its setup and its text; the image goes into `lake`. */
 static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o, struct capture *c)
 {
@@ -133,6 +152,7 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
                 assert_int_equal(tl_sim_core_step(cores[i], rare ? RARE_INSNS : 500), TL_OK);
             if (done + 500 >= o->insns)
                 assert_int_equal(tl_sim_core_flush(cores[i]), TL_OK);
+            sim_burst(o, done, &trace[i]);
             assert_int_equal(
                 tl_tpiu_encoder_add(&tpiu, (uint8_t)(0x10 + i), trace[i].p, trace[i].n), TL_OK);
             tl_buf_reset(&trace[i]);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ranges of STF that are copied from the frames of shards, against the same ranges written anew
- * from their items: the same groups, but that of the last instruction, which may say more.
+ * from their items: the same groups, but that of the last instruction, which may say more. And
+ * ranges one behind another, against the whole.
  */
 #include "made_stf.h"
 
 #include "lake/range.h"
+#include "lake/rangecopy.h"
 #include "made_items.h"
 #include "sim_capture.h"
 #include "stf/check.h"
@@ -28,6 +30,12 @@ static void close_all(void)
 
 /* ---- two ways to one range ------------------------------------------------------------------ */
 
+static int add_line(void *context, uint64_t at, struct tl_bytes line)
+{
+    const int r = tl_buf_printf(context, "%llu ", (unsigned long long)at);
+    return r < 0 ? r : tl_buf_add(context, line.p, line.n);
+}
+
 static void get(const char *stream, uint64_t from, uint64_t to, enum tl_range_format format,
                 bool anew, struct tl_buf *out)
 {
@@ -40,7 +48,8 @@ static void get(const char *stream, uint64_t from, uint64_t to, enum tl_range_fo
         tl_range_write_anew(range);
     while (r >= 0) {
         const size_t before = out->n;
-        r = tl_range_next(range, out, &fail);
+        r = format == TL_FORMAT_LINES ? tl_range_lines(range, add_line, out, &fail)
+                                      : tl_range_next(range, out, &fail);
         assert_true(format == TL_FORMAT_STF || out->n - before <= (256u << 10));
     }
     if (r != TL_EOF)
@@ -77,7 +86,8 @@ static void check_zstf(const char *name, const struct tl_buf *bytes, const struc
     assert_int_equal(tl_zstf_open_bytes(&zstf, all, &fail), TL_OK);
     for (uint64_t i = 0; i < tl_zstf_chunks(zstf); i++)
         assert_int_equal(tl_zstf_read(zstf, i, &plain, NULL, &fail), TL_OK);
-    assert_true(plain.n <= stf->n && (trails || plain.n == stf->n));
+    if (plain.n > stf->n || (!trails && plain.n < stf->n))
+        fail_msg("%s: %zu of %zu bytes", name, plain.n, stf->n);
     assert_memory_equal(plain.p, stf->p, plain.n);
     tl_zstf_close(zstf);
     tl_buf_fini(&plain);
@@ -135,7 +145,9 @@ static void compare(const char *stream, uint64_t from, uint64_t to)
     /* The same instruction, of which more may be told; and what stands behind it. */
     assert_int_equal(copied.n - end[0], anew.n - end[1]);
     assert_memory_equal(copied.p + end[0], anew.p + end[1], copied.n - end[0]);
-    assert_true(end[0] - begin[0] >= end[1] - begin[1]);
+    if (end[0] - begin[0] < end[1] - begin[1])
+        fail_msg("%s: the last group has %zu bytes, anew %zu", name, end[0] - begin[0],
+                 end[1] - begin[1]);
     get(stream, from, to, TL_FORMAT_ZSTF, false, &zstf);
     if (end[0] > begin[0])
         check_zstf(name, &zstf, &copied, copied.n > end[0]);
@@ -155,6 +167,19 @@ static uint64_t insns_of(const char *stream)
     tl_trace_list_free(&list);
     assert_true(n > 0);
     return n;
+}
+
+/* Is it copied at all? */
+static void assert_copied(const char *stream)
+{
+    struct tl_cut cut;
+    struct tl_range_copy copy;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_cut_open(&cut, lake, "t", stream, &fail), TL_OK);
+    assert_int_equal(tl_range_copy_begin(&copy, &cut, 0, cut.end, true, &fail), TL_OK);
+    assert_int_equal(tl_range_copy_check(&copy, &fail), TL_OK);
+    tl_range_copy_end(&copy);
+    tl_cut_close(&cut);
 }
 
 /* The whole stream, ranges at edges of shards and frames, and others. */
@@ -197,6 +222,7 @@ static void cores_copied(uint64_t shard, unsigned rounds)
     push_all(lake, "t", &c, 10000);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     capture_free(&c);
+    assert_copied("cs.10");
     compare_ranges("cs.10", shard, rounds, 5);
     compare_ranges("cs.11", shard, rounds / 2, 6);
     close_all();
@@ -238,6 +264,8 @@ static void any_items_copied(void **state)
         made_free(&m);
         open_anew(cases[i].shard);
         push_stf(&stf);
+        if (cases[i].others == 0) /* others end some shards with no instruction */
+            assert_copied("stf.0");
         compare_ranges("stf.0", cases[i].shard, 24, 11 + i);
         close_all();
     }
@@ -268,17 +296,102 @@ static void others_copied(void **state)
     }
     open_anew(TL_CHUNK_MARKERS);
     push_stf(&plain.out);
+    assert_copied("stf.0");
     compare_ranges("stf.0", TL_CHUNK_MARKERS, 8, 22);
     close_all();
+}
+
+/* ---- very many items at one position ----------------------------------------------------------
+ */
+
+/* [0, position) and [position, end), as text without headings, or as lines, are the whole. */
+static void assert_meet(const char *stream, uint64_t position, enum tl_range_format format)
+{
+    struct tl_buf whole = {0}, parts = {0};
+    get(stream, 0, UINT64_MAX, format, false, &whole);
+    get(stream, 0, position, format, false, &parts);
+    const size_t first = parts.n;
+    get(stream, position, UINT64_MAX, format, false, &parts);
+    if (format == TL_FORMAT_TEXT) {
+        const uint8_t *const behind = (const uint8_t *)memchr(whole.p, '\n', whole.n) + 1;
+        const size_t heading = (size_t)(behind - whole.p);
+        memmove(parts.p + first, parts.p + first + heading, parts.n - first - heading);
+        parts.n -= heading;
+    }
+    assert_texts_equal(&whole, &parts);
+    tl_buf_fini(&whole);
+    tl_buf_fini(&parts);
+}
+
+/* Ranges meet at each position where a chunk begins. There are no less than `shards`, and a chunk
+ * that ends behind an item, not behind an instruction. */
+static void meet_at_cuts(const char *stream, size_t shards, enum tl_range_format format)
+{
+    struct tl_cut cut;
+    struct tl_fail fail = {0};
+    struct tl_chunk last = {0};
+    unsigned n = 0;
+    assert_int_equal(tl_cut_open(&cut, lake, "t", stream, &fail), TL_OK);
+    for (size_t i = 0; i < cut.n_rows; i++) {
+        struct tl_view *view;
+        assert_int_equal(tl_cut_view(&cut, i, &view, &fail), TL_OK);
+        for (size_t c = 0; c < view->index.n_chunks; c++) {
+            const struct tl_chunk *const chunk = &view->index.chunks[c];
+            n += c > 0 && chunk->stf == last.stf;
+            if (chunk->first > last.first) {
+                assert_meet(stream, chunk->first, format);
+                compare(stream, chunk->first - 1, chunk->first + 1);
+            }
+            last = *chunk;
+        }
+        tl_view_put(view);
+    }
+    compare(stream, 0, UINT64_MAX);
+    assert_true(n > 0 && cut.n_rows >= shards);
+    tl_cut_close(&cut);
+}
+
+/* Hardware events and contexts of a core, in front of one instruction; with more than `burst_every`
+ * instructions, behind the last as well. */
+static void bursts(unsigned burst, uint64_t insns, uint64_t shard, size_t shards,
+                   enum tl_range_format format)
+{
+    const struct sim_options options = {.seed = 5,
+                                        .insns = insns,
+                                        .cores = 1,
+                                        .image = true,
+                                        .events = true,
+                                        .burst = burst,
+                                        .burst_every = 1500};
+    struct capture c;
+    open_anew(shard);
+    sim_capture(lake, &options, &c);
+    push_all(lake, "t", &c, 1 << 20);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    capture_free(&c);
+    meet_at_cuts("cs.10", shards, format);
+    close_all();
+}
+
+static void chunks_end_among_items(void **state)
+{
+    (void)state;
+    bursts(150000, 3000, 1 << 20, 1, TL_FORMAT_TEXT);
+    bursts(100000, 2000, 700, 3, TL_FORMAT_LINES);
+}
+
+static void shards_end_among_items(void **state)
+{
+    (void)state;
+    bursts(2400000, 2000, 1 << 20, 2, TL_FORMAT_TEXT);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(full_frames_are_copied),
-        cmocka_unit_test(frames_are_cut),
-        cmocka_unit_test(any_items_copied),
-        cmocka_unit_test(others_copied),
+        cmocka_unit_test(full_frames_are_copied), cmocka_unit_test(frames_are_cut),
+        cmocka_unit_test(any_items_copied),       cmocka_unit_test(others_copied),
+        cmocka_unit_test(chunks_end_among_items), cmocka_unit_test(shards_end_among_items),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
