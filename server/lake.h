@@ -54,6 +54,21 @@ void tl_lake_close(struct tl_lake *lake);
 
 /* ---- catalog ---------------------------------------------------------------------------- */
 
+/*
+ * How a stream's times relate to the server's clock, as far as what arrived when tells:
+ * unix_ns(t) = unix_ns + (t - at) * rate. That is later than it was by the shortest time that trace
+ * took from the source to the server, which nobody knows. Of a capture that was pushed while it was
+ * made; one of a known clock that was not has no relation, of another one it tells how it was sent.
+ */
+struct tl_stream_clock {
+    uint64_t pairs;   /* of time and arrival that it rests upon; 0: there is none */
+    uint64_t at;      /* a time in the middle of the trace, in its unit */
+    uint64_t unix_ns; /* when that was */
+    double rate; /* ns of the server's clock for one of the trace's unit: near 1 if that is ns */
+    double rate_error;  /* it lies within ± this */
+    uint64_t spread_ns; /* by how much later 95 of 100 arrived */
+};
+
 struct tl_stream_row {
     char name[32];
     char protocol[16];
@@ -68,6 +83,7 @@ struct tl_stream_row {
     uint64_t stored_bytes; /* of its shards */
     bool has_time;
     bool time_unit_ns; /* else ticks of the source's clock */
+    struct tl_stream_clock clock;
 };
 
 #define TL_CONTENT_BYTES 72 /* "sha256:<64 hex>" and its NUL */

@@ -93,6 +93,22 @@ static void own_line(const char *name, const char *text)
     putchar('\n');
 }
 
+/* When a time of the trace was, and how certain that is. */
+static void print_clock(const struct tracelake_stream *s)
+{
+    const struct tracelake_stream_clock *const c = &s->clock;
+    char text[32];
+    printf("  clock        %" PRIu64 " was %s.%06" PRIu64
+           " or up to the way to the server before,\n",
+           c->at, time_text((int64_t)c->unix_ns, text), c->unix_ns % 1000000000 / 1000);
+    if (s->time_unit_ns)
+        printf("               runs %+.3f ppm", (1 / c->rate - 1) * 1e6);
+    else
+        printf("               %.3f Hz", 1e9 / c->rate);
+    printf(" ± %.3f ppm, spread %.3f ms, %" PRIu64 " arrivals\n", c->rate_error / c->rate * 1e6,
+           (double)c->spread_ns / 1e6, c->pairs);
+}
+
 void tl_rows_full(const struct tracelake_trace *trace)
 {
     char text[32];
@@ -130,6 +146,8 @@ void tl_rows_full(const struct tracelake_trace *trace)
         if (s->has_time)
             printf("  time         %" PRIu64 " to %" PRIu64 " %s\n", s->time_first, s->time_last,
                    s->time_unit_ns ? "ns" : "ticks");
+        if (s->clock.pairs > 0)
+            print_clock(s);
         printf("  events       %" PRIu64 "\n", s->events);
         printf("  gaps         %" PRIu64 ", lost bytes %" PRIu64 "\n", s->gaps, s->lost_bytes);
         printf("  stored       %" PRIu64 " bytes\n", s->stored_bytes);
@@ -160,6 +178,15 @@ static void stream_json(const struct tracelake_stream *s)
     tl_print_json_member("time_last", s->time_last);
     field_bool("has_time", s->has_time);
     field_bool("time_unit_ns", s->time_unit_ns);
+    if (s->clock.pairs > 0) {
+        printf(",\"clock\":{\"at\":");
+        tl_print_json_number(s->clock.at);
+        tl_print_json_member("unix_ns", s->clock.unix_ns);
+        printf(",\"rate\":%.15g,\"rate_error\":%.15g", s->clock.rate, s->clock.rate_error);
+        tl_print_json_member("spread_ns", s->clock.spread_ns);
+        tl_print_json_member("pairs", s->clock.pairs);
+        putchar('}');
+    }
     tl_print_json_member("events", s->events);
     tl_print_json_member("gaps", s->gaps);
     tl_print_json_member("lost_bytes", s->lost_bytes);

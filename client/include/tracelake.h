@@ -281,6 +281,20 @@ enum tracelake_state {
     TRACELAKE_FAILED    /* decoding stopped, `message` says why; the raw bytes are kept */
 };
 
+/*
+ * How a stream's times relate to the server's clock, by when its bytes arrived there:
+ * unix_ns(t) = unix_ns + (t - at) * rate. That is later than it was by the shortest time that trace
+ * took from the source to the server.
+ */
+struct tracelake_stream_clock {
+    uint64_t pairs;     /* of time and arrival that it rests upon; 0: it is not known */
+    uint64_t at;        /* a time in the middle of the trace */
+    uint64_t unix_ns;   /* when that was */
+    double rate;        /* ns of the server's clock for one of the trace's unit of time … */
+    double rate_error;  /* … which lies within ± this */
+    uint64_t spread_ns; /* by how much later 95 of 100 arrived */
+};
+
 struct tracelake_stream {
     char *name;     /* "cs.10", "di.0.1", "pt.0" */
     char *protocol; /* "etm4", … */
@@ -295,6 +309,7 @@ struct tracelake_stream {
     uint64_t stored_bytes;
     bool has_time;
     bool time_unit_ns; /* else ticks of the source's clock */
+    struct tracelake_stream_clock clock;
 };
 
 struct tracelake_label {

@@ -47,6 +47,15 @@ static int copy_stream(struct tracelake_stream *out, const Tracelake__V1__Stream
     out->stored_bytes = from->stored_bytes;
     out->has_time = from->has_time;
     out->time_unit_ns = from->time_unit_ns;
+    if (from->clock)
+        out->clock = (struct tracelake_stream_clock){
+            .pairs = from->clock->pairs,
+            .at = from->clock->at,
+            .unix_ns = from->clock->unix_ns,
+            .rate = from->clock->rate,
+            .rate_error = from->clock->rate_error,
+            .spread_ns = from->clock->spread_ns,
+        };
     const int named = copy_text(&out->name, from->name);
     return named < 0 ? named : copy_text(&out->protocol, from->protocol);
 }

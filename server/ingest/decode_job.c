@@ -18,9 +18,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define SLICE_BYTES  (64u << 10)  /* raw bytes between two checks for cancelling and sealing */
-#define JOB_BYTES    (4u << 20)   /* raw bytes of one job: other traces then get their turn */
-#define SHARED_BYTES (256u << 10) /* backlog from which on the crew helps to decode */
+#define SLICE_BYTES  (64u << 10) /* raw bytes between two checks for cancelling and sealing */
+#define JOB_BYTES    (4u << 20)  /* raw bytes of one job: other traces then get their turn */
+#define TIMES_NS     UINT64_C(20000000) /* between two pairs of timestamp and arrival, at least */
+#define SHARED_BYTES (256u << 10)       /* backlog from which on the crew helps to decode */
 
 /* ---- from the decoder ----------------------------------------------------------------------- */
 
@@ -79,7 +80,9 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     tl_build_free(lane->build);
     lane->build = NULL;
     lane->lost_bytes = 0;
-    r = tl_build_new(&lane->build, &options);
+    free(lane->fit);
+    lane->fit = calloc(1, sizeof(*lane->fit));
+    r = lane->fit ? tl_build_new(&lane->build, &options) : TL_NOMEM;
     pthread_mutex_unlock(&lane->lock);
     return r;
 }
@@ -131,6 +134,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     atomic_store(&gen->decoded, 0);
     gen->finished = false;
     gen->waiting = 0;
+    gen->arrival_ns = gen->timed_ns = gen->first_ns = 0;
     gen->together = SLICE_BYTES;
     if (r < 0)
         return r;
@@ -154,6 +158,8 @@ void tl_gen_stop(struct tl_gen *gen)
         pthread_mutex_lock(&lane->lock);
         tl_build_free(lane->build);
         lane->build = NULL;
+        free(lane->fit);
+        lane->fit = NULL;
         pthread_mutex_unlock(&lane->lock);
     }
     gen->n_by_stream = 0;
@@ -272,7 +278,8 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
         const struct tl_catalog_stream row = {.index = lane->index,
                                               .name = lane->name,
                                               .protocol = lane->protocol,
-                                              .lost_bytes = lane->lost_bytes};
+                                              .lost_bytes = lane->lost_bytes,
+                                              .clock = lane->clock};
         pthread_mutex_unlock(&lane->lock);
         r = tl_catalog_put_stream(gen->lake->catalog, gen->trace, gen->number, &row, fail);
     }
@@ -413,6 +420,41 @@ static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
     return r;
 }
 
+/* The last timestamps of all that was decoded, and when the bytes behind it had arrived. */
+static void note_times(struct tl_gen *gen)
+{
+    struct tl_build_totals totals;
+    gen->timed_ns = gen->arrival_ns;
+    for (size_t i = 0; i < gen->n_by_stream; i++) {
+        struct tl_lane *const lane = gen->by_stream[i];
+        pthread_mutex_lock(&lane->lock);
+        tl_build_totals(lane->build, &totals);
+        if (totals.anchors > 0)
+            tl_clockfit_add(lane->fit, totals.anchor_last.time, gen->arrival_ns);
+        pthread_mutex_unlock(&lane->lock);
+    }
+}
+
+/* Is it time to decode what has come, for a pair of timestamp and arrival? There are some hundred
+ * in all, however long the trace. */
+static bool wants_times(struct tl_gen *gen)
+{
+    const uint64_t now = gen->arrival_ns, since = now - gen->timed_ns;
+    if (gen->first_ns == 0)
+        gen->first_ns = gen->timed_ns = now;
+    return now > gen->timed_ns && since >= TIMES_NS && since >= (now - gen->first_ns) / 64;
+}
+
+static void relate_clocks(struct tl_gen *gen)
+{
+    for (size_t i = 0; i < gen->n_by_stream; i++) {
+        struct tl_lane *const lane = gen->by_stream[i];
+        pthread_mutex_lock(&lane->lock);
+        tl_clockfit_relation(lane->fit, &lane->clock);
+        pthread_mutex_unlock(&lane->lock);
+    }
+}
+
 /*
  * What was pushed is decoded. The more that is at once, the better the crew shares it, but so much
  * that few shards are complete behind it: until they are packed they take much memory.
@@ -427,6 +469,8 @@ static int flush(struct tl_gen *gen, struct tl_fail *fail)
     else if (completed < TOGETHER && gen->waiting >= gen->together && gen->together < JOB_BYTES)
         gen->together *= 2;
     gen->waiting = 0;
+    if (r >= 0)
+        note_times(gen);
     if (r >= 0 && gen->is_virtual)
         tl_mark(gen);
     return r < 0 ? broke(gen, r, fail) : store_beside(gen, fail);
@@ -554,8 +598,11 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         tl_buf_reset(&bytes);
         r = tl_spool_read(gen->reader, atomic_load(&gen->decoded), end, &bytes, fail);
         if (r >= 0) {
-            tl_decode_arrival(gen->decode, tl_spool_reader_arrival(gen->reader));
+            gen->arrival_ns = tl_spool_reader_arrival(gen->reader);
+            tl_decode_arrival(gen->decode, gen->arrival_ns);
             r = push(gen, &bytes, fail);
+            if (r >= 0 && wants_times(gen))
+                r = flush(gen, fail);
         } else if (r == TL_BAD) {
             r = pass_damage(gen, end, fail);
             /* Nothing can follow: keep what there is. */
@@ -566,6 +613,8 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     tl_buf_fini(&bytes);
     if (r >= 0)
         r = flush(gen, fail);
+    if (r >= 0)
+        relate_clocks(gen);
     if (r >= 0 && tl_decode_crew(gen->decode, NULL) < 0)
         r = TL_NOMEM; /* nothing was left to be flushed */
     if (r >= 0)

@@ -82,6 +82,8 @@ static int load_lane(struct tl_gen *gen, const struct tl_checkpoint_lane *saved)
         struct tl_state state = {.in = {plain.p, plain.n}};
         pthread_mutex_lock(&lane->lock);
         tl_build_state(lane->build, &state);
+        if (state.in.n > 0) /* else of an earlier version, which had none */
+            tl_clockfit_state(lane->fit, &state);
         tl_state_check(&state, state.in.n == 0);
         lane->lost_bytes = saved->lost_bytes;
         pthread_mutex_unlock(&lane->lock);
@@ -160,6 +162,7 @@ static int save_lane(struct tl_gen *gen, struct tl_lane *lane, struct tl_checkpo
     snprintf(saved->name, sizeof(saved->name), "%s", lane->name);
     pthread_mutex_lock(&lane->lock);
     tl_build_state(lane->build, &state);
+    tl_clockfit_state(lane->fit, &state);
     saved->lost_bytes = lane->lost_bytes;
     pthread_mutex_unlock(&lane->lock);
     r = state.rc;

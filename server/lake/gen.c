@@ -25,6 +25,7 @@ static void lane_free(struct tl_lane *lane)
         tl_view_put(lane->pending[i]);
     free(lane->pending);
     free(lane->rows);
+    free(lane->fit);
     tl_buckets_fini(&lane->summary);
     tl_lane_forget_stats_locked(lane);
     tl_lane_forget_calltrees_locked(lane);
@@ -180,8 +181,10 @@ static int load_stream(void *context, const struct tl_catalog_stream *stream)
 {
     struct tl_lane *lane;
     const int r = tl_gen_add_lane(context, stream->name, (enum tl_protocol)stream->protocol, &lane);
-    if (r >= 0)
+    if (r >= 0) {
         lane->lost_bytes = stream->lost_bytes;
+        lane->clock = stream->clock;
+    }
     return r;
 }
 

@@ -24,6 +24,7 @@
 #include "store/build.h"
 #include "store/catalog.h"
 #include "store/checkpoint.h"
+#include "store/clockfit.h"
 #include "store/hash.h"
 #include "store/walk.h"
 
@@ -48,6 +49,8 @@ struct tl_lane {
     size_t n_pending, cap_pending;
     struct tl_build *build; /* builder of the next shard, NULL: not being decoded */
     uint64_t lost_bytes;
+    struct tl_clock_relation clock; /* of its timestamps to this server's clock */
+    struct tl_clockfit *fit; /* of the decode job alone: what `clock` is made of; NULL: no job */
     /* Buckets of TL_LEVEL_SUMMARY over the first `summary_shards` shards; made on first use. */
     struct tl_buckets summary;
     uint64_t summary_shards;
@@ -96,6 +99,9 @@ struct tl_gen {
     /* For the generation's decode job; at most one runs at a time: */
     struct tl_decode *decode;
     struct tl_spool_reader *reader;
+    uint64_t arrival_ns;      /* when what was pushed last had arrived; 0: not known */
+    uint64_t timed_ns;        /* the arrival that timestamps were last related to … */
+    uint64_t first_ns;        /* … and the first one */
     size_t waiting;           /* bytes pushed into the decoder since its last flush */
     size_t together;          /* bytes after which it is flushed */
     size_t completed;         /* number of shards completed */

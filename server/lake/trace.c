@@ -5,6 +5,7 @@
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -152,6 +153,29 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
     atomic_store(&old->obsolete, true);
     tl_gen_put(old);
     return TL_OK;
+}
+
+/* In the unit shown to users. A clock of a known rate that seems to run otherwise by a hundredth
+ * was not pushed as it went. */
+static void fill_clock(const struct tl_lane *lane, struct tl_stream_row *row,
+                       const struct tl_clock_relation *clock)
+{
+    const struct tl_clock *const known = &lane->gen->setup.clock;
+    const double hz = (double)lane->clock_hz;
+    const double unit = known->known ? ldexp((double)known->mult, -(int)known->shift)
+                        : hz > 0     ? 1e9 / hz
+                                     : 1;
+    const double rate = clock->ns_per_tick / unit;
+    if (clock->pairs == 0 || (row->time_unit_ns && fabs(rate - 1) > 0.01))
+        return;
+    row->clock = (struct tl_stream_clock){
+        .pairs = clock->pairs,
+        .at = tl_lane_time(lane, clock->ticks),
+        .unix_ns = clock->unix_ns,
+        .rate = rate,
+        .rate_error = clock->error / unit,
+        .spread_ns = clock->spread_ns,
+    };
 }
 
 static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row);
@@ -385,6 +409,7 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     if (lane->build)
         tl_build_totals(lane->build, &totals);
     row->insns = larger(row->sealed_insns, totals.position);
+    const struct tl_clock_relation clock = lane->clock;
     pthread_mutex_unlock(&lane->lock);
     row->events = larger(row->events, totals.events);
     row->gaps = larger(row->gaps, totals.gaps);
@@ -394,6 +419,7 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
         anchors += totals.anchors;
     }
     fill_times(lane, row, anchors, first, last);
+    fill_clock(lane, row, &clock);
 }
 
 static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)

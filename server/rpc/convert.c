@@ -25,7 +25,7 @@ int tl_labels_each(const char *labels,
     return rc < 0 ? rc : TL_OK;
 }
 
-/* One trace stays below TL_REPLY_BYTES, or nearly: a stream takes at most 180 bytes. */
+/* One trace stays below TL_REPLY_BYTES, or nearly: a stream takes at most 240 bytes. */
 #define LABELS_BYTES   (256u << 10)
 #define LABEL_OVERHEAD 16
 #define STREAMS        16384
@@ -81,10 +81,23 @@ static int convert_labels(const char *labels, Tracelake__V1__Trace *trace)
 
 static Tracelake__V1__Stream *convert_stream(const struct tl_stream_row *row)
 {
-    Tracelake__V1__Stream *const s = malloc(sizeof *s);
-    if (!s)
+    struct {
+        Tracelake__V1__Stream stream;
+        Tracelake__V1__StreamClock clock;
+    } *const both = malloc(sizeof *both);
+    if (!both)
         return NULL;
+    Tracelake__V1__Stream *const s = &both->stream;
+    Tracelake__V1__StreamClock *const clock = &both->clock;
     tracelake__v1__stream__init(s);
+    tracelake__v1__stream_clock__init(clock);
+    clock->at = row->clock.at;
+    clock->unix_ns = row->clock.unix_ns;
+    clock->rate = row->clock.rate;
+    clock->rate_error = row->clock.rate_error;
+    clock->spread_ns = row->clock.spread_ns;
+    clock->pairs = row->clock.pairs;
+    s->clock = clock->pairs > 0 ? clock : NULL;
     s->name = (char *)(uintptr_t)row->name;
     s->protocol = (char *)(uintptr_t)row->protocol;
     s->insns = row->insns;

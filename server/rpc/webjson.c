@@ -103,6 +103,19 @@ int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json)
     return rc;
 }
 
+static bool add_clock(cJSON *stream, const struct tl_stream_clock *clock)
+{
+    if (clock->pairs == 0)
+        return true;
+    cJSON *const o = cJSON_AddObjectToObject(stream, "clock");
+    return o && tl_webjson_u64(o, "at", clock->at) &&
+           tl_webjson_u64(o, "unix_ns", clock->unix_ns) &&
+           cJSON_AddNumberToObject(o, "rate", clock->rate) &&
+           cJSON_AddNumberToObject(o, "rate_error", clock->rate_error) &&
+           tl_webjson_u64(o, "spread_ns", clock->spread_ns) &&
+           tl_webjson_u64(o, "pairs", clock->pairs);
+}
+
 static cJSON *stream(const struct tl_stream_row *row)
 {
     cJSON *const o = cJSON_CreateObject();
@@ -115,7 +128,8 @@ static cJSON *stream(const struct tl_stream_row *row)
                tl_webjson_u64(o, "time_last", row->time_last) &&
                cJSON_AddBoolToObject(o, "has_time", row->has_time) &&
                cJSON_AddBoolToObject(o, "time_unit_ns", row->time_unit_ns) &&
-               tl_webjson_u64(o, "events", row->events) && tl_webjson_u64(o, "gaps", row->gaps) &&
+               add_clock(o, &row->clock) && tl_webjson_u64(o, "events", row->events) &&
+               tl_webjson_u64(o, "gaps", row->gaps) &&
                tl_webjson_u64(o, "lost_bytes", row->lost_bytes) &&
                tl_webjson_u64(o, "stored_bytes", row->stored_bytes));
 }

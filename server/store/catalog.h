@@ -12,6 +12,7 @@
 
 #include "lake_rows.h"
 #include "store/backend.h"
+#include "store/clockfit.h"
 #include "store/shard.h"
 
 struct tl_catalog;
@@ -93,6 +94,7 @@ struct tl_catalog_stream {
     const char *name;
     int protocol; /* enum tl_protocol */
     uint64_t lost_bytes;
+    struct tl_clock_relation clock;
 };
 
 TL_MUST_USE int tl_catalog_put_stream(struct tl_catalog *catalog, const char *trace,

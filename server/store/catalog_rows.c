@@ -173,13 +173,16 @@ int tl_sql_catalog_put_stream(struct tl_catalog *catalog, const char *trace, uin
                               const struct tl_catalog_stream *stream, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    const int r =
-        tl_sql_run(c, fail,
-                   "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes)"
-                   " VALUES(?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
-                   " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes",
-                   "siisii", trace, generation, stream->index, stream->name,
-                   (uint64_t)stream->protocol, stream->lost_bytes);
+    uint8_t clock[TL_CLOCK_RELATION_BYTES];
+    const struct tl_bytes told = {clock, stream->clock.pairs > 0 ? sizeof(clock) : 0};
+    tl_clock_relation_put(&stream->clock, clock);
+    const int r = tl_sql_run(
+        c, fail,
+        "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes, clock)"
+        " VALUES(?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
+        " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes, clock=excluded.clock",
+        "siisiib", trace, generation, stream->index, stream->name, (uint64_t)stream->protocol,
+        stream->lost_bytes, &told);
     return r < 0 ? r : TL_OK;
 }
 
@@ -191,10 +194,11 @@ struct stream_call {
 static int stream_row(void *context, sqlite3_stmt *s)
 {
     const struct stream_call *call = context;
-    const struct tl_catalog_stream stream = {.index = tl_sql_u64(s, 0),
-                                             .name = tl_sql_text(s, 1),
-                                             .protocol = sqlite3_column_int(s, 2),
-                                             .lost_bytes = tl_sql_u64(s, 3)};
+    struct tl_catalog_stream stream = {.index = tl_sql_u64(s, 0),
+                                       .name = tl_sql_text(s, 1),
+                                       .protocol = sqlite3_column_int(s, 2),
+                                       .lost_bytes = tl_sql_u64(s, 3)};
+    tl_clock_relation_get(&stream.clock, tl_sql_bytes(s, 4));
     return call->each(call->context, &stream);
 }
 
@@ -207,7 +211,7 @@ int tl_sql_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64
     struct stream_call call = {each, context};
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT number, name, protocol, lost_bytes FROM streams"
+                           "SELECT number, name, protocol, lost_bytes, clock FROM streams"
                            " WHERE trace=? AND generation=? ORDER BY number",
                            "si", trace, generation);
     if (r >= 0)

@@ -55,6 +55,8 @@ static const char *const migrations[] = {
     " has_time INTEGER NOT NULL, time INTEGER NOT NULL, time_until INTEGER NOT NULL,"
     " created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL, text TEXT NOT NULL,"
     " PRIMARY KEY(trace, id)) WITHOUT ROWID;",
+
+    "ALTER TABLE streams ADD COLUMN clock BLOB NOT NULL DEFAULT x'';",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 

@@ -19,7 +19,7 @@
 struct tl_checkpoint_lane {
     char name[32];
     uint64_t lost_bytes;
-    struct tl_buf build; /* tl_build_state(), packed */
+    struct tl_buf build; /* tl_build_state() and tl_clockfit_state(), packed */
 };
 
 struct tl_checkpoint {

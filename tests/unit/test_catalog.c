@@ -117,8 +117,10 @@ static void traces(void **state)
 
 static int note_stream(void *context, const struct tl_catalog_stream *s)
 {
-    return tl_buf_printf(context, "%llu %s %d %llu\n", (unsigned long long)s->index, s->name,
-                         s->protocol, (unsigned long long)s->lost_bytes);
+    return tl_buf_printf(context, "%llu %s %d %llu %llu %llu %g\n", (unsigned long long)s->index,
+                         s->name, s->protocol, (unsigned long long)s->lost_bytes,
+                         (unsigned long long)s->clock.pairs, (unsigned long long)s->clock.unix_ns,
+                         s->clock.ns_per_tick);
 }
 
 static int take_row(void *context, const struct tl_shard_row *row)
@@ -148,7 +150,13 @@ static void shards(void **state)
     struct tl_shard_row rows[4] = {{0}};
     struct tl_buf out = {0};
     assert_int_equal(tl_catalog_add_trace(catalog, &t, &fail), TL_OK);
-    const struct tl_catalog_stream stream = {.index = 0, .name = "cs.10", .protocol = 1};
+    const struct tl_catalog_stream stream = {.index = 0,
+                                             .name = "cs.10",
+                                             .protocol = 1,
+                                             .clock = {.pairs = 9,
+                                                       .unix_ns = UINT64_C(1790000000000000000),
+                                                       .ns_per_tick = 2.5,
+                                                       .error = 0.25}};
     assert_int_equal(tl_catalog_put_stream(catalog, "a", 1, &stream, &fail), TL_OK);
     struct tl_catalog_shard added[4];
     for (uint64_t i = 0; i < 4; i++)
@@ -186,7 +194,7 @@ static void shards(void **state)
     assert_int_equal(bytes, 14);
     assert_int_equal(tl_catalog_streams(catalog, "a", 1, note_stream, &out, &fail), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
-    assert_string_equal((char *)out.p, "0 cs.10 1 0\n");
+    assert_string_equal((char *)out.p, "0 cs.10 1 0 9 1790000000000000000 2.5\n");
     assert_int_equal(tl_catalog_drop_shards(catalog, "a", 1, 0, 1, &fail), TL_OK);
     memset(rows, 0, sizeof(rows));
     assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);

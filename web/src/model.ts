@@ -7,6 +7,15 @@ import type { Axis, Extent } from "./scale.ts";
 /** "deleted" is the page's own: the server no longer has the trace. */
 export type TraceState = "live" | "decoding" | "sealed" | "failed" | "deleted";
 
+/** A time t of the stream, not counted from its trace's epoch, was unix + (t - at) * rate by the server's clock. */
+export interface StreamClock {
+  readonly at: bigint;
+  readonly unix: bigint; // ns since 1970
+  readonly rate: number;
+  readonly rateError: number;
+  readonly spread: number; // ns
+}
+
 export interface Stream {
   readonly name: string;
   readonly protocol: string;
@@ -15,6 +24,7 @@ export interface Stream {
   readonly timeLast: number;
   readonly hasTime: boolean;
   readonly timeIsNs: boolean;
+  readonly clock: StreamClock | undefined;
   readonly events: number;
   readonly gaps: number;
   readonly lostBytes: number;
@@ -144,6 +154,12 @@ function address(value: unknown): string {
   return typeof value === "number" ? `0x${value.toString(16)}` : text(value);
 }
 
+function readClock(value: unknown): StreamClock | undefined {
+  const o = object(value);
+  return number(o.pairs) === 0 ? undefined
+    : { at: whole(o.at), unix: whole(o.unix_ns), rate: number(o.rate), rateError: number(o.rate_error), spread: number(o.spread_ns) };
+}
+
 export function readStream(value: unknown, epoch: bigint): Stream {
   const o = object(value);
   return {
@@ -154,6 +170,7 @@ export function readStream(value: unknown, epoch: bigint): Stream {
     timeLast: o.has_time === true ? since(epoch, o.time_last) : 0,
     hasTime: o.has_time === true,
     timeIsNs: o.time_unit_ns === true,
+    clock: readClock(o.clock),
     events: number(o.events),
     gaps: number(o.gaps),
     lostBytes: number(o.lost_bytes),

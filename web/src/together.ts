@@ -2,7 +2,7 @@
 // What streams run at a time, of one trace or of several whose clocks are laid upon each other.
 import * as api from "./api.ts";
 import { absolute, since } from "./epoch.ts";
-import { readInsns, type InsnRow, type Stream, type Trace } from "./model.ts";
+import { readInsns, type InsnRow, type Stream, type StreamClock, type Trace } from "./model.ts";
 
 export interface Moment {
   readonly insn: number;
@@ -35,14 +35,32 @@ export function sameClock(a: Trace, b: Trace): boolean {
   return (a.labels.clock ?? "") !== "" && a.labels.clock === b.labels.clock;
 }
 
+/** How the times of a trace relate to the server's clock: those of the stream that arrived most evenly. */
+function clockOf(trace: Trace): StreamClock | undefined {
+  const clocks = trace.streams.flatMap((s) => (s.clock && s.timeIsNs ? [s.clock] : []));
+  return clocks.reduce<StreamClock | undefined>((best, c) => (best && best.spread <= c.spread ? best : c), undefined);
+}
+
+/** What is added to a time of `a`, near `at` from its epoch on, for one of `b`, and within how many ns that is so: by the
+ * server's clock, which both of them were related to as they arrived. */
+export function byArrival(a: Trace, b: Trace, at?: number): { offset: bigint; within: number } | undefined {
+  const [x, y] = [clockOf(a), clockOf(b)];
+  if (!x || !y) return undefined;
+  const time = at === undefined ? x.at : absolute(a.epoch, at);
+  const unix = x.unix + BigInt(Math.round(Number(time - x.at) * x.rate));
+  const other = y.at + BigInt(Math.round(Number(unix - y.unix) / y.rate));
+  return { offset: other - time,
+    within: x.spread + y.spread + Math.abs(Number(time - x.at)) * x.rateError + Math.abs(Number(other - y.at)) * y.rateError };
+}
+
 function begin(trace: Trace): bigint {
   const timed = trace.streams.filter((s) => s.hasTime);
   return timed.length === 0 ? 0n : trace.epoch + BigInt(Math.floor(Math.min(...timed.map((s) => s.timeFirst))));
 }
 
-/** What is added to a time of `a` for one of `b`: by their clock, else so that both begin together. */
-export function usualOffset(a: Trace, b: Trace): bigint {
-  return sameClock(a, b) ? 0n : begin(b) - begin(a);
+/** What is added to a time of `a` for one of `b`: by their clock, by the server's, else so that both begin together. */
+export function usualOffset(a: Trace, b: Trace, at?: number): bigint {
+  return sameClock(a, b) ? 0n : byArrival(a, b, at)?.offset ?? begin(b) - begin(a);
 }
 
 /** A time of `a` as `b` counts, both from their epochs on. */

@@ -9,7 +9,7 @@ import { duration, grouped, short } from "../format.ts";
 import type { Stream, Trace } from "../model.ts";
 import { functionColour } from "../palette.ts";
 import type { Session } from "../session.ts";
-import { laidUpon, moments, sameClock, usualOffset, type Moment } from "../together.ts";
+import { byArrival, laidUpon, moments, sameClock, usualOffset, type Moment } from "../together.ts";
 import { shortPlace } from "./sourcelink.ts";
 import type { Strip } from "./strip.ts";
 
@@ -27,8 +27,12 @@ export class TogetherPanel {
   private laid(s: Session): { trace: Trace; offset: bigint; said: boolean }[] {
     return this.app.beside.flatMap((b) => {
       const trace = this.app.traces?.find((t) => t.id === b.trace && t.id !== s.trace.id);
-      return trace ? [{ trace, offset: b.offset ?? usualOffset(s.trace, trace), said: b.offset !== undefined }] : [];
+      return trace ? [{ trace, offset: b.offset ?? usualOffset(s.trace, trace, this.time(s)), said: b.offset !== undefined }] : [];
     });
+  }
+
+  private time(s: Session): number | undefined {
+    return s.view.axis === "time" ? s.cursor : s.position?.time;
   }
 
   /** The other traces' lanes, below this one's: by time, or by instructions as they are counted. */
@@ -44,7 +48,7 @@ export class TogetherPanel {
   }
 
   view(s: Session): TemplateResult {
-    const time = s.view.axis === "time" ? s.cursor : s.position?.time;
+    const time = this.time(s);
     const traces = (this.app.traces ?? []).filter((t) => t.id !== s.trace.id && t.streams.some((x) => x.hasTime)).slice(0, 200);
     const laid = this.laid(s);
     const free = traces.filter((t) => !laid.some((l) => l.trace === t));
@@ -65,7 +69,9 @@ export class TogetherPanel {
   /** Why their times can be compared, or not. */
   private relation(s: Session, other: Trace, said: boolean): string {
     if (said) return "Laid upon each other as you said.";
-    return sameClock(s.trace, other) ? `Both have the clock “${other.labels.clock}”: times are compared as they are.`
+    if (sameClock(s.trace, other)) return `Both have the clock “${other.labels.clock}”: times are compared as they are.`;
+    const arrived = byArrival(s.trace, other, this.time(s));
+    return arrived ? `By when their trace arrived at the server: ± ${duration(arrived.within)}, and by how much longer the way of one is.`
       : "Their clocks are not known to be related (no common label “clock”): laid side by side from where both begin.";
   }
 
