@@ -38,6 +38,7 @@ int tl_cmd_diff(int argc, char **argv);
 int tl_cmd_profile(int argc, char **argv);
 int tl_cmd_coverage(int argc, char **argv);
 int tl_cmd_tail(int argc, char **argv);
+int tl_cmd_store(int argc, char **argv);
 int tl_cmd_token(int argc, char **argv);
 int tl_cmd_dump(int argc, char **argv);
 int tl_cmd_check(int argc, char **argv);

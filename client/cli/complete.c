@@ -299,6 +299,8 @@ static void offer_positional(const struct tl_command *command, char **words, siz
     const bool streams = strstr(use, "TRACE/") || strstr(use, "TRACE[/");
     if (!strcmp(command->name, "token") && n == 1)
         offer_words("add list revoke", begin);
+    else if (!strcmp(command->name, "store"))
+        n == 1 ? offer_words("copy", begin) : (void)puts(":file");
     else if (!strcmp(command->name, "completion"))
         offer_words("bash zsh fish", begin);
     else if (streams || strstr(use, " TRACE") || strstr(use, "(TRACE") || strstr(use, "[TRACE"))

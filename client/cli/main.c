@@ -334,6 +334,20 @@ static const struct tl_command commands[] = {
      "TEXT\n"
      "  --json              JSON documents instead of flow text\n" CONNECTION},
 #endif
+#ifdef TL_HAVE_STORE
+    {"store", tl_cmd_store, "copy traces between stores",
+     "usage: tracelake store copy FROM TO [TRACE…]\n"
+     "FROM and TO are data folders or rados:POOL… as of 'serve --store'. A server may work with "
+     "FROM\n"
+     "meanwhile, none with TO. All traces, or these, are copied with everything that is kept of "
+     "them\n"
+     "once they are sealed; each is read back and compared. What is there already is left as it "
+     "is, so\n"
+     "run it again to go on, and again to copy what has come since. Exit status 1 if something "
+     "could\n"
+     "not be copied (yet).\n"
+     "  -q, --quiet         print failures alone\n"},
+#endif
 #ifdef TL_HAVE_TOKEN
     {"token", tl_cmd_token, "add, list and revoke access tokens",
      "usage: tracelake token add --tokens FILE --role ROLE [options]\n"

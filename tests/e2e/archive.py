@@ -114,5 +114,61 @@ def materialised(here):
     here.run('materialise', 'made', 'none', status=3)
 
 
+def store_copy(lab, status, *args):
+    done = subprocess.run([lab.tracelake, 'store', 'copy', *args], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=labs.TIMEOUT)
+    check(done.returncode == status, done.stdout.decode(), done.stderr.decode())
+    return done.stdout.decode() + done.stderr.decode()
+
+
+def moved(lab, there):
+    """A lake moves from its folder to `there` while a rig pushes; the last run is behind its end."""
+    simulated(lab, 20000)
+    with open(lab.path('raw'), 'rb') as f:
+        raw = f.read()
+    how = ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--image',
+           lab.path('demo.elf')]
+    lab.run('push', *how, '--shards', 'virtual', '--trace', 'virtual', lab.path('raw'))
+    wait_content(lab, 'sim')
+    live = lab.spawn('push', *how, '--trace', 'live', '-', stdin=subprocess.PIPE)
+    live.stdin.write(raw[:10000])
+    live.stdin.flush()
+    while not any(t['id'] == 'live' and int(t['raw_bytes']) >= 10000 for t in rows(lab)):
+        time.sleep(0.02)
+    said = store_copy(lab, 1, lab.data, there)
+    check('sim: ' in said and 'virtual: ' in said and 'live: it is being pushed' in said, said)
+    live.stdin.write(raw[10000:])
+    live.stdin.close()
+    check(live.wait(60) == 0, live.stderr.read())
+    wait_sealed(lab, 'live')
+    said = store_copy(lab, 0, lab.data, there)
+    check('live: ' in said and '1 copied' in said and '2 there before' in said, said)
+    texts = [lab.run('get', t + '/cs.10', '--text').out for t in ('sim', 'virtual', 'live')]
+    check(texts[0] == texts[1] == texts[2] and len(texts[0]) > 10000, [len(t) for t in texts])
+    lab.stop()
+    return texts[0]
+
+
+def check_moved(lab, text):
+    check({t['id'] for t in rows(lab)} == {'sim', 'virtual', 'live'}, rows(lab))
+    for trace in ('sim', 'virtual', 'live'):
+        check(lab.run('get', trace + '/cs.10', '--text').out == text, 'something else in', trace)
+    lab.run('verify', '--all')
+    said = store_copy(lab, 1, lab.path('nothing'), lab.data)
+    check('no data folder' in said, said)
+
+
+@test
+def store_is_moved(lab):
+    there = lab.path('there')
+    text = moved(lab, there)
+    lab.data = there
+    lab.start()
+    said = store_copy(lab, 3, lab.path('data'), there)
+    check('a server works with' in said, said)
+    check_moved(lab, text)
+    lab.stop()
+
+
 if __name__ == '__main__':
     labs.main(TESTS)

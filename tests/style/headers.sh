@@ -38,7 +38,7 @@ server/store      base simd image isa flow setup stf lake_rows.h
 server/rados      base store
 server/rados/none rados
 server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h
-server/lake       base image dwarf isa flow setup regions decode stf store rados ingest disasm lake.h
+server/lake       base image dwarf isa flow setup regions decode stf store rados ingest disasm lake.h lake_copy.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base net osdhost lake.h tracelake grpc web
