@@ -72,6 +72,8 @@ struct tl_stream_clock {
 struct tl_stream_row {
     char name[32];
     char protocol[16];
+    char core[40];         /* that the setup names, "" if none … */
+    char device[40];       /* … and what the board's description calls its source */
     uint64_t insns;        /* decoded so far (live edge included) */
     uint64_t sealed_insns; /* of which in sealed shards */
     uint64_t shards;

@@ -178,6 +178,18 @@ static void fill_clock(const struct tl_lane *lane, struct tl_stream_row *row,
     };
 }
 
+static void fill_source(const struct tl_setup *setup, struct tl_stream_row *row)
+{
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        const struct tl_source *const s = &setup->sources[i];
+        if (strcmp(s->name, row->name) != 0)
+            continue;
+        snprintf(row->core, sizeof(row->core), "%s", s->core);
+        snprintf(row->device, sizeof(row->device), "%s", s->device);
+        return;
+    }
+}
+
 static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row);
 
 static uint64_t told_by(struct tl_gen *gen)
@@ -391,6 +403,7 @@ static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
     pthread_mutex_lock(&lane->lock);
     snprintf(row->name, sizeof(row->name), "%s", lane->name);
     snprintf(row->protocol, sizeof(row->protocol), "%s", tl_format_of(lane->protocol)->name);
+    fill_source(&lane->gen->setup, row);
     row->sealed_insns = tl_lane_sealed_locked(lane);
     row->shards = lane->n_rows;
     row->lost_bytes = lane->lost_bytes;

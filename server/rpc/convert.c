@@ -100,6 +100,8 @@ static Tracelake__V1__Stream *convert_stream(const struct tl_stream_row *row)
     s->clock = clock->pairs > 0 ? clock : NULL;
     s->name = (char *)(uintptr_t)row->name;
     s->protocol = (char *)(uintptr_t)row->protocol;
+    s->core = (char *)(uintptr_t)row->core;
+    s->device = (char *)(uintptr_t)row->device;
     s->insns = row->insns;
     s->sealed_insns = row->sealed_insns;
     s->shards = row->shards;

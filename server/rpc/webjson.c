@@ -121,6 +121,8 @@ static cJSON *stream(const struct tl_stream_row *row)
     cJSON *const o = cJSON_CreateObject();
     return tl_webjson_complete(
         o, tl_webjson_text(o, "name", row->name) && tl_webjson_text(o, "protocol", row->protocol) &&
+               (!row->core[0] || tl_webjson_text(o, "core", row->core)) &&
+               (!row->device[0] || tl_webjson_text(o, "device", row->device)) &&
                tl_webjson_u64(o, "insns", row->insns) &&
                tl_webjson_u64(o, "sealed_insns", row->sealed_insns) &&
                tl_webjson_u64(o, "shards", row->shards) &&

@@ -48,6 +48,76 @@ export async function arrangeChecks(suite, { url }) {
     await inBothThemes(page, "lanes-table");
   });
 
+  await suite.check("lanes: a tree of rig, cores and lanes, by keys alone, and in the link", {}, async (page) => {
+    await open(page, url, "#/trace/farm-42");
+    const tree = page.locator(".heads[role=tree]");
+    const lines = () => tree.locator("[role=treeitem]").evaluateAll((all) => all.map((e) => `${e.ariaLevel} ${e.dataset.id}`));
+    await page.waitForSelector("[data-id='/Cortex-A53']");
+    assert.deepEqual((await lines()).slice(0, 3), ["1 /", "2 /Cortex-A72", "3 cs.10"]);
+    assert.match(await page.textContent("[data-id='/']"), /42 lanes/);
+    const focus = () => page.evaluate(() => document.activeElement.dataset.id);
+    const press = async (key, at) => {
+      await page.keyboard.press(key);
+      await page.waitForFunction((id) => document.activeElement.dataset.id === id, at);
+    };
+    // From the selected lane to its group, which is folded, and to the next.
+    await tree.locator("[tabindex='0']").focus();
+    assert.equal(await focus(), "cs.10");
+    await press("ArrowLeft", "/Cortex-A72");
+    await press("ArrowLeft", "/Cortex-A72");
+    await page.waitForSelector("[data-id='/Cortex-A72'][aria-expanded=false]");
+    await press("ArrowDown", "/Cortex-A53");
+    await press("Shift+ArrowUp", "/Cortex-A53");
+    await page.waitForFunction(() => document.querySelectorAll("[role=treeitem]")[1].dataset.id === "/Cortex-A53");
+    await press("Enter", "/Cortex-A53");
+    await settle(page);
+    assert.deepEqual(await lines(), ["1 /", "2 /Cortex-A53", "2 /Cortex-A72"]);
+    // A folded group's line is painted, and told of under the pointer.
+    const [y, height] = await page.locator("[data-id='/Cortex-A72']").evaluate((e) => [e.offsetTop, e.offsetHeight]);
+    const painted = await page.evaluate(([top, h]) => {
+      const canvas = document.querySelector("canvas.base");
+      const { data } = canvas.getContext("2d").getImageData(0, top, 200, h);
+      return new Set(new Uint32Array(data.buffer)).size;
+    }, [y, height]);
+    assert.ok(painted > 3, `${painted} colours`);
+    const box = await page.locator("#timeline").boundingBox();
+    await page.mouse.move(box.x + 100, box.y + y + 10);
+    await page.waitForFunction(() => /Cortex-A72, 8 lanes/.test(document.querySelector("#status").textContent));
+    await inBothThemes(page, "lanes-tree");
+    const { query } = await place(page);
+    assert.equal(query.get("fold"), "/Cortex-A72,/Cortex-A53");
+    assert.match(query.get("lanes"), /^\/Cortex-A53,\/Cortex-A72/);
+    await page.reload();
+    await page.waitForSelector("[data-id='/Cortex-A53']");
+    await settle(page);
+    assert.deepEqual(await lines(), ["1 /", "2 /Cortex-A53", "2 /Cortex-A72"]);
+    // Enlarged: its lanes alone; then one of them, kept on top of the others; hidden; all again.
+    await tree.locator("[tabindex='0']").focus();
+    await page.locator("[data-id='/Cortex-A72']").focus();
+    await press("ArrowRight", "/Cortex-A72");
+    await page.keyboard.press("KeyE");
+    await page.waitForFunction(() => document.querySelectorAll(".head").length === 8);
+    await press("End", "cs.17");
+    await page.keyboard.press("KeyO");
+    await page.waitForFunction(() => document.querySelector("[role=treeitem]").dataset.id === "cs.17");
+    await page.keyboard.press("KeyH");
+    await page.waitForFunction(() => document.querySelectorAll(".head").length === 7);
+    await page.keyboard.press("KeyU");
+    await page.waitForFunction(() => /42 lanes|41 lanes/.test(document.querySelector("[data-id='/']").textContent));
+    // By hand: a lane goes where it is dragged, among those of its core.
+    const of = (id) => page.locator(`[data-id='${id}']`).boundingBox();
+    const [from, to] = [await of("cs.10"), await of("cs.12")];
+    await page.mouse.move(from.x + 60, from.y + 5);
+    await page.mouse.down();
+    await page.mouse.move(from.x + 60, from.y + 15);
+    for (let i = 0; i < 3; i++) {
+      await page.mouse.move(from.x + 60, to.y + to.height - 4 + i);
+      await settle(page);
+    }
+    await page.mouse.up();
+    assert.deepEqual((await names(page)).slice(0, 4), ["cs.17", "cs.11", "cs.12", "cs.10"]);
+  });
+
   await suite.check("lanes: one alone fills the window", {}, async (page) => {
     await open(page, url, "#/trace/soak-2026-01-02");
     await page.keyboard.press("KeyL");
@@ -75,7 +145,14 @@ export async function calledChecks(suite, { server, trace }) {
     await page.waitForFunction(() => [...document.querySelectorAll(".head .name")].some((e) => e.textContent === "big core"));
     const { labels } = await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json();
     assert.equal(labels["lane.cs.12"], "big core");
-    await page.waitForFunction(() => /ARM-AA64/.test(document.querySelector(".lanes tbody").textContent));
+    assert.equal(await page.getAttribute("[aria-label='Core or group of cs.12']", "placeholder"), "ARM-AA64");
+    // So is what people say of its place: the tree follows.
+    await page.fill("[aria-label='Core or group of cs.12']", "cluster 1 / core 0");
+    await page.press("[aria-label='Core or group of cs.12']", "Enter");
+    await page.waitForSelector("[data-id='/cluster 1/core 0'][aria-level='3']");
+    await page.fill("[aria-label='Core or group of cs.12']", "");
+    await page.press("[aria-label='Core or group of cs.12']", "Enter");
+    await page.waitForSelector("[data-id='/cluster 1']", { state: "detached" });
     await page.fill("[aria-label='What cs.12 is called']", "cs.12");
     await page.press("[aria-label='What cs.12 is called']", "Enter");
     await page.waitForFunction(() => [...document.querySelectorAll(".head .name")].every((e) => e.textContent !== "big core"));

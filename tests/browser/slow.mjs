@@ -13,7 +13,7 @@ async function coloured(page) {
   const grey = await Promise.all(["ground", "depth", "depth2", "line", "stripe", "muted"].map((n) => cssColour(page, n)));
   return page.evaluate((none) => {
     const canvas = document.querySelector("canvas.base");
-    const { data } = canvas.getContext("2d").getImageData(0, 103, canvas.width, 1);
+    const { data } = canvas.getContext("2d").getImageData(0, 124, canvas.width, 1);
     let n = 0;
     for (let i = 0; i < data.length; i += 4) {
       const c = `#${((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]).toString(16).padStart(6, "0")}`;

@@ -156,13 +156,6 @@ export async function traceStats(id: string, signal?: AbortSignal): Promise<Stat
   return readStats(await json(`${tracePath(id)}/stats`, signal));
 }
 
-/** What the decoder was told of a trace's sources, INI text. */
-export async function setupText(id: string): Promise<string> {
-  const reply = await get(`${tracePath(id)}/setup`);
-  if (!reply.ok) throw new ApiError(reply.status, await reason(reply));
-  return reply.text();
-}
-
 export function rangeUrl(
   id: string, stream: string, unit: Axis, from: number, to: number, format: string,
 ): string {

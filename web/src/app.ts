@@ -9,7 +9,7 @@ import { extentOf, hasTime, type Trace } from "./model.ts";
 import { noteSpan, type Note } from "./notes.ts";
 import type { Colour, Theme } from "./palette.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
-import type { Arrangement } from "./arrange.ts";
+import { alone, moveNode, toggled, type Arrangement } from "./arrange.ts";
 import { Finder } from "./find.ts";
 import { Session, type Measured } from "./session.ts";
 import { Swatches } from "./swatches.ts";
@@ -609,8 +609,12 @@ export class App {
     if (!s) return;
     const which = all ? s.full : s.open;
     if (!which.delete(lane)) which.add(lane);
-    this.toUrl();
-    this.changed();
+    // What else is shown below lanes is folded with the call stack, and comes back with it.
+    const name = s.trace.streams[lane]!.name;
+    const others = s.arrangement.folded.filter((id) => id !== `${name}/states` && id !== `${name}/counters`);
+    const parts = s.open.has(lane) ? [] : [...this.subs].map((sub) => `${name}/${sub}`);
+    if (!all) s.arrangement = { ...s.arrangement, folded: [...others, ...parts] };
+    this.moved();
   }
 
   /** As if it were typed into the search box. */
@@ -642,6 +646,48 @@ export class App {
     if (!s) return;
     s.arrangement = { ...s.arrangement, ...change };
     this.moved();
+  }
+
+  // ---- nodes of the tree: groups and lanes -------------------------------------------------
+
+  foldNode(id: string): void {
+    this.arrange({ folded: toggled(this.session?.arrangement.folded ?? [], id) });
+  }
+
+  pinNode(id: string): void {
+    const pinned = toggled(this.session?.arrangement.pinned ?? [], id);
+    this.arrange({ pinned });
+    this.say(pinned.includes(id) ? "Kept on top." : "No longer kept on top.");
+  }
+
+  moveNode(id: string, by: 1 | -1): void {
+    const node = this.session?.node(id);
+    if (node) this.arrange(moveNode(node, this.session!.arrangement, by));
+  }
+
+  /** Alone in the window; once more: all are shown. */
+  aloneNode(id: string): void {
+    const s = this.session;
+    const node = s?.node(id);
+    if (!s || !node) return;
+    this.arrange(alone(s.trace.streams, s.arrangement, node));
+    this.say(s.arrangement.hidden.length > 0 ? `${node.name} alone.` : "All lanes.");
+    this.keepSelected(s);
+  }
+
+  hideNode(id: string): void {
+    const s = this.session;
+    const node = s?.node(id);
+    if (!s || !node) return;
+    this.arrange({ hidden: [...s.arrangement.hidden, ...node.lanes.map((lane) => s.trace.streams[lane]!.name)] });
+    this.say(`${node.name} is hidden; U shows all lanes.`);
+    this.keepSelected(s);
+  }
+
+  /** What is selected is to be seen, if anything is. */
+  private keepSelected(s: Session): void {
+    const { lanes } = s;
+    if (lanes.length > 0 && !lanes.includes(s.lane)) this.selectLane(lanes.find((lane) => lane > s.lane) ?? lanes.at(-1)!);
   }
 
   /** The lane that is seen above or below the selected one. */
@@ -710,8 +756,8 @@ export class App {
   /** Show something below all lanes, or no longer. */
   toggleSub(sub: Sub): void {
     if (!this.subs.delete(sub)) this.subs.add(sub);
-    this.toUrl();
-    this.changed();
+    // Where it was taken away it comes back.
+    this.arrange({ folded: this.session?.arrangement.folded.filter((id) => !id.endsWith(`/${sub}`)) ?? [] });
   }
 
   compareWith(other: string): void {

@@ -1,54 +1,144 @@
 // SPDX-License-Identifier: MIT
-// Which lanes are shown, and in which order: pinned ones stay on top. Lanes are known by their streams'
-// names, since a trace that grows may get more of them.
+// Lanes as a tree, rig / core / stream, and what people make of it: order, what is hidden, folded and
+// pinned. Nodes are known by names, since a trace that grows may get more of them: a lane by its
+// stream's, a group by its path, which begins with a slash.
 
 export interface Arrangement {
-  readonly order: readonly string[]; // those that were moved come first, in this order; then the others
-  readonly hidden: readonly string[];
-  readonly pinned: readonly string[];
-  readonly only: string; // lanes whose name, called name or protocol has this; "": all
+  readonly order: readonly string[]; // among siblings those that were moved come first, in this order; then the others
+  readonly hidden: readonly string[]; // lanes
+  readonly pinned: readonly string[]; // nodes that stay on top
+  readonly folded: readonly string[]; // groups that are one line; what lies below a lane as "STREAM/PART"
+  readonly only: string; // lanes whose name, called name, protocol or path has this; "": all
 }
 
-export const AS_THEY_COME: Arrangement = { order: [], hidden: [], pinned: [], only: "" };
+export const AS_THEY_COME: Arrangement = { order: [], hidden: [], pinned: [], folded: [], only: "" };
 
 export interface Named {
   readonly name: string;
   readonly protocol: string;
+  readonly core: string;
 }
 
-/** Lanes from top to bottom, all of them, by index. */
-export function inOrder(streams: readonly Named[], a: Arrangement): number[] {
-  const place = (name: string): number => {
-    const at = a.order.indexOf(name);
-    return at < 0 ? a.order.length : at;
+/** What the lanes are arranged by. */
+export interface Told {
+  readonly rig: string;
+  called(stream: string): string;
+  /** Names of the groups that a lane lies in, outermost first, without the rig. */
+  path(stream: string): readonly string[];
+}
+
+export interface Node {
+  readonly id: string;
+  readonly name: string; // as people call it
+  readonly lane: number | undefined; // index of the stream; undefined: a group
+  readonly level: number; // 1: outermost
+  readonly pinned: boolean;
+  readonly folded: boolean;
+  readonly lanes: readonly number[]; // in it, from top to bottom
+  readonly children: readonly Node[];
+  readonly siblings: readonly string[]; // ids from top to bottom, its own among them
+}
+
+export const ROOT = "/";
+
+/** Does everything lie below one line? Not what is alone. */
+function rooted(streams: readonly Named[]): boolean {
+  return streams.length > 1;
+}
+
+/** Nodes on the outermost level: pinned ones, then the rig. */
+export function treeOf(streams: readonly Named[], a: Arrangement, told: Told, all = false): Node[] {
+  const seen = streams.map((_, i) => i).filter((i) => all || isShown(streams[i]!, a, told));
+  const paths = new Map(seen.map((i) => [i, [...(rooted(streams) ? [""] : []), ...told.path(streams[i]!.name)]]));
+  const build = (lanes: readonly number[], depth: number, above: string, pinnable: boolean): Node[] => {
+    const groups = new Map<string, number[]>();
+    for (const lane of lanes) {
+      const path = paths.get(lane)!;
+      const id = path.length <= depth ? streams[lane]!.name : depth === 0 ? ROOT : `${above === ROOT ? "" : above}/${path[depth]}`;
+      groups.set(id, [...(groups.get(id) ?? []), lane]);
+    }
+    const place = (id: string): number => (a.order.includes(id) ? a.order.indexOf(id) : a.order.length);
+    const ids = [...groups.keys()].sort((x, y) => place(x) - place(y) || groups.get(x)![0]! - groups.get(y)![0]!);
+    const nodes = ids.map((id): Node => {
+      const [lane] = groups.get(id)!;
+      const group = id.startsWith("/");
+      const pinned = pinnable && a.pinned.includes(id);
+      const children = group ? build(groups.get(id)!, depth + 1, id, pinnable && !pinned) : [];
+      return {
+        id, lane: group ? undefined : lane!, level: depth + 1, pinned, folded: group && a.folded.includes(id), children, siblings: ids,
+        name: !group ? told.called(id) : id === ROOT ? told.rig : paths.get(lane!)![depth]!,
+        lanes: group ? children.flatMap((c) => c.lanes) : [lane!],
+      };
+    });
+    return nodes;
   };
-  const pinned = (name: string): number => (a.pinned.includes(name) ? 0 : 1);
-  return streams.map((_, i) => i).sort((x, y) => {
-    const [p, q] = [streams[x]!.name, streams[y]!.name];
-    return pinned(p) - pinned(q) || place(p) - place(q) || x - y;
-  });
+  return lifted(build(seen, 0, "", true), a);
 }
 
-/** Those that are to be seen. */
-export function shown(streams: readonly Named[], a: Arrangement, called: (name: string) => string): number[] {
+/** Pinned nodes are taken out of where they lie and put on top, in the order in which they were pinned. */
+function lifted(roots: readonly Node[], a: Arrangement): Node[] {
+  const top: Node[] = [];
+  const outermost = (node: Node, by: number): Node => ({ ...node, pinned: true, level: node.level - by, children: node.children.map((c) => outermost(c, by)) });
+  const rest = (nodes: readonly Node[]): Node[] => nodes.flatMap((node) => {
+    if (node.pinned) {
+      top.push(outermost(node, node.level - 1));
+      return [];
+    }
+    if (node.lane !== undefined) return [node];
+    const children = rest(node.children);
+    return children.length === 0 ? [] : [{ ...node, children, lanes: children.flatMap((c) => c.lanes) }];
+  });
+  const below = rest(roots);
+  top.sort((x, y) => a.pinned.indexOf(x.id) - a.pinned.indexOf(y.id));
+  const ids = top.map((node) => node.id);
+  return [...top.map((node) => ({ ...node, siblings: ids })), ...below];
+}
+
+/** Those that have a line of their own, from top to bottom. */
+export function visible(nodes: readonly Node[]): Node[] {
+  return nodes.flatMap((node) => [node, ...(node.folded ? [] : visible(node.children))]);
+}
+
+function isShown({ name, protocol }: Named, a: Arrangement, told: Told): boolean {
   const only = a.only.trim().toLowerCase();
-  return inOrder(streams, a).filter((i) => {
-    const { name, protocol } = streams[i]!;
-    return !a.hidden.includes(name)
-      && (only === "" || [name, called(name), protocol].some((t) => t.toLowerCase().includes(only)));
-  });
+  return !a.hidden.includes(name)
+    && (only === "" || [name, told.called(name), protocol, ...told.path(name)].some((t) => t.toLowerCase().includes(only)));
 }
 
-/** A lane one place up or down. */
-export function moveLane(streams: readonly Named[], a: Arrangement, name: string, by: 1 | -1): Arrangement {
-  const names = inOrder(streams, a).map((i) => streams[i]!.name);
-  const at = names.indexOf(name);
+/** A node one place up or down among its siblings. */
+export function moveNode(node: Node, a: Arrangement, by: 1 | -1): Arrangement {
+  const ids = [...node.siblings];
+  const at = ids.indexOf(node.id);
   const to = at + by;
-  if (at < 0 || to < 0 || to >= names.length) return a;
-  [names[at], names[to]] = [names[to]!, names[at]!];
-  return { ...a, order: names };
+  if (at < 0 || to < 0 || to >= ids.length) return a;
+  [ids[at], ids[to]] = [ids[to]!, ids[at]!];
+  if (node.pinned && a.pinned.includes(node.id)) return { ...a, pinned: ids };
+  return { ...a, order: [...ids, ...a.order.filter((id) => !ids.includes(id))] };
 }
 
 export function toggled(list: readonly string[], name: string): string[] {
   return list.includes(name) ? list.filter((n) => n !== name) : [...list, name];
+}
+
+/** Show a node's lanes alone; once more: all. */
+export function alone(streams: readonly Named[], a: Arrangement, node: Node): Arrangement {
+  const others = streams.filter((_, i) => !node.lanes.includes(i)).map((s) => s.name);
+  const already = others.length > 0 && others.every((n) => a.hidden.includes(n));
+  return { ...a, hidden: already ? [] : others };
+}
+
+/**
+ * Groups that lanes lie in, without the rig. `said`: by people, levels between slashes. `usual`: as
+ * the trace tells; such a group is worth a line only if it holds some lanes and not all.
+ */
+export function pathsOf(
+  streams: readonly Named[], said: (stream: string) => string | undefined, usual: (stream: Named) => string,
+): Map<string, readonly string[]> {
+  const common = streams.map(usual);
+  return new Map(streams.map((s, i) => {
+    const own = said(s.name)?.split("/").map((p) => p.trim()).filter((p) => p !== "");
+    if (own && own.length > 0) return [s.name, own];
+    const n = common[i] === "" ? 0 : common.filter((c) => c === common[i]).length;
+    return [s.name, n > 1 && n < streams.length ? [common[i]!] : []];
+  }));
 }

@@ -84,7 +84,7 @@ function said(session: Session, { lane, from, width }: Hover): string {
 export function describe(session: Session, hover: Hover): Description {
   const stream = session.trace.streams[hover.lane];
   const out = {
-    lane: stream?.name ?? "", what: "", share: "", where: positionText(session, Math.max(0, Math.floor(hover.at)), stream?.protocol ?? ""),
+    lane: hover.group ? `${hover.group.name}, ${hover.group.lanes.length} lanes` : stream?.name ?? "", what: "", share: "", where: positionText(session, Math.max(0, Math.floor(hover.at)), stream?.protocol ?? ""),
     width: widthText(session, hover.width, stream?.protocol), mode: "", events: "", lost: "",
   };
   const c = hover.columns;
@@ -97,7 +97,7 @@ export function describe(session: Session, hover: Hover): Description {
   if (within) out.lost = breakText(within, timeIsNs(session.trace));
   out.events = names(EVENT_NAMES, c.events[b]!);
   if (c.eventCount[b]! > 1) out.events += ` (${grouped(c.eventCount[b]!)})`;
-  const software = isSoftware(stream.protocol);
+  const software = isSoftware(stream.protocol) && !hover.group;
   if (within && timed) {
     out.what = isOff(within.flags) ? "not traced" : "trace lost";
     return out;
@@ -107,14 +107,14 @@ export function describe(session: Session, hover: Hover): Description {
     return out;
   }
   out.mode = mode(stream.protocol, c.privilege, b);
-  const row = session.view.axis === "insn" && hover.width === 1
+  const row = session.view.axis === "insn" && hover.width === 1 && !hover.group
     ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
   else if (software && said(session, hover) !== "") out.what = said(session, hover);
   else if (software) out.what = c.insns[b]! > 1 ? `${grouped(c.insns[b]!)} messages` : "1 message";
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
   else out.what = "code without a name";
-  const state = session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);
+  const state = hover.group ? undefined : session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);
   if (state && !state.mixed) out.mode = [state.mode || out.mode, contextName(state)].filter(Boolean).join(" · ");
   if (row && !software) out.what = `${row.fn ? row.fn + row.offset : out.what}  ${row.text || row.pc}`;
   const share = c.share[b]!;

@@ -5,7 +5,7 @@
 
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
-  | "laneUp" | "laneDown" | "toggleLane" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
+  | "laneUp" | "laneDown" | "toggleLane" | "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane" | "allLanes" | "stepBack" | "stepForward" | "eventBack" | "eventForward"
   | "gapBack" | "gapForward" | "callBack" | "callForward" | "hitBack" | "hitForward" | "states" | "counters" | "note" | "bookmark" | "noteForward" | "noteBack" | "search" | "follow" | "axis" | "panel" | "table" | "theme" | "commands" | "help"
   | "escape";
 
@@ -40,8 +40,14 @@ export const BINDINGS: readonly Binding[] = [
   { command: "end", code: "End", shown: "End" },
   { command: "whole", code: "Digit0", shown: "0" },
   { command: "zoomSelection", code: "KeyZ", shown: "Z" },
-  { command: "laneUp", code: "ArrowUp", shown: "↑" },
-  { command: "laneDown", code: "ArrowDown", shown: "↓" },
+  { command: "laneUp", code: "ArrowUp", shift: false, shown: "↑" },
+  { command: "laneDown", code: "ArrowDown", shift: false, shown: "↓" },
+  { command: "laneHigher", code: "ArrowUp", shift: true, shown: "Shift ↑" },
+  { command: "laneLower", code: "ArrowDown", shift: true, shown: "Shift ↓" },
+  { command: "pinLane", code: "KeyO", ctrl: false, shown: "O" },
+  { command: "aloneLane", code: "KeyE", ctrl: false, shown: "E" },
+  { command: "hideLane", code: "KeyH", ctrl: false, shown: "H" },
+  { command: "allLanes", code: "KeyU", ctrl: false, shown: "U" },
   { command: "toggleLane", code: "Enter", shown: "Enter" },
   { command: "stepBack", key: ",", shown: "," },
   { command: "stepForward", key: ".", shown: "." },
@@ -100,6 +106,17 @@ export const GROUPS: readonly Group[] = [
       { command: "laneUp", text: "Lane above" },
       { command: "laneDown", text: "Lane below" },
       { command: "toggleLane", text: "Open or close the lane's call stack" },
+    ],
+  },
+  {
+    title: "Lanes and groups",
+    commands: [
+      { command: "laneHigher", text: "Move up among its neighbours" },
+      { command: "laneLower", text: "Move down" },
+      { command: "pinLane", text: "Keep on top, or no longer" },
+      { command: "aloneLane", text: "Enlarge: alone, or with all others" },
+      { command: "hideLane", text: "Hide" },
+      { command: "allLanes", text: "Show all lanes" },
     ],
   },
   {

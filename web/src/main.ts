@@ -141,6 +141,16 @@ function details(s: Session): void {
   render(tip(s), timeline.tips);
 }
 
+/** What keys do with a lane or a group. */
+function arrange(what: "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane", node: string | undefined): void {
+  if (node === undefined) return;
+  if (what === "laneHigher") app.moveNode(node, -1);
+  else if (what === "laneLower") app.moveNode(node, 1);
+  else if (what === "pinLane") app.pinNode(node);
+  else if (what === "aloneLane") app.aloneNode(node);
+  else app.hideNode(node);
+}
+
 function command(e: KeyboardEvent): void {
   const target = (e.target ?? document.body) as HTMLElement;
   const typing = target.closest("input, select, textarea") !== null;
@@ -178,6 +188,12 @@ function command(e: KeyboardEvent): void {
         case "states":
         case "counters": app.toggleSub(binding.command); break;
         case "panel": app.setPanel(app.panel === "none" ? "insns" : "none"); break;
+        case "laneHigher":
+        case "laneLower":
+        case "pinLane":
+        case "aloneLane":
+        case "hideLane": arrange(binding.command, timeline.node); break;
+        case "allLanes": app.arrange({ hidden: [], only: "" }); break;
         case "table": app.table = !app.table; break;
         case "gapForward": void app.finder.jump("gap", 1); break;
         case "gapBack": void app.finder.jump("gap", -1); break;
@@ -189,7 +205,7 @@ function command(e: KeyboardEvent): void {
         case "hitBack": void app.finder.next(-1); break;
         default:
           // The rest belongs to the timeline, wherever the focus is, unless it means something there.
-          if (target.closest("button, a, [role=listbox], [role=tablist], [role=region], ol")
+          if (target.closest("button, a, [role=listbox], [role=tablist], [role=tree], [role=region], ol")
             && /Arrow|Enter|Home|End/.test(e.code)) return;
           if (target.id !== "timeline") timeline.key(e);
           return;

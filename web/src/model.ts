@@ -19,6 +19,8 @@ export interface StreamClock {
 export interface Stream {
   readonly name: string;
   readonly protocol: string;
+  readonly core: string; // "Cortex-A53", "" if not told
+  readonly device: string; // of its source: "ETM_0", "" if not told
   readonly insns: number;
   readonly timeFirst: number;
   readonly timeLast: number;
@@ -165,6 +167,8 @@ export function readStream(value: unknown, epoch: bigint): Stream {
   return {
     name: text(o.name),
     protocol: text(o.protocol),
+    core: text(o.core),
+    device: text(o.device),
     insns: number(o.insns),
     timeFirst: o.has_time === true ? since(epoch, o.time_first) : 0,
     timeLast: o.has_time === true ? since(epoch, o.time_last) : 0,
@@ -400,28 +404,4 @@ export function privilegeName(protocol: string, level: number): string {
   if (/etm|ete|ptm|cs|tpiu/i.test(protocol)) return `EL${level}`;
   if (/^(pt|intel)/i.test(protocol)) return `ring ${level}`;
   return ["U", "S", "H", "M"][level] ?? String(level);
-}
-
-/** Cores of sources, by the name of their stream, from a setup as INI text. */
-export function coresOf(setup: string): Map<string, string> {
-  const out = new Map<string, string>();
-  let source = "";
-  let keys: Record<string, string> = {};
-  const close = (): void => {
-    const text = [keys.core, keys.device && (keys.core ? `(${keys.device})` : keys.device)].filter(Boolean).join(" ");
-    if (source !== "" && text !== "") out.set(source, text);
-  };
-  for (const line of setup.split("\n")) {
-    const section = /^\s*\[(\S+)\s*([^\]]*)\]/.exec(line);
-    const pair = /^\s*([^=;#\s]+)\s*=\s*([^;#]*)/.exec(line);
-    if (section) {
-      close();
-      source = section[1] === "source" ? section[2]!.trim() : "";
-      keys = {};
-    } else if (pair) {
-      keys[pair[1]!] = pair[2]!.trim();
-    }
-  }
-  close();
-  return out;
 }

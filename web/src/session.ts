@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Everything that belongs to the trace that is open: what is in view, selected and found, and what was
 // fetched of it.
-import { AS_THEY_COME, shown, type Arrangement } from "./arrange.ts";
+import { AS_THEY_COME, pathsOf, treeOf, visible, type Arrangement, type Node } from "./arrange.ts";
 import type { Found, Step } from "./find.ts";
 import { Overview } from "./overview.ts";
 import { InsnCache } from "./insns.ts";
-import { setupText } from "./api.ts";
-import { coresOf, extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
+import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
 import { LaneData, readCounters, readLog, readStates, type Counters, type Log, type States } from "./lanedata.ts";
 import { Notes } from "./notes.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
@@ -102,23 +101,45 @@ export class Session {
   /** What people call a stream: a label of its trace. */
   called = (name: string): string => this.trace.labels[`lane.${name}`] ?? name;
 
-  /** "Cortex-A53 (ETM_0)": the core that a stream is of, as the setup tells; asked for once. */
-  setup = (name: string): string => {
-    if (!this.cores) {
-      this.cores = new Map();
-      void setupText(this.trace.id).then((text) => {
-        this.cores = coresOf(text);
-        this.app.changed();
-      }, () => {});
+  private made: { readonly of: readonly unknown[]; readonly tree: readonly Node[]; readonly rows: readonly Node[] } | undefined;
+
+  private get arranged(): NonNullable<typeof this.made> {
+    const { streams, labels, rig } = this.trace;
+    const of = [streams, labels, rig, this.arrangement];
+    if (!this.made || of.some((x, i) => x !== this.made!.of[i])) {
+      const paths = this.paths();
+      const tree = treeOf(streams, this.arrangement, { rig: rig || "All lanes", called: this.called, path: (name) => paths.get(name) ?? [] });
+      this.made = { of, tree, rows: visible(tree) };
     }
-    return this.cores.get(name) ?? "–";
-  };
+    return this.made;
+  }
 
-  private cores: Map<string, string> | undefined;
+  /** The groups that lanes lie in, as people said or as the trace tells. */
+  paths(): Map<string, readonly string[]> {
+    return pathsOf(this.trace.streams, (name) => this.trace.labels[`core.${name}`],
+      ({ name, core }) => ({ pt: "processors", thread: "threads", event: "events" })[name.split(".")[0]!] ?? core);
+  }
 
-  /** Lanes that are to be seen, from top to bottom. */
+  /** Nodes of the tree that have a line, from top to bottom. */
+  get rows(): readonly Node[] {
+    return this.arranged.rows;
+  }
+
+  /** The node of a lane or a group, undefined if it is hidden. */
+  node(id: string): Node | undefined {
+    const find = (nodes: readonly Node[]): Node | undefined => {
+      for (const node of nodes) {
+        const found = node.id === id ? node : find(node.children);
+        if (found) return found;
+      }
+      return undefined;
+    };
+    return find(this.arranged.tree);
+  }
+
+  /** Lanes that have a line, from top to bottom. */
   get lanes(): number[] {
-    return shown(this.trace.streams, this.arrangement, this.called);
+    return this.rows.flatMap((node) => (node.lane === undefined ? [] : [node.lane]));
   }
 
   get extent(): Extent {

@@ -67,8 +67,8 @@ export function encodePlace(place: Place): string {
   if (place.select) query.push(`select=${place.select[0]}-${place.select[1]}`);
   if (place.find !== "") query.push(`find=${encodeURIComponent(place.find)}`);
   if (place.panel !== usual(place)) query.push(`panel=${place.panel}`);
-  const { order, hidden, pinned, only } = place.arrangement;
-  for (const [key, list] of [["lanes", order], ["hide", hidden], ["pin", pinned]] as const) {
+  const { order, hidden, pinned, folded, only } = place.arrangement;
+  for (const [key, list] of [["lanes", order], ["hide", hidden], ["pin", pinned], ["fold", folded]] as const) {
     if (list.length > 0) query.push(`${key}=${list.map(encodeURIComponent).join(",")}`);
   }
   if (only !== "") query.push(`only=${encodeURIComponent(only)}`);
@@ -128,6 +128,7 @@ export function decodePlace(hash: string): Place {
   place.alone = query.get("alone") ?? "";
   place.arrangement = {
     order: names(matched[2], "lanes") ?? [], hidden: names(matched[2], "hide") ?? [], pinned: names(matched[2], "pin") ?? [],
+    folded: names(matched[2], "fold") ?? [],
     only: query.get("only") ?? "",
   };
   place.with = query.get("with") ?? "";

@@ -1,25 +1,72 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { AS_THEY_COME, inOrder, moveLane, shown, toggled } from "../src/arrange.ts";
+import { alone, AS_THEY_COME, moveNode, pathsOf, toggled, treeOf, visible, type Arrangement, type Node, type Told } from "../src/arrange.ts";
+import { TILE_BUCKETS, type Columns } from "../src/tile.ts";
 import { layoutLanes } from "../src/timeline/layout.ts";
+import { merged } from "../src/timeline/merge.ts";
 
-const streams = ["a", "b", "c", "d"].map((name) => ({ name, protocol: name === "d" ? "itm" : "etm4" }));
-const own = (name: string): string => (name === "b" ? "Big core" : name);
+const streams = ["a", "b", "c", "d"].map((name) => ({ name, protocol: name === "d" ? "itm" : "etm4", core: "" }));
+const core: Record<string, readonly string[]> = { a: ["big"], b: ["big"], c: ["small", "core 0"] };
+const told: Told = { rig: "board", called: (name) => (name === "b" ? "Boot core" : name), path: (name) => core[name] ?? [] };
+const lines = (a: Arrangement): string[] => visible(treeOf(streams, a, told)).map((n) => `${n.level} ${n.id}`);
+const find = (a: Arrangement, id: string): Node => visible(treeOf(streams, a, told)).find((n) => n.id === id)!;
 
-test("lanes are moved, pinned, hidden and filtered", () => {
-  assert.deepEqual(inOrder(streams, AS_THEY_COME), [0, 1, 2, 3]);
-  const moved = moveLane(streams, AS_THEY_COME, "c", -1);
-  assert.deepEqual(inOrder(streams, moved), [0, 2, 1, 3]);
-  assert.equal(moveLane(streams, AS_THEY_COME, "a", -1), AS_THEY_COME);
-  assert.deepEqual(inOrder([...streams, { name: "new", protocol: "" }], moved), [0, 2, 1, 3, 4]);
-  const pinned = { ...moved, pinned: ["d"] };
-  assert.deepEqual(inOrder(streams, pinned), [3, 0, 2, 1]);
-  assert.deepEqual(shown(streams, { ...pinned, hidden: ["a"] }, own), [3, 2, 1]);
-  assert.deepEqual(shown(streams, { ...AS_THEY_COME, only: "BIG" }, own), [1]);
-  assert.deepEqual(shown(streams, { ...AS_THEY_COME, only: "itm" }, own), [3]);
+test("lanes are a tree that is folded, moved, pinned, hidden and filtered", () => {
+  assert.deepEqual(lines(AS_THEY_COME), ["1 /", "2 /big", "3 a", "3 b", "2 /small", "3 /small/core 0", "4 c", "2 d"]);
+  assert.deepEqual(visible(treeOf(streams.slice(3), AS_THEY_COME, told)).map((n) => n.id), ["d"], "what is alone needs no rig");
+  assert.equal(find(AS_THEY_COME, "b").name, "Boot core");
+  assert.equal(find(AS_THEY_COME, "/").name, "board");
+  const folded = { ...AS_THEY_COME, folded: ["/big"] };
+  assert.deepEqual(lines(folded).slice(0, 3), ["1 /", "2 /big", "2 /small"]);
+  assert.deepEqual(find(folded, "/big").lanes, [0, 1]);
+  // Among siblings alone.
+  assert.equal(moveNode(find(AS_THEY_COME, "c"), AS_THEY_COME, -1), AS_THEY_COME);
+  const moved = moveNode(find(AS_THEY_COME, "d"), AS_THEY_COME, -1);
+  assert.deepEqual(lines(moved).slice(2), ["3 a", "3 b", "2 d", "2 /small", "3 /small/core 0", "4 c"]);
+  assert.deepEqual(lines(moveNode(find(moved, "b"), moved, -1)).slice(1, 5), ["2 /big", "3 b", "3 a", "2 d"]);
+  const pinned = { ...AS_THEY_COME, pinned: ["c", "/big"] };
+  assert.deepEqual(lines(pinned), ["1 c", "1 /big", "2 a", "2 b", "1 /", "2 d"]);
+  assert.deepEqual(lines(moveNode(find(pinned, "/big"), pinned, -1)).slice(0, 4), ["1 /big", "2 a", "2 b", "1 c"]);
+  assert.deepEqual(lines({ ...AS_THEY_COME, hidden: ["a", "b"] }).slice(1, 3), ["2 /small", "3 /small/core 0"]);
+  for (const [only, left] of [["BOOT", "b"], ["itm", "d"], ["core 0", "c"]] as const) {
+    assert.deepEqual(visible(treeOf(streams, { ...AS_THEY_COME, only }, told)).flatMap((n) => (n.lane === undefined ? [] : [n.id])), [left]);
+  }
+  const one = alone(streams, AS_THEY_COME, find(AS_THEY_COME, "/big"));
+  assert.deepEqual(one.hidden, ["c", "d"]);
+  assert.deepEqual(alone(streams, one, find(one, "/big")).hidden, []);
   assert.deepEqual(toggled(["a"], "a"), []);
-  assert.deepEqual(toggled(["a"], "b"), ["a", "b"]);
+});
+
+test("what the trace tells makes a group where it tells lanes apart; people's word comes first", () => {
+  const paths = (said: Record<string, string>, usual: readonly string[]): string[][] =>
+    [...pathsOf(streams, (name) => said[name], (s) => usual[streams.indexOf(s as typeof streams[0])]!).values()].map((p) => [...p]);
+  assert.deepEqual(paths({}, ["A53", "A53", "A53", "A53"]), [[], [], [], []]);
+  assert.deepEqual(paths({}, ["A53", "A53", "A72", ""]), [["A53"], ["A53"], [], []]);
+  assert.deepEqual(paths({ c: " cluster 1/core 0 ", d: "/" }, ["A53", "A53", "A53", ""]), [["A53"], ["A53"], ["cluster 1", "core 0"], []]);
+});
+
+function columns(own: Partial<Record<keyof Columns, readonly number[]>>): Columns {
+  const of = (name: keyof Columns, each = 1): number[] => Object.assign(new Array<number>(TILE_BUCKETS * each).fill(0), own[name]);
+  return {
+    insns: Float64Array.from(of("insns")), coverage: Uint8Array.from(of("coverage")), fn: Uint32Array.from(of("fn")), share: Uint8Array.from(of("share")),
+    fn2: Uint32Array.from(of("fn2")), share2: Uint8Array.from(of("share2")), distinct: Uint8Array.from(of("distinct")), page: Float64Array.from(of("page")),
+    privilege: Uint8Array.from(of("privilege", 4)), branches: Uint8Array.from(of("branches")), events: Uint16Array.from(of("events")),
+    eventCount: Uint32Array.from(of("eventCount")), flags: Uint8Array.from(of("flags")), depthMin: Uint8Array.from(of("depthMin")),
+    depthMax: Uint8Array.from(of("depthMax")), lost: Uint8Array.from(of("lost")), breaks: [],
+  };
+}
+
+test("a folded group shows what most of its lanes run, as high as many of them run", () => {
+  const one = columns({ insns: [100, 0, 10], coverage: [255, 0, 255], fn: [5, 0, 5], share: [255, 0, 255], flags: [0, 2, 0] });
+  const two = columns({ insns: [300, 0, 0], coverage: [255, 0, 0], fn: [7, 0, 0], share: [200, 0, 0], fn2: [5, 0, 0], share2: [55, 0, 0], lost: [0, 200, 0] });
+  const m = merged([one, two]);
+  assert.deepEqual([...m.insns.slice(0, 3)], [400, 0, 10]);
+  assert.deepEqual([...m.coverage.slice(0, 3)], [255, 0, 128]);
+  assert.deepEqual([m.fn[0], m.share[0], m.fn2[0], m.share2[0]], [7, 150, 5, 105]);
+  assert.deepEqual([...m.fn.slice(1, 3)], [0, 5]);
+  assert.equal(m.flags[1], 2);
+  assert.equal(m.lost[1], 100);
 });
 
 test("one to three lanes fill the window, more do not", () => {

@@ -6,7 +6,7 @@ import { follow } from "../src/follow.ts";
 import { bytes, duration, exactTime, grouped, percent, short } from "../src/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
-import { coresOf, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
+import { extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
 import {
   contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
 } from "../src/palette.ts";
@@ -149,11 +149,6 @@ test("what the server tells is read leniently", () => {
     assert.deepEqual(readInsns(nonsense), []);
     assert.deepEqual(readStats(nonsense).functions, []);
   }
-});
-
-test("cores of streams, from a setup", () => {
-  const cores = coresOf("[trace]\ncore=no\n[source cs.10]\ncore=Cortex-A53 ; big\ndevice=ETM_0\n[source cs.11]\ndevice=ETM_1\n[image k]\ncore=x\n");
-  assert.deepEqual([...cores], [["cs.10", "Cortex-A53 (ETM_0)"], ["cs.11", "ETM_1"]]);
 });
 
 test("counts from 2^53 on come as texts", () => {

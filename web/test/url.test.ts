@@ -27,7 +27,7 @@ test("everything that is in view goes there and back", () => {
       full: random() < 0.5 ? [] : ["cs.10"], show: random() < 0.5 ? [] : ["states", "counters"],
       beside: random() < 0.5 ? [] : [{ trace: "a b/&", offset: random() < 0.5 ? undefined : -5n }, { trace: "c,d", offset: random() < 0.5 ? undefined : 7n }],
       find: random() < 0.5 ? "" : "event:gap & ?#%", panel: random() < 0.5 ? "insns" : random() < 0.5 ? "stats" : "compare",
-arrangement: random() < 0.5 ? AS_THEY_COME : { order: ["b,&", "a"], hidden: ["c"], pinned: ["d=?"], only: "x & y" },
+arrangement: random() < 0.5 ? AS_THEY_COME : { order: ["b,&", "a"], hidden: ["c"], pinned: ["d=?"], folded: ["/", "/a, b/c"], only: "x & y" },
       kinds: random() < 0.5 ? "" : "gap,note", alone: random() < 0.5 ? "" : "f(&, x)", with: random() < 0.5 ? "" : "run 2/cs.10 &?#%", follow: random() < 0.7 ? undefined : random() < 0.5 ? 0 : 10000,
     };
     assert.deepEqual(decodePlace(encodePlace(place)), place, `seed ${seed} round ${i}`);

@@ -27,7 +27,7 @@ const CSP = (fs.readFileSync(path.join(root, "web/assets.h"), "utf8")
 
 function stream(lane, insns, name, protocol = "etm4") {
   return {
-    name, protocol, insns, sealed_insns: insns, shards: Math.ceil(insns / 1e6), time_first: synth.timeOf(lane, 0),
+    name, protocol, core: lane < 8 ? "Cortex-A72" : "Cortex-A53", device: `ETM_${lane}`, insns, sealed_insns: insns, shards: Math.ceil(insns / 1e6), time_first: synth.timeOf(lane, 0),
     time_last: synth.timeOf(lane, Math.max(0, insns - 1)), has_time: true, time_unit_ns: true,
     events: Math.floor(insns / 196608), gaps: Math.floor(insns / 2 ** 22 / 9), lost_bytes: Math.floor(insns / 2e5),
     stored_bytes: Math.floor(insns * 0.11),
@@ -139,7 +139,6 @@ export function createServer({ rate = 3e6 } = {}) {
     }
     const number = (key, otherwise) => (url.searchParams.has(key) ? Number(url.searchParams.get(key)) : otherwise);
     if (parts[4] === "find") return json(synth.find(t.streams, Object.fromEntries(url.searchParams)));
-    if (parts[4] === "setup") return send(200, "text/plain; charset=utf-8", Buffer.from("[source cs.10]\ncore=Cortex-A53\n"));
     if (parts[4] === "stats") return json(synth.stats(0, 0, t.streams[0].insns));
     if (parts[4] === "slices") {
       return json({ streams: Object.fromEntries(url.searchParams.get("streams").split(",").map((name) => {

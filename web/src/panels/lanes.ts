@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // The lanes as a table: what the timeline shows as a picture, for those who read.
 import { html, nothing, type TemplateResult } from "lit-html";
-import { AS_THEY_COME, inOrder, moveLane, toggled } from "../arrange.ts";
+import { AS_THEY_COME, toggled } from "../arrange.ts";
 import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 import { setLabels } from "../change.ts";
 import { describe } from "../describe.ts";
 import { bytes, duration, grouped } from "../format.ts";
+import type { Stream } from "../model.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 
-/** A name that people give a lane is a label of its trace. */
-async function call(app: App, trace: string, stream: string, name: string): Promise<void> {
+/** A name that people give a lane, or the core that they say it is of, is a label of its trace. */
+async function call(app: App, trace: string, label: string, name: string, usual: string): Promise<void> {
   try {
-    await setLabels(trace, { [`lane.${stream}`]: name.trim() === stream ? "" : name.trim() });
+    await setLabels(trace, { [label]: name.trim() === usual ? "" : name.trim() });
   } catch (error) {
     app.say(`The name was not taken: ${(error as Error).message}`);
   }
@@ -20,12 +21,13 @@ async function call(app: App, trace: string, stream: string, name: string): Prom
 
 function tools(app: App, s: Session): TemplateResult {
   const { streams } = s.trace;
-  const seen = s.lanes.length;
+  const seen = rowsOf(s).seen.size;
   const fold = (open: boolean): void => {
     s.fold(open ? streams.map((x) => x.name) : [], []);
     app.moved();
   };
-  const usual = s.arrangement.order.length + s.arrangement.hidden.length + s.arrangement.pinned.length === 0 && s.arrangement.only === "";
+  const { order, hidden, pinned, folded, only } = s.arrangement;
+  const usual = order.length + hidden.length + pinned.length + folded.length === 0 && only === "";
   return html`<p class="buttons"><label>Only lanes with <input type="search" spellcheck="false" .value=${s.arrangement.only}
       @input=${(e: Event) => app.arrange({ only: (e.target as HTMLInputElement).value })}></label>
     <span class="muted">${seen < streams.length ? `${grouped(seen)} of ${grouped(streams.length)} shown` : `${grouped(seen)} shown`}</span>
@@ -41,17 +43,23 @@ function place(app: App, s: Session, name: string): TemplateResult {
   const alone = !a.hidden.includes(name) && others.length > 0 && others.every((n) => a.hidden.includes(n));
   const button = (text: string, label: string, on: boolean | undefined, act: () => void): TemplateResult => html`<button class="action"
     aria-label=${`${/[a-z]/.test(text) ? text : label} ${name}`} title=${label} aria-pressed=${on === undefined ? nothing : on} @click=${act}>${text}</button>`;
-  return html`${button("▴", "Up", undefined, () => app.arrange(moveLane(s.trace.streams, a, name, -1)))}
-    ${button("▾", "Down", undefined, () => app.arrange(moveLane(s.trace.streams, a, name, 1)))}
-    ${button("Pin", "Keep on top", a.pinned.includes(name), () => app.arrange({ pinned: toggled(a.pinned, name) }))}
+  return html`${button("▴", "Up", undefined, () => app.moveNode(name, -1))}
+    ${button("▾", "Down", undefined, () => app.moveNode(name, 1))}
+    ${button("Pin", "Keep on top", a.pinned.includes(name), () => app.pinNode(name))}
     ${button("Hide", "Hide", a.hidden.includes(name), () => app.arrange({ hidden: toggled(a.hidden, name) }))}
     ${button("Alone", "Show alone", alone, () => app.arrange({ hidden: alone ? [] : others }))}`;
 }
 
+/** Lanes that are in the picture, and all, from top to bottom. */
+function rowsOf(s: Session): { seen: Set<number>; all: number[] } {
+  const seen = s.rows.flatMap((node) => (node.lane !== undefined || node.folded ? node.lanes : []));
+  return { seen: new Set(seen), all: [...new Set([...seen, ...s.trace.streams.keys()])] };
+}
+
 export function laneTable(app: App, s: Session, timeline: Timeline): TemplateResult {
   const at = s.cursor ?? (s.view.from + s.view.to) / 2;
-  const seen = new Set(s.lanes);
-  const core = s.setup;
+  const core = ({ core, device }: Stream): string => [core, device && (core ? `(${device})` : device)].filter(Boolean).join(" ") || "–";
+  const { seen, all } = rowsOf(s);
   return html`<section class="lanes" aria-label="Lanes">
     <div class="scroll" tabindex="0" role="region" aria-label="Table of lanes">${tools(app, s)}<table class="traces">
       <caption>Lanes of ${s.trace.rig || "this trace"}; “here” is ${s.cursor === undefined ? "the middle of the view" : "the cursor"}</caption>
@@ -59,15 +67,17 @@ export function laneTable(app: App, s: Session, timeline: Timeline): TemplateRes
         <th scope="col">Mode</th><th scope="col" class="n">Instructions</th><th scope="col" class="n">Time</th>
         <th scope="col" class="n">Events</th><th scope="col" class="n">Gaps</th>
         <th scope="col" class="n">Lost</th><th scope="col" class="n">Stored</th></tr></thead>
-      <tbody>${inOrder(s.trace.streams, s.arrangement).map((lane) => {
+      <tbody>${all.map((lane) => {
     const stream = s.trace.streams[lane]!;
     const d = describe(s, timeline.inspect(s, lane, at));
     return html`<tr class=${`${lane === s.lane ? "selected" : ""} ${seen.has(lane) ? "" : "away"}`}>
         <th scope="row"><button class="plain" @click=${() => app.selectLane(lane)}>${stream.name}</button></th>
         <td><input class="called" aria-label=${`What ${stream.name} is called`} spellcheck="false" .value=${s.called(stream.name)}
-          @change=${(e: Event) => void call(app, s.trace.id, stream.name, (e.target as HTMLInputElement).value)}></td>
+          @change=${(e: Event) => void call(app, s.trace.id, `lane.${stream.name}`, (e.target as HTMLInputElement).value, stream.name)}></td>
         <td class="tools">${place(app, s, stream.name)}</td>
-        <td>${core(stream.name)}</td>
+        <td><input class="called" aria-label=${`Core or group of ${stream.name}`} title="Levels are told apart by slashes: cluster 0 / core 1" spellcheck="false"
+          .value=${s.trace.labels[`core.${stream.name}`] ?? ""} placeholder=${core(stream)}
+          @change=${(e: Event) => void call(app, s.trace.id, `core.${stream.name}`, (e.target as HTMLInputElement).value, "")}></td>
         <td>${stream.protocol}</td>
         <td>${[d.what, d.share, d.events, d.lost].filter(Boolean).join(", ") || "–"}</td>
         <td>${d.mode || "–"}</td>

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Where a lane's bands lie. From top to bottom: marks (events and gaps), the function band, the
-// privilege strip, branch density, and in an open lane the call stack.
+// privilege strip, branch density, and in an open lane the call stack. A group of lanes has a line of
+// its own, with the function band alone where it is folded.
+import type { Node } from "../arrange.ts";
 
 export interface Band {
   readonly y: number; // from the lane's top
@@ -8,7 +10,8 @@ export interface Band {
 }
 
 export interface LaneBox {
-  readonly lane: number; // index of the stream
+  readonly lane: number; // index of the stream; NO_LANE: a group
+  readonly node?: Node;
   readonly pinned: boolean;
   readonly y: number; // from the top of all lanes
   readonly h: number;
@@ -21,7 +24,9 @@ export interface LaneBox {
   readonly stack: Band;
 }
 
+export const NO_LANE = -1;
 export const STACK_ROW = 15;
+const GROUP_ROW = 21;
 const STATE_ROW = 13;
 const CURVE_ROW = 34;
 /** Rows of an open call stack, until somebody asks for all of them. */
@@ -42,7 +47,8 @@ function sizesFor(lanes: number): Sizes {
 }
 
 export interface LaneShape {
-  readonly lane: number; // index of the stream
+  readonly lane: number; // index of the stream; NO_LANE: a group
+  readonly node?: Node;
   readonly open: boolean;
   readonly full: boolean; // open with every row
   readonly depth: number; // deepest call stack known, 0: none known
@@ -59,11 +65,12 @@ const HIGHEST = 72;
 
 /** `room`: the height that there is. */
 export function layoutLanes(shapes: readonly LaneShape[], room = 0): { boxes: LaneBox[]; height: number } {
-  const sizes = sizesFor(shapes.length);
+  const lanes = shapes.filter((shape) => shape.lane !== NO_LANE).length;
+  const sizes = sizesFor(lanes);
   const few = (shape: LaneShape): number => (!shape.open ? 0 : shape.full ? shape.depth : Math.min(shape.depth, FEW_ROWS));
   const usual = lay(shapes, () => sizes, few);
   let spare = room - usual.height;
-  if (shapes.length === 0 || shapes.length > FILLING || spare <= 0) return usual;
+  if (lanes === 0 || lanes > FILLING || spare <= 0) return usual;
   // More levels first, then higher bands.
   const rows = shapes.map(few);
   for (let more = true; more;) {
@@ -75,7 +82,7 @@ export function layoutLanes(shapes: readonly LaneShape[], room = 0): { boxes: La
       more = true;
     });
   }
-  const each = Math.floor(spare / Math.max(1, shapes.filter((shape) => !shape.software).length));
+  const each = Math.floor(spare / Math.max(1, shapes.filter((shape) => !shape.software && shape.lane !== NO_LANE).length));
   const density = Math.min(HIGHEST, sizes.density + Math.round(each * 0.2));
   const enlarged = { ...sizes, density, fn: sizes.fn + each - (density - sizes.density) };
   return lay(shapes, (shape) => (shape.software ? sizes : enlarged), (shape) => rows[shapes.indexOf(shape)]!);
@@ -85,7 +92,14 @@ function lay(
   shapes: readonly LaneShape[], sizesOf: (shape: LaneShape) => Sizes, rowsOf: (shape: LaneShape) => number,
 ): { boxes: LaneBox[]; height: number } {
   let top = 0;
-  const boxes = shapes.map((shape) => {
+  const none = { y: 0, h: 0 };
+  const boxes = shapes.map((shape): LaneBox => {
+    const of = { lane: shape.lane, pinned: shape.pinned === true, y: top, ...(shape.node && { node: shape.node }) };
+    if (shape.lane === NO_LANE) {
+      top += GROUP_ROW;
+      const fn = shape.node?.folded ? { y: 3, h: GROUP_ROW - 6 } : none;
+      return { ...of, h: GROUP_ROW, marks: none, fn, privilege: none, density: none, states: none, counters: none, stack: none };
+    }
     const sizes = sizesOf(shape);
     let y = Math.ceil(sizes.pad / 2);
     const band = (h: number, gap = 0): Band => {
@@ -101,7 +115,7 @@ function lay(
     const counters = band((shape.counters ?? 0) * CURVE_ROW, 2);
     const stack = band(rowsOf(shape) * STACK_ROW);
     const box = {
-      lane: shape.lane, pinned: shape.pinned === true, y: top, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, states,
+      ...of, h: y + Math.floor(sizes.pad / 2), marks, fn, privilege, density, states,
       counters, stack,
     };
     top += box.h;

@@ -26,6 +26,7 @@ export interface Job {
   readonly silhouette: boolean; // depth as an outline: not all slices are drawn over it
   readonly exact: boolean; // of the level asked for; else it stands in, and looks like it
   readonly targets?: Uint32Array; // of code without symbols: the colour of the call at each pixel, 0: not known
+  readonly share?: boolean; // the height tells how much of the bucket was traced, on either axis
   readonly moments: boolean; // software trace: nothing goes on between two messages
 }
 
@@ -198,7 +199,7 @@ function functions(
 ): void {
   const { columns: c, box, top } = job;
   // By time, the height tells how much of the bucket was traced; by instructions all of it was.
-  const h = job.view.axis === "insn" ? box.fn.h
+  const h = job.view.axis === "insn" && !job.share ? box.fn.h
     : Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
   const page = c.page[b]!;
   const [f1, f2] = [c.fn[b]!, c.fn2[b]!];

@@ -20,11 +20,11 @@ export class SubLanes {
 
   shape(s: Session, lane: number): { states: boolean; counters: number; software: boolean } {
     const stream = s.trace.streams[lane]!;
-    const on = !isSoftware(stream.protocol);
+    const on = (sub: Sub): boolean => !isSoftware(stream.protocol) && this.app.subs.has(sub) && !s.arrangement.folded.includes(`${stream.name}/${sub}`);
     return {
-      software: !on,
-      states: on && this.app.subs.has("states"),
-      counters: on && this.app.subs.has("counters") ? this.curves(s, lane) : 0,
+      software: isSoftware(stream.protocol),
+      states: on("states"),
+      counters: on("counters") ? this.curves(s, lane) : 0,
     };
   }
 
@@ -35,9 +35,9 @@ export class SubLanes {
     return 1 + (stream.hasTime ? 1 : 0) + (known && known.cpi.length > 0 ? 1 : 0);
   }
 
-  want(s: Session, first: number, last: number, edge: boolean): void {
+  want(s: Session, lanes: readonly number[], edge: boolean): void {
     const seen = s.trace.streams.map((stream, lane) => ({ stream, lane }))
-      .filter(({ stream, lane }) => lane >= first && lane <= last && (s.view.axis === "insn" || stream.hasTime)).slice(0, 16);
+      .filter(({ stream, lane }) => lanes.includes(lane) && (s.view.axis === "insn" || stream.hasTime)).slice(0, 16);
     const cores = seen.filter((x) => !isSoftware(x.stream.protocol)).map((x) => x.stream.name);
     const software = seen.filter((x) => isSoftware(x.stream.protocol)).map((x) => x.stream.name);
     const { revision } = s.trace;

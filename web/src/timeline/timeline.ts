@@ -2,18 +2,20 @@
 // The timeline: minimap, ruler and lanes on three canvases, with lane heads beside them.
 import { html, render } from "lit-html";
 import type { App } from "../app.ts";
+import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
 import { describe, spoken } from "../describe.ts";
-import { short } from "../format.ts";
-import { isSoftware, streamExtent, unitName, type Slice } from "../model.ts";
+import { isSoftware, streamExtent, type Slice } from "../model.ts";
 import { toPixel, toUnit, type View } from "../scale.ts";
-import { children, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
+import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
+import { Heads } from "./heads.ts";
+import { Merger, together } from "./merge.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
 import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, innermost, runs, type Run } from "./labels.ts";
-import { FEW_ROWS, laneAt, layoutLanes, placed, STACK_ROW, type LaneBox } from "./layout.ts";
+import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
@@ -32,7 +34,8 @@ const TEXT_CELL = 44;
 
 /** What the pointer is over. */
 export interface Hover {
-  readonly lane: number;
+  readonly lane: number; // of a group: one of its lanes
+  readonly group?: Node; // that is folded, and under the pointer
   readonly at: number; // units
   readonly columns: Columns | undefined;
   readonly bucket: number; // index in the columns
@@ -41,6 +44,8 @@ export interface Hover {
   readonly x: number;
   readonly y: number;
 }
+
+type Each = (stripe: Stripe, columns: Columns, from: number, to: number, exact: boolean) => void;
 
 interface Surface {
   readonly canvas: HTMLCanvasElement;
@@ -61,7 +66,7 @@ export class Timeline {
   readonly tips = document.createElement("div");
   hover: Hover | undefined;
 
-  private readonly heads = document.createElement("div");
+  private readonly heads: Heads;
   private readonly corner = document.createElement("div");
   private readonly map = surface("minimap");
   private readonly base = surface("base");
@@ -85,12 +90,13 @@ export class Timeline {
   private readonly inlined = new Map<number, readonly InlinedRun[]>(); // those drawn, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
+  private readonly merger = new Merger();
 
   constructor(private readonly app: App) {
     this.subs = new SubLanes(app);
+    this.heads = new Heads(app, (box) => this.reach(box));
     this.element.className = "timeline";
     this.corner.className = "corner";
-    this.heads.className = "heads";
     this.plot.className = "plot";
     const { canvas } = this.over;
     canvas.tabIndex = 0;
@@ -102,7 +108,7 @@ export class Timeline {
     this.base.canvas.setAttribute("aria-hidden", "true");
     this.map.canvas.setAttribute("aria-hidden", "true");
     this.plot.append(this.base.canvas, canvas, this.tips);
-    this.element.append(this.corner, this.map.canvas, this.heads, this.plot);
+    this.element.append(this.corner, this.map.canvas, this.heads.element, this.plot);
     this.gestures = new Gestures(app, this, canvas, this.map.canvas);
     new ResizeObserver(([entry]) => {
       if (entry) this.resized(entry.contentRect.width, entry.contentRect.height);
@@ -123,6 +129,11 @@ export class Timeline {
 
   focus(): void {
     this.over.canvas.focus({ preventScroll: true });
+  }
+
+  /** The lane or group that keys act on. */
+  get node(): string | undefined {
+    return this.heads.node;
   }
 
   get dragging(): boolean {
@@ -190,14 +201,16 @@ export class Timeline {
     ctx.clearRect(0, 0, this.width, this.height);
     this.refreshHover(s);
     drawOverlay(ctx, s, {
-      hoverX: this.hover?.x, scroll: 0, boxes: this.boxes,
+      hoverX: this.hover?.x, scroll: 0, boxes: this.boxes.filter((b) => b.lane !== NO_LANE),
     }, this.width, this.height, this.colours);
   }
 
   private layout(s: Session): void {
-    const shapes = s.lanes.map((i) => ({
-      lane: i, pinned: s.arrangement.pinned.includes(s.trace.streams[i]!.name), open: s.open.has(i), full: s.full.has(i), depth: this.depths[i] ?? 0, ...this.subs.shape(s, i),
-    }));
+    const shapes = s.rows.map((node) => {
+      const { lane, pinned } = node;
+      if (lane === undefined) return { lane: NO_LANE, node, pinned, open: false, full: false, depth: 0 };
+      return { lane, node, pinned, open: s.open.has(lane), full: s.full.has(lane), depth: this.depths[lane] ?? 0, ...this.subs.shape(s, lane) };
+    });
     const { boxes, height } = layoutLanes(shapes, this.height - RULER_HEIGHT);
     this.lanesHeight = height;
     this.scroll = Math.max(0, Math.min(this.scroll, height - (this.height - RULER_HEIGHT)));
@@ -218,16 +231,16 @@ export class Timeline {
     return this.boxes.find((b) => b.lane === lane);
   }
 
-  private lanesInView(): [number, number] {
-    const seen = this.inSight.map((b) => b.lane);
-    return seen.length > 0 ? [Math.min(...seen), Math.max(...seen)] : [0, 0];
+  /** Lanes of which something is in sight, those of folded groups among them. */
+  private get lanesInSight(): Set<number> {
+    return new Set(this.inSight.flatMap((b) => (b.lane !== NO_LANE ? [b.lane] : b.node?.folded ? b.node.lanes : [])));
   }
 
   // ---- tiles -------------------------------------------------------------------------------
 
   private fetch(s: Session): void {
     const base = s.trace.tileBase[s.view.axis];
-    const seen = new Set(this.inSight.map((b) => b.lane));
+    const seen = this.lanesInSight;
     const stripes = [...new Set([...seen].map((lane) => stripesOf(lane, lane)[0]!))];
     const need = needed(s.view, this.width, s.extent, base, stripes);
     let wanted: TileId[] = [...need.tiles];
@@ -238,12 +251,11 @@ export class Timeline {
       wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
         || pieces(s.tiles, id, base).length === 0);
     }
-    const [first, last] = this.lanesInView();
     const open = s.trace.streams.filter((_, i) => seen.has(i) && s.open.has(i)
-      && (this.depths[i] ?? 0) > 0).map((o) => o.name);
+      && (this.depths[i] ?? 0) > 0 && this.boxOf(i)).map((o) => o.name);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
-    this.subs.want(s, first, last, edge);
+    this.subs.want(s, this.inSight.map((b) => b.lane), edge);
     if (s.hop) {
       const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
       s.hop.ready = ahead.every((id) => this.upTo(s, id) >= Math.min(s.hop!.edge,
@@ -294,19 +306,22 @@ export class Timeline {
   }
 
   /** Visit what there is to paint of a lane, in the order of painting. */
-  private visit(
-    s: Session, lane: number,
-    each: (stripe: Stripe, columns: Columns, from: number, to: number, exact: boolean) => void,
+  private visit(s: Session, lane: number, each: Each, missing?: (from: number, to: number) => void): void {
+    this.visitStripe(s, stripesOf(lane, lane)[0]!, (stripe, from, to, exact) => {
+      const columns = stripe.lanes.get(lane);
+      if (columns) each(stripe, columns, from, to, exact);
+    }, missing);
+  }
+
+  private visitStripe(
+    s: Session, at: number, each: (stripe: Stripe, from: number, to: number, exact: boolean) => void,
     missing: (from: number, to: number) => void = () => {},
   ): void {
     const base = s.trace.tileBase[s.view.axis];
-    const need = needed(s.view, this.width, s.extent, base, stripesOf(lane, lane));
+    const need = needed(s.view, this.width, s.extent, base, [at]);
     for (const id of [...need.tiles].sort((a, b) => a.index - b.index)) {
       const known = pieces(s.tiles, id, base);
-      for (const piece of known) {
-        const columns = piece.stripe.lanes.get(lane);
-        if (columns) each(piece.stripe, columns, piece.from, piece.to, piece.exact);
-      }
+      for (const piece of known) each(piece.stripe, piece.from, piece.to, piece.exact);
       const wide = tileWidth(base, id.level);
       if (known.length === 0) missing(id.index * wide, (id.index + 1) * wide);
     }
@@ -343,9 +358,9 @@ export class Timeline {
     drawRuler(ctx, s.view, this.width, this.height, colours,
       s.trace.streams[s.lane]?.timeIsNs ?? true,
       s.view.axis === "time" && s.trace.epoch !== 0n ? s.extent.first : 0);
-    for (const box of visible) if (!box.pinned) this.paintLane(s, box, target, colours);
+    for (const box of visible) if (!box.pinned) this.paintBox(s, box, target, colours);
     if (pinned > 0) target.pixels.fill(0, 0, pinned * this.width);
-    for (const box of visible) if (box.pinned) this.paintLane(s, box, target, colours);
+    for (const box of visible) if (box.pinned) this.paintBox(s, box, target, colours);
     this.scratch.ctx.putImageData(this.image, 0, 0);
     ctx.imageSmoothingEnabled = false;
     ctx.drawImage(this.scratch.canvas, 0, RULER_HEIGHT, this.width, height);
@@ -354,9 +369,43 @@ export class Timeline {
       ctx.beginPath();
       ctx.rect(0, RULER_HEIGHT + from, this.width, to - from);
       ctx.clip();
-      for (const box of visible) if (box.pinned === part) this.letterLane(s, box, colours);
+      for (const box of visible) if (box.pinned === part && box.lane !== NO_LANE) this.letterLane(s, box, colours);
       ctx.restore();
     }
+  }
+
+  private paintBox(s: Session, box: LaneBox, target: Target, colours: Colours): void {
+    if (box.lane !== NO_LANE) this.paintLane(s, box, target, colours);
+    else if (box.node?.folded) this.paintGroup(s, box, box.node, target, colours);
+  }
+
+  /** The lanes of a folded group as one: what most of them run, as high as many of them run. */
+  private paintGroup(s: Session, box: LaneBox, node: Node, target: Target, colours: Colours): void {
+    const extent = together(node.lanes.map((lane) => streamExtent(s.trace.streams[lane]!, s.view.axis)));
+    this.visitGroup(s, node, (stripe, columns, from, to, exact) => {
+      paint(target, {
+        view: s.view, box, top: box.y, extent, stripe, columns, x0: this.pixel(s, from), x1: this.pixel(s, to), silhouette: false, exact, moments: false, share: true,
+      }, colours);
+    }, (from, to) => {
+      unknown(target, box, box.y, this.pixel(s, Math.max(from, extent.first)), this.pixel(s, Math.min(to, extent.last)), colours.named.muted.rgba);
+    });
+  }
+
+  private pixel(s: Session, at: number): number {
+    return Math.min(this.width, Math.max(0, Math.round(toPixel(s.view, this.width, at))));
+  }
+
+  private visitGroup(s: Session, node: Node, each: Each, missing?: (from: number, to: number) => void): void {
+    const lanes = new Set(node.lanes);
+    const [first, ...others] = new Set(node.lanes.map((lane) => stripesOf(lane, lane)[0]!));
+    const { axis } = s.view;
+    this.visitStripe(s, first!, (stripe, from, to, exact) => {
+      const level = Math.round(Math.log2(stripe.bucket / bucketWidth(s.trace.tileBase[axis], 0)) / 2);
+      const index = Math.round(stripe.first / stripe.bucket / TILE_BUCKETS);
+      const beside = others.flatMap((at) => s.tiles.peek({ axis, level, index, stripe: at }) ?? []);
+      const columns = this.merger.of([stripe, ...beside], lanes, node.id);
+      if (columns) each(stripe, columns, from, to, exact);
+    }, missing);
   }
 
   private paintLane(s: Session, box: LaneBox, target: Target, colours: Colours): void {
@@ -369,9 +418,7 @@ export class Timeline {
     // Code without symbols has the colours of the calls, band and stack alike.
     const shown = s.names.length === 0 && !moments ? s.slices.get(stream.name, s.view) : undefined;
     const targets = shown && innermost(shown.slices, s.view, this.width, colours);
-    const pixels = (from: number, to: number): [number, number] => [
-      Math.max(0, Math.round(toPixel(s.view, this.width, from))),
-      Math.min(this.width, Math.round(toPixel(s.view, this.width, to)))];
+    const pixels = (from: number, to: number): [number, number] => [this.pixel(s, from), this.pixel(s, to)];
     this.visit(s, box.lane, (stripe, columns, from, to, exact) => {
       const [x0, x1] = pixels(from, to);
       paint(target, {
@@ -489,33 +536,8 @@ export class Timeline {
     drawOverview(ctx, s, this.width, colours);
   }
 
-  private addImage(): void {
-    this.app.setPanel("overview");
-    requestAnimationFrame(() => requestAnimationFrame(() => document.getElementById("image-file")?.focus()));
-  }
-
   private drawHeads(s: Session): void {
-    const heads = this.boxes.map((box) => {
-      const stream = s.trace.streams[box.lane]!;
-      const y = RULER_HEIGHT + box.y;
-      const open = s.open.has(box.lane);
-      const depth = this.depths[box.lane] ?? 0;
-      const full = s.full.has(box.lane);
-      return html`<div class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${box.h < 40 ? "small" : ""}"
-          .style=${`top:${y}px;height:${box.h}px`} data-states=${y + box.states.y} data-curves=${box.counters.h} @click=${() => this.app.selectLane(box.lane)}>
-        <button class="fold" ?hidden=${depth === 0} aria-expanded=${open} tabindex="-1"
-          aria-label=${`Call stack of ${stream.name}`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane); }}
-          >${open ? "▾" : "▸"}</button>
-        <div class="called"><div class="name">${s.called(stream.name)}</div>
-        <div class="what">${s.called(stream.name) === stream.name ? stream.protocol : stream.name}</div></div>
-        <div class="counts">${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${(e: Event) => { e.stopPropagation(); this.addImage(); }}>Add its image</button>`}
-        ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}</div>
-        ${open && depth > FEW_ROWS ? html`<button class="deeper" aria-expanded=${full} tabindex="-1"
-          title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${(e: Event) => { e.stopPropagation(); this.app.toggleLane(box.lane, true); }}
-          >${full ? `${FEW_ROWS} levels only` : `${FEW_ROWS} of ${depth} levels`}</button>` : ""}
-      </div>`;
-    });
-    render(heads, this.heads);
+    this.heads.draw(s, this.boxes, this.depths);
     const label = (axis: "insn" | "time", text: string): unknown => html`<button
       class=${s.view.axis === axis ? "on" : ""} aria-pressed=${s.view.axis === axis}
       title=${axis === "time" ? "Time, where the trace has timestamps (T)" : "Number of the instruction (T)"}
@@ -529,7 +551,7 @@ export class Timeline {
   save(s: Session | undefined): void {
     if (!s || !this.colours) return;
     const dpr = window.devicePixelRatio || 1;
-    const left = this.heads.offsetWidth;
+    const left = this.heads.element.offsetWidth;
     const { canvas, ctx } = surface("picture");
     canvas.width = Math.round((left + this.width) * dpr);
     canvas.height = Math.round((MINIMAP_HEIGHT + this.height) * dpr);
@@ -544,7 +566,7 @@ export class Timeline {
     ctx.font = `600 13px ${SANS}`;
     ctx.fillText(fitted(ctx, s.trace.id, left - 20), 10, 14);
     for (const box of this.inSight) {
-      ctx.fillText(fitted(ctx, s.called(s.trace.streams[box.lane]!.name), left - 30), 20, MINIMAP_HEIGHT + RULER_HEIGHT + box.y + 4);
+      ctx.fillText(fitted(ctx, box.node?.name ?? "", left - 30), 20, MINIMAP_HEIGHT + RULER_HEIGHT + box.y + 4);
     }
     canvas.toBlob((blob) => {
       if (!blob) return;
@@ -571,15 +593,28 @@ export class Timeline {
   reveal(lane: number): boolean {
     const box = this.boxOf(lane);
     if (!box || box.pinned) return false;
-    const room = this.height - RULER_HEIGHT;
-    const above = this.boxes.reduce((n, b) => (b.pinned ? n + b.h : n), 0);
-    const by = box.y < above ? box.y - above : box.y + box.h > room ? Math.min(box.y - above, box.y + box.h - room) : 0;
-    this.scroll += by;
-    return by !== 0;
+    const before = this.scroll;
+    this.reach(box);
+    return this.scroll !== before;
   }
 
   laneAtY(y: number): number | undefined {
-    return y < RULER_HEIGHT ? undefined : laneAt(this.boxes, y - RULER_HEIGHT)?.lane;
+    const lane = y < RULER_HEIGHT ? undefined : this.boxAtY(y)?.lane;
+    return lane === NO_LANE ? undefined : lane;
+  }
+
+  /** Pinned lanes lie over the others. */
+  private boxAtY(y: number): LaneBox | undefined {
+    return laneAt([...this.inSight].reverse(), y - RULER_HEIGHT);
+  }
+
+  /** See to it that a line is in sight, unless it is pinned. */
+  private reach(box: LaneBox): void {
+    const room = this.height - RULER_HEIGHT;
+    const above = this.boxes.reduce((n, b) => (b.pinned ? n + b.h : n), 0);
+    if (box.pinned) return;
+    this.scroll += box.y < above ? box.y - above : box.y + box.h > room ? Math.min(box.y - above, box.y + box.h - room) : 0;
+    this.app.draw();
   }
 
   unitAt(x: number): number {
@@ -654,19 +689,28 @@ export class Timeline {
 
   private look(s: Session, x: number, y: number): Hover | undefined {
     const at = toUnit(s.view, this.width, x);
+    const group = y < RULER_HEIGHT ? undefined : this.boxAtY(y)?.node;
+    if (group?.folded) return this.inspectGroup(s, group, at, x, y);
     return this.inspect(s, this.laneAtY(y) ?? s.lane, at, x, y);
   }
 
   /** The finest that is known of a place. */
   inspect(s: Session, lane: number, at: number, x = 0, y = 0): Hover {
-    let best: Hover = { lane, at, columns: undefined, bucket: 0, from: at, width: 1, x, y };
-    this.visit(s, lane, (stripe, columns, from, to) => {
+    return this.finest({ lane, at, columns: undefined, bucket: 0, from: at, width: 1, x, y }, (each) => this.visit(s, lane, each));
+  }
+
+  private inspectGroup(s: Session, group: Node, at: number, x: number, y: number): Hover {
+    return this.finest({ lane: group.lanes[0]!, group, at, columns: undefined, bucket: 0, from: at, width: 1, x, y },
+      (each) => this.visitGroup(s, group, each));
+  }
+
+  private finest(none: Hover, visit: (each: Each) => void): Hover {
+    const { at } = none;
+    let best = none;
+    visit((stripe, columns, from, to) => {
       if (at < from || at >= to) return;
       const bucket = Math.floor((at - stripe.first) / stripe.bucket);
-      best = {
-        lane, at, columns, bucket, from: stripe.first + bucket * stripe.bucket,
-        width: stripe.bucket, x, y,
-      };
+      best = { ...none, columns, bucket, from: stripe.first + bucket * stripe.bucket, width: stripe.bucket };
     });
     return best;
   }

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+// Several lanes' columns as those of one: a folded group's line.
+import type { Extent } from "../scale.ts";
+import { runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+
+/** From where the first of them begins to where the last ends. */
+export function together(extents: readonly Extent[]): Extent {
+  return { first: Math.min(...extents.map((e) => e.first)), last: Math.max(...extents.map((e) => e.last)) };
+}
+
+/**
+ * The function that most of the lanes run in a bucket, by their instructions; coverage and branches
+ * are the mean of all lanes, one that does not run among them. Breaks are those of single lanes.
+ */
+export function merged(all: readonly Columns[]): Columns {
+  const n = all.length;
+  const out = {
+    insns: new Float64Array(TILE_BUCKETS), coverage: new Uint8Array(TILE_BUCKETS), fn: new Uint32Array(TILE_BUCKETS),
+    share: new Uint8Array(TILE_BUCKETS), fn2: new Uint32Array(TILE_BUCKETS), share2: new Uint8Array(TILE_BUCKETS),
+    distinct: new Uint8Array(TILE_BUCKETS), page: new Float64Array(TILE_BUCKETS), privilege: new Uint8Array(4 * TILE_BUCKETS),
+    branches: new Uint8Array(TILE_BUCKETS), events: new Uint16Array(TILE_BUCKETS), eventCount: new Uint32Array(TILE_BUCKETS),
+    flags: new Uint8Array(TILE_BUCKETS), depthMin: new Uint8Array(TILE_BUCKETS), depthMax: new Uint8Array(TILE_BUCKETS),
+    lost: new Uint8Array(TILE_BUCKETS), breaks: [],
+  };
+  const weights = new Map<number, number>();
+  for (let b = 0; b < TILE_BUCKETS; b++) {
+    let [coverage, lost, branches, total] = [0, 0, 0, 0];
+    weights.clear();
+    const add = (fn: number, weight: number): void => {
+      if (fn > 0) weights.set(fn, (weights.get(fn) ?? 0) + weight);
+    };
+    for (const c of all) {
+      out.flags[b]! |= c.flags[b]!;
+      out.events[b]! |= c.events[b]!;
+      out.eventCount[b]! += c.eventCount[b]!;
+      lost += c.lost[b]!;
+      if (!runs(c, b)) continue;
+      const weight = Math.max(1, c.insns[b]!);
+      out.insns[b]! += c.insns[b]!;
+      total += weight;
+      coverage += c.coverage[b]!;
+      branches += c.branches[b]!;
+      if (out.page[b] === 0) out.page[b] = c.page[b]!;
+      add(c.fn[b]!, weight * (c.share[b]! === 0 && c.share2[b]! === 0 ? 255 : c.share[b]!));
+      add(c.fn2[b]!, weight * c.share2[b]!);
+    }
+    out.coverage[b] = Math.min(255, Math.ceil(coverage / n));
+    out.lost[b] = lost / n;
+    out.branches[b] = branches / n;
+    for (const [fn, weight] of weights) {
+      const share = Math.min(255, Math.round(weight / total));
+      if (share > out.share[b]!) {
+        [out.fn2[b], out.share2[b]] = [out.fn[b]!, out.share[b]!];
+        [out.fn[b], out.share[b]] = [fn, share];
+      } else if (share > out.share2[b]!) {
+        [out.fn2[b], out.share2[b]] = [fn, share];
+      }
+    }
+  }
+  return out;
+}
+
+/** Merged columns, made once for each tile and group. */
+export class Merger {
+  private readonly made = new WeakMap<Stripe, Map<string, { of: readonly Columns[]; columns: Columns }>>();
+
+  /** `stripes`: of the same tile. Undefined: none of them has such a lane. */
+  of(stripes: readonly [Stripe, ...Stripe[]], lanes: ReadonlySet<number>, group: string): Columns | undefined {
+    const of = stripes.flatMap((stripe) => [...stripe.lanes].filter(([lane]) => lanes.has(lane)).map(([, columns]) => columns));
+    if (of.length === 0) return undefined;
+    let groups = this.made.get(stripes[0]);
+    if (!groups) this.made.set(stripes[0], groups = new Map());
+    const known = groups.get(group);
+    if (known && known.of.length === of.length && known.of.every((c, i) => c === of[i])) return known.columns;
+    const columns = merged(of);
+    groups.set(group, { of, columns });
+    return columns;
+  }
+}
