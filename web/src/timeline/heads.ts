@@ -59,7 +59,7 @@ export class Heads {
 
   draw(s: Session, boxes: readonly LaneBox[], depths: readonly number[]): void {
     // Nothing of it changes while the view moves.
-    const now: unknown[] = [s, s.trace, s.lane, s.arrangement, s.overview.stats, this.at, this.focused, ...[...s.open].sort(), "|", ...[...s.full].sort()];
+    const now: unknown[] = [s, s.trace, s.lane, s.arrangement, ...s.overview.astray.values(), this.at, this.focused, ...[...s.open].sort(), "|", ...[...s.full].sort()];
     for (const box of boxes) now.push(box.node, box.y, box.h, box.stack.y, box.stack.h, box.states.h, box.counters.h, depths[box.lane]);
     if (this.drag) this.drag.steady = true;
     if (now.length === this.shown.length && now.every((x, i) => x === this.shown[i])) return;
