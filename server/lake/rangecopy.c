@@ -120,7 +120,7 @@ static bool ends_with_group(const struct tl_shard_index *index)
         log += index->chunks[i].items_plain;
     return index->version >= 4 && index->n_chunks > 0 && index->n_frames > 0 &&
            index->frames[0].pc != 0 && log < TL_SHARD_LOG_BYTES &&
-           index->chunks[index->n_chunks - 1].stf < index->n_frames;
+           index->chunks[index->n_chunks - 1].marker < index->row.markers;
 }
 
 /* Can the groups of this shard be copied? */
