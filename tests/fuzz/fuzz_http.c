@@ -8,6 +8,7 @@
 #include "net/grpc.h"
 #include "rpc/rpc.h"
 #include "sim/program_core.h"
+#include "store/backend_memory.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

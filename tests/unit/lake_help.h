@@ -5,6 +5,7 @@
 
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
+#include "store/backend_memory.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,6 +4,7 @@
  * checked and mended, the catalog, and both back ends.
  */
 #include "base/crew.h"
+#include "store/backend_memory.h"
 #include "store/build.h"
 #include "store/catalog.h"
 #include "store/checkpoint.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What goes into shards comes out again, whatever the batches, cuts and interruptions. */
 #include "made_shards.h"
+#include "store/backend_memory.h"
 #include "store/mend.h"
 
 static void text_comes_back(void **state)

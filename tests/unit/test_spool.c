@@ -3,6 +3,7 @@
 #include "base/journal.h"
 #include "ingest/segment.h"
 #include "ingest/spool.h"
+#include "store/backend_memory.h"
 #include "unit/seed.h"
 
 #include <pthread.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* All backends keep the same promises. That in RADOS is tested where TL_RADOS names a pool. */
 #include "pool.h"
+#include "store/backend_memory.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A backend for tests: keys and bytes in memory, with a power switch.
- *
  * A log knows how much of it has been synced. When the power is cut, writes, syncs and commits
  * are refused; at the next boot each log keeps what was synced and a random part of the rest.
  * The catalog lives in SQLite's memory file system, held open here so that it outlives the lake.
  */
-#include "store/backend.h"
+#include "store/backend_memory.h"
 
 #include "base/hash.h"
 
