@@ -2,21 +2,16 @@
 #include "lake/codecount.h"
 
 #include "base/cancel.h"
-#include "lake/query.h"
+#include "lake/kept.h"
 #include "lake/sweep.h"
 
 #include <stdlib.h>
-
-#define PIECE (UINT64_C(2) << 20) /* instructions of a piece of a sweep */
 
 void tl_codecount_fini(struct tl_codecount *c)
 {
     tl_numbers_fini(&c->addresses);
     tl_numbers_fini(&c->runs);
     tl_numbers_fini(&c->branches);
-    tl_numbers_fini(&c->blocks);
-    tl_numbers_fini(&c->ends);
-    free(c->end_sizes);
     free(c->run_counts);
     free(c->branch_counts);
     *c = (struct tl_codecount){0};
@@ -61,12 +56,12 @@ static int count(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **co
     return TL_OK;
 }
 
-static int count_run(struct tl_codecount *c, uint64_t first, uint64_t last, uint64_t n)
+int tl_codecount_run(struct tl_codecount *c, uint64_t first, uint64_t last, uint64_t n)
 {
     return count(c, &c->runs, &c->run_counts, &c->cap_runs, first, last, n);
 }
 
-static int count_branch(struct tl_codecount *c, uint64_t from, uint64_t to, uint64_t n)
+int tl_codecount_branch(struct tl_codecount *c, uint64_t from, uint64_t to, uint64_t n)
 {
     return count(c, &c->branches, &c->branch_counts, &c->cap_branches, from, to, n);
 }
@@ -74,38 +69,60 @@ static int count_branch(struct tl_codecount *c, uint64_t from, uint64_t to, uint
 /* ---- instructions that can change the flow ----------------------------------------------------
  */
 
+struct end {
+    uint64_t pc;
+    uint8_t size;
+};
+
+/* Of the code that a shard executed: where runs can end. */
+struct ends {
+    struct tl_numbers starts;
+    struct tl_numbers blocks; /* number of the start << 32 | instructions: those looked at */
+    struct tl_numbers known;  /* instructions in them that can change the flow */
+    struct end *v;            /* the same, with their sizes */
+    size_t cap;
+};
+
+static void ends_fini(struct ends *ends)
+{
+    tl_numbers_fini(&ends->starts);
+    tl_numbers_fini(&ends->blocks);
+    tl_numbers_fini(&ends->known);
+    free(ends->v);
+}
+
 static bool ends_run(const struct tl_insn *insn)
 {
     return insn->kind != TL_INSN_PLAIN && insn->kind != TL_INSN_SYNC && insn->kind != TL_INSN_WAIT;
 }
 
-static int add_end(struct tl_codecount *c, uint64_t pc, uint8_t size)
+static int add_end(struct ends *ends, uint64_t pc, uint8_t size)
 {
-    if (tl_numbers_find(&c->ends, pc) != TL_NO_NUMBER || c->ends.n >= TL_CODECOUNT_MOST)
+    if (tl_numbers_find(&ends->known, pc) != TL_NO_NUMBER || ends->known.n >= TL_CODECOUNT_MOST)
         return TL_OK;
-    int r = tl_grow(&c->end_sizes, &c->cap_ends, c->ends.n + (size_t)1, 1);
+    int r = tl_grow(&ends->v, &ends->cap, ends->known.n + (size_t)1, sizeof *ends->v);
     if (r >= 0)
-        r = tl_numbers_add(&c->ends, pc);
+        r = tl_numbers_add(&ends->known, pc);
     if (r >= 0)
-        c->end_sizes[c->ends.n - 1] = size;
+        ends->v[ends->known.n - 1] = (struct end){pc, size};
     return r;
 }
 
 /* Look at a block's instructions the first time that it is met. */
-static int look_at(struct tl_codecount *c, const struct tl_walk *walk, const struct tl_block *b)
+static int look_at(struct ends *ends, const struct tl_walk *walk, const struct tl_block *b)
 {
     static const struct tl_isa_options any_core = {
         .arch_major = 9, .arch_minor = 9, .profile = 'A'};
     uint32_t first;
-    int r = number_of(&c->addresses, b->pc, &first);
+    int r = number_of(&ends->starts, b->pc, &first);
     const uint64_t key = (uint64_t)first << 32 | b->n;
-    if (r < 0 || tl_numbers_find(&c->blocks, key) != TL_NO_NUMBER ||
-        c->blocks.n >= TL_CODECOUNT_MOST)
+    if (r < 0 || tl_numbers_find(&ends->blocks, key) != TL_NO_NUMBER ||
+        ends->blocks.n >= TL_CODECOUNT_MOST)
         return r;
     struct tl_walk_step step = {0};
     uint64_t pc = b->pc;
     size_t at = 0;
-    r = tl_numbers_add(&c->blocks, key);
+    r = tl_numbers_add(&ends->blocks, key);
     for (uint32_t i = 0; i < b->n && r >= 0; i++, pc += step.size) {
         struct tl_insn insn;
         r = tl_walk_insn(walk, b, &at, pc, &step);
@@ -115,7 +132,7 @@ static int look_at(struct tl_codecount *c, const struct tl_walk *walk, const str
         if (tl_insn_decode((enum tl_isa)b->isa, &any_core, pc,
                            (struct tl_bytes){step.code, step.size}, &insn) > 0 &&
             ends_run(&insn))
-            r = add_end(c, pc, step.size);
+            r = add_end(ends, pc, step.size);
     }
     return r;
 }
@@ -125,7 +142,8 @@ static int look_at(struct tl_codecount *c, const struct tl_walk *walk, const str
 
 /* Positions [from, to) of a cut. */
 struct piece {
-    struct tl_codecount *out;
+    struct tl_codecount out; /* runs from branch to branch that was taken */
+    struct ends ends;
     const struct tl_cut *cut;
     uint64_t to;
     /* The run under way, which goes on over chunks of shards: */
@@ -138,7 +156,7 @@ static int end_run(struct piece *p)
 {
     const bool open = p->open;
     p->open = false;
-    return open ? count_run(p->out, p->first, p->last, 1) : TL_OK;
+    return open ? tl_codecount_run(&p->out, p->first, p->last, 1) : TL_OK;
 }
 
 static int add_block(struct piece *p, const struct tl_walk *walk, const struct tl_item *item,
@@ -149,7 +167,7 @@ static int add_block(struct piece *p, const struct tl_walk *walk, const struct t
     int r = TL_OK;
     /* Where a branch leads straight on, nobody can tell whether it was taken. */
     if (p->branched && b->pc != p->next)
-        r = count_branch(p->out, p->last, b->pc, 1);
+        r = tl_codecount_branch(&p->out, p->last, b->pc, 1);
     if (r < 0 || position >= p->to)
         return r;
     if (!goes_on) {
@@ -160,8 +178,8 @@ static int add_block(struct piece *p, const struct tl_walk *walk, const struct t
     p->last = b->pc + b->size - b->last_size;
     p->next = b->pc + b->size;
     p->branched = item->flags & TL_ITEM_TAKEN;
-    p->out->insns += b->n;
-    return r < 0 ? r : look_at(p->out, walk, b);
+    p->out.insns += b->n;
+    return r < 0 ? r : look_at(&p->ends, walk, b);
 }
 
 static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fail *fail)
@@ -200,63 +218,8 @@ static int count_piece(struct piece *p, uint64_t from, struct tl_fail *fail)
     return r < 0 ? r : end_run(p);
 }
 
-struct sweep {
-    const struct tl_cut *cut;
-    uint64_t from, to;
-    struct tl_codecount *workers;
-};
-
-static int do_piece(void *context, unsigned worker, size_t i, struct tl_fail *fail)
-{
-    const struct sweep *const s = context;
-    const uint64_t from = s->from + i * PIECE;
-    struct piece p = {.out = &s->workers[worker],
-                      .cut = s->cut,
-                      .to = s->to - from < PIECE ? s->to : from + PIECE};
-    return count_piece(&p, from, fail);
-}
-
-static int merge(struct tl_codecount *c, const struct tl_codecount *more)
-{
-    int r = TL_OK;
-    const uint64_t *const at = more->addresses.keys;
-    for (uint32_t i = 0; i < more->runs.n && r >= 0; i++)
-        r = count_run(c, at[more->runs.keys[i] >> 32], at[(uint32_t)more->runs.keys[i]],
-                      more->run_counts[i]);
-    for (uint32_t i = 0; i < more->branches.n && r >= 0; i++)
-        r = count_branch(c, at[more->branches.keys[i] >> 32], at[(uint32_t)more->branches.keys[i]],
-                         more->branch_counts[i]);
-    for (uint32_t i = 0; i < more->ends.n && r >= 0; i++)
-        r = add_end(c, more->ends.keys[i], more->end_sizes[i]);
-    c->insns += more->insns;
-    c->truncated |= more->truncated;
-    return r;
-}
-
-int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t from, uint64_t to,
-                     struct tl_fail *fail)
-{
-    const unsigned n = tl_sweep_workers(cut->gen->lake);
-    struct sweep s = {cut, from, to, calloc(n, sizeof *s.workers)};
-    if (!s.workers)
-        return TL_NOMEM;
-    int r = tl_sweep(cut->gen->lake, (size_t)((to - from + PIECE - 1) / PIECE), do_piece, &s, fail);
-    for (unsigned i = 0; i < n; i++) {
-        if (r >= 0)
-            r = merge(c, &s.workers[i]);
-        tl_codecount_fini(&s.workers[i]);
-    }
-    free(s.workers);
-    return r;
-}
-
 /* ---- runs that end at branches ----------------------------------------------------------------
  */
-
-struct end {
-    uint64_t pc;
-    uint8_t size;
-};
 
 static int by_pc(const void *a, const void *b)
 {
@@ -265,44 +228,132 @@ static int by_pc(const void *a, const void *b)
 }
 
 /* A run whose first possible end is the one at or behind `first`. */
-static int split_run(struct tl_codecount *out, const struct end *ends, size_t n_ends,
-                     uint64_t first, uint64_t last, uint64_t n)
+static int split_run(struct tl_codecount *out, const struct ends *ends, uint64_t first,
+                     uint64_t last, uint64_t n)
 {
-    size_t low = 0, high = n_ends;
+    size_t low = 0, high = ends->known.n;
     int r = TL_OK;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (ends[middle].pc < first)
+        if (ends->v[middle].pc < first)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < n_ends && ends[low].pc < last && r >= 0; low++) {
-        r = count_run(out, first, ends[low].pc, n);
-        first = ends[low].pc + ends[low].size;
+    for (; low < ends->known.n && ends->v[low].pc < last && r >= 0; low++) {
+        r = tl_codecount_run(out, first, ends->v[low].pc, n);
+        first = ends->v[low].pc + ends->v[low].size;
     }
-    return r < 0 ? r : count_run(out, first, last, n);
+    return r < 0 ? r : tl_codecount_run(out, first, last, n);
 }
 
-int tl_codecount_split(struct tl_codecount *c)
+/* Add a piece's counts to `out`. */
+static int split_runs(struct tl_codecount *out, struct piece *p)
 {
-    struct tl_codecount out = {.insns = c->insns, .truncated = c->truncated};
+    const struct tl_codecount *const c = &p->out;
     const uint64_t *const at = c->addresses.keys;
-    struct end *const ends = malloc((c->ends.n + (size_t)1) * sizeof *ends);
-    int r = ends ? TL_OK : TL_NOMEM;
-    for (uint32_t i = 0; i < c->ends.n && r >= 0; i++)
-        ends[i] = (struct end){c->ends.keys[i], c->end_sizes[i]};
-    if (r >= 0)
-        qsort(ends, c->ends.n, sizeof *ends, by_pc);
+    int r = TL_OK;
+    if (p->ends.known.n > 1)
+        qsort(p->ends.v, p->ends.known.n, sizeof *p->ends.v, by_pc);
     for (uint32_t i = 0; i < c->runs.n && r >= 0; i++)
-        r = split_run(&out, ends, c->ends.n, at[c->runs.keys[i] >> 32],
-                      at[(uint32_t)c->runs.keys[i]], c->run_counts[i]);
+        r = split_run(out, &p->ends, at[c->runs.keys[i] >> 32], at[(uint32_t)c->runs.keys[i]],
+                      c->run_counts[i]);
     for (uint32_t i = 0; i < c->branches.n && r >= 0; i++)
-        r = count_branch(&out, at[c->branches.keys[i] >> 32], at[(uint32_t)c->branches.keys[i]],
-                         c->branch_counts[i]);
-    free(ends);
-    tl_codecount_fini(r < 0 ? &out : c);
+        r = tl_codecount_branch(out, at[c->branches.keys[i] >> 32],
+                                at[(uint32_t)c->branches.keys[i]], c->branch_counts[i]);
+    out->insns += c->insns;
+    out->truncated |= c->truncated;
+    return r;
+}
+
+static int merge(struct tl_codecount *c, const struct tl_codecount *more)
+{
+    int r = TL_OK;
+    const uint64_t *const at = more->addresses.keys;
+    for (uint32_t i = 0; i < more->runs.n && r >= 0; i++)
+        r = tl_codecount_run(c, at[more->runs.keys[i] >> 32], at[(uint32_t)more->runs.keys[i]],
+                             more->run_counts[i]);
+    for (uint32_t i = 0; i < more->branches.n && r >= 0; i++)
+        r = tl_codecount_branch(c, at[more->branches.keys[i] >> 32],
+                                at[(uint32_t)more->branches.keys[i]], more->branch_counts[i]);
+    c->insns += more->insns;
+    c->truncated |= more->truncated;
+    return r;
+}
+
+/* ---- shard by shard ---------------------------------------------------------------------------
+ */
+
+struct sweep {
+    const struct tl_cut *cut;
+    uint64_t from, to;
+    size_t first; /* shard */
+    struct worker {
+        struct tl_codecount sum;
+        struct tl_kept_counts kept; /* that are not stored yet */
+    } * workers;
+};
+
+/* What a shard executed at positions [from, to). */
+static int walk_piece(struct tl_codecount *out, const struct tl_cut *cut, uint64_t from,
+                      uint64_t to, bool *final, struct tl_fail *fail)
+{
+    struct piece p = {.cut = cut, .to = to};
+    int r = count_piece(&p, from, fail);
+    /* Where the last branch led is not known as long as nothing is behind it. */
+    *final = to < cut->end || !cut->open;
     if (r >= 0)
-        *c = out;
+        r = split_runs(out, &p);
+    ends_fini(&p.ends);
+    tl_codecount_fini(&p.out);
+    return r;
+}
+
+static int do_shard(void *context, unsigned number, size_t i, struct tl_fail *fail)
+{
+    const struct sweep *const s = context;
+    struct worker *const w = &s->workers[number];
+    const size_t shard = s->first + i;
+    const struct tl_shard_row *const row = &s->cut->rows[shard];
+    const uint64_t end = row->first + row->n, from = s->from > row->first ? s->from : row->first,
+                   to = s->to < end ? s->to : end;
+    const bool whole = from == row->first && to == end && shard < s->cut->n_stored;
+    struct tl_codecount own = {0};
+    bool final = false;
+    int r = TL_NOTFOUND;
+    if (from >= to)
+        return TL_OK;
+    if (whole)
+        r = tl_kept_counts_get(s->cut, shard, &w->sum);
+    if (r != TL_NOTFOUND)
+        return r;
+    r = walk_piece(&own, s->cut, from, to, &final, fail);
+    if (r >= 0 && whole && final && !own.truncated)
+        r = tl_kept_counts_add(&w->kept, s->cut, shard, &own);
+    if (r >= 0)
+        r = merge(&w->sum, &own);
+    tl_codecount_fini(&own);
+    return r;
+}
+
+int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t from, uint64_t to,
+                     struct tl_fail *fail)
+{
+    const unsigned n = tl_sweep_workers(cut->gen->lake);
+    const size_t first = tl_cut_shard_at(cut, from);
+    struct sweep s = {cut, from, to, first, calloc(n, sizeof *s.workers)};
+    size_t shards = 0;
+    if (!s.workers)
+        return TL_NOMEM;
+    while (from < to && first + shards < cut->n_rows && cut->rows[first + shards].first < to)
+        shards++;
+    int r = tl_sweep(cut->gen->lake, shards, do_shard, &s, fail);
+    for (unsigned i = 0; i < n; i++) {
+        if (r >= 0)
+            r = merge(c, &s.workers[i].sum);
+        tl_kept_counts_store(&s.workers[i].kept, cut);
+        tl_codecount_fini(&s.workers[i].sum);
+    }
+    free(s.workers);
     return r;
 }

@@ -144,8 +144,6 @@ int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, st
     *out = (struct tl_code){0};
     int r = count(&c, lake, request, &gen, fail);
     if (r >= 0)
-        r = tl_codecount_split(&c);
-    if (r >= 0)
         r = list_counts(&c, out);
     tl_gen_put(gen);
     tl_codecount_fini(&c);

@@ -111,6 +111,17 @@ def profiles(lab):
         kind, a, b, n = line.split()[:4]
         check((branches if kind == 'B' else runs)[int(a, 16), int(b, 16)] == int(n), line)
 
+    # What was counted is kept beside the shards: it is answered from there, and damaged it is not.
+    kept = [os.path.join(f, name) for f, _, names in os.walk(lab.data) for name in names if name.endswith('.count')]
+    check(kept, 'no counts are kept')
+    for damage in (False, True):
+        if damage:
+            for path in kept:
+                with open(path, 'r+b') as f:
+                    f.write(b'damaged')
+        again = sections(lab.run('profile', 'sim/cs.10', '--as', 'llvm-profgen').text(), ['-', '->'])
+        check(again == two, 'counts that were kept say something else', damage)
+
     n = sum(insn is not None for insn in insns)
     folded = weights(lab.run('profile', 'sim/cs.10').text())
     check(sum(folded.values()) == n, sum(folded.values()), n)

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What was counted of the code of a stored shard (codecount.h), kept beside it, so that it is
+ * counted once: the object "t/TRACE/GENERATION/STREAM/NUMBER.count". A shard never changes, so that
+ * nothing can become outdated; it goes with the shard. One that is not there, or damaged, is no
+ * error: what it says is in the shard.
+ *
+ *     u32 CRC32C of all behind it │ zstd frame of varints: version, instructions,
+ *         n runs, n branches; of each its first address less that of the one in front, its last
+ *         one less its first, and how often
+ */
+#ifndef TL_LAKE_KEPT_H
+#define TL_LAKE_KEPT_H
+
+#include "lake/codecount.h"
+
+/* Those of one thread that wait to be stored together. Zeroed it is empty. */
+struct tl_kept_counts {
+    struct tl_kept_count *v;
+    size_t n, cap;
+};
+
+/* Add the counts of the cut's shard `i`. TL_NOTFOUND: they are not there. TL_NOMEM. */
+TL_MUST_USE int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out);
+/* Keep them. Now and then those that wait are stored. TL_NOMEM. */
+TL_MUST_USE int tl_kept_counts_add(struct tl_kept_counts *kept, const struct tl_cut *cut, size_t i,
+                                   const struct tl_codecount *counts);
+/* Store those that wait, as far as that can be done, and forget them. */
+void tl_kept_counts_store(struct tl_kept_counts *kept, const struct tl_cut *cut);
+
+#endif
