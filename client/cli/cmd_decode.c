@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "cli/codetext.h"
 #include "cli/decode_out.h"
+#include "cli/interleave.h"
 #include "cli/progress.h"
 #include "cli/pt_like.h"
 #include "decode/ops.h"
@@ -35,7 +36,7 @@ struct options {
     char **rest; /* [n_rest] options of the tool that --like names */
     int n_rest;
     bool text, disasm;
-    bool packets;
+    bool packets, raw_bytes;
     uint64_t chunk;   /* bytes per push: results must not depend on it, tests vary it */
     uint64_t threads; /* that decode at the same time */
 };
@@ -50,6 +51,7 @@ struct fault {
 struct run {
     const char *name; /* of the input, for messages */
     struct tl_decode_out *out;
+    struct tl_interleave *interleave; /* packets with text or bytes; NULL: not these */
     const struct tl_decode_out_place *place;
     uint64_t items; /* that tell of execution or software, over all streams */
     unsigned losses;
@@ -75,7 +77,19 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 {
     struct run *const r = context;
     r->items += count(items, n);
-    return tl_decode_out_items(r->out, stream, items, n);
+    if (!r->interleave)
+        return tl_decode_out_items(r->out, stream, items, n);
+    return tl_decode_out_wants(r->place, stream->name)
+               ? tl_interleave_items(r->interleave, stream, items, n)
+               : TL_OK;
+}
+
+static int count_items(void *context, const struct tl_decode_stream *stream,
+                       const struct tl_item *items, size_t n)
+{
+    struct run *const r = context;
+    r->items += count(items, n);
+    return TL_OK;
 }
 
 #define COUNT sizeof(uint64_t)
@@ -106,7 +120,17 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
     /* Of the container itself, frames and datagrams, there is no stream. */
     if (stream ? !tl_decode_out_wants(r->place, stream->name) : r->place->n_streams > 0)
         return TL_OK;
+    if (r->interleave)
+        return tl_interleave_packet(r->interleave, stream, line);
     return puts(line) < 0 ? TL_IO : TL_OK;
+}
+
+static int on_bytes(void *context, const struct tl_decode_stream *stream, const struct tl_run *run)
+{
+    struct run *const r = context;
+    return !stream || tl_decode_out_wants(r->place, stream->name)
+               ? tl_interleave_bytes(r->interleave, stream, run)
+               : TL_OK;
 }
 
 static bool is_before(const struct fault *a, const struct fault *b)
@@ -219,15 +243,6 @@ static unsigned default_threads(void)
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-/* Those of files apart from what was traced; without any those of the images count. */
-static int load_symbols(const struct options *o, struct tl_image **out, struct tl_fail *fail)
-{
-    int r = TL_OK;
-    for (size_t i = 0; i < o->symbols.n && r >= 0; i++)
-        r = tl_codetext_symbols(o->symbols.v[i], out, fail);
-    return r >= 0 && *out ? tl_image_freeze(*out) : r;
-}
-
 /* `alone`: there is no other one. */
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
@@ -241,6 +256,9 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
     struct run run = {.name = path, .place = &place};
+    if (setup->container == TL_CONTAINER_STF && o->packets && (o->text || o->raw_bytes))
+        return tl_cli_usage("decode", "STF has records: say --packets or --text alone, without "
+                                      "--raw-bytes");
     struct tl_image *image = NULL, *symbols = NULL;
     struct tl_decode *decode = NULL;
     const char *where = path;
@@ -256,22 +274,26 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     if (rc == TL_OK)
         rc = tl_image_freeze(image);
     if (rc == TL_OK)
-        rc = load_symbols(o, &symbols, &fail);
+        rc = tl_codetext_symbols(o->symbols.v, o->symbols.n, &symbols, &fail);
+    /* Those of files apart from what was traced; without any those of the images count. */
     place.disasm = symbols ? symbols : o->disasm ? image : NULL;
     if (rc == TL_OK)
         rc = tl_decode_out_new(&run.out,
-                               o->text      ? TL_OUT_TEXT
-                               : o->out_dir ? TL_OUT_STF
-                                            : TL_OUT_NONE,
+                               o->text && !o->packets ? TL_OUT_TEXT
+                               : o->out_dir           ? TL_OUT_STF
+                                                      : TL_OUT_NONE,
                                &place, crew, &fail);
+    if (rc == TL_OK && o->packets && (o->text || o->raw_bytes))
+        rc = tl_interleave_new(&run.interleave);
     const struct tl_decode_sink sink = {
         .context = &run,
         .stream = on_stream,
-        .items = on_items,
+        .items = o->packets && !o->text ? count_items : on_items,
         .packet = o->packets ? on_packet : NULL,
+        .bytes = o->raw_bytes ? on_bytes : NULL,
         .loss = on_loss,
-        .digest = o->text ? on_digest : NULL,
-        .digested = o->text ? on_digested : NULL,
+        .digest = o->text && !o->packets ? on_digest : NULL,
+        .digested = o->text && !o->packets ? on_digested : NULL,
     };
     if (rc == TL_OK)
         rc = tl_decode_new(&decode, setup, image, &sink, &fail);
@@ -288,6 +310,10 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     }
     if (rc == TL_OK)
         rc = tl_decode_finish(decode);
+    if (run.interleave && rc == TL_OK && (rc = tl_interleave_print(run.interleave)) < 0) {
+        where = NULL;
+        tl_fail_set(&fail, (enum tl_err)rc, "cannot write: %s", strerror(errno));
+    }
     if (run.out) {
         struct tl_fail written = {.offset = TL_NO_OFFSET};
         if (tl_decode_out_finish(run.out, &written) < 0) {
@@ -313,6 +339,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     }
     tl_decode_free(decode);
     tl_decode_out_free(run.out);
+    tl_interleave_free(run.interleave);
     tl_crew_free(crew);
     tl_image_free(image);
     tl_image_free(symbols);
@@ -406,6 +433,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"disasm", 0, TL_ARG_FLAG, &o->disasm},
         {"symbols", 0, TL_ARG_LIST, &o->symbols},
         {"packets", 0, TL_ARG_FLAG, &o->packets},
+        {"raw-bytes", 0, TL_ARG_FLAG, &o->raw_bytes},
         {"out", 0, TL_ARG_TEXT, &o->out_dir},
         {"like", 0, TL_ARG_TEXT, &o->like},
         {"cpu", 0, TL_ARG_TEXT, &o->cpu},
@@ -427,10 +455,13 @@ static int parse_options(int argc, char **argv, struct options *o)
     const bool pt_tool = o->like && tl_cli_is_pt_tool(o->like);
     if (first < argc && !pt_tool)
         return tl_cli_usage("decode", "more than one input: '%s'", argv[first]);
-    if (o->text + o->packets + (o->out_dir != NULL) + (o->like != NULL) != 1)
-        return tl_cli_usage("decode", "say one of --text, --packets, --out DIR, --like TOOL");
-    if ((o->disasm || o->symbols.n) && !o->text)
-        return tl_cli_usage("decode", "--disasm and --symbols go with --text");
+    if ((o->text || o->packets) + (o->out_dir != NULL) + (o->like != NULL) != 1)
+        return tl_cli_usage("decode",
+                            "say one of --text, --packets (or both), --out DIR, --like TOOL");
+    if ((o->disasm || o->symbols.n) && (!o->text || o->packets))
+        return tl_cli_usage("decode", "--disasm and --symbols go with --text alone");
+    if (o->raw_bytes && !o->packets)
+        return tl_cli_usage("decode", "--raw-bytes goes with --packets");
     if (o->like && o->snapshot)
         return tl_cli_usage("decode", "--like goes with an INPUT");
     if (o->snapshot ? o->input != NULL : !o->input && !o->config)

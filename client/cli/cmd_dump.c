@@ -158,11 +158,8 @@ int tl_cmd_dump(int argc, char **argv)
         return tl_cli_usage("dump", "--from and --to are of records; cut with 'slice' first");
     if (form && (options.interval == 0 || options.interval > UINT32_MAX))
         return tl_cli_usage("dump", "--interval is 1 to %u instructions", UINT32_MAX);
-    if (symbols &&
-        (tl_codetext_symbols(symbols, &image, &fail) < 0 || tl_image_freeze(image) < 0)) {
-        tl_image_free(image);
+    if (symbols && tl_codetext_symbols(&symbols, 1, &image, &fail) < 0)
         return tl_cli_fail(symbols, &fail);
-    }
     options.image = image;
     status = run(argv[first], out, form, &options, from, to);
     tl_image_free(image);

@@ -9,7 +9,6 @@
 #include "cli/remote.h"
 #include "cli/where.h"
 
-#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -134,20 +133,11 @@ static int put(const struct sink *sink, const char *where, const void *p, size_t
 /* A range tells the mode where it changes: ask what it is where it begins. */
 static void ask_mode(const struct sink *sink, const struct tracelake_fetch *fetch)
 {
-    struct tracelake_error error;
+    char mode[TL_REMOTE_MODE];
     uint64_t first, count;
-    char *json;
     tracelake_fetch_extent(fetch, &first, &count);
-    if (count == 0 || tracelake_disassembly(sink->lake, sink->name->trace, sink->name->stream,
-                                            first, 1, &json, &error) < 0)
-        return; /* no flow is there */
-    cJSON *const rows = cJSON_Parse(json);
-    const char *const mode =
-        cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "mode"));
-    if (mode)
+    if (count > 0 && tl_remote_mode(sink->lake, sink->name, first, mode))
         tl_annotate_mode(sink->annotate, mode);
-    cJSON_Delete(rows);
-    free(json);
 }
 
 /* Copy the pieces. */
@@ -295,18 +285,6 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
     return tl_outfile_close(&out, status);
 }
 
-static int load_symbols(struct options *o, struct tl_image **image)
-{
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    int r = TL_OK;
-    for (size_t i = 0; i < o->symbols.n && r >= 0; i++)
-        r = tl_codetext_symbols(o->symbols.v[i], image, &fail);
-    if (r >= 0 && *image && (r = tl_image_freeze(*image)) < 0)
-        tl_fail_set(&fail, TL_NOMEM, "out of memory");
-    o->image = *image;
-    return r < 0 ? tl_cli_fail(NULL, &fail) : TL_ARGS_GO;
-}
-
 static int get(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
 {
     if (o->out)
@@ -346,8 +324,10 @@ int tl_cmd_get(int argc, char **argv)
         status = check_arguments(&o);
     struct tl_image *image = NULL;
     struct tracelake *lake = NULL;
-    if (status == TL_ARGS_GO)
-        status = load_symbols(&o, &image);
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (status == TL_ARGS_GO && tl_codetext_symbols(o.symbols.v, o.symbols.n, &image, &fail) < 0)
+        status = tl_cli_fail(NULL, &fail);
+    o.image = image;
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
     if (status == TL_ARGS_GO)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake simpoints`: regions that stand for all of an execution, as files for simulators. */
 #include "cli/jsonread.h"
+#include "cli/progress.h"
 #include "cli/regionset.h"
 #include "cli/remote.h"
 #include "cli/slice.h"
@@ -87,7 +88,9 @@ static int run_file(const struct options *o, const char *path, struct tl_regions
         return tl_cli_usage("simpoints", "--save keeps regions at a server: give TRACE/STREAM");
     if (tl_stf_file_open(&file, path, &fail) < 0)
         return tl_cli_fail(path, &fail);
+    tl_progress_wait(path);
     const int r = choose_in_file(o, file, set, &fail);
+    tl_progress_end();
     tl_stf_file_close(file);
     if (r < 0)
         return tl_cli_fail(path, &fail);
@@ -188,8 +191,11 @@ static int run_stream(const struct options *o, struct tl_remote_name *name,
     const struct tracelake_range range = {name->trace, name->stream, TRACELAKE_INSN, o->insn.from,
                                           o->insn.to};
     if (status == TL_ARGS_GO) {
-        if (tracelake_simpoints(lake, &range, o->interval, (uint32_t)o->most,
-                                o->out ? take_vectors : NULL, set, &json, &error) < 0)
+        tl_progress_wait(name->trace);
+        const int r = tracelake_simpoints(lake, &range, o->interval, (uint32_t)o->most,
+                                          o->out ? take_vectors : NULL, set, &json, &error);
+        tl_progress_end();
+        if (r < 0)
             status = tl_remote_fail_query(name->trace, &error);
         else if (take_answer(set, json) < 0)
             status = tl_cli_fail(name->trace, &(struct tl_fail){.code = TL_NOMEM,

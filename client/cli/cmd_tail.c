@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake tail`: a live stream as it grows. */
+#include "cli/annotate.h"
 #include "cli/lines.h"
 #include "cli/remote.h"
 
@@ -14,7 +15,9 @@ enum { LOOK_MS = 200, OTHERS_LOOKS = 25 };
 struct options {
     struct tl_remote remote;
     uint64_t from;
-    bool json, lines;
+    bool json, lines, disasm;
+    struct tl_arg_list symbols;   /* ELF files */
+    const struct tl_image *image; /* … of these; NULL: none */
 };
 
 static const struct tracelake_stream *find_stream(const struct tracelake_trace *trace,
@@ -71,15 +74,19 @@ static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, 
 
 /* What was printed so far, so that it can go on there after the connection broke. */
 struct printed {
-    uint64_t part;    /* position of the first instruction of the part that is being printed */
-    uint64_t bytes;   /* of it, without the heading that names the stream */
-    uint64_t skip;    /* bytes that come a second time */
+    uint64_t part;  /* position of the first instruction of the part that is being printed */
+    uint64_t bytes; /* of it, without the heading that names the stream */
+    uint64_t skip;  /* bytes that come a second time */
     bool begun, json;
-    struct tl_lines *lines; /* NULL: as it comes */
+    struct tl_lines *lines;       /* NULL: as it comes */
+    struct tl_annotate *annotate; /* NULL: without assembly and functions */
+    bool asks_mode;               /* it is not known yet what is in force */
 };
 
 static int put(struct printed *p, struct tl_bytes text)
 {
+    if (p->annotate)
+        return tl_annotate_push(p->annotate, text) < 0 || fflush(stdout) != 0 ? -1 : 0;
     if (p->lines)
         return tl_lines_push(p->lines, text) < 0 || fflush(stdout) != 0 ? -1 : 0;
     return fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0 ? -1 : 0;
@@ -111,6 +118,20 @@ static int take(struct printed *p, struct tracelake_fetch *fetch, struct tl_byte
     return put(p, text);
 }
 
+/* The text tells the mode where it changes: ask what it is where it begins. */
+static void ask_mode(struct printed *p, struct tracelake *lake, const struct tl_remote_name *name,
+                     const struct tracelake_fetch *fetch)
+{
+    char mode[TL_REMOTE_MODE];
+    uint64_t first, count;
+    tracelake_fetch_extent(fetch, &first, &count);
+    if (count == 0)
+        return;
+    p->asks_mode = false;
+    if (tl_remote_mode(lake, name, first, mode))
+        tl_annotate_mode(p->annotate, mode);
+}
+
 /* One call, to the end of the trace or of the connection. AGAIN: standard output refuses. */
 static int follow_once(const struct options *o, struct tracelake *lake,
                        const struct tl_remote_name *name, struct printed *p,
@@ -118,7 +139,8 @@ static int follow_once(const struct options *o, struct tracelake *lake,
 {
     struct tracelake_fetch *fetch;
     const enum tracelake_format format = o->json ? TRACELAKE_JSON : TRACELAKE_TEXT;
-    int result = tracelake_follow_open(&fetch, lake, name->trace, name->stream, p->part, format, error);
+    int result =
+        tracelake_follow_open(&fetch, lake, name->trace, name->stream, p->part, format, error);
     if (result < 0)
         return result;
     bool head = true;
@@ -126,6 +148,8 @@ static int follow_once(const struct options *o, struct tracelake *lake,
     size_t n;
     p->skip = p->bytes;
     while ((result = tracelake_fetch_next(fetch, &data, &n, error)) == TRACELAKE_OK) {
+        if (p->asks_mode)
+            ask_mode(p, lake, name, fetch);
         if (take(p, fetch, (struct tl_bytes){data, n}, head) < 0) {
             result = TRACELAKE_AGAIN;
             break;
@@ -139,13 +163,15 @@ static int follow_once(const struct options *o, struct tracelake *lake,
 static int follow(const struct options *o, struct tracelake *lake,
                   const struct tl_remote_name *name, uint64_t from)
 {
-    struct printed p = {.part = from, .json = o->json};
+    struct printed p = {.part = from, .json = o->json, .asks_mode = o->disasm};
+    const struct tl_annotate_options annotate = {.disasm = o->disasm, .image = o->image};
     struct tracelake_error error;
     char where[256];
     unsigned tries = 0;
     int result = TRACELAKE_EOF;
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
-    if (o->lines && tl_lines_new(&p.lines, stdout) < 0)
+    if ((o->lines && tl_lines_new(&p.lines, stdout) < 0) ||
+        ((o->disasm || o->image) && tl_annotate_new(&p.annotate, &annotate, stdout) < 0))
         return tl_cli_warn(NULL, "out of memory"), TL_CLI_BAD;
     do {
         const uint64_t before = p.bytes + p.part;
@@ -156,6 +182,7 @@ static int follow(const struct options *o, struct tracelake *lake,
             tries = 0;
     } while (tl_remote_again(result, &tries, TL_REMOTE_TRIES));
     tl_lines_free(p.lines);
+    tl_annotate_free(p.annotate);
     if (result == TRACELAKE_AGAIN) {
         tl_cli_warn(NULL, "standard output: %s", strerror(errno));
         return TL_CLI_BAD;
@@ -173,6 +200,8 @@ int tl_cmd_tail(int argc, char **argv)
         {"from", 0, TL_ARG_U64, &o.from},
         {"json", 0, TL_ARG_FLAG, &o.json},
         {"lines", 0, TL_ARG_FLAG, &o.lines},
+        {"disasm", 0, TL_ARG_FLAG, &o.disasm},
+        {"symbols", 0, TL_ARG_LIST, &o.symbols},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };
@@ -180,22 +209,32 @@ int tl_cmd_tail(int argc, char **argv)
     struct tl_remote_name name;
     struct tracelake *lake;
     uint64_t at = 0;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    struct tl_image *image = NULL;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("tail", "give one TRACE/STREAM");
     if (status == TL_ARGS_GO && o.json && o.lines)
         status = tl_cli_usage("tail", "say one of --json, --lines");
+    if (status == TL_ARGS_GO && (o.disasm || o.symbols.n) && (o.json || o.lines))
+        status = tl_cli_usage("tail", "--disasm and --symbols go with flow text");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("tail", argv[first], &name);
+    if (status == TL_ARGS_GO && tl_codetext_symbols(o.symbols.v, o.symbols.n, &image, &fail) < 0)
+        status = tl_cli_fail(NULL, &fail);
+    o.image = image;
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
-    if (status != TL_ARGS_GO)
+    if (status != TL_ARGS_GO) {
+        tl_image_free(image);
         return status;
+    }
     tl_remote_on_signal(lake);
     status = wait_for_stream(lake, &name, &at);
     if (status == TL_ARGS_GO)
         status = follow(&o, lake, &name, o.from == UINT64_MAX ? at : o.from);
     tl_remote_on_default();
     tracelake_close(lake);
+    tl_image_free(image);
     return status;
 }

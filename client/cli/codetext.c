@@ -43,7 +43,7 @@ int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *
                          (unsigned long long)(pc - symbol->address));
 }
 
-int tl_codetext_symbols(const char *text, struct tl_image **image, struct tl_fail *fail)
+static int add_symbols(struct tl_image *image, const char *text, struct tl_fail *fail)
 {
     const char *const at = strrchr(text, '@');
     struct tl_buf bytes = {0};
@@ -52,13 +52,30 @@ int tl_codetext_symbols(const char *text, struct tl_image **image, struct tl_fai
     snprintf(path, sizeof path, "%s", text);
     if (at && tl_number_parse(at + 1, &bias) >= 0 && (size_t)(at - text) < sizeof path)
         path[at - text] = 0;
-    int r = *image ? TL_OK : tl_image_new(image);
-    if (r < 0)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
+    int r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
     if (r >= 0)
-        r = tl_image_add_elf(*image, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
+        r = tl_image_add_elf(image, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
                              fail);
     tl_buf_fini(&bytes);
+    return r;
+}
+
+int tl_codetext_symbols(const char *const *files, size_t n, struct tl_image **out,
+                        struct tl_fail *fail)
+{
+    *out = NULL;
+    if (n == 0)
+        return TL_OK;
+    int r = tl_image_new(out);
+    if (r < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = add_symbols(*out, files[i], fail);
+    if (r >= 0 && (r = tl_image_freeze(*out)) < 0)
+        tl_fail_set(fail, (enum tl_err)r, "%s", tl_err_name(r));
+    if (r >= 0)
+        return TL_OK;
+    tl_image_free(*out);
+    *out = NULL;
     return r;
 }

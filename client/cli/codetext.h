@@ -22,9 +22,9 @@ void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struc
 /* Append " <main+0x10>", or nothing where no symbol covers `pc`. `image` may be NULL. TL_NOMEM. */
 TL_MUST_USE int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out);
 
-/* Add the symbols of an ELF file, "FILE[@BIAS]", to an image, made if it is NULL and not frozen.
- * TL_BAD, TL_IO, TL_NOMEM. */
-TL_MUST_USE int tl_codetext_symbols(const char *text, struct tl_image **image,
+/* An image of the symbols of ELF files, "FILE[@BIAS]"; NULL where there is no file. TL_BAD, TL_IO,
+ * TL_NOMEM. */
+TL_MUST_USE int tl_codetext_symbols(const char *const *files, size_t n, struct tl_image **out,
                                     struct tl_fail *fail);
 
 #endif

@@ -154,7 +154,9 @@ static const struct tl_command commands[] = {
      "  --text              flow text: executed instructions and events, one a line\n"
      "  --disasm            … each instruction with its assembly text and function\n"
      "  --symbols ELF[@BIAS]   … functions by this file's symbols (default: by the images')\n"
-     "  --packets           trace packets, one a line\n"
+     "  --packets           trace packets, one a line; with --text what came of each below it, as\n"
+     "                      '  STREAM ELEMENT', all streams in the order of the capture\n"
+     "  --raw-bytes         packets: … each with its bytes behind it, the first 32 of longer ones\n"
      "  --stream NAME       only this stream (cs.10, di.0.1, pt.0, …); may be given more than "
      "once\n"
      "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
@@ -326,9 +328,11 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_TAIL
     {"tail", tl_cmd_tail, "follow a live stream",
-     "usage: tracelake tail TRACE[/STREAM] [--from N] [--lines | --json]\n"
+     "usage: tracelake tail TRACE[/STREAM] [--from N] [--disasm] [--lines | --json]\n"
      "  --from N            begin at instruction N (default: at what is there now)\n"
      "Goes on where it was when the server was away.\n"
+     "  --disasm            each instruction with its assembly text behind it\n"
+     "  --symbols ELF[@BIAS]   … and its function, by this file's symbols\n"
      "  --lines             what programs print by software trace, a line each: TIME SOURCE "
      "CHANNEL "
      "TEXT\n"

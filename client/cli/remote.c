@@ -4,6 +4,7 @@
 #include "cli/plain.h"
 #include "cli/progress.h"
 
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
@@ -286,4 +287,20 @@ void tl_print_json_member(const char *name, uint64_t value)
 {
     printf(",\"%s\":", name);
     tl_print_json_number(value);
+}
+
+bool tl_remote_mode(struct tracelake *lake, const struct tl_remote_name *name, uint64_t at,
+                    char mode[static TL_REMOTE_MODE])
+{
+    struct tracelake_error error;
+    char *json;
+    if (tracelake_disassembly(lake, name->trace, name->stream, at, 1, &json, &error) < 0)
+        return false;
+    cJSON *const rows = cJSON_Parse(json);
+    const char *const told =
+        cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "mode"));
+    snprintf(mode, TL_REMOTE_MODE, "%s", told ? told : "");
+    cJSON_Delete(rows);
+    free(json);
+    return mode[0] != '\0';
 }

@@ -100,4 +100,11 @@ void tl_print_json_number(uint64_t value);
 /* ,"name":value */
 void tl_print_json_member(const char *name, uint64_t value);
 
+#define TL_REMOTE_MODE 64
+
+/* What is in force where instruction `at` of a stream is executed, e.g. "el1.ns.a64", as
+ * tl_annotate_mode() wants it; false: no flow is there, or the server cannot be asked. */
+bool tl_remote_mode(struct tracelake *lake, const struct tl_remote_name *name, uint64_t at,
+                    char mode[static TL_REMOTE_MODE]);
+
 #endif

@@ -127,8 +127,10 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     if (rc < 0)
         return rc;
     lane->given += run->n;
+    if (lane->decoder && cs->sink.bytes)
+        rc = cs->sink.bytes(cs->sink.context, &lane->out.stream, run);
     if (lane->decoder)
-        return lane->decoder->ops->push(lane->decoder, run);
+        return rc < 0 ? rc : lane->decoder->ops->push(lane->decoder, run);
     lane->refused_bytes += run->n;
     return TL_OK;
 }

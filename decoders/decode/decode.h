@@ -16,6 +16,7 @@
 
 struct tl_decode;
 struct tl_crew;
+struct tl_run;
 
 /* One stream, announced before its first item. Owned by the decode. */
 struct tl_decode_stream {
@@ -44,6 +45,9 @@ struct tl_decode_sink {
     /* One line (no line end) per packet, in the form of `--packets`. Costs speed: set it only
      * to list packets. */
     int (*packet)(void *context, const struct tl_decode_stream *stream, const char *line);
+    /* A stream's bytes on their way to its decoder, with their places in the capture, before
+     * anything comes of them; of DI datagrams (stream NULL) the container's. With `packet` only. */
+    int (*bytes)(void *context, const struct tl_decode_stream *stream, const struct tl_run *run);
     int (*loss)(void *context, const struct tl_decode_loss *loss);
     /*
      * Both or none, and only asked where a crew helps (tl_decode_crew()). Where what `items` does

@@ -406,7 +406,13 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     struct osd *const osd = (struct osd *)decode;
     note_arrival(osd, n);
-    const int rc = tl_di_push(&osd->di, p, n);
+    int rc = TL_OK;
+    if (osd->sink.bytes) {
+        const struct tl_run run = {.p = p, .n = n, .base = osd->pushed - n};
+        rc = osd->sink.bytes(osd->sink.context, NULL, &run);
+    }
+    if (rc >= 0)
+        rc = tl_di_push(&osd->di, p, n);
     return rc < 0 ? rc : deliver_all(osd);
 }
 

@@ -76,6 +76,15 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
     return s ? e->owner->sink.packet(e->owner->sink.context, &s->out.stream, text) : TL_OK;
 }
 
+static int on_bytes(void *context, const struct tl_decode_stream *stream, const struct tl_run *run)
+{
+    const struct enabling *const e = context;
+    const struct tl_perf_stream *const s = stream_of(e, stream);
+    struct tl_run moved = *run;
+    moved.base += e->base;
+    return s ? e->owner->sink.bytes(e->owner->sink.context, &s->out.stream, &moved) : TL_OK;
+}
+
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     const struct enabling *const e = context;
@@ -124,6 +133,7 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
         .stream = on_stream,
         .items = on_items,
         .packet = d->sink.packet ? on_packet : NULL,
+        .bytes = d->sink.bytes ? on_bytes : NULL,
         .loss = on_loss,
     };
     struct tl_setup setup;

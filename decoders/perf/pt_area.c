@@ -164,7 +164,11 @@ static int decode_some(struct tl_perf_area_state *a, uint64_t to)
         .base = piece->at + (a->next - piece->position),
     };
     a->next = to;
-    return a->decoder && run.n > 0 ? a->decoder->ops->push(a->decoder, &run) : TL_OK;
+    const struct tl_decode_sink *const sink = &a->owner->sink;
+    int rc = TL_OK;
+    if (a->decoder && run.n > 0 && sink->bytes)
+        rc = sink->bytes(sink->context, &a->stream->out.stream, &run);
+    return rc >= 0 && a->decoder && run.n > 0 ? a->decoder->ops->push(a->decoder, &run) : rc;
 }
 
 /* With the breaks in between. */

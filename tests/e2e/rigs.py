@@ -618,7 +618,36 @@ def said_well(lab):
                       lab.path('raw')).out
     check({row.split()[1] for row in packets.splitlines()} == {b'12'} and packets.count(b'\n') ==
           sum(row.split()[1] == b'12' for row in said.out.splitlines()), 'packets of one stream')
+    packets_beside_flow(lab, said.out, whole)
+    tail = ['sim/cs.10', '--disasm', '--symbols', lab.path('demo.elf')]
+    check(lab.run('tail', *tail, '--from', '0').out == lab.run('get', *tail, '--text').out,
+          'tail and get say the same with assembly')
+    lab.fails(2, 'go with flow text', 'tail', *tail, '--lines')
     progress_is_shown(lab)
+
+
+def packets_beside_flow(lab, packets, text):
+    """Packets, their bytes, and what came of them: each part is what it is alone."""
+    both = lab.run('decode', '--config', lab.path('whole.ini'), '--image', lab.path('demo.elf'),
+                   '--packets', '--text', '--raw-bytes', lab.path('raw')).out.splitlines()
+    bare = [re.sub(b' raw=.*', b'', row) for row in both if not row.startswith(b'  ')]
+    check(sorted(bare) == sorted(packets.splitlines()), 'packets')
+    offsets = [int(row.split()[0]) for row in bare]
+    check(offsets == sorted(offsets), 'in the order of the capture')
+    for stream in text.split(b'# stream ')[1:]:
+        name, rest = stream.split(b'\n', 1)
+        head = b'  ' + name + b' '
+        check([row[len(head):] for row in both if row.startswith(head)] == rest.splitlines(), name)
+    with open(lab.path('raw'), 'rb') as f:
+        raw = f.read()
+    shown = [row.split(b' raw=') for row in both if b' raw=' in row]
+    check(len(shown) > 1000, len(shown))
+    for packet, data in shown:
+        # A frame's byte may have lost its lowest bit to the frame's last one.
+        check(raw[int(packet.split()[0])] | 1 == bytes.fromhex(data[:2].decode())[0] | 1, packet)
+    sync = b'0' * 22 + b'80'
+    check({data for packet, data in shown if packet.endswith(b' I_ASYNC')} == {sync}, 'A-Sync')
+    lab.fails(2, '--raw-bytes goes with --packets', 'decode', '--raw-bytes', '--text', lab.path('raw'))
 
 
 def progress_is_shown(lab):
