@@ -515,6 +515,14 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
     return TL_OK;
 }
 
+void tl_gen_leave(struct tl_gen *gen)
+{
+    if (gen->decode && !gen->finished && !gen->cut && gen->broken >= 0 && mark(gen, NULL) < 0)
+        (void)!wait_sealer(gen, NULL);
+    tl_packer_free(gen->packer);
+    gen->packer = NULL;
+}
+
 /* It was given up within a flush, and is wanted after all: as if the server had been started again.
  */
 static void mend_cut(struct tl_gen *gen)

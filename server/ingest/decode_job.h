@@ -15,6 +15,9 @@ struct tl_gen;
  * everything is sealed); TL_NOSPACE or TL_IO: try again later; others end the decoding.
  */
 TL_MUST_USE int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail);
+/* No job runs, and another server is to go on: store what is complete, and a checkpoint if that can
+ * be. */
+void tl_gen_leave(struct tl_gen *gen);
 /* Forget the decoder and the growing shards. */
 void tl_gen_stop(struct tl_gen *gen);
 

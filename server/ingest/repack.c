@@ -14,7 +14,8 @@
 
 bool tl_repack_due_locked(const struct tl_trace *trace)
 {
-    if (trace->deleted || trace->raw_removed || trace->raw_bytes <= trace->repacked)
+    if (!tl_trace_mine_locked(trace) || trace->deleted || trace->raw_removed ||
+        trace->raw_bytes <= trace->repacked)
         return false;
     return trace->complete ||
            trace->raw_bytes - trace->repacked > trace->lake->segment_bytes + TL_SPOOL_BLOCK;

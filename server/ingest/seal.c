@@ -22,9 +22,13 @@ int tl_lake_seal(struct tl_lake *lake, const char *id, struct tl_fail *fail)
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
-    pthread_mutex_lock(&trace->opening);
-    const int r = seal(trace, fail);
-    pthread_mutex_unlock(&trace->opening);
+    int r = tl_trace_pin(trace, TL_PIN_ASK, fail);
+    if (r >= 0) {
+        pthread_mutex_lock(&trace->opening);
+        r = seal(trace, fail);
+        pthread_mutex_unlock(&trace->opening);
+        tl_trace_unpin(trace);
+    }
     tl_trace_put(trace);
     return r;
 }
@@ -41,8 +45,8 @@ static struct tl_trace *find_left(struct tl_lake *lake, int64_t now_ns, uint64_t
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
         pthread_mutex_lock(&t->lock);
-        if (!t->complete && !t->session && !t->deleted && t->raw_bytes > 0 &&
-            (uint64_t)(now_ns - t->idle_ns) / 1000000000 >= seconds)
+        if (!t->complete && !t->session && !t->deleted && tl_trace_mine_locked(t) &&
+            t->raw_bytes > 0 && (uint64_t)(now_ns - t->idle_ns) / 1000000000 >= seconds)
             found = tl_trace_get(t);
         pthread_mutex_unlock(&t->lock);
     }

@@ -15,7 +15,8 @@ struct tl_ingest {
     atomic_int refs; /* its owner's, and of a session that takes over */
     void (*on_durable)(void *context, uint64_t offset);
     void *context;
-    atomic_bool fenced;         /* another session has the trace now */
+    atomic_bool fenced;         /* another session has the trace now … */
+    atomic_bool moved;          /* … or another server */
     pthread_mutex_t lock;       /* orders what the owner does and a takeover */
     struct tl_capture *capture; /* NULL once fenced or closed */
     uint64_t epoch;
@@ -68,7 +69,7 @@ static void make_id(struct tl_lake *lake, const char *rig, char out[static 64])
             snprintf(out, 64, "%.36s-%s", rig, date);
         else
             snprintf(out, 64, "%.36s-%s-%u", rig, date, i);
-        struct tl_trace *trace = tl_lake_find_trace(lake, out);
+        struct tl_trace *trace = tl_lake_look(lake, out);
         tl_trace_put(trace);
         if (!trace)
             return;
@@ -111,7 +112,7 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
     }
     if (!id_valid(wanted))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
-    *out = tl_lake_find_trace(lake, wanted);
+    *out = tl_lake_look(lake, wanted);
     if (!*out)
         return create(lake, request, wanted, out, fail);
     if (request->resume)
@@ -196,6 +197,24 @@ static void fence(struct tl_ingest *before)
     put(before);
 }
 
+void tl_ingest_evict(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->opening);
+    pthread_mutex_lock(&trace->lock);
+    struct tl_ingest *const before = trace->session;
+    if (before) {
+        atomic_fetch_add(&before->refs, 1);
+        trace->session = NULL;
+        trace->idle_ns = tl_wall_ns();
+    }
+    pthread_mutex_unlock(&trace->lock);
+    if (before) {
+        atomic_store(&before->moved, true);
+        fence(before);
+    }
+    pthread_mutex_unlock(&trace->opening);
+}
+
 static void release(struct tl_ingest *ingest)
 {
     struct tl_trace *trace = ingest->trace;
@@ -276,6 +295,13 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
         return r;
     }
     struct tl_ingest *before = NULL;
+    const char *const rig = request->rig && *request->rig ? request->rig : "rig";
+    const uint64_t push = request->epoch > TL_PIN_ASK ? request->epoch : UINT64_MAX;
+    r = tl_trace_pin(trace, strcmp(rig, trace->rig) == 0 ? push : TL_PIN_ASK, fail);
+    if (r < 0) {
+        put(ingest);
+        return r;
+    }
     pthread_mutex_lock(&trace->opening);
     r = claim(ingest, request, &before, &ingest->epoch, fail);
     if (before)
@@ -289,6 +315,7 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
         pthread_mutex_unlock(&trace->lock);
     }
     pthread_mutex_unlock(&trace->opening);
+    tl_trace_unpin(trace); /* the session keeps it */
     if (r < 0) {
         struct tl_trace *const refused = tl_trace_get(trace);
         release(ingest);
@@ -322,8 +349,21 @@ int tl_ingest_fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
 {
     if (!atomic_load(&ingest->fenced))
         return TL_OK;
+    if (atomic_load(&ingest->moved))
+        return tl_fail_set(fail, TL_AGAIN, "another server has trace %s now; push it again",
+                           ingest->trace->id);
     return tl_fail_set(fail, TL_DENIED, "another push of rig %s has taken over trace %s",
                        ingest->trace->rig, ingest->trace->id);
+}
+
+/* What the store refuses without the lease, before the sharing thread has ended the push. */
+static int told(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
+{
+    return r == TL_DENIED && ingest->lake->shared && !atomic_load(&ingest->fenced) &&
+                   !is_complete(ingest->trace)
+               ? tl_fail_set(fail, TL_AGAIN, "another server has trace %s now; push it again",
+                             ingest->trace->id)
+               : r;
 }
 
 static int append_locked(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
@@ -341,7 +381,7 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
                      struct tl_fail *fail)
 {
     pthread_mutex_lock(&ingest->lock);
-    const int r = append_locked(ingest, offset, bytes, fail);
+    const int r = told(ingest, append_locked(ingest, offset, bytes, fail), fail);
     pthread_mutex_unlock(&ingest->lock);
     if (r == TL_NOSPACE)
         atomic_fetch_add(&ingest->lake->ingest_refused, 1);
@@ -382,10 +422,10 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
         *at = tl_capture_durable(ingest->capture);
     pthread_mutex_unlock(&ingest->lock);
     if (r < 0)
-        return r;
+        return told(ingest, r, fail);
     if (is_complete(trace) || *at == 0)
         return TL_OK; /* an empty one leaves no trace: tl_ingest_close() */
-    return tl_trace_complete(trace, *at, fail);
+    return told(ingest, tl_trace_complete(trace, *at, fail), fail);
 }
 
 void tl_ingest_explain(struct tl_ingest *ingest, const char *why)

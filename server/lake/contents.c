@@ -34,7 +34,8 @@ static struct tl_trace *next_trace(struct tl_lake *lake)
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
         pthread_mutex_lock(&t->lock);
-        if (t->complete && !t->deleted && !t->raw_removed && !t->content[0] && !t->unhashed)
+        if (t->complete && !t->deleted && !t->raw_removed && !t->content[0] && !t->unhashed &&
+            tl_trace_mine_locked(t))
             found = t;
         pthread_mutex_unlock(&t->lock);
     }

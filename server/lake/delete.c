@@ -14,6 +14,14 @@ static void unlink_locked(struct tl_lake *lake, struct tl_trace *trace)
         *p = trace->next;
 }
 
+void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    unlink_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    tl_trace_put(trace); /* the table's */
+}
+
 /* No session may hold it, and no new one can come once `deleted` is set. */
 static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail *fail)
 {
@@ -72,6 +80,13 @@ static void end_job_locked(struct tl_lake *lake, struct tl_trace *trace)
     }
 }
 
+void tl_lake_end_job(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    end_job_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+}
+
 static void end_jobs(struct tl_lake *lake, const struct doomed *doomed, size_t n)
 {
     pthread_mutex_lock(&lake->lock);
@@ -115,7 +130,12 @@ static size_t choose(struct tl_lake *lake, const char *const *ids, size_t n,
     for (size_t i = 0; i < n; i++) {
         struct tl_fail fail = {0};
         struct tl_trace *const trace = tl_lake_find_trace(lake, ids[i]);
-        const int r = trace ? mark_deleted(trace, false, &fail) : tl_no_trace(&fail, ids[i]);
+        int r = trace ? tl_trace_pin(trace, TL_PIN_ASK, &fail) : tl_no_trace(&fail, ids[i]);
+        const bool pinned = r >= 0;
+        if (pinned)
+            r = mark_deleted(trace, false, &fail);
+        if (pinned && r < 0)
+            tl_trace_unpin(trace);
         if (r < 0) {
             if (trace)
                 tl_trace_put(trace);
@@ -145,6 +165,7 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
             take_back(doomed[i].trace);
         if (r < 0)
             refusals->tell(refusals->context, doomed[i].i, r, &fail);
+        tl_trace_unpin(doomed[i].trace);
         tl_trace_put(doomed[i].trace);
     }
     tl_housekeeper_wake(lake);
@@ -200,8 +221,12 @@ void tl_trace_delete_empty(struct tl_trace *trace)
     const struct doomed doomed = {.trace = trace};
     const char *id = trace->id;
     struct only only = {.code = TL_OK};
-    if (mark_deleted(trace, true, NULL) < 0)
+    if (tl_trace_pin(trace, TL_PIN_TRY, NULL) < 0)
         return;
+    if (mark_deleted(trace, true, NULL) < 0) {
+        tl_trace_unpin(trace);
+        return;
+    }
     tl_trace_get(trace); /* given back behind it */
     (void)!delete_chosen(trace->lake, &doomed, 1, &id, &(struct refusals){keep_refusal, &only});
 }

@@ -124,7 +124,7 @@ static void remove_shards(struct tl_gen *gen)
 {
     char prefix[192];
     void (*const discard)(struct tl_lake *, const char *) =
-        atomic_load(&gen->buried) ? tl_lake_discard_later : tl_lake_discard;
+        atomic_load(&gen->buried) || gen->lake->shared ? tl_lake_discard_later : tl_lake_discard;
     snprintf(prefix, sizeof(prefix), "t/%s/%llu", gen->trace, (unsigned long long)gen->number);
     discard(gen->lake, prefix);
     discard(gen->lake, tl_checkpoint_key(prefix, gen->trace, gen->number, NULL));

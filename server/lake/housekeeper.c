@@ -11,7 +11,9 @@
 #include <time.h>
 
 #define TICK_NS INT64_C(1000000000)
-#define ROUND   60 /* ticks between two rounds; one where something is left to be repeated */
+/* How long readers at other servers have for what was replaced: they know of it in a second. */
+#define GRACE_NS INT64_C(30000000000)
+#define ROUND    60 /* ticks between two rounds; one where something is left to be repeated */
 
 /* ---- what is to be removed ------------------------------------------------------------------ */
 
@@ -23,9 +25,15 @@ void tl_lake_discard(struct tl_lake *lake, const char *prefix)
 
 void tl_lake_discard_later(struct tl_lake *lake, const char *prefix)
 {
+    /* Without its lease nothing is removed of a name that another server may give to a new trace.
+     */
+    if (lake->shared && prefix[0] == 'r')
+        return;
     struct tl_garbage *g = calloc(1, sizeof(*g));
     if (!g)
         return; /* found at the next start */
+    if (lake->shared)
+        g->due_ns = tl_monotonic_ns() + GRACE_NS;
     snprintf(g->prefix, sizeof(g->prefix), "%s", prefix);
     pthread_mutex_lock(&lake->lock);
     g->next = lake->garbage;
@@ -51,15 +59,19 @@ void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
         g->generation = generation;
     pthread_mutex_unlock(&lake->lock);
     tl_spool_forget(lake->spool, id);
-    tl_lake_discard_later(lake, prefix);
+    if (lake->shared)
+        tl_lake_discard(lake, prefix);
+    else
+        tl_lake_discard_later(lake, prefix);
 }
 
 /* Take one piece of garbage off the list, with this prefix or (NULL) any. */
 static struct tl_garbage *take_garbage(struct tl_lake *lake, const char *prefix)
 {
+    const int64_t now = tl_monotonic_ns();
     pthread_mutex_lock(&lake->lock);
     struct tl_garbage **p = &lake->garbage;
-    while (*p && prefix && strcmp((*p)->prefix, prefix) != 0)
+    while (*p && (prefix ? strcmp((*p)->prefix, prefix) != 0 : (*p)->due_ns > now))
         p = &(*p)->next;
     struct tl_garbage *g = *p;
     if (g)
@@ -143,6 +155,34 @@ static int collect_orphan(void *context, const char *key, uint64_t size)
     return is_orphan(o->lake, key) ? tl_buf_add(&o->keys, key, strlen(key) + 1) : TL_OK;
 }
 
+/* What was collected, if `r` is no error; frees it. */
+static int remove_collected(struct orphans *o, int r, struct tl_fail *fail)
+{
+    struct tl_backend *const backend = o->lake->backend;
+    for (size_t at = 0; r >= 0 && at < o->keys.n;) {
+        const char *key = (const char *)o->keys.p + at;
+        r = backend->ops->remove(backend, key, fail);
+        at += strlen(key) + 1;
+    }
+    tl_buf_fini(&o->keys);
+    return r;
+}
+
+int tl_trace_remove_orphans(struct tl_trace *trace, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = trace->lake;
+    struct orphans o = {.lake = lake};
+    char prefix[80];
+    pthread_mutex_lock(&trace->lock);
+    const uint64_t serving = trace->serving->number, wanted = trace->wanted;
+    pthread_mutex_unlock(&trace->lock);
+    int r = tl_catalog_drop_others(lake->catalog, trace->id, serving, wanted, fail);
+    snprintf(prefix, sizeof prefix, "t/%s", trace->id);
+    if (r >= 0)
+        r = lake->backend->ops->list(lake->backend, prefix, collect_orphan, &o, fail);
+    return remove_collected(&o, r, fail);
+}
+
 int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail)
 {
     struct orphans o = {.lake = lake};
@@ -152,13 +192,7 @@ int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail)
         r = tl_catalog_drop_others(lake->catalog, t->id, t->serving->number, t->wanted, fail);
     if (r >= 0)
         r = backend->ops->list(backend, "", collect_orphan, &o, fail);
-    for (size_t at = 0; r >= 0 && at < o.keys.n;) {
-        const char *key = (const char *)o.keys.p + at;
-        r = backend->ops->remove(backend, key, fail);
-        at += strlen(key) + 1;
-    }
-    tl_buf_fini(&o.keys);
-    return r;
+    return remove_collected(&o, r, fail);
 }
 
 /* ---- the thread ----------------------------------------------------------------------------- */
@@ -170,7 +204,7 @@ static struct tl_trace *stale_trace(struct tl_lake *lake)
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
         pthread_mutex_lock(&t->lock);
-        if (t->mirror_stale && !t->deleted)
+        if (t->mirror_stale && !t->deleted && tl_trace_mine_locked(t))
             found = tl_trace_get(t);
         pthread_mutex_unlock(&t->lock);
     }
@@ -196,6 +230,9 @@ static bool write_stale(struct tl_lake *lake)
 static bool do_chores(struct tl_lake *lake)
 {
     bool left = remove_garbage(lake, NULL, NULL) < 0;
+    pthread_mutex_lock(&lake->lock);
+    left = left || lake->garbage; /* it is not due yet */
+    pthread_mutex_unlock(&lake->lock);
     left = write_stale(lake) || left;
     left = tl_contents_hash(lake) || left;
     return tl_lake_retain(lake, tl_wall_ns(), NULL) < 0 || left;

@@ -125,7 +125,7 @@ static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image
         tl_trace_put(trace);
         if (uses)
             r = tl_lake_redecode(lake, list.rows[i].id, NULL, fail);
-        if (r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE)
+        if (r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE || r == TL_AGAIN)
             r = TL_OK; /* that trace stays as it is */
     }
     tl_trace_list_free(&list);

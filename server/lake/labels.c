@@ -135,6 +135,8 @@ int tl_lake_set_labels(struct tl_lake *lake, const char *id, const char *labels,
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
+    /* Who has the trace writes the object that repeats its row; the catalog takes it from all. */
+    const bool pinned = tl_trace_pin(trace, TL_PIN_TRY, NULL) >= 0;
     int r = check_new_labels(trace, labels, fail);
     for (const char *line = labels; *line && r >= 0;) {
         const size_t n = strcspn(line, "\n");
@@ -145,6 +147,8 @@ int tl_lake_set_labels(struct tl_lake *lake, const char *id, const char *labels,
         r = reload_labels(lake, trace, fail);
     if (r >= 0)
         tl_trace_mirror(trace);
+    if (pinned)
+        tl_trace_unpin(trace);
     tl_trace_changed(trace);
     tl_trace_put(trace);
     return r;

@@ -11,11 +11,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
 #define MARK_BYTES       (64u << 10)
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
+#define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that fills the catalog */
 
 int64_t tl_wall_ns(void)
 {
@@ -206,6 +208,40 @@ struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
     return found;
 }
 
+int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, struct tl_fail *fail)
+{
+    const bool has_earlier = row->earlier && *row->earlier;
+    char *setup = strdup(row->setup), *labels = strdup(row->labels);
+    char *earlier = has_earlier ? strdup(row->earlier) : NULL;
+    const bool whole = setup && labels && (earlier || !has_earlier);
+    pthread_mutex_lock(&t->lock);
+    if (whole) {
+        char *const before[] = {t->setup, t->labels, t->earlier};
+        t->setup = setup;
+        t->labels = labels;
+        t->earlier = earlier;
+        setup = before[0];
+        labels = before[1];
+        earlier = before[2];
+        snprintf(t->format, sizeof(t->format), "%s", row->format);
+        snprintf(t->message, sizeof(t->message), "%s", row->message);
+        t->updated_ns = row->updated_ns;
+        t->state = (uint8_t)row->state;
+        t->complete = row->complete;
+        t->raw_bytes = row->raw_bytes;
+        t->wanted = row->wanted;
+        t->raw_removed = row->raw_removed;
+        t->decoded_removed = row->decoded_removed;
+        snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
+        t->notes = row->notes;
+    }
+    pthread_mutex_unlock(&t->lock);
+    free(setup);
+    free(labels);
+    free(earlier);
+    return whole ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
+}
+
 /* A trace object with its first generation, in no table yet. */
 static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
                       struct tl_trace **out, struct tl_fail *fail)
@@ -216,27 +252,13 @@ static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
     atomic_init(&t->refs, 1);
     pthread_mutex_init(&t->lock, NULL);
     pthread_mutex_init(&t->opening, NULL);
+    pthread_mutex_init(&t->owning, NULL);
     t->lake = lake;
     snprintf(t->id, sizeof(t->id), "%s", row->id);
     snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
-    snprintf(t->format, sizeof(t->format), "%s", row->format);
-    snprintf(t->message, sizeof(t->message), "%s", row->message);
     t->created_ns = row->created_ns;
     t->idle_ns = tl_wall_ns();
-    t->updated_ns = row->updated_ns;
-    t->state = (uint8_t)row->state;
-    t->complete = row->complete;
-    t->raw_bytes = row->raw_bytes;
-    t->wanted = row->wanted;
-    t->raw_removed = row->raw_removed;
-    t->decoded_removed = row->decoded_removed;
-    snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
-    t->setup = strdup(row->setup);
-    t->labels = strdup(row->labels);
-    t->notes = row->notes;
-    if (row->earlier && *row->earlier)
-        t->earlier = strdup(row->earlier);
-    int r = t->setup && t->labels ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
+    int r = tl_trace_take_row(t, row, fail);
     if (r >= 0)
         r = tl_gen_new(&t->serving, lake, t->id, row->generation,
                        row->wanted != row->generation && t->earlier ? t->earlier : row->setup,
@@ -274,12 +296,21 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
                                    .created_ns = now,
                                    .updated_ns = now};
     struct tl_trace *trace;
-    int r = tl_lake_first_generation(lake, id, &row.generation, fail);
+    struct tl_lease *lease = NULL;
+    int r = lake->shared ? tl_lake_claim_name(lake, id, &lease, &row.generation, fail)
+                         : tl_lake_first_generation(lake, id, &row.generation, fail);
     row.wanted = row.generation;
     if (r >= 0)
         r = make_trace(lake, &row, &trace, fail);
-    if (r < 0)
+    if (r < 0) {
+        if (lease)
+            lake->backend->ops->lease_release(lease);
         return r;
+    }
+    if (lease) {
+        trace->lease = lease;
+        trace->epoch = row.generation;
+    }
     snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
     trace->making = tl_gen_get(trace->serving);
     row.format = trace->format;
@@ -314,9 +345,9 @@ static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *
     return (*out)->setup ? TL_OK : TL_NOMEM;
 }
 
-static int load_trace(void *context, const struct tl_catalog_trace *row)
+/* Into the table, with what the catalog knows of its shards. TL_EXISTS. */
+static int load_row(struct tl_lake *lake, const struct tl_catalog_trace *row, bool only)
 {
-    struct tl_lake *lake = context;
     struct tl_trace *trace;
     struct tl_fail why = {0};
     int r = make_trace(lake, row, &trace, &why);
@@ -325,28 +356,72 @@ static int load_trace(void *context, const struct tl_catalog_trace *row)
     if (r < 0)
         return r;
     atomic_store(&trace->serving->decoded, row->decoded_bytes);
-    insert_locked(lake, trace);
+    if (!only)
+        r = tl_gen_load(trace->serving, NULL);
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !only && r >= 0; t = t->next)
+        if (strcmp(t->id, row->id) == 0)
+            r = TL_EXISTS;
+    if (r >= 0)
+        insert_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    if (r < 0)
+        tl_trace_put(trace);
+    return r;
+}
+
+static int load_trace(void *context, const struct tl_catalog_trace *row)
+{
+    return load_row(context, row, true);
+}
+
+/* Go on where an earlier run was: shards are loaded from the catalog, raw bytes lie in the spool.
+ */
+int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = trace->lake;
+    int r = TL_OK;
+    uint64_t end;
+    pthread_mutex_lock(&trace->lock);
+    const bool grows = !trace->complete && !trace->raw_removed;
+    pthread_mutex_unlock(&trace->lock);
+    if (grows)
+        r = tl_spool_end(lake->backend, trace->id, &end, fail);
+    pthread_mutex_lock(&trace->lock);
+    if (r >= 0 && grows)
+        trace->raw_bytes = end;
+    const bool over = trace->state == TL_TRACE_FAILED || trace->state == TL_TRACE_SEALED;
+    struct tl_gen *gen = r < 0 || over ? NULL : tl_gen_get(trace->serving);
+    const uint64_t wanted = trace->wanted;
+    char *const setup = gen && wanted != gen->number ? strdup(trace->setup) : NULL;
+    pthread_mutex_unlock(&trace->lock);
+    if (!gen)
+        return r;
+    if (wanted != gen->number) {
+        tl_gen_put(gen);
+        gen = NULL;
+        r = setup ? tl_gen_new(&gen, lake, trace->id, wanted, setup, fail)
+                  : tl_fail_set(fail, TL_NOMEM, "no memory");
+        if (r >= 0)
+            r = tl_gen_load(gen, fail);
+        free(setup);
+    }
+    if (r < 0) {
+        tl_gen_put(gen);
+        return r;
+    }
+    pthread_mutex_lock(&trace->lock);
+    trace->making = gen;
+    pthread_mutex_unlock(&trace->lock);
+    tl_lake_queue(lake, trace, 0);
     return TL_OK;
 }
 
-/* Go on where an earlier run was: shards from the catalog, raw bytes from the spool. */
-static int revive(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *fail)
+int tl_lake_show(void *context, const struct tl_catalog_trace *row)
 {
-    int r = tl_gen_load(trace->serving, fail);
-    if (r >= 0 && !trace->complete && !trace->raw_removed)
-        r = tl_spool_end(lake->backend, trace->id, &trace->raw_bytes, fail);
-    if (r < 0 || trace->state == TL_TRACE_FAILED)
-        return r;
-    if (trace->wanted != trace->serving->number && trace->state != TL_TRACE_SEALED) {
-        r = tl_gen_new(&trace->making, lake, trace->id, trace->wanted, trace->setup, fail);
-        if (r >= 0)
-            r = tl_gen_load(trace->making, fail);
-    } else if (trace->state != TL_TRACE_SEALED) {
-        trace->making = tl_gen_get(trace->serving);
-    }
-    if (r >= 0 && trace->making)
-        tl_lake_queue(lake, trace, 0);
-    return r;
+    struct tl_lake *const lake = context;
+    const int r = load_row(lake, row, false);
+    return r == TL_EXISTS ? TL_OK : r;
 }
 
 /* The process may have ended between the row and its copy. */
@@ -360,17 +435,22 @@ static void look_at_mirror(struct tl_trace *trace)
 static int load_all(struct tl_lake *lake, struct tl_fail *fail)
 {
     int r = tl_catalog_traces(lake->catalog, load_trace, lake, fail);
-    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
-        r = revive(lake, t, fail);
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
+        r = tl_gen_load(t->serving, fail);
+        if (r >= 0 && !lake->shared)
+            r = tl_trace_revive(t, fail);
+    }
+    if (r < 0 || lake->shared)
+        return r; /* the sharing thread takes what nobody has */
     /* A push that had sent nothing when the process ended. */
-    for (struct tl_trace *t = lake->traces, *next; t && r >= 0; t = next) {
+    for (struct tl_trace *t = lake->traces, *next; t; t = next) {
         next = t->next;
         if (t->state == TL_TRACE_LIVE)
             tl_trace_delete_empty(t);
     }
-    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next)
+    for (struct tl_trace *t = lake->traces; t; t = t->next)
         look_at_mirror(t);
-    return r < 0 ? r : tl_lake_remove_orphans(lake, fail);
+    return tl_lake_remove_orphans(lake, fail);
 }
 
 static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
@@ -391,7 +471,7 @@ static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
 }
 
 /* The catalog, filled from the store's objects where it is new but they are not. */
-static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
+static int fill_catalog(struct tl_lake *lake, struct tl_fail *fail)
 {
     struct tl_backend *backend = lake->backend;
     int r = lake->options.rebuild_catalog ? backend->ops->catalog_reset(backend, fail) : TL_OK;
@@ -404,6 +484,25 @@ static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
         if (r >= 0)
             r = tl_catalog_ready(lake->catalog, fail);
     }
+    return r;
+}
+
+/* Of servers that start together one fills it. */
+static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
+{
+    const struct tl_backend_ops *const ops = lake->backend->ops;
+    const int64_t until = tl_monotonic_ns() + FILL_WAIT_NS;
+    if (!lake->shared)
+        return fill_catalog(lake, fail);
+    struct tl_lease *lease;
+    int r;
+    while ((r = ops->lease(lake->backend, "catalog", &lease, fail)) == TL_DENIED &&
+           tl_monotonic_ns() < until)
+        usleep(50000);
+    if (r < 0)
+        return r;
+    r = fill_catalog(lake, fail);
+    ops->lease_release(lease);
     return r;
 }
 
@@ -430,6 +529,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->garbage_lock, NULL);
     tl_chore_init(&lake->house);
     tl_chore_init(&lake->repack);
+    tl_chore_init(&lake->share);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
     pthread_mutex_init(&lake->notes_lock, NULL);
@@ -441,7 +541,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     lake->segment_bytes = options->segment_bytes ? options->segment_bytes : TL_SPOOL_SEGMENT_BYTES;
     const struct tl_spool_options spool = {.segment_bytes = lake->segment_bytes,
                                            .min_free = lake->options.min_free_bytes};
-    int r = backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
+    lake->shared = backend->ops->lease_ask != NULL;
+    int r = lake->shared ? TL_OK : backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
     if (r >= 0)
         r = open_catalog(lake, fail);
     if (r >= 0)
@@ -459,6 +560,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         r = tl_housekeeper_start(lake, fail);
     if (r >= 0)
         r = tl_repack_start(lake, fail);
+    if (r >= 0)
+        r = tl_share_start(lake, fail);
     if (r < 0) {
         tl_lake_close(lake);
         return r;
@@ -507,6 +610,7 @@ void tl_lake_close(struct tl_lake *lake)
         return;
     tl_housekeeper_stop(lake);
     tl_repack_stop(lake);
+    tl_share_stop(lake);
     stop_threads(lake);
     for (struct tl_trace *t = lake->jobs, *next; t; t = next) {
         next = t->next_job;
@@ -531,6 +635,7 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->garbage_lock);
     tl_chore_fini(&lake->house);
     tl_chore_fini(&lake->repack);
+    tl_chore_fini(&lake->share);
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_mutex_destroy(&lake->notes_lock);

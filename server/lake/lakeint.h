@@ -15,6 +15,7 @@
 #ifndef TL_LAKE_LAKEINT_H
 #define TL_LAKE_LAKEINT_H
 
+#include "base/cancel.h"
 #include "decode/decode.h"
 #include "flow/callstack.h"
 #include "ingest/spool.h"
@@ -169,6 +170,7 @@ struct tl_trace {
     char rig[64];
     int64_t created_ns;
     atomic_uint refs;
+    pthread_mutex_t owning;  /* held while its lease is taken or given back: share.c */
     pthread_mutex_t opening; /* held while a push takes it, from the one before it */
     pthread_mutex_t lock;
     /* Under the lock: */
@@ -192,8 +194,13 @@ struct tl_trace {
     uint64_t wanted;   /* number of the generation in `making` or, when all is done, `serving` */
     char message[256]; /* why it failed */
     struct tl_ingest *session;
-    int64_t idle_ns; /* since when there is none, in this process: Unix time */
-    uint64_t epoch;  /* of the push that has or had it last, see struct tl_ingest_request */
+    int64_t idle_ns;        /* since when there is none, in this process: Unix time */
+    uint64_t epoch;         /* of the push that has or had it last, see struct tl_ingest_request */
+    struct tl_lease *lease; /* in a store that servers share; NULL: it is not ours */
+    unsigned pins;          /* who needs the lease for a moment */
+    int64_t tried_ns;       /* when it was last tried to have it, monotonic */
+    uint64_t yielded;       /* who had asked for it when it was given back: see TL_PIN_ASK */
+    uint64_t told;          /* how much of it the catalog was told of */
     struct tl_gen *serving;
     struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
     /* Under the lake's lock: */
@@ -206,6 +213,17 @@ struct tl_trace *tl_trace_get(struct tl_trace *trace);
 void tl_trace_put(struct tl_trace *trace);
 /* The generation that serves; release with tl_gen_put(). */
 struct tl_gen *tl_trace_serving(struct tl_trace *trace);
+/* Show it as the row says, but for its generation. */
+TL_MUST_USE int tl_trace_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row,
+                                  struct tl_fail *fail);
+/* Go on with what is not done of it, from what the catalog and the spool have. */
+TL_MUST_USE int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail);
+/* Remove generations that neither serve nor are wanted. */
+TL_MUST_USE int tl_trace_remove_orphans(struct tl_trace *trace, struct tl_fail *fail);
+/* Its row alone, without the object that repeats it. */
+TL_MUST_USE int tl_trace_save_row(struct tl_trace *trace, struct tl_fail *fail);
+/* End its push, if it has one: who pushes is to connect again. */
+void tl_ingest_evict(struct tl_trace *trace);
 /* Write its row to the catalog, from a copy, as changed now: no lock may be held. */
 TL_MUST_USE int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail);
 /* The same, as last changed when it was. */
@@ -223,6 +241,35 @@ TL_MUST_USE int tl_lake_rebuild_catalog(struct tl_lake *lake, struct tl_fail *fa
 /* One more visible change; tells the watchers. No lock may be held. */
 void tl_trace_changed(struct tl_trace *trace);
 
+/* ---- servers that share a store: share.c ---------------------------------------------------- */
+
+#define TL_PIN_WAIT_NS INT64_C(2500000000)
+
+/* What another server is told that has the trace: nothing; that it is to give it back if nobody
+ * pushes it there; or the number of a push, which takes it from an older one there. */
+#define TL_PIN_TRY 0
+#define TL_PIN_ASK 1
+
+/*
+ * Have the trace's lease until tl_trace_unpin(), which follows a success; elsewhere these do
+ * nothing. Whoever changes a trace does so. The trace is read anew when the lease comes, so that no
+ * lock may be held. TL_AGAIN: another server works on it.
+ */
+TL_MUST_USE int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail);
+void tl_trace_unpin(struct tl_trace *trace);
+/* May this server change it? */
+bool tl_trace_mine_locked(const struct tl_trace *trace);
+/* The trace of this id, also one that another server has just made; or NULL. */
+struct tl_trace *tl_lake_look(struct tl_lake *lake, const char *id);
+/* Have the lease of a name that is free, and the first generation of its new trace. TL_EXISTS,
+ * TL_AGAIN. */
+TL_MUST_USE int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **lease,
+                                   uint64_t *generation, struct tl_fail *fail);
+/* Put a trace of the catalog into the table: for tl_catalog_find(), with the lake. */
+int tl_lake_show(void *lake, const struct tl_catalog_trace *row);
+TL_MUST_USE int tl_share_start(struct tl_lake *lake, struct tl_fail *fail);
+void tl_share_stop(struct tl_lake *lake);
+
 /* ---- the lake ------------------------------------------------------------------------------- */
 
 #define TL_VIEW_CACHE   256
@@ -233,6 +280,7 @@ void tl_trace_changed(struct tl_trace *trace);
 /* A prefix whose removal the medium refused. */
 struct tl_garbage {
     struct tl_garbage *next;
+    int64_t due_ns; /* monotonic: other servers may read it until then; 0: none does */
     char prefix[128];
 };
 
@@ -263,6 +311,9 @@ struct tl_lake {
     struct tl_contents *contents; /* of the housekeeper's thread: the hash it is at */
     struct tl_chore house;        /* housekeeper.c */
     struct tl_chore repack;       /* ingest/repack.h */
+    struct tl_chore share;        /* share.c */
+    bool shared;                  /* other servers may work on the store, too */
+    atomic_bool apart;            /* the store did not answer when it was last asked for changes */
     bool repack_refused;          /* under `lock`: the medium did, and is tried again later */
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
@@ -311,6 +362,12 @@ struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
 struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name);
 /* Say that there is none of this id. Returns TL_NOTFOUND. */
 TL_MUST_USE int tl_no_trace(struct tl_fail *fail, const char *id);
+/* References to all of them, newest first; `*out` is to be freed in any case. */
+TL_MUST_USE int tl_lake_all_traces(struct tl_lake *lake, struct tl_trace ***out, size_t *n);
+/* Take it out of the table. */
+void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace);
+/* Wait until no decode job of it is queued or runs. */
+void tl_lake_end_job(struct tl_lake *lake, struct tl_trace *trace);
 /* A new trace in the table and the catalog. TL_EXISTS. */
 TL_MUST_USE int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig,
                                   const char *setup, struct tl_trace **out, struct tl_fail *fail);

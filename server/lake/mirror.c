@@ -147,7 +147,10 @@ void tl_trace_mirror(struct tl_trace *trace)
     struct tl_buf text = {0};
     char key[80];
     mirror_key(key, trace->id);
-    for (bool again = true; again;) {
+    pthread_mutex_lock(&trace->lock);
+    const bool mine = tl_trace_mine_locked(trace);
+    pthread_mutex_unlock(&trace->lock);
+    for (bool again = mine; again;) {
         uint64_t number;
         tl_buf_reset(&text);
         int r = compose(trace, &text, &number);
@@ -178,7 +181,8 @@ int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail 
         r = compose(trace, &text, &number);
     /* What it says of a trace that is being decoded may be a moment old. */
     pthread_mutex_lock(&trace->lock);
-    const bool busy = trace->making || trace->session || trace->mirror_stale;
+    const bool busy =
+        trace->making || trace->session || trace->mirror_stale || !tl_trace_mine_locked(trace);
     pthread_mutex_unlock(&trace->lock);
     if (r >= 0 && busy)
         *differs = stored.n < HEAD || memcmp(stored.p, "TLTRACE1 ", 9) != 0 ||

@@ -86,10 +86,13 @@ static void noted(struct tl_lake *lake, const char *id)
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return;
+    const bool pinned = tl_trace_pin(trace, TL_PIN_TRY, NULL) >= 0;
     pthread_mutex_lock(&trace->lock);
     trace->notes++;
     pthread_mutex_unlock(&trace->lock);
     tl_trace_mirror(trace);
+    if (pinned)
+        tl_trace_unpin(trace);
     tl_trace_changed(trace);
     tl_trace_put(trace);
 }

@@ -11,6 +11,11 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
+    const int pinned = tl_trace_pin(trace, TL_PIN_ASK, fail);
+    if (pinned < 0) {
+        tl_trace_put(trace);
+        return pinned;
+    }
     pthread_mutex_lock(&trace->lock);
     char *text = strdup(setup ? setup : trace->setup);
     const uint64_t number = trace->wanted + 1;
@@ -20,6 +25,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
                  : tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r < 0) {
         free(text);
+        tl_trace_unpin(trace);
         tl_trace_put(trace);
         return r;
     }
@@ -64,6 +70,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         tl_lake_queue(lake, trace, 0);
         tl_trace_changed(trace);
     }
+    tl_trace_unpin(trace);
     tl_trace_put(trace);
     return r;
 }

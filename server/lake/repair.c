@@ -368,6 +368,13 @@ static int check_trace(struct checkup *c, const char *id)
     c->trace = tl_lake_find_trace(c->lake, id);
     if (!c->trace)
         return tl_no_trace(c->fail, id);
+    if (c->repair) {
+        r = tl_trace_pin(c->trace, TL_PIN_ASK, c->fail);
+        if (r < 0) {
+            tl_trace_put(c->trace);
+            return r;
+        }
+    }
     pthread_mutex_lock(&c->trace->lock);
     struct tl_gen *gen = tl_gen_get(c->trace->serving);
     const uint64_t raw_bytes = c->trace->raw_bytes;
@@ -390,6 +397,8 @@ static int check_trace(struct checkup *c, const char *id)
         r = repair_trace(c);
     free(setup);
     tl_gen_put(gen);
+    if (c->repair)
+        tl_trace_unpin(c->trace);
     tl_trace_put(c->trace);
     return r;
 }

@@ -201,7 +201,13 @@ static int remove_of(struct tl_lake *lake, const struct tl_trace_row *row, bool 
     struct tl_trace *trace = tl_lake_find_trace(lake, row->id);
     if (!trace)
         return TL_OK;
-    int r = raw ? remove_raw(trace, fail) : remove_decoded(trace, fail);
+    int r = tl_trace_pin(trace, TL_PIN_TRY, fail);
+    if (r < 0) {
+        tl_trace_put(trace);
+        return r == TL_AGAIN || r == TL_NOTFOUND ? TL_OK : r; /* another server is at it */
+    }
+    r = raw ? remove_raw(trace, fail) : remove_decoded(trace, fail);
+    tl_trace_unpin(trace);
     pthread_mutex_lock(&trace->lock);
     const bool nothing = trace->raw_removed && trace->decoded_removed;
     pthread_mutex_unlock(&trace->lock);

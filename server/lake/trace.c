@@ -21,11 +21,14 @@ void tl_trace_put(struct tl_trace *trace)
         return;
     tl_gen_put(trace->serving);
     tl_gen_put(trace->making);
+    if (trace->lease)
+        trace->lake->backend->ops->lease_release(trace->lease);
     free(trace->setup);
     free(trace->earlier);
     free(trace->labels);
     pthread_mutex_destroy(&trace->lock);
     pthread_mutex_destroy(&trace->opening);
+    pthread_mutex_destroy(&trace->owning);
     free(trace);
 }
 
@@ -87,13 +90,19 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
     return r;
 }
 
-int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
+int tl_trace_save_row(struct tl_trace *trace, struct tl_fail *fail)
 {
     bool again = true;
     int r = TL_OK;
     /* Of two that save at a time, the older copy may come last: then it is not the last. */
     while (again && r >= 0)
         r = save_once(trace, &again, fail);
+    return r;
+}
+
+int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail)
+{
+    const int r = tl_trace_save_row(trace, fail);
     if (r >= 0)
         tl_trace_mirror(trace);
     return r;
@@ -314,8 +323,8 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
 {
     if (!is_making(trace, gen))
         return 0;
-    const bool failed =
-        r != TL_OK && r != TL_EOF && r != TL_CANCELLED && r != TL_NOSPACE && r != TL_IO;
+    const bool failed = r != TL_OK && r != TL_EOF && r != TL_CANCELLED && r != TL_NOSPACE &&
+                        r != TL_IO && !(r == TL_DENIED && trace->lake->shared);
     if ((failed || (r == TL_EOF && last)) && is_worse(trace, gen, r))
         return give_up(trace, gen, failed ? fail->text : "told nothing", fail) < 0
                    ? retry_delay(gen)
@@ -332,7 +341,7 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
         gen->retries = 0;
         return r == TL_EOF ? -1 : 0;
     }
-    if (r == TL_NOSPACE || r == TL_IO) {
+    if (!failed) {
         tl_gen_say(gen, "decoding waits: %s", fail->text);
         return retry_delay(gen);
     }
@@ -477,8 +486,7 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     return r;
 }
 
-/* References to all traces, newest first. */
-static int all_traces(struct tl_lake *lake, struct tl_trace ***out, size_t *n)
+int tl_lake_all_traces(struct tl_lake *lake, struct tl_trace ***out, size_t *n)
 {
     size_t cap = 0;
     int r = TL_OK;
@@ -499,7 +507,7 @@ int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
     struct tl_trace **traces;
     size_t n;
     *out = (struct tl_trace_list){.revision = atomic_load(&lake->revision)};
-    int r = all_traces(lake, &traces, &n);
+    int r = tl_lake_all_traces(lake, &traces, &n);
     out->rows = calloc(n + 1, sizeof(*out->rows));
     if (!out->rows)
         r = TL_NOMEM;

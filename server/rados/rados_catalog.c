@@ -35,7 +35,7 @@ static int write_trace(const struct tl_catalog_trace *t, struct tl_row *row, str
 }
 
 /* `key` and `value` are borrowed. */
-static int read_trace(struct tl_catalog_trace *t, const char *key, struct tl_bytes value,
+int tl_row_read_trace(struct tl_catalog_trace *t, const char *key, struct tl_bytes value,
                       struct tl_fail *fail)
 {
     struct tl_varint_reader in;
@@ -84,7 +84,7 @@ static int edit_trace(struct tl_rados *r, const char *id, trace_edit *edit, void
             tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
         const struct tl_bytes value = {before.p, before.n};
         if (rc >= 0)
-            rc = read_trace(&t, key, value, fail);
+            rc = tl_row_read_trace(&t, key, value, fail);
         if (rc >= 0)
             rc = tl_change_begin(&change, r, tl_text(id), fail);
         if (rc < 0)
@@ -238,7 +238,7 @@ static int trace_age(const char *key, struct tl_bytes value, int64_t *created_ns
                      struct tl_fail *fail)
 {
     struct tl_catalog_trace t;
-    const int r = read_trace(&t, key, value, fail);
+    const int r = tl_row_read_trace(&t, key, value, fail);
     if (r >= 0)
         *created_ns = t.created_ns;
     return r;
@@ -253,13 +253,32 @@ static int all_traces(struct tl_catalog *catalog,
     int r = list_aged(tl_rados_behind(catalog), "T/", trace_age, &l, &rows, fail);
     for (size_t i = 0; r >= 0 && i < l.n; i++) {
         struct tl_catalog_trace t;
-        r = read_trace(&t, rows[i].key, rows[i].value, fail);
+        r = tl_row_read_trace(&t, rows[i].key, rows[i].value, fail);
         if (r >= 0)
             r = each(context, &t);
     }
     free(rows);
     tl_buf_fini(&l.bytes);
     return r < 0 ? r : TL_OK;
+}
+
+static int find(struct tl_catalog *catalog, const char *id,
+                int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                struct tl_fail *fail)
+{
+    struct tl_buf value = {0};
+    struct tl_catalog_trace t;
+    char key[TL_ROW_KEY];
+    int r =
+        tl_index_get(tl_rados_behind(catalog), tl_text(id), tl_row_key(key, 'T', id), &value, fail);
+    if (r == TL_NOTFOUND)
+        tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    if (r >= 0)
+        r = tl_row_read_trace(&t, key, (struct tl_bytes){value.p, value.n}, fail);
+    if (r >= 0)
+        r = each(context, &t);
+    tl_buf_fini(&value);
+    return r;
 }
 
 /* ---- labels --------------------------------------------------------------------------------- */
@@ -306,19 +325,15 @@ static int set_label(struct tl_catalog *catalog, const char *trace, const char *
     return r != TL_NOTFOUND ? r : *value ? TL_IO : TL_OK;
 }
 
+static int add_labels(void *context, const struct tl_catalog_trace *t)
+{
+    return tl_buf_add(context, t->labels, strlen(t->labels));
+}
+
 static int labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
                   struct tl_fail *fail)
 {
-    struct tl_buf value = {0};
-    struct tl_catalog_trace t;
-    char key[TL_ROW_KEY];
-    int r = tl_index_get(tl_rados_behind(catalog), tl_text(trace), tl_row_key(key, 'T', trace),
-                         &value, fail);
-    if (r >= 0)
-        r = read_trace(&t, key, (struct tl_bytes){value.p, value.n}, fail);
-    if (r >= 0)
-        r = tl_buf_add(out, t.labels, strlen(t.labels));
-    tl_buf_fini(&value);
+    const int r = find(catalog, trace, add_labels, out, fail);
     return r == TL_NOTFOUND ? TL_OK : r;
 }
 
@@ -685,6 +700,7 @@ static int check(struct tl_catalog *catalog, bool whole,
 
 static void close_catalog(struct tl_catalog *catalog)
 {
+    tl_rados_seen_free((struct tl_rados_catalog *)catalog);
     free(catalog);
 }
 
@@ -698,6 +714,8 @@ static const struct tl_catalog_ops ops = {
     .update_trace = update_trace,
     .remove_traces = remove_traces,
     .traces = all_traces,
+    .find = find,
+    .changes = tl_rados_changes,
     .set_label = set_label,
     .labels = labels,
     .put_note = put_note,

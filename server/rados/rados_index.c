@@ -219,13 +219,19 @@ static int scan_on(struct tl_rados *r, struct page *page, const char *oid, const
     return result;
 }
 
+int tl_omap_scan(struct tl_rados *r, const char *oid, const char *prefix, const char *behind,
+                 tl_index_each *each, void *context, struct tl_fail *fail)
+{
+    struct page page = {.more = 1};
+    snprintf(page.last, sizeof page.last, "%s", behind);
+    return scan_on(r, &page, oid, prefix, each, context, fail);
+}
+
 int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix, const char *behind,
                   tl_index_each *each, void *context, struct tl_fail *fail)
 {
     char oid[24];
-    struct page page = {.more = 1};
-    snprintf(page.last, sizeof page.last, "%s", behind);
-    return scan_on(r, &page, tl_index_of(oid, r, owner), prefix, each, context, fail);
+    return tl_omap_scan(r, tl_index_of(oid, r, owner), prefix, behind, each, context, fail);
 }
 
 int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each, void *context,

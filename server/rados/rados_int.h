@@ -19,6 +19,9 @@ struct tl_rados_lease {
     struct tl_rados *r;
     struct tl_rados_lease *next;
     bool lost;
+    int asked;      /* 0, TL_LEASE_ASKED, TL_LEASE_URGENT */
+    bool busy;      /* the keeper is at it, without the lock */
+    uint64_t round; /* of the keeper that looked at it last */
     char name[64];
     char cookie[40];
 };
@@ -36,6 +39,7 @@ struct tl_rados {
     bool has_keeper;
     pthread_mutex_t lock;
     pthread_cond_t wake;
+    pthread_cond_t idle; /* a lease is not busy any more */
     /* Under the lock: */
     bool closing;
     struct tl_rados_lease *held;
@@ -115,6 +119,9 @@ TL_MUST_USE int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_ind
 /* The same of one object, which need not be of the index. */
 TL_MUST_USE int tl_omap_get(struct tl_rados *r, const char *oid, const char *key,
                             struct tl_buf *out, struct tl_fail *fail);
+TL_MUST_USE int tl_omap_scan(struct tl_rados *r, const char *oid, const char *prefix,
+                             const char *behind, tl_index_each *each, void *context,
+                             struct tl_fail *fail);
 
 /* ---- entries and pieces: rados_entry.c ------------------------------------------------------ */
 
@@ -195,6 +202,9 @@ int tl_rados_catalog_reset(struct tl_backend *backend, struct tl_fail *fail);
 int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
                    struct tl_fail *fail);
 void tl_rados_lease_release(struct tl_lease *lease);
+int tl_rados_lease_state(struct tl_lease *lease, uint64_t *asked);
+int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t number,
+                       struct tl_fail *fail);
 /* May this object change what `owner` has? TL_DENIED, with the lease that was lost. The epochs of
  * the leases that guard it are told, 0 where it holds none. */
 TL_MUST_USE int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64_t *all,

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define LOCK_NAME "owner"
+#define ASKED     "asked" /* key of a lock's object: another process has asked for it */
 
 static char *lock_object(char oid[static 80], const char *name)
 {
@@ -91,6 +92,17 @@ static int take_epoch(struct tl_rados_lease *lease, struct tl_fail *fail)
     return raise_epoch(r, tl_index_of(oid, r, tl_text(lease->name)), key, &lease->base.epoch, fail);
 }
 
+/* Whoever asked for it has it now. If that fails, it is given back once for nothing. */
+static void answer(const struct tl_rados_lease *lease)
+{
+    const char *const key = ASKED;
+    const size_t length = strlen(key);
+    const rados_write_op_t op = rados_create_write_op();
+    char oid[80];
+    rados_write_op_omap_rm_keys2(op, &key, &length, 1);
+    (void)!tl_rados_write(lease->r, lock_object(oid, lease->name), op);
+}
+
 int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
                    struct tl_fail *fail)
 {
@@ -124,12 +136,37 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
         free(lease);
         return rc;
     }
+    answer(lease);
     pthread_mutex_lock(&r->lock);
     lease->next = r->held;
     r->held = lease;
     pthread_mutex_unlock(&r->lock);
     *out = &lease->base;
     return TL_OK;
+}
+
+int tl_rados_lease_state(struct tl_lease *base, uint64_t *asked)
+{
+    const struct tl_rados_lease *const lease = (const struct tl_rados_lease *)base;
+    pthread_mutex_lock(&lease->r->lock);
+    const int state = lease->lost ? TL_DENIED : TL_OK;
+    *asked = lease->asked;
+    pthread_mutex_unlock(&lease->r->lock);
+    return state;
+}
+
+int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t number,
+                       struct tl_fail *fail)
+{
+    uint8_t bytes[8];
+    tl_put_le64(bytes, number);
+    const char *const key = ASKED, *const value = (const char *)bytes;
+    const size_t length = strlen(key), n = sizeof bytes;
+    const rados_write_op_t op = rados_create_write_op();
+    char oid[80];
+    rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+    const int rc = tl_rados_write(tl_rados_of(backend), lock_object(oid, name), op);
+    return rc < 0 ? tl_rados_refused(fail, rc, "ask for the lease", name) : TL_OK;
 }
 
 void tl_rados_lease_release(struct tl_lease *base)
@@ -140,6 +177,8 @@ void tl_rados_lease_release(struct tl_lease *base)
     struct tl_rados *const r = lease->r;
     char oid[80];
     pthread_mutex_lock(&r->lock);
+    while (lease->busy)
+        pthread_cond_wait(&r->idle, &r->lock);
     struct tl_rados_lease **p = &r->held;
     while (*p != lease)
         p = &(*p)->next;
@@ -180,31 +219,65 @@ void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch)
 
 /* ---- the keeper ----------------------------------------------------------------------------- */
 
+/* What the keeper found of a lease. */
+struct found {
+    bool lost;
+    uint64_t asked;
+};
+
 /* A lock that ran out is taken again if nobody has it: if somebody had, the epoch tells. */
-static void renew_locked(struct tl_rados_lease *lease)
+static struct found renew(const struct tl_rados_lease *lease)
 {
-    if (lease->lost)
-        return;
+    struct tl_buf asked = {0};
+    struct found found = {0};
+    char oid[80];
     int rc = lock(lease, LIBRADOS_LOCK_FLAG_MUST_RENEW);
     if (rc == -ENOENT)
         rc = lock(lease, 0);
-    if (rc == -EBUSY || rc == -EEXIST)
-        lease->lost = true;
+    found.lost = rc == -EBUSY || rc == -EEXIST;
+    if (!found.lost &&
+        tl_omap_get(lease->r, lock_object(oid, lease->name), ASKED, &asked, NULL) >= 0 &&
+        asked.n == 8)
+        found.asked = tl_le64(asked.p);
+    tl_buf_fini(&asked);
+    return found;
+}
+
+/* A lease that was not looked at in this round. */
+static struct tl_rados_lease *next_locked(const struct tl_rados *r, uint64_t round)
+{
+    struct tl_rados_lease *l = r->held;
+    while (l && (l->round == round || l->lost))
+        l = l->next;
+    return l;
 }
 
 static void *keep(void *context)
 {
     struct tl_rados *const r = context;
+    uint64_t round = 0;
     pthread_mutex_lock(&r->lock);
     while (!r->closing) {
+        struct tl_rados_lease *l;
         struct timespec until;
         clock_gettime(CLOCK_REALTIME, &until);
         const uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)r->lease_s * 250000000;
         until.tv_sec += (time_t)(ns / 1000000000);
         until.tv_nsec = (long)(ns % 1000000000);
         pthread_cond_timedwait(&r->wake, &r->lock, &until);
-        for (struct tl_rados_lease *l = r->held; l && !r->closing; l = l->next)
-            renew_locked(l);
+        round++;
+        /* The cluster may not answer for long: nobody else waits for it. */
+        while (!r->closing && (l = next_locked(r, round))) {
+            l->round = round;
+            l->busy = true;
+            pthread_mutex_unlock(&r->lock);
+            const struct found found = renew(l);
+            pthread_mutex_lock(&r->lock);
+            l->lost = l->lost || found.lost;
+            l->asked = found.asked;
+            l->busy = false;
+            pthread_cond_broadcast(&r->idle);
+        }
     }
     pthread_mutex_unlock(&r->lock);
     return NULL;

@@ -155,6 +155,7 @@ static void rados_destroy(struct tl_backend *backend)
         rados_shutdown(r->cluster);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->wake);
+    pthread_cond_destroy(&r->idle);
     free(r);
 }
 
@@ -174,6 +175,8 @@ static const struct tl_backend_ops rados_ops = {
     .log_close = tl_rados_log_close,
     .lease = tl_rados_lease,
     .lease_release = tl_rados_lease_release,
+    .lease_state = tl_rados_lease_state,
+    .lease_ask = tl_rados_lease_ask,
     .catalog_open = tl_rados_catalog_open,
     .catalog_reset = tl_rados_catalog_reset,
     .scratch = rados_scratch,
@@ -336,6 +339,7 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
     r->lease_s = place.lease_s;
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
+    pthread_cond_init(&r->idle, NULL);
     if (getrandom(&r->session, sizeof r->session, 0) != sizeof r->session)
         rc = tl_fail_set(fail, TL_IO, "no random bytes: %s", strerror(errno));
     if (rc >= 0)

@@ -133,9 +133,12 @@ int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t 
     struct tl_row row = {0};
     struct tl_change change;
     char key[TL_ROW_KEY];
+    uint8_t clock[TL_CLOCK_RELATION_BYTES];
+    tl_clock_relation_put(&stream->clock, clock);
     tl_row_text(&row, stream->name);
     tl_row_number(&row, (uint64_t)stream->protocol);
     tl_row_number(&row, stream->lost_bytes);
+    tl_row_bytes(&row, (struct tl_bytes){clock, stream->clock.pairs > 0 ? sizeof clock : 0});
     int r = tl_row_end(&row, fail);
     if (r >= 0)
         r = begin(&change, catalog, trace, fail);
@@ -168,6 +171,7 @@ static int stream_row(void *context, const char *key, struct tl_bytes value)
     struct tl_catalog_stream stream = {.index = number_of(key), .name = tl_row_get_text(&in)};
     stream.protocol = (int)tl_varint_get(&in);
     stream.lost_bytes = tl_varint_get(&in);
+    tl_clock_relation_get(&stream.clock, tl_row_get_bytes(&in));
     const int r = tl_row_close(&in, key, call->fail);
     return r < 0 ? r : call->each(call->context, &stream);
 }

@@ -28,6 +28,7 @@ struct tl_rados_catalog {
     struct tl_catalog base;
     struct tl_rados *r;
     bool fresh;
+    struct tl_seen *seen; /* of each index object: rados_changes.c */
 };
 
 static inline struct tl_rados *tl_rados_behind(const struct tl_catalog *catalog)
@@ -73,7 +74,16 @@ char *tl_row_key_of(char out[static TL_ROW_KEY], char kind, const char *id, cons
 void tl_rows_remove(struct tl_change *change, char kind, const char *id, const uint64_t *n,
                     size_t n_numbers);
 
+/* What a trace's row says; texts are borrowed from `key`, "T/<trace>", and `value`. */
+TL_MUST_USE int tl_row_read_trace(struct tl_catalog_trace *t, const char *key,
+                                  struct tl_bytes value, struct tl_fail *fail);
+void tl_rados_seen_free(struct tl_rados_catalog *catalog);
+
 /* Its table of functions, see catalog.h. */
+int tl_rados_changes(struct tl_catalog *catalog,
+                     int (*each)(void *context, const char *id,
+                                 const struct tl_catalog_trace *trace),
+                     void *context, struct tl_fail *fail);
 int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                         const struct tl_catalog_stream *stream, struct tl_fail *fail);
 int tl_rados_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,

@@ -87,6 +87,15 @@ struct tl_backend_ops {
     int (*lease)(struct tl_backend *backend, const char *name, struct tl_lease **out,
                  struct tl_fail *fail);
     void (*lease_release)(struct tl_lease *lease); /* NULL is fine */
+    /*
+     * Does a lease still hold? TL_OK; TL_DENIED: it was lost. `*asked` is what another process that
+     * wants it has said, 0: none does. Never blocks. NULL as lease_ask where processes cannot share
+     * the store.
+     */
+    int (*lease_state)(struct tl_lease *lease, uint64_t *asked);
+    /* Tell whoever holds the lease `name` that it is wanted, and a number > 0. */
+    int (*lease_ask)(struct tl_backend *backend, const char *name, uint64_t number,
+                     struct tl_fail *fail);
 
     /* A new unnamed file of the calling process' own, gone when closed, for results too large for
      * memory. Returns its descriptor. */

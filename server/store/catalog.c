@@ -65,6 +65,22 @@ int tl_catalog_traces(struct tl_catalog *catalog,
     return catalog->ops->traces(catalog, each, context, fail);
 }
 
+int tl_catalog_find(struct tl_catalog *catalog, const char *id,
+                    int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                    struct tl_fail *fail)
+{
+    return catalog->ops->find(catalog, id, each, context, fail);
+}
+
+int tl_catalog_changes(struct tl_catalog *catalog,
+                       int (*each)(void *context, const char *id,
+                                   const struct tl_catalog_trace *trace),
+                       void *context, struct tl_fail *fail)
+{
+    return catalog->ops->changes ? catalog->ops->changes(catalog, each, context, fail)
+                                 : tl_fail_set(fail, TL_UNSUPPORTED, "one process has this store");
+}
+
 int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
                          const char *value, struct tl_fail *fail)
 {

@@ -69,6 +69,19 @@ TL_MUST_USE int tl_catalog_remove_traces(struct tl_catalog *catalog, const char 
 TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_trace *trace),
                                   void *context, struct tl_fail *fail);
+/* `each` with one of them. TL_NOTFOUND. */
+TL_MUST_USE int tl_catalog_find(struct tl_catalog *catalog, const char *id,
+                                int (*each)(void *context, const struct tl_catalog_trace *trace),
+                                void *context, struct tl_fail *fail);
+/*
+ * What whoever has changed of traces' rows since the last call, at first all of them: `each` with
+ * the trace, NULL if it is gone. One caller at a time. TL_UNSUPPORTED where processes cannot share
+ * the store.
+ */
+TL_MUST_USE int tl_catalog_changes(struct tl_catalog *catalog,
+                                   int (*each)(void *context, const char *id,
+                                               const struct tl_catalog_trace *trace),
+                                   void *context, struct tl_fail *fail);
 /* An empty value removes the key. TL_IO: there is no such trace. */
 TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
                                      const char *value, struct tl_fail *fail);

@@ -28,6 +28,12 @@ struct tl_catalog_ops {
     int (*traces)(struct tl_catalog *catalog,
                   int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
                   struct tl_fail *fail);
+    int (*find)(struct tl_catalog *catalog, const char *id,
+                int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                struct tl_fail *fail);
+    int (*changes)(struct tl_catalog *catalog,
+                   int (*each)(void *context, const char *id, const struct tl_catalog_trace *trace),
+                   void *context, struct tl_fail *fail); /* NULL: unsupported */
     int (*set_label)(struct tl_catalog *catalog, const char *trace, const char *key,
                      const char *value, struct tl_fail *fail);
     int (*labels)(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,

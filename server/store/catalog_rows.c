@@ -109,6 +109,36 @@ static int trace_row(void *context, sqlite3_stmt *s)
     return call->each(call->context, &t);
 }
 
+#define TRACES                                                                                     \
+    "SELECT id, rig, format, setup, state, complete, created_ns, updated_ns, raw_bytes,"           \
+    " decoded_bytes, generation, wanted, message,"                                                 \
+    " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"         \
+    "  FROM labels WHERE trace = traces.id ORDER BY key)),"                                        \
+    " raw_removed, decoded_removed, earlier, content,"                                             \
+    " (SELECT count(*) FROM notes WHERE trace = traces.id)"                                        \
+    " FROM traces"
+
+int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
+                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                        void *context, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    struct trace_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail, TRACES " WHERE id=?", "s", id);
+    if (r >= 0) {
+        r = tl_sql_step(c, s, fail);
+        if (r == 0)
+            r = tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", id);
+        else if (r == 1)
+            r = trace_row(&call, s);
+        sqlite3_finalize(s);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
 int tl_sql_catalog_traces(struct tl_catalog *catalog,
                           int (*each)(void *context, const struct tl_catalog_trace *trace),
                           void *context, struct tl_fail *fail)
@@ -117,16 +147,7 @@ int tl_sql_catalog_traces(struct tl_catalog *catalog,
     sqlite3_stmt *s;
     struct trace_call call = {each, context};
     pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(
-        c, &s, fail,
-        "SELECT id, rig, format, setup, state, complete, created_ns, updated_ns, raw_bytes,"
-        " decoded_bytes, generation, wanted, message,"
-        " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"
-        "  FROM labels WHERE trace = traces.id ORDER BY key)),"
-        " raw_removed, decoded_removed, earlier, content,"
-        " (SELECT count(*) FROM notes WHERE trace = traces.id)"
-        " FROM traces ORDER BY created_ns, id",
-        "");
+    int r = tl_sql_prepare(c, &s, fail, TRACES " ORDER BY created_ns, id", "");
     if (r >= 0)
         r = each_row(c, s, trace_row, &call, fail);
     pthread_mutex_unlock(&c->lock);

@@ -360,6 +360,7 @@ static const struct tl_catalog_ops sql_ops = {
     .update_trace = tl_sql_catalog_update_trace,
     .remove_traces = tl_sql_catalog_remove_traces,
     .traces = tl_sql_catalog_traces,
+    .find = tl_sql_catalog_find,
     .set_label = tl_sql_catalog_set_label,
     .labels = tl_sql_catalog_labels,
     .put_note = tl_sql_catalog_put_note,

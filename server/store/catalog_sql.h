@@ -66,6 +66,9 @@ int tl_sql_catalog_update_trace(struct tl_catalog *catalog, const struct tl_cata
                                 struct tl_fail *fail);
 int tl_sql_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
                                  struct tl_fail *fail);
+int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
+                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                        void *context, struct tl_fail *fail);
 int tl_sql_catalog_traces(struct tl_catalog *catalog,
                           int (*each)(void *context, const struct tl_catalog_trace *trace),
                           void *context, struct tl_fail *fail);

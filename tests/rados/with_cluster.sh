@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # with_cluster.sh PROGRAM…: start a Ceph cluster of one monitor and one OSD in memory on loopback, run
-# each program with TL_RADOS=rados:trace?conf=… and stop the cluster. Ends with 77 where Ceph's
+# each program (a word, or a command of several) with TL_RADOS=rados:trace?conf=… and stop the cluster. Ends with 77 where Ceph's
 # programs are not installed (ceph-mon ceph-osd ceph-common).
 set -euo pipefail
 for program in ceph-mon ceph-osd ceph ceph-authtool monmaptool; do
@@ -69,5 +69,5 @@ ceph osd pool application enable trace rados >/dev/null 2>&1
 echo | timeout 60 rados -p trace put ready - # once the OSD is in
 export TL_RADOS="rados:trace?conf=$dir/ceph.conf"
 status=0
-for program in "$@"; do "$program" || status=1; done
+for program in "$@"; do $program || status=1; done
 exit $status

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A store that several servers share: whoever has a trace's lease writes it, all others show what
+ * the catalog says of it.
+ *
+ *   pinned    who changes a trace has its lease for as long; it is read anew when it comes
+ *   held      a trace that is pushed, or decoded, or packed, keeps it
+ *   asked for its holder gives it back as soon as nobody pushes the trace there; a push of the same
+ *             rig at another server ends one that may hang in a dead connection
+ *   lost      pushes end, decoding is forgotten: the next holder goes on at the durable bytes
+ *
+ * The sharing thread does all of that twice a second, takes traces that are to be decoded and that
+ * nobody has, and reads what others have changed.
+ */
+#include "ingest/decode_job.h"
+#include "ingest/repack.h"
+#include "lake/lakeint.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define TICK_NS     INT64_C(500000000)
+#define RETRY_NS    INT64_C(100000000)  /* between two attempts to have a lease */
+#define ADOPT_NS    INT64_C(3000000000) /* between two looks whether anybody decodes a trace */
+#define ADOPTIONS   64                  /* attempts of a tick */
+#define YIELD_NS    INT64_C(1500000000) /* that a trace is left to who has asked for it */
+#define GRACE_NS    INT64_C(60000000000)
+#define EPOCH_SHIFT 16 /* numbers of pushes and generations under one grant of a lease */
+
+bool tl_trace_mine_locked(const struct tl_trace *trace)
+{
+    return !trace->lake->shared || trace->lease;
+}
+
+static bool is_mine(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool mine = tl_trace_mine_locked(trace);
+    pthread_mutex_unlock(&trace->lock);
+    return mine;
+}
+
+/* ---- what the catalog says ------------------------------------------------------------------ */
+
+struct adoption {
+    struct tl_trace *trace;
+    struct tl_fail *fail;
+};
+
+/* Show the trace as its row is; a generation whose shards may have changed is loaded anew. */
+static int adopt(void *context, const struct tl_catalog_trace *row)
+{
+    const struct adoption *const a = context;
+    struct tl_trace *const t = a->trace;
+    struct tl_gen *gen = NULL;
+    pthread_mutex_lock(&t->lock);
+    const bool same = t->serving->number == row->generation && t->state == TL_TRACE_SEALED &&
+                      row->state == TL_TRACE_SEALED;
+    pthread_mutex_unlock(&t->lock);
+    const char *const setup =
+        row->wanted != row->generation && *row->earlier ? row->earlier : row->setup;
+    int r = same ? TL_OK : tl_gen_new(&gen, t->lake, t->id, row->generation, setup, a->fail);
+    if (r >= 0 && !same)
+        r = tl_gen_load(gen, a->fail);
+    if (r >= 0 && !same)
+        atomic_store(&gen->decoded, row->decoded_bytes);
+    if (r >= 0)
+        r = tl_trace_take_row(t, row, a->fail);
+    if (r >= 0 && gen) {
+        pthread_mutex_lock(&t->lock);
+        struct tl_gen *const before = t->serving;
+        t->serving = gen;
+        gen = before;
+        pthread_mutex_unlock(&t->lock);
+    }
+    tl_gen_put(gen);
+    return r;
+}
+
+static int read_anew(struct tl_trace *trace, struct tl_fail *fail)
+{
+    struct adoption a = {trace, fail};
+    return tl_catalog_find(trace->lake->catalog, trace->id, adopt, &a, fail);
+}
+
+/* Another server has deleted it. */
+static void vanish(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool gone = trace->deleted;
+    trace->deleted = true;
+    pthread_mutex_unlock(&trace->lock);
+    if (!gone)
+        tl_lake_unlink(trace->lake, trace);
+}
+
+struct tl_trace *tl_lake_look(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *found = tl_lake_find_trace(lake, id);
+    if (!found && lake->shared) {
+        const int r = tl_catalog_find(lake->catalog, id, tl_lake_show, lake, NULL);
+        found = r < 0 ? NULL : tl_lake_find_trace(lake, id);
+    }
+    return found;
+}
+
+/* ---- taking a trace ------------------------------------------------------------------------- */
+
+static int denied(int r, const char *id, struct tl_fail *fail)
+{
+    return r == TL_DENIED
+               ? tl_fail_set(fail, TL_AGAIN, "another server works on trace %.64s; try again", id)
+               : r;
+}
+
+/* The lease is new: go on where its last holder was. */
+static int go_on(struct tl_trace *trace, uint64_t epoch, struct tl_fail *fail)
+{
+    int r = read_anew(trace, fail);
+    if (r == TL_NOTFOUND)
+        vanish(trace);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&trace->lock);
+    if (trace->epoch < epoch << EPOCH_SHIFT)
+        trace->epoch = epoch << EPOCH_SHIFT;
+    const bool settled = tl_wall_ns() - trace->updated_ns > GRACE_NS;
+    pthread_mutex_unlock(&trace->lock);
+    if (settled)
+        r = tl_trace_remove_orphans(trace, fail);
+    return r < 0 ? r : tl_trace_revive(trace, fail);
+}
+
+static void give_back(struct tl_trace *trace, bool lost);
+
+/* It was given to another server just now, which may not have taken it yet. */
+static bool is_promised_locked(const struct tl_trace *trace, uint64_t ask)
+{
+    return ask < trace->yielded && tl_monotonic_ns() - trace->tried_ns < YIELD_NS;
+}
+
+static int pin_once(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
+{
+    struct tl_backend *const backend = trace->lake->backend;
+    struct tl_lease *lease;
+    uint64_t asked;
+    pthread_mutex_lock(&trace->lock);
+    const bool held = trace->lease && backend->ops->lease_state(trace->lease, &asked) != TL_DENIED;
+    const bool lost = trace->lease && !held, deleted = trace->deleted;
+    const bool promised = !held && !lost && is_promised_locked(trace, ask);
+    trace->pins += held;
+    pthread_mutex_unlock(&trace->lock);
+    if (held)
+        return TL_OK;
+    if (lost)
+        give_back(trace, true);
+    if (deleted)
+        return tl_no_trace(fail, trace->id);
+    if (promised)
+        return denied(TL_DENIED, trace->id, fail);
+    int r = backend->ops->lease(backend, trace->id, &lease, fail);
+    if (r < 0)
+        return denied(r, trace->id, fail);
+    pthread_mutex_lock(&trace->lock);
+    trace->lease = lease;
+    trace->pins++;
+    pthread_mutex_unlock(&trace->lock);
+    r = go_on(trace, lease->epoch, fail);
+    if (r < 0) {
+        pthread_mutex_lock(&trace->lock);
+        trace->lease = NULL;
+        trace->pins--;
+        pthread_mutex_unlock(&trace->lock);
+        backend->ops->lease_release(lease);
+    }
+    return r;
+}
+
+int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
+{
+    struct tl_backend *const backend = trace->lake->backend;
+    if (!trace->lake->shared)
+        return TL_OK;
+    const int64_t until = tl_monotonic_ns() + (ask == TL_PIN_TRY ? 0 : TL_PIN_WAIT_NS);
+    for (bool asked = false;; asked = true) {
+        pthread_mutex_lock(&trace->owning);
+        const int r = pin_once(trace, ask, fail);
+        pthread_mutex_unlock(&trace->owning);
+        if (r != TL_AGAIN || tl_monotonic_ns() >= until || tl_cancel_check() < 0)
+            return r;
+        if (!asked && backend->ops->lease_ask(backend, trace->id, ask, fail) < 0)
+            return TL_IO;
+        usleep(RETRY_NS / 1000);
+    }
+}
+
+void tl_trace_unpin(struct tl_trace *trace)
+{
+    if (!trace->lake->shared)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    trace->pins--;
+    pthread_mutex_unlock(&trace->lock);
+}
+
+int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **lease,
+                       uint64_t *generation, struct tl_fail *fail)
+{
+    struct tl_backend *const backend = lake->backend;
+    static const char *const kinds[] = {"r", "t", "c", "m"};
+    int r = denied(backend->ops->lease(backend, id, lease, fail), id, fail);
+    if (r < 0)
+        return r;
+    struct tl_trace *const there = tl_lake_look(lake, id);
+    if (there)
+        r = tl_fail_set(fail, TL_EXISTS, "trace %s exists", id);
+    tl_trace_put(there);
+    /* What is left of an older trace of this name, whose server ended before it had removed all. */
+    for (size_t i = 0; r >= 0 && i < sizeof kinds / sizeof *kinds; i++) {
+        char prefix[80];
+        snprintf(prefix, sizeof prefix, "%s/%s", kinds[i], id);
+        r = tl_backend_remove_all(backend, prefix, fail);
+    }
+    if (r < 0) {
+        backend->ops->lease_release(*lease);
+        *lease = NULL;
+        return r;
+    }
+    *generation = (*lease)->epoch << EPOCH_SHIFT;
+    return TL_OK;
+}
+
+/* ---- giving it back ------------------------------------------------------------------------- */
+
+/* With trace->owning held. Where the lease was lost nothing is written any more. */
+static void give_back(struct tl_trace *trace, bool lost)
+{
+    struct tl_lake *const lake = trace->lake;
+    struct tl_fail fail = {0};
+    tl_ingest_evict(trace);
+    tl_lake_end_job(lake, trace);
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *const making = trace->making;
+    struct tl_lease *const lease = trace->lease;
+    trace->making = NULL;
+    pthread_mutex_unlock(&trace->lock);
+    int r = TL_OK;
+    if (making && !lost)
+        tl_gen_leave(making);
+    if (!lost)
+        r = tl_trace_save_quietly(trace, &fail);
+    if (r >= 0)
+        r = read_anew(trace, &fail);
+    pthread_mutex_lock(&trace->lock);
+    trace->lease = NULL;
+    trace->tried_ns = tl_monotonic_ns();
+    if (r < 0 && making && making == trace->serving)
+        tl_gen_stop(making); /* it is shown as far as it came */
+    pthread_mutex_unlock(&trace->lock);
+    tl_gen_put(making);
+    if (r == TL_NOTFOUND)
+        vanish(trace);
+    lake->backend->ops->lease_release(lease);
+    tl_trace_changed(trace);
+}
+
+/* Is there nothing to be done any more that the lease is for? */
+static bool is_idle_locked(const struct tl_trace *trace)
+{
+    return trace->complete && !trace->session && !trace->making && !trace->mirror_stale &&
+           !tl_repack_due_locked(trace) &&
+           (trace->content[0] || trace->unhashed || trace->raw_removed);
+}
+
+/* What others are shown of a trace that grows. */
+static void tell_progress(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    const uint64_t told = trace->raw_bytes + atomic_load(&trace->serving->decoded);
+    const bool tells = trace->session && told != trace->told;
+    trace->told = told;
+    pthread_mutex_unlock(&trace->lock);
+    if (tells && tl_trace_save_row(trace, NULL) < 0)
+        return; /* it is told with the next bytes */
+}
+
+/* Is it to be given back? `*lost`: it was taken away. */
+static bool is_due_locked(struct tl_trace *trace, bool *lost)
+{
+    uint64_t asked;
+    *lost = false;
+    if (!trace->lease || trace->deleted)
+        return false;
+    *lost = trace->lake->backend->ops->lease_state(trace->lease, &asked) == TL_DENIED;
+    if (*lost)
+        return true;
+    const bool yields = asked > 0 && (!trace->session || asked >= trace->epoch);
+    trace->yielded = yields ? asked : 0;
+    return trace->pins == 0 && (yields || is_idle_locked(trace));
+}
+
+static void look_after(struct tl_trace *trace)
+{
+    bool lost;
+    if (pthread_mutex_trylock(&trace->owning) != 0)
+        return; /* it is being taken */
+    pthread_mutex_lock(&trace->lock);
+    const bool due = is_due_locked(trace, &lost);
+    const bool keeps = trace->lease && !due;
+    pthread_mutex_unlock(&trace->lock);
+    if (due)
+        give_back(trace, lost);
+    pthread_mutex_unlock(&trace->owning);
+    if (keeps)
+        tell_progress(trace);
+}
+
+/* A trace that is to be decoded or hashed, and that nobody may have. */
+static bool adopts(struct tl_trace *trace, int64_t now)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool adopts = !trace->lease && !trace->deleted && !trace->raw_removed &&
+                        (trace->state == TL_TRACE_LIVE || trace->state == TL_TRACE_DECODING ||
+                         (trace->complete && !trace->content[0] && !trace->unhashed)) &&
+                        now - trace->tried_ns >= ADOPT_NS;
+    if (adopts)
+        trace->tried_ns = now;
+    pthread_mutex_unlock(&trace->lock);
+    if (!adopts)
+        return false;
+    if (tl_trace_pin(trace, TL_PIN_TRY, NULL) >= 0)
+        tl_trace_unpin(trace);
+    return true;
+}
+
+/* ---- the sharing thread --------------------------------------------------------------------- */
+
+struct round {
+    struct tl_lake *lake;
+    bool any;
+};
+
+/* Labels and notes of a trace of ours may be another server's. */
+static void take_labels(struct tl_trace *trace, const struct tl_catalog_trace *row)
+{
+    char *labels = strdup(row->labels);
+    bool stale = false;
+    pthread_mutex_lock(&trace->lock);
+    if (labels && (strcmp(labels, trace->labels) != 0 || row->notes != trace->notes)) {
+        char *const before = trace->labels;
+        trace->labels = labels;
+        trace->notes = row->notes;
+        trace->mirror_stale = stale = true;
+        trace->revision++;
+        labels = before;
+    }
+    pthread_mutex_unlock(&trace->lock);
+    free(labels);
+    if (stale)
+        tl_housekeeper_wake(trace->lake);
+}
+
+static int take_change(void *context, const char *id, const struct tl_catalog_trace *row)
+{
+    struct round *const round = context;
+    struct tl_trace *const trace = tl_lake_find_trace(round->lake, id);
+    round->any = true;
+    if (!trace)
+        return row ? tl_lake_show(round->lake, row) : TL_OK;
+    pthread_mutex_lock(&trace->owning);
+    const bool mine = is_mine(trace);
+    struct adoption a = {trace, NULL};
+    int r = TL_OK;
+    if (mine && row)
+        take_labels(trace, row);
+    else if (!mine && row)
+        r = adopt(&a, row);
+    else if (!mine)
+        vanish(trace);
+    pthread_mutex_unlock(&trace->owning);
+    if (row && !mine)
+        tl_trace_changed(trace);
+    tl_trace_put(trace);
+    return r == TL_NOMEM || r == TL_IO ? r : TL_OK; /* a setup that cannot be read stays unread */
+}
+
+static void share_once(struct tl_lake *lake)
+{
+    struct round round = {.lake = lake};
+    struct tl_trace **traces;
+    size_t n;
+    const int64_t now = tl_monotonic_ns();
+    unsigned adoptions = 0;
+    int r = tl_catalog_changes(lake->catalog, take_change, &round, NULL);
+    atomic_store(&lake->apart, r == TL_IO);
+    if (round.any)
+        tl_lake_notify(lake);
+    if (tl_lake_all_traces(lake, &traces, &n) < 0)
+        n = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!atomic_load(&lake->closing)) {
+            look_after(traces[i]);
+            if (adoptions < ADOPTIONS && adopts(traces[i], now))
+                adoptions++;
+        }
+        tl_trace_put(traces[i]);
+    }
+    free(traces);
+}
+
+static void *share(void *context)
+{
+    struct tl_lake *lake = context;
+    pthread_mutex_lock(&lake->lock);
+    while (!atomic_load(&lake->closing)) {
+        pthread_mutex_unlock(&lake->lock);
+        share_once(lake);
+        pthread_mutex_lock(&lake->lock);
+        const int64_t when = tl_wall_ns() + TICK_NS;
+        const struct timespec t = {when / 1000000000, when % 1000000000};
+        int e = 0;
+        while (e != ETIMEDOUT && !atomic_load(&lake->closing))
+            e = pthread_cond_timedwait(&lake->share.wake, &lake->lock, &t);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return NULL;
+}
+
+int tl_share_start(struct tl_lake *lake, struct tl_fail *fail)
+{
+    return lake->shared ? tl_chore_start(&lake->share, lake, share, "the sharing thread", fail)
+                        : TL_OK;
+}
+
+/* All sessions are closed, nothing is decoded any more. */
+void tl_share_stop(struct tl_lake *lake)
+{
+    tl_chore_stop(&lake->share, lake);
+}

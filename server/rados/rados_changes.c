@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What has changed of the traces' rows, whoever did it. Each change of an index object gives it
+ * another version, so that only those with another one than last time are read; of the rows that
+ * were seen there their checksums are kept.
+ */
+#include "rados/rados_rows.h"
+
+#include <stdlib.h>
+
+#define ASKED 16 /* objects that are asked for their version at a time */
+
+struct tl_seen {
+    uint64_t version;   /* of the object; 0: it was not read */
+    struct tl_buf rows; /* of each trace its checksum (4 bytes) and name with its NUL, in order */
+};
+
+void tl_rados_seen_free(struct tl_rados_catalog *c)
+{
+    for (unsigned i = 0; c->seen && i < c->r->n_index; i++)
+        tl_buf_fini(&c->seen[i].rows);
+    free(c->seen);
+    c->seen = NULL;
+}
+
+/* The version of objects [first, first + n). Returns what librados does. */
+static int versions(struct tl_rados *r, unsigned first, unsigned n, uint64_t *out)
+{
+    rados_completion_t asked[ASKED];
+    uint64_t size[ASKED];
+    time_t when[ASKED];
+    char oid[24];
+    unsigned n_asked = 0;
+    int rc = 0;
+    for (; n_asked < n && rc >= 0; n_asked++) {
+        rc = rados_aio_create_completion2(NULL, NULL, &asked[n_asked]);
+        if (rc < 0)
+            break;
+        rc = rados_aio_stat(r->io, tl_index_at(oid, first + n_asked), asked[n_asked],
+                            &size[n_asked], &when[n_asked]);
+        if (rc < 0) {
+            rados_aio_release(asked[n_asked]);
+            break;
+        }
+    }
+    for (unsigned i = 0; i < n_asked; i++) {
+        rados_aio_wait_for_complete(asked[i]);
+        const int done = rados_aio_get_return_value(asked[i]);
+        out[i] = rados_aio_get_version(asked[i]);
+        rados_aio_release(asked[i]);
+        rc = rc < 0 ? rc : done;
+    }
+    return rc;
+}
+
+struct change_call {
+    int (*each)(void *context, const char *id, const struct tl_catalog_trace *trace);
+    void *context;
+    const uint8_t *old, *old_end; /* rows seen last time that are to be compared */
+    struct tl_buf *now;
+    struct tl_fail *fail;
+};
+
+/* Rows that were there last time, in front of this name (NULL: all that are left), are gone. */
+static int tell_gone(struct change_call *call, const char *name)
+{
+    int r = TL_OK;
+    while (r >= 0 && call->old < call->old_end) {
+        const char *const id = (const char *)call->old + 4;
+        if (name && strcmp(id, name) >= 0)
+            break;
+        r = call->each(call->context, id, NULL);
+        call->old += 4 + strlen(id) + 1;
+    }
+    return r;
+}
+
+static int take_row(void *context, const char *key, struct tl_bytes value)
+{
+    struct change_call *const call = context;
+    const char *const id = key + 2;
+    struct tl_catalog_trace t;
+    int r = tl_row_read_trace(&t, key, value, call->fail); /* it has a checksum then */
+    if (r >= 0)
+        r = tell_gone(call, id);
+    const uint8_t *const crc = value.p + value.n - 4;
+    bool same = false;
+    if (r >= 0 && call->old < call->old_end && strcmp((const char *)call->old + 4, id) == 0) {
+        same = memcmp(call->old, crc, 4) == 0;
+        call->old += 4 + strlen(id) + 1;
+    }
+    if (r >= 0 && !same)
+        r = call->each(call->context, id, &t);
+    if (r >= 0)
+        r = tl_buf_add(call->now, crc, 4);
+    return r < 0 ? r : tl_buf_add(call->now, id, strlen(id) + 1);
+}
+
+static int read_object(struct tl_rados_catalog *c, unsigned i, uint64_t version,
+                       struct change_call *call)
+{
+    struct tl_seen *const seen = &c->seen[i];
+    struct tl_buf now = {0};
+    char oid[24];
+    call->old = seen->rows.p;
+    call->old_end = seen->rows.p + seen->rows.n;
+    call->now = &now;
+    int r = tl_omap_scan(c->r, tl_index_at(oid, i), "T/", "", take_row, call, call->fail);
+    if (r >= 0)
+        r = tell_gone(call, NULL);
+    if (r < 0) {
+        tl_buf_fini(&now);
+        return r;
+    }
+    tl_buf_fini(&seen->rows);
+    seen->rows = now;
+    seen->version = version;
+    return TL_OK;
+}
+
+int tl_rados_changes(struct tl_catalog *catalog,
+                     int (*each)(void *context, const char *id,
+                                 const struct tl_catalog_trace *trace),
+                     void *context, struct tl_fail *fail)
+{
+    struct tl_rados_catalog *const c = (struct tl_rados_catalog *)catalog;
+    struct change_call call = {.each = each, .context = context, .fail = fail};
+    if (!c->seen && !(c->seen = calloc(c->r->n_index, sizeof *c->seen)))
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    int r = TL_OK;
+    for (unsigned first = 0; r >= 0 && first < c->r->n_index; first += ASKED) {
+        uint64_t version[ASKED];
+        const unsigned left = c->r->n_index - first, n = left < ASKED ? left : ASKED;
+        const int rc = versions(c->r, first, n, version);
+        if (rc < 0)
+            r = tl_rados_refused(fail, rc, "look at", "the catalog");
+        for (unsigned i = 0; r >= 0 && i < n; i++)
+            if (version[i] != c->seen[first + i].version)
+                r = read_object(c, first + i, version[i], &call);
+    }
+    return r;
+}

@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Servers over one pool of a Ceph cluster that TL_RADOS names. usage: rados.py BUILD [NAME…]"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
+from lab import Lab, Skip, check, main, snapshot  # noqa: E402
+
+TESTS = {}
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+class Pool:
+    """Servers in front of a namespace of its own."""
+
+    made = 0
+
+    def __init__(self, lab):
+        if 'TL_RADOS' not in os.environ:
+            raise Skip('no cluster: TL_RADOS is not set')
+        self.lab = lab
+        Pool.made += 1
+        self.store = '%s&namespace=e2e-%d-%d&index=16&lease=2' % (
+            os.environ['TL_RADOS'], os.getpid(), Pool.made)
+        self.servers = []
+
+    def server(self, *options):
+        """One more server, as a lab of its own."""
+        s = Lab(self.lab.build)
+        self.servers.append(s)
+        s.start('--store', self.store, '--shard-insns', '65536', *options)
+        return s
+
+    def close(self):
+        for s in self.servers:
+            if s.server and s.server.poll() is None:
+                s.server.send_signal(signal.SIGCONT)
+            s.close()
+
+
+def wait(what, condition, seconds=60):
+    until = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        check(time.monotonic() < until, 'not so:', what)
+        time.sleep(0.05)
+
+
+def get(server, path):
+    with urllib.request.urlopen(server.url + path, timeout=60) as answer:
+        return answer.read()
+
+
+def rows(server):
+    return {t['id']: t for t in json.loads(get(server, '/api/v1/traces'))}
+
+
+def sealed(server, trace):
+    wait(trace + ' is sealed and hashed',
+         lambda: rows(server).get(trace, {}).get('state') == 'sealed' and rows(server)[trace]['content'])
+
+
+def text(server, stream):
+    return server.run('get', stream, '--insn', '0:100000000', '--text').text()
+
+
+def capture(lab, n=1500000):
+    """Software trace that needs no setup, and its text."""
+    path = lab.path('itm')
+    with open(path, 'wb') as f:
+        f.write(b'\0\0\0\0\0\x80' + bytes(b for i in range(n) for b in (0x09, i & 255)))
+    return path, lab.run('decode', '--format', 'itm,id=0', '--text', path).text()
+
+
+PUSH = ('push', '--format', 'itm,id=0', '--rig', 'bench', '--trace', 't')
+
+
+def begin(lab, server, path, size):
+    """A push that hangs when the server has so many of its bytes."""
+    child = server.spawn(*PUSH, '-', stdin=subprocess.PIPE)
+    with open(path, 'rb') as f:
+        child.stdin.write(f.read(size))
+        child.stdin.flush()
+    wait('durable bytes', lambda: rows(server).get('t', {}).get('raw_bytes', 0) >= size)
+    return child
+
+
+def ends_well(path, expected, *servers):
+    """All of it is there once, at every server."""
+    with open(path, 'rb') as f:
+        whole = f.read()
+    for s in servers:
+        sealed(s, 't')
+        check(s.run('raw', 't', '-').out == whole, 'other raw bytes at', s.url)
+        check(s.run('get', 't/' + rows(s)['t']['streams'][0]['name'], '--text', '--insn', '0:100000000').text() == expected, s.url)
+    check('0 findings' in servers[-1].run('verify', '--all').text())
+
+
+@test
+def two_servers(lab):
+    """What is pushed to one is served, labelled, decoded anew, verified and deleted at the other."""
+    pool = Pool(lab)
+    try:
+        a, b = pool.server(), pool.server()
+        a.run('push', '--snapshot', snapshot('juno_r1_1'), '--trace', 'juno')
+        sealed(b, 'juno.ETB_0')
+        check(text(a, 'juno.ETB_0/cs.10') == text(b, 'juno.ETB_0/cs.10'))
+        b.run('label', 'juno.ETB_0', 'who=b')
+        wait('the label', lambda: rows(a)['juno.ETB_0']['labels'].get('who') == 'b')
+        before = rows(a)['juno.ETB_0']['generation']
+        b.run('redecode', 'juno.ETB_0')
+        wait('a new generation', lambda: rows(a)['juno.ETB_0']['generation'] != before)
+        sealed(a, 'juno.ETB_0')
+        check(text(a, 'juno.ETB_0/cs.10') == text(b, 'juno.ETB_0/cs.10'))
+        check('0 findings' in a.run('verify', '--all').text())
+        b.run('rm', 'juno.ETB_1')
+        wait('it is gone', lambda: 'juno.ETB_1' not in rows(a))
+        # Its name is free, and both know the new trace.
+        a.run('push', '--snapshot', snapshot('juno_r1_1'), '--trace', 'juno', '--buffer', 'ETB_1')
+        sealed(b, 'juno.ETB_1')
+        check('0 findings' in b.run('verify', '--all').text())
+    finally:
+        pool.close()
+
+
+def take_over(lab, hurt, heal):
+    """A rig goes on at another server, whatever has become of the first one."""
+    pool = Pool(lab)
+    try:
+        path, expected = capture(lab)
+        a, b = pool.server(), pool.server()
+        hung = begin(lab, a, path, 1 << 20)
+        wait('b shows it', lambda: 't' in rows(b))
+        hurt(a)
+        begun = time.monotonic()
+        b.run(*PUSH, path)
+        print('taken over and pushed in %.1f s' % (time.monotonic() - begun))
+        heal(a)
+        ends_well(path, expected, *([a, b] if a.server else [b]))
+        hung.kill()
+    finally:
+        pool.close()
+
+
+@test
+def over_from_a_live_server(lab):
+    take_over(lab, lambda a: None, lambda a: None)
+
+
+@test
+def over_from_a_killed_server(lab):
+    take_over(lab, lambda a: a.kill(), lambda a: None)
+
+
+@test
+def over_from_a_stopped_server(lab):
+    """It comes back when its lease has run out, with bytes in hand, and can write nothing."""
+    take_over(lab, lambda a: a.server.send_signal(signal.SIGSTOP),
+              lambda a: a.server.send_signal(signal.SIGCONT))
+
+
+if __name__ == '__main__':
+    main(TESTS)
