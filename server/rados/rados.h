@@ -2,12 +2,13 @@
 /*
  * The store in a pool of a Ceph cluster, by librados.
  *
- *   root         holds the number of index objects, the epoch of TL_LEASE_ALL and whether the
- *                catalog was filled
+ *   root         the number of index objects, the epoch of TL_LEASE_ALL, and whether the catalog
+ *                was filled
  *   index.N      omap: keys, catalog rows, epochs and intents of the traces whose hash is N. A
  * trace has all of its entries in one, so each change of it is one atomic operation d.S.N.P piece P
  * (4 MiB) of what was written as S.N; nothing is ever written under a name that an earlier writer
- * used lease.NAME   the exclusive lock of a lease, with a duration that the cluster counts
+ * used lease.NAME   the exclusive lock of a lease, with a duration that the cluster counts live.S
+ * the same of a session: its process is there
  *
  * Fencing: who takes a lease raises its epoch in the index, and each change of the index compares
  * the epochs of the leases it holds in the same operation. Bytes that a former holder still writes
@@ -15,7 +16,8 @@
  * that it lost a lease.
  *
  * Pieces are announced in the index (an intent) before they are written and until an entry names
- * them; the next holder of TL_LEASE_ALL removes what a process that ended had announced only.
+ * them; whoever opens the store removes what sessions that are over had announced only. An entry is
+ * refused whose pieces were removed in that way.
  */
 #ifndef TL_RADOS_RADOS_H
 #define TL_RADOS_RADOS_H

@@ -178,6 +178,21 @@ void tl_intent_remove(struct tl_change *change, const struct tl_extent *x)
     tl_change_remove(change, intent_key(key, x));
 }
 
+void tl_intent_expect(struct tl_change *change, const struct tl_extent *x)
+{
+    char key[48];
+    tl_change_expect_any(change, intent_key(key, x));
+}
+
+bool tl_intent_gone(struct tl_rados *r, struct tl_bytes owner, const struct tl_extent *x)
+{
+    struct tl_buf value = {0};
+    char key[48];
+    const int rc = tl_index_get(r, owner, intent_key(key, x), &value, NULL);
+    tl_buf_fini(&value);
+    return rc == TL_NOTFOUND;
+}
+
 static bool names(const struct tl_entry *e, const struct tl_extent *x)
 {
     for (size_t i = 0; e && i < e->n; i++)
@@ -254,7 +269,6 @@ void tl_pieces_discard(struct tl_rados *r, struct tl_bytes owner, const struct t
 struct sweep {
     struct tl_rados *r;
     struct tl_buf intents; /* struct tl_extent */
-    unsigned index;
 };
 
 static int take_intent(void *context, const char *key, struct tl_bytes value)
@@ -270,30 +284,51 @@ static int take_intent(void *context, const char *key, struct tl_bytes value)
     return tl_buf_add(&s->intents, &x, sizeof x);
 }
 
-/* The intents lie beside what they belong to, whoever that was: each object is gone through by
- * itself. */
+static int by_session(const void *a, const void *b)
+{
+    const struct tl_extent *const x = a, *const y = b;
+    return (x->session > y->session) - (x->session < y->session);
+}
+
+/* Remove the pieces of one intent, and the intent, which lies beside what they belong to, whoever
+ * that was. */
+static int sweep_one(struct tl_rados *r, const struct tl_extent *x, struct tl_fail *fail)
+{
+    struct tl_flight flight = {0};
+    char key[48];
+    const char *const name = intent_key(key, x);
+    const size_t length = strlen(name);
+    const int rc = remove_pieces(r, x);
+    if (rc < 0)
+        return tl_rados_refused(fail, rc, "remove", "pieces that a stopped server has left");
+    for (unsigned at = 0; at < r->n_index; at++) { /* only one object has the key */
+        char oid[24];
+        const rados_write_op_t op = rados_create_write_op();
+        rados_write_op_omap_rm_keys2(op, &name, &length, 1);
+        tl_flight_write(&flight, r, tl_index_at(oid, at), op);
+    }
+    const int done = tl_flight_land(&flight);
+    return done < 0 ? tl_rados_refused(fail, done, "change", "the index") : TL_OK;
+}
+
 int tl_pieces_sweep(struct tl_rados *r, struct tl_fail *fail)
 {
     struct sweep s = {.r = r};
     int result = tl_index_scan_all(r, "g/", take_intent, &s, fail);
-    const size_t n = s.intents.n / sizeof(struct tl_extent);
-    for (size_t i = 0; result >= 0 && i < n; i++) {
-        struct tl_extent x;
-        memcpy(&x, s.intents.p + i * sizeof x, sizeof x);
-        const int rc = remove_pieces(r, &x);
-        if (rc < 0)
-            result = tl_rados_refused(fail, rc, "remove", "pieces that a stopped server has left");
-        for (unsigned at = 0; result >= 0 && at < r->n_index; at++) {
-            /* Only one object has the key; to remove it elsewhere changes nothing. */
-            char oid[24], key[48];
-            const char *const name = intent_key(key, &x);
-            const size_t length = strlen(name);
-            const rados_write_op_t op = rados_create_write_op();
-            rados_write_op_omap_rm_keys2(op, &name, &length, 1);
-            const int done = tl_rados_write(r, tl_index_at(oid, at), op);
-            if (done < 0)
-                result = tl_rados_refused(fail, done, "change", oid);
-        }
+    struct tl_extent *const all = (struct tl_extent *)s.intents.p;
+    const size_t n = s.intents.n / sizeof *all;
+    if (n > 0)
+        qsort(all, n, sizeof *all, by_session);
+    for (size_t i = 0, end; result >= 0 && i < n; i = end) {
+        for (end = i + 1; end < n && all[end].session == all[i].session;)
+            end++;
+        const int over = tl_rados_is_over(r, all[i].session);
+        if (over < 0)
+            result = tl_rados_refused(fail, over, "look for", "servers that have stopped");
+        for (size_t k = i; result >= 0 && over > 0 && k < end; k++)
+            result = sweep_one(r, &all[k], fail);
+        if (result >= 0 && over > 0)
+            tl_rados_bury(r, all[i].session);
     }
     tl_buf_fini(&s.intents);
     return result;

@@ -37,6 +37,7 @@ struct tl_rados {
     unsigned lease_s;
     pthread_t keeper; /* renews leases */
     bool has_keeper;
+    bool lives; /* its lock as a process that is alive was taken */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_cond_t idle; /* a lease is not busy any more */
@@ -166,8 +167,12 @@ void tl_pieces_discard(struct tl_rados *r, struct tl_bytes owner, const struct t
 /* Announce the same in the change that drops them. */
 void tl_pieces_drop(struct tl_change *change, const struct tl_entry *before,
                     const struct tl_entry *after);
-/* Remove what other sessions have announced only. Call it with TL_LEASE_ALL held. */
+/* Remove what sessions have announced only that are over. */
 TL_MUST_USE int tl_pieces_sweep(struct tl_rados *r, struct tl_fail *fail);
+/* Nothing happens unless the intent is still there: nobody has swept the pieces. */
+void tl_intent_expect(struct tl_change *change, const struct tl_extent *extent);
+/* Is it gone? */
+bool tl_intent_gone(struct tl_rados *r, struct tl_bytes owner, const struct tl_extent *extent);
 /* Begin to write at `offset`, which the extent has. */
 void tl_pieces_write(struct tl_flight *flight, struct tl_rados *r, const struct tl_extent *extent,
                      uint64_t offset, const struct tl_bytes *parts, size_t n_parts);
@@ -211,7 +216,13 @@ TL_MUST_USE int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64
                                uint64_t *own, struct tl_fail *fail);
 /* The epoch of a lease this object holds is not `epoch` any more. */
 void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch);
-/* The keeper's thread, from the first lease on. */
+/* Let others know that this session is alive. */
+TL_MUST_USE int tl_rados_live(struct tl_rados *r, struct tl_fail *fail);
+/* Is a session over? If so it is this one's to sweep, until tl_rados_bury(). Returns 1, 0, or what
+ * librados does. */
+TL_MUST_USE int tl_rados_is_over(struct tl_rados *r, uint64_t session);
+void tl_rados_bury(struct tl_rados *r, uint64_t session);
+/* The keeper's thread. */
 TL_MUST_USE int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail);
 void tl_rados_keep_end(struct tl_rados *r);
 

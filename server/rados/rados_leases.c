@@ -85,7 +85,7 @@ static int take_epoch(struct tl_rados_lease *lease, struct tl_fail *fail)
         int rc = raise_epoch(r, TL_ROOT, "e", &lease->base.epoch, fail);
         if (rc >= 0)
             rc = spread_epoch(r, lease->base.epoch, fail);
-        return rc < 0 ? rc : tl_pieces_sweep(r, fail);
+        return rc;
     }
     char oid[24], key[80];
     snprintf(key, sizeof key, "e/%s", lease->name);
@@ -128,8 +128,6 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
         return rc;
     }
     rc = take_epoch(lease, fail);
-    if (rc >= 0)
-        rc = tl_rados_keep(r, fail);
     if (rc < 0) {
         char oid[80];
         rados_unlock(r->io, lock_object(oid, name), LOCK_NAME, lease->cookie);
@@ -217,6 +215,46 @@ void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch)
     pthread_mutex_unlock(&r->lock);
 }
 
+/* ---- sessions ------------------------------------------------------------------------------- */
+
+#define LIFE_S 60 /* a session that has not said so for so long is over */
+
+static char *life_object(char oid[static 40], uint64_t session)
+{
+    snprintf(oid, 40, "live.%llx", (unsigned long long)session);
+    return oid;
+}
+
+/* A session that was held to be over cannot come back: what it announced may be gone. */
+static int lock_life(struct tl_rados *r, uint64_t session, uint8_t flags)
+{
+    char oid[40];
+    struct timeval duration = {.tv_sec = LIFE_S};
+    return rados_lock_exclusive(r->io, life_object(oid, session), LOCK_NAME, "life", "tracelake",
+                                &duration, flags);
+}
+
+int tl_rados_live(struct tl_rados *r, struct tl_fail *fail)
+{
+    const int rc = lock_life(r, r->session, 0);
+    if (rc < 0)
+        return tl_rados_refused(fail, rc, "begin a session in", "the store");
+    r->lives = true;
+    return tl_rados_keep(r, fail);
+}
+
+int tl_rados_is_over(struct tl_rados *r, uint64_t session)
+{
+    const int rc = lock_life(r, session, 0);
+    return rc >= 0 ? 1 : rc == -EBUSY || rc == -EEXIST ? 0 : rc;
+}
+
+void tl_rados_bury(struct tl_rados *r, uint64_t session)
+{
+    char oid[40];
+    (void)!rados_remove(r->io, life_object(oid, session));
+}
+
 /* ---- the keeper ----------------------------------------------------------------------------- */
 
 /* What the keeper found of a lease. */
@@ -266,6 +304,9 @@ static void *keep(void *context)
         until.tv_nsec = (long)(ns % 1000000000);
         pthread_cond_timedwait(&r->wake, &r->lock, &until);
         round++;
+        pthread_mutex_unlock(&r->lock);
+        (void)!lock_life(r, r->session, LIBRADOS_LOCK_FLAG_MUST_RENEW);
+        pthread_mutex_lock(&r->lock);
         /* The cluster may not answer for long: nobody else waits for it. */
         while (!r->closing && (l = next_locked(r, round))) {
             l->round = round;
@@ -303,4 +344,6 @@ void tl_rados_keep_end(struct tl_rados *r)
     pthread_mutex_unlock(&r->lock);
     if (r->has_keeper)
         pthread_join(r->keeper, NULL);
+    if (r->lives)
+        tl_rados_bury(r, r->session);
 }

@@ -20,7 +20,8 @@ struct rados_log {
     struct tl_buf stored;  /* the entry as the index has it */
     uint64_t synced;       /* its size */
     bool dirty;
-    bool named; /* `own` is a name for pieces, with its intent set */
+    bool named;     /* `own` is a name for pieces … */
+    bool announced; /* … with its intent set, which the first sync takes back */
     struct tl_extent own;
     struct tl_flight flight;
     char key[TL_ENTRY_KEY]; /* "k/" and the log's key */
@@ -126,7 +127,7 @@ static int name_locked(struct rados_log *log, uint64_t offset, struct tl_fail *f
     if (rc < 0)
         return rc;
     log->own = own;
-    log->named = true;
+    log->named = log->announced = true;
     return TL_OK;
 }
 
@@ -196,8 +197,10 @@ static int store_locked(struct rados_log *log, struct tl_fail *fail)
     if (rc >= 0) {
         tl_change_expect(&change, log->key, (struct tl_bytes){log->stored.p, log->stored.n});
         tl_change_set(&change, log->key, (struct tl_bytes){next.p, next.n});
-        if (log->named)
+        if (log->announced) {
+            tl_intent_expect(&change, &log->own);
             tl_intent_remove(&change, &log->own);
+        }
         tl_pieces_drop(&change, &before, &log->entry);
         rc = tl_change_commit(&change, fail);
     }
@@ -216,6 +219,7 @@ static int store_locked(struct rados_log *log, struct tl_fail *fail)
         next = (struct tl_buf){0};
         log->synced = log->entry.size;
         log->dirty = false;
+        log->announced = false;
         if (log->entry.n == 0)
             log->named = false; /* its pieces went with the rest */
     }

@@ -38,10 +38,17 @@ static int replace(struct tl_rados *r, const char *key, const struct tl_entry *n
             tl_change_set(&change, name, (struct tl_bytes){value.p, value.n});
         else
             tl_change_remove(&change, name);
-        for (size_t i = 0; next && i < next->n; i++)
+        for (size_t i = 0; next && i < next->n; i++) {
+            tl_intent_expect(&change, &next->extents[i]);
             tl_intent_remove(&change, &next->extents[i]);
+        }
         tl_pieces_drop(&change, &old, next);
         rc = tl_change_commit(&change, fail);
+        if (rc == TL_AGAIN && next && next->n > 0 && tl_intent_gone(r, owner, &next->extents[0]))
+            rc = tl_fail_set(fail, TL_IO,
+                             "%s: this process did not answer for so long that its "
+                             "bytes were removed; try again",
+                             key);
     }
     if (rc == TL_AGAIN)
         rc = tl_fail_set(fail, TL_IO, "%s is changed by others all the time", key);

@@ -352,6 +352,10 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
                 rc = read_layout(r, fail);
         }
     }
+    if (rc >= 0)
+        rc = tl_rados_live(r, fail);
+    if (rc >= 0)
+        rc = tl_pieces_sweep(r, fail);
     if (rc < 0) {
         rados_destroy(&r->base);
         return rc;

@@ -49,13 +49,13 @@ class Pool:
             s.close()
 
 
-def wait(what, condition, seconds=60):
+def wait(what, condition, seconds=60, debug=None):
     until = time.monotonic() + seconds
     while True:
         found = condition()
         if found:
             return found
-        check(time.monotonic() < until, 'not so:', what)
+        check(time.monotonic() < until, "not so:", what, debug() if debug else "")
         time.sleep(0.05)
 
 
@@ -70,7 +70,7 @@ def rows(server):
 
 def sealed(server, trace):
     wait(trace + ' is sealed and hashed',
-         lambda: rows(server).get(trace, {}).get('state') == 'sealed' and rows(server)[trace]['content'])
+         lambda: rows(server).get(trace, {}).get('state') == 'sealed' and rows(server)[trace]['content'], 20, lambda: (rows(server), server.server_log()))
 
 
 def text(server, stream):
