@@ -132,10 +132,10 @@ export async function pageChecks(suite, mock) {
   await suite.check("the pointer's way over the lanes does not paint them again", { fresh: true }, async (page) => {
     await page.addInitScript(() => {
       window.painted = 0;
-      const put = CanvasRenderingContext2D.prototype.putImageData;
-      CanvasRenderingContext2D.prototype.putImageData = function counted(...args) {
+      const draw = CanvasRenderingContext2D.prototype.drawImage;
+      CanvasRenderingContext2D.prototype.drawImage = function counted(...args) {
         window.painted++;
-        return put.apply(this, args);
+        return draw.apply(this, args);
       };
     });
     await open(page, url, `${TRACE}?from=2000000&to=2100000`);
@@ -145,6 +145,7 @@ export async function pageChecks(suite, mock) {
       now = await page.evaluate(() => window.painted);
     }
     const before = await page.evaluate(() => window.painted);
+    assert.ok(before > 0);
     for (let i = 0; i < 40; i++) await page.mouse.move(300 + 10 * i, 200 + i);
     await page.waitForFunction(() => document.querySelector("#status .strong"));
     const first = await page.textContent("#status");

@@ -72,7 +72,7 @@ function status(s: Session): TemplateResult {
     <span class="grow"></span>
     ${cell("What the keys went to", stepText(s), "num")}
     <span class="cell num muted" title="Width of the view">${size} in view</span>
-    <span class="busy ${app.settled ? "" : "on"}" aria-hidden="true"></span>`;
+    <span class="busy ${app.settled && !timeline.late ? "" : "on"}" aria-hidden="true"></span>`;
 }
 
 /** What is under the pointer, beside it. The line at the bottom has the rest. */

@@ -10,7 +10,7 @@ import { Session } from "../session.ts";
 import { Colours } from "../timeline/colours.ts";
 import { drawRuns, runs, type Run } from "../timeline/labels.ts";
 import { layoutLanes, type LaneBox } from "../timeline/layout.ts";
-import { paint, unknown, untraced, type Target } from "../timeline/paint.ts";
+import { drawUnknown, drawUntraced, Pictures } from "../timeline/pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "../timeline/ruler.ts";
 import { needed, pieces, stripesOf } from "../timeline/scene.ts";
 import { tileWidth } from "../tile.ts";
@@ -22,7 +22,7 @@ export class Strip {
   private colours: Colours | undefined;
   private coloursKey = "";
   private canvas: HTMLCanvasElement | undefined;
-  private readonly scratch = document.createElement("canvas");
+  private readonly pictures = new Pictures();
   private readonly observer = new ResizeObserver(() => this.app.changed());
 
   constructor(private readonly app: App) {}
@@ -88,63 +88,52 @@ export class Strip {
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, width, tall);
     drawRuler(ctx, s.view, width, tall, colours, timeIsNs(s.trace), 0);
-    this.lanes(ctx, s, boxes, width, height, colours);
+    this.lanes(ctx, s, boxes, width, colours);
     if (cursor === undefined) return;
     ctx.fillStyle = colours.named.accent.css;
     ctx.fillRect(Math.round(toPixel(s.view, width, cursor)), 0, 1, tall);
   }
 
   private lanes(
-    ctx: CanvasRenderingContext2D, s: Session, boxes: readonly LaneBox[], width: number, height: number, colours: Colours,
+    ctx: CanvasRenderingContext2D, s: Session, boxes: readonly LaneBox[], width: number, colours: Colours,
   ): void {
     const { view, trace } = s;
     const base = trace.tileBase[view.axis];
     const extent = extentOf(trace, view.axis);
     const need = needed(view, width, extent, base, stripesOf(0, boxes.length - 1));
     s.tiles.want(need.tiles);
-    const image = new ImageData(width, Math.max(1, height));
-    const target: Target = { pixels: new Uint32Array(image.data.buffer), width, height };
-    const texts: (() => void)[] = [];
-    for (const box of boxes) texts.push(this.lane(ctx, s, box, target, colours, need.tiles, view));
-    this.scratch.width = width;
-    this.scratch.height = Math.max(1, height);
-    this.scratch.getContext("2d")!.putImageData(image, 0, 0);
-    ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(this.scratch, 0, RULER_HEIGHT, width, height);
-    for (const text of texts) text();
+    this.pictures.begin();
+    for (const box of boxes) this.lane(ctx, s, box, width, colours, need.tiles, view);
+    if (this.pictures.late) this.app.changed();
   }
 
-  /** Paint a lane; its names come over the picture, by the function that is returned. */
   private lane(
-    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, target: Target, colours: Colours,
-    tiles: ReturnType<typeof needed>["tiles"], view: View,
-  ): () => void {
-    const { width } = target;
+    ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, width: number, colours: Colours, tiles: ReturnType<typeof needed>["tiles"], view: View,
+  ): void {
+    const top = RULER_HEIGHT + box.y;
     const stream = s.trace.streams[box.lane]!;
     const base = s.trace.tileBase[view.axis];
     const extent = streamExtent(stream, view.axis);
     const pixels = (from: number, to: number): [number, number] => [
       Math.max(0, Math.round(toPixel(view, width, from))), Math.min(width, Math.round(toPixel(view, width, to)))];
     const all: Run[] = [];
-    if (view.axis === "time" && !stream.hasTime) return () => {};
+    if (view.axis === "time" && !stream.hasTime) return;
     for (const id of tiles) {
       const known = pieces(s.tiles, id, base);
       for (const piece of known) {
         const columns = piece.stripe.lanes.get(box.lane);
         if (!columns) continue;
-        const [x0, x1] = pixels(piece.from, piece.to);
-        paint(target, {
-          view, box, top: box.y, extent, stripe: piece.stripe, columns, x0, x1, silhouette: false, exact: piece.exact,
-          moments: isSoftware(stream.protocol),
-        }, colours);
+        this.pictures.draw(ctx, {
+          ...piece, view, width, box, top, extent, columns, outline: false, moments: isSoftware(stream.protocol), share: false, slices: undefined,
+        }, colours, false);
         if (piece.exact) all.push(...runs(piece.stripe, columns, view, width, toPixel(view, width, extent.last)));
       }
       const wide = tileWidth(base, id.level);
       if (known.length > 0) continue;
-      unknown(target, box, box.y, ...pixels(Math.max(extent.first, id.index * wide), Math.min(extent.last, (id.index + 1) * wide)), colours.named.muted.rgba);
+      drawUnknown(ctx, box, top, ...pixels(Math.max(extent.first, id.index * wide), Math.min(extent.last, (id.index + 1) * wide)), colours);
     }
-    untraced(target, box, box.y, ...pixels(view.from, Math.min(view.to, extent.first)), colours);
-    untraced(target, box, box.y, ...pixels(Math.max(view.from, extent.last), view.to), colours);
-    return () => drawRuns(ctx, all, RULER_HEIGHT + box.y, box, colours, s.nameOf, width, false);
+    drawUntraced(ctx, box, top, ...pixels(view.from, Math.min(view.to, extent.first)), colours);
+    drawUntraced(ctx, box, top, ...pixels(Math.max(view.from, extent.last), view.to), colours);
+    drawRuns(ctx, all, top, box, colours, s.nameOf, width, false);
   }
 }

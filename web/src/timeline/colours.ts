@@ -16,6 +16,7 @@ export class Colours {
   readonly named: Named;
   readonly label: string; // text upon a function's colour
   private readonly functions: Colour[] = [];
+  private readonly byName = new Map<string, Colour>();
   private readonly faints = new Map<number, Colour>();
   private readonly pages = new Map<number, Colour>();
 
@@ -48,7 +49,9 @@ export class Colours {
   }
 
   named_(name: string): Colour {
-    return this.swatch(name);
+    let colour = this.byName.get(name);
+    if (!colour) this.byName.set(name, colour = this.swatch(name));
+    return colour;
   }
 
   /** A colour let through to the ground by half: for what is everywhere. */

@@ -43,26 +43,36 @@ export interface Run {
   readonly fn: number; // id + 1
 }
 
-/** Neighbouring buckets of a stripe that belong to one function, as pixels. */
+const runsOf = new WeakMap<Columns, readonly { b0: number; b1: number; fn: number }[]>();
+
+/** Neighbouring buckets that belong to one function, found once. */
+function bucketRuns(columns: Columns): readonly { b0: number; b1: number; fn: number }[] {
+  let known = runsOf.get(columns);
+  if (known) return known;
+  const out: { b0: number; b1: number; fn: number }[] = [];
+  let start = 0;
+  for (let b = 1; b <= TILE_BUCKETS; b++) {
+    if (b < TILE_BUCKETS && columns.fn[b] === columns.fn[start] && pure(columns, b)) continue;
+    if (columns.fn[start]! > 0 && pure(columns, start)) out.push({ b0: start, b1: b, fn: columns.fn[start]! });
+    start = b;
+  }
+  runsOf.set(columns, known = out);
+  return known;
+}
+
+/** Those in view as pixels. */
 export function runs(
   stripe: Stripe, columns: Columns, view: View, width: number, end: number,
 ): Run[] {
   const scale = width / (view.to - view.from);
   const wide = stripe.bucket * scale;
   const left = (stripe.first - view.from) * scale;
-  const b0 = Math.max(0, Math.floor(-left / wide));
-  const b1 = Math.min(TILE_BUCKETS, Math.ceil((Math.min(width, end) - left) / wide));
+  const right = Math.min(width, end);
   const out: Run[] = [];
-  let start = b0;
-  for (let b = b0; b <= b1; b++) {
-    const same = b < b1 && b > start && columns.fn[b] === columns.fn[start] && pure(columns, b);
-    if (same) continue;
-    if (b > start && columns.fn[start]! > 0 && pure(columns, start)) {
-      out.push({
-        x0: left + start * wide, x1: Math.min(end, left + b * wide), fn: columns.fn[start]!,
-      });
-    }
-    start = b;
+  for (const { b0, b1, fn } of bucketRuns(columns)) {
+    if (left + b1 * wide <= 0) continue;
+    if (left + b0 * wide >= right) break;
+    out.push({ x0: left + b0 * wide, x1: Math.min(end, left + b1 * wide), fn });
   }
   return out;
 }
@@ -145,18 +155,20 @@ export function drawSlices(
   const rows = Math.floor(box.stack.h / STACK_ROW);
   ctx.font = `400 10.5px ${SANS}`;
   ctx.textBaseline = "middle";
+  let css = "";
   for (const slice of slices) {
     if (slice.depth >= rows || slice.to <= view.from || slice.from >= view.to) continue;
     const x0 = Math.max(-2, (slice.from - view.from) * scale);
     const x1 = Math.min(width + 2, (slice.to - view.from) * scale);
     const y = top + box.stack.y + slice.depth * STACK_ROW;
-    ctx.fillStyle = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
+    const own = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
+    if (own !== css) ctx.fillStyle = css = own;
     ctx.fillRect(x0, y, Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)), STACK_ROW - 1);
     const room = Math.min(x1, width) - Math.max(0, x0);
     if (room < LEAST_LABEL) continue;
     const text = fitted(ctx, slice.name, room - 9);
     if (text === "") continue;
-    ctx.fillStyle = colours.label;
+    ctx.fillStyle = css = colours.label;
     ctx.fillText(text, Math.max(0, x0) + 4, y + (STACK_ROW - 1) / 2 + 0.5);
   }
 }

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Lanes from tiles into pixels: one pass over the buckets in view, columns written straight into
-// a Uint32 view of ImageData. The cost depends on the pixels, not on the trace.
-import type { Extent, View } from "../scale.ts";
-import { EVENT, FLAG_LOST, FLAG, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
+// A lane's columns as pixels, a bucket wide each, straight into a Uint32 view of ImageData: what
+// pictures.ts keeps and stretches. The cost depends on the tile, not on the trace or the view.
+import { EVENT, FLAG_LOST, FLAG, isOff, runs, TILE_BUCKETS, type Columns } from "../tile.ts";
+import type { Colour } from "../palette.ts";
 import type { Colours } from "./colours.ts";
 import type { LaneBox } from "./layout.ts";
-import { STACK_ROW } from "./layout.ts";
 
 export interface Target {
   readonly pixels: Uint32Array;
@@ -13,137 +12,99 @@ export interface Target {
   readonly height: number;
 }
 
-/** What one call paints: a lane's columns within [x0, x1). `top`: of the lane, may be < 0. */
-export interface Job {
-  readonly view: View;
+/** How a lane is painted. */
+export interface Look {
   readonly box: LaneBox;
-  readonly top: number;
-  readonly extent: Extent; // of the lane
-  readonly stripe: Stripe;
-  readonly columns: Columns;
-  readonly x0: number;
-  readonly x1: number;
-  readonly silhouette: boolean; // depth as an outline: not all slices are drawn over it
-  readonly exact: boolean; // of the level asked for; else it stands in, and looks like it
-  readonly targets?: Uint32Array; // of code without symbols: the colour of the call at each pixel, 0: not known
-  readonly share?: boolean; // the height tells how much of the bucket was traced, on either axis
+  readonly timed: boolean; // on the time axis
   readonly moments: boolean; // software trace: nothing goes on between two messages
+  readonly share: boolean; // the height tells how much of the bucket was traced, on either axis
+  readonly between: boolean; // a bucket is an instruction: what is lost lies between two, and is drawn by itself
+  readonly targets: Uint32Array | undefined; // of code without symbols: the colour of the call in each bucket, 0: not known
 }
 
-/** From this width on a bucket that stands in would be taken for what it is not. */
-const COARSE = 12;
+/** What one call paints. */
+interface Job extends Look {
+  readonly columns: Columns;
+}
 
 /** Branches are seldom more than a third of the instructions: that fills the plot. */
 const DENSITY_FULL = 96;
 
-export function paint(target: Target, job: Job, colours: Colours): void {
-  const { view, stripe, columns } = job;
-  const scale = target.width / (view.to - view.from);
-  const wide = stripe.bucket * scale;
-  const left = (stripe.first - view.from) * scale;
-  const end = (job.extent.last - view.from) * scale;
-  const b0 = Math.max(0, Math.floor((job.x0 - left) / wide) - 1);
-  const b1 = Math.min(TILE_BUCKETS, Math.ceil((job.x1 - left) / wide) + 1);
-  let flags = 0;
-  let events = 0;
-  for (let b = b0; b < b1; b++) {
-    const from = left + b * wide;
-    if (from >= end) break;
-    // Buckets narrower than a pixel leave their marks to the next one that has a pixel.
-    flags |= columns.flags[b]!;
-    events |= columns.events[b]!;
-    const x0 = Math.max(job.x0, Math.round(from));
-    // As the next bucket's left edge is reckoned, so that none is left out between them.
-    const x1 = Math.min(job.x1, Math.round(Math.min(left + (b + 1) * wide, end)));
-    if (x1 <= x0) continue;
-    column(target, job, colours, b, x0, x1, flags, events, wide);
-    flags = 0;
-    events = 0;
-  }
-  if (job.silhouette && job.box.stack.h > 0) silhouette(target, job, colours, b0, b1, left, wide, end);
-  if (job.exact) return;
-  fade(target, job, colours.named.ground.rgba);
-  if (wide >= COARSE) {
-    const x1 = Math.min(job.x1, Math.round(end));
-    unknown(target, job.box, job.top, job.x0, x1, colours.named.muted.rgba);
+/** How high the bands are that a picture has: all above the call stack, but what is shown below lanes. */
+export function areaHeight(box: LaneBox): number {
+  return Math.max(...[box.marks, box.fn, box.privilege, box.density].map((band) => band.y + band.h));
+}
+
+/** The bands above the call stack, the marks among them, a pixel a bucket. */
+export function paintAreas(target: Target, look: Look, columns: Columns, colours: Colours): void {
+  const job: Job = { ...look, columns };
+  for (let b = 0; b < TILE_BUCKETS; b++) {
+    column(target, job, colours, b);
+    const mark = markOf(columns, b, look, colours, 1);
+    if (!mark) continue;
+    const bottom = look.box.marks.y + look.box.marks.h;
+    fill(target, b, b + 1, bottom - mark.h, bottom, mark.colour.rgba);
   }
 }
 
-/** What stands in for a tile that is under way is half let through to the ground. */
-function fade(target: Target, job: Job, ground: number): void {
-  const { pixels, width, height } = target;
-  const half = (ground >>> 1) & 0x7f7f7f7f;
-  const bottom = Math.min(job.top + job.box.h, height);
-  for (let y = Math.max(0, job.top); y < bottom; y++) {
-    for (let i = y * width + job.x0; i < y * width + job.x1; i++) {
-      const p = pixels[i]!;
-      if (p !== 0) pixels[i] = (((p >>> 1) & 0x7f7f7f7f) + half) | 0xff000000;
-    }
+/** The marks alone, two pixels a bucket, of which the first has the mark. */
+export function paintMarks(target: Target, look: Look, columns: Columns, colours: Colours): void {
+  for (let b = 0; b < TILE_BUCKETS; b++) {
+    const mark = markOf(columns, b, look, colours, 2);
+    if (mark) fill(target, 2 * b, 2 * b + (mark.block ? 2 : 1), target.height - mark.h, target.height, mark.colour.rgba);
   }
 }
 
-/** A part of a lane of which nothing is known yet: dots, which no trace is drawn as. */
-export function unknown(
-  target: Target, box: LaneBox, top: number, x0: number, x1: number, rgba: number,
-): void {
-  const bottom = Math.min(top + box.fn.y + box.fn.h, target.height);
-  for (let y = Math.max(0, top + box.fn.y); y < bottom; y++) {
-    if ((y - top) % 4 !== 0) continue;
-    for (let x = x0 + ((y - top) % 8 === 0 ? 0 : 2); x < x1; x += 4) target.pixels[y * target.width + x] = rgba;
+/** The depth of the call stack as an outline, a pixel a bucket and level. */
+export function paintDepth(target: Target, columns: Columns, colours: Colours): void {
+  for (let b = 0; b < TILE_BUCKETS; b++) {
+    if (!runs(columns, b)) continue;
+    fill(target, b, b + 1, 0, columns.depthMin[b]!, colours.named.depth.rgba);
+    // Where the depth varies within the bucket.
+    fill(target, b, b + 1, columns.depthMin[b]!, columns.depthMax[b]!, colours.named.depth2.rgba);
   }
 }
 
-/** The depth of the call stack; neighbours of the same depth are one rectangle. */
-function silhouette(
-  target: Target, job: Job, colours: Colours, b0: number, b1: number, left: number, wide: number,
-  end: number,
-): void {
-  const c = job.columns;
-  const depths = (b: number): number =>
-    (b < b1 && runs(c, b) ? (c.depthMin[b]! << 8) | c.depthMax[b]! : 0);
-  const edge = (b: number): number => Math.round(Math.min(left + b * wide, end));
-  for (let b = b0; b < b1;) {
-    const same = depths(b);
-    let next = b + 1;
-    while (next < b1 && depths(next) === same) next++;
-    const x0 = Math.max(job.x0, edge(b));
-    const x1 = Math.min(job.x1, edge(next));
-    if (same !== 0 && x1 > x0) depth(target, job, colours, same >> 8, same & 255, x0, x1);
-    b = next;
-  }
-}
-
-function column(
-  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number, flags: number,
-  events: number, wide: number,
-): void {
-  const { columns: c, box, top } = job;
-  const timed = job.view.axis === "time";
-  const lost = (flags & FLAG_LOST) !== 0 && !(timed && isOff(flags));
+function column(target: Target, job: Job, colours: Colours, b: number): void {
+  const { columns: c, box } = job;
   const running = job.moments ? c.insns[b]! > 0 : runs(c, b);
   if (running && job.moments) {
-    messages(target, job, colours, b, x0, x1);
+    messages(target, job, colours, b);
   } else if (running) {
-    functions(target, job, colours, b, x0, x1);
-    privilege(target, job, colours, b, x0, x1);
+    functions(target, job, colours, b);
+    privilege(target, job, colours, b);
     if (box.density.h > 0) {
       const h = Math.round(Math.min(1, c.branches[b]! / DENSITY_FULL) * box.density.h);
-      const y = top + box.density.y + box.density.h - h;
-      fill(target, x0, x1, y, y + h, colours.named.density.rgba);
+      const y = box.density.y + box.density.h - h;
+      fill(target, b, b + 1, y, y + h, colours.named.density.rgba);
     }
   }
-  if (timed) missing(target, job, colours, b, x0, x1, flags);
-  const y = top + box.marks.y;
-  if (lost && (timed || job.stripe.bucket > 1 || !job.exact)) {
-    // Never hidden by what else is in the bucket: a block over the whole marks band, but for a
-    // stand-in, which does not tell where in its bucket that is: a line. Between two instructions
-    // it is drawn by itself.
-    const x = Math.max(x0 + 1, Math.min(x1, x0 + Math.max(2, Math.round(wide))));
-    const h = job.exact || wide < 8 ? box.marks.h : 2;
-    fill(target, x0, x, y, y + h, lostColour(flags, colours));
-  } else if ((events & ~EVENT.exceptionReturn) !== 0) {
-    marks(target, job, colours, b, x0, events, wide);
+  if (job.timed) missing(target, job, colours, b);
+}
+
+export interface Mark {
+  readonly h: number; // from the foot of the marks' band
+  readonly colour: Colour;
+  readonly block: boolean; // as wide as the bucket
+}
+
+/** The mark of a bucket that is so many pixels wide. Lost trace is never hidden by what else is in the bucket. */
+export function markOf(c: Columns, b: number, look: Look, colours: Colours, wide: number): Mark | undefined {
+  const [flags, events] = [c.flags[b]!, c.events[b]!];
+  const { h } = look.box.marks;
+  if ((flags & FLAG_LOST) !== 0 && !(look.timed && isOff(flags)) && !look.between) return { h, colour: colours.named[lossOf(flags)], block: true };
+  if ((events & ~EVENT.exceptionReturn) === 0) return undefined;
+  let [share, colour] = [0.4, colours.named.muted];
+  if (events & EVENT.exception) {
+    share = 0.6 + Math.min(0.4, Math.log2(Math.max(1, c.eventCount[b]!)) / 15);
+    colour = colours.named.exception;
+  } else if (events & EVENT.hardware) {
+    [share, colour] = [0.7, colours.named.event];
+  } else if (events & (EVENT.software | EVENT.note)) {
+    [share, colour] = [0.7, colours.named.software];
   }
+  // Where buckets are narrow, events are often in every one of them: then they are a texture.
+  return { h: Math.ceil(share * h), colour: wide >= 6 ? colour : colours.faint(colour), block: false };
 }
 
 export function lossOf(flags: number): "lost" | "warn" | "muted" {
@@ -153,55 +114,36 @@ export function lossOf(flags: number): "lost" | "warn" | "muted" {
   return flags & (FLAG.off | FLAG.unsynced) ? "muted" : "lost";
 }
 
-function lostColour(flags: number, colours: Colours): number {
-  return colours.named[lossOf(flags)].rgba;
-}
-
 /** By time: what is lost is hatched, above what ran in the same bucket; what was not traced is a line. */
-function missing(
-  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number, flags: number,
-): void {
-  const { columns: c, box, top } = job;
+function missing(target: Target, job: Job, colours: Colours, b: number): void {
+  const { columns: c, box } = job;
   const lost = c.lost[b]!;
-  const y = top + box.fn.y;
+  const { y } = box.fn;
   if (lost > 0) {
-    const all = lost >= 128;
-    const bottom = all && c.coverage[b]! < 64 ? top + box.h - 4
-      : y + Math.max(3, Math.round((lost / 255) * box.fn.h));
-    hatch(target, x0, x1, y, bottom, lostColour(flags, colours));
+    const bottom = lost >= 128 && c.coverage[b]! < 64 ? target.height : y + Math.max(3, Math.round((lost / 255) * box.fn.h));
+    hatch(target, b, b + 1, y, bottom, colours.named[lossOf(c.flags[b]!)].rgba);
   } else if (c.coverage[b]! < 64 && !job.moments) {
-    untraced(target, box, top, x0, x1, colours);
+    const middle = y + (box.fn.h >> 1);
+    fill(target, b, b + 1, middle, middle + 1, colours.named.density.rgba);
   }
 }
 
-/** A part of a lane in which nothing was traced: a line, with nothing upon it. */
-export function untraced(
-  target: Target, box: LaneBox, top: number, x0: number, x1: number, colours: Colours,
-): void {
-  const y = top + box.fn.y + (box.fn.h >> 1);
-  fill(target, x0, x1, y, y + 1, colours.named.density.rgba);
+/** Messages of software trace are as high as there are many. */
+export function messageHeight(box: LaneBox, n: number): number {
+  return Math.round(box.fn.h * Math.min(1, 0.4 + Math.log2(n) / 20));
 }
 
-/** Messages of software trace: as high as there are many, on a common ground. */
-function messages(
-  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
-): void {
-  const { box, top } = job;
-  const h = Math.round(box.fn.h * Math.min(1, 0.4 + Math.log2(job.columns.insns[b]!) / 20));
-  const bottom = top + box.fn.y + box.fn.h;
-  fill(target, x0, x1, bottom - h, bottom, colours.faint(colours.named.software).rgba);
-  fill(target, x0, Math.min(x1, x0 + 2), bottom - h, bottom, colours.named.software.rgba);
+function messages(target: Target, job: Job, colours: Colours, b: number): void {
+  const { fn } = job.box;
+  const h = messageHeight(job.box, job.columns.insns[b]!);
+  fill(target, b, b + 1, fn.y + fn.h - h, fn.y + fn.h, colours.faint(colours.named.software).rgba);
 }
 
 /** The two functions with most instructions and the rest, stacked by share; lower ids lower. */
-function functions(
-  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
-): void {
-  const { columns: c, box, top } = job;
+function functions(target: Target, job: Job, colours: Colours, b: number): void {
+  const { columns: c, box } = job;
   // By time, the height tells how much of the bucket was traced; by instructions all of it was.
-  const h = job.view.axis === "insn" && !job.share ? box.fn.h
-    : Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
-  const page = c.page[b]!;
+  const h = !job.timed && !job.share ? box.fn.h : Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
   const [f1, f2] = [c.fn[b]!, c.fn2[b]!];
   // Without any share told, the one function is all there is.
   const share1 = c.share[b]! === 0 && c.share2[b]! === 0 ? 255 : c.share[b]!;
@@ -209,36 +151,29 @@ function functions(
   let h2 = Math.min(h - h1, Math.round((c.share2[b]! / 255) * h));
   if (h - h1 - h2 <= 1) h1 = h - h2;
   if (h1 === 0 && h2 === 0) h1 = h;
-  if (f2 === 0 && f1 === 0) {
-    h1 += h2;
-    h2 = 0;
-  }
-  const first = colours.code(f1, page).rgba;
-  const second = colours.code(f2, 0).rgba;
-  const bottom = top + box.fn.y + box.fn.h;
-  const firstBelow = f2 === 0 || f1 <= f2;
-  const low = firstBelow ? h1 : h2;
-  if (f1 === 0 && f2 === 0 && job.targets) {
-    for (let x = x0; x < x1; x++) fill(target, x, x + 1, bottom - h, bottom, job.targets[x]! || first);
+  const bottom = box.fn.y + box.fn.h;
+  const first = colours.code(f1, c.page[b]!).rgba;
+  if (f1 === 0 && f2 === 0) {
+    fill(target, b, b + 1, bottom - h, bottom, job.targets ? job.targets[b]! || first : colours.named.mixed.rgba);
+    if (!job.targets) fill(target, b, b + 1, bottom - h1 - h2, bottom, first);
     return;
   }
-  fill(target, x0, x1, bottom - low, bottom, firstBelow ? first : second);
-  fill(target, x0, x1, bottom - h1 - h2, bottom - low, firstBelow ? second : first);
-  if (h > h1 + h2) {
-    fill(target, x0, x1, bottom - h, bottom - h1 - h2, colours.named.mixed.rgba);
-  }
+  const second = colours.code(f2, 0).rgba;
+  const firstBelow = f2 === 0 || f1 <= f2;
+  const low = firstBelow ? h1 : h2;
+  fill(target, b, b + 1, bottom - low, bottom, firstBelow ? first : second);
+  fill(target, b, b + 1, bottom - h1 - h2, bottom - low, firstBelow ? second : first);
+  if (h > h1 + h2) fill(target, b, b + 1, bottom - h, bottom - h1 - h2, colours.named.mixed.rgba);
 }
 
-function privilege(
-  target: Target, job: Job, colours: Colours, b: number, x0: number, x1: number,
-): void {
-  const { columns: c, box, top } = job;
+function privilege(target: Target, job: Job, colours: Colours, b: number): void {
+  const { columns: c, box } = job;
   const shares = c.privilege;
   const total = shares[4 * b]! + shares[4 * b + 1]! + shares[4 * b + 2]! + shares[4 * b + 3]!;
-  if (total === 0) return;
+  if (total === 0 || box.privilege.h === 0) return;
   // Higher privilege on top, each at least a pixel: short visits to the kernel stay visible.
-  let y = top + box.privilege.y + box.privilege.h;
-  const least = top + box.privilege.y;
+  const least = box.privilege.y;
+  let y = least + box.privilege.h;
   for (let p = 0; p < 4 && y > least; p++) {
     const share = shares[4 * b + p]!;
     if (share === 0) continue;
@@ -246,45 +181,9 @@ function privilege(
     let rest = 0;
     for (let q = p + 1; q < 4; q++) rest += shares[4 * b + q]! > 0 ? 1 : 0;
     const up = rest === 0 ? least : Math.max(y - h, least + Math.min(rest, y - least - 1));
-    fill(target, x0, x1, up, y, colours.privilege[p]!.rgba);
+    fill(target, b, b + 1, up, y, colours.privilege[p]!.rgba);
     y = up;
   }
-}
-
-function depth(
-  target: Target, job: Job, colours: Colours, least: number, deepest: number, x0: number,
-  x1: number,
-): void {
-  const { box, top } = job;
-  const from = top + box.stack.y;
-  const solid = Math.min(box.stack.h, least * STACK_ROW);
-  const most = Math.min(box.stack.h, deepest * STACK_ROW);
-  fill(target, x0, x1, from, from + solid, colours.named.depth.rgba);
-  // Where the depth varies within the bucket.
-  fill(target, x0, x1, from + solid, from + most, colours.named.depth2.rgba);
-}
-
-function marks(
-  target: Target, job: Job, colours: Colours, b: number, x: number, events: number, wide: number,
-): void {
-  const { box, top } = job;
-  const bottom = top + box.marks.y + box.marks.h;
-  let share = 0.4;
-  let colour = colours.named.muted;
-  if (events & EVENT.exception) {
-    share = 0.6 + Math.min(0.4, Math.log2(Math.max(1, job.columns.eventCount[b]!)) / 15);
-    colour = colours.named.exception;
-  } else if (events & EVENT.hardware) {
-    share = 0.7;
-    colour = colours.named.event;
-  } else if (events & (EVENT.software | EVENT.note)) {
-    share = 0.7;
-    colour = colours.named.software;
-  }
-  // Where buckets are narrow, events are often in every one of them: then they are a texture.
-  const thick = wide >= 6 ? 2 : 1;
-  const css = wide >= 6 ? colour : colours.faint(colour);
-  fill(target, x, Math.min(x + thick, job.x1), bottom - Math.ceil(share * box.marks.h), bottom, css.rgba);
 }
 
 /** Pixels [x0, x1) × [y0, y1), as far as they lie within the target. */

@@ -54,7 +54,13 @@ export function pieces(source: Source, id: TileId, base: number): Piece[] {
   const width = tileWidth(base, id.level);
   const from = id.index * width;
   const exact = source.peek(id);
-  if (exact) return [{ stripe: exact, from, to: from + width, exact: true }];
+  return exact ? [{ stripe: exact, from, to: from + width, exact: true }] : standIns(source, id, base);
+}
+
+/** What to paint for a tile as long as it is not here itself. */
+export function standIns(source: Source, id: TileId, base: number): Piece[] {
+  const width = tileWidth(base, id.level);
+  const from = id.index * width;
   const out: Piece[] = [];
   for (let up = 1; id.level + up <= MAX_LEVEL; up++) {
     const stripe = source.peek(parent(id, up));

@@ -14,15 +14,16 @@ import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
 import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, innermost, runs, type Run } from "./labels.ts";
+import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
 } from "./minimap.ts";
 import { drawOverlay } from "./overlay.ts";
-import { paint, unknown, untraced, type Target } from "./paint.ts";
+import type { Target } from "./paint.ts";
+import { drawUnknown, drawUntraced, Pictures, type Shown } from "./pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
-import { needed, pieces, stripesOf } from "./scene.ts";
+import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
 import { SubLanes } from "./subs.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
@@ -71,8 +72,7 @@ export class Timeline {
   private readonly map = surface("minimap");
   private readonly base = surface("base");
   private readonly over = surface("over");
-  private readonly scratch = surface("scratch");
-  private image: ImageData | undefined;
+  private readonly pictures = new Pictures();
   private mapImage: ImageData | undefined;
   private mapped: unknown[] = []; // what mapImage shows
   private width = 0;
@@ -134,6 +134,11 @@ export class Timeline {
   /** The lane or group that keys act on. */
   get node(): string | undefined {
     return this.heads.node;
+  }
+
+  /** Is something of what is here still to be painted? */
+  get late(): boolean {
+    return this.pictures.late;
   }
 
   get dragging(): boolean {
@@ -306,24 +311,16 @@ export class Timeline {
   }
 
   /** Visit what there is to paint of a lane, in the order of painting. */
-  private visit(s: Session, lane: number, each: Each, missing?: (from: number, to: number) => void): void {
-    this.visitStripe(s, stripesOf(lane, lane)[0]!, (stripe, from, to, exact) => {
-      const columns = stripe.lanes.get(lane);
-      if (columns) each(stripe, columns, from, to, exact);
-    }, missing);
+  private visit(s: Session, lane: number, each: Each): void {
+    this.visitTiles(s, stripesOf(lane, lane)[0]!, (stripe) => stripe.lanes.get(lane), each);
   }
 
-  private visitStripe(
-    s: Session, at: number, each: (stripe: Stripe, from: number, to: number, exact: boolean) => void,
-    missing: (from: number, to: number) => void = () => {},
-  ): void {
-    const base = s.trace.tileBase[s.view.axis];
-    const need = needed(s.view, this.width, s.extent, base, [at]);
-    for (const id of [...need.tiles].sort((a, b) => a.index - b.index)) {
-      const known = pieces(s.tiles, id, base);
-      for (const piece of known) each(piece.stripe, piece.from, piece.to, piece.exact);
-      const wide = tileWidth(base, id.level);
-      if (known.length === 0) missing(id.index * wide, (id.index + 1) * wide);
+  private visitTiles(s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined, each: Each): void {
+    for (const id of this.tilesOf(s, at)) {
+      for (const { stripe, from, to, exact } of pieces(s.tiles, id, s.trace.tileBase[s.view.axis])) {
+        const columns = columnsOf(stripe);
+        if (columns) each(stripe, columns, from, to, exact);
+      }
     }
   }
 
@@ -333,16 +330,8 @@ export class Timeline {
     this.inlined.clear();
     const { ctx } = this.base;
     const height = this.height - RULER_HEIGHT;
-    if (!this.image || this.image.width !== this.width || this.image.height !== height) {
-      this.image = new ImageData(this.width, Math.max(1, height));
-      this.scratch.canvas.width = this.width;
-      this.scratch.canvas.height = Math.max(1, height);
-    }
-    const target: Target = {
-      pixels: new Uint32Array(this.image.data.buffer), width: this.width, height,
-    };
-    target.pixels.fill(0);
-    ctx.clearRect(0, 0, this.width, this.height);
+    this.pictures.begin();
+    ctx.globalAlpha = 1;
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, this.width, this.height);
     const visible = this.inSight;
@@ -358,81 +347,95 @@ export class Timeline {
     drawRuler(ctx, s.view, this.width, this.height, colours,
       s.trace.streams[s.lane]?.timeIsNs ?? true,
       s.view.axis === "time" && s.trace.epoch !== 0n ? s.extent.first : 0);
-    for (const box of visible) if (!box.pinned) this.paintBox(s, box, target, colours);
-    if (pinned > 0) target.pixels.fill(0, 0, pinned * this.width);
-    for (const box of visible) if (box.pinned) this.paintBox(s, box, target, colours);
-    this.scratch.ctx.putImageData(this.image, 0, 0);
-    ctx.imageSmoothingEnabled = false;
-    ctx.drawImage(this.scratch.canvas, 0, RULER_HEIGHT, this.width, height);
     for (const [from, to, part] of [[pinned, height, false], [0, pinned, true]] as const) {
       ctx.save();
       ctx.beginPath();
       ctx.rect(0, RULER_HEIGHT + from, this.width, to - from);
       ctx.clip();
-      for (const box of visible) if (box.pinned === part && box.lane !== NO_LANE) this.letterLane(s, box, colours);
+      for (const box of visible) {
+        if (box.pinned !== part) continue;
+        if (box.lane !== NO_LANE) {
+          this.paintLane(s, box, colours);
+          this.letterLane(s, box, colours);
+        } else if (box.node?.folded) {
+          this.paintGroup(s, box, box.node, colours);
+        }
+      }
       ctx.restore();
     }
-  }
-
-  private paintBox(s: Session, box: LaneBox, target: Target, colours: Colours): void {
-    if (box.lane !== NO_LANE) this.paintLane(s, box, target, colours);
-    else if (box.node?.folded) this.paintGroup(s, box, box.node, target, colours);
+    if (this.pictures.late) this.app.draw();
   }
 
   /** The lanes of a folded group as one: what most of them run, as high as many of them run. */
-  private paintGroup(s: Session, box: LaneBox, node: Node, target: Target, colours: Colours): void {
+  private paintGroup(s: Session, box: LaneBox, node: Node, colours: Colours): void {
     const extent = together(node.lanes.map((lane) => streamExtent(s.trace.streams[lane]!, s.view.axis)));
-    this.visitGroup(s, node, (stripe, columns, from, to, exact) => {
-      paint(target, {
-        view: s.view, box, top: box.y, extent, stripe, columns, x0: this.pixel(s, from), x1: this.pixel(s, to), silhouette: false, exact, moments: false, share: true,
-      }, colours);
-    }, (from, to) => {
-      unknown(target, box, box.y, this.pixel(s, Math.max(from, extent.first)), this.pixel(s, Math.min(to, extent.last)), colours.named.muted.rgba);
-    });
+    this.paintTiles(s, stripesOf(node.lanes[0]!, node.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, node, stripe), { box, extent, outline: false, moments: false, share: true, slices: undefined }, colours);
+  }
+
+  private paintTiles(
+    s: Session, at: number, columnsOf: (stripe: Stripe) => Columns | undefined,
+    how: Pick<Shown, "box" | "extent" | "outline" | "moments" | "share" | "slices">, colours: Colours,
+  ): void {
+    const { ctx } = this.base;
+    const { box, extent } = how;
+    const top = RULER_HEIGHT + box.y;
+    const base = s.trace.tileBase[s.view.axis];
+    const draw = ({ stripe, from, to, exact }: Piece, must: boolean): boolean => {
+      const columns = columnsOf(stripe);
+      return columns === undefined || this.pictures.draw(ctx, { ...how, view: s.view, width: this.width, top, stripe, columns, from, to, exact }, colours, must);
+    };
+    for (const id of this.tilesOf(s, at)) {
+      const [first] = pieces(s.tiles, id, base);
+      if (first?.exact && draw(first, false)) continue;
+      const instead = standIns(s.tiles, id, base);
+      const any = instead.filter((piece) => draw(piece, !first?.exact)).length > 0;
+      if (first?.exact && !any) draw(first, true);
+      if (first) continue;
+      const wide = tileWidth(base, id.level);
+      drawUnknown(ctx, box, top, this.pixel(s, Math.max(id.index * wide, extent.first)), this.pixel(s, Math.min((id.index + 1) * wide, extent.last)), colours);
+    }
+  }
+
+  /** Tiles of a stripe of lanes in view, from left to right. */
+  private tilesOf(s: Session, at: number): TileId[] {
+    const { tiles } = needed(s.view, this.width, s.extent, s.trace.tileBase[s.view.axis], [at]);
+    return [...tiles].sort((a, b) => a.index - b.index);
   }
 
   private pixel(s: Session, at: number): number {
     return Math.min(this.width, Math.max(0, Math.round(toPixel(s.view, this.width, at))));
   }
 
-  private visitGroup(s: Session, node: Node, each: Each, missing?: (from: number, to: number) => void): void {
-    const lanes = new Set(node.lanes);
-    const [first, ...others] = new Set(node.lanes.map((lane) => stripesOf(lane, lane)[0]!));
+  /** The columns of a group's lanes as one. */
+  private mergedOf(s: Session, node: Node, stripe: Stripe): Columns | undefined {
     const { axis } = s.view;
-    this.visitStripe(s, first!, (stripe, from, to, exact) => {
-      const level = Math.round(Math.log2(stripe.bucket / bucketWidth(s.trace.tileBase[axis], 0)) / 2);
-      const index = Math.round(stripe.first / stripe.bucket / TILE_BUCKETS);
-      const beside = others.flatMap((at) => s.tiles.peek({ axis, level, index, stripe: at }) ?? []);
-      const columns = this.merger.of([stripe, ...beside], lanes, node.id);
-      if (columns) each(stripe, columns, from, to, exact);
-    }, missing);
+    const [, ...others] = new Set(node.lanes.map((lane) => stripesOf(lane, lane)[0]!));
+    const level = Math.round(Math.log2(stripe.bucket / bucketWidth(s.trace.tileBase[axis], 0)) / 2);
+    const index = Math.round(stripe.first / stripe.bucket / TILE_BUCKETS);
+    const beside = others.flatMap((at) => s.tiles.peek({ axis, level, index, stripe: at }) ?? []);
+    return this.merger.of([stripe, ...beside], new Set(node.lanes), node.id);
   }
 
-  private paintLane(s: Session, box: LaneBox, target: Target, colours: Colours): void {
+  private paintLane(s: Session, box: LaneBox, colours: Colours): void {
     const stream = s.trace.streams[box.lane]!;
     const extent = streamExtent(stream, s.view.axis);
-    // Where slices are too narrow to be listed, the outline of the depth shows behind the others.
-    const silhouette = box.stack.h > 0 && s.slices.get(stream.name, s.view)?.complete !== true;
-    const top = box.y;
     const moments = isSoftware(stream.protocol);
-    // Code without symbols has the colours of the calls, band and stack alike.
-    const shown = s.names.length === 0 && !moments ? s.slices.get(stream.name, s.view) : undefined;
-    const targets = shown && innermost(shown.slices, s.view, this.width, colours);
-    const pixels = (from: number, to: number): [number, number] => [this.pixel(s, from), this.pixel(s, to)];
-    this.visit(s, box.lane, (stripe, columns, from, to, exact) => {
-      const [x0, x1] = pixels(from, to);
-      paint(target, {
-        view: s.view, box, top, extent, stripe, columns, x0, x1, silhouette, exact, moments, ...(targets && { targets }),
-      }, colours);
-      this.sound(box.lane, columns);
-    }, (from, to) => {
-      const [x0, x1] = pixels(Math.max(from, extent.first), Math.min(to, extent.last));
-      unknown(target, box, top, x0, x1, colours.named.muted.rgba);
-    });
+    const known = s.slices.get(stream.name, s.view);
+    this.paintTiles(s, stripesOf(box.lane, box.lane)[0]!, (stripe) => {
+      const columns = stripe.lanes.get(box.lane);
+      if (columns) this.sound(box.lane, columns);
+      return columns;
+    }, {
+      box, extent, moments, share: false,
+      // Where slices are too narrow to be listed, the outline of the depth shows behind the others.
+      outline: box.stack.h > 0 && known?.complete !== true,
+      // Code without symbols has the colours of the calls, band and stack alike.
+      slices: s.names.length === 0 && !moments ? known?.slices : undefined,
+    }, colours);
     if (s.view.axis !== "time" || !stream.hasTime || moments) return;
     // The others were traced before it, or go on.
     for (const [from, to] of [[s.extent.first, extent.first], [extent.last, s.extent.last]] as const) {
-      if (to > from) untraced(target, box, top, ...pixels(from, to), colours);
+      if (to > from) drawUntraced(this.base.ctx, box, RULER_HEIGHT + box.y, this.pixel(s, from), this.pixel(s, to), colours);
     }
   }
 
@@ -701,7 +704,7 @@ export class Timeline {
 
   private inspectGroup(s: Session, group: Node, at: number, x: number, y: number): Hover {
     return this.finest({ lane: group.lanes[0]!, group, at, columns: undefined, bucket: 0, from: at, width: 1, x, y },
-      (each) => this.visitGroup(s, group, each));
+      (each) => this.visitTiles(s, stripesOf(group.lanes[0]!, group.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, group, stripe), each));
   }
 
   private finest(none: Hover, visit: (each: Each) => void): Hover {
