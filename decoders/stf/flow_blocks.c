@@ -432,7 +432,7 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     tl_put_le64(p + 1, b->pc);
     p[9] = TL_STF_INST_PC_TARGET;
     tl_put_le64(p + 10, b->pc + size);
-    c->at.p += c->target & !(single & taken) ? 18 : 9;
+    c->at.p += (c->target & !(single & taken)) ? 18 : 9;
     c->at.taken = c->at.odd = false;
     c->at.tail_n = 0;
     tl_stf_copy_step(&c->at, b, taken, c->begin, true, false, tl_stf_copy_portable);

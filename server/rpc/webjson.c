@@ -96,7 +96,7 @@ int tl_webjson_append(struct tl_buf *out, cJSON *json)
 
 int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json)
 {
-    const int rc = tl_buf_add(out, ",\n" + !row, 2 - !row);
+    const int rc = row ? tl_buf_add(out, ",\n", 2) : tl_buf_add(out, "\n", 1);
     if (rc >= 0)
         return tl_webjson_append(out, json);
     cJSON_Delete(json);

@@ -72,7 +72,7 @@ static void make_trace(struct tl_buf *trace, struct tl_buf *setup_text)
     const struct tl_sim_program_options program_options = {.seed = 1};
     const struct tl_sim_core_options core_options = {.seed = 2, .etm = etm};
     struct tl_sim_program program;
-    struct tl_sim_core *core;
+    struct tl_sim_core *core = NULL;
     struct tl_setup setup;
     struct tl_buf elf = {0};
     struct tl_image_row row;
