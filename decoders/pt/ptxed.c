@@ -77,11 +77,13 @@ int tl_pt_xed_option(struct tl_pt_xed_options *o, struct tl_pt_config *config,
         bool *flag;
     } flags[] = {
         {"--att", &ignored},
-        {"--no-inst", &ignored},
+        {"--no-inst", &o->no_inst},
         {"--verbose", &ignored},
+        {"-v", &ignored},
         {"--check", &ignored},
         {"--insn-decoder", &ignored},
         {"--quiet", &o->quiet},
+        {"-q", &o->quiet},
         {"--offset", &o->offset},
         {"--time", &o->time},
         {"--raw-insn", &o->raw_insn},
@@ -108,7 +110,10 @@ int tl_pt_xed_option(struct tl_pt_xed_options *o, struct tl_pt_config *config,
             return TL_OK;
         }
     int rc = TL_USAGE;
-    if (value && !strcmp(name, "--raw"))
+    uint64_t limit;
+    if (!strcmp(name, "--iscache-limit"))
+        rc = tl_pt_option_number(value, UINT64_MAX, &limit) ? TL_OK : TL_USAGE;
+    else if (value && !strcmp(name, "--raw"))
         rc = add_raw(image, value, fail);
     else if (value && !strncmp(name, "--filter:", 9))
         rc = filter_option(config, name, value);
@@ -168,7 +173,7 @@ static void on_insn(void *context, const struct tl_pt_insn *insn)
     if (x->options->time)
         put(x, "%016" PRIx64 "  ", x->time);
     put(x, "%s%016" PRIx64, insn->speculative ? "? " : "", insn->ip);
-    if (x->options->raw_insn)
+    if (x->options->raw_insn && !x->options->no_inst)
         for (unsigned i = 0; i < TL_X86_MAX; i++)
             put(x, i < insn->x86.size ? " %02x" : "   ", insn->raw[i]);
     put(x, "\n");

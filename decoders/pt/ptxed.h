@@ -11,7 +11,8 @@
 
 struct tl_pt_xed_options {
     struct tl_pt_insn_options insns;
-    bool quiet, offset, time, event_time, event_ip, raw_insn;
+    bool quiet, offset, time, event_time, event_ip;
+    bool raw_insn, no_inst; /* an instruction's bytes, unless no instructions are wanted */
     bool blocks, show_blocks; /* runs instead of instructions; a line for each */
     bool stat, stat_insn, stat_blocks;
     bool resync_on_error;

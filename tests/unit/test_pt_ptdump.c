@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of ptdump that the reference's own test set does not have. */
+/* Lines of ptdump, and options of ptxed, that the reference's own test set does not have. */
 #include "pt/ptdump.h"
+#include "pt/ptxed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -59,12 +60,36 @@ static void psb_begun_by_a_bad_packet(void **state)
            "0000000000000021  psbend\n");
 }
 
+/* All at once; 0 if each is one. */
+static int options_of_ptxed(struct tl_pt_xed_options *options, int argc, char **argv)
+{
+    struct tl_pt_config config = {0};
+    struct tl_fail fail = {0};
+    int rc = TL_OK;
+    for (int i = 0; i < argc && rc >= 0;)
+        rc = tl_pt_xed_option(options, &config, NULL, argc, argv, &i, &fail);
+    return rc;
+}
+
+static void listing_options(void **state)
+{
+    (void)state;
+    struct tl_pt_xed_options options = {0};
+    char *all[] = {"-q", "-v", "--iscache-limit", "0x1000", "--raw-insn", "--no-inst"};
+    char *bad[] = {"--iscache-limit", "much"};
+    assert_int_equal(options_of_ptxed(&options, 6, all), TL_OK);
+    assert_true(options.quiet && options.raw_insn && options.no_inst);
+    assert_int_equal(options_of_ptxed(&options, 2, bad), TL_USAGE);
+    assert_int_equal(options_of_ptxed(&options, 1, bad), TL_USAGE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(last_ip_that_is_not_known),
         cmocka_unit_test(processor_that_is_not_known),
         cmocka_unit_test(psb_begun_by_a_bad_packet),
+        cmocka_unit_test(listing_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
