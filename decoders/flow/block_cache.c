@@ -10,30 +10,46 @@
 #include "flow/block.h"
 
 #include "base/buf.h"
+#include "isa/x86.h"
 
 #include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #define ARENA_CHUNK ((size_t)256 << 10)
-#define FIRST_SLOTS 1024u /* a power of two */
+#define HUGE_PAGE   ((size_t)2 << 20) /* where there are any; the size of chunks of a large cache */
+#define FIRST_SLOTS 1024u             /* a power of two */
 
 #define CACHE_LINE 64u
 static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "code ends with whole pieces");
+static_assert(CACHE_LINE >= TL_BLOCK_TAIL, "a line behind it is enough to read");
 
-/* `coded` begins with a line of its own: most fit in it, and are copied by reading just that. */
+/* Whose memory an address is of. */
+struct place {
+    uint64_t view;
+    unsigned space;
+};
+
+static bool same_place(struct place a, struct place b)
+{
+    return a.view == b.view && a.space == b.space;
+}
+
+/*
+ * `coded` begins with a line of its own: most fit in it, and are copied by reading just that. What
+ * is read of a block that ran long ago is its first line, if it can be helped.
+ */
 struct entry {
     struct tl_block block;
+    struct place place;
     _Alignas(CACHE_LINE) uint8_t coded[];
 };
 
-/* All that tells a block from others, so that others are not read. */
+/* Blocks whose keys differ hardly ever have the same hash, so that others are not read. */
 struct slot {
-    uint64_t pc;
-    uint64_t view;
+    uint64_t hash;
     struct entry *entry; /* NULL: free */
-    uint8_t isa;
-    uint8_t space;
 };
 
 /*
@@ -48,6 +64,13 @@ struct chunk {
     _Alignas(CACHE_LINE) uint8_t bytes[];
 };
 
+/* What was found last; the next block is mostly in it, too. */
+struct mapped {
+    struct place place;
+    uint64_t at;
+    struct tl_bytes code;
+};
+
 struct tl_block_cache {
     const struct tl_image *image;
     struct tl_isa_options options;
@@ -55,6 +78,8 @@ struct tl_block_cache {
     struct slot *slots;
     uint32_t mask;
     uint32_t used;
+    struct place first;   /* that was asked for; no space: none was */
+    bool plural;          /* so were others: blocks must be asked which of these they are of */
     struct chunk *chunks; /* the newest first; allocation goes on in it */
     size_t chunk_used;
     size_t bytes;
@@ -62,6 +87,7 @@ struct tl_block_cache {
     struct tl_buf scratch;   /* what it made of the block being decoded */
     struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
     struct tl_unmapped_range unmapped[UNMAPPED];
+    struct mapped mapped;
 };
 
 int tl_block_cache_new(struct tl_block_cache **out, const struct tl_image *image,
@@ -118,20 +144,38 @@ void tl_block_cache_reset(struct tl_block_cache *cache)
     cache->bytes = ((size_t)cache->mask + 1) * sizeof *cache->slots;
 }
 
-/* Whole lines. */
+/*
+ * Memory that is filled soon. Code that runs for the first time makes blocks as fast as memory
+ * comes, so large pieces are asked for as huge pages: one fault instead of 512.
+ */
+static void *room(size_t size)
+{
+    const bool huge = size % HUGE_PAGE == 0;
+    void *const p = aligned_alloc(huge ? HUGE_PAGE : CACHE_LINE, size); /* whole lines */
+#ifdef MADV_HUGEPAGE
+    if (p && huge)
+        madvise(p, size, MADV_HUGEPAGE); /* a wish: what comes of it does not matter */
+#endif
+    return p;
+}
+
+/* Whole lines, behind which there are others: TL_BLOCK_TAIL. */
 static void *allocate(struct tl_block_cache *cache, size_t n)
 {
     n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-    if (!cache->chunks || n > cache->chunks->size - cache->chunk_used) {
-        const size_t size = n > ARENA_CHUNK ? n : ARENA_CHUNK;
-        struct chunk *chunk = aligned_alloc(CACHE_LINE, sizeof *chunk + size);
+    if (!cache->chunks || n + CACHE_LINE > cache->chunks->size - cache->chunk_used) {
+        const size_t usual = cache->bytes < HUGE_PAGE ? ARENA_CHUNK : HUGE_PAGE;
+        const size_t least = sizeof(struct chunk) + n + CACHE_LINE;
+        static_assert(sizeof(struct chunk) % CACHE_LINE == 0, "whole lines");
+        const size_t size = least > usual ? least : usual;
+        struct chunk *chunk = room(size);
         if (!chunk)
             return NULL;
         chunk->next = cache->chunks;
-        chunk->size = size;
+        chunk->size = size - sizeof *chunk;
         cache->chunks = chunk;
         cache->chunk_used = 0;
-        cache->bytes += sizeof *chunk + size;
+        cache->bytes += size;
     }
     void *p = cache->chunks->bytes + cache->chunk_used;
     cache->chunk_used += n;
@@ -140,20 +184,32 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
 
 /* ---- hash -------------------------------------------------------------------------------- */
 
-static uint32_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
+/*
+ * Blocks of one cache line of code have slots side by side, since who asks for one soon asks for
+ * another. Where in the line it begins are the lowest bits.
+ */
+static uint64_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
 {
-    const uint64_t key = pc ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48 ^ view << 32;
+    const uint64_t key = pc / CACHE_LINE ^ (uint64_t)isa << 56 ^ (uint64_t)space << 48 ^ view << 32;
     const uint64_t h = key * 0x9e3779b97f4a7c15ULL;
-    return (uint32_t)(h >> 32);
+    return (h ^ h >> 32) * CACHE_LINE | pc % CACHE_LINE;
 }
 
-static inline struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t view,
-                                     unsigned space, unsigned isa, uint64_t pc)
+/* Where the search for a slot begins. */
+static inline uint64_t first_slot(const struct tl_block_cache *cache, uint64_t h)
 {
-    uint32_t i = hash(pc, isa, space, view) & mask;
-    for (;; i = (i + 1) & mask) {
-        struct slot *const s = &slots[i];
-        if (!s->entry || (s->pc == pc && s->isa == isa && s->space == space && s->view == view))
+    return h / sizeof(struct slot) & cache->mask;
+}
+
+/* The slot of the block with this hash and key, or the free one for it. */
+static inline struct slot *find_slot(const struct tl_block_cache *cache, uint64_t h, unsigned space,
+                                     unsigned isa, uint64_t pc)
+{
+    for (uint64_t i = first_slot(cache, h);; i = (i + 1) & cache->mask) {
+        struct slot *const s = &cache->slots[i];
+        const struct entry *const e = s->entry;
+        if (!e || (s->hash == h && e->block.pc == pc && e->block.isa == isa &&
+                   (!cache->plural || same_place(e->place, (struct place){cache->view, space}))))
             return s;
     }
 }
@@ -161,13 +217,18 @@ static inline struct slot *find_slot(struct slot *slots, uint32_t mask, uint64_t
 static int grow_slots(struct tl_block_cache *cache)
 {
     const uint32_t mask = cache->mask * 2 + 1;
-    struct slot *slots = calloc((size_t)mask + 1, sizeof *slots);
+    const size_t size = ((size_t)mask + 1) * sizeof(struct slot);
+    struct slot *const slots = room(size);
     if (!slots)
         return TL_NOMEM;
+    memset(slots, 0, size);
     for (uint32_t i = 0; i <= cache->mask; i++) {
-        const struct slot *s = &cache->slots[i];
+        const struct slot *const s = &cache->slots[i];
+        uint64_t at = s->hash / sizeof *slots & mask;
+        while (s->entry && slots[at].entry)
+            at = (at + 1) & mask;
         if (s->entry)
-            *find_slot(slots, mask, s->view, s->space, s->isa, s->pc) = *s;
+            slots[at] = *s;
     }
     free(cache->slots);
     cache->slots = slots;
@@ -191,14 +252,17 @@ static bool ends_block(enum tl_isa isa, const struct tl_insn *insn)
     }
 }
 
-static int put_insn(struct tl_block_cache *cache, uint64_t pc, const struct tl_insn *insn,
+/* What sinks make of the instruction at the block's end. */
+static int put_insn(struct tl_block_cache *cache, struct tl_block *b, const struct tl_insn *insn,
                     const uint8_t *code)
 {
     struct tl_buf *const out = &cache->scratch;
-    const int rc = cache->code ? tl_buf_reserve(out, TL_BLOCK_CODE) : TL_OK;
-    if (rc == TL_OK && cache->code)
-        out->n += cache->code(out->p + out->n, pc, code, insn->size, insn->encoding);
-    return rc;
+    const int rc = tl_buf_reserve(out, TL_BLOCK_CODE);
+    if (rc < 0)
+        return rc;
+    b->last_coded = cache->code(out->p + out->n, b->pc + b->size, code, insn->size, insn->encoding);
+    out->n += b->last_coded;
+    return TL_OK;
 }
 
 static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_it)
@@ -221,6 +285,37 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
 }
 
+/* The value of an instruction of `size` bytes, as struct tl_insn has it. */
+static uint32_t x86_encoding(const uint8_t *code, unsigned size)
+{
+    uint32_t value;
+    memcpy(&value, code, sizeof value);
+    return size < 4 ? value & ((1u << 8 * size) - 1) : value;
+}
+
+/*
+ * Add the instructions that come next, as long as they are common ones that do not change the flow;
+ * the last of them is `last`, if there is one. TL_NOMEM.
+ */
+static int add_quick(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code,
+                     struct tl_insn *last)
+{
+    unsigned size, one = 0;
+    for (; b->n < TL_BLOCK_MAX && code.n - b->size > TL_X86_MAX; b->n++, b->size += one) {
+        size = tl_x86_quick(b->isa, code.p + b->size);
+        if (size == 0 || size > TL_X86_MAX)
+            break;
+        one = size;
+        const struct tl_insn insn = {.encoding = x86_encoding(code.p + b->size, one),
+                                     .size = (uint8_t)one};
+        if (cache->code && put_insn(cache, b, &insn, code.p + b->size) < 0)
+            return TL_NOMEM;
+    }
+    if (one > 0)
+        *last = (struct tl_insn){.size = (uint8_t)one, .next_isa = b->isa};
+    return TL_OK;
+}
+
 /* Decode from b->pc to the block's end; what is made of it goes to cache->scratch. */
 static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
 {
@@ -228,9 +323,14 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
     unsigned it_left = 0; /* instructions of a T32 IT block still to come */
     bool in_it = false;
     const enum tl_isa isa = b->isa;
+    const bool is_x86 = tl_isa_is_x86(isa);
     b->end = TL_BLOCK_FULL;
     tl_buf_reset(&cache->scratch);
     while (b->n < TL_BLOCK_MAX) {
+        if (is_x86 && add_quick(cache, b, code, &insn) < 0)
+            return TL_NOMEM;
+        if (b->n == TL_BLOCK_MAX)
+            break;
         const struct tl_bytes rest = {code.p + b->size, code.n - b->size};
         struct tl_insn one;
         const int rc = tl_insn_decode(isa, &cache->options, b->pc + b->size, rest, &one);
@@ -241,11 +341,9 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
         if (rc < 0)
             one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
         b->traps |= one.kind == TL_INSN_TRAP;
-        const size_t before = cache->scratch.n;
         insn = one;
-        if (put_insn(cache, b->pc + b->size, &insn, rest.p) < 0)
+        if (cache->code && put_insn(cache, b, &insn, rest.p) < 0)
             return TL_NOMEM;
-        b->last_coded = (uint32_t)(cache->scratch.n - before);
         b->size += insn.size;
         b->n++;
         in_it = it_left > 0;
@@ -317,13 +415,37 @@ static struct tl_block *nothing_at(struct tl_block_cache *cache, enum tl_isa isa
     return &cache->nothing;
 }
 
+static struct tl_bytes code_at(struct tl_block_cache *cache, unsigned space, uint64_t pc)
+{
+    struct mapped *const m = &cache->mapped;
+    const struct place place = {cache->view, space};
+    if (pc - m->at >= m->code.n || !same_place(m->place, place))
+        *m = (struct mapped){place, pc, tl_image_view_at(cache->image, cache->view, space, pc)};
+    const size_t from = m->code.n ? (size_t)(pc - m->at) : 0;
+    return (struct tl_bytes){m->code.p + from, m->code.n - from};
+}
+
+/* The blocks that are most likely asked for next: their slots, and the code of the farther one. */
+static void expect_next(const struct tl_block_cache *cache, const struct tl_block *b,
+                        unsigned space)
+{
+    if (b->last_kind != TL_INSN_BRANCH)
+        return;
+    const uint64_t ways[] = {b->pc + b->size, b->target};
+    for (unsigned i = 0; i < 2; i++)
+        __builtin_prefetch(
+            &cache->slots[first_slot(cache, hash(ways[i], b->isa, space, cache->view))]);
+    if (b->target - cache->mapped.at < cache->mapped.code.n)
+        __builtin_prefetch(cache->mapped.code.p + (b->target - cache->mapped.at));
+}
+
 static __attribute__((noinline)) struct tl_block *
-decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64_t pc)
+decode_new(struct tl_block_cache *cache, uint64_t h, unsigned space, enum tl_isa isa, uint64_t pc)
 {
     struct tl_block b;
     tl_block_init(&b, pc, isa);
     b.end = TL_BLOCK_UNMAPPED;
-    const struct tl_bytes code = tl_image_view_at(cache->image, cache->view, space, pc);
+    const struct tl_bytes code = code_at(cache, space, pc);
     b.code = code.p;
     if (code.n > 0 && decode(cache, &b, code) < 0)
         return NULL;
@@ -335,13 +457,14 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
             note_unmapped(cache, space, pc);
         return nothing_at(cache, isa, pc);
     }
+    expect_next(cache, &b, space);
     const int64_t function = tl_image_view_symbol(cache->image, cache->view, space, pc);
     if (function >= 0)
         b.function = (uint32_t)function;
 
     if (cache->used >= cache->mask / 4 * 3 && grow_slots(cache) < 0)
         return NULL;
-    struct entry *entry = allocate(cache, sizeof *entry + cache->scratch.n + TL_BLOCK_TAIL);
+    struct entry *entry = allocate(cache, sizeof *entry + (cache->code ? cache->scratch.n : 0));
     if (!entry)
         return NULL;
     if (cache->code) {
@@ -355,12 +478,8 @@ decode_new(struct tl_block_cache *cache, unsigned space, enum tl_isa isa, uint64
     b.waits = (uint8_t)waits_for(&b);
     b.number = next_number();
     entry->block = b;
-    *find_slot(cache->slots, cache->mask, cache->view, space, isa, pc) =
-        (struct slot){.pc = pc,
-                      .view = cache->view,
-                      .entry = entry,
-                      .isa = (uint8_t)isa,
-                      .space = (uint8_t)space};
+    entry->place = (struct place){cache->view, space};
+    *find_slot(cache, h, space, isa, pc) = (struct slot){.hash = h, .entry = entry};
     cache->used++;
     return &entry->block;
 }
@@ -396,9 +515,13 @@ struct tl_block *tl_block_get(struct tl_block_cache *cache, unsigned space, enum
 {
     if (unmapped_at(cache, space, pc))
         return nothing_at(cache, isa, pc);
-    const struct slot *const slot =
-        find_slot(cache->slots, cache->mask, cache->view, (uint8_t)space, (uint8_t)isa, pc);
-    if (slot->entry)
-        return &slot->entry->block;
-    return decode_new(cache, (uint8_t)space, isa, pc);
+    const struct place place = {cache->view, (uint8_t)space};
+    const uint64_t h = hash(pc, (uint8_t)isa, (uint8_t)space, cache->view);
+    if (!cache->first.space)
+        cache->first = place;
+    cache->plural |= !same_place(cache->first, place);
+    const struct entry *const entry = find_slot(cache, h, (uint8_t)space, (uint8_t)isa, pc)->entry;
+    if (entry)
+        return (struct tl_block *)(uintptr_t)&entry->block;
+    return decode_new(cache, h, (uint8_t)space, isa, pc);
 }

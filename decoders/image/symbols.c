@@ -160,7 +160,7 @@ int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsign
                              uint64_t address)
 {
     const struct tl_version *versions[TL_BINDINGS];
-    const unsigned n = tl_view_versions(image, view, versions);
+    const unsigned n = image->symbols.n ? tl_view_versions(image, view, versions) : 0;
     int64_t found = -1;
     for (unsigned i = 0; found < 0 && i < n; i++) {
         const struct tl_layer *const layer = &image->layers[versions[i]->layer];

@@ -542,10 +542,37 @@ static enum tl_insn_kind kind_of(const struct tl_x86_insn *x)
     }
 }
 
+static bool is_near_branch(const uint8_t *p)
+{
+    return (p[0] & 0xf0) == 0x70 || p[0] == 0xe8 || p[0] == 0xe9 || p[0] == 0xeb || p[0] == 0xc3 ||
+           (p[0] == 0x0f && (p[1] & 0xf0) == 0x80);
+}
+
+/* What nearly all waypoints are: Jcc, JMP, CALL, RET without prefixes, in 32- and 64-bit mode. */
+static int decode_near_branch(const uint8_t *p, struct tl_x86_insn *out)
+{
+    const bool is_short = (p[0] & 0xf0) == 0x70 || p[0] == 0xeb;
+    const bool escaped = p[0] == 0x0f;
+    *out = (struct tl_x86_insn){.size = 1, .class = TL_X86_RETURN};
+    if (p[0] == 0xc3)
+        return out->size;
+    int32_t distance;
+    memcpy(&distance, p + 1 + escaped, sizeof distance);
+    out->size = is_short ? 2 : escaped ? 6 : 5;
+    out->class = p[0] == 0xe8                   ? TL_X86_CALL
+                 : p[0] == 0xe9 || p[0] == 0xeb ? TL_X86_JUMP
+                                                : TL_X86_COND;
+    out->direct = true;
+    out->displacement = is_short ? (int8_t)p[1] : distance;
+    return out->size;
+}
+
 int tl_x86_insn_decode(enum tl_isa isa, uint64_t pc, struct tl_bytes code, struct tl_insn *out)
 {
     struct tl_x86_insn x;
-    const int rc = tl_x86_decode(isa, code, &x);
+    const int rc = isa != TL_ISA_X16 && code.n >= 6 && is_near_branch(code.p)
+                       ? decode_near_branch(code.p, &x)
+                       : tl_x86_decode(isa, code, &x);
     *out = (struct tl_insn){.size = 1};
     if (rc < 0)
         return rc;

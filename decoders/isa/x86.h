@@ -58,6 +58,13 @@ struct tl_x86_insn {
  */
 int tl_x86_decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out);
 
+/*
+ * The size of an instruction that does not change the flow, and is one of those that programs are
+ * mostly made of; 0: tl_x86_decode() knows. Without a branch that depends on `code`, but for the
+ * last.
+ */
+unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1]);
+
 /* Where a direct branch at `pc` leads. */
 static inline uint64_t tl_x86_target(enum tl_isa isa, uint64_t pc, const struct tl_x86_insn *insn)
 {

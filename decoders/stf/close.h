@@ -40,6 +40,25 @@ static inline uint32_t tl_stf_close_size(uint32_t size)
            (size < 4 ? TL_STF_CLOSING_16_BYTES : TL_STF_CLOSING_BYTES);
 }
 
+static inline uint32_t tl_stf_put_microop(uint8_t out[static TL_STF_MICROOP_BYTES], uint32_t n,
+                                          uint32_t bytes)
+{
+    out[0] = TL_STF_INST_MICROOP;
+    out[1] = (uint8_t)n;
+    tl_put_le32(out + 2, bytes);
+    return TL_STF_MICROOP_BYTES;
+}
+
+/* The last `n` (1..4) of `size` bytes, the first of them lowest. */
+static inline uint32_t tl_stf_last_bytes(const uint8_t *code, uint32_t size, uint32_t n)
+{
+    if (size >= 4)
+        return tl_le32(code + size - 4) >> 8 * (4 - n);
+    return size == 1   ? code[0]
+           : size == 2 ? tl_le16(code)
+                       : tl_le16(code) | (uint32_t)code[2] << 16;
+}
+
 /*
  * Write the closing records of the instruction of `size` (1..16) bytes `code` at `pc`.
  * `encoding` is its value (of 2- and 4-byte instructions). Returns the number of bytes.
@@ -52,17 +71,11 @@ static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], u
         *p++ = TL_STF_INST_PC_TARGET;
         tl_put_le64(p, pc + size);
         p += 8;
-        for (uint32_t i = 0; i < size; i += 4) {
-            const uint32_t n = size - i < 4 ? size - i : 4;
-            p[0] = TL_STF_INST_MICROOP;
-            p[1] = (uint8_t)n;
-            tl_put_le32(p + 2, 0);
-            memcpy(p + 2, code + i, n);
-            p += TL_STF_MICROOP_BYTES;
-        }
-        encoding = 0;
-        for (uint32_t i = 0; i < 4 && i < size; i++)
-            encoding |= (uint32_t)code[i] << 8 * i;
+        uint32_t left = size;
+        for (; left > 4; left -= 4)
+            p += tl_stf_put_microop(p, 4, tl_le32(code + (size - left)));
+        p += tl_stf_put_microop(p, left, tl_stf_last_bytes(code, size, left));
+        encoding = tl_stf_last_bytes(code, size < 4 ? size : 4, size < 4 ? size : 4);
     }
     if (size < 4) {
         *p++ = TL_STF_INST_16;

@@ -45,6 +45,9 @@ static size_t check(enum tl_isa isa, struct tl_bytes in)
     const int of_block = tl_insn_decode(isa, NULL, 0x1000, in, &block);
     require(size == TL_BAD || size == TL_AGAIN || (size >= 1 && size <= TL_X86_MAX));
     require(of_block == size);
+    const unsigned quick = in.n > TL_X86_MAX ? tl_x86_quick(isa, in.p) : 0;
+    require(quick == 0 || (quick > TL_X86_MAX ? size == TL_BAD
+                                              : (int)quick == size && block.kind == TL_INSN_PLAIN));
     if (size < 0) {
         require(size == TL_BAD || in.n < TL_X86_MAX);
         return 1;

@@ -103,6 +103,25 @@ static uint64_t displaced(enum tl_isa isa, const uint8_t *code, int size)
     return isa == TL_ISA_X64 ? to : (uint32_t)to;
 }
 
+/* What is decoded in another way, because it is frequent, is the same. */
+static void assert_quick(enum tl_isa isa, const uint8_t code[static 24], int size,
+                         const struct tl_x86_insn *insn)
+{
+    struct tl_insn of_block;
+    const unsigned quick = tl_x86_quick(isa, code);
+    assert_int_equal(tl_insn_decode(isa, NULL, PC, (struct tl_bytes){code, 15}, &of_block), size);
+    if (quick > TL_X86_MAX)
+        assert_int_equal(size, TL_BAD);
+    else if (quick > 0)
+        assert_int_equal(quick, size);
+    if (quick > 0 && size > 0)
+        assert_int_equal(of_block.kind, TL_INSN_PLAIN);
+    if (size > 0 && insn->direct && !insn->absolute)
+        assert_int_equal(of_block.target, tl_x86_target(isa, PC, insn));
+    if (size > 0)
+        assert_int_equal(of_block.is_return, insn->class == TL_X86_RETURN);
+}
+
 static void compare(enum tl_isa isa, unsigned rounds)
 {
     struct tl_disasm *llvm;
@@ -120,6 +139,7 @@ static void compare(enum tl_isa isa, unsigned rounds)
         if (theirs < 0 || is_prefix(text))
             continue;
         const int ours = tl_x86_decode(isa, bytes, &insn);
+        assert_quick(isa, code, ours, &insn);
         /* In 64-bit mode Intel's processors ignore the prefix, LLVM takes it as AMD's do; in the
          * others LLVM ignores it where there is F2 or F3. */
         const bool repeats = memchr(code, 0xf2, 4) || memchr(code, 0xf3, 4);

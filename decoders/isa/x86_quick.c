@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT */
+#include "isa/x86.h"
+
+/* What an opcode has that is known here; 0: it is not. */
+enum {
+    KNOWN = 1 << 0,
+    MODRM = 1 << 1,
+    IMM8 = 1 << 2,
+    IMM_Z = 1 << 3, /* of 32 bits, or of 16 with an operand size prefix and without REX.W */
+    IMM_V = 1 << 4, /* as IMM_Z, but of 64 bits with REX.W */
+    TEST = 1 << 5,  /* the immediate is there for /0 and /1 only */
+    ZERO = 1 << 6,  /* known for /0 only */
+
+    _ = 0,
+    N = KNOWN,
+    B = KNOWN | IMM8,
+    Z = KNOWN | IMM_Z,
+    V = KNOWN | IMM_V,
+    M = KNOWN | MODRM,
+    MB = M | IMM8,
+    MZ = M | IMM_Z,
+    TB = MB | TEST,
+    TZ = MZ | TEST,
+    CZ = MZ | ZERO
+};
+
+/* Opcodes that have nothing to do with the flow; of the one-byte map, then of the one behind 0F. */
+/* clang-format off */
+static const uint8_t needs[512] = {
+    /* 00 */ M, M, M, M, B, Z, _, _, M, M, M, M, B, Z, _, _,
+    /* 10 */ M, M, M, M, B, Z, _, _, M, M, M, M, B, Z, _, _,
+    /* 20 */ M, M, M, M, B, Z, _, _, M, M, M, M, B, Z, _, _,
+    /* 30 */ M, M, M, M, B, Z, _, _, M, M, M, M, B, Z, _, _,
+    /* 40 REX */ _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _,
+    /* 50 */ N, N, N, N, N, N, N, N, N, N, N, N, N, N, N, N,
+    /* 60 */ _, _, _, M, _, _, _, _, Z, MZ, B, MB, N, N, N, N,
+    /* 70 Jcc */ _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _,
+    /* 80 */ MB, MZ, MB, MB, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 90 */ N, N, N, N, N, N, N, N, N, N, _, N, N, N, N, N,
+    /* a0 */ _, _, _, _, N, N, N, N, B, Z, N, N, N, N, N, N,
+    /* b0 */ B, B, B, B, B, B, B, B, V, V, V, V, V, V, V, V,
+    /* c0 */ MB, MB, _, _, _, _, MB, CZ, _, N, _, _, _, _, _, _,
+    /* d0 */ M, M, M, M, _, _, _, N, M, M, M, M, M, M, M, M,
+    /* e0 */ _, _, _, _, B, B, B, B, _, _, _, _, N, N, N, N,
+    /* f0 */ _, _, _, _, _, N, TB, TZ, N, N, N, N, N, N, M, _,
+    /* 0f 00 */ M, _, M, M, _, _, _, _, _, _, _, _, _, M, N, MB,
+    /* 0f 10 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f 20 */ _, _, _, _, _, _, _, _, M, M, M, M, M, M, M, M,
+    /* 0f 30 */ N, N, N, N, _, _, _, _, _, _, _, _, _, _, _, _,
+    /* 0f 40 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f 50 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f 60 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f 70 */ MB, MB, MB, MB, M, M, M, N, _, M, M, M, M, M, M, M,
+    /* 0f 80 Jcc */ _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _,
+    /* 0f 90 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f a0 */ N, N, N, M, MB, M, M, M, N, N, N, M, MB, M, M, M,
+    /* 0f b0 */ M, M, M, M, M, M, M, M, M, M, MB, M, M, M, M, M,
+    /* 0f c0 */ M, M, MB, M, MB, MB, MB, M, N, N, N, N, N, N, N, N,
+    /* 0f d0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f e0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+    /* 0f f0 */ M, M, M, M, M, M, M, M, M, M, M, M, M, M, M, M,
+};
+/* clang-format on */
+
+/* Legacy prefixes that change nothing, or the operand size; of each the bits to get past it. */
+static const uint8_t passes[256] = {
+    [0x64] = 8, [0x65] = 8, [0x66] = 8, [0xf0] = 8, [0xf2] = 8, [0xf3] = 8};
+
+/* ModRM, SIB and displacement, of which `bytes` begins with the first two. */
+static unsigned operand_bytes(unsigned bytes)
+{
+    static const uint8_t displacements[4] = {0, 1, 4, 0};
+    const unsigned mod = bytes >> 6 & 3, rm = bytes & 7;
+    const bool sib = mod != 3 && rm == 4;
+    const unsigned base = sib ? bytes >> 8 & 7 : rm;
+    return 1 + sib + displacements[mod] + (mod == 0 && base == 5 ? 4 : 0);
+}
+
+/* All is done in a register, since each step hangs on the one before it. */
+unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1])
+{
+    uint64_t w = 0;
+    for (unsigned i = 0; i < 8; i++)
+        w |= (uint64_t)code[i] << 8 * i;
+    unsigned bits = passes[w & 0xff];
+    const bool short_operands = (w & 0xff) == 0x66;
+    w >>= bits;
+    const bool rex = isa == TL_ISA_X64 && (w & 0xf0) == 0x40;
+    const bool wide = rex && (w & 8);
+    w >>= 8 * rex;
+    const bool escaped = (w & 0xff) == 0x0f;
+    w >>= 8 * escaped;
+    const uint8_t need = needs[(unsigned)escaped << 8 | (w & 0xff)];
+    const unsigned behind = (unsigned)(w >> 8), reg = behind >> 3 & 7;
+    if (!(need & KNOWN) || isa == TL_ISA_X16 || ((need & ZERO) && reg != 0))
+        return 0;
+    bits += 8 * (1u + rex + escaped);
+    const unsigned z = short_operands && !wide ? 2 : 4;
+    const unsigned immediate =
+        (need & IMM8 ? 1 : 0) + (need & IMM_Z ? z : 0) + (need & IMM_V ? (wide ? 8 : z) : 0);
+    const unsigned operands = need & MODRM ? operand_bytes(behind) : 0;
+    return bits / 8 + operands + ((need & TEST) && reg >= 2 ? 0 : immediate);
+}
