@@ -610,47 +610,83 @@ static void chunks_of_all_versions(void **state)
     tl_backend_free(backend);
 }
 
-/* Where the index is lost and chunks stand in a wrong order nobody can tell what is where; so also
- * where positions are items alone, and no marker tells. */
+/* An instruction and three messages, again and again: to ITM each message is a position, too. Then
+ * messages alone, for more than a chunk. */
+static void with_messages(struct made *m)
+{
+    static const uint8_t message[256];
+    *m = (struct made){.random = 5};
+    for (size_t i = 0; i < MADE_BLOCKS; i++)
+        made_block(m, i);
+    for (size_t i = 0; i < 4 * 2000; i++) {
+        struct tl_item *const item =
+            made_add(m, i % 4 ? (uint8_t)TL_ITEM_SOFTWARE : (uint8_t)TL_ITEM_BLOCK);
+        item->name = "itm";
+        if (item->kind == TL_ITEM_BLOCK) {
+            item->block = &m->blocks[i % MADE_BLOCKS];
+            item->n = 1;
+        }
+    }
+    for (size_t i = 0; i < 2500; i++) {
+        struct tl_item *const item = made_add(m, TL_ITEM_SOFTWARE);
+        *item = (struct tl_item){.kind = TL_ITEM_SOFTWARE,
+                                 .offset = item->offset,
+                                 .name = "itm",
+                                 .data = message,
+                                 .n = sizeof message};
+    }
+}
+
+/* Where the index is lost, chunks tell by their logs where they are. One log that cannot be there
+ * is enough: each of these is wrong in one way only. */
 static void mixed_up_chunks_are_told(void **state)
 {
-    static const enum tl_protocol protocols[] = {TL_PROTO_ETM4, TL_PROTO_ITM};
+    static const struct {
+        const char *what;
+        struct run into;
+        size_t at;
+        struct run from;
+        size_t log;
+    } cases[] = {
+        {"position", {1 << 20, 200, TL_PROTO_ITM}, 2, {1 << 20, 200, TL_PROTO_ETM4}, 2},
+        {"marker", {1 << 20, 200, TL_PROTO_ETM4}, 2, {1 << 20, 70, TL_PROTO_ITM}, 2},
+        {"frame before", {1 << 20, 100, TL_PROTO_ETM4}, 3, {1 << 20, 400, TL_PROTO_ETM4}, 1},
+        {"frame behind", {1 << 20, 400, TL_PROTO_ETM4}, 1, {1 << 20, 100, TL_PROTO_ETM4}, 8},
+        {"begin", {1 << 20, 5000, TL_PROTO_ETM4}, 0, {1 << 20, 100, TL_PROTO_ETM4}, 1},
+    };
+    struct made m;
     (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        const struct run run = {1 << 20, 200, protocols[i]};
-        static const uint8_t message[200] = "message";
-        static struct tl_item messages[20000];
-        struct made m = {.items = messages, .n = sizeof messages / sizeof *messages};
-        for (size_t k = 0; k < m.n; k++)
-            messages[k] = (struct tl_item){.kind = TL_ITEM_SOFTWARE,
-                                           .n = sizeof message,
-                                           .offset = 2 * k,
-                                           .data = message,
-                                           .name = "itm"};
-        if (i == 0)
-            made_stream(&m, 5, 3000, 4);
-        struct shards *s = build(&m, &run, 0, 0, 2);
+    with_messages(&m);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct shards *const s = build(&m, &cases[i].into, 0, 0, 2);
+        struct shards *const other = build(&m, &cases[i].from, 0, 0, 2);
         struct tl_view *const view = s->views[0];
-        const struct tl_mend mend = {.protocol = run.protocol, .packer = s->packer};
-        struct tl_blob *const second = view->items[1];
-        struct tl_buf file = {0}, mended = {0};
-        struct tl_fail fail = {0};
-        assert_true(view->index.n_chunks > 3);
-        view->items[1] = view->items[2];
-        view->items[2] = second;
-        assert_int_equal(tl_view_encode(view, run.chunk_markers, s->packer, &file, NULL), TL_OK);
-        struct tl_shard_footer footer;
-        assert_true(tl_shard_footer_read(file.p + file.n - TL_SHARD_FOOTER, file.n, &footer) >= 0);
-        file.p[footer.body + footer.body_size / 2] ^= 1;
-        assert_int_equal(tl_shard_mend((struct tl_bytes){file.p, file.n}, &mend, &mended, &fail),
-                         TL_BAD);
-        assert_non_null(strstr(fail.text, "item logs are mixed up"));
-        tl_buf_fini(&mended);
-        tl_buf_fini(&file);
+        const struct tl_mend mend = {.protocol = cases[i].into.protocol, .packer = s->packer};
+        struct tl_blob **const log = &view->items[cases[i].at], *const own = *log;
+        assert_true(cases[i].at < view->index.n_chunks);
+        assert_true(cases[i].log < other->views[0]->index.n_chunks);
+        for (unsigned mixed = 0; mixed < 2; mixed++) {
+            struct tl_buf file = {0}, mended = {0};
+            struct tl_fail fail = {0};
+            struct tl_shard_footer footer;
+            *log = mixed ? other->views[0]->items[cases[i].log] : own;
+            assert_int_equal(
+                tl_view_encode(view, cases[i].into.chunk_markers, s->packer, &file, NULL), TL_OK);
+            assert_true(tl_shard_footer_read(file.p + file.n - TL_SHARD_FOOTER, file.n, &footer) >=
+                        0);
+            file.p[footer.body + footer.body_size / 2] ^= 1;
+            const int r = tl_shard_mend((struct tl_bytes){file.p, file.n}, &mend, &mended, &fail);
+            if (r != (mixed ? TL_BAD : TL_OK) ||
+                (mixed && !strstr(fail.text, "item logs are mixed up")))
+                fail_msg("%s: %d, %s", cases[i].what, r, fail.text);
+            tl_buf_fini(&mended);
+            tl_buf_fini(&file);
+        }
+        *log = own;
         shards_free(s);
-        if (i == 0)
-            made_free(&m);
+        shards_free(other);
     }
+    made_free(&m);
 }
 
 int main(void)
