@@ -2,7 +2,8 @@
 /* The connection object: made once, reconnected when a call finds it dead. */
 #include "ask.h"
 
-#include <ctype.h>
+#include "base/digits.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,10 +26,9 @@ static int parse_pin(const char *text, uint8_t out[static 32])
     for (; *text && *text != ','; text++) {
         if (*text == ':')
             continue;
-        if (!isxdigit((unsigned char)*text) || digits == 64)
+        const int digit = tl_hex_digit(*text);
+        if (digit < 0 || digits == 64)
             return TRACELAKE_USAGE;
-        const int c = tolower((unsigned char)*text);
-        const int digit = c <= '9' ? c - '0' : c - 'a' + 10;
         out[digits / 2] = (uint8_t)(digits % 2 ? out[digits / 2] | digit : digit << 4);
         digits++;
     }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "mux.h"
 
+#include "base/digits.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,22 +41,16 @@ static struct tl_ask_io *io_of(nghttp2_session *session, int32_t stream)
     return nghttp2_session_get_stream_user_data(session, stream);
 }
 
-static int hex_digit(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* grpc-message is percent-encoded; what is not well-formed is kept as it stands. */
 static void decode_message(char *out, size_t cap, const uint8_t *p, size_t n)
 {
     size_t used = 0;
     for (size_t i = 0; i < n && used + 1 < cap; i++) {
         uint8_t c = p[i];
-        if (c == '%' && n - i > 2 && hex_digit(p[i + 1]) >= 0 && hex_digit(p[i + 2]) >= 0) {
-            c = (uint8_t)(hex_digit(p[i + 1]) << 4 | hex_digit(p[i + 2]));
+        const int high = n - i > 2 ? tl_hex_digit((char)p[i + 1]) : -1;
+        const int low = n - i > 2 ? tl_hex_digit((char)p[i + 2]) : -1;
+        if (c == '%' && high >= 0 && low >= 0) {
+            c = (uint8_t)(high << 4 | low);
             i += 2;
         }
         out[used++] = c < 0x20 || c == 0x7f ? ' ' : (char)c;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Numbers and texts into memory that is there, without printf: of some lines there are tens of
- * millions. Each returns the place behind what it put. Header only, thread-safe.
+ * millions. Each returns the place behind what it put. And digits read. Header only, thread-safe.
  */
 #ifndef TL_BASE_DIGITS_H
 #define TL_BASE_DIGITS_H
@@ -39,6 +39,15 @@ static inline uint8_t *tl_put_hex(uint8_t *p, uint64_t value)
         if (shift == 0)
             return p;
     }
+}
+
+/* The value of a hexadecimal digit; -1: it is none. */
+static inline int tl_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
 #endif

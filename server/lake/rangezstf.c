@@ -384,48 +384,17 @@ static int plan_file(struct tl_range_zstf *z, struct tl_fail *fail)
     return TL_OK;
 }
 
-static void key_of(const struct tl_range_zstf *z, const struct planned *p, char key[static 192])
-{
-    const struct tl_cut *const cut = z->copy->cut;
-    tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
-                 cut->rows[p->shard].number);
-}
-
-static int damaged(const struct planned *p, const char *key, struct tl_fail *fail)
-{
-    return tl_fail_at(fail, TL_BAD, p->offset, "%s: a block is damaged; decode the trace again",
-                      key);
-}
-
-/* A frame that is stored, checked. */
-static int read_stored(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
-                       struct tl_fail *fail)
-{
-    char key[192];
-    const size_t before = out->n;
-    key_of(z, p, key);
-    const int r = z->backend->ops->get(z->backend, key, p->offset, p->size, out, fail);
-    if (r < 0)
-        return r;
-    const bool good =
-        out->n - before == p->size && tl_crc32c(0, out->p + before, p->size) == p->crc;
-    return good ? TL_OK : damaged(p, key, fail);
-}
-
 /* A frame that lies in memory, or gets another head, or is long. */
 static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
                     struct tl_fail *fail)
 {
-    const struct tl_cut *const cut = z->copy->cut;
     struct tl_buf packed = {0};
-    int r = tl_cancel_check();
+    struct tl_view *view;
+    int r = tl_cut_view(z->copy->cut, p->shard, &view, fail);
     if (r < 0)
         return r;
-    if (p->shard < cut->n_stored)
-        r = read_stored(z, p, &packed, fail);
-    else
-        r = tl_splice_packed(cut->tail[p->shard - cut->n_stored], p->frame, z->packer, &packed,
-                             fail);
+    r = tl_splice_packed(view, p->frame, z->packer, &packed, fail);
+    tl_view_put(view);
     if (r >= 0 && p->old > 0)
         r = tl_pack_reheaded((struct tl_bytes){packed.p, packed.n},
                              (struct tl_bytes){z->plan.heads.p + p->head, p->head_n}, out);
@@ -444,8 +413,10 @@ static int read_run(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail 
     while (plan->next + n < plan->n && first[n].shard == first->shard && first[n].old == 0 &&
            first[n].offset == first->offset + bytes && bytes + first[n].size <= READ_MAX)
         bytes += first[n++].size;
+    const struct tl_cut *const cut = z->copy->cut;
     char key[192];
-    key_of(z, first, key);
+    tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                 cut->rows[first->shard].number);
     const size_t before = out->n;
     int r = tl_cancel_check();
     if (r >= 0)
@@ -454,7 +425,8 @@ static int read_run(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail 
     for (size_t i = 0, at = before; good && i < n; at += first[i++].size)
         good = tl_crc32c(0, out->p + at, first[i].size) == first[i].crc;
     if (r >= 0 && !good)
-        r = damaged(first, key, fail);
+        r = tl_fail_at(fail, TL_BAD, first->offset,
+                       "%s: a block is damaged; decode the trace again", key);
     plan->next += n;
     return r;
 }

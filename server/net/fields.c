@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/fields.h"
 
+#include "base/digits.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -101,23 +103,15 @@ bool tl_list_has(const char *list, const char *token)
     return false;
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 int tl_percent_decode(char *text, size_t n, bool plus)
 {
     size_t out = 0;
     for (size_t i = 0; i < n; i++) {
         char c = text[i];
         if (c == '%') {
-            if (n - i < 3 || hex_digit(text[i + 1]) < 0 || hex_digit(text[i + 2]) < 0)
+            if (n - i < 3 || tl_hex_digit(text[i + 1]) < 0 || tl_hex_digit(text[i + 2]) < 0)
                 return TL_BAD;
-            c = (char)(hex_digit(text[i + 1]) << 4 | hex_digit(text[i + 2]));
+            c = (char)(tl_hex_digit(text[i + 1]) << 4 | tl_hex_digit(text[i + 2]));
             i += 2;
         } else if (c == '+' && plus) {
             c = ' ';

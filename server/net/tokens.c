@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/tokens.h"
 
+#include "base/digits.h"
 #include "base/lifetime.h"
 
 #include <errno.h>
@@ -28,14 +29,13 @@ void tl_token_id(const struct tl_token *token, char out[static TL_TOKEN_ID + 1])
 
 static bool parse_hex(const char *text, uint8_t out[static TL_TOKEN_DIGEST])
 {
-    if (strlen(text) != 2 * TL_TOKEN_DIGEST ||
-        strspn(text, "0123456789abcdefABCDEF") != 2 * TL_TOKEN_DIGEST)
-        return false;
-    for (size_t i = 0; i < TL_TOKEN_DIGEST; i++) {
-        const char digits[3] = {text[2 * i], text[2 * i + 1], 0};
-        out[i] = (uint8_t)strtoul(digits, NULL, 16);
+    for (size_t i = 0; i < 2 * TL_TOKEN_DIGEST; i++) {
+        const int digit = tl_hex_digit(text[i]);
+        if (digit < 0)
+            return false;
+        out[i / 2] = (uint8_t)(out[i / 2] << 4 | digit);
     }
-    return true;
+    return text[2 * TL_TOKEN_DIGEST] == 0;
 }
 
 static bool parse_role(struct tl_token *token, const char *name)
