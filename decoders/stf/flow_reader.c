@@ -69,8 +69,6 @@ struct tl_stf_flow_reader {
     bool overfull;               /* they were more than GROUP_MAX */
     struct tl_stf_transactions transactions;
     uint8_t branch_flags;
-    uint64_t skip, limit;
-    bool ranged; /* the first instruction of a range is still to come */
 };
 
 int tl_stf_flow_reader_new(struct tl_stf_flow_reader **out, tl_item_sink *sink, void *context)
@@ -80,7 +78,6 @@ int tl_stf_flow_reader_new(struct tl_stf_flow_reader **out, tl_item_sink *sink, 
         return TL_NOMEM;
     r->batch.sink = sink;
     r->batch.context = context;
-    r->limit = UINT64_MAX;
     *out = r;
     return TL_OK;
 }
@@ -98,16 +95,9 @@ void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
     free(reader);
 }
 
-void tl_stf_flow_reader_range(struct tl_stf_flow_reader *reader, uint64_t skip, uint64_t limit)
-{
-    reader->skip = skip;
-    reader->limit = limit;
-    reader->ranged = skip > 0;
-}
-
 /* ---- delivering ------------------------------------------------------------------------------ */
 
-/* An item happens now. What is in force is remembered even while instructions are skipped. */
+/* An item happens now. */
 static int happen(struct tl_stf_flow_reader *r, const struct tl_item *item)
 {
     if (item->kind == TL_ITEM_MODE) {
@@ -116,22 +106,7 @@ static int happen(struct tl_stf_flow_reader *r, const struct tl_item *item)
     } else if (item->kind == TL_ITEM_CONTEXT) {
         r->context = *item;
     }
-    return r->ranged ? TL_OK : tl_stf_batch_add(&r->batch, item);
-}
-
-/* The range begins: what is in force comes first. */
-static int begin_range(struct tl_stf_flow_reader *r, uint64_t offset)
-{
-    r->ranged = false;
-    int result = TL_OK;
-    if (r->has_mode) {
-        const struct tl_item mode = {
-            .kind = TL_ITEM_MODE, .flags = TL_ITEM_HAS_VALUE, .value = r->mode, .offset = offset};
-        result = tl_stf_batch_add(&r->batch, &mode);
-    }
-    if (result == TL_OK && r->context.kind == TL_ITEM_CONTEXT)
-        result = tl_stf_batch_add(&r->batch, &r->context);
-    return result;
+    return tl_stf_batch_add(&r->batch, item);
 }
 
 /* The branch or the instruction without encoding that the group so far holds, if it does. */
@@ -499,16 +474,7 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     const uint32_t size = odd ? g->n_code : record->type == TL_STF_INST_32 ? 4 : 2;
     const bool taken = g->has_target && !(odd && g->target == pc + size);
     r->pc = r->whole ? r->track.next : g->jumped ? g->next : g->has_target ? g->target : pc + size;
-    if (r->skip) {
-        r->skip--;
-        return TL_OK;
-    }
-    int result = r->ranged ? begin_range(r, g->offset) : TL_OK;
-    if (result < 0)
-        return result;
-    if (r->limit == 0)
-        return TL_EOF;
-    r->limit--;
+    int result = TL_OK;
     if (!odd)
         code_of(r->isa, record->opcode, size, g->code);
     if (r->whole && r->overfull)

@@ -21,20 +21,13 @@ TL_MUST_USE int tl_stf_flow_reader_new(struct tl_stf_flow_reader **out, tl_item_
                                        void *context);
 void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader);
 
-/*
- * Deliver at most `limit` more instructions, and skip `skip` first (items between them are
- * skipped too, but mode and context in force are delivered in front of the first one).
- * Without this call: everything.
- */
-void tl_stf_flow_reader_range(struct tl_stf_flow_reader *reader, uint64_t skip, uint64_t limit);
-
-/* Take one record, in order. The sink's errors; TL_NOMEM; TL_EOF once the limit is reached. */
+/* Take one record, in order. The sink's errors; TL_NOMEM. */
 TL_MUST_USE int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader,
                                        const struct tl_stf_record *record);
 /* Deliver what is complete already, for those who follow a trace that is still growing. */
 TL_MUST_USE int tl_stf_flow_reader_deliver(struct tl_stf_flow_reader *reader);
 /*
- * Of one that reads everything, behind tl_stf_flow_reader_deliver(): where it stands, into bytes
+ * Behind tl_stf_flow_reader_deliver(): where it stands, into bytes
  * or, of a new one, from them. TL_AGAIN: within a header, or where items wait for an instruction.
  */
 void tl_stf_flow_reader_state(struct tl_stf_flow_reader *reader, struct tl_state *state);

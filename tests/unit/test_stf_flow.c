@@ -720,58 +720,6 @@ static void test_no_instruction_at_all(void **state)
     tl_buf_fini(&out);
 }
 
-/* A part of a trace begins with the mode and the context in force there. */
-static void test_range(void **state)
-{
-    (void)state;
-    uint64_t seed = rng_seed("range");
-    struct world w;
-    static struct script s;
-    world_init(&w, TL_ISA_A64, &seed);
-    make_script(&s, &w, false, false, &seed);
-    struct shards shards = {0};
-    const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
-    write_shards(&s, &options, 100, 3, &shards, &seed);
-    struct tl_buf all = {0}, want = {0};
-    read_shards(&shards, &all);
-    only(&all, "I", &want);
-    const size_t line = strlen("I 0000000000001000 d503201f\n");
-    const uint64_t total = want.n / line;
-    for (int round = 0; round < 50; round++) {
-        const uint64_t from = rng_next(&seed) % total;
-        const uint64_t count = rng_next(&seed) % (total - from + 1);
-        struct tl_buf text = {0}, got = {0};
-        struct tl_stf_flow_reader *reader;
-        assert_int_equal(tl_stf_flow_reader_new(&reader, sink_text, &text), TL_OK);
-        tl_stf_flow_reader_range(reader, from, count);
-        int result = TL_OK;
-        for (size_t i = 0; i < shards.n && result == TL_OK; i++) {
-            struct tl_stf_file *file;
-            struct tl_stf_reader *records;
-            struct tl_stf_record record;
-            assert_int_equal(tl_stf_file_bytes(&file, bytes_of(&shards.file[i]), NULL), TL_OK);
-            const struct tl_stf_source source = tl_stf_file_source(file);
-            assert_int_equal(tl_stf_reader_open(&records, &source), TL_OK);
-            while (result == TL_OK && tl_stf_reader_next(records, &record, NULL) == TL_OK)
-                result = tl_stf_flow_reader_add(reader, &record);
-            tl_stf_reader_free(records);
-            tl_stf_file_close(file);
-        }
-        assert_int_equal(result, from + count < total ? TL_EOF : TL_OK);
-        assert_int_equal(tl_stf_flow_reader_finish(reader), TL_OK);
-        only(&text, "I", &got);
-        assert_int_equal(got.n, count * line);
-        assert_memory_equal(got.p, want.p + from * line, got.n);
-        tl_stf_flow_reader_free(reader);
-        tl_buf_fini(&text);
-        tl_buf_fini(&got);
-    }
-    shards_fini(&shards);
-    tl_buf_fini(&all);
-    tl_buf_fini(&want);
-    world_fini(&w);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -783,7 +731,6 @@ int main(void)
         cmocka_unit_test(test_other_lengths),
         cmocka_unit_test(test_no_instruction_at_all),
         cmocka_unit_test(test_random_items),
-        cmocka_unit_test(test_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -66,10 +66,12 @@ static void free_insns(struct insn *insns, size_t n)
         tl_buf_fini(&insns[i].group);
 }
 
-/* Flow items into shards of `shard` instructions, taken in chunks of `chunk`. */
+/* Flow items into shards of `shard` instructions, taken in chunks of `chunk`: those from the first
+ * that is not to be passed, up to the last. */
 struct store {
     struct tl_stf_flow *flow;
     uint64_t stop, chunk, shard;
+    uint64_t pass, last;
     struct tl_buf shards[N];
     size_t n;
 };
@@ -86,9 +88,22 @@ static int store_items(void *context, const struct tl_item *items, size_t n)
     struct store *const s = context;
     struct tl_stf_flow_at at = {0};
     int result;
+    if (s->last && tl_stf_flow_markers(s->flow) == s->last)
+        return TL_EOF;
+    for (; s->pass > 0 && at.item < n; at.item++) {
+        const uint32_t size = items[at.item].kind == TL_ITEM_BLOCK ? items[at.item].n : 0;
+        if (s->pass < size) {
+            at.insn = (uint32_t)s->pass;
+            s->pass = 0;
+            break;
+        }
+        s->pass -= size;
+    }
     while ((result = tl_stf_flow_items(s->flow, items, n, s->stop, &at)) == TL_AGAIN) {
         assert_int_equal(tl_stf_flow_markers(s->flow), s->stop);
         take(s);
+        if (s->stop == s->last)
+            return TL_EOF;
         s->stop += s->chunk;
         if (s->stop > s->shard) {
             tl_stf_flow_restart(s->flow);
@@ -107,12 +122,12 @@ static void store_range(struct tl_bytes trace, uint64_t first, uint64_t limit, u
     struct tl_stf_flow_reader *flow;
     struct tl_stf_record r;
     const struct tl_stf_flow_options options = {.isa = TL_ISA_RV64, .first = first};
-    *s = (struct store){.chunk = chunk, .stop = chunk, .shard = shard};
+    *s = (struct store){.chunk = chunk, .stop = chunk, .shard = shard, .pass = first};
+    if (limit < chunk)
+        s->last = s->stop = limit;
     assert_int_equal(tl_stf_flow_new(&s->flow, &options, NULL), TL_OK);
     assert_int_equal(tl_stf_reader_new(&reader), TL_OK);
     assert_int_equal(tl_stf_flow_reader_new(&flow, store_items, s), TL_OK);
-    if (limit != UINT64_MAX || first)
-        tl_stf_flow_reader_range(flow, first, limit);
     tl_stf_reader_push(reader, trace);
     tl_stf_reader_finish(reader);
     int result;
@@ -123,9 +138,12 @@ static void store_range(struct tl_bytes trace, uint64_t first, uint64_t limit, u
         assert_int_equal(result, TL_OK);
     }
     assert_int_equal(result, TL_EOF);
-    assert_int_equal(tl_stf_flow_reader_finish(flow), TL_OK);
-    assert_int_equal(tl_stf_flow_finish(s->flow), TL_OK);
-    take(s);
+    result = tl_stf_flow_reader_finish(flow);
+    if (result != TL_EOF) {
+        assert_int_equal(result, TL_OK);
+        assert_int_equal(tl_stf_flow_finish(s->flow), TL_OK);
+        take(s);
+    }
     tl_stf_flow_free(s->flow);
     tl_stf_flow_reader_free(flow);
     tl_stf_reader_free(reader);
