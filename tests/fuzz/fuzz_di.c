@@ -71,7 +71,8 @@ static void decode(struct digest *d, const uint8_t *p, size_t n, size_t chunk)
     struct tl_setup setup;
     tl_setup_init(&setup);
     setup.container = TL_CONTAINER_DI;
-    const struct tl_decode_sink sink = {d, on_stream, on_items, on_packet, on_loss};
+    const struct tl_decode_sink sink = {
+        .context = d, .stream = on_stream, .items = on_items, .packet = on_packet, .loss = on_loss};
     struct tl_decode *decode;
     *d = (struct digest){0};
     if (tl_osd_ops.create(&decode, &setup, NULL, &sink, NULL) < 0)

@@ -66,7 +66,8 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 static void decode(struct written *w, const struct tl_setup *setup, const uint8_t *p, size_t n,
                    unsigned chunk)
 {
-    const struct tl_decode_sink sink = {w, on_stream, on_items, on_packet, on_loss};
+    const struct tl_decode_sink sink = {
+        .context = w, .stream = on_stream, .items = on_items, .packet = on_packet, .loss = on_loss};
     struct tl_setup none;
     tl_setup_init(&none);
     none.container = TL_CONTAINER_DI;

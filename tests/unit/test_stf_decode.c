@@ -51,7 +51,11 @@ static void decode(struct tl_bytes bytes, size_t step, struct got *got)
 {
     struct tl_setup setup;
     struct tl_decode *d;
-    const struct tl_decode_sink sink = {got, on_stream, on_items, on_packet, on_loss};
+    const struct tl_decode_sink sink = {.context = got,
+                                        .stream = on_stream,
+                                        .items = on_items,
+                                        .packet = on_packet,
+                                        .loss = on_loss};
     *got = (struct got){0};
     tl_setup_init(&setup);
     assert_int_equal(tl_setup_format(&setup, "stf", NULL), TL_OK);
