@@ -89,7 +89,8 @@ uint64_t tl_capture_durable(struct tl_capture *capture);
 /* Flush if the disk lets us, then free. After this no callback comes. NULL is fine. */
 void tl_capture_close(struct tl_capture *capture);
 
-/* The bytes of `name` are being removed: a capture of that name to come is another one. */
+/* What is known of a capture from refused writes does not hold any more: its bytes are being
+ * removed, or it is one's own again and others may have appended meanwhile. */
 void tl_spool_forget(struct tl_spool *spool, const char *name);
 
 /* ---- reading ------------------------------------------------------------------------------ */

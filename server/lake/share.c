@@ -118,6 +118,8 @@ static int denied(int r, const char *id, struct tl_fail *fail)
 /* The lease is new: go on where its last holder was. */
 static int go_on(struct tl_trace *trace, uint64_t epoch, struct tl_fail *fail)
 {
+    /* Where its bytes ended when they were refused here does not count: others have appended. */
+    tl_spool_forget(trace->lake->spool, trace->id);
     int r = read_anew(trace, fail);
     if (r == TL_NOTFOUND)
         vanish(trace);
