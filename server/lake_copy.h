@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Traces from one store to another: a folder's lake into a cluster, or back. The store that is read
- * may be in use by a server; the one that is written must not be.
+ * may be in use by a server; so may one that is written, where servers can share it.
  *
  * A trace is copied whole when it is complete and decoded, or has failed: raw bytes, packed or
  * not, shards and marks of the generation that serves, its row, streams, labels, notes and the
@@ -40,7 +40,7 @@ struct tl_copy_request {
 
 /*
  * TL_OK: all that could be copied is there. TL_USAGE: both are the same store; TL_NOTFOUND: there
- * is no lake at `from`; TL_DENIED: a server works with `to`; TL_IO, TL_NOSPACE, TL_UNREACHABLE,
+ * is no lake at `from`; TL_DENIED: a server works with `to`, which cannot be shared; TL_IO, TL_NOSPACE, TL_UNREACHABLE,
  * TL_UNSUPPORTED.
  */
 TL_MUST_USE int tl_lake_copy(const struct tl_copy_request *request, struct tl_fail *fail);

@@ -19,11 +19,11 @@ struct copy {
     struct tl_catalog *source, *target;
     const struct tl_copy_request *request;
     struct tl_copier copier;
-    struct tl_catalog_trace *traces; /* of the source, oldest first; their texts are owned … */
-    size_t n_traces, cap_traces;
-    struct tl_catalog_trace *there; /* of the target, in order of id; so are these */
-    size_t n_there, cap_there;
-    const char *id; /* of the trace in hand */
+    bool shared; /* servers may work with the target: each trace is copied under its lease */
+    char **ids;  /* of the source's traces, oldest first */
+    size_t n_ids, cap_ids;
+    struct tl_buf setups; /* of single traces */
+    const char *id;       /* of the trace in hand */
     uint64_t done, total;
 };
 
@@ -68,34 +68,21 @@ static bool wanted(const struct tl_copy_request *request, const char *id)
     return request->n_traces == 0;
 }
 
-static int keep_source(void *context, const struct tl_catalog_trace *row)
+static int keep_id(void *context, const struct tl_catalog_trace *row)
 {
     struct copy *const c = context;
     if (!wanted(c->request, row->id))
         return TL_OK;
-    if (tl_grow(&c->traces, &c->cap_traces, c->n_traces + 1, sizeof *c->traces) < 0 ||
-        row_keep(&c->traces[c->n_traces], row) < 0)
+    if (tl_grow(&c->ids, &c->cap_ids, c->n_ids + 1, sizeof *c->ids) < 0 ||
+        !(c->ids[c->n_ids] = strdup(row->id)))
         return TL_NOMEM;
-    c->n_traces++;
-    return TL_OK;
+    c->n_ids++;
+    return c->request->n_traces ? tl_buf_add(&c->setups, row->setup, strlen(row->setup)) : TL_OK;
 }
 
-static int keep_target(void *context, const struct tl_catalog_trace *row)
+static int keep_row(void *context, const struct tl_catalog_trace *row)
 {
-    struct copy *const c = context;
-    struct tl_catalog_trace brief = *row;
-    brief.setup = brief.earlier = NULL; /* of a million traces */
-    if (tl_grow(&c->there, &c->cap_there, c->n_there + 1, sizeof *c->there) < 0 ||
-        row_keep(&c->there[c->n_there], &brief) < 0)
-        return TL_NOMEM;
-    c->n_there++;
-    return TL_OK;
-}
-
-static int by_id(const void *a, const void *b)
-{
-    const struct tl_catalog_trace *const x = a, *const y = b;
-    return strcmp(x->id, y->id);
+    return row_keep(context, row);
 }
 
 static int nomem(int r, struct tl_fail *fail)
@@ -278,22 +265,50 @@ static int copy_whole(struct copy *c, const struct tl_catalog_trace *row,
     return r;
 }
 
-static int copy_trace(struct copy *c, const struct tl_catalog_trace *row, struct tl_fail *fail)
+/* With its lease, where there are leases of traces. */
+static int copy_row(struct copy *c, const struct tl_catalog_trace *row,
+                    enum tl_copy_outcome *outcome, struct tl_fail *fail)
 {
-    const struct tl_catalog_trace *const there =
-        c->n_there ? bsearch(row, c->there, c->n_there, sizeof *c->there, by_id) : NULL;
-    enum tl_copy_outcome outcome = TL_COPY_DONE;
-    int r = TL_OK;
-    c->id = row->id;
+    struct tl_catalog_trace there;
+    int r = tl_catalog_find(c->target, row->id, keep_row, &there, fail);
+    if (r < 0 && r != TL_NOTFOUND)
+        return nomem(r, fail);
+    const bool any = r >= 0 && strcmp(there.message, tl_copy_unfinished) != 0;
+    const bool same = any && is_same(row, &there);
+    if (r >= 0)
+        row_fini(&there);
+    *outcome = same           ? TL_COPY_THERE
+               : is_busy(row) ? TL_COPY_BUSY
+               : any          ? TL_COPY_OTHER
+                              : TL_COPY_DONE;
+    return *outcome == TL_COPY_DONE ? copy_whole(c, row, outcome, fail) : TL_OK;
+}
+
+static int copy_trace(struct copy *c, const char *id, struct tl_fail *fail)
+{
+    enum tl_copy_outcome outcome = TL_COPY_BUSY;
+    struct tl_catalog_trace row;
+    struct tl_lease *lease = NULL;
+    c->id = id;
     c->done = 0;
-    if (there && strcmp(there->message, tl_copy_unfinished) != 0)
-        outcome = is_same(row, there) ? TL_COPY_THERE : is_busy(row) ? TL_COPY_BUSY : TL_COPY_OTHER;
-    else if (is_busy(row))
+    int r = tl_catalog_find(c->source, id, keep_row, &row, fail);
+    if (r == TL_NOTFOUND)
+        return TL_OK; /* it was removed meanwhile */
+    if (r < 0)
+        return nomem(r, fail);
+    if (c->shared)
+        r = c->to->ops->lease(c->to, id, &lease, fail);
+    if (r >= 0)
+        r = copy_row(c, &row, &outcome, fail);
+    if (lease)
+        c->to->ops->lease_release(lease);
+    row_fini(&row);
+    if (r == TL_DENIED && c->shared) { /* a server works on it */
         outcome = TL_COPY_BUSY;
-    else
-        r = copy_whole(c, row, &outcome, fail);
+        r = TL_OK;
+    }
     if (r >= 0 && c->request->tell)
-        c->request->tell(c->request->context, row->id, outcome, c->done);
+        c->request->tell(c->request->context, id, outcome, c->done);
     return r;
 }
 
@@ -301,8 +316,8 @@ static void tell_missing(const struct copy *c)
 {
     for (size_t i = 0; i < c->request->n_traces; i++) {
         bool found = false;
-        for (size_t k = 0; k < c->n_traces && !found; k++)
-            found = strcmp(c->traces[k].id, c->request->traces[i]) == 0;
+        for (size_t k = 0; k < c->n_ids && !found; k++)
+            found = strcmp(c->ids[k], c->request->traces[i]) == 0;
         if (!found && c->request->tell)
             c->request->tell(c->request->context, c->request->traces[i], TL_COPY_MISSING, 0);
     }
@@ -320,13 +335,10 @@ struct images {
 /* Of single traces: those that their setups name, and sources. */
 static bool image_wanted(const struct copy *c, const struct tl_catalog_image *image)
 {
-    if (c->request->n_traces == 0 || strncmp(image->name, "source:", 7) == 0)
-        return true;
-    for (size_t i = 0; i < c->n_traces; i++)
-        if (strstr(c->traces[i].setup, image->hash) ||
-            (image->build_id && image->build_id[0] && strstr(c->traces[i].setup, image->build_id)))
-            return true;
-    return false;
+    const char *const setups = (const char *)c->setups.p;
+    return c->request->n_traces == 0 || strncmp(image->name, "source:", 7) == 0 ||
+           strstr(setups, image->hash) ||
+           (image->build_id && image->build_id[0] && strstr(setups, image->build_id));
 }
 
 static int keep_image(void *context, const struct tl_catalog_image *image)
@@ -427,8 +439,7 @@ static int copy_retention(const struct copy *c, struct tl_fail *fail)
     return r;
 }
 
-/* ---- both stores ------------------------------------------------------------------------------
- */
+/* ---- both stores ---- */
 
 static int any_key(void *context, const char *key, uint64_t size)
 {
@@ -464,32 +475,35 @@ static int open_target(struct copy *c, struct tl_fail *fail)
 
 static int run(struct copy *c, struct tl_fail *fail)
 {
+    struct tl_lease *lease = NULL;
     int r = open_source(c, fail);
+    if (r >= 0 && c->shared)
+        r = c->to->ops->lease(c->to, "catalog", &lease, fail);
     if (r >= 0)
         r = open_target(c, fail);
+    if (lease)
+        c->to->ops->lease_release(lease);
     if (r >= 0)
-        r = tl_catalog_traces(c->source, keep_source, c, fail);
+        r = nomem(tl_catalog_traces(c->source, keep_id, c, fail), fail);
     if (r >= 0)
-        r = tl_catalog_traces(c->target, keep_target, c, fail);
-    r = nomem(r, fail);
+        r = nomem(tl_buf_add(&c->setups, "", 1), fail);
     if (r < 0)
         return r;
-    if (c->n_there)
-        qsort(c->there, c->n_there, sizeof *c->there, by_id);
     tell_missing(c);
-    if (c->n_traces > 0 || c->request->n_traces == 0)
+    if (c->n_ids > 0 || c->request->n_traces == 0)
         r = copy_images(c, fail);
-    for (size_t i = 0; i < c->n_traces && r >= 0; i++)
-        r = copy_trace(c, &c->traces[i], fail);
+    for (size_t i = 0; i < c->n_ids && r >= 0; i++)
+        r = copy_trace(c, c->ids[i], fail);
     return r >= 0 && c->request->n_traces == 0 ? copy_retention(c, fail) : r;
 }
 
 int tl_lake_copy_between(struct tl_backend *from, struct tl_backend *to,
                          const struct tl_copy_request *request, struct tl_fail *fail)
 {
-    struct copy c = {.from = from, .to = to, .request = request};
-    struct tl_lease *lease;
-    int r = to->ops->lease(to, TL_LEASE_ALL, &lease, fail);
+    struct copy c = {
+        .from = from, .to = to, .request = request, .shared = to->ops->lease_ask != NULL};
+    struct tl_lease *lease = NULL;
+    int r = c.shared ? TL_OK : to->ops->lease(to, TL_LEASE_ALL, &lease, fail);
     if (r == TL_DENIED)
         return tl_fail_set(fail, r, "a server works with the store that is to be written; end it");
     if (r < 0)
@@ -497,15 +511,14 @@ int tl_lake_copy_between(struct tl_backend *from, struct tl_backend *to,
     c.copier = (struct tl_copier){.from = from, .to = to, .moved = moved, .context = &c};
     r = run(&c, fail);
     tl_copier_fini(&c.copier);
-    for (size_t i = 0; i < c.n_traces; i++)
-        row_fini(&c.traces[i]);
-    for (size_t i = 0; i < c.n_there; i++)
-        row_fini(&c.there[i]);
-    free(c.traces);
-    free(c.there);
+    for (size_t i = 0; i < c.n_ids; i++)
+        free(c.ids[i]);
+    free(c.ids);
+    tl_buf_fini(&c.setups);
     tl_catalog_close(c.source);
     tl_catalog_close(c.target);
-    to->ops->lease_release(lease);
+    if (lease)
+        to->ops->lease_release(lease);
     return r;
 }
 
