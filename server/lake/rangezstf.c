@@ -16,8 +16,7 @@
 #include <unistd.h>
 
 #define PIECE    (128u << 10)
-#define READ_MAX (128u << 10) /* bytes of a shard that are read at once */
-#define PLAN_MAX (1u << 20)   /* frames that are copied without a scratch file */
+#define PLAN_MAX (1u << 20) /* frames that are copied without a scratch file */
 
 /* A frame in the plan of a file. */
 struct planned {
@@ -404,14 +403,14 @@ static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_
     return r;
 }
 
-/* Frames of a stored shard that lie one behind another, in one piece. */
-static int read_run(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail *fail)
+/* Frames of a stored shard that lie one behind another, `most` bytes of them if there are two. */
+static int read_run(struct tl_range_zstf *z, size_t most, struct tl_buf *out, struct tl_fail *fail)
 {
     struct plan *const plan = &z->plan;
     const struct planned *const first = &plan->frames[plan->next];
     size_t n = 1, bytes = first->size;
     while (plan->next + n < plan->n && first[n].shard == first->shard && first[n].old == 0 &&
-           first[n].offset == first->offset + bytes && bytes + first[n].size <= READ_MAX)
+           first[n].offset == first->offset + bytes && bytes + first[n].size <= most)
         bytes += first[n++].size;
     const struct tl_cut *const cut = z->copy->cut;
     char key[192];
@@ -431,10 +430,10 @@ static int read_run(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail 
     return r;
 }
 
-/* What is left of `from`, at most a piece. */
-static int give(const struct tl_buf *from, size_t *at, struct tl_buf *out)
+/* What is left of `from`, as far as there is room in the piece. */
+static int give(const struct tl_buf *from, size_t *at, size_t room, struct tl_buf *out)
 {
-    const size_t n = from->n - *at < PIECE ? from->n - *at : PIECE;
+    const size_t n = from->n - *at < room ? from->n - *at : room;
     const int r = tl_buf_add(out, from->p + *at, n);
     *at += n;
     return r;
@@ -444,19 +443,22 @@ static int read_plan(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail
 {
     struct plan *const plan = &z->plan;
     const size_t before = out->n;
-    int r = TL_OK;
+    int r = tl_buf_reserve(out, PIECE); /* never more, lest what is read is moved */
     while (r >= 0 && out->n - before < PIECE) {
         const struct planned *const p = &plan->frames[plan->next];
+        const size_t room = PIECE - (out->n - before);
         if (plan->begin_at < plan->begin.n) {
-            r = give(&plan->begin, &plan->begin_at, out);
+            r = give(&plan->begin, &plan->begin_at, room, out);
         } else if (plan->large_at < plan->large.n) {
-            r = give(&plan->large, &plan->large_at, out);
+            r = give(&plan->large, &plan->large_at, room, out);
         } else if (plan->next == plan->n) {
             if (plan->end_at == plan->end.n)
                 return out->n > before ? TL_OK : TL_EOF;
-            r = give(&plan->end, &plan->end_at, out);
-        } else if (p->shard < z->copy->cut->n_stored && p->old == 0 && p->size <= READ_MAX) {
-            r = read_run(z, out, fail);
+            r = give(&plan->end, &plan->end_at, room, out);
+        } else if (p->shard < z->copy->cut->n_stored && p->old == 0 && p->size <= PIECE) {
+            if (p->size > room)
+                break;
+            r = read_run(z, room, out, fail);
         } else {
             tl_buf_reset(&plan->large);
             plan->large_at = 0;

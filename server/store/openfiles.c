@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/openfiles.h"
 
+#include "base/hash.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -9,10 +11,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SLOTS 128 /* a fetch goes through its shards one by one, a view through some dozens */
+/* A fetch goes through its shards one by one, twice: first for what it will copy. */
+#define SLOTS 256
 
 struct slot {
-    char *key; /* NULL: empty */
+    char *key;     /* NULL: empty */
+    uint64_t hash; /* of the key */
     int fd;
     unsigned users;
     bool forgotten; /* closed with its last user */
@@ -56,9 +60,10 @@ void tl_openfiles_free(struct tl_openfiles *files)
 
 static int find_locked(const struct tl_openfiles *files, const char *key)
 {
+    const uint64_t hash = tl_fnv_text(key);
     for (int i = 0; i < SLOTS; i++) {
         const struct slot *const s = &files->slots[i];
-        if (s->key && !s->forgotten && strcmp(s->key, key) == 0)
+        if (s->hash == hash && s->key && !s->forgotten && strcmp(s->key, key) == 0)
             return i;
     }
     return -1;
@@ -123,7 +128,8 @@ static int hold(struct tl_openfiles *files, const char *key, int fd)
     pthread_mutex_lock(&files->lock);
     const int i = find_locked(files, key) >= 0 ? -1 : make_room_locked(files);
     if (i >= 0)
-        files->slots[i] = (struct slot){.key = copy, .fd = fd, .users = 1, .used = ++files->clock};
+        files->slots[i] = (struct slot){
+            .key = copy, .hash = tl_fnv_text(copy), .fd = fd, .users = 1, .used = ++files->clock};
     pthread_mutex_unlock(&files->lock);
     if (i < 0)
         free(copy);
