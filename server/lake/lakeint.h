@@ -313,7 +313,6 @@ struct tl_lake {
     struct tl_chore repack;       /* ingest/repack.h */
     struct tl_chore share;        /* share.c */
     bool shared;                  /* other servers may work on the store, too */
-    atomic_bool apart;            /* the store did not answer when it was last asked for changes */
     bool repack_refused;          /* under `lock`: the medium did, and is tried again later */
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
@@ -349,7 +348,7 @@ struct tl_lake {
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
         tiles_served, cache_hits, cache_misses, ingest_refused, retained_out, decode_waits,
-        bytes_decoded, checkpoints, resumes, shards_made;
+        bytes_decoded, checkpoints, resumes, shards_made, leases_taken, leases_lost;
 };
 
 /* As tl_lake_open(), over a backend that the caller keeps. */
@@ -481,8 +480,8 @@ TL_MUST_USE int tl_cut_view(const struct tl_cut *cut, size_t i, struct tl_view *
                             struct tl_fail *fail);
 /* The shard that holds `position`; n_rows if there is none. */
 size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position);
-/* The first shard that may have items at `position`: those in front of an instruction may be so many
- * that shards end among them. */
+/* The first shard that may have items at `position`: those in front of an instruction may be so
+ * many that shards end among them. */
 size_t tl_cut_items_at(const struct tl_cut *cut, uint64_t position);
 
 /*

@@ -7,7 +7,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
 {
     struct tl_spool_counters spool;
     struct tl_trace_list list;
-    uint64_t states[4] = {0}, insns = 0, raw = 0, stored = 0, lag = 0, queued = 0;
+    uint64_t states[4] = {0}, insns = 0, raw = 0, stored = 0, lag = 0, queued = 0, held = 0;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
     int r = tl_lake_traces(lake, &list);
@@ -28,6 +28,11 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     pthread_mutex_lock(&lake->lock);
     for (const struct tl_trace *t = lake->jobs; t; t = t->next_job)
         queued++;
+    for (struct tl_trace *t = lake->traces; t && lake->shared; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        held += t->lease != NULL;
+        pthread_mutex_unlock(&t->lock);
+    }
     pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();
     const struct tl_metric metrics[] = {
@@ -67,6 +72,11 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"raw_bytes", "Raw bytes kept.", raw},
         {"stored_bytes", "Bytes of shards kept.", stored},
         {"instructions", "Positions in all streams.", insns},
+        {"store_usable", "1 while the store answers.", tl_lake_usable(lake, NULL) >= 0},
+        {"leases_held", "Traces that this server works on, of a store that several share.", held},
+        {"leases_taken_total", "Leases of traces taken.", atomic_load(&lake->leases_taken)},
+        {"leases_lost_total", "Leases of traces that ran out and went to another server.",
+         atomic_load(&lake->leases_lost)},
         {"free_bytes", "Bytes free for the store.", left},
         {"min_free_bytes", "Free bytes below which no more trace is taken.",
          atomic_load(&lake->min_free)},

@@ -169,6 +169,7 @@ static int pin_once(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
     trace->lease = lease;
     trace->pins++;
     pthread_mutex_unlock(&trace->lock);
+    atomic_fetch_add(&trace->lake->leases_taken, 1);
     r = go_on(trace, lease->epoch, fail);
     if (r < 0) {
         pthread_mutex_lock(&trace->lock);
@@ -241,6 +242,8 @@ static void give_back(struct tl_trace *trace, bool lost)
 {
     struct tl_lake *const lake = trace->lake;
     struct tl_fail fail = {0};
+    if (lost)
+        atomic_fetch_add(&lake->leases_lost, 1);
     tl_ingest_evict(trace);
     tl_lake_end_job(lake, trace);
     pthread_mutex_lock(&trace->lock);
@@ -395,8 +398,8 @@ static void share_once(struct tl_lake *lake)
     size_t n;
     const int64_t now = tl_monotonic_ns();
     unsigned adoptions = 0;
-    int r = tl_catalog_changes(lake->catalog, take_change, &round, NULL);
-    atomic_store(&lake->apart, r == TL_IO);
+    /* Where the store does not answer, the next round tells. */
+    (void)!tl_catalog_changes(lake->catalog, take_change, &round, NULL);
     if (round.any)
         tl_lake_notify(lake);
     if (tl_lake_all_traces(lake, &traces, &n) < 0)

@@ -33,6 +33,9 @@ struct tl_rados {
     bool has_io;
     uint64_t session; /* random: names of pieces begin with it */
     atomic_ulong serial;
+    atomic_llong heard_ms; /* when the cluster last answered, monotonic */
+    atomic_ullong free;    /* bytes, as it last said */
+    atomic_llong asked_ms; /* when it was asked for that */
     unsigned n_index;
     unsigned lease_s;
     pthread_t keeper; /* renews leases */

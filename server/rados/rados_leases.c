@@ -234,6 +234,15 @@ static int lock_life(struct tl_rados *r, uint64_t session, uint8_t flags)
                                 &duration, flags);
 }
 
+/* For tl_backend_ops.usable. */
+static void ask_life(struct tl_rados *r)
+{
+    struct tl_buf none = {0};
+    char oid[40];
+    (void)!tl_omap_get(r, life_object(oid, r->session), "", &none, NULL);
+    tl_buf_fini(&none);
+}
+
 int tl_rados_live(struct tl_rados *r, struct tl_fail *fail)
 {
     const int rc = lock_life(r, r->session, 0);
@@ -306,6 +315,7 @@ static void *keep(void *context)
         round++;
         pthread_mutex_unlock(&r->lock);
         (void)!lock_life(r, r->session, LIBRADOS_LOCK_FLAG_MUST_RENEW);
+        ask_life(r);
         pthread_mutex_lock(&r->lock);
         /* The cluster may not answer for long: nobody else waits for it. */
         while (!r->closing && (l = next_locked(r, round))) {

@@ -7,9 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
+#include <time.h>
 #include <unistd.h>
 
-#define LAYOUT 1 /* of what is stored */
+#define LAYOUT    1    /* of what is stored */
+#define SILENT_MS 1000 /* that a cluster may be silent for, beyond the time of a lease */
+#define FREE_MS   5000 /* between two questions how much is free */
 
 int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char *key)
 {
@@ -27,12 +30,26 @@ int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char 
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
+static long long now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
 static int finished(rados_completion_t done)
 {
     rados_aio_wait_for_complete(done);
     const int rc = rados_aio_get_return_value(done);
     rados_aio_release(done);
     return rc;
+}
+
+/* Any answer but none at all. */
+static void heard(struct tl_rados *r, int rc)
+{
+    if (rc != -ETIMEDOUT && rc != -ENOTCONN)
+        atomic_store(&r->heard_ms, now_ms());
 }
 
 /* Have room for one more. */
@@ -94,14 +111,18 @@ int tl_rados_write(struct tl_rados *r, const char *oid, rados_write_op_t op)
 {
     struct tl_flight flight = {0};
     tl_flight_write(&flight, r, oid, op);
-    return tl_flight_land(&flight);
+    const int rc = tl_flight_land(&flight);
+    heard(r, rc);
+    return rc;
 }
 
 int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op_t op)
 {
     struct tl_flight flight = {0};
     tl_flight_read(&flight, r, oid, op);
-    return tl_flight_land(&flight);
+    const int rc = tl_flight_land(&flight);
+    heard(r, rc);
+    return rc;
 }
 
 /* ---- the backend ---------------------------------------------------------------------------- */
@@ -122,21 +143,28 @@ static int rados_scratch(struct tl_backend *backend, struct tl_fail *fail)
     return named;
 }
 
+/* The keeper asks it for something several times in that long. */
 static int rados_usable(struct tl_backend *backend, struct tl_fail *fail)
 {
-    uint64_t size;
-    time_t when;
-    const int rc = rados_stat(tl_rados_of(backend)->io, TL_ROOT, &size, &when);
-    return rc < 0 ? tl_rados_refused(fail, rc, "reach", "the store") : TL_OK;
+    struct tl_rados *const r = tl_rados_of(backend);
+    const long long silent = now_ms() - atomic_load(&r->heard_ms);
+    return silent > 1000 * (long long)r->lease_s + SILENT_MS
+               ? tl_fail_set(fail, TL_IO, "the cluster has not answered for %lld s", silent / 1000)
+               : TL_OK;
 }
 
-/* A cluster without a manager does not know. */
+/* A cluster without a manager does not know. The monitors are asked once in a while. */
 static uint64_t rados_free_bytes(struct tl_backend *backend)
 {
+    struct tl_rados *const r = tl_rados_of(backend);
     struct rados_cluster_stat_t stat;
-    if (rados_cluster_stat(tl_rados_of(backend)->cluster, &stat) < 0 || stat.kb == 0)
-        return UINT64_MAX;
-    return stat.kb_avail * 1024;
+    long long last = atomic_load(&r->asked_ms);
+    const long long now = now_ms();
+    if (now - last >= FREE_MS && atomic_compare_exchange_strong(&r->asked_ms, &last, now))
+        atomic_store(&r->free, rados_cluster_stat(r->cluster, &stat) < 0 || stat.kb == 0
+                                   ? UINT64_MAX
+                                   : stat.kb_avail * 1024);
+    return atomic_load(&r->free);
 }
 
 static bool rados_may_commit(struct tl_backend *backend)
@@ -337,6 +365,9 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     r->base.ops = &rados_ops;
     r->lease_s = place.lease_s;
+    atomic_init(&r->free, UINT64_MAX);
+    atomic_init(&r->asked_ms, now_ms() - FREE_MS);
+    atomic_init(&r->heard_ms, now_ms());
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
     pthread_cond_init(&r->idle, NULL);

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
@@ -170,6 +171,38 @@ def over_from_a_stopped_server(lab):
     """It comes back when its lease has run out, with bytes in hand, and can write nothing."""
     take_over(lab, lambda a: a.server.send_signal(signal.SIGSTOP),
               lambda a: a.server.send_signal(signal.SIGCONT))
+
+
+def status(url):
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:
+            return answer.status
+    except urllib.error.HTTPError as why:
+        return why.code
+
+
+@test
+def cluster_away(lab):
+    """It is told, the rig waits, and all goes on by itself."""
+    if 'TL_RADOS_OSD' not in os.environ:
+        raise Skip('no OSD to be stopped: TL_RADOS_OSD is not set')
+    pool = Pool(lab)
+    osd = int(os.environ['TL_RADOS_OSD'])
+    path, expected = capture(lab, 100000)
+    a = pool.server()
+    try:
+        os.kill(osd, signal.SIGSTOP)
+        push = a.spawn(*PUSH, path)
+        wait('not ready', lambda: status(a.url + '/readyz') == 503)
+        check('store_usable 0' in get(a, '/metrics').decode())
+        check(status(a.url + '/healthz') == 200 and status(a.url + '/api/v1/traces') == 200)
+        os.kill(osd, signal.SIGCONT)
+        wait('ready again', lambda: status(a.url + '/readyz') == 200)
+        check(push.wait(120) == 0, push.stderr.read())
+        ends_well(path, expected, a)
+    finally:
+        os.kill(osd, signal.SIGCONT)
+        pool.close()
 
 
 if __name__ == '__main__':

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # with_cluster.sh PROGRAM…: start a Ceph cluster of one monitor and one OSD in memory on loopback, run
-# each program (a word, or a command of several) with TL_RADOS=rados:trace?conf=… and stop the cluster. Ends with 77 where Ceph's
-# programs are not installed (ceph-mon ceph-osd ceph-common).
+# each program (a word, or a command of several) with TL_RADOS=rados:trace?conf=… and TL_RADOS_OSD=PID,
+# and stop the cluster. Ends with 77 where Ceph's programs are not installed (ceph-mon ceph-osd
+# ceph-common).
 set -euo pipefail
 for program in ceph-mon ceph-osd ceph ceph-authtool monmaptool; do
   command -v "$program" >/dev/null || { echo "skipped: there is no $program"; exit 77; }
@@ -67,6 +68,7 @@ pids+=($!)
 ceph osd pool create trace 8 >/dev/null 2>&1
 ceph osd pool application enable trace rados >/dev/null 2>&1
 echo | timeout 60 rados -p trace put ready - # once the OSD is in
+export TL_RADOS_OSD=${pids[1]}
 export TL_RADOS="rados:trace?conf=$dir/ceph.conf"
 status=0
 for program in "$@"; do $program || status=1; done
