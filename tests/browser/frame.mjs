@@ -202,5 +202,16 @@ export async function frameChecks(suite, { server, trace, plain }) {
     }
     assert.ok(Object.keys(await colours(page)).length > 3);
     await shot(page, "no-symbols");
+    // So have a closed lane, and the overview, though nobody has asked for its calls.
+    await open(page, base, `#/trace/${plain}?open=`);
+    await page.waitForFunction(() => {
+      const colour = (selector, y) => {
+        const canvas = document.querySelector(selector);
+        return canvas.getContext("2d").getImageData(Math.floor(canvas.width / 2), y, 1, 1).data.join();
+      };
+      return document.querySelector(".fold[aria-expanded=false]") && colour("canvas.minimap", 12) === colour("canvas.base", 60);
+    });
+    const closed = await page.evaluate(() => document.querySelector("canvas.base").getContext("2d").getImageData(200, 60, 1, 1).data.slice(0, 3).join());
+    assert.equal(closed, (await alike())[2][0]);
   });
 }

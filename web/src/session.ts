@@ -33,6 +33,7 @@ export interface Measured {
 export class Session {
   readonly tiles: TileClient;
   readonly slices: SliceCache;
+  readonly mapSlices: SliceCache; // of the whole trace: what code without symbols has its colours by in the overview
   readonly overview: Overview;
   readonly notes: Notes;
   readonly log: LaneData<Log>;
@@ -65,6 +66,7 @@ export class Session {
   constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
     this.tiles = new TileClient(trace, () => app.changed());
     this.slices = new SliceCache(trace, () => app.changed());
+    this.mapSlices = new SliceCache(trace, () => app.changed());
     this.overview = new Overview(trace, () => app.counted(this));
     const changed = (): void => app.changed();
     this.notes = new Notes(changed);
@@ -206,12 +208,12 @@ export class Session {
   get busy(): boolean {
     // What grows is asked for again and again.
     if (this.trace.state === "live") return this.tiles.busy;
-    return this.tiles.busy || this.slices.busy || this.log.busy || this.states.busy || this.counters.busy
+    return this.tiles.busy || this.slices.busy || this.mapSlices.busy || this.log.busy || this.states.busy || this.counters.busy
       || [...this.insnCaches.values()].some((c) => c.busy);
   }
 
   dropDecoded(): void {
     for (const cache of this.insnCaches.values()) cache.clear();
-    for (const data of [this.slices, this.log, this.states, this.counters]) data.clear();
+    for (const data of [this.slices, this.mapSlices, this.log, this.states, this.counters]) data.clear();
   }
 }

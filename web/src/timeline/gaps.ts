@@ -3,8 +3,8 @@
 // how long that may have been and why; by instructions between two of them.
 import { reasons } from "../describe.ts";
 import { duration, short } from "../format.ts";
-import { toPixel, type View } from "../scale.ts";
-import { isOff, type Break } from "../tile.ts";
+import { toPixel, type Extent, type View } from "../scale.ts";
+import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
 import { fitted, SANS } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
@@ -71,6 +71,61 @@ export function drawTimeBreaks(
     ctx.fillStyle = off ? colours.named.muted.css : colour;
     ctx.fillText(text, x, middle + 0.5);
   }
+}
+
+/** Trace was off for so long, where no gap tells of it: buckets in which nothing ran and nothing was lost. */
+export function drawUntold(
+  ctx: CanvasRenderingContext2D, all: readonly Span[], breaks: readonly Break[], view: View, top: number, box: LaneBox,
+  colours: Colours, width: number, ns: boolean, ground: string,
+): void {
+  if (box.fn.h < 12) return;
+  ctx.font = `500 11px ${SANS}`;
+  ctx.textBaseline = "middle";
+  for (const { from, to } of all) {
+    const [x0, x1] = [Math.max(0, toPixel(view, width, from)), Math.min(width, toPixel(view, width, to))];
+    if (x1 - x0 < 60 || breaks.some((b) => b.to > b.from && b.from < to && b.to > from)) continue;
+    const text = fitted(ctx, `~ ${ns ? duration(to - from) : `${short(to - from)} ticks`}, not traced`, x1 - x0 - 14);
+    if (text === "") continue;
+    const wide = ctx.measureText(text).width;
+    const [x, y] = [(x0 + x1 - wide) / 2, top + box.fn.y + box.fn.h / 2];
+    ctx.fillStyle = ground;
+    ctx.fillRect(x - 4, y - 8, wide + 8, 16);
+    ctx.fillStyle = colours.named.muted.css;
+    ctx.fillText(text, x, y + 0.5);
+  }
+}
+
+export interface Span {
+  readonly from: number;
+  readonly to: number;
+}
+
+const emptyIn = new WeakMap<Columns, readonly Span[]>();
+
+/** Where in a tile nothing ran and nothing was lost; found once. */
+export function untold(stripe: Stripe, columns: Columns): readonly Span[] {
+  let known = emptyIn.get(columns);
+  if (known) return known;
+  const out: Span[] = [];
+  for (let b = 0; b < TILE_BUCKETS; b++) {
+    const first = b;
+    while (b < TILE_BUCKETS && columns.coverage[b] === 0 && columns.lost[b] === 0) b++;
+    if (b > first) out.push({ from: stripe.first + first * stripe.bucket, to: stripe.first + b * stripe.bucket });
+  }
+  emptyIn.set(columns, known = out);
+  return known;
+}
+
+/** Those that touch, across the edges of tiles, as one, within the lane. */
+export function joinedSpans(all: readonly Span[], { first, last }: Extent): Span[] {
+  const out: Span[] = [];
+  for (const span of all) {
+    const before = out[out.length - 1];
+    if (before && span.from <= before.to) out[out.length - 1] = { from: before.from, to: Math.max(before.to, span.to) };
+    else out.push(span);
+  }
+  // Before its first instruction and behind its last one a lane says nothing.
+  return out.filter((s) => s.from > first && s.to < last);
 }
 
 /** A cut through the lane, with a wedge on top of it. */

@@ -2,10 +2,11 @@
 // The whole trace in a strip: every lane a few pixels high, the view as a window in it, hits of the
 // search as ticks.
 import type { Session } from "../session.ts";
-import { isSoftware, streamExtent, type Hit } from "../model.ts";
+import { isSoftware, streamExtent, type Hit, type Slice } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
 import { FLAG_LOST, isOff, runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
+import { innermost } from "./labels.ts";
 import { fill, type Target } from "./paint.ts";
 
 export const MINIMAP_HEIGHT = 44;
@@ -21,6 +22,7 @@ export interface Strip {
   readonly lane: number;
   readonly stripe: Stripe;
   readonly columns: Columns;
+  readonly slices: readonly Slice[] | undefined; // of code without symbols: it has their colours
 }
 
 /** Every lane's dominant function a column, lost trace across the lane's strip. */
@@ -31,7 +33,10 @@ export function paintOverview(
   const lanes = Math.max(1, session.trace.streams.length);
   const room = target.height - (MARKS + 3) * dpr;
   const scale = target.width / (view.to - view.from);
-  for (const { lane, stripe, columns } of strips) {
+  const targets = new Map<readonly Slice[], Uint32Array>();
+  for (const { lane, stripe, columns, slices } of strips) {
+    if (slices && !targets.has(slices)) targets.set(slices, innermost(slices, view, target.width, colours));
+    const called = slices && targets.get(slices);
     const y0 = Math.round(2 * dpr + (lane * room) / lanes);
     const gap = room / lanes > 4 * dpr ? Math.round(dpr) : 0;
     const y1 = Math.max(y0 + 1, Math.round(2 * dpr + ((lane + 1) * room) / lanes) - gap);
@@ -48,7 +53,7 @@ export function paintOverview(
       if (software ? columns.insns[b]! > 0 : runs(columns, b)) {
         const share = view.axis === "insn" ? 1 : Math.max(0.25, columns.coverage[b]! / 255);
         fill(target, x0, x1, y1 - Math.max(1, Math.round((y1 - y0) * share)), y1,
-          software ? colours.faint(colours.named.software).rgba : colours.code(columns.fn[b]!, columns.page[b]!).rgba);
+          software ? colours.faint(colours.named.software).rgba : called?.[x0] || colours.code(columns.fn[b]!, columns.page[b]!).rgba);
         if (lost) fill(target, x0, x0 + 1, y0, y0 + Math.max(1, (y1 - y0) >> 2), colours.named.lost.rgba);
       } else if (lost) {
         fill(target, x0, x1, y0, y1, colours.named.lost.rgba);

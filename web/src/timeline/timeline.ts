@@ -12,7 +12,7 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
-import { drawInsnBreaks, drawTimeBreaks } from "./gaps.ts";
+import { drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
 import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
@@ -32,6 +32,9 @@ const CELL = 5;
 const SNAP = 7;
 /** From here on their text is shown. */
 const TEXT_CELL = 44;
+
+/** Of so many lanes without symbols calls are asked for though nobody has opened them. */
+const BARE_LANES = 16;
 
 /** What the pointer is over. */
 export interface Hover {
@@ -256,8 +259,14 @@ export class Timeline {
       wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
         || pieces(s.tiles, id, base).length === 0);
     }
-    const open = s.trace.streams.filter((_, i) => seen.has(i) && s.open.has(i)
-      && (this.depths[i] ?? 0) > 0 && this.boxOf(i)).map((o) => o.name);
+    // Closed lanes of code without symbols have the colours of the calls, too.
+    const called = s.trace.streams.filter((_, i) => (this.depths[i] ?? 0) > 0);
+    const bare = s.overview.nameless ? called.slice(0, BARE_LANES) : [];
+    const open = called.filter((o) => {
+      const i = s.laneOf(o.name);
+      return seen.has(i) && this.boxOf(i) && (s.open.has(i) || bare.includes(o));
+    }).map((o) => o.name);
+    if (bare.length > 0) s.mapSlices.want(bare.map((o) => o.name), overview(s), s.trace.revision, false);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
     this.subs.want(s, this.inSight.map((b) => b.lane), edge);
@@ -459,8 +468,10 @@ export class Timeline {
     const end = toPixel(s.view, this.width, streamExtent(stream, s.view.axis).last);
     const all: Run[] = [];
     const breaks: Break[] = [];
+    const empty: Span[] = [];
     this.visit(s, box.lane, (stripe, columns, _from, _to, exact) => {
       if (!exact) return;
+      if (s.view.axis === "time") empty.push(...untold(stripe, columns));
       all.push(...runs(stripe, columns, s.view, this.width, end));
       // A tile tells of those that reach into it, too.
       const known = breaks.length > 0 ? breaks[breaks.length - 1]!.position : -1;
@@ -491,6 +502,9 @@ export class Timeline {
     const ground = (box.lane === s.lane && this.boxes.length > 1 ? colours.named.stripe
       : colours.named.ground).css;
     if (s.view.axis === "time" && stream.hasTime) {
+      if (!isSoftware(stream.protocol)) {
+        drawUntold(ctx, joinedSpans(empty, streamExtent(stream, "time")), breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
+      }
       drawTimeBreaks(ctx, breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
     } else if (s.view.axis === "time") {
       drawNote(ctx, "No timestamps: see it by instructions", top, box, colours);
@@ -498,7 +512,11 @@ export class Timeline {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
     const astray = s.overview.astray.get(stream.name);
-    if (stream.insns > 0 || !astray) return;
+    if (stream.insns > 0 || isSoftware(stream.protocol)) return;
+    if (!astray) {
+      if (stream.gaps > 0) drawNote(ctx, `Nothing could be followed: ${stream.gaps === 1 ? "a gap is" : `${stream.gaps} gaps are`} all there is`, top, box, colours, ground);
+      return;
+    }
     const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
     drawNote(ctx, `No program image: it went to ${astray.pc}${more}`, top, box, colours, ground);
   }
@@ -519,8 +537,9 @@ export class Timeline {
       for (const { stripe } of pieces(s.tiles, id, base)) {
         for (const [lane, columns] of stripe.lanes) {
           if (lane >= s.trace.streams.length) continue;
-          strips.push({ lane, stripe, columns });
-          made.push(columns);
+          const { slices } = (s.names.length === 0 && s.mapSlices.get(s.trace.streams[lane]!.name, view)) || {};
+          strips.push({ lane, stripe, columns, slices });
+          made.push(columns, slices);
           this.sound(lane, columns);
         }
       }

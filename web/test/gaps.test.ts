@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+import assert from "node:assert/strict";
+import test from "node:test";
+import { TILE_BUCKETS, type Columns, type Stripe } from "../src/tile.ts";
+import { joinedSpans, untold } from "../src/timeline/gaps.ts";
+
+test("where nothing ran and nothing was lost is one stretch across the edge of a tile", () => {
+  const columns = (empty: (b: number) => boolean): Columns => ({
+    coverage: Uint8Array.from({ length: TILE_BUCKETS }, (_, b) => (empty(b) ? 0 : 200)), lost: new Uint8Array(TILE_BUCKETS),
+  }) as unknown as Columns;
+  const stripe = (first: number): Stripe => ({ first, bucket: 10, sealed: true, lanes: new Map() });
+  const a = untold(stripe(0), columns((b) => b < 5 || b >= TILE_BUCKETS - 2 || b === 100));
+  const b = untold(stripe(5120), columns((b) => b < 3));
+  assert.deepEqual(a, [{ from: 0, to: 50 }, { from: 1000, to: 1010 }, { from: 5100, to: 5120 }]);
+  assert.deepEqual(joinedSpans([...a, ...b], { first: 20, last: 9000 }), [{ from: 1000, to: 1010 }, { from: 5100, to: 5150 }]);
+  const lost = columns((b) => b === 7);
+  lost.lost[7] = 90;
+  assert.deepEqual(untold(stripe(0), lost), []);
+});
