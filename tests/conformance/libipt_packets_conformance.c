@@ -174,6 +174,12 @@ static bool later_than_theirs(struct tl_bytes at)
     return at.p[0] == 0xd9 || (at.n > 1 && at.p[0] == 0x02 && (at.p[1] == 0x13 || at.p[1] == 0x53));
 }
 
+/* With erratum SKZ84 a TMA that is none has eight bytes: theirs takes one behind the stream. */
+static bool is_cut_tma(const struct tl_pt_config *config, struct tl_bytes at)
+{
+    return config->errata.skz84 && at.n == 7 && at.p[0] == 0x02 && at.p[1] == 0x73;
+}
+
 static int error_of(int theirs)
 {
     return theirs == -pte_eos          ? TL_AGAIN
@@ -196,6 +202,9 @@ static size_t compare_packets(struct pt_packet_decoder *decoder, const struct tl
         const int size = tl_pt_parse(ours_is, (struct tl_bytes){in.p + at, in.n - at}, &ours);
         if (rc == -pte_bad_opc && later_than_theirs((struct tl_bytes){in.p + at, in.n - at}))
             return at;
+        if (rc > size && size == TL_AGAIN &&
+            is_cut_tma(ours_is, (struct tl_bytes){in.p + at, in.n - at}))
+            return in.n;
         if (rc < 0 || size < 0) {
             if (error_of(rc) != size)
                 print_error("%02x %02x …, %zu bytes: theirs %d, ours %d\n", in.p[at],
