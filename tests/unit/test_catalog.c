@@ -371,6 +371,60 @@ static void labels(void **state)
     tl_buf_fini(&out);
 }
 
+static void found(void **state)
+{
+    (void)state;
+    const struct tl_catalog_trace t = a_trace("a");
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(tl_catalog_set_label(catalog, "a", "k", "v", NULL), TL_OK);
+    assert_int_equal(tl_catalog_find(catalog, "b", note_trace, &out, &fail), TL_NOTFOUND);
+    assert_non_null(strstr(fail.text, "no trace b"));
+    assert_int_equal(tl_catalog_find(catalog, "a", note_trace, &out, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, "a rig tpiu 2 0 4611686018427387904 1-2 [k=v\n]\n");
+    tl_buf_fini(&out);
+}
+
+static int note_change(void *context, const char *id, const struct tl_catalog_trace *t)
+{
+    return tl_buf_printf(context, "%s%s ", id, t ? "" : "-");
+}
+
+static void assert_changes(const char *expected)
+{
+    struct tl_buf out = {0};
+    assert_int_equal(tl_catalog_changes(catalog, note_change, &out, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, expected);
+    tl_buf_fini(&out);
+}
+
+/* What another process does is told once. */
+static void changes(void **state)
+{
+    (void)state;
+    struct tl_catalog_trace t = a_trace("a"), u = a_trace("b");
+    struct tl_catalog *other;
+    assert_changes("");
+    assert_int_equal(tl_catalog_open(&other, backend, NULL), TL_OK);
+    assert_int_equal(tl_catalog_add_trace(other, &t, NULL), TL_OK);
+    assert_changes("a ");
+    assert_changes("");
+    assert_int_equal(tl_catalog_add_trace(other, &u, NULL), TL_OK);
+    assert_changes("b ");
+    t.state = 1;
+    assert_int_equal(tl_catalog_update_trace(other, &t, NULL), TL_OK);
+    assert_changes("a ");
+    assert_int_equal(tl_catalog_set_label(other, "b", "k", "v", NULL), TL_OK);
+    assert_changes("b ");
+    assert_int_equal(tl_catalog_remove_traces(other, &(const char *){"a"}, 1, NULL), TL_OK);
+    assert_changes("a- ");
+    assert_changes("");
+    tl_catalog_close(other);
+}
+
 static void a_refused_commit_changes_nothing(void **state)
 {
     (void)state;
@@ -583,6 +637,8 @@ static void checks_hold_up_nobody(void **state)
     }
 
 IN_A_POOL(traces)
+IN_A_POOL(found)
+IN_A_POOL(changes)
 IN_A_POOL(labels)
 IN_A_POOL(notes)
 IN_A_POOL(shards)
@@ -599,6 +655,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         EVERYWHERE(traces),
+        EVERYWHERE(found),
+        cmocka_unit_test_setup_teardown(changes_in_a_pool, set_up_pool, tear_down),
         EVERYWHERE(labels),
         EVERYWHERE(notes),
         EVERYWHERE(shards),

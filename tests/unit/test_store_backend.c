@@ -63,6 +63,18 @@ static int set_up_pool(void **state)
     return 0;
 }
 
+/* Its leases are looked at several times a second. */
+static int set_up_brisk_pool(void **state)
+{
+    *state = NULL;
+    if (choose_pool()) {
+        const size_t n = strlen(pool_url);
+        snprintf(pool_url + n, sizeof pool_url - n, "&lease=1");
+        *state = open_pool();
+    }
+    return 0;
+}
+
 static int tear_down_pool(void **state)
 {
     tl_backend_free(*state);
@@ -366,6 +378,28 @@ static void leases_guard_a_trace(void **state)
     tl_backend_free(other);
 }
 
+/* Who wants a lease tells its holder, who hears of it in a while. */
+static void leases_are_asked_for(void **state)
+{
+    struct tl_backend *b = *state, *other = attach(b);
+    struct tl_lease *lease;
+    uint64_t asked;
+    assert_int_equal(b->ops->lease(b, "x", &lease, NULL), TL_OK);
+    assert_int_equal(b->ops->lease_state(lease, &asked), TL_OK);
+    assert_true(asked == 0);
+    assert_int_equal(other->ops->lease_ask(other, "x", UINT64_MAX - 5, NULL), TL_OK);
+    while (asked == 0) {
+        usleep(10000);
+        assert_int_equal(b->ops->lease_state(lease, &asked), TL_OK);
+    }
+    assert_true(asked == UINT64_MAX - 5);
+    b->ops->lease_release(lease);
+    /* It is answered when it is taken. */
+    assert_int_equal(other->ops->lease(other, "x", &lease, NULL), TL_OK);
+    other->ops->lease_release(lease);
+    tl_backend_free(other);
+}
+
 static void epochs_grow(void **state)
 {
     struct tl_backend *b = *state;
@@ -572,6 +606,7 @@ IN_POOL(logs)
 IN_POOL(leases)
 IN_POOL(lost_leases_fence)
 IN_POOL(leases_guard_a_trace)
+IN_POOL(leases_are_asked_for)
 IN_POOL(epochs_grow)
 IN_POOL(many_at_a_time)
 IN_POOL(scratch_files)
@@ -595,6 +630,8 @@ int main(void)
         ALL(leases),
         ALL(lost_leases_fence),
         ALL(leases_guard_a_trace),
+        cmocka_unit_test_setup_teardown(leases_are_asked_for_in_a_pool, set_up_brisk_pool,
+                                        tear_down_pool),
         ALL(epochs_grow),
         ALL(many_at_a_time),
         ALL(scratch_files),
