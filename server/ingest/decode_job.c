@@ -182,8 +182,8 @@ struct sealing {
     struct tl_lane *lane;
     struct tl_view *view;
     struct tl_shard_row row;
-    struct tl_buf file, summary;
-    char key[192];
+    struct tl_buf file, summary, counts;
+    char key[192], counts_key[192];
 };
 
 /* The oldest complete shards of the first `n_lanes` lanes, at most together(). */
@@ -207,6 +207,7 @@ static void drop(struct sealing *shards, size_t n)
         tl_view_put(shards[i].view);
         tl_buf_fini(&shards[i].file);
         tl_buf_fini(&shards[i].summary);
+        tl_buf_fini(&shards[i].counts);
     }
 }
 
@@ -223,6 +224,11 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
         r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
     }
     shard->row.size = shard->file.n;
+    if (r >= 0 && view->counts) {
+        tl_codecount_key(shard->counts_key, gen->trace, gen->number, shard->lane->name,
+                         shard->row.number);
+        r = tl_codecount_encode(view->counts, gen->packer, &shard->counts);
+    }
     return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
 }
 
@@ -230,20 +236,23 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
 static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
 {
     struct tl_backend *backend = gen->lake->backend;
-    struct tl_object objects[TOGETHER_VIRTUAL];
+    struct tl_object objects[2 * TOGETHER_VIRTUAL];
     struct tl_catalog_shard rows[TOGETHER_VIRTUAL];
     uint64_t bytes = 0;
+    size_t n_objects = 0;
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct sealing *const s = &shards[i];
         r = encode(gen, s, fail);
-        objects[i] = (struct tl_object){s->key, {s->file.p, s->file.n}};
+        objects[n_objects++] = (struct tl_object){s->key, {s->file.p, s->file.n}};
+        if (s->counts.n > 0)
+            objects[n_objects++] = (struct tl_object){s->counts_key, {s->counts.p, s->counts.n}};
         rows[i] = (struct tl_catalog_shard){
             .stream = s->lane->index, .row = s->row, .summary = {s->summary.p, s->summary.n}};
         bytes += s->file.n;
     }
     if (r >= 0)
-        r = backend->ops->put_all(backend, objects, n, fail);
+        r = backend->ops->put_all(backend, objects, n_objects, fail);
     if (r >= 0)
         r = tl_catalog_add_shards(gen->lake->catalog, gen->trace, gen->number, rows, n, fail);
     if (r >= 0) {

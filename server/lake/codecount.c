@@ -7,16 +7,6 @@
 
 #include <stdlib.h>
 
-void tl_codecount_fini(struct tl_codecount *c)
-{
-    tl_numbers_fini(&c->addresses);
-    tl_numbers_fini(&c->runs);
-    tl_numbers_fini(&c->branches);
-    free(c->run_counts);
-    free(c->branch_counts);
-    *c = (struct tl_codecount){0};
-}
-
 static int number_of(struct tl_numbers *numbers, uint64_t key, uint32_t *out)
 {
     *out = tl_numbers_find(numbers, key);
@@ -25,45 +15,6 @@ static int number_of(struct tl_numbers *numbers, uint64_t key, uint32_t *out)
     const int r = tl_numbers_add(numbers, key);
     *out = numbers->n - 1;
     return r;
-}
-
-/* `n` more of what goes from `a` to `b`. */
-static int count(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **counts, size_t *cap,
-                 uint64_t a, uint64_t b, uint64_t n)
-{
-    uint32_t from, to, number;
-    int r = number_of(&c->addresses, a, &from);
-    if (r >= 0)
-        r = number_of(&c->addresses, b, &to);
-    if (r < 0)
-        return r;
-    const uint64_t key = (uint64_t)from << 32 | to;
-    number = tl_numbers_find(pairs, key);
-    if (number == TL_NO_NUMBER) {
-        if (pairs->n >= TL_CODECOUNT_MOST) {
-            c->truncated = true;
-            return TL_OK;
-        }
-        r = tl_grow(counts, cap, pairs->n + (size_t)1, sizeof **counts);
-        if (r >= 0)
-            r = tl_numbers_add(pairs, key);
-        if (r < 0)
-            return r;
-        number = pairs->n - 1;
-        (*counts)[number] = 0;
-    }
-    (*counts)[number] += n;
-    return TL_OK;
-}
-
-int tl_codecount_run(struct tl_codecount *c, uint64_t first, uint64_t last, uint64_t n)
-{
-    return count(c, &c->runs, &c->run_counts, &c->cap_runs, first, last, n);
-}
-
-int tl_codecount_branch(struct tl_codecount *c, uint64_t from, uint64_t to, uint64_t n)
-{
-    return count(c, &c->branches, &c->branch_counts, &c->cap_branches, from, to, n);
 }
 
 /* ---- instructions that can change the flow ----------------------------------------------------
@@ -89,11 +40,6 @@ static void ends_fini(struct ends *ends)
     tl_numbers_fini(&ends->blocks);
     tl_numbers_fini(&ends->known);
     free(ends->v);
-}
-
-static bool ends_run(const struct tl_insn *insn)
-{
-    return insn->kind != TL_INSN_PLAIN && insn->kind != TL_INSN_SYNC && insn->kind != TL_INSN_WAIT;
 }
 
 static int add_end(struct ends *ends, uint64_t pc, uint8_t size)
@@ -131,7 +77,7 @@ static int look_at(struct ends *ends, const struct tl_walk *walk, const struct t
         tl_walk_code(&step, b->isa);
         if (tl_insn_decode((enum tl_isa)b->isa, &any_core, pc,
                            (struct tl_bytes){step.code, step.size}, &insn) > 0 &&
-            ends_run(&insn))
+            insn.kind != TL_INSN_PLAIN)
             r = add_end(ends, pc, step.size);
     }
     return r;

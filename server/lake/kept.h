@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What was counted of the code of a stored shard (codecount.h), kept beside it, so that it is
- * counted once: the object "t/TRACE/GENERATION/STREAM/NUMBER.count". A shard never changes, so that
- * nothing can become outdated; it goes with the shard. One that is not there, or damaged, is no
- * error: what it says is in the shard.
- *
- *     u32 CRC32C of all behind it │ zstd frame of varints: version, instructions,
- *         n runs, n branches; of each its first address less that of the one in front, its last
- *         one less its first, and how often
+ * Counts of the code of stored shards (store/codecount.h), kept beside them, so that each is
+ * counted once: where it is built, or if it could not be there, when somebody asks. A shard never
+ * changes, so that nothing can become outdated; they go with the shard. One that is not there, or
+ * damaged, is no error: what it says is in the shard.
  */
 #ifndef TL_LAKE_KEPT_H
 #define TL_LAKE_KEPT_H
 
-#include "lake/codecount.h"
+#include "lake/lakeint.h"
+#include "store/codecount.h"
 
 /* Those of one thread that wait to be stored together. Zeroed it is empty. */
 struct tl_kept_counts {

@@ -33,6 +33,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     shard->counter.untold = shard->replayed;
     shard->by_insn = b->insn_stats && !shard->replayed;
     b->index.insn_stats = shard->replayed ? NULL : b->insn_stats;
+    shard->coder.counting = !shard->replayed && !shard->by_insn;
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
     /* Shards are of much the same size. */
@@ -239,6 +240,7 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
     const struct tl_shard_row *row = &shard_of(b)->view->index.row;
     end_insn_stats(b);
+    tl_code_counter_end(&shard_of(b)->coder, row->markers, false);
     b->closing = shard_of(b);
     b->cut = cut;
     b->stop = row->markers;
@@ -385,6 +387,7 @@ int tl_build_finish(struct tl_build *b)
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
     end_insn_stats(b);
+    tl_code_counter_end(&shard->coder, shard->view->index.row.markers, true);
     r = take_frame(b, shard);
     if (r < 0)
         return r;

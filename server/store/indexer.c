@@ -98,6 +98,13 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
         tl_stats_counter_code(&shard->counter, block, tl_mix_of(block), from, n,
                               first + n == block->n);
     tl_shard_builder_left(shard, taken);
+    if (shard->coder.counting && n > 0) {
+        tl_code_counter_arrive(&shard->coder, block->pc + from);
+        tl_code_counter_part(&shard->coder, block, from, to,
+                             whole || first + n == block->n ? block->size - block->last_size
+                                                            : tl_block_bytes(block, first + n - 1),
+                             first + n == block->n, taken);
+    }
     row->byte_last = ix->now.offset = one.offset;
 
     const uint64_t end = room->cut < room->end ? room->cut : room->end, next = position + n;
@@ -119,6 +126,9 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
     const bool point = tl_item_is_point(ix->protocol, item->kind);
     const uint64_t pc = tl_item_address(item);
     tl_flow_now_item(&ix->now, item);
+    if (point || item->kind == TL_ITEM_GAP || item->kind == TL_ITEM_EXCEPTION ||
+        item->kind == TL_ITEM_TRACE_ON)
+        tl_code_counter_stop(&shard->coder);
     ix->calls.insns = tl_shard_builder_position(shard);
     int r = tl_callstack_push(&ix->calls, item, 1);
     ix->now.depth = tl_callstack_depth(&ix->calls);
@@ -152,6 +162,7 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
         r = tl_callstack_push(&ix->calls, items, 1);
     if (r < 0 || n == 0)
         return r;
+    tl_code_counter_stop(&ix->shard->coder);
     ix->now.depth = tl_callstack_depth(&ix->calls);
     ix->now.offset = items[n - 1].offset;
     return (int)n;
@@ -164,6 +175,7 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
 struct window {
     uint64_t insns, taken; /* that the shard does not have yet */
     uint32_t n;            /* different blocks */
+    uintptr_t last;        /* step; 0: none */
     const struct tl_block *blocks[WINDOW + 1];
 };
 
@@ -173,7 +185,7 @@ static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
                                                     const struct tl_block *block)
 {
     struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
-    if (block->number == 0 || known->times > 0)
+    if (block->number == 0 || known->ran > 0)
         return false;
     *known = (struct tl_indexer_block){.number = block->number, .mix = (uint8_t)tl_mix_of(block)};
     return true;
@@ -187,6 +199,7 @@ static __attribute__((noinline)) int meet(struct tl_shard_builder *shard,
 {
     const int place = tl_shard_builder_place(shard, now, block->function, block->pc >> 12);
     tl_code_set_add(&shard->code, block->pc, block->size);
+    known->run = tl_code_counter_block(&shard->coder, block);
     known->place = (uint16_t)place;
     known->stamp = shard->stamp;
     return place;
@@ -207,15 +220,34 @@ static int count_window(struct tl_indexer *ix, struct window *w)
         const int r = known->stamp == shard->stamp ? 0 : meet(shard, &ix->now, block, known);
         if (r < 0)
             return r;
-        open->counts[known->place] += known->times * (block->n | (uint64_t)block->entry << 32);
-        tl_open_bucket_more(open, (uint64_t)known->times * block->n, privilege);
+        const uint32_t times = known->ran & 0xffff;
+        if (shard->coder.counting)
+            tl_code_counter_ran(&shard->coder, known->run, times, known->ran >> 16);
+        open->counts[known->place] += times * (block->n | (uint64_t)block->entry << 32);
+        tl_open_bucket_more(open, (uint64_t)times * block->n, privilege);
         if (known->mix < TL_MIX_KINDS)
-            shard->counter.stats.mix[known->mix] += known->times;
-        for (; known->mix == TL_MIX_KINDS && known->times > 0; known->times--)
+            shard->counter.stats.mix[known->mix] += times;
+        for (uint32_t k = 0; known->mix == TL_MIX_KINDS && k < times; k++)
             tl_stats_counter_code(&shard->counter, block, TL_MIX_KINDS, 0, block->n, true);
-        known->times = 0;
+        known->ran = 0;
     }
     return TL_OK;
+}
+
+/* Branches between steps whose destination the code does not tell: only behind those that `turns`
+ * names, and in front of the first step. */
+static void count_edges(struct tl_code_counter *coder, const uintptr_t *steps, uint64_t turns,
+                        const struct window *w)
+{
+    uintptr_t before = w->last;
+    if (!before)
+        tl_code_counter_arrive(coder, tl_path_block(steps[0])->pc);
+    for (turns |= 1; turns; turns &= turns - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(turns);
+        before = i > 0 ? steps[i - 1] : before;
+        if (before && tl_path_taken(before) && !tl_code_is_direct(tl_path_block(before)))
+            tl_code_counter_edge(coder, tl_path_block(before), tl_path_block(steps[i])->pc);
+    }
 }
 
 /*
@@ -243,7 +275,8 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
         if (known->number != block->number && !take_counters(ix, block))
             break;
         w->blocks[ran] = block;
-        ran += known->times++ == 0;
+        ran += known->ran == 0;
+        known->ran += 1 + (changes << 16);
         turns |= (uint64_t)(how > TL_LEAVE_JUMP || block->function != function) << i;
         function = block->function;
         how = block->leave & -changes;
@@ -253,7 +286,10 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     w->n = ran;
     w->insns += at - begin;
     w->taken += taken;
+    if (i > 0 && ix->shard->coder.counting)
+        count_edges(&ix->shard->coder, steps, turns, w);
     if (i > 0) {
+        w->last = steps[i - 1];
         tl_callstack_steps(calls, steps, (uint32_t)i, turns, begins, &open->depth_min,
                            &open->depth_max);
         calls->insns = at;
@@ -271,6 +307,7 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
     struct window w;
     int r = TL_OK;
     w.insns = w.taken = w.n = 0;
+    w.last = 0;
     while (r == TL_OK && p->item < n && begin + w.insns < end && p->insn == 0) {
         const struct tl_item *const item = &items[p->item];
         const uint64_t before = w.insns;
@@ -310,6 +347,12 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
     }
     shard->view->index.row.byte_last = ix->now.offset;
     const int counted = count_window(ix, &w);
+    if (w.last && shard->coder.counting) {
+        const struct tl_block *const block = tl_path_block(w.last);
+        tl_code_counter_left(&shard->coder, block,
+                             ix->blocks[block->number % TL_INDEXER_BLOCKS].run,
+                             tl_path_taken(w.last));
+    }
     return counted < 0 ? counted : r;
 }
 
@@ -320,7 +363,7 @@ int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t 
     uint64_t quick = 0; /* position up to which blocks need no closer look */
     int r = TL_OK;
     while (r == TL_OK && p.item < n) {
-        if (quick > tl_shard_builder_position(ix->shard))
+        if (quick > tl_shard_builder_position(ix->shard) && !ix->shard->coder.open)
             r = count_quickly(ix, items, n, quick, room, &p);
         if (r != TL_OK || p.item == n)
             break;

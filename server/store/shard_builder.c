@@ -91,6 +91,7 @@ void tl_shard_builder_free(struct tl_shard_builder *shard)
     if (!shard)
         return;
     tl_stats_counter_fini(&shard->counter);
+    tl_code_counter_fini(&shard->coder);
     tl_open_bucket_fini(&shard->bucket);
     tl_view_put(shard->view);
     tl_itemlog_fini(&shard->log);
@@ -422,6 +423,10 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     /* Items behind the last frame's last marker belong to no frame: give them the last. */
     for (size_t i = index->n_chunks; i-- > 0 && index->chunks[i].stf >= index->n_frames;)
         index->chunks[i].stf = (uint32_t)index->n_frames - 1;
+    if (shard->coder.counting && (shard->view->counts = malloc(sizeof *shard->view->counts))) {
+        *shard->view->counts = shard->coder.counts;
+        shard->coder.counts = (struct tl_codecount){0};
+    }
     *out = shard->view;
     shard->view = NULL;
     return TL_OK;

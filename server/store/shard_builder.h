@@ -27,6 +27,7 @@
 
 #include "base/state.h"
 #include "flow/callstack.h"
+#include "store/code_counter.h"
 #include "store/codeset.h"
 #include "store/itemlog.h"
 #include "store/open_bucket.h"
@@ -42,6 +43,7 @@ struct tl_shard_builder {
     struct tl_code_set code;      /* what the open chunk has executed */
     struct tl_open_bucket bucket; /* instructions that the index's buckets do not have yet */
     struct tl_stats_counter counter;
+    struct tl_code_counter coder; /* its owner has it count, or not */
     /* Process-unique, wraps at 2^32: another one where a chunk begins, or where `bucket` has given
      * its places new numbers. What is remembered of blocks is valid for one stamp. */
     uint32_t stamp;

@@ -56,6 +56,9 @@ void tl_view_put(struct tl_view *view)
         return;
     drop_blobs(view);
     tl_shard_index_fini(&view->index);
+    if (view->counts)
+        tl_codecount_fini(view->counts);
+    free(view->counts);
     free(atomic_load(&view->head));
     free(view);
 }

@@ -8,6 +8,7 @@
 
 #include "store/backend.h"
 #include "store/blob.h"
+#include "store/codecount.h"
 #include "store/shard.h"
 
 #include <stdatomic.h>
@@ -23,6 +24,7 @@ struct tl_view {
     struct tl_blob **frames; /* one per index.frames */
     struct tl_blob **items;  /* one per index.chunks, NULL where there are none */
     size_t cap_frames, cap_items;
+    struct tl_codecount *counts; /* of its code; NULL: not known */
     /* In the store: */
     struct tl_backend *backend;
     char key[192];

@@ -48,6 +48,9 @@ static void shards_of(struct tl_backend *backend, struct tl_buf *out)
     list(backend, "t/t", &o);
     for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1) {
         const char *name = strchr(key + 4, '/');
+        if (strstr(key,
+                   ".count")) /* of a shard that was resumed they come when they are asked for */
+            continue;
         assert_non_null(name);
         assert_int_equal(tl_buf_add(out, name, strlen(name)), TL_OK);
         assert_int_equal(tl_backend_get_all(backend, key, out, NULL), TL_OK);
