@@ -43,8 +43,10 @@ def simulated(lab):
 
 
 def is_branch(w):
-    """A64: B, BL, B.cond, CBZ, TBZ, BR, BLR, RET, ERET, SVC and the like."""
-    return (w & 0x7c000000 == 0x14000000 or w & 0xff000000 == 0x54000000 or
+    """A64: B, BL, B.cond, CBZ, TBZ, BR, BLR, RET, ERET, SVC and the like; ISB, WFI, WFE, at which a trace
+    unit may say where the flow goes, too."""
+    return (w & 0xfffff0ff == 0xd50330df or w & 0xffffffdf == 0xd503205f or
+            w & 0x7c000000 == 0x14000000 or w & 0xff000000 == 0x54000000 or
             w & 0x7c000000 == 0x34000000 or w & 0xfe000000 == 0xd6000000 or
             w & 0xff000000 == 0xd4000000)
 
