@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "isa/x86.h"
 
+#include "base/bytes.h"
+
 /* What an opcode has that is known here; 0: it is not. */
 enum {
     KNOWN = 1 << 0,
@@ -62,29 +64,29 @@ static const uint8_t needs[512] = {
 };
 /* clang-format on */
 
-/* Legacy prefixes that change nothing, or the operand size; of each the bits to get past it. */
-static const uint8_t passes[256] = {
-    [0x64] = 8, [0x65] = 8, [0x66] = 8, [0xf0] = 8, [0xf2] = 8, [0xf3] = 8};
+/* A legacy prefix that changes nothing, or the operand size. */
+static bool passes(uint8_t byte)
+{
+    return byte == 0x66 || byte == 0xf3 || byte == 0xf2 || byte == 0xf0 || (byte & 0xfe) == 0x64;
+}
 
 /* ModRM, SIB and displacement, of which `bytes` begins with the first two. */
-static unsigned operand_bytes(unsigned bytes)
+static inline unsigned operand_bytes(unsigned bytes)
 {
-    static const uint8_t displacements[4] = {0, 1, 4, 0};
-    const unsigned mod = bytes >> 6 & 3, rm = bytes & 7;
-    const bool sib = mod != 3 && rm == 4;
-    const unsigned base = sib ? bytes >> 8 & 7 : rm;
-    return 1 + sib + displacements[mod] + (mod == 0 && base == 5 ? 4 : 0);
+    static const uint8_t sizes[32] = {1, 1, 1, 1, 2, 5, 1, 1, 2, 2, 2, 2, 3, 2, 2, 2,
+                                      5, 5, 5, 5, 6, 5, 5, 5, 1, 1, 1, 1, 1, 1, 1, 1};
+    const bool no_base = (bytes & 0x7c7) == 0x504; /* SIB, and a displacement instead of a base */
+    return sizes[(bytes >> 3 & 0x18) | (bytes & 7)] + (no_base ? 4 : 0);
 }
 
 /* All is done in a register, since each step hangs on the one before it. */
 unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1])
 {
-    uint64_t w = 0;
-    for (unsigned i = 0; i < 8; i++)
-        w |= (uint64_t)code[i] << 8 * i;
-    unsigned bits = passes[w & 0xff];
-    const bool short_operands = (w & 0xff) == 0x66;
-    w >>= bits;
+    uint64_t w = tl_le64(code);
+    const bool prefix = passes((uint8_t)w); /* seldom: a branch, so that nothing waits for it */
+    const bool short_operands = prefix && (w & 0xff) == 0x66;
+    if (__builtin_expect(prefix, 0))
+        w >>= 8;
     const bool rex = isa == TL_ISA_X64 && (w & 0xf0) == 0x40;
     const bool wide = rex && (w & 8);
     w >>= 8 * rex;
@@ -94,10 +96,9 @@ unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1]
     const unsigned behind = (unsigned)(w >> 8), reg = behind >> 3 & 7;
     if (!(need & KNOWN) || isa == TL_ISA_X16 || ((need & ZERO) && reg != 0))
         return 0;
-    bits += 8 * (1u + rex + escaped);
     const unsigned z = short_operands && !wide ? 2 : 4;
     const unsigned immediate =
         (need & IMM8 ? 1 : 0) + (need & IMM_Z ? z : 0) + (need & IMM_V ? (wide ? 8 : z) : 0);
     const unsigned operands = need & MODRM ? operand_bytes(behind) : 0;
-    return bits / 8 + operands + ((need & TEST) && reg >= 2 ? 0 : immediate);
+    return prefix + rex + escaped + 1u + operands + ((need & TEST) && reg >= 2 ? 0 : immediate);
 }
