@@ -421,8 +421,9 @@ static struct tl_bytes code_at(struct tl_block_cache *cache, unsigned space, uin
     const struct place place = {cache->view, space};
     if (pc - m->at >= m->code.n || !same_place(m->place, place))
         *m = (struct mapped){place, pc, tl_image_view_at(cache->image, cache->view, space, pc)};
-    const size_t from = m->code.n ? (size_t)(pc - m->at) : 0;
-    return (struct tl_bytes){m->code.p + from, m->code.n - from};
+    if (m->code.n == 0)
+        return m->code;
+    return (struct tl_bytes){m->code.p + (pc - m->at), m->code.n - (size_t)(pc - m->at)};
 }
 
 /* The blocks that are most likely asked for next: their slots, and the code of the farther one. */
