@@ -7,9 +7,11 @@ usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or
                                                   'end': the first table alone,
                                                   or 'serve': what the network side does,
                                                   or 'perf': perf.data beside perf script
+       run.py … store --store rados:POOL…         a store in a cluster, beside a folder and rados bench
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
 
+import cluster
 import end
 import perf_data
 import serve
@@ -19,6 +21,7 @@ def main():
     ap = argparse.ArgumentParser()
     ap.add_argument('--build', required=True)
     ap.add_argument('--json', required=True)
+    ap.add_argument('--store')
     ap.add_argument('names', nargs='*')
     args = ap.parse_args()
     args.names = [n for name in args.names for n in (('frame', 'etm4', 'flow') if name == 'decode' else (name,))]
@@ -32,7 +35,9 @@ def main():
         print(end.table(whole) + '\n')
     network = serve.measure(args.build) if 'serve' in args.names else []
     perf = perf_data.measure(args.build) if not args.names or 'perf' in args.names else []
-    if args.names in (['end'], ['serve'], ['perf']):
+    if args.store:
+        network = cluster.measure(args.build, args.store)
+    if args.store or args.names in (['end'], ['serve'], ['perf']):
         programs = []
     for program in programs:
         run = subprocess.run([program], stdout=subprocess.PIPE, text=True, cwd=args.build)
