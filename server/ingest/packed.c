@@ -18,6 +18,7 @@
 #define LEVEL       3 /* zstd's: a fifth smaller than the fastest one, at two thirds of its speed */
 #define RUNS_MOST   (TL_PACKED_FRAME * 2u * TL_VARINT_MAX)
 #define SEARCH_STEP (1u << 20)
+#define AHEAD       (1u << 20)
 
 static const char head_magic[8] = "TLSPOOLZ";
 static const char frame_magic[4] = "TLZ1";
@@ -333,8 +334,10 @@ static int search(struct tl_packed *p, uint64_t at, struct tl_packed_frame *foun
             struct tl_packed_run *runs;
             size_t n;
             one.frames = found;
-            one.n = 1;
+            one.n = one.next = 1;
+            one.ahead = (struct tl_buf){0};
             r = tl_packed_read(&one, 0, &data, &arrivals, &runs, &n, NULL);
+            tl_buf_fini(&one.ahead);
             r = r == TL_BAD ? TL_EOF : r;
         }
         at += last;
@@ -398,6 +401,7 @@ int tl_packed_open(struct tl_packed *out, struct tl_backend *backend, const char
 void tl_packed_close(struct tl_packed *p)
 {
     free(p->frames);
+    tl_buf_fini(&p->ahead);
     *p = (struct tl_packed){0};
 }
 
@@ -447,19 +451,41 @@ static int read_runs(struct tl_bytes in, uint64_t total, struct tl_buf *out, siz
     return reader.bad || sum != total ? TL_BAD : TL_OK;
 }
 
-int tl_packed_read(const struct tl_packed *p, size_t i, struct tl_buf *data,
-                   struct tl_buf *arrivals, struct tl_packed_run **runs, size_t *n_runs,
-                   struct tl_fail *fail)
+/*
+ * The bytes of frame i, fewer where the object ends. Behind the frame that was read before it those
+ * that follow are read at once: where the store is far away, each time takes as long as their
+ * bytes.
+ */
+static int frame_bytes(struct tl_packed *p, size_t i, struct tl_bytes *out, struct tl_fail *fail)
+{
+    const struct tl_packed_frame *const f = &p->frames[i];
+    int r = TL_OK;
+    if (f->at < p->ahead_at || f->at + f->bytes > p->ahead_at + p->ahead.n) {
+        const bool in_order = i == p->next && f->bytes < AHEAD;
+        r = get(p, f->at, in_order ? AHEAD : (size_t)f->bytes, &p->ahead, fail);
+        p->ahead_at = f->at;
+        if (r < 0)
+            tl_buf_reset(&p->ahead);
+    }
+    p->next = i + 1;
+    const size_t at = (size_t)(f->at - p->ahead_at);
+    const size_t left = r < 0 ? 0 : p->ahead.n - at;
+    *out = (struct tl_bytes){p->ahead.p + at, left < f->bytes ? left : (size_t)f->bytes};
+    return r;
+}
+
+int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl_buf *arrivals,
+                   struct tl_packed_run **runs, size_t *n_runs, struct tl_fail *fail)
 {
     const struct tl_packed_frame *const f = &p->frames[i];
     const size_t front = SKIP_HEAD + FRAME_HEAD;
-    struct tl_buf buf = {0};
+    struct tl_bytes buf;
     struct head head;
     tl_buf_reset(data);
     *n_runs = 0;
     if (f->bytes == 0 || f->bytes > front + RUNS_MOST + 2 * TL_PACKED_FRAME)
         return damaged(p, i, fail);
-    int r = get(p, f->at, (size_t)f->bytes, &buf, fail);
+    int r = frame_bytes(p, i, &buf, fail);
     const bool fits = r >= 0 && buf.n == f->bytes && parse_head(buf.p, buf.n, &head) &&
                       (uint64_t)head.bytes + head.packed == f->bytes && head.n == f->n &&
                       head.offset == f->offset;
@@ -482,7 +508,6 @@ int tl_packed_read(const struct tl_packed *p, size_t i, struct tl_buf *data,
             damaged(p, i, fail);
         *runs = (struct tl_packed_run *)(void *)arrivals->p;
     }
-    tl_buf_fini(&buf);
     return r;
 }
 

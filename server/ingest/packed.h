@@ -57,7 +57,10 @@ struct tl_packed {
     uint64_t told;                  /* end of the capture's bytes as its head tells, 0: not known */
     struct tl_packed_frame *frames; /* without holes between them */
     size_t n, cap;
-    bool sound; /* head and index are */
+    bool sound;          /* head and index are */
+    struct tl_buf ahead; /* bytes of the object, from `ahead_at` on, that were read at once */
+    uint64_t ahead_at;
+    size_t next; /* the frame behind the one that was read last */
 };
 
 /* Not thread-safe. An object of which nothing can be read has no frames. */
@@ -74,9 +77,9 @@ struct tl_packed_run {
     uint64_t n;
     uint64_t arrival; /* ns since 1970 */
 };
-/* Frame i's bytes into `data`, its `*n_runs` runs into `arrivals`, where `*runs` is; both are
- * emptied before. TL_BAD: damaged. */
-TL_MUST_USE int tl_packed_read(const struct tl_packed *packed, size_t i, struct tl_buf *data,
+/* Frame i's bytes into `data` (who reads frames in order reads far fewer times than there are), its
+ * `*n_runs` runs into `arrivals`, where `*runs` is; both are emptied before. TL_BAD: damaged. */
+TL_MUST_USE int tl_packed_read(struct tl_packed *packed, size_t i, struct tl_buf *data,
                                struct tl_buf *arrivals, struct tl_packed_run **runs, size_t *n_runs,
                                struct tl_fail *fail);
 /* Write head and index anew, where they are damaged: the object is replaced. */

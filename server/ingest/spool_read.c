@@ -239,7 +239,7 @@ static uint64_t share_of(const struct tl_segments *segments, size_t i, uint64_t 
 }
 
 /* The first sound frame that ends behind `offset`. */
-static int skip_packed(const struct tl_packed *packed, uint64_t offset, uint64_t *next,
+static int skip_packed(struct tl_packed *packed, uint64_t offset, uint64_t *next,
                        struct tl_fail *fail)
 {
     struct tl_buf data = {0}, arrivals = {0};
@@ -350,7 +350,7 @@ static int audit_segment(const struct audit *audit, struct tl_log *log, const ch
     return r == TL_EOF ? TL_OK : r;
 }
 
-static int audit_packed(const struct audit *audit, const struct tl_packed *packed, uint64_t end,
+static int audit_packed(const struct audit *audit, struct tl_packed *packed, uint64_t end,
                         struct tl_fail *fail)
 {
     struct tl_buf data = {0}, arrivals = {0};
