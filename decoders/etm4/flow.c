@@ -493,7 +493,7 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->state = WAIT_ASYNC;
     f->marked = f->lost = f->has_pending = false;
     f->depth = 0;
-    f->joined.n = 0;
+    f->joined.n = f->joined.told = 0;
     tl_item_batch_reset(&f->out);
     tl_etm4_queue_clear(&f->queue);
     tl_walker_begin(&f->walk.walker);
@@ -519,6 +519,10 @@ void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)
     tl_etm4_element_state(&f->pending, s);
     tl_state_bool(s, &f->has_pending);
     tl_item_batch_state(&f->out, s);
+    tl_state_u32(s, &f->joined.told);
+    if (f->joined.told > 0)
+        tl_state_u64(s, &f->joined.offset);
+    tl_state_check(s, f->joined.told <= 64);
     tl_etm4_walk_state(&f->walk, s);
     tl_etm4_queue_state(&f->queue, s, &depth);
     tl_state_check(s, f->state == IN_SYNC || f->queue.n == 0);
@@ -567,8 +571,12 @@ int tl_etm4_flow_pause(struct tl_etm4_flow *f)
                                          .offset = f->joined.offset};
     if (f->joined.n == 0)
         return TL_OK;
+    f->out.within = f->joined.told > 0;
+    f->joined.told += f->joined.n;
     f->joined.n = 0;
-    return tl_etm4_flow_push(f, &atoms, 1);
+    const int rc = tl_etm4_flow_push(f, &atoms, 1);
+    f->out.within = false;
+    return rc;
 }
 
 /* The next packet of a tape, whatever it is. */
@@ -579,10 +587,12 @@ static int push_next(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape,
     const size_t k = place->packet;
     if (tape->header[k] >= TL_ETM4_ATOM_FIRST) {
         place->packet = tl_etm4_join(&f->joined, tape, k, k + 1);
-        return place->packet > k ? TL_OK : tl_etm4_flow_pause(f);
+        if (place->packet > k)
+            return TL_OK;
     }
     const int rc = tl_etm4_flow_pause(f);
-    if (rc < 0)
+    f->joined.told = 0;
+    if (rc < 0 || tape->header[k] >= TL_ETM4_ATOM_FIRST)
         return rc;
     tl_etm4_tape_next(tape, place, &packet);
     return verdict(f, push_one(f, &packet));

@@ -31,11 +31,13 @@ void tl_etm4_walk_address(struct tl_etm4_walk *walk, const struct tl_etm4_packet
 /* An unknown count is told as 0. */
 void tl_etm4_walk_cycles(struct tl_etm4_walk *walk, const struct tl_etm4_packet *packet);
 
-/* Atoms of packets one behind another: up to 64 count as those of one packet, the first. */
+/* Atoms of packets one behind another: up to 64 count as those of one packet, the first. Which ones
+ * do does not depend on where the bytes were cut into pieces. */
 struct tl_etm4_joined {
     uint64_t atoms; /* the oldest in bit 0 */
     uint64_t offset;
     unsigned n;
+    unsigned told; /* atoms in front of these that were executed already, when a piece ended */
 };
 
 /* Join the atom packets [k, end) of a tape. Returns the first that there is no room for, or `end`.

@@ -34,7 +34,8 @@ struct tl_item_batch {
     tl_item_sink *sink;
     void *context;
     int rc;     /* the sink's first failure; nothing is delivered any more */
-    bool paths; /* the sink takes PATH items */
+    bool paths;  /* the sink takes PATH items */
+    bool within; /* what comes belongs to the packet before: only its bytes come later */
     size_t n;
     size_t n_steps;
     /*
@@ -168,7 +169,7 @@ static inline void *tl_item_batch_store(struct tl_item_batch *b, size_t size)
 /* Between packets: what comes next may begin a run. */
 static inline void tl_item_batch_pause(struct tl_item_batch *b)
 {
-    if (b->run >= TL_BATCH_RUN)
+    if (b->run >= TL_BATCH_RUN && !b->within)
         b->run = 0;
 }
 
