@@ -155,10 +155,15 @@ int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc)
     return TL_AGAIN;
 }
 
+static inline bool has_marks(const struct tl_stf_flow *flow)
+{
+    return flow->options.marks && !flow->dry;
+}
+
 /* The flow turns from the held instruction to `to`. */
 static int add_mark(struct tl_stf_flow *flow, uint64_t to)
 {
-    if (!flow->options.marks || !flow->held.is)
+    if (!has_marks(flow) || !flow->held.is)
         return TL_OK;
     if (tl_grow(&flow->marks, &flow->cap_marks, flow->n_marks + 1, sizeof *flow->marks) < 0)
         return TL_NOMEM;
@@ -242,7 +247,7 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
         const uint32_t count = cut ? (uint32_t)(stop - flow->markers) : (uint32_t)plain;
         if (cut)
             to = offset_of(block, *done + count, &to_code);
-        result = tl_buf_add(&flow->out, block->coded + from, to - from);
+        result = flow->dry ? TL_OK : tl_buf_add(&flow->out, block->coded + from, to - from);
         if (result < 0)
             return result;
         flow->markers += count;
@@ -299,7 +304,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     const struct tl_stf_held *const held = &flow->held;
     const struct tl_stf_front *const front = &flow->front;
     const bool apart = !held->is;
-    if (!flow->out.p || (flow->options.marks && !flow->marks) || !flow->header || flow->whole ||
+    if (!flow->out.p || (has_marks(flow) && !flow->marks) || !flow->header || flow->whole ||
         flow->markers >= stop ||
         (apart ? front->lead.n || front->pre.n
                : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
@@ -319,7 +324,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
                          .target = front->target,
                          .open = flow->open,
                          .known = flow->state.has_pc};
-    if (flow->options.marks) {
+    if (has_marks(flow)) {
         c->at.mark = flow->marks + flow->n_marks;
         c->mark_end = flow->marks + flow->cap_marks;
     }
@@ -542,6 +547,8 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
         return;
     for (; i < n; i++) {
         const struct tl_item *const item = &items[i];
+        if (flow->dry && (item->kind == TL_ITEM_PATH || item->kind == TL_ITEM_BLOCK))
+            break;
         if (item->kind == TL_ITEM_PATH) {
             const uint64_t left = c.left;
             if (c.apart) {
@@ -593,7 +600,7 @@ static __attribute__((noinline)) void copy_from(struct tl_stf_flow *flow,
                                                 const struct tl_item *items, size_t n,
                                                 uint64_t stop, struct progress *at)
 {
-    if (flow->options.marks)
+    if (has_marks(flow))
         copy_items(flow, items, n, stop, at, true);
     else
         copy_items(flow, items, n, stop, at, false);
@@ -635,4 +642,30 @@ int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, 
             return (int64_t)at.item;
         }
     }
+}
+
+bool tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                      int *result)
+{
+    const uint32_t n = item->n;
+    *result = TL_OK;
+    if (n < 4 || !flow->header || flow->whole || tl_path_block(item->path[0])->whole ||
+        flow->markers >= stop || item->value + flow->held.is >= stop - flow->markers)
+        return false;
+    /* The first block takes what waits in front of it; the last two say how the flow goes on. */
+    const uint32_t steps[] = {0, n - 2, n - 1};
+    uint64_t middle = item->value;
+    for (unsigned i = 0; i < 3; i++)
+        middle -= tl_path_block(item->path[steps[i]])->n;
+    for (unsigned i = 0; i < 3 && *result >= 0; i++) {
+        const struct tl_item one = tl_path_item(item, steps[i]);
+        uint32_t done = 0;
+        *result = tl_stf_flow_block(flow, &one, stop, &done);
+        if (i > 0 || *result < 0)
+            continue;
+        *result = tl_stf_flow_release(flow, NULL);
+        flow->markers += middle;
+        flow->track = tl_path_block(item->path[n - 2])->pc;
+    }
+    return true;
 }

@@ -51,6 +51,7 @@ struct tl_stf_flow {
     bool trails;                   /* tl_stf_flow_finish() has put records behind all groups */
     bool later;                    /* not the stream's first shard */
     bool whole;                    /* whole groups come: they say what other items say, too */
+    bool dry;                      /* blocks are counted, their records are not made */
     struct tl_buf out;
     struct tl_buf scratch;
     struct tl_stf_held held;
@@ -110,6 +111,11 @@ int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
  */
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                        uint64_t stop, uint32_t *done);
+
+/* Pass a PATH without its records. False: it has to be looked at block by block; nothing was done,
+ * or `*result` < 0. */
+bool tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
+                      int *result);
 
 /*
  * Instructions [*done, …) of items[0], a PATH, and what tl_stf_flow_run() would do behind them.

@@ -274,6 +274,10 @@ static void close_event(struct tl_stf_held *held, uint64_t target, bool known)
 static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
 {
     struct tl_buf *const out = &flow->out;
+    flow->open = false;
+    flow->markers++;
+    if (flow->dry)
+        return TL_OK;
     if (out->cap - out->n < TL_STF_TARGET_BYTES + TL_STF_CLOSE_MAX) {
         const int result = tl_buf_reserve(out, TL_STF_TARGET_BYTES + TL_STF_CLOSE_MAX);
         if (result < 0)
@@ -285,10 +289,8 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
         tl_put_le64(p + 1, target);
         p += TL_STF_TARGET_BYTES;
     }
-    flow->open = false;
     memcpy(p, flow->held.close, TL_STF_CLOSE_MAX); /* of a fixed size: no call */
     out->n = (size_t)(p - out->p) + flow->held.close_n;
-    flow->markers++;
     return TL_OK;
 }
 
@@ -571,15 +573,17 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
 }
 
 /* Items that a run of copied blocks may begin with. */
-#define RUNS (1u << TL_ITEM_BLOCK | 1u << TL_ITEM_PATH | 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
+#define DRY_RUNS (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
+#define RUNS     (DRY_RUNS | 1u << TL_ITEM_BLOCK | 1u << TL_ITEM_PATH)
 
 int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                       uint64_t stop, struct tl_stf_flow_at *at)
 {
+    const uint32_t runs = flow->dry ? DRY_RUNS : RUNS;
     while (at->item < n) {
         const struct tl_item *const item = &items[at->item];
         int result;
-        if (RUNS >> item->kind & 1 && at->insn == 0) {
+        if (runs >> item->kind & 1 && at->insn == 0) {
             const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;
             if (whole || at->insn)
@@ -587,6 +591,9 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
         }
         if (item->kind == TL_ITEM_BLOCK) {
             result = tl_stf_flow_block(flow, item, stop, &at->insn);
+        } else if (item->kind == TL_ITEM_PATH && flow->dry && at->insn == 0 &&
+                   tl_stf_flow_pass(flow, item, stop, &result)) {
+            ;
         } else if (item->kind == TL_ITEM_PATH) {
             const int64_t used = tl_stf_flow_path(flow, item, n - at->item, stop, &at->insn);
             if (used < 0)
@@ -641,6 +648,11 @@ void tl_stf_flow_take(struct tl_stf_flow *flow)
 uint64_t tl_stf_flow_chunk_pc(const struct tl_stf_flow *flow)
 {
     return flow->chunk_pc;
+}
+
+void tl_stf_flow_dry(struct tl_stf_flow *flow, bool dry)
+{
+    flow->dry = dry;
 }
 
 bool tl_stf_flow_is_open(const struct tl_stf_flow *flow)

@@ -101,6 +101,13 @@ void tl_stf_flow_take(struct tl_stf_flow *flow);
  * PC. 0 for a shard's first chunk. */
 uint64_t tl_stf_flow_chunk_pc(const struct tl_stf_flow *flow);
 
+/*
+ * Called where a chunk begins: its records are not wanted, but where the flow stands and how many
+ * markers are out. tl_stf_flow_bytes() then says nothing, not even how much it would be. Most of
+ * what the writer costs is saved; of whole groups nothing. Not kept by tl_stf_flow_resume().
+ */
+void tl_stf_flow_dry(struct tl_stf_flow *flow, bool dry);
+
 /* Are records out behind the last marker? */
 bool tl_stf_flow_is_open(const struct tl_stf_flow *flow);
 

@@ -71,7 +71,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .shard_insns = gen->lake->options.shard_insns,
         .image = gen->program ? gen->program->image : NULL,
         .packing = gen->lake->packing,
-        .plain = gen->is_virtual,
+        .index_only = gen->is_virtual,
         .seal = on_seal,
         .context = lane,
         .sealed = lane->n_rows,
@@ -139,6 +139,9 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0)
         return r;
     gen->is_virtual = gen->wants_virtual && tl_can_mark(gen->decode);
+    if (gen->is_virtual)
+        tl_mark_begin(gen);
+    atomic_store(&gen->ours, true);
     tl_decode_paths(gen->decode);
     tl_decode_code(gen->decode, tl_stf_close_insn);
     return TL_OK;
@@ -408,6 +411,7 @@ static int finish(struct tl_gen *gen, struct tl_fail *fail)
         if (gen->broken < 0)
             return tl_fail_set(fail, gen->broken, "decoding ended: %s", tl_err_name(gen->broken));
     }
+    tl_mark_flush(gen);
     int r = store_all(gen, fail);
     if (r >= 0)
         r = save_streams(gen, fail);
@@ -493,8 +497,10 @@ static int mark(struct tl_gen *gen, struct tl_fail *fail)
         r = wait_sealer(gen, fail);
     if (r >= 0)
         r = store_all(gen, fail);
-    if (r >= 0)
+    if (r >= 0) {
+        tl_mark_flush(gen);
         tl_resume_mark(gen);
+    }
     return r;
 }
 
@@ -652,7 +658,6 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     tl_crew_exit(gen->lake->crew);
     /* Whatever happened: nothing is stored between two jobs. A refusal shows again in the next. */
     const int stored = wait_sealer(gen, NULL);
-    tl_mark_flush(gen);
     tl_packer_free(gen->packer); /* a quarter of a megabyte that thousands of traces would keep */
     gen->packer = NULL;
     return r >= 0 && stored < 0 ? stored : r;

@@ -2,236 +2,110 @@
 #include "ingest/remake.h"
 
 #include "base/cancel.h"
+#include "ingest/marks.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 #include "stf/close.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
-#define MARK_MOST   (UINT64_C(1) << 30) /* plain bytes of one */
-#define SLICE_BYTES (64u << 10)
+#define SLICE_FIRST (2u << 10) /* raw bytes between two looks at what has been made … */
+#define SLICE_MOST  (32u << 10) /* … where much is wanted */
 
-static char *mark_key(char out[static 192], const struct tl_gen *gen, const uint64_t *offset)
-{
-    const int n = snprintf(out, 192, "t/%s/%" PRIu64 "/" TL_MARKS, gen->trace, gen->number);
-    if (offset)
-        snprintf(out + n, 192 - (size_t)n, "/%016" PRIx64, *offset);
-    return out;
-}
-
-/* ---- marks ---------------------------------------------------------------------------------- */
-
-static int note_mark(struct tl_gen *gen, uint64_t offset)
-{
-    pthread_mutex_lock(&gen->lock);
-    const int r = tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks));
-    if (r >= 0)
-        gen->marks[gen->n_marks++] = offset;
-    pthread_mutex_unlock(&gen->lock);
-    return r;
-}
-
-static int save_lane(struct tl_lane *lane, struct tl_checkpoint *c)
-{
-    const int r = tl_grow(&c->lanes, &c->cap_lanes, c->n_lanes + 1, sizeof(*c->lanes));
-    if (r < 0)
-        return r;
-    struct tl_checkpoint_lane *saved = &c->lanes[c->n_lanes++];
-    *saved = (struct tl_checkpoint_lane){0};
-    struct tl_state state = {.out = &saved->build};
-    snprintf(saved->name, sizeof(saved->name), "%s", lane->name);
-    pthread_mutex_lock(&lane->lock);
-    tl_build_mark(lane->build, &state);
-    pthread_mutex_unlock(&lane->lock);
-    return state.rc;
-}
-
-#define WAITING 16
-
-struct tl_mark_object {
-    uint64_t offset;
-    struct tl_buf bytes;
-};
-
-static int store_mark(struct tl_gen *gen)
-{
-    struct tl_checkpoint c = {.offset = atomic_load(&gen->decoded)};
-    struct tl_buf plain = {0}, packed = {0};
-    struct tl_packer *packer = NULL; /* gen->packer is at work beside the decoding */
-    int r = tl_resume_whose(gen);
-    if (r >= 0)
-        r = tl_decode_save(gen->decode, &c.decode);
-    for (size_t i = 0; r >= 0 && i < gen->n_by_stream; i++)
-        if (gen->by_stream[i])
-            r = save_lane(gen->by_stream[i], &c);
-    if (r >= 0)
-        r = tl_checkpoint_encode(&c, gen->whose, &plain);
-    if (r >= 0)
-        r = tl_packer_new(&packer);
-    if (r >= 0)
-        r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, &packed);
-    if (r >= 0 && !gen->mark_objects &&
-        !(gen->mark_objects = calloc(WAITING, sizeof(*gen->mark_objects))))
-        r = TL_NOMEM;
-    if (r >= 0) {
-        gen->mark_objects[gen->n_mark_objects++] = (struct tl_mark_object){c.offset, packed};
-        packed = (struct tl_buf){0};
-    }
-    tl_packer_free(packer);
-    tl_checkpoint_fini(&c);
-    tl_buf_fini(&plain);
-    tl_buf_fini(&packed);
-    if (gen->n_mark_objects == WAITING)
-        tl_mark_flush(gen);
-    return r;
-}
-
-void tl_mark_drop(struct tl_gen *gen)
-{
-    for (size_t i = 0; i < gen->n_mark_objects; i++)
-        tl_buf_fini(&gen->mark_objects[i].bytes);
-    free(gen->mark_objects);
-    gen->mark_objects = NULL;
-    gen->n_mark_objects = 0;
-}
-
-void tl_mark_flush(struct tl_gen *gen)
-{
-    struct tl_object objects[WAITING];
-    char keys[WAITING][192];
-    const size_t n = gen->n_mark_objects;
-    for (size_t i = 0; i < n; i++) {
-        const struct tl_buf *bytes = &gen->mark_objects[i].bytes;
-        objects[i] = (struct tl_object){mark_key(keys[i], gen, &gen->mark_objects[i].offset),
-                                        {bytes->p, bytes->n}};
-    }
-    struct tl_backend *backend = gen->lake->backend;
-    if (n > 0 && backend->ops->put_all(backend, objects, n, NULL) >= 0)
-        for (size_t i = 0; i < n; i++)
-            if (note_mark(gen, gen->mark_objects[i].offset) < 0)
-                break; /* found when they are listed */
-    tl_mark_drop(gen);
-}
-
-bool tl_can_mark(struct tl_decode *decode)
-{
-    struct tl_buf state = {0};
-    const int r = tl_decode_save(decode, &state);
-    tl_buf_fini(&state);
-    return r >= 0 || r == TL_AGAIN;
-}
-
-void tl_mark(struct tl_gen *gen)
-{
-    if (gen->completed == gen->mark_completed)
-        return;
-    const int r = store_mark(gen);
-    if (r != TL_AGAIN) /* a little later */
-        gen->mark_completed = gen->completed;
-}
-
-static int add_mark(void *context, const char *key, uint64_t size)
-{
-    struct tl_buf *offsets = context;
-    const char *slash = strrchr(key, '/');
-    const uint64_t offset = slash ? strtoull(slash + 1, NULL, 16) : 0;
-    return tl_buf_add(offsets, &offset, sizeof(offset));
-}
-
-/* Of a generation that an earlier run of the server has decoded. They are noted when all are
- * listed: the store may be locked while it lists. */
-static int know_marks(struct tl_gen *gen, struct tl_fail *fail)
-{
-    struct tl_backend *backend = gen->lake->backend;
-    struct tl_buf offsets = {0};
-    char key[192];
-    pthread_mutex_lock(&gen->marks_lock);
-    int r = gen->marks_known
-                ? TL_OK
-                : backend->ops->list(backend, mark_key(key, gen, NULL), add_mark, &offsets, fail);
-    for (size_t i = 0; r >= 0 && i < offsets.n; i += sizeof(uint64_t)) {
-        uint64_t offset;
-        memcpy(&offset, offsets.p + i, sizeof(offset));
-        r = note_mark(gen, offset); /* perhaps once more: that does no harm */
-    }
-    gen->marks_known = gen->marks_known || r >= 0;
-    pthread_mutex_unlock(&gen->marks_lock);
-    tl_buf_fini(&offsets);
-    return r == TL_NOTFOUND ? TL_OK : r;
-}
-
-/* The last mark in front of `*offset`, at most; false: there is none. */
-static bool last_mark(struct tl_gen *gen, uint64_t *offset)
-{
-    bool found = false;
-    uint64_t best = 0;
-    pthread_mutex_lock(&gen->lock);
-    for (size_t i = 0; i < gen->n_marks; i++)
-        if (gen->marks[i] <= *offset && (!found || gen->marks[i] > best)) {
-            best = gen->marks[i];
-            found = true;
-        }
-    pthread_mutex_unlock(&gen->lock);
-    *offset = best;
-    return found;
-}
-
-/* ---- a shard --------------------------------------------------------------------------------- */
-
-struct remake {
-    struct tl_gen *gen;
+/* Decodes a lane's stream and makes parts of its shards. */
+struct tl_remaker {
     struct tl_lane *lane;
-    const struct tl_shard_row *row;
     struct tl_decode *decode;
     struct tl_build *build; /* NULL: its stream has not been announced */
+    struct tl_spool_reader *reader;
+    struct tl_buf bytes; /* read; those from `used` on are not decoded yet */
+    size_t used;
     size_t stream;
-    uint64_t at;  /* raw bytes decoded */
-    bool others;  /* a mark is another program's */
-    bool damaged; /* raw bytes are */
-    struct tl_view *view;
-    void (*each)(void *context, struct tl_view *view);
-    void *context;
+    uint64_t at; /* raw bytes decoded */
+    bool damaged; /* raw bytes were */
+    bool finished;
+    /* Parts from this shard and frame on are in `parts`, or will be. */
+    uint64_t have_shard;
+    uint32_t have_frame;
+    struct tl_build_part *parts;
+    size_t n_parts, cap_parts;
 };
 
-static int on_seal(void *context, struct tl_view *view)
+/* What is made. */
+struct job {
+    struct tl_gen *gen;
+    struct tl_lane *lane;
+    struct tl_view *base, *made;
+    size_t from, to;           /* frames, and … */
+    size_t chunk, chunk_end;   /* … chunks: the next one that is missing */
+    size_t frame;              /* the same */
+    struct tl_packer *packer;  /* NULL: they stay plain */
+    struct tl_remaker *remaker;
+    bool others; /* a mark is another program's */
+    bool differs; /* what was made is not what the index says */
+};
+
+/* ---- remakers ------------------------------------------------------------------------------- */
+
+static void drop_parts(struct tl_remaker *m)
 {
-    struct remake *m = context;
-    tl_shard_key(view->key, m->gen->trace, m->gen->number, m->lane->name, view->index.row.number);
-    if (m->each)
-        m->each(m->context, view);
-    if (view->index.row.number == m->row->number && !m->view)
-        m->view = view;
-    else
-        tl_view_put(view);
+    for (size_t i = 0; i < m->n_parts; i++)
+        tl_blob_put(m->parts[i].blob);
+    m->n_parts = 0;
+}
+
+static void remaker_free(struct tl_remaker *m)
+{
+    if (!m)
+        return;
+    drop_parts(m);
+    free(m->parts);
+    tl_decode_free(m->decode);
+    tl_build_free(m->build);
+    tl_spool_reader_free(m->reader);
+    tl_buf_fini(&m->bytes);
+    free(m);
+}
+
+static int on_part(void *context, struct tl_build_part *part)
+{
+    struct tl_remaker *const m = context;
+    const bool wanted = part->shard > m->have_shard ||
+                        (part->shard == m->have_shard && part->frame >= m->have_frame);
+    if (!wanted || tl_grow(&m->parts, &m->cap_parts, m->n_parts + 1, sizeof(*part)) < 0) {
+        tl_blob_put(part->blob);
+        return wanted ? TL_NOMEM : TL_OK;
+    }
+    m->parts[m->n_parts++] = *part;
     return TL_OK;
 }
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
 {
-    struct remake *m = context;
+    struct tl_remaker *const m = context;
     if (strcmp(stream->name, m->lane->name) != 0)
         return TL_OK;
+    const struct tl_lake *const lake = m->lane->gen->lake;
     const struct tl_build_options options = {.protocol = stream->protocol,
                                              .isa = stream->isa,
-                                             .shard_insns = m->gen->lake->options.shard_insns,
-                                             .image = tl_gen_image(m->gen),
-                                             .packing = m->gen->lake->packing,
-                                             .seal = on_seal,
-                                             .context = m,
-                                             .sealed = m->row->number,
-                                             .sealed_position = m->row->first};
+                                             .shard_insns = lake->options.shard_insns,
+                                             .image = tl_gen_image(m->lane->gen),
+                                             .packing = lake->packing,
+                                             .part = on_part,
+                                             .context = m};
     m->stream = stream->index;
     tl_build_free(m->build);
     m->build = NULL;
-    return tl_build_new(&m->build, &options);
+    const int r = tl_build_new(&m->build, &options);
+    if (r >= 0)
+        tl_build_want(m->build, m->have_shard, m->have_frame);
+    return r;
 }
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
-    struct remake *m = context;
+    struct tl_remaker *const m = context;
     return m->build && stream->index == m->stream ? tl_build_items(m->build, items, n) : TL_OK;
 }
 
@@ -240,89 +114,275 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-static void stop(struct remake *m)
+/* At the first raw byte. */
+static int remaker_new(struct tl_remaker **out, const struct job *job, struct tl_fail *fail)
 {
-    tl_decode_free(m->decode);
-    tl_build_free(m->build);
-    m->decode = NULL;
-    m->build = NULL;
-}
-
-static int start(struct remake *m, struct tl_fail *fail)
-{
+    struct tl_remaker *const m = calloc(1, sizeof(*m));
+    if (!m)
+        return TL_NOMEM;
+    m->lane = job->lane;
+    m->have_shard = job->base->index.row.number;
+    m->have_frame = (uint32_t)job->from;
     const struct tl_decode_sink sink = {
         .context = m, .stream = on_stream, .items = on_items, .loss = on_loss};
-    const int r = tl_decode_new(&m->decode, &m->gen->setup, tl_gen_image(m->gen), &sink, fail);
-    if (r < 0)
+    int r = tl_spool_reader_new(&m->reader, job->gen->lake->backend, job->gen->trace);
+    if (r >= 0)
+        r = tl_decode_new(&m->decode, &job->gen->setup, tl_gen_image(job->gen), &sink, fail);
+    if (r < 0) {
+        remaker_free(m);
         return r;
-    m->at = 0;
+    }
     tl_decode_paths(m->decode);
     tl_decode_code(m->decode, tl_stf_close_insn);
+    *out = m;
     return TL_OK;
 }
 
-/* Go on from a mark's bytes. TL_BAD: it is damaged, another program's, or behind the shard's begin.
- */
-static int load(struct remake *m, struct tl_bytes packed)
+/* Has what comes next not begun to be logged? */
+static bool in_front(const struct tl_remaker *m, uint64_t shard, uint32_t frame)
 {
-    struct tl_buf plain = {0};
+    uint64_t at_shard;
+    uint32_t at_frame;
+    if (!m->build)
+        return true;
+    tl_build_place(m->build, &at_shard, &at_frame);
+    return at_shard < shard || (at_shard == shard && at_frame < frame);
+}
+
+/* Go on from a mark's bytes. TL_BAD: it is damaged, another program's, or not in front of what is
+ * wanted. */
+static int load(struct job *job, struct tl_remaker *m, struct tl_bytes bytes)
+{
     struct tl_checkpoint c = {0};
-    int r = tl_unpack(packed, MARK_MOST, &plain);
-    if (r >= 0) {
-        const struct tl_bytes bytes = {plain.p, plain.n};
-        r = tl_checkpoint_decode(&c, m->gen->whose, bytes);
-        m->others = m->others || (r == TL_BAD && tl_checkpoint_sound(bytes));
-    }
+    int r = tl_checkpoint_decode(&c, job->gen->whose, bytes);
+    job->others = job->others || (r == TL_BAD && tl_checkpoint_sound(bytes));
     if (r >= 0)
         r = tl_decode_load(m->decode, (struct tl_bytes){c.decode.p, c.decode.n});
     for (size_t i = 0; r >= 0 && m->build && i < c.n_lanes; i++)
         if (strcmp(c.lanes[i].name, m->lane->name) == 0) {
             struct tl_state state = {.in = {c.lanes[i].build.p, c.lanes[i].build.n}};
-            tl_build_state(m->build, &state);
+            tl_build_mark(m->build, &state);
             tl_state_check(&state, state.in.n == 0);
             r = state.rc;
         }
     m->at = c.offset;
     tl_checkpoint_fini(&c);
-    tl_buf_fini(&plain);
-    return r;
+    return r >= 0 && !in_front(m, m->have_shard, m->have_frame) ? TL_BAD : r;
 }
 
 /* At the last mark that serves, or at the first byte. */
-static int begin(struct remake *m, struct tl_fail *fail)
+static int begin(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
 {
-    struct tl_buf bytes = {0};
-    char key[192];
-    uint64_t offset = m->row->byte_first;
-    int r = tl_resume_whose(m->gen);
-    if (r >= 0)
-        r = know_marks(m->gen, fail);
-    while (r >= 0 && last_mark(m->gen, &offset)) {
-        tl_buf_reset(&bytes);
-        r = start(m, fail);
+    const struct tl_shard_index *const index = &job->base->index;
+    struct tl_marks marks;
+    const uint64_t offset =
+        job->chunk < index->n_chunks ? index->chunks[job->chunk].at.offset : index->row.byte_first;
+    *out = NULL;
+    int r = tl_resume_whose(job->gen);
+    if (r < 0)
+        return r;
+    r = tl_marks_begin(&marks, job->gen, offset, fail);
+    while (r >= 0 && !job->others && (r = tl_marks_next(&marks)) >= 0) {
+        r = remaker_new(out, job, fail);
         if (r < 0)
             break;
-        const int got =
-            tl_backend_get_all(m->gen->lake->backend, mark_key(key, m->gen, &offset), &bytes, NULL);
-        if (got >= 0 && load(m, (struct tl_bytes){bytes.p, bytes.n}) >= 0)
+        if (load(job, *out, (struct tl_bytes){marks.bytes.p, marks.bytes.n}) >= 0)
             break;
-        stop(m);
+        remaker_free(*out);
+        *out = NULL;
         r = tl_cancel_check();
-        if (offset == 0 || m->others)
-            break; /* so are those in front of it */
-        offset--;
     }
-    tl_buf_fini(&bytes);
-    return r >= 0 && !m->decode ? start(m, fail) : r;
+    tl_marks_fini(&marks);
+    return (r >= 0 || r == TL_EOF) && !*out ? remaker_new(out, job, fail) : r == TL_EOF ? TL_OK : r;
 }
+
+/* ---- those that may go on ------------------------------------------------------------------- */
+
+static struct tl_remaker *take(struct tl_lake *lake, const struct tl_lane *lane)
+{
+    struct tl_remaker *found = NULL;
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < TL_REMAKERS && !found; i++)
+        if (lake->remakers[i] && lake->remakers[i]->lane == lane) {
+            found = lake->remakers[i];
+            memmove(lake->remakers + i, lake->remakers + i + 1,
+                    (TL_REMAKERS - 1 - i) * sizeof(found));
+            lake->remakers[TL_REMAKERS - 1] = NULL;
+        }
+    pthread_mutex_unlock(&lake->cache_lock);
+    return found;
+}
+
+static void keep(struct tl_lake *lake, struct tl_remaker *m)
+{
+    pthread_mutex_lock(&lake->cache_lock);
+    struct tl_remaker *const oldest = lake->remakers[TL_REMAKERS - 1];
+    memmove(lake->remakers + 1, lake->remakers, (TL_REMAKERS - 1) * sizeof(m));
+    lake->remakers[0] = m;
+    pthread_mutex_unlock(&lake->cache_lock);
+    remaker_free(oldest);
+}
+
+void tl_remakers_forget(struct tl_lake *lake, const char *prefix)
+{
+    struct tl_remaker *gone[TL_REMAKERS];
+    size_t n = 0, kept = 0;
+    char key[192];
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < TL_REMAKERS; i++) {
+        struct tl_remaker *const m = lake->remakers[i];
+        lake->remakers[i] = NULL;
+        if (!m)
+            continue;
+        const struct tl_gen *const gen = m->lane->gen;
+        tl_shard_key(key, gen->trace, gen->number, m->lane->name, 0);
+        if (strncmp(key, prefix, strlen(prefix)) == 0)
+            gone[n++] = m;
+        else
+            lake->remakers[kept++] = m;
+    }
+    pthread_mutex_unlock(&lake->cache_lock);
+    while (n > 0)
+        remaker_free(gone[--n]);
+}
+
+/* Can it go on to what is wanted, sooner than one from a mark? What lies in between is not made. */
+static bool serves(struct job *job, struct tl_remaker *m)
+{
+    const struct tl_shard_index *const index = &job->base->index;
+    const uint64_t shard = index->row.number;
+    const uint32_t frame = (uint32_t)job->from;
+    const bool has = m->have_shard < shard || (m->have_shard == shard && m->have_frame <= frame);
+    if (!has || !m->build || m->finished || job->chunk == index->n_chunks)
+        return false;
+    if (!in_front(m, shard, frame))
+        return true;
+    const uint64_t here = tl_build_position(m->build), there = index->chunks[job->chunk].first;
+    if (there - here > job->gen->lake->options.shard_insns / 4)
+        return false;
+    tl_build_want(m->build, shard, frame);
+    return true;
+}
+
+/* ---- parts ---------------------------------------------------------------------------------- */
+
+/* The frame of the index that a part belongs to. */
+static size_t frame_of(const struct job *job, const struct tl_build_part *part)
+{
+    const size_t n = job->base->index.n_frames;
+    /* Behind the last frame there may be items, whose chunks are given to it once all are known. */
+    return part->frame < n ? part->frame : n > 0 && !job->base->open ? n - 1 : n;
+}
+
+static bool same_chunk(const struct job *job, const struct tl_chunk *a, const struct tl_chunk *b)
+{
+    if (a->first != b->first || a->marker != b->marker)
+        return false;
+    if (job->base->open) /* which has grown, perhaps */
+        return a->items_plain >= b->items_plain;
+    return a->n == b->n && a->events == b->events && a->gaps == b->gaps && a->kinds == b->kinds &&
+           a->anchors == b->anchors && a->items_plain == b->items_plain;
+}
+
+/* Have it packed by the crew meanwhile, where more comes. */
+static int pack(struct job *job, struct tl_blob *blob)
+{
+    struct tl_packing *const packing = job->gen->lake->packing;
+    return job->packer && packing && blob ? tl_packing_add(packing, blob, job->packer) : TL_OK;
+}
+
+/* The part's blob is taken. */
+static int add_part(struct job *job, struct tl_build_part *part)
+{
+    struct tl_shard_index *const index = &job->made->index;
+    const size_t frame = frame_of(job, part);
+    struct tl_blob *const blob = part->blob;
+    part->blob = NULL;
+    if (part->is_log && job->chunk < job->chunk_end &&
+        same_chunk(job, &part->chunk, &index->chunks[job->chunk])) {
+        job->made->items[job->chunk++] = blob;
+        return pack(job, blob);
+    }
+    if (!part->is_log && frame == job->frame && job->frame < job->to &&
+        index->frames[frame].marker == part->stf.marker &&
+        (frame == 0 || index->frames[frame].pc == part->stf.pc)) {
+        index->frames[frame].plain = part->stf.plain;
+        job->made->frames[job->frame++] = blob;
+        return pack(job, blob);
+    }
+    tl_blob_put(blob);
+    job->differs = true;
+    return TL_OK;
+}
+
+static bool is_done(const struct job *job)
+{
+    const size_t n = job->base->index.n_frames;
+    return job->chunk == job->chunk_end && job->frame == (job->to < n ? job->to : n);
+}
+
+/* Of what the remaker has, what belongs to the job; what comes in front of it is dropped. */
+static int collect(struct job *job)
+{
+    struct tl_remaker *const m = job->remaker;
+    const uint64_t shard = job->base->index.row.number;
+    size_t kept = 0;
+    int r = TL_OK;
+    for (size_t i = 0; i < m->n_parts; i++) {
+        struct tl_build_part *const part = &m->parts[i];
+        const bool behind =
+            part->shard > shard || (part->shard == shard && frame_of(job, part) >= job->to);
+        if (behind) {
+            /* Chunks and frames come in order; but a frame's records behind the log. */
+            job->differs =
+                job->differs || (!is_done(job) && (part->shard > shard + 1 || !part->is_log));
+            m->parts[kept++] = *part;
+        } else if (part->shard == shard && frame_of(job, part) >= job->from && r >= 0) {
+            r = add_part(job, part);
+        } else {
+            tl_blob_put(part->blob);
+        }
+    }
+    m->n_parts = kept;
+    return r;
+}
+
+/* Of a growing shard: has decoding come as far as when somebody looked? Then what there is is
+ * enough. */
+static int collect_open(struct job *job)
+{
+    const struct tl_shard_row *const row = &job->base->index.row;
+    struct tl_build_totals totals;
+    struct tl_build_part parts[2];
+    size_t n;
+    if (!job->base->open || !job->remaker->build || is_done(job))
+        return TL_OK;
+    tl_build_totals(job->remaker->build, &totals);
+    if (totals.position < row->first + row->n)
+        return TL_OK;
+    int r = tl_build_open_parts(job->remaker->build, parts, &n);
+    for (size_t i = 0; i < n; i++) {
+        const bool mine = r >= 0 && parts[i].shard == row->number &&
+                          (parts[i].is_log ? job->chunk + 1 == job->chunk_end &&
+                                                 parts[i].chunk.items_plain >=
+                                                     job->base->index.chunks[job->chunk].items_plain
+                                           : parts[i].frame == job->frame);
+        if (mine)
+            r = add_part(job, &parts[i]);
+        else
+            tl_blob_put(parts[i].blob);
+    }
+    return r;
+}
+
+/* ---- decoding ------------------------------------------------------------------------------- */
 
 /* The next raw bytes cannot be read: what comes of them is a gap, as it is where they are decoded
  * anew. */
-static int pass_damage(struct remake *m, struct tl_spool_reader *reader, uint64_t end,
-                       struct tl_fail *fail)
+static int pass_damage(struct tl_remaker *m, uint64_t end, struct tl_fail *fail)
 {
     uint64_t next;
-    int r = tl_spool_skip(reader, m->at, end, &next, fail);
+    int r = tl_spool_skip(m->reader, m->at, end, &next, fail);
     if (r >= 0 && next == m->at)
         r = tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
     if (r >= 0)
@@ -332,91 +392,142 @@ static int pass_damage(struct remake *m, struct tl_spool_reader *reader, uint64_
     return r;
 }
 
-static int push(struct remake *m, const struct tl_buf *bytes)
+/* At most `most` bytes. */
+static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail *fail)
 {
-    int r = TL_OK;
-    for (size_t at = 0; r >= 0 && at < bytes->n && !m->view;) {
-        const size_t n = bytes->n - at < SLICE_BYTES ? bytes->n - at : SLICE_BYTES;
-        r = tl_decode_push(m->decode, bytes->p + at, n);
-        at += n;
-        m->at += n;
+    int r = tl_cancel_check();
+    if (r >= 0 && m->used == m->bytes.n) {
+        tl_buf_reset(&m->bytes);
+        m->used = 0;
+        r = tl_spool_read(m->reader, m->at, end, &m->bytes, fail);
+        if (r == TL_BAD)
+            return pass_damage(m, end, fail);
         if (r >= 0)
-            r = tl_cancel_check();
+            tl_decode_arrival(m->decode, tl_spool_reader_arrival(m->reader));
     }
-    return r;
-}
-
-static int decode(struct remake *m, struct tl_fail *fail)
-{
-    struct tl_spool_reader *reader;
-    struct tl_buf bytes = {0};
-    const uint64_t end = atomic_load(&m->gen->decoded);
-    int r = tl_spool_reader_new(&reader, m->gen->lake->backend, m->gen->trace);
     if (r < 0)
         return r;
-    while (r >= 0 && !m->view && m->at < end) {
-        tl_buf_reset(&bytes);
-        r = tl_spool_read(reader, m->at, end, &bytes, fail);
-        if (r >= 0) {
-            tl_decode_arrival(m->decode, tl_spool_reader_arrival(reader));
-            r = push(m, &bytes);
-        } else if (r == TL_BAD) {
-            r = pass_damage(m, reader, end, fail);
-        }
+    const size_t left = m->bytes.n - m->used, n = left < most ? left : most;
+    r = tl_decode_push(m->decode, m->bytes.p + m->used, n);
+    m->used += n;
+    m->at += n;
+    return r < 0 ? r : tl_decode_flush(m->decode);
+}
+
+/* The raw bytes that there are, of a growing shard more than its decoder has told of. */
+static uint64_t raw_end(const struct job *job)
+{
+    struct tl_trace *const trace =
+        job->base->open ? tl_lake_find_trace(job->gen->lake, job->gen->trace) : NULL;
+    uint64_t end = atomic_load(&job->gen->decoded);
+    if (!trace)
+        return end;
+    pthread_mutex_lock(&trace->lock);
+    end = trace->raw_bytes > end ? trace->raw_bytes : end;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    return end;
+}
+
+/* The last shard of a stream ends with the capture. */
+static int finish(struct tl_remaker *m)
+{
+    m->finished = true;
+    const int r = tl_decode_finish(m->decode);
+    return r >= 0 && m->build ? tl_build_finish(m->build) : r;
+}
+
+static int decode(struct job *job, struct tl_fail *fail)
+{
+    struct tl_remaker *const m = job->remaker;
+    const uint64_t end = raw_end(job);
+    size_t slice = SLICE_FIRST;
+    int r = collect(job);
+    while (r >= 0 && !is_done(job) && !job->differs && !m->finished) {
+        r = m->at < end ? step(m, end, slice, fail) : finish(m);
+        if (r >= 0)
+            r = collect(job);
+        if (r >= 0)
+            r = collect_open(job);
+        if (slice < SLICE_MOST && job->packer)
+            slice *= 2;
     }
-    /* The last shard of a stream ends with the capture. */
-    if (r >= 0 && !m->view)
-        r = tl_decode_finish(m->decode);
-    if (r >= 0 && !m->view && m->build)
-        r = tl_build_finish(m->build);
-    tl_spool_reader_free(reader);
-    tl_buf_fini(&bytes);
     return r;
 }
 
-static bool is_same(const struct tl_shard_row *a, const struct tl_shard_row *b)
+/* ---- all of it ------------------------------------------------------------------------------ */
+
+/* The chunks of the frames. */
+static void find_chunks(struct job *job)
 {
-    return a->number == b->number && a->first == b->first && a->n == b->n &&
-           a->markers == b->markers && a->byte_first == b->byte_first &&
-           a->byte_last == b->byte_last && a->events == b->events && a->gaps == b->gaps &&
-           a->anchors == b->anchors;
+    const size_t n = job->base->index.n_chunks;
+    size_t i = 0;
+    while (i < n && tl_view_frame_of(job->base, i) < job->from)
+        i++;
+    job->chunk = i;
+    while (i < n && tl_view_frame_of(job->base, i) < job->to)
+        i++;
+    job->chunk_end = i;
+    job->frame = job->from;
 }
 
-/* Once, in the background; until then what is there is served as far as it comes out the same. */
-static void decode_anew(struct tl_gen *gen)
+/* Begin with nothing made. */
+static int start(struct job *job)
 {
-    struct tl_trace *trace = tl_lake_find_trace(gen->lake, gen->trace);
-    if (!trace)
-        return;
-    pthread_mutex_lock(&trace->lock);
-    const bool may = trace->serving == gen && !trace->making && !trace->deleted;
-    pthread_mutex_unlock(&trace->lock);
-    tl_trace_put(trace);
-    if (may && !atomic_exchange(&gen->renewed, true))
-        (void)!tl_lake_redecode(gen->lake, gen->trace, NULL, NULL);
+    tl_view_put(job->made);
+    job->made = NULL;
+    job->differs = false;
+    find_chunks(job);
+    return tl_view_over(&job->made, job->base);
 }
 
-int tl_remake(struct tl_gen *gen, struct tl_lane *lane, const struct tl_shard_row *row,
-              void (*each)(void *context, struct tl_view *view), void *context,
+static int make(struct job *job, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = job->gen->lake;
+    int r = start(job);
+    if (r < 0)
+        return r;
+    job->remaker = take(lake, job->lane);
+    if (job->remaker && serves(job, job->remaker)) {
+        r = decode(job, NULL);
+        if ((r >= 0 && is_done(job)) || r == TL_CANCELLED || r == TL_NOMEM)
+            return r;
+        r = start(job); /* raw bytes may lie elsewhere since then, or have grown */
+    }
+    remaker_free(job->remaker);
+    job->remaker = NULL;
+    if (r >= 0)
+        r = begin(job, &job->remaker, fail);
+    return r < 0 ? r : decode(job, fail);
+}
+
+int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to,
               struct tl_view **out, struct tl_fail *fail)
 {
-    struct remake m = {.gen = gen, .lane = lane, .row = row, .each = each, .context = context};
+    struct tl_gen *const gen = lane->gen;
+    struct job job = {.gen = gen, .lane = lane, .base = view, .from = from, .to = to};
     *out = NULL;
-    int r = begin(&m, fail);
+    int r = to - from > 1 ? tl_packer_new(&job.packer) : TL_OK;
     if (r >= 0)
-        r = decode(&m, fail);
-    stop(&m);
-    const bool fits = r >= 0 && m.view && is_same(&m.view->index.row, row);
-    const bool other = !m.damaged && !fits && (r >= 0 || r == TL_BAD);
-    if (m.others || other)
-        decode_anew(gen);
+        r = make(&job, fail);
+    const struct tl_shard_row *const row = &view->index.row;
+    const bool damaged = job.remaker && job.remaker->damaged;
+    const bool done = r >= 0 && is_done(&job) && !job.differs;
+    const bool other = !damaged && !done && (r >= 0 || r == TL_BAD);
+    if (done && !damaged && !job.remaker->finished)
+        keep(gen->lake, job.remaker);
+    else
+        remaker_free(job.remaker);
+    tl_packer_free(job.packer);
+    if (job.others || other)
+        tl_gen_renew(gen);
     if (other)
         r = tl_fail_set(
             fail, TL_AGAIN,
             "%s is being decoded anew, since this server decodes otherwise than the one "
             "before it; try again",
             gen->trace);
-    else if (r == TL_BAD || (r >= 0 && !fits))
+    else if (r == TL_BAD || (r >= 0 && !done))
         r = tl_fail_set(fail, TL_BAD,
                         "%s/%s: the raw bytes 0x%llx to 0x%llx do not give this shard any more; "
                         "`tracelake verify --repair %s` says what is damaged",
@@ -426,8 +537,8 @@ int tl_remake(struct tl_gen *gen, struct tl_lane *lane, const struct tl_shard_ro
         tl_fail_set(fail, (enum tl_err)r, "%s/%s: a shard cannot be made: %s", gen->trace,
                     lane->name, tl_err_name(r));
     if (r < 0)
-        tl_view_put(m.view);
+        tl_view_put(job.made);
     else
-        *out = m.view;
+        *out = job.made;
     return r < 0 ? r : TL_OK;
 }

@@ -33,6 +33,8 @@ int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane)
     if (r >= 0 && lane->build) {
         struct tl_view *view;
         r = tl_build_view(lane->build, &view);
+        if (r >= 0 && view && gen->is_virtual)
+            tl_lane_make_virtual(lane, view);
         if (r >= 0 && view)
             add_tail(out, view);
         out->open = true;
@@ -56,7 +58,7 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
     struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_trace(fail, id);
-    struct tl_gen *gen = tl_trace_serving(trace);
+    struct tl_gen *gen = tl_trace_settled(trace);
     tl_trace_put(trace);
     struct tl_lane *lane = tl_gen_lane(gen, stream);
     const int r =

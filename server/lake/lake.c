@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
-#define MARK_BYTES       (64u << 10)
+#define MARK_BYTES       (4u << 10)
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 #define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that fills the catalog */

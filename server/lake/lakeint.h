@@ -83,6 +83,7 @@ struct tl_gen {
     struct tl_setup setup;
     atomic_bool obsolete;  /* its shards are removed with the last reference … */
     atomic_bool buried;    /* … by the housekeeper: its trace is deleted */
+    atomic_bool ours;      /* it has no virtual shards that another program made */
     atomic_bool renewed;   /* its trace is decoded anew, since another program made its shards */
     atomic_bool abandoned; /* its decode job must stop */
     pthread_mutex_t lock;
@@ -93,8 +94,12 @@ struct tl_gen {
     uint64_t lost_bytes;        /* bytes of the container that could not be decoded */
     char message[256];          /* the last problem, for users */
     char whose[TL_HASH_TEXT];   /* hash of all that checkpoints depend on, "": not computed yet */
-    uint64_t *marks;            /* raw offsets of stored marks: ingest/remake.h */
+    /* Marks: ingest/remake.h. Raw offsets of the first ones of stored lists, and those that are
+     * in none yet. */
+    uint64_t *marks;
     size_t n_marks, cap_marks;
+    struct tl_mark *late_marks;
+    size_t n_late_marks;
     pthread_mutex_t marks_lock; /* held while they are listed */
     bool marks_known;           /* under marks_lock */
     /* For the generation's decode job; at most one runs at a time: */
@@ -116,9 +121,7 @@ struct tl_gen {
     size_t seal_lanes;  /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
-    struct tl_mark_object *mark_objects; /* marks that wait to be stored */
-    size_t n_mark_objects;
-    size_t mark_completed; /* number of shards completed at the last mark */
+    uint64_t mark_insns, mark_offset; /* positions of all lanes, and raw bytes, at the last mark */
     uint64_t marked;       /* raw offset of the stored checkpoint, if has_mark */
     uint64_t tried;        /* raw offset of the last attempt to store one */
     bool has_mark;
@@ -273,7 +276,8 @@ void tl_share_stop(struct tl_lake *lake);
 /* ---- the lake ------------------------------------------------------------------------------- */
 
 #define TL_VIEW_CACHE   256
-#define TL_MADE_CACHE   16       /* shards that were made of raw bytes */
+#define TL_MADE_CACHE   48       /* of virtual shards: chunks, and whole ones */
+#define TL_REMAKERS     4        /* decoders that have made such, and may go on */
 #define TL_LABEL_SHARDS "shards" /* the label that says how shards of a trace are kept */
 #define TL_WATCHERS     64
 
@@ -343,7 +347,8 @@ struct tl_lake {
 
     pthread_mutex_t cache_lock;
     struct tl_view *cache[TL_VIEW_CACHE]; /* most recently used first */
-    struct tl_view *made[TL_MADE_CACHE];  /* so are these */
+    struct tl_view *made[TL_MADE_CACHE];  /* so are these … */
+    struct tl_remaker *remakers[TL_REMAKERS]; /* … and these */
 
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
@@ -423,8 +428,14 @@ TL_MUST_USE int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_
 /* Open a virtual shard by its index, for tl_lake_view(). */
 TL_MUST_USE int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view **out,
                                      struct tl_fail *fail);
-/* A complete shard of the lane that has not been stored yet becomes a virtual one. */
+/* A shard of the lane, complete or growing, of which there is the index becomes a virtual one. */
 void tl_lane_make_virtual(struct tl_lane *lane, struct tl_view *view);
+/*
+ * The generation that serves, for who reads what is in its shards; release with tl_gen_put(). If
+ * another program made virtual shards of it, it is decoded anew and that is waited for, a minute at
+ * most.
+ */
+struct tl_gen *tl_trace_settled(struct tl_trace *trace);
 /* Are the shards that are decoded from now on virtual ones? */
 bool tl_trace_is_virtual(struct tl_trace *trace);
 /* Has the generation virtual shards, which are of no use without raw bytes? Asks the store. */

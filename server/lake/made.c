@@ -3,38 +3,64 @@
  * Virtual shards: their index is stored, the rest is made from raw bytes when somebody reads it.
  * The last ones that were made are kept.
  */
+#include "base/cancel.h"
 #include "ingest/remake.h"
 #include "lake/lakeint.h"
 
-static struct tl_view *find_made(struct tl_lake *lake, const char *key)
+#include <stdio.h>
+#include <string.h>
+
+#define WAIT_MOST_S 60 /* for another generation */
+
+/* All of a shard by its key, single frames with their number behind it; of a growing shard's frame
+ * what there was then. */
+static void made_key(char out[static 192], const struct tl_lane *lane, const struct tl_view *view,
+                     size_t from, size_t to)
 {
+    const struct tl_shard_index *const index = &view->index;
+    tl_shard_key(out, lane->gen->trace, lane->gen->number, lane->name, index->row.number);
+    const size_t n = strlen(out);
+    if (view->open) {
+        const struct tl_chunk *const last = &index->chunks[index->n_chunks - 1];
+        snprintf(out + n, 192 - n, "#%zu-%zu+%llu.%u", from, to, (unsigned long long)index->row.n,
+                 last->items_plain);
+    } else if (from > 0 || to < index->n_frames) {
+        snprintf(out + n, 192 - n, "#%zu-%zu", from, to);
+    }
+}
+
+static struct tl_view *find_made(struct tl_lane *lane, const struct tl_view *view, size_t from,
+                                 size_t to)
+{
+    struct tl_lake *const lake = lane->gen->lake;
+    char key[192];
+    made_key(key, lane, view, from, to);
+    struct tl_view *const found = tl_views_find(lake, lake->made, TL_MADE_CACHE, key);
+    if (found || view->open)
+        return found;
+    made_key(key, lane, view, 0, view->index.n_frames);
     return tl_views_find(lake, lake->made, TL_MADE_CACHE, key);
 }
 
-static void keep_made(void *context, struct tl_view *view)
-{
-    struct tl_lake *lake = context;
-    tl_views_keep(lake, lake->made, TL_MADE_CACHE, view);
-}
-
 /* For the views of a lane. One reader makes, others of the lane wait and find it made. */
-static int make(void *context, const struct tl_view *view, struct tl_view **out,
+static int make(void *context, struct tl_view *view, size_t from, size_t to, struct tl_view **out,
                 struct tl_fail *fail)
 {
     struct tl_lane *lane = context;
-    struct tl_gen *gen = lane->gen;
-    struct tl_lake *lake = gen->lake;
-    char key[192];
-    tl_shard_key(key, gen->trace, gen->number, lane->name, view->index.row.number);
-    *out = find_made(lake, key);
+    struct tl_lake *lake = lane->gen->lake;
+    int r = TL_OK;
+    *out = find_made(lane, view, from, to);
     if (*out)
         return TL_OK;
     pthread_mutex_lock(&lane->make_lock);
-    *out = find_made(lake, key);
-    int r = TL_OK;
+    *out = find_made(lane, view, from, to);
     if (!*out) {
-        r = tl_remake(gen, lane, &view->index.row, keep_made, lake, out, fail);
+        r = tl_remake(lane, view, from, to, out, fail);
         atomic_fetch_add(&lake->shards_made, 1);
+        if (r >= 0) {
+            made_key((*out)->key, lane, view, from, to);
+            tl_views_keep(lake, lake->made, TL_MADE_CACHE, *out);
+        }
     }
     pthread_mutex_unlock(&lane->make_lock);
     return r;
@@ -56,6 +82,55 @@ int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view *
     (*out)->make = make;
     (*out)->maker = lane;
     return TL_OK;
+}
+
+/* Of a generation that this run of the server has not decoded: are its shards virtual? */
+static bool has_foreign(struct tl_gen *gen)
+{
+    struct tl_lane *lane;
+    struct tl_fail fail = {0};
+    char key[192];
+    uint64_t size;
+    if (atomic_load(&gen->ours))
+        return false;
+    bool foreign = false;
+    for (size_t i = 0; !foreign && (lane = tl_gen_lane_at(gen, i)); i++) {
+        tl_virtual_key(key, gen->trace, gen->number, lane->name, 0);
+        foreign = gen->lake->backend->ops->size(gen->lake->backend, key, &size, &fail) >= 0 &&
+                  !tl_marks_are_ours(gen);
+    }
+    atomic_store(&gen->ours, !foreign);
+    return foreign;
+}
+
+/* Is another generation being made that will serve in place of this one? */
+static bool is_replaced(struct tl_trace *trace, const struct tl_gen *gen)
+{
+    pthread_mutex_lock(&trace->lock);
+    const bool is = trace->serving == gen && trace->making && trace->making != gen &&
+                    trace->state != TL_TRACE_FAILED && !trace->deleted;
+    pthread_mutex_unlock(&trace->lock);
+    return is;
+}
+
+struct tl_gen *tl_trace_settled(struct tl_trace *trace)
+{
+    struct tl_lake *const lake = trace->lake;
+    struct tl_gen *gen = tl_trace_serving(trace);
+    if (!has_foreign(gen))
+        return gen;
+    tl_gen_renew(gen);
+    const int64_t end = tl_wall_ns() + WAIT_MOST_S * INT64_C(1000000000);
+    while (is_replaced(trace, gen) && tl_wall_ns() < end && tl_cancel_check() >= 0 &&
+           !atomic_load(&lake->closing)) {
+        const int64_t until = tl_wall_ns() + 100000000; /* then the request may be over */
+        const struct timespec at = {until / 1000000000, until % 1000000000};
+        pthread_mutex_lock(&lake->lock);
+        pthread_cond_timedwait(&lake->idle, &lake->lock, &at);
+        pthread_mutex_unlock(&lake->lock);
+    }
+    tl_gen_put(gen);
+    return tl_trace_serving(trace);
 }
 
 bool tl_trace_is_virtual(struct tl_trace *trace)

@@ -218,7 +218,7 @@ static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_f
         int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
         if (r < 0)
             return r;
-        r = tl_view_whole(view, &copy->view, fail);
+        r = tl_view_part(view, 0, view->index.n_frames, &copy->view, fail);
         tl_view_put(view);
         if (r < 0)
             return r;

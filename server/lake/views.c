@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Views of shards that are kept: of stored shards, and of those that were made of raw bytes. */
+#include "ingest/remake.h"
 #include "lake/lakeint.h"
 
 #include <string.h>
@@ -43,6 +44,7 @@ static void forget(struct tl_view **views, size_t n, const char *prefix)
 
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
 {
+    tl_remakers_forget(lake, prefix);
     pthread_mutex_lock(&lake->cache_lock);
     forget(lake->cache, TL_VIEW_CACHE, prefix);
     forget(lake->made, TL_MADE_CACHE, prefix);

@@ -21,6 +21,38 @@ static struct tl_shard_builder *shard_of(const struct tl_build *b)
     return b->index.shard;
 }
 
+static bool wants(const struct tl_build *b, uint64_t shard, uint32_t frame)
+{
+    return b->options.part &&
+           (shard > b->want_shard || (shard == b->want_shard && frame >= b->want_frame));
+}
+
+static int begin_chunk(struct tl_build *b)
+{
+    struct tl_shard_builder *const shard = shard_of(b);
+    shard->log_wanted = wants(b, shard->view->index.row.number, b->frame);
+    return tl_shard_builder_begin(shard, &b->index.calls);
+}
+
+/* The frame that the writer is in; all in front of it are full. */
+static uint32_t open_frame(const struct tl_build *b)
+{
+    return (uint32_t)(b->frame_marker / b->options.chunk_markers);
+}
+
+/* The shard that the writer is in. */
+static struct tl_shard_builder *written(const struct tl_build *b)
+{
+    return b->closing ? b->closing : shard_of(b);
+}
+
+void tl_build_choose(struct tl_build *b)
+{
+    const struct tl_shard_builder *const shard = written(b);
+    b->wet = wants(b, shard->view->index.row.number, open_frame(b));
+    tl_stf_flow_dry(b->flow, shard->bare || (shard->replayed && !b->wet));
+}
+
 /* Begin shard `number`: a replayed shard, of which nothing is kept, if it is in the store already.
  */
 static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
@@ -29,10 +61,13 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     b->index.shard = shard;
     if (!shard)
         return TL_NOMEM;
-    shard->replayed = number < b->options.sealed;
+    shard->remade = b->options.part != NULL;
+    shard->replayed = number < b->options.sealed || shard->remade;
+    shard->bare = b->options.index_only;
     shard->counter.untold = shard->replayed;
-    shard->by_insn = b->insn_stats && !shard->replayed;
-    b->index.insn_stats = shard->replayed ? NULL : b->insn_stats;
+    /* Of a remade one, too: what its logs say hangs on it. */
+    shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade);
+    b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
@@ -43,7 +78,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
         r = tl_buckets_reserve(&shard->view->index.buckets, before->view->index.buckets.n + 1);
     if (before && r >= 0)
         r = tl_buf_reserve(&shard->log.bytes, before->log.bytes.cap);
-    return r < 0 ? r : tl_shard_builder_begin(shard, &b->index.calls);
+    return r < 0 ? r : begin_chunk(b);
 }
 
 /* ---- life ---------------------------------------------------------------------------------- */
@@ -54,8 +89,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
     if (!b)
         return TL_NOMEM;
     b->options = *options;
-    if (options->plain)
-        b->options.packing = NULL;
+    b->want_shard = UINT64_MAX;
     if (b->options.chunk_markers == 0)
         b->options.chunk_markers = TL_CHUNK_MARKERS;
     static const struct tl_flow_now nothing;
@@ -70,6 +104,7 @@ int tl_build_new(struct tl_build **out, const struct tl_build_options *options)
         tl_build_free(b);
         return r;
     }
+    tl_build_choose(b);
     *out = b;
     return TL_OK;
 }
@@ -91,6 +126,8 @@ void tl_build_free(struct tl_build *b)
 /* Where the shards that are there end is known: these must end there too. */
 static int check_replayed(const struct tl_build *b, const struct tl_shard_row *row)
 {
+    if (b->options.part)
+        return TL_OK;
     const bool last = row->number + 1 == b->options.sealed;
     return last && row->first + row->n != b->options.sealed_position ? TL_BAD : TL_OK;
 }
@@ -103,7 +140,7 @@ int tl_build_packer(struct tl_build *b)
 /* What packs, here and now; where a pool does it or nobody, NULL. */
 static int packer_for(struct tl_build *b, struct tl_packer **out)
 {
-    const bool here = !b->options.packing && !b->options.plain;
+    const bool here = !b->options.packing && !b->options.part;
     const int r = here ? tl_build_packer(b) : TL_OK;
     *out = here ? b->packer : NULL;
     return r;
@@ -160,18 +197,35 @@ static void add_totals(struct tl_build_totals *t, const struct tl_shard_row *row
     t->anchors += row->anchors;
 }
 
+/* A part of a shard that is remade, to whom it belongs. */
+static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
+                    const struct tl_chunk *chunk, struct tl_blob *log)
+{
+    struct tl_build_part part = {.shard = shard->view->index.row.number,
+                                 .frame = chunk->stf,
+                                 .is_log = true,
+                                 .chunk = *chunk,
+                                 .blob = log};
+    return b->options.part(b->options.context, &part);
+}
+
 static int seal(struct tl_build *b, struct tl_shard_builder *shard)
 {
     struct tl_view *view = NULL;
     struct tl_blob *log = NULL;
     struct tl_packer *packer;
+    struct tl_chunk ended;
     add_totals(&b->totals, &shard->view->index.row);
     int r = packer_for(b, &packer);
     if (r >= 0)
-        r = shard->replayed ? check_replayed(b, &shard->view->index.row)
-                            : tl_shard_builder_complete(shard, packer, &view, &log);
+        r = shard->replayed && !shard->remade
+                ? check_replayed(b, &shard->view->index.row)
+                : tl_shard_builder_complete(shard, packer, &view, &log, &ended);
     if (r >= 0)
-        r = pack(b, log);
+        r = !shard->remade ? pack(b, log)
+            : ended.kinds != UINT32_MAX
+                ? give_log(b, shard, &ended, log)
+                : TL_OK;
     if (r >= 0 && view) {
         r = b->options.seal(b->options.context, view);
         view = NULL;
@@ -179,6 +233,14 @@ static int seal(struct tl_build *b, struct tl_shard_builder *shard)
     tl_view_put(view);
     tl_shard_builder_free(shard);
     return r;
+}
+
+/* A frame was taken that is so far the last one: the first one's entry tells where the flow goes on
+ * behind it. */
+static void note_end(struct tl_build *b, struct tl_shard_builder *shard, uint64_t markers)
+{
+    shard->view->index.frames[0].pc =
+        markers > 0 && !tl_stf_flow_is_open(b->flow) ? tl_stf_flow_chunk_pc(b->flow) : 0;
 }
 
 /* The writer's records become a frame of `part`. Records alone, behind full frames, stay out:
@@ -190,9 +252,14 @@ static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
     const bool wanted = markers > b->frame_marker || shard->view->index.n_frames == 0;
     const uint64_t marker = b->frame_marker;
     b->frame_marker = markers;
-    if (!wanted || shard->replayed) {
+    if (!wanted || shard->bare || (shard->replayed && !b->wet)) {
         tl_stf_flow_take(b->flow);
-        return wanted ? tl_shard_builder_frame(shard, NULL, 0, marker, pc) : TL_OK;
+        if (!wanted)
+            return TL_OK;
+        const int r = tl_shard_builder_frame(shard, NULL, 0, marker, pc);
+        if (r >= 0 && !shard->replayed)
+            note_end(b, shard, markers);
+        return r;
     }
     const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
     const size_t plain = records.n,
@@ -200,12 +267,18 @@ static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
     struct tl_blob *blob = take_records(b, head);
     if (!blob)
         return TL_NOMEM;
+    if (shard->remade) {
+        struct tl_build_part part = {.shard = shard->view->index.row.number,
+                                     .frame = (uint32_t)(marker / b->options.chunk_markers),
+                                     .stf = {.plain = (uint32_t)plain, .marker = marker, .pc = pc},
+                                     .blob = blob};
+        shard->view->index.n_frames = 1;
+        return b->options.part(b->options.context, &part);
+    }
     const int r = tl_shard_builder_frame(shard, blob, plain, marker, pc);
     if (r < 0)
         return r;
-    /* So far the last one. */
-    shard->view->index.frames[0].pc =
-        markers > 0 && !tl_stf_flow_is_open(b->flow) ? tl_stf_flow_chunk_pc(b->flow) : 0;
+    note_end(b, shard, markers);
     return pack(b, blob);
 }
 
@@ -214,8 +287,11 @@ static int carry_out_cut(struct tl_build *b)
 {
     const enum cut cut = b->cut;
     b->cut = CUT_NONE;
-    if (cut == CUT_FRAME)
-        return take_frame(b, shard_of(b));
+    if (cut == CUT_FRAME) {
+        const int taken = take_frame(b, shard_of(b));
+        tl_build_choose(b);
+        return taken;
+    }
     struct tl_shard_builder *shard = b->closing;
     b->closing = NULL;
     int r = take_frame(b, shard);
@@ -225,6 +301,7 @@ static int carry_out_cut(struct tl_build *b)
     }
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
+    tl_build_choose(b);
     return seal(b, shard);
 }
 
@@ -252,14 +329,15 @@ static int next_chunk(struct tl_build *b, uint32_t frame)
 {
     struct tl_packer *packer;
     struct tl_blob *log = NULL;
+    struct tl_chunk ended;
     int r = packer_for(b, &packer);
     if (r >= 0)
-        r = tl_shard_builder_next_chunk(shard_of(b), frame, &b->index.now, packer, &log);
+        r = tl_shard_builder_next_chunk(shard_of(b), frame, &b->index.now, packer, &log, &ended);
     if (r >= 0)
-        r = pack(b, log);
+        r = shard_of(b)->remade ? give_log(b, shard_of(b), &ended, log) : pack(b, log);
     if (b->index.insn_stats)
         tl_insn_stats_mark(b->insn_stats);
-    return r < 0 ? r : tl_shard_builder_begin(shard_of(b), &b->index.calls);
+    return r < 0 ? r : begin_chunk(b);
 }
 
 static int begin_cut_frame(struct tl_build *b)
@@ -399,6 +477,7 @@ int tl_build_finish(struct tl_build *b)
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
     b->frame = 0;
+    tl_build_choose(b);
     return seal(b, shard);
 }
 
@@ -413,26 +492,79 @@ static uint64_t readable(const struct tl_build *b, const struct tl_shard_builder
 
 int tl_build_view(struct tl_build *b, struct tl_view **out)
 {
-    struct tl_shard_builder *const shard = b->closing ? b->closing : shard_of(b);
+    struct tl_shard_builder *const shard = written(b);
     *out = NULL;
     if (shard->replayed || tl_shard_builder_is_empty(shard))
         return TL_OK;
     struct tl_bytes stf = {0};
     if (tl_stf_flow_markers(b->flow) > b->frame_marker)
-        stf = tl_stf_flow_bytes(b->flow);
+        stf = shard->bare ? (struct tl_bytes){.n = 1} : tl_stf_flow_bytes(b->flow);
     return tl_shard_builder_snapshot(shard, stf, b->frame_marker, tl_stf_flow_chunk_pc(b->flow),
                                      readable(b, shard), out);
 }
 
 void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
 {
-    const struct tl_shard_builder *const shard = b->closing ? b->closing : shard_of(b);
+    const struct tl_shard_builder *const shard = written(b);
     *out = b->totals;
     add_totals(out, &shard->view->index.row);
     if (b->closing)
         add_totals(out, &shard_of(b)->view->index.row);
     out->offset = b->index.now.offset;
     out->position = shard->view->index.row.first + readable(b, shard);
-    if (shard->replayed)
+    if (shard->replayed && !shard->remade)
         out->position = b->options.sealed_position;
+}
+
+/* ---- making parts once more ----------------------------------------------------------------- */
+
+void tl_build_want(struct tl_build *b, uint64_t shard, uint32_t frame)
+{
+    b->want_shard = shard;
+    b->want_frame = frame;
+    /* At the first item a frame begins. */
+    if (tl_shard_builder_is_empty(shard_of(b)) && !b->closing && !shard_of(b)->partial) {
+        shard_of(b)->log_wanted = wants(b, shard_of(b)->view->index.row.number, 0);
+        tl_build_choose(b);
+    }
+}
+
+uint64_t tl_build_position(const struct tl_build *b)
+{
+    return tl_shard_builder_position(shard_of(b));
+}
+
+void tl_build_place(const struct tl_build *b, uint64_t *shard, uint32_t *frame)
+{
+    *shard = shard_of(b)->view->index.row.number;
+    *frame = b->frame;
+}
+
+int tl_build_open_parts(struct tl_build *b, struct tl_build_part out[2], size_t *n)
+{
+    const struct tl_shard_builder *const shard = shard_of(b), *const under = written(b);
+    const uint64_t markers = tl_stf_flow_markers(b->flow);
+    *n = 0;
+    if (shard->log_wanted && !shard->partial) {
+        struct tl_build_part *const log = &out[(*n)++];
+        *log = (struct tl_build_part){.shard = shard->view->index.row.number,
+                                      .frame = shard->open.stf,
+                                      .is_log = true,
+                                      .chunk = shard->open};
+        log->chunk.items_plain = (uint32_t)shard->log.bytes.n;
+        const int r = tl_shard_builder_log(shard, &log->blob);
+        if (r < 0)
+            return r;
+    }
+    if (!b->wet || markers == b->frame_marker)
+        return TL_OK;
+    struct tl_build_part *const frame = &out[(*n)++];
+    const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
+    *frame = (struct tl_build_part){
+        .shard = under->view->index.row.number,
+        .frame = open_frame(b),
+        .stf = {.plain = (uint32_t)records.n, .marker = b->frame_marker,
+                .pc = b->frame_marker ? tl_stf_flow_chunk_pc(b->flow) : 0},
+        .blob = tl_blob_new(records)};
+    return frame->blob ? TL_OK : TL_NOMEM;
 }

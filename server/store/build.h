@@ -15,6 +15,16 @@
 /* A shard whose logs of items have so many bytes ends, behind an instruction or not. */
 #define TL_SHARD_LOG_BYTES (8u << 20)
 
+/* A part of a shard that is made once more: the log of a chunk, or a frame. */
+struct tl_build_part {
+    uint64_t shard;
+    uint32_t frame; /* of the log that which its chunk was begun in: there may be none such */
+    bool is_log;
+    struct tl_chunk chunk;     /* is_log; n_code is not told */
+    struct tl_shard_frame stf; /* else; `pc` of the first one is not told */
+    struct tl_blob *blob;      /* plain; NULL: the log is empty, or was not wanted */
+};
+
 struct tl_build_options {
     enum tl_protocol protocol;
     enum tl_isa isa;              /* as long as the items tell of none */
@@ -23,12 +33,17 @@ struct tl_build_options {
     const struct tl_image *image; /* for the functions of addresses outside blocks; may be NULL */
     struct tl_packing *packing;   /* borrowed; NULL: STF is packed at once, item logs when
                                      they are stored */
-    bool plain;                   /* nothing is packed, whatever `packing` is */
+    bool index_only;              /* of shards the index alone is made: neither logs nor records */
     /*
      * A shard is complete: called from tl_build_items() and tl_build_finish(). The view is the
      * callee's. A result < 0 ends building.
      */
     int (*seal)(void *context, struct tl_view *view);
+    /*
+     * NULL, or no shard is made, but parts of those that were made before, as tl_build_want() says.
+     * `part` and its blob are the callee's. A result < 0 ends building.
+     */
+    int (*part)(void *context, struct tl_build_part *part);
     void *context;
     /*
      * So many shards are in the store already, and end at this position: they are followed in
@@ -58,11 +73,24 @@ TL_MUST_USE int tl_build_finish(struct tl_build *build);
  */
 void tl_build_state(struct tl_build *build, struct tl_state *state);
 
-/* The same, saved without what the shard consists of that is being built: enough to build the
- * shards behind it. Who loads it has more than that one in the store. */
+/* The same without what the shard consists of that is being built: enough to make parts of it and
+ * of the shards behind it once more. Who loads it has options.part. */
 void tl_build_mark(struct tl_build *build, struct tl_state *state);
 
-/* A snapshot of the growing shard; NULL in `*out` where it has nothing yet. TL_NOMEM. */
+/* Make parts of this shard and frame, as far as they have not begun, and all behind them. At first
+ * none are. */
+void tl_build_want(struct tl_build *build, uint64_t shard, uint32_t frame);
+/* The position that would be logged next, and its shard and frame. */
+uint64_t tl_build_position(const struct tl_build *build);
+void tl_build_place(const struct tl_build *build, uint64_t *shard, uint32_t *frame);
+/*
+ * What there is so far of the open chunk's log, and of the open frame, if it has an instruction, as
+ * far as they are wanted: `n` parts. TL_NOMEM.
+ */
+TL_MUST_USE int tl_build_open_parts(struct tl_build *build, struct tl_build_part out[2], size_t *n);
+
+/* A snapshot of the growing shard, with index_only of its index; NULL in `*out` where it has nothing
+ * yet. TL_NOMEM. */
 TL_MUST_USE int tl_build_view(struct tl_build *build, struct tl_view **out);
 
 /* Totals of the stream so far. */

@@ -24,10 +24,16 @@ struct tl_build {
     uint64_t frame_marker;            /* markers of the shard in front of the open frame */
     uint32_t frame;                   /* its number */
     struct tl_build_totals totals;    /* of all shards in front of these two: counts and anchors */
+    uint64_t want_shard; /* options.part: parts from here on are wanted */
+    uint32_t want_frame;
+    bool wet;                         /* options.part: the open frame is made */
     struct tl_packer *packer;         /* made when it is needed */
     struct tl_insn_stats *insn_stats; /* of a stream whose blocks do not know what they consist of;
                                  NULL: they do */
 };
+
+/* Are records made of what comes, or is it only followed? For where a frame begins. */
+void tl_build_choose(struct tl_build *b);
 
 /* Have a packer. */
 TL_MUST_USE int tl_build_packer(struct tl_build *b);

@@ -37,8 +37,8 @@ static bool shard_fits(const struct tl_build *b, const struct tl_shard_builder *
            (row->number > o->sealed || row->first == o->sealed_position);
 }
 
-static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, bool mark,
-                          struct tl_state *s)
+/* A new one to be loaded. False: there was an error. */
+static bool renew(struct tl_shard_builder **shard, struct tl_state *s)
 {
     static const struct tl_flow_now nothing;
     if (tl_state_loads(s)) {
@@ -47,23 +47,25 @@ static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, b
         if (!*shard)
             tl_state_fail(s, TL_NOMEM);
     }
-    if (s->rc < 0)
+    return s->rc >= 0;
+}
+
+static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, struct tl_state *s)
+{
+    if (!renew(shard, s))
         return;
-    if (mark && !tl_shard_builder_is_empty(*shard))
-        tl_shard_builder_mark(*shard, b->packer, s);
-    else
-        tl_shard_builder_state(*shard, b->packer, s);
-    tl_state_check(s, mark || shard_fits(b, *shard));
+    tl_shard_builder_state(*shard, b->packer, s);
+    tl_state_check(s, shard_fits(b, *shard) && (*shard)->bare == b->options.index_only);
     if (tl_state_loads(s) && s->rc >= 0 && (*shard)->view->index.row.number < b->options.sealed)
         tl_shard_builder_replay(*shard);
 }
 
 /* The shard that waits for the writer, if there is one, and the one behind it. */
-static void builders_state(struct tl_build *b, bool mark, struct tl_state *s)
+static void builders_state(struct tl_build *b, struct tl_state *s)
 {
     uint64_t number = b->options.sealed, end = b->options.sealed_position;
     if (b->cut == CUT_SHARD) {
-        builder_state(b, &b->closing, mark, s);
+        builder_state(b, &b->closing, s);
         if (s->rc < 0)
             return;
         const struct tl_shard_row *closing = &b->closing->view->index.row;
@@ -71,7 +73,7 @@ static void builders_state(struct tl_build *b, bool mark, struct tl_state *s)
         number = closing->number + 1;
         end = closing->first + closing->n;
     }
-    builder_state(b, &b->index.shard, mark, s);
+    builder_state(b, &b->index.shard, s);
     if (s->rc < 0)
         return;
     const struct tl_shard_row *row = &b->index.shard->view->index.row;
@@ -81,12 +83,10 @@ static void builders_state(struct tl_build *b, bool mark, struct tl_state *s)
 }
 
 /* What it counts is of the shard. */
-static void insn_stats_state(struct tl_build *b, bool mark, struct tl_state *s)
+static void insn_stats_state(struct tl_build *b, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
-    const bool counted =
-        b->index.shard->by_insn && !(mark && !tl_shard_builder_is_empty(b->index.shard));
-    if (!tl_state_loads(s) && counted) {
+    if (!tl_state_loads(s) && b->index.shard->by_insn) {
         struct tl_state out = {.out = &bytes};
         tl_insn_stats_state(b->insn_stats, &out);
         tl_state_fail(s, out.rc);
@@ -101,11 +101,10 @@ static void insn_stats_state(struct tl_build *b, bool mark, struct tl_state *s)
     tl_buf_fini(&bytes);
 }
 
-static void build_state(struct tl_build *b, bool mark, struct tl_state *s)
+/* Where it stands, but for the shards. */
+static void place_state(struct tl_build *b, struct tl_state *s)
 {
     uint8_t cut = (uint8_t)b->cut;
-    if (!tl_state_loads(s))
-        tl_state_fail(s, tl_build_packer(b));
     tl_state_u8(s, &cut, CUT_SHARD);
     b->cut = (enum cut)cut;
     tl_state_u64(s, &b->stop);
@@ -113,24 +112,45 @@ static void build_state(struct tl_build *b, bool mark, struct tl_state *s)
     tl_state_u32(s, &b->frame);
     tl_flow_now_state(&b->index.now, s);
     calls_state(&b->index.calls, s);
-    totals_state(&b->totals, s);
-    if (mark)
-        tl_stf_flow_mark(b->flow, s);
-    else
-        tl_stf_flow_resume(b->flow, s);
+}
+
+static void check_place(struct tl_build *b, struct tl_state *s)
+{
     tl_state_check(s, b->frame_marker <= tl_stf_flow_markers(b->flow));
     tl_state_check(s, b->cut == CUT_NONE || tl_stf_flow_markers(b->flow) <= b->stop);
-    builders_state(b, mark, s);
-    if (s->rc >= 0)
-        insn_stats_state(b, mark, s);
 }
 
 void tl_build_state(struct tl_build *b, struct tl_state *s)
 {
-    build_state(b, false, s);
+    if (!tl_state_loads(s))
+        tl_state_fail(s, tl_build_packer(b));
+    place_state(b, s);
+    totals_state(&b->totals, s);
+    tl_stf_flow_resume(b->flow, s);
+    check_place(b, s);
+    builders_state(b, s);
+    if (s->rc < 0)
+        return;
+    insn_stats_state(b, s);
+    if (tl_state_loads(s)) /* a replayed shard's frame is not made, whatever was saved of it */
+        tl_stf_flow_dry(b->flow, b->options.index_only);
 }
 
 void tl_build_mark(struct tl_build *b, struct tl_state *s)
 {
-    build_state(b, true, s);
+    place_state(b, s);
+    tl_stf_flow_mark(b->flow, s);
+    check_place(b, s);
+    if (b->cut == CUT_SHARD && renew(&b->closing, s))
+        tl_shard_builder_mark(b->closing, s);
+    if (renew(&b->index.shard, s))
+        tl_shard_builder_mark(b->index.shard, s);
+    if (!tl_state_loads(s) || s->rc < 0)
+        return;
+    b->index.shard->by_insn = b->insn_stats != NULL;
+    b->index.insn_stats = b->insn_stats;
+    if (b->insn_stats)
+        tl_insn_stats_begin(b->insn_stats, &b->index.now);
+    b->wet = false;
+    tl_stf_flow_dry(b->flow, true);
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAGIC      "TLCHEC10"
+#define MAGIC      "TLCHEC11"
 #define HEAD       12
 #define ORDER      0x01020304u
 #define LANES_MOST 4096
@@ -82,6 +82,18 @@ bool tl_checkpoint_sound(struct tl_bytes bytes)
 {
     return bytes.n >= HEAD && memcmp(bytes.p, "TLCHEC", 6) == 0 &&
            tl_le32(bytes.p + 8) == tl_crc32c(0, bytes.p + HEAD, bytes.n - HEAD);
+}
+
+uint64_t tl_checkpoint_offset(struct tl_bytes bytes)
+{
+    const size_t name = HEAD + sizeof(uint32_t);
+    if (bytes.n < name + 8)
+        return UINT64_MAX;
+    const uint64_t n = tl_le64(bytes.p + name), left = bytes.n - name - 8;
+    uint64_t offset = UINT64_MAX;
+    if (left >= 8 && n <= left - 8)
+        memcpy(&offset, bytes.p + name + 8 + n, sizeof(offset));
+    return offset;
 }
 
 int tl_checkpoint_decode(struct tl_checkpoint *out, const char *whose, struct tl_bytes bytes)

@@ -4,7 +4,7 @@
  * that a restart goes on from there. It is never needed: whatever is wrong with one, decoding
  * begins further in front. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
  *
- *     "TLCHECK9", u32 crc32c of all that follows
+ *     "TLCHEC11", u32 crc32c of all that follows
  *     the state below by base/state.h, begun by a number that tells the machine's byte order and
  *     the text of whom it is for
  *
@@ -38,6 +38,8 @@ TL_MUST_USE int tl_checkpoint_encode(struct tl_checkpoint *checkpoint, const cha
                                      struct tl_buf *out);
 /* Is it undamaged, whoever's it is? */
 bool tl_checkpoint_sound(struct tl_bytes bytes);
+/* Its raw offset, of what may be damaged; UINT64_MAX: it has none. */
+uint64_t tl_checkpoint_offset(struct tl_bytes bytes);
 /* Read it into `out`, to be freed in any case. TL_BAD: damaged, or another's. TL_NOMEM. */
 TL_MUST_USE int tl_checkpoint_decode(struct tl_checkpoint *out, const char *whose,
                                      struct tl_bytes bytes);

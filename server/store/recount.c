@@ -92,6 +92,7 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
     int r = TL_OK;
     for (size_t i = 0; i < index->n_chunks && r >= 0; i++) {
         struct tl_blob *log;
+        struct tl_chunk ended;
         r = tl_walk_chunk(&walk, c->view, i, &range, fail);
         if (r >= 0)
             r = count_chunk(c, &walk, &index->chunks[i]);
@@ -100,7 +101,8 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
         /* A last one is closed, too, so that there are as many as before; where they begin and what
          * holds there is taken over. */
         if (r >= 0)
-            r = tl_shard_builder_next_chunk(c->index.shard, 0, &c->index.now, NULL, &log);
+            r = tl_shard_builder_next_chunk(c->index.shard, 0, &c->index.now, NULL, &log,
+                                            &ended);
     }
     if (r >= 0 && pcs)
         learn_end(index, &walk);

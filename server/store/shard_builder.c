@@ -44,11 +44,17 @@ static void open_chunk(struct tl_shard_builder *shard, uint32_t stf, const struc
     shard->offset_noted = shard->open.first >> TL_SHARD_OFFSETS;
 }
 
+/* Is it known what its logs say? */
+static bool has_log(const struct tl_shard_builder *shard)
+{
+    return !shard->replayed || shard->remade;
+}
+
 int tl_shard_builder_begin(struct tl_shard_builder *shard, const struct tl_callstack *calls)
 {
     struct tl_buf bytes = {0};
     int r = TL_OK;
-    if (shard->replayed)
+    if (!has_log(shard))
         return TL_OK;
     if (calls->depth > 0) {
         r = tl_stackmark_encode(calls, &bytes);
@@ -121,8 +127,7 @@ static int add_chunk(struct tl_view *view, const struct tl_chunk *chunk, struct 
 static int add_frame(struct tl_view *view, const struct tl_shard_frame *frame, struct tl_blob *stf)
 {
     struct tl_shard_index *index = &view->index;
-    if (!stf ||
-        tl_grow(&index->frames, &index->cap_frames, index->n_frames + 1, sizeof(*frame)) < 0 ||
+    if (tl_grow(&index->frames, &index->cap_frames, index->n_frames + 1, sizeof(*frame)) < 0 ||
         tl_grow(&view->frames, &view->cap_frames, index->n_frames + 1, sizeof(*view->frames)) < 0) {
         tl_blob_put(stf);
         return TL_NOMEM;
@@ -149,16 +154,21 @@ static int take_log(const struct tl_shard_builder *shard, struct tl_packer *pack
 static int note_end(struct tl_shard_builder *shard)
 {
     const struct tl_shard_row *row = &shard->view->index.row;
-    if (shard->replayed)
+    if (!has_log(shard))
         return TL_OK;
     return tl_itemlog_end(&shard->log, row->first + row->n - shard->open.first, row->byte_last);
 }
 
+int tl_shard_builder_log(const struct tl_shard_builder *shard, struct tl_blob **out)
+{
+    return take_log(shard, NULL, out);
+}
+
 static int close_chunk(struct tl_shard_builder *shard, struct tl_packer *packer,
-                       struct tl_blob **log)
+                       struct tl_blob **log, struct tl_chunk *ended)
 {
     struct tl_chunk *c = &shard->open;
-    struct tl_blob *items;
+    struct tl_blob *items = NULL;
     shard->log_bytes += tl_shard_builder_logged(shard);
     int settled = tl_shard_builder_settle(shard);
     if (settled >= 0)
@@ -166,9 +176,15 @@ static int close_chunk(struct tl_shard_builder *shard, struct tl_packer *packer,
     if (settled < 0)
         return settled;
     c->items_plain = (uint32_t)shard->log.bytes.n;
-    if (shard->replayed)
-        return TL_OK;
-    int r = take_log(shard, packer, &items);
+    shard->any_closed = true;
+    *ended = *c;
+    *log = NULL;
+    if (shard->replayed) {
+        const bool wanted = shard->log_wanted && !shard->partial;
+        shard->partial = false;
+        return wanted ? take_log(shard, NULL, log) : TL_OK;
+    }
+    int r = shard->bare ? TL_OK : take_log(shard, packer, &items);
     if (r < 0)
         return r;
     c->items_size = 0; /* known when it is packed */
@@ -183,9 +199,9 @@ static int close_chunk(struct tl_shard_builder *shard, struct tl_packer *packer,
 
 int tl_shard_builder_next_chunk(struct tl_shard_builder *shard, uint32_t stf,
                                 const struct tl_flow_now *now, struct tl_packer *packer,
-                                struct tl_blob **log)
+                                struct tl_blob **log, struct tl_chunk *ended)
 {
-    const int r = close_chunk(shard, packer, log);
+    const int r = close_chunk(shard, packer, log, ended);
     if (r >= 0)
         open_chunk(shard, stf, now);
     return r;
@@ -411,13 +427,14 @@ int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t offset)
 /* ---- views --------------------------------------------------------------------------------- */
 
 int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *packer,
-                              struct tl_view **out, struct tl_blob **log)
+                              struct tl_view **out, struct tl_blob **log, struct tl_chunk *ended)
 {
     struct tl_shard_index *index = &shard->view->index;
-    const bool needed = shard->open.n > 0 || shard->open.kinds != 0 || index->n_chunks == 0;
+    const bool needed = shard->open.n > 0 || shard->open.kinds != 0 || !shard->any_closed;
     *log = NULL;
-    const int r = needed ? close_chunk(shard, packer, log) : TL_OK;
-    if (r < 0)
+    ended->kinds = UINT32_MAX;
+    const int r = needed ? close_chunk(shard, packer, log, ended) : TL_OK;
+    if (r < 0 || shard->replayed)
         return r;
     tl_shard_builder_tell(shard);
     /* Items behind the last frame's last marker belong to no frame: give them the last. */
@@ -442,6 +459,11 @@ static int copy_array(void *to, size_t *cap, const void *from, size_t n, size_t 
     return r;
 }
 
+static struct tl_blob *get(struct tl_blob *blob)
+{
+    return blob ? tl_blob_get(blob) : NULL;
+}
+
 static int copy_closed(const struct tl_view *from, struct tl_view *to)
 {
     const struct tl_shard_index *a = &from->index;
@@ -457,9 +479,9 @@ static int copy_closed(const struct tl_view *from, struct tl_view *to)
     b->buckets.n = a->buckets.n;
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < a->n_chunks; i++)
-        r = add_chunk(to, &a->chunks[i], tl_blob_get(from->items[i]));
+        r = add_chunk(to, &a->chunks[i], get(from->items[i]));
     for (size_t i = 0; r >= 0 && i < a->n_frames; i++)
-        r = add_frame(to, &a->frames[i], tl_blob_get(from->frames[i]));
+        r = add_frame(to, &a->frames[i], get(from->frames[i]));
     return r;
 }
 
@@ -468,18 +490,20 @@ static int copy_open(const struct tl_shard_builder *shard, struct tl_bytes stf, 
 {
     struct tl_chunk chunk = shard->open;
     struct tl_blob *items = NULL;
-    if (shard->log.bytes.n > 0) {
-        items = tl_blob_new((struct tl_bytes){shard->log.bytes.p, shard->log.bytes.n});
-        if (!items)
-            return TL_NOMEM;
-        chunk.items_plain = (uint32_t)shard->log.bytes.n;
-    }
+    struct tl_blob *records = NULL;
+    int r = shard->bare ? TL_OK : take_log(shard, NULL, &items);
+    if (r < 0)
+        return r;
+    chunk.items_plain = (uint32_t)shard->log.bytes.n;
     chunk.n_code = UINT32_MAX;
-    int r = add_chunk(view, &chunk, items);
-    const struct tl_shard_frame frame = {.plain = (uint32_t)stf.n, .marker = marker, .pc = pc};
-    if (r >= 0 && stf.n > 0)
-        r = add_frame(view, &frame, tl_blob_new(stf));
-    return r;
+    r = add_chunk(view, &chunk, items);
+    const struct tl_shard_frame frame = {
+        .plain = shard->bare ? 0 : (uint32_t)stf.n, .marker = marker, .pc = pc};
+    if (r < 0 || stf.n == 0)
+        return r;
+    if (!shard->bare && !(records = tl_blob_new(stf)))
+        return TL_NOMEM;
+    return add_frame(view, &frame, records);
 }
 
 /* Cut what lies behind the positions that can be read. */

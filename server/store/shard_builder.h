@@ -19,7 +19,8 @@
  * marker is an instruction with known encoding, which the STF has too.
  *
  * A replayed shard is in the store already, and its items come again, since decoding began in front
- * of it: it is followed to its end, but nothing of it is packed or kept. Not thread-safe: the
+ * of it: it is followed to its end, but nothing of it is packed or kept. If it is remade its chunks'
+ * logs are, by whoever wants them. Of a bare one the index alone is wanted. Not thread-safe: the
  * owner, build.h, holds a lock around every call.
  */
 #ifndef TL_STORE_SHARD_BUILDER_H
@@ -47,7 +48,12 @@ struct tl_shard_builder {
     /* Process-unique, wraps at 2^32: another one where a chunk begins, or where `bucket` has given
      * its places new numbers. What is remembered of blocks is valid for one stamp. */
     uint32_t stamp;
-    bool replayed;      /* see above */
+    bool replayed;      /* see above … */
+    bool remade;        /* … then it is replayed, too */
+    bool bare;          /* see above */
+    bool partial;       /* remade: what the open chunk's log has is not known, but how long it is */
+    bool log_wanted;    /* remade: of the open chunk */
+    bool any_closed;    /* a chunk has ended */
     bool by_insn;       /* its statistics are counted elsewhere (insn_stats.h), not by `counter` */
     bool any;           /* it has an item or an instruction */
     size_t log_begin;   /* bytes of the log in front of the first item: how the chunk begins */
@@ -86,10 +92,9 @@ static inline size_t tl_shard_builder_logged(const struct tl_shard_builder *shar
  */
 void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *packer,
                             struct tl_state *state);
-/* The same of one that has something, as if it were a replayed shard: enough to follow it to its
- * end. `state` saves. */
-void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_packer *packer,
-                           struct tl_state *state);
+/* The same without what has been counted and logged: enough to remake its further chunks, and the
+ * shards behind it. */
+void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_state *state);
 /* What was loaded is in the store already: it becomes a replayed shard, of which only that is kept
  * which decides where it ends. */
 void tl_shard_builder_replay(struct tl_shard_builder *shard);
@@ -139,22 +144,27 @@ void tl_shard_builder_tell(struct tl_shard_builder *shard);
 /*
  * End the open chunk and begin the next, whose markers lie in frame `stf`. `*log` is the ended
  * chunk's item log, borrowed, NULL: there is none. It is packed, or if `packer` is NULL plain, for
- * whoever packs it.
+ * whoever packs it. Of a shard that is remade `*log` is the caller's, and `*ended` the chunk.
  */
 TL_MUST_USE int tl_shard_builder_next_chunk(struct tl_shard_builder *shard, uint32_t stf,
                                             const struct tl_flow_now *now, struct tl_packer *packer,
-                                            struct tl_blob **log);
-/* Add a frame of `plain` bytes of STF records (the blob is taken; of a replayed shard there is
- * none), with `marker` markers in front of it. */
+                                            struct tl_blob **log, struct tl_chunk *ended);
+/* Add a frame of `plain` bytes of STF records (the blob is taken; of a replayed or bare shard there
+ * is none), with `marker` markers in front of it. */
 TL_MUST_USE int tl_shard_builder_frame(struct tl_shard_builder *shard, struct tl_blob *stf,
                                        size_t plain, uint64_t marker, uint64_t pc);
-/* End the last chunk and give the view away: it is complete. The shard is then only freed. `packer`
- * and `*log` as above. */
+/* End the last chunk and give the view away, of a shard that is remade none: it is complete. The
+ * shard is then only freed. `packer`, `*log` and `*ended` as above; its kinds are
+ * UINT32_MAX where none has ended. */
 TL_MUST_USE int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *packer,
-                                          struct tl_view **out, struct tl_blob **log);
+                                          struct tl_view **out, struct tl_blob **log,
+                                          struct tl_chunk *ended);
+/* The log of the open chunk so far, as a blob of its own, NULL: it is empty. TL_NOMEM. */
+TL_MUST_USE int tl_shard_builder_log(const struct tl_shard_builder *shard, struct tl_blob **out);
 /*
  * A copy as a view of its own. `stf`: the records of the open frame so far (n == 0: leave it
- * out), `positions`: how many of the shard's can be read.
+ * out; of a bare shard they are left out, but not the frame), `positions`: how many of the shard's
+ * can be read.
  */
 TL_MUST_USE int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes stf,
                                           uint64_t marker, uint64_t pc, uint64_t positions,

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#define LOG_MOST (64u << 20) /* bytes of an open chunk's log */
+
 /* Values, chunks and frames. */
 static void lists_state(struct tl_shard_builder *shard, struct tl_state *s)
 {
@@ -104,10 +106,9 @@ static void stats_state(struct tl_shard_stats *stats, struct tl_state *s)
     tl_buf_fini(&bytes);
 }
 
-static void log_state(struct tl_shard_builder *shard, struct tl_state *s)
+static void log_values(struct tl_shard_builder *shard, struct tl_state *s)
 {
     struct tl_itemlog *const log = &shard->log;
-    tl_state_buf(s, &log->bytes, UINT32_MAX);
     tl_state_u64(s, &log->base.position);
     tl_state_u64(s, &log->base.offset);
     tl_state_u64(s, &log->base.pc);
@@ -117,6 +118,12 @@ static void log_state(struct tl_shard_builder *shard, struct tl_state *s)
     tl_state_u64(s, &log->n);
     tl_state_size(s, &shard->log_begin, log->bytes.n);
     tl_state_u64(s, &shard->log_bytes);
+}
+
+static void log_state(struct tl_shard_builder *shard, struct tl_state *s)
+{
+    tl_state_buf(s, &shard->log.bytes, UINT32_MAX);
+    log_values(shard, s);
 }
 
 /* Are chunks and frames those of this shard, one behind the other? A replayed shard has none. */
@@ -135,7 +142,7 @@ static bool lists_fit(const struct tl_shard_builder *shard)
         position += c->n;
         marker = c->marker;
     }
-    for (size_t i = 0; i < index->n_frames; i++)
+    for (size_t i = 0; i < index->n_frames && index->frames; i++)
         if (index->frames[i].marker > row->markers)
             return false;
     return (shard->replayed || shard->open.first == position) && shard->open.marker >= marker &&
@@ -160,12 +167,14 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
     struct tl_view *const view = shard->view;
     struct tl_shard_index *const index = &view->index;
     tl_state_bool(s, &shard->replayed);
+    tl_state_bool(s, &shard->bare);
     tl_state_bool(s, &shard->any);
+    tl_state_bool(s, &shard->any_closed);
     tl_state_bool(s, &shard->by_insn);
     lists_state(shard, s);
     blobs_state(&view->items, &view->cap_items, &index->n_chunks, false, packer, s);
     if (!shard->replayed)
-        blobs_state(&view->frames, &view->cap_frames, &index->n_frames, true, packer, s);
+        blobs_state(&view->frames, &view->cap_frames, &index->n_frames, !shard->bare, packer, s);
     code_state(index, s);
     tl_buckets_state(&index->buckets, s);
     stats_state(&index->stats, s);
@@ -178,30 +187,48 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
     tl_state_check(s, s->rc >= 0 && lists_fit(shard) && counts_fit(shard));
 }
 
-void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_packer *packer,
-                           struct tl_state *s)
+/* Where the open chunk ends depends on how long its log is, not on what it says. */
+static void log_length(struct tl_itemlog *log, struct tl_state *s)
+{
+    size_t n = log->bytes.n;
+    tl_state_size(s, &n, LOG_MOST);
+    if (!tl_state_loads(s) || s->rc < 0)
+        return;
+    tl_buf_reset(&log->bytes);
+    tl_state_fail(s, tl_buf_reserve(&log->bytes, n + 1));
+    if (s->rc >= 0)
+        memset(log->bytes.p, 0, n);
+    log->bytes.n = s->rc >= 0 ? n : 0;
+}
+
+void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_state *s)
 {
     struct tl_shard_index *const index = &shard->view->index;
-    const struct tl_shard_builder whole = *shard;
-    const struct tl_shard_index had = *index;
-    struct tl_buf nothing = {0};
-    /* Where the open chunk ends depends on how long its log is, not on what it says. */
-    const int r = tl_buf_reserve(&nothing, whole.log.bytes.n + 1);
-    if (r >= 0) {
-        memset(nothing.p, 0, whole.log.bytes.n);
-        nothing.n = whole.log.bytes.n;
-        shard->log.bytes = nothing;
-        shard->replayed = true;
-        shard->by_insn = false;
-        index->n_chunks = index->n_code = 0;
-        index->n_frames = index->n_frames > 0;
-        index->stats = (struct tl_shard_stats){0};
-        tl_shard_builder_state(shard, packer, s);
-        *shard = whole;
-        *index = had;
-    }
-    tl_state_fail(s, r);
-    tl_buf_fini(&nothing);
+    struct tl_shard_row *const row = &index->row;
+    bool framed = index->n_frames > 0;
+    tl_state_u64(s, &row->number);
+    tl_state_u64(s, &row->first);
+    tl_state_u64(s, &row->n);
+    tl_state_u64(s, &row->markers);
+    tl_state_u64(s, &row->byte_first);
+    tl_state_u64(s, &row->byte_last);
+    tl_state_u64(s, &shard->open.first);
+    tl_state_u64(s, &shard->open.n);
+    tl_state_u64(s, &shard->open.marker);
+    tl_state_u32(s, &shard->open.stf);
+    tl_state_bool(s, &shard->any);
+    tl_state_bool(s, &shard->any_closed);
+    tl_state_bool(s, &framed);
+    log_length(&shard->log, s);
+    log_values(shard, s);
+    tl_state_u64(s, &shard->offset_noted);
+    tl_state_u64(s, &shard->last_position);
+    if (!tl_state_loads(s))
+        return;
+    shard->replayed = shard->remade = shard->partial = shard->counter.untold = true;
+    tl_state_check(s, s->rc < 0 || lists_fit(shard));
+    index->n_frames = framed;
+    shard->bucket.position = row->first + row->n;
 }
 
 void tl_shard_builder_replay(struct tl_shard_builder *shard)

@@ -40,14 +40,35 @@ static void drop_blobs(struct tl_view *view)
     view->frames = view->items = NULL;
 }
 
-void tl_view_make_virtual(struct tl_view *view,
-                          int (*make)(void *maker, const struct tl_view *view, struct tl_view **out,
-                                      struct tl_fail *fail),
-                          void *maker)
+void tl_view_make_virtual(struct tl_view *view, tl_view_make *make, void *maker)
 {
     drop_blobs(view);
     view->make = make;
     view->maker = maker;
+}
+
+int tl_view_over(struct tl_view **out, struct tl_view *base)
+{
+    const struct tl_shard_index *const of = &base->index;
+    struct tl_view *const view = tl_view_new();
+    if (!view)
+        return TL_NOMEM;
+    view->frames = calloc(of->n_frames + 1, sizeof(struct tl_blob *));
+    view->items = calloc(of->n_chunks + 1, sizeof(struct tl_blob *));
+    struct tl_shard_frame *const frames = calloc(of->n_frames + 1, sizeof(*frames));
+    if (!view->frames || !view->items || !frames) {
+        free(frames);
+        tl_view_put(view);
+        return TL_NOMEM;
+    }
+    if (of->n_frames > 0)
+        memcpy(frames, of->frames, of->n_frames * sizeof(*frames));
+    view->base = tl_view_get(base);
+    view->open = base->open;
+    view->index = *of;
+    view->index.frames = frames;
+    *out = view;
+    return TL_OK;
 }
 
 void tl_view_put(struct tl_view *view)
@@ -55,7 +76,11 @@ void tl_view_put(struct tl_view *view)
     if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
         return;
     drop_blobs(view);
-    tl_shard_index_fini(&view->index);
+    if (view->base)
+        free(view->index.frames);
+    else
+        tl_shard_index_fini(&view->index);
+    tl_view_put(view->base);
     if (view->counts)
         tl_codecount_fini(view->counts);
     free(view->counts);
@@ -172,25 +197,52 @@ static int stored_bytes(const struct tl_view *view, uint64_t offset, uint32_t si
     return r;
 }
 
-int tl_view_whole(const struct tl_view *view, struct tl_view **out, struct tl_fail *fail)
+size_t tl_view_frame_of(const struct tl_view *view, size_t i)
+{
+    const struct tl_shard_index *const index = &view->index;
+    const size_t frame = index->chunks[i].stf;
+    return frame < index->n_frames ? frame : index->n_frames;
+}
+
+int tl_view_part(struct tl_view *view, size_t from, size_t to, struct tl_view **out,
+                 struct tl_fail *fail)
 {
     if (view->make)
-        return view->make(view->maker, view, out, fail);
-    *out = tl_view_get((struct tl_view *)(uintptr_t)view);
+        return view->make(view->maker, view, from, to, out, fail);
+    *out = tl_view_get(view);
     return TL_OK;
 }
 
-/* What of a virtual shard is not stored. */
-static int of_made(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail,
+/* What of a virtual shard is not there, or of what was made of it was not made. */
+static int of_made(const struct tl_view *view, size_t frame, size_t i, struct tl_buf *out,
+                   struct tl_fail *fail,
                    int (*read)(const struct tl_view *, size_t, struct tl_buf *, struct tl_fail *))
 {
+    struct tl_view *const of = view->base ? view->base : (struct tl_view *)(uintptr_t)view;
     struct tl_view *made;
-    int r = view->make(view->maker, view, &made, fail);
+    int r = of->make(of->maker, of, frame, frame + 1, &made, fail);
     if (r < 0)
         return r;
     r = read(made, i, out, fail);
     tl_view_put(made);
     return r;
+}
+
+static int plain_items(const struct tl_view *view, size_t i, struct tl_buf *out,
+                       struct tl_fail *fail)
+{
+    const size_t end = out->n + view->index.chunks[i].items_plain;
+    const int r = view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
+    /* Of a growing shard more may have been made than was there. */
+    if (view->base && out->n > end)
+        out->n = end;
+    return r;
+}
+
+static int plain_frame(const struct tl_view *view, size_t i, struct tl_buf *out,
+                       struct tl_fail *fail)
+{
+    return view->frames[i] ? tl_blob_plain(view->frames[i], out) : TL_OK;
 }
 
 int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, struct tl_fail *fail)
@@ -199,10 +251,10 @@ int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out, stru
     const int r = tl_cancel_check();
     if (r < 0)
         return r;
-    if (view->make)
-        return of_made(view, i, out, fail, tl_view_items);
+    if (view->make || (view->base && !view->items[i] && c->items_plain > 0))
+        return of_made(view, tl_view_frame_of(view, i), i, out, fail, plain_items);
     if (!view->backend)
-        return view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
+        return plain_items(view, i, out, fail);
     if (c->items_size == 0)
         return TL_OK;
     return stored_bytes(view, c->items_offset, c->items_size, c->items_crc, c->items_plain, out,
@@ -215,10 +267,10 @@ int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, stru
     const int r = tl_cancel_check();
     if (r < 0)
         return r;
-    if (view->make)
-        return of_made(view, i, out, fail, tl_view_frame);
+    if (view->make || (view->base && !view->frames[i]))
+        return of_made(view, i, i, out, fail, plain_frame);
     if (!view->backend)
-        return tl_blob_plain(view->frames[i], out);
+        return plain_frame(view, i, out, fail);
     return stored_bytes(view, f->offset, f->size, f->crc, f->plain, out, fail);
 }
 

@@ -14,6 +14,12 @@
 #include <stdatomic.h>
 
 struct tl_view_head;
+struct tl_view;
+
+/* Make frames [from, to) and the items of their chunks: a view by tl_view_over(), with a reference.
+ * Frame `n_frames` is that of chunks which have none. */
+typedef int tl_view_make(void *maker, struct tl_view *view, size_t from, size_t to,
+                         struct tl_view **out, struct tl_fail *fail);
 
 struct tl_view {
     atomic_uint refs;
@@ -28,10 +34,12 @@ struct tl_view {
     /* In the store: */
     struct tl_backend *backend;
     char key[192];
-    /* Of a virtual shard, of which the index alone is stored: makes all of it, a view in memory. */
-    int (*make)(void *maker, const struct tl_view *view, struct tl_view **out,
-                struct tl_fail *fail);
+    /* Of a virtual shard, of which the index alone is there: what makes the rest. */
+    tl_view_make *make;
     void *maker;
+    /* What was made of a virtual shard: that one, of whose index it has all but the frames; frames
+     * and items that were not made are NULL. */
+    struct tl_view *base;
 };
 
 /* A view of nothing, to be filled in; NULL: no memory. */
@@ -46,16 +54,18 @@ void tl_view_put(struct tl_view *view); /* NULL is fine */
 TL_MUST_USE int tl_view_open(struct tl_view **out, struct tl_backend *backend, const char *key,
                              struct tl_fail *fail);
 
-/* Of a view in memory that will not grow and nobody else has yet: all but the index is dropped,
- * from now on `make` makes it. */
-void tl_view_make_virtual(struct tl_view *view,
-                          int (*make)(void *maker, const struct tl_view *view, struct tl_view **out,
-                                      struct tl_fail *fail),
-                          void *maker);
-/* A view, with a reference, that has all of the shard: the same one, or if it is virtual the one
- * that is made of it. Errors of `make`. */
-TL_MUST_USE int tl_view_whole(const struct tl_view *view, struct tl_view **out,
-                              struct tl_fail *fail);
+/* Of a view that nobody else has yet: it has nothing but its index, from now on `make` makes the
+ * rest. */
+void tl_view_make_virtual(struct tl_view *view, tl_view_make *make, void *maker);
+/* A view in memory over a virtual one, of which a reference is kept, without any frame or item.
+ * TL_NOMEM. */
+TL_MUST_USE int tl_view_over(struct tl_view **out, struct tl_view *base);
+/* The frame that chunk i belongs to: most likely it has one. */
+size_t tl_view_frame_of(const struct tl_view *view, size_t i);
+/* A view, with a reference, that has frames [from, to): the same one, or if it is virtual one that
+ * has been made over it, and makes what is missing when it is asked for. Errors of `make`. */
+TL_MUST_USE int tl_view_part(struct tl_view *view, size_t from, size_t to, struct tl_view **out,
+                             struct tl_fail *fail);
 /* Append chunk i's item log, plain, to `out`. TL_BAD, TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out,
                               struct tl_fail *fail);

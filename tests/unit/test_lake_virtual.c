@@ -112,7 +112,7 @@ static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
     struct tl_fail fail = {0};
     char key[192];
     tl_buf_reset(out);
-    if (tl_cut_view(cut, i, &view, &fail) < 0 || tl_view_whole(view, &whole, &fail) < 0)
+    if (tl_cut_view(cut, i, &view, &fail) < 0 || tl_view_part(view, 0, view->index.n_frames, &whole, &fail) < 0)
         fail_msg("%s", fail.text);
     if (whole->backend) {
         tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name, cut->rows[i].number);
@@ -258,7 +258,7 @@ static void marks_are_not_needed(void **state)
 }
 
 /* Push up to `to`; `*up`: until the medium refuses. */
-static void push_part(uint64_t to, bool *up)
+static void push_part_to(struct tl_lake *lake, uint64_t to, bool *up)
 {
     const struct tl_ingest_request request = {
         .rig = "rig", .trace = "t", .setup = (const char *)capture.setup.p, .resume = true};
@@ -266,7 +266,7 @@ static void push_part(uint64_t to, bool *up)
     struct tl_fail fail = {0};
     char id[64];
     uint64_t at;
-    *up = *up && tl_ingest_open(virtual.lake, &request, NULL, NULL, &ingest, id, &at, &fail) >= 0;
+    *up = *up && tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &at, &fail) >= 0;
     if (!*up)
         return;
     for (; *up && at < to; at += 2000) {
@@ -274,6 +274,11 @@ static void push_part(uint64_t to, bool *up)
         *up = tl_ingest_append(ingest, at, (struct tl_bytes){capture.bytes.p + at, n}, &fail) >= 0;
     }
     tl_ingest_close(ingest);
+}
+
+static void push_part(uint64_t to, bool *up)
+{
+    push_part_to(virtual.lake, to, up);
 }
 
 /* A server that ends amid a capture, and one that loses its power, go on to the same shards. */
@@ -363,7 +368,7 @@ static void raw_damage_is_told(void **state)
 }
 
 /* A server that makes other shards (or decodes otherwise) decodes anew by itself when it is asked,
- * and tells nothing that is wrong meanwhile. */
+ * and whoever asks gets what it makes; lists and tiles do not wait. */
 static void other_servers_decode_anew(void **state)
 {
     begin(&runs[0]);
@@ -371,6 +376,24 @@ static void other_servers_decode_anew(void **state)
     const unsigned before = kinds_of(&virtual).indexes;
     tl_lake_close(virtual.lake);
     open_sized(&virtual, true, SHARD / 2);
+    ranges_are_equal(test_seed());
+    texts_are_equal();
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    assert_true(kinds_of(&virtual).indexes > before);
+    texts_are_equal();
+    end();
+}
+
+/* Where another program's generation cannot be waited for, no reader gets anything that is wrong. */
+static void other_shards_are_refused(void **state)
+{
+    begin(&runs[0]);
+    push_both(3000);
+    tl_lake_close(virtual.lake);
+    open_sized(&virtual, true, SHARD / 2);
+    struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
+    struct tl_gen *const gen = tl_trace_serving(trace);
+    atomic_store(&gen->ours, true); /* as if the minute were over */
     const struct tl_range_request request = {.trace = "t",
                                              .stream = "cs.10",
                                              .from = 4 * SHARD,
@@ -384,10 +407,61 @@ static void other_servers_decode_anew(void **state)
         r = tl_range_next(range, &text, &fail);
     tl_range_close(range);
     assert_int_equal(r, TL_AGAIN);
+    tl_gen_put(gen);
+    tl_trace_put(trace);
     assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
-    assert_true(kinds_of(&virtual).indexes > before);
     texts_are_equal();
     tl_buf_fini(&text);
+    end();
+}
+
+static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
+{
+    struct tl_trace_list list;
+    const int64_t end = tl_wall_ns() + INT64_C(60000000000);
+    for (bool there = false; !there && tl_wall_ns() < end; usleep(1000)) {
+        assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+        there = list.rows[0].decoded_bytes >= bytes;
+        tl_trace_list_free(&list);
+    }
+    wait_at_rest(lake, "t");
+}
+
+/* While a capture comes in, what is there of it can be read, up to its last instruction. */
+static void growing_shards_can_be_read(void **state)
+{
+    const uint64_t random = test_seed();
+    begin(&runs[0]);
+    for (unsigned part = 1; part <= 5; part++) {
+        const uint64_t to = (capture.bytes.n * part / 6 + 1999) / 2000 * 2000;
+        struct tl_trace_list list;
+        push_part_to(stored.lake, to, &(bool){true});
+        push_part(to, &(bool){true});
+        wait_decoded(stored.lake, to);
+        wait_decoded(virtual.lake, to);
+        assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+        for (size_t i = 0; i < list.rows[0].n_streams; i++) {
+            const struct tl_stream_row *const s = &list.rows[0].streams[i];
+            struct tl_buf a = {0}, b = {0};
+            const uint64_t back = random % (2 * SHARD);
+            const struct tl_range_request request = {.trace = "t",
+                                                     .stream = s->name,
+                                                     .from = s->insns > back ? s->insns - back : 0,
+                                                     .to = UINT64_MAX,
+                                                     .format = part % 2 ? TL_FORMAT_TEXT
+                                                                        : TL_FORMAT_ZSTF};
+            fetch(stored.lake, &request, &a);
+            fetch(virtual.lake, &request, &b);
+            assert_int_equal(a.n, b.n);
+            assert_memory_equal(a.p, b.p, a.n);
+            tl_buf_fini(&a);
+            tl_buf_fini(&b);
+        }
+        tl_trace_list_free(&list);
+    }
+    push_both(3000);
+    shards_are_equal(1);
+    texts_are_equal();
     end();
 }
 
@@ -431,6 +505,8 @@ int main(void)
         cmocka_unit_test(restarts_change_nothing),
         cmocka_unit_test(kinds_can_change),
         cmocka_unit_test(other_servers_decode_anew),
+        cmocka_unit_test(other_shards_are_refused),
+        cmocka_unit_test(growing_shards_can_be_read),
         cmocka_unit_test(raw_damage_is_told),
         cmocka_unit_test(retention_makes_them_virtual),
     };

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: MIT */
+#include "ingest/marks.h"
+
+#include "ingest/remake.h"
+#include "ingest/resume.h"
+#include "lake/lakeint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LIST_MOST (UINT64_C(1) << 30) /* plain bytes of one */
+#define TOGETHER  64                  /* marks of a list */
+#define SPARSE    64                  /* options.mark_bytes between two where few positions come */
+
+struct tl_mark {
+    uint64_t offset;
+    struct tl_buf bytes; /* a checkpoint */
+};
+
+static char *mark_key(char out[static 192], const struct tl_gen *gen, const uint64_t *offset)
+{
+    const int n = snprintf(out, 192, "t/%s/%" PRIu64 "/" TL_MARKS, gen->trace, gen->number);
+    if (offset)
+        snprintf(out + n, 192 - (size_t)n, "/%016" PRIx64, *offset);
+    return out;
+}
+
+/* ---- whose they are ------------------------------------------------------------------------- */
+
+static char *whose_key(char out[static 192], const struct tl_gen *gen)
+{
+    mark_key(out, gen, NULL);
+    return strcat(out, "/whose");
+}
+
+void tl_mark_begin(struct tl_gen *gen)
+{
+    char key[192];
+    const int r = tl_resume_whose(gen);
+    /* Else it is not known: then they are another's. */
+    if (r >= 0)
+        (void)!tl_backend_put(gen->lake->backend, whose_key(key, gen),
+                              (struct tl_bytes){(uint8_t *)gen->whose, strlen(gen->whose)}, NULL);
+}
+
+bool tl_marks_are_ours(struct tl_gen *gen)
+{
+    struct tl_buf whose = {0};
+    char key[192];
+    int r = tl_resume_whose(gen);
+    if (r >= 0)
+        r = tl_backend_get_all(gen->lake->backend, whose_key(key, gen), &whose, NULL);
+    const bool ours = r >= 0 ? whose.n == strlen(gen->whose) &&
+                                   memcmp(whose.p, gen->whose, whose.n) == 0
+                             : r != TL_NOTFOUND;
+    tl_buf_fini(&whose);
+    return ours;
+}
+
+void tl_gen_renew(struct tl_gen *gen)
+{
+    struct tl_trace *trace = tl_lake_find_trace(gen->lake, gen->trace);
+    if (!trace)
+        return;
+    pthread_mutex_lock(&trace->lock);
+    const bool may = trace->serving == gen && !trace->making && !trace->deleted;
+    pthread_mutex_unlock(&trace->lock);
+    tl_trace_put(trace);
+    if (may && !atomic_exchange(&gen->renewed, true))
+        (void)!tl_lake_redecode(gen->lake, gen->trace, NULL, NULL);
+}
+
+/* ---- making them ---------------------------------------------------------------------------- */
+
+bool tl_can_mark(struct tl_decode *decode)
+{
+    struct tl_buf state = {0};
+    const int r = tl_decode_save(decode, &state);
+    tl_buf_fini(&state);
+    return r >= 0 || r == TL_AGAIN;
+}
+
+static int save_lane(struct tl_lane *lane, struct tl_checkpoint *c)
+{
+    const int r = tl_grow(&c->lanes, &c->cap_lanes, c->n_lanes + 1, sizeof(*c->lanes));
+    if (r < 0)
+        return r;
+    struct tl_checkpoint_lane *saved = &c->lanes[c->n_lanes++];
+    *saved = (struct tl_checkpoint_lane){0};
+    struct tl_state state = {.out = &saved->build};
+    snprintf(saved->name, sizeof(saved->name), "%s", lane->name);
+    pthread_mutex_lock(&lane->lock);
+    tl_build_mark(lane->build, &state);
+    pthread_mutex_unlock(&lane->lock);
+    return state.rc;
+}
+
+static int add_late(struct tl_gen *gen, struct tl_mark *mark)
+{
+    pthread_mutex_lock(&gen->lock);
+    if (!gen->late_marks)
+        gen->late_marks = calloc(TOGETHER, sizeof(*gen->late_marks));
+    const bool there = gen->late_marks;
+    if (there) {
+        gen->late_marks[gen->n_late_marks++] = *mark;
+        mark->bytes = (struct tl_buf){0};
+    }
+    pthread_mutex_unlock(&gen->lock);
+    return there ? TL_OK : TL_NOMEM;
+}
+
+static int make_mark(struct tl_gen *gen)
+{
+    struct tl_checkpoint c = {.offset = atomic_load(&gen->decoded)};
+    struct tl_mark mark = {.offset = c.offset};
+    int r = tl_resume_whose(gen);
+    if (r >= 0)
+        r = tl_decode_save(gen->decode, &c.decode);
+    for (size_t i = 0; r >= 0 && i < gen->n_by_stream; i++)
+        if (gen->by_stream[i])
+            r = save_lane(gen->by_stream[i], &c);
+    if (r >= 0)
+        r = tl_checkpoint_encode(&c, gen->whose, &mark.bytes);
+    if (r >= 0)
+        r = add_late(gen, &mark);
+    tl_checkpoint_fini(&c);
+    tl_buf_fini(&mark.bytes);
+    if (gen->n_late_marks == TOGETHER)
+        tl_mark_flush(gen);
+    return r;
+}
+
+static uint64_t positions(const struct tl_gen *gen)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < gen->n_by_stream; i++) {
+        struct tl_lane *const lane = gen->by_stream[i];
+        if (!lane)
+            continue;
+        pthread_mutex_lock(&lane->lock);
+        n += tl_build_position(lane->build);
+        pthread_mutex_unlock(&lane->lock);
+    }
+    return n;
+}
+
+void tl_mark(struct tl_gen *gen)
+{
+    const struct tl_lake_options *const o = &gen->lake->options;
+    const uint64_t insns = positions(gen), offset = atomic_load(&gen->decoded);
+    if (insns - gen->mark_insns < o->shard_insns / 8 &&
+        offset - gen->mark_offset < SPARSE * o->mark_bytes)
+        return;
+    if (make_mark(gen) == TL_AGAIN)
+        return; /* a little later */
+    gen->mark_insns = insns;
+    gen->mark_offset = offset;
+}
+
+static void drop_late_locked(struct tl_gen *gen)
+{
+    for (size_t i = 0; i < gen->n_late_marks; i++)
+        tl_buf_fini(&gen->late_marks[i].bytes);
+    free(gen->late_marks);
+    gen->late_marks = NULL;
+    gen->n_late_marks = 0;
+}
+
+void tl_mark_drop(struct tl_gen *gen)
+{
+    pthread_mutex_lock(&gen->lock);
+    drop_late_locked(gen);
+    pthread_mutex_unlock(&gen->lock);
+}
+
+static int pack_list(const struct tl_gen *gen, struct tl_buf *out)
+{
+    struct tl_packer *packer;
+    struct tl_buf plain = {0};
+    int r = tl_packer_new(&packer); /* gen->packer is at work beside the decoding */
+    if (r < 0)
+        return r;
+    for (size_t i = 0; r >= 0 && i < gen->n_late_marks; i++) {
+        const struct tl_buf *const bytes = &gen->late_marks[i].bytes;
+        const uint32_t n = (uint32_t)bytes->n;
+        r = tl_buf_add(&plain, &n, sizeof(n));
+        if (r >= 0)
+            r = tl_buf_add(&plain, bytes->p, bytes->n);
+    }
+    if (r >= 0)
+        r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, out);
+    tl_packer_free(packer);
+    tl_buf_fini(&plain);
+    return r;
+}
+
+void tl_mark_flush(struct tl_gen *gen)
+{
+    struct tl_backend *backend = gen->lake->backend;
+    struct tl_buf list = {0};
+    char key[192];
+    if (gen->n_late_marks == 0)
+        return;
+    const uint64_t first = gen->late_marks[0].offset;
+    int r = pack_list(gen, &list);
+    if (r >= 0)
+        r = tl_backend_put(backend, mark_key(key, gen, &first),
+                           (struct tl_bytes){list.p, list.n}, NULL);
+    tl_buf_fini(&list);
+    pthread_mutex_lock(&gen->lock);
+    if (r >= 0 &&
+        tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks)) >= 0)
+        gen->marks[gen->n_marks++] = first; /* else found when they are listed */
+    drop_late_locked(gen);
+    pthread_mutex_unlock(&gen->lock);
+}
+
+/* ---- finding them --------------------------------------------------------------------------- */
+
+static int add_offset(void *context, const char *key, uint64_t size)
+{
+    struct tl_buf *offsets = context;
+    const char *name = strrchr(key, '/') + 1;
+    char *end;
+    const uint64_t offset = strtoull(name, &end, 16);
+    return end == name || *end ? TL_OK : tl_buf_add(offsets, &offset, sizeof(offset));
+}
+
+/* Of a generation that an earlier run of the server has decoded. They are noted when all are
+ * listed: the store may be locked while it lists. */
+static int know_marks(struct tl_gen *gen, struct tl_fail *fail)
+{
+    struct tl_backend *backend = gen->lake->backend;
+    struct tl_buf offsets = {0};
+    char key[192];
+    pthread_mutex_lock(&gen->marks_lock);
+    int r = gen->marks_known
+                ? TL_OK
+                : backend->ops->list(backend, mark_key(key, gen, NULL), add_offset, &offsets, fail);
+    const size_t n = offsets.n / sizeof(uint64_t);
+    pthread_mutex_lock(&gen->lock);
+    if (r >= 0)
+        r = tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + n, sizeof(*gen->marks));
+    if (r >= 0 && n > 0)
+        memcpy(gen->marks + gen->n_marks, offsets.p, offsets.n); /* some again: that does no harm */
+    gen->n_marks += r >= 0 ? n : 0;
+    pthread_mutex_unlock(&gen->lock);
+    gen->marks_known = gen->marks_known || r >= 0;
+    pthread_mutex_unlock(&gen->marks_lock);
+    tl_buf_fini(&offsets);
+    return r == TL_NOTFOUND ? TL_OK : r;
+}
+
+int tl_marks_begin(struct tl_marks *marks, struct tl_gen *gen, uint64_t offset,
+                   struct tl_fail *fail)
+{
+    *marks = (struct tl_marks){.gen = gen, .offset = offset, .first = UINT64_MAX};
+    return know_marks(gen, fail);
+}
+
+void tl_marks_fini(struct tl_marks *marks)
+{
+    tl_buf_fini(&marks->list);
+    tl_buf_fini(&marks->bytes);
+}
+
+/* The last of those that are not stored. Its offset becomes the limit, since they may be stored, and
+ * be gone from there, before the next is asked for. */
+static bool next_late(struct tl_marks *m, int *r)
+{
+    struct tl_gen *const gen = m->gen;
+    bool found = false;
+    pthread_mutex_lock(&gen->lock);
+    size_t i = gen->n_late_marks;
+    while (i > 0 && gen->late_marks[i - 1].offset > m->offset)
+        i--;
+    if (i > 0 && gen->late_marks[i - 1].offset > 0) {
+        const struct tl_mark *const mark = &gen->late_marks[i - 1];
+        tl_buf_reset(&m->bytes);
+        *r = tl_buf_add(&m->bytes, mark->bytes.p, mark->bytes.n);
+        m->offset = mark->offset - 1;
+        found = true;
+    }
+    pthread_mutex_unlock(&gen->lock);
+    return found;
+}
+
+/* The last stored list in front of the one before, and of the offset. */
+static bool next_list(struct tl_marks *m)
+{
+    struct tl_gen *const gen = m->gen;
+    bool found = false;
+    uint64_t best = 0;
+    pthread_mutex_lock(&gen->lock);
+    for (size_t i = 0; i < gen->n_marks; i++)
+        if (gen->marks[i] <= m->offset && gen->marks[i] < m->first &&
+            (!found || gen->marks[i] > best)) {
+            best = gen->marks[i];
+            found = true;
+        }
+    pthread_mutex_unlock(&gen->lock);
+    m->first = best;
+    return found;
+}
+
+static int read_list(struct tl_marks *m)
+{
+    struct tl_buf packed = {0};
+    char key[192];
+    tl_buf_reset(&m->list);
+    int r = tl_backend_get_all(m->gen->lake->backend, mark_key(key, m->gen, &m->first), &packed,
+                               NULL);
+    if (r >= 0)
+        r = tl_unpack((struct tl_bytes){packed.p, packed.n}, LIST_MOST, &m->list);
+    tl_buf_fini(&packed);
+    m->end = r >= 0 ? m->list.n : 0;
+    return r == TL_NOMEM || r == TL_CANCELLED ? r : TL_OK;
+}
+
+/* The last mark in front of m->end. */
+static bool last_in_list(struct tl_marks *m, struct tl_bytes *out)
+{
+    bool found = false;
+    size_t at = 0, begin = 0;
+    uint32_t n;
+    for (; m->end - at >= sizeof(n); at += n) {
+        memcpy(&n, m->list.p + at, sizeof(n));
+        at += sizeof(n);
+        if (n > m->end - at)
+            break; /* damaged */
+        *out = (struct tl_bytes){m->list.p + at, n};
+        begin = at - sizeof(n);
+        found = true;
+    }
+    m->end = begin;
+    return found;
+}
+
+int tl_marks_next(struct tl_marks *m)
+{
+    struct tl_bytes mark;
+    int r = TL_OK;
+    if (!m->in_list && next_late(m, &r))
+        return r;
+    for (;;) {
+        while (m->in_list && last_in_list(m, &mark)) {
+            if (tl_checkpoint_offset(mark) > m->offset)
+                continue;
+            tl_buf_reset(&m->bytes);
+            return tl_buf_add(&m->bytes, mark.p, mark.n);
+        }
+        m->in_list = next_list(m);
+        if (!m->in_list)
+            return TL_EOF;
+        r = read_list(m);
+        if (r < 0)
+            return r;
+    }
+}
