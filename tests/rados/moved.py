@@ -1,25 +1,31 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A folder's lake moves into the cluster of TL_RADOS, is served from there, and moves back."""
+"""A folder's lake moves into the cluster of TL_RADOS while a server works with that, which shows what
+has come; and moves back."""
 import os
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
-from archive import check_moved, moved, store_copy  # noqa: E402
-from lab import Lab  # noqa: E402
+from archive import check_moved, moved, rows, store_copy  # noqa: E402
+from lab import Lab, check  # noqa: E402
 
-lab = Lab(os.environ['TL_BUILD'])
+lab, server = Lab(os.environ['TL_BUILD']), Lab(os.environ['TL_BUILD'])
 try:
     cluster = os.environ['TL_RADOS'] + '&namespace=moved'
+    server.start('--store', cluster)
     text = moved(lab, cluster)
-    folder, lab.data = lab.data, lab.path('none')
-    lab.start('--store', cluster)
-    check_moved(lab, text)
-    lab.stop()
+    until = time.monotonic() + 60
+    while sorted(t['state'] for t in rows(server)) != ['sealed'] * 3:
+        check(time.monotonic() < until, 'not all is shown:', rows(server))
+        time.sleep(0.05)
+    check_moved(server, text)
     lab.data = lab.path('back')
     store_copy(lab, 0, cluster, lab.data)
+    server.stop()
     lab.start()
     check_moved(lab, text)
     lab.stop()
 finally:
     lab.close()
+    server.close()
