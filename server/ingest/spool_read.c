@@ -132,6 +132,7 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
                       struct tl_fail *fail)
 {
     bool fresh = false;
+    unsigned gone = 0; /* how often the segment was packed between finding it and reading it */
     for (;;) {
         int r = TL_EOF;
         if (in_packed(reader, offset))
@@ -143,7 +144,7 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
         if (r >= 0) {
             reader->log_at += block->head + block->n;
             reader->offset += block->n;
-        } else if ((r == TL_EOF || r == TL_BAD || r == TL_NOTFOUND) && !fresh) {
+        } else if (((r == TL_EOF || r == TL_BAD) && !fresh) || (r == TL_NOTFOUND && gone++ < 3)) {
             /* The segment may have ended here or be packed by now, or the reader stands elsewhere.
              */
             r = seek_segment(reader, offset, fail);
@@ -188,8 +189,8 @@ static int read_block(struct tl_spool_reader *reader, struct tl_spool_block *blo
 {
     const size_t before = out->n;
     int r = tl_block_read_data(reader->log, reader->log_at, block, out, fail);
-    if (r == TL_BAD) {
-        /* It may be what a failed write left, superseded by a newer segment. */
+    if (r == TL_BAD || r == TL_NOTFOUND) {
+        /* It may be what a failed write left, superseded by a newer segment; or just packed. */
         close_segment(reader);
         r = seek_block(reader, offset, block, fail);
         if (r == IN_PACKED)

@@ -132,7 +132,13 @@ static int go_on(struct tl_trace *trace, uint64_t epoch, struct tl_fail *fail)
     pthread_mutex_unlock(&trace->lock);
     if (settled)
         r = tl_trace_remove_orphans(trace, fail);
-    return r < 0 ? r : tl_trace_revive(trace, fail);
+    if (r >= 0)
+        r = tl_trace_revive(trace, fail);
+    if (r < 0)
+        return r;
+    tl_housekeeper_wake(trace->lake); /* its hash */
+    tl_repack_wake(trace->lake);
+    return TL_OK;
 }
 
 static void give_back(struct tl_trace *trace, bool lost);

@@ -272,15 +272,38 @@ struct found {
     uint64_t asked;
 };
 
-/* A lock that ran out is taken again if nobody has it: if somebody had, the epoch tells. */
+/* Has nobody had the lease since it was taken? Where that cannot be read, it is as far as is known.
+ */
+static bool is_last_epoch(const struct tl_rados_lease *lease)
+{
+    struct tl_buf now = {0};
+    char mine[TL_EPOCH_TEXT + 1], oid[24], key[80];
+    snprintf(mine, sizeof mine, "%016llx", (unsigned long long)lease->base.epoch);
+    snprintf(key, sizeof key, "e/%s", lease->name);
+    const bool all = strcmp(lease->name, TL_LEASE_ALL) == 0;
+    const int rc =
+        tl_omap_get(lease->r, all ? TL_ROOT : tl_index_of(oid, lease->r, tl_text(lease->name)),
+                    all ? "e" : key, &now, NULL);
+    const bool other =
+        rc >= 0 && (now.n != TL_EPOCH_TEXT || memcmp(now.p, mine, TL_EPOCH_TEXT) != 0);
+    tl_buf_fini(&now);
+    return !other;
+}
+
+/* A lock that ran out is taken again if nobody has had it meanwhile. */
 static struct found renew(const struct tl_rados_lease *lease)
 {
     struct tl_buf asked = {0};
     struct found found = {0};
     char oid[80];
     int rc = lock(lease, LIBRADOS_LOCK_FLAG_MUST_RENEW);
-    if (rc == -ENOENT)
+    if (rc == -ENOENT) {
         rc = lock(lease, 0);
+        if (rc >= 0 && !is_last_epoch(lease)) {
+            rados_unlock(lease->r->io, lock_object(oid, lease->name), LOCK_NAME, lease->cookie);
+            rc = -EBUSY;
+        }
+    }
     found.lost = rc == -EBUSY || rc == -EEXIST;
     if (!found.lost &&
         tl_omap_get(lease->r, lock_object(oid, lease->name), ASKED, &asked, NULL) >= 0 &&

@@ -291,9 +291,12 @@ static int connect_to(struct tl_rados *r, const struct place *place, struct tl_f
         return tl_rados_refused(fail, rc, "use", "librados");
     }
     /* An operation that gets no answer is given up, so that who waits hears of it. */
-    static const char *const limits[][2] = {{"rados_osd_op_timeout", "15"},
-                                            {"rados_mon_op_timeout", "10"},
-                                            {"client_mount_timeout", "10"}};
+    static const char *const limits[][2] = {
+        {"objecter_timeout", "1"}, /* an OSD is looked for again */
+        {"objecter_tick_interval", "0.5"},
+        {"rados_osd_op_timeout", "15"},
+        {"rados_mon_op_timeout", "10"},
+        {"client_mount_timeout", "10"}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         rados_conf_set(r->cluster, limits[i][0], limits[i][1]);
     rc = rados_conf_read_file(r->cluster, *place->conf ? place->conf : NULL);

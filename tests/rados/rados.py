@@ -50,13 +50,13 @@ class Pool:
             s.close()
 
 
-def wait(what, condition, seconds=60, debug=None):
-    until = time.monotonic() + seconds
+def wait(what, condition, told=lambda: ''):
+    until = time.monotonic() + 60
     while True:
         found = condition()
         if found:
             return found
-        check(time.monotonic() < until, "not so:", what, debug() if debug else "")
+        check(time.monotonic() < until, 'not so:', what, told())
         time.sleep(0.05)
 
 
@@ -71,7 +71,8 @@ def rows(server):
 
 def sealed(server, trace):
     wait(trace + ' is sealed and hashed',
-         lambda: rows(server).get(trace, {}).get('state') == 'sealed' and rows(server)[trace]['content'], 20, lambda: (rows(server), server.server_log()))
+         lambda: rows(server).get(trace, {}).get('state') == 'sealed' and rows(server)[trace]['content'],
+         lambda: (rows(server), server.server_log()))
 
 
 def text(server, stream):

@@ -400,6 +400,24 @@ static void leases_are_asked_for(void **state)
     tl_backend_free(other);
 }
 
+/* The lock is free again when its former holder comes back: another one has had the lease. */
+static void leases_that_another_had_are_lost(void **state)
+{
+    struct tl_backend *b = *state, *other = attach(b);
+    struct tl_lease *mine, *yours;
+    uint64_t asked;
+    assert_int_equal(b->ops->lease(b, "x", &mine, NULL), TL_OK);
+    do /* it may have been renewed in between */
+        take_away(b, "x");
+    while (other->ops->lease(other, "x", &yours, NULL) == TL_DENIED);
+    other->ops->lease_release(yours);
+    while (b->ops->lease_state(mine, &asked) != TL_DENIED)
+        usleep(10000);
+    assert_int_equal(tl_backend_put(b, "t/x/1", text("late"), NULL), TL_DENIED);
+    b->ops->lease_release(mine);
+    tl_backend_free(other);
+}
+
 static void epochs_grow(void **state)
 {
     struct tl_backend *b = *state;
@@ -607,6 +625,7 @@ IN_POOL(leases)
 IN_POOL(lost_leases_fence)
 IN_POOL(leases_guard_a_trace)
 IN_POOL(leases_are_asked_for)
+IN_POOL(leases_that_another_had_are_lost)
 IN_POOL(epochs_grow)
 IN_POOL(many_at_a_time)
 IN_POOL(scratch_files)
@@ -632,6 +651,8 @@ int main(void)
         ALL(leases_guard_a_trace),
         cmocka_unit_test_setup_teardown(leases_are_asked_for_in_a_pool, set_up_brisk_pool,
                                         tear_down_pool),
+        cmocka_unit_test_setup_teardown(leases_that_another_had_are_lost_in_a_pool,
+                                        set_up_brisk_pool, tear_down_pool),
         ALL(epochs_grow),
         ALL(many_at_a_time),
         ALL(scratch_files),
