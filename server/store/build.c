@@ -209,13 +209,25 @@ static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
     return b->options.part(b->options.context, &part);
 }
 
-static int seal(struct tl_build *b, struct tl_shard_builder *shard)
+/* The writer knows where the flow goes on behind the shard. What interrupts it there is in the next
+ * one already. */
+static void end_code(struct tl_build *b, struct tl_shard_builder *shard, bool last)
+{
+    const struct tl_shard_index *const index = &shard->view->index;
+    const bool goes_on = !last && index->n_frames > 0 && !shard_of(b)->coder.interrupted;
+    if (shard->coder.counting)
+        tl_code_counter_end(&shard->coder, index->row.markers, goes_on ? index->frames[0].pc : 0);
+}
+
+/* `last`: nothing is behind it. */
+static int seal(struct tl_build *b, struct tl_shard_builder *shard, bool last)
 {
     struct tl_view *view = NULL;
     struct tl_blob *log = NULL;
     struct tl_packer *packer;
     struct tl_chunk ended;
     add_totals(&b->totals, &shard->view->index.row);
+    end_code(b, shard, last);
     int r = packer_for(b, &packer);
     if (r >= 0)
         r = shard->replayed && !shard->remade
@@ -302,7 +314,7 @@ static int carry_out_cut(struct tl_build *b)
     tl_stf_flow_restart(b->flow);
     b->frame_marker = 0;
     tl_build_choose(b);
-    return seal(b, shard);
+    return seal(b, shard, false);
 }
 
 /* All that the shard will have is logged. */
@@ -317,7 +329,6 @@ static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
     const struct tl_shard_row *row = &shard_of(b)->view->index.row;
     end_insn_stats(b);
-    tl_code_counter_end(&shard_of(b)->coder, row->markers, false);
     b->closing = shard_of(b);
     b->cut = cut;
     b->stop = row->markers;
@@ -457,6 +468,8 @@ int tl_build_finish(struct tl_build *b)
     int r = tl_stf_flow_finish(b->flow);
     if (r >= 0 && b->cut != CUT_NONE) {
         const bool shard = b->cut != CUT_FRAME;
+        if (shard && shard_of(b)->view->index.row.n == 0)
+            tl_code_counter_stop(&shard_of(b)->coder); /* nothing ran behind it */
         r = carry_out_cut(b);
         if (r >= 0 && shard)
             r = tl_stf_flow_finish(b->flow);
@@ -465,7 +478,6 @@ int tl_build_finish(struct tl_build *b)
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
     end_insn_stats(b);
-    tl_code_counter_end(&shard->coder, shard->view->index.row.markers, true);
     r = take_frame(b, shard);
     if (r < 0)
         return r;
@@ -478,7 +490,7 @@ int tl_build_finish(struct tl_build *b)
     b->frame_marker = 0;
     b->frame = 0;
     tl_build_choose(b);
-    return seal(b, shard);
+    return seal(b, shard, true);
 }
 
 /* ---- reading ------------------------------------------------------------------------------- */

@@ -133,6 +133,7 @@ void tl_code_counter_part(struct tl_code_counter *c, const struct tl_block *bloc
 
 void tl_code_counter_stop(struct tl_code_counter *c)
 {
+    c->interrupted |= c->counts.runs.n == 0 && !c->open;
     if (!c->counting)
         return;
     end_run(c);
@@ -141,15 +142,13 @@ void tl_code_counter_stop(struct tl_code_counter *c)
     c->left = TL_CODE_LEFT_STRAIGHT;
 }
 
-void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, bool last)
+void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, uint64_t next)
 {
-    if (last)
-        tl_code_counter_stop(c);
-    else if (c->left == TL_CODE_LEFT_OTHER)
-        tl_code_counter_drop(c); /* where it led the next shard says */
     if (!c->counting)
         return;
-    end_run(c);
+    if (next != 0)
+        tl_code_counter_arrive(c, next);
+    tl_code_counter_stop(c);
     for (uint32_t i = 0; c->counting && i < TL_CODE_EDGES_KEPT; i++)
         put_edge(c, &c->edges[i]);
     for (uint32_t i = 0; c->counting && i < c->counts.runs.n; i++) {

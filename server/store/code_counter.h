@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts the runs and branches (codecount.h) of a shard while it is built, for indexer.h. Of a block
- * that ran whole it is only counted how often, and how often its branch was taken: where a direct
- * branch leads the code says. What the shard cannot say by itself, or what there is no memory for,
- * is not counted at all: then whoever asks walks through it. Not thread-safe.
+ * Counts the runs and branches (codecount.h) of a shard while it is built, for indexer.h. Of a
+ * block that ran whole it is only counted how often, and how often its branch was taken: where a
+ * direct branch leads the code says. What the shard cannot say by itself, or what there is no
+ * memory for, is not counted at all: then whoever asks walks through it. Not thread-safe.
  */
 #ifndef TL_STORE_CODE_COUNTER_H
 #define TL_STORE_CODE_COUNTER_H
@@ -32,6 +32,7 @@ struct tl_code_counter {
     struct tl_code_turn *turns; /* by the run's number */
     size_t cap_turns;
     struct tl_code_edge edges[TL_CODE_EDGES_KEPT];
+    bool interrupted; /* in front of its first instruction */
     /* A run that has not ended: its first and last instruction, and where it goes straight on. */
     bool open;
     uint64_t first, last, next;
@@ -73,7 +74,8 @@ void tl_code_counter_part(struct tl_code_counter *c, const struct tl_block *bloc
                           uint32_t to, uint32_t last, bool ends, bool taken);
 /* Nothing is known of where it goes on. */
 void tl_code_counter_stop(struct tl_code_counter *c);
-/* The shard ends; `last`: nothing is behind it. `insns`: what it executed. */
-void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, bool last);
+/* The shard ends, and the flow goes on at `next`, 0: that is not known. `insns`: what it executed.
+ */
+void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, uint64_t next);
 
 #endif

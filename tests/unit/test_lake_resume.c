@@ -48,8 +48,8 @@ static void shards_of(struct tl_backend *backend, struct tl_buf *out)
     list(backend, "t/t", &o);
     for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1) {
         const char *name = strchr(key + 4, '/');
-        if (strstr(key,
-                   ".count")) /* of a shard that was resumed they come when they are asked for */
+        /* Of a shard that was resumed, counts come when they are asked for. */
+        if (strstr(key, ".count"))
             continue;
         assert_non_null(name);
         assert_int_equal(tl_buf_add(out, name, strlen(name)), TL_OK);
@@ -135,6 +135,34 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
     return n;
 }
 
+/* How often code ran is the same whether it was counted while shards were built or is counted in
+ * them: also where branches lead from one shard to the next. */
+static void assert_counts(struct tl_backend *backend, struct tl_lake *lake)
+{
+    const struct tl_code_request all = {.trace = "t", .to = UINT64_MAX};
+    struct tl_code built, walked;
+    struct objects o;
+    size_t removed = 0;
+    assert_int_equal(tl_lake_code(lake, &all, &built, NULL), TL_OK);
+    list(backend, "t/t", &o);
+    for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1)
+        if (strstr(key, ".count")) {
+            assert_int_equal(backend->ops->remove(backend, key, NULL), TL_OK);
+            removed++;
+        }
+    tl_buf_fini(&o.keys);
+    assert_int_equal(tl_lake_code(lake, &all, &walked, NULL), TL_OK);
+    assert_true(removed > 0 || built.n_runs == 0);
+    assert_true(built.insns == walked.insns && built.n_runs == walked.n_runs &&
+                built.n_branches == walked.n_branches);
+    for (size_t i = 0; i < built.n_runs; i++)
+        assert_memory_equal(&built.runs[i], &walked.runs[i], sizeof *built.runs);
+    for (size_t i = 0; i < built.n_branches; i++)
+        assert_memory_equal(&built.branches[i], &walked.branches[i], sizeof *built.branches);
+    tl_code_fini(&built);
+    tl_code_fini(&walked);
+}
+
 /* What is stored in the end is what decoding from the first byte stores. Closes the lake. */
 static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
 {
@@ -146,6 +174,7 @@ static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
     shards_of(backend, &resumed);
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    assert_counts(backend, lake);
     tl_lake_close(lake);
     shards_of(backend, &anew);
     assert_int_equal(resumed.n, anew.n);
