@@ -4,7 +4,7 @@ import { noteSpan } from "../notes.ts";
 import { toPixel } from "../scale.ts";
 import type { Session } from "../session.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS } from "./labels.ts";
+import { fitted, SANS, setFont } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 
 const FLAG = 9;
@@ -13,7 +13,7 @@ export function drawFlags(
   ctx: CanvasRenderingContext2D, s: Session, boxes: readonly LaneBox[], scroll: number, ruler: number, width: number, colours: Colours,
 ): void {
   const { hit, ground, ink } = colours.named;
-  ctx.font = `500 10.5px ${SANS}`;
+  setFont(ctx, `500 10.5px ${SANS}`);
   ctx.textBaseline = "middle";
   for (const box of boxes) {
     const { name } = s.trace.streams[box.lane]!;

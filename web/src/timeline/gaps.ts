@@ -6,7 +6,7 @@ import { duration, short } from "../format.ts";
 import { toPixel, type Extent, type View } from "../scale.ts";
 import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS } from "./labels.ts";
+import { fitted, SANS, setFont } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 import { lossOf } from "./paint.ts";
 
@@ -59,7 +59,7 @@ export function drawTimeBreaks(
       ctx.fillRect(x0, y + (box.fn.h >> 1), x1 - x0, 1);
     }
     if (box.fn.h < 12) continue;
-    ctx.font = `500 11px ${SANS}`;
+    setFont(ctx, `500 11px ${SANS}`);
     ctx.textBaseline = "middle";
     const text = fitted(ctx, breakText(b, ns), x1 - x0 - 14);
     if (text === "") continue;
@@ -79,7 +79,7 @@ export function drawUntold(
   colours: Colours, width: number, ns: boolean, ground: string,
 ): void {
   if (box.fn.h < 12) return;
-  ctx.font = `500 11px ${SANS}`;
+  setFont(ctx, `500 11px ${SANS}`);
   ctx.textBaseline = "middle";
   for (const { from, to } of all) {
     const [x0, x1] = [Math.max(0, toPixel(view, width, from)), Math.min(width, toPixel(view, width, to))];

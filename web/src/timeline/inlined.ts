@@ -5,7 +5,7 @@ import type { InsnCache } from "../insns.ts";
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS } from "./labels.ts";
+import { fitted, SANS, setFont } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
 
 export interface InlinedRun {
@@ -49,7 +49,7 @@ export function drawInlined(
   const scale = width / (view.to - view.from);
   const rows = Math.floor(box.stack.h / STACK_ROW);
   let deepest = 0;
-  ctx.font = `italic 400 10.5px ${SANS}`;
+  setFont(ctx, `italic 400 10.5px ${SANS}`);
   ctx.textBaseline = "middle";
   ctx.lineWidth = 1;
   for (const run of all) {

@@ -17,9 +17,15 @@ const LEAST_LABEL = 28;
 const PURE = 190;
 
 const widths = new Map<string, number>();
+let font = "";
+
+/** What is measured and drawn from now on: asking a canvas for its font takes longer than measuring. */
+export function setFont(ctx: CanvasRenderingContext2D, to: string): void {
+  ctx.font = font = to;
+}
 
 function measured(ctx: CanvasRenderingContext2D, text: string): number {
-  const key = ctx.font + text;
+  const key = font + text;
   let width = widths.get(key);
   if (width === undefined) {
     if (widths.size > 4000) widths.clear();
@@ -100,7 +106,7 @@ export function drawRuns(
   nameOf: (id: number) => string, width: number, borders: boolean,
 ): void {
   if (box.fn.h < 12) return;
-  ctx.font = `500 11px ${SANS}`;
+  setFont(ctx, `500 11px ${SANS}`);
   ctx.textBaseline = "middle";
   const y = top + box.fn.y + box.fn.h / 2 + 0.5;
   for (const run of joined(all)) {
@@ -122,7 +128,7 @@ export function drawRuns(
 export function drawNote(
   ctx: CanvasRenderingContext2D, text: string, top: number, box: LaneBox, colours: Colours, ground = "",
 ): void {
-  ctx.font = `400 11px ${SANS}`;
+  setFont(ctx, `400 11px ${SANS}`);
   ctx.textBaseline = "middle";
   const y = top + box.fn.y + box.fn.h / 2;
   if (ground !== "") {
@@ -146,6 +152,30 @@ export function innermost(slices: readonly Slice[], view: View, width: number, c
   return out;
 }
 
+const rowsOf = new WeakMap<readonly Slice[], readonly (readonly Slice[])[]>();
+
+/** Slices by depth, each row from left to right; sorted once. */
+function byRow(slices: readonly Slice[]): readonly (readonly Slice[])[] {
+  let known = rowsOf.get(slices);
+  if (known) return known;
+  const rows: Slice[][] = [];
+  for (const slice of slices) (rows[slice.depth] ??= []).push(slice);
+  for (const row of rows) row?.sort((a, b) => a.from - b.from);
+  rowsOf.set(slices, known = rows);
+  return known;
+}
+
+/** The first of a row that ends behind `at`. */
+function firstBehind(row: readonly Slice[], at: number): number {
+  let [low, high] = [0, row.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row[middle]!.to > at) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /** Call-stack slices, outermost on top. */
 export function drawSlices(
   ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox,
@@ -153,24 +183,31 @@ export function drawSlices(
 ): void {
   const scale = width / (view.to - view.from);
   const rows = Math.floor(box.stack.h / STACK_ROW);
-  ctx.font = `400 10.5px ${SANS}`;
+  setFont(ctx, `400 10.5px ${SANS}`);
   ctx.textBaseline = "middle";
   let css = "";
-  for (const slice of slices) {
-    if (slice.depth >= rows || slice.to <= view.from || slice.from >= view.to) continue;
-    const x0 = Math.max(-2, (slice.from - view.from) * scale);
-    const x1 = Math.min(width + 2, (slice.to - view.from) * scale);
-    const y = top + box.stack.y + slice.depth * STACK_ROW;
-    const own = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
-    if (own !== css) ctx.fillStyle = css = own;
-    ctx.fillRect(x0, y, Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)), STACK_ROW - 1);
-    const room = Math.min(x1, width) - Math.max(0, x0);
-    if (room < LEAST_LABEL) continue;
-    const text = fitted(ctx, slice.name, room - 9);
-    if (text === "") continue;
-    ctx.fillStyle = css = colours.label;
-    ctx.fillText(text, Math.max(0, x0) + 4, y + (STACK_ROW - 1) / 2 + 0.5);
-  }
+  byRow(slices).slice(0, rows).forEach((row, depth) => {
+    const y = top + box.stack.y + depth * STACK_ROW;
+    let drawn = -Infinity; // up to here
+    for (let i = firstBehind(row, view.from); i < row.length && row[i]!.from < view.to; i++) {
+      const slice = row[i]!;
+      const x0 = Math.max(-2, (slice.from - view.from) * scale);
+      const x1 = Math.min(width + 2, (slice.to - view.from) * scale);
+      // Of several in one pixel the first is seen.
+      if (x1 - x0 < 1 && x0 + 0.5 < drawn) continue;
+      const wide = Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0));
+      drawn = x0 + wide;
+      const own = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
+      if (own !== css) ctx.fillStyle = css = own;
+      ctx.fillRect(x0, y, wide, STACK_ROW - 1);
+      const room = Math.min(x1, width) - Math.max(0, x0);
+      if (room < LEAST_LABEL) continue;
+      const text = fitted(ctx, slice.name, room - 9);
+      if (text === "") continue;
+      ctx.fillStyle = css = colours.label;
+      ctx.fillText(text, Math.max(0, x0) + 4, y + (STACK_ROW - 1) / 2 + 0.5);
+    }
+  });
 }
 
 /** Single instructions: borders, and where there is room what each of them is. */
@@ -191,7 +228,7 @@ export function drawInsns(
   // Many lanes leave no room below the functions: then the text stands upon them.
   const band = box.density.h >= 10 ? box.density : box.fn;
   if (wide < 44 || band.h < 10) return;
-  ctx.font = `400 10px ${MONO}`;
+  setFont(ctx, `400 10px ${MONO}`);
   ctx.textBaseline = "middle";
   const textY = top + band.y + band.h / 2 + 0.5;
   for (let i = first; i < last; i++) {

@@ -12,7 +12,7 @@ import { areaHeight, markOf, messageHeight, paintAreas, paintDepth, paintMarks, 
 /** Pictures that are not in view are dropped above this. */
 const KEPT_BYTES = 12 << 20;
 /** A frame makes pictures for so long; the others come with the next ones. */
-const FRAME_MS = 1.5;
+const FRAME_MS = 0.7;
 /** From this width on marks are drawn one by one, below half of it with the other bands. */
 const SINGLE = 4;
 /** From this width on a bucket that stands in would be taken for what it is not. */

@@ -5,7 +5,7 @@ import { contextName, type Counters, type Log, type States } from "../lanedata.t
 import { significant } from "../format.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS, MONO } from "./labels.ts";
+import { fitted, SANS, MONO, setFont } from "./labels.ts";
 import type { Band, LaneBox } from "./layout.ts";
 
 const LEAST_LABEL = 28;
@@ -21,7 +21,7 @@ function drawRow(
   name: (i: number) => string, colour: (i: number) => string,
 ): void {
   const scale = width / (view.to - view.from);
-  ctx.font = `400 10px ${SANS}`;
+  setFont(ctx, `400 10px ${SANS}`);
   ctx.textBaseline = "middle";
   const { runs } = states;
   for (let i = 0; i < runs.length; i++) {
@@ -99,7 +99,7 @@ export function drawCurves(
 ): void {
   if (curves.length === 0) return;
   const h = Math.floor(band.h / curves.length);
-  ctx.font = `400 10px ${SANS}`;
+  setFont(ctx, `400 10px ${SANS}`);
   ctx.textBaseline = "alphabetic";
   curves.forEach((curve, k) => {
     const y = top + band.y + k * h;
@@ -142,7 +142,7 @@ export function drawLog(
     const e = log.entries[i];
     return e && (view.axis === "time" ? e.time : e.at);
   };
-  ctx.font = `400 11px ${MONO}`;
+  setFont(ctx, `400 11px ${MONO}`);
   ctx.textBaseline = "middle";
   const y = top + box.fn.y;
   const middle = y + box.fn.h / 2;

@@ -14,7 +14,7 @@ import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
 import { drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run } from "./labels.ts";
+import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run, setFont } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -585,7 +585,7 @@ export class Timeline {
     ctx.setTransform(dpr, 0, 0, dpr, 0, 0);
     ctx.textBaseline = "top";
     ctx.fillStyle = this.colours.named.ink.css;
-    ctx.font = `600 13px ${SANS}`;
+    setFont(ctx, `600 13px ${SANS}`);
     ctx.fillText(fitted(ctx, s.trace.id, left - 20), 10, 14);
     for (const box of this.inSight) {
       ctx.fillText(fitted(ctx, box.node?.name ?? "", left - 30), 20, MINIMAP_HEIGHT + RULER_HEIGHT + box.y + 4);
