@@ -6,7 +6,7 @@ import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
 import { describe, spoken } from "../describe.ts";
 import { isSoftware, streamExtent, type Slice } from "../model.ts";
-import { toPixel, toUnit, type View } from "../scale.ts";
+import { span, toPixel, toUnit, type View } from "../scale.ts";
 import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
@@ -266,7 +266,8 @@ export class Timeline {
       const i = s.laneOf(o.name);
       return seen.has(i) && this.boxOf(i) && (s.open.has(i) || bare.includes(o));
     }).map((o) => o.name);
-    if (bare.length > 0) s.mapSlices.want(bare.map((o) => o.name), overview(s), s.trace.revision, false);
+    // The whole trace in view has the overview's calls already.
+    if (bare.length > 0 && span(s.view) < span(overview(s))) s.mapSlices.want(bare.map((o) => o.name), overview(s), s.trace.revision, false);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
     this.subs.want(s, this.inSight.map((b) => b.lane), edge);
@@ -537,7 +538,8 @@ export class Timeline {
       for (const { stripe } of pieces(s.tiles, id, base)) {
         for (const [lane, columns] of stripe.lanes) {
           if (lane >= s.trace.streams.length) continue;
-          const { slices } = (s.names.length === 0 && s.mapSlices.get(s.trace.streams[lane]!.name, view)) || {};
+          const { name } = s.trace.streams[lane]!;
+          const { slices } = (s.names.length === 0 && (s.mapSlices.get(name, view) ?? s.slices.get(name, view))) || {};
           strips.push({ lane, stripe, columns, slices });
           made.push(columns, slices);
           this.sound(lane, columns);
