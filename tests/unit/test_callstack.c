@@ -168,6 +168,18 @@ static void recursion(void **state)
     expect(&s, "+r1@0 +c1@1 +c1@2 +c1@3 -c1@4 -c1@5 -c1@6 -r1@7 ");
 }
 
+/* To where the innermost frame returns: an indirect jump is a return, a direct one is none. */
+static void jumps_behind_a_call(void **state)
+{
+    for (unsigned indirect = 0; indirect < 2; indirect++) {
+        struct script s = {.n = 0};
+        call(&s, 0x100, 1);
+        block(&s, 0x200, 2, indirect ? TL_INSN_INDIRECT : TL_INSN_BRANCH, false, false, true);
+        plain(&s, 0x104, 1);
+        expect(&s, indirect ? "+r1@0 +c2@1 -c2@2 -r1@3 " : "+r1@0 +c2@1 -c2@2 +t1@2 -t1@3 -r1@3 ");
+    }
+}
+
 static void exceptions(void **state)
 {
     struct script s = {.n = 0};
@@ -420,6 +432,7 @@ int main(void)
         cmocka_unit_test(calls_and_returns),
         cmocka_unit_test(tail_calls),
         cmocka_unit_test(recursion),
+        cmocka_unit_test(jumps_behind_a_call),
         cmocka_unit_test(exceptions),
         cmocka_unit_test(exception_at_a_call),
         cmocka_unit_test(returns_to_the_unknown),
