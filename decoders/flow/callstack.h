@@ -100,15 +100,10 @@ void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_
 /* Pop all frames: the end of the stream. Returns as push. */
 TL_MUST_USE int tl_callstack_finish(struct tl_callstack *cs);
 
-/* Frames there are now, and the innermost one (NULL: none). */
+/* Frames there are now. */
 static inline uint32_t tl_callstack_depth(const struct tl_callstack *cs)
 {
     return cs->depth + cs->deeper;
-}
-
-static inline const struct tl_frame *tl_callstack_top(const struct tl_callstack *cs)
-{
-    return cs->depth ? &cs->frames[cs->depth - 1] : NULL;
 }
 
 #endif

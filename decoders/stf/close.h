@@ -29,17 +29,6 @@ static inline bool tl_stf_is_odd(uint32_t size)
     return size != 2 && size != 4;
 }
 
-/* Bytes that tl_stf_close_insn() writes for an instruction of `size` bytes (1..16). */
-static inline uint32_t tl_stf_close_size(uint32_t size)
-{
-    if (size == 4)
-        return TL_STF_CLOSING_BYTES;
-    if (size == 2)
-        return TL_STF_CLOSING_16_BYTES;
-    return TL_STF_TARGET_BYTES + (size + 3) / 4 * TL_STF_MICROOP_BYTES +
-           (size < 4 ? TL_STF_CLOSING_16_BYTES : TL_STF_CLOSING_BYTES);
-}
-
 static inline uint32_t tl_stf_put_microop(uint8_t out[static TL_STF_MICROOP_BYTES], uint32_t n,
                                           uint32_t bytes)
 {

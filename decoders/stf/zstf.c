@@ -150,13 +150,6 @@ const struct tl_zstf_entry *tl_zstf_chunk(const struct tl_zstf *zstf, uint64_t i
     return &zstf->entries[i];
 }
 
-uint64_t tl_zstf_private(const struct tl_zstf *zstf, uint64_t *size)
-{
-    const uint64_t at = zstf->index + 8 + 24 * zstf->n;
-    *size = zstf->input.size - at;
-    return at;
-}
-
 /* Frame by frame, whatever they hold: the slow way for what others wrote. */
 static int unpack_frames(struct tl_zstf *zstf, struct tl_bytes frame, struct tl_buf *out,
                          size_t *used)

@@ -102,8 +102,6 @@ uint64_t tl_zstf_markers(const struct tl_zstf *zstf); /* per chunk */
 uint64_t tl_zstf_chunks(const struct tl_zstf *zstf);  /* at least 1 */
 uint64_t tl_zstf_index(const struct tl_zstf *zstf);   /* offset of the chunk index */
 const struct tl_zstf_entry *tl_zstf_chunk(const struct tl_zstf *zstf, uint64_t i);
-/* The private bytes behind the index: offset in the file, and how many. */
-uint64_t tl_zstf_private(const struct tl_zstf *zstf, uint64_t *size);
 
 /*
  * Append chunk `i`, unpacked. Tolerates what stf_lib does not: several or skippable frames, bytes

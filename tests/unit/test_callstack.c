@@ -367,8 +367,8 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         if (items[i].kind != TL_ITEM_BLOCK)
             continue;
         sim->insns += items[i].n;
-        assert_int_equal(tl_callstack_top(sim->cs)->function, items[i].block->function);
         const uint32_t depth = tl_callstack_depth(sim->cs);
+        assert_int_equal(sim->cs->frames[depth - 1].function, items[i].block->function);
         sim->deepest = depth > sim->deepest ? depth : sim->deepest;
         assert_true(depth < 64);
     }

@@ -660,7 +660,6 @@ static void test_other_lengths(void **state)
     uint32_t n = 0, at = 0, last = 0;
     for (unsigned i = 0; i < 4; i++) {
         last = tl_stf_close_insn(stf + n, 0x1000 + at, code + at, sizes[i], 0);
-        assert_int_equal(last, tl_stf_close_size(sizes[i]));
         n += last;
         at += sizes[i];
     }
