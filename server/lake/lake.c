@@ -199,7 +199,7 @@ struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
 {
     struct tl_trace *found = NULL;
     if (strncmp(name, "sha256:", 7) != 0)
-        return tl_lake_find_trace(lake, name);
+        return *name ? tl_lake_look(lake, name) : NULL;
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
         if (has_content(t, name))
