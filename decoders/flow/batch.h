@@ -33,7 +33,7 @@ static inline void tl_item_rooms_free(struct tl_item_room *rooms)
 struct tl_item_batch {
     tl_item_sink *sink;
     void *context;
-    int rc;     /* the sink's first failure; nothing is delivered any more */
+    int rc;      /* the sink's first failure; nothing is delivered any more */
     bool paths;  /* the sink takes PATH items */
     bool within; /* what comes belongs to the packet before: only its bytes come later */
     size_t n;

@@ -51,9 +51,9 @@ bool tl_marks_are_ours(struct tl_gen *gen)
     int r = tl_resume_whose(gen);
     if (r >= 0)
         r = tl_backend_get_all(gen->lake->backend, whose_key(key, gen), &whose, NULL);
-    const bool ours = r >= 0 ? whose.n == strlen(gen->whose) &&
-                                   memcmp(whose.p, gen->whose, whose.n) == 0
-                             : r != TL_NOTFOUND;
+    const bool ours =
+        r >= 0 ? whose.n == strlen(gen->whose) && memcmp(whose.p, gen->whose, whose.n) == 0
+               : r != TL_NOTFOUND;
     tl_buf_fini(&whose);
     return ours;
 }
@@ -205,12 +205,11 @@ void tl_mark_flush(struct tl_gen *gen)
     const uint64_t first = gen->late_marks[0].offset;
     int r = pack_list(gen, &list);
     if (r >= 0)
-        r = tl_backend_put(backend, mark_key(key, gen, &first),
-                           (struct tl_bytes){list.p, list.n}, NULL);
+        r = tl_backend_put(backend, mark_key(key, gen, &first), (struct tl_bytes){list.p, list.n},
+                           NULL);
     tl_buf_fini(&list);
     pthread_mutex_lock(&gen->lock);
-    if (r >= 0 &&
-        tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks)) >= 0)
+    if (r >= 0 && tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks)) >= 0)
         gen->marks[gen->n_marks++] = first; /* else found when they are listed */
     drop_late_locked(gen);
     pthread_mutex_unlock(&gen->lock);
@@ -265,8 +264,8 @@ void tl_marks_fini(struct tl_marks *marks)
     tl_buf_fini(&marks->bytes);
 }
 
-/* The last of those that are not stored. Its offset becomes the limit, since they may be stored, and
- * be gone from there, before the next is asked for. */
+/* The last of those that are not stored. Its offset becomes the limit, since they may be stored,
+ * and be gone from there, before the next is asked for. */
 static bool next_late(struct tl_marks *m, int *r)
 {
     struct tl_gen *const gen = m->gen;
@@ -309,8 +308,8 @@ static int read_list(struct tl_marks *m)
     struct tl_buf packed = {0};
     char key[192];
     tl_buf_reset(&m->list);
-    int r = tl_backend_get_all(m->gen->lake->backend, mark_key(key, m->gen, &m->first), &packed,
-                               NULL);
+    int r =
+        tl_backend_get_all(m->gen->lake->backend, mark_key(key, m->gen, &m->first), &packed, NULL);
     if (r >= 0)
         r = tl_unpack((struct tl_bytes){packed.p, packed.n}, LIST_MOST, &m->list);
     tl_buf_fini(&packed);

@@ -13,8 +13,8 @@ struct tl_gen;
 /* Marks in front of some raw offset, from the last one on backwards. */
 struct tl_marks {
     struct tl_gen *gen;
-    uint64_t offset;     /* only those at it, or in front of it */
-    bool in_list;        /* `list` is the stored list that begins at `first` */
+    uint64_t offset; /* only those at it, or in front of it */
+    bool in_list;    /* `list` is the stored list that begins at `first` */
     uint64_t first;
     struct tl_buf list;
     size_t end;          /* … of which the marks in so many bytes are left */

@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-#define SLICE_FIRST (2u << 10) /* raw bytes between two looks at what has been made … */
+#define SLICE_FIRST (2u << 10)  /* raw bytes between two looks at what has been made … */
 #define SLICE_MOST  (32u << 10) /* … where much is wanted */
 
 /* Decodes a lane's stream and makes parts of its shards. */
@@ -21,7 +21,7 @@ struct tl_remaker {
     struct tl_buf bytes; /* read; those from `used` on are not decoded yet */
     size_t used;
     size_t stream;
-    uint64_t at; /* raw bytes decoded */
+    uint64_t at;  /* raw bytes decoded */
     bool damaged; /* raw bytes were */
     bool finished;
     /* Parts from this shard and frame on are in `parts`, or will be. */
@@ -36,12 +36,12 @@ struct job {
     struct tl_gen *gen;
     struct tl_lane *lane;
     struct tl_view *base, *made;
-    size_t from, to;           /* frames, and … */
-    size_t chunk, chunk_end;   /* … chunks: the next one that is missing */
-    size_t frame;              /* the same */
-    struct tl_packer *packer;  /* NULL: they stay plain */
+    size_t from, to;          /* frames, and … */
+    size_t chunk, chunk_end;  /* … chunks: the next one that is missing */
+    size_t frame;             /* the same */
+    struct tl_packer *packer; /* NULL: they stay plain */
     struct tl_remaker *remaker;
-    bool others; /* a mark is another program's */
+    bool others;  /* a mark is another program's */
     bool differs; /* what was made is not what the index says */
 };
 

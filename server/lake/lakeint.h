@@ -122,8 +122,8 @@ struct tl_gen {
     int seal_result;
     struct tl_fail seal_fail;
     uint64_t mark_insns, mark_offset; /* positions of all lanes, and raw bytes, at the last mark */
-    uint64_t marked;       /* raw offset of the stored checkpoint, if has_mark */
-    uint64_t tried;        /* raw offset of the last attempt to store one */
+    uint64_t marked;                  /* raw offset of the stored checkpoint, if has_mark */
+    uint64_t tried;                   /* raw offset of the last attempt to store one */
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;
@@ -346,8 +346,8 @@ struct tl_lake {
     struct tl_debuginfo *debuginfos; /* under its lock; most recently used first */
 
     pthread_mutex_t cache_lock;
-    struct tl_view *cache[TL_VIEW_CACHE]; /* most recently used first */
-    struct tl_view *made[TL_MADE_CACHE];  /* so are these … */
+    struct tl_view *cache[TL_VIEW_CACHE];     /* most recently used first */
+    struct tl_view *made[TL_MADE_CACHE];      /* so are these … */
     struct tl_remaker *remakers[TL_REMAKERS]; /* … and these */
 
     /* Counters for metrics. */

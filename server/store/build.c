@@ -234,10 +234,9 @@ static int seal(struct tl_build *b, struct tl_shard_builder *shard, bool last)
                 ? check_replayed(b, &shard->view->index.row)
                 : tl_shard_builder_complete(shard, packer, &view, &log, &ended);
     if (r >= 0)
-        r = !shard->remade ? pack(b, log)
-            : ended.kinds != UINT32_MAX
-                ? give_log(b, shard, &ended, log)
-                : TL_OK;
+        r = !shard->remade              ? pack(b, log)
+            : ended.kinds != UINT32_MAX ? give_log(b, shard, &ended, log)
+                                        : TL_OK;
     if (r >= 0 && view) {
         r = b->options.seal(b->options.context, view);
         view = NULL;
@@ -572,11 +571,12 @@ int tl_build_open_parts(struct tl_build *b, struct tl_build_part out[2], size_t 
         return TL_OK;
     struct tl_build_part *const frame = &out[(*n)++];
     const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
-    *frame = (struct tl_build_part){
-        .shard = under->view->index.row.number,
-        .frame = open_frame(b),
-        .stf = {.plain = (uint32_t)records.n, .marker = b->frame_marker,
-                .pc = b->frame_marker ? tl_stf_flow_chunk_pc(b->flow) : 0},
-        .blob = tl_blob_new(records)};
+    *frame =
+        (struct tl_build_part){.shard = under->view->index.row.number,
+                               .frame = open_frame(b),
+                               .stf = {.plain = (uint32_t)records.n,
+                                       .marker = b->frame_marker,
+                                       .pc = b->frame_marker ? tl_stf_flow_chunk_pc(b->flow) : 0},
+                               .blob = tl_blob_new(records)};
     return frame->blob ? TL_OK : TL_NOMEM;
 }

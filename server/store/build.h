@@ -89,8 +89,8 @@ void tl_build_place(const struct tl_build *build, uint64_t *shard, uint32_t *fra
  */
 TL_MUST_USE int tl_build_open_parts(struct tl_build *build, struct tl_build_part out[2], size_t *n);
 
-/* A snapshot of the growing shard, with index_only of its index; NULL in `*out` where it has nothing
- * yet. TL_NOMEM. */
+/* A snapshot of the growing shard, with index_only of its index; NULL in `*out` where it has
+ * nothing yet. TL_NOMEM. */
 TL_MUST_USE int tl_build_view(struct tl_build *build, struct tl_view **out);
 
 /* Totals of the stream so far. */

@@ -20,11 +20,11 @@ struct tl_build {
     struct tl_indexer index;          /* in the shard that the log is in */
     struct tl_shard_builder *closing; /* with CUT_SHARD: the shard that waits for the writer */
     enum cut cut;
-    uint64_t stop;                    /* marker at which the cut is */
-    uint64_t frame_marker;            /* markers of the shard in front of the open frame */
-    uint32_t frame;                   /* its number */
-    struct tl_build_totals totals;    /* of all shards in front of these two: counts and anchors */
-    uint64_t want_shard; /* options.part: parts from here on are wanted */
+    uint64_t stop;                 /* marker at which the cut is */
+    uint64_t frame_marker;         /* markers of the shard in front of the open frame */
+    uint32_t frame;                /* its number */
+    struct tl_build_totals totals; /* of all shards in front of these two: counts and anchors */
+    uint64_t want_shard;           /* options.part: parts from here on are wanted */
     uint32_t want_frame;
     bool wet;                         /* options.part: the open frame is made */
     struct tl_packer *packer;         /* made when it is needed */

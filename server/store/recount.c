@@ -101,8 +101,7 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
         /* A last one is closed, too, so that there are as many as before; where they begin and what
          * holds there is taken over. */
         if (r >= 0)
-            r = tl_shard_builder_next_chunk(c->index.shard, 0, &c->index.now, NULL, &log,
-                                            &ended);
+            r = tl_shard_builder_next_chunk(c->index.shard, 0, &c->index.now, NULL, &log, &ended);
     }
     if (r >= 0 && pcs)
         learn_end(index, &walk);

@@ -19,9 +19,9 @@
  * marker is an instruction with known encoding, which the STF has too.
  *
  * A replayed shard is in the store already, and its items come again, since decoding began in front
- * of it: it is followed to its end, but nothing of it is packed or kept. If it is remade its chunks'
- * logs are, by whoever wants them. Of a bare one the index alone is wanted. Not thread-safe: the
- * owner, build.h, holds a lock around every call.
+ * of it: it is followed to its end, but nothing of it is packed or kept. If it is remade its
+ * chunks' logs are, by whoever wants them. Of a bare one the index alone is wanted. Not
+ * thread-safe: the owner, build.h, holds a lock around every call.
  */
 #ifndef TL_STORE_SHARD_BUILDER_H
 #define TL_STORE_SHARD_BUILDER_H

@@ -112,7 +112,8 @@ static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
     struct tl_fail fail = {0};
     char key[192];
     tl_buf_reset(out);
-    if (tl_cut_view(cut, i, &view, &fail) < 0 || tl_view_part(view, 0, view->index.n_frames, &whole, &fail) < 0)
+    if (tl_cut_view(cut, i, &view, &fail) < 0 ||
+        tl_view_part(view, 0, view->index.n_frames, &whole, &fail) < 0)
         fail_msg("%s", fail.text);
     if (whole->backend) {
         tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name, cut->rows[i].number);
@@ -384,7 +385,8 @@ static void other_servers_decode_anew(void **state)
     end();
 }
 
-/* Where another program's generation cannot be waited for, no reader gets anything that is wrong. */
+/* Where another program's generation cannot be waited for, no reader gets anything that is wrong.
+ */
 static void other_shards_are_refused(void **state)
 {
     begin(&runs[0]);
