@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { LOOK_MS = 200, OTHERS_LOOKS = 25 };
+enum { LOOK_MS = 200, OTHERS_LOOKS = 25, UNKNOWN_TRIES = 30 };
 
 struct options {
     struct tl_remote remote;
@@ -168,6 +168,7 @@ static int follow(const struct options *o, struct tracelake *lake,
     struct tracelake_error error;
     char where[256];
     unsigned tries = 0;
+    bool unknown;
     int result = TRACELAKE_EOF;
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
     if ((o->lines && tl_lines_new(&p.lines, stdout) < 0) ||
@@ -180,7 +181,10 @@ static int follow(const struct options *o, struct tracelake *lake,
         result = follow_once(o, lake, name, &p, &error);
         if (p.bytes + p.part != before)
             tries = 0;
-    } while (tl_remote_again(result, &tries, TL_REMOTE_TRIES));
+        /* A server that takes the trace over knows its streams when it has decoded some of them. */
+        unknown = result == TRACELAKE_NOTFOUND && tries > 0;
+    } while (tl_remote_again(unknown ? TRACELAKE_UNREACHABLE : result, &tries,
+                             unknown ? UNKNOWN_TRIES : TL_REMOTE_TRIES));
     tl_lines_free(p.lines);
     tl_annotate_free(p.annotate);
     if (result == TRACELAKE_AGAIN) {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAUSE_MS = 50, PAUSE_MOST_MS = 1000, AWAY_MS = 600000 };
+enum { PAUSE_MS = 50, PAUSE_MOST_MS = 1000, AWAY_MS = 600000, UNKNOWN_MS = 20000 };
 
 struct tracelake_flow {
     struct tracelake *lake;
@@ -195,7 +195,9 @@ static int go_on(struct tracelake_flow *flow, int result, struct tracelake_error
 {
     const int64_t begun = tl_wire_now();
     int pause = PAUSE_MS;
-    while (result == TRACELAKE_UNREACHABLE && tl_wire_now() - begun < AWAY_MS) {
+    /* A server that takes the trace over knows its streams when it has decoded some of them. */
+    while ((result == TRACELAKE_UNREACHABLE && tl_wire_now() - begun < AWAY_MS) ||
+           (result == TRACELAKE_NOTFOUND && tl_wire_now() - begun < UNKNOWN_MS)) {
         tracelake_fetch_close(flow->fetch);
         flow->fetch = NULL;
         const int slept = tl_wire_sleep(pause, flow->lake->wake_fd, error);
