@@ -98,9 +98,8 @@ static void print_clock(const struct tracelake_stream *s)
 {
     const struct tracelake_stream_clock *const c = &s->clock;
     char text[32];
-    printf("  clock        %" PRIu64 " was %s.%06" PRIu64
-           " or up to the way to the server before,\n",
-           c->at, time_text((int64_t)c->unix_ns, text), c->unix_ns % 1000000000 / 1000);
+    printf("  clock        %" PRIu64 " was at %s.%06" PRIu64 " at the latest,\n", c->at,
+           time_text((int64_t)c->unix_ns, text), c->unix_ns % 1000000000 / 1000);
     if (s->time_unit_ns)
         printf("               runs %+.3f ppm", (1 / c->rate - 1) * 1e6);
     else
