@@ -10,7 +10,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import Lab, check  # noqa: E402
-from rados import PUSH, Pool, capture, ends_well, rows, wait  # noqa: E402
+from rados import PUSH, Pool, capture, rows, wait  # noqa: E402
 
 lab = Lab(os.environ['TL_BUILD'])
 pool = Pool(lab)
@@ -40,7 +40,10 @@ try:
     push.stdin.close()
     check(push.wait(60) == 0, push.stderr.read())
     check(tail.wait(60) == 0, tail.stderr.read())
-    ends_well(path, expected, servers[2])
+    last = servers[2]
+    wait('t is sealed', lambda: rows(last).get('t', {}).get('state') == 'sealed')
+    check(last.run('raw', 't', '-').out == data, 'other raw bytes')
+    check(last.run('get', 't', '--text').text() == expected, 'another text')
     with open(lab.path('tail')) as f:
         check(f.read() == expected, 'the tail has something else')
 finally:
