@@ -93,6 +93,13 @@ static void own_line(const char *name, const char *text)
     putchar('\n');
 }
 
+static void own_member(const char *name, const char *text)
+{
+    printf("  %-12s ", name);
+    tl_print_plain(stdout, text, 0);
+    putchar('\n');
+}
+
 /* When a time of the trace was, and how certain that is. */
 static void print_clock(const struct tracelake_stream *s)
 {
@@ -139,6 +146,10 @@ void tl_rows_full(const struct tracelake_trace *trace)
         putchar(' ');
         tl_print_plain(stdout, or_dash(s->protocol), 0);
         putchar('\n');
+        if (*s->core)
+            own_member("core", s->core);
+        if (*s->device)
+            own_member("device", s->device);
         printf("  %-12s %" PRIu64 ", of which %" PRIu64 " in %" PRIu64 " shard%s\n",
                tl_counts_insns(s) ? "instructions" : "records", s->insns, s->sealed_insns,
                s->shards, s->shards == 1 ? "" : "s");
@@ -170,6 +181,10 @@ static void stream_json(const struct tracelake_stream *s)
     printf("{\"name\":");
     tl_print_json_text(s->name);
     field_text("protocol", s->protocol);
+    if (*s->core)
+        field_text("core", s->core);
+    if (*s->device)
+        field_text("device", s->device);
     tl_print_json_member("insns", s->insns);
     tl_print_json_member("sealed_insns", s->sealed_insns);
     tl_print_json_member("shards", s->shards);

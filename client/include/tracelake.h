@@ -298,6 +298,8 @@ struct tracelake_stream_clock {
 struct tracelake_stream {
     char *name;     /* "cs.10", "di.0.1", "pt.0" */
     char *protocol; /* "etm4", … */
+    char *core;     /* that the setup names; "" if none … */
+    char *device;   /* … and what the board's description calls its source */
     uint64_t insns;
     uint64_t sealed_insns;
     uint64_t shards;

@@ -8,6 +8,8 @@ static void stream_fini(struct tracelake_stream *stream)
 {
     free(stream->name);
     free(stream->protocol);
+    free(stream->core);
+    free(stream->device);
 }
 
 void tl_client_trace_fini(struct tracelake_trace *trace)
@@ -56,8 +58,12 @@ static int copy_stream(struct tracelake_stream *out, const Tracelake__V1__Stream
             .rate_error = from->clock->rate_error,
             .spread_ns = from->clock->spread_ns,
         };
-    const int named = copy_text(&out->name, from->name);
-    return named < 0 ? named : copy_text(&out->protocol, from->protocol);
+    int r = copy_text(&out->name, from->name);
+    if (r >= 0)
+        r = copy_text(&out->protocol, from->protocol);
+    if (r >= 0)
+        r = copy_text(&out->core, from->core);
+    return r < 0 ? r : copy_text(&out->device, from->device);
 }
 
 static int copy_labels(struct tracelake_trace *out, const Tracelake__V1__Trace *from)

@@ -105,7 +105,7 @@ def materialised(here):
     here.run('push', '--shards', 'virtual', '--format', 'tpiu,sync=fsync', '--config',
              here.path('sim.ini'), '--image', here.path('demo.elf'), '--trace', 'made',
              here.path('raw'))
-    check(forms(here, 'sim') == {'.zstf'} and '.zstf' not in forms(here, 'made'), forms(here, 'made'))
+    check('.zstf' in forms(here, 'sim') and '.zstf' not in forms(here, 'made'), forms(here, 'made'))
     text = here.run('get', 'sim/cs.10', '--text').out
     check(here.run('get', 'made/cs.10', '--text').out == text, 'virtual shards say something else')
     here.run('materialise', 'made')
