@@ -297,6 +297,15 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     return (uint32_t)i;
 }
 
+/* Did the flow go on elsewhere than the code says where the direct branch of `before` leads? Only
+ * between items it does. */
+static bool strays(uintptr_t before, uintptr_t step)
+{
+    const struct tl_block *const block = tl_path_block(before);
+    return tl_path_taken(before) && tl_code_is_direct(block) &&
+           block->target != tl_path_block(step)->pc;
+}
+
 /* Blocks from `*p` on up to position `end`, and the cycle counts between them, as far as they need
  * no closer look. */
 static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
@@ -332,6 +341,8 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         }
         if (tl_path_block(*steps)->isa != ix->now.isa)
             break;
+        if (w.last && p->step == 0 && shard->coder.counting && strays(w.last, *steps))
+            break; /* the trace is right, and its branch is counted by itself */
         const uint32_t some = all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS,
                        counted = count_steps(ix, steps, some, begin + w.insns, end, &w);
         if (counted > 0) {
