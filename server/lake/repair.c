@@ -3,6 +3,7 @@
 #include "lake/lakeint.h"
 
 #include "base/cancel.h"
+#include "store/codecount.h"
 #include "store/hash.h"
 #include "store/mend.h"
 
@@ -219,6 +220,27 @@ static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number
     return r < 0 ? r : 1;
 }
 
+/* Counts of a shard's code that are kept beside it: they say nothing that it does not. */
+static int check_counts(struct checkup *c, const struct tl_cut *cut, size_t i)
+{
+    struct tl_buf bytes = {0};
+    struct tl_codecount counts = {0};
+    char key[192];
+    tl_codecount_key(key, cut->gen->trace, cut->gen->number, cut->lane->name, cut->rows[i].number);
+    int r = tl_backend_get_all(c->lake->backend, key, &bytes, c->fail);
+    const bool there = r >= 0;
+    if (there)
+        r = tl_codecount_decode(&counts, (struct tl_bytes){bytes.p, bytes.n});
+    tl_codecount_fini(&counts);
+    tl_buf_fini(&bytes);
+    if (r != TL_NOTFOUND || !there)
+        return r == TL_NOTFOUND ? TL_OK : r;
+    c->findings++;
+    r = tell(c, "%s: offset 0x0: counts of a shard's code are damaged%s", key,
+             c->repair ? "; removed, they are made anew" : "");
+    return r < 0 || !c->repair ? r : c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
+}
+
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
                         const struct stored_rows *stored)
 {
@@ -235,9 +257,10 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
             whole = r > 0;
             c->shards += r == 0;
         }
-        if (whole) {
+        if (whole)
             r = check_row(c, lane, key, number, find_stored(stored, number));
-        }
+        if (r >= 0)
+            r = check_counts(c, cut, i);
     }
     return r < 0 ? r : TL_OK;
 }

@@ -82,6 +82,44 @@ static void full_within_a_path(void **state)
     made_free(&m);
 }
 
+/* A branch leads where the trace goes on, whatever the code says. */
+static void branch_that_strays(void **state)
+{
+    (void)state;
+    const struct run run = {
+        .shard_insns = 1 << 20, .chunk_markers = 1000, .protocol = TL_PROTO_ETM4};
+    struct made m;
+    made_stream(&m, seed_of_day(), 0, 0);
+    struct tl_block loop = *made_of(&m, TL_ISA_A64), other = loop;
+    loop.number = 1;
+    loop.last_kind = TL_INSN_BRANCH;
+    loop.target = loop.pc;
+    other.number = 2;
+    other.pc += 0x1000;
+    const uintptr_t steps[] = {tl_path_step(&loop, true), tl_path_step(&loop, true),
+                               tl_path_step(&loop, true), tl_path_step(&other, false)};
+    for (size_t i = 0; i < 2; i++) {
+        struct tl_item *const path = made_add(&m, TL_ITEM_PATH);
+        path->flags = TL_ITEM_HAS_PC;
+        path->path = &steps[3 * i];
+        path->pc = tl_path_block(*path->path)->pc;
+        path->n = i ? 1 : 3;
+        path->value = path->n * loop.n;
+    }
+    struct shards *s = build(&m, &run, 0, 0, 0);
+    assert_int_equal(s->n, 1);
+    struct tl_codecount *const c = s->views[0]->counts;
+    assert_non_null(c);
+    assert_int_equal(c->branches.n, 2);
+    for (uint32_t i = 0; i < 2; i++) {
+        const uint64_t to = c->addresses.keys[(uint32_t)c->branches.keys[i]];
+        assert_int_equal(c->branch_counts[i], to == loop.pc ? 2 : 1);
+        assert_true(to == loop.pc || to == other.pc);
+    }
+    shards_free(s);
+    made_free(&m);
+}
+
 /* A builder that is saved in the middle of a shard. */
 struct saved {
     struct tl_buf state;
@@ -701,6 +739,7 @@ int main(void)
         cmocka_unit_test(shards_are_mended),
         cmocka_unit_test(saved_in_a_shard),
         cmocka_unit_test(full_within_a_path),
+        cmocka_unit_test(branch_that_strays),
         cmocka_unit_test(chunks_of_all_versions),
         cmocka_unit_test(mixed_up_chunks_are_told),
     };
