@@ -633,8 +633,8 @@ static int ready(struct tl_catalog *catalog, struct tl_fail *fail)
 {
     const char *const key = READY, *const value = "1";
     const size_t length = strlen(key), n = 1;
-    const rados_write_op_t op = rados_create_write_op();
-    rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+    const rados_write_op_t op = tl_librados.create_write_op();
+    tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
     const int rc = tl_rados_write(tl_rados_behind(catalog), TL_ROOT, op);
     if (rc < 0)
         return tl_rados_refused(fail, rc, "fill", "the catalog");
@@ -646,8 +646,8 @@ int tl_rados_catalog_reset(struct tl_backend *backend, struct tl_fail *fail)
 {
     const char *const key = READY;
     const size_t length = strlen(key);
-    const rados_write_op_t op = rados_create_write_op();
-    rados_write_op_omap_rm_keys2(op, &key, &length, 1);
+    const rados_write_op_t op = tl_librados.create_write_op();
+    tl_librados.write_op_omap_rm_keys2(op, &key, &length, 1);
     const int rc = tl_rados_write(tl_rados_of(backend), TL_ROOT, op);
     return rc < 0 ? tl_rados_refused(fail, rc, "set aside", "the catalog") : TL_OK;
 }
@@ -658,9 +658,10 @@ static int clear(struct tl_catalog *catalog, struct tl_fail *fail)
     struct tl_flight flight = {0};
     for (unsigned i = 0; i < r->n_index; i++) {
         char oid[24];
-        const rados_write_op_t op = rados_create_write_op();
+        const rados_write_op_t op = tl_librados.create_write_op();
         for (const char *kind = "TNRHYI"; *kind; kind++)
-            rados_write_op_omap_rm_range2(op, (char[]){*kind, '/'}, 2, (char[]){*kind, '0'}, 2);
+            tl_librados.write_op_omap_rm_range2(op, (char[]){*kind, '/'}, 2, (char[]){*kind, '0'},
+                                                2);
         tl_flight_write(&flight, r, tl_index_at(oid, i), op);
     }
     const int rc = tl_flight_land(&flight);

@@ -33,21 +33,21 @@ static int versions(struct tl_rados *r, unsigned first, unsigned n, uint64_t *ou
     unsigned n_asked = 0;
     int rc = 0;
     for (; n_asked < n && rc >= 0; n_asked++) {
-        rc = rados_aio_create_completion2(NULL, NULL, &asked[n_asked]);
+        rc = tl_librados.aio_create_completion2(NULL, NULL, &asked[n_asked]);
         if (rc < 0)
             break;
-        rc = rados_aio_stat(r->io, tl_index_at(oid, first + n_asked), asked[n_asked],
-                            &size[n_asked], &when[n_asked]);
+        rc = tl_librados.aio_stat(r->io, tl_index_at(oid, first + n_asked), asked[n_asked],
+                                  &size[n_asked], &when[n_asked]);
         if (rc < 0) {
-            rados_aio_release(asked[n_asked]);
+            tl_librados.aio_release(asked[n_asked]);
             break;
         }
     }
     for (unsigned i = 0; i < n_asked; i++) {
-        rados_aio_wait_for_complete(asked[i]);
-        const int done = rados_aio_get_return_value(asked[i]);
-        out[i] = rados_aio_get_version(asked[i]);
-        rados_aio_release(asked[i]);
+        tl_librados.aio_wait_for_complete(asked[i]);
+        const int done = tl_librados.aio_get_return_value(asked[i]);
+        out[i] = tl_librados.aio_get_version(asked[i]);
+        tl_librados.aio_release(asked[i]);
         rc = rc < 0 ? rc : done;
     }
     return rc;

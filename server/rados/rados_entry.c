@@ -236,8 +236,8 @@ static int remove_pieces(struct tl_rados *r, const struct tl_extent *x)
     unsigned missing = 0;
     for (uint64_t piece = x->from / TL_PIECE_BYTES; piece < end || missing < BEYOND; piece++) {
         char oid[64];
-        const rados_write_op_t op = rados_create_write_op();
-        rados_write_op_remove(op);
+        const rados_write_op_t op = tl_librados.create_write_op();
+        tl_librados.write_op_remove(op);
         const int rc = tl_rados_write(r, piece_name(oid, x, piece), op);
         if (rc < 0 && rc != -ENOENT)
             return rc;
@@ -303,8 +303,8 @@ static int sweep_one(struct tl_rados *r, const struct tl_extent *x, struct tl_fa
         return tl_rados_refused(fail, rc, "remove", "pieces that a stopped server has left");
     for (unsigned at = 0; at < r->n_index; at++) { /* only one object has the key */
         char oid[24];
-        const rados_write_op_t op = rados_create_write_op();
-        rados_write_op_omap_rm_keys2(op, &name, &length, 1);
+        const rados_write_op_t op = tl_librados.create_write_op();
+        tl_librados.write_op_omap_rm_keys2(op, &name, &length, 1);
         tl_flight_write(&flight, r, tl_index_at(oid, at), op);
     }
     const int done = tl_flight_land(&flight);
@@ -351,10 +351,10 @@ void tl_pieces_write(struct tl_flight *flight, struct tl_rados *r, const struct 
             }
             piece = offset / TL_PIECE_BYTES;
             if (!op)
-                op = rados_create_write_op();
+                op = tl_librados.create_write_op();
             const uint64_t at = offset % TL_PIECE_BYTES;
             const size_t n = rest.n < TL_PIECE_BYTES - at ? rest.n : (size_t)(TL_PIECE_BYTES - at);
-            rados_write_op_write(op, (const char *)rest.p, n, at);
+            tl_librados.write_op_write(op, (const char *)rest.p, n, at);
             rest.p += n;
             rest.n -= n;
             offset += n;
@@ -391,9 +391,10 @@ int tl_pieces_read(struct tl_rados *r, const struct tl_entry *e, uint64_t offset
             struct part *const part = &parts[n_parts++];
             char oid[64];
             part->wanted = (size_t)(to - at < left ? to - at : left);
-            const rados_read_op_t op = rados_create_read_op();
-            rados_read_op_read(op, within, part->wanted, (char *)out->p + out->n + (at - offset),
-                               &part->got, &part->rval);
+            const rados_read_op_t op = tl_librados.create_read_op();
+            tl_librados.read_op_read(op, within, part->wanted,
+                                     (char *)out->p + out->n + (at - offset), &part->got,
+                                     &part->rval);
             tl_flight_read(&flight, r, piece_name(oid, x, at / TL_PIECE_BYTES), op);
             at += part->wanted;
         }

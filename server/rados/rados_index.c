@@ -25,8 +25,8 @@ char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes
 
 static void expect(struct tl_change *c, const char *key, uint8_t comparison, struct tl_bytes value)
 {
-    rados_write_op_omap_cmp2(c->op, key, comparison, (const char *)value.p, strlen(key), value.n,
-                             NULL);
+    tl_librados.write_op_omap_cmp2(c->op, key, comparison, (const char *)value.p, strlen(key),
+                                   value.n, NULL);
 }
 
 static void own_epoch_key(char key[static 600], struct tl_bytes owner)
@@ -49,7 +49,7 @@ int tl_change_begin(struct tl_change *c, struct tl_rados *r, struct tl_bytes own
     if (may < 0)
         return may;
     tl_index_of(c->oid, r, owner);
-    c->op = rados_create_write_op();
+    c->op = tl_librados.create_write_op();
     if (c->epoch_all)
         expect_epoch(c, "e", c->epoch_all);
     if (c->epoch_own) {
@@ -64,18 +64,18 @@ void tl_change_set(struct tl_change *c, const char *key, struct tl_bytes value)
 {
     const char *const bytes = (const char *)value.p;
     const size_t length = strlen(key);
-    rados_write_op_omap_set2(c->op, &key, &bytes, &length, &value.n, 1);
+    tl_librados.write_op_omap_set2(c->op, &key, &bytes, &length, &value.n, 1);
 }
 
 void tl_change_remove(struct tl_change *c, const char *key)
 {
     const size_t length = strlen(key);
-    rados_write_op_omap_rm_keys2(c->op, &key, &length, 1);
+    tl_librados.write_op_omap_rm_keys2(c->op, &key, &length, 1);
 }
 
 void tl_change_remove_range(struct tl_change *c, const char *from, const char *to)
 {
-    rados_write_op_omap_rm_range2(c->op, from, strlen(from), to, strlen(to));
+    tl_librados.write_op_omap_rm_range2(c->op, from, strlen(from), to, strlen(to));
 }
 
 void tl_change_expect(struct tl_change *c, const char *key, struct tl_bytes value)
@@ -126,7 +126,7 @@ int tl_change_commit(struct tl_change *c, struct tl_fail *fail)
 
 void tl_change_drop(struct tl_change *c)
 {
-    rados_release_write_op(c->op);
+    tl_librados.release_write_op(c->op);
     c->op = NULL;
 }
 
@@ -135,11 +135,11 @@ void tl_change_drop(struct tl_change *c)
 int tl_omap_get(struct tl_rados *r, const char *oid, const char *key, struct tl_buf *out,
                 struct tl_fail *fail)
 {
-    const rados_read_op_t op = rados_create_read_op();
+    const rados_read_op_t op = tl_librados.create_read_op();
     const size_t length = strlen(key);
     rados_omap_iter_t rows = NULL;
     int rval = 0;
-    rados_read_op_omap_get_vals_by_keys2(op, &key, 1, &length, &rows, &rval);
+    tl_librados.read_op_omap_get_vals_by_keys2(op, &key, 1, &length, &rows, &rval);
     const int rc = tl_rados_read(r, oid, op);
     char *found = NULL, *value = NULL;
     size_t found_n = 0, n = 0;
@@ -148,12 +148,12 @@ int tl_omap_get(struct tl_rados *r, const char *oid, const char *key, struct tl_
         result = tl_rados_refused(fail, rc, "read", key);
     else if (rval < 0)
         result = tl_rados_refused(fail, rval, "read", key);
-    else if (rados_omap_get_next2(rows, &found, &value, &found_n, &n) < 0 || !found)
+    else if (tl_librados.omap_get_next2(rows, &found, &value, &found_n, &n) < 0 || !found)
         result = tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
     else if (tl_buf_add(out, value, n) < 0)
         result = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (rows)
-        rados_omap_get_end(rows);
+        tl_librados.omap_get_end(rows);
     return result;
 }
 
@@ -174,12 +174,12 @@ struct page {
 
 static rados_read_op_t page_op(struct page *page, const char *prefix)
 {
-    const rados_read_op_t op = rados_create_read_op();
+    const rados_read_op_t op = tl_librados.create_read_op();
     page->rows = NULL;
     page->more = 0;
     page->rval = 0;
-    rados_read_op_omap_get_vals2(op, page->last, prefix, PAGE, &page->rows, &page->more,
-                                 &page->rval);
+    tl_librados.read_op_omap_get_vals2(op, page->last, prefix, PAGE, &page->rows, &page->more,
+                                       &page->rval);
     return op;
 }
 
@@ -188,7 +188,8 @@ static int page_each(struct page *page, tl_index_each *each, void *context)
     char *key = NULL, *value = NULL;
     size_t length = 0, n = 0;
     int r = TL_OK;
-    while (r == TL_OK && rados_omap_get_next2(page->rows, &key, &value, &length, &n) >= 0 && key) {
+    while (r == TL_OK && tl_librados.omap_get_next2(page->rows, &key, &value, &length, &n) >= 0 &&
+           key) {
         snprintf(page->last, sizeof page->last, "%.*s", (int)length, key);
         r = each(context, page->last, (struct tl_bytes){(const uint8_t *)value, n});
     }
@@ -202,7 +203,7 @@ static int finish_page(struct page *page, int rc, const char *oid, tl_index_each
         rc = page->rval;
     const int r = rc < 0 ? tl_rados_refused(fail, rc, "list", oid) : page_each(page, each, context);
     if (page->rows)
-        rados_omap_get_end(page->rows);
+        tl_librados.omap_get_end(page->rows);
     page->rows = NULL;
     return r;
 }
@@ -250,7 +251,7 @@ int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *eac
             tl_index_at(oid, first + i);
             if (result != TL_OK) {
                 if (pages[i].rows)
-                    rados_omap_get_end(pages[i].rows);
+                    tl_librados.omap_get_end(pages[i].rows);
                 continue;
             }
             result = finish_page(&pages[i], rc, oid, each, context, fail);

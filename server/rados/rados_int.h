@@ -4,9 +4,9 @@
 #define TL_RADOS_RADOS_INT_H
 
 #include "rados/rados.h"
+#include "rados/rados_library.h"
 
 #include <pthread.h>
-#include <rados/librados.h>
 #include <stdatomic.h>
 
 #define TL_PIECE_BYTES (UINT64_C(4) << 20) /* of an object in the cluster */

@@ -23,8 +23,8 @@ static int lock(const struct tl_rados_lease *lease, uint8_t flags)
 {
     char oid[80];
     struct timeval duration = {.tv_sec = (time_t)lease->r->lease_s};
-    return rados_lock_exclusive(lease->r->io, lock_object(oid, lease->name), LOCK_NAME,
-                                lease->cookie, "tracelake", &duration, flags);
+    return tl_librados.lock_exclusive(lease->r->io, lock_object(oid, lease->name), LOCK_NAME,
+                                      lease->cookie, "tracelake", &duration, flags);
 }
 
 /* Raise the epoch at `key` of an object by one, in `*epoch`. */
@@ -45,10 +45,10 @@ static int raise_epoch(struct tl_rados *r, const char *oid, const char *key, uin
         snprintf(text, sizeof text, "%016llx", (unsigned long long)*epoch);
         const char *const value = text;
         const size_t length = strlen(key), n = TL_EPOCH_TEXT;
-        const rados_write_op_t op = rados_create_write_op();
-        rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)before.p, length,
-                                 before.n, NULL);
-        rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        const rados_write_op_t op = tl_librados.create_write_op();
+        tl_librados.write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)before.p,
+                                       length, before.n, NULL);
+        tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
         rc = tl_rados_write(r, oid, op);
         tl_buf_fini(&before);
         if (rc != -ECANCELED)
@@ -67,9 +67,9 @@ static int spread_epoch(struct tl_rados *r, uint64_t epoch, struct tl_fail *fail
         char oid[24];
         const char *const key = "e", *const value = text;
         const size_t length = 1, n = TL_EPOCH_TEXT;
-        const rados_write_op_t op = rados_create_write_op();
-        rados_write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_LT, value, length, n, NULL);
-        rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        const rados_write_op_t op = tl_librados.create_write_op();
+        tl_librados.write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_LT, value, length, n, NULL);
+        tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
         tl_flight_write(&flight, r, tl_index_at(oid, i), op);
     }
     const int rc = tl_flight_land(&flight);
@@ -97,9 +97,9 @@ static void answer(const struct tl_rados_lease *lease)
 {
     const char *const key = ASKED;
     const size_t length = strlen(key);
-    const rados_write_op_t op = rados_create_write_op();
+    const rados_write_op_t op = tl_librados.create_write_op();
     char oid[80];
-    rados_write_op_omap_rm_keys2(op, &key, &length, 1);
+    tl_librados.write_op_omap_rm_keys2(op, &key, &length, 1);
     (void)!tl_rados_write(lease->r, lock_object(oid, lease->name), op);
 }
 
@@ -130,7 +130,7 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
     rc = take_epoch(lease, fail);
     if (rc < 0) {
         char oid[80];
-        rados_unlock(r->io, lock_object(oid, name), LOCK_NAME, lease->cookie);
+        tl_librados.unlock(r->io, lock_object(oid, name), LOCK_NAME, lease->cookie);
         free(lease);
         return rc;
     }
@@ -160,9 +160,9 @@ int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t nu
     tl_put_le64(bytes, number);
     const char *const key = ASKED, *const value = (const char *)bytes;
     const size_t length = strlen(key), n = sizeof bytes;
-    const rados_write_op_t op = rados_create_write_op();
+    const rados_write_op_t op = tl_librados.create_write_op();
     char oid[80];
-    rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+    tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
     const int rc = tl_rados_write(tl_rados_of(backend), lock_object(oid, name), op);
     return rc < 0 ? tl_rados_refused(fail, rc, "ask for the lease", name) : TL_OK;
 }
@@ -182,7 +182,7 @@ void tl_rados_lease_release(struct tl_lease *base)
         p = &(*p)->next;
     *p = lease->next;
     pthread_mutex_unlock(&r->lock);
-    rados_unlock(r->io, lock_object(oid, lease->name), LOCK_NAME, lease->cookie);
+    tl_librados.unlock(r->io, lock_object(oid, lease->name), LOCK_NAME, lease->cookie);
     free(lease);
 }
 
@@ -230,8 +230,8 @@ static int lock_life(struct tl_rados *r, uint64_t session, uint8_t flags)
 {
     char oid[40];
     struct timeval duration = {.tv_sec = LIFE_S};
-    return rados_lock_exclusive(r->io, life_object(oid, session), LOCK_NAME, "life", "tracelake",
-                                &duration, flags);
+    return tl_librados.lock_exclusive(r->io, life_object(oid, session), LOCK_NAME, "life",
+                                      "tracelake", &duration, flags);
 }
 
 /* For tl_backend_ops.usable. */
@@ -261,7 +261,7 @@ int tl_rados_is_over(struct tl_rados *r, uint64_t session)
 void tl_rados_bury(struct tl_rados *r, uint64_t session)
 {
     char oid[40];
-    (void)!rados_remove(r->io, life_object(oid, session));
+    (void)!tl_librados.remove(r->io, life_object(oid, session));
 }
 
 /* ---- the keeper ----------------------------------------------------------------------------- */
@@ -300,7 +300,8 @@ static struct found renew(const struct tl_rados_lease *lease)
     if (rc == -ENOENT) {
         rc = lock(lease, 0);
         if (rc >= 0 && !is_last_epoch(lease)) {
-            rados_unlock(lease->r->io, lock_object(oid, lease->name), LOCK_NAME, lease->cookie);
+            tl_librados.unlock(lease->r->io, lock_object(oid, lease->name), LOCK_NAME,
+                               lease->cookie);
             rc = -EBUSY;
         }
     }

@@ -39,9 +39,9 @@ static long long now_ms(void)
 
 static int finished(rados_completion_t done)
 {
-    rados_aio_wait_for_complete(done);
-    const int rc = rados_aio_get_return_value(done);
-    rados_aio_release(done);
+    tl_librados.aio_wait_for_complete(done);
+    const int rc = tl_librados.aio_get_return_value(done);
+    tl_librados.aio_release(done);
     return rc;
 }
 
@@ -62,7 +62,7 @@ static bool take_off(struct tl_flight *f, rados_completion_t *done)
         if (rc < 0 && f->failed == 0)
             f->failed = rc;
     }
-    const int rc = rados_aio_create_completion2(NULL, NULL, done);
+    const int rc = tl_librados.aio_create_completion2(NULL, NULL, done);
     if (rc < 0 && f->failed == 0)
         f->failed = rc;
     return rc >= 0;
@@ -74,7 +74,7 @@ static void submitted(struct tl_flight *f, rados_completion_t done, int rc)
         f->waiting[f->n++] = done;
         return;
     }
-    rados_aio_release(done);
+    tl_librados.aio_release(done);
     if (f->failed == 0)
         f->failed = rc;
 }
@@ -83,16 +83,16 @@ void tl_flight_write(struct tl_flight *f, struct tl_rados *r, const char *oid, r
 {
     rados_completion_t done;
     if (take_off(f, &done))
-        submitted(f, done, rados_aio_write_op_operate(op, r->io, done, oid, NULL, 0));
-    rados_release_write_op(op);
+        submitted(f, done, tl_librados.aio_write_op_operate(op, r->io, done, oid, NULL, 0));
+    tl_librados.release_write_op(op);
 }
 
 void tl_flight_read(struct tl_flight *f, struct tl_rados *r, const char *oid, rados_read_op_t op)
 {
     rados_completion_t done;
     if (take_off(f, &done))
-        submitted(f, done, rados_aio_read_op_operate(op, r->io, done, oid, 0));
-    rados_release_read_op(op);
+        submitted(f, done, tl_librados.aio_read_op_operate(op, r->io, done, oid, 0));
+    tl_librados.release_read_op(op);
 }
 
 int tl_flight_land(struct tl_flight *f)
@@ -161,7 +161,7 @@ static uint64_t rados_free_bytes(struct tl_backend *backend)
     long long last = atomic_load(&r->asked_ms);
     const long long now = now_ms();
     if (now - last >= FREE_MS && atomic_compare_exchange_strong(&r->asked_ms, &last, now))
-        atomic_store(&r->free, rados_cluster_stat(r->cluster, &stat) < 0 || stat.kb == 0
+        atomic_store(&r->free, tl_librados.cluster_stat(r->cluster, &stat) < 0 || stat.kb == 0
                                    ? UINT64_MAX
                                    : stat.kb_avail * 1024);
     return atomic_load(&r->free);
@@ -178,9 +178,9 @@ static void rados_destroy(struct tl_backend *backend)
     struct tl_rados *const r = tl_rados_of(backend);
     tl_rados_keep_end(r);
     if (r->has_io)
-        rados_ioctx_destroy(r->io);
+        tl_librados.ioctx_destroy(r->io);
     if (r->cluster)
-        rados_shutdown(r->cluster);
+        tl_librados.shutdown(r->cluster);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->wake);
     pthread_cond_destroy(&r->idle);
@@ -285,7 +285,7 @@ bool tl_is_rados(const char *url)
 
 static int connect_to(struct tl_rados *r, const struct place *place, struct tl_fail *fail)
 {
-    int rc = rados_create(&r->cluster, place->id);
+    int rc = tl_librados.create(&r->cluster, place->id);
     if (rc < 0) {
         r->cluster = NULL;
         return tl_rados_refused(fail, rc, "use", "librados");
@@ -298,23 +298,23 @@ static int connect_to(struct tl_rados *r, const struct place *place, struct tl_f
         {"rados_mon_op_timeout", "10"},
         {"client_mount_timeout", "10"}};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
-        rados_conf_set(r->cluster, limits[i][0], limits[i][1]);
-    rc = rados_conf_read_file(r->cluster, *place->conf ? place->conf : NULL);
+        tl_librados.conf_set(r->cluster, limits[i][0], limits[i][1]);
+    rc = tl_librados.conf_read_file(r->cluster, *place->conf ? place->conf : NULL);
     if (rc < 0)
         return tl_fail_set(fail, TL_USAGE, "cannot read the cluster's configuration %.200s: %s",
                            *place->conf ? place->conf : "ceph.conf", strerror(-rc));
-    rc = rados_connect(r->cluster);
+    rc = tl_librados.connect(r->cluster);
     if (rc < 0)
         return tl_fail_set(fail, TL_UNREACHABLE, "the cluster does not answer: %s", strerror(-rc));
-    rc = rados_ioctx_create(r->cluster, place->pool, &r->io);
+    rc = tl_librados.ioctx_create(r->cluster, place->pool, &r->io);
     if (rc < 0)
         return rc == -ENOENT
                    ? tl_fail_set(fail, TL_NOTFOUND, "the cluster has no pool %s", place->pool)
                    : tl_rados_refused(fail, rc, "open pool", place->pool);
     r->has_io = true;
     if (*place->space)
-        rados_ioctx_set_namespace(r->io, place->space);
-    rados_set_pool_full_try(r->io); /* a full pool refuses, it does not hold up */
+        tl_librados.ioctx_set_namespace(r->io, place->space);
+    tl_librados.set_pool_full_try(r->io); /* a full pool refuses, it does not hold up */
     return TL_OK;
 }
 
@@ -340,8 +340,8 @@ static int make_layout(struct tl_rados *r, unsigned n_index, struct tl_fail *fai
     struct tl_flight flight = {0};
     char oid[24], text[32];
     for (unsigned i = 0; i < n_index; i++) {
-        const rados_write_op_t op = rados_create_write_op();
-        rados_write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
+        const rados_write_op_t op = tl_librados.create_write_op();
+        tl_librados.write_op_create(op, LIBRADOS_CREATE_IDEMPOTENT, NULL);
         tl_flight_write(&flight, r, tl_index_at(oid, i), op);
     }
     int rc = tl_flight_land(&flight);
@@ -349,9 +349,9 @@ static int make_layout(struct tl_rados *r, unsigned n_index, struct tl_fail *fai
         const char *const key = "layout", *const value = text;
         const size_t length = strlen(key),
                      n = (size_t)snprintf(text, sizeof text, "%u %u", LAYOUT, n_index);
-        const rados_write_op_t op = rados_create_write_op();
-        rados_write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
-        rados_write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        const rados_write_op_t op = tl_librados.create_write_op();
+        tl_librados.write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
+        tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
         rc = tl_rados_write(r, TL_ROOT, op);
     }
     return rc < 0 && rc != -EEXIST ? tl_rados_refused(fail, rc, "make", "the store") : TL_OK;
@@ -361,6 +361,8 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
 {
     struct place place;
     int rc = parse(&place, url, fail);
+    if (rc >= 0)
+        rc = tl_librados_load(fail);
     if (rc < 0)
         return rc;
     struct tl_rados *const r = calloc(1, sizeof(*r));

@@ -129,6 +129,7 @@ def moved(lab, there):
     how = ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--image',
            lab.path('demo.elf')]
     lab.run('push', *how, '--shards', 'virtual', '--trace', 'virtual', lab.path('raw'))
+    wait_content(lab, 'virtual')
     wait_content(lab, 'sim')
     live = lab.spawn('push', *how, '--trace', 'live', '-', stdin=subprocess.PIPE)
     live.stdin.write(raw[:10000])

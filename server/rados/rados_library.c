@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+#include "rados/rados_library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+
+struct tl_librados tl_librados;
+static const char *missing; /* of its names, NULL: all are there */
+
+static void *symbol(void *library, const char *name)
+{
+    void *const found = library ? dlsym(library, name) : NULL;
+    if (!found)
+        missing = name;
+    return found;
+}
+
+static void load(void)
+{
+    void *const library = dlopen("librados.so.2", RTLD_NOW | RTLD_LOCAL);
+#define LOAD(name) *(void **)&tl_librados.name = symbol(library, "rados_" #name);
+    TL_LIBRADOS(LOAD)
+}
+
+int tl_librados_load(struct tl_fail *fail)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, load);
+    if (missing)
+        return tl_fail_set(
+            fail, TL_UNSUPPORTED,
+            "a store in a cluster needs librados (%s is not there); install librados2", missing);
+    return TL_OK;
+}
