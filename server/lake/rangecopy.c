@@ -203,12 +203,22 @@ struct next {
     uint64_t to;         /* … and the last that is wanted */
 };
 
+/* The frame that has a marker. */
+static size_t frame_at(const struct tl_shard_index *index, uint64_t marker)
+{
+    size_t frame = 0;
+    while (frame + 1 < index->n_frames && index->frames[frame + 1].marker <= marker)
+        frame++;
+    return frame;
+}
+
 static uint64_t frame_end(const struct tl_shard_index *index, size_t frame)
 {
     return frame + 1 < index->n_frames ? index->frames[frame + 1].marker : index->row.markers;
 }
 
-/* The view of the shard that is next, with a reference: nearly always that of the last frame. */
+/* The view of the shard that is next, with a reference: nearly always that of the last frame. It
+ * has the frames from copy->marker on that are wanted. */
 static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_fail *fail)
 {
     if (!copy->view || copy->view_shard != copy->shard) {
@@ -218,7 +228,10 @@ static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_f
         int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
         if (r < 0)
             return r;
-        r = tl_view_part(view, 0, view->index.n_frames, &copy->view, fail);
+        const struct tl_shard_index *const index = &view->index;
+        const size_t to = copy->shard == copy->end_shard ? frame_at(index, copy->end_marker - 1) + 1
+                                                         : index->n_frames;
+        r = tl_view_part(view, frame_at(index, copy->marker), to, &copy->view, fail);
         tl_view_put(view);
         if (r < 0)
             return r;
@@ -247,9 +260,7 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
         }
         const uint64_t to = last ? copy->end_marker : index->row.markers;
         if (copy->marker < to) {
-            size_t frame = 0;
-            while (frame + 1 < index->n_frames && index->frames[frame + 1].marker <= copy->marker)
-                frame++;
+            const size_t frame = frame_at(index, copy->marker);
             const uint64_t end = frame_end(index, frame);
             *out =
                 (struct next){view, frame, index->frames[frame].marker, end, end < to ? end : to};

@@ -467,6 +467,40 @@ static void growing_shards_can_be_read(void **state)
     end();
 }
 
+/* Of a range only the chunks that it touches are made. */
+static void small_ranges_make_few_chunks(void **state)
+{
+    (void)state;
+    const struct sim_options long_run = {.seed = 9, .insns = 4 * INSNS, .cores = 1, .image = true};
+    begin(&long_run);
+    tl_lake_close(stored.lake);
+    tl_lake_close(virtual.lake);
+    open_sized(&stored, false, 4 * INSNS);
+    open_sized(&virtual, true, 4 * INSNS);
+    push_both(3000);
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    const struct tl_stream_row *const s = &list.rows[0].streams[0];
+    struct tl_buf a = {0}, b = {0};
+    const struct tl_range_request request = {.trace = "t",
+                                             .stream = s->name,
+                                             .from = s->insns / 2,
+                                             .to = s->insns / 2 + 100,
+                                             .format = TL_FORMAT_ZSTF};
+    tl_lake_forget_views(virtual.lake, "");
+    fetch(stored.lake, &request, &a);
+    fetch(virtual.lake, &request, &b);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.p, b.p, a.n);
+    assert_non_null(virtual.lake->made[0]);
+    for (size_t i = 0; i < TL_MADE_CACHE && virtual.lake->made[i]; i++)
+        assert_non_null(strchr(virtual.lake->made[i]->key, '#')); /* not all of a shard */
+    tl_buf_fini(&a);
+    tl_buf_fini(&b);
+    tl_trace_list_free(&list);
+    end();
+}
+
 /* Old stored shards become virtual; raw bytes stay as long as those are there. */
 static void retention_makes_them_virtual(void **state)
 {
@@ -509,6 +543,7 @@ int main(void)
         cmocka_unit_test(other_servers_decode_anew),
         cmocka_unit_test(other_shards_are_refused),
         cmocka_unit_test(growing_shards_can_be_read),
+        cmocka_unit_test(small_ranges_make_few_chunks),
         cmocka_unit_test(raw_damage_is_told),
         cmocka_unit_test(retention_makes_them_virtual),
     };
