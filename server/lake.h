@@ -496,8 +496,9 @@ struct tl_soft_entry {
     bool has_channel;
     uint64_t channel; /* port of an ITM, ID of an OSD STM; of an STM the master << 32 | channel */
     uint32_t records;
+    uint32_t size;   /* bytes of the payload, unless is_text */
     char source[16]; /* as in flow text: "itm", "stm", "osd-stm", "uart" … */
-    char *text;      /* any bytes but 0; without the line's end */
+    char *text;      /* UTF-8, without the line's end */
 };
 struct tl_soft_log {
     struct tl_soft_entry *entries; /* in order */

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Software trace as people read it: characters that programs print make lines, anything else is an
- * entry of its own. A line begins somewhere in the range; to know where, what is in front of the
- * range is looked at, too, and what is behind it until the lines have ended.
+ * Software trace as people read it: characters that programs print make lines, any other record is
+ * an entry of its own. Whether records are characters is known when their line has ended: it is
+ * UTF-8, and nothing else stands in it; else each of them is a value. A line begins somewhere in
+ * the range; to know where, what is in front of the range is looked at, too, and what is behind it
+ * until the lines have ended.
  */
 #include "base/cancel.h"
+#include "base/utf8.h"
 #include "lake/query.h"
 
 #include <stdio.h>
@@ -14,12 +17,21 @@
 #define ENTRIES_DEFAULT 200
 #define ENTRIES_MAX     10000
 #define LINE_MOST       1024 /* bytes of a line; what is longer is several */
+#define VALUE_MOST      64   /* bytes of a value that are told */
 #define AROUND          4096 /* positions in front of and behind the range */
 #define OPEN_MOST       32   /* lines that are being written at the same time */
+
+struct record {
+    uint64_t at;
+    uint32_t size;
+    uint8_t data[VALUE_MOST];
+};
 
 struct line {
     struct tl_soft_entry entry; /* `text` is not set */
     struct tl_buf text;
+    struct record *records; /* entry.records of them */
+    size_t cap;
     bool used;
 };
 
@@ -67,14 +79,51 @@ static int add_entry(struct log *log, const struct tl_soft_entry *entry, struct 
     return TL_OK;
 }
 
-static int close_line(struct log *log, struct line *line)
+static int add_value(struct log *log, const struct tl_soft_entry *of, const struct record *record)
 {
+    char text[2 * VALUE_MOST + 8] = "0x";
+    const uint32_t size = record->size;
+    const uint32_t told = size < VALUE_MOST ? size : VALUE_MOST;
+    struct tl_soft_entry entry = *of;
+    size_t n = 2;
+    /* As flow text has it: a number, or bytes in their order. */
+    for (uint32_t i = 0; i < told; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%02x",
+                              record->data[size <= 8 ? size - 1 - i : i]);
+    if (size == 0)
+        n = (size_t)snprintf(text, sizeof text, "(no payload)");
+    if (size > told)
+        n += (size_t)snprintf(text + n, sizeof text - n, "…");
+    entry.at = entry.last = record->at;
+    entry.is_text = false;
+    entry.records = 1;
+    entry.size = size;
+    return add_entry(log, &entry, (struct tl_bytes){(const uint8_t *)text, n});
+}
+
+static bool is_utf8(struct tl_buf *text)
+{
+    if (tl_buf_add(text, "", 1) < 0)
+        return false;
+    text->n--;
+    const char *p = (const char *)text->p;
+    for (size_t n = 1; *p && n > 0; p += n)
+        n = tl_utf8_length(p);
+    return *p == 0;
+}
+
+/* `whole`: nothing but its characters stood in it. */
+static int close_line(struct log *log, struct line *line, bool whole)
+{
+    int r = TL_OK;
     if (!line->used)
-        return TL_OK;
+        return r;
     line->used = false;
-    const int r = add_entry(
-        log, &line->entry,
-        (struct tl_bytes){line->text.p ? line->text.p : (const uint8_t *)"", line->text.n});
+    if (whole && is_utf8(&line->text))
+        r = add_entry(log, &line->entry, (struct tl_bytes){line->text.p, line->text.n});
+    else
+        for (uint32_t i = 0; i < line->entry.records && r >= 0; i++)
+            r = add_value(log, &line->entry, &line->records[i]);
     tl_buf_reset(&line->text);
     return r;
 }
@@ -120,7 +169,7 @@ static int begin_line(struct log *log, const struct tl_soft_entry *entry, struct
     for (size_t i = 0; i < OPEN_MOST && chosen->used; i++)
         if (!log->open[i].used || log->open[i].entry.at < chosen->entry.at)
             chosen = &log->open[i];
-    const int r = close_line(log, chosen);
+    const int r = close_line(log, chosen, true);
     chosen->entry = *entry;
     chosen->entry.is_text = true;
     chosen->entry.records = 0;
@@ -129,50 +178,53 @@ static int begin_line(struct log *log, const struct tl_soft_entry *entry, struct
     return r;
 }
 
-static int add_letters(struct log *log, const struct tl_soft_entry *entry, const uint8_t *p,
-                       size_t n)
+static int note_record(struct line *line, const struct record *record)
+{
+    const size_t n = line->entry.records;
+    if (tl_grow(&line->records, &line->cap, n + 1, sizeof *line->records) < 0)
+        return TL_NOMEM;
+    line->records[n] = *record;
+    line->entry.last = record->at;
+    line->entry.records++;
+    return TL_OK;
+}
+
+/* Is the line too long for one more character, which begins with `c`? */
+static bool is_full(const struct line *line, uint8_t c)
+{
+    const bool within = (c & 0xc0) == 0x80 && line->text.n < LINE_MOST + 4;
+    return line->text.n >= LINE_MOST && !within;
+}
+
+/* The first `n` bytes of a record, which may be characters. */
+static int add_letters(struct log *log, const struct tl_soft_entry *entry,
+                       const struct record *record, const uint8_t *p, size_t n)
 {
     struct line *line = line_of(log, entry);
+    bool noted = false; /* in this line */
     int r = TL_OK;
     for (size_t i = 0; i < n && r >= 0; i++) {
-        if (line && (line->text.n >= LINE_MOST || entry->at - line->entry.last > AROUND)) {
-            r = close_line(log, line);
+        if (line && (is_full(line, p[i]) || entry->at - line->entry.last > AROUND)) {
+            r = close_line(log, line, true);
             line = NULL;
         }
-        if (r >= 0 && !line)
+        if (r >= 0 && !line) {
             r = begin_line(log, entry, &line);
+            noted = false;
+        }
+        if (r >= 0 && !noted)
+            r = note_record(line, record);
+        noted = true;
         if (r < 0)
             break;
-        line->entry.last = entry->at;
-        line->entry.records += i == 0;
         if (p[i] == '\n') {
-            r = close_line(log, line);
+            r = close_line(log, line, true);
             line = NULL;
         } else if (p[i] != '\r') {
             r = tl_buf_add(&line->text, p + i, 1);
         }
     }
     return r;
-}
-
-static int add_number(struct log *log, const struct tl_soft_entry *entry,
-                      const struct tl_item *item)
-{
-    char text[2 * 64 + 8] = "0x";
-    size_t n = 2;
-    struct line *const line = line_of(log, entry);
-    const int r = line ? close_line(log, line) : TL_OK;
-    if (r < 0)
-        return r;
-    /* As flow text has it: a number, or bytes in their order. */
-    for (uint32_t i = 0; i < item->n && i < 64; i++)
-        n += (size_t)snprintf(text + n, sizeof text - n, "%02x",
-                              item->data[item->n <= 8 ? item->n - 1 - i : i]);
-    if (item->n == 0)
-        n = (size_t)snprintf(text, sizeof text, "(no payload)");
-    if (item->n > 64)
-        n += (size_t)snprintf(text + n, sizeof text - n, "…");
-    return add_entry(log, entry, (struct tl_bytes){(const uint8_t *)text, n});
 }
 
 static int add_record(struct log *log, const struct tl_item *item, uint64_t position)
@@ -182,17 +234,25 @@ static int add_record(struct log *log, const struct tl_item *item, uint64_t posi
     snprintf(entry.source, sizeof entry.source, "%s", name);
     entry.has_channel = item->flags & TL_ITEM_HAS_PC;
     entry.channel = entry.has_channel ? item->pc : 0;
+    struct record record = {.at = position, .size = item->n};
+    if (item->n > 0)
+        memcpy(record.data, item->data, item->n < VALUE_MOST ? item->n : VALUE_MOST);
     const size_t n = letters(item);
-    return n > 0 ? add_letters(log, &entry, item->data, n) : add_number(log, &entry, item);
+    if (n > 0)
+        return add_letters(log, &entry, &record, item->data, n);
+    struct line *const line = line_of(log, &entry);
+    const int r = line ? close_line(log, line, item->n == 0) : TL_OK;
+    return r < 0 ? r : add_value(log, &entry, &record);
 }
 
 /* ---- the range --------------------------------------------------------------------------------
  */
 
+/* Is a line with records in the range still being written? */
 static bool any_open(const struct log *log)
 {
     for (size_t i = 0; i < OPEN_MOST; i++)
-        if (log->open[i].used && log->open[i].entry.at >= log->from &&
+        if (log->open[i].used && log->open[i].entry.last >= log->from &&
             log->open[i].entry.at < log->to)
             return true;
     return false;
@@ -234,7 +294,7 @@ static int walk_range(struct log *log, const struct tl_cut *cut, struct tl_fail 
     tl_cut_walk_end(&walk);
     /* Lines that were begun in turn, and have not ended. */
     for (size_t i = 0; i < OPEN_MOST && (r >= 0 || r == TL_EOF); i++)
-        r = close_line(log, &log->open[i]);
+        r = close_line(log, &log->open[i], true);
     return r == TL_EOF || r == TL_LIMIT ? TL_OK : r;
 }
 
@@ -280,8 +340,10 @@ int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
         r = walk_range(&log, &cut, fail);
     if (r >= 0)
         r = give_times(&log, &cut, fail);
-    for (size_t i = 0; i < OPEN_MOST; i++)
+    for (size_t i = 0; i < OPEN_MOST; i++) {
         tl_buf_fini(&log.open[i].text);
+        free(log.open[i].records);
+    }
     tl_cut_close(&cut);
     *out = (struct tl_soft_log){log.entries, log.n, log.more};
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;

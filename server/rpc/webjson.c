@@ -346,6 +346,7 @@ static cJSON *log_row(const struct tl_soft_entry *e)
                                       tl_webjson_text(o, "source", e->source) &&
                                       (!e->has_channel || tl_webjson_text(o, "channel", channel)) &&
                                       tl_webjson_u64(o, "records", e->records) &&
+                                      (e->is_text || tl_webjson_u64(o, "size", e->size)) &&
                                       tl_webjson_text(o, e->is_text ? "text" : "value", e->text));
 }
 

@@ -73,10 +73,14 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await page.waitForSelector("ol.log li");
     const rows = () => page.locator("ol.log li").allTextContents();
     const truth = (await json(page, base, `traces/${osd}/log?streams=di.0.2&axis=time`)).streams;
-    const lines = truth["di.0.2"].entries.map((e) => e.text);
+    const { entries } = truth["di.0.2"];
+    const lines = entries.filter((e) => e.text !== undefined).map((e) => e.text);
+    const values = entries.filter((e) => e.text === undefined).map((e) => `${e.value} (${e.size} B)`);
     assert.deepEqual([...new Set(lines)], ["tick"]);
     const shown = await rows();
     assert.equal(shown.filter((r) => /osd-stm 4\s*tick/.test(r)).length, lines.length);
+    assert.deepEqual(values, Array.from({ length: 10 }, (_, k) => `0x${(0xffeeddc0 + 20 + 40 * k).toString(16)} (4 B)`), "values are no text");
+    assert.deepEqual(shown.filter((r) => r.includes("osd-stm 9")).map((r) => /0x.*/.exec(r)[0].trim()), values);
     // Bound to the cursor: a step down is the next line, and the cursor goes there.
     await page.locator("ol.log button").first().click();
     await page.waitForSelector("ol.log li.here");

@@ -28,6 +28,7 @@ export function writeCapture(file) {
     parts.push(ctm(1000 + 10 * i, 0x80000010 + 8 * i, 0x80002000 + 64 * i, i % 2 ? 4 : 8));
     if (i === 200) parts.push(packet(1, [3], 0x9400), packet(1, [65535], 0x9400));
     if (i % 40 === 0) [..."tick\n"].forEach((c, k) => parts.push(stm(1001 + 10 * i + k, 4, c.charCodeAt(0))));
+    if (i % 40 === 20) parts.push(stm(1001 + 10 * i, 9, 0xffeeddc0 + i)); // each of its bytes might be a character's
     if (i % 50 === 0) parts.push(packet(3, ["ok\r\n".charCodeAt((i / 50) % 4)]));
   }
   parts.push(packet(4, [1]), packet(4, [0]));

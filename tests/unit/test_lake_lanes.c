@@ -28,17 +28,33 @@ static int tear_down(void **state)
 
 enum { STM = 2, UART = 3, LINES = 300 };
 
-static void osd_capture(struct capture *c)
+static void begin_osd(struct tl_sim_osd *osd)
 {
     const struct tl_sim_osd_module modules[] = {{0, TL_SIM_OSD_SCM, 16},
                                                 {1, TL_SIM_OSD_CTM, 32},
                                                 {STM, TL_SIM_OSD_STM, 32},
                                                 {UART, TL_SIM_OSD_UART, 16}};
-    struct tl_sim_osd osd;
+    tl_sim_osd_init(osd);
+    assert_int_equal(tl_sim_osd_enumerate(osd, modules, 4), TL_OK);
+}
+
+static void end_osd(struct tl_sim_osd *osd, struct capture *c)
+{
     struct tl_setup setup;
     *c = (struct capture){0};
-    tl_sim_osd_init(&osd);
-    assert_int_equal(tl_sim_osd_enumerate(&osd, modules, 4), TL_OK);
+    assert_int_equal(tl_buf_add(&c->bytes, osd->out.p, osd->out.n), TL_OK);
+    tl_sim_osd_fini(osd);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "di", NULL), TL_OK);
+    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
+    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
+    tl_setup_fini(&setup);
+}
+
+static void osd_capture(struct capture *c)
+{
+    struct tl_sim_osd osd;
+    begin_osd(&osd);
     for (unsigned i = 0; i < LINES; i++) {
         char text[32];
         snprintf(text, sizeof text, "line %u of it\n", i);
@@ -48,13 +64,7 @@ static void osd_capture(struct capture *c)
             for (const char *p = "boot\r\n"; *p; p++)
                 assert_int_equal(tl_sim_osd_uart(&osd, UART, (uint8_t)*p), TL_OK);
     }
-    assert_int_equal(tl_buf_add(&c->bytes, osd.out.p, osd.out.n), TL_OK);
-    tl_sim_osd_fini(&osd);
-    tl_setup_init(&setup);
-    assert_int_equal(tl_setup_format(&setup, "di", NULL), TL_OK);
-    assert_int_equal(tl_setup_write(&setup, &c->setup), TL_OK);
-    assert_int_equal(tl_buf_add(&c->setup, "", 1), TL_OK);
-    tl_setup_fini(&setup);
+    end_osd(&osd, c);
 }
 
 static void ask(const struct tl_soft_request *request, struct tl_soft_log *log)
@@ -138,6 +148,56 @@ static void prints_are_lines(void **state)
     tl_soft_log_fini(&log);
     request.limit = 100000;
     assert_int_equal(tl_lake_log(lake, &request, &log, &fail), TL_USAGE);
+    tl_soft_log_fini(&log);
+    capture_free(&c);
+}
+
+/* Payload whose bytes might be characters is text only if its whole line is. */
+static void values_are_no_text(void **state)
+{
+    static const struct {
+        uint16_t id;
+        uint32_t value;
+        unsigned size;    /* of the entry that begins here; 0: it is text */
+        const char *text; /* NULL: none begins here */
+    } records[] = {
+        {9, 0xffeeddcc, 4, "0xffeeddcc"},
+        {9, 0x000080c1, 4, "0x000080c1"},
+        {8, 0x44434241, 4, "0x44434241"},
+        {8, 0x00000102, 4, "0x00000102"},
+        {7, 0xbcc37247, 0,
+         "Gr\xc3\xbc\xc3\x9f"
+         "e"},
+        {7, 0x0a659fc3, 0, NULL},
+        {6, 0x73657941, 0, "Ayes"},
+        {6, 0x42ff410a, 4, "0x42ff410a"},
+    };
+    const size_t count = sizeof records / sizeof *records;
+    struct tl_sim_osd osd;
+    struct capture c;
+    struct tl_soft_log log;
+    (void)state;
+    begin_osd(&osd);
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(
+            tl_sim_osd_stm(&osd, STM, 32, 1000 + 10 * i, records[i].id, records[i].value), TL_OK);
+    end_osd(&osd, &c);
+    push_all(lake, "values", &c, 1000);
+    assert_int_equal(wait_done(lake, "values"), TL_TRACE_SEALED);
+    const struct tl_soft_request request = {
+        .trace = "values", .stream = "di.0.2", .to = UINT64_MAX};
+    ask(&request, &log);
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!records[i].text)
+            continue;
+        assert_true(n < log.n);
+        assert_string_equal(log.entries[n].text, records[i].text);
+        assert_int_equal(log.entries[n].is_text, records[i].size == 0);
+        assert_int_equal(log.entries[n].size, records[i].size);
+        n++;
+    }
+    assert_int_equal(log.n, n);
     tl_soft_log_fini(&log);
     capture_free(&c);
 }
@@ -317,6 +377,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(prints_are_lines, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(values_are_no_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(states_are_the_core_s, set_up, tear_down),
         cmocka_unit_test_setup_teardown(cycles_are_counted, set_up, tear_down),
     };

@@ -3,6 +3,7 @@
 // want it at once, and kept until the view has left that or is much closer.
 import * as api from "./api.ts";
 import { absolute, epochOn, since, type Ref } from "./epoch.ts";
+import { bytes } from "./format.ts";
 import { span, type View } from "./scale.ts";
 
 /** A view that moves is not asked for at every frame. */
@@ -115,7 +116,7 @@ export interface LogEntry {
   readonly time: number | undefined;
   readonly source: string;
   readonly channel: string;
-  readonly text: string;
+  readonly text: string; // of a value with its size: "0x12ab (2 B)"
   readonly isText: boolean;
 }
 
@@ -128,6 +129,11 @@ type Json = Record<string, unknown>;
 const rows = (value: unknown): Json[] => (Array.isArray(value) ? value as Json[] : []);
 const text = (value: unknown): string => (typeof value === "string" ? value : "");
 
+function valueText(e: Json): string {
+  const size = Number(e.size ?? 0);
+  return size > 0 ? `${text(e.value)} (${bytes(size)})` : text(e.value);
+}
+
 /** `epoch` is that of times, whatever the axis. */
 export function readLog(told: unknown, epoch: bigint): Log {
   const o = told as Json;
@@ -135,7 +141,7 @@ export function readLog(told: unknown, epoch: bigint): Log {
     more: o.more === true,
     entries: rows(o.entries).map((e) => ({
       at: Number(e.at), last: Number(e.last), time: e.time === undefined ? undefined : since(epoch, e.time),
-      source: text(e.source), channel: text(e.channel), text: text(e.text ?? e.value), isText: e.text !== undefined,
+      source: text(e.source), channel: text(e.channel), text: e.text === undefined ? valueText(e) : text(e.text), isText: e.text !== undefined,
     })),
   };
 }

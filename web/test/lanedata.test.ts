@@ -7,10 +7,10 @@ import { columnPoints, niceMost, rateText } from "../src/timeline/sublanes.ts";
 test("what lanes show is read, times from the epoch on", () => {
   const log = readLog({ more: true, entries: [
     { at: 3, last: 9, time: "18446744073709551615", source: "itm", channel: "3", records: 7, text: "hello" },
-    { at: 10, last: 10, source: "uart", records: 1, value: "0x7f" }] }, 18446744073709551600n);
+    { at: 10, last: 10, source: "uart", records: 1, value: "0x7f", size: 1 }] }, 18446744073709551600n);
   assert.equal(log.more, true);
   assert.deepEqual(log.entries.map((e) => [sourceName(e), e.text, e.isText, e.time]),
-    [["itm 3", "hello", true, 15], ["uart", "0x7f", false, undefined]]);
+    [["itm 3", "hello", true, 15], ["uart", "0x7f (1 B)", false, undefined]]);
   const states = readStates({ sampled: false, runs: [{ from: 0, to: 5, mode: "el0.ns.a64", context: "0x100", vmid: "0x2" },
     { from: 5, to: 6, mixed: true }] }, 0n);
   assert.deepEqual(states.runs.map((r) => [contextName(r), r.mixed]), [["process 0x100, machine 0x2", false], ["", true]]);
