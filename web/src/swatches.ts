@@ -43,6 +43,11 @@ export class Swatches {
     this.version++;
   }
 
+  /** Of a trace that lies beside: what runs in both is alike, and the name decides for the rest, whose ranks are not known. */
+  beside(name: string, theme: Theme): Colour {
+    return this.highlight === "" && !this.ranks.has(name) ? functionColour(name, theme) : this.of(name, theme);
+  }
+
   of(name: string, theme: Theme): Colour {
     if (this.highlight !== "" && name !== this.highlight) return greyColour(name, theme);
     // Code without a symbol has an address for its name: there are no ranks of these.

@@ -11,6 +11,7 @@ import {
   contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
 } from "../src/palette.ts";
 import type { View } from "../src/scale.ts";
+import { Swatches } from "../src/swatches.ts";
 import { distance, nearNames, parseSearch, suggestions } from "../src/search.ts";
 
 test("LRU forgets what was not used for longest", () => {
@@ -172,4 +173,14 @@ test("flow text becomes words, and repeats are counted", () => {
   assert.deepEqual([row!.fn, row!.offset], ["main", "+0x1c"]);
   assert.deepEqual(row!.events, ["gap: no-image ×2", "gap: sync (1453)", "exception irq 14", "return from exception",
     "trace on", "mode el1.ns.a64", "context 1 -", "stm 41.0: 1000", "event 3", "transaction start", "plain words"]);
+});
+
+test("what runs in two traces beside each other is alike, what runs in one only has a colour, too", () => {
+  const swatches = new Swatches();
+  swatches.rank(["main", "copy"]);
+  assert.deepEqual(swatches.beside("copy", "dark"), swatches.of("copy", "dark"));
+  assert.deepEqual(swatches.beside("other", "dark"), functionColour("other", "dark"));
+  assert.notDeepEqual(swatches.of("other", "dark"), functionColour("other", "dark"));
+  swatches.setHighlight("copy");
+  assert.deepEqual(swatches.beside("other", "dark"), swatches.of("other", "dark"));
 });

@@ -74,7 +74,7 @@ export class Strip {
     if (!canvas || !ctx || width < 10 || s !== this.session) return;
     const key = `${s.namesVersion} ${this.app.swatches.version} ${this.app.theme}`;
     if (!this.colours || this.coloursKey !== key) {
-      this.colours = new Colours(this.app.theme, s.nameOf, (name) => this.app.swatch(name));
+      this.colours = new Colours(this.app.theme, s.nameOf, (name) => this.app.swatches.beside(name, this.app.theme));
       this.coloursKey = key;
     }
     const { colours } = this;

@@ -7,7 +7,6 @@ import { ask, type Asked } from "../asking.ts";
 import { timeText } from "../describe.ts";
 import { duration, grouped, short } from "../format.ts";
 import type { Stream, Trace } from "../model.ts";
-import { functionColour } from "../palette.ts";
 import type { Session } from "../session.ts";
 import { byArrival, laidUpon, moments, sameClock, usualOffset, type Moment } from "../together.ts";
 import { shortPlace } from "./sourcelink.ts";
@@ -107,7 +106,8 @@ export class TogetherPanel {
 
   private row(s: Session, trace: Trace, stream: Stream, m: Moment | undefined, other: Trace | undefined): TemplateResult {
     const { row } = m ?? {};
-    const what = row ? html`<span class="swatch" .style=${`background:${row.fn ? functionColour(row.fn, this.app.theme).css : "transparent"}`}></span>${
+    const colour = (fn: string): string => (other ? this.app.swatches.beside(fn, this.app.theme) : this.app.swatch(fn)).css;
+    const what = row ? html`<span class="swatch" .style=${`background:${row.fn ? colour(row.fn) : "transparent"}`}></span>${
       row.fn ? row.fn + row.offset : row.text}${row.file ? html` <span class="muted">${shortPlace(row.file, row.line)}</span>` : nothing}` : m ? "–" : "…";
     const go = (): void => {
       if (!m) return;
