@@ -21,9 +21,4 @@ struct tl_asset {
 extern const struct tl_asset tl_assets[];
 extern const size_t tl_assets_n;
 
-/* The Content-Security-Policy header to send with every asset. */
-#define TL_WEB_CSP                                                                                 \
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; "   \
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
 #endif

@@ -125,8 +125,12 @@ function copyStatic() {
   fs.copyFileSync(path.join(modules,
     "@fontsource/jetbrains-mono/files/jetbrains-mono-latin-400-normal.woff2"),
   path.join(dist, "mono.woff2"));
-  for (const name of ["index.html", "login.html", "favicon.svg"]) {
-    fs.copyFileSync(path.join(src, "src", name), path.join(dist, name));
+  // The icon lies in the pages: opening one asks for nothing more.
+  const icon = `data:image/svg+xml;base64,${fs.readFileSync(path.join(src, "src/favicon.svg")).toString("base64")}`;
+  for (const name of ["index.html", "login.html"]) {
+    const page = fs.readFileSync(path.join(src, "src", name), "utf8");
+    if (!page.includes('"favicon.svg"')) throw new Error(`${name} has no icon`);
+    fs.writeFileSync(path.join(dist, name), page.replace('"favicon.svg"', `"${icon}"`));
   }
   fs.writeFileSync(path.join(dist, "licenses.txt"), licenses(modules));
 }

@@ -128,7 +128,6 @@ const struct tl_route tl_http_routes[] = {
     {"/login", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
     {"/login.js", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
     {"/login.css", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
-    {"/favicon.svg", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
     {"/licenses.txt", TL_ROLE_PUBLIC, tl_web_asset, TL_SHORT, TL_REACH_NONE},
     {"/{*}", TL_ROLE_READ, tl_web_asset, TL_SHORT, TL_REACH_NONE},
 };

@@ -151,7 +151,7 @@ try {
   const session = await page.context().newCDPSession(page);
   const net = traffic(page);
   await open(page, lab.tls, "#/trace/big");
-  tell("opening: requests", net.seen.filter((r) => !r.path.includes("favicon")).length + 1, "", 10);
+  tell("opening: requests", net.seen.length + 1, "", 10);
   tell("opening: bytes, the page included", (await net.bytes()) / KB, "KB", 250);
   const memoryAt = async () => { most = Math.max(most, await memory(page, session)); };
   await memoryAt();

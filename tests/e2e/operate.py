@@ -341,7 +341,7 @@ def login(lab):
     check(headers['location'] == '../../login?next=api/v1/traces%3Fx%3D1%26y%3D%22', headers)
     status, headers, body = request(lab, 'GET', '/api/v1/traces')
     check(status == 401 and headers['www-authenticate'].startswith('Bearer'), status, headers)
-    for path in ('/login', '/login.js', '/login.css', '/licenses.txt', '/favicon.svg'):
+    for path in ('/login', '/login.js', '/login.css', '/licenses.txt'):
         check(request(lab, 'GET', path)[0] == 200, path)
     check(request(lab, 'GET', '/app.js')[0] == 401, 'the page without a login')
     check(request(lab, 'POST', '/api/v1/login')[0] == 401, 'a login without a token')

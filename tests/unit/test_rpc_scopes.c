@@ -105,7 +105,6 @@ static const struct rule routes[] = {
     {"/login", PUBLIC, NONE},
     {"/login.js", PUBLIC, NONE},
     {"/login.css", PUBLIC, NONE},
-    {"/favicon.svg", PUBLIC, NONE},
     {"/licenses.txt", PUBLIC, NONE},
     {"/{*}", READ, NONE},
     {T "/setup", READ, TRACE},

@@ -22,8 +22,8 @@ const TYPES = {
   ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".woff2": "font/woff2",
   ".txt": "text/plain; charset=utf-8",
 };
-const CSP = (fs.readFileSync(path.join(root, "web/assets.h"), "utf8")
-  .match(/#define TL_WEB_CSP([\s\S]*?)\n\n/)[1].match(/"[^"]*"/g) ?? []).map((s) => s.slice(1, -1)).join("");
+const CSP = (fs.readFileSync(path.join(root, "server/net/http.c"), "utf8")
+  .match(/content_policy\[\] =([\s\S]*?);\n\n/)[1].match(/"[^"]*"/g) ?? []).map((s) => s.slice(1, -1)).join("");
 
 function stream(lane, insns, name, protocol = "etm4") {
   return {
