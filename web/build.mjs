@@ -62,12 +62,20 @@ const common = {
   logLevel: "warning",
 };
 
+/** The page's style sheet as one text, which its script brings along. */
+function styleSheet() {
+  const { outputFiles: [file] } = esbuild.buildSync({
+    ...common, entryPoints: ["src/style.css"], minify: true, legalComments: "none", external: ["*.woff2"], write: false,
+  });
+  return file.text.trim();
+}
+
 function bundle() {
   esbuild.buildSync({
     ...common,
+    define: { STYLE_SHEET: JSON.stringify(styleSheet()) },
     entryPoints: [
       { in: "src/main.ts", out: "app" }, { in: "src/panels/later.ts", out: "later" },
-      { in: "src/style.css", out: "style" },
       { in: "src/login.ts", out: "login" }, { in: "src/login.css", out: "login" },
     ],
     outdir: "dist",

@@ -19,6 +19,12 @@ import { span } from "./scale.ts";
 import type { Session } from "./session.ts";
 import { Timeline } from "./timeline/timeline.ts";
 
+/** The build puts style.css here: opening the page asks for nothing more. */
+declare const STYLE_SHEET: string;
+const sheet = new CSSStyleSheet();
+sheet.replaceSync(STYLE_SHEET);
+document.adoptedStyleSheets = [sheet];
+
 const root = document.getElementById("app")!;
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const app = new App(paint);
