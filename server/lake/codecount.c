@@ -11,9 +11,19 @@
 /* ---- a piece of a stream ----------------------------------------------------------------------
  */
 
+#define RECENT 1024u
+
+/* Those that came last: most come again soon. */
+struct recent {
+    struct pair {
+        uint64_t from, to, n; /* n 0: free */
+    } v[RECENT];
+};
+
 /* Positions [from, to) of a cut. */
 struct piece {
     struct tl_codecount *out;
+    struct recent runs_recent, branches_recent;
     struct tl_runs runs;
     const struct tl_cut *cut;
     uint64_t to;
@@ -23,11 +33,36 @@ struct piece {
     bool branched; /* the last instruction is a branch that was taken, and nothing happened since */
 };
 
+typedef int count_pair(struct tl_codecount *c, uint64_t from, uint64_t to, uint64_t n);
+
+static int add_pair(struct tl_codecount *out, struct recent *recent, count_pair *count,
+                    uint64_t from, uint64_t to)
+{
+    struct pair *const pair = &recent->v[tl_numbers_hash(from ^ to << 7) % RECENT];
+    int r = TL_OK;
+    if (pair->from != from || pair->to != to) {
+        if (pair->n > 0)
+            r = count(out, pair->from, pair->to, pair->n);
+        *pair = (struct pair){from, to, 0};
+    }
+    pair->n++;
+    return r;
+}
+
+static int add_recent(struct tl_codecount *out, const struct recent *recent, count_pair *count)
+{
+    int r = TL_OK;
+    for (uint32_t i = 0; i < RECENT && r >= 0; i++)
+        if (recent->v[i].n > 0)
+            r = count(out, recent->v[i].from, recent->v[i].to, recent->v[i].n);
+    return r;
+}
+
 static int end_run(struct piece *p)
 {
     const bool open = p->open;
     p->open = false;
-    return open ? tl_codecount_run(p->out, p->first, p->last, 1) : TL_OK;
+    return open ? add_pair(p->out, &p->runs_recent, tl_codecount_run, p->first, p->last) : TL_OK;
 }
 
 static int add_block(struct piece *p, const struct tl_block *b, bool taken, uint64_t position)
@@ -35,7 +70,7 @@ static int add_block(struct piece *p, const struct tl_block *b, bool taken, uint
     int r = TL_OK;
     /* Where a branch leads straight on, nobody can tell whether it was taken. */
     if (p->branched && b->pc != p->next)
-        r = tl_codecount_branch(p->out, p->last, b->pc, 1);
+        r = add_pair(p->out, &p->branches_recent, tl_codecount_branch, p->last, b->pc);
     p->branched = false;
     if (r < 0 || position >= p->to)
         return r;
@@ -98,7 +133,11 @@ static int count_piece(struct piece *p, uint64_t from, struct tl_fail *fail)
     int r = walk_range(p, from, p->to, fail);
     if (r >= 0 && p->branched && p->to < p->cut->end)
         r = walk_range(p, p->to, p->to + 1, fail);
-    return r < 0 ? r : end_run(p);
+    if (r >= 0)
+        r = end_run(p);
+    if (r >= 0)
+        r = add_recent(p->out, &p->runs_recent, tl_codecount_run);
+    return r < 0 ? r : add_recent(p->out, &p->branches_recent, tl_codecount_branch);
 }
 
 static int merge(struct tl_codecount *c, const struct tl_codecount *more)
@@ -133,11 +172,17 @@ struct sweep {
 static int walk_piece(struct tl_codecount *out, const struct tl_cut *cut, uint64_t from,
                       uint64_t to, bool *final, struct tl_fail *fail)
 {
-    struct piece p = {.out = out, .cut = cut, .to = to};
-    const int r = count_piece(&p, from, fail);
+    struct piece *const p = calloc(1, sizeof *p);
+    if (!p)
+        return TL_NOMEM;
+    p->out = out;
+    p->cut = cut;
+    p->to = to;
+    const int r = count_piece(p, from, fail);
     /* Where the last branch led is not known as long as nothing is behind it. */
     *final = to < cut->end || !cut->open;
-    tl_runs_fini(&p.runs);
+    tl_runs_fini(&p->runs);
+    free(p);
     return r;
 }
 
