@@ -52,19 +52,21 @@ static int pack_log(struct tl_lake *lake, const char *name, uint64_t first, uint
     return r;
 }
 
-/* Is it still wanted? `last`: it is the last one, which can only be had of a complete capture. */
+/* Is it still wanted, of this server? `last`: it is the last one, which can only be had of a complete
+ * capture. */
 static bool wanted(struct tl_trace *trace, bool last)
 {
     pthread_mutex_lock(&trace->lock);
-    const bool wanted = !trace->deleted && !trace->raw_removed && (!last || trace->complete);
+    const bool wanted = tl_trace_mine_locked(trace) && !trace->deleted && !trace->raw_removed &&
+                        (!last || trace->complete);
     pthread_mutex_unlock(&trace->lock);
     return wanted;
 }
 
 /*
  * The packed form takes the log's place; `object` of no bytes: it is there already. Nobody removes
- * the capture meanwhile, and no push begins, which would take up its last segment. TL_CANCELLED: it
- * is not wanted any more.
+ * the capture meanwhile, no push begins, which would take up its last segment, and the lease is not
+ * given back. TL_CANCELLED: it is not wanted any more.
  */
 static int swap(struct tl_trace *trace, uint64_t first, bool last, struct tl_bytes object,
                 struct tl_fail *fail)

@@ -247,7 +247,6 @@ int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **l
 static void give_back(struct tl_trace *trace, bool lost)
 {
     struct tl_lake *const lake = trace->lake;
-    struct tl_fail fail = {0};
     if (lost)
         atomic_fetch_add(&lake->leases_lost, 1);
     tl_ingest_evict(trace);
@@ -257,19 +256,19 @@ static void give_back(struct tl_trace *trace, bool lost)
     struct tl_lease *const lease = trace->lease;
     trace->making = NULL;
     pthread_mutex_unlock(&trace->lock);
-    int r = TL_OK;
     if (making && !lost)
         tl_gen_leave(making);
     if (!lost)
-        r = tl_trace_save_quietly(trace, &fail);
-    if (r >= 0)
-        r = read_anew(trace, &fail);
+        (void)!tl_trace_save_quietly(trace, NULL); /* refused: it was lost just now */
+    const int r = read_anew(trace, NULL);
+    pthread_mutex_lock(&trace->opening); /* no segment's packed form is taking its place */
     pthread_mutex_lock(&trace->lock);
     trace->lease = NULL;
     trace->tried_ns = tl_monotonic_ns();
     if (r < 0 && making && making == trace->serving)
         tl_gen_stop(making); /* it is shown as far as it came */
     pthread_mutex_unlock(&trace->lock);
+    pthread_mutex_unlock(&trace->opening);
     tl_gen_put(making);
     if (r == TL_NOTFOUND)
         vanish(trace);
@@ -336,8 +335,10 @@ static bool adopts(struct tl_trace *trace, int64_t now)
                         (trace->state == TL_TRACE_LIVE || trace->state == TL_TRACE_DECODING ||
                          (trace->complete && !trace->content[0] && !trace->unhashed)) &&
                         now - trace->tried_ns >= ADOPT_NS;
-    if (adopts)
+    if (adopts) {
         trace->tried_ns = now;
+        trace->yielded = 0; /* who had asked for it has had its time, and may be gone */
+    }
     pthread_mutex_unlock(&trace->lock);
     if (!adopts)
         return false;

@@ -52,6 +52,11 @@ int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
 static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
+    *again = false;
+    if (!tl_trace_mine_locked(trace)) { /* its row says what another server did */
+        pthread_mutex_unlock(&trace->lock);
+        return tl_fail_set(fail, TL_DENIED, "another server has trace %.64s now", trace->id);
+    }
     const uint64_t number = ++trace->saves;
     char format[sizeof(trace->format)], message[sizeof(trace->message)];
     char *setup = strdup(trace->setup);

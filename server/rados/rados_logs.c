@@ -157,6 +157,15 @@ int tl_rados_log_write(struct tl_log *base, uint64_t offset, const struct tl_byt
     return rc;
 }
 
+static int read_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                       struct tl_fail *fail)
+{
+    const uint64_t there = offset < log->entry.size ? log->entry.size - offset : 0;
+    const size_t some = n < there ? n : (size_t)there;
+    return some == 0 ? TL_OK
+                     : tl_pieces_read(log->r, &log->entry, offset, some, out, log->key + 2, fail);
+}
+
 /* Bytes that are under way are waited for: librados does not order reads behind writes. */
 int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_buf *out,
                       struct tl_fail *fail)
@@ -173,11 +182,11 @@ int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_
             rc = tl_rados_refused(fail, landed, "write", log->key + 2);
         }
     }
-    const uint64_t there = offset < log->entry.size ? log->entry.size - offset : 0;
-    if (n > there)
-        n = (size_t)there;
-    if (rc >= 0 && n > 0)
-        rc = tl_pieces_read(log->r, &log->entry, offset, n, out, log->key + 2, fail);
+    if (rc >= 0)
+        rc = read_locked(log, offset, n, out, fail);
+    /* Another process may have dropped pieces between the entry and them. */
+    if (rc == TL_NOTFOUND && !log->dirty && (rc = refresh_locked(log, fail)) >= 0)
+        rc = read_locked(log, offset, n, out, fail);
     pthread_mutex_unlock(&log->lock);
     return rc;
 }

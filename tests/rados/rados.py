@@ -65,6 +65,11 @@ def get(server, path):
         return answer.read()
 
 
+def leases(server):
+    """How many traces it has."""
+    return int(get(server, '/metrics').decode().split('\ntracelake_leases_held ')[1].split()[0])
+
+
 def rows(server):
     return {t['id']: t for t in json.loads(get(server, '/api/v1/traces'))}
 
@@ -172,6 +177,22 @@ def over_from_a_stopped_server(lab):
     """It comes back when its lease has run out, with bytes in hand, and can write nothing."""
     take_over(lab, lambda a: a.server.send_signal(signal.SIGSTOP),
               lambda a: a.server.send_signal(signal.SIGCONT))
+
+
+@test
+def left_to_one_that_is_killed(lab):
+    """Who gave a trace to another server takes it back when that one is gone."""
+    pool = Pool(lab)
+    try:
+        path, _ = capture(lab, 100000)
+        a, b = pool.server(), pool.server()
+        begin(lab, a, path, 1 << 16).kill()
+        begin(lab, b, path, 1 << 17).kill()
+        wait('b has it alone', lambda: (leases(a), leases(b)) == (0, 1))
+        b.kill()
+        wait('a has it again', lambda: leases(a) == 1)
+    finally:
+        pool.close()
 
 
 def status(url):
