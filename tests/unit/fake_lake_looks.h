@@ -141,6 +141,7 @@ int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
                                              .has_channel = true,
                                              .channel = 0x100000002,
                                              .source = "stm",
+                                             .size = 2,
                                              .text = strdup("0x12")};
     return TL_OK;
 }

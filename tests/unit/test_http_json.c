@@ -130,7 +130,7 @@ static void test_texts_and_numbers(void **state)
          "{\"streams\":{\"cs.10\":{\"more\":true,\"entries\":[{\"at\":3,\"last\":"
          "\"18446744073709551615\",\"source\":\"uart\",\"records\":9,\"text\":\"gr??\"},{\"at\":0,"
          "\"last\":0,\"time\":\"18446744073709551615\",\"source\":\"stm\",\"channel\":\"1.2\","
-         "\"records\":0,\"value\":\"0x12\"}]}}}\n"},
+         "\"records\":0,\"size\":2,\"value\":\"0x12\"}]}}}\n"},
         {"states?streams=cs.10&axis=time&from=1&to=5&columns=4",
          "{\"streams\":{\"cs.10\":{\"sampled\":true,\"runs\":[{\"from\":1,\"to\":5,\"mode\":\"gr??"
          "\","
