@@ -2,6 +2,7 @@
 /* `tracelake tail`: a live stream as it grows. */
 #include "cli/annotate.h"
 #include "cli/lines.h"
+#include "cli/parts.h"
 #include "cli/remote.h"
 
 #include <errno.h>
@@ -74,10 +75,9 @@ static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, 
 
 /* What was printed so far, so that it can go on there after the connection broke. */
 struct printed {
-    uint64_t part;  /* position of the first instruction of the part that is being printed */
-    uint64_t bytes; /* of it, without the heading that names the stream */
-    uint64_t skip;  /* bytes that come a second time */
+    struct tl_parts parts; /* without the heading that names the stream */
     bool begun, json;
+    bool went_on;                 /* in this call */
     struct tl_lines *lines;       /* NULL: as it comes */
     struct tl_annotate *annotate; /* NULL: without assembly and functions */
     bool asks_mode;               /* it is not known yet what is in force */
@@ -105,17 +105,10 @@ static int take(struct printed *p, struct tracelake_fetch *fetch, struct tl_byte
             return -1;
     }
     tracelake_fetch_extent(fetch, &first, &count);
-    if (first != p->part && p->skip == 0) {
-        p->part = first;
-        p->bytes = 0;
-    }
-    const size_t known = p->skip < text.n ? (size_t)p->skip : text.n;
-    p->skip -= known;
-    text.p += known;
-    text.n -= known;
-    p->bytes += text.n;
+    const struct tl_bytes fresh = tl_parts_take(&p->parts, first, text);
     p->begun = true;
-    return put(p, text);
+    p->went_on |= fresh.n > 0;
+    return put(p, fresh);
 }
 
 /* The text tells the mode where it changes: ask what it is where it begins. */
@@ -139,14 +132,15 @@ static int follow_once(const struct options *o, struct tracelake *lake,
 {
     struct tracelake_fetch *fetch;
     const enum tracelake_format format = o->json ? TRACELAKE_JSON : TRACELAKE_TEXT;
-    int result =
-        tracelake_follow_open(&fetch, lake, name->trace, name->stream, p->part, format, error);
+    p->went_on = false;
+    int result = tracelake_follow_open(&fetch, lake, name->trace, name->stream, p->parts.part,
+                                       format, error);
     if (result < 0)
         return result;
     bool head = true;
     const void *data;
     size_t n;
-    p->skip = p->bytes;
+    tl_parts_again(&p->parts);
     while ((result = tracelake_fetch_next(fetch, &data, &n, error)) == TRACELAKE_OK) {
         if (p->asks_mode)
             ask_mode(p, lake, name, fetch);
@@ -163,7 +157,7 @@ static int follow_once(const struct options *o, struct tracelake *lake,
 static int follow(const struct options *o, struct tracelake *lake,
                   const struct tl_remote_name *name, uint64_t from)
 {
-    struct printed p = {.part = from, .json = o->json, .asks_mode = o->disasm};
+    struct printed p = {.parts.part = from, .json = o->json, .asks_mode = o->disasm};
     const struct tl_annotate_options annotate = {.disasm = o->disasm, .image = o->image};
     struct tracelake_error error;
     char where[256];
@@ -175,11 +169,10 @@ static int follow(const struct options *o, struct tracelake *lake,
         ((o->disasm || o->image) && tl_annotate_new(&p.annotate, &annotate, stdout) < 0))
         return tl_cli_warn(NULL, "out of memory"), TL_CLI_BAD;
     do {
-        const uint64_t before = p.bytes + p.part;
-        if (tries > 0 && p.json && p.bytes > 0)
+        if (tries > 0 && p.json && p.begun)
             break; /* a document that was cut cannot be gone on with */
         result = follow_once(o, lake, name, &p, &error);
-        if (p.bytes + p.part != before)
+        if (p.went_on)
             tries = 0;
         /* A server that takes the trace over knows its streams when it has decoded some of them. */
         unknown = result == TRACELAKE_NOTFOUND && tries > 0;
