@@ -6,12 +6,11 @@ import json
 import os
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lab as labs  # noqa: E402
-from e2e import simulated, wait_sealed  # noqa: E402
-from lab import Lab, check  # noqa: E402
+from e2e import simulated, wait_offset, wait_sealed  # noqa: E402
+from lab import Lab, check, wait  # noqa: E402
 
 TESTS = {}
 
@@ -27,13 +26,10 @@ def rows(lab, *args):
 
 def wait_content(lab, trace):
     """The trace's row, once its content is known."""
-    until = time.monotonic() + 60
-    while True:
+    def known():
         row = rows(lab, trace)[0]
-        if row['content'] and row['state'] == 'sealed':
-            return row
-        check(time.monotonic() < until, 'no content of', trace, row)
-        time.sleep(0.05)
+        return row if row['content'] and row['state'] == 'sealed' else None
+    return wait('the content of ' + trace, known, lambda: rows(lab, trace))
 
 
 def push(lab, trace):
@@ -134,8 +130,7 @@ def moved(lab, there):
     live = lab.spawn('push', *how, '--trace', 'live', '-', stdin=subprocess.PIPE)
     live.stdin.write(raw[:10000])
     live.stdin.flush()
-    while not any(t['id'] == 'live' and int(t['raw_bytes']) >= 10000 for t in rows(lab)):
-        time.sleep(0.02)
+    wait_offset(lab, 'live', 10000)
     said = store_copy(lab, 1, lab.data, there)
     check('sim: ' in said and 'virtual: ' in said and 'live: it is being pushed' in said, said)
     live.stdin.write(raw[10000:])

@@ -54,6 +54,17 @@ def check(condition, *what):
         raise AssertionError(' '.join(str(w) for w in what))
 
 
+def wait(what, condition, told=lambda: ''):
+    """What `condition` returns, once that is true; `told` says more where it does not become so."""
+    until = time.monotonic() + 60
+    while True:
+        found = condition()
+        if found:
+            return found
+        check(time.monotonic() < until, 'not so:', what, told())
+        time.sleep(0.05)
+
+
 class Result:
     def __init__(self, args, process):
         self.args, self.status = args, process.returncode

@@ -19,7 +19,7 @@ import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import check, free_port, main  # noqa: E402
+from lab import check, free_port, main, wait  # noqa: E402
 from e2e import simulated, wait_offset, wait_sealed  # noqa: E402
 
 TESTS = {}
@@ -489,8 +489,10 @@ def follow_through(lab, ports):
                                 env=lab.environment(), stdout=out, stderr=subprocess.PIPE)
     lab.children.append(tail)
     for i, at in enumerate(range(20000, len(raw), 15000)):
-        while os.path.getsize(lab.path('tail')) < at:
+        def printed():
             check(tail.poll() is None, 'the tail ended')
+            return os.path.getsize(lab.path('tail')) >= at
+        wait('text of the tail', printed)
         lab.kill()
         lab.port = ports[(i + 1) % len(ports)]
         lab.start()

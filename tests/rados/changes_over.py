@@ -10,8 +10,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from lab import Lab, check  # noqa: E402
-from rados import PUSH, Pool, capture, ends_well, rows, wait  # noqa: E402
+from lab import Lab, check, wait  # noqa: E402
+from rados import PUSH, Pool, capture, ends_well, rows  # noqa: E402
 
 lab = Lab(os.environ['TL_BUILD'])
 pool = Pool(lab)

@@ -4,21 +4,18 @@
 has come; and moves back."""
 import os
 import sys
-import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
 from archive import check_moved, moved, rows, store_copy  # noqa: E402
-from lab import Lab, check  # noqa: E402
+from lab import Lab, wait  # noqa: E402
 
 lab, server = Lab(os.environ['TL_BUILD']), Lab(os.environ['TL_BUILD'])
 try:
     cluster = os.environ['TL_RADOS'] + '&namespace=moved'
     server.start('--store', cluster)
     text = moved(lab, cluster)
-    until = time.monotonic() + 60
-    while sorted(t['state'] for t in rows(server)) != ['sealed'] * 3:
-        check(time.monotonic() < until, 'not all is shown:', rows(server))
-        time.sleep(0.05)
+    wait('all is shown', lambda: sorted(t['state'] for t in rows(server)) == ['sealed'] * 3,
+         lambda: rows(server))
     check_moved(server, text)
     lab.data = lab.path('back')
     store_copy(lab, 0, cluster, lab.data)

@@ -12,7 +12,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
-from lab import Lab, Skip, check, main, snapshot  # noqa: E402
+from lab import Lab, Skip, check, main, snapshot, wait  # noqa: E402
 
 TESTS = {}
 
@@ -48,16 +48,6 @@ class Pool:
             if s.server and s.server.poll() is None:
                 s.server.send_signal(signal.SIGCONT)
             s.close()
-
-
-def wait(what, condition, told=lambda: ''):
-    until = time.monotonic() + 60
-    while True:
-        found = condition()
-        if found:
-            return found
-        check(time.monotonic() < until, 'not so:', what, told())
-        time.sleep(0.05)
 
 
 def get(server, path):
