@@ -3,6 +3,7 @@
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
 
+#include <elf.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,12 +55,11 @@ void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
 }
 
 /* The kernel lies where one of its symbols says. */
-static int add_kernel(const struct tl_perf_import *im, const struct tl_perf_event *e,
-                      const struct tl_perf_dso *d, struct tl_setup *setup)
+static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d,
+                      struct tl_setup *setup)
 {
     const uint64_t bias =
         d->file.is_core || !d->file.has_reference ? 0 : e->offset - d->file.reference;
-    (void)im;
     return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
 }
 
@@ -85,7 +85,7 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     if (!d || d->found < 0)
         return d && d->kind == TL_CODE_KERNEL ? TL_OK : tl_maps_add(maps, &map);
     if (d->kind == TL_CODE_KERNEL)
-        return add_kernel(im, e, d, setup);
+        return add_kernel(e, d, setup);
     const bool is_module = d->kind == TL_CODE_MODULE;
     const uint64_t from = is_module ? d->file.text_offset : 0;
     const uint64_t end = is_module ? from + d->file.text_size : d->file.size;
@@ -198,12 +198,11 @@ static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image
 /* The file of code that was made, if images name it. */
 static int add_made(const struct tl_perf_import *im, struct tl_setup *setup)
 {
-    enum { X86_64 = 62, AARCH64 = 183 }; /* e_machine */
     struct tl_buf bytes = {0};
     if (im->made.code.n == 0)
         return TL_OK;
     const int rc = tl_made_code_file(
-        &im->made, im->info.kind == TL_PERF_TRACE_CORESIGHT ? AARCH64 : X86_64, &bytes);
+        &im->made, im->info.kind == TL_PERF_TRACE_CORESIGHT ? EM_AARCH64 : EM_X86_64, &bytes);
     if (rc < 0) {
         tl_buf_fini(&bytes);
         return rc;
