@@ -42,7 +42,7 @@ make_base() {
 mounts() {
   local f
   for f in /etc/hosts /etc/resolv.conf /etc/apt/sources.list /etc/apt/sources.list.d /etc/apt/apt.conf.d \
-    /etc/apt/auth.conf.d /etc/npmrc /root/.npmrc /usr/local/share/ca-certificates; do
+    /etc/apt/auth.conf.d /etc/npmrc "$HOME/.npmrc" /usr/local/share/ca-certificates; do
     [ ! -e "$f" ] || printf -- '-v\n%s:%s:ro\n' "$(realpath "$f")" "$f"
   done
 }
