@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PREFIX = 5, COMPACT = 1 << 20, UNAVAILABLE = 14 };
+enum { PREFIX = 5, COMPACT = 1 << 20 };
 
 static nghttp2_nv header(const char *name, const char *value)
 {
@@ -183,7 +183,7 @@ static int ending(const struct tl_ask *ask, struct tracelake_error *error)
     if (io->grpc_status == 0)
         return TRACELAKE_EOF;
     if (io->grpc_status > 0) {
-        if (io->grpc_status == UNAVAILABLE)
+        if (io->grpc_status == TL_GRPC_UNAVAILABLE)
             leave(ask);
         return tl_client_refused(error, io->grpc_status, io->message, ask->method);
     }
@@ -354,7 +354,7 @@ int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
     do {
         why.grpc_status = 0;
         result = ask_once(lake, method, timeout_ms, request, kind, reply, &why);
-    } while (result < 0 && (why.grpc_status == UNAVAILABLE || repeats(method)) &&
+    } while (result < 0 && (why.grpc_status == TL_GRPC_UNAVAILABLE || repeats(method)) &&
              tl_client_again(lake, &again, result));
     if (result < 0 && error)
         *error = why;

@@ -52,7 +52,8 @@ struct tl_again {
 };
 bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result);
 
-/* A text of a message that is sent; NULL is an empty one. */
+/* A text of a message that is sent, which protobuf-c takes as char * and leaves alone; NULL is an
+ * empty one. */
 static inline char *tl_ask_text(const char *s)
 {
     return (char *)(uintptr_t)(s ? s : "");
@@ -63,6 +64,8 @@ static inline uint64_t tl_ask_end_of(uint64_t to)
 {
     return to == TRACELAKE_END ? 0 : to;
 }
+
+#define TL_GRPC_UNAVAILABLE 14 /* the server cannot serve this call now; another one may */
 
 struct tl_ask {
     struct tracelake *lake;

@@ -9,7 +9,6 @@
 
 enum { WAIT_FIRST_MS = 10, WAIT_MAX_MS = 500, WAIT_AWAY_MS = 30000 };
 
-/* protobuf-c takes strings to send as char *, and leaves them alone. */
 void tracelake_trace_free(struct tracelake_trace *trace)
 {
     if (!trace)

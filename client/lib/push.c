@@ -27,8 +27,7 @@ enum {
     TAKEOVER_MS = 10000, /* one server loses a trace, the next one has it */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 3000,
-    BACKOFF_OTHERS_MS = 300, /* the same where there are several servers */
-    UNAVAILABLE = 14
+    BACKOFF_OTHERS_MS = 300 /* the same where there are several servers */
 };
 
 struct tracelake_push {
@@ -425,7 +424,7 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
     bool told = false;
     while (result < 0 && passes(result, error) &&
            (resume || !push->trace[0] || result == TRACELAKE_NOSPACE ||
-            error->grpc_status == UNAVAILABLE) &&
+            error->grpc_status == TL_GRPC_UNAVAILABLE) &&
            (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
         if (!told)
             tell(push, error->text);
