@@ -85,8 +85,8 @@ static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
     return TL_OK;
 }
 
-/* Bytes of a payload in the order of memory, without zeros behind them. 0: not all are characters.
- */
+/* Bytes of a payload in the order of memory, without zeros behind them; 0 where not all are
+ * characters. */
 static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MOST])
 {
     size_t n = tl_line_bytes(hex, out, LETTERS_MOST);

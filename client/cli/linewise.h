@@ -12,8 +12,8 @@ struct tl_linewise {
     struct tl_buf rest; /* of a line that has not come whole */
 };
 
-/* `take` with each line, without its end, as text that it may change; its error ends it. TL_NOMEM.
- */
+/* `take` with each line, without its end, as text that it may change; an error of it ends all.
+ * TL_NOMEM. */
 TL_MUST_USE static inline int tl_linewise_push(struct tl_linewise *w, struct tl_bytes text,
                                                int (*take)(void *context, char *line),
                                                void *context)

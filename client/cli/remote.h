@@ -31,6 +31,11 @@ struct tl_remote {
 
 /* Connect, or say why not: TL_ARGS_GO, or the exit status to return. */
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
+/* The same, and where the server is not there tell by `error`: TL_ARGS_GO, the exit status of what
+ * was said, or TL_REMOTE_AWAY. */
+#define TL_REMOTE_AWAY (-2)
+int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
+                  struct tracelake_error *error);
 
 /*
  * A command for each of several traces, on one connection: parse the arguments, of which `remote`
@@ -40,11 +45,6 @@ int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
                          const struct tl_remote *remote,
                          int (*each)(void *context, struct tracelake *lake, const char *trace),
                          void *context);
-/* The same, and where the server is not there tell by `error`: TL_ARGS_GO, the exit status of what
- * was said, or TL_REMOTE_AWAY. */
-#define TL_REMOTE_AWAY (-2)
-int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
-                  struct tracelake_error *error);
 
 /*
  * Print `tracelake: WHERE: TEXT` and return the exit status that fits: USAGE for arguments that
@@ -58,8 +58,7 @@ int tl_remote_fail_query(const char *where, const struct tracelake_error *error)
 /*
  * Shall a call that can be made twice be made again after this result? Where the connection broke,
  * or the server has no room at the moment: yes, behind a pause that grows to a second, `most`
- * times.
- * `*tries` begins at 0.
+ * times. `*tries` begins at 0.
  */
 #define TL_REMOTE_TRIES 600 /* ten minutes */
 bool tl_remote_again(int result, unsigned *tries, unsigned most);

@@ -88,8 +88,7 @@ void tracelake_flow_close(struct tracelake_flow *flow)
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-/* The value of a member whose text has nothing in it that JSON escapes, as none of flow text has.
- */
+/* The value of a member whose text has nothing that JSON escapes, as none of flow text has. */
 static char *member(char *line, const char *name)
 {
     char *const at = strstr(line, name);

@@ -40,8 +40,8 @@ struct tl_etm4_joined {
     unsigned told; /* atoms in front of these that were executed already, when a piece ended */
 };
 
-/* Join the atom packets [k, end) of a tape. Returns the first that there is no room for, or `end`.
- */
+/* Join the atom packets [k, end) of a tape. Returns the first one that there is no room for, or
+ * `end`. */
 size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *tape, size_t k,
                     size_t end);
 

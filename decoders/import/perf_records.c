@@ -9,8 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- build IDs that are told by name ----------------------------------------------------------
- */
+/* ---- build IDs that are told by name --------------------------------------------------------- */
 
 static int add_named(struct tl_perf_import *im, const char *name, size_t n,
                      const struct tl_build_id *id)
@@ -177,8 +176,7 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         e.tid = r.comm.tid;
         e.exec = r.misc & TL_PERF_MISC_EXEC;
         break;
-    case TL_PERF_FORK: /* EXIT: memory ends with the last thread; whoever has the number next clears
-                          it */
+    case TL_PERF_FORK: /* not EXIT: who has the number next clears the memory */
         e.pid = r.task.pid;
         e.tid = r.task.tid;
         e.ppid = r.task.ppid;
