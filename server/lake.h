@@ -33,8 +33,8 @@ struct tl_lake_options {
      * and statistics are stored alone, its instructions made from the raw bytes when they are read.
      */
     bool virtual_shards;
-    uint64_t
-        mark_bytes; /* raw bytes, at least, between two places to make such shards from, 0: 4 KiB */
+    /* Raw bytes, at least, between two places to make such shards from, 0: 4 KiB. */
+    uint64_t mark_bytes;
     bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
 };
 

@@ -40,8 +40,8 @@ struct tl_copy_request {
 
 /*
  * TL_OK: all that could be copied is there. TL_USAGE: both are the same store; TL_NOTFOUND: there
- * is no lake at `from`; TL_DENIED: a server works with `to`, which cannot be shared; TL_IO, TL_NOSPACE, TL_UNREACHABLE,
- * TL_UNSUPPORTED.
+ * is no lake at `from`; TL_DENIED: a server works with `to`, which cannot be shared; TL_IO,
+ * TL_NOSPACE, TL_UNREACHABLE, TL_UNSUPPORTED.
  */
 TL_MUST_USE int tl_lake_copy(const struct tl_copy_request *request, struct tl_fail *fail);
 

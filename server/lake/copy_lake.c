@@ -323,8 +323,7 @@ static void tell_missing(const struct copy *c)
     }
 }
 
-/* ---- images, retention ------------------------------------------------------------------------
- */
+/* ---- images, retention ---------------------------------------------------------------------- */
 
 struct images {
     struct tl_catalog_image *v; /* texts are owned */
@@ -439,7 +438,7 @@ static int copy_retention(const struct copy *c, struct tl_fail *fail)
     return r;
 }
 
-/* ---- both stores ---- */
+/* ---- both stores ---------------------------------------------------------------------------- */
 
 static int any_key(void *context, const char *key, uint64_t size)
 {

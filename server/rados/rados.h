@@ -5,10 +5,11 @@
  *   root         the number of index objects, the epoch of TL_LEASE_ALL, and whether the catalog
  *                was filled
  *   index.N      omap: keys, catalog rows, epochs and intents of the traces whose hash is N. A
- * trace has all of its entries in one, so each change of it is one atomic operation d.S.N.P piece P
- * (4 MiB) of what was written as S.N; nothing is ever written under a name that an earlier writer
- * used lease.NAME   the exclusive lock of a lease, with a duration that the cluster counts live.S
- * the same of a session: its process is there
+ *                trace has all of its entries in one, so each change of it is one atomic operation
+ *   d.S.N.P      piece P (4 MiB) of what was written as S.N; nothing is ever written under a name
+ *                that an earlier writer used
+ *   lease.NAME   the exclusive lock of a lease, with a duration that the cluster counts
+ *   live.S       the same of a session: its process is there
  *
  * Fencing: who takes a lease raises its epoch in the index, and each change of the index compares
  * the epochs of the leases it holds in the same operation. Bytes that a former holder still writes
