@@ -631,10 +631,8 @@ static bool fresh(const struct tl_catalog *catalog)
 
 static int ready(struct tl_catalog *catalog, struct tl_fail *fail)
 {
-    const char *const key = READY, *const value = "1";
-    const size_t length = strlen(key), n = 1;
     const rados_write_op_t op = tl_librados.create_write_op();
-    tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
+    tl_op_set(op, READY, tl_text("1"));
     const int rc = tl_rados_write(tl_rados_behind(catalog), TL_ROOT, op);
     if (rc < 0)
         return tl_rados_refused(fail, rc, "fill", "the catalog");
@@ -644,10 +642,8 @@ static int ready(struct tl_catalog *catalog, struct tl_fail *fail)
 
 int tl_rados_catalog_reset(struct tl_backend *backend, struct tl_fail *fail)
 {
-    const char *const key = READY;
-    const size_t length = strlen(key);
     const rados_write_op_t op = tl_librados.create_write_op();
-    tl_librados.write_op_omap_rm_keys2(op, &key, &length, 1);
+    tl_op_remove(op, READY);
     const int rc = tl_rados_write(tl_rados_of(backend), TL_ROOT, op);
     return rc < 0 ? tl_rados_refused(fail, rc, "set aside", "the catalog") : TL_OK;
 }

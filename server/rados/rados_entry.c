@@ -296,15 +296,13 @@ static int sweep_one(struct tl_rados *r, const struct tl_extent *x, struct tl_fa
 {
     struct tl_flight flight = {0};
     char key[48];
-    const char *const name = intent_key(key, x);
-    const size_t length = strlen(name);
     const int rc = remove_pieces(r, x);
     if (rc < 0)
         return tl_rados_refused(fail, rc, "remove", "pieces that a stopped server has left");
     for (unsigned at = 0; at < r->n_index; at++) { /* only one object has the key */
         char oid[24];
         const rados_write_op_t op = tl_librados.create_write_op();
-        tl_librados.write_op_omap_rm_keys2(op, &name, &length, 1);
+        tl_op_remove(op, intent_key(key, x));
         tl_flight_write(&flight, r, tl_index_at(oid, at), op);
     }
     const int done = tl_flight_land(&flight);

@@ -23,22 +23,41 @@ char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes
 
 /* ---- changes -------------------------------------------------------------------------------- */
 
-static void expect(struct tl_change *c, const char *key, uint8_t comparison, struct tl_bytes value)
+void tl_op_set(rados_write_op_t op, const char *key, struct tl_bytes value)
 {
-    tl_librados.write_op_omap_cmp2(c->op, key, comparison, (const char *)value.p, strlen(key),
-                                   value.n, NULL);
+    const char *const bytes = (const char *)value.p;
+    const size_t length = strlen(key);
+    tl_librados.write_op_omap_set2(op, &key, &bytes, &length, &value.n, 1);
 }
 
-static void own_epoch_key(char key[static 600], struct tl_bytes owner)
+void tl_op_remove(rados_write_op_t op, const char *key)
 {
-    snprintf(key, 600, "e/%.*s", (int)owner.n, (const char *)owner.p);
+    const size_t length = strlen(key);
+    tl_librados.write_op_omap_rm_keys2(op, &key, &length, 1);
+}
+
+void tl_op_compare(rados_write_op_t op, const char *key, uint8_t comparison, struct tl_bytes value)
+{
+    tl_librados.write_op_omap_cmp2(op, key, comparison, (const char *)value.p, strlen(key), value.n,
+                                   NULL);
+}
+
+struct tl_bytes tl_epoch_value(char out[static TL_EPOCH_TEXT + 1], uint64_t epoch)
+{
+    snprintf(out, TL_EPOCH_TEXT + 1, "%016llx", (unsigned long long)epoch);
+    return tl_text(out);
+}
+
+char *tl_epoch_key(char out[static TL_EPOCH_KEY], struct tl_bytes name)
+{
+    snprintf(out, TL_EPOCH_KEY, "e/%.*s", (int)name.n, (const char *)name.p);
+    return out;
 }
 
 static void expect_epoch(struct tl_change *c, const char *key, uint64_t epoch)
 {
     char text[TL_EPOCH_TEXT + 1];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)epoch);
-    expect(c, key, LIBRADOS_CMPXATTR_OP_EQ, tl_text(text));
+    tl_change_expect(c, key, tl_epoch_value(text, epoch));
 }
 
 int tl_change_begin(struct tl_change *c, struct tl_rados *r, struct tl_bytes owner,
@@ -53,24 +72,20 @@ int tl_change_begin(struct tl_change *c, struct tl_rados *r, struct tl_bytes own
     if (c->epoch_all)
         expect_epoch(c, "e", c->epoch_all);
     if (c->epoch_own) {
-        char key[600];
-        own_epoch_key(key, owner);
-        expect_epoch(c, key, c->epoch_own);
+        char key[TL_EPOCH_KEY];
+        expect_epoch(c, tl_epoch_key(key, owner), c->epoch_own);
     }
     return TL_OK;
 }
 
 void tl_change_set(struct tl_change *c, const char *key, struct tl_bytes value)
 {
-    const char *const bytes = (const char *)value.p;
-    const size_t length = strlen(key);
-    tl_librados.write_op_omap_set2(c->op, &key, &bytes, &length, &value.n, 1);
+    tl_op_set(c->op, key, value);
 }
 
 void tl_change_remove(struct tl_change *c, const char *key)
 {
-    const size_t length = strlen(key);
-    tl_librados.write_op_omap_rm_keys2(c->op, &key, &length, 1);
+    tl_op_remove(c->op, key);
 }
 
 void tl_change_remove_range(struct tl_change *c, const char *from, const char *to)
@@ -80,12 +95,12 @@ void tl_change_remove_range(struct tl_change *c, const char *from, const char *t
 
 void tl_change_expect(struct tl_change *c, const char *key, struct tl_bytes value)
 {
-    expect(c, key, LIBRADOS_CMPXATTR_OP_EQ, value);
+    tl_op_compare(c->op, key, LIBRADOS_CMPXATTR_OP_EQ, value);
 }
 
 void tl_change_expect_any(struct tl_change *c, const char *key)
 {
-    expect(c, key, LIBRADOS_CMPXATTR_OP_GT, tl_text(""));
+    tl_op_compare(c->op, key, LIBRADOS_CMPXATTR_OP_GT, tl_text(""));
 }
 
 /* Is the epoch of a lease we hold still ours? TL_DENIED, TL_OK; TL_IO where that is not known. */
@@ -94,7 +109,7 @@ static int check_epoch(struct tl_change *c, const char *key, struct tl_bytes nam
 {
     struct tl_buf now = {0};
     char mine[TL_EPOCH_TEXT + 1];
-    snprintf(mine, sizeof mine, "%016llx", (unsigned long long)epoch);
+    tl_epoch_value(mine, epoch);
     int r = tl_omap_get(c->r, c->oid, key, &now, fail);
     if (r == TL_NOTFOUND || (r >= 0 && (now.n != TL_EPOCH_TEXT || memcmp(now.p, mine, now.n)))) {
         tl_rados_lose(c->r, name, epoch);
@@ -117,9 +132,8 @@ int tl_change_commit(struct tl_change *c, struct tl_fail *fail)
     if (c->epoch_all)
         r = check_epoch(c, "e", tl_text(TL_LEASE_ALL), c->epoch_all, fail);
     if (r >= 0 && c->epoch_own) {
-        char key[600];
-        own_epoch_key(key, c->owner);
-        r = check_epoch(c, key, c->owner, c->epoch_own, fail);
+        char key[TL_EPOCH_KEY];
+        r = check_epoch(c, tl_epoch_key(key, c->owner), c->owner, c->epoch_own, fail);
     }
     return r < 0 ? r : TL_AGAIN;
 }

@@ -13,6 +13,7 @@
 #define TL_FLIGHT      8                   /* operations under way of one caller */
 #define TL_ROOT        "root"
 #define TL_EPOCH_TEXT  16 /* hex digits: their order is the epochs' */
+#define TL_EPOCH_KEY   600
 
 struct tl_rados_lease {
     struct tl_lease base;
@@ -64,6 +65,16 @@ int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char 
 /* Carry out an operation on an object and release it. Returns what librados does. */
 TL_MUST_USE int tl_rados_write(struct tl_rados *r, const char *oid, rados_write_op_t op);
 TL_MUST_USE int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op_t op);
+
+/* Parts of an operation on an object: a key of its omap gets a value or goes. */
+void tl_op_set(rados_write_op_t op, const char *key, struct tl_bytes value);
+void tl_op_remove(rados_write_op_t op, const char *key);
+/* The operation does nothing unless the key's value compares so: LIBRADOS_CMPXATTR_OP_…. */
+void tl_op_compare(rados_write_op_t op, const char *key, uint8_t comparison, struct tl_bytes value);
+/* An epoch as the index has it, in `out`. */
+struct tl_bytes tl_epoch_value(char out[static TL_EPOCH_TEXT + 1], uint64_t epoch);
+/* The key of the epoch of a lease that is not TL_LEASE_ALL's. Returns `out`. */
+char *tl_epoch_key(char out[static TL_EPOCH_KEY], struct tl_bytes name);
 
 /* Operations under way; zero is none. Not thread-safe. */
 struct tl_flight {

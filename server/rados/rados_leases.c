@@ -42,13 +42,9 @@ static int raise_epoch(struct tl_rados *r, const char *oid, const char *key, uin
         memcpy(text, before.p ? (const char *)before.p : "",
                before.n < TL_EPOCH_TEXT ? before.n : TL_EPOCH_TEXT);
         *epoch = strtoull(text, NULL, 16) + 1;
-        snprintf(text, sizeof text, "%016llx", (unsigned long long)*epoch);
-        const char *const value = text;
-        const size_t length = strlen(key), n = TL_EPOCH_TEXT;
         const rados_write_op_t op = tl_librados.create_write_op();
-        tl_librados.write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_EQ, (const char *)before.p,
-                                       length, before.n, NULL);
-        tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        tl_op_compare(op, key, LIBRADOS_CMPXATTR_OP_EQ, (struct tl_bytes){before.p, before.n});
+        tl_op_set(op, key, tl_epoch_value(text, *epoch));
         rc = tl_rados_write(r, oid, op);
         tl_buf_fini(&before);
         if (rc != -ECANCELED)
@@ -62,14 +58,12 @@ static int spread_epoch(struct tl_rados *r, uint64_t epoch, struct tl_fail *fail
 {
     struct tl_flight flight = {0};
     char text[TL_EPOCH_TEXT + 1];
-    snprintf(text, sizeof text, "%016llx", (unsigned long long)epoch);
+    const struct tl_bytes value = tl_epoch_value(text, epoch);
     for (unsigned i = 0; i < r->n_index; i++) {
         char oid[24];
-        const char *const key = "e", *const value = text;
-        const size_t length = 1, n = TL_EPOCH_TEXT;
         const rados_write_op_t op = tl_librados.create_write_op();
-        tl_librados.write_op_omap_cmp2(op, key, LIBRADOS_CMPXATTR_OP_LT, value, length, n, NULL);
-        tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        tl_op_compare(op, "e", LIBRADOS_CMPXATTR_OP_LT, value);
+        tl_op_set(op, "e", value);
         tl_flight_write(&flight, r, tl_index_at(oid, i), op);
     }
     const int rc = tl_flight_land(&flight);
@@ -78,28 +72,38 @@ static int spread_epoch(struct tl_rados *r, uint64_t epoch, struct tl_fail *fail
                             : TL_OK;
 }
 
+static bool is_whole(const struct tl_rados_lease *lease)
+{
+    return strcmp(lease->name, TL_LEASE_ALL) == 0;
+}
+
+/* Where a lease's epoch is raised. */
+static void find_epoch(const struct tl_rados_lease *lease, char oid[static 24],
+                       char key[static TL_EPOCH_KEY])
+{
+    if (is_whole(lease)) {
+        snprintf(oid, 24, TL_ROOT);
+        snprintf(key, TL_EPOCH_KEY, "e");
+        return;
+    }
+    tl_index_of(oid, lease->r, tl_text(lease->name));
+    tl_epoch_key(key, tl_text(lease->name));
+}
+
 static int take_epoch(struct tl_rados_lease *lease, struct tl_fail *fail)
 {
-    struct tl_rados *const r = lease->r;
-    if (strcmp(lease->name, TL_LEASE_ALL) == 0) {
-        int rc = raise_epoch(r, TL_ROOT, "e", &lease->base.epoch, fail);
-        if (rc >= 0)
-            rc = spread_epoch(r, lease->base.epoch, fail);
-        return rc;
-    }
-    char oid[24], key[80];
-    snprintf(key, sizeof key, "e/%s", lease->name);
-    return raise_epoch(r, tl_index_of(oid, r, tl_text(lease->name)), key, &lease->base.epoch, fail);
+    char oid[24], key[TL_EPOCH_KEY];
+    find_epoch(lease, oid, key);
+    const int rc = raise_epoch(lease->r, oid, key, &lease->base.epoch, fail);
+    return rc < 0 || !is_whole(lease) ? rc : spread_epoch(lease->r, lease->base.epoch, fail);
 }
 
 /* Whoever asked for it has it now. If that fails, it is given back once for nothing. */
 static void answer(const struct tl_rados_lease *lease)
 {
-    const char *const key = ASKED;
-    const size_t length = strlen(key);
     const rados_write_op_t op = tl_librados.create_write_op();
     char oid[80];
-    tl_librados.write_op_omap_rm_keys2(op, &key, &length, 1);
+    tl_op_remove(op, ASKED);
     (void)!tl_rados_write(lease->r, lock_object(oid, lease->name), op);
 }
 
@@ -158,11 +162,9 @@ int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t nu
 {
     uint8_t bytes[8];
     tl_put_le64(bytes, number);
-    const char *const key = ASKED, *const value = (const char *)bytes;
-    const size_t length = strlen(key), n = sizeof bytes;
     const rados_write_op_t op = tl_librados.create_write_op();
     char oid[80];
-    tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
+    tl_op_set(op, ASKED, (struct tl_bytes){bytes, sizeof bytes});
     const int rc = tl_rados_write(tl_rados_of(backend), lock_object(oid, name), op);
     return rc < 0 ? tl_rados_refused(fail, rc, "ask for the lease", name) : TL_OK;
 }
@@ -193,7 +195,7 @@ int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64_t *all, uin
     *all = *own = 0;
     pthread_mutex_lock(&r->lock);
     for (const struct tl_rados_lease *l = r->held; l && rc >= 0; l = l->next) {
-        const bool whole = strcmp(l->name, TL_LEASE_ALL) == 0;
+        const bool whole = is_whole(l);
         if (!whole && (strlen(l->name) != owner.n || memcmp(l->name, owner.p, owner.n) != 0))
             continue;
         *(whole ? all : own) = l->base.epoch;
@@ -277,13 +279,10 @@ struct found {
 static bool is_last_epoch(const struct tl_rados_lease *lease)
 {
     struct tl_buf now = {0};
-    char mine[TL_EPOCH_TEXT + 1], oid[24], key[80];
-    snprintf(mine, sizeof mine, "%016llx", (unsigned long long)lease->base.epoch);
-    snprintf(key, sizeof key, "e/%s", lease->name);
-    const bool all = strcmp(lease->name, TL_LEASE_ALL) == 0;
-    const int rc =
-        tl_omap_get(lease->r, all ? TL_ROOT : tl_index_of(oid, lease->r, tl_text(lease->name)),
-                    all ? "e" : key, &now, NULL);
+    char mine[TL_EPOCH_TEXT + 1], oid[24], key[TL_EPOCH_KEY];
+    tl_epoch_value(mine, lease->base.epoch);
+    find_epoch(lease, oid, key);
+    const int rc = tl_omap_get(lease->r, oid, key, &now, NULL);
     const bool other =
         rc >= 0 && (now.n != TL_EPOCH_TEXT || memcmp(now.p, mine, TL_EPOCH_TEXT) != 0);
     tl_buf_fini(&now);

@@ -346,12 +346,10 @@ static int make_layout(struct tl_rados *r, unsigned n_index, struct tl_fail *fai
     }
     int rc = tl_flight_land(&flight);
     if (rc >= 0) {
-        const char *const key = "layout", *const value = text;
-        const size_t length = strlen(key),
-                     n = (size_t)snprintf(text, sizeof text, "%u %u", LAYOUT, n_index);
+        snprintf(text, sizeof text, "%u %u", LAYOUT, n_index);
         const rados_write_op_t op = tl_librados.create_write_op();
         tl_librados.write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
-        tl_librados.write_op_omap_set2(op, &key, &value, &length, &n, 1);
+        tl_op_set(op, "layout", tl_text(text));
         rc = tl_rados_write(r, TL_ROOT, op);
     }
     return rc < 0 && rc != -EEXIST ? tl_rados_refused(fail, rc, "make", "the store") : TL_OK;
