@@ -89,6 +89,11 @@ char *tl_row_key_of(char out[static TL_ROW_KEY], char kind, const char *id, cons
     return out;
 }
 
+uint64_t tl_row_last_number(const char *key)
+{
+    return strtoull(strrchr(key, '/') + 1, NULL, 16);
+}
+
 /* What begins with a key and '/' is in front of that key and '0', the next character. */
 static void add_char(char key[static TL_ROW_KEY], char c)
 {
@@ -103,6 +108,75 @@ void tl_rows_remove(struct tl_change *change, char kind, const char *id, const u
     add_char(tl_row_key_of(from, kind, id, n, n_numbers), '/');
     add_char(tl_row_key_of(to, kind, id, n, n_numbers), '0');
     tl_change_remove_range(change, from, to);
+}
+
+/* ---- rows by age ---------------------------------------------------------------------------- */
+
+/* Keys and values of a scan, copied one behind another. */
+struct listing {
+    struct tl_buf bytes; /* of each: lengths of both (8 bytes each), key and NUL, value */
+    size_t n;
+};
+
+static int take_row(void *context, const char *key, struct tl_bytes value)
+{
+    struct listing *const l = context;
+    const uint64_t lengths[2] = {strlen(key) + 1, value.n};
+    int r = tl_buf_add(&l->bytes, lengths, sizeof lengths);
+    if (r >= 0)
+        r = tl_buf_add(&l->bytes, key, lengths[0]);
+    if (r >= 0)
+        r = tl_buf_add(&l->bytes, value.p, value.n);
+    l->n++;
+    return r;
+}
+
+/* The row at `*at`, which moves to the next one. */
+static const char *next_row(const uint8_t **at, struct tl_bytes *value)
+{
+    uint64_t lengths[2];
+    memcpy(lengths, *at, sizeof lengths);
+    const char *const key = (const char *)*at + sizeof lengths;
+    *value = (struct tl_bytes){(const uint8_t *)key + lengths[0], lengths[1]};
+    *at = value->p + value->n;
+    return key;
+}
+
+/* A row in the order in which the catalog tells them: by age, then by name. */
+struct aged {
+    int64_t created_ns;
+    const char *key;
+    struct tl_bytes value;
+};
+
+static int by_age(const void *a, const void *b)
+{
+    const struct aged *const x = a, *const y = b;
+    return x->created_ns != y->created_ns
+               ? (x->created_ns > y->created_ns) - (x->created_ns < y->created_ns)
+               : strcmp(x->key, y->key);
+}
+
+int tl_rows_by_age(struct tl_rados *r, const char *prefix, tl_row_age *age, tl_index_each *each,
+                   void *context, struct tl_fail *fail)
+{
+    struct listing l = {0};
+    struct aged *rows = NULL;
+    int rc = tl_index_scan_all(r, prefix, take_row, &l, fail);
+    if (rc >= 0 && !(rows = calloc(l.n + 1, sizeof *rows)))
+        rc = tl_fail_set(fail, TL_NOMEM, "no memory");
+    const uint8_t *at = l.bytes.p;
+    for (size_t i = 0; rc >= 0 && i < l.n; i++) {
+        rows[i].key = next_row(&at, &rows[i].value);
+        rc = age(rows[i].key, rows[i].value, &rows[i].created_ns, fail);
+    }
+    if (rc >= 0)
+        qsort(rows, l.n, sizeof *rows, by_age);
+    for (size_t i = 0; rc >= 0 && i < l.n; i++)
+        rc = each(context, rows[i].key, rows[i].value);
+    free(rows);
+    tl_buf_fini(&l.bytes);
+    return rc < 0 ? rc : TL_OK;
 }
 
 /* ---- streams -------------------------------------------------------------------------------- */
@@ -150,12 +224,6 @@ int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t 
     return r;
 }
 
-/* The number at the end of a key. */
-static uint64_t number_of(const char *key)
-{
-    return strtoull(strrchr(key, '/') + 1, NULL, 16);
-}
-
 struct stream_call {
     int (*each)(void *context, const struct tl_catalog_stream *stream);
     void *context;
@@ -168,7 +236,8 @@ static int stream_row(void *context, const char *key, struct tl_bytes value)
     struct tl_varint_reader in;
     if (tl_row_open(&in, value) < 0)
         return tl_row_damaged(key, call->fail);
-    struct tl_catalog_stream stream = {.index = number_of(key), .name = tl_row_get_text(&in)};
+    struct tl_catalog_stream stream = {.index = tl_row_last_number(key),
+                                       .name = tl_row_get_text(&in)};
     stream.protocol = (int)tl_varint_get(&in);
     stream.lost_bytes = tl_varint_get(&in);
     tl_clock_relation_get(&stream.clock, tl_row_get_bytes(&in));
@@ -286,7 +355,7 @@ struct shard_call {
 static int shard_row(void *context, const char *key, struct tl_bytes value)
 {
     const struct shard_call *const call = context;
-    struct tl_shard_row row = {.number = number_of(key)};
+    struct tl_shard_row row = {.number = tl_row_last_number(key)};
     struct tl_varint_reader in;
     if (tl_row_open(&in, value) < 0 || read_shard(&row, &in) < 0)
         return tl_row_damaged(key, call->fail);
@@ -314,7 +383,7 @@ static int summary_row(void *context, const char *key, struct tl_bytes value)
 {
     const struct summary_call *const call = context;
     struct tl_varint_reader in;
-    if (number_of(key) >= call->to)
+    if (tl_row_last_number(key) >= call->to)
         return 1; /* ends the scan */
     if (tl_row_open(&in, value) < 0)
         return tl_row_damaged(key, call->fail);

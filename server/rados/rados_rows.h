@@ -74,6 +74,17 @@ char *tl_row_key_of(char out[static TL_ROW_KEY], char kind, const char *id, cons
 void tl_rows_remove(struct tl_change *change, char kind, const char *id, const uint64_t *n,
                     size_t n_numbers);
 
+/* The number at the end of a key. */
+uint64_t tl_row_last_number(const char *key);
+
+/* When what a row tells of was made, Unix time. */
+typedef int tl_row_age(const char *key, struct tl_bytes value, int64_t *created_ns,
+                       struct tl_fail *fail);
+/* `each` with all rows whose keys begin with `prefix`, in the order in which the catalog tells
+ * them: by age, then by key. A result < 0 ends it and is returned. */
+TL_MUST_USE int tl_rows_by_age(struct tl_rados *r, const char *prefix, tl_row_age *age,
+                               tl_index_each *each, void *context, struct tl_fail *fail);
+
 /* What a trace's row says; texts are borrowed from `key`, "T/<trace>", and `value`. */
 TL_MUST_USE int tl_row_read_trace(struct tl_catalog_trace *t, const char *key,
                                   struct tl_bytes value, struct tl_fail *fail);
@@ -84,6 +95,29 @@ int tl_rados_changes(struct tl_catalog *catalog,
                      int (*each)(void *context, const char *id,
                                  const struct tl_catalog_trace *trace),
                      void *context, struct tl_fail *fail);
+int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                       struct tl_fail *fail);
+int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                          struct tl_fail *fail);
+int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
+                           struct tl_fail *fail);
+int tl_rados_traces(struct tl_catalog *catalog,
+                    int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                    struct tl_fail *fail);
+int tl_rados_find(struct tl_catalog *catalog, const char *id,
+                  int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                  struct tl_fail *fail);
+int tl_rados_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
+                       const char *value, struct tl_fail *fail);
+int tl_rados_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
+                    struct tl_fail *fail);
+int tl_rados_put_note(struct tl_catalog *catalog, const char *trace, const struct tl_note *note,
+                      struct tl_fail *fail);
+int tl_rados_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
+                         struct tl_fail *fail);
+int tl_rados_notes(struct tl_catalog *catalog, const char *trace,
+                   int (*each)(void *context, const struct tl_note *note), void *context,
+                   struct tl_fail *fail);
 int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                         const struct tl_catalog_stream *stream, struct tl_fail *fail);
 int tl_rados_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
