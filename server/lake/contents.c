@@ -5,8 +5,9 @@
  * server that ends begins the hash it was at anew.
  */
 #include "lake/lakeint.h"
+#include "store/hash.h"
 
-#include <openssl/evp.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #define AT_ONCE (UINT64_C(512) << 20) /* bytes hashed in a round of the housekeeper */
@@ -14,7 +15,7 @@
 struct tl_contents {
     char id[64];
     struct tl_raw_range *range;
-    EVP_MD_CTX *sum;
+    struct tl_hash *hash;
 };
 
 void tl_contents_free(struct tl_lake *lake)
@@ -22,7 +23,7 @@ void tl_contents_free(struct tl_lake *lake)
     if (!lake->contents)
         return;
     tl_raw_close(lake->contents->range);
-    EVP_MD_CTX_free(lake->contents->sum);
+    tl_hash_free(lake->contents->hash);
     free(lake->contents);
     lake->contents = NULL;
 }
@@ -52,30 +53,22 @@ static int begin(struct tl_lake *lake, const char *id)
         return TL_NOMEM;
     lake->contents = c;
     snprintf(c->id, sizeof c->id, "%s", id);
-    c->sum = EVP_MD_CTX_new();
-    if (!c->sum || !EVP_DigestInit_ex(c->sum, EVP_sha256(), NULL))
-        return TL_NOMEM;
-    return tl_raw_open(lake, id, 0, UINT64_MAX, &c->range, NULL);
+    const int r = tl_hash_new(&c->hash);
+    return r < 0 ? r : tl_raw_open(lake, id, 0, UINT64_MAX, &c->range, NULL);
 }
 
 /* What cannot be read is not tried again until the server starts anew. */
 static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
 {
-    char text[TL_CONTENT_BYTES] = "";
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
-    if (whole && EVP_DigestFinal_ex(c->sum, digest, &n)) {
-        int at = snprintf(text, sizeof text, "sha256:");
-        for (unsigned i = 0; i < n; i++)
-            at += snprintf(text + at, sizeof text - (size_t)at, "%02x", digest[i]);
-    }
+    char text[TL_HASH_TEXT] = "";
+    const bool known = whole && tl_hash_end(c->hash, text) >= 0;
     pthread_mutex_lock(&trace->lock);
     snprintf(trace->content, sizeof trace->content, "%s", text);
-    trace->unhashed = n == 0;
+    trace->unhashed = !known;
     trace->revision++;
     pthread_mutex_unlock(&trace->lock);
     /* Not written: it is known until the server ends, and then found again. */
-    if (n && tl_trace_save_quietly(trace, NULL) >= 0)
+    if (known && tl_trace_save_quietly(trace, NULL) >= 0)
         tl_lake_notify(trace->lake);
 }
 
@@ -88,8 +81,8 @@ static int hash_some(struct tl_lake *lake, struct tl_contents *c)
     while (r == TL_OK && done < AT_ONCE && !atomic_load(&lake->closing)) {
         tl_buf_reset(&piece);
         r = tl_raw_next(c->range, &offset, &piece, NULL);
-        if (r == TL_OK && !EVP_DigestUpdate(c->sum, piece.p, piece.n))
-            r = TL_NOMEM;
+        if (r == TL_OK)
+            r = tl_hash_add(c->hash, (struct tl_bytes){piece.p, piece.n});
         done += piece.n;
     }
     tl_buf_fini(&piece);

@@ -6,7 +6,6 @@
 #include "rados/rados.h"
 #include "store/hash.h"
 
-#include <openssl/evp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -201,34 +200,39 @@ static int check_content(const struct copy *c, const struct tl_catalog_trace *ro
                          struct tl_fail *fail)
 {
     struct tl_spool_reader *reader;
+    struct tl_hash *hash;
     struct tl_buf piece = {0};
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    char text[2 * EVP_MAX_MD_SIZE + 8] = "sha256:";
+    char text[TL_HASH_TEXT];
     uint64_t at = 0;
-    unsigned n = 0;
     *right = true;
     if (!row->content[0] || row->raw_removed)
         return TL_OK;
-    EVP_MD_CTX *const sum = EVP_MD_CTX_new();
-    if (!sum || !EVP_DigestInit_ex(sum, EVP_sha256(), NULL) ||
-        tl_spool_reader_new(&reader, c->to, row->id) < 0) {
-        EVP_MD_CTX_free(sum);
-        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    int r = tl_hash_new(&hash);
+    if (r < 0)
+        return nomem(r, fail);
+    r = tl_spool_reader_new(&reader, c->to, row->id);
+    if (r < 0) {
+        tl_hash_free(hash);
+        return nomem(r, fail);
     }
-    int r;
-    while ((r = tl_spool_read(reader, at, row->raw_bytes, &piece, fail)) == TL_OK) {
-        EVP_DigestUpdate(sum, piece.p, piece.n);
-        at += piece.n;
+    while (r == TL_OK) {
         tl_buf_reset(&piece);
+        r = tl_spool_read(reader, at, row->raw_bytes, &piece, fail);
+        if (r == TL_OK)
+            r = nomem(tl_hash_add(hash, (struct tl_bytes){piece.p, piece.n}), fail);
+        at += piece.n;
     }
-    EVP_DigestFinal_ex(sum, digest, &n);
-    for (unsigned i = 0; i < n; i++)
-        snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
-    *right = r == TL_EOF && strcmp(text, row->content) == 0;
+    if (r == TL_EOF) {
+        r = nomem(tl_hash_end(hash, text), fail);
+        *right = r >= 0 && strcmp(text, row->content) == 0;
+    } else if (r == TL_BAD) {
+        r = TL_OK;
+        *right = false;
+    }
     tl_spool_reader_free(reader);
     tl_buf_fini(&piece);
-    EVP_MD_CTX_free(sum);
-    return r == TL_EOF || r == TL_BAD ? TL_OK : r;
+    tl_hash_free(hash);
+    return r;
 }
 
 static bool is_busy(const struct tl_catalog_trace *row)
