@@ -6,6 +6,12 @@
 #include "lake_copy.h"
 #include "store/catalog.h"
 
+/* Says so where a callback ran out of memory. Returns `r`. */
+static inline int tl_copy_nomem(int r, struct tl_fail *fail)
+{
+    return r == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "no memory") : r;
+}
+
 /* Objects and logs on their way; zero-initialise the rest. */
 struct tl_copier {
     struct tl_backend *from, *to;

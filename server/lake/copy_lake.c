@@ -84,11 +84,6 @@ static int keep_row(void *context, const struct tl_catalog_trace *row)
     return row_keep(context, row);
 }
 
-static int nomem(int r, struct tl_fail *fail)
-{
-    return r == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "no memory") : r;
-}
-
 /* ---- objects -------------------------------------------------------------------------------- */
 
 struct keys {
@@ -133,7 +128,7 @@ static int list_keys(struct tl_backend *backend, const struct tl_catalog_trace *
         r = backend->ops->size(backend, mirror, &size, fail);
     if (r >= 0)
         r = add_key(out, mirror, size);
-    return r == TL_NOTFOUND ? TL_OK : nomem(r, fail);
+    return r == TL_NOTFOUND ? TL_OK : tl_copy_nomem(r, fail);
 }
 
 static bool has_key(const struct keys *k, const char *key)
@@ -209,21 +204,21 @@ static int check_content(const struct copy *c, const struct tl_catalog_trace *ro
         return TL_OK;
     int r = tl_hash_new(&hash);
     if (r < 0)
-        return nomem(r, fail);
+        return tl_copy_nomem(r, fail);
     r = tl_spool_reader_new(&reader, c->to, row->id);
     if (r < 0) {
         tl_hash_free(hash);
-        return nomem(r, fail);
+        return tl_copy_nomem(r, fail);
     }
     while (r == TL_OK) {
         tl_buf_reset(&piece);
         r = tl_spool_read(reader, at, row->raw_bytes, &piece, fail);
         if (r == TL_OK)
-            r = nomem(tl_hash_add(hash, (struct tl_bytes){piece.p, piece.n}), fail);
+            r = tl_copy_nomem(tl_hash_add(hash, (struct tl_bytes){piece.p, piece.n}), fail);
         at += piece.n;
     }
     if (r == TL_EOF) {
-        r = nomem(tl_hash_end(hash, text), fail);
+        r = tl_copy_nomem(tl_hash_end(hash, text), fail);
         *right = r >= 0 && strcmp(text, row->content) == 0;
     } else if (r == TL_BAD) {
         r = TL_OK;
@@ -276,7 +271,7 @@ static int copy_row(struct copy *c, const struct tl_catalog_trace *row,
     struct tl_catalog_trace there;
     int r = tl_catalog_find(c->target, row->id, keep_row, &there, fail);
     if (r < 0 && r != TL_NOTFOUND)
-        return nomem(r, fail);
+        return tl_copy_nomem(r, fail);
     const bool any = r >= 0 && strcmp(there.message, tl_copy_unfinished) != 0;
     const bool same = any && is_same(row, &there);
     if (r >= 0)
@@ -299,7 +294,7 @@ static int copy_trace(struct copy *c, const char *id, struct tl_fail *fail)
     if (r == TL_NOTFOUND)
         return TL_OK; /* it was removed meanwhile */
     if (r < 0)
-        return nomem(r, fail);
+        return tl_copy_nomem(r, fail);
     if (c->shared)
         r = c->to->ops->lease(c->to, id, &lease, fail);
     if (r >= 0)
@@ -371,7 +366,7 @@ static int copy_image(struct copy *c, const struct tl_catalog_image *image, stru
         r = c->from->ops->size(c->from, key, &size, fail);
         if (r >= 0)
             r = add_key(&keys, key, size);
-        r = r == TL_NOTFOUND ? TL_OK : nomem(r, fail);
+        r = r == TL_NOTFOUND ? TL_OK : tl_copy_nomem(r, fail);
     }
     c->id = image->name;
     if (r >= 0)
@@ -385,7 +380,7 @@ static int copy_image(struct copy *c, const struct tl_catalog_image *image, stru
 static int copy_images(struct copy *c, struct tl_fail *fail)
 {
     struct images s = {.copy = c};
-    int r = nomem(tl_catalog_images(c->source, keep_image, &s, fail), fail);
+    int r = tl_copy_nomem(tl_catalog_images(c->source, keep_image, &s, fail), fail);
     for (size_t i = 0; i < s.n && r >= 0; i++)
         r = copy_image(c, &s.v[i], fail);
     for (size_t i = 0; i < s.n; i++) {
@@ -429,7 +424,7 @@ static int copy_retention(const struct copy *c, struct tl_fail *fail)
     int r = tl_catalog_retention(c->source, keep_rule, &ours, fail);
     if (r >= 0)
         r = tl_catalog_retention(c->target, keep_rule, &theirs, fail);
-    r = nomem(r, fail);
+    r = tl_copy_nomem(r, fail);
     for (size_t i = 0; i < ours.n && r >= 0; i++) {
         bool there = false;
         for (size_t k = 0; k < theirs.n && !there; k++)
@@ -487,9 +482,9 @@ static int run(struct copy *c, struct tl_fail *fail)
     if (lease)
         c->to->ops->lease_release(lease);
     if (r >= 0)
-        r = nomem(tl_catalog_traces(c->source, keep_id, c, fail), fail);
+        r = tl_copy_nomem(tl_catalog_traces(c->source, keep_id, c, fail), fail);
     if (r >= 0)
-        r = nomem(tl_buf_add(&c->setups, "", 1), fail);
+        r = tl_copy_nomem(tl_buf_add(&c->setups, "", 1), fail);
     if (r < 0)
         return r;
     tell_missing(c);

@@ -9,11 +9,6 @@ const char tl_copy_unfinished[] = "its copy has not ended: run `tracelake store 
 
 enum { SHARDS = 64 };
 
-static int nomem(int r, struct tl_fail *fail)
-{
-    return r == TL_NOMEM ? tl_fail_set(fail, TL_NOMEM, "no memory") : r;
-}
-
 struct streams {
     struct tl_catalog_stream *v;
     size_t n, cap;
@@ -73,7 +68,7 @@ static int copy_batch(const struct tl_copied_rows *c, const struct tl_catalog_tr
         batch[i].summary = (struct tl_bytes){p, s->lengths[i]};
         p += s->lengths[i];
     }
-    return r < 0 ? nomem(r, fail)
+    return r < 0 ? tl_copy_nomem(r, fail)
                  : tl_catalog_add_shards(c->target, row->id, row->generation, batch, n, fail);
 }
 
@@ -81,7 +76,7 @@ static int copy_shards(const struct tl_copied_rows *c, const struct tl_catalog_t
                        uint64_t stream, struct tl_fail *fail)
 {
     struct shards s = {0};
-    int r = nomem(
+    int r = tl_copy_nomem(
         tl_catalog_shards(c->source, row->id, row->generation, stream, keep_shard, &s, fail), fail);
     for (size_t at = 0; at < s.n && r >= 0; at += SHARDS)
         r = copy_batch(c, row, stream, &s, at, s.n - at < SHARDS ? s.n - at : SHARDS, fail);
@@ -95,8 +90,8 @@ static int copy_streams(const struct tl_copied_rows *c, const struct tl_catalog_
                         struct tl_fail *fail)
 {
     struct streams s = {0};
-    int r =
-        nomem(tl_catalog_streams(c->source, row->id, row->generation, keep_stream, &s, fail), fail);
+    int r = tl_copy_nomem(
+        tl_catalog_streams(c->source, row->id, row->generation, keep_stream, &s, fail), fail);
     for (size_t i = 0; i < s.n && r >= 0; i++) {
         r = tl_catalog_put_stream(c->target, row->id, row->generation, &s.v[i], fail);
         if (r >= 0)
@@ -143,7 +138,7 @@ static int copy_notes(const struct tl_copied_rows *c, const struct tl_catalog_tr
                       struct tl_fail *fail)
 {
     struct notes s = {0};
-    int r = nomem(tl_catalog_notes(c->source, row->id, keep_note, &s, fail), fail);
+    int r = tl_copy_nomem(tl_catalog_notes(c->source, row->id, keep_note, &s, fail), fail);
     for (size_t i = 0; i < s.n && r >= 0; i++)
         r = tl_catalog_put_note(c->target, row->id, &s.v[i], fail);
     free(s.v);
