@@ -184,13 +184,19 @@ static bool has_content(struct tl_trace *t, const char *content)
     return has;
 }
 
+static struct tl_trace *find_locked(const struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *t = lake->traces;
+    while (t && strcmp(t->id, id) != 0)
+        t = t->next;
+    return t;
+}
+
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id)
 {
-    struct tl_trace *found = NULL;
     pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
-        if (strcmp(t->id, id) == 0)
-            found = tl_trace_get(t);
+    struct tl_trace *const there = find_locked(lake, id);
+    struct tl_trace *const found = there ? tl_trace_get(there) : NULL;
     pthread_mutex_unlock(&lake->lock);
     return found;
 }
@@ -345,34 +351,30 @@ static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *
     return (*out)->setup ? TL_OK : TL_NOMEM;
 }
 
-/* Into the table, with what the catalog knows of its shards. TL_EXISTS. */
-static int load_row(struct tl_lake *lake, const struct tl_catalog_trace *row, bool only)
+/* In no table yet, and without its shards. */
+static int load_row(struct tl_lake *lake, const struct tl_catalog_trace *row, struct tl_trace **out)
 {
-    struct tl_trace *trace;
     struct tl_fail why = {0};
-    int r = make_trace(lake, row, &trace, &why);
+    int r = make_trace(lake, row, out, &why);
     if (r == TL_BAD || r == TL_USAGE)
-        r = load_unreadable(lake, row, &why, &trace, NULL);
-    if (r < 0)
-        return r;
-    atomic_store(&trace->serving->decoded, row->decoded_bytes);
-    if (!only)
-        r = tl_gen_load(trace->serving, NULL);
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !only && r >= 0; t = t->next)
-        if (strcmp(t->id, row->id) == 0)
-            r = TL_EXISTS;
+        r = load_unreadable(lake, row, &why, out, NULL);
     if (r >= 0)
-        insert_locked(lake, trace);
-    pthread_mutex_unlock(&lake->lock);
-    if (r < 0)
-        tl_trace_put(trace);
+        atomic_store(&(*out)->serving->decoded, row->decoded_bytes);
     return r;
 }
 
+/* Shards are loaded behind it: the catalog is locked while it tells its traces. */
 static int load_trace(void *context, const struct tl_catalog_trace *row)
 {
-    return load_row(context, row, true);
+    struct tl_lake *const lake = context;
+    struct tl_trace *trace;
+    const int r = load_row(lake, row, &trace);
+    if (r < 0)
+        return r;
+    pthread_mutex_lock(&lake->lock);
+    insert_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    return TL_OK;
 }
 
 /* Go on where an earlier run was: shards are loaded from the catalog, raw bytes lie in the spool.
@@ -420,8 +422,19 @@ int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
 int tl_lake_show(void *context, const struct tl_catalog_trace *row)
 {
     struct tl_lake *const lake = context;
-    const int r = load_row(lake, row, false);
-    return r == TL_EXISTS ? TL_OK : r;
+    struct tl_trace *trace;
+    int r = load_row(lake, row, &trace);
+    if (r < 0)
+        return r;
+    r = tl_gen_load(trace->serving, NULL);
+    pthread_mutex_lock(&lake->lock);
+    const bool adds = r >= 0 && !find_locked(lake, row->id);
+    if (adds)
+        insert_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    if (!adds)
+        tl_trace_put(trace);
+    return r;
 }
 
 /* The process may have ended between the row and its copy. */
