@@ -7,6 +7,7 @@
 #ifndef TL_TESTS_STEPPED_SERVERS_H
 #define TL_TESTS_STEPPED_SERVERS_H
 
+#include "base/hash.h"
 #include "ingest/spool.h"
 #include "store/backend_memory.h"
 
@@ -220,9 +221,7 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 
 static uint64_t mix(uint64_t hash, const void *p, size_t n)
 {
-    const uint8_t *const bytes = p;
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
+    hash = tl_fnv(hash, p, n);
     return hash ^ hash >> 29;
 }
 
@@ -240,7 +239,7 @@ static int add_key(void *context, const char *key, uint64_t size)
 static uint64_t store_hash(void)
 {
     static struct tl_buf keys, bytes;
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = TL_FNV;
     tl_buf_reset(&keys);
     if (world.memory->ops->list(world.memory, "", add_key, &keys, NULL) < 0)
         abort();
