@@ -234,14 +234,30 @@ static int count_window(struct tl_indexer *ix, struct window *w)
     return TL_OK;
 }
 
+/* Did the flow go on elsewhere than the code says where the direct branch of `before` leads? Only
+ * between items it does. */
+static bool strays(uintptr_t before, uint64_t pc)
+{
+    const struct tl_block *const block = tl_path_block(before);
+    return tl_path_taken(before) && tl_code_is_direct(block) && block->target != pc;
+}
+
 /* Branches between steps whose destination the code does not tell: only behind those that `turns`
  * names, and in front of the first step. */
-static void count_edges(struct tl_code_counter *coder, const uintptr_t *steps, uint64_t turns,
+static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t turns,
                         const struct window *w)
 {
+    struct tl_code_counter *const coder = &ix->shard->coder;
+    const uint64_t pc = tl_path_block(steps[0])->pc;
     uintptr_t before = w->last;
-    if (!before)
-        tl_code_counter_arrive(coder, tl_path_block(steps[0])->pc);
+    if (!before) {
+        tl_code_counter_arrive(coder, pc);
+    } else if (strays(before, pc)) {
+        /* The trace is right: it is not counted as the block's branch, but by itself. */
+        const struct tl_block *const block = tl_path_block(before);
+        ix->blocks[block->number % TL_INDEXER_BLOCKS].ran -= 1u << 16;
+        tl_code_counter_edge(coder, block, pc);
+    }
     for (turns |= 1; turns; turns &= turns - 1) {
         const unsigned i = (unsigned)__builtin_ctzll(turns);
         before = i > 0 ? steps[i - 1] : before;
@@ -287,7 +303,7 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     w->insns += at - begin;
     w->taken += taken;
     if (i > 0 && ix->shard->coder.counting)
-        count_edges(&ix->shard->coder, steps, turns, w);
+        count_edges(ix, steps, turns, w);
     if (i > 0) {
         w->last = steps[i - 1];
         tl_callstack_steps(calls, steps, (uint32_t)i, turns, begins, &open->depth_min,
@@ -295,15 +311,6 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
         calls->insns = at;
     }
     return (uint32_t)i;
-}
-
-/* Did the flow go on elsewhere than the code says where the direct branch of `before` leads? Only
- * between items it does. */
-static bool strays(uintptr_t before, uintptr_t step)
-{
-    const struct tl_block *const block = tl_path_block(before);
-    return tl_path_taken(before) && tl_code_is_direct(block) &&
-           block->target != tl_path_block(step)->pc;
 }
 
 /* Blocks from `*p` on up to position `end`, and the cycle counts between them, as far as they need
@@ -341,8 +348,6 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         }
         if (tl_path_block(*steps)->isa != ix->now.isa)
             break;
-        if (w.last && p->step == 0 && shard->coder.counting && strays(w.last, *steps))
-            break; /* the trace is right, and its branch is counted by itself */
         const uint32_t some = all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS,
                        counted = count_steps(ix, steps, some, begin + w.insns, end, &w);
         if (counted > 0) {
