@@ -10,11 +10,6 @@ void tl_code_counter_fini(struct tl_code_counter *c)
     *c = (struct tl_code_counter){0};
 }
 
-void tl_code_counter_drop(struct tl_code_counter *c)
-{
-    tl_code_counter_fini(c);
-}
-
 /* The number of a run; 0 where it gave up. */
 static uint32_t run_of(struct tl_code_counter *c, uint64_t first, uint64_t last)
 {
@@ -23,7 +18,7 @@ static uint32_t run_of(struct tl_code_counter *c, uint64_t first, uint64_t last)
     if (tl_codecount_number(&c->counts, first, last, &number) < 0 ||
         number >= TL_CODE_COUNTER_RUNS ||
         tl_grow(&c->turns, &c->cap_turns, number + (size_t)1, sizeof *c->turns) < 0) {
-        tl_code_counter_drop(c);
+        tl_code_counter_fini(c);
         return 0;
     }
     if (number == before)
@@ -43,7 +38,7 @@ uint32_t tl_code_counter_block(struct tl_code_counter *c, const struct tl_block 
         struct tl_code_turn *const turn = &c->turns[run];
         /* Code that changed while it ran may lead elsewhere. */
         if (turn->next != 0 && turn->target != block->target)
-            return tl_code_counter_drop(c), 0;
+            return tl_code_counter_fini(c), 0;
         turn->target = block->target;
         turn->next = block->pc + block->size;
     }
@@ -54,7 +49,7 @@ static void put_edge(struct tl_code_counter *c, const struct tl_code_edge *edge)
 {
     if (edge->n > 0 && (tl_codecount_branch(&c->counts, edge->from, edge->to, edge->n) < 0 ||
                         c->counts.branches.n > TL_CODE_COUNTER_RUNS))
-        tl_code_counter_drop(c);
+        tl_code_counter_fini(c);
 }
 
 static void add_edge(struct tl_code_counter *c, uint64_t from, uint64_t to)
@@ -157,7 +152,7 @@ void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, uint64_t nex
         c->counts.run_counts[i] = turn->times;
         if (turn->taken > 0 && turn->target != turn->next && turn->next != 0 &&
             tl_codecount_branch(&c->counts, from, turn->target, turn->taken) < 0)
-            tl_code_counter_drop(c);
+            tl_code_counter_fini(c);
     }
     c->counts.insns = insns;
 }

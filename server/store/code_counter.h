@@ -42,9 +42,8 @@ struct tl_code_counter {
     uint64_t left_last, left_next; /* OTHER */
 };
 
+/* Free what it has; it counts nothing any more. So it ends, or gives up. */
 void tl_code_counter_fini(struct tl_code_counter *c);
-/* Give up: nothing is counted any more. */
-void tl_code_counter_drop(struct tl_code_counter *c);
 
 /* Does its last instruction lead where it says, if it was taken? */
 static inline bool tl_code_is_direct(const struct tl_block *block)
