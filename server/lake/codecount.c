@@ -113,8 +113,7 @@ static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fai
             const struct tl_item *const item = &walk.walk.items[i];
             if (item->kind == TL_ITEM_PATH)
                 r = add_path(p, item, walk.walk.positions[i]);
-            else if (tl_item_is_point(protocol, item->kind) || item->kind == TL_ITEM_GAP ||
-                     item->kind == TL_ITEM_EXCEPTION || item->kind == TL_ITEM_TRACE_ON) {
+            else if (tl_codecount_stops(item->kind, tl_item_is_point(protocol, item->kind))) {
                 r = end_run(p);
                 p->branched = false;
             }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How often code was run: runs of instructions one behind another, each of which ends at an
- * instruction at which a trace unit may say where the flow goes, or where a shard does; and taken branches
- * between them. Their form in the store is the object "t/TRACE/GENERATION/STREAM/NUMBER.count":
+ * instruction at which a trace unit may say where the flow goes, or where a shard does; and taken
+ * branches between them. Their form in the store is the object
+ * "t/TRACE/GENERATION/STREAM/NUMBER.count":
  *
  *     u32 CRC32C of all behind it │ zstd frame of varints: version, instructions,
  *         n runs, n branches; of each its first address less that of the one in front, its last
@@ -16,6 +17,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 #include "base/numbers.h"
+#include "flow/item.h"
 #include "store/pack.h"
 
 #include <stdbool.h>
@@ -33,6 +35,13 @@ struct tl_codecount {
 };
 
 void tl_codecount_fini(struct tl_codecount *c);
+
+/* Does an item of this kind end a run, so that it is not known how the flow goes on behind it?
+ * `is_point`: tl_item_is_point(). */
+static inline bool tl_codecount_stops(unsigned kind, bool is_point)
+{
+    return is_point || kind == TL_ITEM_GAP || kind == TL_ITEM_EXCEPTION || kind == TL_ITEM_TRACE_ON;
+}
 
 /* The number of a run, which has no count yet if it is new. TL_NO_NUMBER: there are too many.
  * TL_NOMEM. */

@@ -126,8 +126,7 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
     const bool point = tl_item_is_point(ix->protocol, item->kind);
     const uint64_t pc = tl_item_address(item);
     tl_flow_now_item(&ix->now, item);
-    if (point || item->kind == TL_ITEM_GAP || item->kind == TL_ITEM_EXCEPTION ||
-        item->kind == TL_ITEM_TRACE_ON)
+    if (tl_codecount_stops(item->kind, point))
         tl_code_counter_stop(&shard->coder);
     ix->calls.insns = tl_shard_builder_position(shard);
     int r = tl_callstack_push(&ix->calls, item, 1);
