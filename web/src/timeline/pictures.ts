@@ -101,7 +101,7 @@ export class Pictures {
     }
     const rows = Math.floor(box.stack.h / STACK_ROW);
     if (shown.outline && rows > 0) {
-      if (picture.depth?.height !== rows) picture.depth = this.add(picture, TILE_BUCKETS, rows, (t) => paintDepth(t, shown.columns, colours));
+      if (picture.depth?.height !== rows) picture.depth = this.add(picture, TILE_BUCKETS, rows, (t) => paintDepth(t, shown.columns, colours), picture.depth);
       ctx.drawImage(picture.depth, sx, 0, sw, rows, x0, top + box.stack.y, x1 - x0, rows * STACK_ROW);
     }
     ctx.globalAlpha = 1;
@@ -165,8 +165,9 @@ export class Pictures {
     return picture;
   }
 
-  private add(picture: Picture, width: number, height: number, paint: (target: Target) => void): OffscreenCanvas {
-    const bytes = 4 * width * height;
+  /** One more canvas of a picture, in place of `old`. */
+  private add(picture: Picture, width: number, height: number, paint: (target: Target) => void, old?: OffscreenCanvas): OffscreenCanvas {
+    const bytes = 4 * (width * height - (old ? old.width * old.height : 0));
     picture.bytes += bytes;
     this.bytes += bytes;
     return canvasOf(width, height, paint);

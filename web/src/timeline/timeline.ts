@@ -269,7 +269,9 @@ export class Timeline {
     // The whole trace in view has the overview's calls already.
     if (bare.length > 0 && span(s.view) < span(overview(s))) s.mapSlices.want(bare.map((o) => o.name), overview(s), s.trace.revision, false);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
-    s.slices.want(open, s.hop?.view ?? s.view, s.trace.revision, edge);
+    // Tiles tell which lanes have calls: asked for once all of them have told.
+    const told = need.tiles.every((id) => pieces(s.tiles, id, base).length > 0);
+    s.slices.want(told ? open : [], s.hop?.view ?? s.view, s.trace.revision, edge);
     this.subs.want(s, this.inSight.map((b) => b.lane), edge);
     if (s.hop) {
       const ahead = needed(s.hop.view, this.width, s.extent, base, stripes).tiles;
