@@ -154,6 +154,17 @@ static void shards_are_equal(uint64_t seed)
     tl_buf_fini(&b);
 }
 
+static void both_say_the_same(const struct tl_range_request *request)
+{
+    struct tl_buf a = {0}, b = {0};
+    fetch(stored.lake, request, &a);
+    fetch(virtual.lake, request, &b);
+    assert_int_equal(a.n, b.n);
+    assert_memory_equal(a.p, b.p, a.n);
+    tl_buf_fini(&a);
+    tl_buf_fini(&b);
+}
+
 /* Ranges at random, in every format. */
 static void ranges_are_equal(uint64_t random)
 {
@@ -161,7 +172,6 @@ static void ranges_are_equal(uint64_t random)
     assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
     for (int round = 0; round < 24; round++) {
         const struct tl_stream_row *s = &list.rows[0].streams[random % list.rows[0].n_streams];
-        struct tl_buf a = {0}, b = {0};
         random = random * 6364136223846793005u + 1442695040888963407u;
         const uint64_t from = (random >> 33) % (s->insns + 1);
         random = random * 6364136223846793005u + 1442695040888963407u;
@@ -172,12 +182,7 @@ static void ranges_are_equal(uint64_t random)
                                                  .from = from,
                                                  .to = from + (random >> 33) % (3 * SHARD),
                                                  .format = formats[round % 3]};
-        fetch(stored.lake, &request, &a);
-        fetch(virtual.lake, &request, &b);
-        assert_int_equal(a.n, b.n);
-        assert_memory_equal(a.p, b.p, a.n);
-        tl_buf_fini(&a);
-        tl_buf_fini(&b);
+        both_say_the_same(&request);
     }
     tl_trace_list_free(&list);
 }
@@ -444,7 +449,6 @@ static void growing_shards_can_be_read(void **state)
         assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
         for (size_t i = 0; i < list.rows[0].n_streams; i++) {
             const struct tl_stream_row *const s = &list.rows[0].streams[i];
-            struct tl_buf a = {0}, b = {0};
             const uint64_t back = random % (2 * SHARD);
             const struct tl_range_request request = {.trace = "t",
                                                      .stream = s->name,
@@ -452,12 +456,7 @@ static void growing_shards_can_be_read(void **state)
                                                      .to = UINT64_MAX,
                                                      .format = part % 2 ? TL_FORMAT_TEXT
                                                                         : TL_FORMAT_ZSTF};
-            fetch(stored.lake, &request, &a);
-            fetch(virtual.lake, &request, &b);
-            assert_int_equal(a.n, b.n);
-            assert_memory_equal(a.p, b.p, a.n);
-            tl_buf_fini(&a);
-            tl_buf_fini(&b);
+            both_say_the_same(&request);
         }
         tl_trace_list_free(&list);
     }
