@@ -269,6 +269,17 @@ TL_MUST_USE int tl_lake_get_image(struct tl_lake *lake, const char *name, struct
                                   struct tl_buf *out, struct tl_fail *fail);
 /* Free `*rows` with free(). */
 TL_MUST_USE int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n);
+
+/* What the setup of a trace says of its images and contexts, and which of them are there. */
+struct tl_trace_images {
+    struct tl_setup setup;
+    bool *there; /* [setup.n_images] */
+};
+/* Free with tl_trace_images_fini(), also after an error. TL_NOTFOUND. */
+TL_MUST_USE int tl_lake_trace_images(struct tl_lake *lake, const char *trace,
+                                     struct tl_trace_images *out, struct tl_fail *fail);
+void tl_trace_images_fini(struct tl_trace_images *images);
+
 struct tl_lake_binding {
     const char *hash;
     uint64_t address, offset;        /* as in struct tl_setup_image */
@@ -528,6 +539,7 @@ struct tl_state_run {
     uint64_t context, vmid, mode;
     bool has_context, has_vmid, has_mode;
     char mode_text[32]; /* "el0.ns.a64"; "" if it is not known */
+    char name[32];      /* what the setup calls the context, or else the VMID; "": nothing */
     bool
         mixed; /* others were in force, too, for less than a column each: this one is the longest */
 };

@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool is_hash(const char *file)
-{
-    return strncmp(file, "sha256:", 7) == 0;
-}
-
 static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i, unsigned most)
 {
     struct tracelake_image stored;
@@ -48,7 +43,7 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
 int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup, unsigned tries)
 {
     for (size_t i = 0; i < setup->n_images; i++) {
-        if (is_hash(setup->images[i].file))
+        if (tl_setup_is_stored(setup->images[i].file))
             continue;
         const int status = upload_image(lake, setup, i, tries);
         if (status != TL_ARGS_GO)

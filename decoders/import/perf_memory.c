@@ -44,6 +44,17 @@ static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_d
                                     : "give --symfs DIR or --buildid-dir DIR");
 }
 
+/* A file by its build ID, which a server may get later. False: it has none. */
+enum { REFERENCE = 9 + 2 * TL_BUILD_ID_MAX + 1 };
+static bool reference_of(const struct tl_perf_import *im, const struct tl_perf_dso *d,
+                         char out[static REFERENCE])
+{
+    const struct tl_build_id *const id = id_of(im, d);
+    memcpy(out, "build-id:", 10);
+    tl_build_id_text(id, out + 9);
+    return id->n > 0;
+}
+
 void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
 {
     const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
@@ -82,6 +93,9 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
         return tl_maps_add(maps, &map);
     if (d && d->found == 1)
         tl_perf_import_find(im, d);
+    char later[REFERENCE];
+    if (d && d->found < 0 && d->kind == TL_CODE_FILE && reference_of(im, d, later))
+        map.file = later;
     if (!d || d->found < 0)
         return d && d->kind == TL_CODE_KERNEL ? TL_OK : tl_maps_add(maps, &map);
     if (d->kind == TL_CODE_KERNEL)
@@ -179,20 +193,54 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
 }
 
 /* Threads are what the trace units were told to trace of them: the context ID, the VMID where Linux
- * runs at EL2, or nothing: then all processes are one. */
-static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image *images, size_t n)
+ * runs at EL2, or nothing. */
+enum tl_perf_import_context tl_perf_import_context(const struct tl_perf_import *im)
 {
     enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
     uint64_t config = 0;
+    if (im->info.kind != TL_PERF_TRACE_CORESIGHT)
+        return TL_PERF_CONTEXT_ID;
     for (size_t i = 0; i < im->info.n_units; i++)
         config |= im->info.units[i].n_regs ? im->info.units[i].regs[0] : 0;
-    for (size_t i = 0; i < n && !(config & CID); i++) {
+    return config & CID                        ? TL_PERF_CONTEXT_ID
+           : config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
+                                               : TL_PERF_CONTEXT_NONE;
+}
+
+/* Where nothing tells them apart all processes are one. */
+static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image *images, size_t n)
+{
+    const enum tl_perf_import_context told = tl_perf_import_context(im);
+    for (size_t i = 0; i < n && told != TL_PERF_CONTEXT_ID; i++) {
         struct tl_image_context *const c = &images[i].context;
-        c->has_vmid = c->has_context_id && config & VMID && config & VMIDOPT;
+        c->has_vmid = c->has_context_id && told == TL_PERF_CONTEXT_VMID;
         c->vmid = c->has_vmid ? c->context_id : 0;
         c->has_context_id = false;
         c->context_id = 0;
     }
+}
+
+/* What the machine called the files that are not there: who has them later can tell which. */
+static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
+        const struct tl_perf_dso *const d = &im->dsos[i];
+        char file[REFERENCE];
+        if (d->found >= 0 || !reference_of(im, d, file))
+            continue;
+        if (d->kind !=
+            TL_CODE_FILE) { /* where in the file it is what is mapped only the file tells */
+            rc = tl_setup_add_image_at(setup, file, 0, 0, 0, TL_SPACE_ANY);
+            if (rc == TL_OK)
+                rc = tl_setup_image_path(&setup->images[setup->n_images - 1], d->name);
+            continue;
+        }
+        for (size_t k = first; rc == TL_OK && k < setup->n_images; k++)
+            if (!setup->images[k].path && !strcmp(setup->images[k].file, file))
+                rc = tl_setup_image_path(&setup->images[k], d->name);
+    }
+    return rc;
 }
 
 /* The file of code that was made, if images name it. */
@@ -231,8 +279,12 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
         rc = add_made(im, setup);
     if (rc == TL_OK)
         rc = tl_maps_images(maps, setup);
-    if (rc == TL_OK && im->info.kind == TL_PERF_TRACE_CORESIGHT)
+    if (rc == TL_OK)
         name_contexts(im, setup->images + before, setup->n_images - before);
+    if (rc == TL_OK)
+        rc = name_missing(im, setup, before);
+    if (rc == TL_OK)
+        rc = tl_perf_import_names(im, setup);
     tl_maps_free(maps);
     return rc;
 }

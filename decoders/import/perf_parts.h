@@ -5,6 +5,7 @@
  *   perf.c          as a whole: sources, names of events
  *   perf_records.c  from records and features to what is known
  *   perf_memory.c   from what is known to the memory of processes: images
+ *   perf_names.c    … to the names of processes and threads
  *   perf_made.c     code that is in no file: of compilers at run time, of BPF, of a kernel that
  *                   changes its own
  */
@@ -36,10 +37,11 @@ struct tl_perf_event {
     uint64_t time, number; /* ns; the order in the file */
     uint32_t type;
     bool exec; /* COMM: the process runs another program; KSYMBOL: the code goes */
-    int32_t pid, tid, ppid;
+    int32_t pid, tid, ppid, ptid;
     uint64_t address, length, offset;
     size_t dso;    /* or TL_PERF_NO_FILE, TL_PERF_MADE */
     size_t symbol; /* KSYMBOL */
+    char comm[16]; /* COMM */
 };
 
 /* A build ID that is told by name. */
@@ -111,6 +113,15 @@ TL_MUST_USE int tl_perf_import_area(void *context, const struct tl_perf_area *ar
 TL_MUST_USE int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup);
 /* Look for the file; one that is missing is told. */
 void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *dso);
+
+/* Which of the trace's identifiers says who runs. */
+enum tl_perf_import_context { TL_PERF_CONTEXT_ID, TL_PERF_CONTEXT_VMID, TL_PERF_CONTEXT_NONE };
+enum tl_perf_import_context tl_perf_import_context(const struct tl_perf_import *im);
+
+/* ---- perf_names.c ---------------------------------------------------------------------------- */
+
+/* Append names of contexts to the setup; events are in the order of time. */
+TL_MUST_USE int tl_perf_import_names(const struct tl_perf_import *im, struct tl_setup *setup);
 
 /* ---- perf_made.c ----------------------------------------------------------------------------- */
 

@@ -175,11 +175,13 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         e.pid = r.comm.pid;
         e.tid = r.comm.tid;
         e.exec = r.misc & TL_PERF_MISC_EXEC;
+        snprintf(e.comm, sizeof e.comm, "%s", r.comm.name);
         break;
     case TL_PERF_FORK: /* not EXIT: who has the number next clears the memory */
         e.pid = r.task.pid;
         e.tid = r.task.tid;
         e.ppid = r.task.ppid;
+        e.ptid = r.task.ptid;
         break;
     case TL_PERF_ITRACE_START:
         e.pid = r.who.pid;

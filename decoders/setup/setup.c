@@ -16,8 +16,10 @@ void tl_setup_init(struct tl_setup *setup)
 
 void tl_setup_fini(struct tl_setup *setup)
 {
-    for (size_t i = 0; i < setup->n_images; i++)
+    for (size_t i = 0; i < setup->n_images; i++) {
         free(setup->images[i].file);
+        free(setup->images[i].path);
+    }
     for (size_t i = 0; i < setup->n_files; i++)
         free(setup->files[i].file);
     for (size_t i = 0; i < setup->n_made; i++) {
@@ -25,6 +27,7 @@ void tl_setup_fini(struct tl_setup *setup)
         tl_buf_fini(&setup->made[i].bytes);
     }
     free(setup->images);
+    free(setup->contexts);
     free(setup->sources);
     free(setup->files);
     free(setup->made);
@@ -249,6 +252,33 @@ int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t add
     return TL_OK;
 }
 
+/* Text of a capture that is to be a value of the setup's text: on one line, and no comment. */
+static void copy_value(char *to, size_t room, const char *from)
+{
+    size_t n = 0;
+    for (; from[n] && n + 1 < room; n++)
+        to[n] = (unsigned char)from[n] < ' ' || from[n] == ';' || from[n] == 127 ? '?' : from[n];
+    to[n] = '\0';
+}
+
+int tl_setup_image_path(struct tl_setup_image *image, const char *path)
+{
+    enum { LONGEST = 160 }; /* of a longer one its end says more */
+    const size_t n = strlen(path);
+    char *const copy = malloc(LONGEST + 1);
+    if (!copy)
+        return TL_NOMEM;
+    copy_value(copy, LONGEST + 1, n > LONGEST ? path + (n - LONGEST) : path);
+    free(image->path);
+    image->path = copy;
+    return TL_OK;
+}
+
+bool tl_setup_is_stored(const char *file)
+{
+    return !strncmp(file, "sha256:", 7) || !strncmp(file, "build-id:", 9);
+}
+
 int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes)
 {
     char *const name = strdup(file);
@@ -269,77 +299,6 @@ const struct tl_buf *tl_setup_made(const struct tl_setup *setup, const char *fil
         if (!strcmp(setup->made[i].file, file))
             return &setup->made[i].bytes;
     return NULL;
-}
-
-/* An image of all of a file is an ELF file's, if it is one. */
-static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
-                     struct tl_fail *fail)
-{
-    if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
-        return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
-    if (m->offset > bytes.n || (m->length != UINT64_MAX && m->length > bytes.n - m->offset))
-        return tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes, offset and length ask for more",
-                           m->file, bytes.n);
-    const struct tl_bytes part = {
-        bytes.p + m->offset,
-        m->length == UINT64_MAX ? bytes.n - (size_t)m->offset : (size_t)m->length,
-    };
-    const int rc =
-        tl_image_add_part(image, m->address, part, m->space, m->file, m->offset, m->length, fail);
-    return rc < 0 ? rc : tl_image_part_functions(image, m->address, bytes, m->space, fail);
-}
-
-/* A file from the file system. */
-struct file {
-    const char *name; /* NULL: none yet */
-    struct tl_buf content;
-};
-
-static int read_file(void *context, const char *name, struct tl_bytes *bytes, struct tl_fail *fail)
-{
-    struct file *const file = context;
-    if (!file->name || strcmp(file->name, name) != 0) {
-        file->name = NULL;
-        tl_buf_reset(&file->content);
-        const int rc = tl_buf_read_file(&file->content, name, SIZE_MAX, fail);
-        if (rc < 0)
-            return rc;
-        file->name = name;
-    }
-    *bytes = (struct tl_bytes){file->content.p, file->content.n};
-    return TL_OK;
-}
-
-int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
-                         tl_setup_resolver *resolve, void *context, struct tl_fail *fail)
-{
-    struct file file = {0};
-    int rc = TL_OK;
-    for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
-        const struct tl_setup_image *const m = &setup->images[i];
-        struct tl_bytes bytes = {0};
-        if (tl_image_bind(image, &m->context) < 0) {
-            rc = tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
-            break;
-        }
-        tl_image_during(image, m->span);
-        rc = tl_image_add_again(image, m->address, m->space, m->file, m->offset, m->length, fail);
-        if (rc != TL_NOTFOUND)
-            continue;
-        const struct tl_buf *const made = tl_setup_made(setup, m->file);
-        if (made)
-            bytes = (struct tl_bytes){made->p, made->n};
-        rc = made      ? TL_OK
-             : resolve ? resolve(context, m->file, &bytes, fail)
-                       : read_file(&file, m->file, &bytes, fail);
-        if (rc == TL_OK)
-            rc = map_image(image, m, bytes, fail);
-    }
-    tl_image_during(image, (struct tl_image_span){0});
-    if (rc == TL_OK)
-        rc = tl_image_bind(image, NULL);
-    tl_buf_fini(&file.content);
-    return rc;
 }
 
 /* One of an image's keys other than its file. TL_NOTFOUND: there is no such key. */
@@ -438,6 +397,7 @@ struct reading {
     const char *base; /* folder of relative image paths, or NULL */
     size_t source;    /* index of the source being read, SIZE_MAX none */
     size_t image;
+    size_t context; /* index of the one being read, SIZE_MAX none */
 };
 
 /* SHIFT,MULT,ZERO */
@@ -501,7 +461,7 @@ static int begin_source(struct reading *r, const char *name, struct tl_fail *fai
 static char *path_of(const struct reading *r, const char *value)
 {
     char *path = NULL;
-    if (!r->base || value[0] == '/' || !strncmp(value, "sha256:", 7))
+    if (!r->base || value[0] == '/' || tl_setup_is_stored(value))
         return strdup(value);
     return asprintf(&path, "%s/%s", r->base, value) < 0 ? NULL : path;
 }
@@ -590,13 +550,61 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
     }
     if (r->image == SIZE_MAX)
         return tl_fail_set(fail, TL_BAD, "file= must come first in an [image] section");
+    if (!strcasecmp(key, "path"))
+        return tl_setup_image_path(&r->setup->images[r->image], value);
     const int rc = take_image_option(&r->setup->images[r->image], key, value, fail);
     if (rc != TL_NOTFOUND)
         return rc;
     return tl_fail_set(fail, TL_BAD,
-                       "key '%.40s' is not known in [image]; file, address, offset, length, "
+                       "key '%.40s' is not known in [image]; file, path, address, offset, length, "
                        "space, context, vmid, from and until are",
                        key);
+}
+
+/* ---- names of contexts --------------------------------------------------------------------- */
+
+int tl_setup_add_context(struct tl_setup *setup, bool is_vmid, uint64_t id, const char *name)
+{
+    if (tl_grow(&setup->contexts, &setup->cap_contexts, setup->n_contexts + 1,
+                sizeof *setup->contexts) < 0)
+        return TL_NOMEM;
+    struct tl_setup_context *const c = &setup->contexts[setup->n_contexts++];
+    *c = (struct tl_setup_context){.id = id, .is_vmid = is_vmid};
+    copy_value(c->name, sizeof c->name, name);
+    return TL_OK;
+}
+
+const char *tl_setup_context_name(const struct tl_setup *setup, bool is_vmid, uint64_t id)
+{
+    for (size_t i = 0; i < setup->n_contexts; i++)
+        if (setup->contexts[i].id == id && setup->contexts[i].is_vmid == is_vmid)
+            return setup->contexts[i].name[0] ? setup->contexts[i].name : NULL;
+    return NULL;
+}
+
+/* "context NUMBER" or "vmid NUMBER". TL_NOTFOUND: it is another section. */
+static int begin_context(struct reading *r, const char *section, struct tl_fail *fail)
+{
+    const bool is_vmid = !strncasecmp(section, "vmid ", 5);
+    uint64_t id;
+    if (!is_vmid && strncasecmp(section, "context ", 8) != 0)
+        return TL_NOTFOUND;
+    const char *const number = section + (is_vmid ? 5 : 8);
+    if (tl_number_parse(number, &id) < 0)
+        return tl_fail_set(fail, TL_BAD, "section [%.40s]: '%.30s' is no number", section, number);
+    r->context = r->setup->n_contexts;
+    return tl_setup_add_context(r->setup, is_vmid, id, "");
+}
+
+static int take_context_key(struct reading *r, const char *key, const char *value,
+                            struct tl_fail *fail)
+{
+    char *const name = r->setup->contexts[r->context].name;
+    if (strcasecmp(key, "name") != 0)
+        return tl_fail_set(fail, TL_BAD,
+                           "key '%.40s' is not known in [context] and [vmid]; name is", key);
+    copy_value(name, sizeof r->setup->contexts->name, value);
+    return TL_OK;
 }
 
 static int take_entry(void *context, const char *section, bool begins, const char *key,
@@ -606,12 +614,14 @@ static int take_entry(void *context, const char *section, bool begins, const cha
     if (begins) {
         r->source = SIZE_MAX;
         r->image = SIZE_MAX;
-        if (!strncasecmp(section, "source ", 7)) {
-            const int rc = begin_source(r, section + 7, fail);
-            if (rc < 0)
-                return rc;
-        }
+        r->context = SIZE_MAX;
+        const int rc = !strncasecmp(section, "source ", 7) ? begin_source(r, section + 7, fail)
+                                                           : begin_context(r, section, fail);
+        if (rc < 0 && rc != TL_NOTFOUND)
+            return rc;
     }
+    if (r->context != SIZE_MAX)
+        return take_context_key(r, key, value, fail);
     if (r->source != SIZE_MAX)
         return take_source_key(r, key, value, fail);
     if (!strncasecmp(section, "image", 5))
@@ -619,14 +629,16 @@ static int take_entry(void *context, const char *section, bool begins, const cha
     if (!strcasecmp(section, "trace"))
         return take_trace_key(r, key, value, fail);
     return tl_fail_set(fail, TL_BAD,
-                       "section [%.40s] is not known; use [trace], [source NAME] or [image NAME]",
+                       "section [%.40s] is not known; use [trace], [source NAME], [image NAME], "
+                       "[context NUMBER] or [vmid NUMBER]",
                        section);
 }
 
 static int parse(struct tl_setup *setup, const char *text, size_t n, const char *base,
                  struct tl_fail *fail)
 {
-    struct reading r = {.setup = setup, .base = base, .source = SIZE_MAX, .image = SIZE_MAX};
+    struct reading r = {
+        .setup = setup, .base = base, .source = SIZE_MAX, .image = SIZE_MAX, .context = SIZE_MAX};
     return tl_ini_parse(text, n, take_entry, &r, fail);
 }
 
@@ -679,6 +691,8 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
         const struct tl_setup_image *const m = &setup->images[i];
         rc = tl_buf_printf(out, "\n[image %zu]\nfile=%s\naddress=0x%llx\n", i, m->file,
                            (unsigned long long)m->address);
+        if (rc == TL_OK && m->path)
+            rc = tl_buf_printf(out, "path=%s\n", m->path);
         if (rc == TL_OK && m->offset)
             rc = tl_buf_printf(out, "offset=0x%llx\n", (unsigned long long)m->offset);
         if (rc == TL_OK && m->length != UINT64_MAX)
@@ -693,6 +707,11 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
             rc = tl_buf_printf(out, "from=%llu\n", (unsigned long long)m->span.from);
         if (rc == TL_OK && m->span.until > 0)
             rc = tl_buf_printf(out, "until=%llu\n", (unsigned long long)m->span.until);
+    }
+    for (size_t i = 0; rc == TL_OK && i < setup->n_contexts; i++) {
+        const struct tl_setup_context *const c = &setup->contexts[i];
+        rc = tl_buf_printf(out, "\n[%s 0x%llx]\nname=%s\n", c->is_vmid ? "vmid" : "context",
+                           (unsigned long long)c->id, c->name);
     }
     return rc;
 }

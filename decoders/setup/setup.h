@@ -45,13 +45,24 @@ struct tl_source {
 };
 
 struct tl_setup_image {
-    char *file;       /* path or "sha256:<64 hex digits>" of content known to the server */
+    char *
+        file; /* path, or what is known to the server: "sha256:<64 hex digits>", "build-id:<hex>" */
+    /* What the traced machine called it, owned; NULL: not told. With it the file need not be there
+     * (yet), and may end in front of `length`. */
+    char *path;
     uint64_t address; /* where its first mapped byte lies; for ELF a bias that is added */
     uint64_t offset;  /* of the first mapped byte in the file */
     uint64_t length;  /* UINT64_MAX: to the end */
     unsigned space;   /* tl_space bits */
     struct tl_image_context context; /* where it is there in one process or machine only */
     struct tl_image_span span;       /* when it is there */
+};
+
+/* What people call a context ID, or a VMID. */
+struct tl_setup_context {
+    uint64_t id;
+    bool is_vmid;
+    char name[32];
 };
 
 /* Bytes of a source that has a file of its own: [source] file=. For who makes a capture of them
@@ -85,6 +96,9 @@ struct tl_setup {
     struct tl_setup_image *images;
     size_t n_images;
     size_t cap_images;
+    struct tl_setup_context *contexts;
+    size_t n_contexts;
+    size_t cap_contexts;
     struct tl_setup_file *files;
     size_t n_files;
     size_t cap_files;
@@ -125,6 +139,17 @@ TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
 TL_MUST_USE int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t address,
                                       uint64_t offset, uint64_t length, unsigned space);
 
+/* Say what the machine called the image; of a long text its end. TL_NOMEM. */
+TL_MUST_USE int tl_setup_image_path(struct tl_setup_image *image, const char *path);
+/* Is that not a file's name, but content that a server has or will have? */
+bool tl_setup_is_stored(const char *file);
+
+/* What a context ID or VMID is called; the name is cut off where there is no room. TL_NOMEM. */
+TL_MUST_USE int tl_setup_add_context(struct tl_setup *setup, bool is_vmid, uint64_t id,
+                                     const char *name);
+/* NULL: nobody says. */
+const char *tl_setup_context_name(const struct tl_setup *setup, bool is_vmid, uint64_t id);
+
 /* A file that is in memory only; takes the bytes over, whatever it returns. TL_NOMEM. */
 TL_MUST_USE int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes);
 /* The bytes of a file that was added so; NULL: it was not. */
@@ -132,8 +157,9 @@ const struct tl_buf *tl_setup_made(const struct tl_setup *setup, const char *fil
 
 /*
  * Map every image of the setup into `image` (not frozen here): raw files at their address, ELF
- * files (known by their magic) by their headers. `resolve(context, file, &bytes, fail)` finds a
- * file's content, borrowed until the next call; NULL: files are read from the file system.
+ * files (known by their magic) by their headers. One with a path that is not there is left out.
+ * `resolve(context, file, &bytes, fail)` finds a file's content, borrowed until the next call;
+ * NULL: files are read from the file system.
  */
 typedef int tl_setup_resolver(void *context, const char *file, struct tl_bytes *bytes,
                               struct tl_fail *fail);

@@ -216,6 +216,35 @@ int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
     return TL_OK;
 }
 
+int tl_lake_trace_images(struct tl_lake *lake, const char *trace, struct tl_trace_images *out,
+                         struct tl_fail *fail)
+{
+    struct tl_buf text = {0};
+    *out = (struct tl_trace_images){0};
+    tl_setup_init(&out->setup);
+    int r = tl_lake_setup(lake, trace, &text, fail);
+    if (r >= 0)
+        r = tl_setup_parse(&out->setup, (const char *)text.p, text.n - 1, fail);
+    tl_buf_fini(&text);
+    out->there = r >= 0 ? calloc(out->setup.n_images + 1, sizeof *out->there) : NULL;
+    if (r >= 0 && !out->there)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    for (size_t i = 0; r >= 0 && i < out->setup.n_images; i++) {
+        const bool again =
+            i > 0 && strcmp(out->setup.images[i].file, out->setup.images[i - 1].file) == 0;
+        out->there[i] =
+            again ? out->there[i - 1] : tl_lake_has_image(lake, out->setup.images[i].file);
+    }
+    return r;
+}
+
+void tl_trace_images_fini(struct tl_trace_images *images)
+{
+    tl_setup_fini(&images->setup);
+    free(images->there);
+    images->there = NULL;
+}
+
 int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lake_binding *binding,
                        struct tl_fail *fail)
 {

@@ -7,6 +7,7 @@
 #include "base/cancel.h"
 #include "lake/query.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -220,6 +221,14 @@ static int sampled_states(struct states *s, struct tl_fail *fail)
     return r;
 }
 
+static void name_run(const struct tl_setup *setup, struct tl_state_run *run)
+{
+    const char *name = run->has_context ? tl_setup_context_name(setup, false, run->context) : NULL;
+    if (!name && run->has_vmid)
+        name = tl_setup_context_name(setup, true, run->vmid);
+    snprintf(run->name, sizeof run->name, "%s", name ? name : "");
+}
+
 int tl_lake_states(struct tl_lake *lake, const struct tl_lane_request *request,
                    struct tl_states *out, struct tl_fail *fail)
 {
@@ -236,6 +245,7 @@ int tl_lake_states(struct tl_lake *lake, const struct tl_lane_request *request,
     for (size_t i = 0; i < s.n && r >= 0; i++) {
         if (s.p[i].has_mode)
             tl_mode_text(s.p[i].mode, s.p[i].mode_text);
+        name_run(&c->cut.gen->setup, &s.p[i]);
         s.p[i].from = on_axis(c, s.p[i].from);
         s.p[i].to = i + 1 == s.n ? on_axis(c, s.p[i].to) : on_axis(c, s.p[i + 1].from);
     }

@@ -106,6 +106,7 @@ static cJSON *state_row(const struct tl_state_run *run)
                (!run->has_mode || tl_webjson_text(o, "mode", run->mode_text)) &&
                (!run->has_context || tl_webjson_address(o, "context", run->context)) &&
                (!run->has_vmid || tl_webjson_address(o, "vmid", run->vmid)) &&
+               (!run->name[0] || tl_webjson_text(o, "name", run->name)) &&
                (!run->mixed || cJSON_AddTrueToObject(o, "mixed")));
 }
 

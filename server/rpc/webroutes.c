@@ -93,6 +93,7 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/notes", TL_ROLE_PUSH, tl_web_put_note, TL_SHORT, TL_REACH_TRACE, TL_POST,
      TL_NOTE_BYTES},
     {TRACE "/notes/{note}", TL_ROLE_PUSH, tl_web_delete_note, TL_SHORT, TL_REACH_TRACE, TL_DELETE},
+    {TRACE "/images", TL_ROLE_READ, tl_web_trace_images},
     {TRACE "/images", TL_ROLE_PUSH, tl_web_bind_image, TL_SHORT, TL_REACH_TRACE, TL_POST},
     {TRACE "/setup", TL_ROLE_READ, tl_web_setup},
     {TRACE "/functions", TL_ROLE_READ, tl_web_functions, TL_LONG},

@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), 'perf')]
@@ -27,6 +28,11 @@ def capture(name):
         raise Skip('no ' + path)
     with gzip.open(path[:-5] + '.flow.gz', 'rt') as f:
         return path, streams(f.read())
+
+
+def told(lab, path):
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=30) as reply:
+        return json.load(reply)
 
 
 def agrees(lab, trace, truth):
@@ -129,7 +135,19 @@ def perf_without_code(lab):
     check('/opt/demo/stroll (build ID ca6562667de28bceed106244c9519acb8baa408f)' in missing.err.decode(), missing)
     stored = streams(lab.run('get', 'bare', '--text').text())
     check(not only(stored['pt.0'], 'I') and only(stored['pt.0'], 'B'), 'without code there are addresses alone')
-    lab.run('push', '--trace', 'again', '--symfs', os.path.join(DATA, 'perf', 'symfs'), path)
+    lacking = told(lab, 'bare/images')
+    stroll, = [f for f in lacking if f['path'] == '/opt/demo/stroll']
+    check(not stroll['there'] and stroll['build_id'] == 'ca6562667de28bceed106244c9519acb8baa408f', lacking)
+    check({p['name'] for p in stroll['places']} == {'stroll'}, stroll)
+    # The file comes: whoever sends it, it is the one that was named.
+    symfs = os.path.join(DATA, 'perf', 'symfs')
+    lab.run('images', os.path.join(symfs, 'opt/demo/stroll'))
+    while told(lab, 'bare')['state'] != 'sealed' or told(lab, 'bare')['generation'] == 1:
+        time.sleep(0.05)
+    agrees(lab, 'bare', truth)
+    runs = told(lab, 'bare/states?streams=pt.0')['streams']['pt.0']['runs']
+    check({run.get('name') for run in runs} == {'stroll'}, runs)
+    lab.run('push', '--trace', 'again', '--symfs', symfs, path)
     agrees(lab, 'again', truth)
 
 

@@ -609,6 +609,35 @@ int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
     return TL_OK;
 }
 
+int tl_lake_trace_images(struct tl_lake *lake, const char *trace, struct tl_trace_images *out,
+                         struct tl_fail *fail)
+{
+    static const char text[] = "[image 0]\nfile=build-id:0c9a\npath=/bin/w\naddress=0x1000\n"
+                               "length=0x1000\ncontext=0x7\n[image 1]\nfile=sha256:1\n"
+                               "[image 2]\nfile=build-id:0c9a\npath=/bin/w\naddress=0x1000\n"
+                               "length=0x1000\ncontext=0x7\nfrom=4\n[image 3]\nfile=build-id:2\n"
+                               "path=[kernel]\nlength=0\n[context 7]\nname=httpd\n";
+    struct tl_buf ignored = {0};
+    *out = (struct tl_trace_images){0};
+    int rc = tl_lake_setup(lake, trace, &ignored, fail);
+    tl_buf_fini(&ignored);
+    if (rc == TL_OK)
+        rc = tl_setup_parse(&out->setup, text, sizeof text - 1, fail);
+    out->there = calloc(4, sizeof *out->there);
+    if (rc == TL_OK && !out->there)
+        return TL_NOMEM;
+    if (rc == TL_OK)
+        out->there[1] = true;
+    return rc;
+}
+
+void tl_trace_images_fini(struct tl_trace_images *images)
+{
+    tl_setup_fini(&images->setup);
+    free(images->there);
+    images->there = NULL;
+}
+
 int tl_lake_bind_image(struct tl_lake *lake, const char *trace,
                        const struct tl_lake_binding *binding, struct tl_fail *fail)
 {

@@ -60,6 +60,30 @@ static void test_labels(void **state)
     }
 }
 
+/* Files that are mapped and not there, by what is told of them. */
+static void check_missing(struct fixture *f, enum way way)
+{
+    struct answer a = ask(f, way, "/api/v1/traces/t/images", NULL);
+    assert_int_equal(a.status, 200);
+    cJSON *const all = cJSON_Parse((char *)a.body.p);
+    assert_int_equal(cJSON_GetArraySize(all), 3);
+    const cJSON *const file = cJSON_GetArrayItem(all, 0), *const kernel =
+                                                              cJSON_GetArrayItem(all, 1);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(file, "build_id")), "0c9a");
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(file, "path")), "/bin/w");
+    assert_true(cJSON_IsFalse(cJSON_GetObjectItem(file, "there")));
+    /* The same place at two times is one. */
+    const cJSON *const places = cJSON_GetObjectItem(file, "places");
+    const cJSON *const place = cJSON_GetArrayItem(places, 0);
+    assert_int_equal(cJSON_GetArraySize(places), 1);
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(place, "context")), "0x7");
+    assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(place, "name")), "httpd");
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(kernel, "places")), 0);
+    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(all, 2), "there")));
+    cJSON_Delete(all);
+    answer_fini(&a);
+}
+
 static void test_images(void **state)
 {
     struct fixture *const f = *state;
@@ -83,6 +107,8 @@ static void test_images(void **state)
 
         snprintf(path, sizeof path, "/api/v1/traces/t/images?sha256=%s&address=0x80000000", hash);
         expect(f, way, "POST", path, NULL, 200, "id", "t");
+        check_missing(f, way);
+        expect(f, way, "GET", "/api/v1/traces/nobody/images", NULL, 404, "error", "there");
         expect(f, way, "POST", "/api/v1/traces/t/images?address=0", NULL, 400, "error", "sha256=");
         expect(f, way, "POST", "/api/v1/traces/t/images?sha256=x&address=y", NULL, 400, "error",
                "address=y");

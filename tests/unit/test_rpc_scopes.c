@@ -115,6 +115,7 @@ static const struct rule routes[] = {
     {T, ADMIN, TRACE, TL_DELETE},
     {T "/raw", PUSH, OWN, TL_POST},
     {T "/labels", PUSH, TRACE, TL_POST},
+    {T "/images", READ, TRACE},
     {T "/images", PUSH, TRACE, TL_POST},
     {"/api/v1/images", READ, ALL},
     {"/api/v1/images", PUSH, NONE, TL_PUT},

@@ -140,6 +140,52 @@ static void text_there_and_back(void **state)
     tl_setup_fini(&again);
 }
 
+/* What a capture calls its files and processes may be anything; it stays one value of the text. */
+static void names_of_a_capture(void **state)
+{
+    static const char nasty[] = "/opt/a\n[trace];b = c";
+    char longest[400];
+    struct tl_setup s, again;
+    struct tl_buf text = {0};
+    struct tl_fail fail = {0};
+    (void)state;
+    memset(longest, 'x', sizeof longest);
+    memcpy(longest + sizeof longest - 5, "/end", 5);
+    tl_setup_init(&s);
+    tl_setup_init(&again);
+    assert_int_equal(tl_setup_format(&s, "perf", &fail), TL_OK);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(tl_setup_add_image_at(&s, "build-id:0c9a", 0x1000, 0, 64, TL_SPACE_ANY),
+                         TL_OK);
+        assert_int_equal(tl_setup_image_path(&s.images[i], i ? longest : nasty), TL_OK);
+    }
+    assert_int_equal(tl_setup_add_context(&s, false, 7, "kworker/0:1\n;x"), TL_OK);
+    assert_int_equal(tl_setup_add_context(&s, true, 7, "guest"), TL_OK);
+    assert_int_equal(tl_setup_write(&s, &text), TL_OK);
+    assert_int_equal(tl_setup_parse(&again, (char *)text.p, text.n, &fail), TL_OK);
+    assert_int_equal(again.n_images, 2);
+    assert_string_equal(again.images[0].path, "/opt/a?[trace]?b = c");
+    assert_int_equal(strlen(again.images[1].path), 160);
+    assert_non_null(strstr(again.images[1].path, "/end"));
+    assert_string_equal(tl_setup_context_name(&again, false, 7), "kworker/0:1??x");
+    assert_string_equal(tl_setup_context_name(&again, true, 7), "guest");
+    assert_null(tl_setup_context_name(&again, false, 8));
+    /* What is not there is left out, and no error. */
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_load_images(&again, image, NULL, NULL, &fail), TL_OK);
+    tl_image_free(image);
+    tl_setup_fini(&s);
+    tl_setup_fini(&again);
+    tl_buf_fini(&text);
+    static const char *const bad[] = {"[context x]\nname=a\n", "[vmid 1]\npath=a\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        tl_setup_init(&s);
+        assert_int_equal(tl_setup_parse(&s, bad[i], strlen(bad[i]), &fail), TL_BAD);
+        tl_setup_fini(&s);
+    }
+}
+
 static void bad_text_names_its_line(void **state)
 {
     static const struct {
@@ -483,6 +529,7 @@ int main(void)
         cmocka_unit_test(formats_and_options),
         cmocka_unit_test(clock_of_the_system),
         cmocka_unit_test(text_there_and_back),
+        cmocka_unit_test(names_of_a_capture),
         cmocka_unit_test(bad_text_names_its_line),
         cmocka_unit_test(long_lines),
         cmocka_unit_test(the_implied_source_takes_on_the_file),

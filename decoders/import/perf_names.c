@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT */
+/* What the contexts that the trace tells are called: processes of Intel PT, threads of CoreSight.
+ */
+#include "import/perf_parts.h"
+#include "perf/map.h"
+
+#include <string.h>
+
+/* Each has the name that it had last: one that runs another program takes that one's. */
+struct names {
+    struct tl_perf_map known; /* by ID; indices of contexts in the setup, from `first` on */
+    struct tl_setup *setup;
+    size_t first;
+    bool is_vmid;
+};
+
+static const char *name_of(const struct names *n, int32_t id)
+{
+    const int64_t at = tl_perf_map_get(&n->known, (uint32_t)id);
+    return at < 0 ? NULL : n->setup->contexts[n->first + (size_t)at].name;
+}
+
+static int call(struct names *n, int32_t id, const char *name)
+{
+    const int64_t at = tl_perf_map_get(&n->known, (uint32_t)id);
+    const size_t last = n->setup->n_contexts;
+    if (id < 0)
+        return TL_OK;
+    int rc = tl_setup_add_context(n->setup, n->is_vmid, (uint32_t)id, name);
+    if (rc == TL_OK && at >= 0) { /* in the place of its former one */
+        n->setup->contexts[n->first + (size_t)at] = n->setup->contexts[last];
+        n->setup->n_contexts = last;
+    } else if (rc == TL_OK) {
+        rc = tl_perf_map_set(&n->known, (uint32_t)id, (uint32_t)(last - n->first));
+    }
+    return rc;
+}
+
+/* A child is called as its parent is, until it says otherwise. */
+static int take_fork(struct names *n, int32_t child, int32_t parent)
+{
+    char name[sizeof n->setup->contexts->name];
+    const char *const its = child != parent ? name_of(n, parent) : NULL;
+    if (!its)
+        return TL_OK;
+    memcpy(name, its, sizeof name);
+    return call(n, child, name);
+}
+
+int tl_perf_import_names(const struct tl_perf_import *im, struct tl_setup *setup)
+{
+    const bool threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
+    const enum tl_perf_import_context told = tl_perf_import_context(im);
+    struct names n = {
+        .setup = setup, .first = setup->n_contexts, .is_vmid = told == TL_PERF_CONTEXT_VMID};
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && told != TL_PERF_CONTEXT_NONE && i < im->n_events; i++) {
+        const struct tl_perf_event *const e = &im->events[i];
+        if (e->type == TL_PERF_COMM && (threads || e->tid == e->pid))
+            rc = call(&n, e->tid, e->comm);
+        else if (e->type == TL_PERF_FORK)
+            rc = threads ? take_fork(&n, e->tid, e->ptid) : take_fork(&n, e->pid, e->ppid);
+    }
+    tl_perf_map_fini(&n.known);
+    return rc;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: MIT */
+/* From the images that a setup names to what memory held. */
+#include "setup/setup.h"
+
+#include <string.h>
+
+/* An image of all of a file is an ELF file's, if it is one. */
+static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
+                     struct tl_fail *fail)
+{
+    if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
+        return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
+    if (m->offset > bytes.n ||
+        (m->length != UINT64_MAX && m->length > bytes.n - m->offset && !m->path))
+        return tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes, offset and length ask for more",
+                           m->file, bytes.n);
+    const size_t there = bytes.n - (size_t)m->offset;
+    const struct tl_bytes part = {bytes.p + m->offset,
+                                  m->length > there ? there : (size_t)m->length};
+    const int rc =
+        tl_image_add_part(image, m->address, part, m->space, m->file, m->offset, m->length, fail);
+    return rc < 0 ? rc : tl_image_part_functions(image, m->address, bytes, m->space, fail);
+}
+
+/* A file from the file system. */
+struct file {
+    const char *name; /* NULL: none yet */
+    struct tl_buf content;
+};
+
+static int read_file(void *context, const char *name, struct tl_bytes *bytes, struct tl_fail *fail)
+{
+    struct file *const file = context;
+    if (!file->name || strcmp(file->name, name) != 0) {
+        file->name = NULL;
+        tl_buf_reset(&file->content);
+        const int rc = tl_buf_read_file(&file->content, name, SIZE_MAX, fail);
+        if (rc < 0)
+            return rc;
+        file->name = name;
+    }
+    *bytes = (struct tl_bytes){file->content.p, file->content.n};
+    return TL_OK;
+}
+
+int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
+                         tl_setup_resolver *resolve, void *context, struct tl_fail *fail)
+{
+    struct file file = {0};
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
+        const struct tl_setup_image *const m = &setup->images[i];
+        struct tl_bytes bytes = {0};
+        if (m->path && (m->length == 0 || (!resolve && tl_setup_is_stored(m->file))))
+            continue; /* it is named only, or is not there */
+        if (tl_image_bind(image, &m->context) < 0) {
+            rc = tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
+            break;
+        }
+        tl_image_during(image, m->span);
+        rc = tl_image_add_again(image, m->address, m->space, m->file, m->offset, m->length, fail);
+        if (rc != TL_NOTFOUND)
+            continue;
+        const struct tl_buf *const made = tl_setup_made(setup, m->file);
+        if (made)
+            bytes = (struct tl_bytes){made->p, made->n};
+        rc = made      ? TL_OK
+             : resolve ? resolve(context, m->file, &bytes, fail)
+                       : read_file(&file, m->file, &bytes, fail);
+        if (rc == TL_OK)
+            rc = map_image(image, m, bytes, fail);
+        else if (rc == TL_NOTFOUND && m->path)
+            rc = TL_OK;
+    }
+    tl_image_during(image, (struct tl_image_span){0});
+    if (rc == TL_OK)
+        rc = tl_image_bind(image, NULL);
+    tl_buf_fini(&file.content);
+    return rc;
+}

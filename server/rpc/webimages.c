@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: MIT */
+/* Program images over HTTP: those of the server, and which of them a trace has or lacks.
+ * docs/http.md says what it gives. */
+#include "rpc/rpcint.h"
+#include "rpc/webapi.h"
+#include "rpc/webjson.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- of the server ----------------------------------------------------------------------- */
+
+int tl_web_images(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_image_row *rows = NULL;
+    size_t n = 0;
+    const int rc = tl_lake_images(tl_web_lake(request), &rows, &n);
+    if (rc < 0)
+        return rc;
+    cJSON *const list = cJSON_CreateArray();
+    bool complete = true;
+    for (size_t i = 0; i < n && complete; i++)
+        complete = tl_webjson_add_row(list, tl_webjson_image(&rows[i]));
+    free(rows);
+    return tl_webjson_respond(response, tl_webjson_complete(list, complete));
+}
+
+int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_image_row row;
+    const char *const name = tl_http_query(request, "name");
+    if (!request->body.n)
+        return tl_fail_set(&response->fail, TL_USAGE, "the body is the image, and it is empty");
+    if (name && strlen(name) >= sizeof row.name)
+        return tl_fail_set(&response->fail, TL_USAGE, "an image's name has at most %zu bytes",
+                           sizeof row.name - 1);
+    const int rc = tl_lake_put_image(tl_web_lake(request), name ? name : "", request->body, &row,
+                                     &response->fail);
+    return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
+}
+
+/* ---- of a trace -------------------------------------------------------------------------- */
+
+enum { PLACES = 16 }; /* of an image are told */
+
+/* Images of one file together, in the order of the setup. */
+struct entry {
+    const struct tl_setup_image *image;
+    bool there;
+};
+
+static int by_file(const void *a, const void *b)
+{
+    const struct entry *const x = a, *const y = b;
+    const int order = strcmp(x->image->file, y->image->file);
+    return order ? order : (x->image > y->image) - (x->image < y->image);
+}
+
+static cJSON *place_of(const struct tl_setup *setup, const struct tl_setup_image *m)
+{
+    const struct tl_image_context *const c = &m->context;
+    const char *name =
+        c->has_context_id ? tl_setup_context_name(setup, false, c->context_id) : NULL;
+    if (!name && c->has_vmid)
+        name = tl_setup_context_name(setup, true, c->vmid);
+    cJSON *const o = cJSON_CreateObject();
+    return tl_webjson_complete(
+        o, tl_webjson_address(o, "address", m->address) &&
+               (m->length == UINT64_MAX || tl_webjson_address(o, "length", m->length)) &&
+               (!c->has_context_id || tl_webjson_address(o, "context", c->context_id)) &&
+               (!c->has_vmid || tl_webjson_address(o, "vmid", c->vmid)) &&
+               (!name || tl_webjson_text(o, "name", name)));
+}
+
+/* The same place at another time, or of another part of the file? */
+static bool is_told(const struct tl_setup_image *const *told, size_t n,
+                    const struct tl_setup_image *m)
+{
+    for (size_t i = 0; i < n; i++)
+        if (told[i]->address == m->address &&
+            told[i]->context.has_context_id == m->context.has_context_id &&
+            told[i]->context.context_id == m->context.context_id &&
+            told[i]->context.has_vmid == m->context.has_vmid &&
+            told[i]->context.vmid == m->context.vmid)
+            return true;
+    return false;
+}
+
+/* `n` entries of one file. */
+static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, size_t n)
+{
+    const struct tl_setup_image *const first = all[0].image;
+    const bool by_id = strncmp(first->file, "build-id:", 9) == 0;
+    cJSON *const o = cJSON_CreateObject();
+    bool ok = tl_webjson_text(o, "file", first->file) &&
+              cJSON_AddBoolToObject(o, "there", all[0].there) &&
+              (!first->path || tl_webjson_text(o, "path", first->path)) &&
+              (!by_id || tl_webjson_text(o, "build_id", first->file + 9));
+    cJSON *const places = cJSON_AddArrayToObject(o, "places");
+    const struct tl_setup_image *told[PLACES];
+    size_t n_told = 0, more = 0;
+    for (size_t i = 0; ok && i < n; i++) {
+        const struct tl_setup_image *const m = all[i].image;
+        if (m->length == 0 || is_told(told, n_told, m)) /* it is only named */
+            continue;
+        if (n_told == PLACES) {
+            more++;
+            continue;
+        }
+        told[n_told++] = m;
+        ok = tl_webjson_add_row(places, place_of(setup, m));
+    }
+    return tl_webjson_complete(o, ok && places && tl_webjson_u64(o, "more", more));
+}
+
+int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_trace_images images;
+    int rc = tl_lake_trace_images(tl_web_lake(request), request->part[0], &images, &response->fail);
+    const size_t n = rc < 0 ? 0 : images.setup.n_images;
+    struct entry *const all = calloc(n + 1, sizeof *all);
+    for (size_t i = 0; all && i < n; i++)
+        all[i] = (struct entry){&images.setup.images[i], images.there[i]};
+    if (all && n > 0)
+        qsort(all, n, sizeof *all, by_file);
+    cJSON *const list = cJSON_CreateArray();
+    bool complete = list && all;
+    for (size_t i = 0, k; complete && i < n; i = k) {
+        for (k = i + 1; k < n && strcmp(all[k].image->file, all[i].image->file) == 0;)
+            k++;
+        complete = tl_webjson_add_row(list, file_row(&images.setup, &all[i], k - i));
+    }
+    free(all);
+    tl_trace_images_fini(&images);
+    if (rc < 0)
+        cJSON_Delete(list);
+    return rc < 0 ? tl_web_explain(request, response, rc)
+                  : tl_webjson_respond(response, tl_webjson_complete(list, complete));
+}
+
+int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_fail *const fail = &response->fail;
+    struct tl_lake_binding b = {.hash = tl_http_query(request, "sha256"),
+                                .space = tl_http_query(request, "space"),
+                                .context = {.has_context_id = tl_http_query(request, "context"),
+                                            .has_vmid = tl_http_query(request, "vmid")}};
+    const struct {
+        const char *name;
+        uint64_t *value;
+    } numbers[] = {
+        {"address", &b.address},   {"offset", &b.offset},    {"length", &b.length},
+        {"from", &b.span.from},    {"until", &b.span.until}, {"context", &b.context.context_id},
+        {"vmid", &b.context.vmid},
+    };
+    int rc = b.hash
+                 ? TL_OK
+                 : tl_fail_set(fail, TL_USAGE, "sha256= is missing; PUT /api/v1/images tells it");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == TL_OK; i++)
+        rc = tl_http_number(request, numbers[i].name, *numbers[i].value, numbers[i].value, fail);
+    if (rc == TL_OK)
+        rc = tl_lake_bind_image(tl_web_lake(request), request->part[0], &b, fail);
+    return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_trace(request, response);
+}
+
+int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response)
+{
+    struct tl_buf *const text = &response->body;
+    int rc = tl_lake_setup(tl_web_lake(request), request->part[0], text, &response->fail);
+    if (rc < 0)
+        return tl_web_explain(request, response, rc);
+    while (text->n && !text->p[text->n - 1])
+        text->n--;
+    response->compress = true;
+    rc = tl_http_type(response, "text/plain; charset=utf-8");
+    return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
+}
