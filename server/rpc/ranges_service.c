@@ -124,6 +124,7 @@ static int send_news(struct follow *f, uint64_t to)
     if (rc < 0)
         return tl_explain(tl_call_fail(f->call), rc, request.trace, request.stream);
     tl_rangefile_extent(range, &reply.first, &reply.count);
+    const uint64_t end = reply.first + reply.count;
     for (bool first = true; rc == TL_OK; first = false) {
         struct tl_buf piece = {0};
         rc = tl_rangefile_next(range, &piece, fail);
@@ -141,7 +142,9 @@ static int send_news(struct follow *f, uint64_t to)
     }
     tl_rangefile_close(range);
     if (rc == TL_EOF) {
-        f->at = to;
+        /* Not `to`: the range may have been opened on less than was seen before. */
+        if (end > f->at)
+            f->at = end;
         rc = TL_OK;
     }
     return rc;
