@@ -2,20 +2,23 @@
 # SPDX-License-Identifier: MIT
 """Everything at once for a while; then the server is as it was. usage: soak.py BUILD [SECONDS]
 
-Pushes, removals, fetches, follows and readers that do not read, side by side. Afterwards, with all
-traces removed, threads, descriptors and resident memory must come back to what they were when the
-same load had run once (pools and caches are made at first use)."""
+Pushes, removals, fetches, follows and readers that do not read, side by side, in rounds. After each,
+with all traces removed, threads, descriptors and resident memory must come back to what they were
+when the same load had run once (pools and caches are made at first use); and what the heap has in use
+must not be more after later rounds than after the first."""
 
 import collections
 import json
 import os
 import random
+import re
 import socket
 import struct
 import subprocess
 import sys
 import threading
 import time
+import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import Lab, check  # noqa: E402
@@ -23,7 +26,9 @@ from lab import Lab, check  # noqa: E402
 SEED = int(os.environ.get('TL_SEED', '1'))
 WARM_S = 4
 SETTLE_S = 120
+ROUND_S = 100
 MEMORY_SPARE = 64 << 20
+IN_USE_SPARE = 8 << 20  # of what the heap has in use at rest: caches that fill
 SPARE = 12  # threads and descriptors: pools grow to the greatest number of calls at a time
 READERS = 16
 
@@ -146,7 +151,13 @@ def usage(lab):
     with open(top + 'status') as f:
         status = dict(line.split(':', 1) for line in f)
     return (int(status['Threads']), len(os.listdir(top + 'fd')),
-            int(status['VmRSS'].split()[0]) << 10)
+            int(status['VmRSS'].split()[0]) << 10, in_use(lab))
+
+
+def in_use(lab):
+    """Bytes of the heap that are not free."""
+    text = urllib.request.urlopen(lab.url + '/metrics', timeout=60).read().decode()
+    return int(re.search(r'^tracelake_memory_in_use_bytes (\d+)$', text, re.M).group(1))
 
 
 def clean(lab, prefix):
@@ -174,16 +185,19 @@ def soak(lab, seconds):
                     '--config', capture + '.ini', '--quiet'], check=True, timeout=120)
     Load(lab, 'warm', capture).run(min(seconds, WARM_S))
     clean(lab, 'warm')
-    before = usage(lab)
-    load = Load(lab, 'soak', capture)
-    load.run(seconds)
-    clean(lab, 'soak')
-    limit = (before[0] + SPARE, before[1] + SPARE, before[2] * 3 // 2 + MEMORY_SPARE)
-    after = settle(lab, limit)
-    print('threads, descriptors, bytes: before %s, after %s; %s' % (before, after,
-                                                                   dict(load.done)))
-    for what, most, now in zip(('threads', 'descriptors', 'memory'), limit, after):
-        check(now <= most, what, 'stay:', now, 'of at most', most)
+    threads, files, resident, _ = usage(lab)
+    limit = (threads + SPARE, files + SPARE, resident * 3 // 2 + MEMORY_SPARE, 1 << 62)
+    rounds = max(1, round(seconds / ROUND_S))
+    for i in range(rounds):
+        load = Load(lab, 'soak%d' % i, capture)
+        load.run(seconds / rounds)
+        clean(lab, load.name)
+        now = settle(lab, limit)
+        print('threads, descriptors, resident, in use:', now, dict(load.done), flush=True)
+        for what, most, is_now in zip(('threads', 'descriptors', 'memory', 'heap in use'), limit, now):
+            check(is_now <= most, what, 'stay:', is_now, 'of at most', most)
+        if i == 0:
+            limit = limit[:3] + (now[3] + IN_USE_SPARE,)
     lab.alive()
     lab.stop()
 
