@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Clients that others wrote, against the real server: interop.py BUILD (grpc|curl|h2load|serve|python)."""
+"""Clients that others wrote, against the real server: interop.py BUILD (calls|curl|grpc|h2load|js|limits|python|serve)."""
 
 import os
 import shutil
@@ -9,6 +9,7 @@ import tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
+import sim  # noqa: E402
 from server import Server, Skip, check, tool  # noqa: E402
 
 
@@ -110,10 +111,29 @@ def run_grpc(server):
     grpc_client.run(server)
 
 
+def run_calls(server):
+    make_stubs(server)
+    import grpc_calls
+    grpc_calls.run(server)
+
+
 def run_limits(server):
     make_stubs(server)
     import grpc_limits
     grpc_limits.run(server)
+
+
+def run_js(server):
+    """gRPC's own library for JavaScript, where the page's packages are."""
+    tool('node')
+    packages = os.path.join(os.path.dirname(server.command), 'web', 'node_modules')
+    if not os.path.isdir(os.path.join(packages, '@grpc', 'grpc-js')):
+        raise Skip('@grpc/grpc-js is not installed')
+    sim.push(server)
+    here = os.path.dirname(os.path.abspath(__file__))
+    subprocess.run(['node', os.path.join(here, 'grpc_js.mjs'), packages,
+                    os.path.join(server.source, 'proto'), os.path.join(here, 'calls.json'),
+                    server.address, server.tls_address, server.cert], check=True, timeout=240)
 
 
 def run_serve(server):
@@ -137,7 +157,8 @@ def main():
     server = Server(build, folder)
     try:
         server.start()
-        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc, 'limits': run_limits,
+        {'curl': run_curl, 'h2load': run_h2load, 'grpc': run_grpc, 'calls': run_calls, 'js': run_js,
+         'limits': run_limits,
          'serve': run_serve, 'python': run_python}[client](server)
         server.stop()
     except Skip as e:

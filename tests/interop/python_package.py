@@ -9,6 +9,7 @@ import sys
 import threading
 import types
 
+import sim
 import tracelake
 from server import Server, check
 
@@ -28,17 +29,6 @@ def itm(n):
     while len(out) < n:
         out += bytes((0x01, dice.randrange(32, 127), 0xc0, 0x10))
     return bytes(out)
-
-
-def simulated(server):
-    """Two cores with instructions, as the simulated rig makes them."""
-    rig = os.path.join(os.path.dirname(server.command), 'tracelake-rig')
-    folder = server.dir
-    subprocess.run([rig, '--kind', 'etm', '--server', server.url, '--trace', 'sim', '--rate',
-                    '100000000', '--bytes', '3000', '--seed', '1', '--truth',
-                    os.path.join(folder, 'truth'), '--save', os.path.join(folder, 'raw'), '--config',
-                    os.path.join(folder, 'sim.ini'), '--image', os.path.join(folder, 'demo.elf')],
-                   check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def pushes(lake, server):
@@ -261,7 +251,7 @@ def run(first):
     try:
         server.url, server.tls_url = ('http://127.0.0.1:' + ports[0], 'https://localhost:' + ports[1])
         lake = tracelake.connect(server.url)
-        simulated(server)
+        sim.push(server)
         lake.wait_sealed('sim')
         pushes(lake, server)
         leaves_open(lake)
