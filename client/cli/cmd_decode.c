@@ -102,7 +102,7 @@ static int on_digest(void *context, const struct tl_decode_stream *stream, struc
     if (out->n == 0 && tl_buf_add(out, none, sizeof none) < 0)
         return TL_NOMEM;
     tl_put_le64(out->p, tl_le64(out->p) + count(items, n));
-    return tl_item_text(out, items, n);
+    return tl_item_text_coded(out, items, n);
 }
 
 static int on_digested(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest)
@@ -297,9 +297,9 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     };
     if (rc == TL_OK)
         rc = tl_decode_new(&decode, setup, image, &sink, &fail);
-    if (rc == TL_OK && o->out_dir) {
+    if (rc == TL_OK && !o->packets) {
         tl_decode_paths(decode);
-        tl_decode_code(decode, tl_stf_close_insn);
+        tl_decode_code(decode, o->out_dir ? tl_stf_block_code : tl_item_text_insn);
     }
     if (rc == TL_OK)
         rc = tl_decode_crew(decode, crew);

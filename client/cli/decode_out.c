@@ -140,7 +140,7 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     struct lane *const lane = out->lanes[stream->index];
-    const int rc = tl_item_text(&lane->text, items, n);
+    const int rc = tl_item_text_coded(&lane->text, items, n);
     if (rc < 0)
         return rc;
     return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;

@@ -43,7 +43,7 @@ struct tl_block_told {
  * bytes), and returns how many.
  */
 typedef uint32_t tl_block_code(uint8_t *out, uint64_t pc, const uint8_t *code, uint32_t size,
-                               uint32_t encoding);
+                               uint32_t encoding, enum tl_isa isa);
 
 enum tl_block_end {
     TL_BLOCK_WAYPOINT, /* `last` can change the flow */

@@ -260,7 +260,8 @@ static int put_insn(struct tl_block_cache *cache, struct tl_block *b, const stru
     const int rc = tl_buf_reserve(out, TL_BLOCK_CODE);
     if (rc < 0)
         return rc;
-    b->last_coded = cache->code(out->p + out->n, b->pc + b->size, code, insn->size, insn->encoding);
+    b->last_coded = cache->code(out->p + out->n, b->pc + b->size, code, insn->size, insn->encoding,
+                                (enum tl_isa)b->isa);
     out->n += b->last_coded;
     return TL_OK;
 }

@@ -119,31 +119,64 @@ static int fixed_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
     return TL_OK;
 }
 
-static int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
+uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint32_t size,
+                           uint32_t encoding, enum tl_isa isa)
+{
+    if (!tl_isa_is_x86(isa) && (size == 2 || size == 4))
+        return (uint32_t)(put_insn(out, pc, encoding, size) - out);
+    uint8_t *p = put_digits(tl_put_text(out, "I "), pc, 16);
+    *p++ = ' ';
+    p = put_bytes(p, code, size);
+    *p++ = '\n';
+    return (uint32_t)(p - out);
+}
+
+/* Lines that the block has ready. */
+static inline int ready_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
+{
+    uint32_t size = b->coded_size;
+    if (n < b->n) {
+        const uint8_t *p = b->coded;
+        for (; n > 0; n--)
+            p = (const uint8_t *)memchr(p, '\n', b->coded + size - p) + 1;
+        size = (uint32_t)(p - b->coded);
+    }
+    if (tl_buf_reserve(out, size) < 0)
+        return TL_NOMEM;
+    memcpy(out->p + out->n, b->coded, size);
+    out->n += size;
+    return TL_OK;
+}
+
+/* `ready`: its lines are, if it has any code. */
+static inline int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n, bool ready)
 {
     if (b->whole)
         return b->told->text(b, n, out);
+    if (ready && b->coded)
+        return ready_text(out, b, n);
     if (b->isa == TL_ISA_A64 || b->isa == TL_ISA_A32)
         return fixed_text(out, b, n);
-    const bool is_x86 = b->isa == TL_ISA_X64 || b->isa == TL_ISA_X32 || b->isa == TL_ISA_X16;
     for (uint32_t i = 0, at = 0; i < n && at < b->size; i++) {
         struct tl_insn insn;
         tl_block_insn(b, at, &insn);
         if (tl_buf_reserve(out, LINE_MAX_ROOM) < 0)
             return TL_NOMEM;
-        uint8_t *p = out->p + out->n, *const begin = p;
-        if (!is_x86 && (insn.size == 2 || insn.size == 4)) {
-            p = put_insn(p, b->pc + at, insn.encoding, insn.size);
-        } else {
-            p = put_digits(tl_put_text(p, "I "), b->pc + at, 16);
-            *p++ = ' ';
-            p = put_bytes(p, b->code + at, insn.size);
-            *p++ = '\n';
-        }
-        out->n += (size_t)(p - begin);
+        out->n += tl_item_text_insn(out->p + out->n, b->pc + at, b->code + at, insn.size,
+                                    insn.encoding, (enum tl_isa)b->isa);
         at += insn.size;
     }
     return TL_OK;
+}
+
+static int path_text(struct tl_buf *out, const struct tl_item *item, bool ready)
+{
+    int rc = TL_OK;
+    for (uint32_t i = 0; rc == TL_OK && i < item->n; i++) {
+        const struct tl_block *const b = tl_path_block(item->path[i]);
+        rc = block_text(out, b, b->n, ready);
+    }
+    return rc;
 }
 
 /* Up to 8 bytes are a number, more are bytes in memory order. */
@@ -233,10 +266,12 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
     return p;
 }
 
-static int item_text(struct tl_buf *out, const struct tl_item *item)
+static inline int item_text(struct tl_buf *out, const struct tl_item *item, bool ready)
 {
     if (item->kind == TL_ITEM_BLOCK)
-        return block_text(out, item->block, item->n);
+        return block_text(out, item->block, item->n, ready);
+    if (item->kind == TL_ITEM_PATH)
+        return path_text(out, item, ready);
     if (item->kind == TL_ITEM_SOFTWARE)
         return software_text(out, item);
     const bool has_text = item->kind == TL_ITEM_NOTE || item->kind == TL_ITEM_EXCEPTION;
@@ -251,7 +286,15 @@ static int item_text(struct tl_buf *out, const struct tl_item *item)
 int tl_item_text(struct tl_buf *out, const struct tl_item *items, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (item_text(out, &items[i]) < 0)
+        if (item_text(out, &items[i], false) < 0)
+            return TL_NOMEM;
+    return TL_OK;
+}
+
+int tl_item_text_coded(struct tl_buf *out, const struct tl_item *items, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (item_text(out, &items[i], true) < 0)
             return TL_NOMEM;
     return TL_OK;
 }

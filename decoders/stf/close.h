@@ -17,6 +17,7 @@
 #define TL_STF_CLOSE_H
 
 #include "base/bytes.h"
+#include "isa/isa.h"
 #include "stf/record.h"
 
 #define TL_STF_INSN_MAX 16 /* bytes of an instruction */
@@ -76,6 +77,14 @@ static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], u
         p += 4;
     }
     return (uint32_t)(p - out);
+}
+
+/* The same as a tl_block_code. */
+static inline uint32_t tl_stf_block_code(uint8_t *out, uint64_t pc, const uint8_t *code,
+                                         uint32_t size, uint32_t encoding, enum tl_isa isa)
+{
+    (void)isa;
+    return tl_stf_close_insn(out, pc, code, size, encoding);
 }
 
 #endif

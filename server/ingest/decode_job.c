@@ -143,7 +143,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
         tl_mark_begin(gen);
     atomic_store(&gen->ours, true);
     tl_decode_paths(gen->decode);
-    tl_decode_code(gen->decode, tl_stf_close_insn);
+    tl_decode_code(gen->decode, tl_stf_block_code);
     return TL_OK;
 }
 

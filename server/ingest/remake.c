@@ -133,7 +133,7 @@ static int remaker_new(struct tl_remaker **out, const struct job *job, struct tl
         return r;
     }
     tl_decode_paths(m->decode);
-    tl_decode_code(m->decode, tl_stf_close_insn);
+    tl_decode_code(m->decode, tl_stf_block_code);
     *out = m;
     return TL_OK;
 }

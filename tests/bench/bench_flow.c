@@ -147,7 +147,7 @@ static void decode(void *context)
                                   .items = on_items,
                                   .loss = ignore_loss,
                                   .paths = true,
-                                  .code = tl_stf_close_insn};
+                                  .code = tl_stf_block_code};
     struct tl_stream_decoder *d;
     struct tl_share share = {0};
     struct tl_crew_work work = {.piece = pack_piece, .context = b->pool};

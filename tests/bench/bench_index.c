@@ -186,7 +186,7 @@ static double decode(const struct input *in, struct direct *d, tl_item_sink *ite
                                         .items = items,
                                         .loss = ignore_loss,
                                         .paths = true,
-                                        .code = tl_stf_close_insn};
+                                        .code = tl_stf_block_code};
     struct tl_stream_decoder *decoder;
     const double begin = bench_cpu();
     if (tl_etm4_ops.create(&decoder, &in->source, in->image, &sink, NULL) < 0)

@@ -149,7 +149,7 @@ static void ours(void *context)
         .loss = on_loss,
         .paths = true,
         .code =
-            b->to == PATHS ? NULL : tl_stf_close_insn}; /* records are made for who wants them */
+            b->to == PATHS ? NULL : tl_stf_block_code}; /* records are made for who wants them */
     struct tl_source source = {.protocol = TL_PROTO_PT};
     const struct tl_stf_flow_options stf = {.isa = TL_ISA_X64};
     struct tl_share share = {0};

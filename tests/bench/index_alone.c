@@ -63,7 +63,7 @@ static uint64_t decode(const struct input *in)
                                         .items = to_shards,
                                         .loss = ignore_loss,
                                         .paths = true,
-                                        .code = tl_stf_close_insn};
+                                        .code = tl_stf_block_code};
     if (tl_etm4_ops.create(&decoder, &in->source, in->image, &sink, NULL) < 0)
         input_die("no decoder");
     for (size_t at = 0; at < in->trace.n; at += CHUNK) {

@@ -225,7 +225,7 @@ static int drop_loss(void *context, const char *reason, uint64_t offset, uint64_
 static void begin_flow(void)
 {
     const struct tl_stream_sink sink = {
-        .items = take_items, .loss = drop_loss, .paths = true, .code = tl_stf_close_insn};
+        .items = take_items, .loss = drop_loss, .paths = true, .code = tl_stf_block_code};
     const struct tl_stream_ops *const ops =
         source.protocol == TL_PROTO_PT ? &tl_pt_ops : &tl_etm4_ops;
     require(ops->create(&decoder, &source, image, &sink, NULL) == 0, "no decoder");

@@ -58,7 +58,7 @@ static int setup(void **state)
             TL_OK);
     assert_int_equal(tl_image_freeze(f.image), TL_OK);
     assert_int_equal(tl_block_cache_new(&f.cache, f.image, &options), TL_OK);
-    tl_block_cache_code(f.cache, tl_stf_close_insn);
+    tl_block_cache_code(f.cache, tl_stf_block_code);
     *state = &f;
     return 0;
 }

@@ -461,7 +461,7 @@ static void decode(const struct traced *t, struct recount *r, bool paths)
                                         .items = on_items,
                                         .loss = no_loss,
                                         .paths = paths,
-                                        .code = tl_stf_close_insn};
+                                        .code = tl_stf_block_code};
     const struct tl_run run = {t->bytes.p, t->bytes.n, 0, NULL};
     struct tl_stream_decoder *decoder;
     assert_int_equal(tl_etm4_ops.create(&decoder, &t->source, t->image, &sink, NULL), TL_OK);

@@ -54,7 +54,7 @@ static void world_init(struct world *w, enum tl_isa isa, uint64_t *seed)
     const struct tl_isa_options options = {.arch_major = 8, .profile = 'A'};
     assert_int_equal(tl_block_cache_new(&w->cache, w->image, &options), TL_OK);
     if (rng_next(seed) % 4 > 0) /* else records are made of blocks as they come */
-        tl_block_cache_code(w->cache, tl_stf_close_insn);
+        tl_block_cache_code(w->cache, tl_stf_block_code);
 }
 
 static void world_fini(struct world *w)

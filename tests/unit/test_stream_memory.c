@@ -83,7 +83,7 @@ static int decode_pipe(const struct world *w, int fd, unsigned threads, bool ima
         tl_crew_new(&crew, threads) < 0 || tl_decode_crew(d, crew) < 0)
         return 1;
     tl_decode_paths(d);
-    tl_decode_code(d, tl_stf_close_insn);
+    tl_decode_code(d, tl_stf_block_code);
     for (size_t n = 0;;) {
         const ssize_t got = read(fd, piece + n, TL_DECODE_PUSH - n);
         if (got < 0)
