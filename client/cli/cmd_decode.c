@@ -277,6 +277,11 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         rc = tl_codetext_symbols(o->symbols.v, o->symbols.n, &symbols, &fail);
     /* Those of files apart from what was traced; without any those of the images count. */
     place.disasm = symbols ? symbols : o->disasm ? image : NULL;
+    if (!place.disasm)
+        place.first = o->streams.n == 1                         ? o->streams.v[0]
+                      : setup->container == TL_CONTAINER_SINGLE ? ""
+                      : capture->first[0]                       ? capture->first
+                                                                : NULL;
     if (rc == TL_OK)
         rc = tl_decode_out_new(&run.out,
                                o->text && !o->packets ? TL_OUT_TEXT

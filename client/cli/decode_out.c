@@ -15,14 +15,16 @@
 
 enum { FLUSH_AT = 1 << 18 };
 
-/* One stream's output. Text of several streams is held back in unnamed temporary files. */
+/* One stream's output. Text of all but the first one is held back in unnamed temporary files. */
 struct lane {
     char name[32];
     char *path; /* of the STF file */
-    FILE *file;
+    FILE *file; /* standard output: `is_first` */
     struct tl_buf text;
     struct tl_cli_stf *stf;
     bool left_out;
+    bool is_first;
+    bool begun; /* … and its name was written */
 };
 
 struct tl_decode_out {
@@ -100,7 +102,9 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
     lane->left_out = !tl_decode_out_wants(&out->place, lane->name);
     if (lane->left_out)
         return TL_OK;
-    if (out->kind == TL_OUT_TEXT && !(lane->file = tmpfile()))
+    const char *const first = out->kind == TL_OUT_TEXT ? out->place.first : NULL;
+    lane->is_first = first && (!first[0] || strcmp(first, lane->name) == 0);
+    if (out->kind == TL_OUT_TEXT && !(lane->file = lane->is_first ? stdout : tmpfile()))
         return TL_IO;
     if (out->kind != TL_OUT_STF)
         return TL_OK;
@@ -110,12 +114,21 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
                       : TL_NOMEM;
 }
 
+static int put(struct lane *lane, struct tl_bytes text)
+{
+    if (lane->is_first && !lane->begun && text.n > 0) {
+        lane->begun = true;
+        if (fprintf(lane->file, "# stream %s\n", lane->name) < 0)
+            return TL_IO;
+    }
+    return fwrite(text.p, 1, text.n, lane->file) == text.n ? TL_OK : TL_IO;
+}
+
 static int flush(struct lane *lane)
 {
-    const size_t n = lane->text.n;
-    const bool ok = fwrite(lane->text.p, 1, n, lane->file) == n;
+    const int rc = put(lane, (struct tl_bytes){lane->text.p, lane->text.n});
     tl_buf_reset(&lane->text);
-    return ok ? TL_OK : TL_IO;
+    return rc;
 }
 
 int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream *stream,
@@ -125,9 +138,7 @@ int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream 
     if (lane->left_out)
         return TL_OK;
     const int rc = flush(lane);
-    if (rc < 0)
-        return rc;
-    return fwrite(text.p, 1, text.n, lane->file) == text.n ? TL_OK : TL_IO;
+    return rc < 0 ? rc : put(lane, text);
 }
 
 int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream *stream,
@@ -189,6 +200,8 @@ static int print_lane(struct lane *lane, const struct tl_image *disasm)
 {
     if (flush(lane) < 0 || fflush(lane->file) != 0)
         return TL_IO;
+    if (lane->is_first)
+        return TL_OK;
     const int fd = fileno(lane->file);
     const off_t size = lseek(fd, 0, SEEK_END);
     if (size < 0 || lseek(fd, 0, SEEK_SET) != 0)
@@ -235,7 +248,7 @@ void tl_decode_out_free(struct tl_decode_out *out)
     if (out->offered)
         tl_crew_withdraw(out->crew, &out->work);
     for (size_t i = 0; i < out->n; i++) {
-        if (out->lanes[i]->file)
+        if (out->lanes[i]->file && !out->lanes[i]->is_first)
             fclose(out->lanes[i]->file);
         tl_cli_stf_free(out->lanes[i]->stf);
         tl_buf_fini(&out->lanes[i]->text);

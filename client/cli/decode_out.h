@@ -17,6 +17,9 @@ struct tl_decode_out_place {
     const char *const *streams; /* [n_streams] names of those that are wanted; none: all */
     size_t n_streams;
     const struct tl_image *disasm; /* text: with assembly and these symbols; NULL: without */
+    /* Text: the stream that comes before all others by its name, which is written at once and not
+     * held back; "": there is but one; NULL: not known. */
+    const char *first;
 };
 
 /* `dir`, `buffer` and `input` matter for STF files only; `crew` (borrowed) helps to compress them.

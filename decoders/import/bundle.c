@@ -134,6 +134,8 @@ static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle
         rc = tl_perf_import_finish(import);
     if (rc == TL_OK)
         rc = tl_perf_import_setup(import, &capture->setup);
+    if (rc == TL_OK && !capture->setup.events)
+        tl_perf_import_first(import, capture->first, sizeof capture->first);
     if (rc < 0)
         tl_fail_set(fail, (enum tl_err)rc, "cannot be read: %s",
                     rc == TL_IO ? strerror(errno) : tl_err_name(rc));

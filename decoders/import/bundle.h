@@ -39,6 +39,7 @@ struct tl_bundle_capture {
     struct tl_setup setup;          /* complete, images by path */
     struct tl_bundle_piece *pieces; /* the raw bytes, one piece behind another; at least one */
     size_t n_pieces, cap_pieces;
+    char first[40]; /* the first stream by name; "": not known */
 };
 
 struct tl_bundle {

@@ -90,17 +90,24 @@ static int name_events(const struct tl_perf_import *im, struct tl_setup *setup)
     return TL_OK;
 }
 
+/* The stream of a buffer, as the container calls it. */
+static char *name_area(int32_t who, char *out, size_t size)
+{
+    if (who >= 0)
+        snprintf(out, size, "pt.%" PRId32, who);
+    else
+        snprintf(out, size, "pt.t%" PRId32, -1 - who);
+    return out;
+}
+
 static int make_sources(struct tl_perf_import *im, struct tl_setup *setup)
 {
     for (size_t i = 0; i < im->n_areas && im->info.kind == TL_PERF_TRACE_PT && im->core[0]; i++) {
         char name[32];
         const int32_t who = im->areas[i];
-        if (who >= 0)
-            snprintf(name, sizeof name, "pt.%" PRId32, who);
-        else
-            snprintf(name, sizeof name, "pt.t%" PRId32, -1 - who);
         bool known;
-        struct tl_source *const source = make_source(setup, name, &known);
+        struct tl_source *const source =
+            make_source(setup, name_area(who, name, sizeof name), &known);
         if (!known && !source)
             return TL_NOMEM;
         if (known)
@@ -110,6 +117,15 @@ static int make_sources(struct tl_perf_import *im, struct tl_setup *setup)
         snprintf(source->core, sizeof source->core, "%s", im->core);
     }
     return TL_OK;
+}
+
+void tl_perf_import_first(const struct tl_perf_import *im, char *out, size_t size)
+{
+    char name[32];
+    out[0] = 0;
+    for (size_t i = 0; i < im->n_areas && im->info.kind == TL_PERF_TRACE_PT; i++)
+        if (strcmp(name_area(im->areas[i], name, sizeof name), out) < 0 || !out[0])
+            snprintf(out, size, "%s", name);
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)

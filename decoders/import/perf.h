@@ -37,4 +37,7 @@ uint64_t tl_perf_import_number(const struct tl_perf_import *import);
 /* Append images and sources; set the clock, if it is not told. TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_setup(struct tl_perf_import *import, struct tl_setup *setup);
 
+/* The first by name of the streams of Intel PT, or "". */
+void tl_perf_import_first(const struct tl_perf_import *import, char *out, size_t size);
+
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/block.h"
+#include "flow/item.h"
 #include "stf/close.h"
 
 #include <setjmp.h>
@@ -307,6 +308,59 @@ static void limits_block_length(void **state)
     tl_image_free(image);
 }
 
+/* Lines that were formed once are those that are formed each time, of parts of blocks, too. */
+static void has_its_lines_ready(void **state)
+{
+    static const uint8_t x64_code[] = {0x90, 0x48, 0x89, 0xc8, 0x66, 0x90, 0x0f, 0x1f,
+                                       0x40, 0x00, 0x31, 0xc0, 0xc3, 0x90, 0x90, 0x90,
+                                       0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90};
+    static const struct {
+        enum tl_isa isa;
+        uint64_t pc;
+    } begins[] = {{TL_ISA_A64, 0x1000}, {TL_ISA_A32, 0x1000},  {TL_ISA_T32, 0x2000},
+                  {TL_ISA_T32, 0x2004}, {TL_ISA_RV64, 0x3000}, {TL_ISA_RV64, 0x3006},
+                  {TL_ISA_X64, 0x4000}};
+    struct fixture *f = *state;
+    const struct tl_isa_options options = {0};
+    struct tl_image *image;
+    struct tl_block_cache *cache;
+    struct tl_buf plain = {0}, coded = {0};
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    for (size_t i = 0; i < 3; i++) {
+        const struct tl_bytes code = tl_image_at(f->image, TL_SPACE_EL1N, 0x1000 * (i + 1));
+        assert_int_equal(
+            tl_image_add_bytes(image, 0x1000 * (i + 1), code, TL_SPACE_ANY, NULL, NULL), TL_OK);
+    }
+    assert_int_equal(tl_image_add_bytes(image, 0x4000, (struct tl_bytes){x64_code, sizeof x64_code},
+                                        TL_SPACE_ANY, NULL, NULL),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_block_cache_new(&cache, image, &options), TL_OK);
+    tl_block_cache_code(cache, tl_item_text_insn);
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        const struct tl_block *const b =
+            tl_block_get(cache, TL_SPACE_ANY, begins[i].isa, begins[i].pc);
+        const uintptr_t twice[] = {tl_path_step(b, true), tl_path_step(b, false)};
+        assert_true(b->n > 0 && b->coded);
+        for (uint32_t n = 0; n <= b->n + 1; n++) {
+            const struct tl_item item =
+                n > b->n ? (struct tl_item){.kind = TL_ITEM_PATH, .n = 2, .path = twice}
+                         : (struct tl_item){.kind = TL_ITEM_BLOCK, .n = n, .pc = b->pc, .block = b};
+            tl_buf_reset(&plain);
+            tl_buf_reset(&coded);
+            assert_int_equal(tl_item_text(&plain, &item, 1), TL_OK);
+            assert_int_equal(tl_item_text_coded(&coded, &item, 1), TL_OK);
+            assert_int_equal(plain.n, coded.n);
+            assert_true(plain.n > 0 || n == 0);
+            assert_true(n == 0 || memcmp(plain.p, coded.p, plain.n) == 0);
+        }
+    }
+    tl_buf_fini(&plain);
+    tl_buf_fini(&coded);
+    tl_block_cache_free(cache);
+    tl_image_free(image);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +374,7 @@ int main(void)
         cmocka_unit_test(grows_and_resets),
         cmocka_unit_test(remembers_what_is_not_there),
         cmocka_unit_test(limits_block_length),
+        cmocka_unit_test(has_its_lines_ready),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
