@@ -99,10 +99,11 @@ static int on_digest(void *context, const struct tl_decode_stream *stream, struc
                      const struct tl_item *items, size_t n)
 {
     static const uint8_t none[COUNT];
+    const struct run *const r = context;
     if (out->n == 0 && tl_buf_add(out, none, sizeof none) < 0)
         return TL_NOMEM;
     tl_put_le64(out->p, tl_le64(out->p) + count(items, n));
-    return tl_item_text_coded(out, items, n);
+    return tl_decode_out_form(r->place, out, items, n);
 }
 
 static int on_digested(void *context, const struct tl_decode_stream *stream, struct tl_bytes digest)
@@ -277,6 +278,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         rc = tl_codetext_symbols(o->symbols.v, o->symbols.n, &symbols, &fail);
     /* Those of files apart from what was traced; without any those of the images count. */
     place.disasm = symbols ? symbols : o->disasm ? image : NULL;
+    place.coded = setup->container != TL_CONTAINER_STF; /* whose blocks have their records */
     if (!place.disasm)
         place.first = o->streams.n == 1                         ? o->streams.v[0]
                       : setup->container == TL_CONTAINER_SINGLE ? ""

@@ -90,6 +90,12 @@ bool tl_decode_out_wants(const struct tl_decode_out_place *place, const char *st
     return place->n_streams == 0;
 }
 
+int tl_decode_out_form(const struct tl_decode_out_place *place, struct tl_buf *out,
+                       const struct tl_item *items, size_t n)
+{
+    return place->coded ? tl_item_text_coded(out, items, n) : tl_item_text(out, items, n);
+}
+
 int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_stream *stream)
 {
     if (tl_grow(&out->lanes, &out->cap, out->n + 1, sizeof *out->lanes) < 0)
@@ -151,7 +157,7 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     struct lane *const lane = out->lanes[stream->index];
-    const int rc = tl_item_text_coded(&lane->text, items, n);
+    const int rc = tl_decode_out_form(&out->place, &lane->text, items, n);
     if (rc < 0)
         return rc;
     return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;

@@ -20,6 +20,7 @@ struct tl_decode_out_place {
     /* Text: the stream that comes before all others by its name, which is written at once and not
      * held back; "": there is but one; NULL: not known. */
     const char *first;
+    bool coded; /* text: blocks have tl_item_text_insn() */
 };
 
 /* `dir`, `buffer` and `input` matter for STF files only; `crew` (borrowed) helps to compress them.
@@ -29,10 +30,13 @@ TL_MUST_USE int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out
                                   struct tl_fail *fail);
 /* Is the stream wanted? */
 bool tl_decode_out_wants(const struct tl_decode_out_place *place, const char *stream);
+/* Append the items' text as this place has it. Thread-safe. TL_NOMEM. */
+TL_MUST_USE int tl_decode_out_form(const struct tl_decode_out_place *place, struct tl_buf *out,
+                                   const struct tl_item *items, size_t n);
 /* A new stream begins. */
 TL_MUST_USE int tl_decode_out_stream(struct tl_decode_out *out,
                                      const struct tl_decode_stream *stream);
-/* Text that tl_item_text() made of a stream's next items; only of kind TL_OUT_TEXT. */
+/* Text that tl_decode_out_form() made of a stream's next items; only of kind TL_OUT_TEXT. */
 TL_MUST_USE int tl_decode_out_text(struct tl_decode_out *out, const struct tl_decode_stream *stream,
                                    struct tl_bytes text);
 TL_MUST_USE int tl_decode_out_items(struct tl_decode_out *out,

@@ -77,6 +77,20 @@ static inline uint8_t *put_digits(uint8_t *p, uint64_t value, unsigned n)
     return p;
 }
 
+/* All 16 digits. */
+static inline uint8_t *put_pc(uint8_t *p, uint64_t value)
+{
+    for (unsigned half = 0; half < 2; half++, p += 8, value <<= 32) {
+        uint64_t x = value >> 32; /* a digit to each byte, the first one lowest */
+        x = (x | x << 16) & 0x0000ffff0000ffff;
+        x = (x | x << 8) & 0x00ff00ff00ff00ff;
+        x = (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+        const uint64_t letters = (x + 0x0606060606060606) >> 4 & 0x0101010101010101;
+        tl_put_le64(p, __builtin_bswap64(x + 0x3030303030303030 + letters * ('a' - '9' - 1)));
+    }
+    return p;
+}
+
 static uint8_t *put_known(uint8_t *p, bool known, uint64_t value)
 {
     return known ? tl_put_hex(p, value) : tl_put_text(p, "-");
@@ -85,7 +99,7 @@ static uint8_t *put_known(uint8_t *p, bool known, uint64_t value)
 /* An item's pc, if it has one. */
 static uint8_t *put_place(uint8_t *p, const struct tl_item *item)
 {
-    return item->flags & TL_ITEM_HAS_PC ? put_digits(p, item->pc, 16) : tl_put_text(p, "-");
+    return item->flags & TL_ITEM_HAS_PC ? put_pc(p, item->pc) : tl_put_text(p, "-");
 }
 
 static uint8_t *put_bytes(uint8_t *p, const uint8_t *bytes, unsigned n)
@@ -99,7 +113,7 @@ static uint8_t *put_insn(uint8_t *p, uint64_t pc, uint64_t encoding, unsigned si
 {
     *p++ = 'I';
     *p++ = ' ';
-    p = put_digits(p, pc, 16);
+    p = put_pc(p, pc);
     *p++ = ' ';
     p = put_digits(p, encoding, size * 2);
     *p++ = '\n';
@@ -124,7 +138,7 @@ uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint3
 {
     if (!tl_isa_is_x86(isa) && (size == 2 || size == 4))
         return (uint32_t)(put_insn(out, pc, encoding, size) - out);
-    uint8_t *p = put_digits(tl_put_text(out, "I "), pc, 16);
+    uint8_t *p = put_pc(tl_put_text(out, "I "), pc);
     *p++ = ' ';
     p = put_bytes(p, code, size);
     *p++ = '\n';
@@ -212,12 +226,12 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
     char mode[32];
     switch (item->kind) {
     case TL_ITEM_UNKNOWN:
-        p = put_digits(tl_put_text(p, "N "), item->pc, 16);
+        p = put_pc(tl_put_text(p, "N "), item->pc);
         break;
     case TL_ITEM_BRANCH:
     case TL_ITEM_TARGET:
         p = put_place(tl_put_text(p, "B "), item);
-        p = put_digits(tl_put_text(p, " "), item->value, 16);
+        p = put_pc(tl_put_text(p, " "), item->value);
         break;
     case TL_ITEM_EXCEPTION:
         p = tl_put_text(tl_put_text(p, "X "), item->text ? item->text : "-");
@@ -246,7 +260,7 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
         break;
     case TL_ITEM_GAP:
         if (item->flags & TL_ITEM_HAS_PC)
-            p = tl_put_text(put_digits(tl_put_text(p, "B - "), item->pc, 16), "\n");
+            p = tl_put_text(put_pc(tl_put_text(p, "B - "), item->pc), "\n");
         p = tl_put_text(tl_put_text(p, "G "), tl_gap_name(item->sub));
         if (item->flags & TL_ITEM_HAS_VALUE)
             p = tl_put_decimal(tl_put_text(p, " "), item->value);

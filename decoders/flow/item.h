@@ -191,6 +191,7 @@ TL_MUST_USE int tl_item_text(struct tl_buf *out, const struct tl_item *items, si
 
 /* A tl_block_code (tl_decode_code()): an instruction's line of flow text. What has it in its blocks
  * is appended by tl_item_text_coded(): the same text, many times faster. */
+#define TL_ITEM_INSN_TEXT 20 /* bytes of such a line, beside two for each byte of code */
 uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint32_t size,
                            uint32_t encoding, enum tl_isa isa);
 TL_MUST_USE int tl_item_text_coded(struct tl_buf *out, const struct tl_item *items, size_t n);

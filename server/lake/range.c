@@ -22,8 +22,11 @@ struct tl_range {
     bool begun, ended;
     /* Text and lines: */
     struct tl_cut_walk walk;
-    struct tl_buf text; /* of one item, to be taken apart into lines */
-    size_t item;        /* of the walk's: the next to be written */
+    struct tl_buf text;  /* of one item, to be taken apart into lines */
+    size_t item;         /* of the walk's: the next to be written */
+    bool lined;          /* text: instructions are told one by one, … */
+    struct tl_buf lines; /* … and these are the chunk's, … */
+    size_t line;         /* … of which this byte is next; SIZE_MAX: no memory */
     /* STF: */
     bool opened, anew;
     bool copied; /* else it is written anew */
@@ -83,6 +86,7 @@ void tl_range_close(struct tl_range *range)
         return;
     tl_cut_walk_end(&range->walk);
     tl_buf_fini(&range->text);
+    tl_buf_fini(&range->lines);
     tl_range_zstf_free(range->zstf);
     tl_range_copy_end(&range->copy);
     tl_range_flow_end(&range->flow);
@@ -92,8 +96,13 @@ void tl_range_close(struct tl_range *range)
 
 static int next_chunk(struct tl_range *range, struct tl_fail *fail)
 {
+    tl_buf_reset(&range->lines);
+    range->line = 0;
     const int r = tl_cut_walk_next(&range->walk, fail);
-    tl_walk_slim(&range->walk.walk);
+    if (range->line == SIZE_MAX)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    if (!range->lined)
+        tl_walk_slim(&range->walk.walk);
     return r;
 }
 
@@ -112,6 +121,40 @@ static int next_item(struct tl_range *range, size_t *item, struct tl_fail *fail)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
+static void form_line(void *context, const struct tl_walk_insn *insn)
+{
+    struct tl_range *const range = context;
+    struct tl_buf *const lines = &range->lines;
+    if (tl_buf_reserve(lines, TL_BLOCK_CODE) < 0)
+        range->line = SIZE_MAX;
+    else
+        lines->n += tl_item_text_insn(lines->p + lines->n, insn->pc, insn->code, insn->size,
+                                      insn->opcode, (enum tl_isa)insn->isa);
+}
+
+/* What others wrote says more of instructions than their lines: its blocks tell that. */
+static void begin_lines(struct tl_range *range)
+{
+    range->lined = range->cut.lane->protocol != TL_PROTO_STF;
+    if (range->lined) {
+        range->walk.walk.each = form_line;
+        range->walk.walk.context = range;
+    }
+}
+
+static int item_text(struct tl_range *range, const struct tl_item *item, struct tl_buf *out)
+{
+    if (!range->lined || item->kind != TL_ITEM_BLOCK)
+        return tl_item_text(out, item, 1);
+    const struct tl_block *const b = item->block;
+    const size_t n = (size_t)b->n * TL_ITEM_INSN_TEXT + 2 * (size_t)b->size;
+    if (n > range->lines.n - range->line)
+        return TL_BAD;
+    const int r = tl_buf_add(out, range->lines.p + range->line, n);
+    range->line += n;
+    return r;
+}
+
 static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_walk *walk = &range->walk.walk;
@@ -119,6 +162,7 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
     int r = TL_OK;
     if (!range->begun) {
         range->begun = true;
+        begin_lines(range);
         r = tl_buf_printf(out, "# stream %s\n", range->cut.lane->name);
     }
     while (r >= 0 && out->n - before < PIECE) {
@@ -127,7 +171,7 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
         if (r == TL_EOF)
             return out->n > before ? TL_OK : TL_EOF;
         if (r >= 0)
-            r = tl_item_text(out, &walk->items[item], 1);
+            r = item_text(range, &walk->items[item], out);
     }
     return r;
 }
