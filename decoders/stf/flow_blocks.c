@@ -644,28 +644,58 @@ int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, 
     }
 }
 
-bool tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
-                      int *result)
+/* Of items[0..n) those up to the last path of two steps or more, if they are paths like the first
+ * one, of fewer than `most` instructions in all (set in `*insns`), and items without records. */
+static size_t passable(const struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                       uint64_t most, uint64_t *insns)
 {
-    const uint32_t n = item->n;
+    const uint32_t silent = flow->options.comments ? 0 : SILENT;
+    const uint8_t isa = tl_path_block(items->path[0])->isa;
+    uint64_t sum = 0;
+    size_t end = 0;
+    for (size_t i = 0; i < n; i++) {
+        const struct tl_item *const item = &items[i];
+        if (silent >> item->kind & 1)
+            continue;
+        if (item->kind != TL_ITEM_PATH || item->value >= most - sum)
+            break;
+        const struct tl_block *const first = tl_path_block(item->path[0]);
+        if (first->whole || first->isa != isa)
+            break;
+        sum += item->value;
+        if (item->n < 2)
+            continue;
+        end = i + 1;
+        *insns = sum;
+    }
+    return end;
+}
+
+size_t tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                        uint64_t stop, int *result)
+{
+    const uint64_t most = stop > flow->markers ? stop - flow->markers : 0;
+    uint64_t insns = 0;
     *result = TL_OK;
-    if (n < 4 || !flow->header || flow->whole || tl_path_block(item->path[0])->whole ||
-        flow->markers >= stop || item->value + flow->held.is >= stop - flow->markers)
-        return false;
+    if (!flow->header || flow->whole || most <= flow->held.is)
+        return 0;
+    const size_t passed = passable(flow, items, n, most - flow->held.is, &insns);
+    const struct tl_item *const last = passed > 0 ? &items[passed - 1] : NULL;
+    if (!last || (passed == 1 && last->n < 4))
+        return 0;
     /* The first block takes what waits in front of it; the last two say how the flow goes on. */
-    const uint32_t steps[] = {0, n - 2, n - 1};
-    uint64_t middle = item->value;
+    const struct tl_item ends[] = {tl_path_item(items, 0), tl_path_item(last, last->n - 2),
+                                   tl_path_item(last, last->n - 1)};
     for (unsigned i = 0; i < 3; i++)
-        middle -= tl_path_block(item->path[steps[i]])->n;
+        insns -= ends[i].n;
     for (unsigned i = 0; i < 3 && *result >= 0; i++) {
-        const struct tl_item one = tl_path_item(item, steps[i]);
         uint32_t done = 0;
-        *result = tl_stf_flow_block(flow, &one, stop, &done);
+        *result = tl_stf_flow_block(flow, &ends[i], stop, &done);
         if (i > 0 || *result < 0)
             continue;
         *result = tl_stf_flow_release(flow, NULL);
-        flow->markers += middle;
-        flow->track = tl_path_block(item->path[n - 2])->pc;
+        flow->markers += insns;
+        flow->track = ends[1].pc;
     }
-    return true;
+    return passed;
 }

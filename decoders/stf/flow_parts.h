@@ -112,10 +112,10 @@ int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc);
 size_t tl_stf_flow_run(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                        uint64_t stop, uint32_t *done);
 
-/* Pass a PATH without its records. False: it has to be looked at block by block; nothing was done,
- * or `*result` < 0. */
-bool tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
-                      int *result);
+/* Pass some of items[0..n), the first of which is a PATH, without their records: how many. 0: it
+ * has to be looked at block by block; nothing was done. `*result` < 0: it failed. */
+size_t tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                        uint64_t stop, int *result);
 
 /*
  * Instructions [*done, …) of items[0], a PATH, and what tl_stf_flow_run() would do behind them.

@@ -583,6 +583,7 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
     while (at->item < n) {
         const struct tl_item *const item = &items[at->item];
         int result;
+        size_t used;
         if (runs >> item->kind & 1 && at->insn == 0) {
             const size_t whole = tl_stf_flow_run(flow, item, n - at->item, stop, &at->insn);
             at->item += whole;
@@ -592,13 +593,13 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
         if (item->kind == TL_ITEM_BLOCK) {
             result = tl_stf_flow_block(flow, item, stop, &at->insn);
         } else if (item->kind == TL_ITEM_PATH && flow->dry && at->insn == 0 &&
-                   tl_stf_flow_pass(flow, item, stop, &result)) {
-            ;
+                   (used = tl_stf_flow_pass(flow, item, n - at->item, stop, &result)) > 0) {
+            at->item += used - 1;
         } else if (item->kind == TL_ITEM_PATH) {
-            const int64_t used = tl_stf_flow_path(flow, item, n - at->item, stop, &at->insn);
-            if (used < 0)
-                return (int)used;
-            at->item += (size_t)used;
+            const int64_t followed = tl_stf_flow_path(flow, item, n - at->item, stop, &at->insn);
+            if (followed < 0)
+                return (int)followed;
+            at->item += (size_t)followed;
             continue;
         } else {
             result = release_before(flow, item);

@@ -24,7 +24,7 @@ struct tl_code_turn {
 struct tl_code_edge {
     uint64_t from, to, n; /* n 0: free */
 };
-#define TL_CODE_EDGES_KEPT 256u
+#define TL_CODE_EDGES_KEPT 1024u
 
 struct tl_code_counter {
     bool counting; /* set by the owner at first; false for ever where it gave up */

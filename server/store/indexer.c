@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Most instructions are counted by count_quickly(): blocks that ran whole, between two positions at
- * which a raw byte offset may have to be noted, and so within a bucket of the timeline, and the
- * cycle counts between them. What a block adds there is one number at its place, its kind, and
- * nearly never a call. All else, and the first block behind such a position, is counted by
- * count_closely() and count_item().
+ * Most instructions are counted by count_quickly(): blocks that ran whole, within a bucket of the
+ * timeline, and the cycle counts and timestamps between them. What a block adds there is one number
+ * at its place, its kind, and nearly never a call. All else, and the block in which a bucket ends,
+ * is counted by count_closely() and count_item().
  */
 #include "store/indexer.h"
 
@@ -54,7 +53,7 @@ static void name_block(const struct tl_indexer *ix, const struct tl_block *block
 }
 
 /* As many instructions of the block as there is room for; up to position `*quick` the next ones
- * need no closer look: there an offset is to be noted, or somebody has to look. */
+ * need no closer look: there the bucket ends, or somebody has to look. */
 static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
                          const struct tl_indexer_room *room, uint64_t *quick)
 {
@@ -82,7 +81,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     if (r >= 0 && !known)
         r = tl_shard_builder_isa(shard, (enum tl_isa)block->isa);
     if (r >= 0)
-        r = tl_shard_builder_offset(shard, one.offset);
+        r = tl_shard_builder_offset(shard, position, one.offset);
     const uint32_t from = tl_block_bytes(block, first), to = tl_block_bytes(block, first + n);
     if (r >= 0)
         r = tl_shard_builder_insns(shard, &ix->now, n, block->pc + from, to - from, block->function,
@@ -108,8 +107,8 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     row->byte_last = ix->now.offset = one.offset;
 
     const uint64_t end = room->cut < room->end ? room->cut : room->end, next = position + n;
-    const uint64_t due = ((position >> TL_SHARD_OFFSETS) + 1) << TL_SHARD_OFFSETS;
-    *quick = ix->insn_stats || next >= end ? 0 : due < end ? due : end - 1;
+    const uint64_t full = next + tl_open_bucket_room(&shard->bucket);
+    *quick = ix->insn_stats || next >= end ? 0 : full < end ? full : end - 1;
     p->insn = ends ? 0 : first + n;
     p->whole += ends ? one.n : 0;
     p->step += ends;
@@ -169,13 +168,13 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
 
 /* ---- many at once --------------------------------------------------------------------------- */
 
-/* What ran up to where an offset may have to be noted. */
-#define WINDOW (1u << TL_SHARD_OFFSETS)
+/* What ran within a bucket. */
+#define WINDOW (1u << 2 * TL_LEVEL_STORED)
 struct window {
-    uint64_t insns, taken; /* that the shard does not have yet */
-    uint32_t n;            /* different blocks */
-    uintptr_t last;        /* step; 0: none */
-    const struct tl_block *blocks[WINDOW + 1];
+    uint64_t insns, taken;                     /* that the shard does not have yet */
+    uint32_t n;                                /* different blocks */
+    uintptr_t last;                            /* step; 0: none */
+    const struct tl_block *blocks[WINDOW + 1]; /* large: not cleared */
 };
 
 /* Beside a block that is new there are counters for it from now on. False: there are none, since it
@@ -196,11 +195,14 @@ static __attribute__((noinline)) int meet(struct tl_shard_builder *shard,
                                           const struct tl_block *block,
                                           struct tl_indexer_block *known)
 {
-    const int place = tl_shard_builder_place(shard, now, block->function, block->pc >> 12);
     tl_code_set_add(&shard->code, block->pc, block->size);
+    known->chunk = shard->stamp_chunk;
+    if (known->names == shard->stamp_names)
+        return TL_OK;
+    const int place = tl_shard_builder_place(shard, now, block->function, block->pc >> 12);
     known->run = tl_code_counter_block(&shard->coder, block);
     known->place = (uint16_t)place;
-    known->stamp = shard->stamp;
+    known->names = shard->stamp_names;
     return place;
 }
 
@@ -216,7 +218,8 @@ static int count_window(struct tl_indexer *ix, struct window *w)
     for (uint32_t i = 0; i < w->n; i++) {
         const struct tl_block *const block = w->blocks[i];
         struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
-        const int r = known->stamp == shard->stamp ? 0 : meet(shard, &ix->now, block, known);
+        const bool met = known->chunk == shard->stamp_chunk && known->names == shard->stamp_names;
+        const int r = met ? TL_OK : meet(shard, &ix->now, block, known);
         if (r < 0)
             return r;
         const uint32_t times = known->ran & 0xffff;
@@ -312,7 +315,17 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     return (uint32_t)i;
 }
 
-/* Blocks from `*p` on up to position `end`, and the cycle counts between them, as far as they need
+/* As count_steps(), but the first of them may pass the position at which the next offset is due. */
+static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
+                           uint64_t end, struct window *w)
+{
+    const uint64_t due = ((at >> TL_SHARD_OFFSETS) + 1) << TL_SHARD_OFFSETS;
+    const bool passes = at + tl_path_block(*steps)->n > due;
+    return passes ? count_steps(ix, steps, 1, at, end, w)
+                  : count_steps(ix, steps, n, at, due < end ? due : end, w);
+}
+
+/* Blocks from `*p` on up to position `end`, and the measurements between them, as far as they need
  * no closer look. */
 static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
                          const struct tl_indexer_room *space, struct place *p)
@@ -329,11 +342,11 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         uintptr_t step;
         const uintptr_t *steps = &step;
         size_t all = 1;
-        if (item->kind == TL_ITEM_CYCLES) {
-            r = tl_shard_builder_cycles(shard, begin + w.insns, item);
+        if (item->kind == TL_ITEM_CYCLES || item->kind == TL_ITEM_TIME) {
+            tl_flow_now_item(&ix->now, item);
+            r = tl_shard_builder_measure(shard, begin + w.insns, &ix->now, item);
             if (r >= 0 && tl_shard_builder_logged(shard) >= space->log)
                 r = TL_INDEXED_ITEM;
-            ix->now.offset = item->offset;
             next_item(p);
             continue;
         }
@@ -348,15 +361,14 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         if (tl_path_block(*steps)->isa != ix->now.isa)
             break;
         const uint32_t some = all < TL_CALLSTACK_STEPS ? (uint32_t)all : TL_CALLSTACK_STEPS,
-                       counted = count_steps(ix, steps, some, begin + w.insns, end, &w);
-        if (counted > 0) {
-            shard->log.turned = tl_path_taken(steps[counted - 1]);
-            ix->now.offset = item->offset;
-        }
+                       counted = count_some(ix, steps, some, begin + before, end, &w);
+        if (counted == 0)
+            break;
+        r = tl_shard_builder_offset(shard, begin + before, item->offset);
+        shard->log.turned = tl_path_taken(steps[counted - 1]);
+        ix->now.offset = item->offset;
         p->step += counted;
         p->whole += (uint32_t)(w.insns - before);
-        if (counted < some)
-            break;
         if (counted == all)
             next_item(p);
     }

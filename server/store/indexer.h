@@ -30,8 +30,8 @@ struct tl_indexer_block {
     uint32_t number; /* the block's */
     uint32_t ran;    /* how often it ran, and << 16 how often it was left by a branch that was
                         taken; 0 between calls */
-    uint32_t stamp;  /* of the shard builder for which `place` and `run` are valid, and that has the
-                        code */
+    uint32_t chunk;  /* tl_shard_builder's stamp of the chunk that has the code */
+    uint32_t names;  /* … for which `place` and `run` are valid */
     uint32_t run;    /* tl_code_counter_block() */
     uint16_t place;  /* tl_shard_builder_place() of its function and page */
     uint8_t mix;     /* tl_mix_of() */

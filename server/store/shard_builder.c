@@ -40,7 +40,7 @@ static void open_chunk(struct tl_shard_builder *shard, uint32_t stf, const struc
     shard->log_begin = 0;
     tl_itemlog_reset(&shard->log, now->offset, now->has_time ? now->time : 0);
     tl_code_set_reset(&shard->code);
-    shard->stamp = next_stamp();
+    shard->stamp_chunk = next_stamp();
     shard->offset_noted = shard->open.first >> TL_SHARD_OFFSETS;
 }
 
@@ -86,6 +86,7 @@ struct tl_shard_builder *tl_shard_builder_new(uint64_t number, uint64_t position
     index->row.byte_first = index->row.byte_last = now->offset;
     index->buckets.level = TL_LEVEL_STORED;
     tl_open_bucket_init(&shard->bucket, position);
+    shard->stamp_names = next_stamp();
     shard->counter.mode = now->mode;
     shard->counter.has_mode = now->has_mode;
     open_chunk(shard, 0, now);
@@ -253,7 +254,7 @@ static int renew(struct tl_shard_builder *shard)
         return r;
     tell_functions(shard);
     tl_open_bucket_forget(&shard->bucket);
-    shard->stamp = next_stamp();
+    shard->stamp_names = next_stamp();
     return TL_OK;
 }
 
@@ -328,11 +329,11 @@ static int note_items(struct tl_shard_builder *shard, uint32_t kinds)
     return r;
 }
 
-static void note_anchor(struct tl_shard_builder *shard, uint64_t time)
+static void note_anchor(struct tl_shard_builder *shard, uint64_t position, uint64_t time)
 {
     struct tl_shard_row *const row = &shard->view->index.row;
     struct tl_chunk *const c = &shard->open;
-    const struct tl_anchor anchor = {tl_shard_builder_position(shard), time};
+    const struct tl_anchor anchor = {position, time};
     if (c->anchors++ == 0)
         c->anchor_first = anchor;
     if (row->anchors++ == 0)
@@ -370,7 +371,7 @@ int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_n
         return TL_OK;
     case TL_ITEM_TIME:
         if (tl_item_is_anchor(item))
-            note_anchor(shard, now->time);
+            note_anchor(shard, tl_shard_builder_position(shard), now->time);
         return TL_OK;
     case TL_ITEM_MODE:
         tl_stats_counter_mode(&shard->counter, item->value, row->n);
@@ -384,11 +385,13 @@ int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_n
     return TL_OK;
 }
 
-int tl_shard_builder_cycles(struct tl_shard_builder *shard, uint64_t position,
-                            const struct tl_item *item)
+int tl_shard_builder_measure(struct tl_shard_builder *shard, uint64_t position,
+                             const struct tl_flow_now *now, const struct tl_item *item)
 {
-    shard->counter.stats.kinds[TL_ITEM_CYCLES]++;
-    shard->open.kinds |= 1u << TL_ITEM_CYCLES;
+    shard->counter.stats.kinds[item->kind]++;
+    shard->open.kinds |= 1u << item->kind;
+    if (tl_item_is_anchor(item))
+        note_anchor(shard, position, now->time);
     return tl_itemlog_add(&shard->log, position - shard->open.first, item);
 }
 
@@ -412,9 +415,9 @@ int tl_shard_builder_isa(struct tl_shard_builder *shard, enum tl_isa isa)
                               isa);
 }
 
-int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t offset)
+int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t position, uint64_t offset)
 {
-    const uint64_t position = tl_shard_builder_position(shard), at = position - shard->open.first;
+    const uint64_t at = position - shard->open.first;
     if (position >> TL_SHARD_OFFSETS == shard->offset_noted)
         return TL_OK;
     shard->offset_noted = position >> TL_SHARD_OFFSETS;

@@ -45,12 +45,13 @@ struct tl_shard_builder {
     struct tl_open_bucket bucket; /* instructions that the index's buckets do not have yet */
     struct tl_stats_counter counter;
     struct tl_code_counter coder; /* its owner has it count, or not */
-    /* Process-unique, wraps at 2^32: another one where a chunk begins, or where `bucket` has given
-     * its places new numbers. What is remembered of blocks is valid for one stamp. */
-    uint32_t stamp;
-    bool replayed;      /* see above … */
-    bool remade;        /* … then it is replayed, too */
-    bool bare;          /* see above */
+    /* What is remembered of blocks is valid for one stamp; process-unique, wraps at 2^32: another
+     * one where a chunk begins … */
+    uint32_t stamp_chunk;
+    uint32_t stamp_names; /* … and where places and runs have new numbers */
+    bool replayed;        /* see above … */
+    bool remade;          /* … then it is replayed, too */
+    bool bare;            /* see above */
     bool partial;       /* remade: what the open chunk's log has is not known, but how long it is */
     bool log_wanted;    /* remade: of the open chunk */
     bool any_closed;    /* a chunk has ended */
@@ -105,7 +106,7 @@ void tl_shard_builder_replay(struct tl_shard_builder *shard);
  * TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_settle(struct tl_shard_builder *shard);
 /* The number of the place where instructions of a function and page are counted. If none is left
- * all are given back first, and `stamp` changes. `now` tells the depth of calls. TL_NOMEM. */
+ * all are given back first, and `stamp_names` changes. `now` tells the depth of calls. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_place(struct tl_shard_builder *shard,
                                        const struct tl_flow_now *now, uint32_t function,
                                        uint64_t page);
@@ -124,18 +125,20 @@ void tl_shard_builder_left(struct tl_shard_builder *shard, bool taken);
  * TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_now *now,
                                       const struct tl_item *item);
-/* The same of a CYCLES at `position`, which has instructions of its bucket in front of it. */
-TL_MUST_USE int tl_shard_builder_cycles(struct tl_shard_builder *shard, uint64_t position,
-                                        const struct tl_item *item);
+/* The same of a CYCLES or TIME at `position`, which has instructions of its bucket in front of it.
+ */
+TL_MUST_USE int tl_shard_builder_measure(struct tl_shard_builder *shard, uint64_t position,
+                                         const struct tl_flow_now *now, const struct tl_item *item);
 /* The same of items[0..*n), as far as they tell of unmapped code only and the log has less than
  * `most` bytes. Sets `*n` to how many they are. */
 TL_MUST_USE int tl_shard_builder_unmapped(struct tl_shard_builder *shard,
                                           const struct tl_item *items, size_t *n, size_t most);
 /* Log that the instructions that follow are of another instruction set. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_isa(struct tl_shard_builder *shard, enum tl_isa isa);
-/* Instructions of the packet at raw byte `offset` follow: logged once in 2^TL_SHARD_OFFSETS
- * positions, unless an item told an offset shortly before. TL_NOMEM. */
-TL_MUST_USE int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t offset);
+/* At `position` instructions of the packet at raw byte `offset` follow: logged once in
+ * 2^TL_SHARD_OFFSETS positions, unless an item told an offset shortly before. TL_NOMEM. */
+TL_MUST_USE int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t position,
+                                        uint64_t offset);
 
 /* ---- chunks, frames, the end ---------------------------------------------------------------- */
 
