@@ -77,7 +77,9 @@ static int add_insn(struct tl_annotate *a, const char *line)
         tl_codetext_insn(&a->code, a->isa, pc, bytes, text, sizeof text);
     }
     int r = tl_buf_printf(&a->out, "%s%s%s", line, *text ? "  " : "", text);
-    return r < 0 ? r : tl_codetext_place(a->options.image, pc, &a->out);
+    if (r >= 0)
+        r = tl_codetext_place(a->options.image, pc, &a->out);
+    return r < 0 ? r : tl_sources_place(a->options.sources, pc, &a->out);
 }
 
 static int take_line(void *context, char *line)

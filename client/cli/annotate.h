@@ -2,7 +2,7 @@
 /*
  * Flow text with what people want to see of each instruction behind it:
  *
- *     I 0000000080000000 00150513  addi a0, a0, 1 <main+0x10>
+ *     I 0000000080000000 00150513  addi a0, a0, 1 <main+0x10> main.c:12
  *
  * All other lines stay as they are. Not thread-safe.
  */
@@ -10,6 +10,7 @@
 #define TL_CLI_ANNOTATE_H
 
 #include "cli/codetext.h"
+#include "cli/sources.h"
 
 #include <stdio.h>
 
@@ -18,6 +19,7 @@ struct tl_annotate;
 struct tl_annotate_options {
     bool disasm;                  /* assembly text, … */
     const struct tl_image *image; /* … and functions, by these symbols, borrowed; NULL: none */
+    struct tl_sources *sources;   /* … and source lines, borrowed; NULL: none */
 };
 
 /* `file` is borrowed. TL_NOMEM. */

@@ -2,6 +2,7 @@
 /* `tracelake cp`: captures from one server to another, with their setups, images and labels. */
 #include "cli/plain.h"
 #include "cli/remote.h"
+#include "cli/setupimages.h"
 
 #include <inttypes.h>
 #include <openssl/evp.h>
@@ -16,24 +17,6 @@ struct copy {
     const char *as; /* another name, NULL: the same */
     const struct tracelake_trace *trace;
 };
-
-/* The next "sha256:…" or "build-id:…" of a setup, and where it ends. NULL: there is no more. */
-static const char *next_image(const char *setup, char out[static HASH_TEXT])
-{
-    static const char *const kinds[] = {"sha256:", "build-id:"};
-    for (const char *p = setup; *p; p++)
-        for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-            const size_t n = strlen(kinds[i]);
-            const size_t digits =
-                strncmp(p, kinds[i], n) == 0 ? strspn(p + n, "0123456789abcdef") : 0;
-            if (digits == 0 || n + digits >= HASH_TEXT)
-                continue;
-            memcpy(out, p, n + digits);
-            out[n + digits] = 0;
-            return p + n + digits;
-        }
-    return NULL;
-}
 
 static int copy_image(const struct copy *c, const char *name)
 {
@@ -55,9 +38,9 @@ static int copy_image(const struct copy *c, const char *name)
 
 static int copy_images(const struct copy *c, const char *setup)
 {
-    char name[HASH_TEXT];
+    char name[TL_IMAGE_NAME];
     int status = TL_CLI_DONE;
-    while (status == TL_CLI_DONE && (setup = next_image(setup, name)))
+    while (status == TL_CLI_DONE && (setup = tl_setup_next_image(setup, name)))
         status = copy_image(c, name);
     return status;
 }

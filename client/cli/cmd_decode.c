@@ -10,6 +10,7 @@
 #include "cli/interleave.h"
 #include "cli/progress.h"
 #include "cli/pt_like.h"
+#include "cli/sources.h"
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "stf/close.h"
@@ -35,7 +36,7 @@ struct options {
     struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool that --like names */
     int n_rest;
-    bool text, disasm;
+    bool text, disasm, source;
     bool packets, raw_bytes;
     uint64_t chunk;   /* bytes per push: results must not depend on it, tests vary it */
     uint64_t threads; /* that decode at the same time */
@@ -244,6 +245,21 @@ static unsigned default_threads(void)
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
+/* The lines of the files that --symbols names, else of the images that are whole ELF files. */
+static int open_sources(const struct options *o, const struct tl_setup *setup,
+                        struct tl_sources **out, struct tl_fail *fail)
+{
+    int r = o->source ? tl_sources_new(out, o->symbols.v, o->symbols.n, fail) : TL_OK;
+    for (size_t i = 0; o->source && !o->symbols.n && i < setup->n_images && r >= 0; i++) {
+        const struct tl_setup_image *const image = &setup->images[i];
+        if (image->offset == 0 && image->length == UINT64_MAX)
+            r = tl_sources_add(*out, image->file, image->address, fail);
+        if (r == TL_BAD) /* a memory dump */
+            r = TL_OK;
+    }
+    return r;
+}
+
 /* `alone`: there is no other one. */
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
@@ -277,13 +293,15 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     if (rc == TL_OK)
         rc = tl_codetext_symbols(o->symbols.v, o->symbols.n, &symbols, &fail);
     /* Those of files apart from what was traced; without any those of the images count. */
-    place.disasm = symbols ? symbols : o->disasm ? image : NULL;
+    place.disasm = symbols ? symbols : o->disasm || o->source ? image : NULL;
     place.coded = setup->container != TL_CONTAINER_STF; /* whose blocks have their records */
     if (!place.disasm)
         place.first = o->streams.n == 1                         ? o->streams.v[0]
                       : setup->container == TL_CONTAINER_SINGLE ? ""
                       : capture->first[0]                       ? capture->first
                                                                 : NULL;
+    if (rc == TL_OK)
+        rc = open_sources(o, setup, &place.sources, &fail);
     if (rc == TL_OK)
         rc = tl_decode_out_new(&run.out,
                                o->text && !o->packets ? TL_OUT_TEXT
@@ -350,6 +368,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     tl_crew_free(crew);
     tl_image_free(image);
     tl_image_free(symbols);
+    tl_sources_free(place.sources);
     return status;
 }
 
@@ -439,6 +458,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"text", 0, TL_ARG_FLAG, &o->text},
         {"disasm", 0, TL_ARG_FLAG, &o->disasm},
         {"symbols", 0, TL_ARG_LIST, &o->symbols},
+        {"source", 0, TL_ARG_FLAG, &o->source},
         {"packets", 0, TL_ARG_FLAG, &o->packets},
         {"raw-bytes", 0, TL_ARG_FLAG, &o->raw_bytes},
         {"out", 0, TL_ARG_TEXT, &o->out_dir},
@@ -465,8 +485,8 @@ static int parse_options(int argc, char **argv, struct options *o)
     if ((o->text || o->packets) + (o->out_dir != NULL) + (o->like != NULL) != 1)
         return tl_cli_usage("decode",
                             "say one of --text, --packets (or both), --out DIR, --like TOOL");
-    if ((o->disasm || o->symbols.n) && (!o->text || o->packets))
-        return tl_cli_usage("decode", "--disasm and --symbols go with --text alone");
+    if ((o->disasm || o->symbols.n || o->source) && (!o->text || o->packets))
+        return tl_cli_usage("decode", "--disasm, --symbols and --source go with --text alone");
     if (o->raw_bytes && !o->packets)
         return tl_cli_usage("decode", "--raw-bytes goes with --packets");
     if (o->like && o->snapshot)

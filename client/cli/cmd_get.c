@@ -22,6 +22,8 @@ struct options {
     bool text, json, lines, ndjson, disasm;
     struct tl_arg_list symbols;   /* ELF files */
     const struct tl_image *image; /* of these, NULL: none */
+    bool source;
+    struct tl_sources *sources; /* … and their lines, NULL: none */
     enum tracelake_format format;
     enum tracelake_unit unit;
     struct tl_arg_range range;
@@ -64,6 +66,9 @@ static int check_arguments(struct options *o)
             o->form);
     if ((o->disasm || o->symbols.n) && !o->text && !(o->form && o->export == TL_EXPORT_DISASM))
         return tl_cli_usage("get", "--disasm and --symbols go with --text");
+    if (o->source && !o->symbols.n)
+        return tl_cli_usage("get",
+                            "--source: give the ELF file with debug information by --symbols");
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
     if (o->form ? o->text || o->json || o->lines
@@ -195,8 +200,9 @@ static void say_extent(const struct options *o, const struct tracelake_fetch *fe
 static int sink_init(struct sink *sink, const struct options *o)
 {
     const struct tl_export_options export = {
-        .format = o->export, .interval = o->interval, .image = o->image};
-    const struct tl_annotate_options annotate = {.disasm = o->disasm, .image = o->image};
+        .format = o->export, .interval = o->interval, .image = o->image, .sources = o->sources};
+    const struct tl_annotate_options annotate = {
+        .disasm = o->disasm, .image = o->image, .sources = o->sources};
     if (o->form)
         return tl_exporter_new(&sink->exporter, &export, sink->file);
     if (o->lines)
@@ -306,6 +312,7 @@ int tl_cmd_get(int argc, char **argv)
         {"lines", 0, TL_ARG_FLAG, &o.lines},
         {"disasm", 0, TL_ARG_FLAG, &o.disasm},
         {"symbols", 0, TL_ARG_LIST, &o.symbols},
+        {"source", 0, TL_ARG_FLAG, &o.source},
         {"region", 0, TL_ARG_TEXT, &o.region},
         {"format", 0, TL_ARG_TEXT, &o.form},
         {"interval", 0, TL_ARG_COUNT, &o.interval},
@@ -327,6 +334,9 @@ int tl_cmd_get(int argc, char **argv)
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     if (status == TL_ARGS_GO && tl_codetext_symbols(o.symbols.v, o.symbols.n, &image, &fail) < 0)
         status = tl_cli_fail(NULL, &fail);
+    if (status == TL_ARGS_GO && o.source &&
+        tl_sources_new(&o.sources, o.symbols.v, o.symbols.n, &fail) < 0)
+        status = tl_cli_fail(NULL, &fail);
     o.image = image;
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
@@ -334,5 +344,6 @@ int tl_cmd_get(int argc, char **argv)
         status = get(&o, lake, &name);
     tracelake_close(lake);
     tl_image_free(image);
+    tl_sources_free(o.sources);
     return status;
 }

@@ -3,15 +3,18 @@
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
+#include "cli/setupimages.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 struct options {
     struct tl_remote remote;
     struct tl_arg_range byte;
-    const char *out, *config;
+    const char *out, *config, *images;
 };
 
 static int copy(const struct options *o, struct tracelake *lake, const char *trace, FILE *file)
@@ -55,6 +58,64 @@ static int write_bytes(const struct options *o, struct tracelake *lake, const ch
     return tl_outfile_close(&out, status);
 }
 
+/* A stored image as a file below --images, and its path. One that is not stored stays named by its
+ * hash. */
+static int write_image(const struct options *o, struct tracelake *lake, const char *name,
+                       char path[static PATH_MAX])
+{
+    struct tracelake_error error;
+    struct tracelake_image image;
+    struct tl_outfile out;
+    char dir[PATH_MAX];
+    void *data;
+    size_t n;
+    const int r = tracelake_get_image(lake, name, &data, &n, &image, &error);
+    if (r == TRACELAKE_NOTFOUND) {
+        tl_cli_warn(o->config, "%s", error.text);
+        snprintf(path, PATH_MAX, "%s", name);
+        return TL_CLI_DONE;
+    }
+    if (r < 0)
+        return tl_remote_fail_query(name, &error);
+    /* What it was called, behind enough of its hash for two of a name. */
+    const char *const slash = strrchr(image.name, '/');
+    const char *const base = slash ? slash + 1 : image.name;
+    const char *const digits = strchr(image.sha256, ':');
+    if (!realpath(o->images, dir) ||
+        snprintf(path, PATH_MAX, "%s/%.12s-%s", dir, digits ? digits + 1 : "", base) >= PATH_MAX) {
+        tl_cli_warn(o->images, "%s", strerror(errno ? errno : ENAMETOOLONG));
+        free(data);
+        return TL_CLI_BAD;
+    }
+    int status = tl_outfile_open(&out, path);
+    if (status == TL_ARGS_GO) {
+        fwrite(data, 1, n, out.file); /* closing tells whether it was written */
+        status = tl_outfile_close(&out, TL_CLI_DONE);
+    }
+    free(data);
+    return status;
+}
+
+/* The setup with the images' paths in place of their hashes. */
+static int write_local(const struct options *o, struct tracelake *lake, const char *setup,
+                       FILE *file)
+{
+    char name[TL_IMAGE_NAME], path[PATH_MAX];
+    const char *end;
+    int status = TL_CLI_DONE;
+    if (mkdir(o->images, 0777) != 0 && errno != EEXIST) {
+        tl_cli_warn(o->images, "%s", strerror(errno));
+        return TL_CLI_BAD;
+    }
+    while (status == TL_CLI_DONE && (end = tl_setup_next_image(setup, name))) {
+        status = write_image(o, lake, name, path);
+        fprintf(file, "%.*s%s", (int)((size_t)(end - setup) - strlen(name)), setup, path);
+        setup = end;
+    }
+    fputs(setup, file);
+    return status;
+}
+
 static int write_setup(const struct options *o, struct tracelake *lake, const char *trace)
 {
     struct tracelake_error error;
@@ -64,8 +125,12 @@ static int write_setup(const struct options *o, struct tracelake *lake, const ch
         return tl_remote_fail_query(trace, &error);
     int status = tl_outfile_open(&out, o->config);
     if (status == TL_ARGS_GO) {
-        fputs(setup, out.file);
-        status = tl_outfile_close(&out, TL_CLI_DONE);
+        status = TL_CLI_DONE;
+        if (o->images)
+            status = write_local(o, lake, setup, out.file);
+        else
+            fputs(setup, out.file);
+        status = tl_outfile_close(&out, status);
     }
     free(setup);
     return status;
@@ -78,6 +143,7 @@ int tl_cmd_raw(int argc, char **argv)
         {"byte", 0, TL_ARG_RANGE, &o.byte},
         {"output", 'o', TL_ARG_TEXT, &o.out},
         {"config", 0, TL_ARG_TEXT, &o.config},
+        {"images", 0, TL_ARG_TEXT, &o.images},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };
@@ -92,6 +158,8 @@ int tl_cmd_raw(int argc, char **argv)
     if (argc - first != 1 || (!o.out && !o.config))
         return tl_cli_usage("raw", "give one TRACE, and -o FILE or - for the bytes, "
                                    "--config FILE for the setup");
+    if (o.images && !o.config)
+        return tl_cli_usage("raw", "--images goes with --config, which names them");
     struct tracelake *lake;
     status = tl_remote_connect(&lake, &o.remote);
     if (status != TL_ARGS_GO)

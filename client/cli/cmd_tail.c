@@ -19,6 +19,8 @@ struct options {
     bool json, lines, disasm;
     struct tl_arg_list symbols;   /* ELF files */
     const struct tl_image *image; /* … of these; NULL: none */
+    bool source;
+    struct tl_sources *sources; /* … and their lines; NULL: none */
 };
 
 static const struct tracelake_stream *find_stream(const struct tracelake_trace *trace,
@@ -158,7 +160,8 @@ static int follow(const struct options *o, struct tracelake *lake,
                   const struct tl_remote_name *name, uint64_t from)
 {
     struct printed p = {.parts.part = from, .json = o->json, .asks_mode = o->disasm};
-    const struct tl_annotate_options annotate = {.disasm = o->disasm, .image = o->image};
+    const struct tl_annotate_options annotate = {
+        .disasm = o->disasm, .image = o->image, .sources = o->sources};
     struct tracelake_error error;
     char where[256];
     unsigned tries = 0;
@@ -199,6 +202,7 @@ int tl_cmd_tail(int argc, char **argv)
         {"lines", 0, TL_ARG_FLAG, &o.lines},
         {"disasm", 0, TL_ARG_FLAG, &o.disasm},
         {"symbols", 0, TL_ARG_LIST, &o.symbols},
+        {"source", 0, TL_ARG_FLAG, &o.source},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };
@@ -215,15 +219,22 @@ int tl_cmd_tail(int argc, char **argv)
         status = tl_cli_usage("tail", "say one of --json, --lines");
     if (status == TL_ARGS_GO && (o.disasm || o.symbols.n) && (o.json || o.lines))
         status = tl_cli_usage("tail", "--disasm and --symbols go with flow text");
+    if (status == TL_ARGS_GO && o.source && !o.symbols.n)
+        status =
+            tl_cli_usage("tail", "--source: give the ELF file with debug information by --symbols");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("tail", argv[first], &name);
     if (status == TL_ARGS_GO && tl_codetext_symbols(o.symbols.v, o.symbols.n, &image, &fail) < 0)
+        status = tl_cli_fail(NULL, &fail);
+    if (status == TL_ARGS_GO && o.source &&
+        tl_sources_new(&o.sources, o.symbols.v, o.symbols.n, &fail) < 0)
         status = tl_cli_fail(NULL, &fail);
     o.image = image;
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
     if (status != TL_ARGS_GO) {
         tl_image_free(image);
+        tl_sources_free(o.sources);
         return status;
     }
     tl_remote_on_signal(lake);
@@ -233,5 +244,6 @@ int tl_cmd_tail(int argc, char **argv)
     tl_remote_on_default();
     tracelake_close(lake);
     tl_image_free(image);
+    tl_sources_free(o.sources);
     return status;
 }

@@ -43,15 +43,21 @@ int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *
                          (unsigned long long)(pc - symbol->address));
 }
 
-static int add_symbols(struct tl_image *image, const char *text, struct tl_fail *fail)
+void tl_codetext_file(const char *text, char path[static TL_CODETEXT_PATH], uint64_t *bias)
 {
     const char *const at = strrchr(text, '@');
-    struct tl_buf bytes = {0};
-    uint64_t bias = 0;
-    char path[4096];
-    snprintf(path, sizeof path, "%s", text);
-    if (at && tl_number_parse(at + 1, &bias) >= 0 && (size_t)(at - text) < sizeof path)
+    *bias = 0;
+    snprintf(path, TL_CODETEXT_PATH, "%s", text);
+    if (at && tl_number_parse(at + 1, bias) >= 0 && at - text < TL_CODETEXT_PATH)
         path[at - text] = 0;
+}
+
+static int add_symbols(struct tl_image *image, const char *text, struct tl_fail *fail)
+{
+    struct tl_buf bytes = {0};
+    uint64_t bias;
+    char path[TL_CODETEXT_PATH];
+    tl_codetext_file(text, path, &bias);
     int r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
     if (r >= 0)
         r = tl_image_add_elf(image, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,

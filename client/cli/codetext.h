@@ -22,6 +22,10 @@ void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struc
 /* Append " <main+0x10>", or nothing where no symbol covers `pc`. `image` may be NULL. TL_NOMEM. */
 TL_MUST_USE int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out);
 
+#define TL_CODETEXT_PATH 4096
+
+/* Take "FILE[@BIAS]" apart. */
+void tl_codetext_file(const char *text, char path[static TL_CODETEXT_PATH], uint64_t *bias);
 /* An image of the symbols of ELF files, "FILE[@BIAS]"; NULL where there is no file. TL_BAD, TL_IO,
  * TL_NOMEM. */
 TL_MUST_USE int tl_codetext_symbols(const char *const *files, size_t n, struct tl_image **out,

@@ -187,9 +187,10 @@ static int copy_out(int fd)
 }
 
 /* … each instruction with its assembly text and function. */
-static int annotate_out(int fd, const struct tl_image *image)
+static int annotate_out(int fd, const struct tl_decode_out_place *place)
 {
-    const struct tl_annotate_options options = {.disasm = true, .image = image};
+    const struct tl_annotate_options options = {
+        .disasm = true, .image = place->disasm, .sources = place->sources};
     struct tl_annotate *annotate;
     char piece[FLUSH_AT];
     ssize_t got = 1;
@@ -202,7 +203,7 @@ static int annotate_out(int fd, const struct tl_image *image)
     return got < 0 ? TL_IO : r;
 }
 
-static int print_lane(struct lane *lane, const struct tl_image *disasm)
+static int print_lane(struct lane *lane, const struct tl_decode_out_place *place)
 {
     if (flush(lane) < 0 || fflush(lane->file) != 0)
         return TL_IO;
@@ -216,7 +217,7 @@ static int print_lane(struct lane *lane, const struct tl_image *disasm)
         return TL_OK;
     if (printf("# stream %s\n", lane->name) < 0 || fflush(stdout) != 0)
         return TL_IO;
-    return disasm ? annotate_out(fd, disasm) : copy_out(fd);
+    return place->disasm ? annotate_out(fd, place) : copy_out(fd);
 }
 
 static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
@@ -240,7 +241,7 @@ int tl_decode_out_finish(struct tl_decode_out *out, struct tl_fail *fail)
         return TL_OK;
     qsort(out->lanes, out->n, sizeof *out->lanes, by_name);
     for (size_t i = 0; i < out->n; i++)
-        if (!out->lanes[i]->left_out && print_lane(out->lanes[i], out->place.disasm) < 0)
+        if (!out->lanes[i]->left_out && print_lane(out->lanes[i], &out->place) < 0)
             return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
     if (fflush(stdout) != 0)
         return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));

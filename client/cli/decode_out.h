@@ -17,6 +17,7 @@ struct tl_decode_out_place {
     const char *const *streams; /* [n_streams] names of those that are wanted; none: all */
     size_t n_streams;
     const struct tl_image *disasm; /* text: with assembly and these symbols; NULL: without */
+    struct tl_sources *sources;    /* … and these files' lines; NULL: without */
     /* Text: the stream that comes before all others by its name, which is written at once and not
      * held back; "": there is but one; NULL: not known. */
     const char *first;

@@ -101,6 +101,8 @@ static int add_text(struct tl_exporter *e, const struct tl_stf_insn *insn)
                           (unsigned long long)insn->pc, encoding, text);
     if (r >= 0)
         r = tl_codetext_place(e->options.image, insn->pc, &e->out);
+    if (r >= 0)
+        r = tl_sources_place(e->options.sources, insn->pc, &e->out);
     return r < 0 ? r : tl_buf_add(&e->out, "\n", 1);
 }
 

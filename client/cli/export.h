@@ -5,13 +5,14 @@
  *   champsim   ChampSim's records: champsim.h
  *   bb         basic-block vectors, a line an interval, as SimPoint reads them: regions/vectors.h
  *   pc         the address of each instruction, 16 hex digits a line
- *   disasm     number from 0, address, encoding, text and function of each instruction
+ *   disasm     number from 0, address, encoding, text, function and line of each instruction
  *
  * Takes plain STF by push, writes to a file of the caller's. Not thread-safe.
  */
 #ifndef TL_CLI_EXPORT_H
 #define TL_CLI_EXPORT_H
 
+#include "cli/sources.h"
 #include "image/image.h"
 #include "stf/insns.h"
 
@@ -26,6 +27,7 @@ struct tl_export_options {
     enum tl_export format;
     uint64_t interval;            /* bb: instructions of a vector */
     const struct tl_image *image; /* disasm: has the functions, borrowed; NULL: there are none */
+    struct tl_sources *sources;   /* disasm: has the source lines, the same */
 };
 
 struct tl_exporter;

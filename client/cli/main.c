@@ -16,12 +16,12 @@
     "\nserver:\n"                                                                                  \
     "  --server URL        http://HOST:PORT or https://HOST:PORT (default: $TRACELAKE_SERVER, "    \
     "or\n"                                                                                         \
-    "                      http://127.0.0.1:7070); URL,URL,…: several servers of one lake, of\n"   \
+    "                      http://127.0.0.1:7070); URL,URL,…: several servers of one lake, of\n" \
     "                      which the next is asked where one goes away\n"                          \
     "  --token FILE        file with the access token (default: $TRACELAKE_TOKEN)\n"               \
     "  --cafile FILE       certificates to trust with https (default: $TRACELAKE_CAFILE)\n"        \
     "  --fingerprint HEX   SHA-256 of the server's certificate, instead of --cafile (default:\n"   \
-    "                      $TRACELAKE_FINGERPRINT); HEX,HEX,…: one of these\n"                     \
+    "                      $TRACELAKE_FINGERPRINT); HEX,HEX,…: one of these\n"                   \
     "  --cert FILE         certificate by which the server knows us (default: $TRACELAKE_CERT)\n"  \
     "  --key FILE          its key (default: $TRACELAKE_KEY, or in the same file)\n"               \
     "  --insecure          accept any certificate\n"                                               \
@@ -154,6 +154,7 @@ static const struct tl_command commands[] = {
      "  --text              flow text: executed instructions and events, one a line\n"
      "  --disasm            … each instruction with its assembly text and function\n"
      "  --symbols ELF[@BIAS]   … functions by this file's symbols (default: by the images')\n"
+     "  --source            … and its source line, by the debug information of the same files\n"
      "  --packets           trace packets, one a line; with --text what came of each below it, as\n"
      "                      '  STREAM ELEMENT', all streams in the order of the capture\n"
      "  --raw-bytes         packets: … each with its bytes behind it, the first 32 of longer ones\n"
@@ -252,6 +253,7 @@ static const struct tl_command commands[] = {
      "  --text, --lines, --json   the same as --format text …\n"
      "  --disasm            text: each instruction with its assembly text behind it\n"
      "  --symbols ELF[@BIAS]   text, disasm: … and its function, by this file's symbols\n"
+     "  --source            … and its source line, by the same file's debug information\n"
      "a range by what happens in it, within --insn:\n"
      "  --from-symbol F | --from-pc ADDR | --from-event KIND   where it begins …\n"
      "  --occurrence N      … the N-th time (default 1)\n"
@@ -262,10 +264,12 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_RAW
     {"raw", tl_cmd_raw, "get back what the rig sent, byte for byte",
-     "usage: tracelake raw TRACE [--byte A:B] (-o FILE | -) [--config FILE]\n"
+     "usage: tracelake raw TRACE [--byte A:B] (-o FILE | -) [--config FILE [--images DIR]]\n"
      "  --byte A:B          bytes A to B-1 (A: to the end, :B from the start)\n"
      "  -o FILE             where to; - is stdout, if that is no terminal\n"
-     "  --config FILE       write the trace's setup, too, as push --config takes it\n" CONNECTION},
+     "  --config FILE       write the trace's setup, too, as push --config takes it\n"
+     "  --images DIR        … and its program images, named in it: decode needs no server "
+     "then\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
@@ -333,6 +337,7 @@ static const struct tl_command commands[] = {
      "Goes on where it was when the server was away.\n"
      "  --disasm            each instruction with its assembly text behind it\n"
      "  --symbols ELF[@BIAS]   … and its function, by this file's symbols\n"
+     "  --source            … and its source line, by the same file's debug information\n"
      "  --lines             what programs print by software trace, a line each: TIME SOURCE "
      "CHANNEL "
      "TEXT\n"
@@ -345,7 +350,8 @@ static const struct tl_command commands[] = {
      "FROM\n"
      "meanwhile, and with a cluster TO. All traces, or these, are copied with everything that is "
      "kept\n"
-     "of them once they are sealed; each is read back and compared. What is there already is left as it "
+     "of them once they are sealed; each is read back and compared. What is there already is left "
+     "as it "
      "is, so\n"
      "run it again to go on, and again to copy what has come since. Exit status 1 if something "
      "could\n"

@@ -4,6 +4,7 @@
 
 import json
 import os
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -41,6 +42,37 @@ def finding(lab):
           everywhere)
     lab.fails(2, r'STREAM:INSN', 'find', 'x', '--all', 'gap', '--after', '5')
     lab.fails(3, r'no symbol', 'find', name, 'call:no such function')
+
+
+@test
+def at_home(lab):
+    """A stored trace with all that decoding it takes: packets, text, and source lines as addr2line has them."""
+    simulated(lab, 20000)
+    wait_sealed(lab, 'sim')
+    raw, config, images = lab.path('home.bin'), lab.path('home.ini'), lab.path('images')
+    lab.run('raw', 'sim', '-o', raw, '--config', config, '--images', images)
+    check(len(os.listdir(images)) == 1, os.listdir(images))
+    elf = os.path.join(images, os.listdir(images)[0])
+    with open(raw, 'rb') as f:
+        check(f.read() == lab.run('raw', 'sim', '-o', '-').out, 'the raw bytes differ')
+    text = lab.run('get', 'sim', '--text').text()
+    check(lab.run('decode', '--config', config, '--text', raw).text() == text, 'the text differs')
+    packets = lab.run('decode', '--config', config, '--packets', raw).text().splitlines()
+    check(len(packets) > 100 and packets[0].split()[2] == 'I_ASYNC', packets[:3])
+    # With lines, without a server and from it.
+    lined = lab.run('get', 'sim/cs.10', '--insn', '0:2000', '--text', '--symbols', elf, '--source').text()
+    here = lab.run('decode', '--config', config, '--text', '--stream', 'cs.10', '--source', raw).text()
+    told = [line.split() for line in lined.splitlines() if line.startswith('I ')]
+    check([(w[1], w[-1]) for w in told] ==
+          [(w.split()[1], w.split()[-1]) for w in only(here.splitlines(), 'I')[:2000]], 'they differ')
+    truth = subprocess.run(['addr2line', '-e', elf] + [w[1] for w in told], check=True,
+                           stdout=subprocess.PIPE).stdout.decode().split('\n')
+    known = [(w, line) for w, line in zip(told, truth) if not line.startswith('?')]
+    check(len(known) > 1000, truth[:5])
+    for words, line in known:
+        check(words[-1] == line.split(' ')[0], words, line)
+    lab.fails(2, '--source', 'get', 'sim/cs.10', '--text', '--source')
+    lab.fails(2, '--images', 'raw', 'sim', '-o', raw, '--images', images)
 
 
 @test
