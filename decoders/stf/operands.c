@@ -13,8 +13,34 @@ static void take_contents(struct tl_stf_group *group, uint8_t type, struct tl_st
     }
 }
 
+/* The next access of the core, if usual records alone are in front of it. */
+static bool usual_access(struct tl_stf_group *group, struct tl_stf_access *access)
+{
+    const uint8_t *p = group->rest.p;
+    const uint8_t *const end = p + group->rest.n;
+    size_t size = tl_stf_usual_size(p, end);
+    while (size && *p != TL_STF_INST_MEM_ACCESS) {
+        p += size;
+        size = tl_stf_usual_size(p, end);
+    }
+    if (size) {
+        tl_stf_set_access(access, p);
+        p += TL_STF_ACCESS_BYTES;
+        while (end - p >= TL_STF_CONTENT_BYTES && *p == TL_STF_INST_MEM_CONTENT) {
+            p += TL_STF_CONTENT_BYTES;
+            access->n_data++;
+        }
+    }
+    const bool last = tl_stf_only_closing(p, end);
+    group->rest.p = p;
+    group->rest.n = last ? 0 : (size_t)(end - p);
+    return size > 0;
+}
+
 int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *access)
 {
+    if (usual_access(group, access))
+        return TL_OK;
     struct tl_stf_record r;
     int result;
     while ((result = tl_stf_group_next(group, &r)) == TL_OK) {

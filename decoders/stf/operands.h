@@ -50,6 +50,19 @@ static inline bool tl_stf_only_closing(const uint8_t *p, const uint8_t *end)
                                                 : p == end;
 }
 
+/* The access whose record is at `p`, without its contents. Private. */
+static inline void tl_stf_set_access(struct tl_stf_access *access, const uint8_t *p)
+{
+    access->address = tl_le64(p + 1);
+    access->size = tl_le16(p + 9);
+    access->attr = tl_le16(p + 11);
+    access->type = p[13];
+    access->bus = false;
+    access->master = access->index = 0;
+    access->n_data = 0;
+    access->data = p + TL_STF_ACCESS_BYTES;
+}
+
 /* The function below, for whatever records. */
 int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *access);
 
@@ -59,36 +72,26 @@ int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *ac
  */
 static inline int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access)
 {
-    const uint8_t *p = group->rest.p;
+    const uint8_t *const p = group->rest.p;
     const uint8_t *const end = p + group->rest.n;
     if (p == end)
         return TL_EOF;
-    size_t size = tl_stf_usual_size(p, end);
-    while (size && *p != TL_STF_INST_MEM_ACCESS) {
-        p += size;
-        size = tl_stf_usual_size(p, end);
-    }
-    if (size) {
-        access->address = tl_le64(p + 1);
-        access->size = tl_le16(p + 9);
-        access->attr = tl_le16(p + 11);
-        access->type = p[13];
-        access->bus = false;
-        access->master = access->index = 0;
-        access->n_data = 0;
-        p += TL_STF_ACCESS_BYTES;
-        access->data = p;
-        while (end - p >= TL_STF_CONTENT_BYTES && *p == TL_STF_INST_MEM_CONTENT) {
-            p += TL_STF_CONTENT_BYTES;
-            access->n_data++;
-        }
-    }
-    const bool last = tl_stf_only_closing(p, end);
-    group->rest.p = p;
-    group->rest.n = last ? 0 : (size_t)(end - p);
-    if (size)
+    /* Most have one access with one content in front of the closing record, and nothing else. */
+    const ptrdiff_t one = TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES;
+    if (end - p > one && p[0] == TL_STF_INST_MEM_ACCESS &&
+        p[TL_STF_ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT && tl_stf_only_closing(p + one, end)) {
+        tl_stf_set_access(access, p);
+        access->n_data = 1;
+        group->rest.n = 0;
         return TL_OK;
-    return last ? TL_EOF : tl_stf_group_access_any(group, access);
+    }
+    /* By copies, so that the caller's objects can stay in registers. */
+    struct tl_stf_group rest = *group;
+    struct tl_stf_access any;
+    const int result = tl_stf_group_access_any(&rest, &any);
+    *group = rest;
+    *access = any;
+    return result;
 }
 
 /* One INST_REG. */
@@ -127,7 +130,14 @@ static inline int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf
     group->rest.n = last ? 0 : (size_t)(end - p);
     if (size)
         return TL_OK;
-    return last ? TL_EOF : tl_stf_group_operand_any(group, operand);
+    if (last)
+        return TL_EOF;
+    struct tl_stf_group rest = *group;
+    struct tl_stf_operand any;
+    const int result = tl_stf_group_operand_any(&rest, &any);
+    *group = rest;
+    *operand = any;
+    return result;
 }
 
 TL_C_END

@@ -66,8 +66,8 @@ struct tl_stf_reader_front {
 int tl_stf_reader_next_any(struct tl_stf_reader *reader, struct tl_stf_record *record,
                            struct tl_fail *fail);
 
-static inline int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record,
-                                     struct tl_fail *fail)
+static inline __attribute__((always_inline)) int
+tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record, struct tl_fail *fail)
 {
     struct tl_stf_reader_front *const front = (struct tl_stf_reader_front *)(void *)reader;
     const uint8_t *const p = front->p;
@@ -79,7 +79,12 @@ static inline int tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf
             return TL_OK;
         }
     }
-    return tl_stf_reader_next_any(reader, record, fail);
+    /* By a copy, so that the caller's record can stay in registers. */
+    struct tl_stf_record any;
+    const int result = tl_stf_reader_next_any(reader, &any, fail);
+    if (result == TL_OK)
+        *record = any;
+    return result;
 }
 
 /* Follows PCs through records: the rules of "Terminology" (FORCE_PC, *_PC_TARGET). */

@@ -118,7 +118,7 @@ static bool may_go_back(const struct tl_stf_order *order, uint8_t type)
     case TL_STF_INST_PC_TARGET:
         return last == TL_STF_INST_REG || last == TL_STF_PAGE_TABLE_WALK;
     case TL_STF_EVENT:
-        return last == TL_STF_EVENT_PC_TARGET && order->last == TL_STF_EVENT;
+        return last == TL_STF_EVENT_PC_TARGET && order->aimed;
     default:
         return false;
     }
@@ -175,15 +175,15 @@ int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *rec
         return broken(rule, "a header record behind END_HEADER");
     }
     const int result = order->header.transactions ? TL_OK : order_in_group(order, record, rule);
-    if (tl_stf_is_marker(record->type)) {
-        order->last = order->prev = 0;
-        order->event = false;
-        return result;
-    }
-    order->last = order->prev;
-    order->prev = record->type;
-    if (record->type == TL_STF_EVENT || record->type == TL_STF_EVENT_PC_TARGET)
+    if (record->type == TL_STF_EVENT || record->type == TL_STF_EVENT_PC_TARGET) {
+        order->aimed = order->prev == TL_STF_EVENT;
         order->event = record->type == TL_STF_EVENT;
+    }
+    order->prev = record->type;
+    if (tl_stf_is_marker(record->type)) {
+        order->prev = 0;
+        order->event = false;
+    }
     return result;
 }
 
@@ -216,9 +216,9 @@ int tl_stf_writer_put_any(struct tl_stf_writer *writer, const struct tl_stf_reco
     }
     tl_stf_layout_apply(&writer->layout, record);
     tl_stf_pc_add(&writer->pc, record);
-    writer->records++;
     writer->markers += tl_stf_is_marker(record->type);
-    writer->hot = writer->unchecked || writer->order.header.complete;
+    if (writer->unchecked || writer->order.header.complete)
+        writer->hot_room = TL_STF_HOT_ROOM;
     return TL_OK;
 }
 

@@ -58,9 +58,9 @@ TL_MUST_USE int tl_stf_header_write(const struct tl_stf_header_spec *spec, struc
 /* Checks the order of records; used by the writer and by `tracelake check`. Zeroed is ready. */
 struct tl_stf_order {
     struct tl_stf_header header;
-    uint8_t prev; /* the record before this one, 0 at a group's begin, … */
-    uint8_t last; /* … and the one before that */
+    uint8_t prev; /* the record before this one, 0 at a group's begin */
     bool event;   /* the group has an EVENT that an EVENT_PC_TARGET may follow */
+    bool aimed;   /* an EVENT_PC_TARGET was the last of the two, directly behind its EVENT */
 };
 /* The one rule whose breach stops stf_lib's writer, but no reader. */
 #define TL_STF_DISORDER "the records of a group are not in the order of their descriptors"
@@ -73,10 +73,10 @@ struct tl_stf_writer {
     struct tl_stf_order order;
     struct tl_stf_layout layout;
     struct tl_stf_pc pc;
-    uint64_t records;
     uint64_t markers;
     bool unchecked; /* write whatever comes, as a copying tool must */
-    bool hot;       /* the header is behind us, or does not matter. Private */
+    size_t
+        hot_room; /* bytes free in `out` with which records may go in line; 0: none yet. Private */
 };
 
 /* Zeroed is ready. */
@@ -149,16 +149,6 @@ void tl_stf_save_free(struct tl_stf_save *save);
 TL_MUST_USE int tl_stf_writer_put_any(struct tl_stf_writer *writer,
                                       const struct tl_stf_record *record, struct tl_fail *fail);
 
-/* May a record of this type stand here without looking closer? In one branch. */
-static inline bool tl_stf_writer_in_order(const struct tl_stf_writer *writer, uint8_t type)
-{
-    const struct tl_stf_order *const order = &writer->order;
-    /* An access, of the core (60) or of a bus master (62), wants its content. */
-    const bool pair =
-        ((order->prev | 2) == TL_STF_BUS_MASTER_ACCESS) == (type == TL_STF_INST_MEM_CONTENT);
-    return writer->unchecked | (pair & (type >= order->prev));
-}
-
 /*
  * False if it is not such a record, or not such a place; nothing is written then. Always inlined:
  * a call for each record would cost as much as the writing.
@@ -167,21 +157,21 @@ static inline __attribute__((always_inline)) bool
 tl_stf_writer_put_hot(struct tl_stf_writer *writer, const struct tl_stf_record *record)
 {
     struct tl_buf *const out = &writer->out;
-    const uint8_t type = record->type;
-    if (!writer->hot || out->cap - out->n < TL_STF_HOT_ROOM ||
-        !tl_stf_writer_in_order(writer, type))
+    const uint8_t type = record->type, prev = writer->order.prev;
+    /* An access, of the core (60) or of a bus master (62), wants its content. */
+    const bool pair = ((prev | 2) == TL_STF_BUS_MASTER_ACCESS) == (type == TL_STF_INST_MEM_CONTENT);
+    if (out->cap - out->n <= writer->hot_room - 1 || !(pair & (type >= prev)))
         return false;
     const int size = tl_stf_encode_hot(record, out->p + out->n);
     if (size <= 0)
         return false;
     out->n += (size_t)size;
-    writer->records++;
     struct tl_stf_pc *const pc = &writer->pc;
     if (type >= TL_STF_INST_32) {
         pc->next = pc->has_target ? pc->target : pc->next + (uint32_t)size - 1;
         pc->has_target = false;
         writer->markers++;
-        writer->order.prev = writer->order.last = 0;
+        writer->order.prev = 0;
         writer->order.event = false;
         return true;
     }
@@ -189,7 +179,6 @@ tl_stf_writer_put_hot(struct tl_stf_writer *writer, const struct tl_stf_record *
         pc->target = record->target;
         pc->has_target = true;
     }
-    writer->order.last = writer->order.prev;
     writer->order.prev = type;
     return true;
 }
@@ -203,12 +192,14 @@ int tl_stf_out_put_any(struct tl_stf_out *out, const struct tl_stf_record *recor
                        struct tl_fail *fail);
 int tl_stf_out_end_chunk(struct tl_stf_out *out, struct tl_fail *fail);
 
-static inline int tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record,
-                                 struct tl_fail *fail)
+static inline __attribute__((always_inline)) int
+tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, struct tl_fail *fail)
 {
     struct tl_stf_out_front *const front = (struct tl_stf_out_front *)(void *)out;
-    if (!tl_stf_writer_put_hot(&front->writer, record))
-        return tl_stf_out_put_any(out, record, fail);
+    if (!tl_stf_writer_put_hot(&front->writer, record)) {
+        const struct tl_stf_record any = *record; /* the caller's can stay in registers */
+        return tl_stf_out_put_any(out, &any, fail);
+    }
     if (record->type < TL_STF_INST_32 || front->writer.markers != front->chunk_end)
         return TL_OK;
     return tl_stf_out_end_chunk(out, fail);

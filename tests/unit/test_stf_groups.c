@@ -467,7 +467,7 @@ static void test_operands(void **state)
     tl_stf_insns_finish(insns);
     assert_int_equal(tl_stf_insns_read(insns, &insn, 1, NULL), 1);
     struct tl_stf_group group = tl_stf_insn_group(insns, &insn);
-    struct tl_stf_access a;
+    struct tl_stf_access a = {0};
     assert_int_equal(tl_stf_group_access(&group, &a), TL_OK);
     assert_true(a.address == 0x2000 && a.size == 16 && a.attr == 9 && a.type == TL_STF_WRITE);
     assert_true(!a.bus && a.n_data == 2);
@@ -479,7 +479,7 @@ static void test_operands(void **state)
     assert_int_equal(tl_stf_access_data(&a, 0), 13);
     assert_int_equal(tl_stf_group_access(&group, &a), TL_EOF);
     group = tl_stf_insn_group(insns, &insn);
-    struct tl_stf_operand o;
+    struct tl_stf_operand o = {0};
     assert_int_equal(tl_stf_group_operand(&group, &o), TL_OK);
     assert_true(o.number == 5 && o.type == TL_STF_REG_INT && o.operand == TL_STF_OPERAND_SOURCE);
     assert_int_equal(tl_stf_word(o.value, 0), 0x105);

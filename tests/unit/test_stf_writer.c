@@ -155,7 +155,7 @@ static void test_quick_check_agrees(void **state)
         assert_int_equal(tl_stf_writer_put(&w, &r, NULL), want < 0 ? TL_USAGE : TL_OK);
         if (want == TL_OK)
             order = next;
-        assert_int_equal(w.order.last, order.last);
+        assert_int_equal(w.order.event, order.event);
         assert_int_equal(w.order.prev, order.prev);
         tl_buf_reset(&w.out);
     }
