@@ -15,19 +15,43 @@
 
 #define SOURCE_MOST (4u << 20)
 
-static int show(struct tracelake *lake)
+static void show_json(const struct tracelake_image *images, size_t n)
 {
-    struct tracelake_image *images;
-    struct tracelake_error error;
-    size_t n;
-    if (tracelake_list_images(lake, &images, &n, &error) < 0)
-        return tl_remote_fail(NULL, &error);
+    putchar('[');
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",{\"sha256\":" : "{\"sha256\":", stdout);
+        tl_print_json_text(images[i].sha256);
+        fputs(",\"name\":", stdout);
+        tl_print_json_text(images[i].name);
+        fputs(",\"build_id\":", stdout);
+        tl_print_json_text(images[i].build_id);
+        tl_print_json_member("size", images[i].size);
+        putchar('}');
+    }
+    puts("]");
+}
+
+static void show_table(const struct tracelake_image *images, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         printf("%s %10" PRIu64 " %s%s ", images[i].sha256, images[i].size,
                images[i].build_id[0] ? "build-id:" : "-", images[i].build_id);
         tl_print_plain(stdout, images[i].name, 0);
         putchar('\n');
     }
+}
+
+static int show(struct tracelake *lake, bool json)
+{
+    struct tracelake_image *images;
+    struct tracelake_error error;
+    size_t n;
+    if (tracelake_list_images(lake, &images, &n, &error) < 0)
+        return tl_remote_fail(NULL, &error);
+    if (json)
+        show_json(images, n);
+    else
+        show_table(images, n);
     free(images);
     return TL_CLI_DONE;
 }
@@ -93,8 +117,12 @@ static int put_sources(struct tracelake *lake, const char *image, const char *di
 int tl_cmd_images(int argc, char **argv)
 {
     const char *source = NULL;
+    bool json = false;
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {{"source", 0, TL_ARG_TEXT, &source}, TL_REMOTE_ARGS(remote), {0}};
+    const struct tl_arg args[] = {{"source", 0, TL_ARG_TEXT, &source},
+                                  {"json", 0, TL_ARG_FLAG, &json},
+                                  TL_REMOTE_ARGS(remote),
+                                  {0}};
     struct tracelake *lake;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
@@ -117,7 +145,7 @@ int tl_cmd_images(int argc, char **argv)
     }
     if (source && first == argc)
         status = put_sources(lake, NULL, source);
-    const int shown = show(lake);
+    const int shown = show(lake, json);
     tracelake_close(lake);
     return shown > status ? shown : status;
 }

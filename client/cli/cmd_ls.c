@@ -303,7 +303,18 @@ int tl_cmd_redecode(int argc, char **argv)
 
 /* ---- verify ------------------------------------------------------------------------------- */
 
-static int verify_one(struct tracelake *lake, const char *trace, bool repair)
+/* {"trace":"run7","findings":1,"report":"…\n"}, a line for each trace. */
+static void print_findings(const char *trace, uint32_t findings, const char *report)
+{
+    fputs("{\"trace\":", stdout);
+    tl_print_json_text(trace);
+    tl_print_json_member("findings", findings);
+    fputs(",\"report\":", stdout);
+    tl_print_json_text(report);
+    puts("}");
+}
+
+static int verify_one(struct tracelake *lake, const char *trace, bool repair, bool json)
 {
     const char *const name = *trace ? trace : "all";
     struct tracelake_error error;
@@ -314,8 +325,12 @@ static int verify_one(struct tracelake *lake, const char *trace, bool repair)
     tl_progress_end();
     if (result < 0)
         return tl_remote_fail(name, &error);
-    fputs(report, stdout);
-    printf("%s: %u finding%s\n", name, findings, findings == 1 ? "" : "s");
+    if (json) {
+        print_findings(trace, findings, report);
+    } else {
+        fputs(report, stdout);
+        printf("%s: %u finding%s\n", name, findings, findings == 1 ? "" : "s");
+    }
     free(report);
     return findings ? TL_CLI_BAD : TL_CLI_DONE;
 }
@@ -323,9 +338,10 @@ static int verify_one(struct tracelake *lake, const char *trace, bool repair)
 int tl_cmd_verify(int argc, char **argv)
 {
     struct tl_remote remote = {0};
-    bool repair = false, all = false;
+    bool repair = false, all = false, json = false;
     const struct tl_arg args[] = {{"repair", 0, TL_ARG_FLAG, &repair},
                                   {"all", 0, TL_ARG_FLAG, &all},
+                                  {"json", 0, TL_ARG_FLAG, &json},
                                   TL_REMOTE_ARGS(remote),
                                   {0}};
     struct tracelake *lake;
@@ -338,9 +354,9 @@ int tl_cmd_verify(int argc, char **argv)
     status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = all ? verify_one(lake, "", repair) : TL_CLI_DONE;
+    status = all ? verify_one(lake, "", repair, json) : TL_CLI_DONE;
     for (int i = first; i < argc; i++)
-        status = worse(status, verify_one(lake, argv[i], repair));
+        status = worse(status, verify_one(lake, argv[i], repair, json));
     tracelake_close(lake);
     return status;
 }

@@ -9,16 +9,26 @@
 
 struct retain {
     const char *label, *trace, *raw, *decoded;
-    bool remove;
+    bool remove, json;
 };
 
-static int show(struct tracelake *lake)
+static void show_json(const struct tracelake_retention *rules, size_t n)
 {
-    struct tracelake_retention *rules;
-    struct tracelake_error error;
-    size_t n;
-    if (tracelake_list_retention(lake, &rules, &n, &error) < 0)
-        return tl_remote_fail(NULL, &error);
+    putchar('[');
+    for (size_t i = 0; i < n; i++) {
+        fputs(i ? ",{\"scope\":" : "{\"scope\":", stdout);
+        tl_print_json_text(rules[i].scope);
+        tl_print_json_member("raw_age_s", rules[i].raw_age_s);
+        tl_print_json_member("raw_bytes", rules[i].raw_bytes);
+        tl_print_json_member("decoded_age_s", rules[i].decoded_age_s);
+        tl_print_json_member("decoded_bytes", rules[i].decoded_bytes);
+        putchar('}');
+    }
+    puts("]");
+}
+
+static void show_table(const struct tracelake_retention *rules, size_t n)
+{
     for (size_t i = 0; i < n; i++) {
         char raw[64], decoded[64];
         printf("%-24s raw %s decoded %s\n", rules[i].scope[0] ? rules[i].scope : "all",
@@ -27,6 +37,19 @@ static int show(struct tracelake *lake)
     }
     if (n == 0)
         puts("no rules: everything is kept");
+}
+
+static int show(struct tracelake *lake, bool json)
+{
+    struct tracelake_retention *rules;
+    struct tracelake_error error;
+    size_t n;
+    if (tracelake_list_retention(lake, &rules, &n, &error) < 0)
+        return tl_remote_fail(NULL, &error);
+    if (json)
+        show_json(rules, n);
+    else
+        show_table(rules, n);
     free(rules);
     return TL_CLI_DONE;
 }
@@ -58,7 +81,7 @@ static int change(struct tracelake *lake, const struct retain *r, struct tracela
         return tl_cli_usage("retain", "--decoded %s: write e.g. 90d,1T or none", r->decoded);
     if (tracelake_set_retention(lake, rule, r->remove, &error) < 0)
         return tl_remote_fail(NULL, &error);
-    return show(lake);
+    return show(lake, r->json);
 }
 
 int tl_cmd_retain(int argc, char **argv)
@@ -71,6 +94,7 @@ int tl_cmd_retain(int argc, char **argv)
         {"raw", 0, TL_ARG_TEXT, &r.raw},
         {"decoded", 0, TL_ARG_TEXT, &r.decoded},
         {"remove", 0, TL_ARG_FLAG, &r.remove},
+        {"json", 0, TL_ARG_FLAG, &r.json},
         TL_REMOTE_ARGS(remote),
         {0},
     };
@@ -94,7 +118,7 @@ int tl_cmd_retain(int argc, char **argv)
     status = tl_remote_connect(&lake, &remote);
     if (status != TL_ARGS_GO)
         return status;
-    status = changes ? change(lake, &r, &rule) : show(lake);
+    status = changes ? change(lake, &r, &rule) : show(lake, r.json);
     tracelake_close(lake);
     return status;
 }

@@ -214,8 +214,8 @@ static const struct tl_command commands[] = {
      "usage: tracelake verify [--repair] (TRACE… | --all)\n"
      "Prints a line per finding; exit status 1 if there are any.\n"
      "  --all               all traces, all images, and the catalog\n"
-     "  --repair            rebuild what follows from something intact, say what is "
-     "lost\n" CONNECTION},
+     "  --repair            rebuild what follows from something intact, say what is lost\n"
+     "  --json              a JSON object for each trace, a line each\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_IMAGES
     {"images", tl_cmd_images, "upload and list program images",
@@ -226,7 +226,8 @@ static const struct tl_command commands[] = {
      "assembly,\n"
      "                      Rust and the like, of at most 4 MiB each. They are those of the FILEs; "
      "without\n"
-     "                      any, of all images that have none of their own\n" CONNECTION},
+     "                      any, of all images that have none of their own\n"
+     "  --json              the list as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
     {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",
@@ -237,7 +238,8 @@ static const struct tl_command commands[] = {
      "together\n"
      "(K M G T), or both: 30d,200G; or none. The most special rule counts for a trace. Traces "
      "that\n"
-     "are pushed or decoded, and those with a label keep, are left alone.\n" CONNECTION},
+     "are pushed or decoded, and those with a label keep, are left alone.\n"
+     "  --json              the rules as JSON; limits that are 0 are none\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_GET
     {"get", tl_cmd_get, "fetch a range of a stream",

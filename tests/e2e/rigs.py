@@ -589,6 +589,14 @@ def said_well(lab):
     listed = json.loads(lab.run('ls', '--json', 'sim').text())[0]
     check(listed == {k: v for k, v in row.items() if k in listed} and listed['streams'][0] == row['streams'][0] and
           row.keys() - listed.keys() == {'notes', 'tile_base'}, listed)
+    with urllib.request.urlopen(lab.url + '/api/v1/images', timeout=30) as reply:
+        images = json.load(reply)
+    check(images and json.loads(lab.run('images', '--json').text()) == images, images)
+    rules = json.loads(lab.run('retain', '--label', 'a=b', '--raw', '30d,2G', '--json').text())
+    check(rules == [{'scope': 'label a=b', 'raw_age_s': 30 * 86400, 'raw_bytes': 2 << 30, 'decoded_age_s': 0,
+                     'decoded_bytes': 0}], rules)
+    found = json.loads(lab.run('verify', 'sim', '--json').text())
+    check(found == {'trace': 'sim', 'findings': 0, 'report': ''}, found)
     quiet = lab.run('get', 'sim/cs.10', '--insn', '0:999999999', '-o', lab.path('a.zstf'))
     check(quiet.err.count(b'\n') == 1 and b'the stream ends at instruction' in quiet.err, quiet)
     behind = lab.run('get', 'sim/cs.10', '--insn', '99999999:', '--text')
