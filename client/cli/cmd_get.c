@@ -188,7 +188,13 @@ static void say_extent(const struct options *o, const struct tracelake_fetch *fe
     tracelake_fetch_extent(fetch, &first, &count);
     if (!o->range.given || o->range.from == o->range.to)
         return;
-    if (count == 0)
+    if (count == 0 && o->unit != TRACELAKE_INSN)
+        tl_cli_warn(where,
+                    "no instruction has its trace in %s %" PRIu64 ":%" PRIu64 "; %" PRIu64
+                    " instructions are in front of it",
+                    o->unit == TRACELAKE_BYTE ? "bytes" : "time", o->range.from, o->range.to,
+                    first);
+    else if (count == 0)
         tl_cli_warn(where,
                     "nothing is there from %" PRIu64 " on; the stream ends at instruction "
                     "%" PRIu64,

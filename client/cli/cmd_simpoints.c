@@ -160,21 +160,53 @@ static int fetch_slice(void *context, const struct tl_region *region, const char
     return tl_outfile_close(&out, status);
 }
 
+struct region_label {
+    char key[128], value[160];
+};
+
+/* Labels of regions that an earlier choice of this name had, and this one has not: remove them. */
+static int forget(const struct options *o, const struct stream *s, const struct tl_regionset *set,
+                  const struct tracelake_trace *trace, struct tracelake_error *error)
+{
+    char key[128];
+    for (size_t i = 0; i < trace->n_labels; i++) {
+        const char *const dot = strrchr(trace->labels[i].key, '.');
+        const size_t n = dot ? (size_t)strtoul(dot + 1, NULL, 10) : 0;
+        snprintf(key, sizeof key, "region.%s.%zu", o->save, n);
+        if (n <= set->n || strcmp(key, trace->labels[i].key) != 0)
+            continue;
+        const struct tracelake_label none = {key, ""};
+        const int r = tracelake_set_labels(s->lake, s->name->trace, &none, 1, NULL, error);
+        if (r < 0)
+            return r;
+    }
+    return TRACELAKE_OK;
+}
+
 /* Names for the regions, as labels of the trace: "region.NAME.1=cs.10 FROM TO WARM-UP WEIGHT". */
 static int save(const struct options *o, const struct stream *s, const struct tl_regionset *set)
 {
-    struct tracelake_error error;
-    for (size_t i = 0; i < set->n; i++) {
+    struct tracelake_error error = {.code = TRACELAKE_NOMEM};
+    struct tracelake_trace *trace = NULL;
+    struct region_label *const texts = calloc(set->n, sizeof *texts);
+    struct tracelake_label *const labels = calloc(set->n, sizeof *labels);
+    int r = texts && labels ? TRACELAKE_OK : TRACELAKE_NOMEM;
+    for (size_t i = 0; i < set->n && r == TRACELAKE_OK; i++) {
         const struct tl_region *const region = &set->regions[i];
-        char key[128], value[160];
-        snprintf(key, sizeof key, "region.%s.%zu", o->save, i + 1);
-        snprintf(value, sizeof value, "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %.6f",
-                 s->name->stream, region->from, region->to, region->warm_up, region->weight);
-        const struct tracelake_label label = {key, value};
-        if (tracelake_set_labels(s->lake, s->name->trace, &label, 1, NULL, &error) < 0)
-            return tl_remote_fail_query(s->name->trace, &error);
+        snprintf(texts[i].key, sizeof texts[i].key, "region.%s.%zu", o->save, i + 1);
+        snprintf(texts[i].value, sizeof texts[i].value,
+                 "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %.6f", s->name->stream, region->from,
+                 region->to, region->warm_up, region->weight);
+        labels[i] = (struct tracelake_label){texts[i].key, texts[i].value};
     }
-    return TL_CLI_DONE;
+    if (r == TRACELAKE_OK)
+        r = tracelake_set_labels(s->lake, s->name->trace, labels, set->n, &trace, &error);
+    if (r == TRACELAKE_OK)
+        r = forget(o, s, set, trace, &error);
+    tracelake_trace_free(trace);
+    free(labels);
+    free(texts);
+    return r < 0 ? tl_remote_fail_query(s->name->trace, &error) : TL_CLI_DONE;
 }
 
 static int run_stream(const struct options *o, struct tl_remote_name *name,

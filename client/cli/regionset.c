@@ -19,6 +19,14 @@ static const char *path_of(const struct tl_regionset *set, const char *name, cha
     return out;
 }
 
+/* The path of a region's file, the first is number 0. */
+static const char *region_path(const struct tl_regionset *set, size_t i, char out[static 4096])
+{
+    char name[64];
+    snprintf(name, sizeof name, "region-%zu.zstf", i + 1);
+    return path_of(set, name, out);
+}
+
 int tl_regionset_begin(struct tl_regionset *set, const char *folder, const char *source,
                        uint64_t interval, uint64_t warm_up)
 {
@@ -29,7 +37,8 @@ int tl_regionset_begin(struct tl_regionset *set, const char *folder, const char 
         return TL_ARGS_GO;
     if (strlen(folder) > sizeof path - 64)
         return tl_cli_usage("simpoints", "-o: the name is too long");
-    if (mkdir(folder, 0777) < 0 && errno != EEXIST) {
+    set->made = mkdir(folder, 0777) == 0;
+    if (!set->made && errno != EEXIST) {
         tl_cli_warn(folder, "cannot make the folder: %s", strerror(errno));
         return TL_CLI_BAD;
     }
@@ -50,6 +59,8 @@ void tl_regionset_fini(struct tl_regionset *set)
     if (set->gzip)
         gzclose(set->gzip);
     tl_outfile_drop(&set->vectors);
+    if (set->made)
+        (void)rmdir(set->folder); /* refused, unless it is empty */
     free(set->regions);
 }
 
@@ -116,9 +127,8 @@ static int write_yaml(const struct tl_regionset *set, FILE *file)
             set->from, set->to, set->interval, set->intervals);
     for (size_t i = 0; i < set->n; i++) {
         const struct tl_region *const region = &set->regions[i];
-        char name[64], path[4096], hash[65];
-        snprintf(name, sizeof name, "region-%zu.zstf", i + 1);
-        if (hash_file(path_of(set, name, path), hash) < 0) {
+        char path[4096], hash[65];
+        if (hash_file(region_path(set, i, path), hash) < 0) {
             tl_cli_warn(path, "cannot read: %s", strerror(errno));
             return TL_CLI_BAD;
         }
@@ -126,7 +136,7 @@ static int write_yaml(const struct tl_regionset *set, FILE *file)
                 "  - file: %s\n    from: %" PRIu64 "\n    to: %" PRIu64 "\n    warm_up: %" PRIu64
                 "\n    interval: %" PRIu64 "\n    intervals: %" PRIu64
                 "\n    weight: %.9f\n    sha256: %s\n",
-                name, region->from, region->to, region->warm_up, region->interval,
+                strrchr(path, '/') + 1, region->from, region->to, region->warm_up, region->interval,
                 region->intervals, region->weight, hash);
     }
     return TL_CLI_DONE;
@@ -157,6 +167,11 @@ static int write_text(const struct tl_regionset *set, const char *name,
 
 int tl_regionset_write(struct tl_regionset *set, tl_region_cut *cut, void *context)
 {
+    char path[4096];
+    if (set->n == 0) {
+        tl_cli_warn(set->source, "no instructions: there is no region of them");
+        return TL_CLI_BAD;
+    }
     if (!set->folder)
         return TL_CLI_DONE;
     const bool packed = gzclose(set->gzip) == Z_OK;
@@ -164,11 +179,10 @@ int tl_regionset_write(struct tl_regionset *set, tl_region_cut *cut, void *conte
     int status = tl_outfile_close(&set->vectors, packed ? TL_CLI_DONE : TL_CLI_BAD);
     if (!packed)
         tl_cli_warn(set->folder, "vectors.bb.gz: cannot write: %s", strerror(errno));
-    for (size_t i = 0; i < set->n && status == TL_CLI_DONE; i++) {
-        char name[64], path[4096];
-        snprintf(name, sizeof name, "region-%zu.zstf", i + 1);
-        status = cut(context, &set->regions[i], path_of(set, name, path));
-    }
+    for (size_t i = 0; i < set->n && status == TL_CLI_DONE; i++)
+        status = cut(context, &set->regions[i], region_path(set, i, path));
+    for (size_t i = set->n; status == TL_CLI_DONE && unlink(region_path(set, i, path)) == 0; i++)
+        ;
     if (status == TL_CLI_DONE)
         status = write_text(set, "regions.simpoints", write_simpoints);
     if (status == TL_CLI_DONE)

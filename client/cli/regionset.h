@@ -33,6 +33,7 @@ struct tl_regionset {
     size_t n, cap;
     const char *folder; /* NULL: no files */
     const char *source; /* trace and stream, or file */
+    bool made;          /* the folder was not there before; it goes if nothing gets into it */
     struct tl_outfile vectors;
     void *gzip;
 };
@@ -52,7 +53,10 @@ TL_MUST_USE int tl_regionset_add(struct tl_regionset *set, uint64_t from, uint64
 /* Makes the file `path` of a region and what warms up in front of it. Returns an exit status. */
 typedef int tl_region_cut(void *context, const struct tl_region *region, const char *path);
 
-/* Write all files. */
+/*
+ * Write all files; regions that the folder has of an earlier choice, and that are not of this one,
+ * go. Returns an exit status: that the input was bad, with a word on it, where there is no region.
+ */
 int tl_regionset_write(struct tl_regionset *set, tl_region_cut *cut, void *context);
 
 #endif

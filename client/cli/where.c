@@ -41,8 +41,12 @@ static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
         return tl_remote_fail_query(range->trace, &error);
     int status = TL_ARGS_GO;
     if (found->n < n) {
-        tl_cli_warn(range->trace, "there are only %zu of %s behind instruction %" PRIu64, found->n,
-                    found->what, range->from);
+        if (found->n == 0)
+            tl_cli_warn(range->trace, "no %s from instruction %" PRIu64 " on", found->what,
+                        range->from);
+        else
+            tl_cli_warn(range->trace, "%s: only %zu from instruction %" PRIu64 " on", found->what,
+                        found->n, range->from);
         status = TL_CLI_BAD;
     } else {
         *insn = found->hits[n - 1].at.insn;

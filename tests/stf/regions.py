@@ -215,6 +215,18 @@ def run(lab):
         same_as(champsim(lab.run('dump', lab.path('one.zstf'), '--format', 'champsim').stdout),
                 made.insns[begin:end])
     check(b'no region' in lab.run('get', 'w', '--region', 'phases.9', '--text', status=3).stderr)
+    # A later choice of fewer takes the place of all of the earlier one.
+    lab.run('simpoints', name, '--interval', INTERVAL, '--max', 1, '-o', lab.path('served'), '--save', 'phases')
+    check(sorted(n for n in os.listdir(lab.path('served')) if n.startswith('region-')) == ['region-1.zstf'])
+    check(b'no region' in lab.run('get', 'w', '--region', 'phases.2', '--text', status=3).stderr)
+    lab.run('get', 'w', '--region', 'phases.1', '-o', lab.path('one.zstf'))
+    # No instructions, no region, and nothing is left.
+    empty = Maker()
+    empty.header()
+    with open(lab.path('empty.stf'), 'wb') as f:
+        f.write(empty.out)
+    told = lab.run('simpoints', lab.path('empty.stf'), '-o', lab.path('none'), status=1).stderr
+    check(b'no instructions' in told and not os.path.exists(lab.path('none')), told)
     # Forms of ranges, and ranges by what happens.
     got = lab.run('get', name, '--insn', '100:5000', '--format', 'champsim').stdout
     same_as(champsim(got), made.insns[100:5000])
@@ -230,6 +242,10 @@ def run(lab):
     check(got == ['0000000080008000'], got)
     check(b'only' in lab.run('get', name, '--from-pc', '0x80008000', '--occurrence', 100000,
                              '--count', 7, '--format', 'pc', status=1).stderr)
+    told = lab.run('get', name, '--from-event', 'exception', '--count', 7, '--format', 'pc', status=1).stderr
+    check(b'no exception from instruction 0 on' in told, told)
+    told = lab.run('get', name, '--byte', '0:3', '--format', 'pc').stderr
+    check(b'bytes 0:3; 0 instructions are in front' in told, told)
     for args in (['--interval', 0], ['--max', 0], ['--interval', '5G'], ['--save', 'a b']):
         lab.run('simpoints', name, *args, status=2)
     lab.run('simpoints', lab.path('w.stf'), '--save', 'x', status=2)
