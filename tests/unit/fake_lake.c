@@ -674,7 +674,7 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         rc = tl_fail_set(fail, TL_USAGE, "from > to");
     if (rc == TL_OK) {
         struct tl_range *const range = calloc(1, sizeof *range);
-        const uint64_t insns = t->durable / 4;
+        const uint64_t insns = t->durable / 4 - atomic_exchange(&fake.behind, 0);
         range->end = request->to < insns ? request->to : insns;
         range->at = range->first = request->from < range->end ? request->from : range->end;
         range->raw = malloc(t->durable + 1);

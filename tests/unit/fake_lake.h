@@ -16,6 +16,7 @@ struct fake_knobs {
     atomic_uint slow_ms;    /* each look-up takes so long */
     atomic_ullong appended; /* bytes taken so far */
     atomic_uint ranges;     /* open now */
+    atomic_uint behind;     /* instructions that the next range does not see yet */
     atomic_bool hold;       /* find and verify go on until they are cancelled, or this ends */
     atomic_uint held;       /* of them now */
     atomic_uint cancelled;  /* of them so far */

@@ -355,6 +355,68 @@ static void test_fetch(void **state)
     stop_serving(&s);
 }
 
+/* Text of a follow, until it has `n` instructions or has ended. */
+static void read_follow(struct h2_client *c, struct h2_exchange *x, size_t n, struct tl_buf *got)
+{
+    Tracelake__V1__FetchReply *reply;
+    size_t insns = 0;
+    for (size_t i = 0; i < got->n; i++)
+        insns += got->p[i] == 'I';
+    while (insns < n && (reply = (Tracelake__V1__FetchReply *)h2_message(
+                             c, x, &tracelake__v1__fetch_reply__descriptor))) {
+        for (size_t i = 0; i < reply->data.len; i++)
+            insns += reply->data.data[i] == 'I';
+        assert_int_equal(tl_buf_add(got, reply->data.data, reply->data.len), TL_OK);
+        protobuf_c_message_free_unpacked(&reply->base, NULL);
+    }
+}
+
+/* A range that is opened on less than was there a moment before leaves nothing out. */
+static void test_follow_behind(void **state)
+{
+    enum { INSNS = 200, FIRST = 100, BEHIND = 40 };
+    struct serving s;
+    serve(&s, NULL);
+    struct h2_client *const c = h2_connect(s.url);
+    struct h2_exchange *const push = h2_call(c, PUSH);
+    Tracelake__V1__FollowRequest request = TRACELAKE__V1__FOLLOW_REQUEST__INIT;
+    uint8_t bytes[4 * INSNS];
+    struct tl_buf got = {0};
+    struct tl_buf want = {0};
+    for (size_t i = 0; i < INSNS; i++)
+        tl_put_le32(bytes + 4 * i, (uint32_t)i * 3);
+    send_open(c, push, "live", false);
+    expect_opened(c, push, 0);
+    send_chunk(c, push, 0, bytes, 4 * FIRST, 0);
+    Reply *const ack = next_reply(c, push);
+    assert_non_null(ack);
+    assert_int_equal(ack->ack->durable, 4 * FIRST);
+    protobuf_c_message_free_unpacked(&ack->base, NULL);
+    atomic_store(&fake.behind, BEHIND);
+    request.trace = (char *)"live";
+    request.stream = (char *)"cs.10";
+    request.format = TRACELAKE__V1__FORMAT__FORMAT_TEXT;
+    struct h2_exchange *const x = h2_call(c, "/tracelake.v1.Ranges/Follow");
+    h2_send_message(c, x, &request.base, true);
+    read_follow(c, x, FIRST - BEHIND, &got);
+    send_chunk(c, push, 4 * FIRST, bytes + 4 * FIRST, 4 * (INSNS - FIRST), 0);
+    send_finish(c, push, 4 * INSNS);
+    assert_int_equal(expect_finished(c, push), 4 * INSNS);
+    h2_finish(c, push);
+    read_follow(c, x, SIZE_MAX, &got);
+    assert_int_equal(h2_grpc_status(x), 0);
+    assert_int_equal(tl_buf_printf(&want, "# stream cs.10\n"), TL_OK);
+    for (uint64_t i = 0; i < INSNS; i++)
+        assert_int_equal(tl_buf_printf(&want, "I %016" PRIx64 " %08" PRIx64 "\n", i * 4, i * 3),
+                         TL_OK);
+    assert_int_equal(got.n, want.n);
+    assert_memory_equal(got.p, want.p, want.n);
+    tl_buf_fini(&got);
+    tl_buf_fini(&want);
+    h2_free(c);
+    stop_serving(&s);
+}
+
 /* Read in place and by protobuf-c is the same, for every message and for damaged ones. */
 static void test_chunk_in_place(void **state)
 {
@@ -427,13 +489,10 @@ static void test_stop_while_pushing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bytes_arrive),
-        cmocka_unit_test(test_byte_by_byte),
-        cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_back_pressure),
-        cmocka_unit_test(test_fetch),
-        cmocka_unit_test(test_stop_while_pushing),
+        cmocka_unit_test(test_bytes_arrive),   cmocka_unit_test(test_byte_by_byte),
+        cmocka_unit_test(test_resume),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_back_pressure),  cmocka_unit_test(test_fetch),
+        cmocka_unit_test(test_follow_behind),  cmocka_unit_test(test_stop_while_pushing),
         cmocka_unit_test(test_chunk_in_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
