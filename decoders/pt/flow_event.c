@@ -80,7 +80,7 @@ void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
     if (f->has_time)
         tl_pt_flow_tell_time(f, offset);
-    f->postponed = false;
+    f->postponed = f->strayed = false;
     if (!f->walker.need_address)
         tl_walker_to_indirect(&f->walker, offset);
     tl_item_batch_pause(&f->out);

@@ -30,6 +30,7 @@ static void make(struct world *w, struct tl_sim_rng *rng, unsigned most)
     struct tl_sim_pt_flow_options options;
     tl_sim_x86_program_init(&w->program, tl_sim_rand(rng), tl_sim_between(rng, 2, 60));
     tl_sim_pt_flow_random(&options, rng);
+    options.events = false; /* Debian's libipt is too old for them */
     tl_sim_pt_flow_init(&w->flow, &w->program, &options, tl_sim_rand(rng));
     tl_sim_pt_flow_run(&w->flow, tl_sim_between(rng, 1, most));
     w->image = image_of(&w->program);

@@ -180,6 +180,52 @@ static struct tl_sim_pt_truth *disable(struct tl_sim_pt_flow *flow, enum tl_sim_
     return truth;
 }
 
+/* An IRET, by its packet of event trace. */
+static void put_iret(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
+{
+    const struct tl_pt_packet p = {
+        .kind = TL_PT_CFE, .ip = chance(flow, 500), .cfe.type = TL_PT_CFE_IRET};
+    packet(flow, &p);
+    if (p.ip)
+        address(flow, TL_PT_FUP, insn->pc);
+    say(flow, TL_SIM_PT_IRET, insn->pc, 0)->no_ip = !p.ip;
+}
+
+/* The interrupt whose FUP follows, if tracing is on. */
+static void put_interrupt(struct tl_sim_pt_flow *flow, uint64_t ip)
+{
+    struct tl_pt_packet p = {.kind = TL_PT_EVD, .evd.type = TL_PT_EVD_CR2};
+    const bool fault = chance(flow, 300);
+    p.evd.payload = fault ? tl_sim_rand(&flow->rng) >> 8 : 0;
+    if (fault)
+        packet(flow, &p);
+    const uint64_t cr2 = p.evd.payload;
+    p = (struct tl_pt_packet){.kind = TL_PT_CFE, .cfe.type = TL_PT_CFE_INTR};
+    p.cfe.vector = fault ? 14 : (uint8_t)tl_sim_below(&flow->rng, 256);
+    packet(flow, &p);
+    say(flow, TL_SIM_PT_INTERRUPT, ip, p.cfe.vector | cr2 << 8)->no_ip = !flow->enabled;
+}
+
+/* A trigger in front of the next instruction. Where that is the packet does not say, or by a FUP,
+ * or by the instructions since the last outcome. */
+static void put_trigger(struct tl_sim_pt_flow *flow)
+{
+    struct tl_pt_packet p = {.kind = TL_PT_TRIG};
+    const bool counts = flow->enabled && flow->pt.out.n == flow->written;
+    p.trig.trbv = (uint8_t)tl_sim_below(&flow->rng, 256);
+    p.trig.mult = chance(flow, 200);
+    p.ip = flow->enabled && flow->wrote && chance(flow, 300);
+    p.trig.icntv = p.ip || (counts && !(flow->wrote && chance(flow, 300)));
+    p.trig.icnt = p.trig.icntv && !p.ip ? (uint16_t)flow->straight : 0;
+    if (!flow->wrote && !p.trig.icntv)
+        return;
+    packet(flow, &p);
+    if (p.ip)
+        address(flow, TL_PT_FUP, here(flow)->pc);
+    say(flow, TL_SIM_PT_TRIG, here(flow)->pc, p.trig.trbv | (uint64_t)p.trig.mult << 8)->no_ip =
+        !p.trig.icntv;
+}
+
 /* A branch whose target a TIP says, or no packet at all. */
 static void indirect(struct tl_sim_pt_flow *flow, uint32_t to, bool may_defer)
 {
@@ -290,6 +336,14 @@ static void packets_before(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_
     }
 }
 
+static bool is_iret(const struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
+{
+    uint8_t code[TL_SIM_X86_MAX] = {0};
+    const size_t n = tl_sim_x86_read(flow->run.program, insn->pc, code, insn->size);
+    const bool has_number = n > 2 && code[n - 3] == 0xca; /* a far return's last byte may be any */
+    return insn->kind == TL_SIM_X86_FAR_RETURN && n > 0 && code[n - 1] == 0xcf && !has_number;
+}
+
 static void packets_after(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn,
                           const struct tl_sim_x86_step *step)
 {
@@ -321,6 +375,8 @@ static void packets_after(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_i
     case TL_SIM_X86_FAR_CALL:
     case TL_SIM_X86_FAR_JUMP:
     case TL_SIM_X86_FAR_RETURN:
+        if (flow->options.events && is_iret(flow, insn))
+            put_iret(flow, insn);
         far_branch(flow, step->to);
         break;
     case TL_SIM_X86_PTWRITE:
@@ -361,6 +417,8 @@ static void depart(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_step *st
 {
     const struct tl_sim_x86_insn *const from = insn_at(flow, step->insn);
     const struct tl_sim_x86_insn *const to = insn_at(flow, step->to);
+    if (flow->options.events && step->event == TL_SIM_X86_INTERRUPTED)
+        put_interrupt(flow, from->pc);
     if (!flow->enabled) {
         if (traced(flow, step->to))
             enable(flow, step->to);
@@ -535,6 +593,8 @@ static void between(struct tl_sim_pt_flow *flow)
         put_psb(flow);
     if (options->toggles && chance(flow, 3))
         toggle(flow);
+    if (options->events && chance(flow, 20))
+        put_trigger(flow);
     if (!flow->wrote)
         return;
     if (options->overflows && chance(flow, 5)) {
@@ -578,6 +638,11 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
             execute(flow, &step);
         else
             depart(flow, &step);
+        flow->straight++;
+        if (flow->wrote) {
+            flow->straight = 0;
+            flow->written = flow->pt.out.n;
+        }
         between(flow);
     }
     force(flow);
@@ -586,6 +651,7 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
 void tl_sim_pt_flow_taken(struct tl_sim_pt_flow *flow)
 {
     flow->psb -= flow->pt.out.n; /* may be below zero: only the distance counts */
+    flow->written -= flow->pt.out.n;
     tl_buf_reset(&flow->pt.out);
 }
 
@@ -604,6 +670,7 @@ void tl_sim_pt_flow_random(struct tl_sim_pt_flow_options *options, struct tl_sim
         .overflows = tl_sim_percent(rng, 50),
         .power = tl_sim_percent(rng, 50),
         .toggles = tl_sim_percent(rng, 50),
+        .events = tl_sim_percent(rng, 50),
         .psb_period = tl_sim_between(rng, 100, 4000),
     };
 }
@@ -629,6 +696,9 @@ int tl_sim_pt_truth_text(char out[128], const struct tl_sim_pt_truth *t)
         [TL_SIM_PT_PWRX] = "pwrx",
         [TL_SIM_PT_PTWRITE] = "ptwrite",
         [TL_SIM_PT_CBR] = "cbr",
+        [TL_SIM_PT_INTERRUPT] = "interrupt",
+        [TL_SIM_PT_IRET] = "iret",
+        [TL_SIM_PT_TRIG] = "trig",
     };
     if (t->what == TL_SIM_PT_INSN)
         return snprintf(out, 128, "%016" PRIx64 " %u %s%s", t->ip, t->size,

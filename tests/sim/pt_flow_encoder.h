@@ -36,11 +36,14 @@ enum tl_sim_pt_what {
     TL_SIM_PT_VMCS, /* `value`: base */
     TL_SIM_PT_ASYNC_VMCS,
     TL_SIM_PT_EXSTOP,
-    TL_SIM_PT_MWAIT,   /* `value`: hints, and extensions above */
-    TL_SIM_PT_PWRE,    /* `value`: state, sub-state << 8, by hardware << 16 */
-    TL_SIM_PT_PWRX,    /* `value`: last state, deepest << 8, then as the packet's bits */
-    TL_SIM_PT_PTWRITE, /* `value`: payload */
-    TL_SIM_PT_CBR,     /* `value`: ratio */
+    TL_SIM_PT_MWAIT,     /* `value`: hints, and extensions above */
+    TL_SIM_PT_PWRE,      /* `value`: state, sub-state << 8, by hardware << 16 */
+    TL_SIM_PT_PWRX,      /* `value`: last state, deepest << 8, then as the packet's bits */
+    TL_SIM_PT_PTWRITE,   /* `value`: payload */
+    TL_SIM_PT_CBR,       /* `value`: ratio */
+    TL_SIM_PT_INTERRUPT, /* `value`: vector, and CR2 << 8 */
+    TL_SIM_PT_IRET,
+    TL_SIM_PT_TRIG, /* `value`: which triggers, and that there were several << 8 */
     TL_SIM_PT_WHATS
 };
 
@@ -63,6 +66,7 @@ struct tl_sim_pt_flow_options {
     bool ptwrite_ip;                /* a FUP behind PTW */
     bool timing;                    /* TSC, TMA, MTC, CYC, CBR */
     bool overflows, power, toggles; /* toggles: tracing is switched off and on meanwhile */
+    bool events;                    /* event trace (CFE, EVD), and triggers (TRIG) */
     unsigned psb_period;            /* bytes; 0: 2000 */
 };
 
@@ -77,6 +81,8 @@ struct tl_sim_pt_flow {
     bool transaction; /* as the trace has told */
     uint8_t isa;      /* as the trace has told; enum tl_isa */
     uint64_t cr3, vmcs;
+    unsigned straight;     /* instructions since the last outcome … */
+    size_t written;        /* … and pt.out.n there */
     uint64_t cycles, told; /* of the core; … that a CYC has told */
     uint64_t mtc;          /* the last one, more than its 8 bits */
     size_t psb;            /* offset of the last one */

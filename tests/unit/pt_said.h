@@ -118,6 +118,9 @@ static inline struct tl_sim_pt_truth event_of_ours(const struct tl_pt_event *e)
         [TL_PT_EV_PWRX] = TL_SIM_PT_PWRX,
         [TL_PT_EV_PTWRITE] = TL_SIM_PT_PTWRITE,
         [TL_PT_EV_CBR] = TL_SIM_PT_CBR,
+        [TL_PT_EV_INTERRUPT] = TL_SIM_PT_INTERRUPT,
+        [TL_PT_EV_IRET] = TL_SIM_PT_IRET,
+        [TL_PT_EV_TRIG] = TL_SIM_PT_TRIG,
     };
     struct tl_sim_pt_truth out = {.what = whats[e->kind], .ip = e->ip};
     const struct tl_pt_packet *const p = &e->packet;
@@ -158,6 +161,12 @@ static inline struct tl_sim_pt_truth event_of_ours(const struct tl_pt_event *e)
         break;
     case TL_PT_EV_CBR:
         out.value = p->cbr;
+        break;
+    case TL_PT_EV_INTERRUPT:
+        out.value = p->cfe.vector | (e->has_cr2 ? e->cr2 << 8 : 0);
+        break;
+    case TL_PT_EV_TRIG:
+        out.value = p->trig.trbv | (uint64_t)p->trig.mult << 8;
         break;
     default:
         break;

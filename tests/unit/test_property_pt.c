@@ -62,31 +62,54 @@ static void decode(struct tl_buf *text, const struct tl_source *source,
     assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
 }
 
-/* Its instructions are the truth's, in that order. */
-static void require_insns(const char *text, const struct tl_buf *truths)
+/* Instructions, and triggers in front of them. */
+static bool is_placed(const struct tl_sim_pt_truth *truth)
+{
+    return truth->what == TL_SIM_PT_INSN || truth->what == TL_SIM_PT_TRIG;
+}
+
+/* What a line of flow text says of them; false: nothing. */
+static bool read_line(const char *line, char out[static 32])
+{
+    if (strncmp(line, "A trig ", 7) == 0)
+        return snprintf(out, 32, "trig %lx", strtoul(line + 7, NULL, 16)) > 0;
+    if (*line != 'I')
+        return false;
+    char *code;
+    const uint64_t pc = strtoull(line + 2, &code, 16);
+    return snprintf(out, 32, "I %016llx %u", (unsigned long long)pc,
+                    (unsigned)(strcspn(code + 1, "\n") / 2)) > 0;
+}
+
+static void write_truth(const struct tl_sim_pt_truth *truth, char out[static 32])
+{
+    if (truth->what == TL_SIM_PT_TRIG)
+        snprintf(out, 32, "trig %llx", (unsigned long long)truth->value & 255);
+    else
+        snprintf(out, 32, "I %016llx %u", (unsigned long long)truth->ip, truth->size);
+}
+
+/* They are the truth's, in that order. */
+static void require_placed(const char *text, const struct tl_buf *truths)
 {
     const struct tl_sim_pt_truth *t = (const struct tl_sim_pt_truth *)(const void *)truths->p;
     const struct tl_sim_pt_truth *const end = t + truths->n / sizeof *t;
     for (const char *line = text; *line; line = strchr(line, '\n') + 1) {
+        char got[32], want[32] = "nothing";
         assert_int_not_equal(*line, 'l');
-        if (*line != 'I')
+        if (!read_line(line, got))
             continue;
-        char *code, want[32];
-        const uint64_t pc = strtoull(line + 2, &code, 16);
-        while (t < end && t->what != TL_SIM_PT_INSN)
+        while (t < end && !is_placed(t))
             t++;
-        snprintf(want, sizeof want, "I %016llx %u", t < end ? (unsigned long long)t->ip : 0,
-                 t < end ? t->size : 0);
-        char got[32];
-        snprintf(got, sizeof got, "I %016llx %u", (unsigned long long)pc,
-                 (unsigned)(strcspn(code + 1, "\n") / 2));
+        if (t < end)
+            write_truth(t, want);
         if (strcmp(got, want) != 0)
             print_error("%.300s\n", line - text > 100 ? line - 100 : text);
         assert_string_equal(got, want);
         t++;
     }
     for (; t < end; t++)
-        assert_int_not_equal(t->what, TL_SIM_PT_INSN);
+        assert_false(is_placed(t));
 }
 
 /* Damaged, it may mean anything, but the same for any chunks. */
@@ -125,7 +148,7 @@ static void items(void **state)
         struct tl_image *const image = image_of(&program);
         const struct tl_bytes trace = {flow.pt.out.p, flow.pt.out.n};
         decode(&whole, &source, image, trace, 0);
-        require_insns((const char *)whole.p, &flow.truth);
+        require_placed((const char *)whole.p, &flow.truth);
         require_any_chunks(&source, image, trace, (const char *)whole.p, &rng);
         for (unsigned k = 0; k < 4 && flow.pt.out.n > 1; k++) {
             damage(&flow.pt.out, &rng);
