@@ -227,3 +227,33 @@ void tl_stf_pc_state(struct tl_stf_pc *pc, struct tl_state *s)
     tl_state_u64(s, &pc->target);
     tl_state_bool(s, &pc->has_target);
 }
+
+int tl_stf_fail_record(struct tl_fail *fail, int code, uint64_t offset,
+                       const struct tl_stf_header *header, uint8_t descriptor)
+{
+    const enum tl_err err = (enum tl_err)code;
+    const char *const name = tl_stf_type_name(descriptor);
+    if (header->records == 0)
+        return tl_fail_at(fail, err, offset,
+                          "no STF trace: it does not begin with an IDENTIFIER record");
+    if (code == TL_LIMIT)
+        return tl_fail_at(fail, err, offset, "a %s record claims to be longer than 16 MiB", name);
+    if (!tl_stf_type_known(descriptor))
+        return tl_fail_at(fail, err, offset, "no record has descriptor %u; the rest cannot be read",
+                          descriptor);
+    return tl_fail_at(fail, err, offset, "malformed %s record", name);
+}
+
+int tl_stf_fail_end(struct tl_fail *fail, uint64_t offset, const struct tl_stf_header *header,
+                    struct tl_bytes left)
+{
+    if (left.n)
+        return tl_fail_at(
+            fail, TL_BAD, offset, "the trace ends in the middle of a record (%s, %zu bytes of it)",
+            tl_stf_type_known(left.p[0]) ? tl_stf_type_name(left.p[0]) : "unknown", left.n);
+    if (header->records == 0)
+        return tl_fail_at(fail, TL_BAD, offset, "no STF trace: it is empty");
+    if (!header->complete)
+        return tl_fail_at(fail, TL_BAD, offset, "the trace ends within its header");
+    return TL_EOF;
+}

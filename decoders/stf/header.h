@@ -60,6 +60,17 @@ TL_MUST_USE int tl_stf_header_add(struct tl_stf_header *header, const struct tl_
 /* The words for one fault bit, e.g. "TRACE_INFO_FEATURE is missing". Static storage. */
 const char *tl_stf_header_fault_text(unsigned fault);
 
+/*
+ * What readers say of a trace whose header is `header` so far. The record at `offset`
+ * (TL_NO_OFFSET: not known), with this descriptor, cannot be decoded, for which `code` is returned.
+ */
+int tl_stf_fail_record(struct tl_fail *fail, int code, uint64_t offset,
+                       const struct tl_stf_header *header, uint8_t descriptor);
+/* The bytes end with these `left` of a record at `offset`: TL_EOF if a trace may end so, or TL_BAD.
+ */
+int tl_stf_fail_end(struct tl_fail *fail, uint64_t offset, const struct tl_stf_header *header,
+                    struct tl_bytes left);
+
 TL_C_END
 
 #endif

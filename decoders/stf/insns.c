@@ -9,7 +9,6 @@
  */
 #include "stf/insns.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
@@ -89,28 +88,21 @@ const struct tl_stf_header *tl_stf_insns_header(const struct tl_stf_insns *insns
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
+/* The offset of what is so many bytes behind in.p[0], as far as it is known. */
+static uint64_t offset_at(const struct tl_stf_insns *s, size_t behind)
+{
+    return s->offset == TL_NO_OFFSET ? TL_NO_OFFSET : s->offset + behind;
+}
+
 static int stop(struct tl_stf_insns *s, int code, size_t behind, const char *what)
 {
-    s->result = code;
-    const uint64_t offset = s->offset == TL_NO_OFFSET ? TL_NO_OFFSET : s->offset + behind;
-    tl_fail_at(&s->fail, (enum tl_err)code, offset, "%s", what);
-    return code;
+    return s->result = tl_fail_at(&s->fail, (enum tl_err)code, offset_at(s, behind), "%s", what);
 }
 
 static int stop_bad(struct tl_stf_insns *s, int code, size_t behind, uint8_t descriptor)
 {
-    char text[96];
-    const char *const name = tl_stf_type_name(descriptor);
-    if (s->header.records == 0)
-        snprintf(text, sizeof text, "no STF trace: it does not begin with an IDENTIFIER record");
-    else if (code == TL_LIMIT)
-        snprintf(text, sizeof text, "a %s record claims to be longer than 16 MiB", name);
-    else if (!tl_stf_type_known(descriptor))
-        snprintf(text, sizeof text, "no record has descriptor %u; the rest cannot be read",
-                 descriptor);
-    else
-        snprintf(text, sizeof text, "malformed %s record", name);
-    return stop(s, code, behind, text);
+    return s->result =
+               tl_stf_fail_record(&s->fail, code, offset_at(s, behind), &s->header, descriptor);
 }
 
 /* ---- one record, whatever it is -------------------------------------------------------------- */
@@ -563,20 +555,11 @@ static int more(struct tl_stf_insns *s)
 
 static int at_end(struct tl_stf_insns *s)
 {
-    const size_t left = s->carry.n - s->scanned;
-    if (s->carry.n && left) {
-        char text[96];
-        const uint8_t type = s->carry.p[s->scanned];
-        snprintf(text, sizeof text,
-                 "the trace ends in the middle of a record (%s, %zu bytes of it)",
-                 tl_stf_type_name(type), left);
-        return stop(s, TL_BAD, s->scanned, text);
-    }
-    if (s->header.records == 0)
-        return stop(s, TL_BAD, 0, "no STF trace: it is empty");
-    if (!s->header.complete)
-        return stop(s, TL_BAD, 0, "the trace ends within its header");
-    return s->result = TL_EOF;
+    struct tl_bytes left = {0};
+    if (s->carry.n > s->scanned)
+        left = (struct tl_bytes){s->carry.p + s->scanned, s->carry.n - s->scanned};
+    const uint64_t offset = offset_at(s, left.n ? s->scanned : 0);
+    return s->result = tl_stf_fail_end(&s->fail, offset, &s->header, left);
 }
 
 static int read_insns(struct tl_stf_insns *s, struct tl_stf_insn *out, size_t cap)

@@ -7,7 +7,6 @@
 
 #include "stf/stand.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 struct tl_stf_reader {
@@ -99,18 +98,8 @@ static int stop(struct tl_stf_reader *reader, int code, const char *what)
 
 static int stop_bad(struct tl_stf_reader *reader, int code, uint8_t descriptor)
 {
-    char text[96];
-    if (code == TL_LIMIT)
-        snprintf(text, sizeof text, "a %s record claims to be longer than 16 MiB",
-                 tl_stf_type_name(descriptor));
-    else if (reader->header.records == 0)
-        snprintf(text, sizeof text, "no STF trace: it does not begin with an IDENTIFIER record");
-    else if (!tl_stf_type_known(descriptor))
-        snprintf(text, sizeof text, "no record has descriptor %u; the rest cannot be read",
-                 descriptor);
-    else
-        snprintf(text, sizeof text, "malformed %s record", tl_stf_type_name(descriptor));
-    return stop(reader, code, text);
+    return reader->result = tl_stf_fail_record(&reader->fail, code, offset_of(reader),
+                                               &reader->header, descriptor);
 }
 
 /* The next piece. TL_OK, TL_AGAIN, TL_EOF, or the source's error. */
@@ -131,21 +120,10 @@ static int more(struct tl_stf_reader *reader)
 }
 
 /* The end of the bytes: on a record's border, or not. */
-static int at_end(struct tl_stf_reader *reader, const struct tl_bytes *left)
+static int at_end(struct tl_stf_reader *reader, struct tl_bytes left)
 {
-    if (left->n) {
-        char text[96];
-        const char *const name =
-            tl_stf_type_known(left->p[0]) ? tl_stf_type_name(left->p[0]) : "unknown";
-        snprintf(text, sizeof text,
-                 "the trace ends in the middle of a record (%s, %zu bytes of it)", name, left->n);
-        return stop(reader, TL_BAD, text);
-    }
-    if (reader->header.records == 0)
-        return stop(reader, TL_BAD, "no STF trace: it is empty");
-    if (!reader->header.complete)
-        return stop(reader, TL_BAD, "the trace ends within its header");
-    return reader->result = TL_EOF;
+    return reader->result =
+               tl_stf_fail_end(&reader->fail, offset_of(reader), &reader->header, left);
 }
 
 /* A record at `offset`, behind which the reader is already. */
@@ -185,7 +163,7 @@ static int next_carried(struct tl_stf_reader *reader, struct tl_stf_record *reco
         if (in.n == 0) {
             const int result = more(reader);
             if (result == TL_EOF)
-                return at_end(reader, &have);
+                return at_end(reader, have);
             if (result < 0)
                 return result;
             continue;
@@ -217,9 +195,8 @@ static int next(struct tl_stf_reader *reader, struct tl_stf_record *record)
         return next_carried(reader, record);
     while (rest(reader).n == 0) {
         const int result = more(reader);
-        const struct tl_bytes none = {0};
         if (result == TL_EOF)
-            return at_end(reader, &none);
+            return at_end(reader, (struct tl_bytes){0});
         if (result < 0)
             return result;
     }
