@@ -301,6 +301,10 @@ static int get(const struct options *o, struct tracelake *lake, struct tl_remote
 {
     if (o->out)
         return get_file(o, lake, name);
+    /* Nothing in the other simulators' forms tells one stream from the next. */
+    const int status = o->form && !o->region ? tl_remote_one_stream(lake, name) : TL_ARGS_GO;
+    if (status != TL_ARGS_GO)
+        return status;
     return name->stream[0] || o->region ? get_stream(o, lake, name, stdout)
                                         : get_all(o, lake, name);
 }

@@ -244,7 +244,7 @@ static const struct tl_command commands[] = {
 #ifdef TL_HAVE_GET
     {"get", tl_cmd_get, "fetch a range of a stream",
      "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --format FORM)\n"
-     "Without STREAM: all streams, one after another.\n" RANGE
+     "Without STREAM: all streams, one after another, but in the forms for simulators.\n" RANGE
      "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
      "  --format FORM       text (flow text), lines (what programs print by software trace: TIME "
      "SOURCE\n"

@@ -601,6 +601,7 @@ def said_well(lab):
     check(quiet.err.count(b'\n') == 1 and b'the stream ends at instruction' in quiet.err, quiet)
     behind = lab.run('get', 'sim/cs.10', '--insn', '99999999:', '--text')
     check(b'nothing is there from 99999999 on' in behind.err, behind)
+    check(b'several streams' in lab.run('get', 'sim', '--format', 'pc', status=2).err, 'streams run into one')
     table = lab.run('stats', 'sim/cs.10').text()
     check(re.search(r'^ *\d+ instructions, 0 to \d+$', table, re.M) and 'mac_block' in table, table)
     check(json.loads(lab.run('stats', 'sim/cs.10', '--json').text())['insns'] > 0, 'no JSON')
