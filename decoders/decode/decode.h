@@ -89,7 +89,7 @@ TL_MUST_USE int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew);
 
 /* Another number wherever something is decoded otherwise than before: what was made by another one
  * is decoded anew before anything is made to go with it. */
-#define TL_DECODE_VERSION 1
+#define TL_DECODE_VERSION 2
 
 #define TL_DECODE_PUSH ((size_t)4 << 20)
 

@@ -77,6 +77,8 @@ void tl_etm4_config_init(struct tl_etm4_config *out, const struct tl_source *sou
 
     memset(out, 0, sizeof *out);
     take_core(out, source->core);
+    out->since = source->since;
+    out->other_clock = source->other_clock;
     out->ete = source->protocol == TL_PROTO_ETE;
     out->version = out->ete ? (uint8_t)(field(devarch, 15, 12) << 4 | field(devarch, 19, 16))
                             : (uint8_t)(field(idr1, 11, 8) << 4 | field(idr1, 7, 4));

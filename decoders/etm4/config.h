@@ -37,6 +37,8 @@ struct tl_etm4_config {
     bool branch_broadcast;
     bool cycle_count;
     bool timestamps;
+    bool other_clock;        /* … which do not say when memory changes: it is as it was … */
+    uint64_t since;          /* … at this time, else where the trace begins */
     bool ts_marker;          /* timestamps before the first marker do not count */
     bool trans_p0;           /* transaction start is a P0 element */
     bool wfx_branch;         /* WFI and WFE are P0 instructions */

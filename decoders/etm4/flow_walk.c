@@ -19,6 +19,8 @@ int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *co
         .predicts_returns = config->return_stack,
         .returns = RETURN_STACK,
         .tells_erets = config->ete,
+        .since = config->since,
+        .keeps_time = config->other_clock,
     };
     *walk = (struct tl_etm4_walk){.m_profile = config->m_profile};
     return tl_walker_init(&walk->walker, &walker, out);

@@ -64,7 +64,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     s->base.ops = &tl_etm4_ops;
     s->sink = *sink;
     s->config = config;
-    s->needs_time = image && tl_image_last_change(image, UINT64_MAX) > 0;
+    s->needs_time = image && !config.other_clock && tl_image_last_change(image, UINT64_MAX) > 0;
     int rc = TL_OK;
     if (usable == TL_OK)
         rc = tl_etm4_flow_new(&s->flow, &config, image, sink->items, sink->loss, sink->context);

@@ -16,6 +16,8 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
         .bits = config->bits,
         .tells_erets = config->tells_erets,
         .names_unmapped = config->names_unmapped,
+        .since = config->since,
+        .keeps_time = config->keeps_time,
         .returns = {.active = config->predicts_returns,
                     .size = config->returns ? config->returns : 1},
         .cache_limit = CACHE_LIMIT,
@@ -85,7 +87,7 @@ void tl_walker_reset(struct tl_walker *w)
 
 void tl_walker_begin(struct tl_walker *w)
 {
-    w->time = 0;
+    w->time = w->since;
     w->view_until = UINT64_MAX;
     w->failed = false;
     tl_walker_reset(w);
@@ -159,7 +161,7 @@ void tl_walker_context(struct tl_walker *w, const struct tl_image_context *conte
 void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
 {
     tl_item_batch_value(w->out, TL_ITEM_TIME, ticks, offset);
-    if (ticks > w->time)
+    if (ticks > w->time && !w->keeps_time)
         w->time = ticks;
     if (w->time >= w->view_until)
         set_view(w);

@@ -50,6 +50,8 @@ struct tl_walker_config {
     bool predicts_returns; /* the trace unit leaves out addresses that its return stack has … */
     uint8_t returns;       /* … and so many entries it has: a power of two up to 64 */
     bool tells_erets;      /* no packet says so: an exception return that was taken makes an ERET */
+    uint64_t since;        /* the time where the trace begins … */
+    bool keeps_time;       /* … which is that of all of it, whatever timestamps say */
     bool names_unmapped;   /* every gap (NO_IMAGE) has its address: without an image, behind the
                               last byte that is mapped, and where a direct branch led, too */
 };
@@ -93,7 +95,8 @@ struct tl_walker {
     struct tl_block_cache *cache; /* owned; NULL without an image */
     uint64_t view;                /* of the image, by the identifiers and time in force, … */
     uint64_t view_until;          /* … which is the same before this time */
-    uint64_t time;                /* the largest told so far; 0: none */
+    uint64_t time;                /* the largest told so far; 0: none … */
+    uint64_t since;               /* … where the trace begins */
     struct tl_block *block;       /* at pc; NULL: to be looked up */
     struct tl_block **link;       /* where the block looked up next is to be remembered, or NULL */
     struct tl_block *from;        /* the indirect branch that led here, or NULL */
@@ -101,7 +104,7 @@ struct tl_walker {
     uint8_t isa;   /* enum tl_isa at pc */
     uint8_t space; /* tl_space bit in force */
     uint8_t bits;  /* enum tl_walker_bits */
-    bool tells_erets, names_unmapped;
+    bool tells_erets, names_unmapped, keeps_time;
     bool need_mode;                  /* neither address space nor instruction set are known */
     bool need_address;               /* pc is not known */
     bool by_address;                 /* the trace itself gave pc */

@@ -179,12 +179,19 @@ uint64_t tl_perf_import_number(const struct tl_perf_import *im)
     return im->number;
 }
 
+/* Timestamps of another clock than the records' are what a stream tells. */
+static bool has_axis(const struct tl_perf_import *im)
+{
+    return im->timed || !tl_perf_info_has_stamps(&im->info);
+}
+
 int tl_perf_import_setup(struct tl_perf_import *im, struct tl_setup *setup)
 {
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
     im->timed = tl_perf_info_is_timed(&im->info, tl_perf_attrs_by_type(attrs, im->info.pmu));
-    if (!setup->clock_hz && !setup->clock.known && im->timed)
-        setup->clock = im->info.clock;
+    im->axis = tl_perf_info_axis(&im->info, tl_perf_attrs_by_type(attrs, im->info.pmu));
+    if (!setup->clock_hz && !setup->clock.known && has_axis(im))
+        setup->clock = im->axis;
     int rc = tl_perf_import_images(im, setup);
     if (rc == TL_OK)
         rc = make_sources(im, setup);

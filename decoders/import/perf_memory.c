@@ -16,10 +16,11 @@ static int by_time(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* In ticks of the trace. */
+/* In ticks of the trace; Intel PT without any has no times. */
 static uint64_t ticks(const struct tl_perf_import *im, uint64_t ns)
 {
-    return im->timed && ns > 0 ? tl_clock_ticks(&im->info.clock, ns) : 0;
+    const bool none = im->info.kind == TL_PERF_TRACE_PT && !im->timed;
+    return ns > 0 && !none ? tl_clock_ticks(&im->axis, ns) : 0;
 }
 
 static const struct tl_build_id *id_of(const struct tl_perf_import *im, const struct tl_perf_dso *d)

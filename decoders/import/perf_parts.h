@@ -90,9 +90,10 @@ struct tl_perf_import {
     size_t n_bpf, cap_bpf;
     struct tl_perf_map poked; /* addresses in the kernel that were changed */
     size_t n_pokes;
-    bool timed;
-    bool begun;      /* there was a trace */
-    uint64_t number; /* of changes to what is known */
+    struct tl_clock axis; /* of the images' times */
+    bool timed;           /* … which is that of the trace's timestamps */
+    bool begun;           /* there was a trace */
+    uint64_t number;      /* of changes to what is known */
 };
 
 void tl_perf_import_tell(const struct tl_perf_import *im, const char *format, ...) TL_PRINTF(2, 3);

@@ -234,6 +234,12 @@ static int on_info(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
     return tl_perf_tell_loss(d, NULL, fail.text, raw->offset, 0, true);
 }
 
+struct tl_clock tl_perf_axis(const struct tl_perf_decode *d)
+{
+    return tl_perf_info_axis(&d->info,
+                             tl_perf_attrs_by_type(tl_perf_reader_attrs(d->reader), d->info.pmu));
+}
+
 bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_filled *f)
 {
     return a->cpu >= 0 ? a->cpu == f->cpu : a->tid == f->tid;

@@ -33,7 +33,8 @@ struct tl_perf_stream {
     /* If threads have streams: of a CPU's the one of the thread that runs, which gets what it gets;
      * NULL: none does. */
     struct tl_perf_stream *thread;
-    uint64_t mode; /* in force behind what was delivered */
+    uint64_t mode;    /* in force behind what was delivered */
+    int32_t told_tid; /* CoreSight: the thread that was told last; -1: none */
     bool has_mode;
     bool runs; /* there is no gap behind the last instruction */
 };
@@ -80,6 +81,7 @@ struct tl_perf_area_state {
     struct tl_perf_scout scout;
     struct tl_perf_snapshot snapshot;
     bool timed, scouting;
+    bool truncated;        /* CoreSight: trace was lost behind what was decoded */
     size_t scanned_pieces; /* that the scout has seen to their ends */
     uint64_t scanned;      /* position */
     uint64_t next;         /* position of the first byte that was not decoded */
@@ -132,6 +134,9 @@ TL_MUST_USE int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_strea
 
 TL_MUST_USE int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
                                   const char *reason, uint64_t offset, uint64_t bytes, bool fault);
+
+/* The clock of TIME items. */
+struct tl_clock tl_perf_axis(const struct tl_perf_decode *d);
 
 /* Is what the area holds snapshots of a ring? */
 bool tl_perf_area_overwrites(const struct tl_perf_area_state *a);

@@ -4,6 +4,10 @@
  * begin anew there, so what it says was put into the area is decoded as a capture of its own, by
  * the CoreSight container. Its streams are those of the file: a trace ID is one stream, whichever
  * area its bytes lie in.
+ *
+ * Enablings are decoded in the order of the records' times, which are those of their ends. Memory
+ * is as it is then, or as the trace's timestamps say, where they can be compared: then as it was at
+ * the enabling's first one until that comes.
  */
 #include "perf/container.h"
 
@@ -15,10 +19,65 @@
 struct enabling {
     struct tl_perf_decode *owner;
     uint64_t base;                   /* offset in the file of its first byte */
+    uint64_t time;                   /* of the AUX record */
+    int64_t cpu;                     /* of the AUX record; -1: not told */
+    int32_t tid;                     /* whose buffer it is; -1: a CPU's */
     uint8_t gap;                     /* in front of it, enum tl_gap */
     struct tl_perf_stream **streams; /* by the decode's numbers */
     size_t n_streams, cap_streams;
 };
+
+/* ---- who runs -------------------------------------------------------------------------------- */
+
+/* Does the trace itself say which thread runs, by its context ID, or as VMID where the kernel is at
+ * EL2? */
+static bool tells_threads(const struct tl_perf_info *info)
+{
+    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
+    uint64_t config = 0;
+    for (size_t i = 0; i < info->n_units; i++)
+        config |= info->units[i].n_regs ? info->units[i].regs[0] : 0;
+    return config & CID || (config & VMID && config & VMIDOPT);
+}
+
+/* Where the trace has no timestamps, what the record says is better than nothing. */
+static int tell_time(const struct enabling *e, struct tl_perf_stream *s)
+{
+    const struct tl_item item = {.kind = TL_ITEM_TIME, .value = e->time, .offset = e->base};
+    const bool tells = e->time > 0 && !tl_perf_info_has_stamps(&e->owner->info);
+    return tells ? tl_stream_out_items(&s->out, &item, 1) : TL_OK;
+}
+
+/* From now on this thread runs; pid -1: as records say. */
+static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid, int32_t tid,
+                 uint64_t offset)
+{
+    struct tl_perf_decode *const d = e->owner;
+    const struct tl_perf_thread *const thread = tl_perf_sideband_thread(&d->sideband, tid, e->time);
+    const char *const name = thread && thread->name[0] ? thread->name : tid == 0 ? "swapper" : "-";
+    char note[64];
+    int rc = TL_OK;
+    if (tid != s->told_tid) {
+        pid = pid >= 0 ? pid : thread ? thread->pid : tid;
+        snprintf(note, sizeof note, "switch %" PRId32 " %" PRId32 " %s", pid, tid, name);
+        s->told_tid = tid;
+        s->thread = NULL; /* as with Intel PT, this is no part of the thread's */
+        const struct tl_item item = {.kind = TL_ITEM_NOTE, .offset = offset, .text = note};
+        rc = tl_stream_out_items(&s->out, &item, 1);
+    }
+    if (rc == TL_OK && d->setup->threads)
+        rc = tl_perf_thread_enter(s, tid, thread ? thread->name : "", offset);
+    return rc == TL_OK && s->thread ? tell_time(e, s->thread) : rc;
+}
+
+/* The trace does not say who runs: it is whose buffer it is, or who ran on the CPU last. */
+static int tell_run(const struct enabling *e, struct tl_perf_stream *s)
+{
+    const struct tl_perf_run *const run =
+        e->cpu < 0 ? NULL : tl_perf_sideband_run(&e->owner->sideband, (uint32_t)e->cpu, e->time);
+    const int32_t tid = run ? run->tid : e->tid;
+    return tid < 0 ? TL_OK : enter(e, s, run ? run->pid : -1, tid, e->base);
+}
 
 /* ---- what comes of an enabling --------------------------------------------------------------- */
 
@@ -31,19 +90,35 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     if (!s || tl_grow(&e->streams, &e->cap_streams, e->n_streams + 1, sizeof(void *)) < 0)
         return TL_NOMEM;
     e->streams[e->n_streams++] = s; /* numbers come in order */
+    int rc = TL_OK;
     if (d->n_streams > before) {
         if (stream->source)
             s->source = *stream->source;
-        return tl_perf_stream_announce(s);
+        s->told_tid = -1;
+        rc = tl_perf_stream_announce(s);
+    } else {
+        const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = e->gap, .offset = e->base};
+        rc = tl_stream_out_items(&s->out, &gap, 1);
     }
-    const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = e->gap, .offset = e->base};
-    return tl_stream_out_items(&s->out, &gap, 1);
+    s->thread = NULL; /* until the trace or the records say who runs */
+    rc = rc == TL_OK ? tell_time(e, s) : rc;
+    return rc == TL_OK && !tells_threads(&d->info) ? tell_run(e, s) : rc;
 }
 
 static struct tl_perf_stream *stream_of(const struct enabling *e,
                                         const struct tl_decode_stream *stream)
 {
     return stream && stream->index < e->n_streams ? e->streams[stream->index] : NULL;
+}
+
+/* Which thread a CONTEXT item says runs; -1: none. */
+static int32_t thread_of(const struct enabling *e, const struct tl_item *item)
+{
+    const bool is_vmid = item->flags & TL_ITEM_HAS_VALUE && !(item->flags & TL_ITEM_HAS_PC);
+    const uint64_t id = is_vmid ? item->value : item->pc;
+    const bool told = item->flags & (TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE) &&
+                      tells_threads(&e->owner->info) && id <= INT32_MAX;
+    return told ? (int32_t)id : -1;
 }
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
@@ -54,13 +129,18 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     struct tl_perf_stream *const s = stream_of(e, stream);
     struct tl_item moved[SOME];
     int rc = TL_OK;
-    for (size_t at = 0; rc == TL_OK && s && at < n; at += SOME) {
-        const size_t some = n - at < SOME ? n - at : SOME;
-        for (size_t i = 0; i < some; i++) {
-            moved[i] = items[at + i];
-            moved[i].offset += e->base;
+    for (size_t at = 0; rc == TL_OK && s && at < n;) {
+        size_t some = 0;
+        int32_t tid = -1;
+        while (some < SOME && at < n && tid < 0) { /* up to where another thread runs */
+            moved[some] = items[at++];
+            moved[some].offset += e->base;
+            tid = items[at - 1].kind == TL_ITEM_CONTEXT ? thread_of(e, &items[at - 1]) : -1;
+            some++;
         }
         rc = tl_stream_out_items(&s->out, moved, some);
+        if (rc == TL_OK && tid >= 0)
+            rc = enter(e, s, -1, tid, moved[some - 1].offset);
     }
     return rc;
 }
@@ -94,7 +174,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-/* Of an unformatted piece its CPU's unit alone, else all that have an ID. */
+/* Of an unformatted piece its CPU's unit alone, where that is known, else all that have an ID. */
 static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_filled *f,
                       struct tl_setup *setup)
 {
@@ -108,8 +188,8 @@ static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_fille
         setup->container = TL_CONTAINER_SINGLE;
     for (size_t i = 0; rc == TL_OK && i < d->info.n_units; i++) {
         struct tl_perf_unit unit = d->info.units[i];
-        if (is_raw && unit.cpu != f->cpu)
-            continue;
+        if (is_raw && (f->cpu < 0 ? i > 0 : unit.cpu != f->cpu))
+            continue;           /* where no record says which CPU it was, any unit is as good */
         if (is_raw && !unit.id) /* it is in no byte: any will do */
             unit.id = (uint8_t)((0x10 + 2 * unit.cpu) & 0x7f);
         if (!unit.id)
@@ -123,11 +203,71 @@ static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_fille
     return rc;
 }
 
+/* Stops at the first timestamp. */
+static int on_first_items(void *context, const struct tl_decode_stream *stream,
+                          const struct tl_item *items, size_t n)
+{
+    uint64_t *const time = context;
+    (void)stream;
+    for (size_t i = 0; i < n; i++)
+        if (items[i].kind == TL_ITEM_TIME) {
+            *time = items[i].value;
+            return TL_EOF;
+        }
+    return TL_OK;
+}
+
+/* The first timestamp of an enabling; 0: it has none. */
+static int find_time(const struct tl_setup *setup, struct tl_bytes bytes, uint64_t *out)
+{
+    enum { LOOK = 4096 }; /* bytes at once, where one may have come */
+    const struct tl_decode_sink sink = {.context = out, .items = on_first_items};
+    struct tl_decode *decode = NULL;
+    struct tl_fail fail = {0};
+    *out = 0;
+    int rc = tl_decode_new(&decode, setup, NULL, &sink, &fail);
+    for (size_t at = 0; rc == TL_OK && *out == 0 && at < bytes.n; at += LOOK) {
+        const size_t n = bytes.n - at < LOOK ? bytes.n - at : LOOK;
+        rc = tl_decode_push(decode, bytes.p + at, n);
+        if (rc == TL_OK)
+            rc = tl_decode_flush(decode);
+    }
+    tl_decode_free(decode);
+    return rc == TL_NOMEM ? rc : TL_OK;
+}
+
+/* When memory is looked at. */
+static int set_times(const struct tl_perf_decode *d, const struct tl_perf_filled *f,
+                     struct tl_setup *setup, struct tl_bytes bytes)
+{
+    const bool timed = tl_perf_info_is_timed(&d->info, NULL);
+    uint64_t since = f->time > 0 ? f->time : UINT64_MAX - 1; /* not told: what is known last */
+    int rc = TL_OK;
+    if (!d->image || tl_image_last_change(d->image, UINT64_MAX) == 0)
+        return TL_OK;
+    if (timed) {
+        uint64_t first;
+        rc = find_time(setup, bytes, &first);
+        since = first > 0 ? first : tl_clock_ticks(&d->info.clock, since);
+    }
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        setup->sources[i].since = since;
+        setup->sources[i].other_clock = !timed;
+    }
+    return rc;
+}
+
 static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_filled *f,
                            uint64_t position, uint64_t n, uint64_t at)
 {
     struct tl_perf_decode *const d = a->owner;
-    struct enabling e = {.owner = d, .base = at, .gap = TL_GAP_OFF};
+    const struct tl_bytes bytes = {a->bytes.p + (position - a->position), (size_t)n};
+    struct enabling e = {.owner = d,
+                         .base = at,
+                         .time = f->time,
+                         .cpu = a->cpu >= 0 ? a->cpu : f->cpu,
+                         .tid = a->cpu >= 0 ? -1 : a->tid,
+                         .gap = a->truncated ? TL_GAP_OVERFLOW : TL_GAP_OFF};
     const struct tl_decode_sink sink = {
         .context = &e,
         .stream = on_stream,
@@ -139,7 +279,10 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
     struct tl_setup setup;
     struct tl_decode *decode = NULL;
     struct tl_fail fail = {0};
+    a->truncated = f->flags & TL_PERF_AUX_TRUNCATED;
     int rc = make_setup(d, f, &setup);
+    if (rc == TL_OK)
+        rc = set_times(d, f, &setup, bytes);
     if (rc == TL_OK && setup.n_sources == 0)
         rc = tl_perf_tell_loss(d, NULL, "no trace unit is known for this AUX record", f->record, n,
                                true);
@@ -151,7 +294,7 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
         tl_decode_code(decode, d->base.code);
         rc = tl_decode_crew(decode, d->base.share.crew);
         if (rc == TL_OK)
-            rc = tl_decode_push(decode, a->bytes.p + (position - a->position), (size_t)n);
+            rc = tl_decode_push(decode, bytes.p, bytes.n);
         if (rc == TL_OK)
             rc = tl_decode_finish(decode);
     }

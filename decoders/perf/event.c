@@ -288,11 +288,9 @@ static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
                               who(d, other, e->to_pid, e->to_tid, e->time));
     if (e->text[0])
         snprintf(text + n, sizeof text - n, " %s", e->text);
-    const struct tl_clock *const clock = &d->info.clock;
+    const struct tl_clock clock = tl_perf_axis(d);
     const struct tl_item items[] = {
-        {.kind = TL_ITEM_TIME,
-         .value = clock->known ? tl_clock_ticks(clock, e->time) : e->time,
-         .offset = e->offset},
+        {.kind = TL_ITEM_TIME, .value = tl_clock_ticks(&clock, e->time), .offset = e->offset},
         {.kind = TL_ITEM_NOTE, .offset = e->offset, .text = text},
     };
     return tl_stream_out_items(&s->out, items, 2);

@@ -14,6 +14,14 @@ enum {
 #define MAGIC_ETM4 0x4040404040404040
 #define MAGIC_ETE  0x5050505050505050
 
+/* TRCCONFIGR, and which of a unit's values tells where its timestamps come from. */
+enum { TIMESTAMPS = 1 << 11, ETM4_TS_SOURCE = 7, ETE_TS_SOURCE = 8, VIRTUAL_COUNTER = 1 };
+
+static bool has_stamps(const struct tl_perf_unit *unit)
+{
+    return unit->protocol != TL_PROTO_NONE && unit->n_regs > 0 && unit->regs[0] & TIMESTAMPS;
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 void tl_perf_info_clock(struct tl_perf_info *info, bool swap, struct tl_bytes body)
@@ -171,10 +179,42 @@ void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source
         set(source, "TRCDEVARCH", unit->regs[7]);
 }
 
+/* All units with timestamps have those of the virtual counter. */
+static bool has_virtual_stamps(const struct tl_perf_info *info)
+{
+    bool any = false;
+    for (size_t i = 0; i < info->n_units; i++) {
+        const struct tl_perf_unit *const u = &info->units[i];
+        const size_t source = u->protocol == TL_PROTO_ETE ? ETE_TS_SOURCE : ETM4_TS_SOURCE;
+        if (!has_stamps(u))
+            continue;
+        if (source >= u->n_regs || u->regs[source] != VIRTUAL_COUNTER)
+            return false;
+        any = true;
+    }
+    return any;
+}
+
 bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf_attr *attr)
 {
+    if (info->kind == TL_PERF_TRACE_CORESIGHT)
+        return info->clock.known && has_virtual_stamps(info);
     return info->kind == TL_PERF_TRACE_PT && info->clock.known &&
            (!attr || !info->tsc_bit || attr->config & info->tsc_bit);
+}
+
+bool tl_perf_info_has_stamps(const struct tl_perf_info *info)
+{
+    bool any = false;
+    for (size_t i = 0; i < info->n_units; i++)
+        any |= has_stamps(&info->units[i]);
+    return any;
+}
+
+struct tl_clock tl_perf_info_axis(const struct tl_perf_info *info, const struct tl_perf_attr *attr)
+{
+    static const struct tl_clock ns = {.known = true, .mult = 1};
+    return tl_perf_info_is_timed(info, attr) ? info->clock : ns;
 }
 
 void tl_perf_cpuid(const char *cpuid, char *out, size_t size)

@@ -61,8 +61,14 @@ void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr 
 /* … or of a CoreSight trace unit. */
 void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source);
 
-/* Does the trace tell time that can be compared with the records'? */
+/* Does the trace tell time that can be compared with the records'? Intel PT by its TSC, CoreSight
+ * where its timestamps are the virtual counter and TIME_CONV tells how that relates. */
 bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf_attr *attr);
+/* Do trace units of CoreSight tell timestamps at all? */
+bool tl_perf_info_has_stamps(const struct tl_perf_info *info);
+/* The clock of all TIME items, and of when images are there: the trace's, else ns of the records.
+ */
+struct tl_clock tl_perf_info_axis(const struct tl_perf_info *info, const struct tl_perf_attr *attr);
 
 /* "GenuineIntel,6,142,10" as "6/142/10" into `out`; "": it is none. */
 void tl_perf_cpuid(const char *cpuid, char *out, size_t size);

@@ -40,6 +40,9 @@ struct tl_source {
     char core[40];     /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
     char device[40];   /* what the board's description calls it, e.g. "PTM_0", "" if not told */
     uint64_t clock_hz; /* rate of its timestamps; 0: the capture's */
+    /* Of a container that knows when its pieces were traced; no part of the setup's text: */
+    uint64_t since;   /* memory is as it was then where the trace begins; 0: not told … */
+    bool other_clock; /* … and stays so: the trace's timestamps are of another clock than that */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };

@@ -374,3 +374,71 @@ def as_raw(raw, wanted, cpu):
     attrs += record("<", PIPE_TYPES["HEADER_FEATURE"], feature + bytes(-len(feature) % 8))
     assert sample_type
     return b"PERFILE2" + struct.pack("<Q", 16) + attrs + b"".join(out)
+
+
+CS_TRAILER = 32  # pid, tid, time, id, cpu
+NS_A_TICK = 40
+
+
+def stamped(trace, ticks):
+    """The same bytes of a trace unit with a timestamp in front of its Trace On."""
+    at = trace.index(b"\x04", 12)
+    fields = bytes(ticks >> 7 * i & 0x7f | 0x80 for i in range(8)) + bytes([ticks >> 56])
+    return trace[:at] + b"\x02" + fields + trace[at:]
+
+
+def replaced(raw, wanted, cpu, other, clock="", joined=False):
+    """As as_raw(), but what the last enabling traced runs once more, after the program was replaced by `other`, a file
+    mapped at the same address. AUX records say when each of the two ended; with `clock` the trace has timestamps: of
+    the "virtual" counter, then both AUX records are later than the change, or of a clock that is "foreign". `joined`: both
+    are one enabling."""
+    piped = as_raw(raw, wanted, cpu)
+    at, records = 16, []
+    while at < len(piped):
+        kind, misc, size = struct.unpack_from("<IHH", piped, at)
+        n = struct.unpack_from("<Q", piped, at + 8)[0] if kind == 71 else 0
+        records.append([kind, misc, piped[at + 8:at + size], piped[at + size:at + size + n]])
+        at += size + n
+    aux = [r for r in records if r[0] == 11]
+    offset, size, flags = struct.unpack_from("<QQQ", aux[-1][2])
+    area = next(r for r in records if r[0] == 71)
+    head, last = area[3][:offset], area[3][offset:offset + size]
+    end = struct.unpack_from("<Q", aux[-1][2], 24 + 8)[0] // NS_A_TICK * NS_A_TICK
+    change, late, zero = end + 1000, 5000 if clock == "virtual" else 0, 1000
+    stamps = {"": None, "foreign": (7, 8)}.get(clock, [(t - zero) // NS_A_TICK for t in (end + 480, end + 2000)])
+    both = [stamped(last, t) for t in stamps] if stamps else [last, last]
+
+    def placed(body, before, fields):
+        return body[:before] + fields + body[before + len(fields):]
+
+    def aux_record(offset, size, time):
+        body = struct.pack("<QQQ", offset, size, flags) + placed(aux[-1][2][24:], 8, struct.pack("<Q", time))
+        return [11, aux[-1][1], body, b""]
+
+    second = offset + len(both[0])
+    if joined:
+        ends = [aux_record(offset, len(both[0]) + len(both[1]), end + late)]
+    else:
+        ends = [aux_record(offset, len(both[0]), end + late), aux_record(second, len(both[1]), end + 2000 + late)]
+    mapped = next(r for r in records if r[0] == 10 and b"etm_test_loop" in r[2] and r[2][56] & 4)
+    name = other + bytes(8 - len(other) % 8)
+    trailer = placed(mapped[2][-CS_TRAILER:], 8, struct.pack("<Q", change))
+    ends.append([10, mapped[1], mapped[2][:64] + name + trailer, b""])
+    whole = head + both[0] + both[1]
+    whole += bytes(-len(whole) % 8)
+    area[2:] = [placed(area[2], 0, struct.pack("<Q", len(whole))), whole]
+    records[records.index(aux[-1]):records.index(aux[-1]) + 1] = ends
+    for r in records:
+        if r[0] == 70 and clock:
+            values = list(struct.unpack_from("<%dQ" % (len(r[2]) // 8 - 1), r[2], 8))
+            units, i = values[:3], 3
+            while i < len(values):
+                magic, unit, n = values[i:i + 3]
+                regs = values[i + 3:i + 3 + n]
+                regs = [regs[0] | 1 << 11] + regs[1:7] + [0] * (magic >> 60 == 5) + [int(clock == "virtual")]
+                units += [magic, unit, len(regs)] + regs
+                i += 3 + n
+            r[2] = r[2][:8] + struct.pack("<%dQ" % len(units), *units)
+    if clock:
+        records.insert(0, [79, 0, struct.pack("<QQQ", 10, NS_A_TICK << 10, zero), b""])
+    return piped[:16] + b"".join(record("<", kind, body, misc) + trace for kind, misc, body, trace in records)

@@ -3,7 +3,7 @@
 
 usage: truth.py PROGRAM DATA     exit status 77 where DATA has no captures
 """
-import glob, gzip, os, re, shutil, subprocess, sys, tempfile
+import glob, gzip, os, re, shutil, struct, subprocess, sys, tempfile
 
 import perffile
 
@@ -140,6 +140,32 @@ class Checks:
         if name != "etm-v2-split.data":
             self.run(name + " without frames", expected, ["--format", "perf", "--symfs", self.symfs, "-"],
                      perffile.as_raw(raw, 0x1e, 7))
+        if name == "perf_etm.data":
+            self.run(name + " with threads", expected + [b"# stream thread.17235.etm_test_loop"] + expected[1:],
+                     ["--format", "perf,threads=yes", "--symfs", self.symfs, path])
+            self.replaced(name, expected, raw)
+
+    def replaced(self, name, expected, raw):
+        """Another file at the same address: each enabling runs what lay there then."""
+        was, became = [0x910003e0, 0xd10083ff], [0x910003e1, 0xd10043ff]
+        program, other = "/data/local/tmp/etm_test_loop", "/data/local/tmp/other"
+        with open(self.symfs + program, "rb") as f:
+            code = f.read()
+        changed, again = code, expected[1:]
+        for a, b in zip(was, became):
+            changed = changed.replace(struct.pack("<I", a), struct.pack("<I", b))
+            again = [line.replace(b"%08x" % a, b"%08x" % b) for line in again]
+        with tempfile.TemporaryDirectory() as own:
+            os.makedirs(own + os.path.dirname(program))
+            for path, content in (program, code), (other, changed):
+                with open(own + path, "wb") as f:
+                    f.write(content)
+            for clock, joined in ("", False), ("foreign", False), ("virtual", False), ("virtual", True):
+                for threads in "1", "3":
+                    self.run("%s whose program is replaced, %s timestamps%s, %s threads" % (
+                        name, clock or "no", " in one piece" * joined, threads), expected + again,
+                        ["--format", "perf", "--symfs", own, "--threads", threads, "-"],
+                        perffile.replaced(raw, 0x1e, 7, other.encode(), clock, joined))
 
 
 def who_ran(text):
