@@ -145,11 +145,21 @@ void tl_compare_fini(struct tl_compare *compare);
 
 /* ---- how often code was run ------------------------------------------------------------------ */
 
-struct tl_code_request {
+struct tl_code_source {
     const char *trace;
-    const char *stream; /* NULL, "": all that have instructions; then not by instruction, but whole */
+    const char
+        *stream; /* NULL, "": all that have instructions; then not by instruction, but whole */
+};
+struct tl_code_request {
+    struct tl_code_source of;
+    const struct tl_code_source *also; /* others, which count together with it */
+    size_t n_also;
     enum tl_range_unit unit;
     uint64_t from, to;
+    const uint64_t *contexts; /* only what ran with one of these context IDs; none: all */
+    size_t n_contexts;
+    const char *image; /* NULL, "": all code. Else only that of a file, by its hash, "build-id:…" or
+                          name, and at its own addresses, wherever it lay in memory */
 };
 struct tl_code_count {
     uint64_t from, to; /* addresses */
@@ -157,8 +167,9 @@ struct tl_code_count {
 };
 struct tl_code {
     uint64_t insns;
-    struct tl_code_count *runs; /* instructions `from` to `to` (the last one), one behind another; where
-                                   the image tells what they are, no branch is in the middle */
+    struct tl_code_count
+        *runs; /* instructions `from` to `to` (the last one), one behind another; where
+                  the image tells what they are, no branch is in the middle */
     size_t n_runs;
     struct tl_code_count *branches; /* taken, from the branch to where it led */
     size_t n_branches;
@@ -173,7 +184,8 @@ void tl_code_fini(struct tl_code *code);
 #define TL_COVERAGE_NOWHERE UINT32_MAX
 struct tl_coverage_function {
     const char *name;
-    uint64_t pc, calls;       /* how often its first instruction was executed */
+    uint64_t pc, calls;       /* where it is in memory, in one of the places; how often its first
+                                 instruction was executed */
     uint64_t insns, executed; /* its instructions, and those of them that were executed */
     uint32_t file, line;      /* NOWHERE: not known */
 };
@@ -188,18 +200,21 @@ struct tl_coverage_branch {
 struct tl_coverage {
     char **files;
     size_t n_files;
-    struct tl_coverage_function *functions; /* of the images, in order of addresses */
+    struct tl_coverage_function *functions; /* of the images; of one trace in order of addresses */
     size_t n_functions;
     struct tl_coverage_line *lines; /* by file and line, executed or not */
     size_t n_lines;
-    struct tl_coverage_branch *branches; /* conditional ones, in order of addresses */
+    struct tl_coverage_branch *branches; /* conditional ones, in order of functions and addresses */
     size_t n_branches;
     bool truncated;
-    struct tl_gen *gen; /* has the names */
+    struct tl_gen **gens; /* have the names */
+    size_t n_gens;
 };
 /*
- * What of the functions of a trace's images was executed in a range. Lines are there where the
- * images have debug information. Free with tl_coverage_fini(), also after an error.
+ * What of the functions of a trace's images was executed in a range, each once, in however many
+ * places and processes it was in memory. Lines are there where the images have debug information.
+ * Functions of several traces are the same if they are at the same place of the same file. Free
+ * with tl_coverage_fini(), also after an error.
  */
 TL_MUST_USE int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request,
                                  struct tl_coverage *out, struct tl_fail *fail);

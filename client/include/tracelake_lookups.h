@@ -198,6 +198,19 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete_note(struct tracelake *lak
 
 /* How often code was run: for compilers, and for coverage. */
 
+struct tracelake_code_source {
+    const char *trace, *stream;
+};
+struct tracelake_code_request {
+    struct tracelake_range range; /* an empty stream is all of them: then it is one of time */
+    const struct tracelake_code_source *also; /* others, which count together with it */
+    size_t n_also;
+    const uint64_t *contexts; /* only what ran with one of these context IDs; none: all */
+    size_t n_contexts;
+    const char *image; /* of tracelake_code(), not NULL: only that file's code, at its own
+                          addresses; "sha256:…", "build-id:…" or its name */
+};
+
 struct tracelake_code_count {
     uint64_t from, to;
     uint64_t count;
@@ -210,10 +223,9 @@ struct tracelake_code {
     size_t n_branches;
     bool truncated; /* there were too many different ones */
 };
-/* Of a range; an empty stream is all of them, and then the range is one of time. Free it with
- * tracelake_code_free(). */
+/* Free it with tracelake_code_free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_code(struct tracelake *lake,
-                                                    const struct tracelake_range *range,
+                                                    const struct tracelake_code_request *request,
                                                     struct tracelake_code **out,
                                                     struct tracelake_error *error);
 TRACELAKE_API void tracelake_code_free(struct tracelake_code *code); /* NULL is fine */
@@ -242,12 +254,10 @@ struct tracelake_coverage {
     size_t n_branches;
     bool truncated;
 };
-/* What of a trace's program was executed in a range, as above. Free it with
- * tracelake_coverage_free(). */
-TRACELAKE_MUST_USE TRACELAKE_API int tracelake_coverage(struct tracelake *lake,
-                                                        const struct tracelake_range *range,
-                                                        struct tracelake_coverage **out,
-                                                        struct tracelake_error *error);
+/* What of the traces' programs was executed. Free it with tracelake_coverage_free(). */
+TRACELAKE_MUST_USE TRACELAKE_API int
+tracelake_coverage(struct tracelake *lake, const struct tracelake_code_request *request,
+                   struct tracelake_coverage **out, struct tracelake_error *error);
 TRACELAKE_API void tracelake_coverage_free(struct tracelake_coverage *coverage); /* NULL is fine */
 
 #ifdef __cplusplus

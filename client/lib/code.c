@@ -7,17 +7,39 @@
 #include <string.h>
 
 /* Ask, and have each reply taken. */
-static int ask(struct tracelake *lake, const char *method, const struct tracelake_range *range,
-               const ProtobufCMessageDescriptor *kind, tl_ask_take_reply *take, void *context,
-               struct tracelake_error *error)
+static int ask(struct tracelake *lake, const char *method,
+               const struct tracelake_code_request *asked, const ProtobufCMessageDescriptor *kind,
+               tl_ask_take_reply *take, void *context, struct tracelake_error *error)
 {
     Tracelake__V1__CodeRequest request = TRACELAKE__V1__CODE_REQUEST__INIT;
-    request.trace = tl_ask_text(range->trace);
-    request.stream = tl_ask_text(range->stream);
-    request.unit = (Tracelake__V1__Unit)range->unit;
-    request.begin = range->from;
-    request.end = tl_ask_end_of(range->to);
-    return tl_ask_each(lake, method, -1, &request.base, kind, take, context, error);
+    Tracelake__V1__CodeSource *const also = calloc(asked->n_also + 1, sizeof *also);
+    request.also = calloc(asked->n_also + 1, sizeof(Tracelake__V1__CodeSource *));
+    request.contexts = calloc(asked->n_contexts + 1, sizeof *request.contexts);
+    int r = also && request.also && request.contexts
+                ? TRACELAKE_OK
+                : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    for (size_t i = 0; i < asked->n_also && r >= 0; i++) {
+        tracelake__v1__code_source__init(&also[i]);
+        also[i].trace = tl_ask_text(asked->also[i].trace);
+        also[i].stream = tl_ask_text(asked->also[i].stream);
+        request.also[i] = &also[i];
+    }
+    if (r >= 0 && asked->n_contexts)
+        memcpy(request.contexts, asked->contexts, asked->n_contexts * sizeof *request.contexts);
+    request.n_also = asked->n_also;
+    request.n_contexts = asked->n_contexts;
+    request.trace = tl_ask_text(asked->range.trace);
+    request.stream = tl_ask_text(asked->range.stream);
+    request.unit = (Tracelake__V1__Unit)asked->range.unit;
+    request.begin = asked->range.from;
+    request.end = tl_ask_end_of(asked->range.to);
+    request.image = tl_ask_text(asked->image);
+    if (r >= 0)
+        r = tl_ask_each(lake, method, -1, &request.base, kind, take, context, error);
+    free(request.contexts);
+    free(request.also);
+    free(also);
+    return r;
 }
 
 /* Room for `more` elements behind `*n` of an array. */
@@ -63,13 +85,13 @@ void tracelake_code_free(struct tracelake_code *code)
     free(code);
 }
 
-int tracelake_code(struct tracelake *lake, const struct tracelake_range *range,
+int tracelake_code(struct tracelake *lake, const struct tracelake_code_request *request,
                    struct tracelake_code **out, struct tracelake_error *error)
 {
     *out = calloc(1, sizeof **out);
     if (!*out)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    const int r = ask(lake, "/tracelake.v1.Ranges/Code", range,
+    const int r = ask(lake, "/tracelake.v1.Ranges/Code", request,
                       &tracelake__v1__code_reply__descriptor, take_code, *out, error);
     if (r < 0) {
         tracelake_code_free(*out);
@@ -134,13 +156,13 @@ void tracelake_coverage_free(struct tracelake_coverage *coverage)
     free(coverage);
 }
 
-int tracelake_coverage(struct tracelake *lake, const struct tracelake_range *range,
+int tracelake_coverage(struct tracelake *lake, const struct tracelake_code_request *request,
                        struct tracelake_coverage **out, struct tracelake_error *error)
 {
     *out = calloc(1, sizeof **out);
     if (!*out)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
-    const int r = ask(lake, "/tracelake.v1.Ranges/Coverage", range,
+    const int r = ask(lake, "/tracelake.v1.Ranges/Coverage", request,
                       &tracelake__v1__coverage_reply__descriptor, take_coverage, *out, error);
     if (r < 0) {
         tracelake_coverage_free(*out);

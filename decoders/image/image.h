@@ -162,6 +162,9 @@ void tl_image_view_void(const struct tl_image *image, uint64_t view, unsigned sp
 
 /* All symbols in order of address. */
 const struct tl_symbol *tl_image_symbols(const struct tl_image *image, size_t *n);
+/* The view in which a symbol is there, as long as nothing else covers it. */
+uint64_t tl_image_symbol_view(const struct tl_image *image, size_t symbol,
+                              struct tl_image_context *context);
 /*
  * Index into tl_image_symbols() of the one that covers `address`, or -1; or the symbol, or NULL.
  * Without a view: one that is in no context, else of any, whenever it was there.

@@ -142,6 +142,14 @@ static int64_t find(const struct tl_image *image, const struct tl_layer *layer,
     return found;
 }
 
+uint64_t tl_image_symbol_view(const struct tl_image *image, size_t symbol,
+                              struct tl_image_context *context)
+{
+    const struct tl_symbol *const s = &image->symbols.v[symbol];
+    *context = image->layers[s->layer].context;
+    return tl_image_view(image, context, s->span.from, NULL);
+}
+
 int64_t tl_image_symbol_index(const struct tl_image *image, uint64_t address)
 {
     int64_t found = -1;

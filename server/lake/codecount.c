@@ -17,6 +17,7 @@
 struct recent {
     struct pair {
         uint64_t from, to, n; /* n 0: free */
+        uint32_t program;
     } v[RECENT];
 };
 
@@ -27,34 +28,38 @@ struct piece {
     struct tl_runs runs;
     const struct tl_cut *cut;
     uint64_t to;
+    struct tl_flow_now now;
+    uint32_t program; /* that runs, … */
+    uint64_t until;   /* … and from which time on it is another one */
     /* The run under way, which goes on over chunks of shards: */
     uint64_t first, last, next; /* its first and last instruction, and where it goes straight on */
     bool open;
     bool branched; /* the last instruction is a branch that was taken, and nothing happened since */
+    uint32_t left; /* the program that it is of */
 };
 
-typedef int count_pair(struct tl_codecount *c, uint64_t from, uint64_t to, uint64_t n);
-
-static int add_pair(struct tl_codecount *out, struct recent *recent, count_pair *count,
-                    uint64_t from, uint64_t to)
+static int add_pair(struct piece *p, struct recent *recent, tl_codecount_add_pair *count,
+                    uint32_t program, uint64_t from, uint64_t to)
 {
     struct pair *const pair = &recent->v[tl_numbers_hash(from ^ to << 7) % RECENT];
     int r = TL_OK;
-    if (pair->from != from || pair->to != to) {
+    if (pair->from != from || pair->to != to || pair->program != program) {
         if (pair->n > 0)
-            r = count(out, pair->from, pair->to, pair->n);
-        *pair = (struct pair){from, to, 0};
+            r = count(p->out, pair->program, pair->from, pair->to, pair->n);
+        *pair = (struct pair){from, to, 0, program};
     }
     pair->n++;
     return r;
 }
 
-static int add_recent(struct tl_codecount *out, const struct recent *recent, count_pair *count)
+static int add_recent(struct tl_codecount *out, const struct recent *recent,
+                      tl_codecount_add_pair *count)
 {
     int r = TL_OK;
     for (uint32_t i = 0; i < RECENT && r >= 0; i++)
         if (recent->v[i].n > 0)
-            r = count(out, recent->v[i].from, recent->v[i].to, recent->v[i].n);
+            r = count(out, recent->v[i].program, recent->v[i].from, recent->v[i].to,
+                      recent->v[i].n);
     return r;
 }
 
@@ -62,7 +67,21 @@ static int end_run(struct piece *p)
 {
     const bool open = p->open;
     p->open = false;
-    return open ? add_pair(p->out, &p->runs_recent, tl_codecount_run, p->first, p->last) : TL_OK;
+    return open ? add_pair(p, &p->runs_recent, tl_codecount_run, p->program, p->first, p->last)
+                : TL_OK;
+}
+
+/* Where p->now holds. Another program's run is another one. */
+static int set_program(struct piece *p)
+{
+    const struct tl_code_program program =
+        tl_code_program_of(tl_gen_image(p->cut->gen), &p->now, &p->until);
+    uint32_t number;
+    int r = tl_codecount_program(p->out, &program, &number);
+    if (r >= 0 && number != p->program)
+        r = end_run(p);
+    p->program = number;
+    return r;
 }
 
 static int add_block(struct piece *p, const struct tl_block *b, bool taken, uint64_t position)
@@ -70,7 +89,7 @@ static int add_block(struct piece *p, const struct tl_block *b, bool taken, uint
     int r = TL_OK;
     /* Where a branch leads straight on, nobody can tell whether it was taken. */
     if (p->branched && b->pc != p->next)
-        r = add_pair(p->out, &p->branches_recent, tl_codecount_branch, p->last, b->pc);
+        r = add_pair(p, &p->branches_recent, tl_codecount_branch, p->left, p->last, b->pc);
     p->branched = false;
     if (r < 0 || position >= p->to)
         return r;
@@ -82,7 +101,10 @@ static int add_block(struct piece *p, const struct tl_block *b, bool taken, uint
     p->last = b->pc + b->size - b->last_size;
     p->next = b->pc + b->size;
     p->branched = taken;
+    p->left = p->program;
     p->out->insns += b->n;
+    if (p->program != TL_NO_NUMBER)
+        p->out->programs[p->program].insns += b->n;
     if (r >= 0 && (taken || b->last_kind != TL_INSN_PLAIN))
         r = end_run(p);
     return r;
@@ -99,6 +121,17 @@ static int add_path(struct piece *p, const struct tl_item *item, uint64_t positi
     return r;
 }
 
+static int add_item(struct piece *p, const struct tl_item *item, enum tl_protocol protocol)
+{
+    int r = TL_OK;
+    tl_flow_now_item(&p->now, item);
+    if (tl_codecount_stops(item->kind, tl_item_is_point(protocol, item->kind))) {
+        r = end_run(p);
+        p->branched = false;
+    }
+    return r >= 0 && tl_codecount_switches(item->kind, &p->now, p->until) ? set_program(p) : r;
+}
+
 static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fail *fail)
 {
     const enum tl_protocol protocol = p->cut->lane->protocol;
@@ -109,14 +142,15 @@ static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fai
     int r = TL_OK;
     while (r >= 0 && (r = tl_cut_walk_next(&walk, fail)) >= 0) {
         r = tl_runs_split(&p->runs, &walk.walk, &walk.walk.now);
+        p->now = walk.walk.now;
+        if (r >= 0)
+            r = set_program(p);
         for (size_t i = 0; i < walk.walk.n && r >= 0; i++) {
             const struct tl_item *const item = &walk.walk.items[i];
             if (item->kind == TL_ITEM_PATH)
                 r = add_path(p, item, walk.walk.positions[i]);
-            else if (tl_codecount_stops(item->kind, tl_item_is_point(protocol, item->kind))) {
-                r = end_run(p);
-                p->branched = false;
-            }
+            else
+                r = add_item(p, item, protocol);
         }
         if (r >= 0)
             r = tl_cancel_check();
@@ -141,16 +175,25 @@ static int count_piece(struct piece *p, uint64_t from, struct tl_fail *fail)
 
 static int merge(struct tl_codecount *c, const struct tl_codecount *more)
 {
-    int r = TL_OK;
-    const uint64_t *const at = more->addresses.keys;
-    for (uint32_t i = 0; i < more->runs.n && r >= 0; i++)
-        r = tl_codecount_run(c, at[more->runs.keys[i] >> 32], at[(uint32_t)more->runs.keys[i]],
-                             more->run_counts[i]);
-    for (uint32_t i = 0; i < more->branches.n && r >= 0; i++)
-        r = tl_codecount_branch(c, at[more->branches.keys[i] >> 32],
-                                at[(uint32_t)more->branches.keys[i]], more->branch_counts[i]);
+    uint32_t *const programs = calloc(more->n_programs + 1, sizeof *programs);
+    int r = programs ? TL_OK : TL_NOMEM;
+    for (size_t i = 0; i < more->n_programs && r >= 0; i++) {
+        r = tl_codecount_program(c, &more->programs[i], &programs[i]);
+        if (r >= 0 && programs[i] != TL_NO_NUMBER)
+            c->programs[programs[i]].insns += more->programs[i].insns;
+    }
+    for (uint32_t i = 0; i < more->runs.n && r >= 0; i++) {
+        const struct tl_code_pair run = tl_code_pair(more, more->runs.keys[i]);
+        r = tl_codecount_run(c, programs[run.program], run.from, run.to, more->run_counts[i]);
+    }
+    for (uint32_t i = 0; i < more->branches.n && r >= 0; i++) {
+        const struct tl_code_pair branch = tl_code_pair(more, more->branches.keys[i]);
+        r = tl_codecount_branch(c, programs[branch.program], branch.from, branch.to,
+                                more->branch_counts[i]);
+    }
     c->insns += more->insns;
     c->truncated |= more->truncated;
+    free(programs);
     return r;
 }
 

@@ -1,176 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of the program was executed: by function, source line and branch. Each function that has
- * been entered in the image is decoded from its begin to its end, so that what was not executed is
- * known, too.
+ * What of programs was executed: by function, source line and branch. Each function that an image
+ * brings is decoded from its begin to its end, so that what was not executed is known, too.
+ *
+ * A function is one of a file, wherever that lies in memory: in several places, processes, traces.
+ * Counts are of addresses in programs (store/codecount.h), so they are added up for each place of
+ * the function where a program executed any of it.
  */
 #include "base/cancel.h"
 #include "base/hash.h"
-#include "lake/codecount.h"
+#include "lake/code.h"
 #include "lake/debuginfo.h"
-#include "lake/query.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LOOKS 256 /* processes and times in which code is looked for */
+/* ---- counts by program ----------------------------------------------------------------------- */
 
-static int add_cut(struct tl_codecount *c, const struct tl_cut *cut,
-                   const struct tl_code_request *request, struct tl_fail *fail)
-{
-    uint64_t from, to;
-    int r = tl_cut_resolve(cut, request->unit, request->from, request->to, &from, &to, fail);
-    return r < 0 ? r : tl_codecount_add(c, cut, from, to, fail);
-}
-
-/* All streams that have instructions; a range of them is one of time. */
-static int add_streams(struct tl_codecount *c, struct tl_gen *gen,
-                       const struct tl_code_request *request, struct tl_fail *fail)
-{
-    const bool whole = request->from == 0 && request->to == UINT64_MAX;
-    struct tl_lane *lane;
-    int r = TL_OK;
-    if (request->unit != TL_UNIT_TIME && !whole)
-        return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
-        struct tl_cut cut;
-        struct tl_code_request one = *request;
-        r = tl_cut_of_lane(&cut, gen, lane);
-        if (r < 0)
-            break;
-        const bool timed = cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time;
-        one.unit = whole ? TL_UNIT_INSN : one.unit;
-        if (!tl_stream_is_derived(lane->name) &&
-            !tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
-            (whole || timed))
-            r = add_cut(c, &cut, &one, fail);
-        tl_cut_close(&cut);
-    }
-    return r;
-}
-
-/* Count, and get the generation that was counted. */
-static int count(struct tl_codecount *c, struct tl_lake *lake,
-                 const struct tl_code_request *request, struct tl_gen **gen, struct tl_fail *fail)
-{
-    struct tl_cut cut;
-    int r;
-    if (request->stream && *request->stream) {
-        r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
-        if (r < 0)
-            return r;
-        *gen = tl_gen_get(cut.gen);
-        r = add_cut(c, &cut, request, fail);
-        tl_cut_close(&cut);
-        return r;
-    }
-    struct tl_trace *const trace = tl_lake_find_content(lake, request->trace);
-    if (!trace)
-        return tl_no_trace(fail, request->trace);
-    *gen = tl_trace_serving(trace);
-    tl_trace_put(trace);
-    return add_streams(c, *gen, request, fail);
-}
-
-/* The instruction set of the streams that were counted, as far as they tell. */
-static enum tl_isa isa_of(const struct tl_code_request *request, struct tl_gen *gen)
-{
-    enum tl_isa isa = TL_ISA_NONE;
-    struct tl_lane *lane;
-    for (size_t i = 0; isa == TL_ISA_NONE && (lane = tl_gen_lane_at(gen, i)); i++) {
-        struct tl_cut cut;
-        const bool other =
-            request->stream && *request->stream && strcmp(lane->name, request->stream) != 0;
-        if (other || tl_cut_of_lane(&cut, gen, lane) < 0)
-            continue;
-        struct tl_cut_walk walk;
-        tl_cut_walk_begin(&walk, &cut, 0, 1);
-        walk.walk.detail = TL_WALK_FLOW;
-        if (tl_cut_walk_next(&walk, NULL) >= 0)
-            for (size_t k = 0; k < walk.walk.n; k++)
-                if (walk.walk.items[k].kind == TL_ITEM_BLOCK)
-                    isa = (enum tl_isa)walk.walk.items[k].block->isa;
-        tl_cut_walk_end(&walk);
-        tl_cut_close(&cut);
-    }
-    return isa;
-}
-
-/* ---- counts as they are ---------------------------------------------------------------------- */
-
-static int by_place(const void *a, const void *b)
-{
-    const struct tl_code_count *const x = a, *const y = b;
-    if (x->from != y->from)
-        return x->from < y->from ? -1 : 1;
-    return (x->to > y->to) - (x->to < y->to);
-}
-
-static struct tl_code_count *list(const struct tl_codecount *c, const struct tl_numbers *pairs,
-                                  const uint64_t *counts)
-{
-    struct tl_code_count *const out = calloc(pairs->n + (size_t)1, sizeof *out);
-    for (uint32_t i = 0; out && i < pairs->n; i++)
-        out[i] = (struct tl_code_count){c->addresses.keys[pairs->keys[i] >> 32],
-                                        c->addresses.keys[(uint32_t)pairs->keys[i]], counts[i]};
-    if (out)
-        qsort(out, pairs->n, sizeof *out, by_place);
-    return out;
-}
-
-static int list_counts(const struct tl_codecount *c, struct tl_code *out)
-{
-    out->insns = c->insns;
-    out->truncated = c->truncated;
-    out->runs = list(c, &c->runs, c->run_counts);
-    out->n_runs = out->runs ? c->runs.n : 0;
-    out->branches = list(c, &c->branches, c->branch_counts);
-    out->n_branches = out->branches ? c->branches.n : 0;
-    return out->runs && out->branches ? TL_OK : TL_NOMEM;
-}
-
-void tl_code_fini(struct tl_code *code)
-{
-    free(code->runs);
-    free(code->branches);
-    *code = (struct tl_code){0};
-}
-
-int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, struct tl_code *out,
-                 struct tl_fail *fail)
-{
-    struct tl_codecount c = {0};
-    struct tl_gen *gen = NULL;
-    *out = (struct tl_code){0};
-    int r = count(&c, lake, request, &gen, fail);
-    if (r >= 0)
-        r = list_counts(&c, out);
-    tl_gen_put(gen);
-    tl_codecount_fini(&c);
-    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
-}
-
-/* ---- coverage -------------------------------------------------------------------------------- */
-
-struct covering {
-    const struct tl_image *image;
-    /* The processes and times in which the images are there: where code is looked for. */
-    struct look {
-        uint64_t view; /* of the image */
-        struct tl_flow_now now;
-    } * looks;
-    size_t n_looks, cap_looks;
-    struct tl_code code;
-    /* How many runs begin or have ended at an address, in order of addresses. */
+/* Of one program, in order of addresses. */
+struct executed {
+    struct tl_flow_now now;
+    uint64_t view;
+    /* How many runs go on over an address and what is behind it, up to the next edge. */
     struct edge {
         uint64_t at;
         int64_t change;
     } * edges;
-    size_t n_edges;
-    struct tl_places places;
-    struct tl_coverage *out;
-    size_t cap_lines, cap_branches, cap_functions, cap_files;
-    struct tl_numbers files; /* by hash of their names */
+    size_t n_edges, cap_edges;
+    struct taken {
+        uint64_t at, n;
+    } * taken; /* branches */
+    size_t n_taken, cap_taken;
 };
 
 static int by_edge(const void *a, const void *b)
@@ -179,95 +39,137 @@ static int by_edge(const void *a, const void *b)
     return (x->at > y->at) - (x->at < y->at);
 }
 
-/* Runs as changes of the count from address to address; summed up, the count behind each. */
-static int make_edges(struct covering *c)
+static int by_branch(const void *a, const void *b)
 {
-    const size_t n = c->code.n_runs;
-    c->edges = malloc((2 * n + 1) * sizeof *c->edges);
-    if (!c->edges)
-        return TL_NOMEM;
-    for (size_t i = 0; i < n; i++) {
-        const struct tl_code_count *const run = &c->code.runs[i];
-        c->edges[2 * i] = (struct edge){run->from, (int64_t)run->count};
-        c->edges[2 * i + 1] = (struct edge){run->to + 1, -(int64_t)run->count};
-    }
-    c->n_edges = 2 * n;
-    qsort(c->edges, c->n_edges, sizeof *c->edges, by_edge);
-    for (size_t i = 1; i < c->n_edges; i++)
-        c->edges[i].change += c->edges[i - 1].change;
+    const struct taken *const x = a, *const y = b;
+    return (x->at > y->at) - (x->at < y->at);
+}
+
+static int add_run(struct executed *e, uint64_t first, uint64_t last, uint64_t n)
+{
+    const int r = tl_grow(&e->edges, &e->cap_edges, e->n_edges + 2, sizeof *e->edges);
+    if (r < 0)
+        return r;
+    e->edges[e->n_edges++] = (struct edge){first, (int64_t)n};
+    e->edges[e->n_edges++] = (struct edge){last + 1, -(int64_t)n};
     return TL_OK;
 }
 
-/* How often the instruction at an address was executed. */
-static uint64_t executed(const struct covering *c, uint64_t pc)
+static int add_taken(struct executed *e, uint64_t from, uint64_t n)
 {
-    size_t low = 0, high = c->n_edges; /* the first edge behind pc */
+    const int r = tl_grow(&e->taken, &e->cap_taken, e->n_taken + 1, sizeof *e->taken);
+    if (r >= 0)
+        e->taken[e->n_taken++] = (struct taken){from, n};
+    return r;
+}
+
+/* Sort; of edges at one address one is left, which tells how often what is behind it ran. */
+static void settle(struct executed *e)
+{
+    size_t kept = 0;
+    int64_t sum = 0;
+    if (e->n_edges)
+        qsort(e->edges, e->n_edges, sizeof *e->edges, by_edge);
+    if (e->n_taken)
+        qsort(e->taken, e->n_taken, sizeof *e->taken, by_branch);
+    for (size_t i = 0; i < e->n_edges; i++) {
+        sum += e->edges[i].change;
+        if (kept == 0 || e->edges[kept - 1].at != e->edges[i].at)
+            kept++;
+        e->edges[kept - 1] = (struct edge){e->edges[i].at, sum};
+    }
+    e->n_edges = kept;
+}
+
+/* How often the instruction at an address was executed. */
+static uint64_t times_at(const struct executed *e, uint64_t pc)
+{
+    size_t low = 0, high = e->n_edges; /* the first edge behind pc */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (c->edges[middle].at <= pc)
+        if (e->edges[middle].at <= pc)
             low = middle + 1;
         else
             high = middle;
     }
-    return low ? (uint64_t)c->edges[low - 1].change : 0;
+    return low ? (uint64_t)e->edges[low - 1].change : 0;
 }
 
 /* How often a branch at an address was taken. */
-static uint64_t taken(const struct covering *c, uint64_t pc)
+static uint64_t taken_at(const struct executed *e, uint64_t pc)
 {
-    size_t low = 0, high = c->code.n_branches;
+    size_t low = 0, high = e->n_taken;
     uint64_t sum = 0;
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
-        if (c->code.branches[middle].from < pc)
+        if (e->taken[middle].at < pc)
             low = middle + 1;
         else
             high = middle;
     }
-    for (; low < c->code.n_branches && c->code.branches[low].from == pc; low++)
-        sum += c->code.branches[low].count;
+    for (; low < e->n_taken && e->taken[low].at == pc; low++)
+        sum += e->taken[low].n;
     return sum;
 }
 
-static int add_look(struct covering *c, const struct tl_image_context *context, uint64_t time)
+/* ---- what is covered ------------------------------------------------------------------------- */
+
+/* An instruction of a function that was executed somewhere. */
+struct cell {
+    uint64_t times, taken;
+    uint32_t offset; /* in the function */
+    uint32_t file, line;
+    bool conditional; /* branch */
+};
+
+/* A function, as it was met first. */
+struct function {
+    const struct source *source;
+    size_t symbol;
+    struct cell *cells; /* NULL: none of it was executed */
+    size_t n_cells, cap_cells;
+};
+
+/* A trace of the request. */
+struct source {
+    struct tl_gen *gen;
+    const struct tl_image *image;
+    enum tl_isa isa;
+    struct tl_places places;
+};
+
+struct covering {
+    const struct tl_code_request *request;
+    struct source *sources;
+    struct function *functions;
+    size_t cap_functions;
+    struct tl_numbers numbers; /* of the functions: by file and address in it */
+    struct tl_numbers files;   /* of source files: by hash of their names */
+    struct tl_coverage *out;
+    size_t cap_lines, cap_branches, cap_files;
+};
+
+/* Of one trace, while it is looked at. */
+struct looking {
+    struct covering *c;
+    struct source *source;
+    struct executed *programs;
+    size_t n_programs;
+    const struct tl_symbol *symbols;
+    size_t n_symbols;
+    uint32_t *functions;     /* by symbol; TL_NO_NUMBER: it is covered by another, or has no size */
+    struct tl_numbers found; /* symbol << 16 | program that executed some of it */
+};
+
+static struct tl_flow_now now_of_symbol(const struct source *source, size_t symbol, uint64_t *view)
 {
-    const uint64_t view = tl_image_view(c->image, context, time, NULL);
-    for (size_t i = 0; i < c->n_looks; i++)
-        if (c->looks[i].view == view)
-            return TL_OK;
-    const int r = tl_grow(&c->looks, &c->cap_looks, c->n_looks + 1, sizeof *c->looks);
-    if (r >= 0)
-        c->looks[c->n_looks++] = (struct look){.view = view,
-                                               .now = {.context = context->context_id,
-                                                       .has_context = context->has_context_id,
-                                                       .vmid = context->vmid,
-                                                       .has_vmid = context->has_vmid,
-                                                       .time = time,
-                                                       .has_time = time != 0}};
-    return r;
+    const struct tl_symbol *const s = &tl_image_symbols(source->image, &(size_t){0})[symbol];
+    struct tl_code_program there = {.time = s->span.from};
+    *view = tl_image_symbol_view(source->image, symbol, &there.context);
+    return tl_code_now(&there);
 }
 
-static int list_looks(struct covering *c, const struct tl_setup *setup)
-{
-    static const struct tl_image_context none;
-    int r = add_look(c, &none, 0);
-    for (size_t i = 0; i < setup->n_images && r >= 0 && c->n_looks < LOOKS; i++)
-        r = add_look(c, &setup->images[i].context, setup->images[i].span.from);
-    return r;
-}
-
-/* The code at an address, where it is there first, and what holds there. */
-static struct tl_bytes code_at(const struct covering *c, uint64_t pc,
-                               const struct tl_flow_now **now)
-{
-    for (size_t i = 0; i < c->n_looks; i++) {
-        const struct tl_bytes code = tl_image_view_at(c->image, c->looks[i].view, TL_SPACE_ANY, pc);
-        *now = &c->looks[i].now;
-        if (code.n)
-            return code;
-    }
-    return (struct tl_bytes){0};
-}
+/* ---- functions ------------------------------------------------------------------------------- */
 
 /* The number of a source file, which is kept. */
 static int file_number(struct covering *c, const char *name, uint32_t *out)
@@ -287,73 +189,330 @@ static int file_number(struct covering *c, const char *name, uint32_t *out)
     return r;
 }
 
-static int add_branch(struct covering *c, const struct tl_coverage_line *line, uint64_t pc)
+/* Where an instruction comes from. */
+static int place(struct covering *c, struct source *source, const struct tl_flow_now *now,
+                 uint64_t pc, struct cell *cell)
 {
-    struct tl_coverage *const out = c->out;
-    const uint64_t went = taken(c, pc);
-    const int r =
-        tl_grow(&out->branches, &c->cap_branches, out->n_branches + 1, sizeof *out->branches);
-    if (r >= 0)
-        out->branches[out->n_branches++] = (struct tl_coverage_branch){
-            line->file, line->line, pc, went, line->count > went ? line->count - went : 0};
-    return r;
-}
-
-static int add_insn(struct covering *c, struct tl_coverage_function *f, const struct tl_insn *insn,
-                    uint64_t pc, const struct tl_flow_now *now)
-{
-    struct tl_coverage *const out = c->out;
-    struct tl_coverage_line line = {.file = TL_COVERAGE_NOWHERE, .count = executed(c, pc)};
-    f->insns++;
-    f->executed += line.count > 0;
-    int r = tl_places_at(&c->places, now, pc);
-    if (r < 0)
+    int r = tl_places_at(&source->places, now, pc);
+    const struct tl_dwarf_place *const at = &source->places.place;
+    cell->file = TL_COVERAGE_NOWHERE;
+    if (r < 0 || !at->file[0] || !at->line)
         return r;
-    if (c->places.place.file[0] && c->places.place.line) {
-        r = file_number(c, c->places.place.file, &line.file);
-        line.line = c->places.place.line;
-        if (f->file == TL_COVERAGE_NOWHERE && r >= 0) {
-            f->file = line.file;
-            f->line = line.line;
-        }
-    }
-    if (r >= 0 && line.file != TL_COVERAGE_NOWHERE)
-        r = tl_grow(&out->lines, &c->cap_lines, out->n_lines + 1, sizeof *out->lines);
-    if (r >= 0 && line.file != TL_COVERAGE_NOWHERE)
-        out->lines[out->n_lines++] = line;
-    if (r >= 0 && insn->kind == TL_INSN_BRANCH && insn->conditional)
-        r = add_branch(c, &line, pc);
-    return r;
+    cell->line = at->line;
+    return file_number(c, at->file, &cell->file);
 }
 
-/* The instruction set of a function: that of the code that was executed of it, else of most. */
-static int add_function(struct covering *c, const struct tl_symbol *symbol, enum tl_isa isa)
+/* Tell each instruction of a function. */
+typedef int cell_taker(struct covering *c, struct function *f, const struct cell *cell);
+static int decode(struct covering *c, struct function *f, cell_taker *take)
 {
     static const struct tl_isa_options any_core = {
         .arch_major = 9, .arch_minor = 9, .profile = 'A'};
-    struct tl_coverage *const out = c->out;
-    const uint64_t end = symbol->address + symbol->size;
-    int r =
-        tl_grow(&out->functions, &c->cap_functions, out->n_functions + 1, sizeof *out->functions);
-    if (r < 0)
-        return r;
-    struct tl_coverage_function *const f = &out->functions[out->n_functions++];
-    *f = (struct tl_coverage_function){.name = symbol->name,
-                                       .pc = symbol->address,
-                                       .file = TL_COVERAGE_NOWHERE,
-                                       .calls = executed(c, symbol->address)};
-    for (uint64_t pc = symbol->address; pc < end && r >= 0;) {
+    struct source *const source = &c->sources[f->source - c->sources];
+    const struct tl_symbol *const s = &tl_image_symbols(source->image, &(size_t){0})[f->symbol];
+    uint64_t view;
+    const struct tl_flow_now now = now_of_symbol(source, f->symbol, &view);
+    int r = TL_OK;
+    for (uint64_t offset = 0; offset < s->size && r >= 0;) {
         struct tl_insn insn;
-        const struct tl_flow_now *now;
-        const struct tl_bytes code = code_at(c, pc, &now);
-        const int size = code.n ? tl_insn_decode(isa, &any_core, pc, code, &insn) : TL_NOTFOUND;
-        if (size <= 0 && size != TL_BAD)
+        struct cell cell = {.offset = (uint32_t)offset};
+        const uint64_t pc = s->address + offset;
+        const struct tl_bytes code = tl_image_view_at(source->image, view, s->space, pc);
+        const int size =
+            code.n ? tl_insn_decode(source->isa, &any_core, pc, code, &insn) : TL_NOTFOUND;
+        if ((size <= 0 && size != TL_BAD) || offset > UINT32_MAX)
             break;
+        cell.conditional = size > 0 && insn.kind == TL_INSN_BRANCH && insn.conditional;
         if (size > 0)
-            r = add_insn(c, f, &insn, pc, now);
-        pc += insn.size ? insn.size : 1; /* data between the code */
+            r = place(c, source, &now, pc, &cell);
+        if (size > 0 && r >= 0)
+            r = take(c, f, &cell);
+        offset += insn.size ? insn.size : 1; /* data between the code */
     }
     return r < 0 ? r : tl_cancel_check();
+}
+
+static int keep_cell(struct covering *c, struct function *f, const struct cell *cell)
+{
+    (void)c;
+    const int r = tl_grow(&f->cells, &f->cap_cells, f->n_cells + 1, sizeof *f->cells);
+    if (r >= 0)
+        f->cells[f->n_cells++] = *cell;
+    return r;
+}
+
+/* What the symbol is of: the place in its file, or where that is not known, in memory. */
+static int identify(struct looking *l, size_t symbol, uint64_t *key)
+{
+    const struct tl_symbol *const s = &l->symbols[symbol];
+    uint64_t view, address = s->address;
+    size_t image;
+    const struct tl_flow_now now = now_of_symbol(l->source, symbol, &view);
+    if (tl_image_view_symbol(l->source->image, view, s->space, s->address) != (int64_t)symbol)
+        return TL_NOTFOUND;
+    const int r = tl_places_own(&l->source->places, &now, s->address, &image, &address);
+    *key = tl_fnv_text(r >= 0 ? l->source->gen->setup.images[image].file : s->name) ^
+           tl_mix64(address);
+    return r == TL_NOTFOUND ? TL_OK : r;
+}
+
+/* Which functions do the symbols stand for? */
+static int list_functions(struct looking *l)
+{
+    struct covering *const c = l->c;
+    l->functions = malloc((l->n_symbols + 1) * sizeof *l->functions);
+    int r = l->functions ? TL_OK : TL_NOMEM;
+    for (size_t i = 0; i < l->n_symbols && r >= 0; i++) {
+        uint64_t key;
+        l->functions[i] = TL_NO_NUMBER;
+        r = l->symbols[i].size > 0 ? identify(l, i, &key) : TL_NOTFOUND;
+        if (r == TL_NOTFOUND) {
+            r = TL_OK;
+            continue;
+        }
+        if (r >= 0)
+            l->functions[i] = tl_numbers_find(&c->numbers, key);
+        if (r < 0 || l->functions[i] != TL_NO_NUMBER)
+            continue;
+        r = tl_grow(&c->functions, &c->cap_functions, c->numbers.n + (size_t)1,
+                    sizeof *c->functions);
+        if (r >= 0)
+            r = tl_numbers_add(&c->numbers, key);
+        if (r < 0)
+            break;
+        l->functions[i] = c->numbers.n - 1;
+        c->functions[c->numbers.n - 1] = (struct function){.source = l->source, .symbol = i};
+    }
+    return r;
+}
+
+/* ---- what was executed of them --------------------------------------------------------------- */
+
+#define NESTING 8 /* symbols in front of one that covers an address that are looked at, too */
+
+static int find(struct looking *l, size_t symbol, size_t program)
+{
+    const uint64_t key = (uint64_t)symbol << 16 | program;
+    return l->functions[symbol] == TL_NO_NUMBER || tl_numbers_find(&l->found, key) != TL_NO_NUMBER
+               ? TL_OK
+               : tl_numbers_add(&l->found, key);
+}
+
+/* The first symbol behind an address. */
+static size_t behind(const struct looking *l, uint64_t pc)
+{
+    size_t low = 0, high = l->n_symbols;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        if (l->symbols[middle].address <= pc)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Find the functions of which a program ran some of [first, end). */
+static int find_in(struct looking *l, size_t program, uint64_t first, uint64_t end)
+{
+    const uint64_t view = l->programs[program].view;
+    int r = TL_OK;
+    for (size_t at = behind(l, first), i = at; i-- > 0 && at - i <= NESTING && r >= 0;) {
+        const struct tl_symbol *const s = &l->symbols[i];
+        if (first - s->address < s->size &&
+            tl_image_view_symbol(l->source->image, view, s->space, s->address) == (int64_t)i)
+            r = find(l, i, program);
+    }
+    const int64_t covers = tl_image_view_symbol(l->source->image, view, TL_SPACE_ANY, first);
+    if (covers >= 0 && r >= 0)
+        r = find(l, (size_t)covers, program);
+    for (size_t i = behind(l, first); i < l->n_symbols && l->symbols[i].address < end && r >= 0;
+         i++)
+        if (tl_image_view_symbol(l->source->image, view, l->symbols[i].space,
+                                 l->symbols[i].address) == (int64_t)i)
+            r = find(l, i, program);
+    return r;
+}
+
+static int find_all(struct looking *l)
+{
+    int r = TL_OK;
+    for (size_t p = 0; p < l->n_programs && r >= 0; p++) {
+        const struct executed *const e = &l->programs[p];
+        for (size_t i = 0; i + 1 < e->n_edges && r >= 0; i++)
+            if (e->edges[i].change > 0)
+                r = find_in(l, p, e->edges[i].at, e->edges[i + 1].at);
+        if (r >= 0)
+            r = tl_cancel_check();
+    }
+    return r;
+}
+
+/* Add what a program executed where a function's symbol is. */
+static int add_executed(struct looking *l, size_t symbol, const struct executed *e)
+{
+    struct function *const f = &l->c->functions[l->functions[symbol]];
+    const uint64_t begin = l->symbols[symbol].address;
+    const int r = f->cells ? TL_OK : decode(l->c, f, keep_cell);
+    for (size_t i = 0; i < f->n_cells && r >= 0; i++) {
+        struct cell *const cell = &f->cells[i];
+        cell->times += times_at(e, begin + cell->offset);
+        if (cell->conditional)
+            cell->taken += taken_at(e, begin + cell->offset);
+    }
+    return r;
+}
+
+/* Programs with what each executed, as far as that is wanted. */
+static int sort_out(struct looking *l, const struct tl_codecount *counts)
+{
+    int r = TL_OK;
+    l->programs = calloc(counts->n_programs + 1, sizeof *l->programs);
+    if (!l->programs)
+        return TL_NOMEM;
+    l->n_programs = counts->n_programs;
+    for (size_t i = 0; i < l->n_programs; i++) {
+        l->programs[i].now = tl_code_now(&counts->programs[i]);
+        l->programs[i].view = counts->programs[i].view;
+    }
+    for (uint32_t i = 0; i < counts->runs.n && r >= 0; i++) {
+        const struct tl_code_pair run = tl_code_pair(counts, counts->runs.keys[i]);
+        if (tl_code_wants(l->c->request, &counts->programs[run.program]))
+            r = add_run(&l->programs[run.program], run.from, run.to, counts->run_counts[i]);
+    }
+    for (uint32_t i = 0; i < counts->branches.n && r >= 0; i++) {
+        const struct tl_code_pair pair = tl_code_pair(counts, counts->branches.keys[i]);
+        if (tl_code_wants(l->c->request, &counts->programs[pair.program]))
+            r = add_taken(&l->programs[pair.program], pair.from, counts->branch_counts[i]);
+    }
+    for (size_t i = 0; i < l->n_programs; i++)
+        settle(&l->programs[i]);
+    return r;
+}
+
+static int look(struct covering *c, struct source *source, const struct tl_codecount *counts)
+{
+    struct looking l = {.c = c, .source = source};
+    l.symbols = tl_image_symbols(source->image, &l.n_symbols);
+    int r = sort_out(&l, counts);
+    if (r >= 0)
+        r = list_functions(&l);
+    if (r >= 0)
+        r = find_all(&l);
+    for (uint32_t i = 0; i < l.found.n && r >= 0; i++)
+        r = add_executed(&l, (size_t)(l.found.keys[i] >> 16),
+                         &l.programs[l.found.keys[i] & 0xffff]);
+    for (size_t i = 0; i < l.n_programs; i++) {
+        free(l.programs[i].edges);
+        free(l.programs[i].taken);
+    }
+    free(l.programs);
+    free(l.functions);
+    tl_numbers_fini(&l.found);
+    return r;
+}
+
+/* The instruction set of the streams that were counted, as far as they tell. */
+static enum tl_isa isa_of(const struct tl_code_source *source, struct tl_gen *gen)
+{
+    enum tl_isa isa = TL_ISA_NONE;
+    struct tl_lane *lane;
+    for (size_t i = 0; isa == TL_ISA_NONE && (lane = tl_gen_lane_at(gen, i)); i++) {
+        struct tl_cut cut;
+        const bool other =
+            source->stream && *source->stream && strcmp(lane->name, source->stream) != 0;
+        if (other || tl_cut_of_lane(&cut, gen, lane) < 0)
+            continue;
+        struct tl_cut_walk walk;
+        tl_cut_walk_begin(&walk, &cut, 0, 1);
+        walk.walk.detail = TL_WALK_FLOW;
+        if (tl_cut_walk_next(&walk, NULL) >= 0)
+            for (size_t k = 0; k < walk.walk.n; k++)
+                if (walk.walk.items[k].kind == TL_ITEM_BLOCK)
+                    isa = (enum tl_isa)walk.walk.items[k].block->isa;
+        tl_cut_walk_end(&walk);
+        tl_cut_close(&cut);
+    }
+    return isa;
+}
+
+static int add_source(struct covering *c, size_t i, struct tl_lake *lake, struct tl_fail *fail)
+{
+    const struct tl_code_source *const asked = tl_code_source(c->request, i);
+    struct source *const source = &c->sources[i];
+    struct tl_codecount counts = {0};
+    int r = tl_code_count(&counts, lake, c->request, asked, &source->gen, fail);
+    c->out->gens[i] = source->gen;
+    c->out->n_gens = i + 1;
+    c->out->truncated |= counts.truncated;
+    source->image = r >= 0 ? tl_gen_image(source->gen) : NULL;
+    if (source->image) {
+        source->isa = isa_of(asked, source->gen);
+        r = tl_places_init(&source->places, source->gen);
+    }
+    if (source->image && r >= 0)
+        r = look(c, source, &counts);
+    tl_codecount_fini(&counts);
+    return r;
+}
+
+/* ---- the answer ------------------------------------------------------------------------------ */
+
+static int add_branch(struct covering *c, const struct cell *cell, uint64_t pc)
+{
+    struct tl_coverage *const out = c->out;
+    const int r =
+        tl_grow(&out->branches, &c->cap_branches, out->n_branches + 1, sizeof *out->branches);
+    if (r >= 0)
+        out->branches[out->n_branches++] =
+            (struct tl_coverage_branch){cell->file, cell->line, pc, cell->taken,
+                                        cell->times > cell->taken ? cell->times - cell->taken : 0};
+    return r;
+}
+
+/* Into the function told last. */
+static int add_cell(struct covering *c, struct function *f, const struct cell *cell)
+{
+    struct tl_coverage *const out = c->out;
+    struct tl_coverage_function *const row = &out->functions[out->n_functions - 1];
+    (void)f;
+    int r = TL_OK;
+    row->insns++;
+    row->executed += cell->times > 0;
+    if (cell->offset == 0)
+        row->calls = cell->times;
+    if (cell->file != TL_COVERAGE_NOWHERE) {
+        if (row->file == TL_COVERAGE_NOWHERE) {
+            row->file = cell->file;
+            row->line = cell->line;
+        }
+        r = tl_grow(&out->lines, &c->cap_lines, out->n_lines + 1, sizeof *out->lines);
+        if (r >= 0)
+            out->lines[out->n_lines++] =
+                (struct tl_coverage_line){cell->file, cell->line, cell->times};
+    }
+    return r >= 0 && cell->conditional ? add_branch(c, cell, row->pc + cell->offset) : r;
+}
+
+static int tell(struct covering *c)
+{
+    struct tl_coverage *const out = c->out;
+    int r = TL_OK;
+    out->functions = calloc(c->numbers.n + (size_t)1, sizeof *out->functions);
+    if (!out->functions)
+        return TL_NOMEM;
+    for (uint32_t i = 0; i < c->numbers.n && r >= 0; i++) {
+        struct function *const f = &c->functions[i];
+        const struct tl_symbol *const s =
+            &tl_image_symbols(f->source->image, &(size_t){0})[f->symbol];
+        out->functions[out->n_functions++] = (struct tl_coverage_function){
+            .name = s->name, .pc = s->address, .file = TL_COVERAGE_NOWHERE};
+        if (!f->cells)
+            r = decode(c, f, add_cell);
+        for (size_t k = 0; k < f->n_cells && r >= 0; k++)
+            r = add_cell(c, f, &f->cells[k]);
+    }
+    return r;
 }
 
 static int by_line(const void *a, const void *b)
@@ -379,52 +538,41 @@ static void join_lines(struct tl_coverage *out)
     out->n_lines = kept;
 }
 
-static int cover(struct covering *c, struct tl_gen *gen, enum tl_isa isa)
-{
-    size_t n = 0;
-    int r = make_edges(c);
-    c->image = tl_gen_image(gen);
-    const struct tl_symbol *const symbols = c->image ? tl_image_symbols(c->image, &n) : NULL;
-    if (r >= 0)
-        r = tl_places_init(&c->places, gen);
-    if (r >= 0 && c->image)
-        r = list_looks(c, &gen->setup);
-    for (size_t i = 0; i < n && r >= 0; i++)
-        if (symbols[i].size > 0 && (i == 0 || symbols[i].address != symbols[i - 1].address))
-            r = add_function(c, &symbols[i], isa);
-    join_lines(c->out);
-    return r;
-}
-
 void tl_coverage_fini(struct tl_coverage *coverage)
 {
     for (size_t i = 0; i < coverage->n_files; i++)
         free(coverage->files[i]);
+    for (size_t i = 0; i < coverage->n_gens; i++)
+        tl_gen_put(coverage->gens[i]);
+    free(coverage->gens);
     free(coverage->files);
     free(coverage->functions);
     free(coverage->lines);
     free(coverage->branches);
-    tl_gen_put(coverage->gen);
     *coverage = (struct tl_coverage){0};
 }
 
 int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request,
                      struct tl_coverage *out, struct tl_fail *fail)
 {
-    struct tl_codecount counts = {0};
-    struct covering c = {.out = out};
-    *out = (struct tl_coverage){0};
-    int r = count(&counts, lake, request, &out->gen, fail);
+    const size_t n = 1 + request->n_also;
+    *out = (struct tl_coverage){.gens = calloc(n, sizeof(struct tl_gen *))};
+    struct covering c = {.request = request, .out = out, .sources = calloc(n, sizeof *c.sources)};
+    int r = out->gens && c.sources ? TL_OK : TL_NOMEM;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = add_source(&c, i, lake, fail);
     if (r >= 0)
-        r = list_counts(&counts, &c.code);
-    tl_codecount_fini(&counts);
+        r = tell(&c);
     if (r >= 0)
-        r = cover(&c, out->gen, isa_of(request, out->gen));
-    out->truncated = c.code.truncated;
-    tl_places_fini(&c.places);
+        join_lines(out);
+    for (size_t i = 0; c.sources && i < n; i++)
+        if (c.sources[i].places.gen)
+            tl_places_fini(&c.sources[i].places);
+    for (uint32_t i = 0; i < c.numbers.n; i++)
+        free(c.functions[i].cells);
+    free(c.functions);
+    free(c.sources);
+    tl_numbers_fini(&c.numbers);
     tl_numbers_fini(&c.files);
-    tl_code_fini(&c.code);
-    free(c.edges);
-    free(c.looks);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }

@@ -203,15 +203,12 @@ static bool own_address(const struct tl_setup_image *image, const struct tl_debu
            tl_dwarf_address(info->dwarf, image->offset + at, address) == TL_OK;
 }
 
-int tl_places_at(struct tl_places *places, const struct tl_flow_now *now, uint64_t pc)
+int tl_places_own(struct tl_places *places, const struct tl_flow_now *now, uint64_t pc,
+                  size_t *found, uint64_t *address)
 {
     const struct tl_setup *const setup = &places->gen->setup;
-    const struct tl_debuginfo *found = NULL;
-    uint64_t address = 0;
     unsigned best = 0;
-    places->place = (struct tl_dwarf_place){.file = ""};
     places->lacks = setup->n_images ? "" : "no image";
-    places->image = "";
     for (size_t i = setup->n_images; i-- > 0;) { /* of those alike the last one counts */
         const struct tl_setup_image *const image = &setup->images[i];
         const unsigned fit = fits(image, now);
@@ -223,18 +220,29 @@ int tl_places_at(struct tl_places *places, const struct tl_flow_now *now, uint64
         if (r < 0)
             return r;
         if (!own_address(image, info, pc, &at)) {
-            if (info && !info->dwarf && !found)
+            if (info && !info->dwarf && best == 0)
                 places->lacks = info->lacks;
             continue;
         }
         best = fit;
-        found = info;
-        address = at;
+        *found = i;
+        *address = at;
     }
-    if (!found)
-        return TL_OK;
+    return best > 0 ? TL_OK : TL_NOTFOUND;
+}
+
+int tl_places_at(struct tl_places *places, const struct tl_flow_now *now, uint64_t pc)
+{
+    size_t image;
+    uint64_t address;
+    places->place = (struct tl_dwarf_place){.file = ""};
+    places->image = "";
+    int r = tl_places_own(places, now, pc, &image, &address);
+    if (r < 0)
+        return r == TL_NOTFOUND ? TL_OK : r;
+    const struct tl_debuginfo *const found = places->infos[image];
     places->lacks = found->lacks;
     places->image = found->hash;
-    const int r = tl_dwarf_at(found->dwarf, address, &places->place);
+    r = tl_dwarf_at(found->dwarf, address, &places->place);
     return r == TL_NOTFOUND ? TL_OK : r;
 }

@@ -39,6 +39,10 @@ struct tl_places {
 
 TL_MUST_USE int tl_places_init(struct tl_places *places, struct tl_gen *gen);
 void tl_places_fini(struct tl_places *places);
+/* Which of the setup's images has what is at `pc`, by its place there, and its own address of it.
+ * TL_NOTFOUND, TL_CANCELLED, TL_NOMEM. */
+TL_MUST_USE int tl_places_own(struct tl_places *places, const struct tl_flow_now *now, uint64_t pc,
+                              size_t *image, uint64_t *address);
 /* Fill `place`, empty where nothing is known. TL_CANCELLED, TL_NOMEM. */
 TL_MUST_USE int tl_places_at(struct tl_places *places, const struct tl_flow_now *now, uint64_t pc);
 

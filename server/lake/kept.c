@@ -25,8 +25,8 @@ int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *
     char key[192];
     int r = tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i), &bytes, NULL);
     if (r >= 0)
-        r = tl_codecount_decode(out, (struct tl_bytes){bytes.p, bytes.n});
-    else if (r != TL_NOMEM)
+        r = tl_codecount_decode(out, tl_gen_image(cut->gen), (struct tl_bytes){bytes.p, bytes.n});
+    if (r < 0 && r != TL_NOMEM)
         r = TL_NOTFOUND;
     tl_buf_fini(&bytes);
     return r;

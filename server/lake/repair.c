@@ -233,11 +233,12 @@ static int check_counts(struct checkup *c, const struct tl_cut *cut, size_t i)
     int r = tl_backend_get_all(c->lake->backend, key, &bytes, c->fail);
     const bool there = r >= 0;
     if (there)
-        r = tl_codecount_decode(&counts, (struct tl_bytes){bytes.p, bytes.n});
+        r = tl_codecount_decode(&counts, NULL, (struct tl_bytes){bytes.p, bytes.n});
     tl_codecount_fini(&counts);
     tl_buf_fini(&bytes);
+    /* Those of an older version are made anew when somebody asks. */
     if (r != TL_NOTFOUND || !there)
-        return r == TL_NOTFOUND ? TL_OK : r;
+        return r == TL_NOTFOUND || r == TL_UNSUPPORTED ? TL_OK : r;
     c->findings++;
     r = tell(c, "%s: offset 0x0: counts of a shard's code are damaged%s", key,
              c->repair ? "; removed, they are made anew" : "");

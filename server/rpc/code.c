@@ -3,6 +3,7 @@
 #include "rpc/rangejson.h"
 
 #include "base/utf8.h"
+#include "rpc/scoped.h"
 #include "tracelake/v1/ranges.pb-c.h"
 
 #include <stdio.h>
@@ -11,20 +12,38 @@
 
 #define ROWS 4096 /* in a reply */
 
-static struct tl_code_request request_of(const Tracelake__V1__CodeRequest *r)
-{
-    return (struct tl_code_request){.trace = r->trace,
-                                    .stream = r->stream,
-                                    .unit = (enum tl_range_unit)r->unit,
-                                    .from = r->begin,
-                                    .to = r->end ? r->end : UINT64_MAX};
-}
+/* A request; also[] has to live as long. */
+struct request {
+    struct tl_code_request code;
+    struct tl_code_source *also;
+};
 
-static int check(struct tl_call *call, const Tracelake__V1__CodeRequest *r)
+static int read_request(struct tl_call *call, const Tracelake__V1__CodeRequest *r,
+                        struct request *out)
 {
-    return (unsigned)r->unit > TL_UNIT_BYTE ? tl_fail_set(tl_call_fail(call), TL_USAGE,
-                                                          "unit %u is not known", (unsigned)r->unit)
-                                            : TL_OK;
+    struct tl_fail *const fail = tl_call_fail(call);
+    *out = (struct request){.also = calloc(r->n_also + 1, sizeof *out->also)};
+    if (!out->also)
+        return TL_NOMEM;
+    out->code = (struct tl_code_request){.of = {r->trace, r->stream},
+                                         .also = out->also,
+                                         .n_also = r->n_also,
+                                         .unit = (enum tl_range_unit)r->unit,
+                                         .from = r->begin,
+                                         .to = r->end ? r->end : UINT64_MAX,
+                                         .contexts = r->contexts,
+                                         .n_contexts = r->n_contexts,
+                                         .image = r->image};
+    if ((unsigned)r->unit > TL_UNIT_BYTE)
+        return tl_fail_set(fail, TL_USAGE, "unit %u is not known", (unsigned)r->unit);
+    for (size_t i = 0; i < r->n_also; i++) {
+        out->also[i] = (struct tl_code_source){r->also[i]->trace, r->also[i]->stream};
+        /* Whoever dispatches has looked at the first trace. */
+        if (tl_call_scope(call) &&
+            !tl_scoped_covers(tl_call_rpc(call)->lake, tl_call_scope(call), r->also[i]->trace))
+            return tl_fail_set(fail, TL_NOTFOUND, "there is no such trace");
+    }
+    return TL_OK;
 }
 
 /* Rows of one reply: messages and the pointers to them that protobuf wants. */
@@ -76,14 +95,15 @@ static int send_code(struct tl_call *call, const struct tl_code *code)
 int tl_run_code(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__CodeRequest *const r = message;
-    const struct tl_code_request request = request_of(r);
+    struct request request;
     struct tl_code code = {0};
-    int rc = check(call, r);
+    int rc = read_request(call, r, &request);
     if (rc >= 0)
-        rc = tl_lake_code(tl_call_rpc(call)->lake, &request, &code, tl_call_fail(call));
+        rc = tl_lake_code(tl_call_rpc(call)->lake, &request.code, &code, tl_call_fail(call));
     if (rc >= 0)
         rc = send_code(call, &code);
     tl_code_fini(&code);
+    free(request.also);
     return tl_explain(tl_call_fail(call), rc, r->trace, NULL);
 }
 
@@ -183,12 +203,13 @@ static int send_branches(struct tl_call *call, const struct tl_coverage *c)
 int tl_run_coverage(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__CodeRequest *const r = message;
-    const struct tl_code_request request = request_of(r);
+    struct request request;
     struct tl_coverage coverage = {0};
     Tracelake__V1__CoverageReply last = TRACELAKE__V1__COVERAGE_REPLY__INIT;
-    int rc = check(call, r);
+    int rc = read_request(call, r, &request);
     if (rc >= 0)
-        rc = tl_lake_coverage(tl_call_rpc(call)->lake, &request, &coverage, tl_call_fail(call));
+        rc =
+            tl_lake_coverage(tl_call_rpc(call)->lake, &request.code, &coverage, tl_call_fail(call));
     if (rc >= 0)
         rc = send_files(call, &coverage);
     if (rc >= 0)
@@ -201,5 +222,6 @@ int tl_run_coverage(struct tl_call *call, const void *message)
     if (rc >= 0)
         rc = tl_call_send(call, &last.base);
     tl_coverage_fini(&coverage);
+    free(request.also);
     return tl_explain(tl_call_fail(call), rc, r->trace, NULL);
 }

@@ -69,6 +69,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade);
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
+    (void)tl_code_counter_program(&shard->coder, b->index.image, &b->index.now, 0);
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
     /* Shards are of much the same size. */

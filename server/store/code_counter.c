@@ -15,7 +15,7 @@ static uint32_t run_of(struct tl_code_counter *c, uint64_t first, uint64_t last)
 {
     uint32_t number = TL_NO_NUMBER;
     const uint32_t before = c->counts.runs.n;
-    if (tl_codecount_number(&c->counts, first, last, &number) < 0 ||
+    if (tl_codecount_number(&c->counts, c->program, first, last, &number) < 0 ||
         number >= TL_CODE_COUNTER_RUNS ||
         tl_grow(&c->turns, &c->cap_turns, number + (size_t)1, sizeof *c->turns) < 0) {
         tl_code_counter_fini(c);
@@ -47,18 +47,19 @@ uint32_t tl_code_counter_block(struct tl_code_counter *c, const struct tl_block 
 
 static void put_edge(struct tl_code_counter *c, const struct tl_code_edge *edge)
 {
-    if (edge->n > 0 && (tl_codecount_branch(&c->counts, edge->from, edge->to, edge->n) < 0 ||
-                        c->counts.branches.n > TL_CODE_COUNTER_RUNS))
+    if (edge->n > 0 &&
+        (tl_codecount_branch(&c->counts, edge->program, edge->from, edge->to, edge->n) < 0 ||
+         c->counts.branches.n > TL_CODE_COUNTER_RUNS))
         tl_code_counter_fini(c);
 }
 
-static void add_edge(struct tl_code_counter *c, uint64_t from, uint64_t to)
+static void add_edge(struct tl_code_counter *c, uint32_t program, uint64_t from, uint64_t to)
 {
     struct tl_code_edge *const edge =
         &c->edges[tl_numbers_hash(from ^ to << 7) % TL_CODE_EDGES_KEPT];
-    if (edge->from != from || edge->to != to) {
+    if (edge->from != from || edge->to != to || edge->program != program) {
         put_edge(c, edge);
-        *edge = (struct tl_code_edge){from, to, 0};
+        *edge = (struct tl_code_edge){from, to, 0, program};
     }
     edge->n++;
 }
@@ -66,7 +67,7 @@ static void add_edge(struct tl_code_counter *c, uint64_t from, uint64_t to)
 void tl_code_counter_edge(struct tl_code_counter *c, const struct tl_block *from, uint64_t pc)
 {
     if (c->counting && pc != from->pc + from->size)
-        add_edge(c, last_of(from), pc);
+        add_edge(c, c->program, last_of(from), pc);
 }
 
 void tl_code_counter_arrive(struct tl_code_counter *c, uint64_t pc)
@@ -78,7 +79,7 @@ void tl_code_counter_arrive(struct tl_code_counter *c, uint64_t pc)
     }
     /* Where a branch leads straight on, nobody can tell whether it was taken. */
     if (other && pc != c->left_next)
-        add_edge(c, c->left_last, pc);
+        add_edge(c, c->left_program, c->left_last, pc);
     c->left = TL_CODE_LEFT_STRAIGHT;
 }
 
@@ -91,6 +92,7 @@ void tl_code_counter_left(struct tl_code_counter *c, const struct tl_block *bloc
     c->left_run = run;
     c->left_last = last_of(block);
     c->left_next = block->pc + block->size;
+    c->left_program = c->program;
 }
 
 /* The run under way ends: its number, 0 where it gave up. */
@@ -124,6 +126,7 @@ void tl_code_counter_part(struct tl_code_counter *c, const struct tl_block *bloc
     c->left = taken ? TL_CODE_LEFT_OTHER : TL_CODE_LEFT_STRAIGHT;
     c->left_last = c->last;
     c->left_next = c->next;
+    c->left_program = c->program;
 }
 
 void tl_code_counter_stop(struct tl_code_counter *c)
@@ -137,6 +140,31 @@ void tl_code_counter_stop(struct tl_code_counter *c)
     c->left = TL_CODE_LEFT_STRAIGHT;
 }
 
+bool tl_code_counter_program(struct tl_code_counter *c, const struct tl_image *image,
+                             const struct tl_flow_now *now, uint64_t insns)
+{
+    const struct tl_code_program program = tl_code_program_of(image, now, &c->until);
+    const bool any = c->counts.n_programs > 0;
+    uint32_t number;
+    if (!c->counting)
+        return false;
+    if (tl_codecount_program(&c->counts, &program, &number) < 0 || number == TL_NO_NUMBER) {
+        tl_code_counter_fini(c);
+        return false;
+    }
+    if (any && number == c->program)
+        return false;
+    if (any) {
+        end_run(c);
+        if (!c->counting)
+            return false;
+        c->counts.programs[c->program].insns += insns - c->since;
+    }
+    c->program = number;
+    c->since = insns;
+    return any;
+}
+
 void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, uint64_t next)
 {
     if (!c->counting)
@@ -148,11 +176,14 @@ void tl_code_counter_end(struct tl_code_counter *c, uint64_t insns, uint64_t nex
         put_edge(c, &c->edges[i]);
     for (uint32_t i = 0; c->counting && i < c->counts.runs.n; i++) {
         const struct tl_code_turn *const turn = &c->turns[i];
-        const uint64_t from = c->counts.addresses.keys[(uint32_t)c->counts.runs.keys[i]];
+        const struct tl_code_pair run = tl_code_pair(&c->counts, c->counts.runs.keys[i]);
         c->counts.run_counts[i] = turn->times;
         if (turn->taken > 0 && turn->target != turn->next && turn->next != 0 &&
-            tl_codecount_branch(&c->counts, from, turn->target, turn->taken) < 0)
+            tl_codecount_branch(&c->counts, run.program, run.to, turn->target, turn->taken) < 0)
             tl_code_counter_fini(c);
     }
+    if (!c->counting)
+        return;
+    c->counts.programs[c->program].insns += insns - c->since;
     c->counts.insns = insns;
 }

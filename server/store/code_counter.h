@@ -23,12 +23,16 @@ struct tl_code_turn {
 /* Branches of which the same ones come again soon. */
 struct tl_code_edge {
     uint64_t from, to, n; /* n 0: free */
+    uint32_t program;
 };
 #define TL_CODE_EDGES_KEPT 1024u
 
 struct tl_code_counter {
     bool counting; /* set by the owner at first; false for ever where it gave up */
     struct tl_codecount counts;
+    uint32_t program;           /* that runs, … */
+    uint64_t since;             /* … from so many instructions of the shard on, … */
+    uint64_t until;             /* … and from which time on it is another one */
     struct tl_code_turn *turns; /* by the run's number */
     size_t cap_turns;
     struct tl_code_edge edges[TL_CODE_EDGES_KEPT];
@@ -40,10 +44,19 @@ struct tl_code_counter {
     enum tl_code_left { TL_CODE_LEFT_STRAIGHT, TL_CODE_LEFT_DIRECT, TL_CODE_LEFT_OTHER } left;
     uint32_t left_run;             /* DIRECT */
     uint64_t left_last, left_next; /* OTHER */
+    uint32_t left_program;
 };
 
 /* Free what it has; it counts nothing any more. So it ends, or gives up. */
 void tl_code_counter_fini(struct tl_code_counter *c);
+
+/*
+ * What `now` tells of who runs holds, behind so many instructions of the shard. To be called at its
+ * begin, and where identifiers change or time passes `until`. Is it another program? Blocks have
+ * other numbers then.
+ */
+bool tl_code_counter_program(struct tl_code_counter *c, const struct tl_image *image,
+                             const struct tl_flow_now *now, uint64_t insns);
 
 /* Does its last instruction lead where it says, if it was taken? */
 static inline bool tl_code_is_direct(const struct tl_block *block)

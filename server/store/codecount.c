@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { VERSION = 1, CRC = 4, PLAIN_MOST = 64 << 20 };
+enum { VERSION = 2, CRC = 4, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
+
+enum { CONTEXT = 1, VMID = 2 }; /* identifiers that a program has */
 
 void tl_codecount_fini(struct tl_codecount *c)
 {
@@ -18,6 +20,7 @@ void tl_codecount_fini(struct tl_codecount *c)
     tl_numbers_fini(&c->branches);
     free(c->run_counts);
     free(c->branch_counts);
+    free(c->programs);
     *c = (struct tl_codecount){0};
 }
 
@@ -31,17 +34,64 @@ static int number_of(struct tl_numbers *numbers, uint64_t key, uint32_t *out)
     return r;
 }
 
+struct tl_code_program tl_code_program_of(const struct tl_image *image,
+                                          const struct tl_flow_now *now, uint64_t *until)
+{
+    struct tl_code_program p = {.context = {.context_id = now->context,
+                                            .vmid = now->vmid,
+                                            .has_context_id = now->has_context,
+                                            .has_vmid = now->has_vmid},
+                                .time = now->has_time ? now->time : 0};
+    *until = UINT64_MAX;
+    p.view = image ? tl_image_view(image, &p.context, p.time, until) : 0;
+    return p;
+}
+
+static bool same_program(const struct tl_code_program *a, const struct tl_code_program *b)
+{
+    return a->view == b->view && a->context.has_context_id == b->context.has_context_id &&
+           a->context.has_vmid == b->context.has_vmid &&
+           a->context.context_id == b->context.context_id && a->context.vmid == b->context.vmid;
+}
+
+int tl_codecount_program(struct tl_codecount *c, const struct tl_code_program *program,
+                         uint32_t *number)
+{
+    size_t i = c->n_programs;
+    *number = TL_NO_NUMBER;
+    while (i > 0 && !same_program(&c->programs[i - 1], program))
+        i--;
+    if (i == 0 && c->n_programs == TL_CODECOUNT_PROGRAMS) {
+        c->truncated = true;
+        return TL_OK;
+    }
+    if (i == 0) {
+        if (tl_grow(&c->programs, &c->cap_programs, c->n_programs + 1, sizeof *c->programs) < 0)
+            return TL_NOMEM;
+        c->programs[c->n_programs] = *program;
+        c->programs[c->n_programs].insns = 0;
+        i = ++c->n_programs;
+    }
+    *number = (uint32_t)(i - 1);
+    return TL_OK;
+}
+
 /* The number of what goes from `a` to `b`, and room for its count. */
 static int pair_of(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **counts, size_t *cap,
-                   uint64_t a, uint64_t b, uint32_t *out)
+                   uint32_t program, uint64_t a, uint64_t b, uint32_t *out)
 {
     uint32_t from, to;
+    *out = TL_NO_NUMBER;
+    if (program == TL_NO_NUMBER || c->addresses.n > ADDRESSES_MOST - 2) {
+        c->truncated = true;
+        return TL_OK;
+    }
     int r = number_of(&c->addresses, a, &from);
     if (r >= 0)
         r = number_of(&c->addresses, b, &to);
     if (r < 0)
         return r;
-    const uint64_t key = (uint64_t)from << 32 | to;
+    const uint64_t key = (uint64_t)from << 40 | (uint64_t)to << 16 | program;
     *out = tl_numbers_find(pairs, key);
     if (*out != TL_NO_NUMBER)
         return TL_OK;
@@ -59,24 +109,28 @@ static int pair_of(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **
     return TL_OK;
 }
 
-int tl_codecount_number(struct tl_codecount *c, uint64_t first, uint64_t last, uint32_t *number)
+int tl_codecount_number(struct tl_codecount *c, uint32_t program, uint64_t first, uint64_t last,
+                        uint32_t *number)
 {
-    return pair_of(c, &c->runs, &c->run_counts, &c->cap_runs, first, last, number);
+    return pair_of(c, &c->runs, &c->run_counts, &c->cap_runs, program, first, last, number);
 }
 
-int tl_codecount_run(struct tl_codecount *c, uint64_t first, uint64_t last, uint64_t n)
+int tl_codecount_run(struct tl_codecount *c, uint32_t program, uint64_t first, uint64_t last,
+                     uint64_t n)
 {
     uint32_t number;
-    const int r = tl_codecount_number(c, first, last, &number);
+    const int r = tl_codecount_number(c, program, first, last, &number);
     if (r >= 0 && number != TL_NO_NUMBER)
         c->run_counts[number] += n;
     return r;
 }
 
-int tl_codecount_branch(struct tl_codecount *c, uint64_t from, uint64_t to, uint64_t n)
+int tl_codecount_branch(struct tl_codecount *c, uint32_t program, uint64_t from, uint64_t to,
+                        uint64_t n)
 {
     uint32_t number;
-    const int r = pair_of(c, &c->branches, &c->branch_counts, &c->cap_branches, from, to, &number);
+    const int r =
+        pair_of(c, &c->branches, &c->branch_counts, &c->cap_branches, program, from, to, &number);
     if (r >= 0 && number != TL_NO_NUMBER)
         c->branch_counts[number] += n;
     return r;
@@ -92,10 +146,24 @@ char *tl_codecount_key(char out[static 192], const char *trace, uint64_t generat
     return out;
 }
 
+static int put_programs(const struct tl_codecount *c, struct tl_buf *out)
+{
+    int r = tl_varint_add(out, c->n_programs);
+    for (size_t i = 0; i < c->n_programs && r >= 0; i++) {
+        const struct tl_code_program *const p = &c->programs[i];
+        const uint64_t words[] = {(p->context.has_context_id ? CONTEXT : 0u) |
+                                      (p->context.has_vmid ? VMID : 0u),
+                                  p->context.context_id, p->context.vmid, p->time, p->insns};
+        for (size_t k = 0; k < sizeof words / sizeof *words && r >= 0; k++)
+            r = tl_varint_add(out, words[k]);
+    }
+    return r;
+}
+
 static int put_pairs(const struct tl_codecount *c, const struct tl_numbers *pairs,
                      const uint64_t *counts, struct tl_buf *out)
 {
-    uint64_t from = 0;
+    struct tl_code_pair before = {0};
     uint32_t n = 0;
     for (uint32_t i = 0; i < pairs->n; i++)
         n += counts[i] > 0;
@@ -103,14 +171,15 @@ static int put_pairs(const struct tl_codecount *c, const struct tl_numbers *pair
     for (uint32_t i = 0; i < pairs->n && r >= 0; i++) {
         if (counts[i] == 0)
             continue;
-        const uint64_t a = c->addresses.keys[pairs->keys[i] >> 32],
-                       b = c->addresses.keys[(uint32_t)pairs->keys[i]];
-        r = tl_varint_add(out, tl_zigzag((int64_t)(a - from)));
+        const struct tl_code_pair pair = tl_code_pair(c, pairs->keys[i]);
+        r = tl_varint_add(out, tl_zigzag((int64_t)pair.program - (int64_t)before.program));
         if (r >= 0)
-            r = tl_varint_add(out, tl_zigzag((int64_t)(b - a)));
+            r = tl_varint_add(out, tl_zigzag((int64_t)(pair.from - before.from)));
+        if (r >= 0)
+            r = tl_varint_add(out, tl_zigzag((int64_t)(pair.to - pair.from)));
         if (r >= 0)
             r = tl_varint_add(out, counts[i]);
-        from = a;
+        before = pair;
     }
     return r;
 }
@@ -123,6 +192,8 @@ int tl_codecount_encode(const struct tl_codecount *c, struct tl_packer *packer, 
     int r = tl_varint_add(&plain, VERSION);
     if (r >= 0)
         r = tl_varint_add(&plain, c->insns);
+    if (r >= 0)
+        r = put_programs(c, &plain);
     if (r >= 0)
         r = put_pairs(c, &c->runs, c->run_counts, &plain);
     if (r >= 0)
@@ -137,36 +208,78 @@ int tl_codecount_encode(const struct tl_codecount *c, struct tl_packer *packer, 
     return r;
 }
 
-static int get_pairs(struct tl_varint_reader *in, struct tl_codecount *out,
-                     int (*count)(struct tl_codecount *c, uint64_t a, uint64_t b, uint64_t n))
+/* `numbers` is of those of the object, by their places there. */
+static int get_programs(struct tl_varint_reader *in, const struct tl_image *image,
+                        struct tl_codecount *out, uint32_t **numbers, uint64_t *n)
 {
-    const uint64_t n = tl_varint_get(in);
-    uint64_t from = 0;
-    int r = TL_OK;
-    for (uint64_t i = 0; i < n && !in->bad && r >= 0; i++) {
-        from += (uint64_t)tl_varint_get_signed(in);
-        const uint64_t to = from + (uint64_t)tl_varint_get_signed(in);
-        const uint64_t times = tl_varint_get(in);
-        r = in->bad ? TL_OK : count(out, from, to, times);
+    *n = tl_varint_get(in);
+    if (in->bad || *n > TL_CODECOUNT_PROGRAMS)
+        return TL_NOTFOUND;
+    *numbers = calloc(*n + 1, sizeof **numbers);
+    int r = *numbers ? TL_OK : TL_NOMEM;
+    for (uint64_t i = 0; i < *n && !in->bad && r >= 0; i++) {
+        struct tl_code_program p = {0};
+        const uint64_t has = tl_varint_get(in);
+        p.context.has_context_id = has & CONTEXT;
+        p.context.has_vmid = has & VMID;
+        p.context.context_id = tl_varint_get(in);
+        p.context.vmid = tl_varint_get(in);
+        p.time = tl_varint_get(in);
+        p.insns = tl_varint_get(in);
+        p.view = image ? tl_image_view(image, &p.context, p.time, NULL) : 0;
+        r = tl_codecount_program(out, &p, &(*numbers)[i]);
+        if (r >= 0 && (*numbers)[i] != TL_NO_NUMBER)
+            out->programs[(*numbers)[i]].insns += p.insns;
     }
     return r;
 }
 
-int tl_codecount_decode(struct tl_codecount *c, struct tl_bytes object)
+static int get_pairs(struct tl_varint_reader *in, const uint32_t *programs, uint64_t n_programs,
+                     struct tl_codecount *out, tl_codecount_add_pair *count)
+{
+    const uint64_t n = tl_varint_get(in);
+    uint64_t from = 0, program = 0;
+    int r = TL_OK;
+    for (uint64_t i = 0; i < n && !in->bad && r >= 0; i++) {
+        program += (uint64_t)tl_varint_get_signed(in);
+        from += (uint64_t)tl_varint_get_signed(in);
+        const uint64_t to = from + (uint64_t)tl_varint_get_signed(in);
+        const uint64_t times = tl_varint_get(in);
+        if (program >= n_programs)
+            return TL_NOTFOUND;
+        r = in->bad ? TL_OK : count(out, programs[program], from, to, times);
+    }
+    return r;
+}
+
+static int get_all(struct tl_varint_reader *in, const struct tl_image *image,
+                   struct tl_codecount *c)
+{
+    uint32_t *programs = NULL;
+    uint64_t n = 0;
+    const uint64_t insns = tl_varint_get(in);
+    int r = get_programs(in, image, c, &programs, &n);
+    if (r >= 0)
+        r = get_pairs(in, programs, n, c, tl_codecount_run);
+    if (r >= 0)
+        r = get_pairs(in, programs, n, c, tl_codecount_branch);
+    c->insns += insns;
+    free(programs);
+    return r;
+}
+
+int tl_codecount_decode(struct tl_codecount *c, const struct tl_image *image,
+                        struct tl_bytes object)
 {
     struct tl_buf plain = {0};
     if (object.n < CRC || tl_le32(object.p) != tl_crc32c(0, object.p + CRC, object.n - CRC))
         return TL_NOTFOUND;
     int r = tl_unpack((struct tl_bytes){object.p + CRC, object.n - CRC}, PLAIN_MOST, &plain);
     struct tl_varint_reader in = {.p = plain.p, .end = plain.p + plain.n};
-    if (r == TL_OK && tl_varint_get(&in) == VERSION) {
-        c->insns += tl_varint_get(&in);
-        r = get_pairs(&in, c, tl_codecount_run);
-        if (r >= 0)
-            r = get_pairs(&in, c, tl_codecount_branch);
-    } else if (r != TL_NOMEM) {
+    if (r == TL_OK)
+        r = tl_varint_get(&in) == VERSION ? get_all(&in, image, c) : TL_UNSUPPORTED;
+    else if (r != TL_NOMEM)
         r = TL_NOTFOUND;
-    }
     tl_buf_fini(&plain);
     return r;
 }

@@ -127,6 +127,9 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
     tl_flow_now_item(&ix->now, item);
     if (tl_codecount_stops(item->kind, point))
         tl_code_counter_stop(&shard->coder);
+    if (tl_codecount_switches(item->kind, &ix->now, shard->coder.until) &&
+        tl_code_counter_program(&shard->coder, ix->image, &ix->now, shard->view->index.row.markers))
+        tl_shard_builder_forget(shard);
     ix->calls.insns = tl_shard_builder_position(shard);
     int r = tl_callstack_push(&ix->calls, item, 1);
     ix->now.depth = tl_callstack_depth(&ix->calls);

@@ -32,6 +32,11 @@ static uint32_t next_stamp(void)
     return stamp;
 }
 
+void tl_shard_builder_forget(struct tl_shard_builder *shard)
+{
+    shard->stamp_names = next_stamp();
+}
+
 static void open_chunk(struct tl_shard_builder *shard, uint32_t stf, const struct tl_flow_now *now)
 {
     const struct tl_shard_row *row = &shard->view->index.row;

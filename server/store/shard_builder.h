@@ -48,17 +48,18 @@ struct tl_shard_builder {
     /* What is remembered of blocks is valid for one stamp; process-unique, wraps at 2^32: another
      * one where a chunk begins … */
     uint32_t stamp_chunk;
-    uint32_t stamp_names; /* … and where places and runs have new numbers */
-    bool replayed;        /* see above … */
-    bool remade;          /* … then it is replayed, too */
-    bool bare;            /* see above */
-    bool partial;       /* remade: what the open chunk's log has is not known, but how long it is */
-    bool log_wanted;    /* remade: of the open chunk */
-    bool any_closed;    /* a chunk has ended */
-    bool by_insn;       /* its statistics are counted elsewhere (insn_stats.h), not by `counter` */
-    bool any;           /* it has an item or an instruction */
-    size_t log_begin;   /* bytes of the log in front of the first item: how the chunk begins */
-    uint64_t log_bytes; /* of items in all closed chunks, plain */
+    uint32_t
+        stamp_names; /* … and where places and runs have new numbers: the bucket's, a program's */
+    bool replayed;   /* see above … */
+    bool remade;     /* … then it is replayed, too */
+    bool bare;       /* see above */
+    bool partial;    /* remade: what the open chunk's log has is not known, but how long it is */
+    bool log_wanted; /* remade: of the open chunk */
+    bool any_closed; /* a chunk has ended */
+    bool by_insn;    /* its statistics are counted elsewhere (insn_stats.h), not by `counter` */
+    bool any;        /* it has an item or an instruction */
+    size_t log_begin;       /* bytes of the log in front of the first item: how the chunk begins */
+    uint64_t log_bytes;     /* of items in all closed chunks, plain */
     uint64_t offset_noted;  /* position >> TL_SHARD_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if there is one */
 };
@@ -110,6 +111,8 @@ TL_MUST_USE int tl_shard_builder_settle(struct tl_shard_builder *shard);
 TL_MUST_USE int tl_shard_builder_place(struct tl_shard_builder *shard,
                                        const struct tl_flow_now *now, uint32_t function,
                                        uint64_t page);
+/* Places and runs that are remembered of blocks are not valid any more: `stamp_names` changes. */
+void tl_shard_builder_forget(struct tl_shard_builder *shard);
 /* Count `n` instructions at [pc, pc + size) in buckets, code and functions; `called`: they begin
  * where their function does. TL_NOMEM. */
 TL_MUST_USE int tl_shard_builder_insns(struct tl_shard_builder *shard,

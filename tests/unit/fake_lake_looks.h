@@ -369,7 +369,7 @@ int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, st
                  struct tl_fail *fail)
 {
     *out = (struct tl_code){0};
-    return check(lake, request->trace, request->stream, fail);
+    return check(lake, request->of.trace, request->of.stream, fail);
 }
 
 void tl_code_fini(struct tl_code *code)
@@ -381,7 +381,7 @@ int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request
                      struct tl_coverage *out, struct tl_fail *fail)
 {
     *out = (struct tl_coverage){0};
-    return check(lake, request->trace, request->stream, fail);
+    return check(lake, request->of.trace, request->of.stream, fail);
 }
 
 void tl_coverage_fini(struct tl_coverage *coverage)

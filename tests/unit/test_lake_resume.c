@@ -139,7 +139,7 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
  * them: also where branches lead from one shard to the next. */
 static void assert_counts(struct tl_backend *backend, struct tl_lake *lake)
 {
-    const struct tl_code_request all = {.trace = "t", .to = UINT64_MAX};
+    const struct tl_code_request all = {.of = {.trace = "t"}, .to = UINT64_MAX};
     struct tl_code built, walked;
     struct objects o;
     size_t removed = 0;

@@ -112,7 +112,7 @@ static void branch_that_strays(void **state)
     assert_non_null(c);
     assert_int_equal(c->branches.n, 2);
     for (uint32_t i = 0; i < 2; i++) {
-        const uint64_t to = c->addresses.keys[(uint32_t)c->branches.keys[i]];
+        const uint64_t to = tl_code_pair(c, c->branches.keys[i]).to;
         assert_int_equal(c->branch_counts[i], to == loop.pc ? 2 : 1);
         assert_true(to == loop.pc || to == other.pc);
     }
