@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake coverage`: what of a program was executed. */
+#include "cli/codeof.h"
 #include "cli/outfile.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
-#include "cli/remote.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,7 +14,7 @@ enum form { FORM_TEXT, FORM_LCOV, FORM_JSON };
 
 struct options {
     struct tl_remote remote;
-    struct tl_arg_range insn, time;
+    struct tl_codeof_options of;
     const char *as, *out;
     enum form form;
 };
@@ -191,25 +191,25 @@ static void print_json(const struct tracelake_coverage *c, FILE *out)
     fputs("]}\n", out);
 }
 
-static int run(const struct options *o, struct tracelake *lake, const struct tl_remote_name *name,
+static int run(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                FILE *out)
 {
-    const struct tl_arg_range *const wanted = o->time.given ? &o->time : &o->insn;
-    const struct tracelake_range range = {
-        name->trace, name->stream, o->time.given ? TRACELAKE_TIME : TRACELAKE_INSN,
-        wanted->given ? wanted->from : 0, wanted->given ? wanted->to : TRACELAKE_END};
     struct tracelake_error error;
     struct tracelake_coverage *coverage;
-    tl_progress_wait(range.trace);
-    const int result = tracelake_coverage(lake, &range, &coverage, &error);
+    const char *const name = of->names[0].trace;
+    for (size_t i = 0; i <= of->request.n_also; i++)
+        tl_progress_wait(of->names[i].trace);
+    const int result = tracelake_coverage(lake, &of->request, &coverage, &error);
     tl_progress_end();
     if (result < 0)
-        return tl_remote_fail_query(name->trace, &error);
+        return tl_remote_fail_query(name, &error);
     if (coverage->n_functions == 0)
-        tl_cli_warn(name->trace, "its images have no functions: coverage is of the functions of an "
-                                 "ELF file with symbols");
+        tl_cli_warn(name, "its images have no functions: coverage is of the functions of an "
+                          "ELF file with symbols");
     else if (coverage->n_files == 0 && o->form == FORM_LCOV)
-        tl_cli_warn(name->trace, "its images have no source lines: build with -g");
+        tl_cli_warn(name, "its images have no source lines: build with -g");
+    if (coverage->truncated)
+        tl_cli_warn(name, "there are more places than are counted; the coverage is not whole");
     if (o->form == FORM_LCOV)
         print_lcov(coverage, out);
     else if (o->form == FORM_JSON)
@@ -223,37 +223,43 @@ static int run(const struct options *o, struct tracelake *lake, const struct tl_
     return TL_CLI_BAD;
 }
 
+static int run_to(const struct options *o, struct tracelake *lake, const struct tl_codeof *of)
+{
+    struct tl_outfile out;
+    if (!o->out)
+        return run(o, lake, of, stdout);
+    const int status = tl_outfile_open(&out, o->out);
+    return status == TL_ARGS_GO ? tl_outfile_close(&out, run(o, lake, of, out.file)) : status;
+}
+
 int tl_cmd_coverage(int argc, char **argv)
 {
     struct options o = {.as = "text"};
-    const struct tl_arg args[] = {
-        {"as", 0, TL_ARG_TEXT, &o.as},      {"insn", 0, TL_ARG_RANGE, &o.insn},
-        {"time", 0, TL_ARG_RANGE, &o.time}, {"output", 'o', TL_ARG_TEXT, &o.out},
-        TL_REMOTE_ARGS(o.remote),           {0}};
+    const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
+                                  {"insn", 0, TL_ARG_RANGE, &o.of.insn},
+                                  {"time", 0, TL_ARG_RANGE, &o.of.time},
+                                  {"context", 0, TL_ARG_TEXT, &o.of.contexts},
+                                  {"output", 'o', TL_ARG_TEXT, &o.out},
+                                  TL_REMOTE_ARGS(o.remote),
+                                  {0}};
     static const char *const forms[] = {"text", "lcov", "json"};
     struct tracelake *lake;
-    struct tl_remote_name name;
-    struct tl_outfile out;
+    struct tl_codeof of = {0};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
-    if (status == TL_ARGS_GO && argc - first != 1)
-        status = tl_cli_usage("coverage", "give one TRACE[/STREAM]");
-    if (status == TL_ARGS_GO)
-        status = tl_remote_name("coverage", argv[first], &name);
-    while (o.form <= FORM_JSON && strcmp(o.as, forms[o.form]) != 0)
-        o.form++;
-    if (status == TL_ARGS_GO && o.form > FORM_JSON)
-        status = tl_cli_usage("coverage", "--as %s: it is text, lcov or json", o.as);
-    if (status == TL_ARGS_GO && o.insn.given && o.time.given)
-        status = tl_cli_usage("coverage", "say one of --insn, --time");
-    if (status == TL_ARGS_GO)
-        status = tl_remote_connect(&lake, &o.remote);
     if (status != TL_ARGS_GO)
         return status;
-    if (!o.out)
-        status = run(&o, lake, &name, stdout);
-    else if ((status = tl_outfile_open(&out, o.out)) == TL_ARGS_GO)
-        status = tl_outfile_close(&out, run(&o, lake, &name, out.file));
-    tracelake_close(lake);
+    while (o.form <= FORM_JSON && strcmp(o.as, forms[o.form]) != 0)
+        o.form++;
+    if (o.form > FORM_JSON)
+        return tl_cli_usage("coverage", "--as %s: it is text, lcov or json", o.as);
+    status = tl_codeof_init(&of, "coverage", &o.of, argv + first, argc - first);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, &o.remote);
+    if (status == TL_ARGS_GO) {
+        status = run_to(&o, lake, &of);
+        tracelake_close(lake);
+    }
+    tl_codeof_fini(&of);
     return status;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake profile`: how often code was run, for compilers and viewers of profiles. */
+#include "cli/codeof.h"
 #include "cli/outfile.h"
-#include "cli/profile_out.h"
-#include "cli/remote.h"
+#include "cli/profile_branches.h"
+#include "cli/rows_out.h"
+#include "setup/format.h"
 
 #include <cJSON.h>
 #include <errno.h>
@@ -13,82 +15,16 @@
 
 struct options {
     struct tl_remote remote;
-    struct tl_arg_range insn, time;
+    struct tl_codeof_options of;
     const char *as, *out, *build_id;
     uint64_t bias, size;
     enum tl_profile_form form;
 };
 
-static int by_place(const void *a, const void *b)
-{
-    const struct tracelake_code_count *const x = a, *const y = b;
-    if (x->from != y->from)
-        return x->from < y->from ? -1 : 1;
-    return (x->to > y->to) - (x->to < y->to);
-}
-
-/* Add counts to those of the traces before. */
-static bool join(struct tracelake_code_count **p, size_t *n,
-                 const struct tracelake_code_count *more, size_t m)
-{
-    struct tracelake_code_count *const all = realloc(*p, (*n + m + 1) * sizeof *all);
-    if (!all)
-        return false;
-    *p = all;
-    if (m)
-        memcpy(all + *n, more, m * sizeof *all);
-    size_t kept = 0;
-    if (*n + m)
-        qsort(all, *n + m, sizeof *all, by_place);
-    for (size_t i = 0; i < *n + m; i++)
-        if (kept && by_place(&all[kept - 1], &all[i]) == 0)
-            all[kept - 1].count += all[i].count;
-        else
-            all[kept++] = all[i];
-    *n = kept;
-    return true;
-}
-
-static struct tracelake_range range_of(const struct options *o, const struct tl_remote_name *name)
-{
-    const struct tl_arg_range *const range = o->time.given ? &o->time : &o->insn;
-    return (struct tracelake_range){
-        name->trace, name->stream, o->time.given ? TRACELAKE_TIME : TRACELAKE_INSN,
-        range->given ? range->from : 0, range->given ? range->to : TRACELAKE_END};
-}
-
 static int out_of_memory(void)
 {
     tl_cli_warn("profile", "out of memory");
     return TL_CLI_BAD;
-}
-
-/* Counts of all that is named, together. */
-static int count(const struct options *o, struct tracelake *lake, char **names, int n,
-                 struct tracelake_code *all)
-{
-    for (int i = 0; i < n; i++) {
-        struct tracelake_error error;
-        struct tracelake_code *code;
-        struct tl_remote_name name;
-        const int status = tl_remote_name("profile", names[i], &name);
-        if (status != TL_ARGS_GO)
-            return status;
-        const struct tracelake_range range = range_of(o, &name);
-        if (tracelake_code(lake, &range, &code, &error) < 0)
-            return tl_remote_fail_query(names[i], &error);
-        if (code->truncated)
-            tl_cli_warn(names[i],
-                        "there are more places than are counted; the profile is not whole");
-        all->insns += code->insns;
-        const bool joined =
-            join(&all->runs, &all->n_runs, code->runs, code->n_runs) &&
-            join(&all->branches, &all->n_branches, code->branches, code->n_branches);
-        tracelake_code_free(code);
-        if (!joined)
-            return out_of_memory();
-    }
-    return TL_CLI_DONE;
 }
 
 static int written(const struct options *o, bool ok)
@@ -98,39 +34,43 @@ static int written(const struct options *o, bool ok)
     return ok ? TL_CLI_DONE : TL_CLI_BAD;
 }
 
-static int write_code(const struct options *o, struct tracelake *lake, char **names, int n,
-                      FILE *file)
+/* Of the program that the options tell of. */
+static struct tl_profile_binary binary_of(const struct options *o)
 {
-    const struct tl_profile_binary binary = {
+    return (struct tl_profile_binary){
         .bias = o->bias,
         .end = o->size && o->size < UINT64_MAX - o->bias ? o->bias + o->size : UINT64_MAX,
         .build_id = o->build_id};
-    struct tracelake_code all = {0};
-    int status = count(o, lake, names, n, &all);
-    if (status == TL_CLI_DONE)
-        status = written(o, tl_profile_write_code(o->form, &all, &binary, file));
-    free(all.runs);
-    free(all.branches);
+}
+
+static int write_code(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
+                      FILE *file)
+{
+    const struct tl_profile_binary binary = binary_of(o);
+    struct tracelake_error error;
+    struct tracelake_code *code;
+    const char *const name = of->names[0].trace;
+    if (tracelake_code(lake, &of->request, &code, &error) < 0)
+        return tl_remote_fail_query(name, &error);
+    if (code->truncated)
+        tl_cli_warn(name, "there are more places than are counted; the profile is not whole");
+    const int status = written(o, tl_profile_write_code(o->form, code, &binary, file));
+    tracelake_code_free(code);
     return status;
 }
 
 /* Call stacks of several traces one behind another: who reads them adds them up. */
-static int write_stacks(const struct options *o, struct tracelake *lake, char **names, int n,
+static int write_stacks(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                         FILE *file)
 {
     cJSON *const nodes = cJSON_CreateArray();
     int status = nodes ? TL_CLI_DONE : out_of_memory();
-    for (int i = 0; i < n && status == TL_CLI_DONE; i++) {
+    for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++) {
         struct tracelake_error error;
-        struct tl_remote_name name;
         char *json = NULL;
-        status = tl_remote_name("profile", names[i], &name);
-        if (status != TL_ARGS_GO)
-            break;
-        status = TL_CLI_DONE;
-        const struct tracelake_range range = range_of(o, &name);
+        const struct tracelake_range range = tl_codeof_range(&o->of, &of->names[i]);
         if (tracelake_profile(lake, &range, false, STACKS, &json, &error) < 0) {
-            status = tl_remote_fail_query(names[i], &error);
+            status = tl_remote_fail_query(range.trace, &error);
             break;
         }
         cJSON *const tree = cJSON_Parse(json);
@@ -138,7 +78,7 @@ static int write_stacks(const struct options *o, struct tracelake *lake, char **
         for (cJSON *node; some && (node = cJSON_DetachItemFromArray(some, 0));)
             cJSON_AddItemToArray(nodes, node);
         if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
-            tl_cli_warn(names[i], "smaller call stacks are left out");
+            tl_cli_warn(range.trace, "smaller call stacks are left out");
         cJSON_Delete(some);
         cJSON_Delete(tree);
         free(json);
@@ -149,27 +89,97 @@ static int write_stacks(const struct options *o, struct tracelake *lake, char **
     return status;
 }
 
-static int run(const struct options *o, struct tracelake *lake, char **names, int n, FILE *file)
+/* Bytes of an instruction, which flow text has behind the address: two digits each. */
+static unsigned size_of(const struct tracelake_item *item)
 {
-    return tl_profile_of_code(o->form) ? write_code(o, lake, names, n, file)
-                                       : write_stacks(o, lake, names, n, file);
+    const char *const encoding = strchr(item->text, ' ');
+    return encoding ? (unsigned)strspn(encoding + 1, "0123456789abcdef") / 2 : 0;
 }
 
-static int run_to(const struct options *o, struct tracelake *lake, char **names, int n)
+/* The branches of one stream. */
+static int write_stream(const struct options *o, struct tracelake *lake,
+                        const struct tl_remote_name *name, FILE *file)
+{
+    const struct tl_profile_binary binary = binary_of(o);
+    const struct tracelake_range range = tl_codeof_range(&o->of, name);
+    struct tracelake_error error;
+    struct tracelake_flow *flow;
+    struct tracelake_item item;
+    struct tl_branch_stack stack;
+    int r = tracelake_flow_open(&flow, lake, &range, &error);
+    if (r < 0)
+        return tl_remote_fail_query(name->trace, &error);
+    tl_branch_stack_init(&stack, &binary, file);
+    while ((r = tracelake_flow_next(flow, &item, &error)) == TRACELAKE_OK) {
+        if (item.kind == 'I')
+            tl_branch_stack_insn(&stack, item.pc, size_of(&item));
+        else if (strchr("NBXGO", item.kind))
+            tl_branch_stack_break(&stack);
+    }
+    tl_branch_stack_break(&stack);
+    tracelake_flow_close(flow);
+    return r == TRACELAKE_EOF ? written(o, !ferror(file))
+                              : tl_remote_fail_query(name->trace, &error);
+}
+
+/* Those of all streams with instructions, one behind another, where none is named. */
+static int write_branches_of(const struct options *o, struct tracelake *lake,
+                             struct tl_remote_name *name, FILE *file)
+{
+    struct tracelake_error error;
+    struct tracelake_trace *trace;
+    int status = TL_CLI_DONE;
+    if (name->stream[0])
+        return write_stream(o, lake, name, file);
+    if (o->of.insn.given)
+        return tl_cli_usage("profile", "a range of several streams is one of time: --time A:B");
+    if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        return tl_remote_fail(name->trace, &error);
+    for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
+        const struct tracelake_stream *const stream = &trace->streams[i];
+        if (!tl_counts_insns(stream) || tl_stream_is_derived(stream->name))
+            continue;
+        snprintf(name->stream, sizeof name->stream, "%s", stream->name);
+        status = write_stream(o, lake, name, file);
+    }
+    tracelake_trace_free(trace);
+    return status;
+}
+
+static int write_branches(const struct options *o, struct tracelake *lake, struct tl_codeof *of,
+                          FILE *file)
+{
+    int status = TL_CLI_DONE;
+    for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++)
+        status = write_branches_of(o, lake, &of->names[i], file);
+    return status;
+}
+
+static int run(const struct options *o, struct tracelake *lake, struct tl_codeof *of, FILE *file)
+{
+    if (o->form == TL_PROFILE_BRANCHES)
+        return write_branches(o, lake, of, file);
+    return tl_profile_of_code(o->form) ? write_code(o, lake, of, file)
+                                       : write_stacks(o, lake, of, file);
+}
+
+static int run_to(const struct options *o, struct tracelake *lake, struct tl_codeof *of)
 {
     struct tl_outfile out;
     if (!o->out)
-        return run(o, lake, names, n, stdout);
+        return run(o, lake, of, stdout);
     const int status = tl_outfile_open(&out, o->out);
-    return status == TL_ARGS_GO ? tl_outfile_close(&out, run(o, lake, names, n, out.file)) : status;
+    return status == TL_ARGS_GO ? tl_outfile_close(&out, run(o, lake, of, out.file)) : status;
 }
 
 int tl_cmd_profile(int argc, char **argv)
 {
     struct options o = {.as = "folded"};
     const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
-                                  {"insn", 0, TL_ARG_RANGE, &o.insn},
-                                  {"time", 0, TL_ARG_RANGE, &o.time},
+                                  {"insn", 0, TL_ARG_RANGE, &o.of.insn},
+                                  {"time", 0, TL_ARG_RANGE, &o.of.time},
+                                  {"context", 0, TL_ARG_TEXT, &o.of.contexts},
+                                  {"image", 0, TL_ARG_TEXT, &o.of.image},
                                   {"bias", 0, TL_ARG_U64, &o.bias},
                                   {"size", 0, TL_ARG_U64, &o.size},
                                   {"build-id", 0, TL_ARG_TEXT, &o.build_id},
@@ -177,24 +187,26 @@ int tl_cmd_profile(int argc, char **argv)
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
     struct tracelake *lake;
+    struct tl_codeof of = {0};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     o.form = tl_profile_parse(o.as);
-    if (argc == first)
-        return tl_cli_usage("profile", "say of which TRACE[/STREAM]");
     if (o.form == TL_PROFILE_FORMS)
         return tl_cli_usage("profile",
-                            "--as %s: it is autofdo, llvm-profgen, bolt, folded, "
+                            "--as %s: it is autofdo, llvm-profgen, bolt, perf-branches, folded, "
                             "speedscope or pprof",
                             o.as);
-    if (o.insn.given && o.time.given)
-        return tl_cli_usage("profile", "say one of --insn, --time");
-    status = tl_remote_connect(&lake, &o.remote);
-    if (status != TL_ARGS_GO)
-        return status;
-    status = run_to(&o, lake, argv + first, argc - first);
-    tracelake_close(lake);
+    if ((o.of.contexts || o.of.image) && !tl_profile_of_code(o.form))
+        return tl_cli_usage("profile", "--context and --image are for autofdo, llvm-profgen, bolt");
+    status = tl_codeof_init(&of, "profile", &o.of, argv + first, argc - first);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, &o.remote);
+    if (status == TL_ARGS_GO) {
+        status = run_to(&o, lake, &of);
+        tracelake_close(lake);
+    }
+    tl_codeof_fini(&of);
     return status;
 }

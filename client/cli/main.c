@@ -305,18 +305,23 @@ static const struct tl_command commands[] = {
     {"profile", tl_cmd_profile, "how often code was run, for compilers and profile viewers",
      "usage: tracelake profile TRACE[/STREAM]… [--as FORM] [--insn A:B | --time A:B] [-o FILE]\n"
      "  --as FORM           autofdo, llvm-profgen, bolt: counts of code\n"
+     "                      perf-branches: taken branches in their order, for llvm-profgen\n"
      "                      folded (default), speedscope, pprof: call stacks\n"
-     "  --bias ADDR         where the program was loaded: taken off addresses (autofdo, …)\n"
+     "  --image FILE        only this program's or library's code, at its own addresses (autofdo,\n"
+     "                      llvm-profgen, bolt): a file here, or sha256:…, build-id:…, a name\n"
+     "  --context N[,N…]    only what ran with these context IDs (the same)\n"
+     "  --bias ADDR         instead of --image: taken off addresses\n"
      "  --size N            of the program in memory: other code is left out\n"
      "  --build-id HEX      of the program, for autofdo\n"
      "Several traces count together. Without STREAM: all streams.\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_COVERAGE
     {"coverage", tl_cmd_coverage, "what of the program was executed",
-     "usage: tracelake coverage TRACE[/STREAM] [--as text|lcov|json] [--insn A:B | --time A:B]\n"
-     "                          [-o FILE]\n"
+     "usage: tracelake coverage TRACE[/STREAM]… [--as text|lcov|json] [--insn A:B | --time A:B]\n"
+     "                          [--context N[,N…]] [-o FILE]\n"
      "Functions, instructions, branches both ways and, where the images have debug information,\n"
-     "source lines. Without STREAM: all streams together.\n" CONNECTION},
+     "source lines. Without STREAM: all streams together. Several traces count together.\n"
+     "  --context N[,N…]    only what ran with these context IDs\n" CONNECTION},
 #endif
     {"diff", tl_cmd_diff, "where two runs part, and what differs by function",
      "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"

@@ -6,6 +6,7 @@
  *                  addresses (none), taken branches, with their counts
  *   llvm-profgen   the same without addresses: llvm-profgen --use-offset=0 --unsymbolized-profile
  *   bolt           pre-aggregated: perf2bolt -pa
+ *   perf-branches  taken branches in their order: profile_branches.h
  *   folded         call stacks, a line each, as flamegraph.pl reads them
  *   speedscope     call stacks as speedscope.app reads them
  *   pprof          the same, profile.proto, gzip'd
@@ -25,6 +26,7 @@ enum tl_profile_form {
     TL_PROFILE_AUTOFDO,
     TL_PROFILE_LLVM_PROFGEN,
     TL_PROFILE_BOLT,
+    TL_PROFILE_BRANCHES,
     TL_PROFILE_FOLDED,
     TL_PROFILE_SPEEDSCOPE,
     TL_PROFILE_PPROF,

@@ -83,6 +83,18 @@ def sections(text, between):
     return out
 
 
+def branch_stacks(text):
+    """The branches of lines of `perf script -F ip,brstack`, each once, in their order."""
+    out, last = [], None
+    for line in text.splitlines():
+        ip, *stack = line.split()
+        stack = [tuple(int(a, 16) for a in entry.split('/')[:2]) for entry in reversed(stack)]
+        check(1 <= len(stack) <= 32 and int(ip, 16) == stack[-1][1], line)
+        out += stack[1:] if len(stack) > 1 and stack[0] == last else stack
+        last = stack[-1] if len(stack) == 32 else None
+    return out
+
+
 def kept_counts(lab):
     return [os.path.join(f, name) for f, _, names in os.walk(lab.data) for name in names if name.endswith('.count')]
 
@@ -121,6 +133,12 @@ def profiles(lab):
     for line in bolt:
         kind, a, b, n = line.split()[:4]
         check((branches if kind == 'B' else runs)[int(a, 16), int(b, 16)] == int(n), line)
+
+    taken = [(a[0], b[0]) for a, b in zip(insns, insns[1:]) if a and b and b[0] != a[0] + 4]
+    check(branch_stacks(lab.run('profile', 'sim/cs.10', '--as', 'perf-branches').text()) == taken, 'perf-branches')
+    some = branch_stacks(lab.run('profile', 'sim', '--as', 'perf-branches', '--bias', hex(low)).text())
+    check(some[:len(taken)] == [(a - low, b - low) for a, b in taken], 'perf-branches, moved')
+    lab.run('profile', 'sim', '--as', 'perf-branches', '--insn', '1:2', status=2)
 
     n = sum(insn is not None for insn in insns)
     folded = weights(lab.run('profile', 'sim/cs.10').text())
@@ -235,40 +253,207 @@ def coverage(lab):
 
 
 @test
-def compiled_with_profile(lab):
-    """A program of this machine is traced, and built again with its profile: it needs fewer instructions."""
-    record = os.path.join(lab.build, 'tests', 'perf', 'record_steps')
-    clang, profgen = shutil.which('clang-14'), shutil.which('llvm-profgen-14')
-    if not (os.path.exists(record) and clang and profgen):
-        raise labs.Skip('needs clang-14 and llvm-profgen-14 (llvm-14) on x86-64')
-    source = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'perf', 'hot.c')
-    flags = ['-O2', '-g', '-fdebug-info-for-profiling', '-nostdlib', '-static', '-ffreestanding',
-             '-fno-stack-protector', '-DROUNDS=1000', source, '-o']
+def programs(lab):
+    """Of two programs at one address each has its own counts: by process, and by file."""
+    data = os.path.join(labs.DATA, 'perf')
+    path = os.path.join(data, 'pt', 'pt-two-processes.data')
+    if not os.path.exists(path):
+        raise labs.Skip('no ' + path)
+    lab.start()
+    lab.run('push', '--trace', 'two', '--symfs', os.path.join(data, 'symfs'), path)
+    threads = {2100: 'walk', 2150: 'stroll'}
+    lines, functions = collections.Counter(), {}
+    for process, name in threads.items():
+        # The stream of the process' only thread has nothing else in it.
+        thread = 'two/thread.%d.%s' % (process, name)
+        for command in (['profile', '--as', 'bolt'], ['coverage', '--as', 'json']):
+            own = lab.run(*command, thread).text()
+            check(lab.run(*command, 'two', '--context', hex(process)).text() == own, command, name)
+        told = json.loads(own)
+        functions[name] = {f['name']: f['calls'] for f in told['functions'] if f['executed']}
+        lines.update({(told['files'][f - 1], n): count for f, n, count in told['lines']})
+        counts = lab.run('profile', thread, '--as', 'bolt').text()
+        for image in (name, os.path.join(data, 'symfs', 'opt', 'demo', name)):
+            # It is linked to where it lies.
+            check(lab.run('profile', 'two', '--as', 'bolt', '--image', image).text() == counts, image)
+    for command in (['profile', '--as', 'bolt'], ['coverage', '--as', 'json']):
+        check(lab.run(*command, 'two', '--context', '2100,2150').text() == lab.run(*command, 'two').text(), command)
+    whole = json.loads(lab.run('coverage', 'two', '--as', 'json').text())
+    both = collections.Counter((f['name'], f['calls']) for f in whole['functions'] if f['executed'])
+    check(both == collections.Counter(pair for one in functions.values() for pair in one.items()), both, functions)
+    check({(whole['files'][f - 1], n): count for f, n, count in whole['lines']} == lines, 'lines')
+    lab.run('profile', 'two', '--as', 'bolt', '--image', 'nobody', status=3)
+    lab.run('profile', 'two', '--as', 'bolt', '--context', '12,', status=2)
+    lab.run('profile', 'two', '--as', 'folded', '--context', '12', status=2)
 
-    def executed(program):
-        run = subprocess.run([record, lab.path('hot.pt'), program], stdout=subprocess.PIPE, timeout=120)
+
+@test
+def from_python(lab):
+    """The package tells the same as the command line."""
+    sys.path.insert(0, os.path.join(lab.build, 'python'))
+    try:
+        import tracelake
+    except ImportError as e:
+        raise labs.Skip(str(e)) from None
+    simulated(lab)
+    with tracelake.connect(lab.url) as lake:
+        code, twice = lake.code('sim/cs.10'), lake.code('sim/cs.10', 'sim/cs.10')
+        bolt = lab.run('profile', 'sim/cs.10', '--as', 'bolt').text().splitlines()
+        check(len(bolt) == len(code.runs) + len(code.branches) and not code.truncated, len(bolt))
+        check(twice.insns == 2 * code.insns and twice.runs == {at: 2 * n for at, n in code.runs.items()}, 'twice')
+        stacks = lake.profile('sim', 'cs.10')
+        check({';'.join(name or '(no symbol)' for name in stack): n for stack, n in stacks.items()} ==
+              weights(lab.run('profile', 'sim/cs.10').text()), 'stacks')
+        told = json.loads(lab.run('coverage', 'sim/cs.10', '--as', 'json').text())
+        covered = lake.coverage('sim/cs.10')
+        check([(f.name, f.calls) for f in covered.functions] == [(f['name'], f['calls']) for f in told['functions']])
+        check(len(covered.branches) == len(told['branches']) and list(covered.files) == told['files'])
+
+
+class Steps:
+    """A program of this machine, compiled, and run instruction by instruction into Intel PT."""
+
+    SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'perf', 'hot.c')
+
+    def __init__(self, lab):
+        self.lab, self.clang = lab, shutil.which('clang-14')
+        self.record = os.path.join(lab.build, 'tests', 'perf', 'record_steps')
+        if not (os.path.exists(self.record) and self.clang):
+            raise labs.Skip('needs clang-14 on x86-64')
+
+    def compile(self, name, *flags):
+        tool(self.clang, '-O2', '-g', '-fdebug-info-for-profiling', '-nostdlib', '-static', '-ffreestanding',
+             '-fno-stack-protector', '-DROUNDS=1000', self.SOURCE, '-o', self.lab.path(name), *flags)
+
+    def run(self, name):
+        """How many instructions it executes; its trace is in hot.pt."""
+        run = subprocess.run([self.record, self.lab.path('hot.pt'), self.lab.path(name)], stdout=subprocess.PIPE,
+                             timeout=120)
         if run.returncode == 77:
             raise labs.Skip('programs may not be traced here')
         check(run.returncode == 0, run)
         return int(run.stdout)
-    subprocess.run([clang, *flags, lab.path('plain')], check=True, timeout=60)
-    before = executed(lab.path('plain'))
-    lab.start()
-    lab.run('push', '--trace', 'hot', '--format', 'pt', '--image', lab.path('plain'), lab.path('hot.pt'))
+
+    def push(self, name, *flags):
+        """Compile it, and have a server with the trace `hot` of it; returns how many instructions it executed."""
+        self.compile(name, *flags)
+        executed = self.run(name)
+        self.lab.start()
+        self.lab.run('push', '--trace', 'hot', '--format', 'pt', '--image', self.lab.path(name), self.lab.path('hot.pt'))
+        return executed
+
+
+def tool(*command):
+    """Run somebody else's program; what it prints."""
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
+    check(run.returncode == 0, *command, run.stdout.decode())
+    return run.stdout.decode()
+
+
+def llvm(name):
+    """A program of LLVM 16 or 14, as Debian has them; None: it is not there. Some of them ask how they are called."""
+    paths = ['/usr/lib/llvm-%d/bin/%s' % (version, name) for version in (16, 14)]
+    return next((path for path in paths if os.path.exists(path)), None)
+
+
+@test
+def compiled_with_profile(lab):
+    """A program of this machine is traced, and built again with its profile: it needs fewer instructions."""
+    steps = Steps(lab)
+    profgen, profdata = shutil.which('llvm-profgen-14'), shutil.which('llvm-profdata-14')
+    if not (profgen and profdata):
+        raise labs.Skip('needs llvm-profgen-14 and llvm-profdata-14 (llvm-14)')
+    before = steps.push('plain')
     # The last one, which ends the program, is in the trace, too.
     stored = only(streams(lab.run('get', 'hot/pt.0', '--text').text())['pt.0'], 'I')
     check(len(stored) == before + 1, len(stored), 'instructions are stored, and executed were', before + 1)
-    lab.run('profile', 'hot', '--as', 'llvm-profgen', '-o', lab.path('hot.raw'))
-    subprocess.run([profgen, '--use-offset=0', '--unsymbolized-profile=' + lab.path('hot.raw'), '--format=text',
-                    '--binary=' + lab.path('plain'), '--output=' + lab.path('hot.prof')], check=True, timeout=60,
-                   stderr=subprocess.DEVNULL)
-    with open(lab.path('hot.prof')) as f:
-        profile = f.read()
-    check(re.search(r'usual:\d{3}', profile), 'the call is not told:', profile)
-    subprocess.run([clang, *flags, lab.path('better'), '-fprofile-sample-use=' + lab.path('hot.prof')], check=True,
-                   timeout=60)
-    after = executed(lab.path('better'))
-    check(after < before, 'with the profile', after, 'instructions are executed, without it', before)
+    for form, how in (('llvm-profgen', ['--use-offset=0', '--unsymbolized-profile=']),
+                      ('perf-branches', ['--perfscript='])):
+        raw, profile = lab.path('hot.' + form), lab.path('hot.prof')
+        lab.run('profile', 'hot', '--as', form, '-o', raw)
+        tool(profgen, *how[:-1], how[-1] + raw, '--format=text', '--binary=' + lab.path('plain'), '--output=' + profile)
+        with open(profile) as f:
+            text = f.read()
+        check(re.search(r'usual:\d{3}', text), 'the call is not told:', text)
+        tool(profdata, 'merge', '--sample', '--binary', profile, '-o', lab.path('hot.bin'))
+        shown = tool(profdata, 'show', '--sample', '--function=usual', lab.path('hot.bin'))
+        check(re.search(r'Function: usual: 7\d{3}, ', shown), shown)
+        steps.compile('better', '-fprofile-sample-use=' + lab.path('hot.bin'))
+        after = steps.run('better')
+        check(after < before, 'with the profile', after, 'instructions are executed, without it', before)
+
+
+@test
+def laid_out_with_profile(lab):
+    """BOLT knows every block of the counts, and makes a program of them that needs fewer instructions."""
+    steps = Steps(lab)
+    perf2bolt, bolt = llvm('perf2bolt'), llvm('llvm-bolt')
+    if not (perf2bolt and bolt):
+        raise labs.Skip('needs perf2bolt and llvm-bolt (bolt-16)')
+    before = steps.push('plain', '-Wl,--emit-relocs')
+    lab.run('profile', 'hot', '--as', 'bolt', '-o', lab.path('hot.bolt'))
+    told = tool(perf2bolt, '-pa', '-p', lab.path('hot.bolt'), '-o', lab.path('hot.fdata'), lab.path('plain'))
+    check('mismatching disassembled function contents: 0 ' in told and 'unknown regions: 0 ' in told, told)
+    tool(bolt, lab.path('plain'), '-o', lab.path('better'), '--data', lab.path('hot.fdata'),
+         '--reorder-blocks=ext-tsp', '--reorder-functions=hfsort', '--split-functions')
+    after = steps.run('better')
+    check(after < before, 'laid out anew', after, 'instructions are executed, before', before)
+
+
+@test
+def covered_program(lab):
+    """Lines of a program are covered as often as they ran; lcov and genhtml show them."""
+    steps = Steps(lab)
+    steps.push('plain', '-fno-inline', '-O1')
+    told = json.loads(lab.run('coverage', 'hot', '--as', 'json').text())
+    names = {f['name']: f for f in told['functions']}
+    check(names['usual']['calls'] + names['rare']['calls'] == 1000 and names['_start']['calls'] == 1, names)
+    check(names['next']['calls'] == 1000 and names['work']['calls'] == 18 * names['rare']['calls'], names)
+    with open(steps.SOURCE) as f:
+        source = f.read().splitlines()
+    lines = {n: count for _, n, count in told['lines']}
+    for text, times in (('return seed >> 33;', 1000), ('return (a ^ b) + 1;', names['usual']['calls']),
+                        ('sum += work(i, a, sum)', 9 * names['rare']['calls'])):
+        at = 1 + next(i for i, line in enumerate(source) if text in line)
+        check(lines[at] == times, text, lines[at], times)
+    lab.run('coverage', 'hot', '--as', 'lcov', '-o', lab.path('hot.info'))
+    if not (shutil.which('lcov') and shutil.which('genhtml')):
+        raise labs.Skip('needs lcov and genhtml (lcov)')
+    branches = ['--rc', 'lcov_branch_coverage=1']
+    told = tool('lcov', '--summary', lab.path('hot.info'), *branches)
+    check(re.search(r'functions.*100.0% \(5 of 5', told) and re.search(r'branches.*\([1-9]\d* of ', told), told)
+    # Twice the trace is a trace that ran twice.
+    lab.run('coverage', 'hot', 'hot', '--as', 'lcov', '-o', lab.path('twice.info'))
+    tool('lcov', '-a', lab.path('hot.info'), '-a', lab.path('hot.info'), '-o', lab.path('sum.info'), *branches)
+
+    def counts(path):
+        with open(path) as f:
+            return sorted(re.findall(r'^(?:DA|FNDA|BRDA):.*$', f.read(), re.M))
+    check(counts(lab.path('twice.info')) == counts(lab.path('sum.info')), 'two traces are not the sum')
+    tool('genhtml', '--branch-coverage', '-o', lab.path('html'), lab.path('hot.info'))
+    with open(next(os.path.join(f, 'hot.c.gcov.html') for f, _, names in os.walk(lab.path('html'))
+                   if 'hot.c.gcov.html' in names)) as f:
+        page = f.read()
+    check(re.search(r'1000 .*return seed', page), page)
+
+
+@test
+def viewed_profile(lab):
+    """pprof shows the functions of call stacks with as many instructions as ours."""
+    go = shutil.which('go')
+    pprof = [shutil.which('pprof')] if shutil.which('pprof') else [go, 'tool', 'pprof'] if go else None
+    if not pprof:
+        raise labs.Skip('needs pprof, or go (golang-go)')
+    Steps(lab).push('plain', '-fno-inline')
+    lab.run('profile', 'hot', '--as', 'pprof', '-o', lab.path('hot.pb.gz'))
+    own = collections.Counter()
+    for path, n in weights(lab.run('profile', 'hot').text()).items():
+        own[path.split(';')[-1]] += n
+    told = tool(*pprof, '-raw', lab.path('hot.pb.gz'))
+    check('instructions/count' in told, told)
+    told = tool(*pprof, '-top', '-unit=count', lab.path('hot.pb.gz'))
+    shown = dict((name, int(n)) for n, name in re.findall(r'^ *(\d+) +[\d.]+%.*% +(\S+)$', told, re.M))
+    check(shown == dict(own), told, own)
 
 
 if __name__ == '__main__':

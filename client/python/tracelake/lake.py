@@ -42,6 +42,14 @@ def passes(e):
 # letter, `fields` the words behind it.
 Item = collections.namedtuple('Item', 'at kind fields')
 
+# How often code was run: `runs` and `branches` are dicts {(from, to): count}, of instructions one
+# behind another, and of branches that were taken.
+Code = collections.namedtuple('Code', 'insns runs branches truncated')
+
+# What was executed of programs, by rows of the messages CoveredFunction, CoveredLine and
+# CoveredBranch, whose `file` is a number from 1 on in `files`.
+Coverage = collections.namedtuple('Coverage', 'files functions lines branches truncated')
+
 # An instruction as it was executed. `encoding` is hexadecimal text, None where no image has it;
 # `time` is the last timestamp in front of it (ns or ticks), `mode` e.g. 'el1.ns.a64', `context` and
 # `vmid` as flow text has them; each None where the trace has not said it.
@@ -309,6 +317,40 @@ class Lake:
             elif kind == 'C':
                 context, vmid = (None if word == '-' else word for word in f[:2])
 
+    # ---- profiles ----
+
+    def code(self, *names, begin=0, end=0, unit='insn', contexts=(), image=''):
+        """Counts of code of 'TRACE' or 'TRACE/STREAM', of several together: Code. `contexts`: only
+        what ran with these context IDs; `image`: only that file's code, at its own addresses."""
+        insns, truncated, runs, branches = 0, False, {}, {}
+        for reply in self.stream('Ranges', 'Code', image=image,
+                                 **_of_code(names, begin, end, unit, contexts)):
+            insns, truncated = insns + reply.insns, truncated or reply.truncated
+            runs.update(((c.source, c.target), c.count) for c in reply.runs)
+            branches.update(((c.source, c.target), c.count) for c in reply.branches)
+        return Code(insns, runs, branches, truncated)
+
+    def coverage(self, *names, begin=0, end=0, unit='insn', contexts=()):
+        """What of the programs was executed: Coverage. Arguments as of code()."""
+        out = Coverage([], [], [], [], [])
+        for reply in self.stream('Ranges', 'Coverage',
+                                 **_of_code(names, begin, end, unit, contexts)):
+            for to, more in zip(out, (reply.files, reply.functions, reply.lines, reply.branches)):
+                to.extend(more)
+            out.truncated.extend([True] if reply.truncated else [])
+        return out._replace(truncated=bool(out.truncated))
+
+    def profile(self, trace, stream='', begin=0, end=0, unit='insn', nodes=20000):
+        """Call stacks: a dict {(outermost, …, innermost): instructions run in the innermost}."""
+        reply = self.call('Ranges', 'Profile', trace=trace, stream=stream, begin=begin, to=end,
+                          unit=_UNITS[unit], nodes=nodes)
+        stacks, path = collections.Counter(), []
+        for node in json.loads(reply.json)['nodes']:
+            path[int(node['depth']):] = [node.get('name', '')]
+            if int(node.get('self', 0)):
+                stacks[tuple(path)] += int(node['self'])
+        return dict(stacks)
+
     # ---- tables ----
 
     def columns(self, trace, stream, begin=0, end=0, unit='insn'):
@@ -339,6 +381,14 @@ class Lake:
         """Begin or go on with a capture: tracelake.Push."""
         from .push import Push
         return Push(self, rig, setup, trace, resume, **options)
+
+
+def _of_code(names, begin, end, unit, contexts):
+    """The fields of a CodeRequest."""
+    first, *more = [name.partition('/')[::2] for name in names]
+    return {'trace': first[0], 'stream': first[1], 'begin': begin, 'end': end, 'unit': _UNITS[unit],
+            'also': [{'trace': trace, 'stream': stream} for trace, stream in more],
+            'contexts': contexts}
 
 
 class _Lines:

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/codeof.h"
+
+#include <errno.h>
+#include <openssl/evp.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
+                                       const struct tl_remote_name *name)
+{
+    const struct tl_arg_range *const range = options->time.given ? &options->time : &options->insn;
+    return (struct tracelake_range){
+        name->trace, name->stream, options->time.given ? TRACELAKE_TIME : TRACELAKE_INSN,
+        range->given ? range->from : 0, range->given ? range->to : TRACELAKE_END};
+}
+
+/* Numbers with commas between them. */
+static int read_contexts(struct tl_codeof *of, const char *command, const char *text)
+{
+    if (!text)
+        return TL_ARGS_GO;
+    of->contexts = calloc(strlen(text) + 1, sizeof *of->contexts);
+    if (!of->contexts)
+        return tl_cli_usage(command, "out of memory");
+    for (const char *p = text;; p++) {
+        char *end;
+        errno = 0;
+        of->contexts[of->request.n_contexts++] = strtoull(p, &end, 0);
+        if (end == p || *p == '-' || errno || (*end && *end != ','))
+            return tl_cli_usage(command, "--context %s: give context IDs, as N or N,N,…", text);
+        if (!*end)
+            break;
+        p = end;
+    }
+    of->request.contexts = of->contexts;
+    return TL_ARGS_GO;
+}
+
+/* The content's hash, if there is such a file. */
+static bool hash_file(const char *path, char out[static 72])
+{
+    uint8_t block[1 << 16], sum[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    FILE *const file = fopen(path, "rb");
+    EVP_MD_CTX *const md = EVP_MD_CTX_new();
+    bool ok = file && md && EVP_DigestInit_ex(md, EVP_sha256(), NULL);
+    for (size_t got; ok && (got = fread(block, 1, sizeof block, file)) > 0;)
+        ok = EVP_DigestUpdate(md, block, got);
+    ok = ok && !ferror(file) && EVP_DigestFinal_ex(md, sum, &n);
+    memcpy(out, "sha256:", 8);
+    for (unsigned i = 0; ok && i < n; i++)
+        snprintf(out + 7 + 2 * i, 3, "%02x", sum[i]);
+    EVP_MD_CTX_free(md);
+    if (file)
+        fclose(file);
+    return ok;
+}
+
+int tl_codeof_init(struct tl_codeof *of, const char *command,
+                   const struct tl_codeof_options *options, char **names, int n)
+{
+    *of = (struct tl_codeof){0};
+    if (n < 1)
+        return tl_cli_usage(command, "say of which TRACE[/STREAM]");
+    if (options->insn.given && options->time.given)
+        return tl_cli_usage(command, "say one of --insn, --time");
+    of->names = calloc((size_t)n, sizeof *of->names);
+    of->also = calloc((size_t)n, sizeof *of->also);
+    if (!of->names || !of->also)
+        return tl_cli_usage(command, "out of memory");
+    int status = read_contexts(of, command, options->contexts);
+    for (int i = 0; i < n && status == TL_ARGS_GO; i++) {
+        status = tl_remote_name(command, names[i], &of->names[i]);
+        if (i > 0)
+            of->also[i - 1] =
+                (struct tracelake_code_source){of->names[i].trace, of->names[i].stream};
+    }
+    of->request.range = tl_codeof_range(options, &of->names[0]);
+    of->request.also = of->also;
+    of->request.n_also = (size_t)n - 1;
+    of->request.image = options->image;
+    if (options->image && hash_file(options->image, of->hash))
+        of->request.image = of->hash;
+    return status;
+}
+
+void tl_codeof_fini(struct tl_codeof *of)
+{
+    free(of->names);
+    free(of->also);
+    free(of->contexts);
+    *of = (struct tl_codeof){0};
+}
