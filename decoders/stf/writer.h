@@ -75,8 +75,8 @@ struct tl_stf_writer {
     struct tl_stf_pc pc;
     uint64_t markers;
     bool unchecked; /* write whatever comes, as a copying tool must */
-    size_t
-        hot_room; /* bytes free in `out` with which records may go in line; 0: none yet. Private */
+    /* Bytes free in `out` with which records may go in line; 0: none may yet. Private. */
+    size_t hot_room;
 };
 
 /* Zeroed is ready. */
