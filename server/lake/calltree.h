@@ -9,6 +9,7 @@
 
 #include "base/numbers.h"
 #include "lake/lakeint.h"
+#include "store/pack.h"
 
 #define TL_CALLTREE_NODES (1u << 17) /* at most: deeper paths are counted as their callers */
 
@@ -35,6 +36,7 @@ struct tl_calltree {
     struct tl_calltree_function *functions; /* in the order in which they were met */
     size_t n_functions, cap_functions;
     bool full;                 /* paths were left out */
+    bool stored;               /* it is beside its shard (kept.h) */
     struct tl_numbers paths;   /* of nodes, number - 1, by parent and function */
     struct tl_numbers numbers; /* of functions */
 };
@@ -51,14 +53,29 @@ const struct tl_calltree_function *tl_calltree_find(const struct tl_calltree *tr
                                                     uint32_t function);
 /* Add all of `from`, which is of a later piece of the stream, or of another one. TL_NOMEM. */
 TL_MUST_USE int tl_calltree_merge(struct tl_calltree *into, const struct tl_calltree *from);
+/*
+ * Append it as the object "t/TRACE/GENERATION/STREAM/NUMBER.calls", and add what such an object
+ * says to an empty one:
+ *
+ *     u32 CRC32C of all behind it │ zstd frame of varints: version, is it full,
+ *         n paths; of each but the first how far its parent is in front of it, its function, calls
+ *             and own instructions
+ *         n functions; of each the function, calls, and if any ended, how many, instructions of
+ *             all, the fewest, the most, and where the longest one was
+ *
+ * TL_NOMEM; of decoding TL_NOTFOUND: it is damaged, TL_UNSUPPORTED: of another version.
+ */
+TL_MUST_USE int tl_calltree_encode(const struct tl_calltree *tree, struct tl_packer *packer,
+                                   struct tl_buf *out);
+TL_MUST_USE int tl_calltree_decode(struct tl_calltree *tree, struct tl_bytes object);
 /* Give back what only adding needs. */
 void tl_calltree_slim(struct tl_calltree *tree);
 size_t tl_calltree_bytes(const struct tl_calltree *tree);
 
 /*
  * Add what happened at positions [from, to) of a stream: by all idle processors, shard by shard.
- * What whole sealed shards have is remembered as far as there is room. TL_NOMEM, TL_IO, TL_BAD,
- * TL_CANCELLED.
+ * What whole sealed shards have is kept beside them, and remembered as far as there is room.
+ * TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED.
  */
 TL_MUST_USE int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
                                 uint64_t to, struct tl_fail *fail);

@@ -5,6 +5,7 @@
  * known from its end.
  */
 #include "lake/calltree.h"
+#include "lake/kept.h"
 #include "lake/sweep.h"
 #include "store/stackmark.h"
 
@@ -215,7 +216,12 @@ static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail 
             return TL_OK;
     }
     s->trees[i] = calloc(1, sizeof *s->trees[i]);
-    int r = s->trees[i] ? tl_cut_view(s->cut, shard, &view, fail) : TL_NOMEM;
+    int r = s->trees[i] ? TL_NOTFOUND : TL_NOMEM;
+    if (r == TL_NOTFOUND && is_whole(s, shard))
+        r = tl_kept_calls_get(s->cut, shard, s->trees[i]);
+    if (r != TL_NOTFOUND)
+        return r;
+    r = tl_cut_view(s->cut, shard, &view, fail);
     if (r < 0)
         return r;
     r = count_part(s, shard, view, s->trees[i], fail);
@@ -234,7 +240,8 @@ static int recall(struct tl_calltree *tree, struct tl_lane *lane, size_t shard)
     return r;
 }
 
-static int merge_shard(struct tl_calltree *tree, struct range *s, size_t i, struct tl_fail *fail)
+static int merge_shard(struct tl_calltree *tree, struct range *s, size_t i, struct tl_kept *kept,
+                       struct tl_fail *fail)
 {
     int r = TL_OK;
     if (!s->trees[i])
@@ -251,6 +258,8 @@ static int merge_shard(struct tl_calltree *tree, struct range *s, size_t i, stru
     if (r < 0 || !s->trees[i])
         return r;
     r = tl_calltree_merge(tree, s->trees[i]);
+    if (r >= 0 && is_whole(s, s->first + i) && !s->trees[i]->stored)
+        r = tl_kept_calls_add(kept, s->cut, s->first + i, s->trees[i]);
     if (r >= 0 && is_whole(s, s->first + i)) {
         remember(s->cut->lane, s->first + i, s->trees[i]);
         s->trees[i] = NULL;
@@ -273,12 +282,14 @@ int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t
     s.trees = calloc(n + 1, sizeof *s.trees);
     if (!s.trees)
         return TL_NOMEM;
+    struct tl_kept kept = {0};
     int r = tl_sweep(cut->gen->lake, n, count_shard, &s, fail);
     for (size_t i = 0; i < n; i++) {
         if (r >= 0)
-            r = merge_shard(tree, &s, i, fail);
+            r = merge_shard(tree, &s, i, &kept, fail);
         forget(s.trees[i]);
     }
+    tl_kept_store(&kept, cut);
     free(s.trees);
     return r;
 }

@@ -206,7 +206,7 @@ struct sweep {
     size_t first; /* shard */
     struct worker {
         struct tl_codecount sum;
-        struct tl_kept_counts kept; /* that are not stored yet */
+        struct tl_kept kept; /* that are not stored yet */
     } * workers;
 };
 
@@ -270,7 +270,7 @@ int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t 
     for (unsigned i = 0; i < n; i++) {
         if (r >= 0)
             r = merge(c, &s.workers[i].sum);
-        tl_kept_counts_store(&s.workers[i].kept, cut);
+        tl_kept_store(&s.workers[i].kept, cut);
         tl_codecount_fini(&s.workers[i].sum);
     }
     free(s.workers);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "lake/kept.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 enum {
@@ -32,29 +34,73 @@ int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *
     return r;
 }
 
-int tl_kept_counts_add(struct tl_kept_counts *kept, const struct tl_cut *cut, size_t i,
-                       const struct tl_codecount *counts)
+/* Takes the bytes, if encoding them was no failure. */
+static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
+                struct tl_buf *bytes, int r)
 {
-    if (tl_grow(&kept->v, &kept->cap, kept->n + 1, sizeof *kept->v) < 0)
-        return TL_NOMEM;
-    struct tl_kept_count *const one = &kept->v[kept->n++];
-    *one = (struct tl_kept_count){0};
-    key_of(one->key, cut, i);
-    struct tl_packer *packer = NULL;
-    int r = tl_packer_new(&packer);
-    if (r >= 0)
-        r = tl_codecount_encode(counts, packer, &one->bytes);
-    tl_packer_free(packer);
-    if (r < 0 || one->bytes.n > SIZE_MOST) {
-        tl_buf_fini(&one->bytes);
-        kept->n--;
+    if (r >= 0 && bytes->n <= SIZE_MOST)
+        r = tl_grow(&kept->v, &kept->cap, kept->n + 1, sizeof *kept->v);
+    if (r < 0 || bytes->n > SIZE_MOST) {
+        tl_buf_fini(bytes);
+        return r;
     }
+    struct tl_kept_count *const one = &kept->v[kept->n++];
+    one->bytes = *bytes;
+    snprintf(one->key, sizeof one->key, "%s", key);
     if (kept->n >= WAITING)
-        tl_kept_counts_store(kept, cut);
-    return r;
+        tl_kept_store(kept, cut);
+    return TL_OK;
 }
 
-void tl_kept_counts_store(struct tl_kept_counts *kept, const struct tl_cut *cut)
+int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
+                       const struct tl_codecount *counts)
+{
+    struct tl_buf bytes = {0};
+    struct tl_packer *packer = NULL;
+    char key[192];
+    int r = tl_packer_new(&packer);
+    if (r >= 0)
+        r = tl_codecount_encode(counts, packer, &bytes);
+    tl_packer_free(packer);
+    return keep(kept, cut, key_of(key, cut, i), &bytes, r);
+}
+
+char *tl_kept_calls_key(char out[static 192], const struct tl_cut *cut, size_t i)
+{
+    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".calls", cut->gen->trace, cut->gen->number,
+             cut->lane->name, cut->rows[i].number);
+    return out;
+}
+
+int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out)
+{
+    struct tl_buf bytes = {0};
+    char key[192];
+    int r =
+        tl_backend_get_all(cut->gen->lake->backend, tl_kept_calls_key(key, cut, i), &bytes, NULL);
+    if (r >= 0)
+        r = tl_calltree_decode(out, (struct tl_bytes){bytes.p, bytes.n});
+    if (r < 0)
+        tl_calltree_fini(out);
+    tl_buf_fini(&bytes);
+    out->stored = r >= 0;
+    return r < 0 && r != TL_NOMEM ? TL_NOTFOUND : r;
+}
+
+int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
+                      const struct tl_calltree *tree)
+{
+    struct tl_buf bytes = {0};
+    struct tl_packer *packer = NULL;
+    char key[192];
+    int r = tl_packer_new(&packer);
+    if (r >= 0)
+        r = tl_calltree_encode(tree, packer, &bytes);
+    tl_packer_free(packer);
+    return keep(kept, cut, tl_kept_calls_key(key, cut, i), &bytes, r);
+}
+
+void tl_kept_store(struct tl_kept *kept, const struct tl_cut *cut)
 {
     struct tl_backend *const backend = cut->gen->lake->backend;
     struct tl_object *const objects = calloc(kept->n + 1, sizeof *objects);
@@ -67,5 +113,5 @@ void tl_kept_counts_store(struct tl_kept_counts *kept, const struct tl_cut *cut)
         tl_buf_fini(&kept->v[i].bytes);
     free(objects);
     free(kept->v);
-    *kept = (struct tl_kept_counts){0};
+    *kept = (struct tl_kept){0};
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Checking every stored byte, and rebuilding what follows from something intact. */
+#include "lake/kept.h"
 #include "lake/lakeint.h"
 
 #include "base/cancel.h"
-#include "store/codecount.h"
 #include "store/hash.h"
 #include "store/mend.h"
 
@@ -223,26 +223,40 @@ static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number
     return r < 0 ? r : 1;
 }
 
-/* Counts of a shard's code that are kept beside it: they say nothing that it does not. */
-static int check_counts(struct checkup *c, const struct tl_cut *cut, size_t i)
+/* What is kept beside a shard says nothing that it does not. Of an older version it is made anew
+ * when somebody asks. `r`: how reading it went. */
+static int told_kept(struct checkup *c, const char *key, const char *what, int r)
+{
+    if (r != TL_NOTFOUND)
+        return r == TL_UNSUPPORTED ? TL_OK : r;
+    c->findings++;
+    r = tell(c, "%s: offset 0x0: %s are damaged%s", key, what,
+             c->repair ? "; removed, they are made anew" : "");
+    return r < 0 || !c->repair ? r : c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
+}
+
+static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, bool calls)
 {
     struct tl_buf bytes = {0};
     struct tl_codecount counts = {0};
+    struct tl_calltree tree = {0};
     char key[192];
-    tl_codecount_key(key, cut->gen->trace, cut->gen->number, cut->lane->name, cut->rows[i].number);
+    if (calls)
+        tl_kept_calls_key(key, cut, i);
+    else
+        tl_codecount_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                         cut->rows[i].number);
     int r = tl_backend_get_all(c->lake->backend, key, &bytes, c->fail);
     const bool there = r >= 0;
+    const struct tl_bytes object = {bytes.p, bytes.n};
     if (there)
-        r = tl_codecount_decode(&counts, NULL, (struct tl_bytes){bytes.p, bytes.n});
+        r = calls ? tl_calltree_decode(&tree, object) : tl_codecount_decode(&counts, NULL, object);
+    tl_calltree_fini(&tree);
     tl_codecount_fini(&counts);
     tl_buf_fini(&bytes);
-    /* Those of an older version are made anew when somebody asks. */
-    if (r != TL_NOTFOUND || !there)
-        return r == TL_NOTFOUND || r == TL_UNSUPPORTED ? TL_OK : r;
-    c->findings++;
-    r = tell(c, "%s: offset 0x0: counts of a shard's code are damaged%s", key,
-             c->repair ? "; removed, they are made anew" : "");
-    return r < 0 || !c->repair ? r : c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
+    if (!there)
+        return r == TL_NOTFOUND ? TL_OK : r;
+    return told_kept(c, key, calls ? "a shard's call paths" : "counts of a shard's code", r);
 }
 
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
@@ -264,7 +278,9 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
         if (whole)
             r = check_row(c, lane, key, number, find_stored(stored, number));
         if (r >= 0)
-            r = check_counts(c, cut, i);
+            r = check_kept(c, cut, i, false);
+        if (r >= 0)
+            r = check_kept(c, cut, i, true);
     }
     return r < 0 ? r : TL_OK;
 }

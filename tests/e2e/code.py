@@ -96,7 +96,8 @@ def branch_stacks(text):
 
 
 def kept_counts(lab):
-    return [os.path.join(f, name) for f, _, names in os.walk(lab.data) for name in names if name.endswith('.count')]
+    return [os.path.join(f, name) for f, _, names in os.walk(lab.data) for name in names
+            if name.endswith(('.count', '.calls'))]
 
 
 def hurt(path):
@@ -174,7 +175,8 @@ def profiles(lab):
 
 @test
 def kept(lab):
-    """Counts made while shards are built are those of a walk over them, whatever became of the objects."""
+    """Counts made while shards are built are those of a walk over them, whatever became of the objects, and so are
+    call trees that were kept."""
     simulated(lab)
     traces = ['sim']
     # Two programs at one address; direct branches that arrive elsewhere than the code says.
@@ -189,26 +191,36 @@ def kept(lab):
 
     def told():
         return [lab.run(what, trace, '--as', how).text() for trace in traces
-                for what, how in (('profile', 'autofdo'), ('coverage', 'lcov'))]
+                for what, how in (('profile', 'autofdo'), ('coverage', 'lcov'), ('profile', 'folded'))]
 
     def found(*how):
         text, _ = lab.spawn('verify', '--all', *how).communicate(timeout=60)
-        return sorted(re.findall(r'(\w+\.count): ', text.decode()))
+        return sorted(re.findall(r'(\w+\.(?:count|calls)): ', text.decode()))
     before = told()
-    check(kept_counts(lab), 'no counts are kept')
+    kinds = collections.Counter(path.rsplit('.')[-1] for path in kept_counts(lab))
+    check(kinds['count'] > 0 and kinds['calls'] > 0, 'not all that is counted is kept:', kinds)
+
+    def restarted():
+        """What is in memory is forgotten."""
+        lab.stop()
+        lab.start()
+        return told()
+    check(restarted() == before, 'what is kept is something else')
     for path in kept_counts(lab):
         os.remove(path)
-    check(told() == before, 'counts of a walk are others')
+    check(restarted() == before, 'counts of a walk are others')
+    again = collections.Counter(path.rsplit('.')[-1] for path in kept_counts(lab))
+    check(again['calls'] == kinds['calls'] and again['count'] > 0, 'not all that is counted is kept again:', again, kinds)
     for path in kept_counts(lab):
         hurt(path)
     names = sorted(os.path.basename(path) for path in kept_counts(lab))
     check(found() == names, 'verify does not tell all of', names)
-    check(told() == before, 'damaged counts are believed')
+    check(restarted() == before, 'damaged counts are believed')
     check(found() == [], 'they are not made anew', found())
     for path in kept_counts(lab):
         hurt(path)
     check(found('--repair') == names and not kept_counts(lab), kept_counts(lab))
-    check(told() == before, 'the repair changed the result')
+    check(restarted() == before, 'the repair changed the result')
 
 
 @test
