@@ -6,9 +6,22 @@
 #include "base/bytes.h"
 #include "base/err.h"
 
+#include <string.h>
+
 struct tl_lake;
 
 struct tl_ingest;
+
+/* How shards of a new trace are kept: it gets the label shards=virtual (lake.h), or not. */
+enum tl_shards { TL_SHARDS_AS_LAKE /* as its options say */, TL_SHARDS_STORED, TL_SHARDS_VIRTUAL };
+
+/* By its name; TL_SHARDS_AS_LAKE: there is none such. */
+static inline enum tl_shards tl_shards_named(const char *text)
+{
+    return !strcmp(text, "virtual")  ? TL_SHARDS_VIRTUAL
+           : !strcmp(text, "stored") ? TL_SHARDS_STORED
+                                     : TL_SHARDS_AS_LAKE;
+}
 
 struct tl_ingest_request {
     const char *rig;
@@ -17,11 +30,9 @@ struct tl_ingest_request {
     bool resume;       /* the trace may exist; go on behind its durable offset */
     uint64_t
         epoch; /* 0: a new push; else that of the push that goes on after its connection broke */
-    const char *client;  /* for the journal: where it comes from; NULL: not known */
-    bool virtual_shards; /* a new trace is labelled shards=virtual (lake.h); so it is where the
-                            lake's options say so, unless … */
-    bool stored_shards;  /* … this is set */
-    bool piece;          /* one of many requests: the journal hears of it when all is there */
+    const char *client; /* for the journal: where it comes from; NULL: not known */
+    enum tl_shards shards;
+    bool piece; /* one of many requests: the journal hears of it when all is there */
 };
 
 /*

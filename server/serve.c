@@ -284,6 +284,7 @@ static int open_osd(struct server *s, struct tl_fail *fail)
         const struct tl_osd_host_options options = {.address = spec.address,
                                                     .rig = spec.rig,
                                                     .setup = spec.setup,
+                                                    .shards = spec.shards,
                                                     .start = spec.start,
                                                     .reset = spec.reset};
         rc = tl_osd_host_new(&s->osd, s->lake, &options, log_line, fail);

@@ -84,8 +84,8 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
         atomic_fetch_add(&lake->ingest_refused, 1);
         return room;
     }
-    const bool virtual = request->virtual_shards ||
-                         (lake->options.virtual_shards && !request->stored_shards);
+    const bool virtual = request->shards == TL_SHARDS_VIRTUAL ||
+                         (request->shards == TL_SHARDS_AS_LAKE && lake->options.virtual_shards);
     const int r = tl_lake_add_trace(lake, id, request->rig && *request->rig ? request->rig : "rig",
                                     request->setup ? request->setup : "", out, fail);
     if (r < 0 || !virtual)

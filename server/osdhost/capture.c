@@ -117,6 +117,7 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
                                               .trace = c->trace,
                                               .setup = c->described ? c->described : c->setup,
                                               .resume = c->trace[0] != 0,
+                                              .shards = c->shards,
                                               .client = c->from};
     uint64_t at = 0;
     atomic_store(&c->durable, 0);

@@ -36,6 +36,7 @@ struct tl_osd_capture {
     void *context;
     void (*log)(void *context, const char *line);
     char rig[64];
+    enum tl_shards shards;
     bool at_once; /* `setup` is whole: the trace is opened with the first byte */
 
     char trace[64]; /* "" until it is open */

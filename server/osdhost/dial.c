@@ -83,8 +83,8 @@ static void wait_and_read(struct talk *t)
 {
     struct pollfd p[2] = {
         {.fd = t->dial->fd,
-         .events = (short)((tl_osd_capture_full(&t->capture) ? 0 : POLLIN) |
-                           (t->out.n ? POLLOUT : 0))},
+         .events =
+             (short)((tl_osd_capture_full(&t->capture) ? 0 : POLLIN) | (t->out.n ? POLLOUT : 0))},
         {.fd = t->dial->stop_fd, .events = POLLIN},
     };
     (void)poll(p, t->until < 0 ? 2 : 1, time_left(t));
@@ -131,6 +131,7 @@ bool tl_osd_dial_run(const struct tl_osd_dial *dial)
     t.glip.bringup.log = on_log;
     tl_osd_capture_init(&t.capture, dial->lake, dial->rig, dial->setup, &t, on_log);
     t.capture.from = dial->address;
+    t.capture.shards = dial->shards;
     t.piece = malloc(PIECE);
     if (!t.piece || tl_osd_bringup_begin(&t.glip.bringup, t.now) < 0)
         on_log(&t, tl_err_name(TL_NOMEM));

@@ -12,7 +12,8 @@ struct tl_osd_dial {
     struct tl_lake *lake;
     const char *address; /* for messages */
     const char *rig;
-    const char *setup;  /* INI text of format di */
+    const char *setup; /* INI text of format di */
+    enum tl_shards shards;
     unsigned start;     /* TL_OSD_START_… */
     bool reset;         /* hold the cores while modules are switched on */
     unsigned answer_ms; /* how long a register access may take, 0: the usual time */

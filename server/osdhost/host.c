@@ -37,6 +37,7 @@ struct tl_osd_host {
     struct tl_lake *lake;
     void (*log)(const char *line);
     char rig[64];
+    enum tl_shards shards;
     char *setup;
     char url[96];
     struct tl_osd_ctl *ctl;
@@ -89,10 +90,11 @@ static void on_opened(void *context, struct tl_osd_link *link)
     snprintf(line, sizeof line, "gateway of subnet %u, rig %s", link->subnet, rig);
     on_log(host, line);
     link->user = capture; /* without memory its packets are routed, but not kept */
-    if (capture)
-        tl_osd_capture_init(capture, host->lake, rig, host->setup, host, on_log);
-    if (capture)
-        capture->from = host->url;
+    if (!capture)
+        return;
+    tl_osd_capture_init(capture, host->lake, rig, host->setup, host, on_log);
+    capture->from = host->url;
+    capture->shards = host->shards;
 }
 
 static void on_enumerated(void *context, struct tl_osd_link *link)
@@ -375,6 +377,7 @@ int tl_osd_host_new(struct tl_osd_host **out, struct tl_lake *lake,
     for (size_t i = 0; i < 3; i++)
         zmq_msg_init(&host->frames[i]);
     snprintf(host->rig, sizeof host->rig, "%s", options->rig);
+    host->shards = options->shards;
     host->setup = strdup(options->setup);
     host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     int rc = host->setup && host->stop_fd >= 0 ? TL_OK : TL_NOMEM;

@@ -19,9 +19,10 @@ struct tl_osd_host_options {
     const char *address; /* ADDR:PORT as of tl_address_parse; port 0: any free one */
     const char *rig;     /* of subnet 0; "RIG-N" of subnet N. Copied, as is `setup` */
     const char *setup;   /* INI text of format di */
-    unsigned start;      /* TL_OSD_START_… */
-    bool reset;          /* hold the cores while modules are switched on */
-    unsigned answer_ms;  /* 0: the usual time */
+    enum tl_shards shards;
+    unsigned start;     /* TL_OSD_START_… */
+    bool reset;         /* hold the cores while modules are switched on */
+    unsigned answer_ms; /* 0: the usual time */
 };
 
 /* Bind. `lake` is borrowed. TL_USAGE (the address), TL_IO, TL_NOMEM. */

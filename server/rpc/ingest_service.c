@@ -54,13 +54,12 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
                                               .setup = open->setup,
                                               .resume = open->resume,
                                               .epoch = open->epoch,
-                                              .virtual_shards = !strcmp(open->shards, "virtual"),
-                                              .stored_shards = !strcmp(open->shards, "stored"),
+                                              .shards = tl_shards_named(open->shards),
                                               .client = tl_call_client(push->call)};
     uint64_t durable = 0;
     if (push->ingest)
         return tl_fail_set(fail, TL_USAGE, "a push has one `open`, this is the second");
-    if (*open->shards && !request.virtual_shards && !request.stored_shards)
+    if (*open->shards && request.shards == TL_SHARDS_AS_LAKE)
         return tl_fail_set(fail, TL_USAGE, "shards: stored or virtual");
     if (!tl_name_ok(open->rig))
         return tl_fail_set(fail, TL_USAGE, "rig: 1 to 63 of A-Z a-z 0-9 . _ -");

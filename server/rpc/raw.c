@@ -114,6 +114,7 @@ static bool read_capture(const struct feed *feed, int fd)
     const char *why = "ended";
     tl_osd_capture_init(&c, feed->raw->lake, feed->spec.rig, feed->spec.setup, feed->raw, log_line);
     c.from = feed->spec.address;
+    c.shards = feed->spec.shards;
     c.at_once = true;
     /* What has come is stored, whenever there is room for it; what is refused otherwise ends it. */
     while (!stopping(feed->raw) &&
@@ -145,6 +146,7 @@ static bool read_device(const struct feed *feed, int fd, bool *little_endian, bo
         .address = spec->address,
         .rig = spec->rig,
         .setup = spec->setup,
+        .shards = spec->shards,
         .start = spec->start,
         .reset = spec->reset,
         .log = feed->raw->log,

@@ -12,14 +12,15 @@
 struct tl_raw;
 
 /*
- * What "ADDR:PORT,format=FMT,rig=NAME[,config=F]" says. FMT may have options behind commas; DI also
- * "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes", "order=little" and "control=no", for devices
- * that we dial.
+ * What "ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual]" says. FMT may have
+ * options behind commas; DI also "start=ctm+stm+uart+cdm" (or yes, no), "reset=yes", "order=little"
+ * and "control=no", for devices that we dial.
  */
 struct tl_raw_spec {
     char address[128]; /* ADDR:PORT */
     char rig[64];
     char *setup; /* as INI text, images by content */
+    enum tl_shards shards;
     bool is_di;
     unsigned start;  /* DI: kinds of modules to switch on, TL_OSD_START_… */
     bool reset;      /* … and hold the cores meanwhile */

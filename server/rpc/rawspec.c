@@ -73,6 +73,7 @@ struct parts {
     char format[128];
     const char *rig;
     const char *config;
+    const char *shards;
     const char *start; /* of DI alone, these */
     const char *reset;
     const char *order;
@@ -93,13 +94,11 @@ static bool append(char *to, size_t size, const char *text)
 /* What is none of ours belongs to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
-    const struct tl_arg ours[] = {{"rig", 0, TL_ARG_TEXT, &parts->rig},
-                                  {"config", 0, TL_ARG_TEXT, &parts->config},
-                                  {"start", 0, TL_ARG_TEXT, &parts->start},
-                                  {"reset", 0, TL_ARG_TEXT, &parts->reset},
-                                  {"order", 0, TL_ARG_TEXT, &parts->order},
-                                  {"control", 0, TL_ARG_TEXT, &parts->control},
-                                  {0}};
+    const struct tl_arg ours[] = {
+        {"rig", 0, TL_ARG_TEXT, &parts->rig},         {"config", 0, TL_ARG_TEXT, &parts->config},
+        {"shards", 0, TL_ARG_TEXT, &parts->shards},   {"start", 0, TL_ARG_TEXT, &parts->start},
+        {"reset", 0, TL_ARG_TEXT, &parts->reset},     {"order", 0, TL_ARG_TEXT, &parts->order},
+        {"control", 0, TL_ARG_TEXT, &parts->control}, {0}};
     const size_t n = strcspn(part, "=");
     const struct tl_arg *const arg = part[n] ? tl_arg_find(ours, part, n) : NULL;
     if (arg && !tl_arg_set(arg, part + n + 1))
@@ -137,6 +136,14 @@ static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struc
     }
     out->setup = (char *)text.p;
     return TL_OK;
+}
+
+static int take_shards(struct tl_raw_spec *out, const char *text, struct tl_fail *fail)
+{
+    out->shards = tl_shards_named(text ? text : "");
+    return !text || out->shards != TL_SHARDS_AS_LAKE
+               ? TL_OK
+               : tl_fail_set(fail, TL_USAGE, "shards=%.60s: stored or virtual", text);
 }
 
 static bool is_no(const char *text)
@@ -186,6 +193,8 @@ static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text
         strcpy(out->rig, parts->rig);
         rc = make_setup(out, lake, parts, fail);
     }
+    if (rc == TL_OK)
+        rc = take_shards(out, parts->shards, fail);
     if (rc == TL_OK)
         rc = take_osd(out, parts, fail);
     free(copy);

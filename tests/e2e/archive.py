@@ -4,6 +4,7 @@
 import hashlib
 import json
 import os
+import socket
 import subprocess
 import sys
 
@@ -108,6 +109,31 @@ def materialised(here):
     check('.zstf' in forms(here, 'made'), forms(here, 'made'))
     check(here.run('get', 'made/cs.10', '--text').out == text, 'it says something else then')
     here.run('materialise', 'made', 'none', status=3)
+
+
+@test
+def listened_shards(here):
+    """A rig that only writes to a socket has the kind of shards that its listener says."""
+    simulated(here, 60000)
+    wait_sealed(here, 'sim')
+    here.stop()
+    ports = {}
+    for kind in ('virtual', 'stored'):
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            ports[kind] = s.getsockname()[1]
+    with open(here.path('raw'), 'rb') as f:
+        raw = f.read()
+    here.start('--shards', 'virtual', *(word for kind, port in ports.items() for word in (
+        '--raw', '127.0.0.1:%d,format=tpiu,sync=fsync,rig=%s,shards=%s,config=%s' % (
+            port, kind, kind, here.path('sim.ini')))))
+    for kind, port in ports.items():
+        with socket.create_connection(('127.0.0.1', port)) as s:
+            s.sendall(raw)
+        trace, = wait('a trace of ' + kind, lambda: [t['id'] for t in rows(here) if t['rig'] == kind])
+        wait_sealed(here, trace)
+        check(('.zstf' if kind == 'stored' else '.idx') in forms(here, trace) and
+              ('.idx' if kind == 'stored' else '.zstf') not in forms(here, trace), kind, forms(here, trace))
 
 
 def store_copy(lab, status, *args):

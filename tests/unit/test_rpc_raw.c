@@ -236,6 +236,7 @@ static void test_specifications(void **state)
         "127.0.0.1:1,format=tpiu,rig=a/b",
         "127.0.0.1:1,sync=fsync,format=tpiu,rig=a",
         "127.0.0.1:1,format=tpiu,rig=a,config=/nowhere.ini",
+        "127.0.0.1:1,format=tpiu,rig=a,shards=none",
         "udp://127.0.0.1:1,format=tpiu,rig=a",
         "tcp:/127.0.0.1,format=tpiu,rig=a,config=/nowhere.ini",
     };
@@ -250,6 +251,7 @@ static void test_specifications(void **state)
     struct tl_fail fail = {0};
     assert_int_equal(
         tl_raw_parse(&spec, r->lake, "tcp://h:1,format=tpiu,sync=hsync,rig=x.y", &fail), TL_OK);
+    assert_int_equal(spec.shards, TL_SHARDS_AS_LAKE);
     assert_string_equal(spec.address, "h:1");
     assert_string_equal(spec.rig, "x.y");
     assert_non_null(strstr(spec.setup, "hsync"));
