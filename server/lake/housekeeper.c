@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The housekeeper's thread: carries out retention, retries what the medium refused, gives free
  * memory back. */
+#include "base/hash.h"
 #include "lake/heap.h"
 #include "lake/lakeint.h"
 
@@ -42,21 +43,19 @@ void tl_lake_discard_later(struct tl_lake *lake, const char *prefix)
     tl_housekeeper_wake(lake);
 }
 
+static uint64_t *grave_locked(struct tl_lake *lake, const char *id)
+{
+    return &lake->graves[tl_fnv_text(id) % TL_GRAVES];
+}
+
 void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
 {
     char prefix[128];
     snprintf(prefix, sizeof(prefix), "r/%s", id);
     pthread_mutex_lock(&lake->lock);
-    struct tl_grave *g = lake->graves;
-    while (g && strcmp(g->id, id) != 0)
-        g = g->next;
-    if (!g && (g = calloc(1, sizeof(*g)))) {
-        snprintf(g->id, sizeof(g->id), "%s", id);
-        g->next = lake->graves;
-        lake->graves = g;
-    }
-    if (g)
-        g->generation = generation;
+    uint64_t *const last = grave_locked(lake, id);
+    if (*last < generation)
+        *last = generation;
     pthread_mutex_unlock(&lake->lock);
     tl_spool_forget(lake->spool, id);
     if (lake->shared)
@@ -107,13 +106,10 @@ int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out
                              struct tl_fail *fail)
 {
     char prefix[128];
-    *out = 1;
     snprintf(prefix, sizeof(prefix), "r/%s", id);
     const int r = remove_garbage(lake, prefix, fail);
     pthread_mutex_lock(&lake->lock);
-    for (const struct tl_grave *g = lake->graves; g; g = g->next)
-        if (strcmp(g->id, id) == 0)
-            *out = g->generation + 1;
+    *out = *grave_locked(lake, id) + 1;
     pthread_mutex_unlock(&lake->lock);
     return r;
 }
@@ -289,10 +285,5 @@ void tl_housekeeper_free(struct tl_lake *lake)
         next = g->next;
         free(g);
     }
-    for (struct tl_grave *g = lake->graves, *next; g; g = next) {
-        next = g->next;
-        free(g);
-    }
     lake->garbage = NULL;
-    lake->graves = NULL;
 }

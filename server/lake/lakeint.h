@@ -288,12 +288,7 @@ struct tl_garbage {
     char prefix[128];
 };
 
-/* A trace that was deleted, and its last generation. */
-struct tl_grave {
-    struct tl_grave *next;
-    uint64_t generation;
-    char id[64];
-};
+#define TL_GRAVES 4096
 
 struct tl_watcher {
     void (*notify)(void *context);
@@ -334,7 +329,9 @@ struct tl_lake {
 
     pthread_mutex_t garbage_lock; /* held while garbage is removed */
     struct tl_garbage *garbage;   /* under `lock`; so are graves */
-    struct tl_grave *graves;
+    /* By a hash of the name: the last generation that a deleted trace had. Names that share a place
+     * begin behind each other's. */
+    uint64_t graves[TL_GRAVES];
 
     pthread_mutex_t watch_lock;
     struct tl_watcher watchers[TL_WATCHERS];
