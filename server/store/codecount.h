@@ -3,7 +3,8 @@
  * How often code was run: runs of instructions one behind another, each of which ends at an
  * instruction at which a trace unit may say where the flow goes, or where a shard does; and taken
  * branches between them. At one address there may be code of several programs, so each counts for
- * the program that ran. Where another one goes on a run ends; a branch counts for the one that it leaves.
+ * the program that ran. Where another one goes on a run ends; a branch counts for the one that it
+ * leaves.
  *
  * Their form in the store is the object "t/TRACE/GENERATION/STREAM/NUMBER.count":
  *
