@@ -300,6 +300,25 @@ def programs(lab):
 
 
 @test
+def foreign(lab):
+    """Counts of several traces are of those that the token may see."""
+    tokens, keys = lab.path('tokens'), {}
+    for name, options in (('all', []), ('own', ['--rig', 'mine'])):
+        keys[name] = lab.path(name + '.key')
+        with open(keys[name], 'w') as f:
+            f.write(lab.run('token', 'add', '--tokens', tokens, '--name', name, '--role', 'push', *options).text())
+    lab.start('--tokens', tokens)
+    with open(lab.path('some.itm'), 'wb') as f:
+        f.write(bytes(5) + b'\x80\x01A')
+    for rig, trace in (('mine', 'one'), ('other', 'two')):
+        lab.run('push', '--format', 'itm,id=0', '--rig', rig, '--trace', trace, '--token', keys['all'], lab.path('some.itm'))
+    for command in (['coverage'], ['profile', '--as', 'bolt']):
+        lab.run(*command, 'one', 'two', '--token', keys['all'])
+        lab.run(*command, 'one', 'one', '--token', keys['own'])
+        lab.fails(3, r'there is no such trace', *command, 'one', 'two', '--token', keys['own'])
+
+
+@test
 def from_python(lab):
     """The package tells the same as the command line."""
     sys.path.insert(0, os.path.join(lab.build, 'python'))
