@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/code_files.h"
 
+#include "image/elf_places.h"
+
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdarg.h>
@@ -59,43 +61,6 @@ static void find_id(Elf *elf, struct tl_build_id *id)
     }
 }
 
-static void find_text(Elf *elf, struct tl_code_file *out)
-{
-    size_t names = 0;
-    if (elf_getshdrstrndx(elf, &names) != 0)
-        return;
-    for (Elf_Scn *s = NULL; (s = elf_nextscn(elf, s));) {
-        GElf_Shdr sh;
-        const char *const name = gelf_getshdr(s, &sh) ? elf_strptr(elf, names, sh.sh_name) : NULL;
-        if (name && !strcmp(name, ".text") && sh.sh_type == SHT_PROGBITS) {
-            out->text_offset = sh.sh_offset;
-            out->text_size = sh.sh_size;
-            return;
-        }
-    }
-}
-
-static void find_symbol(Elf *elf, const char *symbol, struct tl_code_file *out)
-{
-    for (Elf_Scn *s = NULL; !out->has_reference && (s = elf_nextscn(elf, s));) {
-        GElf_Shdr sh;
-        GElf_Sym sym;
-        if (!gelf_getshdr(s, &sh) || sh.sh_type != SHT_SYMTAB || sh.sh_entsize == 0)
-            continue;
-        Elf_Data *const data = elf_getdata(s, NULL);
-        for (size_t i = 0; data && i < sh.sh_size / sh.sh_entsize && i < INT32_MAX; i++) {
-            if (!gelf_getsym(data, (int)i, &sym))
-                break;
-            const char *const name = elf_strptr(elf, sh.sh_link, sym.st_name);
-            if (name && !strcmp(name, symbol)) {
-                out->has_reference = true;
-                out->reference = sym.st_value;
-                break;
-            }
-        }
-    }
-}
-
 /* What there is to know of the file at out->path. False: there is no such file, or it has another
  * build ID than `id`. */
 static bool look_at(struct tl_code_file *out, enum tl_code_kind kind, const struct tl_build_id *id,
@@ -118,9 +83,9 @@ static bool look_at(struct tl_code_file *out, enum tl_code_kind kind, const stru
         out->is_elf = true;
         find_id(elf, &its);
         if (kind == TL_CODE_MODULE)
-            find_text(elf, out);
+            (void)tl_elf_section(elf, ".text", &out->text_offset, &out->text_size);
         if (kind == TL_CODE_KERNEL && symbol)
-            find_symbol(elf, symbol, out);
+            out->has_reference = tl_elf_symbol(elf, symbol, &out->reference);
         if (gelf_getehdr(elf, &header))
             out->is_core = header.e_type == ET_CORE;
     }

@@ -56,12 +56,17 @@ static bool reference_of(const struct tl_perf_import *im, const struct tl_perf_d
     return id->n > 0;
 }
 
-void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
+/* By which of its symbols the kernel's place is told: "[kernel.kallsyms]_text". NULL: by none. */
+static const char *symbol_of(const struct tl_perf_dso *d)
 {
     const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
-    const char *const symbol = bracket && bracket[1] ? bracket + 1 : NULL;
-    d->found =
-        tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol, im->release);
+    return bracket && bracket[1] ? bracket + 1 : NULL;
+}
+
+void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
+{
+    d->found = tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol_of(d),
+                            im->release);
     if (d->found < 0)
         tell_missing(im, d);
 }
@@ -73,6 +78,18 @@ static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d
     const uint64_t bias =
         d->file.is_core || !d->file.has_reference ? 0 : e->offset - d->file.reference;
     return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
+}
+
+/* … also of one that comes later. */
+static int add_later_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d,
+                            const char *file, struct tl_setup *setup)
+{
+    const char *const symbol = symbol_of(d);
+    const int rc = tl_setup_add_image_at(setup, file, symbol ? e->offset : 0, 0,
+                                         symbol ? e->length : UINT64_MAX, TL_SPACE_ANY);
+    return rc == TL_OK && symbol
+               ? tl_setup_image_anchor(&setup->images[setup->n_images - 1], symbol)
+               : rc;
 }
 
 static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
@@ -95,10 +112,12 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     if (d && d->found == 1)
         tl_perf_import_find(im, d);
     char later[REFERENCE];
-    if (d && d->found < 0 && d->kind == TL_CODE_FILE && reference_of(im, d, later))
+    if (d && d->found < 0 && reference_of(im, d, later))
         map.file = later;
+    if (d && d->found < 0 && d->kind == TL_CODE_KERNEL)
+        return map.file ? add_later_kernel(e, d, later, setup) : TL_OK;
     if (!d || d->found < 0)
-        return d && d->kind == TL_CODE_KERNEL ? TL_OK : tl_maps_add(maps, &map);
+        return tl_maps_add(maps, &map);
     if (d->kind == TL_CODE_KERNEL)
         return add_kernel(e, d, setup);
     const bool is_module = d->kind == TL_CODE_MODULE;
@@ -221,7 +240,8 @@ static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image
     }
 }
 
-/* What the machine called the files that are not there: who has them later can tell which. */
+/* What the machine called the files that are not there: who has them later can tell which. Of
+ * modules their .text is mapped, wherever that lies in the file. */
 static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
     int rc = TL_OK;
@@ -230,16 +250,14 @@ static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup,
         char file[REFERENCE];
         if (d->found >= 0 || !reference_of(im, d, file))
             continue;
-        if (d->kind !=
-            TL_CODE_FILE) { /* where in the file it is what is mapped only the file tells */
-            rc = tl_setup_add_image_at(setup, file, 0, 0, 0, TL_SPACE_ANY);
-            if (rc == TL_OK)
-                rc = tl_setup_image_path(&setup->images[setup->n_images - 1], d->name);
-            continue;
+        for (size_t k = first; rc == TL_OK && k < setup->n_images; k++) {
+            struct tl_setup_image *const m = &setup->images[k];
+            if (m->path || strcmp(m->file, file) != 0)
+                continue;
+            rc = tl_setup_image_path(m, d->name);
+            if (rc == TL_OK && d->kind == TL_CODE_MODULE)
+                rc = tl_setup_image_anchor(m, ".text");
         }
-        for (size_t k = first; rc == TL_OK && k < setup->n_images; k++)
-            if (!setup->images[k].path && !strcmp(setup->images[k].file, file))
-                rc = tl_setup_image_path(&setup->images[k], d->name);
     }
     return rc;
 }

@@ -2,24 +2,52 @@
 /* From the images that a setup names to what memory held. */
 #include "setup/setup.h"
 
+#include "image/elf_places.h"
+
 #include <string.h>
+
+/* A part of the file, with the functions that it has there. */
+static int map_part(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes file,
+                    uint64_t offset, uint64_t n, struct tl_fail *fail)
+{
+    const struct tl_bytes part = {file.p + offset, (size_t)n};
+    const int rc =
+        tl_image_add_part(image, m->address, part, m->space, m->file, offset, m->length, fail);
+    return rc < 0 ? rc : tl_image_part_functions(image, m->address, file, m->space, fail);
+}
+
+/* Where the file itself says what lies at the address. */
+static int map_anchored(struct tl_image *image, const struct tl_setup_image *m,
+                        struct tl_bytes bytes, struct tl_fail *fail)
+{
+    uint64_t value = 0, offset = 0, size = 0;
+    if (m->anchor[0] != '.') { /* without the symbol it is taken to lie as it is linked */
+        const bool moved = tl_elf_bytes_symbol(bytes, m->anchor, &value);
+        return tl_image_add_elf(image, bytes, moved ? m->address - value : 0, m->space, m->file,
+                                fail);
+    }
+    if (!tl_elf_bytes_section(bytes, m->anchor, &offset, &size) || offset > bytes.n ||
+        size > bytes.n - offset || m->offset >= size)
+        return tl_fail_set(fail, TL_BAD, "%.120s: has no such section %.60s", m->file, m->anchor);
+    const uint64_t there = size - m->offset;
+    return map_part(image, m, bytes, offset + m->offset, m->length < there ? m->length : there,
+                    fail);
+}
 
 /* An image of all of a file is an ELF file's, if it is one. */
 static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
                      struct tl_fail *fail)
 {
+    if (m->anchor)
+        return map_anchored(image, m, bytes, fail);
     if (bytes.n >= 4 && !memcmp(bytes.p, "\177ELF", 4) && m->offset == 0 && m->length == UINT64_MAX)
         return tl_image_add_elf(image, bytes, m->address, m->space, m->file, fail);
     if (m->offset > bytes.n ||
         (m->length != UINT64_MAX && m->length > bytes.n - m->offset && !m->path))
         return tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes, offset and length ask for more",
                            m->file, bytes.n);
-    const size_t there = bytes.n - (size_t)m->offset;
-    const struct tl_bytes part = {bytes.p + m->offset,
-                                  m->length > there ? there : (size_t)m->length};
-    const int rc =
-        tl_image_add_part(image, m->address, part, m->space, m->file, m->offset, m->length, fail);
-    return rc < 0 ? rc : tl_image_part_functions(image, m->address, bytes, m->space, fail);
+    const uint64_t there = bytes.n - m->offset;
+    return map_part(image, m, bytes, m->offset, m->length > there ? there : m->length, fail);
 }
 
 /* A file from the file system. */
@@ -51,8 +79,8 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
     for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++) {
         const struct tl_setup_image *const m = &setup->images[i];
         struct tl_bytes bytes = {0};
-        if (m->path && (m->length == 0 || (!resolve && tl_setup_is_stored(m->file))))
-            continue; /* it is named only, or is not there */
+        if (m->path && !resolve && tl_setup_is_stored(m->file))
+            continue; /* it is not there */
         if (tl_image_bind(image, &m->context) < 0) {
             rc = tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
             break;

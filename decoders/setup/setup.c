@@ -19,6 +19,7 @@ void tl_setup_fini(struct tl_setup *setup)
     for (size_t i = 0; i < setup->n_images; i++) {
         free(setup->images[i].file);
         free(setup->images[i].path);
+        free(setup->images[i].anchor);
     }
     for (size_t i = 0; i < setup->n_files; i++)
         free(setup->files[i].file);
@@ -261,17 +262,27 @@ static void copy_value(char *to, size_t room, const char *from)
     to[n] = '\0';
 }
 
-int tl_setup_image_path(struct tl_setup_image *image, const char *path)
+static int set_value(char **to, const char *text)
 {
     enum { LONGEST = 160 }; /* of a longer one its end says more */
-    const size_t n = strlen(path);
+    const size_t n = strlen(text);
     char *const copy = malloc(LONGEST + 1);
     if (!copy)
         return TL_NOMEM;
-    copy_value(copy, LONGEST + 1, n > LONGEST ? path + (n - LONGEST) : path);
-    free(image->path);
-    image->path = copy;
+    copy_value(copy, LONGEST + 1, n > LONGEST ? text + (n - LONGEST) : text);
+    free(*to);
+    *to = copy;
     return TL_OK;
+}
+
+int tl_setup_image_path(struct tl_setup_image *image, const char *path)
+{
+    return set_value(&image->path, path);
+}
+
+int tl_setup_image_anchor(struct tl_setup_image *image, const char *anchor)
+{
+    return set_value(&image->anchor, anchor);
 }
 
 bool tl_setup_is_stored(const char *file)
@@ -552,12 +563,14 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
         return tl_fail_set(fail, TL_BAD, "file= must come first in an [image] section");
     if (!strcasecmp(key, "path"))
         return tl_setup_image_path(&r->setup->images[r->image], value);
+    if (!strcasecmp(key, "anchor"))
+        return tl_setup_image_anchor(&r->setup->images[r->image], value);
     const int rc = take_image_option(&r->setup->images[r->image], key, value, fail);
     if (rc != TL_NOTFOUND)
         return rc;
     return tl_fail_set(fail, TL_BAD,
-                       "key '%.40s' is not known in [image]; file, path, address, offset, length, "
-                       "space, context, vmid, from and until are",
+                       "key '%.40s' is not known in [image]; file, path, anchor, address, offset, "
+                       "length, space, context, vmid, from and until are",
                        key);
 }
 
@@ -693,6 +706,8 @@ int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out)
                            (unsigned long long)m->address);
         if (rc == TL_OK && m->path)
             rc = tl_buf_printf(out, "path=%s\n", m->path);
+        if (rc == TL_OK && m->anchor)
+            rc = tl_buf_printf(out, "anchor=%s\n", m->anchor);
         if (rc == TL_OK && m->offset)
             rc = tl_buf_printf(out, "offset=0x%llx\n", (unsigned long long)m->offset);
         if (rc == TL_OK && m->length != UINT64_MAX)

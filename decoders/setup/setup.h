@@ -53,6 +53,10 @@ struct tl_setup_image {
     /* What the traced machine called it, owned; NULL: not told. With it the file need not be there
      * (yet), and may end in front of `length`. */
     char *path;
+    /* What of the ELF file lies at `address`: the section of this name if that begins with a dot,
+     * from its byte `offset` on, else the symbol, and all of the file with it. Owned; NULL: as the
+     * offset says. */
+    char *anchor;
     uint64_t address; /* where its first mapped byte lies; for ELF a bias that is added */
     uint64_t offset;  /* of the first mapped byte in the file */
     uint64_t length;  /* UINT64_MAX: to the end */
@@ -144,6 +148,8 @@ TL_MUST_USE int tl_setup_add_image_at(struct tl_setup *setup, const char *file, 
 
 /* Say what the machine called the image; of a long text its end. TL_NOMEM. */
 TL_MUST_USE int tl_setup_image_path(struct tl_setup_image *image, const char *path);
+/* The same for its anchor. */
+TL_MUST_USE int tl_setup_image_anchor(struct tl_setup_image *image, const char *anchor);
 /* Is that not a file's name, but content that a server has or will have? */
 bool tl_setup_is_stored(const char *file);
 

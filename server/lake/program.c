@@ -85,11 +85,12 @@ static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[sta
         char hash[72];
         if (tl_lake_image_hash(lake, image->file, hash) < 0)
             hash[0] = '\0';
-        r = tl_buf_printf(&all, "%s %llx %llx %llx %x %d %llx %d %llx %llx %llx\n", hash,
-                          (unsigned long long)image->address, (unsigned long long)image->offset,
-                          (unsigned long long)image->length, image->space, c->has_context_id,
-                          (unsigned long long)c->context_id, c->has_vmid,
-                          (unsigned long long)c->vmid, (unsigned long long)image->span.from,
+        r = tl_buf_printf(&all, "%s %s %llx %llx %llx %x %d %llx %d %llx %llx %llx\n", hash,
+                          image->anchor ? image->anchor : "-", (unsigned long long)image->address,
+                          (unsigned long long)image->offset, (unsigned long long)image->length,
+                          image->space, c->has_context_id, (unsigned long long)c->context_id,
+                          c->has_vmid, (unsigned long long)c->vmid,
+                          (unsigned long long)image->span.from,
                           (unsigned long long)image->span.until);
     }
     if (r >= 0)

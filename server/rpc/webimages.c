@@ -101,7 +101,7 @@ static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, si
     size_t n_told = 0, more = 0;
     for (size_t i = 0; ok && i < n; i++) {
         const struct tl_setup_image *const m = all[i].image;
-        if (m->length == 0 || is_told(told, n_told, m)) /* it is only named */
+        if (is_told(told, n_told, m))
             continue;
         if (n_told == PLACES) {
             more++;

@@ -142,13 +142,37 @@ def perf_without_code(lab):
     # The file comes: whoever sends it, it is the one that was named.
     symfs = os.path.join(DATA, 'perf', 'symfs')
     lab.run('images', os.path.join(symfs, 'opt/demo/stroll'))
-    while told(lab, 'bare')['state'] != 'sealed' or told(lab, 'bare')['generation'] == 1:
+    while True:
+        row = told(lab, 'bare')
+        if row['state'] == 'sealed' and row['generation'] > 1:
+            break
         time.sleep(0.05)
     agrees(lab, 'bare', truth)
     runs = told(lab, 'bare/states?streams=pt.0')['streams']['pt.0']['runs']
     check({run.get('name') for run in runs} == {'stroll'}, runs)
     lab.run('push', '--trace', 'again', '--symfs', symfs, path)
     agrees(lab, 'again', truth)
+
+
+@test
+def perf_without_kernel(lab):
+    """A kernel that comes later lies where its symbol was."""
+    path, truth = capture('pt-kernel')
+    lab.start()
+    symfs = os.path.join(DATA, 'perf', 'symfs')
+    lab.run('push', '--trace', 'kernel', '--symfs', '/nowhere', '--buildid-dir', '/nowhere', path)
+    lacking = [f['path'] for f in told(lab, 'kernel/images') if not f['there']]
+    check('[kernel.kallsyms]_text' in lacking, lacking)
+    for file in ['boot/vmlinux-6.1.0'] + ['opt/demo/' + name for name in ('stroll', 'walk', 'plug', 'plug1.so', 'plug2.so')]:
+        lab.run('images', os.path.join(symfs, file))
+    executed = sum(len(only(truth[name], 'I')) for name in truth)
+    while True:  # with one after the other
+        row = told(lab, 'kernel')
+        if row['state'] == 'sealed' and sum(s['insns'] for s in row['streams'] if s['name'].startswith('pt.')) == executed:
+            break
+        time.sleep(0.05)
+    check(all(f['there'] for f in told(lab, 'kernel/images')), told(lab, 'kernel/images'))
+    agrees(lab, 'kernel', truth)
 
 
 @test

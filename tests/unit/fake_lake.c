@@ -612,11 +612,12 @@ int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
 int tl_lake_trace_images(struct tl_lake *lake, const char *trace, struct tl_trace_images *out,
                          struct tl_fail *fail)
 {
-    static const char text[] = "[image 0]\nfile=build-id:0c9a\npath=/bin/w\naddress=0x1000\n"
-                               "length=0x1000\ncontext=0x7\n[image 1]\nfile=sha256:1\n"
-                               "[image 2]\nfile=build-id:0c9a\npath=/bin/w\naddress=0x1000\n"
-                               "length=0x1000\ncontext=0x7\nfrom=4\n[image 3]\nfile=build-id:2\n"
-                               "path=[kernel]\nlength=0\n[context 7]\nname=httpd\n";
+    static const char text[] =
+        "[image 0]\nfile=build-id:0c9a\npath=/bin/w\naddress=0x1000\n"
+        "length=0x1000\ncontext=0x7\n[image 1]\nfile=sha256:1\n"
+        "[image 2]\nfile=build-id:0c9a\npath=/bin/w\naddress=0x1000\n"
+        "length=0x1000\ncontext=0x7\nfrom=4\n[image 3]\nfile=build-id:2\n"
+        "path=[kernel]\naddress=0x5000\nanchor=_stext\n[context 7]\nname=httpd\n";
     struct tl_buf ignored = {0};
     *out = (struct tl_trace_images){0};
     int rc = tl_lake_setup(lake, trace, &ignored, fail);

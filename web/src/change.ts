@@ -8,9 +8,10 @@ async function send(method: string, path: string, body?: BodyInit): Promise<unkn
   return reply.json();
 }
 
-export async function putImage(file: File): Promise<{ sha256: string }> {
-  const told = await send("PUT", `api/v1/images?name=${encodeURIComponent(file.name.slice(-100))}`, file);
-  return { sha256: String((told as { sha256?: unknown }).sha256) };
+/** Traces that name its build ID are decoded again by themselves. */
+export async function putImage(file: File): Promise<{ sha256: string; buildId: string }> {
+  const told = await send("PUT", `api/v1/images?name=${encodeURIComponent(file.name.slice(-100))}`, file) as { sha256?: unknown; build_id?: unknown };
+  return { sha256: String(told.sha256), buildId: String(told.build_id ?? "") };
 }
 
 /** The trace is decoded again with it. `address`: for ELF a bias. */

@@ -4,7 +4,8 @@ import type { Session } from "./session.ts";
 import { absolute, type Ref } from "./epoch.ts";
 import { duration, exactTime, grouped, short } from "./format.ts";
 import { contextName } from "./lanedata.ts";
-import { isSoftware, privilegeName, timeIsNs, unitName } from "./model.ts";
+import { filesAt } from "./missing.ts";
+import { isSoftware, privilegeName, timeIsNs, unitName, type Stream } from "./model.ts";
 import { EVENT, FLAG, FLAG_LOST, isOff, runs } from "./tile.ts";
 import { breakText } from "./timeline/gaps.ts";
 import type { Hover } from "./timeline/timeline.ts";
@@ -126,4 +127,18 @@ export function describe(session: Session, hover: Hover): Description {
 export function spoken(d: Description): string {
   return [d.lane, d.where, d.what, d.share, d.mode, d.events, d.lost].filter((t) => t !== "")
     .join(", ");
+}
+
+/** Why a lane has no instruction: which file it needs, as far as that is known. */
+export function nothingRan(s: Session, { name, gaps }: Stream): string {
+  const astray = s.overview.astray.get(name);
+  if (!astray) {
+    return gaps === 0 ? "" : `Nothing could be followed: ${gaps === 1 ? "a gap is" : `${gaps} gaps are`} all there is`;
+  }
+  const files = filesAt(s.overview.files, astray.pc, name);
+  const [file] = files;
+  if (file && files.length === 1) return `Missing: ${file.path}, build ID ${file.buildId}`;
+  if (file) return `Missing: ${files.map((f) => f.path).slice(0, 3).join(", ")}${files.length > 3 ? ` and ${files.length - 3} other files` : ""}`;
+  const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
+  return `No program image: it went to ${astray.pc}${more}`;
 }

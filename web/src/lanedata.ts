@@ -157,7 +157,8 @@ export interface StateRun {
   readonly from: number;
   readonly to: number;
   readonly mode: string;
-  readonly context: string; // "0x100", "" if not known
+  readonly context: string; // "0x100", or a number of Linux' in decimal; "" if not known
+  readonly name: string; // what people call it, "" if nobody says
   readonly vmid: string;
   readonly mixed: boolean;
 }
@@ -167,20 +168,23 @@ export interface States {
   readonly sampled: boolean;
 }
 
-export function readStates(told: unknown, epoch: bigint): States {
+/** `decimal`: contexts are Linux' processes. */
+export function readStates(told: unknown, epoch: bigint, decimal = false): States {
   const o = told as Json;
+  const context = (of: string): string => (decimal && of !== "" ? String(BigInt(of)) : of);
   return {
     sampled: o.sampled === true,
     runs: rows(o.runs).map((r) => ({
-      from: since(epoch, r.from), to: since(epoch, r.to), mode: text(r.mode), context: text(r.context),
+      from: since(epoch, r.from), to: since(epoch, r.to), mode: text(r.mode), context: context(text(r.context)), name: text(r.name),
       vmid: text(r.vmid), mixed: r.mixed === true,
     })),
   };
 }
 
-/** "process 0x100", "process 0x100, machine 0x3"; "" if nothing is known. */
+/** "process 0x100", "httpd 0x100", "process 0x100, machine 0x3"; "" if nothing is known. */
 export function contextName(run: StateRun): string {
-  return [run.context && `process ${run.context}`, run.vmid && run.vmid !== "0x0" && `machine ${run.vmid}`]
+  const machine = run.context === "" && run.name !== "" ? `${run.name} ${run.vmid}` : "";
+  return machine || [run.context && `${run.name || "process"} ${run.context}`, run.vmid && run.vmid !== "0x0" && `machine ${run.vmid}`]
     .filter(Boolean).join(", ");
 }
 

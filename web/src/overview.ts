@@ -4,39 +4,13 @@
 import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { EVENTS } from "./find.ts";
-import type { Hit, Stats, Trace } from "./model.ts";
+import { byUse, missingFrom, readMissing, type Missing, type MissingFile } from "./missing.ts";
+import type { Stats, Trace } from "./model.ts";
 
 /** While a trace grows it is counted again so often. */
 const AGAIN_MS = 5000;
 /** Addresses that are looked at for missing images. */
 const MOST = 5000;
-/** Addresses this close belong to one image, most likely. */
-const NEAR = 1n << 20n;
-
-/** Addresses that were run without an image. */
-export interface Missing {
-  readonly from: bigint;
-  readonly to: bigint; // the last one
-  readonly times: number;
-  readonly hit: Hit; // the first of them
-}
-
-export function missingFrom(hits: readonly Hit[]): Missing[] {
-  const sorted = hits.filter((h) => /^0x[0-9a-f]*[1-9a-f]/.test(h.pc)).map((hit) => ({ at: BigInt(hit.pc), hit }))
-    .sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
-  const out: { from: bigint; to: bigint; times: number; hit: Hit }[] = [];
-  for (const { at, hit } of sorted) {
-    const last = out[out.length - 1];
-    if (last && at - last.to < NEAR) {
-      last.to = at;
-      last.times++;
-    } else {
-      out.push({ from: at, to: at, times: 1, hit });
-    }
-  }
-  return out.sort((a, b) => b.times - a.times);
-}
-
 /** Kinds of items in the list of events, as they are counted. */
 export const EVENT_GROUP = EVENTS.split(",").filter((k) => k !== "gap")
   .concat("return", "mode", "context", "trace-on");
@@ -45,6 +19,7 @@ export class Overview {
   stats: Stats | undefined;
   error = "";
   missing: readonly Missing[] | undefined; // undefined: not known (yet)
+  files: readonly MissingFile[] = []; // that were mapped, and are not there
   readonly astray = new Map<string, { pc: string; places: number }>(); // by stream: where it first went without an image
   more = false; // addresses that were not looked at
   private asked = -Infinity;
@@ -89,10 +64,15 @@ export class Overview {
         stats.groups.find((g) => g.title === title)?.rows.find((r) => r.name === name)?.count ?? 0;
       if (count("Gaps", "no-image") + count("Events", "branch") + count("Events", "unknown") === 0) {
         this.missing = [];
+        this.files = [];
         return;
       }
-      const found = await api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal);
-      this.missing = missingFrom(found.hits);
+      const [found, images] = await Promise.all([
+        api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal),
+        api.json(`${api.tracePath(this.trace.id)}/images`, signal),
+      ]);
+      this.files = byUse(readMissing(images), found.hits);
+      this.missing = missingFrom(found.hits, this.files);
       this.astray.clear();
       const places = new Set<string>();
       for (const { stream, pc } of found.hits) {

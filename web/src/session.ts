@@ -71,7 +71,7 @@ export class Session {
     const changed = (): void => app.changed();
     this.notes = new Notes(changed);
     this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed);
-    this.states = new LaneData(trace, "states", "&columns=2048", readStates, changed);
+    this.states = new LaneData(trace, "states", "&columns=2048", (told, epoch) => readStates(told, epoch, trace.format.startsWith("perf")), changed);
     this.counters = new LaneData(trace, "counters", "&columns=1024", readCounters, changed);
     this.view = whole(axis, extentOf(trace, axis));
     this.fold(undefined, []);

@@ -4,17 +4,18 @@ import { html, nothing, type TemplateResult } from "lit-html";
 import { bindImage, putImage } from "../change.ts";
 import type { App } from "../app.ts";
 import { grouped } from "../format.ts";
-import type { Missing } from "../overview.ts";
+import { whoMapped, type Missing, type MissingFile } from "../missing.ts";
 import type { Session } from "../session.ts";
 
 const SHOWN = 6;
+const ELF = [0x7f, 0x45, 0x4c, 0x46];
 const PAGE = 0xfffn;
 
 const hex = (n: bigint): string => `0x${n.toString(16)}`;
 
 export class ImagesPanel {
-  private file: File | undefined;
-  private elf = false;
+  private files: readonly File[] = [];
+  private elf = false; // all of them
   private address = "";
   private state = ""; // what is under way, or has happened
   private error = "";
@@ -23,14 +24,28 @@ export class ImagesPanel {
   constructor(private readonly app: App) {}
 
   view(s: Session): TemplateResult {
+    const { files } = s.overview;
     const missing = s.overview.missing ?? [];
-    const rows = this.all ? missing : missing.slice(0, SHOWN);
-    return html`<table class="figures"><caption>Missing images</caption>
-      <tbody>${rows.map((m) => this.row(m))}</tbody></table>
-      ${missing.length > SHOWN ? html`<p class="buttons"><button class="action" @click=${() => { this.all = !this.all; this.app.changed(); }}
-        >${this.all ? "Fewer" : `${SHOWN} of ${grouped(missing.length)}: show all`}</button></p>` : nothing}
+    const n = files.length + missing.length;
+    const shown = this.all ? n : SHOWN;
+    return html`${files.length > 0 ? html`<table class="figures files"><caption>Missing files</caption>
+      <tbody>${files.slice(0, shown).map((f) => this.fileRow(f, s.trace.format.startsWith("perf")))}</tbody></table>` : nothing}
+      ${missing.length > 0 && files.length < shown ? html`<table class="figures"><caption>Missing images</caption>
+      <tbody>${missing.slice(0, Math.max(0, shown - files.length)).map((m) => this.row(m))}</tbody></table>` : nothing}
+      ${n > SHOWN ? html`<p class="buttons"><button class="action" @click=${() => { this.all = !this.all; this.app.changed(); }}
+        >${this.all ? "Fewer" : `${SHOWN} of ${grouped(n)}: show all`}</button></p>` : nothing}
       ${s.overview.more ? html`<p class="hint muted">There are more behind these.</p>` : nothing}
       ${this.form(s)}`;
+  }
+
+  /** Which file, and who mapped it. */
+  private fileRow(f: MissingFile, decimal: boolean): TemplateResult {
+    const by = [...new Set(f.places.map((p) => whoMapped(p, decimal)).filter((t) => t !== ""))];
+    const from = [...new Set(f.places.map((p) => hex(p.from)))];
+    const where = `at ${from.slice(0, 2).join(", ")}${from.length > 2 || f.more > 0 ? "…" : ""}`;
+    return html`<tr><th scope="row"><div class="path" title=${f.path}>${f.path}</div>
+      <div class="muted id" title=${f.buildId}>${f.buildId === "" ? "no build ID" : `build ID ${f.buildId}`}</div>
+      <div class="muted" title=${by.join(", ")}>${by.length > 0 ? `${by.slice(0, 3).join(", ")}${by.length > 3 ? ` and ${by.length - 3} others` : ""}, ` : nothing}${where}</div></th></tr>`;
   }
 
   private row(m: Missing): TemplateResult {
@@ -42,25 +57,28 @@ export class ImagesPanel {
 
   private form(s: Session): TemplateResult {
     const choose = async (e: Event): Promise<void> => {
-      this.file = (e.target as HTMLInputElement).files?.[0];
+      this.files = [...(e.target as HTMLInputElement).files ?? []];
       this.error = this.state = "";
-      const magic = this.file ? new Uint8Array(await this.file.slice(0, 4).arrayBuffer()) : new Uint8Array();
-      this.elf = magic[0] === 0x7f && magic[1] === 0x45 && magic[2] === 0x4c && magic[3] === 0x46;
+      const magics = await Promise.all(this.files.map(async (f) => new Uint8Array(await f.slice(0, 4).arrayBuffer())));
+      this.elf = magics.every((m) => ELF.every((byte, i) => m[i] === byte));
       this.app.changed();
     };
+    const named = s.overview.files.length > 0;
     return html`<form class="imageform" @submit=${(e: Event) => { e.preventDefault(); void this.send(s); }}>
-      <label>Image <input type="file" id="image-file" @change=${choose}></label>
-      <label>${this.elf ? "Loaded away from its own addresses by" : "Its first byte is at"} <input type="text" spellcheck="false" .value=${this.elf ? "0x0" : this.address}
-        placeholder="0x80000000" ?disabled=${this.elf} @input=${(e: Event) => { this.address = (e.target as HTMLInputElement).value; }}></label>
-      <p><button class="action" ?disabled=${!this.file || this.state === "…"}>Add and decode again</button>
+      <label>${named ? "Files" : "Image"} <input type="file" id="image-file" ?multiple=${named} @change=${choose}></label>
+      ${named && (this.elf || this.files.length === 0) ? html`<p class="muted">Each is known by its build ID.</p>`
+    : html`<label>${this.elf ? "Loaded away from its own addresses by" : "Its first byte is at"} <input type="text" spellcheck="false" .value=${this.elf ? "0x0" : this.address}
+        placeholder="0x80000000" ?disabled=${this.elf} @input=${(e: Event) => { this.address = (e.target as HTMLInputElement).value; }}></label>`}
+      <p><button class="action" ?disabled=${this.files.length === 0 || this.state === "…"}>Add and decode again</button>
         <span role="status">${this.state === "…" ? "Sending…" : this.state}</span></p>
       ${this.error !== "" ? html`<p class="trouble" role="alert">${this.error}</p>` : nothing}</form>`;
   }
 
   private async send(s: Session): Promise<void> {
-    const { file } = this;
-    if (!file) return;
+    const { files } = this;
+    const byId = this.elf && s.overview.files.length > 0;
     const address = this.elf ? "0" : this.address.trim();
+    if (files.length === 0) return;
     if (!/^(0x[0-9a-f]{1,16}|\d{1,20})$/i.test(address)) {
       this.error = "An address is 0x and up to 16 hexadecimal digits.";
       this.app.changed();
@@ -69,16 +87,22 @@ export class ImagesPanel {
     this.state = "…";
     this.error = "";
     this.app.changed();
+    const [added, others]: [string[], string[]] = [[], []];
     try {
-      const image = await putImage(file);
-      await bindImage(s.trace.id, image.sha256, address);
-      this.state = `${file.name} was added; the trace is decoded again.`;
-      this.file = undefined;
+      for (const file of files) {
+        const image = await putImage(file);
+        const wanted = s.overview.files.some((f) => f.buildId !== "" && f.buildId === image.buildId);
+        if (!byId) await bindImage(s.trace.id, image.sha256, address);
+        if (!byId || wanted) added.push(file.name);
+        else others.push(`${file.name} (${image.buildId === "" ? "without a build ID" : `build ID ${image.buildId}`})`);
+      }
+      this.files = [];
       (document.getElementById("image-file") as HTMLInputElement | null)!.value = "";
     } catch (error) {
-      this.state = "";
       this.error = (error as Error).message;
     }
+    if (others.length > 0 && this.error === "") this.error = `None of the missing files: ${others.join(", ")}.`;
+    this.state = added.length === 0 ? "" : `${added.join(", ")} ${added.length === 1 ? "was" : "were"} added; the trace is decoded again.`;
     this.app.changed();
   }
 }

@@ -111,8 +111,8 @@ export class OverviewPanel {
   }
 
   private images_(s: Session): TemplateResult | typeof nothing {
-    const { missing } = s.overview;
-    if (!missing || missing.length === 0) return nothing;
+    const { missing, files } = s.overview;
+    if (!missing || missing.length + files.length === 0) return nothing;
     return this.images.view(s);
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Where a lane's bands lie. From top to bottom: marks (events and gaps), the function band, the
 // privilege strip, branch density, and in an open lane the call stack. A group of lanes has a line of
-// its own, with the function band alone where it is folded.
+// its own, with marks and the function band where it is folded.
 import type { Node } from "../arrange.ts";
 
 export interface Band {
@@ -97,8 +97,10 @@ function lay(
     const of = { lane: shape.lane, pinned: shape.pinned === true, y: top, ...(shape.node && { node: shape.node }) };
     if (shape.lane === NO_LANE) {
       top += GROUP_ROW;
-      const fn = shape.node?.folded ? { y: 3, h: GROUP_ROW - 6 } : none;
-      return { ...of, h: GROUP_ROW, marks: none, fn, privilege: none, density: none, states: none, counters: none, stack: none };
+      const folded = shape.node?.folded === true;
+      const marks = folded ? { y: 2, h: 5 } : none;
+      const fn = folded ? { y: 7, h: GROUP_ROW - 10 } : none;
+      return { ...of, h: GROUP_ROW, marks, fn, privilege: none, density: none, states: none, counters: none, stack: none };
     }
     const sizes = sizesOf(shape);
     let y = Math.ceil(sizes.pad / 2);

@@ -151,7 +151,7 @@ export class Pictures {
     const targets = shown.slices && innermost(shown.slices,
       { axis: shown.view.axis, from: stripe.first, to: stripe.first + stripe.bucket * TILE_BUCKETS }, TILE_BUCKETS, colours);
     const look: Look = {
-      box, timed, moments: shown.moments, share: shown.share, between: !timed && stripe.bucket === 1, targets,
+      box, timed, moments: shown.moments, share: shown.share, between: !timed && stripe.bucket === 1 && !shown.share, targets,
     };
     const height = areaHeight(box);
     if (known) this.bytes -= known.bytes;

@@ -3,6 +3,7 @@
 // trace says as text.
 import { contextName, type Counters, type Log, type States } from "../lanedata.ts";
 import { significant } from "../format.ts";
+import { functionColour } from "../palette.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
 import { fitted, SANS, MONO, setFont } from "./labels.ts";
@@ -51,7 +52,7 @@ export function drawStates(
   const half = Math.floor(box.states.h / 2);
   const at = (i: number): States["runs"][number] => states.runs[i]!;
   drawRow(ctx, states, view, width, top + box.states.y, half - 1, colours,
-    (i) => contextName(at(i)), (i) => colours.named_(contextName(at(i))).css);
+    (i) => contextName(at(i)), (i) => functionColour(contextName(at(i)), colours.theme).css);
   drawRow(ctx, states, view, width, top + box.states.y + half, half - 1, colours,
     (i) => at(i).mode, (i) => colours.privilege[level(at(i).mode) ?? 0]!.css);
 }

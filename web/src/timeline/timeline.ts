@@ -4,7 +4,7 @@ import { html, render } from "lit-html";
 import type { App } from "../app.ts";
 import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
-import { describe, spoken } from "../describe.ts";
+import { describe, nothingRan, spoken } from "../describe.ts";
 import { isSoftware, streamExtent, type Slice } from "../model.ts";
 import { span, toPixel, toUnit, type View } from "../scale.ts";
 import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
@@ -514,14 +514,9 @@ export class Timeline {
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
-    const astray = s.overview.astray.get(stream.name);
     if (stream.insns > 0 || isSoftware(stream.protocol)) return;
-    if (!astray) {
-      if (stream.gaps > 0) drawNote(ctx, `Nothing could be followed: ${stream.gaps === 1 ? "a gap is" : `${stream.gaps} gaps are`} all there is`, top, box, colours, ground);
-      return;
-    }
-    const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
-    drawNote(ctx, `No program image: it went to ${astray.pc}${more}`, top, box, colours, ground);
+    const why = nothingRan(s, stream);
+    if (why !== "") drawNote(ctx, why, top, box, colours, ground);
   }
 
   private drawMap(s: Session, colours: Colours): void {
