@@ -118,11 +118,17 @@ bool tl_name_ok(const char *name)
 
 int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms)
 {
+    return tl_wait_change_every(waiter, last_ms, TL_HUB_PERIOD_MS, timeout_ms);
+}
+
+int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms,
+                         int64_t timeout_ms)
+{
     int rc = tl_waiter_wait(waiter, timeout_ms);
     if (rc != TL_OK)
         return rc;
     /* Changes in the rest of the period are reported together with this one. */
-    const int64_t rest = last_ms + TL_HUB_PERIOD_MS - tl_now_ms();
+    const int64_t rest = last_ms + period_ms - tl_now_ms();
     if (rest > 0)
         rc = tl_waiter_sleep(waiter, rest);
     return rc;

@@ -63,5 +63,8 @@ TL_MUST_USE int tl_generation_of(struct tl_lake *lake, const char *trace, uint64
  * TL_AGAIN: `timeout_ms` passed without a change; TL_CANCELLED.
  */
 TL_MUST_USE int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms);
+/* The same at most every `period_ms`. */
+TL_MUST_USE int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms,
+                                     int64_t timeout_ms);
 
 #endif

@@ -6,9 +6,17 @@
 #include "rpc/webjson.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define HEARTBEAT_MS 15000 /* keeps proxies awake, and notices clients that are gone */
 #define RETRY_MS     1000  /* when the browser shall come back after a restart */
+
+/* A trace as it was told last. */
+struct told {
+    char id[64];
+    int64_t created_ns;
+    uint64_t revision;
+};
 
 struct events {
     struct tl_rpc *rpc;
@@ -18,8 +26,62 @@ struct events {
     struct tl_hub_seat seat;
     uint64_t revision;
     int64_t told_ms;
+    int64_t period_ms;
+    bool changes_only; /* behind the first event */
     bool begun;
+    struct told *told; /* [n_told], newest first */
+    size_t n_told;
 };
+
+/* ---- changes --------------------------------------------------------------------------------- */
+
+static bool add_gone(cJSON *gone, const char *id)
+{
+    return tl_webjson_add_row(gone, cJSON_CreateString(id));
+}
+
+/*
+ * What is not as it was told. Both lists have the newest first: what stands in only one of them is
+ * new or gone; one that was replaced is both.
+ */
+static cJSON *changes_of(const struct events *e, const struct tl_trace_list *list)
+{
+    cJSON *const o = cJSON_CreateObject();
+    cJSON *const rows = cJSON_AddArrayToObject(o, "traces");
+    cJSON *const gone = cJSON_AddArrayToObject(o, "gone");
+    bool ok = rows && gone;
+    size_t k = 0;
+    for (size_t i = 0; i < list->n && ok; i++) {
+        const struct tl_trace_row *const row = &list->rows[i];
+        while (ok && k < e->n_told && e->told[k].created_ns > row->created_ns)
+            ok = add_gone(gone, e->told[k++].id);
+        const bool same = k < e->n_told && strcmp(e->told[k].id, row->id) == 0 &&
+                          e->told[k].created_ns == row->created_ns;
+        const bool changed = !same || e->told[k].revision != row->revision;
+        k += same;
+        ok = ok && (!changed || tl_webjson_add_row(rows, tl_webjson_trace(row)));
+    }
+    while (ok && k < e->n_told)
+        ok = add_gone(gone, e->told[k++].id);
+    return tl_webjson_complete(o, ok);
+}
+
+static int remember(struct events *e, const struct tl_trace_list *list)
+{
+    struct told *const now = calloc(list->n + 1, sizeof *now);
+    if (!now)
+        return TL_NOMEM;
+    for (size_t i = 0; i < list->n; i++) {
+        const struct tl_trace_row *const row = &list->rows[i];
+        memcpy(now[i].id, row->id, sizeof now[i].id);
+        now[i].created_ns = row->created_ns;
+        now[i].revision = row->revision;
+    }
+    free(e->told);
+    e->told = now;
+    e->n_told = list->n;
+    return TL_OK;
+}
 
 /* Append the rows, if there is news. */
 static int tell(struct events *e, struct tl_buf *out)
@@ -29,13 +91,17 @@ static int tell(struct events *e, struct tl_buf *out)
     if (rc < 0)
         return rc;
     if (!e->begun || list.revision != e->revision) {
-        cJSON *const json = tl_webjson_traces(&list);
+        const bool all = !e->begun || !e->changes_only;
+        cJSON *const json = all ? tl_webjson_traces(&list) : changes_of(e, &list);
         char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
         cJSON_Delete(json);
-        rc = text ? tl_buf_printf(out, "event: traces\nid: %llu\ndata: %s\n\n",
-                                  (unsigned long long)list.revision, text)
+        rc = text ? tl_buf_printf(out, "event: %s\nid: %llu\ndata: %s\n\n",
+                                  all ? "traces" : "changes", (unsigned long long)list.revision,
+                                  text)
                   : TL_NOMEM;
         free(text);
+        if (rc >= 0 && e->changes_only)
+            rc = remember(e, &list);
         e->revision = list.revision;
         e->begun = true;
         e->told_ms = tl_now_ms();
@@ -52,7 +118,7 @@ static int produce(void *context, struct tl_buf *out)
         return rc < 0 ? rc : tell(e, out);
     }
     while (!out->n) {
-        int rc = tl_wait_change(e->waiter, e->told_ms, HEARTBEAT_MS);
+        int rc = tl_wait_change_every(e->waiter, e->told_ms, e->period_ms, HEARTBEAT_MS);
         if (rc == TL_CANCELLED || tl_net_draining(e->net))
             return TL_EOF;
         rc = rc == TL_AGAIN ? tl_buf_printf(out, ": still here\n\n") : tell(e, out);
@@ -67,14 +133,26 @@ static void release(void *context)
     struct events *const e = context;
     tl_hub_leave(&e->rpc->hub, &e->seat);
     tl_scope_put(e->scope);
+    free(e->told);
     free(e);
 }
 
 int tl_web_events(struct tl_http_request *request, struct tl_http_response *response)
 {
+    uint64_t every, changes;
+    int rc = tl_http_number(request, "every", TL_HUB_PERIOD_MS, &every, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "changes", 0, &changes, &response->fail);
+    if (rc >= 0 && (every < TL_HUB_PERIOD_MS || every > HEARTBEAT_MS))
+        rc = tl_fail_set(&response->fail, TL_USAGE, "every is from %d to %d ms", TL_HUB_PERIOD_MS,
+                         HEARTBEAT_MS);
+    if (rc < 0)
+        return rc;
     struct events *const e = calloc(1, sizeof *e);
     if (!e)
         return TL_NOMEM;
+    e->period_ms = (int64_t)every;
+    e->changes_only = changes != 0;
     e->rpc = request->context;
     e->net = request->net;
     e->waiter = request->waiter;
@@ -83,6 +161,6 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
     response->producer = e;
     response->produce = produce;
     response->release = release;
-    const int rc = tl_http_type(response, "text/event-stream");
+    rc = tl_http_type(response, "text/event-stream");
     return rc < 0 ? rc : tl_fields_add(&response->headers, "cache-control", "no-store");
 }

@@ -256,7 +256,8 @@ static void test_sealed_tiles_are_immutable(void **state)
     a = ask(f, WAY_H1, "/api/v1/traces/done/tiles/time/0/0", NULL);
     expect_head(&a, "cache-control", "no-cache");
     answer_fini(&a);
-    /* From memory by now: the same by every way, plain and as gzip, as long as the trace is there. */
+    /* From memory by now: the same by every way, plain and as gzip, as long as the trace is there.
+     */
     const char *const path = "/api/v1/traces/done/tiles/time/0/0?gen=1";
     struct answer first = ask(f, WAY_H2, path, NULL);
     for (int way = 0; way < WAYS; way++) {
@@ -265,8 +266,7 @@ static void test_sealed_tiles_are_immutable(void **state)
             a = ask(f, way, path, NULL);
             assert_int_equal(a.body.n, first.body.n);
             assert_memory_equal(a.body.p, first.body.p, a.body.n);
-            assert_string_equal(tl_fields_get(&a.head, "etag"),
-                                tl_fields_get(&first.head, "etag"));
+            assert_string_equal(tl_fields_get(&a.head, "etag"), tl_fields_get(&first.head, "etag"));
             expect_head(&a, "cache-control", "public, max-age=31536000, immutable");
             answer_fini(&a);
             a = ask(f, way, path, "Accept-Encoding: gzip");
@@ -361,6 +361,32 @@ static void test_events_h1(void **state)
     add_trace(f->s.lake, "fresh", 4);
     read_until(&w, "\"id\":\"fresh\"", 1);
     wire_close(&w);
+}
+
+/* Behind the first event only what is new, has changed or is gone. */
+static void test_events_of_changes(void **state)
+{
+    struct fixture *const f = *state;
+    struct wire w = wire_open(f->s.url);
+    add_trace(f->s.lake, "quiet", 4);
+    wire_send(&w, "GET /api/v1/events?changes=1&every=100 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    read_until(&w, "\"id\":\"quiet\"", 1);
+    add_trace(f->s.lake, "fresh", 4);
+    struct tl_buf in = {0};
+    char buf[4096];
+    while (!in.n || !strstr((char *)in.p, "\"gone\":")) {
+        const ssize_t n = wire_read(&w, buf, sizeof buf);
+        assert_true(n > 0);
+        assert_int_equal(tl_buf_add(&in, buf, (size_t)n), TL_OK);
+        assert_int_equal(tl_buf_add(&in, "", 1), TL_OK);
+        in.n--;
+    }
+    assert_non_null(strstr((char *)in.p, "event: changes\n"));
+    assert_non_null(strstr((char *)in.p, "\"id\":\"fresh\""));
+    assert_null(strstr((char *)in.p, "\"id\":\"quiet\""));
+    tl_buf_fini(&in);
+    wire_close(&w);
+    expect_error(f, "GET", "/api/v1/events?every=5", 400, "every");
 }
 
 static void test_events_h2(void **state)
@@ -554,6 +580,7 @@ int main(void)
         TEST(test_health),
         TEST(test_events_h1),
         TEST(test_events_h2),
+        TEST(test_events_of_changes),
         cmocka_unit_test(test_stop_with_listeners),
         TEST(test_slow_first_bytes),
         TEST(test_keep_alive_and_pipelining),

@@ -8,6 +8,7 @@ import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
 import { noteSpan, type Note } from "./notes.ts";
 import type { Colour, Theme } from "./palette.ts";
+import { observe, pace } from "./pace.ts";
 import { centre, clamp, pan, span, whole, zoom, type Axis, type View } from "./scale.ts";
 import { alone, moveNode, toggled, type Arrangement } from "./arrange.ts";
 import { Finder } from "./find.ts";
@@ -61,6 +62,7 @@ export class App {
   constructor(private readonly paint: (pointed: boolean) => void) {}
 
   start(): void {
+    observe(() => this.session !== undefined && this.session.trace.state !== "sealed");
     new Live({
       traces: (traces) => this.heard(traces),
       connection: (state) => {
@@ -296,7 +298,7 @@ export class App {
 
   missName(s: Session): void {
     if (s !== this.session || s.namesRevision === s.trace.revision) return;
-    if (performance.now() - this.functionsAt < NAMES_MS) return;
+    if (performance.now() - this.functionsAt < NAMES_MS || pace.wait > 0) return;
     void this.loadFunctions(s);
   }
 
@@ -345,7 +347,7 @@ export class App {
       s.hop = undefined;
     }
     if (hops(s.view, last, Math.min(last, s.drawnTo)) || s.view.to < s.extent.first) {
-      const rest = this.hoppedAt + HOP_REST_MS - performance.now();
+      const rest = Math.max(pace.wait, this.hoppedAt + HOP_REST_MS - performance.now());
       if (rest > 0) {
         setTimeout(() => this.changed(), rest);
         return;

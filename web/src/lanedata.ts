@@ -4,6 +4,7 @@
 import * as api from "./api.ts";
 import { absolute, epochOn, since, type Ref } from "./epoch.ts";
 import { bytes } from "./format.ts";
+import { pace } from "./pace.ts";
 import { span, type View } from "./scale.ts";
 
 /** A view that moves is not asked for at every frame. */
@@ -45,7 +46,7 @@ export class LaneData<T> {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       void this.fetch(missing, view, revision);
-    }, PAUSE_MS);
+    }, open ? Math.max(PAUSE_MS, pace.wait) : PAUSE_MS);
   }
 
   /** Is something under way? */
@@ -89,7 +90,7 @@ export class LaneData<T> {
       this.held.set(stream, { view, from: view.from - pad, to, revision, data });
     };
     try {
-      const told = await api.json(path, controller.signal) as { streams?: Record<string, unknown> };
+      const told = await api.json(path, api.limited(controller.signal)) as { streams?: Record<string, unknown> };
       for (const stream of streams) {
         const one = told.streams?.[stream];
         keep(stream, one === undefined ? undefined : this.read(one, epoch));

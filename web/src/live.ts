@@ -2,16 +2,28 @@
 // The traces as they grow: server-sent events, and where those do not come through, polling.
 import * as api from "./api.ts";
 import { readTraces, type Trace } from "./model.ts";
+import { pace } from "./pace.ts";
 
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
 const HIDDEN_MS = 10000;
+/** News more often than this nobody can follow. */
+const EVERY_MS = 300;
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
 
 export interface Listener {
   traces(traces: Trace[]): void;
   connection(state: Connection): void;
+}
+
+/** The traces with what has changed; new ones come first. */
+export function changed(known: readonly Trace[], told: unknown): Trace[] {
+  const { gone } = told as { gone?: unknown };
+  const rows = readTraces(told);
+  const lost = new Set(Array.isArray(gone) ? gone as unknown[] : []);
+  const kept = known.filter((t) => !lost.has(t.id)).map((t) => rows.find((row) => row.id === t.id) ?? t);
+  return [...rows.filter((row) => !kept.includes(row)), ...kept];
 }
 
 /** Listens as long as the page is in sight. */
@@ -21,6 +33,7 @@ export class Live {
   private hiding: ReturnType<typeof setTimeout> | undefined;
   private closed = false; // nobody looks
   private heard = false;
+  private known: readonly Trace[] = [];
 
   constructor(private readonly listener: Listener) {
     this.listen();
@@ -48,11 +61,14 @@ export class Live {
   private listen(): void {
     if (this.closed) return;
     this.heard = false;
-    const source = new EventSource("api/v1/events");
+    const source = new EventSource(`api/v1/events?changes=1&every=${EVERY_MS}`);
     this.source = source;
     const take = (event: MessageEvent<string>): void => {
       try {
-        this.listener.traces(readTraces(JSON.parse(event.data)));
+        pace.spend(event.data.length);
+        const told = JSON.parse(event.data) as unknown;
+        this.known = event.type === "changes" ? changed(this.known, told) : readTraces(told);
+        this.listener.traces([...this.known]);
         this.heard = true;
         this.listener.connection("live");
       } catch {
@@ -61,6 +77,7 @@ export class Live {
     };
     source.onmessage = take;
     source.addEventListener("traces", take);
+    source.addEventListener("changes", take);
     source.onerror = () => {
       // What the stream left out while it was away comes by a poll.
       source.close();

@@ -6,6 +6,7 @@ import type { Ref } from "./epoch.ts";
 import { EVENTS } from "./find.ts";
 import { byUse, missingFrom, readMissing, type Missing, type MissingFile } from "./missing.ts";
 import type { Stats, Trace } from "./model.ts";
+import { pace } from "./pace.ts";
 
 /** While a trace grows it is counted again so often. */
 const AGAIN_MS = 5000;
@@ -44,7 +45,7 @@ export class Overview {
   /** Say each frame what there is to be counted. */
   want(trace: Trace): void {
     const anew = trace.generation !== this.generation;
-    if (!anew && (trace.revision === this.revision || performance.now() - this.asked < AGAIN_MS)) return;
+    if (!anew && (trace.revision === this.revision || performance.now() - this.asked < AGAIN_MS || pace.wait > 0)) return;
     this.asked = performance.now();
     this.revision = trace.revision;
     this.generation = trace.generation;

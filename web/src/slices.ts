@@ -4,6 +4,7 @@
 import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import type { Slice } from "./model.ts";
+import { pace } from "./pace.ts";
 import { span, type Axis, type View } from "./scale.ts";
 
 /** A view that moves is not asked for at every frame. */
@@ -80,7 +81,7 @@ export class SliceCache {
     this.timer = setTimeout(() => {
       this.timer = undefined;
       if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
-    }, open ? Math.max(PAUSE_MS, this.askedAt + GROWING_MS * this.length - performance.now()) : PAUSE_MS);
+    }, open ? Math.max(PAUSE_MS, pace.wait, this.askedAt + GROWING_MS * this.length - performance.now()) : PAUSE_MS);
   }
 
   private coming({ streams, view }: Wish): boolean {
@@ -115,7 +116,7 @@ export class SliceCache {
     const { axis } = view;
     const range = { axis, from: view.from - pad, to: view.to + pad, revision };
     try {
-      const got = await api.slices(this.trace, streams, axis, range.from, range.to, controller.signal);
+      const got = await api.slices(this.trace, streams, axis, range.from, range.to, api.limited(controller.signal));
       this.length = [...got.values()].reduce((n, told) => n + told.slices.length, 0);
       for (const stream of streams) {
         const told = got.get(stream);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Fetches stripes and keeps the last ones, decoded. Every frame says what it wants; what nobody
 // wants any more is aborted, the newest wish goes first.
-import { get, tileUrl } from "./api.ts";
+import { get, limited, tileUrl } from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { Lru } from "./lru.ts";
+import { pace } from "./pace.ts";
 import { decodeStripe, tileKey, type Stripe, type TileId } from "./tile.ts";
 
 export const CAPACITY = 256;
@@ -38,6 +39,7 @@ export class TileClient {
     private readonly changed: () => void,
     private readonly transport: Transport = get,
     private readonly now: () => number = () => performance.now(),
+    private readonly rest: () => number = () => pace.wait,
   ) {}
 
   /** The trace is now at this revision; another generation makes all tiles void. */
@@ -74,8 +76,9 @@ export class TileClient {
     this.pump();
   }
 
+  /** Is something under way that is not here at all? What only grew is asked for again and again. */
   get busy(): boolean {
-    return this.flying.size > 0;
+    return [...this.flying.keys()].some((key) => this.cache.peek(key)?.stripe === undefined);
   }
 
   /** Something wanted will have to be asked for again soon, though nothing is under way. */
@@ -103,7 +106,7 @@ export class TileClient {
       const key = tileKey(id);
       const entry = this.cache.peek(key);
       if (this.flying.has(key) || this.fresh(id)) continue;
-      if (entry?.stripe && this.now() - entry.at < REFRESH_MS) continue;
+      if (entry?.stripe && (this.now() - entry.at < REFRESH_MS || this.rest() > 0)) continue;
       void this.load(id, key, entry);
     }
   }
@@ -117,7 +120,7 @@ export class TileClient {
       const headers: Record<string, string> = { accept: "application/x-protobuf" };
       if (known?.etag) headers["if-none-match"] = known.etag;
       const reply = await this.transport(tileUrl(this.trace, generation, id),
-        { headers, signal: controller.signal });
+        { headers, signal: limited(controller.signal) });
       let stripe: Stripe | undefined;
       if (reply.status === 304) {
         stripe = known?.stripe;

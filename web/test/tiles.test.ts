@@ -19,9 +19,10 @@ interface Request {
 }
 
 /** A client over requests that are answered by hand. */
-function setUp(): { client: TileClient; open: Request[]; time: { now: number } } {
+function setUp(): { client: TileClient; open: Request[]; time: { now: number }; pause: { ms: number } } {
   const open: Request[] = [];
   const time = { now: 0 };
+  const pause = { ms: 0 };
   const settle = async (): Promise<void> => {
     for (let i = 0; i < 10; i++) await Promise.resolve();
   };
@@ -45,10 +46,27 @@ function setUp(): { client: TileClient; open: Request[]; time: { now: number } }
       reject(new DOMException("aborted", "AbortError"));
     });
     open.push(request);
-  }), () => time.now);
+  }), () => time.now, () => pause.ms);
   client.update(1, 1);
-  return { client, open, time };
+  return { client, open, time, pause };
 }
+
+test("a tile that may have grown is not asked for while the page rests; one that is not here is", async () => {
+  const { client, open, time, pause } = setUp();
+  client.want([id(0)]);
+  await open[0]!.answer(200, { sealed: false });
+  client.update(1, 2);
+  pause.ms = 500;
+  time.now = 1000;
+  client.want([id(0), id(1)]);
+  assert.deepEqual(open.map((r) => r.url.match(/insn\/0\/(\d+)\?/)![1]), ["1"]);
+  assert.equal(client.busy, true);
+  await open[0]!.answer();
+  pause.ms = 0;
+  client.want([id(0), id(1)]);
+  assert.equal(open.length, 1);
+  assert.equal(client.busy, false, "what only grew does not keep the page busy");
+});
 
 test("no more than six at once, in the order of need", async () => {
   const { client, open } = setUp();
