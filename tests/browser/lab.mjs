@@ -107,6 +107,17 @@ export class Lab {
     return fs.existsSync(file) ? this.pushed("recorded", ["--format", "stf", file]) : undefined;
   }
 
+  /** A recording of Linux whose code is not at hand, and where it is; undefined without data. */
+  async recording(name) {
+    const folder = path.join(DATA, "perf");
+    if (!fs.existsSync(folder)) return undefined;
+    const nowhere = path.join(this.dir, "nowhere");
+    return {
+      symfs: path.join(folder, "symfs"),
+      bare: await this.pushed("bare", ["--symfs", nowhere, "--buildid-dir", nowhere, path.join(folder, "pt", `${name}.data`)]),
+    };
+  }
+
   /** Push what a writer of captures says; the name of the trace. */
   async pushed(id, args) {
     await this.run("tracelake", ["push", "--server", this.url, "--trace", id, ...args]);

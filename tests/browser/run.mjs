@@ -24,6 +24,7 @@ import { listen } from "./mock/server.mjs";
 import { noteChecks } from "./notes.mjs";
 import { osdChecks } from "./osd.mjs";
 import { overviewChecks } from "./overview.mjs";
+import { perfChecks } from "./perf.mjs";
 import { budgetChecks, pageChecks } from "./page.mjs";
 import { serverChecks } from "./server.mjs";
 import { slowChecks } from "./slow.mjs";
@@ -72,6 +73,9 @@ const LAB = {
       ...on, dir: lab.dir,
       noimage: await lab.pushed("noimage", missingTrace().write(lab.dir, "gaps", { clock: 1e9, image: false })),
     });
+    const recording = await lab.recording("pt-five-tasks");
+    if (recording) await perfChecks(suite, { ...on, ...recording });
+    else suite.skip("perf: a recording of Linux", "no data");
     await calledChecks(suite, on);
     await listChecks(suite, { ...on, dir: lab.dir }); // drops what was written above
   },

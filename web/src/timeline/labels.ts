@@ -6,13 +6,13 @@ import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
 import { runs as isRunning, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
-import { STACK_ROW, type LaneBox } from "./layout.ts";
+import type { LaneBox } from "./layout.ts";
 
 export const SANS = '"Inter", system-ui, sans-serif';
 export const MONO = '"JetBrains Mono", ui-monospace, monospace';
 
 /** Shorter than this a label says nothing. */
-const LEAST_LABEL = 28;
+export const LEAST_LABEL = 28;
 /** A run may have so much of other functions in it (of 255) and keep its name. */
 const PURE = 190;
 
@@ -150,64 +150,6 @@ export function innermost(slices: readonly Slice[], view: View, width: number, c
     if (x1 > x0) out.fill(colours.named_(slice.name).rgba, x0, x1);
   }
   return out;
-}
-
-const rowsOf = new WeakMap<readonly Slice[], readonly (readonly Slice[])[]>();
-
-/** Slices by depth, each row from left to right; sorted once. */
-function byRow(slices: readonly Slice[]): readonly (readonly Slice[])[] {
-  let known = rowsOf.get(slices);
-  if (known) return known;
-  const rows: Slice[][] = [];
-  for (const slice of slices) (rows[slice.depth] ??= []).push(slice);
-  for (const row of rows) row?.sort((a, b) => a.from - b.from);
-  rowsOf.set(slices, known = rows);
-  return known;
-}
-
-/** The first of a row that ends behind `at`. */
-function firstBehind(row: readonly Slice[], at: number): number {
-  let [low, high] = [0, row.length];
-  while (low < high) {
-    const middle = (low + high) >> 1;
-    if (row[middle]!.to > at) high = middle;
-    else low = middle + 1;
-  }
-  return low;
-}
-
-/** Call-stack slices, outermost on top. */
-export function drawSlices(
-  ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox,
-  colours: Colours, width: number,
-): void {
-  const scale = width / (view.to - view.from);
-  const rows = Math.floor(box.stack.h / STACK_ROW);
-  setFont(ctx, `400 10.5px ${SANS}`);
-  ctx.textBaseline = "middle";
-  let css = "";
-  byRow(slices).slice(0, rows).forEach((row, depth) => {
-    const y = top + box.stack.y + depth * STACK_ROW;
-    let drawn = -Infinity; // up to here
-    for (let i = firstBehind(row, view.from); i < row.length && row[i]!.from < view.to; i++) {
-      const slice = row[i]!;
-      const x0 = Math.max(-2, (slice.from - view.from) * scale);
-      const x1 = Math.min(width + 2, (slice.to - view.from) * scale);
-      // Of several in one pixel the first is seen.
-      if (x1 - x0 < 1 && x0 + 0.5 < drawn) continue;
-      const wide = Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0));
-      drawn = x0 + wide;
-      const own = slice.name === "" ? colours.named.mixed.css : colours.named_(slice.name).css;
-      if (own !== css) ctx.fillStyle = css = own;
-      ctx.fillRect(x0, y, wide, STACK_ROW - 1);
-      const room = Math.min(x1, width) - Math.max(0, x0);
-      if (room < LEAST_LABEL) continue;
-      const text = fitted(ctx, slice.name, room - 9);
-      if (text === "") continue;
-      ctx.fillStyle = css = colours.label;
-      ctx.fillText(text, Math.max(0, x0) + 4, y + (STACK_ROW - 1) / 2 + 0.5);
-    }
-  });
 }
 
 /** Single instructions: borders, and where there is room what each of them is. */

@@ -14,7 +14,7 @@ import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
 import { drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, drawInsns, drawNote, drawRuns, drawSlices, fitted, runs, type Run, setFont } from "./labels.ts";
+import { SANS, drawInsns, drawNote, drawRuns, fitted, runs, type Run, setFont } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -24,6 +24,7 @@ import type { Target } from "./paint.ts";
 import { drawUnknown, drawUntraced, Pictures, type Shown } from "./pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
+import { sliceIn, Stacks } from "./stacks.ts";
 import { SubLanes } from "./subs.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
@@ -94,6 +95,7 @@ export class Timeline {
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
   private readonly merger = new Merger();
+  private readonly stacks = new Stacks();
 
   constructor(private readonly app: App) {
     this.subs = new SubLanes(app);
@@ -347,6 +349,7 @@ export class Timeline {
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(0, 0, this.width, this.height);
     const visible = this.inSight;
+    this.stacks.keep(new Set(visible.map((b) => b.lane)));
     // Pinned lanes lie over those that scroll.
     const pinned = Math.min(height, visible.reduce((n, b) => (b.pinned ? Math.max(n, b.y + b.h) : n), 0));
     for (const box of visible) {
@@ -493,7 +496,7 @@ export class Timeline {
     }
     this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
-    if (slices) drawSlices(ctx, slices.slices, s.view, top, box, colours, this.width);
+    if (slices) this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width);
     if (slices && cells && perUnit >= 8) {
       const cache = s.insns(box.lane);
       const [from, to] = [Math.max(0, Math.floor(s.view.from)), Math.min(stream.insns, Math.ceil(s.view.to))];
@@ -692,8 +695,8 @@ export class Timeline {
     if (!s || !row) return undefined;
     const { lane, depth, at } = row;
     const slack = (s.view.to - s.view.from) / this.width;
-    const slice = s.slices.get(s.trace.streams[lane]!.name, s.view)?.slices.find((c) =>
-      c.depth === depth && c.from <= at && Math.max(c.to, c.from + slack) > at);
+    const known = s.slices.get(s.trace.streams[lane]!.name, s.view)?.slices;
+    const slice = known && sliceIn(known, depth, at, slack);
     return slice && { lane, slice };
   }
 

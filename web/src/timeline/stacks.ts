@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Call stacks: all slices of a lane as one strip, a pixel high for each level, which is stretched over its
+// rows; a view has tens of thousands of slices, and a rectangle for each would take most of a frame.
+import type { Slice } from "../model.ts";
+import type { View } from "../scale.ts";
+import type { Colours } from "./colours.ts";
+import { fitted, LEAST_LABEL, SANS, setFont } from "./labels.ts";
+import { STACK_ROW, type LaneBox } from "./layout.ts";
+
+const rowsOf = new WeakMap<readonly Slice[], readonly (readonly Slice[])[]>();
+
+/** Slices by depth, each row from left to right; sorted once. */
+function byRow(slices: readonly Slice[]): readonly (readonly Slice[])[] {
+  let known = rowsOf.get(slices);
+  if (known) return known;
+  const rows: Slice[][] = [];
+  for (const slice of slices) (rows[slice.depth] ??= []).push(slice);
+  for (const row of rows) row?.sort((a, b) => a.from - b.from);
+  rowsOf.set(slices, known = rows);
+  return known;
+}
+
+/** The first of a row that ends behind `at`. */
+function firstBehind(row: readonly Slice[], at: number): number {
+  let [low, high] = [0, row.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row[middle]!.to > at) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
+/** The slice of a depth at a place; one that is narrower than `slack` is taken to be as wide. */
+export function sliceIn(slices: readonly Slice[], depth: number, at: number, slack: number): Slice | undefined {
+  const row = byRow(slices)[depth];
+  if (!row) return undefined;
+  for (let i = firstBehind(row, at - slack); i < row.length && row[i]!.from <= at; i++) {
+    const slice = row[i]!;
+    if (Math.max(slice.to, slice.from + slack) > at) return slice;
+  }
+  return undefined;
+}
+
+interface Label {
+  readonly x: number;
+  readonly row: number;
+  readonly text: string;
+}
+
+/** A lane's strip, and what is written upon it. */
+interface Strip {
+  readonly key: readonly unknown[];
+  readonly canvas: OffscreenCanvas;
+  readonly labels: readonly Label[];
+}
+
+export class Stacks {
+  private readonly strips = new Map<number, Strip>(); // by lane
+
+  /** Those of lanes that are seen no more. */
+  keep(lanes: ReadonlySet<number>): void {
+    for (const lane of this.strips.keys()) if (!lanes.has(lane)) this.strips.delete(lane);
+  }
+
+  /** Outermost on top. */
+  draw(ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox, colours: Colours, width: number): void {
+    const rows = Math.floor(box.stack.h / STACK_ROW);
+    if (rows === 0) return;
+    const key = [slices, view.from, view.to, rows, colours, width];
+    let strip = this.strips.get(box.lane);
+    if (!strip || key.some((x, i) => x !== strip!.key[i])) this.strips.set(box.lane, strip = paint(ctx, key, slices, view, rows, colours, width, strip));
+    const y = top + box.stack.y;
+    ctx.imageSmoothingEnabled = false;
+    // Row by row: the ground shows between them.
+    for (let row = 0; row < rows; row++) ctx.drawImage(strip.canvas, 0, row, width, 1, 0, y + row * STACK_ROW, width, STACK_ROW - 1);
+    font(ctx);
+    ctx.fillStyle = colours.label;
+    for (const { x, row, text } of strip.labels) ctx.fillText(text, x, y + row * STACK_ROW + (STACK_ROW - 1) / 2 + 0.5);
+  }
+}
+
+function font(ctx: CanvasRenderingContext2D): void {
+  setFont(ctx, `400 10.5px ${SANS}`);
+  ctx.textBaseline = "middle";
+}
+
+function paint(
+  ctx: CanvasRenderingContext2D, key: readonly unknown[], slices: readonly Slice[], view: View, rows: number, colours: Colours, width: number,
+  old: Strip | undefined,
+): Strip {
+  const scale = width / (view.to - view.from);
+  const image = new ImageData(width, rows);
+  const pixels = new Uint32Array(image.data.buffer);
+  const labels: Label[] = [];
+  font(ctx);
+  byRow(slices).slice(0, rows).forEach((row, depth) => {
+    const line = depth * width;
+    let drawn = 0; // up to here
+    for (let i = firstBehind(row, view.from); i < row.length && row[i]!.from < view.to; i++) {
+      const slice = row[i]!;
+      const x0 = Math.round((slice.from - view.from) * scale);
+      const x1 = Math.round((slice.to - view.from) * scale);
+      // Of several in one pixel the first is seen.
+      const first = Math.max(0, x0);
+      if (x1 - x0 < 1 && first < drawn) continue;
+      const end = Math.min(width, x0 + Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)));
+      const rgba = (slice.name === "" ? colours.named.mixed : colours.named_(slice.name)).rgba;
+      for (let x = first; x < end; x++) pixels[line + x] = rgba;
+      drawn = Math.max(drawn, end);
+      const room = Math.min(x1, width) - first;
+      if (room < LEAST_LABEL) continue;
+      const text = fitted(ctx, slice.name, room - 9);
+      if (text !== "") labels.push({ x: first + 4, row: depth, text });
+    }
+  });
+  const fits = old && old.canvas.width === width && old.canvas.height === rows;
+  const canvas = fits ? old.canvas : new OffscreenCanvas(width, rows);
+  canvas.getContext("2d")!.putImageData(image, 0, 0);
+  return { key, canvas, labels };
+}
