@@ -9,6 +9,8 @@ const RETRY_MS = 5000;
 const HIDDEN_MS = 10000;
 /** News more often than this nobody can follow. */
 const EVERY_MS = 300;
+/** Of news of many traces: their own is still asked for. */
+const MOST_SPENT = 10000;
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
 
@@ -65,7 +67,7 @@ export class Live {
     this.source = source;
     const take = (event: MessageEvent<string>): void => {
       try {
-        pace.spend(event.data.length);
+        pace.spend(Math.min(event.data.length, MOST_SPENT));
         const told = JSON.parse(event.data) as unknown;
         this.known = event.type === "changes" ? changed(this.known, told) : readTraces(told);
         this.listener.traces([...this.known]);

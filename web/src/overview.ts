@@ -23,6 +23,7 @@ export class Overview {
   files: readonly MissingFile[] = []; // that were mapped, and are not there
   readonly astray = new Map<string, { pc: string; places: number }>(); // by stream: where it first went without an image
   more = false; // addresses that were not looked at
+  private named = false; // may its setup name files that are missing?
   private asked = -Infinity;
   private revision = -1;
   private generation = -1;
@@ -49,6 +50,7 @@ export class Overview {
     this.asked = performance.now();
     this.revision = trace.revision;
     this.generation = trace.generation;
+    this.named = trace.format.startsWith("perf");
     if (anew) this.missing = undefined;
     void this.load();
   }
@@ -61,6 +63,7 @@ export class Overview {
       this.tell();
       this.error = "";
       this.counted(stats);
+      this.named ||= stats.insns === 0;
       const count = (title: string, name: string): number =>
         stats.groups.find((g) => g.title === title)?.rows.find((r) => r.name === name)?.count ?? 0;
       if (count("Gaps", "no-image") + count("Events", "branch") + count("Events", "unknown") === 0) {
@@ -70,7 +73,7 @@ export class Overview {
       }
       const [found, images] = await Promise.all([
         api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal),
-        api.json(`${api.tracePath(this.trace.id)}/images`, signal),
+        this.named ? api.json(`${api.tracePath(this.trace.id)}/images`, signal) : [],
       ]);
       this.files = byUse(readMissing(images), found.hits);
       this.missing = missingFrom(found.hits, this.files);

@@ -5,8 +5,8 @@
 
 /** Bytes a millisecond, events included: well below 100 KB a second. */
 const RATE = 70;
-/** What opening and zooming cost is soon forgotten. */
-const MOST = 2000 * RATE;
+/** What opening and zooming cost is forgotten after some seconds; no single answer is longer. */
+const MOST = 5000 * RATE;
 
 export class Pace {
   private debt = 0; // bytes

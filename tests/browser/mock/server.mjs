@@ -115,9 +115,19 @@ export function createServer({ rate = 3e6 } = {}) {
     if (url.pathname === "/api/v1/traces") return json(all());
     if (url.pathname === "/api/v1/events") {
       res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-      const tell = () => res.write(`event: traces\ndata: ${JSON.stringify(all())}\n\n`);
+      // Later on only what has changed, where that is asked for.
+      const told = new Map();
+      const tell = () => {
+        const { traces } = all();
+        const news = traces.filter((t) => told.get(t.id) !== t.revision);
+        const changes = told.size > 0 && url.searchParams.has("changes");
+        const gone = [...told.keys()].filter((id) => !traces.some((t) => t.id === id));
+        for (const id of gone) told.delete(id);
+        for (const t of traces) told.set(t.id, t.revision);
+        res.write(`event: ${changes ? "changes" : "traces"}\ndata: ${JSON.stringify(changes ? { traces: news, gone } : { traces })}\n\n`);
+      };
       tell();
-      const timer = setInterval(tell, 200);
+      const timer = setInterval(tell, Number(url.searchParams.get("every") ?? 200));
       req.on("close", () => clearInterval(timer));
       return undefined;
     }
