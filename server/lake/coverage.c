@@ -19,7 +19,6 @@
 
 /* Of one program, in order of addresses. */
 struct executed {
-    struct tl_flow_now now;
     uint64_t view;
     /* How many runs go on over an address and what is behind it, up to the next edge. */
     struct edge {
@@ -371,10 +370,8 @@ static int sort_out(struct looking *l, const struct tl_codecount *counts)
     if (!l->programs)
         return TL_NOMEM;
     l->n_programs = counts->n_programs;
-    for (size_t i = 0; i < l->n_programs; i++) {
-        l->programs[i].now = tl_code_now(&counts->programs[i]);
+    for (size_t i = 0; i < l->n_programs; i++)
         l->programs[i].view = counts->programs[i].view;
-    }
     for (uint32_t i = 0; i < counts->runs.n && r >= 0; i++) {
         const struct tl_code_pair run = tl_code_pair(counts, counts->runs.keys[i]);
         if (tl_code_wants(l->c->request, &counts->programs[run.program]))
