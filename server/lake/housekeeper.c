@@ -193,7 +193,7 @@ int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* The first trace behind `last` (NULL: of all) whose copy is to be written again. */
+/* A trace whose copy is to be written again, with a reference. */
 static struct tl_trace *stale_trace(struct tl_lake *lake)
 {
     struct tl_trace *found = NULL;
@@ -244,7 +244,7 @@ static void *keep_house(void *context)
         const int64_t when = tl_wall_ns() + TICK_NS;
         const struct timespec t = {when / 1000000000, when % 1000000000};
         int e = 0;
-        while (e != ETIMEDOUT && (!lake->house.now || left) && !atomic_load(&lake->closing))
+        while (e != ETIMEDOUT && !lake->house.now && !atomic_load(&lake->closing))
             e = pthread_cond_timedwait(&lake->house.wake, &lake->lock, &t);
         if (atomic_load(&lake->closing))
             break;

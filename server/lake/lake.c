@@ -440,8 +440,8 @@ int tl_lake_show(void *context, const struct tl_catalog_trace *row)
 /* The process may have ended between the row and its copy. */
 static void look_at_mirror(struct tl_trace *trace)
 {
-    bool differs;
-    if (tl_trace_mirror_check(trace, &differs, NULL) < 0 || differs)
+    enum tl_mirror_state state;
+    if (tl_trace_mirror_check(trace, &state, NULL) < 0 || state != TL_MIRROR_SAME)
         trace->mirror_stale = true;
 }
 

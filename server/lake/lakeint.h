@@ -236,8 +236,14 @@ TL_MUST_USE int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fa
  * Write it; what fails is done again by the housekeeper.
  */
 void tl_trace_mirror(struct tl_trace *trace);
-/* Does the object say what the trace is? `*differs` tells; TL_NOTFOUND: there is none. */
-TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail *fail);
+enum tl_mirror_state {
+    TL_MIRROR_SAME,
+    TL_MIRROR_OLD, /* whole, of an earlier row: it may be about to be written */
+    TL_MIRROR_DAMAGED,
+};
+/* Does the object say what the trace is? TL_NOTFOUND: there is none. */
+TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state,
+                                      struct tl_fail *fail);
 void tl_trace_mirror_remove(struct tl_lake *lake, const char *id);
 /* Fill an empty catalog from the store's objects. */
 TL_MUST_USE int tl_lake_rebuild_catalog(struct tl_lake *lake, struct tl_fail *fail);

@@ -164,12 +164,18 @@ void tl_trace_mirror(struct tl_trace *trace)
     tl_buf_fini(&text);
 }
 
-int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail *fail)
+static bool is_whole(const struct tl_buf *stored)
+{
+    return stored->n >= HEAD && memcmp(stored->p, "TLTRACE1 ", 9) == 0 &&
+           strtoul((const char *)stored->p + 9, NULL, 16) ==
+               tl_crc32c(0, stored->p + HEAD, stored->n - HEAD);
+}
+
+int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state, struct tl_fail *fail)
 {
     struct tl_buf text = {0}, stored = {0};
     char key[80];
     mirror_key(key, trace->id);
-    *differs = false;
     pthread_mutex_lock(&trace->lock);
     const bool stale = trace->mirror_stale;
     pthread_mutex_unlock(&trace->lock);
@@ -184,12 +190,12 @@ int tl_trace_mirror_check(struct tl_trace *trace, bool *differs, struct tl_fail 
     const bool busy =
         trace->making || trace->session || trace->mirror_stale || !tl_trace_mine_locked(trace);
     pthread_mutex_unlock(&trace->lock);
-    if (r >= 0 && busy)
-        *differs = stored.n < HEAD || memcmp(stored.p, "TLTRACE1 ", 9) != 0 ||
-                   strtoul((const char *)stored.p + 9, NULL, 16) !=
-                       tl_crc32c(0, stored.p + HEAD, stored.n - HEAD);
-    else if (r >= 0)
-        *differs = stored.n != text.n || memcmp(stored.p, text.p, text.n) != 0;
+    if (r < 0 || !is_whole(&stored))
+        *state = TL_MIRROR_DAMAGED;
+    else if (busy || (stored.n == text.n && memcmp(stored.p, text.p, text.n) == 0))
+        *state = TL_MIRROR_SAME;
+    else
+        *state = TL_MIRROR_OLD;
     tl_buf_fini(&text);
     tl_buf_fini(&stored);
     return r;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define MIRROR_LOOKS 25 /* at a differing copy of a catalog row, 20 ms apart */
+#define MIRROR_LOOKS 25 /* at an old copy of a catalog row, 20 ms apart */
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
@@ -356,18 +356,18 @@ static int check_images(struct checkup *c, const char *setup)
 
 static int check_mirror(struct checkup *c)
 {
-    bool differs;
-    int r = tl_trace_mirror_check(c->trace, &differs, c->fail);
+    enum tl_mirror_state state;
+    int r = tl_trace_mirror_check(c->trace, &state, c->fail);
     /* Whoever changed the row a moment ago is about to write the copy. */
-    for (int i = 0; r >= 0 && differs && i < MIRROR_LOOKS; i++) {
+    for (int i = 0; r >= 0 && state == TL_MIRROR_OLD && i < MIRROR_LOOKS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
-        r = tl_trace_mirror_check(c->trace, &differs, c->fail);
+        r = tl_trace_mirror_check(c->trace, &state, c->fail);
     }
     if (r == TL_NOTFOUND) /* the trace may just have begun */
-        differs = c->trace->complete;
+        state = c->trace->complete ? TL_MIRROR_DAMAGED : TL_MIRROR_SAME;
     else if (r < 0)
         return r;
-    if (!differs)
+    if (state == TL_MIRROR_SAME)
         return TL_OK;
     c->findings++;
     r = tell(c, "m/%s: offset 0x0: the copy of its catalog row is damaged or old%s", c->trace->id,
