@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # The decoders on an emulated machine: their unit tests, and the same digests as on this machine.
-# Usage: run.sh aarch64|avx512 NATIVE_DIGEST BUILD_FOLDER VERSION
+# Usage: run.sh aarch64|avx512 BUILD_FOLDER VERSION TESTS_OF_AVX512…
 set -euo pipefail
-machine=$1 native=$2 build=$3 version=$4
+machine=$1 build=$2 version=$3
+shift 3
 cd "$(dirname "$0")/../.."
 skip() { echo "skipped: $1"; exit 77; }
 
@@ -12,16 +13,17 @@ aarch64)
     command -v "$tool" >/dev/null || skip "no $tool"
   done
   [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || skip "no C library for aarch64"
-  toolchain=aarch64 levels=(scalar neon) emulator=(qemu-aarch64)
+  levels=(scalar neon) emulator=(qemu-aarch64)
   # What links without foreign libraries and ends soon under emulation.
   tests=(base block cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled isa item
          itm stf_blocks stf_record stm tpiu)
+  out=$build/aarch64
   ;;
 avx512)
-  [ -e /usr/include/simde/x86/avx512.h ] || skip "no SIMDe (libsimde-dev)"
-  [ "$(uname -m)" = x86_64 ] && grep -qw avx2 /proc/cpuinfo || skip "no AVX2 here"
-  toolchain=avx512-emulated levels=(avx2 avx512) emulator=()
-  tests=(cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled pt_packets stf_blocks tpiu)
+  [ -x "$build/emulated_digest" ] || skip "no SIMDe (libsimde-dev)"
+  grep -qw avx2 /proc/cpuinfo || skip "no AVX2 here"
+  levels=(avx512) emulator=() tests=("$@") # its other levels are this machine's own
+  out=$build/avx512
   ;;
 *)
   echo "run.sh: no machine $machine" >&2
@@ -29,33 +31,37 @@ avx512)
   ;;
 esac
 
-mkdir -p "$build"
-list=$(IFS=';'; echo "${tests[*]}")
-cmake -S tests/cross/target -B "$build" -G Ninja \
-  -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/$toolchain.cmake" "-DTL_CROSS_TESTS=$list" \
-  "-DTL_VERSION=$version" >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; exit 1; }
-ninja -C "$build" >"$build/build.log" 2>&1 ||
-  { grep -E 'error|FAILED' "$build/build.log" | head -30; exit 1; }
+mkdir -p "$out"
+program() { echo "$build/emulated_$1"; }
+if [ "$machine" = aarch64 ]; then
+  program() { echo "$out/emulated_$1"; }
+  list=$(IFS=';'; echo "${tests[*]}")
+  cmake -S tests/cross/target -B "$out" -G Ninja \
+    -DCMAKE_TOOLCHAIN_FILE="$PWD/cmake/aarch64.cmake" "-DTL_CROSS_TESTS=$list" \
+    "-DTL_VERSION=$version" >"$out/configure.log" 2>&1 || { cat "$out/configure.log"; exit 1; }
+  ninja -C "$out" >"$out/build.log" 2>&1 ||
+    { grep -E 'error|FAILED' "$out/build.log" | head -30; exit 1; }
+fi
 
 # Digests: of every level that either machine has; all must be those of portable C here.
 data=${TL_DATA:-$PWD/../shared/data}/coresight/snapshots
-TRACELAKE_CPU=scalar "$native" "$data" >"$build/native.txt"
+TRACELAKE_CPU=scalar "$build/digest" "$data" >"$out/native.txt"
 same() { # NAME, output on stdin
-  cmp -s - "$build/native.txt" && echo "digests, $1: the same" || { echo "digests, $1: others"; exit 1; }
+  cmp -s - "$out/native.txt" && echo "digests, $1: the same" || { echo "digests, $1: others"; exit 1; }
 }
 for level in sse42 avx2 avx512; do
-  TRACELAKE_CPU=$level "$native" "$data" | same "here, $level or what there is"
+  TRACELAKE_CPU=$level "$build/digest" "$data" | same "here, $level or what there is"
 done
 for level in "${levels[@]}"; do
-  TRACELAKE_CPU=$level "${emulator[@]}" "$build/digest" "$data" | same "$machine, $level"
+  TRACELAKE_CPU=$level "${emulator[@]}" "$(program digest)" "$data" | same "$machine, $level"
 done
-echo "$(wc -l <"$build/native.txt") inputs"
+echo "$(wc -l <"$out/native.txt") inputs"
 
 failed=0
 for name in "${tests[@]}"; do
-  if ! "${emulator[@]}" "$build/test_$name" >"$build/$name.log" 2>&1; then
+  if ! "${emulator[@]}" "$(program "$name")" >"$out/$name.log" 2>&1; then
     echo "$machine: test_$name failed:"
-    tail -5 "$build/$name.log"
+    tail -5 "$out/$name.log"
     failed=1
   fi
 done
