@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Build everything and run every test, fast ones first. The last line is the total.
+# Build everything and run every test. The last line is the total.
 set -uo pipefail
 build=$1
 shift
