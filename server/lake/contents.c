@@ -14,7 +14,8 @@
 
 struct tl_contents {
     char id[64];
-    struct tl_raw_range *range;
+    struct tl_spool_reader *reader;
+    uint64_t at, end; /* raw offsets: what is hashed, what there is */
     struct tl_hash *hash;
 };
 
@@ -22,13 +23,13 @@ void tl_contents_free(struct tl_lake *lake)
 {
     if (!lake->contents)
         return;
-    tl_raw_close(lake->contents->range);
+    tl_spool_reader_free(lake->contents->reader);
     tl_hash_free(lake->contents->hash);
     free(lake->contents);
     lake->contents = NULL;
 }
 
-/* A complete capture without a hash, with a reference. */
+/* A complete capture without a hash that has not refused to be read, with a reference. */
 static struct tl_trace *next_trace(struct tl_lake *lake)
 {
     struct tl_trace *found = NULL;
@@ -36,28 +37,44 @@ static struct tl_trace *next_trace(struct tl_lake *lake)
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
         pthread_mutex_lock(&t->lock);
         if (t->complete && !t->deleted && !t->raw_removed && !t->content[0] && !t->unhashed &&
-            tl_trace_mine_locked(t))
-            found = t;
+            !t->unread && tl_trace_mine_locked(t))
+            found = tl_trace_get(t);
         pthread_mutex_unlock(&t->lock);
     }
-    if (found)
-        tl_trace_get(found);
     pthread_mutex_unlock(&lake->lock);
     return found;
 }
 
-static int begin(struct tl_lake *lake, const char *id)
+/* Those that the medium refused to read are tried again. Returns whether there are any. */
+static bool retry_unread(struct tl_lake *lake)
+{
+    bool any = false;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t; t = t->next) {
+        pthread_mutex_lock(&t->lock);
+        any = any || t->unread;
+        t->unread = false;
+        pthread_mutex_unlock(&t->lock);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return any;
+}
+
+static int begin(struct tl_lake *lake, struct tl_trace *trace)
 {
     struct tl_contents *const c = calloc(1, sizeof *c);
     if (!c)
         return TL_NOMEM;
     lake->contents = c;
-    snprintf(c->id, sizeof c->id, "%s", id);
+    snprintf(c->id, sizeof c->id, "%s", trace->id);
+    pthread_mutex_lock(&trace->lock);
+    c->end = trace->raw_bytes;
+    pthread_mutex_unlock(&trace->lock);
     const int r = tl_hash_new(&c->hash);
-    return r < 0 ? r : tl_raw_open(lake, id, 0, UINT64_MAX, &c->range, NULL);
+    return r < 0 ? r : tl_spool_reader_new(&c->reader, lake->backend, trace->id);
 }
 
-/* What cannot be read is not tried again until the server starts anew. */
+/* Damaged bytes are not tried again until the server starts anew. */
 static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
 {
     char text[TL_HASH_TEXT] = "";
@@ -72,18 +89,32 @@ static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
         tl_lake_notify(trace->lake);
 }
 
-/* Some more of the capture in hand. TL_OK: there is more of it; TL_EOF: it is done. */
+/* The others come first. */
+static void put_off(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    trace->unread = true;
+    pthread_mutex_unlock(&trace->lock);
+}
+
+/* Some more of the capture in hand. TL_OK: there is more of it; TL_EOF: it is done; TL_BAD: its
+ * bytes are damaged or missing; else it may be tried again. */
 static int hash_some(struct tl_lake *lake, struct tl_contents *c)
 {
     struct tl_buf piece = {0};
-    uint64_t done = 0, offset;
-    int r = TL_OK;
+    uint64_t done = 0;
+    int r = c->at == c->end ? TL_EOF : TL_OK;
     while (r == TL_OK && done < AT_ONCE && !atomic_load(&lake->closing)) {
         tl_buf_reset(&piece);
-        r = tl_raw_next(c->range, &offset, &piece, NULL);
+        r = tl_spool_read(c->reader, c->at, c->end, &piece, NULL);
+        if (r == TL_EOF || r == TL_NOTFOUND) /* before the end: there should be more */
+            r = TL_BAD;
         if (r == TL_OK)
             r = tl_hash_add(c->hash, (struct tl_bytes){piece.p, piece.n});
+        c->at += piece.n;
         done += piece.n;
+        if (r == TL_OK && c->at == c->end)
+            r = TL_EOF;
     }
     tl_buf_fini(&piece);
     return r;
@@ -93,16 +124,18 @@ bool tl_contents_hash(struct tl_lake *lake)
 {
     struct tl_trace *const trace = next_trace(lake);
     if (!trace)
-        return false;
+        return retry_unread(lake);
     int r = TL_OK;
     if (lake->contents && strcmp(lake->contents->id, trace->id) != 0)
         tl_contents_free(lake); /* another one is newer, or it is gone */
     if (!lake->contents)
-        r = begin(lake, trace->id);
+        r = begin(lake, trace);
     if (r >= 0)
         r = hash_some(lake, lake->contents);
-    if (r < 0 && r != TL_NOMEM)
+    if (r == TL_EOF || r == TL_BAD)
         finish(trace, lake->contents, r == TL_EOF);
+    else if (r < 0)
+        put_off(trace);
     if (r < 0)
         tl_contents_free(lake);
     tl_trace_put(trace);

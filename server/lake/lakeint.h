@@ -187,7 +187,8 @@ struct tl_trace {
     bool deleted;
     bool raw_removed, decoded_removed; /* by retention */
     char content[TL_CONTENT_BYTES];    /* hash of the raw bytes, "": not known … */
-    bool unhashed;                     /* … nor can it be: they cannot be read */
+    bool unhashed;                     /* … nor can it be: they are damaged */
+    bool unread;                       /* the medium refused to read them; tried again */
     uint64_t saves, mirrors;           /* copies of the row that were begun to be written */
     bool mirror_stale;                 /* the object that repeats its row has not been written */
     int64_t updated_ns;
