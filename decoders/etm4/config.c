@@ -13,7 +13,6 @@
 
 #define VERSION_4_0 0x40
 #define VERSION_4_3 0x43
-#define VERSION_4_6 0x46
 #define VERSION_ETE 0x50
 
 static uint32_t field(uint64_t value, unsigned high, unsigned low)

@@ -129,8 +129,6 @@ struct tl_pt_ahead {
 };
 
 enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *events, struct tl_pt_ahead *ahead);
-enum tl_pt_error tl_pt_event_tell(struct tl_pt_events *d, struct tl_pt_event *event,
-                                  enum tl_pt_event_kind kind, bool with_ip);
 struct tl_pt_event *tl_pt_event_queue(struct tl_pt_events *d, enum tl_pt_event_kind kind,
                                       uint32_t binds);
 void tl_pt_event_fetch(struct tl_pt_events *d);

@@ -63,11 +63,6 @@ void tl_stf_out_free(struct tl_stf_out *out)
     free(out);
 }
 
-const struct tl_stf_writer *tl_stf_out_writer(const struct tl_stf_out *out)
-{
-    return &out->front.writer;
-}
-
 static int write_out(struct tl_stf_out *out, struct tl_buf *bytes, struct tl_fail *fail)
 {
     if (bytes->n == 0)

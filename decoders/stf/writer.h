@@ -121,7 +121,6 @@ tl_stf_out_put(struct tl_stf_out *out, const struct tl_stf_record *record, struc
  * chunk. The sink's errors, TL_USAGE, TL_NOMEM.
  */
 TL_MUST_USE int tl_stf_out_finish(struct tl_stf_out *out, struct tl_fail *fail);
-const struct tl_stf_writer *tl_stf_out_writer(const struct tl_stf_out *out);
 
 /* The enum tl_stf_format that a file's name asks for: .zstf, or plain. */
 uint8_t tl_stf_format_of(const char *path);
