@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What lies at a place, in words: for the line under the timeline, the tip and the live region.
+import type { Node } from "./arrange.ts";
 import type { Session } from "./session.ts";
 import { absolute, type Ref } from "./epoch.ts";
 import { duration, exactTime, grouped, short } from "./format.ts";
@@ -82,6 +83,11 @@ function said(session: Session, { lane, from, width }: Hover): string {
   return first ? `${first.text}${entries.length > 1 ? ` (+${entries.length - 1})` : ""}` : "";
 }
 
+/** A group of software trace alone: nothing goes on between two messages. */
+export function allSoftware(s: Session, { lanes }: Node): boolean {
+  return lanes.every((lane) => isSoftware(s.trace.streams[lane]!.protocol));
+}
+
 export function describe(session: Session, hover: Hover): Description {
   const stream = session.trace.streams[hover.lane];
   const out = {
@@ -98,7 +104,7 @@ export function describe(session: Session, hover: Hover): Description {
   if (within) out.lost = breakText(within, timeIsNs(session.trace));
   out.events = names(EVENT_NAMES, c.events[b]!);
   if (c.eventCount[b]! > 1) out.events += ` (${grouped(c.eventCount[b]!)})`;
-  const software = isSoftware(stream.protocol) && !hover.group;
+  const software = hover.group ? allSoftware(session, hover.group) : isSoftware(stream.protocol);
   if (within && timed) {
     out.what = isOff(within.flags) ? "not traced" : "trace lost";
     return out;
@@ -111,7 +117,7 @@ export function describe(session: Session, hover: Hover): Description {
   const row = session.view.axis === "insn" && hover.width === 1 && !hover.group
     ? session.insns(hover.lane)?.get(Math.floor(hover.at)) : undefined;
   if (c.fn[b]! > 0) out.what = session.nameOf(c.fn[b]! - 1);
-  else if (software && said(session, hover) !== "") out.what = said(session, hover);
+  else if (software && !hover.group && said(session, hover) !== "") out.what = said(session, hover);
   else if (software) out.what = c.insns[b]! > 1 ? `${grouped(c.insns[b]!)} messages` : "1 message";
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
   else out.what = "code without a name";

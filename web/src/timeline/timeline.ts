@@ -4,7 +4,7 @@ import { html, render } from "lit-html";
 import type { App } from "../app.ts";
 import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
-import { describe, nothingRan, spoken } from "../describe.ts";
+import { allSoftware, describe, nothingRan, spoken } from "../describe.ts";
 import { isSoftware, streamExtent, type Slice } from "../model.ts";
 import { span, toPixel, toUnit, type View } from "../scale.ts";
 import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
@@ -384,7 +384,7 @@ export class Timeline {
   /** The lanes of a folded group as one: what most of them run, as high as many of them run. */
   private paintGroup(s: Session, box: LaneBox, node: Node, colours: Colours): void {
     const extent = together(node.lanes.map((lane) => streamExtent(s.trace.streams[lane]!, s.view.axis)));
-    this.paintTiles(s, stripesOf(node.lanes[0]!, node.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, node, stripe), { box, extent, outline: false, moments: false, share: true, slices: undefined }, colours);
+    this.paintTiles(s, stripesOf(node.lanes[0]!, node.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, node, stripe), { box, extent, outline: false, moments: allSoftware(s, node), share: true, slices: undefined }, colours);
   }
 
   private paintTiles(
