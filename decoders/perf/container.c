@@ -264,6 +264,25 @@ static bool is_news(const struct tl_perf_decode *d, const struct tl_perf_filled 
     return f->flags & (TL_PERF_AUX_OVERWRITE | TL_PERF_AUX_TRUNCATED);
 }
 
+/* What an AUX record says of its bytes beside that they are there: told once. */
+static int tell_flags(struct tl_perf_decode *d, const struct tl_perf_record *r)
+{
+    static const struct {
+        uint64_t flag;
+        const char *text;
+    } flags[] = {
+        {TL_PERF_AUX_PARTIAL, "an AUX record says that trace is missing within its bytes"},
+        {TL_PERF_AUX_COLLISION, "an AUX record says that others used the trace sink, too"},
+    };
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < sizeof flags / sizeof *flags; i++)
+        if (r->aux.flags & flags[i].flag & ~d->told_flags) {
+            d->told_flags |= flags[i].flag;
+            rc = tl_perf_tell_loss(d, NULL, flags[i].text, r->offset, 0, false);
+        }
+    return rc;
+}
+
 static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
     const struct tl_perf_filled f = {
@@ -275,6 +294,9 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
         .time = r->time,
         .record = r->offset,
     };
+    const int rc = tell_flags(d, r);
+    if (rc < 0)
+        return rc;
     if (d->info.kind == TL_PERF_TRACE_PT && (d->n_filled >= MOST_FILLED || !is_news(d, &f)))
         return TL_OK;
     if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
@@ -368,6 +390,9 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
         rc =
             tl_perf_tell_loss(d, NULL, "perf lost records; processes and their memory may be wrong",
                               r.offset, 0, false);
+    else if (r.type == TL_PERF_LOST_SAMPLES && r.lost > 0)
+        rc = tl_perf_tell_loss(d, NULL, "perf lost samples; events may be missing", r.offset, 0,
+                               false);
     if (rc >= 0)
         rc = tl_perf_sideband_add(&d->sideband, &r);
     return rc < 0 || !d->setup->events ? rc : tl_perf_events_record(d, &r);

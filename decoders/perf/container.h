@@ -117,9 +117,10 @@ struct tl_perf_decode {
     size_t n_threads;              /* of them, and of those that there are too many of */
     struct tl_perf_filled *filled; /* of Intel PT those only behind which trace is lost */
     size_t n_filled, cap_filled;
-    size_t held;      /* bytes of all areas */
-    bool hopeless;    /* trace of a kind that is not known, which was told */
-    uint64_t trouble; /* losses that were told of the container */
+    uint64_t told_flags; /* of AUX records */
+    size_t held;         /* bytes of all areas */
+    bool hopeless;       /* trace of a kind that is not known, which was told */
+    uint64_t trouble;    /* losses that were told of the container */
 };
 
 /* ---- container.c ----------------------------------------------------------------------------- */

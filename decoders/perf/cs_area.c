@@ -56,18 +56,17 @@ static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid
     const struct tl_perf_thread *const thread = tl_perf_sideband_thread(&d->sideband, tid, e->time);
     const char *const name = thread && thread->name[0] ? thread->name : tid == 0 ? "swapper" : "-";
     char note[64];
-    int rc = TL_OK;
-    if (tid != s->told_tid) {
-        pid = pid >= 0 ? pid : thread ? thread->pid : tid;
-        snprintf(note, sizeof note, "switch %" PRId32 " %" PRId32 " %s", pid, tid, name);
-        s->told_tid = tid;
-        s->thread = NULL; /* as with Intel PT, this is no part of the thread's */
-        const struct tl_item item = {.kind = TL_ITEM_NOTE, .offset = offset, .text = note};
-        rc = tl_stream_out_items(&s->out, &item, 1);
-    }
-    if (rc == TL_OK && d->setup->threads)
-        rc = tl_perf_thread_enter(s, tid, thread ? thread->name : "", offset);
-    return rc == TL_OK && s->thread ? tell_time(e, s->thread) : rc;
+    int rc = d->setup->threads ? tl_perf_thread_enter(s, tid, thread ? thread->name : "", offset)
+                               : TL_OK;
+    if (rc == TL_OK && s->thread)
+        rc = tell_time(e, s->thread);
+    if (rc < 0 || tid == s->told_tid)
+        return rc;
+    pid = pid >= 0 ? pid : thread ? thread->pid : tid;
+    snprintf(note, sizeof note, "switch %" PRId32 " %" PRId32 " %s", pid, tid, name);
+    s->told_tid = tid;
+    const struct tl_item item = {.kind = TL_ITEM_NOTE, .offset = offset, .text = note};
+    return tl_stream_out_items(&s->out, &item, 1);
 }
 
 /* The trace does not say who runs: it is whose buffer it is, or who ran on the CPU last. */

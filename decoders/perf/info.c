@@ -26,10 +26,16 @@ static bool has_stamps(const struct tl_perf_unit *unit)
 
 void tl_perf_info_clock(struct tl_perf_info *info, bool swap, struct tl_bytes body)
 {
-    if (body.n < 24)
+    enum { CYCLES = 24, MASK = 32, HAS_ZERO = 40, IS_SHORT = 41, LONG_FORM = 42 };
+    struct tl_clock clock;
+    if (body.n < CYCLES || (body.n >= LONG_FORM && !body.p[HAS_ZERO]) ||
+        !tl_clock_set(&clock, tl_perf_u64(swap, body.p), tl_perf_u64(swap, body.p + 8),
+                      tl_perf_u64(swap, body.p + 16)))
         return;
-    (void)tl_clock_set(&info->clock, tl_perf_u64(swap, body.p), tl_perf_u64(swap, body.p + 8),
-                       tl_perf_u64(swap, body.p + 16));
+    if (body.n >= LONG_FORM && body.p[IS_SHORT]) /* the counter's upper bits are not in the trace */
+        clock.zero = tl_clock_zero(&clock, tl_perf_u64(swap, body.p + CYCLES) &
+                                               ~tl_perf_u64(swap, body.p + MASK));
+    info->clock = clock;
 }
 
 /* ---- AUXTRACE_INFO --------------------------------------------------------------------------- */

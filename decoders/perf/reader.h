@@ -29,6 +29,7 @@ enum tl_perf_type { /* of records */
                     TL_PERF_MMAP2 = 10,
                     TL_PERF_AUX = 11,
                     TL_PERF_ITRACE_START = 12,
+                    TL_PERF_LOST_SAMPLES = 13,
                     TL_PERF_SWITCH = 14,
                     TL_PERF_SWITCH_CPU_WIDE = 15,
                     TL_PERF_NAMESPACES = 16,

@@ -72,7 +72,7 @@ struct tl_perf_record {
             struct tl_bytes before, after; /* borrowed */
         } poke;                            /* TEXT_POKE */
         uint64_t hw_id;                    /* AUX_OUTPUT_HW_ID */
-        uint64_t lost;                     /* LOST: how many records */
+        uint64_t lost;                     /* LOST, LOST_SAMPLES: how many records */
     };
 };
 

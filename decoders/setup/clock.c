@@ -26,6 +26,11 @@ uint64_t tl_clock_ticks(const struct tl_clock *c, uint64_t ns)
     return ticks > UINT64_MAX ? UINT64_MAX : (uint64_t)ticks;
 }
 
+uint64_t tl_clock_zero(const struct tl_clock *c, uint64_t ticks)
+{
+    return c->zero + (uint64_t)((unsigned __int128)ticks * c->mult >> c->shift);
+}
+
 uint64_t tl_clock_rate(const struct tl_clock *c)
 {
     if (!c->known || c->mult == 0)

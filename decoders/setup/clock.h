@@ -25,6 +25,8 @@ bool tl_clock_set(struct tl_clock *clock, uint64_t shift, uint64_t mult, uint64_
 uint64_t tl_clock_ns(const struct tl_clock *clock, uint64_t ticks);
 /* The first tick that is not before `ns`; 0: that was before the ticks began. */
 uint64_t tl_clock_ticks(const struct tl_clock *clock, uint64_t ns);
+/* `zero` of a clock of the same rate whose ticks begin `ticks` later. */
+uint64_t tl_clock_zero(const struct tl_clock *clock, uint64_t ticks);
 /* Ticks a second; 0: not known. */
 uint64_t tl_clock_rate(const struct tl_clock *clock);
 

@@ -124,6 +124,19 @@ static int seek_codes(struct tl_seek *s, const struct tl_item *item, uint64_t po
     return r;
 }
 
+/* "switch PID TID NAME": is it the process or thread of this name, which may be a pattern, or
+ * number? */
+static bool is_switch_to(const char *note, const char *process)
+{
+    static const char begin[] = "switch ";
+    char pid[16], tid[16];
+    int name = 0;
+    return strncmp(note, begin, sizeof begin - 1) == 0 &&
+           sscanf(note + sizeof begin - 1, "%15[0-9] %15[0-9] %n", pid, tid, &name) == 2 &&
+           (strcmp(pid, process) == 0 || strcmp(tid, process) == 0 ||
+            tl_text_fits(process, note + sizeof begin - 1 + name));
+}
+
 /* ---- items and calls ------------------------------------------------------------------------ */
 
 static int tell_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
@@ -131,7 +144,8 @@ static int tell_event(struct tl_seek *s, const struct tl_item *item, uint64_t po
     char text[96] = "";
     const struct tl_sought *const w = s->sought;
     if (!(w->kinds & 1u << item->kind) ||
-        (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)))
+        (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)) ||
+        (w->process && !is_switch_to(item->text, w->process)))
         return TL_OK;
     if (!s->count) {
         const int r = tl_item_words(item, &s->line);

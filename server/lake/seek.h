@@ -19,7 +19,8 @@ struct tl_sought {
     char own[128];
     uint64_t pc_from, pc_to; /* PC, SYMBOL: [from, to) */
     uint32_t kinds;          /* EVENT: of items */
-    int gap;                 /* … only this enum tl_gap, or -1 */
+    int gap;                 /* … only this enum tl_gap, or -1 … */
+    const char *process;     /* … or only notes that one that is called so runs; NULL: all are */
     uint8_t *symbols;        /* CALL: for each of the image's, whether it is wanted … */
     size_t n_symbols;        /* … and how many there are */
     uint32_t *wanted;        /* the wanted ones, in order of address */

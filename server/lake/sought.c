@@ -217,6 +217,28 @@ static int want_event(struct tl_sought *s, const char *name, struct tl_fail *fai
     return TL_OK;
 }
 
+/* Where a process or thread begins to run. */
+static int want_process(struct tl_sought *s, const char *name, struct tl_fail *fail)
+{
+    if (!*name)
+        return tl_fail_set(fail, TL_USAGE, "which process? Give its name, or a number");
+    s->kind = TL_FIND_EVENT;
+    s->gap = -1;
+    s->kinds = 1u << TL_ITEM_NOTE;
+    s->process = name;
+    say(s, "process %.100s", name);
+    return TL_OK;
+}
+
+/* Is a context of the trace called so? */
+static bool is_process(const struct tl_setup *setup, const char *name)
+{
+    bool is = false;
+    for (size_t i = 0; i < setup->n_contexts; i++)
+        is |= strcmp(setup->contexts[i].name, name) == 0;
+    return is;
+}
+
 /* ---- any of these --------------------------------------------------------------------------- */
 
 /* "0x1f", or digits that are meant as such; `*end` is behind it. */
@@ -264,10 +286,11 @@ static const struct prefix {
     int (*want)(struct tl_sought *s, const char *text, struct tl_fail *fail);
 } prefixes[] = {
     {"call:", want_calls},  {"event:", want_event},   {"opcode:", want_opcode},
-    {"op:", want_mnemonic}, {"symbol:", want_symbol},
+    {"op:", want_mnemonic}, {"symbol:", want_symbol}, {"process:", want_process},
 };
 
-static int want_text(struct tl_sought *s, const char *text, struct tl_fail *fail)
+static int want_text(struct tl_sought *s, const struct tl_setup *setup, const char *text,
+                     struct tl_fail *fail)
 {
     uint64_t from, to;
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++) {
@@ -290,6 +313,8 @@ static int want_text(struct tl_sought *s, const char *text, struct tl_fail *fail
     }
     if (is_address(text, &from, &to))
         return want_pc(s, from, to);
+    if (is_process(setup, text))
+        return want_process(s, text, fail);
     if (isalpha((unsigned char)*text))
         return want_mnemonic(s, text, fail);
     return tl_fail_set(fail, TL_USAGE,
@@ -325,7 +350,7 @@ int tl_sought_init(struct tl_sought *s, struct tl_gen *gen, const struct tl_find
     case TL_FIND_OPCODE:
         return want_opcode(s, s->own, fail);
     case TL_FIND_TEXT:
-        return want_text(s, s->own, fail);
+        return want_text(s, setup, s->own, fail);
     default:
         return tl_fail_set(fail, TL_USAGE, "look for an address, a symbol or an event");
     }

@@ -61,6 +61,10 @@ def perf_file(lab):
         check(lab.raw('five') == f.read(), 'the raw bytes are others')
     check('A cpu 1: 0 0 swapper -> 2100 2100 ramble' in stored['event.switch'], stored['event.switch'][:5])
     check('A cpu 1: 2100 2100 ramble runs the program ramble' in stored['event.task'], stored['event.task'])
+    for what in ('ramble', 'process:ra?ble', 'process:2100'):
+        found = lab.run('find', 'five/pt.1', what).text().splitlines()[1:]
+        ran = [line for line in only(stored['pt.1'], 'A') if line == 'A switch 2100 2100 ramble']
+        check(len(found) == len(ran) > 0, what, 'runs', len(found), 'times, not', len(ran))
     # Each thread is a stream, too: whichever CPUs it ran on, and without counting twice.
     threads = {name: len(only(stored[name], 'I')) for name in stored if name.startswith('thread.')}
     executed = sum(len(only(truth[name], 'I')) for name in truth)

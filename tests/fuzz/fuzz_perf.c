@@ -41,18 +41,36 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
                          (unsigned long long)loss->offset, (unsigned long long)loss->bytes);
 }
 
+/* Memory that changes, so that times matter. */
+static struct tl_image *make_image(void)
+{
+    static const uint8_t code[64];
+    static const struct tl_image_span spans[] = {{0, 1000}, {1000, 0}};
+    struct tl_image *image;
+    require(tl_image_new(&image) == TL_OK);
+    for (size_t i = 0; i < 2; i++) {
+        tl_image_during(image, spans[i]);
+        require(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){code, 32 << i}, TL_SPACE_ANY,
+                                   NULL, NULL) == TL_OK);
+    }
+    require(tl_image_freeze(image) == TL_OK);
+    return image;
+}
+
 static void decode(struct result *r, const uint8_t *p, size_t n, size_t chunk, const char *format)
 {
     const struct tl_decode_sink sink = {.context = r, .items = on_items, .loss = on_loss};
     struct tl_setup setup;
     struct tl_decode *d;
+    struct tl_image *const image = make_image();
     tl_setup_init(&setup);
     require(tl_setup_format(&setup, format, NULL) == TL_OK);
-    require(tl_decode_new(&d, &setup, NULL, &sink, NULL) == TL_OK);
+    require(tl_decode_new(&d, &setup, image, &sink, NULL) == TL_OK);
     for (size_t at = 0; at < n; at += chunk)
         require(tl_decode_push(d, p + at, n - at < chunk ? n - at : chunk) == TL_OK);
     require(tl_decode_finish(d) == TL_OK);
     tl_decode_free(d);
+    tl_image_free(image);
     tl_setup_fini(&setup);
 }
 

@@ -339,18 +339,80 @@ static void times(void **state)
     assert_true(tl_clock_rate(&clock) / 1000000 == 2303 || tl_clock_rate(&clock) / 1000000 == 2304);
 }
 
+/* The forms of TIME_CONV: three numbers, or with what the kernel can do. */
+static void clock_records(void **state)
+{
+    (void)state;
+    struct tl_perf_info info = {0};
+    uint8_t body[48] = {0};
+    const uint64_t numbers[] = {10, 40 << 10, 1000, 0x1230000000000, 0xffffffff};
+    for (size_t i = 0; i < 5; i++)
+        tl_put_le64(body + 8 * i, numbers[i]);
+    tl_perf_info_clock(&info, false, (struct tl_bytes){body, 16});
+    assert_false(info.clock.known);
+    tl_perf_info_clock(&info, false, (struct tl_bytes){body, sizeof body});
+    assert_false(info.clock.known); /* there is no relation to the counter */
+    tl_perf_info_clock(&info, false, (struct tl_bytes){body, 24});
+    assert_true(info.clock.known);
+    assert_int_equal(tl_clock_ns(&info.clock, 25), 2000);
+    body[40] = 1;
+    tl_perf_info_clock(&info, false, (struct tl_bytes){body, sizeof body});
+    assert_int_equal(tl_clock_ns(&info.clock, 25), 2000);
+    body[41] = 1; /* the trace has the counter's lower bits */
+    tl_perf_info_clock(&info, false, (struct tl_bytes){body, sizeof body});
+    assert_int_equal(tl_clock_ns(&info.clock, 25), 2000 + 40 * 0x1230000000000);
+    assert_int_equal(tl_clock_ticks(&info.clock, 2000 + 40 * 0x1230000000000), 25);
+}
+
+/* CoreSight has perf's time where its timestamps are the virtual counter's. */
+static void clocks_of_trace_units(void **state)
+{
+    (void)state;
+    struct tl_perf_unit units[] = {
+        {.protocol = TL_PROTO_ETM4, .n_regs = 8, .regs = {[0] = 1 << 11, [7] = 1}},
+        {.protocol = TL_PROTO_ETE, .n_regs = 9, .regs = {[0] = 1 << 11, [7] = 0x47705a13, [8] = 1}},
+    };
+    struct tl_perf_info info = {.kind = TL_PERF_TRACE_CORESIGHT,
+                                .clock = {true, 10, 40 << 10, 0},
+                                .units = units,
+                                .n_units = 2};
+    assert_true(tl_perf_info_is_timed(&info, NULL) && tl_perf_info_has_stamps(&info));
+    struct tl_clock axis = tl_perf_info_axis(&info, NULL);
+    assert_int_equal(tl_clock_ns(&axis, 10), 400);
+    units[1].regs[8] = 0;
+    assert_false(tl_perf_info_is_timed(&info, NULL));
+    axis = tl_perf_info_axis(&info, NULL);
+    assert_int_equal(tl_clock_ns(&axis, 10), 10);
+    units[1].regs[0] = 0; /* tells none: the other one does */
+    assert_true(tl_perf_info_is_timed(&info, NULL));
+    units[0].n_regs = 7;
+    assert_false(tl_perf_info_is_timed(&info, NULL));
+}
+
+/* Memory of a virtual machine is none of the processes' that are traced. */
+static void maps_of_guests(void **state)
+{
+    (void)state;
+    uint8_t body[48] = {0};
+    struct tl_perf_record r;
+    const struct tl_perf_attrs none = {0};
+    struct tl_perf_raw raw = {.type = TL_PERF_MMAP, .misc = 1, .body = {body, sizeof body}};
+    memcpy(body + 32, "kernel", 7);
+    assert_int_equal(tl_perf_record_read(&r, &raw, false, &none), TL_OK);
+    assert_string_equal(r.mapping.name, "kernel");
+    for (raw.misc = 4; raw.misc <= 5; raw.misc++)
+        assert_int_equal(tl_perf_record_read(&r, &raw, false, &none), TL_NOTFOUND);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pipe_cut),
-        cmocka_unit_test(file_cut),
-        cmocka_unit_test(other_order_cut),
-        cmocka_unit_test(snapshots_without_time),
-        cmocka_unit_test(snapshots_by_time),
-        cmocka_unit_test(records_out_of_order),
-        cmocka_unit_test(names_of_threads),
-        cmocka_unit_test(times),
-        cmocka_unit_test(code_made_at_run_time),
+        cmocka_unit_test(pipe_cut),          cmocka_unit_test(file_cut),
+        cmocka_unit_test(other_order_cut),   cmocka_unit_test(snapshots_without_time),
+        cmocka_unit_test(snapshots_by_time), cmocka_unit_test(records_out_of_order),
+        cmocka_unit_test(names_of_threads),  cmocka_unit_test(times),
+        cmocka_unit_test(clock_records),     cmocka_unit_test(clocks_of_trace_units),
+        cmocka_unit_test(maps_of_guests),    cmocka_unit_test(code_made_at_run_time),
         cmocka_unit_test(code_in_no_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
