@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "data.h"
+#include "image/elf_places.h"
 #include "import/bundle.h"
 
 #include <stdio.h>
@@ -184,6 +185,41 @@ static void names_of_a_capture(void **state)
         assert_int_equal(tl_setup_parse(&s, bad[i], strlen(bad[i]), &fail), TL_BAD);
         tl_setup_fini(&s);
     }
+}
+
+/* Where something of an ELF file lies, that file says: of this program. */
+static void anchored_images(void **state)
+{
+    enum { N = 64 };
+    static const char text[] = "[image 0]\nfile=/proc/self/exe\naddress=0x10000\nanchor=.text\n"
+                               "offset=16\nlength=64\n"
+                               "[image 1]\nfile=/proc/self/exe\naddress=0x40000000\nanchor=main\n";
+    struct tl_setup s;
+    struct tl_image *image;
+    struct tl_buf exe = {0};
+    struct tl_fail fail = {0};
+    uint64_t offset, size;
+    (void)state;
+    assert_int_equal(tl_buf_read_file(&exe, "/proc/self/exe", SIZE_MAX, &fail), TL_OK);
+    const struct tl_bytes file = {exe.p, exe.n};
+    assert_true(tl_elf_bytes_section(file, ".text", &offset, &size));
+    assert_true(size > N + 16);
+    assert_false(tl_elf_bytes_section(file, ".nothing", &offset, &size));
+    assert_false(tl_elf_bytes_symbol((struct tl_bytes){exe.p, 20}, "main", &size));
+    tl_setup_init(&s);
+    assert_int_equal(tl_setup_parse(&s, text, sizeof text - 1, &fail), TL_OK);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_setup_load_images(&s, image, NULL, NULL, &fail), TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    const struct tl_bytes part = tl_image_at(image, TL_SPACE_ANY, 0x10000);
+    assert_int_equal(part.n, N);
+    assert_memory_equal(part.p, exe.p + offset + 16, N);
+    const struct tl_symbol *const at = tl_image_symbol_at(image, 0x40000000);
+    assert_non_null(at);
+    assert_string_equal(at->name, "main");
+    tl_image_free(image);
+    tl_setup_fini(&s);
+    tl_buf_fini(&exe);
 }
 
 static void bad_text_names_its_line(void **state)
@@ -530,6 +566,7 @@ int main(void)
         cmocka_unit_test(clock_of_the_system),
         cmocka_unit_test(text_there_and_back),
         cmocka_unit_test(names_of_a_capture),
+        cmocka_unit_test(anchored_images),
         cmocka_unit_test(bad_text_names_its_line),
         cmocka_unit_test(long_lines),
         cmocka_unit_test(the_implied_source_takes_on_the_file),
