@@ -212,25 +212,10 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
     return rc;
 }
 
-/* Threads are what the trace units were told to trace of them: the context ID, the VMID where Linux
- * runs at EL2, or nothing. */
-enum tl_perf_import_context tl_perf_import_context(const struct tl_perf_import *im)
-{
-    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
-    uint64_t config = 0;
-    if (im->info.kind != TL_PERF_TRACE_CORESIGHT)
-        return TL_PERF_CONTEXT_ID;
-    for (size_t i = 0; i < im->info.n_units; i++)
-        config |= im->info.units[i].n_regs ? im->info.units[i].regs[0] : 0;
-    return config & CID                        ? TL_PERF_CONTEXT_ID
-           : config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
-                                               : TL_PERF_CONTEXT_NONE;
-}
-
 /* Where nothing tells them apart all processes are one. */
 static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image *images, size_t n)
 {
-    const enum tl_perf_import_context told = tl_perf_import_context(im);
+    const enum tl_perf_context told = tl_perf_info_context(&im->info);
     for (size_t i = 0; i < n && told != TL_PERF_CONTEXT_ID; i++) {
         struct tl_image_context *const c = &images[i].context;
         c->has_vmid = c->has_context_id && told == TL_PERF_CONTEXT_VMID;

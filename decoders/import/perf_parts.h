@@ -115,10 +115,6 @@ TL_MUST_USE int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup
 /* Look for the file; one that is missing is told. */
 void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *dso);
 
-/* Which of the trace's identifiers says who runs. */
-enum tl_perf_import_context { TL_PERF_CONTEXT_ID, TL_PERF_CONTEXT_VMID, TL_PERF_CONTEXT_NONE };
-enum tl_perf_import_context tl_perf_import_context(const struct tl_perf_import *im);
-
 /* ---- perf_names.c ---------------------------------------------------------------------------- */
 
 /* Append names of contexts to the setup; events are in the order of time. */

@@ -29,17 +29,6 @@ struct enabling {
 
 /* ---- who runs -------------------------------------------------------------------------------- */
 
-/* Does the trace itself say which thread runs, by its context ID, or as VMID where the kernel is at
- * EL2? */
-static bool tells_threads(const struct tl_perf_info *info)
-{
-    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
-    uint64_t config = 0;
-    for (size_t i = 0; i < info->n_units; i++)
-        config |= info->units[i].n_regs ? info->units[i].regs[0] : 0;
-    return config & CID || (config & VMID && config & VMIDOPT);
-}
-
 /* Where the trace has no timestamps, what the record says is better than nothing. */
 static int tell_time(const struct enabling *e, struct tl_perf_stream *s)
 {
@@ -101,7 +90,8 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     }
     s->thread = NULL; /* until the trace or the records say who runs */
     rc = rc == TL_OK ? tell_time(e, s) : rc;
-    return rc == TL_OK && !tells_threads(&d->info) ? tell_run(e, s) : rc;
+    return rc == TL_OK && tl_perf_info_context(&d->info) == TL_PERF_CONTEXT_NONE ? tell_run(e, s)
+                                                                                 : rc;
 }
 
 static struct tl_perf_stream *stream_of(const struct enabling *e,
@@ -113,11 +103,12 @@ static struct tl_perf_stream *stream_of(const struct enabling *e,
 /* Which thread a CONTEXT item says runs; -1: none. */
 static int32_t thread_of(const struct enabling *e, const struct tl_item *item)
 {
-    const bool is_vmid = item->flags & TL_ITEM_HAS_VALUE && !(item->flags & TL_ITEM_HAS_PC);
-    const uint64_t id = is_vmid ? item->value : item->pc;
-    const bool told = item->flags & (TL_ITEM_HAS_PC | TL_ITEM_HAS_VALUE) &&
-                      tells_threads(&e->owner->info) && id <= INT32_MAX;
-    return told ? (int32_t)id : -1;
+    const enum tl_perf_context told = tl_perf_info_context(&e->owner->info);
+    const uint64_t id = told == TL_PERF_CONTEXT_VMID ? item->value : item->pc;
+    const uint8_t has = told == TL_PERF_CONTEXT_ID     ? TL_ITEM_HAS_PC
+                        : told == TL_PERF_CONTEXT_VMID ? TL_ITEM_HAS_VALUE
+                                                       : 0;
+    return item->flags & has && id <= INT32_MAX ? (int32_t)id : -1;
 }
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
@@ -187,8 +178,9 @@ static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_fille
         setup->container = TL_CONTAINER_SINGLE;
     for (size_t i = 0; rc == TL_OK && i < d->info.n_units; i++) {
         struct tl_perf_unit unit = d->info.units[i];
+        /* Where no record says which CPU it was, any unit is as good. */
         if (is_raw && (f->cpu < 0 ? i > 0 : unit.cpu != f->cpu))
-            continue;           /* where no record says which CPU it was, any unit is as good */
+            continue;
         if (is_raw && !unit.id) /* it is in no byte: any will do */
             unit.id = (uint8_t)((0x10 + 2 * unit.cpu) & 0x7f);
         if (!unit.id)

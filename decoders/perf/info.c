@@ -185,6 +185,19 @@ void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source
         set(source, "TRCDEVARCH", unit->regs[7]);
 }
 
+enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info)
+{
+    enum { CID = 1 << 6, VMID = 1 << 7, VMIDOPT = 1 << 15 };
+    uint64_t config = 0;
+    if (info->kind != TL_PERF_TRACE_CORESIGHT)
+        return TL_PERF_CONTEXT_ID;
+    for (size_t i = 0; i < info->n_units; i++)
+        config |= info->units[i].n_regs ? info->units[i].regs[0] : 0;
+    return config & CID                        ? TL_PERF_CONTEXT_ID
+           : config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
+                                               : TL_PERF_CONTEXT_NONE;
+}
+
 /* All units with timestamps have those of the virtual counter. */
 static bool has_virtual_stamps(const struct tl_perf_info *info)
 {

@@ -61,6 +61,11 @@ void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr 
 /* … or of a CoreSight trace unit. */
 void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source);
 
+/* Which of the trace's identifiers says who runs: of CoreSight what its units were told to trace,
+ * the context ID, or the VMID where Linux runs at EL2. */
+enum tl_perf_context { TL_PERF_CONTEXT_ID, TL_PERF_CONTEXT_VMID, TL_PERF_CONTEXT_NONE };
+enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info);
+
 /* Does the trace tell time that can be compared with the records'? Intel PT by its TSC, CoreSight
  * where its timestamps are the virtual counter and TIME_CONV tells how that relates. */
 bool tl_perf_info_is_timed(const struct tl_perf_info *info, const struct tl_perf_attr *attr);
