@@ -328,6 +328,13 @@ static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32
                   : count_steps(ix, steps, n, at, due < end ? due : end, w);
 }
 
+/* A cycle count, or a time at which no other program begins (tl_codecount_switches()). */
+static inline bool is_measurement(const struct tl_item *item, const struct tl_code_counter *coder)
+{
+    return item->kind == TL_ITEM_CYCLES ||
+           (item->kind == TL_ITEM_TIME && item->value < coder->until);
+}
+
 /* Blocks from `*p` on up to position `end`, and the measurements between them, as far as they need
  * no closer look. */
 static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
@@ -345,7 +352,7 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         uintptr_t step;
         const uintptr_t *steps = &step;
         size_t all = 1;
-        if (item->kind == TL_ITEM_CYCLES || item->kind == TL_ITEM_TIME) {
+        if (is_measurement(item, &shard->coder)) {
             tl_flow_now_item(&ix->now, item);
             r = tl_shard_builder_measure(shard, begin + w.insns, &ix->now, item);
             if (r >= 0 && tl_shard_builder_logged(shard) >= space->log)

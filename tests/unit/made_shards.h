@@ -63,6 +63,7 @@ static inline void append_text(struct tl_view *view, uint64_t from, uint64_t to,
 struct run {
     uint64_t shard_insns, chunk_markers;
     enum tl_protocol protocol;
+    const struct tl_image *image; /* may be NULL */
 };
 
 static inline struct shards *shards_new(const struct run *run)
@@ -80,6 +81,7 @@ static inline struct tl_build *build_new(struct shards *s, const struct run *run
     const struct tl_build_options options = {.protocol = run->protocol,
                                              .shard_insns = run->shard_insns,
                                              .chunk_markers = run->chunk_markers,
+                                             .image = run->image,
                                              .packing = packing,
                                              .seal = on_seal,
                                              .context = s,

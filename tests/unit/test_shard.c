@@ -120,6 +120,53 @@ static void branch_that_strays(void **state)
     made_free(&m);
 }
 
+/* Times between blocks; from one of them on the image is another one. */
+static void program_that_changes_in_time(void **state)
+{
+    (void)state;
+    enum { PATHS = 40, STEPS = 20, CHANGES = 17 };
+    static const uint8_t code[64];
+    struct run run = {.shard_insns = 1 << 20, .chunk_markers = 1000, .protocol = TL_PROTO_ETM4};
+    struct tl_image *image;
+    struct made m;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    tl_image_during(image, (struct tl_image_span){.from = CHANGES});
+    assert_int_equal(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){code, sizeof code},
+                                        TL_SPACE_ANY, NULL, NULL),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    run.image = image;
+    made_stream(&m, seed_of_day(), 0, 0);
+    struct tl_block loop = *made_of(&m, TL_ISA_A64);
+    uintptr_t steps[STEPS];
+    loop.number = 1;
+    for (size_t i = 0; i < STEPS; i++)
+        steps[i] = tl_path_step(&loop, true);
+    for (uint64_t i = 0; i < PATHS; i++) {
+        struct tl_item *const time = made_add(&m, TL_ITEM_TIME);
+        time->value = i;
+        time->sub = TL_TIME_TRACE;
+        struct tl_item *const path = made_add(&m, TL_ITEM_PATH);
+        path->flags = TL_ITEM_HAS_PC;
+        path->path = steps;
+        path->pc = loop.pc;
+        path->n = STEPS;
+        path->value = STEPS * loop.n;
+    }
+    for (uint64_t seed = 0; seed < 4; seed++) {
+        struct shards *s = build(&m, &run, 0, 0, seed);
+        assert_int_equal(s->n, 1);
+        const struct tl_codecount *const c = s->views[0]->counts;
+        assert_non_null(c);
+        assert_int_equal(c->n_programs, 2);
+        assert_int_equal(c->programs[0].insns, CHANGES * STEPS * loop.n);
+        assert_int_equal(c->programs[1].insns, (PATHS - CHANGES) * STEPS * loop.n);
+        shards_free(s);
+    }
+    made_free(&m);
+    tl_image_free(image);
+}
+
 /* A builder that is saved in the middle of a shard. */
 struct saved {
     struct tl_buf state;
@@ -740,6 +787,7 @@ int main(void)
         cmocka_unit_test(saved_in_a_shard),
         cmocka_unit_test(full_within_a_path),
         cmocka_unit_test(branch_that_strays),
+        cmocka_unit_test(program_that_changes_in_time),
         cmocka_unit_test(chunks_of_all_versions),
         cmocka_unit_test(mixed_up_chunks_are_told),
     };
