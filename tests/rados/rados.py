@@ -50,6 +50,14 @@ class Pool:
             s.close()
 
 
+def osd_process(i):
+    """The process of an OSD of the test's own cluster."""
+    if 'TL_RADOS_DIR' not in os.environ:
+        raise Skip('no OSD to be stopped: TL_RADOS_DIR is not set')
+    with open(os.path.join(os.environ['TL_RADOS_DIR'], 'osd.%d.pid' % i)) as f:
+        return int(f.read())
+
+
 def get(server, path):
     with urllib.request.urlopen(server.url + path, timeout=60) as answer:
         return answer.read()
@@ -196,10 +204,8 @@ def status(url):
 @test
 def cluster_away(lab):
     """It is told, the rig waits, and all goes on by itself."""
-    if 'TL_RADOS_OSD' not in os.environ:
-        raise Skip('no OSD to be stopped: TL_RADOS_OSD is not set')
     pool = Pool(lab)
-    osd = int(os.environ['TL_RADOS_OSD'])
+    osd = osd_process(0)
     path, expected = capture(lab, 100000)
     a = pool.server()
     try:

@@ -1,17 +1,20 @@
 #!/usr/bin/env bash
 # with_cluster.sh PROGRAM…: start a Ceph cluster of one monitor and one OSD in memory on loopback, run
-# each program (a word, or a command of several) with TL_RADOS=rados:trace?conf=… and TL_RADOS_OSD=PID,
-# and stop the cluster. Ends with 77 where Ceph's programs are not installed (ceph-mon ceph-osd
-# ceph-common).
+# each program (a word, or a command of several) with TL_RADOS=rados:trace?conf=…, TL_RADOS_DIR, which
+# has the process IDs in osd.0.pid …, and CEPH_CONF, and stop the cluster. TL_RADOS_OSDS=3: so many OSDs
+# on files, which may be killed and started again, and two copies of everything. Ends with 77 where
+# Ceph's programs are not installed (ceph-mon ceph-osd ceph-common).
 set -euo pipefail
 for program in ceph-mon ceph-osd ceph ceph-authtool monmaptool; do
   command -v "$program" >/dev/null || { echo "skipped: there is no $program"; exit 77; }
 done
-dir=$(mktemp -d /tmp/tl-rados-XXXXXX)
-pids=()
+osds=${TL_RADOS_OSDS:-1}
+copies=$((osds > 1 ? 2 : 1))
+kind=$([ "$osds" -gt 1 ] && echo bluestore || echo memstore)
+dir=$(mktemp -d "${TMPDIR:-/tmp}/tl-rados-XXXXXX")
 stop() {
-  for pid in "${pids[@]}"; do kill "$pid" 2>/dev/null || true; done
-  for pid in "${pids[@]}"; do wait "$pid" 2>/dev/null || true; done
+  for file in "$dir"/*.pid; do kill -9 "$(cat "$file")" 2>/dev/null || true; done
+  wait
   rm -rf "$dir"
 }
 trap stop EXIT
@@ -34,7 +37,7 @@ admin_socket = $dir/run/\$name.asok
 log_file = $dir/log/\$name.log
 log_to_stderr = false
 crash_dir = $dir/run
-osd_pool_default_size = 1
+osd_pool_default_size = $copies
 osd_pool_default_min_size = 1
 osd_pool_default_pg_autoscale_mode = off
 mon_allow_pool_size_one = true
@@ -45,10 +48,17 @@ mon_data = $dir/mon/\$id
 mon_cluster_log_file = $dir/log/cluster.log
 mon_data_avail_crit = 1
 auth_allow_insecure_global_id_reclaim = true
+mon_osd_min_down_reporters = 1
+mon_osd_adjust_heartbeat_grace = false
+mon_osd_adjust_down_out_interval = false
 [osd]
 osd_data = $dir/osd/\$id
-osd_objectstore = memstore
+osd_objectstore = $kind
+osd_heartbeat_interval = 1
+osd_heartbeat_grace = 4
+osd_memory_target = 939524096
 memstore_device_bytes = 1073741824
+bluestore_block_size = 8589934592
 osd_class_update_on_start = false
 C
 export CEPH_CONF=$dir/ceph.conf
@@ -57,18 +67,20 @@ ceph-authtool "$dir/keyring" -n mon. --gen-key --cap mon 'allow *' >/dev/null
 monmaptool --create --addv a "[v2:127.0.0.1:$port]" --fsid "$fsid" "$dir/monmap" >/dev/null
 ceph-mon --mkfs -i a --monmap "$dir/monmap" --keyring "$dir/keyring" >/dev/null
 ceph-mon -f -i a >"$dir/log/mon.out" 2>&1 &
-pids+=($!)
+echo $! >"$dir/mon.pid"
 ceph -s --connect-timeout 60 >/dev/null
-mkdir "$dir/osd/0"
-uuid=$(cat /proc/sys/kernel/random/uuid)
-ceph osd new "$uuid" >/dev/null
-ceph-osd -i 0 --mkfs --osd-uuid "$uuid" >"$dir/log/mkfs.out" 2>&1
-ceph-osd -f -i 0 >"$dir/log/osd.out" 2>&1 &
-pids+=($!)
+for ((i = 0; i < osds; i++)); do
+  mkdir "$dir/osd/$i"
+  uuid=$(cat /proc/sys/kernel/random/uuid)
+  ceph osd new "$uuid" >/dev/null
+  ceph-osd -i "$i" --mkfs --osd-uuid "$uuid" >"$dir/log/mkfs.$i.out" 2>&1
+  ceph-osd -f -i "$i" >"$dir/log/osd.$i.out" 2>&1 &
+  echo $! >"$dir/osd.$i.pid"
+done
 ceph osd pool create trace 8 >/dev/null 2>&1
 ceph osd pool application enable trace rados >/dev/null 2>&1
 echo | timeout 60 rados -p trace put ready - # once the OSD is in
-export TL_RADOS_OSD=${pids[1]}
+export TL_RADOS_DIR=$dir
 export TL_RADOS="rados:trace?conf=$dir/ceph.conf"
 status=0
 for program in "$@"; do $program || status=1; done

@@ -1,0 +1,217 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Three servers and three OSDs of which one after another is killed at random, while rigs push and
+readers read: no byte is lost or there twice, no range is wrong. TL_KILLS=300 makes so many (8 else),
+TL_SEED repeats a choice; the longest pauses are printed.
+TL_BUILD=$PWD/build TL_RADOS_OSDS=3 tests/rados/with_cluster.sh tests/rados/kills.py"""
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from lab import Lab, check, wait  # noqa: E402
+from rados import Pool, osd_process, rows  # noqa: E402
+
+KILLS = int(os.environ.get('TL_KILLS', 8))
+SEED = int(os.environ.get('TL_SEED', time.time()))
+RIGS = 3
+OSDS = int(os.environ['TL_RADOS_OSDS'])
+A_CAPTURE = 20  # kills that a capture goes through
+PIECE = 8192
+
+chance = random.Random(SEED)
+
+
+def start(server):
+    """It is not waited for: the cluster may not answer just now."""
+    with open(server.log, 'ab') as log:
+        server.server = subprocess.Popen(server.command, stdout=log, stderr=log)
+
+
+def start_osd(i):
+    with open(os.path.join(os.environ['TL_RADOS_DIR'], 'log', 'osd.%d.out' % i), 'ab') as log:
+        child = subprocess.Popen(['ceph-osd', '-f', '-i', str(i)], stdout=log, stderr=log)
+    with open(os.path.join(os.environ['TL_RADOS_DIR'], 'osd.%d.pid' % i), 'w') as f:
+        f.write('%d' % child.pid)
+    osds[i] = child
+
+
+osds = {}
+
+
+def kill_osd(i):
+    os.kill(osd_process(i), signal.SIGKILL)
+    if i in osds:
+        osds[i].wait()
+
+
+class Rig(threading.Thread):
+    """Pushes a capture slowly through a pipe."""
+
+    def __init__(self, lab, name, data, servers):
+        super().__init__(daemon=True)
+        self.name, self.data, self.over = name, data, threading.Event()
+        self.sent = 0
+        self.log = open(lab.path(name + '.log'), 'w+')
+        self.child = subprocess.Popen(
+            [lab.tracelake, 'push', '--format', 'itm,id=0', '--rig', name, '--trace', name, '-'],
+            env=dict(os.environ, TRACELAKE_SERVER=','.join(servers)),
+            stdin=subprocess.PIPE, stdout=self.log, stderr=self.log)
+        self.start()
+
+    def run(self):
+        while self.sent < len(self.data):
+            n = len(self.data) if self.over.is_set() else PIECE
+            try:
+                self.child.stdin.write(self.data[self.sent:self.sent + n])
+                self.child.stdin.flush()
+            except BrokenPipeError:
+                return
+            self.sent += n
+            self.over.wait(0.05)
+        self.child.stdin.close()
+
+    def ends(self):
+        self.over.set()
+        status = self.child.wait(180)
+        self.log.seek(0)
+        check(status == 0, self.name, 'ended with', status, self.log.read())
+
+
+class Reader(threading.Thread):
+    """Reads ranges of what is durable, wherever somebody answers."""
+
+    def __init__(self, servers, rigs):
+        super().__init__(daemon=True)
+        self.servers, self.rigs, self.over = servers, rigs, threading.Event()
+        self.wrong, self.right, self.refused = [], 0, 0
+        self.start()
+
+    def run(self):
+        pick = random.Random(SEED + 1)
+        while not self.over.is_set():
+            server, rig = pick.choice(self.servers), pick.choice(self.rigs)
+            try:
+                there = rows(server)[rig.name]['raw_bytes']
+                first = pick.randrange(max(1, there))
+                last = min(there, first + 50000)
+                got = subprocess.run(
+                    [server.tracelake, 'raw', rig.name, '--byte', '%d:%d' % (first, last), '-'],
+                    env=server.environment(), capture_output=True, timeout=60)
+            except (OSError, KeyError, subprocess.TimeoutExpired):
+                self.refused += 1
+                time.sleep(0.05)
+                continue
+            if got.returncode != 0:
+                self.refused += 1
+            elif got.stdout != rig.data[first:last]:
+                self.wrong.append('%s [%d, %d) at %s' % (rig.name, first, last, server.url))
+            else:
+                self.right += 1
+
+
+def durable(servers, name):
+    """How much of it some server that answers has."""
+    most = 0
+    for s in servers:
+        try:
+            most = max(most, rows(s)[name]['raw_bytes'])
+        except (OSError, KeyError):
+            pass
+    return most
+
+
+def wait_grown(servers, rig, to):
+    """Until so much of a trace is durable."""
+    wait('%s has %d bytes' % (rig.name, to), lambda: durable(servers, rig.name) >= min(to, len(rig.data)),
+         lambda: [s.server_log()[-600:] for s in servers])
+
+
+def some_kills(servers, rigs, n, pauses):
+    for _ in range(n):
+        what = chance.choice(['server', 'server', 'osd'])
+        i = chance.randrange(len(servers) if what == 'server' else OSDS)
+        if what == 'server':
+            servers[i].kill()
+        else:
+            kill_osd(i)
+        begun = time.monotonic()
+        for rig, to in [(rig, rig.sent + 2 * PIECE) for rig in rigs]:
+            wait_grown(servers, rig, to)
+        took = time.monotonic() - begun
+        pauses.setdefault(what, []).append(took)
+        print('%s %d: all rigs go on after %.1f s' % (what, i, took), flush=True)
+        time.sleep(chance.random())
+        if what == 'server':
+            start(servers[i])
+        else:
+            start_osd(i)
+        time.sleep(chance.random() * 2)
+
+
+def ends_well(servers, rigs, expected):
+    for rig in rigs:
+        for s in servers:
+            wait('%s is sealed at %s' % (rig.name, s.url),
+                 lambda: rows(s).get(rig.name, {}).get('state') == 'sealed' and rows(s)[rig.name]['content'],
+                 lambda: (rows(s).get(rig.name), s.server_log()))
+        s = chance.choice(servers)
+        check(s.run('raw', rig.name, '-').out == rig.data, 'other raw bytes of', rig.name)
+        stream = rows(s)[rig.name]['streams'][0]['name']
+        check(s.run('get', rig.name + '/' + stream, '--text', '--insn', '0:100000000').text() == expected[rig.name],
+              'another text of', rig.name)
+    check('0 findings' in chance.choice(servers).run('verify', '--all').text())
+
+
+def main():
+    lab = Lab(os.environ['TL_BUILD'])
+    pool = Pool(lab)
+    pauses = {}
+    print('seed', SEED, flush=True)
+    try:
+        servers = [pool.server() for _ in range(3)]
+        for s in servers:
+            s.command = [s.tracelake, 'serve', '--data', s.data, '--listen', '127.0.0.1:%d' % s.port,
+                         '--listen-tls', '127.0.0.1:%d' % s.tls_port, '--store', pool.store,
+                         '--shard-insns', '65536']
+        urls = [s.url for s in servers]
+        left, capture = KILLS, 0
+        while left > 0:
+            rigs, expected = [], {}
+            for k in range(RIGS):
+                name = 'c%d.%d' % (capture, k)
+                data = b'\0\0\0\0\0\x80' + bytes(
+                    b for i in range(2000000) for b in (0x09, (i * 7 + k + capture) % 251))
+                path = lab.path('data')
+                with open(path, 'wb') as f:
+                    f.write(data)
+                expected[name] = lab.run('decode', '--format', 'itm,id=0', '--text', path).text()
+                rigs.append(Rig(lab, name, data, urls[k % 3:] + urls[:k % 3]))
+            reader = Reader(servers, rigs)
+            some_kills(servers, rigs, min(left, A_CAPTURE), pauses)
+            left -= A_CAPTURE
+            for rig in rigs:
+                rig.ends()
+            reader.over.set()
+            reader.join()
+            check(not reader.wrong, 'wrong ranges:', reader.wrong)
+            print('capture %d: %d ranges right, %d refused' % (capture, reader.right, reader.refused), flush=True)
+            ends_well(servers, rigs, expected)
+            for rig in rigs:
+                chance.choice(servers).run('rm', rig.name)
+            capture += 1
+        for what, took in pauses.items():
+            took.sort()
+            print('%d kills of a %s: half of the pauses up to %.1f s, the longest %.1f s' % (
+                len(took), what, took[len(took) // 2], took[-1]))
+    finally:
+        pool.close()
+        lab.close()
+
+
+main()
