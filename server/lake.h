@@ -121,8 +121,20 @@ struct tl_trace_list {
 
 /* Can it take and give bytes: is the store there? TL_IO, with the reason. */
 TL_MUST_USE int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail);
-/* Newest first. Free with tl_trace_list_free(). */
+/*
+ * All of them, newest first; it may take long. Free with tl_trace_list_free(), also after an error.
+ */
 TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
+/* Append up to `most` of them behind a place (NULL: from the newest on). Returns 1: there may be
+ * more, even where there were fewer; TL_OK: that was all. `revision` is not set. */
+TL_MUST_USE int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
+                             struct tl_trace_list *list);
+/* The place of a row: what comes behind it is the next page. */
+struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row);
+/* Those that are in memory, in no order: all that are live or being decoded here, and others. */
+TL_MUST_USE int tl_lake_at_hand(struct tl_lake *lake, struct tl_trace_list *out);
+/* Grows with every visible change of a trace. */
+uint64_t tl_lake_revision(struct tl_lake *lake);
 /* One row in a list of one. TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list *out);
 /* Is there a trace of this very name, and is it served in this generation? Takes no longer than a

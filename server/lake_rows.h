@@ -21,6 +21,13 @@ enum tl_trace_state {
     TL_TRACE_FAILED    /* decoding stopped; `message` says why. The raw bytes are kept */
 };
 
+/* A place in the list of all traces, newest first and those of one moment by name: behind the trace
+ * of that name, made then. */
+struct tl_trace_place {
+    int64_t created_ns; /* Unix time */
+    char id[64];
+};
+
 #define TL_NOTE_BYTES 2048 /* of a note's text, with its NUL */
 
 /* What somebody wrote at a place of a trace; a bookmark, if there is no text. */

@@ -21,7 +21,7 @@ int tl_lake_seal(struct tl_lake *lake, const char *id, struct tl_fail *fail)
 {
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
     if (!trace)
-        return tl_no_trace(fail, id);
+        return tl_no_trace(lake, fail, id);
     int r = tl_trace_pin(trace, TL_PIN_ASK, fail);
     if (r >= 0) {
         pthread_mutex_lock(&trace->opening);

@@ -69,7 +69,7 @@ static void make_id(struct tl_lake *lake, const char *rig, char out[static 64])
             snprintf(out, 64, "%.36s-%s", rig, date);
         else
             snprintf(out, 64, "%.36s-%s-%u", rig, date, i);
-        struct tl_trace *trace = tl_lake_look(lake, out);
+        struct tl_trace *trace = tl_lake_find_trace(lake, out);
         tl_trace_put(trace);
         if (!trace)
             return;
@@ -112,7 +112,7 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
     }
     if (!id_valid(wanted))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
-    *out = tl_lake_look(lake, wanted);
+    *out = tl_lake_find_trace(lake, wanted);
     if (!*out)
         return create(lake, request, wanted, out, fail);
     if (request->resume)

@@ -5,23 +5,6 @@
 
 #include <stdlib.h>
 
-static void unlink_locked(struct tl_lake *lake, struct tl_trace *trace)
-{
-    struct tl_trace **p = &lake->traces;
-    while (*p && *p != trace)
-        p = &(*p)->next;
-    if (*p)
-        *p = trace->next;
-}
-
-void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace)
-{
-    pthread_mutex_lock(&lake->lock);
-    unlink_locked(lake, trace);
-    pthread_mutex_unlock(&lake->lock);
-    tl_trace_put(trace); /* the table's */
-}
-
 /* No session may hold it, and no new one can come once `deleted` is set. */
 static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail *fail)
 {
@@ -32,7 +15,7 @@ static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail 
     else if (trace->session)
         r = tl_fail_set(fail, TL_DENIED, "trace %s is being pushed", trace->id);
     else if (trace->deleted)
-        r = tl_no_trace(fail, trace->id);
+        r = tl_no_trace(trace->lake, fail, trace->id);
     else
         trace->deleted = true;
     if (r >= 0 && trace->making)
@@ -104,9 +87,10 @@ static void let_go(struct tl_lake *lake, struct tl_trace *trace)
     tl_lake_bury(lake, trace->id, trace->wanted);
     pthread_mutex_lock(&lake->lock);
     end_job_locked(lake, trace);
-    unlink_locked(lake, trace);
+    const bool was_there = tl_lake_unlink_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
-    tl_trace_put(trace); /* the table's */
+    if (was_there)
+        tl_trace_put(trace); /* the table's */
 }
 
 /* It has not: decoding and packing go on. */
@@ -130,7 +114,7 @@ static size_t choose(struct tl_lake *lake, const char *const *ids, size_t n,
     for (size_t i = 0; i < n; i++) {
         struct tl_fail fail = {0};
         struct tl_trace *const trace = tl_lake_find_trace(lake, ids[i]);
-        int r = trace ? tl_trace_pin(trace, TL_PIN_ASK, &fail) : tl_no_trace(&fail, ids[i]);
+        int r = trace ? tl_trace_pin(trace, TL_PIN_ASK, &fail) : tl_no_trace(lake, &fail, ids[i]);
         const bool pinned = r >= 0;
         if (pinned)
             r = mark_deleted(trace, false, &fail);

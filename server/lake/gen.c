@@ -208,6 +208,22 @@ int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
     return r;
 }
 
+void tl_gen_totals(struct tl_gen *gen, uint64_t *insns, uint64_t *stored_bytes)
+{
+    *insns = *stored_bytes = 0;
+    pthread_mutex_lock(&gen->lock);
+    for (size_t i = 0; i < gen->n_lanes; i++) {
+        struct tl_lane *const lane = gen->lanes[i];
+        pthread_mutex_lock(&lane->lock);
+        if (!tl_stream_is_derived(lane->name))
+            *insns += tl_lane_sealed_locked(lane);
+        for (size_t k = 0; k < lane->n_rows; k++)
+            *stored_bytes += lane->rows[k].size;
+        pthread_mutex_unlock(&lane->lock);
+    }
+    pthread_mutex_unlock(&gen->lock);
+}
+
 /* ---- the image ------------------------------------------------------------------------------ */
 
 const struct tl_image *tl_gen_image(struct tl_gen *gen)

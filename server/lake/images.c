@@ -104,31 +104,35 @@ static void find_build_id(struct tl_bytes elf, char out[static 64])
     }
 }
 
+struct users {
+    const char *hash, *build_id; /* the latter may be NULL */
+    struct tl_buf names;         /* of traces whose setup names the image, each with its NUL */
+};
+
+static int find_user(void *context, const struct tl_catalog_trace *row)
+{
+    struct users *const users = context;
+    return strstr(row->setup, users->hash) || (users->build_id && strstr(row->setup, users->build_id))
+               ? tl_buf_add(&users->names, row->id, strlen(row->id) + 1)
+               : TL_OK;
+}
+
 /* Traces that were decoded without this image can now do better. */
 static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image,
                           struct tl_fail *fail)
 {
     char build_id[80];
     snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
-    struct tl_trace_list list;
-    int r = tl_lake_traces(lake, &list);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; i < list.n && r >= 0; i++) {
-        struct tl_trace *trace = tl_lake_find_trace(lake, list.rows[i].id);
-        if (!trace)
-            continue;
-        pthread_mutex_lock(&trace->lock);
-        const bool uses = strstr(trace->setup, image->hash) ||
-                          (image->build_id[0] && strstr(trace->setup, build_id));
-        pthread_mutex_unlock(&trace->lock);
-        tl_trace_put(trace);
-        if (uses)
-            r = tl_lake_redecode(lake, list.rows[i].id, NULL, fail);
+    struct users users = {.hash = image->hash, .build_id = image->build_id[0] ? build_id : NULL};
+    int r = tl_catalog_traces(lake->catalog, find_user, &users, fail);
+    for (size_t at = 0; r >= 0 && at < users.names.n;) {
+        const char *const id = (const char *)users.names.p + at;
+        at += strlen(id) + 1;
+        r = tl_lake_redecode(lake, id, NULL, fail);
         if (r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE || r == TL_AGAIN)
             r = TL_OK; /* that trace stays as it is */
     }
-    tl_trace_list_free(&list);
+    tl_buf_fini(&users.names);
     return r;
 }
 
@@ -256,7 +260,7 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *id, const struct tl_lak
         return tl_fail_set(fail, TL_USAGE, "\"%.32s\" is no memory space", space);
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
-        return tl_no_trace(fail, id);
+        return tl_no_trace(lake, fail, id);
     struct tl_setup setup;
     struct tl_buf text = {0};
     tl_setup_init(&setup);

@@ -134,7 +134,7 @@ int tl_lake_set_labels(struct tl_lake *lake, const char *id, const char *labels,
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
-        return tl_no_trace(fail, id);
+        return tl_no_trace(lake, fail, id);
     /* Who has the trace writes the object that repeats its row; the catalog takes it from all. */
     const bool pinned = tl_trace_pin(trace, TL_PIN_TRY, NULL) >= 0;
     int r = check_new_labels(trace, labels, fail);

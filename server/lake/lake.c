@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening and closing the lake, its table of traces, the decode threads and the watchers. */
+/* Opening and closing the lake, the decode threads and the watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
 #include "ingest/repack.h"
@@ -169,302 +169,7 @@ void tl_lake_notify(struct tl_lake *lake)
     pthread_mutex_unlock(&lake->watch_lock);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
-
-int tl_no_trace(struct tl_fail *fail, const char *id)
-{
-    return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
-}
-
-static bool has_content(struct tl_trace *t, const char *content)
-{
-    pthread_mutex_lock(&t->lock);
-    const bool has = strcmp(t->content, content) == 0;
-    pthread_mutex_unlock(&t->lock);
-    return has;
-}
-
-static struct tl_trace *find_locked(const struct tl_lake *lake, const char *id)
-{
-    struct tl_trace *t = lake->traces;
-    while (t && strcmp(t->id, id) != 0)
-        t = t->next;
-    return t;
-}
-
-struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id)
-{
-    pthread_mutex_lock(&lake->lock);
-    struct tl_trace *const there = find_locked(lake, id);
-    struct tl_trace *const found = there ? tl_trace_get(there) : NULL;
-    pthread_mutex_unlock(&lake->lock);
-    return found;
-}
-
-struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
-{
-    struct tl_trace *found = NULL;
-    if (strncmp(name, "sha256:", 7) != 0)
-        return *name ? tl_lake_look(lake, name) : NULL;
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
-        if (has_content(t, name))
-            found = tl_trace_get(t);
-    pthread_mutex_unlock(&lake->lock);
-    return found;
-}
-
-int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, struct tl_fail *fail)
-{
-    const bool has_earlier = row->earlier && *row->earlier;
-    char *setup = strdup(row->setup), *labels = strdup(row->labels);
-    char *earlier = has_earlier ? strdup(row->earlier) : NULL;
-    const bool whole = setup && labels && (earlier || !has_earlier);
-    pthread_mutex_lock(&t->lock);
-    if (whole) {
-        char *const before[] = {t->setup, t->labels, t->earlier};
-        t->setup = setup;
-        t->labels = labels;
-        t->earlier = earlier;
-        setup = before[0];
-        labels = before[1];
-        earlier = before[2];
-        snprintf(t->format, sizeof(t->format), "%s", row->format);
-        snprintf(t->message, sizeof(t->message), "%s", row->message);
-        t->updated_ns = row->updated_ns;
-        t->state = (uint8_t)row->state;
-        t->complete = row->complete;
-        t->raw_bytes = row->raw_bytes;
-        t->wanted = row->wanted;
-        t->raw_removed = row->raw_removed;
-        t->decoded_removed = row->decoded_removed;
-        snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
-        t->notes = row->notes;
-    }
-    pthread_mutex_unlock(&t->lock);
-    free(setup);
-    free(labels);
-    free(earlier);
-    return whole ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
-}
-
-/* A trace object with its first generation, in no table yet. */
-static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
-                      struct tl_trace **out, struct tl_fail *fail)
-{
-    struct tl_trace *t = calloc(1, sizeof(*t));
-    if (!t)
-        return tl_fail_set(fail, TL_NOMEM, "no memory");
-    atomic_init(&t->refs, 1);
-    pthread_mutex_init(&t->lock, NULL);
-    pthread_mutex_init(&t->opening, NULL);
-    pthread_mutex_init(&t->owning, NULL);
-    t->lake = lake;
-    snprintf(t->id, sizeof(t->id), "%s", row->id);
-    snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
-    t->created_ns = row->created_ns;
-    t->idle_ns = tl_wall_ns();
-    int r = tl_trace_take_row(t, row, fail);
-    if (r >= 0)
-        r = tl_gen_new(&t->serving, lake, t->id, row->generation,
-                       row->wanted != row->generation && t->earlier ? t->earlier : row->setup,
-                       fail);
-    if (r < 0) {
-        tl_trace_put(t);
-        return r;
-    }
-    *out = t;
-    return TL_OK;
-}
-
-static void insert_locked(struct tl_lake *lake, struct tl_trace *trace)
-{
-    trace->next = lake->traces;
-    lake->traces = trace;
-}
-
-int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail)
-{
-    return lake->backend->ops->usable(lake->backend, fail);
-}
-
-int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
-                      struct tl_trace **out, struct tl_fail *fail)
-{
-    const int64_t now = tl_wall_ns();
-    struct tl_catalog_trace row = {.id = id,
-                                   .rig = rig,
-                                   .format = "",
-                                   .setup = setup,
-                                   .message = "",
-                                   .labels = "",
-                                   .state = TL_TRACE_LIVE,
-                                   .created_ns = now,
-                                   .updated_ns = now};
-    struct tl_trace *trace;
-    struct tl_lease *lease = NULL;
-    int r = lake->shared ? tl_lake_claim_name(lake, id, &lease, &row.generation, fail)
-                         : tl_lake_first_generation(lake, id, &row.generation, fail);
-    row.wanted = row.generation;
-    if (r >= 0)
-        r = make_trace(lake, &row, &trace, fail);
-    if (r < 0) {
-        if (lease)
-            lake->backend->ops->lease_release(lease);
-        return r;
-    }
-    if (lease) {
-        trace->lease = lease;
-        trace->epoch = row.generation;
-    }
-    snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
-    trace->making = tl_gen_get(trace->serving);
-    row.format = trace->format;
-    r = tl_catalog_add_trace(lake->catalog, &row, fail);
-    if (r < 0) {
-        tl_trace_put(trace);
-        return r;
-    }
-    pthread_mutex_lock(&lake->lock);
-    insert_locked(lake, trace);
-    *out = tl_trace_get(trace);
-    pthread_mutex_unlock(&lake->lock);
-    tl_trace_mirror(trace);
-    return TL_OK;
-}
-
 /* ---- opening -------------------------------------------------------------------------------- */
-
-/* A trace whose setup this program cannot read still has its raw bytes: keep it, as failed. */
-static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *row,
-                           const struct tl_fail *why, struct tl_trace **out, struct tl_fail *fail)
-{
-    struct tl_catalog_trace bare = *row;
-    bare.setup = "";
-    bare.state = TL_TRACE_FAILED;
-    bare.message = why->text;
-    int r = make_trace(lake, &bare, out, fail);
-    if (r < 0)
-        return r;
-    free((*out)->setup);
-    (*out)->setup = strdup(row->setup);
-    return (*out)->setup ? TL_OK : TL_NOMEM;
-}
-
-/* In no table yet, and without its shards. */
-static int load_row(struct tl_lake *lake, const struct tl_catalog_trace *row, struct tl_trace **out)
-{
-    struct tl_fail why = {0};
-    int r = make_trace(lake, row, out, &why);
-    if (r == TL_BAD || r == TL_USAGE)
-        r = load_unreadable(lake, row, &why, out, NULL);
-    if (r >= 0)
-        atomic_store(&(*out)->serving->decoded, row->decoded_bytes);
-    return r;
-}
-
-/* Shards are loaded behind it: the catalog is locked while it tells its traces. */
-static int load_trace(void *context, const struct tl_catalog_trace *row)
-{
-    struct tl_lake *const lake = context;
-    struct tl_trace *trace;
-    const int r = load_row(lake, row, &trace);
-    if (r < 0)
-        return r;
-    pthread_mutex_lock(&lake->lock);
-    insert_locked(lake, trace);
-    pthread_mutex_unlock(&lake->lock);
-    return TL_OK;
-}
-
-/* Go on where an earlier run was: shards are loaded from the catalog, raw bytes lie in the spool.
- */
-int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
-{
-    struct tl_lake *const lake = trace->lake;
-    int r = TL_OK;
-    uint64_t end;
-    pthread_mutex_lock(&trace->lock);
-    const bool grows = !trace->complete && !trace->raw_removed;
-    pthread_mutex_unlock(&trace->lock);
-    if (grows)
-        r = tl_spool_end(lake->backend, trace->id, &end, fail);
-    pthread_mutex_lock(&trace->lock);
-    if (r >= 0 && grows)
-        trace->raw_bytes = end;
-    const bool over = trace->state == TL_TRACE_FAILED || trace->state == TL_TRACE_SEALED;
-    struct tl_gen *gen = r < 0 || over ? NULL : tl_gen_get(trace->serving);
-    const uint64_t wanted = trace->wanted;
-    char *const setup = gen && wanted != gen->number ? strdup(trace->setup) : NULL;
-    pthread_mutex_unlock(&trace->lock);
-    if (!gen)
-        return r;
-    if (wanted != gen->number) {
-        tl_gen_put(gen);
-        gen = NULL;
-        r = setup ? tl_gen_new(&gen, lake, trace->id, wanted, setup, fail)
-                  : tl_fail_set(fail, TL_NOMEM, "no memory");
-        if (r >= 0)
-            r = tl_gen_load(gen, fail);
-        free(setup);
-    }
-    if (r < 0) {
-        tl_gen_put(gen);
-        return r;
-    }
-    pthread_mutex_lock(&trace->lock);
-    trace->making = gen;
-    pthread_mutex_unlock(&trace->lock);
-    tl_lake_queue(lake, trace, 0);
-    return TL_OK;
-}
-
-int tl_lake_show(void *context, const struct tl_catalog_trace *row)
-{
-    struct tl_lake *const lake = context;
-    struct tl_trace *trace;
-    int r = load_row(lake, row, &trace);
-    if (r < 0)
-        return r;
-    r = tl_gen_load(trace->serving, NULL);
-    pthread_mutex_lock(&lake->lock);
-    const bool adds = r >= 0 && !find_locked(lake, row->id);
-    if (adds)
-        insert_locked(lake, trace);
-    pthread_mutex_unlock(&lake->lock);
-    if (!adds)
-        tl_trace_put(trace);
-    return r;
-}
-
-/* The process may have ended between the row and its copy. */
-static void look_at_mirror(struct tl_trace *trace)
-{
-    enum tl_mirror_state state;
-    if (tl_trace_mirror_check(trace, &state, NULL) < 0 || state != TL_MIRROR_SAME)
-        trace->mirror_stale = true;
-}
-
-static int load_all(struct tl_lake *lake, struct tl_fail *fail)
-{
-    int r = tl_catalog_traces(lake->catalog, load_trace, lake, fail);
-    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
-        r = tl_gen_load(t->serving, fail);
-        if (r >= 0 && !lake->shared)
-            r = tl_trace_revive(t, fail);
-    }
-    if (r < 0 || lake->shared)
-        return r; /* the sharing thread takes what nobody has */
-    /* A push that had sent nothing when the process ended. */
-    for (struct tl_trace *t = lake->traces, *next; t; t = next) {
-        next = t->next;
-        if (t->state == TL_TRACE_LIVE)
-            tl_trace_delete_empty(t);
-    }
-    for (struct tl_trace *t = lake->traces; t; t = t->next)
-        look_at_mirror(t);
-    return tl_lake_remove_orphans(lake, fail);
-}
 
 static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
 {
@@ -519,6 +224,11 @@ static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
     return r;
 }
 
+int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail)
+{
+    return lake->backend->ops->usable(lake->backend, fail);
+}
+
 int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
                     const struct tl_lake_options *options, struct tl_fail *fail)
 {
@@ -540,6 +250,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     pthread_mutex_init(&lake->lock, NULL);
     pthread_mutex_init(&lake->retain_lock, NULL);
     pthread_mutex_init(&lake->garbage_lock, NULL);
+    pthread_mutex_init(&lake->reading, NULL);
+    tl_chore_init(&lake->look);
     tl_chore_init(&lake->house);
     tl_chore_init(&lake->repack);
     tl_chore_init(&lake->share);
@@ -566,7 +278,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
          (tl_crew_threads(lake->crew) > 0 && tl_packing_new(&lake->packing, lake->crew) < 0)))
         r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r >= 0)
-        r = load_all(lake, fail);
+        r = tl_lake_begin(lake, fail);
     if (r >= 0)
         r = start_threads(lake, fail);
     if (r >= 0)
@@ -621,6 +333,7 @@ void tl_lake_close(struct tl_lake *lake)
 {
     if (!lake)
         return;
+    tl_chore_stop(&lake->look, lake);
     tl_housekeeper_stop(lake);
     tl_repack_stop(lake);
     tl_share_stop(lake);
@@ -646,6 +359,8 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->lock);
     pthread_mutex_destroy(&lake->retain_lock);
     pthread_mutex_destroy(&lake->garbage_lock);
+    pthread_mutex_destroy(&lake->reading);
+    tl_chore_fini(&lake->look);
     tl_chore_fini(&lake->house);
     tl_chore_fini(&lake->repack);
     tl_chore_fini(&lake->share);

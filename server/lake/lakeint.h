@@ -150,6 +150,8 @@ struct tl_gen *tl_gen_get(struct tl_gen *gen);
 void tl_gen_put(struct tl_gen *gen); /* NULL is fine */
 /* Load its streams and shards from the catalog. */
 TL_MUST_USE int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail);
+/* Positions in its stored shards, without derived streams, and the bytes of all of these. */
+void tl_gen_totals(struct tl_gen *gen, uint64_t *insns, uint64_t *stored_bytes);
 /* The lane of this name, or NULL. */
 struct tl_lane *tl_gen_lane(struct tl_gen *gen, const char *name);
 /* The lane at this index, or NULL. */
@@ -166,8 +168,16 @@ uint64_t tl_lane_time(const struct tl_lane *lane, uint64_t ticks);
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
+/* What a trace adds to the totals of all. */
+struct tl_digest {
+    uint8_t state; /* enum tl_trace_state; the rest counts of those that are sealed or failed */
+    uint64_t raw_bytes, stored_bytes, insns;
+};
+
 struct tl_trace {
-    struct tl_trace *next; /* in the lake's table, newest first */
+    struct tl_trace *next;       /* in the lake's table */
+    struct tl_trace *next_by_id; /* in its bucket */
+    uint64_t used;               /* lake->uses when it was last asked for */
     struct tl_lake *lake;
     char id[64];
     char rig[64];
@@ -205,6 +215,7 @@ struct tl_trace {
     int64_t tried_ns;       /* when it was last tried to have it, monotonic */
     uint64_t yielded;       /* who had asked for it when it was given back: see TL_PIN_ASK */
     uint64_t told;          /* how much of it the catalog was told of */
+    struct tl_digest counted; /* what the catalog's totals have of it */
     struct tl_gen *serving;
     struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
     /* Under the lake's lock: */
@@ -269,14 +280,14 @@ TL_MUST_USE int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fai
 void tl_trace_unpin(struct tl_trace *trace);
 /* May this server change it? */
 bool tl_trace_mine_locked(const struct tl_trace *trace);
-/* The trace of this id, also one that another server has just made; or NULL. */
-struct tl_trace *tl_lake_look(struct tl_lake *lake, const char *id);
 /* Have the lease of a name that is free, and the first generation of its new trace. TL_EXISTS,
  * TL_AGAIN. */
 TL_MUST_USE int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **lease,
                                    uint64_t *generation, struct tl_fail *fail);
 /* Put a trace of the catalog into the table: for tl_catalog_find(), with the lake. */
 int tl_lake_show(void *lake, const struct tl_catalog_trace *row);
+/* The row of a trace that is not in the table has changed: what is being read of it is old. */
+void tl_lake_overtaken(struct tl_lake *lake);
 TL_MUST_USE int tl_share_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_share_stop(struct tl_lake *lake);
 
@@ -287,6 +298,8 @@ void tl_share_stop(struct tl_lake *lake);
 #define TL_REMAKERS     4        /* decoders that have made such, and may go on */
 #define TL_LABEL_SHARDS "shards" /* the label that says how shards of a trace are kept */
 #define TL_WATCHERS     64
+#define TL_TRACES_RESIDENT 1024 /* in the table, beside those that are worked on */
+#define TL_TRACE_BUCKETS   1024
 
 /* A prefix whose removal the medium refused. */
 struct tl_garbage {
@@ -315,6 +328,7 @@ struct tl_lake {
     pthread_t *threads;
     unsigned n_threads;
     struct tl_contents *contents; /* of the housekeeper's thread: the hash it is at */
+    struct tl_chore look;         /* start.c */
     struct tl_chore house;        /* housekeeper.c */
     struct tl_chore repack;       /* ingest/repack.h */
     struct tl_chore share;        /* share.c */
@@ -329,8 +343,14 @@ struct tl_lake {
     pthread_mutex_t lock;
     pthread_cond_t work; /* a job was queued, or closing */
     pthread_cond_t idle; /* a job has ended */
-    struct tl_trace *traces;
+    struct tl_trace *traces; /* the table: those that are worked on, and some others */
+    struct tl_trace *by_id[TL_TRACE_BUCKETS];
+    size_t n_traces;
+    uint64_t uses;     /* how often one was asked for */
+    uint64_t unlinked; /* how many were taken out, or were changed by others */
     struct tl_trace *jobs, **last_job;
+
+    pthread_mutex_t reading; /* one trace at a time is read into the table */
 
     pthread_mutex_t notes_lock; /* one note at a time is written; outermost */
 
@@ -364,15 +384,37 @@ struct tl_lake {
 TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
                                 const struct tl_lake_options *options, struct tl_fail *fail);
 
-/* The trace of this id with a reference, or NULL. */
+/* The trace of this id with a reference, read into the table if it is not there; or NULL: there is
+ * none, or the store does not answer (tl_no_trace()). */
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
+/* The same of the table alone: takes no time. */
+struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id);
 /* The same by its id or, for who only reads, by the hash of its raw bytes: then the newest one. */
 struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name);
-/* Say that there is none of this id. Returns TL_NOTFOUND. */
-TL_MUST_USE int tl_no_trace(struct tl_fail *fail, const char *id);
-/* References to all of them, newest first; `*out` is to be freed in any case. */
-TL_MUST_USE int tl_lake_all_traces(struct tl_lake *lake, struct tl_trace ***out, size_t *n);
-/* Take it out of the table. */
+/* Say that there is none of this id: TL_NOTFOUND, or TL_IO where the store does not answer. */
+TL_MUST_USE int tl_no_trace(struct tl_lake *lake, struct tl_fail *fail, const char *id);
+/* A trace as a row says, with its first generation, without its shards and in no table. */
+TL_MUST_USE int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                                struct tl_trace **out);
+/* Put it into the table, where no other one of its name is. */
+void tl_lake_insert(struct tl_lake *lake, struct tl_trace *trace);
+/* References to all of the table; `*out` is to be freed in any case. */
+TL_MUST_USE int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n);
+/* Names of traces, each with its NUL, newest first. */
+struct tl_names {
+    struct tl_buf text;
+    size_t n;
+    struct tl_trace_place last;
+};
+/* Append up to `most` more names, from zeroed ones on. Returns 1: there may be more; TL_OK. */
+TL_MUST_USE int tl_lake_names(struct tl_lake *lake, size_t most, struct tl_names *names,
+                              struct tl_fail *fail);
+TL_MUST_USE int tl_trace_fill_row(struct tl_trace *trace, struct tl_trace_row *row);
+/* What it adds to the totals now. */
+void tl_trace_digest_locked(struct tl_trace *trace, struct tl_digest *out);
+/* Take it out of the table, with the table's reference. False: it was not there. */
+bool tl_lake_unlink_locked(struct tl_lake *lake, struct tl_trace *trace);
+/* The same, and give back the reference. */
 void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace);
 /* Wait until no decode job of it is queued or runs. */
 void tl_lake_end_job(struct tl_lake *lake, struct tl_trace *trace);
@@ -399,8 +441,9 @@ TL_MUST_USE int tl_housekeeper_start(struct tl_lake *lake, struct tl_fail *fail)
 void tl_housekeeper_stop(struct tl_lake *lake);
 void tl_housekeeper_wake(struct tl_lake *lake);
 void tl_housekeeper_free(struct tl_lake *lake);
-/* Remove objects of deleted traces and generations that a crash has left behind. Call it before any
- * trace is used. */
+/* Begin with what is not finished, once the catalog is open. */
+TL_MUST_USE int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail);
+/* Remove objects of deleted traces and generations that a crash has left behind. */
 TL_MUST_USE int tl_lake_remove_orphans(struct tl_lake *lake, struct tl_fail *fail);
 /* Remove all objects below a prefix that nothing uses any more. What the medium refuses to remove
  * now, the housekeeper removes later. */

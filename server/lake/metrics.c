@@ -3,36 +3,77 @@
 #include "lake/heap.h"
 #include "lake/lakeint.h"
 
+#include <stdlib.h>
+
+/* What all traces come to: of those that are not in the table as the catalog says. */
+struct totals {
+    int64_t states[4], raw, stored, insns;
+    uint64_t lag, held;
+};
+
+static void add_resident(struct tl_trace *t, struct totals *out)
+{
+    const struct tl_digest *const counted = &t->counted;
+    struct tl_digest now;
+    uint64_t insns = 0, stored = 0;
+    pthread_mutex_lock(&t->lock);
+    tl_trace_digest_locked(t, &now);
+    if (now.state < TL_TRACE_SEALED) { /* as far as it has come */
+        now.raw_bytes = t->raw_removed ? 0 : t->raw_bytes;
+        tl_gen_totals(t->serving, &insns, &stored);
+        now.insns = insns;
+        now.stored_bytes = stored;
+        const uint64_t decoded = atomic_load(&t->serving->decoded);
+        out->lag += t->raw_bytes > decoded ? t->raw_bytes - decoded : 0;
+    }
+    out->states[now.state]++;
+    out->states[counted->state]--;
+    out->raw += (int64_t)(now.raw_bytes - counted->raw_bytes);
+    out->stored += (int64_t)(now.stored_bytes - counted->stored_bytes);
+    out->insns += (int64_t)(now.insns - counted->insns);
+    out->held += t->lease != NULL;
+    pthread_mutex_unlock(&t->lock);
+}
+
+static int add_all(struct tl_lake *lake, struct totals *out)
+{
+    struct tl_catalog_totals counted;
+    struct tl_trace **traces;
+    size_t n;
+    int r = tl_catalog_totals(lake->catalog, &counted, NULL);
+    *out = (struct totals){.raw = (int64_t)counted.raw_bytes,
+                           .stored = (int64_t)counted.stored_bytes,
+                           .insns = (int64_t)counted.insns};
+    for (size_t i = 0; i < 4; i++)
+        out->states[i] = (int64_t)counted.states[i];
+    const int all = tl_lake_all_resident(lake, &traces, &n);
+    for (size_t i = 0; i < n; i++) {
+        add_resident(traces[i], out);
+        tl_trace_put(traces[i]);
+    }
+    free(traces);
+    return r < 0 ? r : all;
+}
+
+/* What the catalog has counted may be a moment older than what the table says. */
+static uint64_t at_least_0(int64_t n)
+{
+    return n > 0 ? (uint64_t)n : 0;
+}
+
 int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
 {
     struct tl_spool_counters spool;
-    struct tl_trace_list list;
-    uint64_t states[4] = {0}, insns = 0, raw = 0, stored = 0, lag = 0, queued = 0, held = 0;
+    struct totals all;
+    uint64_t queued = 0;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     tl_spool_counters(lake->spool, &spool);
-    int r = tl_lake_traces(lake, &list);
+    int r = add_all(lake, &all);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < list.n; i++) {
-        states[list.rows[i].state & 3]++;
-        raw += list.rows[i].raw_removed ? 0 : list.rows[i].raw_bytes;
-        if (list.rows[i].state == TL_TRACE_LIVE || list.rows[i].state == TL_TRACE_DECODING)
-            lag += list.rows[i].raw_bytes - list.rows[i].decoded_bytes;
-        for (size_t k = 0; k < list.rows[i].n_streams; k++) {
-            if (!tl_stream_is_derived(list.rows[i].streams[k].name))
-                insns += list.rows[i].streams[k].insns;
-            stored += list.rows[i].streams[k].stored_bytes;
-        }
-    }
-    tl_trace_list_free(&list);
     pthread_mutex_lock(&lake->lock);
     for (const struct tl_trace *t = lake->jobs; t; t = t->next_job)
         queued++;
-    for (struct tl_trace *t = lake->traces; t && lake->shared; t = t->next) {
-        pthread_mutex_lock(&t->lock);
-        held += t->lease != NULL;
-        pthread_mutex_unlock(&t->lock);
-    }
     pthread_mutex_unlock(&lake->lock);
     const struct tl_heap_use heap = tl_heap_use();
     const struct tl_metric metrics[] = {
@@ -68,12 +109,12 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
          spool.captures},
         {"spool_pending_bytes", "Received raw bytes that wait for the disk.", spool.pending},
         {"decode_queue", "Traces that wait for a thread to decode more of them.", queued},
-        {"decode_lag_bytes", "Durable raw bytes that are not decoded yet.", lag},
-        {"raw_bytes", "Raw bytes kept.", raw},
-        {"stored_bytes", "Bytes of shards kept.", stored},
-        {"instructions", "Positions in all streams.", insns},
+        {"decode_lag_bytes", "Durable raw bytes that are not decoded yet.", all.lag},
+        {"raw_bytes", "Raw bytes kept.", at_least_0(all.raw)},
+        {"stored_bytes", "Bytes of shards kept.", at_least_0(all.stored)},
+        {"instructions", "Positions in all streams.", at_least_0(all.insns)},
         {"store_usable", "1 while the store answers.", tl_lake_usable(lake, NULL) >= 0},
-        {"leases_held", "Traces that this server works on, of a store that several share.", held},
+        {"leases_held", "Traces that this server works on, of a store that several share.", all.held},
         {"leases_taken_total", "Leases of traces taken.", atomic_load(&lake->leases_taken)},
         {"leases_lost_total", "Leases of traces that ran out and went to another server.",
          atomic_load(&lake->leases_lost)},
@@ -86,7 +127,7 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
     if (r >= 0)
         r = tl_metric_begin(out, "traces", "Traces by state.");
     for (size_t i = 0; i < 4 && r >= 0; i++)
-        r = tl_metric_sample(out, "traces", states[i], "state=\"%s\"", names[i]);
+        r = tl_metric_sample(out, "traces", at_least_0(all.states[i]), "state=\"%s\"", names[i]);
     if (r >= 0)
         r = tl_histogram_begin(out, "spool_commit_seconds",
                                "Writing and syncing what pushes had brought.");

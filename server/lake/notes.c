@@ -26,7 +26,7 @@ static int read_notes(struct tl_lake *lake, const char *trace, struct list *out,
     struct tl_trace *const found = tl_lake_find_trace(lake, trace);
     *out = (struct list){0};
     if (!found)
-        return tl_no_trace(fail, trace);
+        return tl_no_trace(lake, fail, trace);
     tl_trace_put(found);
     return tl_catalog_notes(lake->catalog, trace, add_note, out, fail);
 }
@@ -130,7 +130,7 @@ int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id, st
 {
     struct tl_trace *const found = tl_lake_find_trace(lake, trace);
     if (!found)
-        return tl_no_trace(fail, trace);
+        return tl_no_trace(lake, fail, trace);
     tl_trace_put(found);
     const int r = tl_catalog_remove_note(lake->catalog, trace, id, fail);
     if (r >= 0)

@@ -10,7 +10,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
-        return tl_no_trace(fail, id);
+        return tl_no_trace(lake, fail, id);
     const int pinned = tl_trace_pin(trace, TL_PIN_ASK, fail);
     if (pinned < 0) {
         tl_trace_put(trace);
@@ -79,7 +79,7 @@ int tl_lake_redecode_back(struct tl_lake *lake, const char *id, struct tl_fail *
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
-        return tl_no_trace(fail, id);
+        return tl_no_trace(lake, fail, id);
     pthread_mutex_lock(&trace->lock);
     const bool has = trace->earlier != NULL;
     char *earlier = has ? strdup(trace->earlier) : NULL;

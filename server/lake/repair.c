@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#define NAMES        256 /* of traces that are read at once */
 #define MIRROR_LOOKS 25 /* at an old copy of a catalog row, 20 ms apart */
 
 /* ---- checking ------------------------------------------------------------------------------- */
@@ -415,7 +416,7 @@ static int check_trace(struct checkup *c, const char *id)
         return r;
     c->trace = tl_lake_find_trace(c->lake, id);
     if (!c->trace)
-        return tl_no_trace(c->fail, id);
+        return tl_no_trace(c->lake, c->fail, id);
     if (c->repair) {
         r = tl_trace_pin(c->trace, TL_PIN_ASK, c->fail);
         if (r < 0) {
@@ -460,18 +461,22 @@ static int on_catalog(void *context, const char *finding)
 
 static int check_all(struct checkup *c)
 {
-    struct tl_trace_list list;
+    struct tl_names names = {0};
     int r = tl_catalog_check(c->lake->catalog, true, on_catalog, c, c->fail);
     if (r < 0)
         return r;
-    r = tl_lake_traces(c->lake, &list);
-    if (r < 0)
-        return r;
-    for (size_t i = 0; r >= 0 && i < list.n; i++) {
-        r = check_trace(c, list.rows[i].id);
-        r = r == TL_NOTFOUND ? TL_OK : r; /* deleted meanwhile */
+    for (int more = 1; r >= 0 && more > 0;) {
+        tl_buf_reset(&names.text);
+        more = tl_lake_names(c->lake, NAMES, &names, c->fail);
+        r = more < 0 ? more : r;
+        for (size_t at = 0; r >= 0 && at < names.text.n;) {
+            const char *const id = (const char *)names.text.p + at;
+            at += strlen(id) + 1;
+            r = check_trace(c, id);
+            r = r == TL_NOTFOUND ? TL_OK : r; /* deleted meanwhile */
+        }
     }
-    tl_trace_list_free(&list);
+    tl_buf_fini(&names.text);
     return r < 0 ? r : check_images(c, NULL);
 }
 

@@ -85,8 +85,72 @@ static bool kept_by_label(const char *labels)
     return false;
 }
 
+/* What retention must know of a trace. */
+struct kept {
+    char id[64];
+    char *labels; /* owned */
+    int64_t updated_ns;
+    uint64_t raw_bytes, decoded_bytes;
+    bool raw_removed, decoded_removed, sealed;
+};
+
+struct all_kept {
+    struct kept *p;
+    size_t n, cap;
+};
+
+static void all_kept_fini(struct all_kept *all)
+{
+    for (size_t i = 0; i < all->n; i++)
+        free(all->p[i].labels);
+    free(all->p);
+}
+
+static int keep(void *context, const struct tl_catalog_trace *row)
+{
+    struct all_kept *const all = context;
+    char *const labels = strdup(row->labels);
+    if (!labels || tl_grow(&all->p, &all->cap, all->n + 1, sizeof *all->p) < 0) {
+        free(labels);
+        return TL_NOMEM;
+    }
+    struct kept *const kept = &all->p[all->n++];
+    *kept = (struct kept){.labels = labels,
+                          .updated_ns = row->updated_ns,
+                          .raw_bytes = row->raw_bytes,
+                          .decoded_bytes = row->stored_bytes,
+                          .raw_removed = row->raw_removed,
+                          .decoded_removed = row->decoded_removed,
+                          .sealed = row->state == TL_TRACE_SEALED};
+    snprintf(kept->id, sizeof kept->id, "%s", row->id);
+    return TL_OK;
+}
+
+/* The catalog is told of what grows only now and then. */
+static void take_resident(struct tl_lake *lake, struct kept *kept)
+{
+    struct tl_trace *const t = tl_lake_resident(lake, kept->id);
+    uint64_t insns;
+    if (!t)
+        return;
+    pthread_mutex_lock(&t->lock);
+    kept->updated_ns = t->updated_ns;
+    kept->raw_bytes = t->raw_bytes;
+    tl_gen_totals(t->serving, &insns, &kept->decoded_bytes);
+    pthread_mutex_unlock(&t->lock);
+    tl_trace_put(t);
+}
+
+static int list_kept(struct tl_lake *lake, struct all_kept *all, struct tl_fail *fail)
+{
+    const int r = tl_catalog_traces(lake->catalog, keep, all, fail);
+    for (size_t i = 0; i < all->n; i++)
+        take_resident(lake, &all->p[i]);
+    return r;
+}
+
 /* The index of the rule that counts for a trace; n: none. */
-static size_t rule_of(const struct rules *rules, const struct tl_trace_row *trace)
+static size_t rule_of(const struct rules *rules, const struct kept *trace)
 {
     size_t found = rules->n, label = rules->n;
     for (size_t i = 0; i < rules->n; i++) {
@@ -195,7 +259,7 @@ static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
     return 1;
 }
 
-static int remove_of(struct tl_lake *lake, const struct tl_trace_row *row, bool raw,
+static int remove_of(struct tl_lake *lake, const struct kept *row, bool raw,
                      struct tl_fail *fail)
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, row->id);
@@ -224,7 +288,7 @@ static int remove_of(struct tl_lake *lake, const struct tl_trace_row *row, bool 
 /* ---- pools ---------------------------------------------------------------------------------- */
 
 struct member {
-    const struct tl_trace_row *row;
+    const struct kept *row;
     uint64_t bytes;
 };
 
@@ -233,14 +297,6 @@ static int older_first(const void *a, const void *b)
     const int64_t x = ((const struct member *)a)->row->updated_ns;
     const int64_t y = ((const struct member *)b)->row->updated_ns;
     return x < y ? -1 : x > y;
-}
-
-static uint64_t decoded_bytes(const struct tl_trace_row *row)
-{
-    uint64_t bytes = 0;
-    for (size_t i = 0; i < row->n_streams; i++)
-        bytes += row->streams[i].stored_bytes;
-    return bytes;
 }
 
 /* Carry out one limit over a pool. Returns the number of removals. */
@@ -253,7 +309,7 @@ static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bo
         total += members[i].bytes;
     qsort(members, n, sizeof(*members), older_first);
     for (size_t i = 0; i < n; i++) {
-        const struct tl_trace_row *row = members[i].row;
+        const struct kept *row = members[i].row;
         const int64_t age = (now_ns - row->updated_ns) / 1000000000;
         const bool old = age_s > 0 && age > 0 && (uint64_t)age > age_s;
         const bool large = bytes > 0 && total > bytes;
@@ -270,20 +326,20 @@ static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bo
 }
 
 static int retain_rule(struct tl_lake *lake, const struct rules *rules, size_t rule,
-                       const struct tl_trace_list *list, int64_t now_ns, struct tl_fail *fail)
+                       const struct all_kept *all, int64_t now_ns, struct tl_fail *fail)
 {
     const struct tl_retention *limits = &rules->rows[rule].rule;
-    struct member *members = calloc(list->n + 1, sizeof(*members));
+    struct member *members = calloc(all->n + 1, sizeof(*members));
     int removed = 0;
     if (!members)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     for (int raw = 0; raw < 2 && removed >= 0; raw++) {
         size_t n = 0;
-        for (size_t i = 0; i < list->n; i++) {
-            const struct tl_trace_row *row = &list->rows[i];
+        for (size_t i = 0; i < all->n; i++) {
+            const struct kept *row = &all->p[i];
             if ((raw ? row->raw_removed : row->decoded_removed) || rule_of(rules, row) != rule)
                 continue;
-            members[n++] = (struct member){row, raw ? row->raw_bytes : decoded_bytes(row)};
+            members[n++] = (struct member){row, raw ? row->raw_bytes : row->decoded_bytes};
         }
         const int r =
             limit_pool(lake, members, n, raw, raw ? limits->raw_age_s : limits->decoded_age_s,
@@ -300,35 +356,37 @@ void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds)
     tl_housekeeper_wake(lake);
 }
 
-/* The first trace whose stored shards have become old, with a reference; NULL: none. */
-static struct tl_trace *find_old(struct tl_lake *lake, int64_t now_ns, uint64_t seconds)
+/* Have its stored shards become old? */
+static bool is_old(struct tl_lake *lake, const struct kept *kept, int64_t now_ns, uint64_t seconds)
 {
-    struct tl_trace *found = NULL;
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
-        pthread_mutex_lock(&t->lock);
-        const int64_t age = (now_ns - t->updated_ns) / 1000000000;
-        if (at_rest_locked(t) && t->state == TL_TRACE_SEALED && !t->raw_removed &&
-            !t->decoded_removed && age > 0 && (uint64_t)age > seconds &&
-            !kept_by_label(t->labels) && !tl_label_is(t->labels, TL_LABEL_SHARDS "=virtual"))
-            found = tl_trace_get(t);
-        pthread_mutex_unlock(&t->lock);
-    }
-    pthread_mutex_unlock(&lake->lock);
-    return found;
+    const int64_t age = (now_ns - kept->updated_ns) / 1000000000;
+    if (!kept->sealed || kept->raw_removed || kept->decoded_removed || age <= 0 ||
+        (uint64_t)age <= seconds || kept_by_label(kept->labels) ||
+        tl_label_is(kept->labels, TL_LABEL_SHARDS "=virtual"))
+        return false;
+    struct tl_trace *const t = tl_lake_find_trace(lake, kept->id);
+    if (!t)
+        return false;
+    pthread_mutex_lock(&t->lock);
+    const bool old = at_rest_locked(t) && !t->raw_removed && !t->decoded_removed &&
+                     !kept_by_label(t->labels) &&
+                     !tl_label_is(t->labels, TL_LABEL_SHARDS "=virtual");
+    pthread_mutex_unlock(&t->lock);
+    tl_trace_put(t);
+    return old;
 }
 
 /* Returns how many traces are being decoded anew for that. */
-static int make_virtual(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
+static int make_virtual(struct tl_lake *lake, const struct all_kept *all, int64_t now_ns,
+                        uint64_t seconds, struct tl_fail *fail)
 {
-    const uint64_t seconds = atomic_load(&lake->retain_stf_s);
-    struct tl_trace *trace;
     int n = 0, r = TL_OK;
-    while (r >= 0 && seconds > 0 && (trace = find_old(lake, now_ns, seconds))) {
-        r = tl_lake_set_labels(lake, trace->id, TL_LABEL_SHARDS "=virtual", fail);
+    for (size_t i = 0; r >= 0 && i < all->n; i++) {
+        if (!is_old(lake, &all->p[i], now_ns, seconds))
+            continue;
+        r = tl_lake_set_labels(lake, all->p[i].id, TL_LABEL_SHARDS "=virtual", fail);
         if (r >= 0)
-            r = tl_lake_redecode(lake, trace->id, NULL, fail);
-        tl_trace_put(trace);
+            r = tl_lake_redecode(lake, all->p[i].id, NULL, fail);
         n++;
     }
     return r < 0 ? r : n;
@@ -337,21 +395,22 @@ static int make_virtual(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fa
 int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
 {
     struct rules rules = {0};
-    struct tl_trace_list list = {0};
+    struct all_kept all = {0};
+    const uint64_t seconds = atomic_load(&lake->retain_stf_s);
     int removed = 0;
     pthread_mutex_lock(&lake->retain_lock);
     int r = tl_catalog_retention(lake->catalog, add_rule, &rules, fail);
-    if (r >= 0 && rules.n > 0)
-        r = tl_lake_traces(lake, &list);
+    if (r >= 0 && (rules.n > 0 || seconds > 0))
+        r = list_kept(lake, &all, fail);
     for (size_t i = 0; r >= 0 && i < rules.n; i++) {
-        r = retain_rule(lake, &rules, i, &list, now_ns, fail);
+        r = retain_rule(lake, &rules, i, &all, now_ns, fail);
         removed += r > 0 ? r : 0;
     }
-    if (r >= 0)
-        r = make_virtual(lake, now_ns, fail);
+    if (r >= 0 && seconds > 0)
+        r = make_virtual(lake, &all, now_ns, seconds, fail);
     removed += r > 0 ? r : 0;
     pthread_mutex_unlock(&lake->retain_lock);
-    tl_trace_list_free(&list);
+    all_kept_fini(&all);
     free(rules.rows);
     return r < 0 ? r : removed;
 }

@@ -96,16 +96,6 @@ static void vanish(struct tl_trace *trace)
         tl_lake_unlink(trace->lake, trace);
 }
 
-struct tl_trace *tl_lake_look(struct tl_lake *lake, const char *id)
-{
-    struct tl_trace *found = tl_lake_find_trace(lake, id);
-    if (!found && lake->shared) {
-        const int r = tl_catalog_find(lake->catalog, id, tl_lake_show, lake, NULL);
-        found = r < 0 ? NULL : tl_lake_find_trace(lake, id);
-    }
-    return found;
-}
-
 /* ---- taking a trace ------------------------------------------------------------------------- */
 
 static int denied(int r, const char *id, struct tl_fail *fail)
@@ -165,7 +155,7 @@ static int pin_once(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
     if (lost)
         give_back(trace, true);
     if (deleted)
-        return tl_no_trace(fail, trace->id);
+        return tl_no_trace(trace->lake, fail, trace->id);
     if (promised)
         return denied(TL_DENIED, trace->id, fail);
     int r = backend->ops->lease(backend, trace->id, &lease, fail);
@@ -222,7 +212,7 @@ int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **l
     int r = denied(backend->ops->lease(backend, id, lease, fail), id, fail);
     if (r < 0)
         return r;
-    struct tl_trace *const there = tl_lake_look(lake, id);
+    struct tl_trace *const there = tl_lake_find_trace(lake, id);
     if (there)
         r = tl_fail_set(fail, TL_EXISTS, "trace %s exists", id);
     tl_trace_put(there);
@@ -377,10 +367,12 @@ static void take_labels(struct tl_trace *trace, const struct tl_catalog_trace *r
 static int take_change(void *context, const char *id, const struct tl_catalog_trace *row)
 {
     struct round *const round = context;
-    struct tl_trace *const trace = tl_lake_find_trace(round->lake, id);
+    struct tl_trace *const trace = tl_lake_resident(round->lake, id);
     round->any = true;
-    if (!trace)
-        return row ? tl_lake_show(round->lake, row) : TL_OK;
+    if (!trace) {
+        tl_lake_overtaken(round->lake);
+        return row && tl_catalog_is_unfinished(row) ? tl_lake_show(round->lake, row) : TL_OK;
+    }
     pthread_mutex_lock(&trace->owning);
     const bool mine = is_mine(trace);
     struct adoption a = {trace, NULL};
@@ -409,7 +401,7 @@ static void share_once(struct tl_lake *lake)
     (void)!tl_catalog_changes(lake->catalog, take_change, &round, NULL);
     if (round.any)
         tl_lake_notify(lake);
-    if (tl_lake_all_traces(lake, &traces, &n) < 0)
+    if (tl_lake_all_resident(lake, &traces, &n) < 0)
         n = 0;
     for (size_t i = 0; i < n; i++) {
         if (!atomic_load(&lake->closing)) {

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define PAGE 256 /* traces that are read at once */
+
 struct tl_trace *tl_trace_get(struct tl_trace *trace)
 {
     atomic_fetch_add(&trace->refs, 1);
@@ -48,6 +50,15 @@ int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail)
     return tl_trace_save_quietly(trace, fail);
 }
 
+void tl_trace_digest_locked(struct tl_trace *trace, struct tl_digest *out)
+{
+    *out = (struct tl_digest){.state = trace->state & 3};
+    if (out->state < TL_TRACE_SEALED)
+        return;
+    out->raw_bytes = trace->raw_removed ? 0 : trace->raw_bytes;
+    tl_gen_totals(trace->serving, &out->insns, &out->stored_bytes);
+}
+
 /* One copy of the row into the catalog; `*again`: it has changed meanwhile. */
 static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
 {
@@ -65,9 +76,13 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
     snprintf(message, sizeof(message), "%s", trace->message);
     char content[TL_CONTENT_BYTES];
     snprintf(content, sizeof(content), "%s", trace->content);
+    struct tl_digest digest;
+    tl_trace_digest_locked(trace, &digest);
     const struct tl_catalog_trace row = {
         .id = trace->id,
         .rig = trace->rig,
+        .insns = digest.insns,
+        .stored_bytes = digest.stored_bytes,
         .format = format,
         .setup = setup,
         .earlier = earlier,
@@ -91,6 +106,8 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
     free(earlier);
     pthread_mutex_lock(&trace->lock);
     *again = trace->saves != number;
+    if (r >= 0)
+        trace->counted = digest;
     pthread_mutex_unlock(&trace->lock);
     return r;
 }
@@ -466,7 +483,7 @@ static int fill_streams(struct tl_gen *gen, struct tl_trace_row *row)
     return TL_OK;
 }
 
-static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
+int tl_trace_fill_row(struct tl_trace *trace, struct tl_trace_row *row)
 {
     *row = (struct tl_trace_row){.created_ns = trace->created_ns};
     snprintf(row->id, sizeof(row->id), "%s", trace->id);
@@ -491,34 +508,36 @@ static int fill_row(struct tl_trace *trace, struct tl_trace_row *row)
     return r;
 }
 
-int tl_lake_all_traces(struct tl_lake *lake, struct tl_trace ***out, size_t *n)
+int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
 {
-    size_t cap = 0;
-    int r = TL_OK;
-    *out = NULL;
-    *n = 0;
-    pthread_mutex_lock(&lake->lock);
-    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
-        r = tl_grow(out, &cap, *n + 1, sizeof(struct tl_trace *));
-        if (r >= 0)
-            (*out)[(*n)++] = tl_trace_get(t);
+    struct tl_trace_place place;
+    int r = 1;
+    *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
+    while (r > 0) {
+        const size_t before = out->n;
+        r = tl_lake_page(lake, before ? &place : NULL, PAGE, out);
+        if (out->n == before)
+            break;
+        if (r > 0)
+            place = tl_trace_place_of(&out->rows[out->n - 1]);
     }
-    pthread_mutex_unlock(&lake->lock);
-    return r;
+    if (r < 0)
+        tl_trace_list_free(out);
+    return r < 0 ? r : TL_OK;
 }
 
-int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
+int tl_lake_at_hand(struct tl_lake *lake, struct tl_trace_list *out)
 {
     struct tl_trace **traces;
     size_t n;
-    *out = (struct tl_trace_list){.revision = atomic_load(&lake->revision)};
-    int r = tl_lake_all_traces(lake, &traces, &n);
+    *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
+    int r = tl_lake_all_resident(lake, &traces, &n);
     out->rows = calloc(n + 1, sizeof(*out->rows));
     if (!out->rows)
         r = TL_NOMEM;
     for (size_t i = 0; i < n; i++) {
         if (r >= 0) {
-            r = fill_row(traces[i], &out->rows[i]);
+            r = tl_trace_fill_row(traces[i], &out->rows[i]);
             out->n = i + 1;
         }
         tl_trace_put(traces[i]);
@@ -529,14 +548,19 @@ int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
     return r;
 }
 
+uint64_t tl_lake_revision(struct tl_lake *lake)
+{
+    return atomic_load(&lake->revision);
+}
+
 int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *out)
 {
-    *out = (struct tl_trace_list){.revision = atomic_load(&lake->revision)};
+    *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
     struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
-        return TL_NOTFOUND;
+        return tl_no_trace(lake, NULL, id);
     out->rows = calloc(1, sizeof(*out->rows));
-    int r = out->rows ? fill_row(trace, out->rows) : TL_NOMEM;
+    int r = out->rows ? tl_trace_fill_row(trace, out->rows) : TL_NOMEM;
     out->n = out->rows ? 1 : 0;
     tl_trace_put(trace);
     if (r < 0)
@@ -546,7 +570,7 @@ int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *ou
 
 bool tl_lake_serves(struct tl_lake *lake, const char *id, uint64_t generation)
 {
-    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *const trace = tl_lake_resident(lake, id);
     if (!trace)
         return false;
     pthread_mutex_lock(&trace->lock);
@@ -554,6 +578,13 @@ bool tl_lake_serves(struct tl_lake *lake, const char *id, uint64_t generation)
     pthread_mutex_unlock(&trace->lock);
     tl_trace_put(trace);
     return serves;
+}
+
+struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row)
+{
+    struct tl_trace_place place = {.created_ns = row->created_ns};
+    snprintf(place.id, sizeof(place.id), "%s", row->id);
+    return place;
 }
 
 void tl_trace_list_free(struct tl_trace_list *list)

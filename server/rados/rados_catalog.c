@@ -216,7 +216,7 @@ static int clear(struct tl_catalog *catalog, struct tl_fail *fail)
     for (unsigned i = 0; i < r->n_index; i++) {
         char oid[24];
         const rados_write_op_t op = tl_librados.create_write_op();
-        for (const char *kind = "TNRHYI"; *kind; kind++)
+        for (const char *kind = "TASNRHYI"; *kind; kind++)
             tl_librados.write_op_omap_rm_range2(op, (char[]){*kind, '/'}, 2, (char[]){*kind, '0'},
                                                 2);
         tl_flight_write(&flight, r, tl_index_at(oid, i), op);
@@ -258,8 +258,10 @@ static int check(struct tl_catalog *catalog, bool whole,
 
 static void close_catalog(struct tl_catalog *catalog)
 {
-    tl_rados_seen_free((struct tl_rados_catalog *)catalog);
-    free(catalog);
+    struct tl_rados_catalog *const c = (struct tl_rados_catalog *)catalog;
+    tl_rados_seen_free(c);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
 }
 
 static const struct tl_catalog_ops ops = {
@@ -271,6 +273,9 @@ static const struct tl_catalog_ops ops = {
     .add_trace = tl_rados_add_trace,
     .update_trace = tl_rados_update_trace,
     .remove_traces = tl_rados_remove_traces,
+    .page = tl_rados_page,
+    .by_content = tl_rados_by_content,
+    .totals = tl_rados_totals,
     .traces = tl_rados_traces,
     .find = tl_rados_find,
     .changes = tl_rados_changes,
@@ -303,10 +308,14 @@ int tl_rados_catalog_open(struct tl_backend *backend, struct tl_catalog **out, s
     tl_buf_fini(&mark);
     if (rc < 0 && rc != TL_NOTFOUND)
         return rc;
+    const int named = tl_rados_name_all(r, fail);
+    if (named < 0)
+        return named;
     struct tl_rados_catalog *const c = calloc(1, sizeof *c);
     if (!c)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     *c = (struct tl_rados_catalog){.base = {&ops}, .r = r, .fresh = rc == TL_NOTFOUND};
+    pthread_mutex_init(&c->lock, NULL);
     *out = &c->base;
     return TL_OK;
 }

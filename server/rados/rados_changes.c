@@ -13,6 +13,7 @@
 struct tl_seen {
     uint64_t version;   /* of the object; 0: it was not read */
     struct tl_buf rows; /* of each trace its checksum (4 bytes) and name with its NUL, in order */
+    struct tl_catalog_totals totals;
 };
 
 void tl_rados_seen_free(struct tl_rados_catalog *c)
@@ -58,8 +59,28 @@ struct change_call {
     void *context;
     const uint8_t *old, *old_end; /* rows seen last time that are to be compared */
     struct tl_buf *now;
+    struct tl_catalog_totals totals;
     struct tl_fail *fail;
 };
+
+static void add_row(struct tl_catalog_totals *totals, const struct tl_catalog_trace *t)
+{
+    totals->states[t->state & 3]++;
+    if (t->state < TL_TRACE_SEALED)
+        return;
+    totals->raw_bytes += t->raw_removed ? 0 : t->raw_bytes;
+    totals->stored_bytes += t->stored_bytes;
+    totals->insns += t->insns;
+}
+
+static void add_up(struct tl_catalog_totals *to, const struct tl_catalog_totals *from)
+{
+    for (size_t i = 0; i < sizeof to->states / sizeof *to->states; i++)
+        to->states[i] += from->states[i];
+    to->raw_bytes += from->raw_bytes;
+    to->stored_bytes += from->stored_bytes;
+    to->insns += from->insns;
+}
 
 /* Rows that were there last time, in front of this name (NULL: all that are left), are gone. */
 static int tell_gone(struct change_call *call, const char *name)
@@ -81,8 +102,10 @@ static int take_row(void *context, const char *key, struct tl_bytes value)
     const char *const id = key + 2;
     struct tl_catalog_trace t;
     int r = tl_row_read_trace(&t, key, value, call->fail); /* it has a checksum then */
-    if (r >= 0)
+    if (r >= 0) {
+        add_row(&call->totals, &t);
         r = tell_gone(call, id);
+    }
     const uint8_t *const crc = value.p + value.n - 4;
     bool same = false;
     if (r >= 0 && call->old < call->old_end && strcmp((const char *)call->old + 4, id) == 0) {
@@ -105,6 +128,7 @@ static int read_object(struct tl_rados_catalog *c, unsigned i, uint64_t version,
     call->old = seen->rows.p;
     call->old_end = seen->rows.p + seen->rows.n;
     call->now = &now;
+    call->totals = (struct tl_catalog_totals){0};
     int r = tl_omap_scan(c->r, tl_index_at(oid, i), "T/", "", take_row, call, call->fail);
     if (r >= 0)
         r = tell_gone(call, NULL);
@@ -115,6 +139,7 @@ static int read_object(struct tl_rados_catalog *c, unsigned i, uint64_t version,
     tl_buf_fini(&seen->rows);
     seen->rows = now;
     seen->version = version;
+    seen->totals = call->totals;
     return TL_OK;
 }
 
@@ -138,5 +163,21 @@ int tl_rados_changes(struct tl_catalog *catalog,
             if (version[i] != c->seen[first + i].version)
                 r = read_object(c, first + i, version[i], &call);
     }
+    struct tl_catalog_totals totals = {0};
+    for (unsigned i = 0; i < c->r->n_index; i++)
+        add_up(&totals, &c->seen[i].totals);
+    pthread_mutex_lock(&c->lock);
+    c->totals = totals;
+    pthread_mutex_unlock(&c->lock);
     return r;
+}
+
+int tl_rados_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out, struct tl_fail *fail)
+{
+    struct tl_rados_catalog *const c = (struct tl_rados_catalog *)catalog;
+    (void)fail;
+    pthread_mutex_lock(&c->lock);
+    *out = c->totals;
+    pthread_mutex_unlock(&c->lock);
+    return TL_OK;
 }

@@ -186,13 +186,13 @@ struct page {
     char last[1200]; /* key that it begins behind, then its last one */
 };
 
-static rados_read_op_t page_op(struct page *page, const char *prefix)
+static rados_read_op_t page_op(struct page *page, const char *prefix, unsigned most)
 {
     const rados_read_op_t op = tl_librados.create_read_op();
     page->rows = NULL;
     page->more = 0;
     page->rval = 0;
-    tl_librados.read_op_omap_get_vals2(op, page->last, prefix, PAGE, &page->rows, &page->more,
+    tl_librados.read_op_omap_get_vals2(op, page->last, prefix, most, &page->rows, &page->more,
                                        &page->rval);
     return op;
 }
@@ -228,7 +228,7 @@ static int scan_on(struct tl_rados *r, struct page *page, const char *oid, const
 {
     int result = TL_OK;
     while (result == TL_OK && page->more) {
-        const int rc = tl_rados_read(r, oid, page_op(page, prefix));
+        const int rc = tl_rados_read(r, oid, page_op(page, prefix, PAGE));
         result = finish_page(page, rc, oid, each, context, fail);
     }
     return result;
@@ -249,8 +249,9 @@ int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
     return tl_omap_scan(r, tl_index_of(oid, r, owner), prefix, behind, each, context, fail);
 }
 
-int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each, void *context,
-                      struct tl_fail *fail)
+/* All objects, several at a time; `end` NULL: all their keys, else as tl_index_heads(). */
+static int scan_objects(struct tl_rados *r, const char *prefix, const char *behind, unsigned most,
+                        char *end, tl_index_each *each, void *context, struct tl_fail *fail)
 {
     int result = TL_OK;
     for (unsigned first = 0; result == TL_OK && first < r->n_index; first += TL_FLIGHT) {
@@ -258,8 +259,11 @@ int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *eac
         struct tl_flight flight = {0};
         char oid[24];
         unsigned n = r->n_index - first < TL_FLIGHT ? r->n_index - first : TL_FLIGHT;
-        for (unsigned i = 0; i < n; i++)
-            tl_flight_read(&flight, r, tl_index_at(oid, first + i), page_op(&pages[i], prefix));
+        for (unsigned i = 0; i < n; i++) {
+            snprintf(pages[i].last, sizeof pages[i].last, "%s", behind);
+            tl_flight_read(&flight, r, tl_index_at(oid, first + i),
+                           page_op(&pages[i], prefix, most));
+        }
         const int rc = tl_flight_land(&flight);
         for (unsigned i = 0; i < n; i++) {
             tl_index_at(oid, first + i);
@@ -269,9 +273,26 @@ int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *eac
                 continue;
             }
             result = finish_page(&pages[i], rc, oid, each, context, fail);
-            if (result == TL_OK)
+            if (result == TL_OK && !end)
                 result = scan_on(r, &pages[i], oid, prefix, each, context, fail);
+            if (result == TL_OK && end && pages[i].more &&
+                (!*end || strcmp(pages[i].last, end) < 0))
+                snprintf(end, TL_HEAD_END, "%s", pages[i].last);
         }
     }
     return result;
+}
+
+int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each, void *context,
+                      struct tl_fail *fail)
+{
+    return scan_objects(r, prefix, "", PAGE, NULL, each, context, fail);
+}
+
+int tl_index_heads(struct tl_rados *r, const char *prefix, const char *behind, unsigned most,
+                   char end[static TL_HEAD_END], tl_index_each *each, void *context,
+                   struct tl_fail *fail)
+{
+    *end = '\0';
+    return scan_objects(r, prefix, behind, most < PAGE ? most : PAGE, end, each, context, fail);
 }

@@ -12,6 +12,7 @@
 #define TL_PIECE_BYTES (UINT64_C(4) << 20) /* of an object in the cluster */
 #define TL_FLIGHT      8                   /* operations under way of one caller */
 #define TL_ROOT        "root"
+#define TL_LAYOUT      2 /* of what is stored; 1 had no keys A/ and S/, see rados_rows.h */
 #define TL_EPOCH_TEXT  16 /* hex digits: their order is the epochs' */
 #define TL_EPOCH_KEY   600
 
@@ -37,7 +38,7 @@ struct tl_rados {
     atomic_llong heard_ms; /* when the cluster last answered, monotonic */
     atomic_ullong free;    /* bytes, as it last said */
     atomic_llong asked_ms; /* when it was asked for that */
-    unsigned n_index;
+    unsigned n_index, layout;
     unsigned lease_s;
     pthread_t keeper; /* renews leases */
     bool has_keeper;
@@ -131,6 +132,15 @@ TL_MUST_USE int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const c
 /* The same of all objects, in no order across them. */
 TL_MUST_USE int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each,
                                   void *context, struct tl_fail *fail);
+/*
+ * The first keys of each object that begin with `prefix` and are behind `behind`, at most `most` of
+ * each. Up to `*end`, which has room for TL_HEAD_END bytes, these are all that there are; "": of
+ * all objects.
+ */
+#define TL_HEAD_END 1200
+TL_MUST_USE int tl_index_heads(struct tl_rados *r, const char *prefix, const char *behind,
+                               unsigned most, char end[static TL_HEAD_END], tl_index_each *each,
+                               void *context, struct tl_fail *fail);
 /* The same of one object, which need not be of the index. */
 TL_MUST_USE int tl_omap_get(struct tl_rados *r, const char *oid, const char *key,
                             struct tl_buf *out, struct tl_fail *fail);

@@ -10,7 +10,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT    1    /* of what is stored */
 #define SILENT_MS 1000 /* that a cluster may be silent for, beyond the time of a lease */
 #define FREE_MS   5000 /* between two questions how much is free */
 
@@ -326,11 +325,12 @@ static int read_layout(struct tl_rados *r, struct tl_fail *fail)
     if (rc >= 0)
         rc = tl_buf_add(&value, "", 1) < 0 ? tl_fail_set(fail, TL_NOMEM, "no memory") : TL_OK;
     if (rc >= 0 && (sscanf((const char *)value.p, "%u %u", &layout, &r->n_index) != 2 ||
-                    layout != LAYOUT || r->n_index == 0 || r->n_index > 4096))
+                    layout == 0 || layout > TL_LAYOUT || r->n_index == 0 || r->n_index > 4096))
         rc = tl_fail_set(fail, TL_UNSUPPORTED,
                          "the store was made by a newer tracelake, or is none (layout \"%.40s\")",
                          (const char *)value.p);
     tl_buf_fini(&value);
+    r->layout = layout;
     return rc;
 }
 
@@ -346,7 +346,7 @@ static int make_layout(struct tl_rados *r, unsigned n_index, struct tl_fail *fai
     }
     int rc = tl_flight_land(&flight);
     if (rc >= 0) {
-        snprintf(text, sizeof text, "%u %u", LAYOUT, n_index);
+        snprintf(text, sizeof text, "%u %u", TL_LAYOUT, n_index);
         const rados_write_op_t op = tl_librados.create_write_op();
         tl_librados.write_op_create(op, LIBRADOS_CREATE_EXCLUSIVE, NULL);
         tl_op_set(op, "layout", tl_text(text));

@@ -4,6 +4,8 @@
  * the CRC-32C of these.
  *
  *   T/<trace>                                  the trace, with its labels
+ *   A/<created>/<trace>                        … its place in the list of all, newest first
+ *   S/<content>/<trace>                        … and its name by the hash of its raw bytes
  *   N/<trace>/<note>                           a note
  *   R/<trace>/<generation>/<stream>            a stream
  *   H/<trace>/<generation>/<stream>/<shard>    a shard
@@ -29,6 +31,8 @@ struct tl_rados_catalog {
     struct tl_rados *r;
     bool fresh;
     struct tl_seen *seen; /* of each index object: rados_changes.c */
+    pthread_mutex_t lock;
+    struct tl_catalog_totals totals; /* under the lock: as of the last look for changes */
 };
 
 static inline struct tl_rados *tl_rados_behind(const struct tl_catalog *catalog)
@@ -101,6 +105,19 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
                           struct tl_fail *fail);
 int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
                            struct tl_fail *fail);
+int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+                  int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                  struct tl_fail *fail);
+int tl_rados_by_content(struct tl_catalog *catalog, const char *content,
+                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                        void *context, struct tl_fail *fail);
+int tl_rados_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
+                    struct tl_fail *fail);
+/* The keys that name a trace by its age and its content: rados_pages.c. Return `out`. */
+char *tl_row_age_key(char out[static TL_ROW_KEY], int64_t created_ns, const char *id);
+char *tl_row_content_key(char out[static TL_ROW_KEY], const char *content, const char *id);
+/* A store of an earlier layout gets these for all its traces. */
+TL_MUST_USE int tl_rados_name_all(struct tl_rados *r, struct tl_fail *fail);
 int tl_rados_traces(struct tl_catalog *catalog,
                     int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
                     struct tl_fail *fail);

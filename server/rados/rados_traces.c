@@ -20,7 +20,9 @@ static int write_trace(const struct tl_catalog_trace *t, struct tl_row *row, str
                                 t->wanted,
                                 t->notes,
                                 t->raw_removed,
-                                t->decoded_removed};
+                                t->decoded_removed,
+                                t->insns,
+                                t->stored_bytes};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
         tl_row_text(row, texts[i]);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
@@ -51,6 +53,10 @@ int tl_row_read_trace(struct tl_catalog_trace *t, const char *key, struct tl_byt
     t->notes = tl_varint_get(&in);
     t->raw_removed = tl_varint_get(&in) != 0;
     t->decoded_removed = tl_varint_get(&in) != 0;
+    if (in.p < in.end) { /* earlier programs did not write these */
+        t->insns = tl_varint_get(&in);
+        t->stored_bytes = tl_varint_get(&in);
+    }
     return tl_row_close(&in, key, fail);
 }
 
@@ -116,6 +122,9 @@ int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace
     if (r >= 0) {
         tl_change_expect(&change, tl_row_key(key, 'T', t->id), tl_text(""));
         tl_change_set(&change, key, tl_row_value(&row));
+        tl_change_set(&change, tl_row_age_key(key, t->created_ns, t->id), tl_text(""));
+        if (t->content && *t->content)
+            tl_change_set(&change, tl_row_content_key(key, t->content, t->id), tl_text(""));
         r = tl_change_commit(&change, fail);
     }
     tl_row_fini(&row);
@@ -126,8 +135,13 @@ static int replace_trace(void *context, struct tl_catalog_trace *t, struct tl_ch
                          struct tl_fail *fail)
 {
     struct tl_catalog_trace now = *(const struct tl_catalog_trace *)context;
-    (void)change;
+    const char *const content = now.content ? now.content : "";
+    char key[TL_ROW_KEY];
     (void)fail;
+    if (strcmp(t->content, content) != 0 && *t->content)
+        tl_change_remove(change, tl_row_content_key(key, t->content, t->id));
+    if (strcmp(t->content, content) != 0 && *content)
+        tl_change_set(change, tl_row_content_key(key, content, t->id), tl_text(""));
     now.rig = t->rig;
     now.labels = t->labels;
     now.notes = t->notes;
@@ -143,6 +157,24 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
     return edit_trace(tl_rados_behind(catalog), t->id, replace_trace, &now, fail);
 }
 
+/* Remove the keys that name a trace, with its row, which may be gone. */
+static int remove_names(struct tl_change *change, struct tl_rados *r, const char *id,
+                        struct tl_fail *fail)
+{
+    struct tl_buf value = {0};
+    struct tl_catalog_trace t;
+    char row[TL_ROW_KEY], key[TL_ROW_KEY];
+    int rc = tl_index_get(r, tl_text(id), tl_row_key(row, 'T', id), &value, fail);
+    if (rc >= 0 && tl_row_read_trace(&t, row, (struct tl_bytes){value.p, value.n}, NULL) >= 0) {
+        tl_change_remove(change, tl_row_age_key(key, t.created_ns, id));
+        if (*t.content)
+            tl_change_remove(change, tl_row_content_key(key, t.content, id));
+    }
+    tl_change_remove(change, row);
+    tl_buf_fini(&value);
+    return rc == TL_NOTFOUND ? TL_OK : rc;
+}
+
 /* Each of them in one operation. */
 int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
                            struct tl_fail *fail)
@@ -150,11 +182,14 @@ int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, s
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct tl_change change;
-        char key[TL_ROW_KEY];
         r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(ids[i]), fail);
         if (r < 0)
             break;
-        tl_change_remove(&change, tl_row_key(key, 'T', ids[i]));
+        r = remove_names(&change, tl_rados_behind(catalog), ids[i], fail);
+        if (r < 0) {
+            tl_change_drop(&change);
+            break;
+        }
         for (const char *kind = "NRHY"; *kind; kind++)
             tl_rows_remove(&change, *kind, ids[i], NULL, 0);
         r = tl_change_commit(&change, fail);

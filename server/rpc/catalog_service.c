@@ -17,11 +17,13 @@ static int no_trace(struct tl_call *call, int rc, const char *trace)
                          : tl_fail_set(fail, rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
 }
 
+#define PAGE 1024 /* rows that are read for a message */
+
 /* Rows from `*next` on, as many as one message takes. */
-static int send_page(struct tl_call *call, struct tl_trace_list *list, size_t *next, size_t most)
+static int send_page(struct tl_call *call, struct tl_trace_list *list, size_t *next, bool more)
 {
     Tracelake__V1__ListTracesReply reply;
-    int rc = tl_traces_pb(list, next, most, &reply);
+    int rc = tl_traces_pb(list, next, 0, more, &reply);
     if (rc == TL_OK) {
         rc = tl_call_send(call, &reply.base);
         tl_traces_pb_free(&reply);
@@ -32,16 +34,16 @@ static int send_page(struct tl_call *call, struct tl_trace_list *list, size_t *n
 static int run_list(struct tl_call *call, const void *message)
 {
     const Tracelake__V1__ListTracesRequest *const request = message;
+    const char *const token = request->page_token;
+    const size_t most = request->page_size && request->page_size < PAGE ? request->page_size : PAGE;
+    struct tl_trace_place place;
     struct tl_trace_list list = {0};
-    size_t next;
-    int rc = tl_scoped_traces(tl_call_rpc(call)->lake, tl_call_scope(call), &list);
-    if (rc < 0)
-        return rc;
-    rc = tl_traces_page(&list, request->page_token, &next);
-    if (rc < 0)
-        rc = tl_fail_set(tl_call_fail(call), rc, "\"%.80s\" is no page token", request->page_token);
-    else
-        rc = send_page(call, &list, &next, request->page_size);
+    if (*token && tl_traces_token(token, &place) < 0)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "\"%.80s\" is no page token", token);
+    int rc = tl_scoped_page(tl_call_rpc(call)->lake, tl_call_scope(call), *token ? &place : NULL,
+                            most, &list);
+    if (rc >= 0)
+        rc = send_page(call, &list, &(size_t){0}, rc > 0);
     tl_trace_list_free(&list);
     return rc;
 }
@@ -53,7 +55,7 @@ static int send_trace(struct tl_call *call, const char *trace)
     int rc = tl_lake_trace(tl_call_rpc(call)->lake, trace, &list);
     if (rc < 0)
         return no_trace(call, rc, trace);
-    rc = tl_traces_pb(&list, &(size_t){0}, 1, &reply);
+    rc = tl_traces_pb(&list, &(size_t){0}, 1, false, &reply);
     if (rc == TL_OK) {
         rc = reply.n_traces ? tl_call_send(call, &reply.traces[0]->base) : TL_NOTFOUND;
         tl_traces_pb_free(&reply);
@@ -76,6 +78,8 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
     struct tl_trace_list list = {0};
     int rc;
+    if (!*trace && !*first && tl_lake_revision(lake) == *sent)
+        return TL_OK;
     if (!*trace)
         rc = tl_scoped_traces(lake, tl_call_scope(call), &list);
     else if (tl_call_scope(call) && !tl_scoped_covers(lake, tl_call_scope(call), trace))
@@ -90,7 +94,7 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
         *sent = revision;
         size_t next = 0;
         do
-            rc = send_page(call, &list, &next, 0);
+            rc = send_page(call, &list, &next, false);
         while (rc == TL_OK && next < list.n);
     }
     tl_trace_list_free(&list);

@@ -4,6 +4,7 @@
 #include "base/utf8.h"
 #include "rpc/rpcint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -191,27 +192,17 @@ static int set_token(const struct tl_trace_row *row, Tracelake__V1__ListTracesRe
     return rc;
 }
 
-int tl_traces_page(const struct tl_trace_list *list, const char *token, size_t *next)
+int tl_traces_token(const char *token, struct tl_trace_place *place)
 {
     char *id;
-    const long long created = strtoll(token, &id, 10);
-    *next = 0;
-    if (!*token)
-        return TL_OK;
-    if (id == token || *id != '.')
+    place->created_ns = strtoll(token, &id, 10);
+    if (id == token || *id != '.' || strlen(id + 1) >= sizeof place->id)
         return TL_USAGE;
-    for (size_t i = 0; i < list->n; i++)
-        if (!strcmp(list->rows[i].id, id + 1)) {
-            *next = i + 1;
-            return TL_OK;
-        }
-    /* It was removed meanwhile. */
-    while (*next < list->n && list->rows[*next].created_ns >= created)
-        ++*next;
+    snprintf(place->id, sizeof place->id, "%s", id + 1);
     return TL_OK;
 }
 
-int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most,
+int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most, bool more,
                  Tracelake__V1__ListTracesReply *out)
 {
     const size_t first = *next;
@@ -229,7 +220,7 @@ int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most,
     if (rc == TL_LIMIT) /* the next page begins with it */
         rc = TL_OK;
     *next = first + out->n_traces;
-    if (rc == TL_OK && *next < list->n)
+    if (rc == TL_OK && *next > 0 && (more || *next < list->n))
         rc = set_token(&list->rows[*next - 1], out);
     if (rc < 0)
         tl_traces_pb_free(out);

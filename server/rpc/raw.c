@@ -371,7 +371,7 @@ static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
 int tl_raw_end_orphans(struct tl_lake *lake, void (*log)(const char *line))
 {
     struct tl_trace_list list;
-    const int rc = tl_lake_traces(lake, &list);
+    const int rc = tl_lake_at_hand(lake, &list);
     if (rc < 0)
         return rc;
     for (size_t i = 0; i < list.n; i++)

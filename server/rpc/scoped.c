@@ -17,13 +17,13 @@ bool tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const 
     return covered;
 }
 
-int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope, struct tl_trace_list *out)
+/* Leave out what is not covered of the rows from `first` on. */
+static void keep_covered(const struct tl_scope *scope, struct tl_trace_list *out, size_t first)
 {
-    const int rc = tl_lake_traces(lake, out);
-    if (rc < 0 || !scope)
-        return rc;
-    size_t kept = 0;
-    for (size_t i = 0; i < out->n; i++) {
+    size_t kept = first;
+    if (!scope)
+        return;
+    for (size_t i = first; i < out->n; i++) {
         if (covers_row(scope, &out->rows[i])) {
             out->rows[kept++] = out->rows[i];
         } else {
@@ -32,6 +32,32 @@ int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope, struct 
         }
     }
     out->n = kept;
+}
+
+int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope, struct tl_trace_list *out)
+{
+    const int rc = tl_lake_traces(lake, out);
+    if (rc >= 0)
+        keep_covered(scope, out, 0);
+    return rc;
+}
+
+int tl_scoped_page(struct tl_lake *lake, const struct tl_scope *scope,
+                   const struct tl_trace_place *behind, size_t most, struct tl_trace_list *out)
+{
+    struct tl_trace_place place = behind ? *behind : (struct tl_trace_place){0};
+    bool begins = !behind;
+    int rc = 1;
+    *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
+    while (rc > 0 && out->n < most) {
+        const size_t first = out->n;
+        rc = tl_lake_page(lake, begins ? NULL : &place, most - first, out);
+        if (rc < 0 || out->n == first)
+            break;
+        place = tl_trace_place_of(&out->rows[out->n - 1]);
+        begins = false;
+        keep_covered(scope, out, first);
+    }
     return rc;
 }
 

@@ -8,6 +8,11 @@
 
 /* Is the trace there, and one of the scope's? */
 bool tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const char *trace);
+/* tl_lake_page() without those of others, into an empty list: at most `most` rows, fewer only where
+ * that was all. Returns 1: there may be more. Free the list, also after an error. */
+TL_MUST_USE int tl_scoped_page(struct tl_lake *lake, const struct tl_scope *scope,
+                               const struct tl_trace_place *behind, size_t most,
+                               struct tl_trace_list *out);
 /* tl_lake_traces() without those of others. */
 TL_MUST_USE int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope,
                                  struct tl_trace_list *out);

@@ -56,21 +56,15 @@ static int healthy(struct tl_http_request *request, struct tl_http_response *res
     return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");
 }
 
-/* Ready: the store is there, the catalog answers, and the server does not stop. */
+/* Ready: the store is there, and the server does not stop. */
 static int ready(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_rpc *const rpc = request->context;
-    struct tl_trace_list list = {0};
     if (tl_net_draining(request->net))
         return tl_fail_set(&response->fail, TL_UNREACHABLE, "the server is stopping");
     if (tl_lake_usable(rpc->lake, &response->fail) < 0)
         return TL_UNREACHABLE;
-    int rc = tl_lake_traces(rpc->lake, &list);
-    tl_trace_list_free(&list);
-    if (rc < 0)
-        return tl_fail_set(&response->fail, TL_UNREACHABLE, "the catalog does not answer: %s",
-                           tl_err_name(rc));
-    rc = tl_buf_printf(&response->body, "ready\n");
+    const int rc = tl_buf_printf(&response->body, "ready\n");
     return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");
 }
 

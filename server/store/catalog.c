@@ -58,6 +58,34 @@ int tl_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids,
     return catalog->ops->remove_traces(catalog, ids, n, fail);
 }
 
+int tl_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+                    int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                    struct tl_fail *fail)
+{
+    return catalog->ops->page(catalog, behind, most, each, context, fail);
+}
+
+int tl_catalog_unfinished(struct tl_catalog *catalog,
+                          int (*each)(void *context, const struct tl_catalog_trace *trace),
+                          void *context, struct tl_fail *fail)
+{
+    return catalog->ops->unfinished ? catalog->ops->unfinished(catalog, each, context, fail)
+                                    : TL_UNSUPPORTED;
+}
+
+int tl_catalog_by_content(struct tl_catalog *catalog, const char *content,
+                          int (*each)(void *context, const struct tl_catalog_trace *trace),
+                          void *context, struct tl_fail *fail)
+{
+    return catalog->ops->by_content(catalog, content, each, context, fail);
+}
+
+int tl_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
+                      struct tl_fail *fail)
+{
+    return catalog->ops->totals(catalog, out, fail);
+}
+
 int tl_catalog_traces(struct tl_catalog *catalog,
                       int (*each)(void *context, const struct tl_catalog_trace *trace),
                       void *context, struct tl_fail *fail)

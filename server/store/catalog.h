@@ -49,6 +49,8 @@ struct tl_catalog_trace {
     int64_t created_ns, updated_ns;
     uint64_t raw_bytes;     /* total, once complete */
     uint64_t decoded_bytes; /* when it was sealed */
+    uint64_t insns;         /* positions of the generation that serves, without derived streams … */
+    uint64_t stored_bytes;  /* … and the bytes of its shards, as last written */
     uint64_t generation;    /* that serves */
     uint64_t wanted;        /* that decoding is to make; equal when all is done */
     bool raw_removed;       /* by retention; so it cannot be decoded anew */
@@ -65,7 +67,48 @@ TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
  * cluster), some may be gone when it fails; those that are gone already are no error. */
 TL_MUST_USE int tl_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids,
                                          size_t n, struct tl_fail *fail);
-/* `each` with every trace, oldest first; texts are borrowed for the call. */
+
+/* Is there work to be done on it: is it live or being decoded, or without its hash? */
+static inline bool tl_catalog_is_unfinished(const struct tl_catalog_trace *t)
+{
+    return t->state < TL_TRACE_SEALED ||
+           (t->complete && !t->raw_removed && !(t->content && *t->content));
+}
+
+/*
+ * A store may have a hundred thousand traces or more, so that only those are read that are asked
+ * for. Texts are borrowed for the call of `each`, which must not call the catalog; a result < 0 of
+ * it ends the call and is returned.
+ */
+
+/* `each` with up to `most` traces behind a place (NULL: from the newest on), newest first. Returns
+ * 1: there may be more, even where there were fewer of them; TL_OK: that was all. */
+TL_MUST_USE int tl_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
+                                size_t most,
+                                int (*each)(void *context, const struct tl_catalog_trace *trace),
+                                void *context, struct tl_fail *fail);
+/* `each` with every trace that is unfinished. TL_UNSUPPORTED where processes share the store: there
+ * tl_catalog_changes() tells them. */
+TL_MUST_USE int
+tl_catalog_unfinished(struct tl_catalog *catalog,
+                      int (*each)(void *context, const struct tl_catalog_trace *trace),
+                      void *context, struct tl_fail *fail);
+/* `each` with the newest trace whose raw bytes have this hash. TL_NOTFOUND. */
+TL_MUST_USE int
+tl_catalog_by_content(struct tl_catalog *catalog, const char *content,
+                      int (*each)(void *context, const struct tl_catalog_trace *trace),
+                      void *context, struct tl_fail *fail);
+
+struct tl_catalog_totals {
+    uint64_t states[4]; /* how many traces are in each enum tl_trace_state */
+    uint64_t raw_bytes; /* kept of those that are sealed or failed … */
+    uint64_t stored_bytes, insns; /* … and this */
+};
+/* Of all traces. Where processes share the store: as of the last tl_catalog_changes(). */
+TL_MUST_USE int tl_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
+                                  struct tl_fail *fail);
+
+/* `each` with every trace, oldest first. */
 TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_trace *trace),
                                   void *context, struct tl_fail *fail);

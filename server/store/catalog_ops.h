@@ -25,6 +25,16 @@ struct tl_catalog_ops {
                         struct tl_fail *fail);
     int (*remove_traces)(struct tl_catalog *catalog, const char *const *ids, size_t n,
                          struct tl_fail *fail);
+    int (*page)(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+                int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+                struct tl_fail *fail);
+    int (*unfinished)(struct tl_catalog *catalog,
+                      int (*each)(void *context, const struct tl_catalog_trace *trace),
+                      void *context, struct tl_fail *fail); /* NULL: unsupported */
+    int (*by_content)(struct tl_catalog *catalog, const char *content,
+                      int (*each)(void *context, const struct tl_catalog_trace *trace),
+                      void *context, struct tl_fail *fail);
+    int (*totals)(struct tl_catalog *catalog, struct tl_catalog_totals *out, struct tl_fail *fail);
     int (*traces)(struct tl_catalog *catalog,
                   int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
                   struct tl_fail *fail);

@@ -29,12 +29,13 @@ int tl_sql_catalog_add_trace(struct tl_catalog *catalog, const struct tl_catalog
         c, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
         " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed, "
-        "earlier, content)"
-        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
-        "ssssiiiiiiiisiiss", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
+        "earlier, content, insns, stored_bytes)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+        "ssssiiiiiiiisiissii", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
         (uint64_t)t->complete, t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes,
         t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
-        (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "", t->content ? t->content : "");
+        (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "", t->content ? t->content : "",
+        t->insns, t->stored_bytes);
     return r == 0 ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r < 0 ? r : TL_OK;
 }
 
@@ -46,11 +47,11 @@ int tl_sql_catalog_update_trace(struct tl_catalog *catalog, const struct tl_cata
         c, fail,
         "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
         " decoded_bytes=?8, generation=?9, wanted=?10, message=?11, raw_removed=?12,"
-        " decoded_removed=?13, earlier=?14, content=?15 WHERE id=?1",
-        "sssiiiiiiisiiss", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
+        " decoded_removed=?13, earlier=?14, content=?15, insns=?16, stored_bytes=?17 WHERE id=?1",
+        "sssiiiiiiisiissii", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
         t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message,
         (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "",
-        t->content ? t->content : "");
+        t->content ? t->content : "", t->insns, t->stored_bytes);
     return r == 0  ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
            : r < 0 ? r
                    : TL_OK;
@@ -105,6 +106,8 @@ static int trace_row(void *context, sqlite3_stmt *s)
         .earlier = tl_sql_text(s, 16),
         .content = tl_sql_text(s, 17),
         .notes = tl_sql_u64(s, 18),
+        .insns = tl_sql_u64(s, 19),
+        .stored_bytes = tl_sql_u64(s, 20),
     };
     return call->each(call->context, &t);
 }
@@ -115,7 +118,7 @@ static int trace_row(void *context, sqlite3_stmt *s)
     " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"         \
     "  FROM labels WHERE trace = traces.id ORDER BY key)),"                                        \
     " raw_removed, decoded_removed, earlier, content,"                                             \
-    " (SELECT count(*) FROM notes WHERE trace = traces.id)"                                        \
+    " (SELECT count(*) FROM notes WHERE trace = traces.id), insns, stored_bytes"                   \
     " FROM traces"
 
 int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
@@ -150,6 +153,106 @@ int tl_sql_catalog_traces(struct tl_catalog *catalog,
     int r = tl_sql_prepare(c, &s, fail, TRACES " ORDER BY created_ns, id", "");
     if (r >= 0)
         r = each_row(c, s, trace_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+struct page_call {
+    struct trace_call call;
+    size_t n;
+};
+
+static int page_row(void *context, sqlite3_stmt *s)
+{
+    struct page_call *page = context;
+    page->n++;
+    return trace_row(&page->call, s);
+}
+
+int tl_sql_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
+                        size_t most,
+                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                        void *context, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    struct page_call page = {{each, context}, 0};
+    pthread_mutex_lock(&c->lock);
+    int r = behind
+                ? tl_sql_prepare(c, &s, fail,
+                                 TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
+                                        " ORDER BY created_ns DESC, id LIMIT ?3",
+                                 "isi", behind->created_ns, behind->id, (uint64_t)most)
+                : tl_sql_prepare(c, &s, fail, TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i",
+                                 (uint64_t)most);
+    if (r >= 0)
+        r = each_row(c, s, page_row, &page, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r < 0 ? r : page.n == most;
+}
+
+int tl_sql_catalog_unfinished(struct tl_catalog *catalog,
+                              int (*each)(void *context, const struct tl_catalog_trace *trace),
+                              void *context, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    struct trace_call call = {each, context};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail, /* in the very words of its index */
+                           TRACES " WHERE state < 2 OR"
+                                  " (complete = 1 AND raw_removed = 0 AND content = '')",
+                           "");
+    if (r >= 0)
+        r = each_row(c, s, trace_row, &call, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+int tl_sql_catalog_by_content(struct tl_catalog *catalog, const char *content,
+                              int (*each)(void *context, const struct tl_catalog_trace *trace),
+                              void *context, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    struct page_call page = {{each, context}, 0};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           TRACES " WHERE content = ? AND content <> ''"
+                                  " ORDER BY created_ns DESC LIMIT 1",
+                           "s", content);
+    if (r >= 0)
+        r = each_row(c, s, page_row, &page, fail);
+    pthread_mutex_unlock(&c->lock);
+    return r < 0 ? r : page.n ? TL_OK : TL_NOTFOUND;
+}
+
+static int totals_row(void *context, sqlite3_stmt *s)
+{
+    struct tl_catalog_totals *out = context;
+    const int state = sqlite3_column_int(s, 0) & 3;
+    out->states[state] += tl_sql_u64(s, 1);
+    if (state < TL_TRACE_SEALED)
+        return TL_OK;
+    out->raw_bytes += tl_sql_u64(s, 2);
+    out->insns += tl_sql_u64(s, 3);
+    out->stored_bytes += tl_sql_u64(s, 4);
+    return TL_OK;
+}
+
+int tl_sql_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
+                          struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    *out = (struct tl_catalog_totals){0};
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_prepare(c, &s, fail,
+                           "SELECT state, count(*), total(raw_bytes * (1 - raw_removed)),"
+                           " total(insns), total(stored_bytes) FROM traces GROUP BY state",
+                           "");
+    if (r >= 0)
+        r = each_row(c, s, totals_row, out, fail);
     pthread_mutex_unlock(&c->lock);
     return r;
 }

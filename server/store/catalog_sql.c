@@ -57,6 +57,20 @@ static const char *const migrations[] = {
     " PRIMARY KEY(trace, id)) WITHOUT ROWID;",
 
     "ALTER TABLE streams ADD COLUMN clock BLOB NOT NULL DEFAULT x'';",
+
+    "ALTER TABLE traces ADD COLUMN insns INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE traces ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE traces SET"
+    " insns=(SELECT coalesce(sum(n), 0) FROM shards AS s JOIN streams AS m ON m.trace = s.trace"
+    "  AND m.generation = s.generation AND m.number = s.stream WHERE s.trace = traces.id"
+    "  AND s.generation = traces.generation AND m.name NOT LIKE 'thread.%'),"
+    " stored_bytes=(SELECT coalesce(sum(size), 0) FROM shards AS s WHERE s.trace = traces.id"
+    "  AND s.generation = traces.generation);"
+    "CREATE INDEX traces_by_age ON traces(created_ns DESC, id);"
+    "CREATE INDEX traces_by_content ON traces(content, created_ns) WHERE content <> '';"
+    "CREATE INDEX traces_unfinished ON traces(id) WHERE state < 2 OR"
+    " (complete = 1 AND raw_removed = 0 AND content = '');"
+    "CREATE INDEX traces_totals ON traces(state, raw_removed, raw_bytes, insns, stored_bytes);",
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 
@@ -359,6 +373,10 @@ static const struct tl_catalog_ops sql_ops = {
     .add_trace = tl_sql_catalog_add_trace,
     .update_trace = tl_sql_catalog_update_trace,
     .remove_traces = tl_sql_catalog_remove_traces,
+    .page = tl_sql_catalog_page,
+    .unfinished = tl_sql_catalog_unfinished,
+    .by_content = tl_sql_catalog_by_content,
+    .totals = tl_sql_catalog_totals,
     .traces = tl_sql_catalog_traces,
     .find = tl_sql_catalog_find,
     .set_label = tl_sql_catalog_set_label,

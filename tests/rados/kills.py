@@ -21,7 +21,7 @@ KILLS = int(os.environ.get('TL_KILLS', 8))
 SEED = int(os.environ.get('TL_SEED', time.time()))
 RIGS = 3
 OSDS = int(os.environ['TL_RADOS_OSDS'])
-A_CAPTURE = 20  # kills that a capture goes through
+A_CAPTURE = 10  # kills that a capture goes through
 PIECE = 8192
 
 chance = random.Random(SEED)
@@ -73,7 +73,7 @@ class Rig(threading.Thread):
             except BrokenPipeError:
                 return
             self.sent += n
-            self.over.wait(0.05)
+            self.over.wait(0.1)
         self.child.stdin.close()
 
     def ends(self):
@@ -141,17 +141,18 @@ def some_kills(servers, rigs, n, pauses):
         else:
             kill_osd(i)
         begun = time.monotonic()
+        # An OSD comes back in any case: it may have the only copy of what was written beside one that
+        # was away just before it.
+        timer = threading.Timer(chance.random() * 5, start if what == 'server' else start_osd,
+                                [servers[i] if what == 'server' else i])
+        timer.start()
         for rig, to in [(rig, rig.sent + 2 * PIECE) for rig in rigs]:
             wait_grown(servers, rig, to)
         took = time.monotonic() - begun
         pauses.setdefault(what, []).append(took)
         print('%s %d: all rigs go on after %.1f s' % (what, i, took), flush=True)
+        timer.join()
         time.sleep(chance.random())
-        if what == 'server':
-            start(servers[i])
-        else:
-            start_osd(i)
-        time.sleep(chance.random() * 2)
 
 
 def ends_well(servers, rigs, expected):

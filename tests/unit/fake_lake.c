@@ -176,6 +176,47 @@ int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail)
     return TL_OK;
 }
 
+uint64_t tl_lake_revision(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    const uint64_t revision = lake->revision;
+    pthread_mutex_unlock(&lake->lock);
+    return revision;
+}
+
+struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row)
+{
+    struct tl_trace_place place = {.created_ns = row->created_ns};
+    snprintf(place.id, sizeof place.id, "%s", row->id);
+    return place;
+}
+
+/* Their places are in the order in which they are kept. */
+int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
+                 struct tl_trace_list *list)
+{
+    int rc = TL_OK;
+    bool more = false, begun = !behind;
+    slow();
+    pthread_mutex_lock(&lake->lock);
+    for (size_t i = MAX_TRACES; i-- && rc == TL_OK && !more;) {
+        if (!lake->traces[i].used)
+            continue;
+        if (begun && most-- == 0)
+            more = true;
+        else if (begun)
+            rc = copy_row(&lake->traces[i], list);
+        begun = begun || !strcmp(lake->traces[i].row.id, behind->id);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return rc < 0 ? rc : more;
+}
+
+int tl_lake_at_hand(struct tl_lake *lake, struct tl_trace_list *out)
+{
+    return tl_lake_traces(lake, out);
+}
+
 int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out)
 {
     int rc = TL_OK;

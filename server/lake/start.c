@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What a start looks at. Before it takes calls: traces that are not finished. All others are looked
+ * over behind it, unless they are few: whether their copies are as they should be, and what a crash
+ * has left in the store.
+ */
+#include "lake/lakeint.h"
+
+#include <stdlib.h>
+
+#define A_FEW 256 /* traces that are looked over before it takes calls, or else at once */
+
+/* Go on where an earlier run was: shards are loaded from the catalog, raw bytes lie in the spool.
+ */
+int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
+{
+    struct tl_lake *const lake = trace->lake;
+    int r = TL_OK;
+    uint64_t end;
+    pthread_mutex_lock(&trace->lock);
+    const bool grows = !trace->complete && !trace->raw_removed;
+    pthread_mutex_unlock(&trace->lock);
+    if (grows)
+        r = tl_spool_end(lake->backend, trace->id, &end, fail);
+    pthread_mutex_lock(&trace->lock);
+    if (r >= 0 && grows)
+        trace->raw_bytes = end;
+    const bool over = trace->state == TL_TRACE_FAILED || trace->state == TL_TRACE_SEALED;
+    struct tl_gen *gen = r < 0 || over ? NULL : tl_gen_get(trace->serving);
+    const uint64_t wanted = trace->wanted;
+    char *const setup = gen && wanted != gen->number ? strdup(trace->setup) : NULL;
+    pthread_mutex_unlock(&trace->lock);
+    if (!gen)
+        return r;
+    if (wanted != gen->number) {
+        tl_gen_put(gen);
+        gen = NULL;
+        r = setup ? tl_gen_new(&gen, lake, trace->id, wanted, setup, fail)
+                  : tl_fail_set(fail, TL_NOMEM, "no memory");
+        if (r >= 0)
+            r = tl_gen_load(gen, fail);
+        free(setup);
+    }
+    if (r < 0) {
+        tl_gen_put(gen);
+        return r;
+    }
+    pthread_mutex_lock(&trace->lock);
+    trace->making = gen;
+    pthread_mutex_unlock(&trace->lock);
+    tl_lake_queue(lake, trace, 0);
+    return TL_OK;
+}
+
+static int load_row(void *context, const struct tl_catalog_trace *row)
+{
+    struct tl_trace *trace;
+    const int r = tl_trace_of_row(context, row, &trace);
+    if (r >= 0)
+        tl_lake_insert(context, trace);
+    return r;
+}
+
+/* Go on with what is not finished. Shards are loaded behind the rows: the catalog is locked while
+ * it tells them. */
+static int go_on(struct tl_lake *lake, struct tl_fail *fail)
+{
+    int r = tl_catalog_unfinished(lake->catalog, load_row, lake, fail);
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
+        r = tl_catalog_drop_others(lake->catalog, t->id, t->serving->number, t->wanted, fail);
+        if (r >= 0)
+            r = tl_gen_load(t->serving, fail);
+        if (r >= 0)
+            r = tl_trace_revive(t, fail);
+    }
+    if (r < 0)
+        return r;
+    /* A push that had sent nothing when the process ended. */
+    for (struct tl_trace *t = lake->traces, *next; t; t = next) {
+        next = t->next;
+        if (t->state == TL_TRACE_LIVE)
+            tl_trace_delete_empty(t);
+    }
+    return TL_OK;
+}
+
+/* ---- the rest ------------------------------------------------------------------------------- */
+
+/* The process may have ended between the row and its copy. */
+static void look_at(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    bool differs;
+    if (!trace)
+        return;
+    if (tl_trace_mirror_check(trace, &differs, NULL) < 0 || differs) {
+        pthread_mutex_lock(&trace->lock);
+        trace->mirror_stale = true;
+        pthread_mutex_unlock(&trace->lock);
+        tl_housekeeper_wake(lake);
+    }
+    tl_trace_put(trace);
+}
+
+static void look_at_all(struct tl_lake *lake, const struct tl_names *names)
+{
+    const char *const end = (const char *)names->text.p + names->text.n;
+    for (const char *id = (const char *)names->text.p; id < end && !atomic_load(&lake->closing);
+         id += strlen(id) + 1)
+        look_at(lake, id);
+}
+
+static void *look_over(void *context)
+{
+    struct tl_lake *const lake = context;
+    struct tl_names names = {0};
+    int r = 1;
+    while (r > 0 && !atomic_load(&lake->closing)) {
+        tl_buf_reset(&names.text);
+        r = tl_lake_names(lake, A_FEW, &names, NULL);
+        look_at_all(lake, &names);
+    }
+    tl_buf_fini(&names.text);
+    /* What the medium refuses now is there at the next start. */
+    if (r >= 0 && !atomic_load(&lake->closing))
+        (void)!tl_lake_remove_orphans(lake, NULL);
+    return NULL;
+}
+
+int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail)
+{
+    struct tl_names names = {0};
+    if (lake->shared)
+        return TL_OK; /* the sharing thread takes what nobody has */
+    int r = go_on(lake, fail);
+    if (r >= 0)
+        r = tl_lake_names(lake, A_FEW, &names, fail);
+    const bool few = r == TL_OK;
+    if (few) {
+        look_at_all(lake, &names);
+        r = tl_lake_remove_orphans(lake, fail);
+    }
+    tl_buf_fini(&names.text);
+    return r < 0 || few ? r
+                        : tl_chore_start(&lake->look, lake, look_over, "the looking over", fail);
+}

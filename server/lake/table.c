@@ -1,0 +1,484 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The table of traces: those that are worked on, and of all others the ones that were asked for
+ * last. The rest is in the catalog.
+ */
+#include "base/hash.h"
+#include "ingest/repack.h"
+#include "lake/lakeint.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- what is in it -------------------------------------------------------------------------- */
+
+static struct tl_trace **bucket_of(struct tl_lake *lake, const char *id)
+{
+    return &lake->by_id[tl_fnv(TL_FNV, id, strlen(id)) % TL_TRACE_BUCKETS];
+}
+
+static struct tl_trace *find_locked(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *t = *bucket_of(lake, id);
+    while (t && strcmp(t->id, id) != 0)
+        t = t->next_by_id;
+    return t;
+}
+
+static void insert_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    struct tl_trace **const bucket = bucket_of(lake, trace->id);
+    trace->next_by_id = *bucket;
+    *bucket = trace;
+    trace->next = lake->traces;
+    lake->traces = trace;
+    lake->n_traces++;
+}
+
+bool tl_lake_unlink_locked(struct tl_lake *lake, struct tl_trace *trace)
+{
+    struct tl_trace **p = &lake->traces, **q = bucket_of(lake, trace->id);
+    lake->unlinked++;
+    while (*p && *p != trace)
+        p = &(*p)->next;
+    if (!*p)
+        return false;
+    *p = trace->next;
+    while (*q != trace)
+        q = &(*q)->next_by_id;
+    *q = trace->next_by_id;
+    lake->n_traces--;
+    return true;
+}
+
+void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    const bool was_there = tl_lake_unlink_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+    if (was_there)
+        tl_trace_put(trace); /* the table's */
+}
+
+struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id)
+{
+    pthread_mutex_lock(&lake->lock);
+    struct tl_trace *const there = find_locked(lake, id);
+    struct tl_trace *const found = there ? tl_trace_get(there) : NULL;
+    if (found)
+        found->used = ++lake->uses;
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n)
+{
+    size_t cap = 0;
+    int r = TL_OK;
+    *out = NULL;
+    *n = 0;
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
+        r = tl_grow(out, &cap, *n + 1, sizeof(struct tl_trace *));
+        if (r >= 0)
+            (*out)[(*n)++] = tl_trace_get(t);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    return r;
+}
+
+/* ---- making room ---------------------------------------------------------------------------- */
+
+/* Can it be read again as it is, and does nobody use it? */
+static bool may_leave_locked(struct tl_trace *t)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool may = atomic_load(&t->refs) == 1 && atomic_load(&t->serving->refs) == 1 &&
+                     !t->queued && !t->running && t->complete && !t->session && !t->making &&
+                     !t->deleted && !t->lease && t->pins == 0 && !t->mirror_stale &&
+                     (t->content[0] || t->raw_removed) && !tl_repack_due_locked(t);
+    pthread_mutex_unlock(&t->lock);
+    return may;
+}
+
+/* Traces that were not asked for for the longest time leave, a quarter of the table at once. */
+static void make_room(struct tl_lake *lake)
+{
+    struct tl_trace *leaving = NULL;
+    pthread_mutex_lock(&lake->lock);
+    if (lake->n_traces > TL_TRACES_RESIDENT) {
+        const uint64_t recent = lake->uses - (TL_TRACES_RESIDENT - TL_TRACES_RESIDENT / 4);
+        for (struct tl_trace *t = lake->traces, *next; t; t = next) {
+            next = t->next;
+            if (t->used > recent || !may_leave_locked(t) || !tl_lake_unlink_locked(lake, t))
+                continue;
+            t->next = leaving;
+            leaving = t;
+        }
+    }
+    pthread_mutex_unlock(&lake->lock);
+    for (struct tl_trace *next; leaving; leaving = next) {
+        next = leaving->next;
+        tl_trace_put(leaving);
+    }
+}
+
+/* ---- rows ----------------------------------------------------------------------------------- */
+
+int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, struct tl_fail *fail)
+{
+    const bool has_earlier = row->earlier && *row->earlier;
+    char *setup = strdup(row->setup), *labels = strdup(row->labels);
+    char *earlier = has_earlier ? strdup(row->earlier) : NULL;
+    const bool whole = setup && labels && (earlier || !has_earlier);
+    pthread_mutex_lock(&t->lock);
+    if (whole) {
+        char *const before[] = {t->setup, t->labels, t->earlier};
+        t->setup = setup;
+        t->labels = labels;
+        t->earlier = earlier;
+        setup = before[0];
+        labels = before[1];
+        earlier = before[2];
+        snprintf(t->format, sizeof(t->format), "%s", row->format);
+        snprintf(t->message, sizeof(t->message), "%s", row->message);
+        t->updated_ns = row->updated_ns;
+        t->state = (uint8_t)row->state;
+        t->complete = row->complete;
+        t->raw_bytes = row->raw_bytes;
+        t->wanted = row->wanted;
+        t->raw_removed = row->raw_removed;
+        t->decoded_removed = row->decoded_removed;
+        snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
+        t->notes = row->notes;
+        const bool over = row->state >= TL_TRACE_SEALED;
+        t->counted =
+            (struct tl_digest){.state = t->state & 3,
+                               .raw_bytes = over && !row->raw_removed ? row->raw_bytes : 0,
+                               .stored_bytes = over ? row->stored_bytes : 0,
+                               .insns = over ? row->insns : 0};
+    }
+    pthread_mutex_unlock(&t->lock);
+    free(setup);
+    free(labels);
+    free(earlier);
+    return whole ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
+}
+
+/* A trace object with its first generation, in no table yet. */
+static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                      struct tl_trace **out, struct tl_fail *fail)
+{
+    struct tl_trace *t = calloc(1, sizeof(*t));
+    if (!t)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    atomic_init(&t->refs, 1);
+    pthread_mutex_init(&t->lock, NULL);
+    pthread_mutex_init(&t->opening, NULL);
+    pthread_mutex_init(&t->owning, NULL);
+    t->lake = lake;
+    snprintf(t->id, sizeof(t->id), "%s", row->id);
+    snprintf(t->rig, sizeof(t->rig), "%s", row->rig);
+    t->created_ns = row->created_ns;
+    t->idle_ns = tl_wall_ns();
+    int r = tl_trace_take_row(t, row, fail);
+    if (r >= 0)
+        r = tl_gen_new(&t->serving, lake, t->id, row->generation,
+                       row->wanted != row->generation && t->earlier ? t->earlier : row->setup,
+                       fail);
+    if (r < 0) {
+        tl_trace_put(t);
+        return r;
+    }
+    *out = t;
+    return TL_OK;
+}
+
+/* A trace whose setup this program cannot read still has its raw bytes: keep it, as failed. */
+static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                           const struct tl_fail *why, struct tl_trace **out, struct tl_fail *fail)
+{
+    struct tl_catalog_trace bare = *row;
+    bare.setup = "";
+    bare.state = TL_TRACE_FAILED;
+    bare.message = why->text;
+    int r = make_trace(lake, &bare, out, fail);
+    if (r < 0)
+        return r;
+    free((*out)->setup);
+    (*out)->setup = strdup(row->setup);
+    return (*out)->setup ? TL_OK : TL_NOMEM;
+}
+
+int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row,
+                    struct tl_trace **out)
+{
+    struct tl_fail why = {0};
+    int r = make_trace(lake, row, out, &why);
+    if (r == TL_BAD || r == TL_USAGE)
+        r = load_unreadable(lake, row, &why, out, NULL);
+    if (r >= 0)
+        atomic_store(&(*out)->serving->decoded, row->decoded_bytes);
+    return r;
+}
+
+void tl_lake_insert(struct tl_lake *lake, struct tl_trace *trace)
+{
+    pthread_mutex_lock(&lake->lock);
+    trace->used = ++lake->uses;
+    insert_locked(lake, trace);
+    pthread_mutex_unlock(&lake->lock);
+}
+
+/* ---- finding -------------------------------------------------------------------------------- */
+
+struct reading {
+    struct tl_lake *lake;
+    struct tl_trace *trace;
+};
+
+static int keep_row(void *context, const struct tl_catalog_trace *row)
+{
+    struct reading *const reading = context;
+    return tl_trace_of_row(reading->lake, row, &reading->trace);
+}
+
+/* From the catalog, in no table yet. */
+static int read_trace(struct tl_lake *lake, const char *id, struct tl_trace **out)
+{
+    struct reading reading = {.lake = lake};
+    int r = tl_catalog_find(lake->catalog, id, keep_row, &reading, NULL);
+    struct tl_trace *const t = reading.trace;
+    /* What a crash left of other generations: nobody works on the trace, or it were in the table. */
+    if (r >= 0 && !lake->shared)
+        r = tl_catalog_drop_others(lake->catalog, id, t->serving->number, t->wanted, NULL);
+    if (r >= 0)
+        r = tl_gen_load(t->serving, NULL);
+    if (r < 0) {
+        tl_trace_put(t);
+        return r;
+    }
+    if (!lake->shared && t->complete)
+        t->repacked = t->raw_bytes; /* else lookover.c says so */
+    *out = t;
+    return TL_OK;
+}
+
+/* Put a trace that was read into the table, unless it is there or anything was taken out since: it
+ * may have been this one. Returns what is there, with a reference. */
+static struct tl_trace *settle_in(struct tl_lake *lake, struct tl_trace *trace, uint64_t unlinked)
+{
+    struct tl_trace *found = NULL;
+    pthread_mutex_lock(&lake->lock);
+    if (lake->unlinked == unlinked) {
+        found = find_locked(lake, trace->id);
+        if (!found) {
+            insert_locked(lake, trace);
+            found = trace;
+        }
+        found->used = ++lake->uses;
+        tl_trace_get(found);
+    }
+    pthread_mutex_unlock(&lake->lock);
+    if (found != trace)
+        tl_trace_put(trace);
+    return found;
+}
+
+static uint64_t unlinked_so_far(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    const uint64_t n = lake->unlinked;
+    pthread_mutex_unlock(&lake->lock);
+    return n;
+}
+
+struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *found = tl_lake_resident(lake, id);
+    if (found || !*id)
+        return found;
+    pthread_mutex_lock(&lake->reading);
+    int r = TL_OK;
+    while (r >= 0 && !(found = tl_lake_resident(lake, id))) {
+        const uint64_t unlinked = unlinked_so_far(lake);
+        struct tl_trace *trace;
+        r = read_trace(lake, id, &trace);
+        if (r >= 0 && (found = settle_in(lake, trace, unlinked)))
+            break;
+    }
+    pthread_mutex_unlock(&lake->reading);
+    make_room(lake);
+    return found;
+}
+
+void tl_lake_overtaken(struct tl_lake *lake)
+{
+    pthread_mutex_lock(&lake->lock);
+    lake->unlinked++;
+    pthread_mutex_unlock(&lake->lock);
+}
+
+int tl_lake_show(void *context, const struct tl_catalog_trace *row)
+{
+    struct tl_lake *const lake = context;
+    const uint64_t unlinked = unlinked_so_far(lake);
+    struct tl_trace *trace;
+    int r = tl_trace_of_row(lake, row, &trace);
+    if (r < 0)
+        return r;
+    r = tl_gen_load(trace->serving, NULL);
+    if (r < 0)
+        tl_trace_put(trace);
+    else
+        tl_trace_put(settle_in(lake, trace, unlinked));
+    return r;
+}
+
+int tl_no_trace(struct tl_lake *lake, struct tl_fail *fail, const char *id)
+{
+    if (tl_lake_usable(lake, fail) < 0)
+        return TL_IO;
+    return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+}
+
+static bool has_content(struct tl_trace *t, const char *content)
+{
+    pthread_mutex_lock(&t->lock);
+    const bool has = strcmp(t->content, content) == 0;
+    pthread_mutex_unlock(&t->lock);
+    return has;
+}
+
+static int keep_id(void *context, const struct tl_catalog_trace *row)
+{
+    snprintf(context, 64, "%s", row->id);
+    return TL_OK;
+}
+
+struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
+{
+    char id[64];
+    struct tl_trace *found = NULL;
+    if (strncmp(name, "sha256:", 7) != 0)
+        return tl_lake_find_trace(lake, name);
+    if (tl_catalog_by_content(lake->catalog, name, keep_id, id, NULL) >= 0)
+        return tl_lake_find_trace(lake, id);
+    /* One whose row could not be written when it had been hashed. */
+    pthread_mutex_lock(&lake->lock);
+    for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
+        if (has_content(t, name))
+            found = tl_trace_get(t);
+    pthread_mutex_unlock(&lake->lock);
+    return found;
+}
+
+/* ---- new ones ------------------------------------------------------------------------------- */
+
+int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
+                      struct tl_trace **out, struct tl_fail *fail)
+{
+    const int64_t now = tl_wall_ns();
+    struct tl_catalog_trace row = {.id = id,
+                                   .rig = rig,
+                                   .format = "",
+                                   .setup = setup,
+                                   .message = "",
+                                   .labels = "",
+                                   .state = TL_TRACE_LIVE,
+                                   .created_ns = now,
+                                   .updated_ns = now};
+    struct tl_trace *trace;
+    struct tl_lease *lease = NULL;
+    int r = lake->shared ? tl_lake_claim_name(lake, id, &lease, &row.generation, fail)
+                         : tl_lake_first_generation(lake, id, &row.generation, fail);
+    row.wanted = row.generation;
+    if (r >= 0)
+        r = make_trace(lake, &row, &trace, fail);
+    if (r < 0) {
+        if (lease)
+            lake->backend->ops->lease_release(lease);
+        return r;
+    }
+    if (lease) {
+        trace->lease = lease;
+        trace->epoch = row.generation;
+    }
+    snprintf(trace->format, sizeof(trace->format), "%s", trace->serving->setup.format);
+    trace->making = tl_gen_get(trace->serving);
+    row.format = trace->format;
+    pthread_mutex_lock(&lake->garbage_lock); /* see orphans.c */
+    r = tl_catalog_add_trace(lake->catalog, &row, fail);
+    pthread_mutex_unlock(&lake->garbage_lock);
+    if (r < 0) {
+        tl_trace_put(trace);
+        return r;
+    }
+    *out = tl_trace_get(trace);
+    tl_lake_insert(lake, trace);
+    tl_trace_mirror(trace);
+    return TL_OK;
+}
+
+/* ---- all of them ---------------------------------------------------------------------------- */
+
+struct page {
+    struct tl_lake *lake;
+    struct tl_trace **traces;
+    size_t n, cap;
+    struct tl_trace_place last;
+};
+
+static int keep_trace(void *context, const struct tl_catalog_trace *row)
+{
+    struct page *const page = context;
+    const int r = tl_grow(&page->traces, &page->cap, page->n + 1, sizeof(struct tl_trace *));
+    return r < 0 ? r : (tl_trace_of_row(page->lake, row, &page->traces[page->n]) < 0
+                            ? TL_OK /* it cannot be shown, others can */
+                            : (page->n++, TL_OK));
+}
+
+/* The row of a trace of the catalog, which is in the table or not. */
+static int fill(struct tl_lake *lake, struct tl_trace *read, struct tl_trace_row *row)
+{
+    struct tl_trace *const resident = tl_lake_resident(lake, read->id);
+    int r = resident ? TL_OK : tl_gen_load(read->serving, NULL);
+    if (r >= 0)
+        r = tl_trace_fill_row(resident ? resident : read, row);
+    tl_trace_put(resident);
+    return r;
+}
+
+int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
+                 struct tl_trace_list *list)
+{
+    struct page page = {.lake = lake};
+    int r = tl_catalog_page(lake->catalog, behind, most, keep_trace, &page, NULL);
+    const bool more = r > 0;
+    if (r >= 0)
+        r = tl_grow(&list->rows, &(size_t){list->n}, list->n + page.n + 1, sizeof(*list->rows));
+    for (size_t i = 0; i < page.n; i++) {
+        if (r >= 0) {
+            r = fill(lake, page.traces[i], &list->rows[list->n]);
+            list->n++;
+        }
+        tl_trace_put(page.traces[i]);
+    }
+    free(page.traces);
+    return r < 0 ? r : more;
+}
+
+static int add_name(void *context, const struct tl_catalog_trace *row)
+{
+    struct tl_names *const names = context;
+    names->n++;
+    names->last.created_ns = row->created_ns;
+    snprintf(names->last.id, sizeof names->last.id, "%s", row->id);
+    return tl_buf_add(&names->text, row->id, strlen(row->id) + 1);
+}
+
+int tl_lake_names(struct tl_lake *lake, size_t most, struct tl_names *names, struct tl_fail *fail)
+{
+    return tl_catalog_page(lake->catalog, names->n ? &names->last : NULL, most, add_name, names,
+                           fail);
+}
