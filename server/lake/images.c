@@ -112,7 +112,8 @@ struct users {
 static int find_user(void *context, const struct tl_catalog_trace *row)
 {
     struct users *const users = context;
-    return strstr(row->setup, users->hash) || (users->build_id && strstr(row->setup, users->build_id))
+    return strstr(row->setup, users->hash) ||
+                   (users->build_id && strstr(row->setup, users->build_id))
                ? tl_buf_add(&users->names, row->id, strlen(row->id) + 1)
                : TL_OK;
 }

@@ -293,11 +293,11 @@ void tl_share_stop(struct tl_lake *lake);
 
 /* ---- the lake ------------------------------------------------------------------------------- */
 
-#define TL_VIEW_CACHE   256
-#define TL_MADE_CACHE   48       /* of virtual shards: chunks, and whole ones */
-#define TL_REMAKERS     4        /* decoders that have made such, and may go on */
-#define TL_LABEL_SHARDS "shards" /* the label that says how shards of a trace are kept */
-#define TL_WATCHERS     64
+#define TL_VIEW_CACHE      256
+#define TL_MADE_CACHE      48       /* of virtual shards: chunks, and whole ones */
+#define TL_REMAKERS        4        /* decoders that have made such, and may go on */
+#define TL_LABEL_SHARDS    "shards" /* the label that says how shards of a trace are kept */
+#define TL_WATCHERS        64
 #define TL_TRACES_RESIDENT 1024 /* in the table, beside those that are worked on */
 #define TL_TRACE_BUCKETS   1024
 
@@ -341,8 +341,8 @@ struct tl_lake {
     atomic_ulong revision;
 
     pthread_mutex_t lock;
-    pthread_cond_t work; /* a job was queued, or closing */
-    pthread_cond_t idle; /* a job has ended */
+    pthread_cond_t work;     /* a job was queued, or closing */
+    pthread_cond_t idle;     /* a job has ended */
     struct tl_trace *traces; /* the table: those that are worked on, and some others */
     struct tl_trace *by_id[TL_TRACE_BUCKETS];
     size_t n_traces;
@@ -377,7 +377,8 @@ struct tl_lake {
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
         tiles_served, cache_hits, cache_misses, ingest_refused, retained_out, decode_waits,
-        bytes_decoded, checkpoints, resumes, shards_made, leases_taken, leases_lost;
+        bytes_decoded, checkpoints, resumes, shards_made, leases_taken, leases_lost, traces_read,
+        begun_with;
 };
 
 /* As tl_lake_open(), over a backend that the caller keeps. */

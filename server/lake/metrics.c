@@ -8,7 +8,7 @@
 /* What all traces come to: of those that are not in the table as the catalog says. */
 struct totals {
     int64_t states[4], raw, stored, insns;
-    uint64_t lag, held;
+    uint64_t lag, held, n;
 };
 
 static void add_resident(struct tl_trace *t, struct totals *out)
@@ -52,6 +52,7 @@ static int add_all(struct tl_lake *lake, struct totals *out)
         tl_trace_put(traces[i]);
     }
     free(traces);
+    out->n = n;
     return r < 0 ? r : all;
 }
 
@@ -114,7 +115,12 @@ int tl_lake_metrics(struct tl_lake *lake, struct tl_buf *out)
         {"stored_bytes", "Bytes of shards kept.", at_least_0(all.stored)},
         {"instructions", "Positions in all streams.", at_least_0(all.insns)},
         {"store_usable", "1 while the store answers.", tl_lake_usable(lake, NULL) >= 0},
-        {"leases_held", "Traces that this server works on, of a store that several share.", all.held},
+        {"traces_in_memory", "Traces whose state is in memory.", all.n},
+        {"traces_read_total", "Traces read from the catalog.", atomic_load(&lake->traces_read)},
+        {"start_traces", "Traces that were read before the server took calls.",
+         atomic_load(&lake->begun_with)},
+        {"leases_held", "Traces that this server works on, of a store that several share.",
+         all.held},
         {"leases_taken_total", "Leases of traces taken.", atomic_load(&lake->leases_taken)},
         {"leases_lost_total", "Leases of traces that ran out and went to another server.",
          atomic_load(&lake->leases_lost)},

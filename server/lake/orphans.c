@@ -99,9 +99,8 @@ static int remove_one(struct tl_lake *lake, const char *key, struct tl_fail *fai
 {
     struct owner owner;
     pthread_mutex_lock(&lake->garbage_lock);
-    const int r = is_orphan(lake, key, &owner)
-                      ? lake->backend->ops->remove(lake->backend, key, fail)
-                      : TL_OK;
+    const int r =
+        is_orphan(lake, key, &owner) ? lake->backend->ops->remove(lake->backend, key, fail) : TL_OK;
     pthread_mutex_unlock(&lake->garbage_lock);
     return r;
 }

@@ -259,8 +259,7 @@ static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
     return 1;
 }
 
-static int remove_of(struct tl_lake *lake, const struct kept *row, bool raw,
-                     struct tl_fail *fail)
+static int remove_of(struct tl_lake *lake, const struct kept *row, bool raw, struct tl_fail *fail)
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, row->id);
     if (!trace)

@@ -52,8 +52,8 @@ void tl_scale_close(struct tl_scale *scale);
 
 /* The value at a position; false: there is no point at all. */
 bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
-/* The values that are known on both sides of a position: no less than the one, no more than the other,
- * UINT64_MAX behind the last point. false: there is no point at all. */
+/* The values that are known on both sides of a position: no less than the one, no more than the
+ * other, UINT64_MAX behind the last point. false: there is no point at all. */
 bool tl_scale_bounds(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
 /* The first position whose value is at least `value`; the end if there is none. */
 uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);

@@ -93,12 +93,8 @@ static void look_at(struct tl_lake *lake, const char *id)
     bool differs;
     if (!trace)
         return;
-    if (tl_trace_mirror_check(trace, &differs, NULL) < 0 || differs) {
-        pthread_mutex_lock(&trace->lock);
-        trace->mirror_stale = true;
-        pthread_mutex_unlock(&trace->lock);
-        tl_housekeeper_wake(lake);
-    }
+    if (tl_trace_mirror_check(trace, &differs, NULL) < 0 || differs)
+        tl_trace_mirror(trace);
     tl_trace_put(trace);
 }
 
@@ -141,6 +137,7 @@ int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail)
         r = tl_lake_remove_orphans(lake, fail);
     }
     tl_buf_fini(&names.text);
+    atomic_store(&lake->begun_with, atomic_load(&lake->traces_read));
     return r < 0 || few ? r
                         : tl_chore_start(&lake->look, lake, look_over, "the looking over", fail);
 }

@@ -152,11 +152,10 @@ int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, st
         snprintf(t->content, sizeof(t->content), "%s", row->content ? row->content : "");
         t->notes = row->notes;
         const bool over = row->state >= TL_TRACE_SEALED;
-        t->counted =
-            (struct tl_digest){.state = t->state & 3,
-                               .raw_bytes = over && !row->raw_removed ? row->raw_bytes : 0,
-                               .stored_bytes = over ? row->stored_bytes : 0,
-                               .insns = over ? row->insns : 0};
+        t->counted = (struct tl_digest){.state = t->state & 3,
+                                        .raw_bytes = over && !row->raw_removed ? row->raw_bytes : 0,
+                                        .stored_bytes = over ? row->stored_bytes : 0,
+                                        .insns = over ? row->insns : 0};
     }
     pthread_mutex_unlock(&t->lock);
     free(setup);
@@ -210,10 +209,10 @@ static int load_unreadable(struct tl_lake *lake, const struct tl_catalog_trace *
     return (*out)->setup ? TL_OK : TL_NOMEM;
 }
 
-int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row,
-                    struct tl_trace **out)
+int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row, struct tl_trace **out)
 {
     struct tl_fail why = {0};
+    atomic_fetch_add(&lake->traces_read, 1);
     int r = make_trace(lake, row, out, &why);
     if (r == TL_BAD || r == TL_USAGE)
         r = load_unreadable(lake, row, &why, out, NULL);
@@ -249,7 +248,8 @@ static int read_trace(struct tl_lake *lake, const char *id, struct tl_trace **ou
     struct reading reading = {.lake = lake};
     int r = tl_catalog_find(lake->catalog, id, keep_row, &reading, NULL);
     struct tl_trace *const t = reading.trace;
-    /* What a crash left of other generations: nobody works on the trace, or it were in the table. */
+    /* What a crash left of other generations: nobody works on the trace, or it were in the table.
+     */
     if (r >= 0 && !lake->shared)
         r = tl_catalog_drop_others(lake->catalog, id, t->serving->number, t->wanted, NULL);
     if (r >= 0)
@@ -433,9 +433,10 @@ static int keep_trace(void *context, const struct tl_catalog_trace *row)
 {
     struct page *const page = context;
     const int r = tl_grow(&page->traces, &page->cap, page->n + 1, sizeof(struct tl_trace *));
-    return r < 0 ? r : (tl_trace_of_row(page->lake, row, &page->traces[page->n]) < 0
-                            ? TL_OK /* it cannot be shown, others can */
-                            : (page->n++, TL_OK));
+    return r < 0 ? r
+                 : (tl_trace_of_row(page->lake, row, &page->traces[page->n]) < 0
+                        ? TL_OK /* it cannot be shown, others can */
+                        : (page->n++, TL_OK));
 }
 
 /* The row of a trace of the catalog, which is in the table or not. */

@@ -12,7 +12,7 @@
 #define TL_PIECE_BYTES (UINT64_C(4) << 20) /* of an object in the cluster */
 #define TL_FLIGHT      8                   /* operations under way of one caller */
 #define TL_ROOT        "root"
-#define TL_LAYOUT      2 /* of what is stored; 1 had no keys A/ and S/, see rados_rows.h */
+#define TL_LAYOUT      2  /* of what is stored; 1 had no keys A/ and S/, see rados_rows.h */
 #define TL_EPOCH_TEXT  16 /* hex digits: their order is the epochs' */
 #define TL_EPOCH_KEY   600
 

@@ -10,7 +10,8 @@
 /*
  * Rows of `list`, which is made UTF-8, from `*next` on: at most `most` (0: any number), and as many
  * as make a message that every client takes, one at least. Sets `*next` behind them, and the
- * reply's token where there are more, in the list or (`more`) behind it. Free by tl_traces_pb_free() before the list. TL_NOMEM.
+ * reply's token where there are more, in the list or (`more`) behind it. Free by
+ * tl_traces_pb_free() before the list. TL_NOMEM.
  */
 TL_MUST_USE int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most, bool more,
                              Tracelake__V1__ListTracesReply *out);

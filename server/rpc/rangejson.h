@@ -15,8 +15,8 @@ int tl_run_counters(struct tl_call *call, const void *message);
 int tl_run_call(struct tl_call *call, const void *message);
 int tl_run_profile(struct tl_call *call, const void *message);
 int tl_run_compare(struct tl_call *call, const void *message);
-int tl_run_code(struct tl_call *call, const void *message);     /* code.c */
-int tl_run_coverage(struct tl_call *call, const void *message); /* code.c */
+int tl_run_code(struct tl_call *call, const void *message);      /* code.c */
+int tl_run_coverage(struct tl_call *call, const void *message);  /* code.c */
 int tl_run_simpoints(struct tl_call *call, const void *message); /* regions.c */
 
 /* What a region's name stands for: instructions [from, to) of a stream. */

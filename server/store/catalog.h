@@ -49,12 +49,12 @@ struct tl_catalog_trace {
     int64_t created_ns, updated_ns;
     uint64_t raw_bytes;     /* total, once complete */
     uint64_t decoded_bytes; /* when it was sealed */
-    uint64_t insns;         /* positions of the generation that serves, without derived streams … */
-    uint64_t stored_bytes;  /* … and the bytes of its shards, as last written */
-    uint64_t generation;    /* that serves */
-    uint64_t wanted;        /* that decoding is to make; equal when all is done */
-    bool raw_removed;       /* by retention; so it cannot be decoded anew */
-    bool decoded_removed;   /* by retention; decoding anew brings it back */
+    uint64_t insns; /* positions of the generation that serves, without derived streams … */
+    uint64_t stored_bytes; /* … and the bytes of its shards, as last written */
+    uint64_t generation;   /* that serves */
+    uint64_t wanted;       /* that decoding is to make; equal when all is done */
+    bool raw_removed;      /* by retention; so it cannot be decoded anew */
+    bool decoded_removed;  /* by retention; decoding anew brings it back */
 };
 
 /* TL_EXISTS. */
@@ -89,19 +89,19 @@ TL_MUST_USE int tl_catalog_page(struct tl_catalog *catalog, const struct tl_trac
                                 void *context, struct tl_fail *fail);
 /* `each` with every trace that is unfinished. TL_UNSUPPORTED where processes share the store: there
  * tl_catalog_changes() tells them. */
-TL_MUST_USE int
-tl_catalog_unfinished(struct tl_catalog *catalog,
-                      int (*each)(void *context, const struct tl_catalog_trace *trace),
-                      void *context, struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_unfinished(struct tl_catalog *catalog,
+                                      int (*each)(void *context,
+                                                  const struct tl_catalog_trace *trace),
+                                      void *context, struct tl_fail *fail);
 /* `each` with the newest trace whose raw bytes have this hash. TL_NOTFOUND. */
-TL_MUST_USE int
-tl_catalog_by_content(struct tl_catalog *catalog, const char *content,
-                      int (*each)(void *context, const struct tl_catalog_trace *trace),
-                      void *context, struct tl_fail *fail);
+TL_MUST_USE int tl_catalog_by_content(struct tl_catalog *catalog, const char *content,
+                                      int (*each)(void *context,
+                                                  const struct tl_catalog_trace *trace),
+                                      void *context, struct tl_fail *fail);
 
 struct tl_catalog_totals {
-    uint64_t states[4]; /* how many traces are in each enum tl_trace_state */
-    uint64_t raw_bytes; /* kept of those that are sealed or failed … */
+    uint64_t states[4];           /* how many traces are in each enum tl_trace_state */
+    uint64_t raw_bytes;           /* kept of those that are sealed or failed … */
     uint64_t stored_bytes, insns; /* … and this */
 };
 /* Of all traces. Where processes share the store: as of the last tl_catalog_changes(). */

@@ -69,15 +69,16 @@ int tl_sql_catalog_remove_traces(struct tl_catalog *catalog, const char *const *
 int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
                         int (*each)(void *context, const struct tl_catalog_trace *trace),
                         void *context, struct tl_fail *fail);
-int tl_sql_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
-    int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
-    struct tl_fail *fail);
+int tl_sql_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
+                        size_t most,
+                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                        void *context, struct tl_fail *fail);
 int tl_sql_catalog_unfinished(struct tl_catalog *catalog,
-                          int (*each)(void *context, const struct tl_catalog_trace *trace),
-                          void *context, struct tl_fail *fail);
+                              int (*each)(void *context, const struct tl_catalog_trace *trace),
+                              void *context, struct tl_fail *fail);
 int tl_sql_catalog_by_content(struct tl_catalog *catalog, const char *content,
-                          int (*each)(void *context, const struct tl_catalog_trace *trace),
-                          void *context, struct tl_fail *fail);
+                              int (*each)(void *context, const struct tl_catalog_trace *trace),
+                              void *context, struct tl_fail *fail);
 int tl_sql_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
                           struct tl_fail *fail);
 int tl_sql_catalog_traces(struct tl_catalog *catalog,

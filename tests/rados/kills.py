@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from lab import Lab, check, wait  # noqa: E402
-from rados import Pool, osd_process, rows  # noqa: E402
+from rados import Pool, osd_process, rows, status  # noqa: E402
 
 KILLS = int(os.environ.get('TL_KILLS', 8))
 SEED = int(os.environ.get('TL_SEED', time.time()))
@@ -155,7 +155,20 @@ def some_kills(servers, rigs, n, pauses):
         time.sleep(chance.random())
 
 
+def answers(server):
+    """Is it ready? One that has ended since the cluster did not answer is started again, as by systemd."""
+    if server.server.poll() is not None:
+        print('%s had ended: %s' % (server.url, server.server_log()[-200:]), flush=True)
+        start(server)
+    try:
+        return status(server.url + '/readyz') == 200
+    except OSError:
+        return False
+
+
 def ends_well(servers, rigs, expected):
+    for s in servers:
+        wait(s.url + ' is ready', lambda: answers(s), s.server_log)
     for rig in rigs:
         for s in servers:
             wait('%s is sealed at %s' % (rig.name, s.url),

@@ -75,6 +75,7 @@ for ((i = 0; i < osds; i++)); do
   ceph osd new "$uuid" >/dev/null
   ceph-osd -i "$i" --mkfs --osd-uuid "$uuid" >"$dir/log/mkfs.$i.out" 2>&1
   ceph-osd -f -i "$i" >"$dir/log/osd.$i.out" 2>&1 &
+  disown
   echo $! >"$dir/osd.$i.pid"
 done
 ceph osd pool create trace 8 >/dev/null 2>&1

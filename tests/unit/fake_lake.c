@@ -191,22 +191,22 @@ struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row)
     return place;
 }
 
-/* Their places are in the order in which they are kept. */
 int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
                  struct tl_trace_list *list)
 {
     int rc = TL_OK;
-    bool more = false, begun = !behind;
+    bool more = false;
     slow();
     pthread_mutex_lock(&lake->lock);
     for (size_t i = MAX_TRACES; i-- && rc == TL_OK && !more;) {
         if (!lake->traces[i].used)
             continue;
-        if (begun && most-- == 0)
+        if (behind && lake->traces[i].row.created_ns >= behind->created_ns)
+            continue;
+        if (most-- == 0)
             more = true;
-        else if (begun)
+        else
             rc = copy_row(&lake->traces[i], list);
-        begun = begun || !strcmp(lake->traces[i].row.id, behind->id);
     }
     pthread_mutex_unlock(&lake->lock);
     return rc < 0 ? rc : more;

@@ -387,6 +387,11 @@ static void found(void **state)
     tl_buf_fini(&out);
 }
 
+static int note_id(void *context, const struct tl_catalog_trace *t)
+{
+    return tl_buf_printf(context, "%s ", t->id);
+}
+
 static int note_change(void *context, const char *id, const struct tl_catalog_trace *t)
 {
     return tl_buf_printf(context, "%s%s ", id, t ? "" : "-");
@@ -398,6 +403,52 @@ static void assert_changes(const char *expected)
     assert_int_equal(tl_catalog_changes(catalog, note_change, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, expected);
+    tl_buf_fini(&out);
+}
+
+static void assert_page(const struct tl_trace_place *behind, size_t most, int more,
+                        const char *expected)
+{
+    struct tl_buf out = {0};
+    assert_int_equal(tl_catalog_page(catalog, behind, most, note_id, &out, NULL), more);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, expected);
+    tl_buf_fini(&out);
+}
+
+/* Newest first, those of one moment by name. */
+static void pages(void **state)
+{
+    (void)state;
+    const int64_t made[] = {5, 9, 7, 7, 1};
+    const char *const ids[] = {"a", "b", "d", "c", "e"};
+    for (size_t i = 0; i < 5; i++) {
+        struct tl_catalog_trace t = a_trace(ids[i]);
+        t.created_ns = made[i];
+        t.content = i == 1 || i == 4 ? "sha256:12" : "";
+        t.complete = i != 0;
+        assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
+    }
+    assert_page(NULL, 9, 0, "b c d a e ");
+    assert_page(NULL, 2, 1, "b c ");
+    assert_page(&(struct tl_trace_place){7, "c"}, 2, 1, "d a ");
+    assert_page(&(struct tl_trace_place){5, "a"}, 9, 0, "e ");
+    assert_page(&(struct tl_trace_place){6, "gone"}, 9, 0, "a e ");
+    struct tl_buf out = {0};
+    assert_int_equal(tl_catalog_by_content(catalog, "sha256:12", note_id, &out, NULL), TL_OK);
+    assert_int_equal(tl_catalog_by_content(catalog, "sha256:1", note_id, &out, NULL), TL_NOTFOUND);
+    assert_int_equal(tl_catalog_remove_traces(catalog, &(const char *){"b"}, 1, NULL), TL_OK);
+    assert_int_equal(tl_catalog_by_content(catalog, "sha256:12", note_id, &out, NULL), TL_OK);
+    struct tl_catalog_trace t = a_trace("e");
+    t.content = "sha256:13";
+    assert_int_equal(tl_catalog_update_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(tl_catalog_by_content(catalog, "sha256:12", note_id, &out, NULL), TL_NOTFOUND);
+    assert_int_equal(tl_catalog_by_content(catalog, "sha256:13", note_id, &out, NULL), TL_OK);
+    if (is_memory())
+        assert_int_equal(tl_catalog_unfinished(catalog, note_id, &out, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((char *)out.p, is_memory() ? "b e e c d " : "b e e ");
+    assert_page(NULL, 9, 0, "c d a e ");
     tl_buf_fini(&out);
 }
 
@@ -638,6 +689,7 @@ static void checks_hold_up_nobody(void **state)
 
 IN_A_POOL(traces)
 IN_A_POOL(found)
+IN_A_POOL(pages)
 IN_A_POOL(changes)
 IN_A_POOL(labels)
 IN_A_POOL(notes)
@@ -656,6 +708,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         EVERYWHERE(traces),
         EVERYWHERE(found),
+        EVERYWHERE(pages),
         cmocka_unit_test_setup_teardown(changes_in_a_pool, set_up_pool, tear_down),
         EVERYWHERE(labels),
         EVERYWHERE(notes),
