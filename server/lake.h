@@ -126,7 +126,8 @@ TL_MUST_USE int tl_lake_usable(struct tl_lake *lake, struct tl_fail *fail);
  */
 TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
 /* Append up to `most` of them behind a place (NULL: from the newest on). Returns 1: there may be
- * more, even where there were fewer; TL_OK: that was all. `revision` is not set. */
+ * more, even where there were fewer; TL_OK: that was all. While the store does not answer: all that
+ * are in memory. `revision` is not set. */
 TL_MUST_USE int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
                              struct tl_trace_list *list);
 /* The place of a row: what comes behind it is the next page. */

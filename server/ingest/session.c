@@ -112,7 +112,7 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
     }
     if (!id_valid(wanted))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
-    *out = tl_lake_find_trace(lake, wanted);
+    *out = tl_lake_find_now(lake, wanted);
     if (!*out)
         return create(lake, request, wanted, out, fail);
     if (request->resume)
@@ -454,9 +454,9 @@ void tl_ingest_close(struct tl_ingest *ingest)
 
 int tl_lake_offset(struct tl_lake *lake, const char *id, uint64_t *at, bool *complete)
 {
-    struct tl_trace *trace = tl_lake_find_content(lake, id);
+    struct tl_trace *trace = tl_lake_find_now(lake, id);
     if (!trace)
-        return TL_NOTFOUND;
+        return tl_no_trace(lake, NULL, id);
     pthread_mutex_lock(&trace->lock);
     *at = trace->raw_bytes;
     *complete = trace->complete;

@@ -280,6 +280,8 @@ TL_MUST_USE int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fai
 void tl_trace_unpin(struct tl_trace *trace);
 /* May this server change it? */
 bool tl_trace_mine_locked(const struct tl_trace *trace);
+/* tl_lake_find_content(), but none that another server has just deleted. */
+struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id);
 /* Have the lease of a name that is free, and the first generation of its new trace. TL_EXISTS,
  * TL_AGAIN. */
 TL_MUST_USE int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **lease,

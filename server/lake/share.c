@@ -96,6 +96,31 @@ static void vanish(struct tl_trace *trace)
         tl_lake_unlink(trace->lake, trace);
 }
 
+static int no_row(void *context, const struct tl_catalog_trace *row)
+{
+    (void)context;
+    (void)row;
+    return TL_OK;
+}
+
+struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id)
+{
+    struct tl_trace *const trace = tl_lake_find_content(lake, id);
+    bool gone = false;
+    if (!trace || !lake->shared || tl_lake_usable(lake, NULL) < 0)
+        return trace;
+    pthread_mutex_lock(&trace->owning);
+    if (!is_mine(trace) && tl_catalog_find(lake->catalog, trace->id, no_row, NULL, NULL) == TL_NOTFOUND) {
+        vanish(trace);
+        gone = true;
+    }
+    pthread_mutex_unlock(&trace->owning);
+    if (!gone)
+        return trace;
+    tl_trace_put(trace);
+    return NULL;
+}
+
 /* ---- taking a trace ------------------------------------------------------------------------- */
 
 static int denied(int r, const char *id, struct tl_fail *fail)

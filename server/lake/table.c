@@ -450,10 +450,46 @@ static int fill(struct tl_lake *lake, struct tl_trace *read, struct tl_trace_row
     return r;
 }
 
+static int newest_first(const void *a, const void *b)
+{
+    const struct tl_trace_row *const x = a, *const y = b;
+    return x->created_ns != y->created_ns ? (x->created_ns < y->created_ns ? 1 : -1)
+                                          : strcmp(x->id, y->id);
+}
+
+static bool is_behind(const struct tl_trace_row *row, const struct tl_trace_place *place)
+{
+    return row->created_ns != place->created_ns ? row->created_ns < place->created_ns
+                                                : strcmp(row->id, place->id) > 0;
+}
+
+/* All that is in memory behind a place: what can be shown while the store does not answer. */
+static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *behind,
+                        struct tl_trace_list *list)
+{
+    struct tl_trace_list all;
+    int r = tl_lake_at_hand(lake, &all);
+    if (r >= 0)
+        r = tl_grow(&list->rows, &(size_t){list->n}, list->n + all.n + 1, sizeof(*list->rows));
+    if (r >= 0 && all.n > 0)
+        qsort(all.rows, all.n, sizeof(*all.rows), newest_first);
+    for (size_t i = 0; r >= 0 && i < all.n; i++) {
+        if (behind && !is_behind(&all.rows[i], behind))
+            continue;
+        list->rows[list->n++] = all.rows[i];
+        all.rows[i].labels = NULL; /* they are the list's now */
+        all.rows[i].streams = NULL;
+    }
+    tl_trace_list_free(&all);
+    return r;
+}
+
 int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
                  struct tl_trace_list *list)
 {
     struct page page = {.lake = lake};
+    if (tl_lake_usable(lake, NULL) < 0)
+        return page_at_hand(lake, behind, list);
     int r = tl_catalog_page(lake->catalog, behind, most, keep_trace, &page, NULL);
     const bool more = r > 0;
     if (r >= 0)

@@ -556,7 +556,7 @@ uint64_t tl_lake_revision(struct tl_lake *lake)
 int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *out)
 {
     *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
-    struct tl_trace *trace = tl_lake_find_content(lake, id);
+    struct tl_trace *trace = tl_lake_find_now(lake, id);
     if (!trace)
         return tl_no_trace(lake, NULL, id);
     out->rows = calloc(1, sizeof(*out->rows));
