@@ -359,14 +359,10 @@ static void *keep(void *context)
 
 int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail)
 {
-    pthread_mutex_lock(&r->lock);
-    int rc = TL_OK;
-    if (!r->has_keeper && pthread_create(&r->keeper, NULL, keep, r) != 0)
-        rc = tl_fail_set(fail, TL_IO, "cannot start a thread");
-    else
-        r->has_keeper = true;
-    pthread_mutex_unlock(&r->lock);
-    return rc;
+    if (pthread_create(&r->keeper, NULL, keep, r) != 0)
+        return tl_fail_set(fail, TL_IO, "cannot start a thread");
+    r->has_keeper = true;
+    return TL_OK;
 }
 
 void tl_rados_keep_end(struct tl_rados *r)

@@ -88,6 +88,8 @@ static int count_log(void *context, const char *key, uint64_t size)
     return TL_OK;
 }
 
+#define PACK_LOOKS 2400 /* 50 ms apart: two minutes */
+
 /* Raw bytes at rest are packed; that takes a moment. */
 static void wait_packed(void)
 {
@@ -97,7 +99,11 @@ static void wait_packed(void)
     if ((tl_is_rados(store) ? tl_backend_rados(&backend, store, &fail)
                             : tl_backend_folder(&backend, store, &fail)) < 0)
         die("store", &fail);
-    while (logs > 0) {
+    for (unsigned i = 0; logs > 0; i++) {
+        if (i == PACK_LOOKS) {
+            (void)!tl_fail_set(&fail, TL_IO, "some are not packed after two minutes");
+            die("raw bytes", &fail);
+        }
         logs = 0;
         if (backend->ops->list(backend, "r/1-of-1", count_log, &logs, &fail) < 0)
             die("list", &fail);
