@@ -90,10 +90,10 @@ static int go_on(struct tl_lake *lake, struct tl_fail *fail)
 static void look_at(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
-    bool differs;
+    enum tl_mirror_state state;
     if (!trace)
         return;
-    if (tl_trace_mirror_check(trace, &differs, NULL) < 0 || differs)
+    if (tl_trace_mirror_check(trace, &state, NULL) < 0 || state != TL_MIRROR_SAME)
         tl_trace_mirror(trace);
     tl_trace_put(trace);
 }
