@@ -12,26 +12,12 @@
 
 enum { HITS_DEFAULT = 100 };
 
-/* An address: hexadecimal, with or without 0x, as flow text has it. */
-static int parse_address(const char *text, size_t n, uint64_t *out)
-{
-    char digits[24];
-    char *end;
-    if (n == 0 || n >= sizeof digits || text[0] == '-' || text[0] == '+' || text[0] == ' ')
-        return TL_USAGE;
-    memcpy(digits, text, n);
-    digits[n] = 0;
-    errno = 0;
-    *out = strtoull(digits, &end, 16);
-    return errno || *end ? TL_USAGE : TL_OK;
-}
-
 static int parse_addresses(const char *text, struct tracelake_query *query)
 {
     const char *colon = strchr(text, ':');
     const size_t n = colon ? (size_t)(colon - text) : strlen(text);
-    if (parse_address(text, n, &query->pc_from) < 0 ||
-        (colon && parse_address(colon + 1, strlen(colon + 1), &query->pc_to) < 0))
+    if (tl_pc_parse(text, n, &query->pc_from) < 0 ||
+        (colon && tl_pc_parse(colon + 1, strlen(colon + 1), &query->pc_to) < 0))
         return tl_cli_usage("find", "--pc %s: give ADDR or ADDR:ADDR, hexadecimal", text);
     if (!colon)
         query->pc_to = query->pc_from + 1;

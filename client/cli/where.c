@@ -18,15 +18,27 @@ static int name_place(const char *symbol, const char *pc, const char *event,
     *given = symbol || pc || event;
     if ((symbol != NULL) + (pc != NULL) + (event != NULL) > 1)
         return tl_cli_usage("get", "a place is a symbol, an address or an event, one of them");
-    query->kind = symbol ? TRACELAKE_FIND_SYMBOL : pc ? TRACELAKE_FIND_PC : TRACELAKE_FIND_EVENT;
+    query->kind = symbol ? TRACELAKE_FIND_CALL : pc ? TRACELAKE_FIND_PC : TRACELAKE_FIND_EVENT;
     query->text = symbol ? symbol : event;
-    if (pc && tl_number_parse(pc, &query->pc_from) < 0)
-        return tl_cli_usage("get", "%.40s is no address", pc);
+    if (pc && tl_pc_parse(pc, strlen(pc), &query->pc_from) < 0)
+        return tl_cli_usage("get", "%.40s is no address: give it in hexadecimal", pc);
     query->pc_to = query->pc_from + 1;
     return TL_ARGS_GO;
 }
 
-/* The instruction of the n-th hit from `range->from` on. */
+/* Too few of them. */
+static int say_too_few(const char *trace, const struct tracelake_found *found, uint64_t n,
+                       uint64_t from)
+{
+    if (n == 0)
+        tl_cli_warn(trace, "no %s from instruction %" PRIu64 " on", found->what, from);
+    else
+        tl_cli_warn(trace, "%s: only %" PRIu64 " from instruction %" PRIu64 " on", found->what, n,
+                    from);
+    return TL_CLI_BAD;
+}
+
+/* The instruction of the n-th hit from `range->from` on; the server tells so many at a time. */
 static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
                     struct tracelake_query *query, uint64_t n, uint64_t *insn)
 {
@@ -36,23 +48,23 @@ static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
     query->stream = range->stream;
     query->from = range->from;
     query->to = range->to;
-    query->limit = n;
-    if (tracelake_search(lake, query, &found, &error) < 0)
-        return tl_remote_fail_query(range->trace, &error);
-    int status = TL_ARGS_GO;
-    if (found->n < n) {
-        if (found->n == 0)
-            tl_cli_warn(range->trace, "no %s from instruction %" PRIu64 " on", found->what,
-                        range->from);
-        else
-            tl_cli_warn(range->trace, "%s: only %zu from instruction %" PRIu64 " on", found->what,
-                        found->n, range->from);
-        status = TL_CLI_BAD;
-    } else {
-        *insn = found->hits[n - 1].at.insn;
+    for (uint64_t before = 0;;) {
+        query->limit = n - before;
+        if (tracelake_search(lake, query, &found, &error) < 0)
+            return tl_remote_fail_query(range->trace, &error);
+        const bool there = found->n >= n - before, more = found->more && found->n > 0;
+        if (there)
+            *insn = found->hits[n - before - 1].at.insn;
+        before += found->n;
+        if (!there && more)
+            query->from = found->hits[found->n - 1].at.insn + 1;
+        const int status = there  ? TL_ARGS_GO
+                           : more ? TL_CLI_DONE
+                                  : say_too_few(range->trace, found, before, range->from);
+        tracelake_found_free(found);
+        if (there || !more)
+            return status;
     }
-    tracelake_found_free(found);
-    return status;
 }
 
 int tl_where_find(const struct tl_where *where, struct tracelake *lake,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A range told by what happens there: from the n-th time that a function is entered, an address is
+ * A range told by what happens there: from the n-th time that a function is called, an address is
  * executed or an event occurs, for so many instructions or until something else happens.
  */
 #ifndef TL_CLI_WHERE_H

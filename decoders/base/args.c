@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/args.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,22 @@ int tl_number_parse(const char *text, uint64_t *out)
     errno = 0;
     const int base = text[0] == '0' && (text[1] == 'x' || text[1] == 'X') ? 16 : 10;
     const unsigned long long value = strtoull(text, &end, base);
+    if (errno || *end)
+        return TL_USAGE;
+    *out = value;
+    return TL_OK;
+}
+
+int tl_pc_parse(const char *text, size_t n, uint64_t *out)
+{
+    char digits[24];
+    char *end;
+    if (n >= sizeof digits || n == 0 || !isxdigit((unsigned char)*text))
+        return TL_USAGE;
+    memcpy(digits, text, n);
+    digits[n] = 0;
+    errno = 0;
+    const unsigned long long value = strtoull(digits, &end, 16);
     if (errno || *end)
         return TL_USAGE;
     *out = value;

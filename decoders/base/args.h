@@ -52,5 +52,8 @@ TL_MUST_USE const char *tl_arg_set(const struct tl_arg *arg, const char *text);
 TL_MUST_USE int tl_arg_range_parse(const char *text, struct tl_arg_range *out);
 /* A number of 64 bits, decimal or 0x…, and nothing else in the text. TL_USAGE. */
 TL_MUST_USE int tl_number_parse(const char *text, uint64_t *out);
+/* An address in memory, of 64 bits, in `n` characters: hexadecimal, with or without 0x, as flow
+ * text has it. TL_USAGE. */
+TL_MUST_USE int tl_pc_parse(const char *text, size_t n, uint64_t *out);
 
 #endif

@@ -45,6 +45,45 @@ def finding(lab):
 
 
 @test
+def ranges_by_place(lab):
+    """A range that begins with the n-th call of a function, at an address or an event."""
+    simulated(lab, 40000)
+    wait_sealed(lab, 'sim')
+    name, elf = 'sim/cs.10', lab.path('demo.elf')
+    lines = streams(lab.run('get', name, '--text').text())['cs.10']
+    named = [line.split() for line in only(streams(lab.run(
+        'get', name, '--text', '--symbols', elf).text())['cs.10'], 'I')]
+    pcs = [words[1] for words in named]
+
+    def got(*args):
+        return lab.run('get', name, *args, '--format', 'pc').text().split()
+    # Functions that call others, so that the flow comes back into them, and one that does not.
+    for function in ('fft_radix2', 'matrix_multiply', 'handle_syscall', 'mac_block'):
+        calls = [i for i, words in enumerate(named) if words[-1] == '<%s>' % function]
+        check(len(calls) > 3, function, calls)
+        at = ['--from-symbol', function, '--occurrence', '3']
+        check(got(*at, '--count', '20') == pcs[calls[2]:calls[2] + 20], function, 'does not begin there')
+        check(got(*at, '--to-symbol', function, '--warm-up', '5') == pcs[calls[2] - 5:calls[3]], function)
+        check(got('--insn', '%d:' % (calls[0] + 1), *at, '--count', '1') == [pcs[calls[3]]], function)
+        # By address, as other commands print it, with 0x or not.
+        for text in (named[calls[0]][1], '0x' + named[calls[0]][1].lstrip('0')):
+            check(got('--from-pc', text, '--occurrence', '3', '--count', '9') == pcs[calls[2]:calls[2] + 9], text)
+        lab.run('get', name, *at, '--count', '20', '-o', lab.path('region.stf'))
+        check(lab.run('dump', lab.path('region.stf'), '--format', 'pc').text().split() ==
+              pcs[calls[2]:calls[2] + 20], function, 'is another file')
+    taken, insns = [], 0
+    for line in lines:
+        taken += [insns] if line.startswith('X ') else []
+        insns += line.startswith('I ')
+    check(len(taken) > 3 and got('--from-event', 'exception', '--occurrence', '3', '--to-event', 'exception') ==
+          pcs[taken[2]:taken[3]], 'the third exception')
+    lab.fails(1, 'only %d from' % len(taken), 'get', name, '--from-event', 'exception', '--occurrence', '9999',
+              '--text')
+    lab.fails(3, 'no symbol', 'get', name, '--from-symbol', 'no such', '--text')
+    lab.fails(2, 'no address', 'get', name, '--from-pc', '0xg', '--text')
+
+
+@test
 def at_home(lab):
     """A stored trace with all that decoding it takes: packets, text, and source lines as addr2line has them."""
     simulated(lab, 20000)

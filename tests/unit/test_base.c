@@ -151,6 +151,13 @@ static void numbers_are_exact(void **state)
     assert_true(n == UINT64_MAX);
     assert_int_equal(tl_number_parse("010", &n), TL_OK);
     assert_int_equal(n, 10);
+    static const char *const no_address[] = {"", "0x", "+1", " 1", "x", "1g", "10000000000000000"};
+    for (size_t i = 0; i < sizeof no_address / sizeof *no_address; i++)
+        assert_int_equal(tl_pc_parse(no_address[i], strlen(no_address[i]), &n), TL_USAGE);
+    assert_int_equal(tl_pc_parse("0000000000400210:5", 16, &n), TL_OK);
+    assert_int_equal(n, 0x400210);
+    assert_int_equal(tl_pc_parse("0xFF", 4, &n), TL_OK);
+    assert_int_equal(n, 255);
 }
 
 static void arguments_by_a_table(void **state)
