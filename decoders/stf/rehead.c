@@ -64,6 +64,19 @@ static bool told_ourselves(const struct tl_stf_rehead *spec)
     return told;
 }
 
+/* Is the process another one than the old header's (none: all zero)? Then the trace tells of
+ * processes, whatever its feature bits say. */
+static bool other_process(const struct tl_stf_rehead *spec)
+{
+    struct tl_stf_group group = {.rest = spec->head};
+    struct tl_stf_record r, old = {0};
+    while (tl_stf_group_next(&group, &r) == TL_OK)
+        if (r.type == TL_STF_PROCESS_ID_EXT)
+            old = r;
+    return old.process.tgid != spec->tgid || old.process.tid != spec->tid ||
+           old.process.asid != spec->asid;
+}
+
 /* A record that is told anew, or that must be there. False: there is none. */
 static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record *record)
 {
@@ -89,6 +102,8 @@ static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record
         return !told_ourselves(spec);
     case TL_STF_TRACE_INFO_FEATURE:
         record->features = spec->features;
+        if (other_process(spec))
+            record->features |= TL_STF_FEATURE_PROCESS_ID;
         return true;
     case TL_STF_PROCESS_ID_EXT:
         record->process = (typeof(record->process)){spec->tgid, spec->tid, spec->asid};

@@ -16,7 +16,8 @@ struct tl_stf_rehead {
     const char *comment;  /* one COMMENT more; NULL: none */
     const char *info;     /* text of one TRACE_INFO more, unless it is the last one already */
     uint16_t iem;
-    uint64_t features, pc;
+    uint64_t features; /* PROCESS_ID is added where the process is not the old header's */
+    uint64_t pc;
     uint32_t tgid, tid, asid;
 };
 

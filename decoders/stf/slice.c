@@ -153,8 +153,6 @@ static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
     switch (record->type) {
     case TL_STF_PROCESS_ID_EXT:
         s->process = *record;
-        if (s->header.complete)
-            s->features |= TL_STF_FEATURE_PROCESS_ID;
         return TL_OK;
     case TL_STF_TRACE_INFO_FEATURE:
         s->features |= record->features;

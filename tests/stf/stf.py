@@ -573,6 +573,13 @@ def mended(lab, server, trace):
     check(done.returncode == 0 and everything() == before, trace, 'is another one now')
 
 
+def header_of(lab, path):
+    """The process in a header, and whether the feature bit for processes is set."""
+    process, features = (re.search(pattern, lab.tracelake('dump', path).stdout).group(1) for pattern in (
+        rb' PROCESS_ID_EXT (.*)', rb' features=0x([0-9a-f]+)'))
+    return process, bool(int(features, 16) & 1 << 10)
+
+
 def fetch(lab, server, made, trace, path, n):
     """All of it, and parts, are what was pushed; a slice of the file has the same records."""
     want, back, part = made.groups(), lab.path('back.stf'), lab.path('part.stf')
@@ -586,6 +593,9 @@ def fetch(lab, server, made, trace, path, n):
         check(len(got) == len(sliced) == end - first, trace, first, len(got), len(sliced))
         check(got[1:] == sliced[1:], trace, first, 'is no slice of what was pushed')
         check(b' 0 errors,' in lab.tracelake('check', back).stdout, trace, first)
+        processes = [header_of(lab, p) for p in (path, back, part)]
+        check(processes[1] == processes[2], trace, first, 'a slice tells of other processes', processes)
+        check(processes[1][1] == (processes[0][1] or processes[1][0] != processes[0][0]), trace, first, processes)
         if first == 0:
             check(got == want, trace, 'comes back otherwise')
         elif b'\x32' not in want[first]:  # no page walk, which counts from the begin
@@ -598,9 +608,9 @@ def fetch(lab, server, made, trace, path, n):
     heads = [[line.split(b' ', 3)[3] for line in lab.tracelake('dump', p).stdout.splitlines()
               if line.split()[3] in (b'VLEN_CONFIG', b'ISA_EXTENDED', b'TRACE_INFO_FEATURE')]
              for p in (path, back)]
-    # A cut has registers as they are where it begins.
+    # A cut has registers as they are where it begins; the bit for processes was looked at above.
     feature = [int(re.search(rb'features=(0x[0-9a-f]+)', head[0]).group(1), 16) for head in heads]
-    check(heads[0][1:] == heads[1][1:] and feature[0] | 1 << 13 == feature[1], heads)
+    check(heads[0][1:] == heads[1][1:] and feature[0] | 1 << 13 == feature[1] & ~(1 << 10), heads)
     text = lab.tracelake('decode', '--format', 'stf', '--text', path).stdout
     done = run(lab.command, 'get', '--server', server.url, trace + '/stf.0', '--text')
     check(text == done.stdout, trace, 'has another text')
