@@ -92,6 +92,8 @@ static int check_arguments(struct options *o)
         o->range = o->time;
     else if (o->byte.given)
         o->range = o->byte;
+    if (o->range.given && o->range.from == o->range.to)
+        return tl_cli_usage("get", "the range is empty");
     o->unit = o->time.given ? TRACELAKE_TIME : o->byte.given ? TRACELAKE_BYTE : TRACELAKE_INSN;
     return TL_ARGS_GO;
 }
@@ -180,14 +182,36 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const struct s
     }
 }
 
-/* A range that is not all there says so. */
-static void say_extent(const struct options *o, const struct tracelake_fetch *fetch,
-                       const char *where)
+/* Instead of an exit status: the range lies behind the stream's end. */
+enum { NOTHING = -2 };
+
+/* Is no trace there, rather than trace without instructions? */
+static bool is_behind(const struct options *o, struct tracelake *lake,
+                      const struct tl_remote_name *name)
+{
+    struct tracelake_trace *trace;
+    struct tracelake_error error;
+    bool behind = o->unit == TRACELAKE_INSN;
+    if (behind || tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        return behind;
+    if (o->unit == TRACELAKE_BYTE)
+        behind = o->range.from >= trace->raw_bytes;
+    for (size_t i = 0; i < trace->n_streams && o->unit == TRACELAKE_TIME; i++)
+        if (strcmp(trace->streams[i].name, name->stream) == 0)
+            behind = !trace->streams[i].has_time || o->range.from > trace->streams[i].time_last;
+    tracelake_trace_free(trace);
+    return behind;
+}
+
+/* A range that is not all there says so; NOTHING: none of it is. */
+static int say_extent(const struct options *o, struct tracelake *lake,
+                      const struct tl_remote_name *name, const struct tracelake_fetch *fetch,
+                      const char *where)
 {
     uint64_t first, count;
     tracelake_fetch_extent(fetch, &first, &count);
-    if (!o->range.given || o->range.from == o->range.to)
-        return;
+    if (!o->range.given)
+        return TL_CLI_DONE;
     if (count == 0 && o->unit != TRACELAKE_INSN)
         tl_cli_warn(where,
                     "no instruction has its trace in %s %" PRIu64 ":%" PRIu64 "; %" PRIu64
@@ -201,6 +225,7 @@ static void say_extent(const struct options *o, const struct tracelake_fetch *fe
                     o->range.from, first);
     else if (o->unit == TRACELAKE_INSN && o->range.to != UINT64_MAX && first + count < o->range.to)
         tl_cli_warn(where, "the stream ends at instruction %" PRIu64, first + count);
+    return count == 0 && is_behind(o, lake, name) ? NOTHING : TL_CLI_DONE;
 }
 
 static int sink_init(struct sink *sink, const struct options *o)
@@ -242,6 +267,7 @@ static int copy_all(const struct options *o, struct tracelake *lake, struct trac
     return status;
 }
 
+/* The exit status, or NOTHING. */
 static int get_stream(const struct options *o, struct tracelake *lake,
                       const struct tl_remote_name *name, FILE *file)
 {
@@ -260,9 +286,9 @@ static int get_stream(const struct options *o, struct tracelake *lake,
                   : tracelake_fetch_open(&fetch, lake, &range, o->format, &error);
     if (opened < 0)
         return tl_remote_fail_query(where, &error);
-    const int status = copy_all(o, lake, fetch, where, name, file);
+    int status = copy_all(o, lake, fetch, where, name, file);
     if (status == TL_CLI_DONE)
-        say_extent(o, fetch, where);
+        status = say_extent(o, lake, name, fetch, where);
     tracelake_fetch_close(fetch);
     return status;
 }
@@ -274,10 +300,16 @@ static int get_all(const struct options *o, struct tracelake *lake, struct tl_re
     if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
         return tl_remote_fail_query(name->trace, &error);
     int status = TL_CLI_DONE;
+    size_t without = 0; /* streams that end in front of the range */
     for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
         snprintf(name->stream, sizeof name->stream, "%s", trace->streams[i].name);
         status = get_stream(o, lake, name, stdout);
+        without += status == NOTHING;
+        if (status == NOTHING)
+            status = TL_CLI_DONE;
     }
+    if (status == TL_CLI_DONE && without > 0 && without == trace->n_streams)
+        status = TL_CLI_BAD;
     tracelake_trace_free(trace);
     return status;
 }
@@ -294,7 +326,7 @@ static int get_file(const struct options *o, struct tracelake *lake, struct tl_r
     tl_progress_begin(o->out, "B");
     status = get_stream(o, lake, name, out.file);
     tl_progress_end();
-    return tl_outfile_close(&out, status);
+    return tl_outfile_close(&out, status == NOTHING ? TL_CLI_BAD : status);
 }
 
 static int get(const struct options *o, struct tracelake *lake, struct tl_remote_name *name)
@@ -302,11 +334,13 @@ static int get(const struct options *o, struct tracelake *lake, struct tl_remote
     if (o->out)
         return get_file(o, lake, name);
     /* Nothing in the other simulators' forms tells one stream from the next. */
-    const int status = o->form && !o->region ? tl_remote_one_stream(lake, name) : TL_ARGS_GO;
+    int status = o->form && !o->region ? tl_remote_one_stream(lake, name) : TL_ARGS_GO;
     if (status != TL_ARGS_GO)
         return status;
-    return name->stream[0] || o->region ? get_stream(o, lake, name, stdout)
-                                        : get_all(o, lake, name);
+    if (!name->stream[0] && !o->region)
+        return get_all(o, lake, name);
+    status = get_stream(o, lake, name, stdout);
+    return status == NOTHING ? TL_CLI_BAD : status;
 }
 
 int tl_cmd_get(int argc, char **argv)

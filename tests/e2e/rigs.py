@@ -599,8 +599,14 @@ def said_well(lab):
     check(found == {'trace': 'sim', 'findings': 0, 'report': ''}, found)
     quiet = lab.run('get', 'sim/cs.10', '--insn', '0:999999999', '-o', lab.path('a.zstf'))
     check(quiet.err.count(b'\n') == 1 and b'the stream ends at instruction' in quiet.err, quiet)
-    behind = lab.run('get', 'sim/cs.10', '--insn', '99999999:', '--text')
-    check(b'nothing is there from 99999999 on' in behind.err, behind)
+    for args in (['--text'], ['--format', 'pc'], ['-o', lab.path('behind.zstf')]):
+        lab.fails(1, 'nothing is there from 99999999 on', 'get', 'sim/cs.10', '--insn', '99999999:', *args)
+    lab.fails(1, 'no instruction has its trace in bytes', 'get', 'sim/cs.10', '--byte', '99999999:100000000',
+              '-o', lab.path('behind.stf'))
+    lab.fails(1, 'no instruction has its trace in time', 'get', 'sim/cs.10', '--time', '999999999999999:', '--text')
+    lab.fails(1, 'only', 'slice', lab.path('a.zstf'), '--insn', '99999999:', '-o', lab.path('behind.zstf'))
+    check(not [name for name in os.listdir(lab.dir) if name.startswith('behind')], 'an empty file')
+    lab.fails(2, 'the range is empty', 'get', 'sim/cs.10', '--insn', '5:5', '--text')
     check(b'several streams' in lab.run('get', 'sim', '--format', 'pc', status=2).err, 'streams run into one')
     table = lab.run('stats', 'sim/cs.10').text()
     check(re.search(r'^ *\d+ instructions, 0 to \d+$', table, re.M) and 'mac_block' in table, table)
