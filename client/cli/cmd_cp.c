@@ -45,7 +45,66 @@ static int copy_images(const struct copy *c, const char *setup)
     return status;
 }
 
-/* The raw bytes from the push's offset on; their hash into `sum` where these are all. */
+/* The first `n` bytes of a trace into a hash. */
+static int sum_begin(struct tracelake *lake, const char *trace, uint64_t n, EVP_MD_CTX *sum)
+{
+    struct tracelake_error error;
+    struct tracelake_raw *raw;
+    const void *p;
+    size_t size;
+    int r = tracelake_raw_open(&raw, lake, trace, 0, n, &error);
+    if (r < 0)
+        return tl_remote_fail_query(trace, &error);
+    while ((r = tracelake_raw_next(raw, &p, &size, &error)) == TRACELAKE_OK)
+        EVP_DigestUpdate(sum, p, size);
+    tracelake_raw_close(raw);
+    return r == TRACELAKE_EOF ? TL_CLI_DONE : tl_remote_fail_query(trace, &error);
+}
+
+/* The hash so far, as text; it can go on. */
+static void tell_sum(const EVP_MD_CTX *sum, char text[static HASH_TEXT])
+{
+    uint8_t digest[EVP_MAX_MD_SIZE];
+    unsigned n = 0;
+    EVP_MD_CTX *const copy = EVP_MD_CTX_new();
+    if (copy && EVP_MD_CTX_copy_ex(copy, sum))
+        EVP_DigestFinal_ex(copy, digest, &n);
+    EVP_MD_CTX_free(copy);
+    strcpy(text, "sha256:");
+    for (unsigned i = 0; i < n; i++)
+        snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
+}
+
+/* Are the `n` bytes that are there the begin of what is copied? `sum` hashes them. */
+static int check_begin(const struct copy *c, const char *to, uint64_t n, EVP_MD_CTX *sum)
+{
+    char here[HASH_TEXT], there[HASH_TEXT];
+    if (n == 0)
+        return TL_CLI_DONE;
+    EVP_MD_CTX *const other = EVP_MD_CTX_new();
+    int status = TL_CLI_BAD;
+    if (other && EVP_DigestInit_ex(other, EVP_sha256(), NULL))
+        status = sum_begin(c->from, c->trace->id, n, sum);
+    else
+        tl_cli_warn(to, "out of memory");
+    if (status == TL_CLI_DONE)
+        status = sum_begin(c->to, to, n, other);
+    if (status == TL_CLI_DONE) {
+        tell_sum(sum, here);
+        tell_sum(other, there);
+        if (strcmp(here, there) != 0) {
+            tl_cli_warn(c->trace->id,
+                        "another capture of the name %s is there, of %" PRIu64
+                        " bytes; --as NAME copies it beside that",
+                        to, n);
+            status = TL_CLI_BAD;
+        }
+    }
+    EVP_MD_CTX_free(other);
+    return status;
+}
+
+/* The raw bytes from the push's offset on, and into the hash. */
 static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_CTX *sum)
 {
     struct tracelake_error error;
@@ -69,14 +128,10 @@ static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_
 }
 
 /* Are they the bytes whose hash the first server tells? */
-static int compare(const struct copy *c, EVP_MD_CTX *sum)
+static int compare(const struct copy *c, const EVP_MD_CTX *sum)
 {
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    char text[HASH_TEXT] = "sha256:";
-    unsigned n = 0;
-    EVP_DigestFinal_ex(sum, digest, &n);
-    for (unsigned i = 0; i < n; i++)
-        snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
+    char text[HASH_TEXT];
+    tell_sum(sum, text);
     if (c->trace->content[0] && strcmp(text, c->trace->content) != 0) {
         tl_cli_warn(c->trace->id, "what was copied is %s, and should be %s", text,
                     c->trace->content);
@@ -112,9 +167,10 @@ static int copy_capture(const struct copy *c, const char *setup)
     if (tracelake_push_open(&push, c->to, &options, &error) < 0) {
         status = tl_remote_fail_query(options.trace, &error);
     } else {
-        const uint64_t begun = tracelake_push_offset(push);
-        status = copy_bytes(c, push, sum);
-        if (status == TL_CLI_DONE && begun == 0)
+        status = check_begin(c, options.trace, tracelake_push_offset(push), sum);
+        if (status == TL_CLI_DONE)
+            status = copy_bytes(c, push, sum);
+        if (status == TL_CLI_DONE)
             status = compare(c, sum);
         if (status == TL_CLI_DONE && tracelake_push_finish(push, &error) < 0)
             status = tl_remote_fail_query(options.trace, &error);

@@ -88,6 +88,41 @@ def copy(here, there):
     here.run('cp', 'first', '--to', 'http://127.0.0.1:1', '--timeout', '1', status=3)
 
 
+@test
+def copied_in_pieces(here):
+    """A copy that was interrupted goes on; another capture of that name is not taken for its begin."""
+    here.start()
+    there = Lab(here.build)
+    try:
+        there.start()
+        row, raw = push(here, 'first')
+        config, image = here.path('first.ini'), here.path('images')
+        here.run('raw', 'first', '-o', here.path('first.bin'), '--config', config, '--images', image)
+        image, = (os.path.join(image, name) for name in os.listdir(image))
+        how = ['push', '--format', row['format'], '--rig', row['rig'], '--config', config, '--image', image]
+        here.run(*how, '--trace', 'again', here.path('first.bin'))
+        row = wait_content(here, 'again')
+        for trace, begin in (('good', raw[:20000]), ('other', b'\x5a' + raw[1:20000]),
+                             ('whole', raw[:-1] + b'\x5a')):
+            cut = there.spawn(*how, '--trace', trace, '-', stdin=subprocess.PIPE)
+            cut.stdin.write(begin)
+            cut.stdin.flush()
+            wait_offset(there, trace, len(begin))
+            cut.kill()
+            cut.wait()
+        here.run('cp', 'again', '--to', there.url, '--as', 'good')
+        check(wait_content(there, 'good')['content'] == row['content'])
+        check(there.run('raw', row['content'], '-').out == raw, 'other bytes')
+        check(there.run('get', row['content'] + '/cs.10', '--text').out ==
+              here.run('get', 'first/cs.10', '--text').out, 'another text')
+        for trace in ('other', 'whole'):
+            before = there.offset(trace)
+            here.fails(1, 'another capture of the name ' + trace, 'cp', 'again', '--to', there.url, '--as', trace)
+            check(there.offset(trace) == before, 'it goes on with other bytes')
+    finally:
+        there.close()
+
+
 def forms(lab, trace):
     """In which forms the trace's shards are stored: names of files end so."""
     return {os.path.splitext(name)[1]
