@@ -48,6 +48,41 @@ export async function arrangeChecks(suite, { url }) {
     await inBothThemes(page, "lanes-table");
   });
 
+  await suite.check("lanes: sixteen of them have their instructions as text and uncut heads", { fresh: true }, async (page) => {
+    await page.addInitScript(() => {
+      window.written = new Map(); // texts by the height at which they stand
+      const fill = CanvasRenderingContext2D.prototype.fillText;
+      CanvasRenderingContext2D.prototype.fillText = function noted(text, x, y, ...more) {
+        if (this.canvas.matches?.("canvas.base")) window.written.set(y, (window.written.get(y) ?? new Map()).set(Math.round(x), text));
+        return fill.call(this, text, x, y, ...more);
+      };
+    });
+    const at = 1000000;
+    const hide = Array.from({ length: 26 }, (_, k) => `cs.${(32 + k).toString(16)}`).join(",");
+    await open(page, url, `#/trace/farm-42?from=${at}&to=${at + 8}&open=&hide=${hide}&panel=none`);
+    const heads = await page.locator(".head").evaluateAll((all) => all.map((head) => {
+      const within = head.getBoundingClientRect();
+      const last = (head.querySelector(".gaps") ?? head.querySelector(".count")).getBoundingClientRect();
+      return {
+        name: head.querySelector(".name").textContent, top: head.offsetTop, bottom: head.offsetTop + head.offsetHeight,
+        seen: within.bottom <= window.innerHeight, gaps: head.querySelector(".gaps")?.textContent ?? "",
+        uncut: last.bottom <= within.bottom + 0.5 && last.right <= within.right + 0.5,
+      };
+    }));
+    assert.equal(heads.length, 16);
+    assert.ok(heads.some((h) => /^\d+ gaps?$/.test(h.gaps)) && heads.every((h) => h.uncut), JSON.stringify(heads));
+    for (const { name, top, bottom } of heads.filter((h) => h.seen)) {
+      const reply = await page.request.get(`${url}/api/v1/traces/farm-42/streams/${name}/insns?from=${at}&count=8`);
+      const { rows } = await reply.json();
+      const mnemonics = rows.map((row) => row.text.split(" ")[0]);
+      assert.equal(mnemonics.length, 8);
+      await page.waitForFunction(([y0, y1, wanted]) => [...window.written].some(([y, row]) => y > y0 && y < y1
+        && JSON.stringify([...row].sort(([a], [b]) => a - b).map(([, text]) => text.split(" ")[0])) === JSON.stringify(wanted)),
+      [top, bottom, mnemonics]);
+    }
+    await inBothThemes(page, "lanes-sixteen");
+  });
+
   await suite.check("lanes: a tree of rig, cores and lanes, by keys alone, and in the link", {}, async (page) => {
     await open(page, url, "#/trace/farm-42");
     const tree = page.locator(".heads[role=tree]");

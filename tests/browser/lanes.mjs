@@ -2,7 +2,7 @@
 // Sub-lanes, and software trace as text: against what the server says, whose truth the simulations
 // know.
 import assert from "node:assert/strict";
-import { accessible, frame, inBothThemes, open, place, settle } from "./harness.mjs";
+import { accessible, cssColour, frame, inBothThemes, open, place, settle } from "./harness.mjs";
 
 async function json(page, base, path) {
   const reply = await page.request.get(`${base}/api/v1/${path}`, { ignoreHTTPSErrors: true });
@@ -56,6 +56,48 @@ export async function laneChecks(suite, { server, trace, osd }) {
       JSON.stringify({ seen, longest, at: [x(longest.from), x(longest.to)] }));
   });
 
+  await suite.check("lanes: a call stack that is cut says so, and shows all on demand", { viewport: { width: 1440, height: 420 } }, async (page) => {
+    const [stream] = (await json(page, base, `traces/${trace}`)).streams;
+    const width = 20000;
+    const FEW = 12;
+    let deepest;
+    for (let from = 0; from < Number(stream.insns) && !(deepest?.depth >= FEW); from += width) {
+      const told = (await json(page, base, `traces/${trace}/slices?streams=${stream.name}&from=${from}&to=${from + width}`)).streams[stream.name];
+      deepest = told.slices.reduce((a, b) => (b.depth > a.depth ? b : a));
+    }
+    assert.ok(deepest.depth >= FEW, "the trace has deep stacks");
+    const middle = (deepest.from + deepest.to) / 2;
+    const half = Math.max(20, deepest.to - deepest.from);
+    await open(page, base, `#/trace/${trace}?from=${Math.floor(middle - half)}&to=${Math.ceil(middle + half)}&open=${stream.name}&panel=none`);
+    const button = page.locator(".head .levels").first();
+    const rows = () => page.locator(".head").first().evaluate((head) => {
+      const stack = document.querySelector(`.part[data-id="${head.dataset.id}/stack"]`);
+      return { top: stack.offsetTop, n: Math.floor((head.offsetTop + head.offsetHeight - stack.offsetTop) / 15) };
+    });
+    const cut = (await button.textContent()).match(/^(\d+) of (\d+) levels$/);
+    assert.equal(Number(cut[1]), (await rows()).n);
+    assert.ok(Number(cut[1]) <= deepest.depth && Number(cut[2]) > deepest.depth, cut[0]);
+    await inBothThemes(page, "lanes-levels");
+    await button.click();
+    await page.waitForFunction(() => document.querySelector(".head .levels")?.textContent === "Fewer levels");
+    await settle(page);
+    const all = await rows();
+    assert.equal(all.n, Number(cut[2]));
+    // The deepest call is seen where it runs, and not outside of it.
+    await page.mouse.move(600, 300);
+    await page.mouse.wheel(0, 2000);
+    await settle(page);
+    const { top } = await rows();
+    const y = top + 15 * deepest.depth + 3;
+    const grounds = await Promise.all(["ground", "stripe", "depth", "depth2"].map((n) => cssColour(page, n)));
+    const canvas = await page.evaluate(() => document.querySelector("canvas.base").width);
+    const x = (at) => ((at - Math.floor(middle - half)) / (Math.ceil(middle + half) - Math.floor(middle - half))) * canvas;
+    const drawn = (await row(page, y)).find(([css, x0, x1]) => !grounds.includes(css) && x0 <= x(middle) && x(middle) < x1);
+    assert.ok(drawn, `level ${deepest.depth + 1} at ${y}: ${JSON.stringify(await row(page, y))}`);
+    await button.click();
+    await page.waitForFunction((text) => document.querySelector(".head .levels")?.textContent === text, cut[0]);
+  });
+
   await suite.check("lanes: counters have a scale", {}, async (page) => {
     await open(page, base, `#/trace/${trace}?show=counters&open=`);
     await settle(page);
@@ -91,6 +133,11 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await page.keyboard.press("End");
     await page.waitForFunction(() => document.querySelector("ol.log li:last-child")?.classList.contains("here"));
     await accessible(page);
+    // What is told of a message is nothing that only instructions have.
+    await page.click("#tab-insns");
+    await page.waitForFunction(() => /Record/.test(document.querySelector("dl.details")?.textContent ?? ""));
+    assert.doesNotMatch(await page.textContent("dl.details"), /PC|Function|Mode|Instruction/);
+    await page.click("#tab-log");
     await page.focus("#timeline");
     await page.keyboard.press("Home");
     for (let i = 0; i < 4; i++) await page.keyboard.press("+");

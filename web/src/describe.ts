@@ -123,7 +123,7 @@ export function describe(session: Session, hover: Hover): Description {
   else out.what = "code without a name";
   const state = hover.group ? undefined : session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);
   if (state && !state.mixed) out.mode = [state.mode || out.mode, contextName(state)].filter(Boolean).join(" · ");
-  if (row && !software) out.what = `${row.fn ? row.fn + row.offset : out.what}  ${row.text || row.pc}`;
+  if (row && !software) out.what = `${row.fn ? row.fn + row.offset : row.pc}  ${row.text}`;
   const share = c.share[b]!;
   if (share > 0 && share < 250) out.share = `~${Math.round(share / 2.55)} %`;
   return out;

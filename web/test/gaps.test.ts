@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { TILE_BUCKETS, type Columns, type Stripe } from "../src/tile.ts";
-import { joinedSpans, untold } from "../src/timeline/gaps.ts";
+import { TILE_BUCKETS, type Break, type Columns, type Stripe } from "../src/tile.ts";
+import { addBreaks, joinedSpans, untold, whole } from "../src/timeline/gaps.ts";
 
 test("where nothing ran and nothing was lost is one stretch across the edge of a tile", () => {
   const columns = (empty: (b: number) => boolean): Columns => ({
@@ -16,4 +16,20 @@ test("where nothing ran and nothing was lost is one stretch across the edge of a
   const lost = columns((b) => b === 7);
   lost.lost[7] = 90;
   assert.deepEqual(untold(stripe(0), lost), []);
+});
+
+test("of how long a gap was and why nothing is told in half", () => {
+  const wide = (text: string): number => text.length;
+  assert.equal(whole("≤ 3.2 µs, overflow", 18, wide), "≤ 3.2 µs, overflow");
+  assert.equal(whole("≤ 3.2 µs, overflow", 17, wide), "≤ 3.2 µs");
+  assert.equal(whole("≤ 3.2 µs, overflow", 8, wide), "≤ 3.2 µs");
+  assert.equal(whole("≤ 3.2 µs, overflow", 7, wide), "");
+});
+
+test("each gap in front of one instruction is kept, and one that lies in two tiles once", () => {
+  const gap = (position: number, from: number, to: number): Break => ({ position, from, to, flags: 0 });
+  const [a, b, c, d] = [gap(0, 10, 20), gap(0, 20, 40), gap(0, 40, 50), gap(7, 60, 70)];
+  const all: Break[] = [];
+  for (const tile of [[a, b], [b], [b, c, d], [d]]) addBreaks(all, tile);
+  assert.deepEqual(all, [a, b, c, d]);
 });

@@ -6,6 +6,7 @@ import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 import { timeText } from "../describe.ts";
 import { grouped, percent, short } from "../format.ts";
+import { isSoftware } from "../model.ts";
 import type { Panel } from "../url.ts";
 import { InsnList } from "./insnlist.ts";
 import { Lazy } from "./lazy.ts";
@@ -101,14 +102,19 @@ export class Side {
     const row = s.insns(s.lane)?.get(at);
     const time = s.position?.time ?? row?.time;
     const ns = s.stream?.timeIsNs ?? true;
-    const fields: (readonly [string, unknown])[] = [
+    // Messages are executed nowhere.
+    const software = isSoftware(s.stream?.protocol ?? "");
+    const executed: (readonly [string, unknown])[] = [
       ["Function", row === undefined ? "…" : row.fn === "" ? "–" : html`<span class="swatch"
         .style=${`background:${this.app.swatch(row.fn).css}`}></span>${row.fn}<span class="muted">${row.offset}</span>`],
       ["PC", html`<code>${row?.pc ?? "…"}</code>`],
-      ["Instruction", grouped(at)],
+    ];
+    const fields: (readonly [string, unknown])[] = [
+      ...(software ? [] : executed),
+      [software ? "Record" : "Instruction", grouped(at)],
       ["Time", time === undefined ? "–" : timeText(s.trace, time, ns)],
       ...(row?.file ? [["Source", sourceLink(this.app, row)] as const] : []),
-      ["Mode", row?.mode || "–"],
+      ...(software ? [] : [["Mode", row?.mode || "–"] as const]),
       ["Trace byte", s.position ? grouped(s.position.byte) : "…"],
     ];
     if (row && row.events.length > 0) fields.push(["Before it", row.events.join(", ")]);

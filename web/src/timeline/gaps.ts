@@ -6,7 +6,7 @@ import { duration, short } from "../format.ts";
 import { toPixel, type Extent, type View } from "../scale.ts";
 import { isOff, TILE_BUCKETS, type Break, type Columns, type Stripe } from "../tile.ts";
 import type { Colours } from "./colours.ts";
-import { fitted, SANS, setFont } from "./labels.ts";
+import { measured, SANS, setFont } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 import { lossOf } from "./paint.ts";
 
@@ -40,6 +40,11 @@ export function breakText(b: Break, ns: boolean): string {
   return wide <= 0 ? why : `≤ ${ns ? duration(wide) : `${short(wide)} ticks`}, ${why}`;
 }
 
+/** As much of a text as has room, in whole parts from its front: half a number would tell another one. */
+export function whole(text: string, room: number, wide: (text: string) => number): string {
+  return [text, text.split(", ")[0]!].find((t) => wide(t) <= room) ?? "";
+}
+
 export function drawTimeBreaks(
   ctx: CanvasRenderingContext2D, breaks: readonly Break[], view: View, top: number, box: LaneBox,
   colours: Colours, width: number, ns: boolean, ground: string,
@@ -61,7 +66,7 @@ export function drawTimeBreaks(
     if (box.fn.h < 12) continue;
     setFont(ctx, `500 11px ${SANS}`);
     ctx.textBaseline = "middle";
-    const text = fitted(ctx, breakText(b, ns), x1 - x0 - 14);
+    const text = whole(breakText(b, ns), x1 - x0 - 14, (t) => measured(ctx, t));
     if (text === "") continue;
     const wide = ctx.measureText(text).width;
     const x = (x0 + x1 - wide) / 2;
@@ -84,7 +89,7 @@ export function drawUntold(
   for (const { from, to } of all) {
     const [x0, x1] = [Math.max(0, toPixel(view, width, from)), Math.min(width, toPixel(view, width, to))];
     if (x1 - x0 < 60 || breaks.some((b) => b.to > b.from && b.from < to && b.to > from)) continue;
-    const text = fitted(ctx, `~ ${ns ? duration(to - from) : `${short(to - from)} ticks`}, not traced`, x1 - x0 - 14);
+    const text = whole(`~ ${ns ? duration(to - from) : `${short(to - from)} ticks`}, not traced`, x1 - x0 - 14, (t) => measured(ctx, t));
     if (text === "") continue;
     const wide = ctx.measureText(text).width;
     const [x, y] = [(x0 + x1 - wide) / 2, top + box.fn.y + box.fn.h / 2];
@@ -93,6 +98,12 @@ export function drawUntold(
     ctx.fillStyle = colours.named.muted.css;
     ctx.fillText(text, x, y + 0.5);
   }
+}
+
+/** Those of the next tile to the right, which tells of what reaches into it, too; several may lie in front of one instruction. */
+export function addBreaks(all: Break[], next: readonly Break[]): void {
+  const last = all[all.length - 1];
+  all.push(...next.filter((b) => !last || b.position > last.position || (b.position === last.position && b.from > last.from)));
 }
 
 export interface Span {

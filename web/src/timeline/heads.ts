@@ -8,7 +8,7 @@ import { ROOT } from "../arrange.ts";
 import { short } from "../format.ts";
 import { unitName } from "../model.ts";
 import type { Session } from "../session.ts";
-import { FEW_ROWS, NO_LANE, type Band, type LaneBox } from "./layout.ts";
+import { FEW_ROWS, NO_LANE, STACK_ROW, type Band, type LaneBox } from "./layout.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 
 const DRAG_PX = 5;
@@ -96,6 +96,7 @@ export class Heads {
     const node = box.node!;
     const open = s.open.has(box.lane);
     const full = s.full.has(box.lane);
+    const rows = Math.floor(box.stack.h / STACK_ROW);
     const parts = depth > 0 || box.states.h > 0 || box.counters.h > 0;
     return html`<div role="treeitem" class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${box.h < 40 ? "small" : ""}"
         data-id=${id} data-states=${RULER_HEIGHT + box.y + box.states.y} data-curves=${box.counters.h} tabindex=${this.at === id ? 0 : -1} aria-level=${node.level}
@@ -106,9 +107,9 @@ export class Heads {
       <div class="what">${node.name === stream.name ? stream.device || stream.protocol : stream.name}</div></div>
       <div class="counts">${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${() => this.addImage()}>Add its image</button>`}
       ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}</div>
-      ${open && depth > FEW_ROWS ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
+      ${open && depth > FEW_ROWS && (full || rows < depth) ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
         title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.toggleLane(box.lane, true)}
-        >${full ? `${FEW_ROWS} levels only` : `${FEW_ROWS} of ${depth} levels`}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
+        >${full ? "Fewer levels" : `${rows} of ${depth} levels`}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
     </div>`;
   }
 

@@ -24,7 +24,7 @@ export function setFont(ctx: CanvasRenderingContext2D, to: string): void {
   ctx.font = font = to;
 }
 
-function measured(ctx: CanvasRenderingContext2D, text: string): number {
+export function measured(ctx: CanvasRenderingContext2D, text: string): number {
   const key = font + text;
   let width = widths.get(key);
   if (width === undefined) {

@@ -12,7 +12,7 @@ import { Colours } from "./colours.ts";
 import { Gestures } from "./gestures.ts";
 import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
-import { drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
+import { addBreaks, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
 import { SANS, drawInsns, drawNote, drawRuns, fitted, runs, type Run, setFont } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
@@ -479,9 +479,7 @@ export class Timeline {
       if (!exact) return;
       if (s.view.axis === "time") empty.push(...untold(stripe, columns));
       all.push(...runs(stripe, columns, s.view, this.width, end));
-      // A tile tells of those that reach into it, too.
-      const known = breaks.length > 0 ? breaks[breaks.length - 1]!.position : -1;
-      breaks.push(...columns.breaks.filter((b) => b.position > known));
+      addBreaks(breaks, columns.breaks);
     });
     const perUnit = this.width / (s.view.to - s.view.from);
     const cells = s.view.axis === "insn" && perUnit >= CELL;
