@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // What the page costs a browser over 1 G instructions in 16 streams, beside its budgets. ./dev bench web
 //
-//   node tests/bench/web.mjs [--insns N] [--json FILE]
+//   node tests/bench/web.mjs [--insns N] [--follow] [--json FILE]
 //
 // The trace is one of the simulated rig, its sources written eight times under other trace IDs.
-// Requests, bytes and memory are the same on every machine; times are told as they come.
+// --follow: only what following a live trace takes. Requests, bytes and memory are the same on every machine; times are told as they come.
 import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -12,7 +12,7 @@ import { launch, open, settle, traffic, wheel } from "../browser/harness.mjs";
 import { Lab } from "../browser/lab.mjs";
 
 const { values: args } = parseArgs({
-  options: { insns: { type: "string", default: "1000000000" }, json: { type: "string" } },
+  options: { insns: { type: "string", default: "1000000000" }, follow: { type: "boolean", default: false }, json: { type: "string" } },
 });
 const STREAMS = 16;
 /** Instructions that a byte of the rig's trace makes, about. */
@@ -112,6 +112,9 @@ function tell(what, value, unit, budget) {
 }
 
 const KB = 1000;
+const FOLLOW_MS = 15000;
+/** Below each lane of the rig's live trace. */
+const ALL_SHOWN = "?show=states,counters&open=cs.10,cs.12";
 
 /** Processor time of the page's script in each frame; frames of the measurement itself draw nothing. */
 async function draws(page, what, act) {
@@ -129,14 +132,39 @@ async function memory(page, session) {
   return (usedSize + backingStorageSize) / (1 << 20);
 }
 
+/** What a page takes of the network while it follows a trace that grows, the stream of events included. */
+async function follow() {
+  await lab.live();
+  for (const [what, newest, more] of [["the newest 10 k instructions", "10000", ""], ["the newest 1 M instructions", "1000000", ""],
+    ["the newest 10 k instructions", "10000", ALL_SHOWN], ["the newest 1 M instructions", "1000000", ALL_SHOWN],
+    ["the whole trace", "0", ALL_SHOWN], ["the whole trace by time", "0", `${ALL_SHOWN}&axis=time`]]) {
+    const live = await fresh();
+    const session = await live.context().newCDPSession(live);
+    let bytes = 0;
+    session.on("Network.dataReceived", (e) => { bytes += e.encodedDataLength; });
+    await session.send("Network.enable");
+    await open(live, lab.tls, `#/trace/live${more}`);
+    await live.selectOption(".followbox select", newest);
+    await live.waitForSelector(".follow.on");
+    await settle(live).catch(() => {});
+    bytes = 0;
+    const began = performance.now();
+    await live.waitForTimeout(FOLLOW_MS); // a rate needs a time
+    tell(`following ${what}${more === "" ? "" : ", stacks, states, counters"}`,
+      bytes / KB / ((performance.now() - began) / 1000), "KB/s", 100);
+    await live.context().close();
+  }
+}
+
 const browser = await launch();
 const lab = new Lab();
 const fresh = async () => {
   const context = await browser.newContext({ viewport: { width: 1920, height: 1000 }, ignoreHTTPSErrors: true });
   return context.newPage();
 };
-try {
-  await lab.start();
+
+/** What a finished trace of many instructions takes. */
+async function look() {
   const trace = await capture(lab);
   const insns = trace.streams.map((s) => Number(s.insns));
   const total = insns.reduce((a, b) => a + b, 0);
@@ -206,20 +234,12 @@ try {
   }
   tell("memory: heap and buffers, the most", most, "MiB", 64);
   await page.context().close();
+}
 
-  await lab.live();
-  for (const [what, newest] of [["10 k", "10000"], ["1 M", "1000000"]]) {
-    const live = await fresh();
-    await open(live, lab.tls, "#/trace/live");
-    await live.selectOption(".followbox select", newest);
-    await live.waitForSelector(".follow.on");
-    await settle(live).catch(() => {});
-    const got = traffic(live);
-    const began = performance.now();
-    await live.waitForTimeout(8000); // a rate needs a time
-    tell(`following the newest ${what} instructions`, (await got.bytes()) / KB / ((performance.now() - began) / 1000), "KB/s", 100);
-    await live.context().close();
-  }
+try {
+  await lab.start();
+  if (!args.follow) await look();
+  await follow();
 } finally {
   await lab.close();
   await browser.close();

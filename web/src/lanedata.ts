@@ -31,6 +31,8 @@ export class LaneData<T> {
   constructor(
     private readonly trace: Ref, private readonly kind: string, private readonly arguments_: string,
     private readonly read: Reader<T>, private readonly changed: () => void,
+    /** Units on each side at least: what begins there may reach into the view. */
+    private readonly reach = 0,
   ) {}
 
   /** The best that is here for the view; a coarser one stands in while a closer one is under way. */
@@ -71,16 +73,20 @@ export class LaneData<T> {
   private coming(streams: readonly string[], view: View): boolean {
     const on = this.flying;
     if (!on || on.view.axis !== view.axis) return false;
-    const pad = span(on.view);
+    const pad = this.pad(on.view);
     return on.view.from - pad <= view.from && on.view.to + pad >= view.to
-      && span(view) * CLOSER >= pad && streams.every((s) => on.streams.includes(s));
+      && span(view) * CLOSER >= span(on.view) && streams.every((s) => on.streams.includes(s));
+  }
+
+  private pad(view: View): number {
+    return Math.max(span(view), this.reach);
   }
 
   private async fetch(streams: readonly string[], view: View, revision: number): Promise<void> {
     this.flying?.controller.abort();
     const controller = new AbortController();
     this.flying = { view, streams, controller };
-    const pad = span(view);
+    const pad = this.pad(view);
     const [from, to] = [Math.max(0, view.from - pad), view.to + pad];
     const epoch = epochOn(this.trace, view.axis);
     const last = absolute(epoch, Math.ceil(to)) || 1n;

@@ -21,6 +21,8 @@ export interface Host {
 
 /** With so many lanes all call stacks are open at first. */
 const FEW_LANES = 6;
+/** Records on each side of the view that are asked for at least: a line of text is often one for each letter. */
+const LINE_REACH = 256;
 
 export interface Measured {
   readonly lane: number;
@@ -70,7 +72,7 @@ export class Session {
     this.overview = new Overview(trace, () => app.counted(this));
     const changed = (): void => app.changed();
     this.notes = new Notes(changed);
-    this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed);
+    this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed, LINE_REACH);
     this.states = new LaneData(trace, "states", "&columns=2048", (told, epoch) => readStates(told, epoch, trace.format.startsWith("perf")), changed);
     this.counters = new LaneData(trace, "counters", "&columns=1024", readCounters, changed);
     this.view = whole(axis, extentOf(trace, axis));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
-import { contextName, readCounters, readLog, readStates, sourceName } from "../src/lanedata.ts";
+import { contextName, LaneData, readCounters, readLog, readStates, sourceName } from "../src/lanedata.ts";
 import { columnPoints, niceMost, rateText } from "../src/timeline/sublanes.ts";
 
 test("what lanes show is read, times from the epoch on", () => {
@@ -25,4 +25,22 @@ test("counters become rates, unknown where nothing is known", () => {
   assert.equal(rateText(0.8, true), "800 M/s");
   assert.equal(rateText(2, false), "2.00 per tick");
   assert.deepEqual([0, 0.9, 1, 3, 7000].map(niceMost), [1, 1, 1, 5, 10000]);
+});
+
+test("what begins before a narrow view and may reach into it is asked for, and asked for once", async (t) => {
+  const asked: string[] = [];
+  t.mock.method(globalThis, "fetch", (url: unknown) => {
+    asked.push(String(url));
+    return Promise.resolve(Response.json({ streams: { stm: { entries: [{ at: 990, last: 1010, source: "stm", text: "begun" }] } } }));
+  });
+  const view = { axis: "insn", from: 1000, to: 1012 } as const;
+  let told = (): void => {};
+  const come = new Promise<void>((done) => { told = done; });
+  const log = new LaneData({ id: "t", epoch: 0n }, "log", "", (x) => readLog(x, 0n), told, 256);
+  log.want(["stm"], view, 1, false);
+  await come;
+  assert.match(asked[0]!, /from=744&to=1268$/);
+  assert.deepEqual(log.get("stm", view)!.entries.map((e) => e.text), ["begun"]);
+  log.want(["stm"], { ...view, from: 1100, to: 1112 }, 1, false);
+  assert.equal(log.busy, false);
 });
