@@ -405,9 +405,10 @@ int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
         r = retain_rule(lake, &rules, i, &all, now_ns, fail);
         removed += r > 0 ? r : 0;
     }
-    if (r >= 0 && seconds > 0)
+    if (r >= 0 && seconds > 0) {
         r = make_virtual(lake, &all, now_ns, seconds, fail);
-    removed += r > 0 ? r : 0;
+        removed += r > 0 ? r : 0;
+    }
     pthread_mutex_unlock(&lake->retain_lock);
     all_kept_fini(&all);
     free(rules.rows);
