@@ -62,6 +62,9 @@ export const EVENT = {
   note: 128,
 };
 
+/** Call stacks that are deeper are told as so deep. */
+export const TOLD_DEPTH = 255;
+
 /** A lane's columns, one element a bucket. */
 export interface Columns {
   readonly insns: Float64Array;

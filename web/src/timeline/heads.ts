@@ -8,6 +8,7 @@ import { ROOT } from "../arrange.ts";
 import { short } from "../format.ts";
 import { unitName } from "../model.ts";
 import type { Session } from "../session.ts";
+import { TOLD_DEPTH } from "../tile.ts";
 import { FEW_ROWS, NO_LANE, STACK_ROW, type Band, type LaneBox } from "./layout.ts";
 import { RULER_HEIGHT } from "./ruler.ts";
 
@@ -109,7 +110,7 @@ export class Heads {
       ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}</div>
       ${open && depth > FEW_ROWS && (full || rows < depth) ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
         title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.toggleLane(box.lane, true)}
-        >${full ? "Fewer levels" : `${rows} of ${depth} levels`}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
+        >${full ? "Fewer levels" : `${rows} of ${depth}${depth < TOLD_DEPTH ? "" : "+"} levels`}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
     </div>`;
   }
 

@@ -20,6 +20,11 @@ function byRow(slices: readonly Slice[]): readonly (readonly Slice[])[] {
   return known;
 }
 
+/** How deep they go. */
+export function levels(slices: readonly Slice[]): number {
+  return byRow(slices).length;
+}
+
 /** The first of a row that ends behind `at`. */
 function firstBehind(row: readonly Slice[], at: number): number {
   let [low, high] = [0, row.length];

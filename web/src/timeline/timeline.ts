@@ -24,7 +24,7 @@ import type { Target } from "./paint.ts";
 import { drawUnknown, drawUntraced, Pictures, type Shown } from "./pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
-import { sliceIn, Stacks } from "./stacks.ts";
+import { levels, sliceIn, Stacks } from "./stacks.ts";
 import { SubLanes } from "./subs.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
@@ -494,7 +494,10 @@ export class Timeline {
     }
     this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
-    if (slices) this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width);
+    if (slices) {
+      this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width);
+      this.deepen(box.lane, levels(slices.slices)); // tiles tell no more than TOLD_DEPTH
+    }
     if (slices && cells && perUnit >= 8) {
       const cache = s.insns(box.lane);
       const [from, to] = [Math.max(0, Math.floor(s.view.from)), Math.min(stream.insns, Math.ceil(s.view.to))];
