@@ -136,7 +136,7 @@ struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row);
 TL_MUST_USE int tl_lake_at_hand(struct tl_lake *lake, struct tl_trace_list *out);
 /* Grows with every visible change of a trace. */
 uint64_t tl_lake_revision(struct tl_lake *lake);
-/* One row in a list of one. TL_NOTFOUND. */
+/* One row in a list of one. TL_NOTFOUND; TL_UNREACHABLE, TL_AGAIN: the store does not tell now. */
 TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl_trace_list *out);
 /* Is there a trace of this very name, and is it served in this generation? Takes no longer than a
  * look at the table. */

@@ -418,7 +418,7 @@ static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail 
 static uint64_t raw_end(const struct job *job)
 {
     struct tl_trace *const trace =
-        job->base->open ? tl_lake_find_trace(job->gen->lake, job->gen->trace) : NULL;
+        job->base->open ? tl_lake_resident(job->gen->lake, job->gen->trace) : NULL;
     uint64_t end = atomic_load(&job->gen->decoded);
     if (!trace)
         return end;

@@ -113,8 +113,10 @@ static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *
     if (!id_valid(wanted))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
     *out = tl_lake_find_now(lake, wanted);
-    if (!*out)
-        return create(lake, request, wanted, out, fail);
+    if (!*out) {
+        const int r = tl_no_trace(lake, fail, wanted);
+        return r == TL_NOTFOUND ? create(lake, request, wanted, out, fail) : r;
+    }
     if (request->resume)
         return TL_OK;
     tl_trace_put(*out);
@@ -456,7 +458,7 @@ int tl_lake_offset(struct tl_lake *lake, const char *id, uint64_t *at, bool *com
 {
     struct tl_trace *trace = tl_lake_find_now(lake, id);
     if (!trace)
-        return tl_no_trace(lake, NULL, id);
+        return tl_no_content(lake, NULL, id);
     pthread_mutex_lock(&trace->lock);
     *at = trace->raw_bytes;
     *complete = trace->complete;

@@ -59,7 +59,7 @@ int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,
     }
     struct tl_trace *const trace = tl_lake_find_content(lake, source->trace);
     if (!trace)
-        return tl_no_trace(lake, fail, source->trace);
+        return tl_no_content(lake, fail, source->trace);
     *gen = tl_trace_serving(trace);
     tl_trace_put(trace);
     return add_streams(c, *gen, request, fail);

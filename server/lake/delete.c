@@ -15,7 +15,7 @@ static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail 
     else if (trace->session)
         r = tl_fail_set(fail, TL_DENIED, "trace %s is being pushed", trace->id);
     else if (trace->deleted)
-        r = tl_no_trace(trace->lake, fail, trace->id);
+        r = tl_fail_set(fail, TL_NOTFOUND, "trace %s has been deleted", trace->id);
     else
         trace->deleted = true;
     if (r >= 0 && trace->making)

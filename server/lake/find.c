@@ -402,7 +402,7 @@ static int open_cuts(struct search *s, struct tl_fail *fail)
     }
     struct tl_trace *const trace = tl_lake_find_content(s->lake, request->trace);
     if (!trace)
-        return tl_no_trace(s->lake, fail, request->trace);
+        return tl_no_content(s->lake, fail, request->trace);
     struct tl_gen *const gen = tl_trace_serving(trace);
     tl_trace_put(trace);
     int r = TL_OK;

@@ -394,12 +394,15 @@ struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
 struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id);
 /* The same by its id or, for who only reads, by the hash of its raw bytes: then the newest one. */
 struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name);
-/* Say that there is none of this id: TL_NOTFOUND, or TL_IO where the store does not answer. */
+/* Say why tl_lake_find_trace() found none: TL_NOTFOUND only where the catalog says so,
+ * TL_UNREACHABLE where it does not answer, TL_AGAIN where it does now. Reads the catalog. */
 TL_MUST_USE int tl_no_trace(struct tl_lake *lake, struct tl_fail *fail, const char *id);
+/* The same of tl_lake_find_content() and _now(). */
+TL_MUST_USE int tl_no_content(struct tl_lake *lake, struct tl_fail *fail, const char *name);
 /* A trace as a row says, with its first generation, without its shards and in no table. */
 TL_MUST_USE int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row,
                                 struct tl_trace **out);
-/* Put it into the table, where no other one of its name is. */
+/* Put it into the table, in the place of what was only shown of a row that is its own. */
 void tl_lake_insert(struct tl_lake *lake, struct tl_trace *trace);
 /* References to all of the table; `*out` is to be freed in any case. */
 TL_MUST_USE int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n);

@@ -287,7 +287,7 @@ static int collect(struct tl_calltree *tree, struct tl_lake *lake,
     }
     struct tl_trace *const trace = tl_lake_find_content(lake, request->trace);
     if (!trace)
-        return tl_no_trace(lake, fail, request->trace);
+        return tl_no_content(lake, fail, request->trace);
     out->gen = tl_trace_serving(trace);
     tl_trace_put(trace);
     return add_streams(tree, out->gen, request, out, fail);

@@ -15,7 +15,7 @@ int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to
 {
     struct tl_trace *const trace = tl_lake_find_content(lake, id);
     if (!trace)
-        return tl_no_trace(lake, fail, id);
+        return tl_no_content(lake, fail, id);
     pthread_mutex_lock(&trace->lock);
     const uint64_t durable = trace->raw_bytes;
     const bool removed = trace->raw_removed;
@@ -73,7 +73,7 @@ int tl_lake_setup(struct tl_lake *lake, const char *id, struct tl_buf *text, str
 {
     struct tl_trace *const trace = tl_lake_find_content(lake, id);
     if (!trace)
-        return tl_no_trace(lake, fail, id);
+        return tl_no_content(lake, fail, id);
     pthread_mutex_lock(&trace->lock);
     const int r = tl_buf_add(text, trace->setup, strlen(trace->setup) + 1);
     pthread_mutex_unlock(&trace->lock);

@@ -110,7 +110,8 @@ struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id)
     if (!trace || !lake->shared || tl_lake_usable(lake, NULL) < 0)
         return trace;
     pthread_mutex_lock(&trace->owning);
-    if (!is_mine(trace) && tl_catalog_find(lake->catalog, trace->id, no_row, NULL, NULL) == TL_NOTFOUND) {
+    if (!is_mine(trace) &&
+        tl_catalog_find(lake->catalog, trace->id, no_row, NULL, NULL) == TL_NOTFOUND) {
         vanish(trace);
         gone = true;
     }
@@ -180,7 +181,7 @@ static int pin_once(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
     if (lost)
         give_back(trace, true);
     if (deleted)
-        return tl_no_trace(trace->lake, fail, trace->id);
+        return tl_fail_set(fail, TL_NOTFOUND, "trace %s has been deleted", trace->id);
     if (promised)
         return denied(TL_DENIED, trace->id, fail);
     int r = backend->ops->lease(backend, trace->id, &lease, fail);
@@ -238,9 +239,10 @@ int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **l
     if (r < 0)
         return r;
     struct tl_trace *const there = tl_lake_find_trace(lake, id);
-    if (there)
-        r = tl_fail_set(fail, TL_EXISTS, "trace %s exists", id);
+    r = there ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", id) : tl_no_trace(lake, fail, id);
     tl_trace_put(there);
+    if (r == TL_NOTFOUND)
+        r = TL_OK; /* the catalog has said so: anything else leaves all as it is */
     /* What is left of an older trace of this name, whose server ended before it had removed all. */
     for (size_t i = 0; r >= 0 && i < sizeof kinds / sizeof *kinds; i++) {
         char prefix[80];

@@ -272,7 +272,7 @@ static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id
 {
     struct tl_trace *const trace = tl_lake_find_content(lake, id);
     if (!trace)
-        return tl_no_trace(lake, fail, id);
+        return tl_no_content(lake, fail, id);
     struct tl_gen *const gen = tl_trace_serving(trace);
     tl_trace_put(trace);
     int r = begin_counting(s, gen);
@@ -337,7 +337,7 @@ int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions 
     struct tl_trace *trace = tl_lake_find_content(lake, id);
     *out = (struct tl_functions){0};
     if (!trace)
-        return tl_no_trace(lake, fail, id);
+        return tl_no_content(lake, fail, id);
     out->gen = tl_trace_serving(trace);
     tl_trace_put(trace);
     const struct tl_image *image = tl_gen_image(out->gen);

@@ -224,9 +224,13 @@ int tl_trace_of_row(struct tl_lake *lake, const struct tl_catalog_trace *row, st
 void tl_lake_insert(struct tl_lake *lake, struct tl_trace *trace)
 {
     pthread_mutex_lock(&lake->lock);
+    struct tl_trace *const shown = find_locked(lake, trace->id);
+    if (shown)
+        (void)tl_lake_unlink_locked(lake, shown);
     trace->used = ++lake->uses;
     insert_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
+    tl_trace_put(shown); /* the table's */
 }
 
 /* ---- finding -------------------------------------------------------------------------------- */
@@ -335,11 +339,40 @@ int tl_lake_show(void *context, const struct tl_catalog_trace *row)
     return r;
 }
 
+static bool is_content(const char *name)
+{
+    return strncmp(name, "sha256:", 7) == 0;
+}
+
+/* Ask the catalog once more why a trace was not found. */
+static int explain(struct tl_lake *lake, struct tl_fail *fail, const char *name, bool content)
+{
+    struct tl_fail why = {0};
+    struct reading reading = {.lake = lake};
+    int r = tl_lake_usable(lake, &why);
+    if (r >= 0)
+        r = (content ? tl_catalog_by_content : tl_catalog_find)(lake->catalog, name, keep_row,
+                                                                &reading, &why);
+    if (r >= 0)
+        r = tl_gen_load(reading.trace->serving, &why);
+    tl_trace_put(reading.trace);
+    if (r >= 0) /* it is there after all: reading it failed a moment ago, or it has just come */
+        return tl_fail_set(fail, TL_AGAIN, "trace %.64s could not be read; try again", name);
+    if (r == TL_NOTFOUND)
+        return tl_fail_set(fail, r, "there is no trace %.64s", name);
+    return tl_fail_set(fail, r == TL_IO ? TL_UNREACHABLE : (enum tl_err)r,
+                       "the store does not tell of trace %.64s: %.120s", name,
+                       why.text[0] ? why.text : tl_err_name(r));
+}
+
 int tl_no_trace(struct tl_lake *lake, struct tl_fail *fail, const char *id)
 {
-    if (tl_lake_usable(lake, fail) < 0)
-        return TL_IO;
-    return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
+    return explain(lake, fail, id, false);
+}
+
+int tl_no_content(struct tl_lake *lake, struct tl_fail *fail, const char *name)
+{
+    return explain(lake, fail, name, is_content(name));
 }
 
 static bool has_content(struct tl_trace *t, const char *content)
@@ -360,7 +393,7 @@ struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
 {
     char id[64];
     struct tl_trace *found = NULL;
-    if (strncmp(name, "sha256:", 7) != 0)
+    if (!is_content(name))
         return tl_lake_find_trace(lake, name);
     if (tl_catalog_by_content(lake->catalog, name, keep_id, id, NULL) >= 0)
         return tl_lake_find_trace(lake, id);
@@ -408,14 +441,18 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
     trace->making = tl_gen_get(trace->serving);
     row.format = trace->format;
     pthread_mutex_lock(&lake->garbage_lock); /* see orphans.c */
+    pthread_mutex_lock(&lake->reading);      /* nobody reads the row before the trace is there */
     r = tl_catalog_add_trace(lake->catalog, &row, fail);
+    if (r >= 0) {
+        *out = tl_trace_get(trace);
+        tl_lake_insert(lake, trace);
+    }
+    pthread_mutex_unlock(&lake->reading);
     pthread_mutex_unlock(&lake->garbage_lock);
     if (r < 0) {
         tl_trace_put(trace);
         return r;
     }
-    *out = tl_trace_get(trace);
-    tl_lake_insert(lake, trace);
     tl_trace_mirror(trace);
     return TL_OK;
 }
@@ -496,12 +533,15 @@ int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size
         r = tl_grow(&list->rows, &(size_t){list->n}, list->n + page.n + 1, sizeof(*list->rows));
     for (size_t i = 0; i < page.n; i++) {
         if (r >= 0) {
+            list->rows[list->n] = (struct tl_trace_row){0};
             r = fill(lake, page.traces[i], &list->rows[list->n]);
             list->n++;
         }
         tl_trace_put(page.traces[i]);
     }
     free(page.traces);
+    if (r == TL_IO)
+        r = TL_UNREACHABLE; /* the store is there again, or known to be away, a moment later */
     return r < 0 ? r : more;
 }
 

@@ -665,7 +665,7 @@ int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, 
         return r;
     struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
-        return tl_no_trace(lake, fail, id);
+        return tl_no_content(lake, fail, id);
     struct tl_gen *const gen = tl_trace_serving(trace);
     out->generation = gen->number;
     if (generation != 0 && generation != gen->number)

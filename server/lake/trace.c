@@ -558,7 +558,7 @@ int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *ou
     *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
     struct tl_trace *trace = tl_lake_find_now(lake, id);
     if (!trace)
-        return tl_no_trace(lake, NULL, id);
+        return tl_no_content(lake, NULL, id);
     out->rows = calloc(1, sizeof(*out->rows));
     int r = out->rows ? tl_trace_fill_row(trace, out->rows) : TL_NOMEM;
     out->n = out->rows ? 1 : 0;

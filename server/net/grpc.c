@@ -379,11 +379,10 @@ static int reach_of(struct tl_call *call, const ProtobufCMessage *request)
     const char *const trace = request ? trace_of(request) : "";
     if (method->reach == TL_REACH_ALL || !*trace)
         return tl_fail_set(&call->fail, TL_DENIED, "the token is not for all traces");
-    if (app->covers(app->context, stream->scope, trace))
-        return TL_OK;
-    return method->role == TL_ROLE_READ
-               ? tl_fail_set(&call->fail, TL_NOTFOUND, "there is no trace %.64s", trace)
-               : tl_fail_set(&call->fail, TL_DENIED, "the token is not for trace %.64s", trace);
+    const int rc = app->covers(app->context, stream->scope, trace, &call->fail);
+    return rc == TL_NOTFOUND && method->role != TL_ROLE_READ
+               ? tl_fail_set(&call->fail, TL_DENIED, "the token is not for trace %.64s", trace)
+               : rc;
 }
 
 static int check_reach(struct tl_call *call, const ProtobufCMessage *request)

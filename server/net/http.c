@@ -482,20 +482,20 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
         fail_with(response, 400, "bad request", "the path or query is not well percent-encoded");
         return true;
     }
-    if (request->scope &&
-        (route->reach == TL_REACH_ALL ||
-         (route->reach == TL_REACH_TRACE &&
-          !net->app.covers(net->app.context, request->scope, request->part[0])))) {
-        if (route->reach == TL_REACH_ALL)
-            fail_with(response, 403, "not allowed", "the token is not for all traces");
-        else
-            fail_with(response, 404, "not found", "there is no such trace");
+    if (request->scope && route->reach == TL_REACH_ALL) {
+        fail_with(response, 403, "not allowed", "the token is not for all traces");
         return true;
     }
     response->fail.offset = TL_NO_OFFSET;
     const int64_t begin = tl_now_ns();
+    const int covered =
+        request->scope && route->reach == TL_REACH_TRACE
+            ? net->app.covers(net->app.context, request->scope, request->part[0], &response->fail)
+            : TL_OK;
     int rc = request->body_error;
-    if (rc == TL_LIMIT)
+    if (covered < 0)
+        rc = covered;
+    else if (rc == TL_LIMIT)
         (void)!tl_fail_set(&response->fail, rc, "the body is longer than %u bytes",
                            (unsigned)route->body_most);
     else if (rc < 0)

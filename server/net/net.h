@@ -49,8 +49,10 @@ struct tl_app {
     size_t n_methods;
     const struct tl_route *routes;
     size_t n_routes;
-    /* Is the trace one of the scope's? Asked for methods and routes of TL_REACH_TRACE. */
-    bool (*covers)(void *context, const struct tl_scope *scope, const char *trace);
+    /* Is the trace one of the scope's? Asked for methods and routes of TL_REACH_TRACE. TL_OK;
+     * TL_NOTFOUND: no; else why that is not known. Told in `fail`. */
+    int (*covers)(void *context, const struct tl_scope *scope, const char *trace,
+                  struct tl_fail *fail);
 };
 
 struct tl_listen {

@@ -77,14 +77,14 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
 {
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
     struct tl_trace_list list = {0};
-    int rc;
-    if (!*trace && !*first && tl_lake_revision(lake) == *sent)
-        return TL_OK;
+    int rc = TL_OK;
+    if (!*trace && !*first && (tl_lake_revision(lake) == *sent || tl_lake_usable(lake, NULL) < 0))
+        return TL_OK; /* a list of what is in memory alone would say that all others are gone */
     if (!*trace)
         rc = tl_scoped_traces(lake, tl_call_scope(call), &list);
-    else if (tl_call_scope(call) && !tl_scoped_covers(lake, tl_call_scope(call), trace))
-        rc = TL_NOTFOUND;
-    else
+    else if (tl_call_scope(call))
+        rc = tl_scoped_covers(lake, tl_call_scope(call), trace, tl_call_fail(call));
+    if (rc >= 0 && *trace)
         rc = tl_lake_trace(lake, trace, &list);
     if (rc < 0)
         return no_trace(call, rc, trace);
@@ -175,8 +175,10 @@ static void add_names(struct tl_call *call, const Tracelake__V1__DeleteTraceRequ
     const struct tl_scope *const scope = tl_call_scope(call);
     for (size_t i = 0; i <= request->n_more; i++) {
         const char *const name = i == 0 ? request->trace : request->more[i - 1];
-        if (scope && !tl_scoped_covers(lake, scope, name))
-            refuse(d, name, TL_NOTFOUND, "there is no such trace");
+        struct tl_fail fail = {0};
+        const int rc = scope ? tl_scoped_covers(lake, scope, name, &fail) : TL_OK;
+        if (rc < 0)
+            refuse(d, name, rc, fail.text);
         else
             d->names[d->n++] = name;
     }

@@ -39,9 +39,12 @@ static int read_request(struct tl_call *call, const Tracelake__V1__CodeRequest *
     for (size_t i = 0; i < r->n_also; i++) {
         out->also[i] = (struct tl_code_source){r->also[i]->trace, r->also[i]->stream};
         /* Whoever dispatches has looked at the first trace. */
-        if (tl_call_scope(call) &&
-            !tl_scoped_covers(tl_call_rpc(call)->lake, tl_call_scope(call), r->also[i]->trace))
-            return tl_fail_set(fail, TL_NOTFOUND, "there is no such trace");
+        const struct tl_scope *const scope = tl_call_scope(call);
+        const int rc =
+            scope ? tl_scoped_covers(tl_call_rpc(call)->lake, scope, r->also[i]->trace, fail)
+                  : TL_OK;
+        if (rc < 0)
+            return rc;
     }
     return TL_OK;
 }

@@ -208,14 +208,17 @@ int tl_run_compare(struct tl_call *call, const void *message)
     if (!with)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "compare with what?");
     /* Whoever dispatches has looked at the first trace. */
-    if (tl_call_scope(call) && !tl_scoped_covers(lake, tl_call_scope(call), with->trace))
-        return tl_fail_set(tl_call_fail(call), TL_NOTFOUND, "there is no such trace");
+    int rc = tl_call_scope(call)
+                 ? tl_scoped_covers(lake, tl_call_scope(call), with->trace, tl_call_fail(call))
+                 : TL_OK;
+    if (rc < 0)
+        return rc;
     const struct tl_compare_request request = {
         .a = {r->trace, r->stream, r->begin, r->to ? r->to : UINT64_MAX},
         .b = {with->trace, with->stream, with->begin, with->to ? with->to : UINT64_MAX},
         .calls = r->calls,
         .hunks = r->hunks};
-    int rc = tl_lake_compare(lake, &request, &compare, tl_call_fail(call));
+    rc = tl_lake_compare(lake, &request, &compare, tl_call_fail(call));
     if (rc == TL_OK)
         rc = send_json(call, tl_webjson_compare(&request, &compare));
     tl_compare_fini(&compare);

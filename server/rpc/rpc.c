@@ -29,9 +29,10 @@ int tl_web_explain(const struct tl_http_request *request, struct tl_http_respons
                       request->n_parts > 1 ? request->part[1] : NULL);
 }
 
-static bool covers(void *context, const struct tl_scope *scope, const char *trace)
+static int covers(void *context, const struct tl_scope *scope, const char *trace,
+                  struct tl_fail *fail)
 {
-    return tl_scoped_covers(((struct tl_rpc *)context)->lake, scope, trace);
+    return tl_scoped_covers(((struct tl_rpc *)context)->lake, scope, trace, fail);
 }
 
 static int join_tables(struct tl_rpc *rpc)

@@ -8,13 +8,18 @@ static bool covers_row(const struct tl_scope *scope, const struct tl_trace_row *
     return tl_scope_covers(scope, row->rig, row->labels);
 }
 
-bool tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const char *trace)
+int tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const char *trace,
+                     struct tl_fail *fail)
 {
     struct tl_trace_list list = {0};
-    const bool covered =
-        tl_lake_trace(lake, trace, &list) == TL_OK && list.n > 0 && covers_row(scope, list.rows);
+    int rc = tl_lake_trace(lake, trace, &list);
+    if (rc >= 0 && !covers_row(scope, list.rows))
+        rc = TL_NOTFOUND;
     tl_trace_list_free(&list);
-    return covered;
+    return rc >= 0 ? TL_OK
+           : rc == TL_NOTFOUND
+               ? tl_fail_set(fail, rc, "there is no such trace")
+               : tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
 }
 
 /* Leave out what is not covered of the rows from `first` on. */
@@ -69,8 +74,10 @@ int tl_scoped_push(struct tl_lake *lake, const struct tl_scope *scope, const cha
         return tl_fail_set(fail, TL_DENIED, "the token is not for rig %.63s", rig);
     if (!scope || !*trace)
         return TL_OK;
-    const bool there = tl_lake_trace(lake, trace, &list) == TL_OK && list.n > 0;
-    const bool own = !there || covers_row(scope, list.rows);
+    const int rc = tl_lake_trace(lake, trace, &list);
+    const bool own = rc == TL_NOTFOUND || (rc >= 0 && covers_row(scope, list.rows));
     tl_trace_list_free(&list);
+    if (rc < 0 && rc != TL_NOTFOUND) /* whose it is is not known */
+        return tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
     return own ? TL_OK : tl_fail_set(fail, TL_DENIED, "the token is not for trace %.63s", trace);
 }

@@ -283,13 +283,30 @@ static int memory_list(struct tl_backend *backend, const char *prefix,
                        struct tl_fail *fail)
 {
     struct memory *m = memory_of(backend);
-    (void)fail;
+    struct tl_buf found = {0}; /* sizes, each with its key and a NUL behind it */
     int r = TL_OK;
     pthread_mutex_lock(&m->lock);
-    for (size_t i = 0; r == TL_OK && i < m->n; i++)
-        if (below(m->entries[i]->key, prefix))
-            r = each(context, m->entries[i]->key, m->entries[i]->bytes.n);
+    for (size_t i = 0; r >= 0 && i < m->n; i++) {
+        const struct entry *const entry = m->entries[i];
+        const uint64_t size = entry->bytes.n;
+        if (!below(entry->key, prefix))
+            continue;
+        r = tl_buf_add(&found, &size, sizeof size);
+        if (r >= 0)
+            r = tl_buf_add(&found, entry->key, strlen(entry->key) + 1);
+    }
     pthread_mutex_unlock(&m->lock);
+    if (r < 0)
+        r = tl_fail_set(fail, r, "no memory");
+    /* Who is told may take any lock. */
+    for (size_t at = 0; r == TL_OK && at < found.n;) {
+        uint64_t size;
+        memcpy(&size, found.p + at, sizeof size);
+        const char *const key = (const char *)found.p + at + sizeof size;
+        at += sizeof size + strlen(key) + 1;
+        r = each(context, key, size);
+    }
+    tl_buf_fini(&found);
     return r;
 }
 
