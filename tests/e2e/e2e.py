@@ -15,7 +15,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import osd  # noqa: E402
-from lab import DATA, SOURCE, Skip, check, main, only, same_streams, snapshot, streams  # noqa: E402
+from lab import DATA, Skip, check, main, only, same_streams, snapshot, streams  # noqa: E402
 
 TESTS = {}
 
@@ -766,75 +766,6 @@ def tls_and_tokens(lab):
     lab.fails(3, r'not trusted', 'ls', *token)
     # The plain port is not the TLS port.
     lab.fails(3, r'TLS', 'ls', '--insecure', '--server', 'https://127.0.0.1:%d' % lab.port)
-
-
-@test
-def installed_library(lab):
-    """The example, built against the installed library alone, shared and static."""
-    simulated(lab, 40000)
-    wait_sealed(lab, 'sim')
-    prefix = lab.path('usr')
-    for component in ('library', 'client'):
-        done = subprocess.run(['cmake', '--install', lab.build, '--component', component,
-                               '--prefix', prefix], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        check(done.returncode == 0, done.stdout.decode())
-    pc = glob.glob(prefix + '/**/tracelake.pc', recursive=True)
-    check(pc, 'no tracelake.pc in', prefix)
-    with open(pc[0]) as f:
-        text = f.read()
-    with open(pc[0], 'w') as f:
-        f.write(re.sub(r'(?m)^prefix=.*$', 'prefix=' + prefix, text))
-    library = os.path.dirname(os.path.dirname(pc[0]))
-    env = dict(os.environ, PKG_CONFIG_PATH=os.path.dirname(pc[0]), LD_LIBRARY_PATH=library)
-    sanitize = sanitizers(lab)
-    source = os.path.join(SOURCE, 'client', 'examples', 'fetch_range.c')
-    for language in (['-x', 'c', '-std=c99', '-pedantic'], ['-x', 'c++', '-std=c++11', '-pedantic']):
-        done = subprocess.run(['cc', '-Wall', '-Wextra', '-Werror', '-fsyntax-only', *language,
-                               os.path.join(prefix, 'include', 'tracelake.h')],
-                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        known = b'cc1plus' not in done.stdout  # a C++ compiler need not be there
-        check(done.returncode == 0 or not known, language, done.stdout.decode())
-    whole = only(streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10'], 'I')
-    di = subprocess.run([lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'di', '--rate',
-                         '100000000', '--bytes', '50000'], stdout=subprocess.PIPE, timeout=60)
-    check(di.returncode == 0, di)
-    wait_sealed(lab, 'di')
-    di = streams(lab.run('get', 'di', '--text').text())
-    for kind in ('shared', 'static'):
-        flags = subprocess.run(['pkg-config', '--cflags', '--libs', 'tracelake'] +
-                               (['--static'] if kind == 'static' else []),
-                               env=env, stdout=subprocess.PIPE, check=True).stdout.decode().split()
-        if kind == 'static':
-            flags = [os.path.join(library, 'libtracelake.a') if f == '-ltracelake' else f
-                     for f in flags]
-        program = lab.path(kind)
-        done = subprocess.run(['cc', '-std=c11', '-Wall', '-Wextra', '-Werror', '-o', program,
-                               source] + flags + sanitize,
-                              env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        check(done.returncode == 0, kind, done.stdout.decode())
-        rows = ['I ' + line.split(' ', 1)[1] for line in
-                run_example(lab, program, env, 'sim/cs.10', 1000, 3000).splitlines()]
-        check(rows == whole[1000:3000], kind, len(rows), rows[:2], whole[1000:1002])
-        rows = [line.split() for line in run_example(lab, program, env, 'di/di.0.1').splitlines()]
-        check([(row[1], row[2]) for row in rows] ==
-              [tuple(line.split()[1:]) for line in only(di['di.0.1'], 'B')], kind, rows[:3])
-        check(run_example(lab, program, env, 'di/di.0.2') == '', 'instructions in software trace')
-        bad = subprocess.run([program, lab.url, 'sim', 'cs.77', '0', '1'], env=env,
-                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-        check(bad.returncode == 1 and b'cs.77' in bad.stderr, kind, bad)
-
-
-def run_example(lab, program, env, name, first=0, end=(1 << 64) - 1):
-    ran = subprocess.run([program, lab.url, *name.split('/'), str(first), str(end)], env=env,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
-    check(ran.returncode == 0, program, ran.stderr.decode())
-    return ran.stdout.decode()
-
-
-def sanitizers(lab):
-    with open(os.path.join(lab.build, 'CMakeCache.txt')) as f:
-        found = re.search(r'(?m)^TL_SANITIZE:[A-Z]+=(.+)$', f.read())
-    return ['-fsanitize=' + found.group(1)] if found else []
 
 
 if __name__ == '__main__':
