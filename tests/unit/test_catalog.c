@@ -583,6 +583,13 @@ static void older_catalogs_are_brought_up_to_date(void **state)
     assert_true(intact);
     const struct tl_retention rule = {.raw_bytes = 5};
     assert_int_equal(tl_catalog_set_retention(catalog, "", &rule, &fail), TL_OK);
+    /* What is counted now is counted of old rows, too. */
+    struct tl_catalog_totals totals;
+    assert_int_equal(tl_catalog_totals(catalog, &totals, &fail), TL_OK);
+    assert_int_equal(totals.states[TL_TRACE_SEALED], 1);
+    assert_int_equal(totals.raw_bytes, 7);
+    assert_int_equal(totals.stored_bytes, 4096);
+    assert_int_equal(totals.insns, 100);
     tl_buf_fini(&out);
 }
 
