@@ -73,7 +73,8 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
     struct tl_fail *const fail = &response->fail;
     struct tl_lake *const lake = tl_web_lake(request);
     const char *const rig = tl_http_query(request, "rig");
-    char *const setup = strndup((const char *)request->body.p, request->body.n);
+    char *const setup =
+        request->body.n ? strndup((const char *)request->body.p, request->body.n) : strdup("");
     struct tl_ingest *ingest = NULL;
     char trace[64];
     uint64_t durable = 0;
