@@ -129,8 +129,8 @@ int tl_backlog_folder(struct tl_backlog **out, const char *path, uint64_t bytes,
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     b->part_most = b->most / 8 < PART_MOST ? b->most / 8 : PART_MOST;
     b->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const int rc = b->folder < 0 ? tl_fail_set(fail, TL_IO, "%s", strerror(errno))
-                                 : find_parts(b, path, fail);
+    const int rc =
+        b->folder < 0 ? tl_fail_set(fail, TL_IO, "%s", strerror(errno)) : find_parts(b, path, fail);
     if (rc < 0) {
         tl_backlog_free(b);
         return rc;

@@ -14,8 +14,8 @@
 
 struct tl_sources;
 
-/* Of [n] files, each "FILE[@BIAS]" as --symbols takes it. One without debug information is named in a
- * warning. TL_BAD: no ELF file; TL_IO, TL_NOMEM. */
+/* Of [n] files, each "FILE[@BIAS]" as --symbols takes it. One without debug information is named in
+ * a warning. TL_BAD: no ELF file; TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_sources_new(struct tl_sources **out, const char *const *files, size_t n,
                                struct tl_fail *fail);
 /* … and of one more that is `bias` above its own addresses. */

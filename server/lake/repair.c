@@ -13,7 +13,7 @@
 #include <time.h>
 
 #define NAMES        256 /* of traces that are read at once */
-#define MIRROR_LOOKS 25 /* at an old copy of a catalog row, 20 ms apart */
+#define MIRROR_LOOKS 25  /* at an old copy of a catalog row, 20 ms apart */
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
