@@ -7,6 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* How long behind the deadline a call that waits is ended. The client has its own timer, whose
+ * error it should see: one that is reset earlier calls that a cancellation. */
+#define DEADLINE_GRACE_MS 200
+
 /* ---- life ------------------------------------------------------------------------------- */
 
 void tl_h2_stream_task(struct tl_task *task);
@@ -494,7 +498,7 @@ void tl_stream_deadline(struct tl_stream *stream, int64_t ns)
     stream->timer.data = tl_stream_get(stream);
     stream->has_timer = true;
     uv_update_time(&stream->loop->loop.uv);
-    uv_timer_start(&stream->timer, on_deadline, (uint64_t)ns / 1000000 + 1, 0);
+    uv_timer_start(&stream->timer, on_deadline, (uint64_t)ns / 1000000 + DEADLINE_GRACE_MS, 0);
 }
 
 void tl_stream_detach(struct tl_stream *stream)

@@ -157,7 +157,7 @@ TL_MUST_USE int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size
  * yet, else by RST_STREAM CANCEL. The worker's functions return TL_CANCELLED from now on.
  */
 void tl_stream_abort(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers);
-/* End the stream in `ns` nanoseconds. */
+/* The call has `ns` nanoseconds: then it is expired, and a little later the stream is ended. */
 void tl_stream_deadline(struct tl_stream *stream, int64_t ns);
 
 /* ---- by protocol ------------------------------------------------------------------------ */

@@ -59,7 +59,8 @@ export async function frameChecks(suite, { server, trace, plain }) {
       for (const key of ["ArrowUp", "ArrowDown"]) document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
     });
     assert.equal(await focused(), "tab-overview");
-    const outline = await page.locator("[role=tab][aria-selected=true]").evaluate((e) => getComputedStyle(e).outlineStyle);
+    await page.waitForSelector("#tab-overview[aria-selected=true]"); // drawn with the next frame
+    const outline = await page.locator("#tab-overview").evaluate((e) => getComputedStyle(e).outlineStyle);
     assert.equal(outline, "solid");
     await page.focus(".search input");
     await page.focus("#tab-events");
