@@ -219,11 +219,12 @@ class Lab:
 
     def raw(self, trace):
         """The stored raw bytes of a trace, from the spool's segments as its headers describe."""
+        until = time.monotonic() + 60
         while True:
             try:
                 return self.raw_of(self.segments(trace))
-            except FileNotFoundError:
-                pass  # it has just been packed
+            except FileNotFoundError:  # it has just been packed
+                check(time.monotonic() < until, 'the segments do not stay:', self.segments(trace))
 
     @staticmethod
     def raw_of(segments):

@@ -11,7 +11,7 @@ import urllib.request
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), 'perf')]
-from lab import DATA, Skip, check, main, only, streams  # noqa: E402
+from lab import DATA, Skip, check, main, only, streams, wait  # noqa: E402
 import perffile  # noqa: E402
 
 TESTS = {}
@@ -146,11 +146,11 @@ def perf_without_code(lab):
     # The file comes: whoever sends it, it is the one that was named.
     symfs = os.path.join(DATA, 'perf', 'symfs')
     lab.run('images', os.path.join(symfs, 'opt/demo/stroll'))
-    while True:
+
+    def decoded_again():
         row = told(lab, 'bare')
-        if row['state'] == 'sealed' and row['generation'] > 1:
-            break
-        time.sleep(0.05)
+        return row['state'] == 'sealed' and row['generation'] > 1
+    wait('it is decoded with the file', decoded_again, lambda: told(lab, 'bare'))
     agrees(lab, 'bare', truth)
     runs = told(lab, 'bare/states?streams=pt.0')['streams']['pt.0']['runs']
     check({run.get('name') for run in runs} == {'stroll'}, runs)
@@ -170,11 +170,12 @@ def perf_without_kernel(lab):
     for file in ['boot/vmlinux-6.1.0'] + ['opt/demo/' + name for name in ('stroll', 'walk', 'plug', 'plug1.so', 'plug2.so')]:
         lab.run('images', os.path.join(symfs, file))
     executed = sum(len(only(truth[name], 'I')) for name in truth)
-    while True:  # with one after the other
+
+    def decoded_with_all():
         row = told(lab, 'kernel')
-        if row['state'] == 'sealed' and sum(s['insns'] for s in row['streams'] if s['name'].startswith('pt.')) == executed:
-            break
-        time.sleep(0.05)
+        return row['state'] == 'sealed' and executed == sum(
+            s['insns'] for s in row['streams'] if s['name'].startswith('pt.'))
+    wait('it is decoded with one after the other', decoded_with_all, lambda: told(lab, 'kernel'))
     check(all(f['there'] for f in told(lab, 'kernel/images')), told(lab, 'kernel/images'))
     agrees(lab, 'kernel', truth)
 
