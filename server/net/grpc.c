@@ -110,7 +110,7 @@ void tl_grpc_timed_out(struct tl_stream *stream)
     struct tl_fields trailers = {0};
     make_head(stream, &head);
     make_trailers(stream, TL_GRPC_DEADLINE_EXCEEDED, expired_text, &trailers);
-    tl_stream_abort(stream, &head, &trailers);
+    tl_stream_expire(stream, &head, &trailers);
 }
 
 /* ---- a handler's view ------------------------------------------------------------------- */

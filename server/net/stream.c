@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* How long behind the deadline a call that waits is ended. The client has its own timer, whose
- * error it should see: one that is reset earlier calls that a cancellation. */
+/* A reader that has not taken all by then, behind the deadline, is reset. It has its own timer,
+ * whose error it should see: one that is reset earlier calls that a cancellation. */
 #define DEADLINE_GRACE_MS 200
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -192,7 +192,7 @@ void tl_stream_finish(struct tl_stream *stream, struct tl_fields *head, struct t
     tl_fields_fini(trailers);
 }
 
-void tl_stream_abort(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers)
+void tl_stream_expire(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers)
 {
     pthread_mutex_lock(&stream->waiter.lock);
     if (!stream->submitted && !stream->ended) {
@@ -203,7 +203,8 @@ void tl_stream_abort(struct tl_stream *stream, struct tl_fields *head, struct tl
         stream->out_bytes = 0;
         tl_fields_fini(&stream->head);
         end_locked(stream, head, trailers);
-    } else if (stream->submitted && !stream->reset) {
+        uv_timer_stop(&stream->timer);
+    } else if (stream->submitted && stream->waiter.closed && !stream->reset) {
         stream->reset = NGHTTP2_CANCEL + 1;
         stream->ended = true;
         touch_locked(stream);
@@ -498,7 +499,8 @@ void tl_stream_deadline(struct tl_stream *stream, int64_t ns)
     stream->timer.data = tl_stream_get(stream);
     stream->has_timer = true;
     uv_update_time(&stream->loop->loop.uv);
-    uv_timer_start(&stream->timer, on_deadline, (uint64_t)ns / 1000000 + DEADLINE_GRACE_MS, 0);
+    /* The loop's clock and the quotient are rounded down, each by less than 1 ms. */
+    uv_timer_start(&stream->timer, on_deadline, (uint64_t)ns / 1000000 + 2, DEADLINE_GRACE_MS);
 }
 
 void tl_stream_detach(struct tl_stream *stream)

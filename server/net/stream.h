@@ -153,11 +153,12 @@ bool tl_stream_collect(struct tl_stream *stream);
 /* `n` bytes of `ready` go to `q`. TL_NOMEM. */
 TL_MUST_USE int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n);
 /*
- * End at once, whatever the worker does: by head and trailers (taken over) if no head is sent
- * yet, else by RST_STREAM CANCEL. The worker's functions return TL_CANCELLED from now on.
+ * The deadline has passed; the worker's functions return TL_CANCELLED from now on. If no head is
+ * sent yet that ends the stream at once, by head and trailers (taken over). Else the worker ends
+ * it, and the second call, if it still lasts then, by RST_STREAM CANCEL.
  */
-void tl_stream_abort(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers);
-/* The call has `ns` nanoseconds: then it is expired, and a little later the stream is ended. */
+void tl_stream_expire(struct tl_stream *stream, struct tl_fields *head, struct tl_fields *trailers);
+/* The call has `ns` nanoseconds: then, and a little later again, it is tl_grpc_timed_out(). */
 void tl_stream_deadline(struct tl_stream *stream, int64_t ns);
 
 /* ---- by protocol ------------------------------------------------------------------------ */

@@ -255,17 +255,36 @@ static void test_deadline(void **state)
     x = h2_request(c, "POST", LIST, false, "content-type", "application/grpc", "grpc-timeout",
                    "20m", NULL);
     expect_refused(c, x, 4, "deadline");
-    /* In the middle of an answer: the stream is reset. */
+    /* In the middle of an answer: a status behind what was sent. */
     x = h2_request(c, "POST", WATCH, false, "content-type", "application/grpc", "grpc-timeout",
                    "200m", NULL);
     h2_send(c, x, empty_message, 5, true);
     h2_finish(c, x);
     assert_true(x->body.n > 0);
-    assert_true(x->reset);
-    assert_int_equal(x->code, NGHTTP2_CANCEL);
+    assert_false(x->reset);
+    assert_int_equal(x->frames, 2);
+    assert_int_equal(h2_grpc_status(x), 4);
     x = h2_request(c, "POST", LIST, false, "content-type", "application/grpc", "grpc-timeout", "1x",
                    NULL);
     expect_refused(c, x, 13, "grpc-timeout");
+    h2_free(c);
+}
+
+/* An answer that the client does not take until the deadline: the stream is reset. */
+static void test_deadline_of_what_is_not_taken(void **state)
+{
+    struct serving *const s = *state;
+    struct h2_client *const c = h2_connect(s->url);
+    const nghttp2_settings_entry closed = {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0};
+    assert_int_equal(nghttp2_submit_settings(c->session, 0, &closed, 1), 0);
+    struct h2_exchange *const x = h2_request(c, "POST", WATCH, false, "content-type",
+                                             "application/grpc", "grpc-timeout", "100m", NULL);
+    h2_send(c, x, empty_message, 5, true);
+    h2_finish(c, x);
+    assert_int_equal(x->frames, 1);
+    assert_int_equal(x->body.n, 0);
+    assert_true(x->reset);
+    assert_int_equal(x->code, NGHTTP2_CANCEL);
     h2_free(c);
 }
 
@@ -513,11 +532,11 @@ int main(void)
         TEST(test_unknown_method), TEST(test_content_type),
         TEST(test_encodings),      TEST(test_gzip),
         TEST(test_bad_bodies),     TEST(test_error_text_is_encoded),
-        TEST(test_deadline),       TEST(test_cancel),
-        TEST(test_health),         TEST(test_reflection),
-        TEST(test_ping),           TEST(test_header_bomb),
-        TEST(test_floods),         TEST(test_rapid_reset),
-        TEST(test_noise),
+        TEST(test_deadline),       TEST(test_deadline_of_what_is_not_taken),
+        TEST(test_cancel),         TEST(test_health),
+        TEST(test_reflection),     TEST(test_ping),
+        TEST(test_header_bomb),    TEST(test_floods),
+        TEST(test_rapid_reset),    TEST(test_noise),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
