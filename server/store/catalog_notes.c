@@ -31,33 +31,35 @@ int tl_sql_catalog_remove_note(struct tl_catalog *catalog, const char *trace, ui
                    : TL_OK;
 }
 
+struct note_call {
+    int (*each)(void *context, const struct tl_note *note);
+    void *context;
+};
+
+static int note_row(void *context, sqlite3_stmt *s)
+{
+    const struct note_call *call = context;
+    struct tl_note note = {.id = tl_sql_u64(s, 0),
+                           .at = tl_sql_u64(s, 2),
+                           .to = tl_sql_u64(s, 3),
+                           .has_time = sqlite3_column_int(s, 4) != 0,
+                           .time = tl_sql_u64(s, 5),
+                           .time_to = tl_sql_u64(s, 6),
+                           .created_ns = sqlite3_column_int64(s, 7),
+                           .updated_ns = sqlite3_column_int64(s, 8)};
+    snprintf(note.stream, sizeof note.stream, "%s", tl_sql_text(s, 1));
+    snprintf(note.text, sizeof note.text, "%s", tl_sql_text(s, 9));
+    return call->each(call->context, &note);
+}
+
 int tl_sql_catalog_notes(struct tl_catalog *catalog, const char *trace,
                          int (*each)(void *context, const struct tl_note *note), void *context,
                          struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT id, stream, at, until, has_time, time, time_until, created_ns,"
-                           " updated_ns, text FROM notes WHERE trace=? ORDER BY id",
-                           "s", trace);
-    const bool open = r >= 0;
-    while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1) {
-        struct tl_note note = {.id = tl_sql_u64(s, 0),
-                               .at = tl_sql_u64(s, 2),
-                               .to = tl_sql_u64(s, 3),
-                               .has_time = sqlite3_column_int(s, 4) != 0,
-                               .time = tl_sql_u64(s, 5),
-                               .time_to = tl_sql_u64(s, 6),
-                               .created_ns = sqlite3_column_int64(s, 7),
-                               .updated_ns = sqlite3_column_int64(s, 8)};
-        snprintf(note.stream, sizeof note.stream, "%s", tl_sql_text(s, 1));
-        snprintf(note.text, sizeof note.text, "%s", tl_sql_text(s, 9));
-        r = each(context, &note);
-    }
-    if (open)
-        sqlite3_finalize(s);
-    pthread_mutex_unlock(&c->lock);
-    return r < 0 ? r : TL_OK;
+    struct note_call call = {each, context};
+    return tl_sql_each(c, note_row, &call, fail,
+                       "SELECT id, stream, at, until, has_time, time, time_until, created_ns,"
+                       " updated_ns, text FROM notes WHERE trace=? ORDER BY id",
+                       "s", trace);
 }

@@ -5,20 +5,6 @@
 
 #include <time.h>
 
-/* Call `row` for every row of a prepared statement, then finalize it. The lock is held. */
-static int each_row(struct tl_sql *c, sqlite3_stmt *s, int (*row)(void *context, sqlite3_stmt *),
-                    void *context, struct tl_fail *fail)
-{
-    int r;
-    while ((r = tl_sql_step(c, s, fail)) == 1) {
-        r = row(context, s);
-        if (r < 0)
-            break;
-    }
-    sqlite3_finalize(s);
-    return r;
-}
-
 /* ---- traces -------------------------------------------------------------------------------- */
 
 int tl_sql_catalog_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
@@ -121,45 +107,18 @@ static int trace_row(void *context, sqlite3_stmt *s)
     " (SELECT count(*) FROM notes WHERE trace = traces.id), insns, stored_bytes"                   \
     " FROM traces"
 
-int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
-                        int (*each)(void *context, const struct tl_catalog_trace *trace),
-                        void *context, struct tl_fail *fail)
-{
-    struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
-    struct trace_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail, TRACES " WHERE id=?", "s", id);
-    if (r >= 0) {
-        r = tl_sql_step(c, s, fail);
-        if (r == 0)
-            r = tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", id);
-        else if (r == 1)
-            r = trace_row(&call, s);
-        sqlite3_finalize(s);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return r;
-}
-
 int tl_sql_catalog_traces(struct tl_catalog *catalog,
                           int (*each)(void *context, const struct tl_catalog_trace *trace),
                           void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct trace_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail, TRACES " ORDER BY created_ns, id", "");
-    if (r >= 0)
-        r = each_row(c, s, trace_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, trace_row, &call, fail, TRACES " ORDER BY created_ns, id", "");
 }
 
 struct page_call {
     struct trace_call call;
-    size_t n;
+    size_t n; /* rows so far */
 };
 
 static int page_row(void *context, sqlite3_stmt *s)
@@ -169,25 +128,32 @@ static int page_row(void *context, sqlite3_stmt *s)
     return trace_row(&page->call, s);
 }
 
+int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
+                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                        void *context, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    struct page_call page = {{each, context}, 0};
+    const int r = tl_sql_each(c, page_row, &page, fail, TRACES " WHERE id=?", "s", id);
+    if (r >= 0 && page.n == 0)
+        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", id);
+    return r;
+}
+
 int tl_sql_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
                         size_t most,
                         int (*each)(void *context, const struct tl_catalog_trace *trace),
                         void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct page_call page = {{each, context}, 0};
-    pthread_mutex_lock(&c->lock);
-    int r = behind
-                ? tl_sql_prepare(c, &s, fail,
-                                 TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
-                                        " ORDER BY created_ns DESC, id LIMIT ?3",
-                                 "isi", behind->created_ns, behind->id, (uint64_t)most)
-                : tl_sql_prepare(c, &s, fail, TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i",
-                                 (uint64_t)most);
-    if (r >= 0)
-        r = each_row(c, s, page_row, &page, fail);
-    pthread_mutex_unlock(&c->lock);
+    const int r =
+        behind ? tl_sql_each(c, page_row, &page, fail,
+                             TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
+                                    " ORDER BY created_ns DESC, id LIMIT ?3",
+                             "isi", behind->created_ns, behind->id, (uint64_t)most)
+               : tl_sql_each(c, page_row, &page, fail,
+                             TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i", (uint64_t)most);
     return r < 0 ? r : page.n == most;
 }
 
@@ -196,17 +162,11 @@ int tl_sql_catalog_unfinished(struct tl_catalog *catalog,
                               void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct trace_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail, /* in the very words of its index */
-                           TRACES " WHERE state < 2 OR"
-                                  " (complete = 1 AND raw_removed = 0 AND content = '')",
-                           "");
-    if (r >= 0)
-        r = each_row(c, s, trace_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, trace_row, &call, fail, /* in the very words of its index */
+                       TRACES " WHERE state < 2 OR"
+                              " (complete = 1 AND raw_removed = 0 AND content = '')",
+                       "");
 }
 
 int tl_sql_catalog_by_content(struct tl_catalog *catalog, const char *content,
@@ -214,16 +174,11 @@ int tl_sql_catalog_by_content(struct tl_catalog *catalog, const char *content,
                               void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct page_call page = {{each, context}, 0};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           TRACES " WHERE content = ? AND content <> ''"
-                                  " ORDER BY created_ns DESC LIMIT 1",
-                           "s", content);
-    if (r >= 0)
-        r = each_row(c, s, page_row, &page, fail);
-    pthread_mutex_unlock(&c->lock);
+    const int r = tl_sql_each(c, page_row, &page, fail,
+                              TRACES " WHERE content = ? AND content <> ''"
+                                     " ORDER BY created_ns DESC LIMIT 1",
+                              "s", content);
     return r < 0 ? r : page.n ? TL_OK : TL_NOTFOUND;
 }
 
@@ -244,17 +199,11 @@ int tl_sql_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *
                           struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     *out = (struct tl_catalog_totals){0};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT state, count(*), total(raw_bytes * (1 - raw_removed)),"
-                           " total(insns), total(stored_bytes) FROM traces GROUP BY state",
-                           "");
-    if (r >= 0)
-        r = each_row(c, s, totals_row, out, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, totals_row, out, fail,
+                       "SELECT state, count(*), total(raw_bytes * (1 - raw_removed)),"
+                       " total(insns), total(stored_bytes) FROM traces GROUP BY state",
+                       "");
 }
 
 int tl_sql_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
@@ -281,14 +230,8 @@ int tl_sql_catalog_labels(struct tl_catalog *catalog, const char *trace, struct 
                           struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail, "SELECT key, value FROM labels WHERE trace=? ORDER BY key",
-                           "s", trace);
-    if (r >= 0)
-        r = each_row(c, s, label_row, out, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, label_row, out, fail,
+                       "SELECT key, value FROM labels WHERE trace=? ORDER BY key", "s", trace);
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */
@@ -331,17 +274,11 @@ int tl_sql_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64
                            void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct stream_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT number, name, protocol, lost_bytes, clock FROM streams"
-                           " WHERE trace=? AND generation=? ORDER BY number",
-                           "si", trace, generation);
-    if (r >= 0)
-        r = each_row(c, s, stream_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, stream_row, &call, fail,
+                       "SELECT number, name, protocol, lost_bytes, clock FROM streams"
+                       " WHERE trace=? AND generation=? ORDER BY number",
+                       "si", trace, generation);
 }
 
 /* ---- shards -------------------------------------------------------------------------------- */
@@ -423,19 +360,13 @@ int tl_sql_catalog_shards(struct tl_catalog *catalog, const char *trace, uint64_
                           struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct shard_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(
-        c, &s, fail,
+    return tl_sql_each(
+        c, shard_row, &call, fail,
         "SELECT number, first, n, markers, byte_first, byte_last, events, gaps, anchors,"
         " position_first, time_first, position_last, time_last, size, begin"
         " FROM shards WHERE trace=? AND generation=? AND stream=? ORDER BY number",
         "sii", trace, generation, stream);
-    if (r >= 0)
-        r = each_row(c, s, shard_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
 }
 
 struct summary_call {
@@ -455,42 +386,33 @@ int tl_sql_catalog_summaries(struct tl_catalog *catalog, const char *trace, uint
                              struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct summary_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
-                           " AND number>=? AND number<? ORDER BY number",
-                           "siiii", trace, generation, stream, from, to);
-    if (r >= 0)
-        r = each_row(c, s, summary_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, summary_row, &call, fail,
+                       "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
+                       " AND number>=? AND number<? ORDER BY number",
+                       "siiii", trace, generation, stream, from, to);
 }
 
 /* Version 1 kept no checksums: -1. */
+static int intact_row(void *context, sqlite3_stmt *s)
+{
+    bool *const intact = context;
+    const struct tl_bytes summary = tl_sql_bytes(s, 0);
+    const int64_t crc = sqlite3_column_int64(s, 1);
+    *intact = crc == -1 || crc == tl_crc32c(0, summary.p, summary.n);
+    return TL_OK;
+}
+
 int tl_sql_catalog_check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                                  uint64_t stream, uint64_t number, bool *intact,
                                  struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     *intact = false;
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT summary, summary_crc FROM shards WHERE trace=? AND generation=?"
-                           " AND stream=? AND number=?",
-                           "siii", trace, generation, stream, number);
-    if (r >= 0)
-        r = tl_sql_step(c, s, fail);
-    if (r == 1) {
-        const struct tl_bytes summary = tl_sql_bytes(s, 0);
-        const int64_t crc = sqlite3_column_int64(s, 1);
-        *intact = crc == -1 || crc == tl_crc32c(0, summary.p, summary.n);
-    }
-    sqlite3_finalize(s);
-    pthread_mutex_unlock(&c->lock);
-    return r < 0 ? r : TL_OK;
+    return tl_sql_each(c, intact_row, intact, fail,
+                       "SELECT summary, summary_crc FROM shards WHERE trace=? AND generation=?"
+                       " AND stream=? AND number=?",
+                       "siii", trace, generation, stream, number);
 }
 
 int tl_sql_catalog_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
@@ -563,16 +485,10 @@ int tl_sql_catalog_images(struct tl_catalog *catalog,
                           void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct image_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(
-        c, &s, fail,
+    return tl_sql_each(
+        c, image_row, &call, fail,
         "SELECT hash, name, build_id, size, announced FROM images ORDER BY created_ns, hash", "");
-    if (r >= 0)
-        r = each_row(c, s, image_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
 }
 
 int tl_sql_catalog_announce_image(struct tl_catalog *catalog, const char *hash,
@@ -625,15 +541,9 @@ int tl_sql_catalog_retention(struct tl_catalog *catalog,
                              void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
-    sqlite3_stmt *s;
     struct retention_call call = {each, context};
-    pthread_mutex_lock(&c->lock);
-    int r = tl_sql_prepare(c, &s, fail,
-                           "SELECT scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
-                           " FROM retention ORDER BY scope",
-                           "");
-    if (r >= 0)
-        r = each_row(c, s, retention_row, &call, fail);
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_each(c, retention_row, &call, fail,
+                       "SELECT scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
+                       " FROM retention ORDER BY scope",
+                       "");
 }

@@ -204,6 +204,22 @@ int tl_sql_run(struct tl_sql *c, struct tl_fail *fail, const char *sql, const ch
     return r;
 }
 
+int tl_sql_each(struct tl_sql *c, int (*row)(void *context, sqlite3_stmt *statement), void *context,
+                struct tl_fail *fail, const char *sql, const char *types, ...)
+{
+    sqlite3_stmt *s;
+    va_list args;
+    va_start(args, types);
+    pthread_mutex_lock(&c->lock);
+    int r = prepare(c, &s, fail, sql, types, args);
+    while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1)
+        r = row(context, s);
+    sqlite3_finalize(s);
+    pthread_mutex_unlock(&c->lock);
+    va_end(args);
+    return r;
+}
+
 const char *tl_sql_text(sqlite3_stmt *s, int column)
 {
     const char *text = (const char *)sqlite3_column_text(s, column);

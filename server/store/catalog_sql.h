@@ -45,6 +45,11 @@ TL_MUST_USE int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail);
 /* Run a statement without rows, under the lock. Returns the number of changed rows. */
 TL_MUST_USE int tl_sql_run(struct tl_sql *c, struct tl_fail *fail, const char *sql,
                            const char *types, ...);
+/* Run a statement under the lock, and call `row` with each of its rows; a result < 0 of it ends
+ * that and is returned. */
+TL_MUST_USE int tl_sql_each(struct tl_sql *c, int (*row)(void *context, sqlite3_stmt *statement),
+                            void *context, struct tl_fail *fail, const char *sql, const char *types,
+                            ...);
 /* Step to the next row: 1, or 0 at the end. */
 TL_MUST_USE int tl_sql_step(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail);
 
