@@ -2,10 +2,9 @@
 /* Call trees as objects of the store. */
 #include "lake/calltree.h"
 
-#include "base/crc32c.h"
 #include "store/varint.h"
 
-enum { VERSION = 1, CRC = 4, PLAIN_MOST = 16 << 20 };
+enum { VERSION = 1, PLAIN_MOST = 16 << 20 };
 
 static int put(struct tl_buf *out, const uint64_t *words, size_t n)
 {
@@ -38,16 +37,10 @@ static int put_all(const struct tl_calltree *t, struct tl_buf *out)
 
 int tl_calltree_encode(const struct tl_calltree *t, struct tl_packer *packer, struct tl_buf *out)
 {
-    static const uint8_t zeros[CRC];
     struct tl_buf plain = {0};
-    const size_t begin = out->n;
     int r = put_all(t, &plain);
     if (r >= 0)
-        r = tl_buf_add(out, zeros, CRC);
-    if (r >= 0)
-        r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, out);
-    if (r >= 0)
-        tl_put_le32(out->p + begin, tl_crc32c(0, out->p + begin + CRC, out->n - begin - CRC));
+        r = tl_packer_checked(packer, (struct tl_bytes){plain.p, plain.n}, out);
     tl_buf_fini(&plain);
     return r;
 }
@@ -96,12 +89,8 @@ static int get_functions(struct tl_varint_reader *in, struct tl_calltree *t)
 int tl_calltree_decode(struct tl_calltree *t, struct tl_bytes object)
 {
     struct tl_buf plain = {0};
-    if (object.n < CRC || tl_le32(object.p) != tl_crc32c(0, object.p + CRC, object.n - CRC))
-        return TL_NOTFOUND;
-    int r = tl_unpack((struct tl_bytes){object.p + CRC, object.n - CRC}, PLAIN_MOST, &plain);
+    int r = tl_unpack_checked(object, PLAIN_MOST, &plain);
     struct tl_varint_reader in = {.p = plain.p, .end = plain.p + plain.n};
-    if (r < 0 && r != TL_NOMEM)
-        r = TL_NOTFOUND;
     if (r >= 0 && tl_varint_get(&in) != VERSION)
         r = TL_UNSUPPORTED;
     if (r >= 0) {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/codecount.h"
 
-#include "base/crc32c.h"
 #include "store/shard.h"
 #include "store/varint.h"
 
@@ -9,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { VERSION = 2, CRC = 4, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
+enum { VERSION = 2, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
 
 enum { CONTEXT = 1, VMID = 2 }; /* identifiers that a program has */
 
@@ -186,9 +185,7 @@ static int put_pairs(const struct tl_codecount *c, const struct tl_numbers *pair
 
 int tl_codecount_encode(const struct tl_codecount *c, struct tl_packer *packer, struct tl_buf *out)
 {
-    static const uint8_t zeros[CRC];
     struct tl_buf plain = {0};
-    const size_t begin = out->n;
     int r = tl_varint_add(&plain, VERSION);
     if (r >= 0)
         r = tl_varint_add(&plain, c->insns);
@@ -199,11 +196,7 @@ int tl_codecount_encode(const struct tl_codecount *c, struct tl_packer *packer, 
     if (r >= 0)
         r = put_pairs(c, &c->branches, c->branch_counts, &plain);
     if (r >= 0)
-        r = tl_buf_add(out, zeros, CRC);
-    if (r >= 0)
-        r = tl_packer_bytes(packer, (struct tl_bytes){plain.p, plain.n}, out);
-    if (r >= 0)
-        tl_put_le32(out->p + begin, tl_crc32c(0, out->p + begin + CRC, out->n - begin - CRC));
+        r = tl_packer_checked(packer, (struct tl_bytes){plain.p, plain.n}, out);
     tl_buf_fini(&plain);
     return r;
 }
@@ -272,14 +265,10 @@ int tl_codecount_decode(struct tl_codecount *c, const struct tl_image *image,
                         struct tl_bytes object)
 {
     struct tl_buf plain = {0};
-    if (object.n < CRC || tl_le32(object.p) != tl_crc32c(0, object.p + CRC, object.n - CRC))
-        return TL_NOTFOUND;
-    int r = tl_unpack((struct tl_bytes){object.p + CRC, object.n - CRC}, PLAIN_MOST, &plain);
+    int r = tl_unpack_checked(object, PLAIN_MOST, &plain);
     struct tl_varint_reader in = {.p = plain.p, .end = plain.p + plain.n};
-    if (r == TL_OK)
+    if (r >= 0)
         r = tl_varint_get(&in) == VERSION ? get_all(&in, image, c) : TL_UNSUPPORTED;
-    else if (r != TL_NOMEM)
-        r = TL_NOTFOUND;
     tl_buf_fini(&plain);
     return r;
 }

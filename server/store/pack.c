@@ -2,6 +2,7 @@
 #include "store/pack.h"
 
 #include "base/bytes.h"
+#include "base/crc32c.h"
 #include "stf/zstf.h"
 #include "store/search.h"
 
@@ -114,6 +115,18 @@ int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain, struct tl_b
     return TL_OK;
 }
 
+int tl_packer_checked(struct tl_packer *packer, struct tl_bytes plain, struct tl_buf *out)
+{
+    static const uint8_t none[sizeof(uint32_t)];
+    const size_t begin = out->n, frame = begin + sizeof none;
+    int r = tl_buf_add(out, none, sizeof none);
+    if (r >= 0)
+        r = tl_packer_bytes(packer, plain, out);
+    if (r >= 0)
+        tl_put_le32(out->p + begin, tl_crc32c(0, out->p + frame, out->n - frame));
+    return r;
+}
+
 int tl_packer_begin(struct tl_buf *out)
 {
     static const uint8_t none[HEAD];
@@ -184,8 +197,8 @@ static size_t frame_head_size(const uint8_t *frame)
 
 /*
  * What is behind the head is a frame of its own, which begins as every frame does: without offsets
- * and tables of what was before. A block that is not compressed leaves none behind either, so it may
- * stand in front.
+ * and tables of what was before. A block that is not compressed leaves none behind either, so it
+ * may stand in front.
  */
 static int put_apart(struct tl_bytes head, struct tl_bytes rest, size_t size, struct tl_buf *out)
 {

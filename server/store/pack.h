@@ -50,12 +50,15 @@ TL_MUST_USE int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, st
 /* Append any bytes as one zstd frame with its content size. TL_NOMEM. */
 TL_MUST_USE int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain,
                                 struct tl_buf *out);
+/* The same behind a u32, the CRC32C of the frame: an object by itself, for tl_unpack_checked(). */
+TL_MUST_USE int tl_packer_checked(struct tl_packer *packer, struct tl_bytes plain,
+                                  struct tl_buf *out);
 
 /*
- * The same of bytes that are made where they go, between tl_packer_begin() and tl_packer_end(),
- * which gets the size that `out` had before. Of up to 64 KiB nothing is compressed, nor copied: the
- * index of a shard is as long, half of which zstd would take off in a hundredth of the time that
- * the shard took. TL_NOMEM.
+ * As tl_packer_bytes(), of bytes that are made where they go, between tl_packer_begin() and
+ * tl_packer_end(), which gets the size that `out` had before. Of up to 64 KiB nothing is
+ * compressed, nor copied: the index of a shard is as long, half of which zstd would take off in a
+ * hundredth of the time that the shard took. TL_NOMEM.
  */
 TL_MUST_USE int tl_packer_begin(struct tl_buf *out);
 TL_MUST_USE int tl_packer_end(struct tl_packer *packer, size_t begin, struct tl_buf *out);

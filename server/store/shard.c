@@ -111,6 +111,15 @@ int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out)
     return TL_OK;
 }
 
+int tl_unpack_checked(struct tl_bytes object, size_t limit, struct tl_buf *out)
+{
+    const size_t head = sizeof(uint32_t);
+    if (object.n < head || tl_le32(object.p) != tl_crc32c(0, object.p + head, object.n - head))
+        return TL_NOTFOUND;
+    const int r = tl_unpack((struct tl_bytes){object.p + head, object.n - head}, limit, out);
+    return r < 0 && r != TL_NOMEM ? TL_NOTFOUND : r;
+}
+
 /* ---- encoding ------------------------------------------------------------------------------ */
 
 /* A list of numbers, written and read by the same function each: the two cannot drift apart. */

@@ -197,8 +197,8 @@ TL_MUST_USE int tl_shard_index_decode(struct tl_shard_index *out, struct tl_byte
 uint64_t tl_shard_chunk_markers(const struct tl_shard_index *index, uint64_t head);
 /* Index of the chunk that holds `position`: the last that begins at or before it. */
 size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position);
-/* The first chunk that may have items at `position`: those in front of an instruction may be so many
- * that chunks end among them. */
+/* The first chunk that may have items at `position`: those in front of an instruction may be so
+ * many that chunks end among them. */
 size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position);
 /* May the chunk hold an instruction whose address lies in [from, to]? */
 bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,
@@ -220,5 +220,8 @@ char *tl_virtual_key(char out[static 192], const char *trace, uint64_t generatio
 
 /* Append what tl_packer_bytes() packed. TL_NOMEM; TL_BAD, TL_LIMIT (more than `limit` bytes). */
 TL_MUST_USE int tl_unpack(struct tl_bytes packed, size_t limit, struct tl_buf *out);
+/* The same of what tl_packer_checked() did. TL_NOMEM; TL_NOTFOUND: it is damaged, or of more than
+ * `limit` bytes, and as good as not there. */
+TL_MUST_USE int tl_unpack_checked(struct tl_bytes object, size_t limit, struct tl_buf *out);
 
 #endif
