@@ -392,6 +392,8 @@ TL_MUST_USE int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend
 struct tl_trace *tl_lake_find_trace(struct tl_lake *lake, const char *id);
 /* The same of the table alone: takes no time. */
 struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id);
+/* The same for who looks at all traces: it counts as not asked for, and leaves as if nobody had. */
+struct tl_trace *tl_lake_peek(struct tl_lake *lake, const char *id);
 /* The same by its id or, for who only reads, by the hash of its raw bytes: then the newest one. */
 struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name);
 /* Say why tl_lake_find_trace() found none: TL_NOTFOUND only where the catalog says so,

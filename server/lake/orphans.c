@@ -33,7 +33,7 @@ static int take_row(void *context, const struct tl_catalog_trace *row)
 
 static int look_up(struct tl_lake *lake, const char *id, struct owner *out)
 {
-    struct tl_trace *const t = tl_lake_resident(lake, id);
+    struct tl_trace *const t = tl_lake_peek(lake, id);
     *out = (struct owner){0};
     if (!t) {
         const int r = tl_catalog_find(lake->catalog, id, take_row, out, NULL);

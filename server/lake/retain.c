@@ -129,7 +129,7 @@ static int keep(void *context, const struct tl_catalog_trace *row)
 /* The catalog is told of what grows only now and then. */
 static void take_resident(struct tl_lake *lake, struct kept *kept)
 {
-    struct tl_trace *const t = tl_lake_resident(lake, kept->id);
+    struct tl_trace *const t = tl_lake_peek(lake, kept->id);
     uint64_t insns;
     if (!t)
         return;

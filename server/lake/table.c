@@ -14,7 +14,7 @@
 
 static struct tl_trace **bucket_of(struct tl_lake *lake, const char *id)
 {
-    return &lake->by_id[tl_fnv(TL_FNV, id, strlen(id)) % TL_TRACE_BUCKETS];
+    return &lake->by_id[tl_fnv_text(id) % TL_TRACE_BUCKETS];
 }
 
 static struct tl_trace *find_locked(struct tl_lake *lake, const char *id)
@@ -60,15 +60,25 @@ void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace)
         tl_trace_put(trace); /* the table's */
 }
 
-struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id)
+static struct tl_trace *look(struct tl_lake *lake, const char *id, bool uses)
 {
     pthread_mutex_lock(&lake->lock);
     struct tl_trace *const there = find_locked(lake, id);
     struct tl_trace *const found = there ? tl_trace_get(there) : NULL;
-    if (found)
+    if (found && uses)
         found->used = ++lake->uses;
     pthread_mutex_unlock(&lake->lock);
     return found;
+}
+
+struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id)
+{
+    return look(lake, id, true);
+}
+
+struct tl_trace *tl_lake_peek(struct tl_lake *lake, const char *id)
+{
+    return look(lake, id, false);
 }
 
 int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n)
