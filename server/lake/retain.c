@@ -85,43 +85,57 @@ static bool kept_by_label(const char *labels)
     return false;
 }
 
+/* ---- traces --------------------------------------------------------------------------------- */
+
 /* What retention must know of a trace. */
 struct kept {
     char id[64];
-    char *labels; /* owned */
+    size_t rule; /* the index of the one that counts for it; how many there are: none */
     int64_t updated_ns;
     uint64_t raw_bytes, decoded_bytes;
     bool raw_removed, decoded_removed, sealed;
+    bool stays, is_virtual; /* by its labels */
 };
 
 struct all_kept {
+    const struct rules *rules;
     struct kept *p;
     size_t n, cap;
 };
 
-static void all_kept_fini(struct all_kept *all)
+/* The index of the rule that counts for a trace; n: none. */
+static size_t rule_of(const struct rules *rules, const struct tl_catalog_trace *trace)
 {
-    for (size_t i = 0; i < all->n; i++)
-        free(all->p[i].labels);
-    free(all->p);
+    size_t found = rules->n, label = rules->n;
+    for (size_t i = 0; i < rules->n; i++) {
+        const char *scope = rules->rows[i].scope;
+        if (!*scope)
+            found = i;
+        else if (strncmp(scope, "trace ", 6) == 0 && strcmp(scope + 6, trace->id) == 0)
+            return i;
+        else if (label == rules->n && strncmp(scope, "label ", 6) == 0 &&
+                 tl_label_is(trace->labels, scope + 6))
+            label = i;
+    }
+    return label < rules->n ? label : found;
 }
 
 static int keep(void *context, const struct tl_catalog_trace *row)
 {
     struct all_kept *const all = context;
-    char *const labels = strdup(row->labels);
-    if (!labels || tl_grow(&all->p, &all->cap, all->n + 1, sizeof *all->p) < 0) {
-        free(labels);
-        return TL_NOMEM;
-    }
+    const int r = tl_grow(&all->p, &all->cap, all->n + 1, sizeof *all->p);
+    if (r < 0)
+        return r;
     struct kept *const kept = &all->p[all->n++];
-    *kept = (struct kept){.labels = labels,
+    *kept = (struct kept){.rule = rule_of(all->rules, row),
                           .updated_ns = row->updated_ns,
                           .raw_bytes = row->raw_bytes,
                           .decoded_bytes = row->stored_bytes,
                           .raw_removed = row->raw_removed,
                           .decoded_removed = row->decoded_removed,
-                          .sealed = row->state == TL_TRACE_SEALED};
+                          .sealed = row->state == TL_TRACE_SEALED,
+                          .stays = kept_by_label(row->labels),
+                          .is_virtual = tl_label_is(row->labels, TL_LABEL_SHARDS "=virtual")};
     snprintf(kept->id, sizeof kept->id, "%s", row->id);
     return TL_OK;
 }
@@ -147,23 +161,6 @@ static int list_kept(struct tl_lake *lake, struct all_kept *all, struct tl_fail 
     for (size_t i = 0; i < all->n; i++)
         take_resident(lake, &all->p[i]);
     return r;
-}
-
-/* The index of the rule that counts for a trace; n: none. */
-static size_t rule_of(const struct rules *rules, const struct kept *trace)
-{
-    size_t found = rules->n, label = rules->n;
-    for (size_t i = 0; i < rules->n; i++) {
-        const char *scope = rules->rows[i].scope;
-        if (!*scope)
-            found = i;
-        else if (strncmp(scope, "trace ", 6) == 0 && strcmp(scope + 6, trace->id) == 0)
-            return i;
-        else if (label == rules->n && strncmp(scope, "label ", 6) == 0 &&
-                 tl_label_is(trace->labels, scope + 6))
-            label = i;
-    }
-    return label < rules->n ? label : found;
 }
 
 /* ---- removing ------------------------------------------------------------------------------- */
@@ -312,7 +309,7 @@ static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bo
         const int64_t age = (now_ns - row->updated_ns) / 1000000000;
         const bool old = age_s > 0 && age > 0 && (uint64_t)age > age_s;
         const bool large = bytes > 0 && total > bytes;
-        if ((!old && !large) || kept_by_label(row->labels))
+        if ((!old && !large) || row->stays)
             continue;
         const int r = remove_of(lake, row, raw, fail);
         if (r < 0)
@@ -324,10 +321,10 @@ static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bo
     return removed;
 }
 
-static int retain_rule(struct tl_lake *lake, const struct rules *rules, size_t rule,
-                       const struct all_kept *all, int64_t now_ns, struct tl_fail *fail)
+static int retain_rule(struct tl_lake *lake, const struct all_kept *all, size_t rule,
+                       int64_t now_ns, struct tl_fail *fail)
 {
-    const struct tl_retention *limits = &rules->rows[rule].rule;
+    const struct tl_retention *limits = &all->rules->rows[rule].rule;
     struct member *members = calloc(all->n + 1, sizeof(*members));
     int removed = 0;
     if (!members)
@@ -336,7 +333,7 @@ static int retain_rule(struct tl_lake *lake, const struct rules *rules, size_t r
         size_t n = 0;
         for (size_t i = 0; i < all->n; i++) {
             const struct kept *row = &all->p[i];
-            if ((raw ? row->raw_removed : row->decoded_removed) || rule_of(rules, row) != rule)
+            if ((raw ? row->raw_removed : row->decoded_removed) || row->rule != rule)
                 continue;
             members[n++] = (struct member){row, raw ? row->raw_bytes : row->decoded_bytes};
         }
@@ -360,8 +357,7 @@ static bool is_old(struct tl_lake *lake, const struct kept *kept, int64_t now_ns
 {
     const int64_t age = (now_ns - kept->updated_ns) / 1000000000;
     if (!kept->sealed || kept->raw_removed || kept->decoded_removed || age <= 0 ||
-        (uint64_t)age <= seconds || kept_by_label(kept->labels) ||
-        tl_label_is(kept->labels, TL_LABEL_SHARDS "=virtual"))
+        (uint64_t)age <= seconds || kept->stays || kept->is_virtual)
         return false;
     struct tl_trace *const t = tl_lake_find_trace(lake, kept->id);
     if (!t)
@@ -394,7 +390,7 @@ static int make_virtual(struct tl_lake *lake, const struct all_kept *all, int64_
 int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
 {
     struct rules rules = {0};
-    struct all_kept all = {0};
+    struct all_kept all = {.rules = &rules};
     const uint64_t seconds = atomic_load(&lake->retain_stf_s);
     int removed = 0;
     pthread_mutex_lock(&lake->retain_lock);
@@ -402,7 +398,7 @@ int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
     if (r >= 0 && (rules.n > 0 || seconds > 0))
         r = list_kept(lake, &all, fail);
     for (size_t i = 0; r >= 0 && i < rules.n; i++) {
-        r = retain_rule(lake, &rules, i, &all, now_ns, fail);
+        r = retain_rule(lake, &all, i, now_ns, fail);
         removed += r > 0 ? r : 0;
     }
     if (r >= 0 && seconds > 0) {
@@ -410,7 +406,7 @@ int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
         removed += r > 0 ? r : 0;
     }
     pthread_mutex_unlock(&lake->retain_lock);
-    all_kept_fini(&all);
+    free(all.p);
     free(rules.rows);
     return r < 0 ? r : removed;
 }
