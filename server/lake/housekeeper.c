@@ -153,8 +153,19 @@ static bool do_chores(struct tl_lake *lake)
     left = left || lake->garbage; /* it is not due yet */
     pthread_mutex_unlock(&lake->lock);
     left = write_stale(lake) || left;
-    left = tl_contents_hash(lake) || left;
-    return tl_lake_retain(lake, tl_wall_ns(), NULL) < 0 || left;
+    return tl_contents_hash(lake) || left;
+}
+
+/* It reads the rows of all traces: not whenever somebody wakes the housekeeper. Returns whether it
+ * is to be repeated. */
+static bool carry_out_rules(struct tl_lake *lake, bool due)
+{
+    if (!atomic_exchange(&lake->rules_changed, false) && !due)
+        return false;
+    const bool failed = tl_lake_retain(lake, tl_wall_ns(), NULL) < 0;
+    if (failed)
+        atomic_store(&lake->rules_changed, true);
+    return failed;
 }
 
 static void *keep_house(void *context)
@@ -171,15 +182,16 @@ static void *keep_house(void *context)
             e = pthread_cond_timedwait(&lake->house.wake, &lake->lock, &t);
         if (atomic_load(&lake->closing))
             break;
-        const bool due = lake->house.now || left || ++ticks == ROUND;
+        ticks += e == ETIMEDOUT;
+        const bool round = ticks >= ROUND, due = lake->house.now || left || round;
         lake->house.now = false;
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
         tl_lake_seal_left(lake, tl_wall_ns());
-        if (due) {
+        if (due)
             left = do_chores(lake);
-            ticks = 0;
-        }
+        left = carry_out_rules(lake, round) || left;
+        ticks = round ? 0 : ticks;
         pthread_mutex_lock(&lake->lock);
     }
     pthread_mutex_unlock(&lake->lock);

@@ -339,6 +339,7 @@ struct tl_lake {
     uint64_t segment_bytes;
     pthread_mutex_t retain_lock; /* one at a time; outermost */
     atomic_ullong seal_after_s, retain_stf_s;
+    atomic_bool rules_changed; /* retention is to be carried out now */
     atomic_bool closing;
     atomic_ulong revision;
 

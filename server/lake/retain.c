@@ -23,6 +23,12 @@ static bool scope_valid(const char *scope)
     return !*scope || (strncmp(scope, "trace ", 6) == 0 && scope[6]);
 }
 
+static void rules_changed(struct tl_lake *lake)
+{
+    atomic_store(&lake->rules_changed, true);
+    tl_housekeeper_wake(lake);
+}
+
 int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct tl_retention *rule,
                           struct tl_fail *fail)
 {
@@ -34,7 +40,7 @@ int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct 
     const bool empty = rule && memcmp(rule, &none, sizeof(none)) == 0 && !*scope;
     const int r = tl_catalog_set_retention(lake->catalog, scope, empty ? NULL : rule, fail);
     if (r >= 0)
-        tl_housekeeper_wake(lake);
+        rules_changed(lake);
     return r;
 }
 
@@ -349,7 +355,7 @@ static int retain_rule(struct tl_lake *lake, const struct all_kept *all, size_t 
 void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds)
 {
     atomic_store(&lake->retain_stf_s, seconds);
-    tl_housekeeper_wake(lake);
+    rules_changed(lake);
 }
 
 /* Have its stored shards become old? */

@@ -141,6 +141,15 @@ static void retention_by_size(void **state)
     assert_int_equal(tl_lake_retain(lake, tl_wall_ns(), NULL), 0);
 }
 
+static void a_new_rule_is_carried_out_at_once(void **state)
+{
+    (void)state;
+    push("t");
+    set_rule("", (struct tl_retention){.raw_bytes = 1});
+    wait_gone("r/t");
+    check_text("t");
+}
+
 static void the_most_special_rule_counts(void **state)
 {
     (void)state;
@@ -369,6 +378,7 @@ int main(void)
         TEST(retention_by_age),
         TEST(decoded_data_comes_back),
         TEST(retention_by_size),
+        TEST(a_new_rule_is_carried_out_at_once),
         TEST(the_most_special_rule_counts),
         TEST(running_captures_are_left_alone),
         cmocka_unit_test(texts_of_rules),
