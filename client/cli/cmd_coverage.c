@@ -223,15 +223,6 @@ static int run(const struct options *o, struct tracelake *lake, const struct tl_
     return TL_CLI_BAD;
 }
 
-static int run_to(const struct options *o, struct tracelake *lake, const struct tl_codeof *of)
-{
-    struct tl_outfile out;
-    if (!o->out)
-        return run(o, lake, of, stdout);
-    const int status = tl_outfile_open(&out, o->out);
-    return status == TL_ARGS_GO ? tl_outfile_close(&out, run(o, lake, of, out.file)) : status;
-}
-
 int tl_cmd_coverage(int argc, char **argv)
 {
     struct options o = {.as = "text"};
@@ -245,6 +236,7 @@ int tl_cmd_coverage(int argc, char **argv)
     static const char *const forms[] = {"text", "lcov", "json"};
     struct tracelake *lake;
     struct tl_codeof of = {0};
+    struct tl_outfile out;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -257,7 +249,9 @@ int tl_cmd_coverage(int argc, char **argv)
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
     if (status == TL_ARGS_GO) {
-        status = run_to(&o, lake, &of);
+        status = tl_outfile_open(&out, o.out);
+        if (status == TL_ARGS_GO)
+            status = tl_outfile_close(&out, run(&o, lake, &of, out.file));
         tracelake_close(lake);
     }
     tl_codeof_fini(&of);

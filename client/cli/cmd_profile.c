@@ -163,15 +163,6 @@ static int run(const struct options *o, struct tracelake *lake, struct tl_codeof
                                        : write_stacks(o, lake, of, file);
 }
 
-static int run_to(const struct options *o, struct tracelake *lake, struct tl_codeof *of)
-{
-    struct tl_outfile out;
-    if (!o->out)
-        return run(o, lake, of, stdout);
-    const int status = tl_outfile_open(&out, o->out);
-    return status == TL_ARGS_GO ? tl_outfile_close(&out, run(o, lake, of, out.file)) : status;
-}
-
 int tl_cmd_profile(int argc, char **argv)
 {
     struct options o = {.as = "folded"};
@@ -188,6 +179,7 @@ int tl_cmd_profile(int argc, char **argv)
                                   {0}};
     struct tracelake *lake;
     struct tl_codeof of = {0};
+    struct tl_outfile out;
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -204,7 +196,9 @@ int tl_cmd_profile(int argc, char **argv)
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
     if (status == TL_ARGS_GO) {
-        status = run_to(&o, lake, &of);
+        status = tl_outfile_open(&out, o.out);
+        if (status == TL_ARGS_GO)
+            status = tl_outfile_close(&out, run(&o, lake, &of, out.file));
         tracelake_close(lake);
     }
     tl_codeof_fini(&of);

@@ -165,7 +165,10 @@ int tl_outfile_commit(struct tl_outfile *out, struct tl_fail *fail)
 int tl_outfile_open(struct tl_outfile *out, const char *path)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    return tl_outfile_begin(out, path, NULL, &fail) < 0 ? tl_cli_fail(NULL, &fail) : TL_ARGS_GO;
+    *out = (struct tl_outfile){.file = stdout};
+    if (path && tl_outfile_begin(out, path, NULL, &fail) < 0)
+        return tl_cli_fail(NULL, &fail);
+    return TL_ARGS_GO;
 }
 
 int tl_outfile_close(struct tl_outfile *out, int status)

@@ -33,7 +33,8 @@ TL_MUST_USE int tl_outfile_commit(struct tl_outfile *out, struct tl_fail *fail);
 /* Leave nothing of it. After a commit, or of a zeroed one: does nothing. */
 void tl_outfile_drop(struct tl_outfile *out);
 
-/* As tl_outfile_begin(), and says what is wrong: TL_ARGS_GO, or the exit status. */
+/* As tl_outfile_begin(), and says what is wrong: TL_ARGS_GO, or the exit status. NULL: text on
+ * standard output, also if that is a terminal. */
 int tl_outfile_open(struct tl_outfile *out, const char *path);
 /*
  * Commit if `status` is TL_CLI_DONE, which says that all was written, else drop. Returns the exit
