@@ -2,7 +2,6 @@
 #include "cli/codeof.h"
 
 #include <errno.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,7 +21,7 @@ static int read_contexts(struct tl_codeof *of, const char *command, const char *
         return TL_ARGS_GO;
     of->contexts = calloc(strlen(text) + 1, sizeof *of->contexts);
     if (!of->contexts)
-        return tl_cli_usage(command, "out of memory");
+        return tl_cli_warn(command, "out of memory"), TL_CLI_BAD;
     for (const char *p = text;; p++) {
         char *end;
         errno = 0;
@@ -37,26 +36,6 @@ static int read_contexts(struct tl_codeof *of, const char *command, const char *
     return TL_ARGS_GO;
 }
 
-/* The content's hash, if there is such a file. */
-static bool hash_file(const char *path, char out[static 72])
-{
-    uint8_t block[1 << 16], sum[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
-    FILE *const file = fopen(path, "rb");
-    EVP_MD_CTX *const md = EVP_MD_CTX_new();
-    bool ok = file && md && EVP_DigestInit_ex(md, EVP_sha256(), NULL);
-    for (size_t got; ok && (got = fread(block, 1, sizeof block, file)) > 0;)
-        ok = EVP_DigestUpdate(md, block, got);
-    ok = ok && !ferror(file) && EVP_DigestFinal_ex(md, sum, &n);
-    memcpy(out, "sha256:", 8);
-    for (unsigned i = 0; ok && i < n; i++)
-        snprintf(out + 7 + 2 * i, 3, "%02x", sum[i]);
-    EVP_MD_CTX_free(md);
-    if (file)
-        fclose(file);
-    return ok;
-}
-
 int tl_codeof_init(struct tl_codeof *of, const char *command,
                    const struct tl_codeof_options *options, char **names, int n)
 {
@@ -68,7 +47,7 @@ int tl_codeof_init(struct tl_codeof *of, const char *command,
     of->names = calloc((size_t)n, sizeof *of->names);
     of->also = calloc((size_t)n, sizeof *of->also);
     if (!of->names || !of->also)
-        return tl_cli_usage(command, "out of memory");
+        return tl_cli_warn(command, "out of memory"), TL_CLI_BAD;
     int status = read_contexts(of, command, options->contexts);
     for (int i = 0; i < n && status == TL_ARGS_GO; i++) {
         status = tl_remote_name(command, names[i], &of->names[i]);
@@ -80,7 +59,7 @@ int tl_codeof_init(struct tl_codeof *of, const char *command,
     of->request.also = of->also;
     of->request.n_also = (size_t)n - 1;
     of->request.image = options->image;
-    if (options->image && hash_file(options->image, of->hash))
+    if (options->image && tl_file_hash(options->image, of->hash) == TL_OK)
         of->request.image = of->hash;
     return status;
 }

@@ -6,6 +6,7 @@
 #ifndef TL_CLI_CODEOF_H
 #define TL_CLI_CODEOF_H
 
+#include "cli/filehash.h"
 #include "cli/remote.h"
 
 struct tl_codeof_options {
@@ -20,7 +21,7 @@ struct tl_codeof {
     struct tl_remote_name *names;
     struct tracelake_code_source *also;
     uint64_t *contexts;
-    char hash[72];
+    char hash[TL_FILE_HASH];
 };
 
 /* TRACE[/STREAM]… and the options as a request: TL_ARGS_GO, or the exit status of what was said. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/regionset.h"
 
+#include "cli/filehash.h"
+
 #include "base/buf.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/evp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -84,26 +85,6 @@ int tl_regionset_add(struct tl_regionset *set, uint64_t from, uint64_t n, uint64
     return r;
 }
 
-/* SHA-256 of a file, in hex. TL_IO. */
-static int hash_file(const char *path, char out[static 65])
-{
-    static uint8_t piece[1 << 16];
-    uint8_t digest[EVP_MAX_MD_SIZE];
-    unsigned n = 0;
-    FILE *const file = fopen(path, "rb");
-    EVP_MD_CTX *const sum = EVP_MD_CTX_new();
-    bool ok = file && sum && EVP_DigestInit_ex(sum, EVP_sha256(), NULL);
-    for (size_t got; ok && (got = fread(piece, 1, sizeof piece, file)) > 0;)
-        ok = EVP_DigestUpdate(sum, piece, got);
-    ok = ok && !ferror(file) && EVP_DigestFinal_ex(sum, digest, &n);
-    for (unsigned i = 0; ok && i < n; i++)
-        snprintf(out + 2 * i, 3, "%02x", digest[i]);
-    EVP_MD_CTX_free(sum);
-    if (file)
-        fclose(file);
-    return ok ? TL_OK : TL_IO;
-}
-
 /* A text as YAML has it in double quotes. */
 static void print_quoted(FILE *file, const char *text)
 {
@@ -127,8 +108,8 @@ static int write_yaml(const struct tl_regionset *set, FILE *file)
             set->from, set->to, set->interval, set->intervals);
     for (size_t i = 0; i < set->n; i++) {
         const struct tl_region *const region = &set->regions[i];
-        char path[4096], hash[65];
-        if (hash_file(region_path(set, i, path), hash) < 0) {
+        char path[4096], hash[TL_FILE_HASH];
+        if (tl_file_hash(region_path(set, i, path), hash) < 0) {
             tl_cli_warn(path, "cannot read: %s", strerror(errno));
             return TL_CLI_BAD;
         }
@@ -137,7 +118,7 @@ static int write_yaml(const struct tl_regionset *set, FILE *file)
                 "\n    interval: %" PRIu64 "\n    intervals: %" PRIu64
                 "\n    weight: %.9f\n    sha256: %s\n",
                 strrchr(path, '/') + 1, region->from, region->to, region->warm_up, region->interval,
-                region->intervals, region->weight, hash);
+                region->intervals, region->weight, strchr(hash, ':') + 1);
     }
     return TL_CLI_DONE;
 }

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: MIT */
+/* What a file here is called by its content. */
+#ifndef TL_CLI_FILEHASH_H
+#define TL_CLI_FILEHASH_H
+
+#include "base/err.h"
+
+#define TL_FILE_HASH 72 /* "sha256:", 64 hex digits and a NUL */
+
+/* "sha256:…". TL_IO, with errno: it cannot be read. */
+TL_MUST_USE int tl_file_hash(const char *path, char out[static TL_FILE_HASH]);
+
+#endif
