@@ -38,10 +38,15 @@ static int copy_image(const struct copy *c, const char *name)
 
 static int copy_images(const struct copy *c, const char *setup)
 {
-    char name[TL_IMAGE_NAME];
+    struct tl_setup_images images;
     int status = TL_CLI_DONE;
-    while (status == TL_CLI_DONE && (setup = tl_setup_next_image(setup, name)))
-        status = copy_image(c, name);
+    if (tl_setup_images_init(&images, setup) < 0) {
+        tl_cli_warn(c->trace->id, "out of memory");
+        status = TL_CLI_BAD;
+    }
+    for (size_t i = 0; i < images.n && status == TL_CLI_DONE; i++)
+        status = copy_image(c, images.names[i]);
+    tl_setup_images_fini(&images);
     return status;
 }
 

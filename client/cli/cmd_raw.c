@@ -6,7 +6,6 @@
 #include "cli/setupimages.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -58,22 +57,27 @@ static int write_bytes(const struct options *o, struct tracelake *lake, const ch
     return tl_outfile_close(&out, status);
 }
 
-/* A stored image as a file below --images, and its path. One that is not stored stays named by its
- * hash. */
+static int out_of_memory(const char *what)
+{
+    tl_cli_warn(what, "out of memory");
+    return TL_CLI_BAD;
+}
+
+/* A stored image as a file in `dir`, and its path, to be freed. One that is not stored stays named
+ * by its hash. */
 static int write_image(const struct options *o, struct tracelake *lake, const char *name,
-                       char path[static PATH_MAX])
+                       const char *dir, char **path)
 {
     struct tracelake_error error;
     struct tracelake_image image;
     struct tl_outfile out;
-    char dir[PATH_MAX];
     void *data;
     size_t n;
     const int r = tracelake_get_image(lake, name, &data, &n, &image, &error);
     if (r == TRACELAKE_NOTFOUND) {
         tl_cli_warn(o->config, "%s", error.text);
-        snprintf(path, PATH_MAX, "%s", name);
-        return TL_CLI_DONE;
+        *path = strdup(name);
+        return *path ? TL_CLI_DONE : out_of_memory(o->images);
     }
     if (r < 0)
         return tl_remote_fail_query(name, &error);
@@ -81,13 +85,13 @@ static int write_image(const struct options *o, struct tracelake *lake, const ch
     const char *const slash = strrchr(image.name, '/');
     const char *const base = slash ? slash + 1 : image.name;
     const char *const digits = strchr(image.sha256, ':');
-    if (!realpath(o->images, dir) ||
-        snprintf(path, PATH_MAX, "%s/%.12s-%s", dir, digits ? digits + 1 : "", base) >= PATH_MAX) {
-        tl_cli_warn(o->images, "%s", strerror(errno ? errno : ENAMETOOLONG));
-        free(data);
-        return TL_CLI_BAD;
+    int status = TL_ARGS_GO;
+    if (asprintf(path, "%s/%.12s-%s", dir, digits ? digits + 1 : "", base) < 0) {
+        *path = NULL;
+        status = out_of_memory(o->images);
     }
-    int status = tl_outfile_open(&out, path);
+    if (status == TL_ARGS_GO)
+        status = tl_outfile_open(&out, *path);
     if (status == TL_ARGS_GO) {
         fwrite(data, 1, n, out.file); /* closing tells whether it was written */
         status = tl_outfile_close(&out, TL_CLI_DONE);
@@ -97,22 +101,40 @@ static int write_image(const struct options *o, struct tracelake *lake, const ch
 }
 
 /* The setup with the images' paths in place of their hashes. */
+static void print_local(const char *setup, const struct tl_setup_images *images, char *const *paths,
+                        FILE *file)
+{
+    char name[TL_IMAGE_NAME];
+    for (const char *end; (end = tl_setup_next_image(setup, name)); setup = end)
+        fprintf(file, "%.*s%s", (int)((size_t)(end - setup) - strlen(name)), setup,
+                paths[tl_setup_images_find(images, name)]);
+    fputs(setup, file);
+}
+
+/* … and these as files. */
 static int write_local(const struct options *o, struct tracelake *lake, const char *setup,
                        FILE *file)
 {
-    char name[TL_IMAGE_NAME], path[PATH_MAX];
-    const char *end;
+    struct tl_setup_images images = {0};
+    char **paths = NULL;
+    char *dir = NULL;
     int status = TL_CLI_DONE;
-    if (mkdir(o->images, 0777) != 0 && errno != EEXIST) {
+    if ((mkdir(o->images, 0777) != 0 && errno != EEXIST) || !(dir = realpath(o->images, NULL))) {
         tl_cli_warn(o->images, "%s", strerror(errno));
-        return TL_CLI_BAD;
+        status = TL_CLI_BAD;
+    } else if (tl_setup_images_init(&images, setup) < 0 ||
+               !(paths = calloc(images.n + 1, sizeof *paths))) {
+        status = out_of_memory(o->images);
     }
-    while (status == TL_CLI_DONE && (end = tl_setup_next_image(setup, name))) {
-        status = write_image(o, lake, name, path);
-        fprintf(file, "%.*s%s", (int)((size_t)(end - setup) - strlen(name)), setup, path);
-        setup = end;
-    }
-    fputs(setup, file);
+    for (size_t i = 0; i < images.n && status == TL_CLI_DONE; i++)
+        status = write_image(o, lake, images.names[i], dir, &paths[i]);
+    if (status == TL_CLI_DONE)
+        print_local(setup, &images, paths, file);
+    for (size_t i = 0; paths && i < images.n; i++)
+        free(paths[i]);
+    free(paths);
+    free(dir);
+    tl_setup_images_fini(&images);
     return status;
 }
 

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/setupimages.h"
 
+#include "base/buf.h"
+
+#include <stdlib.h>
 #include <string.h>
 
 const char *tl_setup_next_image(const char *setup, char out[static TL_IMAGE_NAME])
@@ -18,4 +21,32 @@ const char *tl_setup_next_image(const char *setup, char out[static TL_IMAGE_NAME
             return p + n + digits;
         }
     return NULL;
+}
+
+size_t tl_setup_images_find(const struct tl_setup_images *images, const char *name)
+{
+    size_t i = 0;
+    while (i < images->n && strcmp(images->names[i], name) != 0)
+        i++;
+    return i;
+}
+
+int tl_setup_images_init(struct tl_setup_images *images, const char *setup)
+{
+    char name[TL_IMAGE_NAME];
+    *images = (struct tl_setup_images){0};
+    while ((setup = tl_setup_next_image(setup, name))) {
+        if (tl_setup_images_find(images, name) < images->n)
+            continue;
+        if (tl_grow(&images->names, &images->cap, images->n + 1, sizeof *images->names) < 0)
+            return TL_NOMEM;
+        memcpy(images->names[images->n++], name, sizeof name);
+    }
+    return TL_OK;
+}
+
+void tl_setup_images_fini(struct tl_setup_images *images)
+{
+    free(images->names);
+    *images = (struct tl_setup_images){0};
 }

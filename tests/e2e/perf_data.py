@@ -59,6 +59,14 @@ def perf_file(lab):
     check('up' in found, 'no function is known:', found)
     with open(path, 'rb') as f:
         check(lab.raw('five') == f.read(), 'the raw bytes are others')
+    # At home each program lies once, however many processes ran it.
+    config, images, again = lab.path('home.ini'), lab.path('home'), lab.path('home.data')
+    lab.run('raw', 'five', '-o', again, '--config', config, '--images', images)
+    with open(config) as f:
+        named = [line[5:].rstrip() for line in f if line.startswith('file=')]
+    check(len(named) > len(set(named)) and set(named) == {os.path.join(images, f) for f in os.listdir(images)}, named)
+    here = streams(lab.run('decode', '--config', config, '--text', again).text())
+    check(all(here[name] == stored[name] for name in truth), 'decoded at home it is something else')
     check('A cpu 1: 0 0 swapper -> 2100 2100 ramble' in stored['event.switch'], stored['event.switch'][:5])
     check('A cpu 1: 2100 2100 ramble runs the program ramble' in stored['event.task'], stored['event.task'])
     for what in ('ramble', 'process:ra?ble', 'process:2100'):
