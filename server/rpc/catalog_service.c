@@ -82,7 +82,7 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
         return TL_OK; /* a list of what is in memory alone would say that all others are gone */
     if (!*trace)
         rc = tl_scoped_traces(lake, tl_call_scope(call), &list);
-    else if (tl_call_scope(call))
+    else
         rc = tl_scoped_covers(lake, tl_call_scope(call), trace, tl_call_fail(call));
     if (rc >= 0 && *trace)
         rc = tl_lake_trace(lake, trace, &list);
@@ -176,7 +176,7 @@ static void add_names(struct tl_call *call, const Tracelake__V1__DeleteTraceRequ
     for (size_t i = 0; i <= request->n_more; i++) {
         const char *const name = i == 0 ? request->trace : request->more[i - 1];
         struct tl_fail fail = {0};
-        const int rc = scope ? tl_scoped_covers(lake, scope, name, &fail) : TL_OK;
+        const int rc = tl_scoped_covers(lake, scope, name, &fail);
         if (rc < 0)
             refuse(d, name, rc, fail.text);
         else

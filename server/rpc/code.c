@@ -39,10 +39,8 @@ static int read_request(struct tl_call *call, const Tracelake__V1__CodeRequest *
     for (size_t i = 0; i < r->n_also; i++) {
         out->also[i] = (struct tl_code_source){r->also[i]->trace, r->also[i]->stream};
         /* Whoever dispatches has looked at the first trace. */
-        const struct tl_scope *const scope = tl_call_scope(call);
         const int rc =
-            scope ? tl_scoped_covers(tl_call_rpc(call)->lake, scope, r->also[i]->trace, fail)
-                  : TL_OK;
+            tl_scoped_covers(tl_call_rpc(call)->lake, tl_call_scope(call), r->also[i]->trace, fail);
         if (rc < 0)
             return rc;
     }

@@ -208,9 +208,7 @@ int tl_run_compare(struct tl_call *call, const void *message)
     if (!with)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "compare with what?");
     /* Whoever dispatches has looked at the first trace. */
-    int rc = tl_call_scope(call)
-                 ? tl_scoped_covers(lake, tl_call_scope(call), with->trace, tl_call_fail(call))
-                 : TL_OK;
+    int rc = tl_scoped_covers(lake, tl_call_scope(call), with->trace, tl_call_fail(call));
     if (rc < 0)
         return rc;
     const struct tl_compare_request request = {

@@ -12,6 +12,8 @@ int tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const c
                      struct tl_fail *fail)
 {
     struct tl_trace_list list = {0};
+    if (!scope)
+        return TL_OK;
     int rc = tl_lake_trace(lake, trace, &list);
     if (rc >= 0 && !covers_row(scope, list.rows))
         rc = TL_NOTFOUND;

@@ -6,8 +6,8 @@
 #include "lake.h"
 #include "net/scope.h"
 
-/* Is the trace there, and one of the scope's? TL_OK; TL_NOTFOUND: no; else what tl_lake_trace()
- * fails with. Told in `fail`. */
+/* Is the trace there, and one of the scope's (NULL: TL_OK, whether it is there or not)? TL_OK;
+ * TL_NOTFOUND: no; else what tl_lake_trace() fails with. Told in `fail`. */
 TL_MUST_USE int tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope,
                                  const char *trace, struct tl_fail *fail);
 /* tl_lake_page() without those of others, into an empty list: at most `most` rows, fewer only where

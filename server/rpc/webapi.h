@@ -36,11 +36,11 @@ int tl_web_images(struct tl_http_request *request, struct tl_http_response *resp
 int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response);
+int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webchange.c */
 int tl_web_set_labels(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_delete(struct tl_http_request *request, struct tl_http_response *response);
-int tl_web_setup(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_begin(struct tl_http_request *request, struct tl_http_response *response);
 int tl_web_append(struct tl_http_request *request, struct tl_http_response *response);
 

@@ -107,7 +107,7 @@ int tl_web_compare(struct tl_http_request *request, struct tl_http_response *res
     wanted.b.stream = slash + 1;
     int rc = compare_request(request, &wanted, &response->fail);
     /* The route has looked at the first trace. */
-    if (rc >= 0 && request->scope)
+    if (rc >= 0)
         rc = tl_scoped_covers(tl_web_lake(request), request->scope, trace, &response->fail);
     if (rc >= 0)
         rc = tl_lake_compare(tl_web_lake(request), &wanted, &compare, &response->fail);
