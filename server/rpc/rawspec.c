@@ -53,7 +53,7 @@ static int store_images(struct tl_lake *lake, struct tl_setup *setup, struct tl_
     for (size_t i = 0; i < setup->n_images; i++) {
         struct tl_setup_image *const image = &setup->images[i];
         struct tl_image_row row;
-        if (!strncmp(image->file, "sha256:", 7))
+        if (tl_setup_is_stored(image->file))
             continue;
         const int rc = store_image(lake, image->file, &row, fail);
         if (rc < 0)

@@ -258,6 +258,27 @@ static void test_specifications(void **state)
     tl_raw_spec_fini(&spec);
 }
 
+/* Images that a setup names by what they are need not lie here. */
+static void test_images_by_name(void **state)
+{
+    struct raw *const r = *state;
+    char path[] = "/tmp/test_rpc_raw.XXXXXX", text[128];
+    const int fd = mkstemp(path);
+    struct tl_raw_spec spec = {0};
+    struct tl_fail fail = {0};
+    assert_true(fd >= 0);
+    assert_true(dprintf(fd, "[image 0]\nfile=build-id:0c9a\naddress=0x1000\n"
+                            "[image 1]\nfile=sha256:01\naddress=0x2000\n") > 0);
+    close(fd);
+    snprintf(text, sizeof text, "127.0.0.1:1,format=tpiu,rig=a,config=%s", path);
+    if (tl_raw_parse(&spec, r->lake, text, &fail) < 0)
+        fail_msg("%s", fail.text);
+    assert_non_null(strstr(spec.setup, "build-id:0c9a"));
+    assert_non_null(strstr(spec.setup, "sha256:01"));
+    tl_raw_spec_fini(&spec);
+    unlink(path);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
@@ -269,6 +290,7 @@ int main(void)
         TEST(test_ipv6),
         TEST(test_source),
         TEST(test_specifications),
+        TEST(test_images_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
