@@ -78,8 +78,8 @@ static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, b
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
     struct tl_trace_list list = {0};
     int rc = TL_OK;
-    if (!*trace && !*first && (tl_lake_revision(lake) == *sent || tl_lake_usable(lake, NULL) < 0))
-        return TL_OK; /* a list of what is in memory alone would say that all others are gone */
+    if (!*trace && !*first && !tl_has_news(lake, *sent))
+        return TL_OK;
     if (!*trace)
         rc = tl_scoped_traces(lake, tl_call_scope(call), &list);
     else

@@ -117,6 +117,11 @@ bool tl_name_ok(const char *name)
     return n > 0 && n < 64 && strspn(name, allowed) == n && strspn(name, ".") < n;
 }
 
+bool tl_has_news(struct tl_lake *lake, uint64_t revision)
+{
+    return tl_lake_revision(lake) != revision && tl_lake_usable(lake, NULL) >= 0;
+}
+
 int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms)
 {
     return tl_wait_change_every(waiter, last_ms, TL_HUB_PERIOD_MS, timeout_ms);

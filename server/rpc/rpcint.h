@@ -57,6 +57,10 @@ static inline struct tl_lake *tl_web_lake(const struct tl_http_request *request)
 /* The trace's present generation. TL_NOTFOUND. */
 TL_MUST_USE int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out);
 
+/* Is there something to tell whom the list of that revision was told? Not while the store does not
+ * answer: a list of what is in memory alone would say that all other traces are gone. */
+bool tl_has_news(struct tl_lake *lake, uint64_t revision);
+
 /*
  * For those who report changes as they come: wait until something changes, but report at most
  * every TL_HUB_PERIOD_MS; `last_ms` is when it last was reported (tl_now_ms). TL_OK: look again;

@@ -87,9 +87,8 @@ static int remember(struct events *e, const struct tl_trace_list *list)
 static int tell(struct events *e, struct tl_buf *out)
 {
     struct tl_trace_list list = {0};
-    if (e->begun &&
-        (tl_lake_revision(e->rpc->lake) == e->revision || tl_lake_usable(e->rpc->lake, NULL) < 0))
-        return TL_OK; /* a list of what is in memory alone would say that all others are gone */
+    if (e->begun && !tl_has_news(e->rpc->lake, e->revision))
+        return TL_OK;
     int rc = tl_scoped_traces(e->rpc->lake, e->scope, &list);
     if (rc < 0)
         return rc;
