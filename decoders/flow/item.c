@@ -77,18 +77,10 @@ static inline uint8_t *put_digits(uint8_t *p, uint64_t value, unsigned n)
     return p;
 }
 
-/* All 16 digits. */
+/* An address: all 16 digits. */
 static inline uint8_t *put_pc(uint8_t *p, uint64_t value)
 {
-    for (unsigned half = 0; half < 2; half++, p += 8, value <<= 32) {
-        uint64_t x = value >> 32; /* a digit to each byte, the first one lowest */
-        x = (x | x << 16) & 0x0000ffff0000ffff;
-        x = (x | x << 8) & 0x00ff00ff00ff00ff;
-        x = (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
-        const uint64_t letters = (x + 0x0606060606060606) >> 4 & 0x0101010101010101;
-        tl_put_le64(p, __builtin_bswap64(x + 0x3030303030303030 + letters * ('a' - '9' - 1)));
-    }
-    return p;
+    return put_digits(p, value, 16);
 }
 
 static uint8_t *put_known(uint8_t *p, bool known, uint64_t value)
