@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut, by
- * all variants of copying; so do branches and gaps.
+ * all variants of copying; so do branches and gaps. Chunks whose records are not wanted end where
+ * they would with them, and change nothing of those that follow.
  */
 #include "stf/flow_parts.h"
 #include "stf/flow_reader.h"
@@ -28,6 +29,8 @@ static bool marks;
 static enum tl_cpu level = TL_CPU_SCALAR; /* of the variant that copies */
 static bool holes;                        /* a gap at every third block */
 static bool comments; /* else what has no record leaves nothing, and a run goes over it */
+/* Of which chunks the records are looked at; the others' may be made all the same. */
+static enum { OF_ALL, OF_ODD, OF_ODD_ALONE } wanted;
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
 {
@@ -109,8 +112,9 @@ static void make_items(void)
     }
 }
 
-/* Whole blocks become paths of up to 64. Returns the number of items. */
-static size_t make_paths(void)
+/* Whole blocks become paths of up to 64; `pure`: of one instruction set each, as walkers make them.
+ * Returns the number of items. */
+static size_t make_paths(bool pure)
 {
     size_t n = 0;
     struct tl_item *path = NULL;
@@ -122,7 +126,8 @@ static size_t make_paths(void)
             continue;
         }
         steps[i] = tl_path_step(item->block, item->flags & TL_ITEM_TAKEN);
-        if (!path || path->n == 64) {
+        if (!path || path->n == 64 ||
+            (pure && tl_path_block(path->path[0])->isa != item->block->isa)) {
             path = &paths[n++];
             *path = (struct tl_item){.kind = TL_ITEM_PATH, .path = &steps[i]};
         }
@@ -132,10 +137,15 @@ static size_t make_paths(void)
     return n;
 }
 
-static void add_marks(const struct tl_stf_flow *flow, struct tl_buf *out)
+/* What came out of a chunk. */
+static void add_chunk(const struct tl_stf_flow *flow, unsigned number, struct tl_buf *out)
 {
     size_t n;
     const struct tl_stf_mark *const all = tl_stf_flow_marks(flow, &n);
+    const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
+    if (wanted != OF_ALL && number % 2 == 0)
+        return;
+    assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
     assert_int_equal(tl_buf_add(out, all, n * sizeof *all), TL_OK);
 }
 
@@ -147,20 +157,21 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
     const struct tl_stf_flow_options options = {
         .isa = TL_ISA_A64, .comments = comments, .marks = marks};
     uint64_t stop = chunk ? chunk : UINT64_MAX;
+    unsigned number = 0;
     assert_int_equal(tl_stf_flow_new(&flow, &options, NULL), TL_OK);
     flow->copy = tl_stf_copy_variant(level);
+    tl_stf_flow_dry(flow, wanted == OF_ODD_ALONE);
     for (size_t i = 0; i < total;) {
         const size_t n = batch < total - i ? batch : total - i;
         struct tl_stf_flow_at at = {0};
         int rc;
         while ((rc = tl_stf_flow_items(flow, items + i, n, stop, &at)) == TL_AGAIN) {
             assert_int_equal(tl_stf_flow_markers(flow), stop);
-            const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
             const uint64_t pc = tl_stf_flow_chunk_pc(flow);
-            assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
+            add_chunk(flow, number++, out);
             assert_int_equal(tl_buf_add(out, &pc, sizeof pc), TL_OK);
-            add_marks(flow, out);
             tl_stf_flow_take(flow);
+            tl_stf_flow_dry(flow, wanted == OF_ODD_ALONE && number % 2 == 0);
             stop += chunk;
         }
         assert_int_equal(rc, TL_OK);
@@ -171,9 +182,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
         i += n;
     }
     assert_int_equal(tl_stf_flow_finish(flow), TL_OK);
-    const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
-    assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
-    add_marks(flow, out);
+    add_chunk(flow, number, out);
     tl_stf_flow_free(flow);
 }
 
@@ -194,7 +203,7 @@ static void same_records(void **state)
         assert_int_equal(a.n, b.n);
         assert_memory_equal(a.p, b.p, a.n);
         b.n = 0;
-        const size_t n = make_paths();
+        const size_t n = make_paths(false);
         write_all(slow, ITEMS, ITEMS, chunk, &b);
         for (level = TL_CPU_SCALAR; level < TL_CPU_LEVELS; level++) {
             if (!tl_cpu_has(level))
@@ -205,6 +214,30 @@ static void same_records(void **state)
             assert_memory_equal(a.p, b.p, a.n);
         }
         level = TL_CPU_SCALAR;
+        tl_buf_fini(&a);
+        tl_buf_fini(&b);
+    }
+}
+
+static void unwanted_records(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 120; round++) {
+        struct tl_buf a = {0}, b = {0};
+        srand(1000 + round);
+        comments = round % 2;
+        marks = round % 3 == 0;
+        holes = round / 2 % 2;
+        make_items();
+        const size_t n = make_paths(true), batch = round % 3 ? 1 + (size_t)rand() % 300 : n;
+        const uint64_t chunk = 1 + (uint64_t)rand() % (round % 4 ? 500 : 5000);
+        wanted = OF_ODD;
+        write_all(paths, n, batch, chunk, &a);
+        wanted = OF_ODD_ALONE;
+        write_all(paths, n, batch, chunk, &b);
+        wanted = OF_ALL;
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
         tl_buf_fini(&a);
         tl_buf_fini(&b);
     }
@@ -310,8 +343,8 @@ static void unmapped_code_comes_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(same_records),
-                                       cmocka_unit_test(points_together),
-                                       cmocka_unit_test(unmapped_code_comes_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(same_records), cmocka_unit_test(unwanted_records),
+        cmocka_unit_test(points_together), cmocka_unit_test(unmapped_code_comes_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
