@@ -7,6 +7,7 @@
  * many headers may name the same bytes.
  */
 #include "base/buf.h"
+#include "image/elf_places.h"
 #include "image/image_parts.h"
 
 #include <gelf.h>
@@ -220,30 +221,20 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
     if (image->frozen)
         return tl_fail_set(fail, TL_USAGE, "%s: the image takes no more", name);
 
-    int rc;
-    Elf *elf = NULL;
-    char *copy = malloc(bytes.n); /* libelf wants memory that it may write */
-    if (!copy) {
-        rc = tl_fail_set(fail, TL_NOMEM, "%s: out of memory for %zu bytes", name, bytes.n);
-        goto done;
-    }
-    memcpy(copy, bytes.p, bytes.n);
-    if (elf_version(EV_CURRENT) == EV_NONE || !(elf = elf_memory(copy, bytes.n)) ||
-        elf_kind(elf) != ELF_K_ELF) {
-        rc = tl_fail_set(fail, TL_BAD, "%s: is damaged: %s", name, elf_errmsg(-1));
-        goto done;
-    }
+    struct tl_elf elf;
+    int rc = tl_elf_init(&elf, bytes);
+    if (rc == TL_NOMEM)
+        return tl_fail_set(fail, TL_NOMEM, "%s: out of memory for %zu bytes", name, bytes.n);
+    if (rc < 0)
+        return tl_fail_set(fail, TL_BAD, "%s: is damaged: %s", name, elf_errmsg(-1));
     const struct elf_load load = {image, bytes, bias, space, name, fail, NULL};
     GElf_Ehdr eh;
-    if (image->machine == 0 && gelf_getehdr(elf, &eh))
+    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh))
         image->machine = eh.e_machine;
-    rc = map_segments(&load, elf);
+    rc = map_segments(&load, elf.elf);
     if (rc == TL_OK)
-        rc = take_symbols(&load, elf);
-done:
-    if (elf)
-        elf_end(elf);
-    free(copy);
+        rc = take_symbols(&load, elf.elf);
+    tl_elf_fini(&elf);
     return rc;
 }
 
@@ -260,23 +251,16 @@ static int read_symbols(struct tl_image *image, struct tl_file_symbols *out, str
     if (file.n < EI_NIDENT || memcmp(file.p, ELFMAG, SELFMAG) != 0 ||
         file.p[EI_DATA] != ELFDATA2LSB)
         return TL_OK;
-    char *const copy = malloc(file.n); /* libelf wants memory that it may write */
-    if (!copy)
-        return TL_NOMEM;
-    memcpy(copy, file.p, file.n);
-    Elf *const elf = elf_version(EV_CURRENT) != EV_NONE ? elf_memory(copy, file.n) : NULL;
-    int rc = TL_OK;
-    if (elf && elf_kind(elf) == ELF_K_ELF) {
-        const struct elf_load load = {
-            .image = image, .bytes = file, .name = out->file, .file = out};
-        GElf_Ehdr eh;
-        if (image->machine == 0 && gelf_getehdr(elf, &eh))
-            image->machine = eh.e_machine;
-        rc = take_symbols(&load, elf);
-    }
-    if (elf)
-        elf_end(elf);
-    free(copy);
+    struct tl_elf elf;
+    int rc = tl_elf_init(&elf, file);
+    if (rc < 0)
+        return rc == TL_NOMEM ? rc : TL_OK;
+    const struct elf_load load = {.image = image, .bytes = file, .name = out->file, .file = out};
+    GElf_Ehdr eh;
+    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh))
+        image->machine = eh.e_machine;
+    rc = take_symbols(&load, elf.elf);
+    tl_elf_fini(&elf);
     if (out->n > 1)
         qsort(out->v, out->n, sizeof *out->v, by_place);
     return rc;

@@ -43,40 +43,42 @@ bool tl_elf_symbol(Elf *elf, const char *name, uint64_t *value)
     return false;
 }
 
-/* libelf wants memory that it may write. NULL: it is no ELF file, or there is no memory. */
-static Elf *begin(struct tl_bytes file, char **copy)
+int tl_elf_init(struct tl_elf *out, struct tl_bytes file)
 {
-    Elf *elf = NULL;
-    *copy = file.n > 0 ? malloc(file.n) : NULL;
-    if (*copy) {
-        memcpy(*copy, file.p, file.n);
-        elf = elf_version(EV_CURRENT) != EV_NONE ? elf_memory(*copy, file.n) : NULL;
-    }
-    if (elf && elf_kind(elf) != ELF_K_ELF) {
-        elf_end(elf);
-        elf = NULL;
-    }
-    return elf;
+    *out = (struct tl_elf){.copy = file.n > 0 ? malloc(file.n) : NULL};
+    if (!out->copy)
+        return file.n > 0 ? TL_NOMEM : TL_BAD;
+    memcpy(out->copy, file.p, file.n);
+    out->elf = elf_version(EV_CURRENT) != EV_NONE ? elf_memory(out->copy, file.n) : NULL;
+    if (out->elf && elf_kind(out->elf) == ELF_K_ELF)
+        return TL_OK;
+    tl_elf_fini(out);
+    return TL_BAD;
+}
+
+void tl_elf_fini(struct tl_elf *elf)
+{
+    if (elf->elf)
+        elf_end(elf->elf);
+    free(elf->copy);
 }
 
 bool tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset, uint64_t *size)
 {
-    char *copy;
-    Elf *const elf = begin(file, &copy);
-    const bool found = elf && tl_elf_section(elf, name, offset, size);
-    if (elf)
-        elf_end(elf);
-    free(copy);
+    struct tl_elf elf;
+    if (tl_elf_init(&elf, file) < 0)
+        return false;
+    const bool found = tl_elf_section(elf.elf, name, offset, size);
+    tl_elf_fini(&elf);
     return found;
 }
 
 bool tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value)
 {
-    char *copy;
-    Elf *const elf = begin(file, &copy);
-    const bool found = elf && tl_elf_symbol(elf, name, value);
-    if (elf)
-        elf_end(elf);
-    free(copy);
+    struct tl_elf elf;
+    if (tl_elf_init(&elf, file) < 0)
+        return false;
+    const bool found = tl_elf_symbol(elf.elf, name, value);
+    tl_elf_fini(&elf);
     return found;
 }
