@@ -63,21 +63,23 @@ void tl_elf_fini(struct tl_elf *elf)
     free(elf->copy);
 }
 
-bool tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset, uint64_t *size)
+int tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset, uint64_t *size)
 {
     struct tl_elf elf;
-    if (tl_elf_init(&elf, file) < 0)
-        return false;
+    const int rc = tl_elf_init(&elf, file);
+    if (rc < 0)
+        return rc == TL_NOMEM ? rc : 0;
     const bool found = tl_elf_section(elf.elf, name, offset, size);
     tl_elf_fini(&elf);
     return found;
 }
 
-bool tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value)
+int tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value)
 {
     struct tl_elf elf;
-    if (tl_elf_init(&elf, file) < 0)
-        return false;
+    const int rc = tl_elf_init(&elf, file);
+    if (rc < 0)
+        return rc == TL_NOMEM ? rc : 0;
     const bool found = tl_elf_symbol(elf.elf, name, value);
     tl_elf_fini(&elf);
     return found;

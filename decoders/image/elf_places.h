@@ -26,8 +26,9 @@ bool tl_elf_section(Elf *elf, const char *name, uint64_t *offset, uint64_t *size
 /* The value of the symbol. */
 bool tl_elf_symbol(Elf *elf, const char *name, uint64_t *value);
 
-/* The same of a file in memory. */
-bool tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset, uint64_t *size);
-bool tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value);
+/* The same of a file in memory: 1 if it has it, 0, or TL_NOMEM. */
+TL_MUST_USE int tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset,
+                                     uint64_t *size);
+TL_MUST_USE int tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value);
 
 #endif

@@ -21,13 +21,15 @@ static int map_anchored(struct tl_image *image, const struct tl_setup_image *m,
                         struct tl_bytes bytes, struct tl_fail *fail)
 {
     uint64_t value = 0, offset = 0, size = 0;
-    if (m->anchor[0] != '.') { /* without the symbol it is taken to lie as it is linked */
-        const bool moved = tl_elf_bytes_symbol(bytes, m->anchor, &value);
-        return tl_image_add_elf(image, bytes, moved ? m->address - value : 0, m->space, m->file,
+    const bool is_section = m->anchor[0] == '.';
+    const int found = is_section ? tl_elf_bytes_section(bytes, m->anchor, &offset, &size)
+                                 : tl_elf_bytes_symbol(bytes, m->anchor, &value);
+    if (found < 0)
+        return tl_fail_set(fail, TL_NOMEM, "%.120s: out of memory", m->file);
+    if (!is_section) /* without the symbol it is taken to lie as it is linked */
+        return tl_image_add_elf(image, bytes, found ? m->address - value : 0, m->space, m->file,
                                 fail);
-    }
-    if (!tl_elf_bytes_section(bytes, m->anchor, &offset, &size) || offset > bytes.n ||
-        size > bytes.n - offset || m->offset >= size)
+    if (!found || offset > bytes.n || size > bytes.n - offset || m->offset >= size)
         return tl_fail_set(fail, TL_BAD, "%.120s: has no such section %.60s", m->file, m->anchor);
     const uint64_t there = size - m->offset;
     return map_part(image, m, bytes, offset + m->offset, m->length < there ? m->length : there,

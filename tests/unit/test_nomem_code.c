@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each allocation of what follows a program fails once: Intel PT, perf.data and its importer,
- * regions of an execution, debug information.
+ * regions of an execution, debug information, images that an ELF file places by itself.
  */
 #include "decode/ops.h"
 #include "dwarf/dwarf.h"
@@ -262,13 +262,61 @@ static void debug_information(void **state)
     tl_buf_fini(&d.elf);
 }
 
+/* ---- images that a file places by itself ---------------------------------------------------- */
+
+static int the_file(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
+{
+    const struct debugged *const d = context;
+    *bytes = (struct tl_bytes){d->elf.p, d->elf.n};
+    return TL_OK;
+}
+
+static int load_anchored(void *context, struct tl_buf *out)
+{
+    struct debugged *const d = context;
+    const char *const anchors[] = {".text", d->program.functions[0].name};
+    struct tl_setup setup;
+    struct tl_image *image = NULL;
+    struct tl_fail fail = {0};
+    size_t n = 0;
+    tl_setup_init(&setup);
+    int rc = tl_image_new(&image);
+    for (unsigned i = 0; rc == TL_OK && i < 2; i++) {
+        rc = tl_setup_add_image_at(&setup, i ? "all" : "part", 0x100000000 << i, 0, UINT64_MAX,
+                                   TL_SPACE_ANY);
+        if (rc == TL_OK)
+            rc = tl_setup_image_anchor(&setup.images[i], anchors[i]);
+    }
+    if (rc == TL_OK)
+        rc = tl_setup_load_images(&setup, image, the_file, d, &fail);
+    if (rc == TL_OK)
+        rc = tl_image_freeze(image);
+    const struct tl_symbol *const symbols = rc == TL_OK ? tl_image_symbols(image, &n) : NULL;
+    for (size_t i = 0; rc == TL_OK && i < n; i++)
+        rc = tl_buf_printf(out, "%llx %s\n", (unsigned long long)symbols[i].address,
+                           symbols[i].name);
+    tl_image_free(image);
+    tl_setup_fini(&setup);
+    return rc;
+}
+
+static void anchored_images(void **state)
+{
+    const struct tl_sim_program_options options = {.seed = 7, .extra = 10};
+    struct debugged d = {.elf = {0}};
+    assert_int_equal(tl_sim_program_init(&d.program, &options), TL_OK);
+    assert_int_equal(tl_sim_program_elf(&d.program, &d.elf), TL_OK);
+    assert_true(nomem_run(load_anchored, &d) > 5);
+    tl_sim_program_fini(&d.program);
+    tl_buf_fini(&d.elf);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(intel_pt),
-        cmocka_unit_test(perf_data),
-        cmocka_unit_test(regions),
-        cmocka_unit_test(debug_information),
+        cmocka_unit_test(intel_pt),        cmocka_unit_test(perf_data),
+        cmocka_unit_test(regions),         cmocka_unit_test(debug_information),
+        cmocka_unit_test(anchored_images),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
