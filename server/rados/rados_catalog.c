@@ -304,17 +304,17 @@ int tl_rados_catalog_open(struct tl_backend *backend, struct tl_catalog **out, s
 {
     struct tl_rados *const r = tl_rados_of(backend);
     struct tl_buf mark = {0};
-    const int rc = tl_omap_get(r, TL_ROOT, READY, &mark, fail);
+    int rc = tl_omap_get(r, TL_ROOT, READY, &mark, fail);
+    const bool is_fresh = rc == TL_NOTFOUND;
     tl_buf_fini(&mark);
-    if (rc < 0 && rc != TL_NOTFOUND)
+    if (rc >= 0 || is_fresh)
+        rc = tl_rados_name_all(r, is_fresh, fail);
+    if (rc < 0)
         return rc;
-    const int named = tl_rados_name_all(r, fail);
-    if (named < 0)
-        return named;
     struct tl_rados_catalog *const c = calloc(1, sizeof *c);
     if (!c)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
-    *c = (struct tl_rados_catalog){.base = {&ops}, .r = r, .fresh = rc == TL_NOTFOUND};
+    *c = (struct tl_rados_catalog){.base = {&ops}, .r = r, .fresh = is_fresh};
     pthread_mutex_init(&c->lock, NULL);
     *out = &c->base;
     return TL_OK;

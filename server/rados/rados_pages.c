@@ -176,13 +176,14 @@ static int name_row(void *context, const char *key, struct tl_bytes value)
     return TL_OK;
 }
 
-int tl_rados_name_all(struct tl_rados *r, struct tl_fail *fail)
+int tl_rados_name_all(struct tl_rados *r, bool fresh, struct tl_fail *fail)
 {
     struct naming n = {.r = r, .fail = fail};
     char text[32];
     if (r->layout == TL_LAYOUT)
         return TL_OK;
-    const int rc = tl_index_scan_all(r, "T/", name_row, &n, fail);
+    /* Rows of a catalog that is set aside go: one that is damaged must not keep it from that. */
+    const int rc = fresh ? TL_OK : tl_index_scan_all(r, "T/", name_row, &n, fail);
     int done = tl_flight_land(&n.flight);
     if (rc < 0)
         return rc;

@@ -116,8 +116,9 @@ int tl_rados_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
 /* The keys that name a trace by its age and its content: rados_pages.c. Return `out`. */
 char *tl_row_age_key(char out[static TL_ROW_KEY], int64_t created_ns, const char *id);
 char *tl_row_content_key(char out[static TL_ROW_KEY], const char *content, const char *id);
-/* A store of an earlier layout gets these for all its traces. */
-TL_MUST_USE int tl_rados_name_all(struct tl_rados *r, struct tl_fail *fail);
+/* A store of an earlier layout gets these for all its traces; if the catalog is `fresh`, when it is
+ * filled. */
+TL_MUST_USE int tl_rados_name_all(struct tl_rados *r, bool fresh, struct tl_fail *fail);
 int tl_rados_traces(struct tl_catalog *catalog,
                     int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
                     struct tl_fail *fail);

@@ -193,6 +193,60 @@ def left_to_one_that_is_killed(lab):
         pool.close()
 
 
+def objects(pool, *args):
+    """What Ceph's own tool says of the store's objects."""
+    namespace = pool.store.split('namespace=')[1].split('&')[0]
+    return subprocess.run(['rados', '-p', 'trace', '-N', namespace, *args], check=True, timeout=60,
+                          stdout=subprocess.PIPE).stdout.decode()
+
+
+def make_older(pool):
+    """As the store was before traces were named by age and content; the object that has trace t."""
+    of_t = None
+    for i in range(16):
+        name = 'index.%d' % i
+        for key in objects(pool, 'listomapkeys', name).split():
+            if key[:2] in ('A/', 'S/'):
+                objects(pool, 'rmomapkey', name, key)
+            of_t = name if key == 'T/t' else of_t
+    objects(pool, 'setomapval', 'root', 'layout', '1 16')
+    return of_t
+
+
+@test
+def older_store(lab):
+    """It is brought up to date at a start. A row that is damaged keeps it from that, but no rebuild."""
+    pool = Pool(lab)
+    try:
+        path, _ = capture(lab, 1000)
+        with open(path, 'rb') as f:
+            raw = f.read()
+        a = pool.server()
+        a.run(*PUSH, path)
+        sealed(a, 't')
+        content = rows(a)['t']['content']
+        a.stop()
+        make_older(pool)
+        a.start('--store', pool.store)
+        check(list(rows(a)) == ['t'] and a.run('raw', content, '-').out == raw)
+        objects(pool, 'getomapval', 'root', 'layout', lab.path('layout'))
+        with open(lab.path('layout')) as f:
+            check(f.read() == '2 16')
+        a.stop()
+        objects(pool, 'setomapval', make_older(pool), 'T/t', 'damaged')
+        refused = subprocess.run([a.tracelake, 'serve', '--data', a.data, '--listen', '127.0.0.1:%d' % a.port,
+                                  '--store', pool.store], stderr=subprocess.PIPE, timeout=60)
+        check(refused.returncode == 1 and b'--rebuild-catalog' in refused.stderr, refused)
+        a.start('--store', pool.store, '--rebuild-catalog')
+        sealed(a, 't')
+        check(a.run('raw', content, '-').out == raw)
+        a.stop()
+        a.start('--store', pool.store)
+        check(list(rows(a)) == ['t'])
+    finally:
+        pool.close()
+
+
 def status(url):
     try:
         with urllib.request.urlopen(url, timeout=60) as answer:
