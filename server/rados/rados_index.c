@@ -183,7 +183,7 @@ struct page {
     rados_omap_iter_t rows;
     unsigned char more;
     int rval;
-    char last[1200]; /* key that it begins behind, then its last one */
+    char last[TL_HEAD_END]; /* key that it begins behind, then its last one */
 };
 
 static rados_read_op_t page_op(struct page *page, const char *prefix, unsigned most)

@@ -115,7 +115,6 @@ int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *behin
 /* ---- content -------------------------------------------------------------------------------- */
 
 struct newest {
-    struct keys *keys;
     const char *content;
     int64_t created_ns;
     char id[64];

@@ -45,21 +45,20 @@ struct tl_shard_builder {
     struct tl_open_bucket bucket; /* instructions that the index's buckets do not have yet */
     struct tl_stats_counter counter;
     struct tl_code_counter coder; /* its owner has it count, or not */
-    /* What is remembered of blocks is valid for one stamp; process-unique, wraps at 2^32: another
-     * one where a chunk begins … */
-    uint32_t stamp_chunk;
-    uint32_t
-        stamp_names; /* … and where places and runs have new numbers: the bucket's, a program's */
-    bool replayed;   /* see above … */
-    bool remade;     /* … then it is replayed, too */
-    bool bare;       /* see above */
-    bool partial;    /* remade: what the open chunk's log has is not known, but how long it is */
-    bool log_wanted; /* remade: of the open chunk */
-    bool any_closed; /* a chunk has ended */
-    bool by_insn;    /* its statistics are counted elsewhere (insn_stats.h), not by `counter` */
-    bool any;        /* it has an item or an instruction */
-    size_t log_begin;       /* bytes of the log in front of the first item: how the chunk begins */
-    uint64_t log_bytes;     /* of items in all closed chunks, plain */
+    /* What is remembered of blocks is valid for one stamp; process-unique, wraps at 2^32. Its code:
+     * another one where a chunk begins. Its place and run: where these have new numbers, since the
+     * bucket gave its places back or another program runs. */
+    uint32_t stamp_chunk, stamp_names;
+    bool replayed;      /* see above … */
+    bool remade;        /* … then it is replayed, too */
+    bool bare;          /* see above */
+    bool partial;       /* remade: what the open chunk's log has is not known, but how long it is */
+    bool log_wanted;    /* remade: of the open chunk */
+    bool any_closed;    /* a chunk has ended */
+    bool by_insn;       /* its statistics are counted elsewhere (insn_stats.h), not by `counter` */
+    bool any;           /* it has an item or an instruction */
+    size_t log_begin;   /* bytes of the log in front of the first item: how the chunk begins */
+    uint64_t log_bytes; /* of items in all closed chunks, plain */
     uint64_t offset_noted;  /* position >> TL_SHARD_OFFSETS of the last note of an offset */
     uint64_t last_position; /* of the last marker, if there is one */
 };
