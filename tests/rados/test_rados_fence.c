@@ -63,8 +63,10 @@ static void a_stopped_holder_is_fenced(void **state)
     int pipes[2], status;
     char told[4096];
     (void)state;
-    if (!pool)
+    if (!pool) {
+        print_message("skipped: TL_RADOS is not set\n");
         skip();
+    }
     snprintf(url, sizeof url, "%s&namespace=fence-%d&index=3&lease=1", pool, (int)getpid());
     assert_int_equal(pipe(pipes), 0);
     const pid_t child = fork();

@@ -21,7 +21,7 @@
 
 static char pool_url[1200];
 
-/* Another namespace; false: there is no cluster, and the test is to say that it is skipped. */
+/* Another namespace; false: there is no cluster, and the test is to be ended by skip_pool(). */
 static inline bool choose_pool(void)
 {
     static unsigned serial;
@@ -30,6 +30,12 @@ static inline bool choose_pool(void)
         snprintf(pool_url, sizeof pool_url, "%s&namespace=test-%d-%u&index=5&lease=60", pool,
                  (int)getpid(), serial++);
     return pool != NULL;
+}
+
+static inline void skip_pool(void)
+{
+    print_message("skipped: TL_RADOS is not set\n");
+    skip();
 }
 
 static inline struct tl_backend *open_pool(void)

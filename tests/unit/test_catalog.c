@@ -34,7 +34,7 @@ static int set_up_pool(void **state)
     backend = NULL;
     catalog = NULL;
     if (!choose_pool())
-        return 0; /* the test says that it is skipped */
+        return 0; /* see IN_A_POOL */
     backend = open_pool();
     assert_int_equal(tl_catalog_open(&catalog, backend, NULL), TL_OK);
     return 0;
@@ -690,7 +690,7 @@ static void checks_hold_up_nobody(void **state)
     static void test##_in_a_pool(void **state)                                                     \
     {                                                                                              \
         if (!backend)                                                                              \
-            skip();                                                                                \
+            skip_pool();                                                                           \
         test(state);                                                                               \
     }
 

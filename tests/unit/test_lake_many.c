@@ -150,10 +150,8 @@ static void in_a_folder(void **state)
 static void in_a_cluster(void **state)
 {
     (void)state;
-    if (!choose_pool()) {
-        print_message("skipped: TL_RADOS is not set\n");
-        skip();
-    }
+    if (!choose_pool())
+        skip_pool();
     backend = open_pool();
     open_lake_of(4000);
     assert_int_equal(metric("start_traces"), 0);

@@ -613,7 +613,7 @@ static void many_pieces(void **state)
     static void test##_in_a_pool(void **state)                                                     \
     {                                                                                              \
         if (!*state)                                                                               \
-            skip();                                                                                \
+            skip_pool();                                                                           \
         test(state);                                                                               \
     }
 IN_POOL(objects)
