@@ -4,7 +4,8 @@
 //   node tests/bench/web.mjs [--insns N] [--follow] [--json FILE]
 //
 // The trace is one of the simulated rig, its sources written eight times under other trace IDs.
-// --follow: only what following a live trace takes. Requests, bytes and memory are the same on every machine; times are told as they come.
+// Requests, bytes and memory are the same on every machine; times are told as they come.
+// --follow: only what following a live trace takes.
 import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
