@@ -4,6 +4,7 @@
 import * as api from "./api.ts";
 import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
+import { Later } from "./later.ts";
 import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
 import { noteSpan, type Note } from "./notes.ts";
@@ -47,7 +48,7 @@ export class App {
   announced = ""; // for the live region
 
   private frame = 0;
-  private hoppedAt = -Infinity;
+  private hoppedAt = -Infinity; // since following began
   private pointed = true; // nothing but the pointer has moved since the last frame
   private urlTimer: ReturnType<typeof setTimeout> | undefined;
   private locating: AbortController | undefined;
@@ -57,6 +58,7 @@ export class App {
   readonly swatches = new Swatches();
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private functionsAt = -Infinity;
+  private readonly again = new Later(() => this.changed()); // what is asked for by itself had to wait
 
   /** `paint` is called once a frame when something changed; `pointed`: nothing but the pointer. */
   constructor(private readonly paint: (pointed: boolean) => void) {}
@@ -291,15 +293,16 @@ export class App {
   }
 
   /** A tile speaks of a function that was not there when the names were fetched. */
+  missName(s: Session): void {
+    if (s !== this.session || s.namesRevision === s.trace.revision) return;
+    const rest = Math.max(pace.wait, this.functionsAt + NAMES_MS - performance.now());
+    if (rest > 0) this.again.within(rest);
+    else void this.loadFunctions(s);
+  }
+
   /** The same of a trace that is shown beside the open one. */
   missNameOf(s: Session): void {
     if (s.namesRevision !== s.trace.revision) void this.loadFunctions(s);
-  }
-
-  missName(s: Session): void {
-    if (s !== this.session || s.namesRevision === s.trace.revision) return;
-    if (performance.now() - this.functionsAt < NAMES_MS || pace.wait > 0) return;
-    void this.loadFunctions(s);
   }
 
   /** Names come apart from tiles; a live trace makes new ones as it meets them. */
@@ -332,7 +335,8 @@ export class App {
   private step(): void {
     const s = this.session;
     if (!s) return;
-    s.overview.want(s.trace);
+    const rest = s.overview.want(s.trace);
+    if (rest > 0) this.again.within(rest);
     if (this.following === undefined) {
       s.hop = undefined;
       return;
@@ -347,9 +351,10 @@ export class App {
       s.hop = undefined;
     }
     if (hops(s.view, last, Math.min(last, s.drawnTo)) || s.view.to < s.extent.first) {
-      const rest = Math.max(pace.wait, this.hoppedAt + HOP_REST_MS - performance.now());
-      if (rest > 0) {
-        setTimeout(() => this.changed(), rest);
+      // Who has just begun to follow is not kept waiting.
+      const soon = this.hoppedAt === -Infinity ? 0 : Math.max(pace.wait, this.hoppedAt + HOP_REST_MS - performance.now());
+      if (soon > 0) {
+        this.again.within(soon);
         return;
       }
       this.hoppedAt = performance.now();
@@ -439,6 +444,7 @@ export class App {
     const s = this.session;
     if (!s) return;
     this.following = newest;
+    this.hoppedAt = -Infinity;
     s.hop = undefined;
     s.drawnTo = this.drawnEdge(s);
     this.say(newest === undefined ? "No longer following." : "Following the live edge.");

@@ -4,6 +4,7 @@
 import * as api from "./api.ts";
 import { absolute, epochOn, since, type Ref } from "./epoch.ts";
 import { bytes } from "./format.ts";
+import { Later } from "./later.ts";
 import { pace } from "./pace.ts";
 import { span, type View } from "./scale.ts";
 
@@ -12,6 +13,12 @@ const PAUSE_MS = 120;
 const FAILED_MS = 3000;
 /** An answer for a wide view is too coarse for one that is narrower by this factor. */
 const CLOSER = 2;
+
+interface Wish {
+  readonly streams: readonly string[];
+  readonly view: View;
+  readonly revision: number;
+}
 
 interface Held<T> {
   readonly view: View; // that it was asked for
@@ -25,8 +32,11 @@ export type Reader<T> = (told: unknown, epoch: bigint) => T;
 
 export class LaneData<T> {
   private readonly held = new Map<string, Held<T>>();
-  private flying: { readonly view: View; readonly streams: readonly string[]; readonly controller: AbortController } | undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private flying: { readonly wish: Wish; readonly controller: AbortController } | undefined;
+  private wish: Wish | undefined;
+  private readonly later = new Later(() => {
+    if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
+  });
 
   constructor(
     private readonly trace: Ref, private readonly kind: string, private readonly arguments_: string,
@@ -44,21 +54,20 @@ export class LaneData<T> {
   /** Say each frame what is in view. `open`: it may have grown with the trace. */
   want(streams: readonly string[], view: View, revision: number, open: boolean): void {
     const missing = streams.filter((s) => !this.fits(this.held.get(s), view, revision, open));
-    if (missing.length === 0 || this.timer !== undefined || this.coming(missing, view)) return;
-    this.timer = setTimeout(() => {
-      this.timer = undefined;
-      void this.fetch(missing, view, revision);
-    }, open ? Math.max(PAUSE_MS, pace.wait) : PAUSE_MS);
+    this.wish = missing.length > 0 ? { streams: missing, view, revision } : undefined;
+    if (!this.wish || this.coming(this.wish)) return;
+    const grew = missing.every((s) => this.fits(this.held.get(s), view, revision, false));
+    this.later.within(grew ? Math.max(PAUSE_MS, pace.wait) : PAUSE_MS);
   }
 
   /** Is something under way? */
   get busy(): boolean {
-    return this.timer !== undefined || this.flying !== undefined;
+    return this.later.pending || this.flying !== undefined;
   }
 
   clear(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
+    this.later.cancel();
+    this.wish = undefined;
     this.flying?.controller.abort();
     this.flying = undefined;
     this.held.clear();
@@ -70,9 +79,9 @@ export class LaneData<T> {
       && (!open || held.revision === revision);
   }
 
-  private coming(streams: readonly string[], view: View): boolean {
-    const on = this.flying;
-    if (!on || on.view.axis !== view.axis) return false;
+  private coming({ streams, view }: Wish): boolean {
+    const on = this.flying?.wish;
+    if (on?.view.axis !== view.axis) return false;
     const pad = this.pad(on.view);
     return on.view.from - pad <= view.from && on.view.to + pad >= view.to
       && span(view) * CLOSER >= span(on.view) && streams.every((s) => on.streams.includes(s));
@@ -82,10 +91,11 @@ export class LaneData<T> {
     return Math.max(span(view), this.reach);
   }
 
-  private async fetch(streams: readonly string[], view: View, revision: number): Promise<void> {
+  private async fetch(wish: Wish): Promise<void> {
+    const { streams, view, revision } = wish;
     this.flying?.controller.abort();
     const controller = new AbortController();
-    this.flying = { view, streams, controller };
+    this.flying = { wish, controller };
     const pad = this.pad(view);
     const [from, to] = [Math.max(0, view.from - pad), view.to + pad];
     const epoch = epochOn(this.trace, view.axis);

@@ -43,16 +43,19 @@ export class Overview {
     return this.stats !== undefined && this.stats.insns > 0 && this.stats.functions.every((f) => f.pc === "0x0");
   }
 
-  /** Say each frame what there is to be counted. */
-  want(trace: Trace): void {
+  /** Say each frame what there is to be counted. For so many ms it is left alone; 0: it is counted, or is known. */
+  want(trace: Trace): number {
     const anew = trace.generation !== this.generation;
-    if (!anew && (trace.revision === this.revision || performance.now() - this.asked < AGAIN_MS || pace.wait > 0)) return;
+    if (!anew && trace.revision === this.revision) return 0;
+    const rest = anew ? 0 : Math.max(pace.wait, this.asked + AGAIN_MS - performance.now());
+    if (rest > 0) return rest;
     this.asked = performance.now();
     this.revision = trace.revision;
     this.generation = trace.generation;
     this.named = trace.format.startsWith("perf");
     if (anew) this.missing = undefined;
     void this.load();
+    return 0;
   }
 
   private async load(): Promise<void> {

@@ -3,6 +3,7 @@
 // wide range tells of a part of it only as long as that is not looked at much more closely.
 import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
+import { Later } from "./later.ts";
 import type { Slice } from "./model.ts";
 import { pace } from "./pace.ts";
 import { span, type Axis, type View } from "./scale.ts";
@@ -42,7 +43,9 @@ export class SliceCache {
   private readonly held = new Map<string, Held[]>();
   private flying: { readonly wish: Wish; readonly controller: AbortController } | undefined;
   private wish: Wish | undefined;
-  private timer: ReturnType<typeof setTimeout> | undefined;
+  private readonly later = new Later(() => {
+    if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
+  });
   private length = 0; // slices of the last answer
   private askedAt = -Infinity;
 
@@ -77,11 +80,9 @@ export class SliceCache {
     });
     this.wish = missing.length > 0 ? { streams: missing, view, revision } : undefined;
     // What is under way and will do is waited for: asking anew at each frame would never end.
-    if (!this.wish || this.timer !== undefined || this.coming(this.wish)) return;
-    this.timer = setTimeout(() => {
-      this.timer = undefined;
-      if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
-    }, open ? Math.max(PAUSE_MS, pace.wait, this.askedAt + GROWING_MS * this.length - performance.now()) : PAUSE_MS);
+    if (!this.wish || this.coming(this.wish)) return;
+    const grew = missing.every((s) => this.known(s, view));
+    this.later.within(grew ? Math.max(PAUSE_MS, pace.wait, this.askedAt + GROWING_MS * this.length - performance.now()) : PAUSE_MS);
   }
 
   private coming({ streams, view }: Wish): boolean {
@@ -93,12 +94,11 @@ export class SliceCache {
   }
 
   get busy(): boolean {
-    return this.timer !== undefined || this.flying !== undefined;
+    return this.later.pending || this.flying !== undefined;
   }
 
   clear(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
+    this.later.cancel();
     this.wish = undefined;
     this.flying?.controller.abort();
     this.flying = undefined;

@@ -5,7 +5,9 @@ import type { App } from "../app.ts";
 import type { Node } from "../arrange.ts";
 import type { Session } from "../session.ts";
 import { allSoftware, describe, nothingRan, spoken } from "../describe.ts";
+import { Later } from "../later.ts";
 import { isSoftware, streamExtent, type Slice } from "../model.ts";
+import { pace } from "../pace.ts";
 import { span, toPixel, toUnit, type View } from "../scale.ts";
 import { bucketWidth, children, TILE_BUCKETS, tileKey, tileWidth, type Break, type Columns, type Stripe, type TileId } from "../tile.ts";
 import { Colours } from "./colours.ts";
@@ -96,6 +98,7 @@ export class Timeline {
   private readonly subs: SubLanes;
   private readonly merger = new Merger();
   private readonly stacks = new Stacks();
+  private readonly again = new Later(() => this.app.draw());
 
   constructor(private readonly app: App) {
     this.subs = new SubLanes(app);
@@ -289,7 +292,7 @@ export class Timeline {
     const asked = new Set(wanted.map(tileKey));
     s.tiles.want([...wanted, ...map.tiles.filter((id) => !this.madeUp(s, id, base, asked))]);
     this.noteDrawn(s, need.tiles, base);
-    if (s.tiles.waiting) setTimeout(() => this.app.draw(), 100);
+    if (s.tiles.waiting) this.again.within(Math.max(100, pace.wait));
   }
 
   /** Are the tile's children enough? Once sealed, or as long as the view asks for them anyway. */
