@@ -54,27 +54,35 @@ export function whoMapped(place: Place, decimal: boolean): string {
 export function filesAt(files: readonly MissingFile[], pc: string, stream: string): MissingFile[] {
   const at = address(pc);
   const own = /^thread\.(\d+)\./.exec(stream)?.[1];
-  const here = files.filter((f) => f.places.some((p) => p.from <= at && at < p.to));
-  const mine = own === undefined ? [] : here.filter((f) => f.places.some((p) => p.from <= at && at < p.to && Number(p.context) === Number(own)));
-  return mine.length > 0 ? mine : here;
+  const mapped = (by: (p: Place) => boolean): MissingFile[] =>
+    files.filter((f) => f.places.some((p) => p.from <= at && at < p.to && by(p)));
+  const mine = own === undefined ? [] : mapped((p) => Number(p.context) === Number(own));
+  return mine.length > 0 ? mine : mapped(() => true);
+}
+
+/** The same of hits, of which many are at one place: each is looked up once. */
+function filesOf(files: readonly MissingFile[]): (hit: Hit) => readonly MissingFile[] {
+  const known = new Map<string, readonly MissingFile[]>();
+  return ({ pc, stream }) => {
+    const key = `${pc} ${stream}`;
+    let here = known.get(key);
+    if (!here) known.set(key, here = filesAt(files, pc, stream));
+    return here;
+  };
 }
 
 /** Those that the trace ran in first. */
 export function byUse(files: readonly MissingFile[], hits: readonly Hit[]): MissingFile[] {
   const used = new Map(files.map((f) => [f, 0]));
-  const known = new Map<string, MissingFile[]>();
-  for (const { pc, stream } of hits) {
-    const key = `${pc} ${stream}`;
-    let here = known.get(key);
-    if (!here) known.set(key, here = filesAt(files, pc, stream));
-    for (const f of here) used.set(f, used.get(f)! + 1);
-  }
+  const at = filesOf(files);
+  for (const hit of hits) for (const f of at(hit)) used.set(f, used.get(f)! + 1);
   return [...files].sort((a, b) => used.get(b)! - used.get(a)!);
 }
 
 /** Neighbouring addresses together, but those that a missing file was mapped to. */
 export function missingFrom(hits: readonly Hit[], files: readonly MissingFile[] = []): Missing[] {
-  const sorted = hits.filter((h) => /^0x[0-9a-f]*[1-9a-f]/.test(h.pc) && filesAt(files, h.pc, h.stream).length === 0)
+  const known = filesOf(files);
+  const sorted = hits.filter((h) => /^0x[0-9a-f]*[1-9a-f]/.test(h.pc) && known(h).length === 0)
     .map((hit) => ({ at: BigInt(hit.pc), hit })).sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
   const out: { from: bigint; to: bigint; times: number; hit: Hit }[] = [];
   for (const { at, hit } of sorted) {
