@@ -16,7 +16,6 @@ export class ApiError extends Error {
   }
 }
 
-/** GET, tried again once if the transport failed. Aborts are passed on. */
 /** An answer that does not come counts as failed after so long, and is asked for again. */
 const LIMIT_MS = 60000;
 
@@ -24,6 +23,7 @@ export function limited(signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
 }
 
+/** GET, tried again once if the transport failed. Aborts are passed on. */
 export async function get(path: string, init: RequestInit = {}): Promise<Response> {
   let reply: Response;
   try {

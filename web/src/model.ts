@@ -375,6 +375,11 @@ export function hasTime(trace: Trace): boolean {
   return trace.streams.some((s) => s.hasTime);
 }
 
+/** Contexts are processes of Linux, whose numbers people write in decimal. */
+export function ofLinux(trace: Trace): boolean {
+  return trace.format.startsWith("perf");
+}
+
 export function timeIsNs(trace: Trace): boolean {
   return trace.streams.every((s) => s.timeIsNs || !s.hasTime);
 }

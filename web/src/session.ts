@@ -5,7 +5,7 @@ import { AS_THEY_COME, pathsOf, treeOf, visible, type Arrangement, type Node } f
 import type { Found, Step } from "./find.ts";
 import { Overview } from "./overview.ts";
 import { InsnCache } from "./insns.ts";
-import { extentOf, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
+import { extentOf, ofLinux, streamExtent, type Position, type Stats, type Stream, type Trace } from "./model.ts";
 import { LaneData, readCounters, readLog, readStates, type Counters, type Log, type States } from "./lanedata.ts";
 import { Notes } from "./notes.ts";
 import { whole, type Axis, type Extent, type View } from "./scale.ts";
@@ -73,7 +73,7 @@ export class Session {
     const changed = (): void => app.changed();
     this.notes = new Notes(changed);
     this.log = new LaneData(trace, "log", "&limit=1000", (told) => readLog(told, trace.epoch), changed, LINE_REACH);
-    this.states = new LaneData(trace, "states", "&columns=2048", (told, epoch) => readStates(told, epoch, trace.format.startsWith("perf")), changed);
+    this.states = new LaneData(trace, "states", "&columns=2048", (told, epoch) => readStates(told, epoch, ofLinux(trace)), changed);
     this.counters = new LaneData(trace, "counters", "&columns=1024", readCounters, changed);
     this.view = whole(axis, extentOf(trace, axis));
     this.fold(undefined, []);

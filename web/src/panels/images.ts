@@ -5,6 +5,7 @@ import { bindImage, putImage } from "../change.ts";
 import type { App } from "../app.ts";
 import { grouped } from "../format.ts";
 import { whoMapped, type Missing, type MissingFile } from "../missing.ts";
+import { ofLinux } from "../model.ts";
 import type { Session } from "../session.ts";
 
 const SHOWN = 6;
@@ -29,9 +30,9 @@ export class ImagesPanel {
     const n = files.length + missing.length;
     const shown = this.all ? n : SHOWN;
     return html`${files.length > 0 ? html`<table class="figures files"><caption>Missing files</caption>
-      <tbody>${files.slice(0, shown).map((f) => this.fileRow(f, s.trace.format.startsWith("perf")))}</tbody></table>` : nothing}
+      <tbody>${files.slice(0, shown).map((f) => this.fileRow(f, ofLinux(s.trace)))}</tbody></table>` : nothing}
       ${missing.length > 0 && files.length < shown ? html`<table class="figures"><caption>Missing images</caption>
-      <tbody>${missing.slice(0, Math.max(0, shown - files.length)).map((m) => this.row(m))}</tbody></table>` : nothing}
+      <tbody>${missing.slice(0, shown - files.length).map((m) => this.row(m))}</tbody></table>` : nothing}
       ${n > SHOWN ? html`<p class="buttons"><button class="action" @click=${() => { this.all = !this.all; this.app.changed(); }}
         >${this.all ? "Fewer" : `${SHOWN} of ${grouped(n)}: show all`}</button></p>` : nothing}
       ${s.overview.more ? html`<p class="hint muted">There are more behind these.</p>` : nothing}
@@ -60,7 +61,7 @@ export class ImagesPanel {
       this.files = [...(e.target as HTMLInputElement).files ?? []];
       this.error = this.state = "";
       const magics = await Promise.all(this.files.map(async (f) => new Uint8Array(await f.slice(0, 4).arrayBuffer())));
-      this.elf = magics.every((m) => ELF.every((byte, i) => m[i] === byte));
+      this.elf = magics.length > 0 && magics.every((m) => ELF.every((byte, i) => m[i] === byte));
       this.app.changed();
     };
     const named = s.overview.files.length > 0;

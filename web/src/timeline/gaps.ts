@@ -68,7 +68,7 @@ export function drawTimeBreaks(
     ctx.textBaseline = "middle";
     const text = whole(breakText(b, ns), x1 - x0 - 14, (t) => measured(ctx, t));
     if (text === "") continue;
-    const wide = ctx.measureText(text).width;
+    const wide = measured(ctx, text);
     const x = (x0 + x1 - wide) / 2;
     const middle = y + box.fn.h / 2;
     ctx.fillStyle = ground;
@@ -91,7 +91,7 @@ export function drawUntold(
     if (x1 - x0 < 60 || breaks.some((b) => b.to > b.from && b.from < to && b.to > from)) continue;
     const text = whole(`~ ${ns ? duration(to - from) : `${short(to - from)} ticks`}, not traced`, x1 - x0 - 14, (t) => measured(ctx, t));
     if (text === "") continue;
-    const wide = ctx.measureText(text).width;
+    const wide = measured(ctx, text);
     const [x, y] = [(x0 + x1 - wide) / 2, top + box.fn.y + box.fn.h / 2];
     ctx.fillStyle = ground;
     ctx.fillRect(x - 4, y - 8, wide + 8, 16);
