@@ -5,13 +5,14 @@ import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { EVENTS } from "./find.ts";
 import { byUse, missingFrom, readMissing, type Missing, type MissingFile } from "./missing.ts";
-import type { Stats, Trace } from "./model.ts";
+import { ofLinux, type Stats, type Trace } from "./model.ts";
 import { pace } from "./pace.ts";
 
 /** While a trace grows it is counted again so often. */
 const AGAIN_MS = 5000;
 /** Addresses that are looked at for missing images. */
 const MOST = 5000;
+
 /** Kinds of items in the list of events, as they are counted. */
 export const EVENT_GROUP = EVENTS.split(",").filter((k) => k !== "gap")
   .concat("return", "mode", "context", "trace-on");
@@ -23,7 +24,6 @@ export class Overview {
   files: readonly MissingFile[] = []; // that were mapped, and are not there
   readonly astray = new Map<string, { pc: string; places: number }>(); // by stream: where it first went without an image
   more = false; // addresses that were not looked at
-  private named = false; // may its setup name files that are missing?
   private asked = -Infinity;
   private revision = -1;
   private generation = -1;
@@ -52,13 +52,13 @@ export class Overview {
     this.asked = performance.now();
     this.revision = trace.revision;
     this.generation = trace.generation;
-    this.named = trace.format.startsWith("perf");
     if (anew) this.missing = undefined;
-    void this.load();
+    void this.load(ofLinux(trace));
     return 0;
   }
 
-  private async load(): Promise<void> {
+  /** `named`: its setup may name files that are missing. One of which nothing could be followed is asked, too. */
+  private async load(named: boolean): Promise<void> {
     const { signal } = this.controller;
     try {
       const stats = await api.traceStats(this.trace.id, signal);
@@ -66,7 +66,6 @@ export class Overview {
       this.tell();
       this.error = "";
       this.counted(stats);
-      this.named ||= stats.insns === 0;
       const count = (title: string, name: string): number =>
         stats.groups.find((g) => g.title === title)?.rows.find((r) => r.name === name)?.count ?? 0;
       if (count("Gaps", "no-image") + count("Events", "branch") + count("Events", "unknown") === 0) {
@@ -76,7 +75,7 @@ export class Overview {
       }
       const [found, images] = await Promise.all([
         api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal),
-        this.named ? api.json(`${api.tracePath(this.trace.id)}/images`, signal) : [],
+        named || stats.insns === 0 ? api.json(`${api.tracePath(this.trace.id)}/images`, signal) : [],
       ]);
       this.files = byUse(readMissing(images), found.hits);
       this.missing = missingFrom(found.hits, this.files);
