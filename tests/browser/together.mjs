@@ -31,7 +31,9 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
       assert.ok(shown[i].includes(name) && shown[i].includes(truth[name].row.function), `${shown[i]} ${truth[name].row.function}`);
       assert.match(shown[i], /−.*\+/);
     });
+    const named = page.waitForResponse((reply) => reply.url().endsWith(`traces/${other}/functions`));
     await page.locator(".together select").selectOption(other);
+    await named; // its functions have their names, too
     await page.waitForFunction((n) => document.querySelectorAll(".together tbody tr").length > n, names.length);
     await page.waitForFunction(() => ![...document.querySelectorAll(".together tbody")].some((b) => b.textContent.includes("…")));
     assert.match(await page.textContent(".together"), /not known to be related/);

@@ -309,9 +309,11 @@ export class App {
   async loadFunctions(s: Session): Promise<void> {
     this.functionsAt = performance.now();
     s.namesRevision = s.trace.revision;
-    // Without names there is no table of them to fetch.
-    await Promise.race([s.overview.first, new Promise((resolve) => setTimeout(resolve, NAMELESS_MS))]);
-    if (s.overview.nameless || s !== this.session) return;
+    if (s === this.session) {
+      // Without names there is no table of them to fetch. Traces that are shown beside it are not counted.
+      await Promise.race([s.overview.first, new Promise((resolve) => setTimeout(resolve, NAMELESS_MS))]);
+      if (s.overview.nameless || s !== this.session) return;
+    }
     try {
       const rows = await api.functions(s.trace.id);
       const names: string[] = [];
