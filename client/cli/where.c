@@ -52,17 +52,18 @@ static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
         query->limit = n - before;
         if (tracelake_search(lake, query, &found, &error) < 0)
             return tl_remote_fail_query(range->trace, &error);
-        const bool there = found->n >= n - before, more = found->more && found->n > 0;
-        if (there)
-            *insn = found->hits[n - before - 1].at.insn;
         before += found->n;
-        if (!there && more)
+        int status = TL_CLI_DONE; /* it goes on */
+        if (before >= n) {
+            *insn = found->hits[query->limit - 1].at.insn;
+            status = TL_ARGS_GO;
+        } else if (found->more && found->n > 0) {
             query->from = found->hits[found->n - 1].at.insn + 1;
-        const int status = there  ? TL_ARGS_GO
-                           : more ? TL_CLI_DONE
-                                  : say_too_few(range->trace, found, before, range->from);
+        } else {
+            status = say_too_few(range->trace, found, before, range->from);
+        }
         tracelake_found_free(found);
-        if (there || !more)
+        if (status != TL_CLI_DONE)
             return status;
     }
 }
