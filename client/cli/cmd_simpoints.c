@@ -164,33 +164,28 @@ struct region_label {
     char key[128], value[160];
 };
 
-/* Labels of regions that an earlier choice of this name had, and this one has not: remove them. */
-static int forget(const struct options *o, const struct stream *s, const struct tl_regionset *set,
-                  const struct tracelake_trace *trace, struct tracelake_error *error)
+/* Is that the label of a region that an earlier choice of this name had, and this one has not? */
+static bool is_former(const struct options *o, const struct tl_regionset *set, const char *label)
 {
     char key[128];
-    for (size_t i = 0; i < trace->n_labels; i++) {
-        const char *const dot = strrchr(trace->labels[i].key, '.');
-        const size_t n = dot ? (size_t)strtoul(dot + 1, NULL, 10) : 0;
-        snprintf(key, sizeof key, "region.%s.%zu", o->save, n);
-        if (n <= set->n || strcmp(key, trace->labels[i].key) != 0)
-            continue;
-        const struct tracelake_label none = {key, ""};
-        const int r = tracelake_set_labels(s->lake, s->name->trace, &none, 1, NULL, error);
-        if (r < 0)
-            return r;
-    }
-    return TRACELAKE_OK;
+    const char *const dot = strrchr(label, '.');
+    const size_t n = dot ? (size_t)strtoul(dot + 1, NULL, 10) : 0;
+    snprintf(key, sizeof key, "region.%s.%zu", o->save, n);
+    return n > set->n && strcmp(key, label) == 0;
 }
 
 /* Names for the regions, as labels of the trace: "region.NAME.1=cs.10 FROM TO WARM-UP WEIGHT". */
 static int save(const struct options *o, const struct stream *s, const struct tl_regionset *set)
 {
     struct tracelake_error error = {.code = TRACELAKE_NOMEM};
-    struct tracelake_trace *trace = NULL;
-    struct region_label *const texts = calloc(set->n, sizeof *texts);
-    struct tracelake_label *const labels = calloc(set->n, sizeof *labels);
-    int r = texts && labels ? TRACELAKE_OK : TRACELAKE_NOMEM;
+    struct tracelake_trace *trace;
+    size_t n = set->n;
+    int r = tracelake_get_trace(s->lake, s->name->trace, &trace, &error);
+    if (r < 0)
+        return tl_remote_fail_query(s->name->trace, &error);
+    struct region_label *const texts = calloc(n, sizeof *texts);
+    struct tracelake_label *const labels = calloc(n + trace->n_labels, sizeof *labels);
+    r = texts && labels ? TRACELAKE_OK : TRACELAKE_NOMEM;
     for (size_t i = 0; i < set->n && r == TRACELAKE_OK; i++) {
         const struct tl_region *const region = &set->regions[i];
         snprintf(texts[i].key, sizeof texts[i].key, "region.%s.%zu", o->save, i + 1);
@@ -199,13 +194,14 @@ static int save(const struct options *o, const struct stream *s, const struct tl
                  region->to, region->warm_up, region->weight);
         labels[i] = (struct tracelake_label){texts[i].key, texts[i].value};
     }
+    for (size_t i = 0; i < trace->n_labels && r == TRACELAKE_OK; i++)
+        if (is_former(o, set, trace->labels[i].key))
+            labels[n++] = (struct tracelake_label){trace->labels[i].key, ""};
     if (r == TRACELAKE_OK)
-        r = tracelake_set_labels(s->lake, s->name->trace, labels, set->n, &trace, &error);
-    if (r == TRACELAKE_OK)
-        r = forget(o, s, set, trace, &error);
-    tracelake_trace_free(trace);
+        r = tracelake_set_labels(s->lake, s->name->trace, labels, n, NULL, &error);
     free(labels);
     free(texts);
+    tracelake_trace_free(trace);
     return r < 0 ? tl_remote_fail_query(s->name->trace, &error) : TL_CLI_DONE;
 }
 
