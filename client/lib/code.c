@@ -14,19 +14,16 @@ static int ask(struct tracelake *lake, const char *method,
     Tracelake__V1__CodeRequest request = TRACELAKE__V1__CODE_REQUEST__INIT;
     Tracelake__V1__CodeSource *const also = calloc(asked->n_also + 1, sizeof *also);
     request.also = calloc(asked->n_also + 1, sizeof(Tracelake__V1__CodeSource *));
-    request.contexts = calloc(asked->n_contexts + 1, sizeof *request.contexts);
-    int r = also && request.also && request.contexts
-                ? TRACELAKE_OK
-                : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
+    int r = also && request.also ? TRACELAKE_OK
+                                 : tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     for (size_t i = 0; i < asked->n_also && r >= 0; i++) {
         tracelake__v1__code_source__init(&also[i]);
         also[i].trace = tl_ask_text(asked->also[i].trace);
         also[i].stream = tl_ask_text(asked->also[i].stream);
         request.also[i] = &also[i];
     }
-    if (r >= 0 && asked->n_contexts)
-        memcpy(request.contexts, asked->contexts, asked->n_contexts * sizeof *request.contexts);
     request.n_also = asked->n_also;
+    request.contexts = (uint64_t *)(uintptr_t)asked->contexts; /* is read only */
     request.n_contexts = asked->n_contexts;
     request.trace = tl_ask_text(asked->range.trace);
     request.stream = tl_ask_text(asked->range.stream);
@@ -36,7 +33,6 @@ static int ask(struct tracelake *lake, const char *method,
     request.image = tl_ask_text(asked->image);
     if (r >= 0)
         r = tl_ask_each(lake, method, -1, &request.base, kind, take, context, error);
-    free(request.contexts);
     free(request.also);
     free(also);
     return r;
