@@ -116,8 +116,13 @@ static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, si
 int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_trace_images images;
-    int rc = tl_lake_trace_images(tl_web_lake(request), request->part[0], &images, &response->fail);
-    const size_t n = rc < 0 ? 0 : images.setup.n_images;
+    const int rc =
+        tl_lake_trace_images(tl_web_lake(request), request->part[0], &images, &response->fail);
+    if (rc < 0) {
+        tl_trace_images_fini(&images);
+        return tl_web_explain(request, response, rc);
+    }
+    const size_t n = images.setup.n_images;
     struct entry *const all = calloc(n + 1, sizeof *all);
     for (size_t i = 0; all && i < n; i++)
         all[i] = (struct entry){&images.setup.images[i], images.there[i]};
@@ -132,10 +137,7 @@ int tl_web_trace_images(struct tl_http_request *request, struct tl_http_response
     }
     free(all);
     tl_trace_images_fini(&images);
-    if (rc < 0)
-        cJSON_Delete(list);
-    return rc < 0 ? tl_web_explain(request, response, rc)
-                  : tl_webjson_respond(response, tl_webjson_complete(list, complete));
+    return tl_webjson_respond(response, tl_webjson_complete(list, complete));
 }
 
 int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *response)
