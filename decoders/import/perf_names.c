@@ -26,14 +26,12 @@ static int call(struct names *n, int32_t id, const char *name)
     const size_t last = n->setup->n_contexts;
     if (id < 0)
         return TL_OK;
-    int rc = tl_setup_add_context(n->setup, n->is_vmid, (uint32_t)id, name);
-    if (rc == TL_OK && at >= 0) { /* in the place of its former one */
-        n->setup->contexts[n->first + (size_t)at] = n->setup->contexts[last];
-        n->setup->n_contexts = last;
-    } else if (rc == TL_OK) {
-        rc = tl_perf_map_set(&n->known, (uint32_t)id, (uint32_t)(last - n->first));
+    if (at >= 0) {
+        tl_setup_context_call(&n->setup->contexts[n->first + (size_t)at], name);
+        return TL_OK;
     }
-    return rc;
+    const int rc = tl_setup_add_context(n->setup, n->is_vmid, (uint32_t)id, name);
+    return rc < 0 ? rc : tl_perf_map_set(&n->known, (uint32_t)id, (uint32_t)(last - n->first));
 }
 
 /* A child is called as its parent is, until it says otherwise. */

@@ -48,8 +48,8 @@ struct tl_source {
 };
 
 struct tl_setup_image {
-    char *
-        file; /* path, or what is known to the server: "sha256:<64 hex digits>", "build-id:<hex>" */
+    /* Path, or what is known to the server: "sha256:<64 hex digits>", "build-id:<hex>"; owned. */
+    char *file;
     /* What the traced machine called it, owned; NULL: not told. With it the file need not be there
      * (yet), and may end in front of `length`. */
     char *path;
@@ -156,6 +156,8 @@ bool tl_setup_is_stored(const char *file);
 /* What a context ID or VMID is called; the name is cut off where there is no room. TL_NOMEM. */
 TL_MUST_USE int tl_setup_add_context(struct tl_setup *setup, bool is_vmid, uint64_t id,
                                      const char *name);
+/* … from now on. */
+void tl_setup_context_call(struct tl_setup_context *context, const char *name);
 /* NULL: nobody says. */
 const char *tl_setup_context_name(const struct tl_setup *setup, bool is_vmid, uint64_t id);
 
