@@ -10,7 +10,7 @@ enum {
     SIZE_MOST = 512 << 10 /* bytes of one that is worth its place */
 };
 
-struct tl_kept_count {
+struct tl_kept_object {
     char key[192];
     struct tl_buf bytes;
 };
@@ -34,6 +34,11 @@ int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *
     return r;
 }
 
+static int have_packer(struct tl_kept *kept)
+{
+    return kept->packer ? TL_OK : tl_packer_new(&kept->packer);
+}
+
 /* Takes the bytes, if encoding them was no failure. */
 static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
                 struct tl_buf *bytes, int r)
@@ -44,7 +49,7 @@ static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
         tl_buf_fini(bytes);
         return r;
     }
-    struct tl_kept_count *const one = &kept->v[kept->n++];
+    struct tl_kept_object *const one = &kept->v[kept->n++];
     one->bytes = *bytes;
     snprintf(one->key, sizeof one->key, "%s", key);
     if (kept->n >= WAITING)
@@ -56,12 +61,10 @@ int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                        const struct tl_codecount *counts)
 {
     struct tl_buf bytes = {0};
-    struct tl_packer *packer = NULL;
     char key[192];
-    int r = tl_packer_new(&packer);
+    int r = have_packer(kept);
     if (r >= 0)
-        r = tl_codecount_encode(counts, packer, &bytes);
-    tl_packer_free(packer);
+        r = tl_codecount_encode(counts, kept->packer, &bytes);
     return keep(kept, cut, key_of(key, cut, i), &bytes, r);
 }
 
@@ -91,12 +94,10 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                       const struct tl_calltree *tree)
 {
     struct tl_buf bytes = {0};
-    struct tl_packer *packer = NULL;
     char key[192];
-    int r = tl_packer_new(&packer);
+    int r = have_packer(kept);
     if (r >= 0)
-        r = tl_calltree_encode(tree, packer, &bytes);
-    tl_packer_free(packer);
+        r = tl_calltree_encode(tree, kept->packer, &bytes);
     return keep(kept, cut, tl_kept_calls_key(key, cut, i), &bytes, r);
 }
 
@@ -113,5 +114,6 @@ void tl_kept_store(struct tl_kept *kept, const struct tl_cut *cut)
         tl_buf_fini(&kept->v[i].bytes);
     free(objects);
     free(kept->v);
+    tl_packer_free(kept->packer);
     *kept = (struct tl_kept){0};
 }

@@ -2,9 +2,9 @@
 /*
  * Counts of the code of stored shards (store/codecount.h) and their call trees (calltree.h), kept
  * beside them, so that each is counted once: code where the shard is built, or if it could not be
- * there, when somebody asks; calls when somebody asks. A shard never
- * changes, so that nothing can become outdated; they go with the shard. One that is not there, or
- * damaged, is no error: what it says is in the shard.
+ * there, when somebody asks; calls when somebody asks. A shard never changes, so that nothing can
+ * become outdated; they go with the shard. One that is not there, or damaged, is no error: what it
+ * says is in the shard.
  */
 #ifndef TL_LAKE_KEPT_H
 #define TL_LAKE_KEPT_H
@@ -15,8 +15,9 @@
 
 /* Those of one thread that wait to be stored together. Zeroed it is empty. */
 struct tl_kept {
-    struct tl_kept_count *v;
+    struct tl_kept_object *v;
     size_t n, cap;
+    struct tl_packer *packer; /* NULL: nothing has been packed */
 };
 
 /* Add the counts of the cut's shard `i`. TL_NOTFOUND: they are not there. TL_NOMEM. */
