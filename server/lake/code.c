@@ -8,44 +8,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_cut(struct tl_codecount *c, const struct tl_cut *cut,
-                   const struct tl_code_request *request, struct tl_fail *fail)
-{
-    uint64_t from, to;
-    int r = tl_cut_resolve(cut, request->unit, request->from, request->to, &from, &to, fail);
-    return r < 0 ? r : tl_codecount_add(c, cut, from, to, fail);
-}
+struct counting {
+    struct tl_codecount *counts;
+    const struct tl_code_request *request;
+};
 
-/* All streams that have instructions; a range of them is one of time. */
-static int add_streams(struct tl_codecount *c, struct tl_gen *gen,
-                       const struct tl_code_request *request, struct tl_fail *fail)
+static int add_cut(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
+                   struct tl_fail *fail)
 {
-    const bool whole = request->from == 0 && request->to == UINT64_MAX;
-    struct tl_lane *lane;
-    int r = TL_OK;
-    if (request->unit != TL_UNIT_TIME && !whole)
-        return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
-        struct tl_cut cut;
-        struct tl_code_request one = *request;
-        r = tl_cut_of_lane(&cut, gen, lane);
-        if (r < 0)
-            break;
-        const bool timed = cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time;
-        one.unit = whole ? TL_UNIT_INSN : one.unit;
-        if (!tl_stream_is_derived(lane->name) &&
-            !tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
-            (whole || timed))
-            r = add_cut(c, &cut, &one, fail);
-        tl_cut_close(&cut);
-    }
-    return r;
+    const struct counting *const c = context;
+    uint64_t from, to;
+    int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
+    return r < 0 ? r : tl_codecount_add(c->counts, cut, from, to, fail);
 }
 
 int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,
                   const struct tl_code_request *request, const struct tl_code_source *source,
                   struct tl_gen **gen, struct tl_fail *fail)
 {
+    struct counting counting = {c, request};
     struct tl_cut cut;
     int r;
     if (source->stream && *source->stream) {
@@ -53,16 +34,14 @@ int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,
         if (r < 0)
             return r;
         *gen = tl_gen_get(cut.gen);
-        r = add_cut(c, &cut, request, fail);
+        r = add_cut(&counting, &cut, request->unit, fail);
         tl_cut_close(&cut);
         return r;
     }
-    struct tl_trace *const trace = tl_lake_find_content(lake, source->trace);
-    if (!trace)
-        return tl_no_content(lake, fail, source->trace);
-    *gen = tl_trace_serving(trace);
-    tl_trace_put(trace);
-    return add_streams(c, *gen, request, fail);
+    r = tl_lake_gen(lake, source->trace, gen, fail);
+    return r < 0 ? r
+                 : tl_cuts_of_flow(*gen, request->unit, request->from, request->to, add_cut,
+                                   &counting, fail);
 }
 
 const struct tl_code_source *tl_code_source(const struct tl_code_request *request, size_t i)

@@ -400,12 +400,10 @@ static int open_cuts(struct search *s, struct tl_fail *fail)
         s->n_cuts = r >= 0;
         return r;
     }
-    struct tl_trace *const trace = tl_lake_find_content(s->lake, request->trace);
-    if (!trace)
-        return tl_no_content(s->lake, fail, request->trace);
-    struct tl_gen *const gen = tl_trace_serving(trace);
-    tl_trace_put(trace);
-    int r = TL_OK;
+    struct tl_gen *gen;
+    int r = tl_lake_gen(s->lake, request->trace, &gen, fail);
+    if (r < 0)
+        return r;
     struct tl_lane *lane;
     size_t cap = 0;
     while (r >= 0 && (lane = tl_gen_lane_at(gen, s->n_cuts))) {

@@ -397,6 +397,10 @@ struct tl_trace *tl_lake_resident(struct tl_lake *lake, const char *id);
 struct tl_trace *tl_lake_peek(struct tl_lake *lake, const char *id);
 /* The same by its id or, for who only reads, by the hash of its raw bytes: then the newest one. */
 struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name);
+/* The generation that serves of the trace that tl_lake_find_content() finds; release with
+ * tl_gen_put(). Errors as of tl_no_content(). */
+TL_MUST_USE int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out,
+                            struct tl_fail *fail);
 /* Say why tl_lake_find_trace() found none: TL_NOTFOUND only where the catalog says so,
  * TL_UNREACHABLE where it does not answer, TL_AGAIN where it does now. Reads the catalog. */
 TL_MUST_USE int tl_no_trace(struct tl_lake *lake, struct tl_fail *fail, const char *id);
@@ -534,6 +538,17 @@ TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char
                             const char *stream, struct tl_fail *fail);
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
 void tl_cut_close(struct tl_cut *cut);
+/*
+ * `take` each stream of a generation that has instructions, with the unit that [from, to) is in
+ * there: a range of all of them is one of time, and streams without any are taken only where all is
+ * asked for, 0 to UINT64_MAX. TL_USAGE, TL_NOMEM, and what `take` returns below zero, which ends
+ * it.
+ */
+typedef int tl_cut_taker(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
+                         struct tl_fail *fail);
+TL_MUST_USE int tl_cuts_of_flow(struct tl_gen *gen, enum tl_range_unit unit, uint64_t from,
+                                uint64_t to, tl_cut_taker *take, void *context,
+                                struct tl_fail *fail);
 /* The instruction set of its trace as long as its items tell of none: what the source is, or what
  * the header of others' STF says. */
 enum tl_isa tl_cut_isa(const struct tl_cut *cut);

@@ -224,50 +224,27 @@ void tl_profile_fini(struct tl_profile *profile)
     *profile = (struct tl_profile){0};
 }
 
-static int add_stream(struct tl_calltree *tree, const struct tl_cut *cut,
-                      const struct tl_profile_request *request, struct tl_profile *out,
+struct collecting {
+    struct tl_calltree *tree;
+    const struct tl_profile_request *request;
+    struct tl_profile *out;
+};
+
+static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
                       struct tl_fail *fail)
 {
+    const struct collecting *const c = context;
     uint64_t from, to;
     struct tl_position a = {0}, b = {0};
-    int r = tl_cut_resolve(cut, request->unit, request->from, request->to, &from, &to, fail);
+    int r = tl_cut_resolve(cut, unit, c->request->from, c->request->to, &from, &to, fail);
     if (r >= 0)
-        r = tl_calltree_add(tree, cut, from, to, fail);
+        r = tl_calltree_add(c->tree, cut, from, to, fail);
     if (r >= 0)
         r = tl_cut_locate(cut, from, &a, fail);
     if (r >= 0)
         r = tl_cut_locate(cut, to, &b, fail);
-    out->has_time = a.has_time && b.has_time;
-    out->time = b.time - a.time;
-    return r;
-}
-
-/* All streams: a range is one of time, and those without any count only where all is asked for. */
-static int add_streams(struct tl_calltree *tree, struct tl_gen *gen,
-                       const struct tl_profile_request *request, struct tl_profile *out,
-                       struct tl_fail *fail)
-{
-    const bool whole = request->from == 0 && request->to == UINT64_MAX;
-    struct tl_lane *lane;
-    int r = TL_OK;
-    if (request->unit != TL_UNIT_TIME && !whole)
-        return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
-        struct tl_cut cut;
-        r = tl_cut_of_lane(&cut, gen, lane);
-        if (r < 0)
-            break;
-        const bool timed = cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time;
-        if (!tl_stream_is_derived(lane->name) &&
-            !tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES) &&
-            (whole || timed)) {
-            struct tl_profile_request one = *request;
-            one.unit = whole ? TL_UNIT_INSN : one.unit;
-            r = add_stream(tree, &cut, &one, out, fail);
-        }
-        tl_cut_close(&cut);
-    }
-    out->has_time = false;
+    c->out->has_time = a.has_time && b.has_time;
+    c->out->time = b.time - a.time;
     return r;
 }
 
@@ -275,22 +252,24 @@ static int collect(struct tl_calltree *tree, struct tl_lake *lake,
                    const struct tl_profile_request *request, struct tl_profile *out,
                    struct tl_fail *fail)
 {
+    struct collecting collecting = {tree, request, out};
+    int r;
     if (request->stream && *request->stream) {
         struct tl_cut cut;
-        int r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
+        r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
         if (r < 0)
             return r;
         out->gen = tl_gen_get(cut.gen);
-        r = add_stream(tree, &cut, request, out, fail);
+        r = add_stream(&collecting, &cut, request->unit, fail);
         tl_cut_close(&cut);
         return r;
     }
-    struct tl_trace *const trace = tl_lake_find_content(lake, request->trace);
-    if (!trace)
-        return tl_no_content(lake, fail, request->trace);
-    out->gen = tl_trace_serving(trace);
-    tl_trace_put(trace);
-    return add_streams(tree, out->gen, request, out, fail);
+    r = tl_lake_gen(lake, request->trace, &out->gen, fail);
+    if (r >= 0)
+        r = tl_cuts_of_flow(out->gen, request->unit, request->from, request->to, add_stream,
+                            &collecting, fail);
+    out->has_time = false;
+    return r;
 }
 
 int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *request,

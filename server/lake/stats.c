@@ -270,12 +270,11 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
 static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
                         struct tl_stats *out, struct tl_fail *fail)
 {
-    struct tl_trace *const trace = tl_lake_find_content(lake, id);
-    if (!trace)
-        return tl_no_content(lake, fail, id);
-    struct tl_gen *const gen = tl_trace_serving(trace);
-    tl_trace_put(trace);
-    int r = begin_counting(s, gen);
+    struct tl_gen *gen;
+    int r = tl_lake_gen(lake, id, &gen, fail);
+    if (r < 0)
+        return r;
+    r = begin_counting(s, gen);
     struct tl_lane *lane;
     uint64_t longest = 0;
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
@@ -334,12 +333,10 @@ void tl_functions_fini(struct tl_functions *functions)
 int tl_lake_functions(struct tl_lake *lake, const char *id, struct tl_functions *out,
                       struct tl_fail *fail)
 {
-    struct tl_trace *trace = tl_lake_find_content(lake, id);
     *out = (struct tl_functions){0};
-    if (!trace)
-        return tl_no_content(lake, fail, id);
-    out->gen = tl_trace_serving(trace);
-    tl_trace_put(trace);
+    const int r = tl_lake_gen(lake, id, &out->gen, fail);
+    if (r < 0)
+        return r;
     const struct tl_image *image = tl_gen_image(out->gen);
     const struct tl_symbol *symbols = image ? tl_image_symbols(image, &out->n) : NULL;
     out->p = calloc(out->n + 1, sizeof(*out->p));

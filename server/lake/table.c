@@ -416,6 +416,16 @@ struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
     return found;
 }
 
+int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = tl_lake_find_content(lake, name);
+    if (!trace)
+        return tl_no_content(lake, fail, name);
+    *out = tl_trace_serving(trace);
+    tl_trace_put(trace);
+    return TL_OK;
+}
+
 /* ---- new ones ------------------------------------------------------------------------------- */
 
 int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
