@@ -128,13 +128,16 @@ static int move_down(struct tl_bridge *b)
     return moved;
 }
 
+/*
+ * Our end has an error where the other one was closed with bytes unread, such as a body that
+ * nobody wanted. libuv stops the handle then, but what was answered before can still be read.
+ */
 static void on_local(uv_poll_t *poll, int status, int events)
 {
     struct tl_bridge *const b = poll->data;
     if (status < 0)
-        tl_conn_close(b->conn);
-    else
-        tl_bridge_ready(b->conn, events);
+        b->events = 0;
+    tl_bridge_ready(b->conn, events);
 }
 
 static void poll_local(struct tl_bridge *b, int events)

@@ -319,6 +319,28 @@ static void test_bodies_end_connections(void **state)
     stop_serving(&s);
 }
 
+/* Who answers does not read the body, and closes: the answer must come all the same. */
+static void test_unwanted_bodies_are_answered(void **state)
+{
+    enum { BODY = 100000, TIMES = 200 };
+    static char request[128 + BODY];
+    struct serving s;
+    serve_both(&s);
+    const char *const urls[] = {s.url, s.tls_url};
+    const int head = snprintf(request, sizeof request,
+                              "PUT /healthz HTTP/1.1\r\nHost: localhost\r\n"
+                              "Content-Length: %d\r\n\r\n",
+                              BODY);
+    memset(request + head, 'x', BODY);
+    for (size_t i = 0; i < TIMES; i++) {
+        struct wire w = wire_open(urls[i & 1]);
+        wire_send_n(&w, request, (size_t)head + BODY);
+        expect_statuses(&w, "405 ");
+        wire_close(&w);
+    }
+    stop_serving(&s);
+}
+
 /* ---- HTTP/2 ------------------------------------------------------------------------------- */
 
 static nghttp2_nv field(const char *name, const char *value)
@@ -379,6 +401,7 @@ int main(void)
         cmocka_unit_test(test_http1_oddities),
         cmocka_unit_test(test_malformed_heads),
         cmocka_unit_test(test_bodies_end_connections),
+        cmocka_unit_test(test_unwanted_bodies_are_answered),
         cmocka_unit_test(test_content_length_flood),
         cmocka_unit_test(test_foreign_authority_of_calls),
     };
