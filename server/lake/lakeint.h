@@ -256,6 +256,9 @@ enum tl_mirror_state {
 /* Does the object say what the trace is? TL_NOTFOUND: there is none. */
 TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state,
                                       struct tl_fail *fail);
+/* Does the object say what the catalog does, of a trace that need not be in memory? Reads its row,
+ * streams and notes, no shards. False also where that fails. */
+bool tl_mirror_fits_row(struct tl_lake *lake, const char *id);
 void tl_trace_mirror_remove(struct tl_lake *lake, const char *id);
 /* Fill an empty catalog from the store's objects. */
 TL_MUST_USE int tl_lake_rebuild_catalog(struct tl_lake *lake, struct tl_fail *fail);

@@ -50,7 +50,14 @@ static int add_labels(struct tl_buf *out, const char *labels)
     return r;
 }
 
-static int add_streams(struct tl_buf *out, struct tl_gen *gen)
+static int add_stream(struct tl_buf *out, uint64_t index, int protocol, uint64_t lost,
+                      const char *name)
+{
+    return tl_buf_printf(out, "stream=%" PRIu64 " %d %" PRIu64 " %s\n", index, protocol, lost,
+                         name);
+}
+
+static int add_lanes(struct tl_buf *out, struct tl_gen *gen)
 {
     struct tl_lane *lane;
     int r = TL_OK;
@@ -58,10 +65,14 @@ static int add_streams(struct tl_buf *out, struct tl_gen *gen)
         pthread_mutex_lock(&lane->lock);
         const uint64_t lost = lane->lost_bytes;
         pthread_mutex_unlock(&lane->lock);
-        r = tl_buf_printf(out, "stream=%" PRIu32 " %d %" PRIu64 " %s\n", lane->index,
-                          (int)lane->protocol, lost, lane->name);
+        r = add_stream(out, lane->index, (int)lane->protocol, lost, lane->name);
     }
     return r;
+}
+
+static int add_stream_row(void *context, const struct tl_catalog_stream *stream)
+{
+    return add_stream(context, stream->index, stream->protocol, stream->lost_bytes, stream->name);
 }
 
 static int add_note(void *context, const struct tl_note *note)
@@ -81,38 +92,69 @@ static int add_note(void *context, const struct tl_note *note)
     return r;
 }
 
-static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
+static int add_row(struct tl_buf *out, const struct tl_catalog_trace *t)
 {
-    int r = add_text(out, "id", trace->id);
+    int r = add_text(out, "id", t->id);
     if (r >= 0)
-        r = add_text(out, "rig", trace->rig);
+        r = add_text(out, "rig", t->rig);
     if (r >= 0)
-        r = add_text(out, "format", trace->format);
+        r = add_text(out, "format", t->format);
     if (r >= 0)
-        r = add_text(out, "message", trace->message);
+        r = add_text(out, "message", t->message);
     if (r >= 0)
-        r = add_number(out, "state", trace->state);
+        r = add_number(out, "state", t->state);
     if (r >= 0)
-        r = add_number(out, "complete", trace->complete);
+        r = add_number(out, "complete", t->complete);
     if (r >= 0)
-        r = add_number(out, "created", trace->created_ns);
+        r = add_number(out, "created", t->created_ns);
     /* A live trace's length is that of its spool. */
     if (r >= 0)
-        r = add_number(out, "raw_bytes", trace->complete ? (int64_t)trace->raw_bytes : 0);
+        r = add_number(out, "raw_bytes", t->complete ? (int64_t)t->raw_bytes : 0);
     if (r >= 0)
         r = add_number(out, "decoded_bytes",
-                       trace->state == TL_TRACE_SEALED ? (int64_t)trace->raw_bytes : 0);
+                       t->state == TL_TRACE_SEALED ? (int64_t)t->raw_bytes : 0);
     if (r >= 0)
-        r = add_number(out, "generation", (int64_t)trace->serving->number);
+        r = add_number(out, "generation", (int64_t)t->generation);
     if (r >= 0)
-        r = add_number(out, "wanted", (int64_t)trace->wanted);
+        r = add_number(out, "wanted", (int64_t)t->wanted);
     if (r >= 0)
-        r = add_number(out, "raw_removed", trace->raw_removed);
+        r = add_number(out, "raw_removed", t->raw_removed);
     if (r >= 0)
-        r = add_number(out, "decoded_removed", trace->decoded_removed);
-    if (r >= 0 && trace->content[0])
-        r = tl_buf_printf(out, "content=%s\n", trace->content);
-    return r < 0 ? r : add_labels(out, trace->labels);
+        r = add_number(out, "decoded_removed", t->decoded_removed);
+    if (r >= 0 && t->content && *t->content)
+        r = add_text(out, "content", t->content);
+    return r < 0 ? r : add_labels(out, t->labels);
+}
+
+static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
+{
+    const struct tl_catalog_trace row = {.id = trace->id,
+                                         .rig = trace->rig,
+                                         .format = trace->format,
+                                         .message = trace->message,
+                                         .labels = trace->labels,
+                                         .content = trace->content,
+                                         .state = trace->state,
+                                         .complete = trace->complete,
+                                         .created_ns = trace->created_ns,
+                                         .raw_bytes = trace->raw_bytes,
+                                         .generation = trace->serving->number,
+                                         .wanted = trace->wanted,
+                                         .raw_removed = trace->raw_removed,
+                                         .decoded_removed = trace->decoded_removed};
+    return add_row(out, &row);
+}
+
+/* What is behind the streams, and the head in front of it all. */
+static int finish(struct tl_buf *out, struct tl_buf *body, struct tl_lake *lake, const char *id,
+                  const char *setup)
+{
+    int r = tl_catalog_notes(lake->catalog, id, add_note, body, NULL);
+    if (r >= 0)
+        r = tl_buf_printf(body, "\n%s", setup);
+    if (r >= 0)
+        r = tl_buf_printf(out, "TLTRACE1 %08" PRIx32 "\n", tl_crc32c(0, body->p, body->n));
+    return r < 0 ? r : tl_buf_add(out, body->p, body->n);
 }
 
 /* `*number` tells this copy from later ones. */
@@ -126,15 +168,9 @@ static int compose(struct tl_trace *trace, struct tl_buf *out, uint64_t *number)
     int r = setup ? add_row_locked(&body, trace) : TL_NOMEM;
     pthread_mutex_unlock(&trace->lock);
     if (r >= 0)
-        r = add_streams(&body, gen);
+        r = add_lanes(&body, gen);
     if (r >= 0)
-        r = tl_catalog_notes(trace->lake->catalog, trace->id, add_note, &body, NULL);
-    if (r >= 0)
-        r = tl_buf_printf(&body, "\n%s", setup);
-    if (r >= 0)
-        r = tl_buf_printf(out, "TLTRACE1 %08" PRIx32 "\n", tl_crc32c(0, body.p, body.n));
-    if (r >= 0)
-        r = tl_buf_add(out, body.p, body.n);
+        r = finish(out, &body, trace->lake, trace->id, setup);
     free(setup);
     tl_gen_put(gen);
     tl_buf_fini(&body);
@@ -199,6 +235,43 @@ int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state, s
     tl_buf_fini(&text);
     tl_buf_fini(&stored);
     return r;
+}
+
+/* A row of the catalog as far as its copy has it. */
+struct said {
+    struct tl_buf body;
+    char *setup;
+    uint64_t generation;
+};
+
+static int say_row(void *context, const struct tl_catalog_trace *row)
+{
+    struct said *const said = context;
+    said->generation = row->generation;
+    said->setup = strdup(row->setup);
+    return said->setup ? add_row(&said->body, row) : TL_NOMEM;
+}
+
+bool tl_mirror_fits_row(struct tl_lake *lake, const char *id)
+{
+    struct said said = {0};
+    struct tl_buf text = {0}, stored = {0};
+    char key[80];
+    mirror_key(key, id);
+    int r = tl_catalog_find(lake->catalog, id, say_row, &said, NULL);
+    if (r >= 0)
+        r = tl_catalog_streams(lake->catalog, id, said.generation, add_stream_row, &said.body,
+                               NULL);
+    if (r >= 0)
+        r = finish(&text, &said.body, lake, id, said.setup);
+    if (r >= 0)
+        r = tl_backend_get_all(lake->backend, key, &stored, NULL);
+    const bool fits = r >= 0 && stored.n == text.n && memcmp(stored.p, text.p, text.n) == 0;
+    tl_buf_fini(&stored);
+    tl_buf_fini(&text);
+    tl_buf_fini(&said.body);
+    free(said.setup);
+    return fits;
 }
 
 void tl_trace_mirror_remove(struct tl_lake *lake, const char *id)

@@ -86,11 +86,14 @@ static int go_on(struct tl_lake *lake, struct tl_fail *fail)
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-/* The process may have ended between the row and its copy. */
+/* The process may have ended between the row and its copy. A trace that is not worked on is read
+ * whole only where its copy is to be written. */
 static void look_at(struct tl_lake *lake, const char *id)
 {
-    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    struct tl_trace *trace = tl_lake_peek(lake, id);
     enum tl_mirror_state state;
+    if (!trace && !tl_mirror_fits_row(lake, id))
+        trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return;
     if (tl_trace_mirror_check(trace, &state, NULL) < 0 || state != TL_MIRROR_SAME)

@@ -147,6 +147,34 @@ static void in_a_folder(void **state)
     tl_backend_free(backend);
 }
 
+static void wait_copied(unsigned i)
+{
+    char id[16], key[24];
+    uint64_t size;
+    snprintf(key, sizeof key, "m/%s", name_of(id, i));
+    for (unsigned tries = 0; backend->ops->size(backend, key, &size, NULL) < 0; tries++) {
+        assert_true(tries < 6000);
+        usleep(10000);
+    }
+}
+
+/* Behind a start copies of all rows are compared, the newest first: only a trace whose copy is not
+ * there is read. */
+static void looked_over(void **state)
+{
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    open_lake_of(1000);
+    wait_copied(0);
+    tl_lake_close(lake);
+    assert_int_equal(backend->ops->remove(backend, "m/t000000", NULL), TL_OK);
+    lake = open_lake_sized(backend, 1 << 20, 1);
+    wait_copied(0);
+    assert_int_equal(metric("traces_read_total"), UNFINISHED + 1);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+}
+
 static void in_a_cluster(void **state)
 {
     (void)state;
@@ -170,6 +198,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_a_folder),
+        cmocka_unit_test(looked_over),
         cmocka_unit_test(in_a_cluster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
