@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "pt/ptdump.h"
 #include "pt/ptxed.h"
+#include "pt/tool_options.h"
 #include "setup/setup.h"
 
 #include <errno.h>
@@ -17,6 +18,11 @@ bool tl_cli_is_pt_tool(const char *name)
 
 static int unknown_option(const struct tl_cli_pt_like *like, const char *option)
 {
+    if (!strncmp(option, "--sb", 4) || !strncmp(option, "--pevent", 8))
+        return tl_cli_usage("decode",
+                            "--like %s: option '%s': sideband files are not read; give the whole "
+                            "perf.data as INPUT of decode --text",
+                            like->tool, option);
     return tl_cli_usage("decode", "--like %s: option '%s' is not known, or its value", like->tool,
                         option);
 }
@@ -68,11 +74,19 @@ int tl_cli_pt_like(const struct tl_cli_pt_like *like)
     struct tl_pt_config config = {0};
     struct tl_buf trace = {0}, out = {0};
     struct tl_fail fail = {0};
+    struct tl_pt_option_file input;
     if (like->cpu && tl_pt_config_cpu(&config, like->cpu) == TL_BAD)
         return tl_cli_usage("decode", "--cpu %s: give FAMILY/MODEL[/STEPPING]", like->cpu);
-    if (tl_buf_read_file(&trace, like->input, SIZE_MAX / 2, &fail) < 0)
-        return tl_cli_fail(like->input, &fail);
-    const struct tl_bytes bytes = {trace.p, trace.n};
+    if (!tl_pt_option_file(&input, like->input) || !tl_pt_option_range(&input))
+        return tl_cli_usage("decode", "%s: give FILE[:FROM[-TO]]", like->input);
+    if (tl_buf_read_file(&trace, input.name, SIZE_MAX / 2, &fail) < 0)
+        return tl_cli_fail(input.name, &fail);
+    const uint64_t length = input.length == UINT64_MAX ? trace.n - input.offset : input.length;
+    if (input.offset > trace.n || length > trace.n - input.offset) {
+        tl_buf_fini(&trace);
+        return tl_cli_usage("decode", "%s: the file ends in front of that", like->input);
+    }
+    const struct tl_bytes bytes = {trace.p + input.offset, (size_t)length};
     int status = !strcmp(like->tool, "ptdump") ? dump(like, &config, bytes, &out)
                                                : xed(like, &config, bytes, &out);
     if (status == TL_CLI_DONE && fwrite(out.p, 1, out.n, stdout) != out.n) {

@@ -43,6 +43,23 @@ bool tl_elf_symbol(Elf *elf, const char *name, uint64_t *value)
     return false;
 }
 
+bool tl_elf_lowest(Elf *elf, uint64_t *address)
+{
+    size_t n = 0;
+    bool found = false;
+    if (elf_getphdrnum(elf, &n) != 0)
+        return false;
+    for (size_t i = 0; i < n && i < INT32_MAX; i++) {
+        GElf_Phdr ph;
+        if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+            continue;
+        if (!found || ph.p_vaddr < *address)
+            *address = ph.p_vaddr;
+        found = true;
+    }
+    return found;
+}
+
 int tl_elf_init(struct tl_elf *out, struct tl_bytes file)
 {
     *out = (struct tl_elf){.copy = file.n > 0 ? malloc(file.n) : NULL};
@@ -81,6 +98,17 @@ int tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value)
     if (rc < 0)
         return rc == TL_NOMEM ? rc : 0;
     const bool found = tl_elf_symbol(elf.elf, name, value);
+    tl_elf_fini(&elf);
+    return found;
+}
+
+int tl_elf_bytes_lowest(struct tl_bytes file, uint64_t *address)
+{
+    struct tl_elf elf;
+    const int rc = tl_elf_init(&elf, file);
+    if (rc < 0)
+        return rc == TL_NOMEM ? rc : 0;
+    const bool found = tl_elf_lowest(elf.elf, address);
     tl_elf_fini(&elf);
     return found;
 }

@@ -26,9 +26,13 @@ bool tl_elf_section(Elf *elf, const char *name, uint64_t *offset, uint64_t *size
 /* The value of the symbol. */
 bool tl_elf_symbol(Elf *elf, const char *name, uint64_t *value);
 
+/* The lowest address that a loadable segment is linked to. */
+bool tl_elf_lowest(Elf *elf, uint64_t *address);
+
 /* The same of a file in memory: 1 if it has it, 0, or TL_NOMEM. */
 TL_MUST_USE int tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset,
                                      uint64_t *size);
 TL_MUST_USE int tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value);
+TL_MUST_USE int tl_elf_bytes_lowest(struct tl_bytes file, uint64_t *address);
 
 #endif

@@ -2,12 +2,11 @@
 #include "pt/ptdump.h"
 
 #include "pt/error.h"
+#include "pt/tool_options.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A line in the making. */
@@ -29,38 +28,6 @@ struct dump {
 };
 
 /* ---- options -------------------------------------------------------------------------------- */
-
-bool tl_pt_option_number(const char *text, uint64_t most, uint64_t *out)
-{
-    char *end;
-    if (!text || !*text || *text == '-')
-        return false;
-    errno = 0;
-    *out = strtoull(text, &end, 0);
-    return errno == 0 && *end == 0 && *out <= most;
-}
-
-int tl_pt_config_option(struct tl_pt_config *config, int argc, char **argv, int *i)
-{
-    const char *const name = argv[*i], *const value = *i + 1 < argc ? argv[*i + 1] : NULL;
-    uint64_t n = 0;
-    if (!strcmp(name, "--cpu")) {
-        if (!value || (strcmp(value, "none") && tl_pt_config_cpu(config, value) == TL_BAD))
-            return TL_USAGE;
-    } else if (!strcmp(name, "--mtc-freq") && tl_pt_option_number(value, 15, &n)) {
-        config->mtc_freq = (uint8_t)n;
-    } else if (!strcmp(name, "--nom-freq") && tl_pt_option_number(value, UINT8_MAX, &n)) {
-        config->nom_freq = (uint8_t)n;
-    } else if (!strcmp(name, "--cpuid-0x15.eax") && tl_pt_option_number(value, UINT32_MAX, &n)) {
-        config->crystal = (uint32_t)n;
-    } else if (!strcmp(name, "--cpuid-0x15.ebx") && tl_pt_option_number(value, UINT32_MAX, &n)) {
-        config->tsc_ratio = (uint32_t)n;
-    } else {
-        return TL_USAGE;
-    }
-    *i += 2;
-    return TL_OK;
-}
 
 int tl_pt_dump_option(struct tl_pt_dump_options *o, struct tl_pt_config *config, int argc,
                       char **argv, int *i)

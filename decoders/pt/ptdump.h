@@ -21,10 +21,6 @@ struct tl_pt_dump_options {
  */
 TL_MUST_USE int tl_pt_dump_option(struct tl_pt_dump_options *options, struct tl_pt_config *config,
                                   int argc, char **argv, int *i);
-/* A number of these tools' options: decimal, 0x… or 0…, at most `most`. False: it is none. */
-bool tl_pt_option_number(const char *text, uint64_t most, uint64_t *out);
-/* An option that ptdump and ptxed have in common; the rest as above. */
-TL_MUST_USE int tl_pt_config_option(struct tl_pt_config *config, int argc, char **argv, int *i);
 
 /* Append the listing of a whole capture. TL_NOMEM. */
 TL_MUST_USE int tl_pt_dump(struct tl_buf *out, const struct tl_pt_dump_options *options,

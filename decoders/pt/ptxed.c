@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/ptxed.h"
 
+#include "image/elf_places.h"
 #include "pt/event_text.h"
-#include "pt/ptdump.h"
+#include "pt/tool_options.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -23,30 +24,50 @@ struct xed {
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* FILE[:from[-to]]:ADDRESS, the offsets in the file. */
-static int add_raw(struct tl_image *image, const char *text, struct tl_fail *fail)
+/* FILE[:FROM[-TO]]:ADDRESS; what the file does not have is left out. */
+static int add_raw(struct tl_image *image, struct tl_pt_option_file *file, struct tl_fail *fail)
 {
-    char name[4096];
-    uint64_t address, from = 0, to = UINT64_MAX;
-    if (snprintf(name, sizeof name, "%s", text) >= (int)sizeof name)
+    struct tl_buf content = {0};
+    uint64_t address;
+    if (!tl_pt_option_address(file, &address) || !tl_pt_option_range(file))
         return TL_USAGE;
-    char *colon = strrchr(name, ':');
-    if (!colon || !tl_pt_option_number(colon + 1, UINT64_MAX, &address))
-        return TL_USAGE;
-    *colon = 0;
-    colon = strrchr(name, ':');
-    if (colon) {
-        char *const dash = strchr(colon + 1, '-');
-        if (dash)
-            *dash = 0;
-        if (tl_pt_option_number(colon + 1, UINT64_MAX, &from) &&
-            (!dash || tl_pt_option_number(dash + 1, UINT64_MAX, &to)))
-            *colon = 0;
-        else
-            return TL_USAGE;
+    int rc = tl_buf_read_file(&content, file->name, SIZE_MAX / 2, fail);
+    if (rc >= 0 && file->offset >= content.n)
+        rc = tl_fail_set(fail, TL_BAD, "%.120s: has %zu bytes only", file->name, content.n);
+    if (rc >= 0) {
+        const uint64_t rest = content.n - file->offset;
+        const struct tl_bytes part = {content.p + file->offset,
+                                      (size_t)(file->length < rest ? file->length : rest)};
+        rc = tl_image_add_bytes(image, address, part, TL_SPACE_ANY, file->name, fail);
     }
-    return tl_image_add_file(image, name, address, from, to == UINT64_MAX ? to : to - from,
-                             TL_SPACE_ANY, fail);
+    tl_buf_fini(&content);
+    return rc;
+}
+
+/* FILE[:ADDRESS]: an ELF file, whose lowest segment lies there. */
+static int add_elf(struct tl_image *image, struct tl_pt_option_file *file, struct tl_fail *fail)
+{
+    struct tl_buf content = {0};
+    uint64_t address = 0, lowest = 0;
+    const bool moved = tl_pt_option_address(file, &address) && address != 0;
+    int rc = tl_buf_read_file(&content, file->name, SIZE_MAX / 2, fail);
+    const struct tl_bytes bytes = {content.p, content.n};
+    if (rc >= 0 && moved)
+        rc = tl_elf_bytes_lowest(bytes, &lowest);
+    if (rc >= 0)
+        rc = tl_image_add_elf(image, bytes, moved ? address - lowest : 0, TL_SPACE_ANY, file->name,
+                              fail);
+    tl_buf_fini(&content);
+    return rc;
+}
+
+static int add_code(struct tl_image *image, const char *option, const char *text,
+                    struct tl_fail *fail)
+{
+    struct tl_pt_option_file file;
+    if (!text || !tl_pt_option_file(&file, text))
+        return TL_USAGE;
+    return !strcmp(option, "--elf") ? add_elf(image, &file, fail) : add_raw(image, &file, fail);
 }
 
 static int filter_option(struct tl_pt_config *config, const char *name, const char *value)
@@ -81,7 +102,6 @@ int tl_pt_xed_option(struct tl_pt_xed_options *o, struct tl_pt_config *config,
         {"--verbose", &ignored},
         {"-v", &ignored},
         {"--check", &ignored},
-        {"--insn-decoder", &ignored},
         {"--quiet", &o->quiet},
         {"-q", &o->quiet},
         {"--offset", &o->offset},
@@ -91,9 +111,8 @@ int tl_pt_xed_option(struct tl_pt_xed_options *o, struct tl_pt_config *config,
         {"--event:ip", &o->event_ip},
         {"--event:tick", &o->insns.ticks},
         {"--event:iflags", &o->insns.events.iflags},
-        {"--insn:keep-tcal-on-ovf", &o->insns.events.keep_tcal_on_overflow},
-        {"--block:keep-tcal-on-ovf", &o->insns.events.keep_tcal_on_overflow},
-        {"--block-decoder", &o->blocks},
+        {"--insn:keep-tcal-on-ovf", &o->insn_keep_tcal},
+        {"--block:keep-tcal-on-ovf", &o->block_keep_tcal},
         {"--block:show-blocks", &o->show_blocks},
         {"--block:end-on-call", &o->insns.end_on_call},
         {"--block:end-on-jump", &o->insns.end_on_jump},
@@ -111,10 +130,15 @@ int tl_pt_xed_option(struct tl_pt_xed_options *o, struct tl_pt_config *config,
         }
     int rc = TL_USAGE;
     uint64_t limit;
+    if (!strcmp(name, "--insn-decoder") || !strcmp(name, "--block-decoder")) {
+        o->by_insn = name[2] == 'i';
+        ++*i;
+        return TL_OK;
+    }
     if (!strcmp(name, "--iscache-limit"))
         rc = tl_pt_option_number(value, UINT64_MAX, &limit) ? TL_OK : TL_USAGE;
-    else if (value && !strcmp(name, "--raw"))
-        rc = add_raw(image, value, fail);
+    else if (!strcmp(name, "--raw") || !strcmp(name, "--elf"))
+        rc = add_code(image, name, value, fail);
     else if (value && !strncmp(name, "--filter:", 9))
         rc = filter_option(config, name, value);
     else
@@ -149,10 +173,12 @@ static void print_event(struct xed *x, const struct tl_pt_event *event)
 
 static void print_block(struct xed *x)
 {
-    x->n_blocks++;
-    x->in_block = true;
     const struct tl_pt_xed_options *const o = x->options;
-    if (!o->blocks || !o->show_blocks || o->quiet)
+    x->in_block = true;
+    if (o->by_insn)
+        return;
+    x->n_blocks++;
+    if (!o->show_blocks || o->quiet)
         return;
     if (o->stat || o->stat_insn || o->stat_blocks)
         put(x, "[block %" PRIx64 "]\n", x->n_blocks);
@@ -233,7 +259,7 @@ static void print_stat(struct xed *x)
         return;
     if (o->stat_insn || all)
         put(x, "insn: %" PRIu64 ".\n", x->n_insns);
-    if (o->stat_blocks || (all && o->blocks))
+    if (o->stat_blocks || (all && !o->by_insn))
         put(x, "blocks:\t%" PRIu64 ".\n", x->n_blocks);
 }
 
@@ -246,7 +272,10 @@ int tl_pt_xed(struct tl_buf *out, const struct tl_pt_xed_options *options,
         return TL_NOMEM;
     x->out = out;
     x->options = options;
-    tl_pt_insns_init(&x->insns, config, image, trace, &options->insns);
+    struct tl_pt_insn_options insns = options->insns;
+    insns.events.keep_tcal_on_overflow =
+        options->by_insn ? options->insn_keep_tcal : options->block_keep_tcal;
+    tl_pt_insns_init(&x->insns, config, image, trace, &insns);
     x->insns.insn = on_insn;
     x->insns.context = x;
     if (!tl_pt_config_cpu_known(config))

@@ -13,12 +13,14 @@ struct tl_pt_xed_options {
     struct tl_pt_insn_options insns;
     bool quiet, offset, time, event_time, event_ip;
     bool raw_insn, no_inst; /* an instruction's bytes, unless no instructions are wanted */
-    bool blocks, show_blocks; /* runs instead of instructions; a line for each */
+    bool by_insn;           /* as the instruction decoder lists, not as the block decoder … */
+    bool show_blocks;       /* … whose runs of instructions have a line each */
+    bool insn_keep_tcal, block_keep_tcal; /* keep_tcal_on_overflow of each of both */
     bool stat, stat_insn, stat_blocks;
     bool resync_on_error;
 };
 
-/* As tl_pt_dump_option(); `--raw FILE:ADDRESS` is added to `image`. */
+/* As tl_pt_dump_option(); files of `--raw` and `--elf` are added to `image`. */
 TL_MUST_USE int tl_pt_xed_option(struct tl_pt_xed_options *options, struct tl_pt_config *config,
                                  struct tl_image *image, int argc, char **argv, int *i,
                                  struct tl_fail *fail);

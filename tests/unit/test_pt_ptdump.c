@@ -2,6 +2,7 @@
 /* Lines of ptdump, and options of ptxed, that the reference's own test set does not have. */
 #include "pt/ptdump.h"
 #include "pt/ptxed.h"
+#include "pt/tool_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -83,13 +84,56 @@ static void listing_options(void **state)
     assert_int_equal(options_of_ptxed(&options, 1, bad), TL_USAGE);
 }
 
+/* What decides between the decoders is said last; a processor, too. */
+static void options_that_undo_others(void **state)
+{
+    (void)state;
+    struct tl_pt_xed_options options = {0};
+    struct tl_pt_config config = {0};
+    struct tl_fail fail = {0};
+    char *said[] = {"--insn-decoder",  "--block-decoder",
+                    "--cpu",           "6/0x4e",
+                    "--mtc-freq",      "16",
+                    "--cpu",           "none",
+                    "--insn-decoder",  "--elf",
+                    "/dev/null:0x1000"};
+    int i = 0;
+    while (i < 2)
+        assert_int_equal(tl_pt_xed_option(&options, &config, NULL, 11, said, &i, &fail), TL_OK);
+    assert_false(options.by_insn);
+    assert_int_equal(tl_pt_xed_option(&options, &config, NULL, 11, said, &i, &fail), TL_OK);
+    assert_true(config.family == 6 && config.errata.skl014);
+    while (i < 9)
+        assert_int_equal(tl_pt_xed_option(&options, &config, NULL, 11, said, &i, &fail), TL_OK);
+    assert_true(options.by_insn && config.family == 0 && !config.errata.skl014);
+    assert_int_equal(config.mtc_freq, 16);
+    assert_int_equal(tl_pt_xed_option(&options, &config, NULL, 11, said, &i, &fail), TL_BAD);
+}
+
+static void parts_of_files(void **state)
+{
+    (void)state;
+    struct tl_pt_option_file file;
+    uint64_t address;
+    assert_true(tl_pt_option_file(&file, "a:b.bin:0x10-0x30:4096"));
+    assert_true(tl_pt_option_address(&file, &address) && tl_pt_option_range(&file));
+    assert_string_equal(file.name, "a:b.bin");
+    assert_true(address == 4096 && file.offset == 16 && file.length == 32);
+    assert_true(tl_pt_option_file(&file, "c:\\b.bin") && tl_pt_option_range(&file));
+    assert_string_equal(file.name, "c:\\b.bin");
+    assert_false(tl_pt_option_address(&file, &address));
+    assert_true(tl_pt_option_file(&file, "b:7") && tl_pt_option_range(&file));
+    assert_true(file.offset == 7 && file.length == UINT64_MAX);
+    assert_true(tl_pt_option_file(&file, "b:9-9"));
+    assert_false(tl_pt_option_range(&file));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_ip_that_is_not_known),
-        cmocka_unit_test(processor_that_is_not_known),
-        cmocka_unit_test(psb_begun_by_a_bad_packet),
-        cmocka_unit_test(listing_options),
+        cmocka_unit_test(last_ip_that_is_not_known), cmocka_unit_test(processor_that_is_not_known),
+        cmocka_unit_test(psb_begun_by_a_bad_packet), cmocka_unit_test(listing_options),
+        cmocka_unit_test(options_that_undo_others),  cmocka_unit_test(parts_of_files),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
