@@ -3,6 +3,7 @@
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
+#include "cli/remote.h"
 #include "stf/check.h"
 
 #include <inttypes.h>
@@ -15,6 +16,8 @@ struct report {
     const char *path;
     uint64_t limit; /* findings printed of each rule, 0: all */
     bool summary;   /* only how many there are of each rule, and the first one */
+    bool json;
+    uint64_t printed; /* findings */
     uint64_t total[3];
     struct {
         uint64_t n;
@@ -36,9 +39,10 @@ static uint64_t count_rule(struct report *r, const struct tl_stf_finding *findin
     return r->rules[r->n_rules++].n = 1;
 }
 
+/* ---- as text ------------------------------------------------------------------------------ */
+
 static void print_text(const struct report *r, const struct tl_stf_finding *finding, uint64_t n)
 {
-    tl_progress_hide();
     printf("%s: offset 0x%" PRIx64 ": ", r->path, finding->offset);
     if (finding->record != UINT64_MAX)
         printf("record %" PRIu64 ": ", finding->record);
@@ -49,23 +53,10 @@ static void print_text(const struct report *r, const struct tl_stf_finding *find
     putchar('\n');
 }
 
-static int print_finding(void *context, const struct tl_stf_finding *finding)
+static void print_total_text(const struct report *r, const struct tl_stf_checker *checker)
 {
-    struct report *const r = context;
-    r->total[finding->severity]++;
-    const uint64_t n = count_rule(r, finding);
-    if (r->summary || (r->limit && n > r->limit))
-        return TL_OK;
-    print_text(r, finding, 1);
-    return ferror(stdout) ? TL_IO : TL_OK;
-}
-
-static void print_total(const struct report *r, const struct tl_stf_checker *checker)
-{
-    for (size_t i = 0; i < r->n_rules; i++) {
-        if (r->summary)
-            print_text(r, &r->rules[i].first, r->rules[i].n);
-        else if (r->limit && r->rules[i].n > r->limit)
+    for (size_t i = 0; i < r->n_rules && !r->summary; i++) {
+        if (r->limit && r->rules[i].n > r->limit)
             printf("%s: %s: %" PRIu64 " more (--limit 0 prints all)\n", r->path,
                    r->rules[i].first.rule, r->rules[i].n - r->limit);
     }
@@ -75,12 +66,84 @@ static void print_total(const struct report *r, const struct tl_stf_checker *che
            tl_stf_checker_records(checker), tl_stf_checker_insns(checker));
 }
 
-static int check_file(const char *path, uint64_t limit, bool summary)
+/* ---- as JSON: an object for each file, a line ----------------------------------------------- */
+
+static void begin_json(const struct report *r)
 {
-    struct report report = {.path = path, .limit = limit, .summary = summary};
+    fputs("{\"file\":", stdout);
+    tl_print_json_text(r->path);
+    fputs(",\"findings\":[", stdout);
+}
+
+static void print_json(const struct report *r, const struct tl_stf_finding *finding)
+{
+    fputs(r->printed ? ",{\"offset\":" : "{\"offset\":", stdout);
+    tl_print_json_number(finding->offset);
+    if (finding->record != UINT64_MAX)
+        tl_print_json_member("record", finding->record);
+    printf(",\"severity\":\"%s\",\"rule\":\"%s\",\"text\":",
+           tl_stf_severity_name((enum tl_stf_severity)finding->severity), finding->rule);
+    tl_print_json_text(finding->text);
+    putchar('}');
+}
+
+static void print_total_json(const struct report *r, const struct tl_stf_checker *checker)
+{
+    fputs("],\"rules\":{", stdout);
+    for (size_t i = 0; i < r->n_rules; i++) {
+        printf("%s\"%s\":", i ? "," : "", r->rules[i].first.rule);
+        tl_print_json_number(r->rules[i].n);
+    }
+    putchar('}');
+    tl_print_json_member("errors", r->total[TL_STF_ERROR]);
+    tl_print_json_member("warnings", r->total[TL_STF_WARNING]);
+    tl_print_json_member("notes", r->total[TL_STF_NOTE]);
+    tl_print_json_member("records", tl_stf_checker_records(checker));
+    tl_print_json_member("insns", tl_stf_checker_insns(checker));
+    puts("}");
+}
+
+/* ------------------------------------------------------------------------------------------- */
+
+/* `n`: how many there are of its rule, of which this is the first. */
+static void print_one(struct report *r, const struct tl_stf_finding *finding, uint64_t n)
+{
+    tl_progress_hide();
+    if (r->json)
+        print_json(r, finding);
+    else
+        print_text(r, finding, n);
+    r->printed++;
+}
+
+static int print_finding(void *context, const struct tl_stf_finding *finding)
+{
+    struct report *const r = context;
+    r->total[finding->severity]++;
+    const uint64_t n = count_rule(r, finding);
+    if (r->summary || (r->limit && n > r->limit))
+        return TL_OK;
+    print_one(r, finding, 1);
+    return ferror(stdout) ? TL_IO : TL_OK;
+}
+
+static void print_total(struct report *r, const struct tl_stf_checker *checker)
+{
+    for (size_t i = 0; i < r->n_rules && r->summary; i++)
+        print_one(r, &r->rules[i].first, r->rules[i].n);
+    if (r->json)
+        print_total_json(r, checker);
+    else
+        print_total_text(r, checker);
+}
+
+static int check_file(const struct report *how, const char *path)
+{
+    struct report report = *how;
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_stf_file *file;
     struct tl_stf_checker *checker;
+    report.path = path;
     if (tl_stf_file_open(&file, path, &fail) < 0)
         return tl_cli_fail(path, &fail);
     if (tl_stf_checker_new(&checker, print_finding, &report) < 0) {
@@ -89,6 +152,8 @@ static int check_file(const char *path, uint64_t limit, bool summary)
         return tl_cli_fail(path, &fail);
     }
     int status = TL_CLI_DONE;
+    if (report.json)
+        begin_json(&report);
     tl_progress_wait(path);
     const int result = tl_stf_check_file(file, checker, print_finding, &report, &fail);
     tl_progress_end();
@@ -104,10 +169,10 @@ static int check_file(const char *path, uint64_t limit, bool summary)
 
 int tl_cmd_check(int argc, char **argv)
 {
-    uint64_t limit = 100;
-    bool summary = false;
-    const struct tl_arg args[] = {{"limit", 0, TL_ARG_U64, &limit},
-                                  {"summary", 0, TL_ARG_FLAG, &summary},
+    struct report how = {.limit = 100};
+    const struct tl_arg args[] = {{"limit", 0, TL_ARG_U64, &how.limit},
+                                  {"summary", 0, TL_ARG_FLAG, &how.summary},
+                                  {"json", 0, TL_ARG_FLAG, &how.json},
                                   {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     const int parsed = tl_args_parse(argc, argv, args, &first);
@@ -117,7 +182,7 @@ int tl_cmd_check(int argc, char **argv)
         return tl_cli_usage("check", "a file is wanted");
     int status = TL_CLI_DONE;
     for (int i = first; i < argc; i++) {
-        const int one = check_file(argv[i], limit, summary);
+        const int one = check_file(&how, argv[i]);
         status = one > status ? one : status;
     }
     return status;

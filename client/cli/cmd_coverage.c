@@ -226,7 +226,9 @@ static int run(const struct options *o, struct tracelake *lake, const struct tl_
 int tl_cmd_coverage(int argc, char **argv)
 {
     struct options o = {.as = "text"};
+    bool json = false;
     const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
+                                  {"json", 0, TL_ARG_FLAG, &json},
                                   {"insn", 0, TL_ARG_RANGE, &o.of.insn},
                                   {"time", 0, TL_ARG_RANGE, &o.of.time},
                                   {"context", 0, TL_ARG_TEXT, &o.of.contexts},
@@ -241,6 +243,8 @@ int tl_cmd_coverage(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
+    if (json)
+        o.as = "json";
     while (o.form <= FORM_JSON && strcmp(o.as, forms[o.form]) != 0)
         o.form++;
     if (o.form > FORM_JSON)

@@ -2,6 +2,7 @@
 /* `tracelake cp`: captures from one server to another, with their setups, images and labels. */
 #include "cli/plain.h"
 #include "cli/remote.h"
+#include "cli/rows_out.h"
 #include "cli/setupimages.h"
 
 #include <inttypes.h>
@@ -15,6 +16,7 @@
 struct copy {
     struct tracelake *from, *to;
     const char *as; /* another name, NULL: the same */
+    bool json;
     const struct tracelake_trace *trace;
 };
 
@@ -154,6 +156,27 @@ static int copy_labels(const struct copy *c, const char *to)
     return TL_CLI_DONE;
 }
 
+/* A token may allow pushing there and nothing else. */
+static int tell_copied(const struct copy *c, const char *to)
+{
+    struct tracelake_error error;
+    struct tracelake_trace *row;
+    if (!c->json) {
+        printf("%s: %" PRIu64 " bytes\n", to, c->trace->raw_bytes);
+        return TL_CLI_DONE;
+    }
+    const int result = tracelake_get_trace(c->to, to, &row, &error);
+    if (result == TRACELAKE_DENIED) {
+        tl_row_json_id(to);
+        return TL_CLI_DONE;
+    }
+    if (result < 0)
+        return tl_remote_fail_query(to, &error);
+    tl_row_json(row);
+    tracelake_trace_free(row);
+    return TL_CLI_DONE;
+}
+
 static int copy_capture(const struct copy *c, const char *setup)
 {
     struct tracelake_error error;
@@ -184,9 +207,7 @@ static int copy_capture(const struct copy *c, const char *setup)
     EVP_MD_CTX_free(sum);
     if (status == TL_CLI_DONE)
         status = copy_labels(c, options.trace);
-    if (status == TL_CLI_DONE)
-        printf("%s: %" PRIu64 " bytes\n", options.trace, c->trace->raw_bytes);
-    return status;
+    return status == TL_CLI_DONE ? tell_copied(c, options.trace) : status;
 }
 
 static int copy_trace(struct copy *c, const char *name)
@@ -231,6 +252,7 @@ int tl_cmd_cp(int argc, char **argv)
                                   {"to-cafile", 0, TL_ARG_TEXT, &to.cafile},
                                   {"to-fingerprint", 0, TL_ARG_TEXT, &to.fingerprint},
                                   {"as", 0, TL_ARG_TEXT, &c.as},
+                                  {"json", 0, TL_ARG_FLAG, &c.json},
                                   {0}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);

@@ -131,7 +131,8 @@ int tl_cmd_show(int argc, char **argv)
 int tl_cmd_rm(int argc, char **argv)
 {
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote), {0}};
+    bool json = false;
+    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
     struct tracelake *lake;
     int first;
     int status = begin(argc, argv, args, 1, &remote, &first, &lake);
@@ -150,6 +151,8 @@ int tl_cmd_rm(int argc, char **argv)
     for (size_t i = 0; i < n; i++)
         if (errors[i].code != TRACELAKE_OK)
             status = worse(status, tl_remote_fail(traces[i], &errors[i]));
+        else if (json)
+            tl_row_json_id(traces[i]);
     free(errors);
     tracelake_close(lake);
     return status;
@@ -158,7 +161,8 @@ int tl_cmd_rm(int argc, char **argv)
 int tl_cmd_label(int argc, char **argv)
 {
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote), {0}};
+    bool json = false;
+    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -182,8 +186,12 @@ int tl_cmd_label(int argc, char **argv)
         status = labels ? tl_remote_connect(&lake, &remote) : TL_CLI_BAD;
     if (status == TL_ARGS_GO) {
         struct tracelake_error error;
-        const int result = tracelake_set_labels(lake, argv[first], labels, n, NULL, &error);
+        struct tracelake_trace *row = NULL;
+        const int result = tracelake_set_labels(lake, argv[first], labels, n, &row, &error);
         status = result < 0 ? tl_remote_fail(argv[first], &error) : TL_CLI_DONE;
+        if (row && json)
+            tl_row_json(row);
+        tracelake_trace_free(row);
         tracelake_close(lake);
     }
     free(labels);
@@ -198,6 +206,7 @@ struct redecode {
     struct tl_buf text;
     bool back;
     bool no_wait;
+    bool json;
 };
 
 static int read_redecode(struct redecode *r, const char *config, const struct tl_arg_list *images)
@@ -251,12 +260,14 @@ static int redecode_one(const struct redecode *r, struct tracelake *lake, const 
     struct tracelake_error error;
     struct tracelake_trace *row = NULL;
     int result = start_redecode(r, lake, trace, &error);
-    if (result == TRACELAKE_OK && !r->no_wait)
-        result = tl_remote_decoded(lake, trace, true, &row, &error);
+    if (result == TRACELAKE_OK && (!r->no_wait || r->json))
+        result = tl_remote_decoded(lake, trace, !r->no_wait, &row, &error);
     if (result < 0)
         return tl_remote_fail(trace, &error);
     int status = TL_CLI_DONE;
-    if (row && row->message[0]) {
+    if (r->json)
+        tl_row_json(row);
+    if (!r->no_wait && row->message[0]) {
         tl_cli_warn(trace, "%s", row->message);
         status = TL_CLI_BAD;
     }
@@ -275,6 +286,7 @@ int tl_cmd_redecode(int argc, char **argv)
         {"image", 0, TL_ARG_LIST, &images},
         {"back", 0, TL_ARG_FLAG, &r.back},
         {"no-wait", 0, TL_ARG_FLAG, &r.no_wait},
+        {"json", 0, TL_ARG_FLAG, &r.json},
         TL_REMOTE_ARGS(remote),
         {0},
     };

@@ -132,6 +132,8 @@ static int check_arguments(const struct options *o, int n, char **inputs)
     if (o->sender.shards && strcmp(o->sender.shards, "stored") != 0 &&
         strcmp(o->sender.shards, "virtual") != 0)
         return tl_cli_usage("push", "--shards is stored or virtual");
+    if (o->sender.quiet && o->sender.json)
+        return tl_cli_usage("push", "--quiet prints nothing, --json what became of the capture");
     if (o->spool && o->sender.no_resume)
         return tl_cli_usage("push", "--spool goes on with what it holds, --no-resume does not");
     return TL_ARGS_GO;
@@ -161,6 +163,7 @@ int tl_cmd_push(int argc, char **argv)
         {"goes-on", 0, TL_ARG_FLAG, &o.sender.goes_on},
         {"no-wait", 0, TL_ARG_FLAG, &o.sender.no_wait},
         {"quiet", 'q', TL_ARG_FLAG, &o.sender.quiet},
+        {"json", 0, TL_ARG_FLAG, &o.sender.json},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };

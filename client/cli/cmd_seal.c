@@ -2,17 +2,26 @@
 /* `tracelake seal`: the end of live captures whose rig is gone. */
 #include "cli/cli.h"
 #include "cli/remote.h"
+#include "cli/rows_out.h"
 
 static int seal(void *context, struct tracelake *lake, const char *trace)
 {
+    const bool *const json = context;
     struct tracelake_error error;
-    const int result = tracelake_seal(lake, trace, NULL, &error);
-    return result < 0 ? tl_remote_fail(trace, &error) : TL_CLI_DONE;
+    struct tracelake_trace *row = NULL;
+    const int result = tracelake_seal(lake, trace, &row, &error);
+    if (result < 0)
+        return tl_remote_fail(trace, &error);
+    if (*json)
+        tl_row_json(row);
+    tracelake_trace_free(row);
+    return TL_CLI_DONE;
 }
 
 int tl_cmd_seal(int argc, char **argv)
 {
     struct tl_remote remote = {0};
-    const struct tl_arg args[] = {TL_REMOTE_ARGS(remote), {0}};
-    return tl_remote_each_trace(argc, argv, args, &remote, seal, NULL);
+    bool json = false;
+    const struct tl_arg args[] = {{"json", 0, TL_ARG_FLAG, &json}, TL_REMOTE_ARGS(remote), {0}};
+    return tl_remote_each_trace(argc, argv, args, &remote, seal, &json);
 }

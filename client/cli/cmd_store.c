@@ -12,7 +12,7 @@
 
 struct copied {
     char id[128]; /* of the trace that is shown */
-    bool quiet;
+    bool quiet, json;
     size_t done, there, busy, bad, missing;
     uint64_t bytes;
 };
@@ -31,16 +31,31 @@ static int show(void *context, const char *trace, uint64_t done, uint64_t total)
     return TL_OK;
 }
 
+/* {"id":"run7","outcome":"copied","bytes":4096} */
+static void print_json(const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
+{
+    static const char *const names[] = {
+        [TL_COPY_DONE] = "copied", [TL_COPY_THERE] = "there",     [TL_COPY_BUSY] = "busy",
+        [TL_COPY_OTHER] = "other", [TL_COPY_DAMAGED] = "damaged", [TL_COPY_MISSING] = "missing"};
+    fputs("{\"id\":", stdout);
+    tl_print_json_text(trace);
+    printf(",\"outcome\":\"%s\"", names[outcome]);
+    tl_print_json_member("bytes", bytes);
+    puts("}");
+}
+
 static void tell(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
 {
     struct copied *const c = context;
     tl_progress_end();
     c->id[0] = 0;
+    if (c->json)
+        print_json(trace, outcome, bytes);
     switch (outcome) {
     case TL_COPY_DONE:
         c->done++;
         c->bytes += bytes;
-        if (!c->quiet)
+        if (!c->quiet && !c->json)
             printf("%s: %" PRIu64 " bytes\n", trace, bytes);
         break;
     case TL_COPY_THERE:
@@ -67,10 +82,10 @@ static void tell(void *context, const char *trace, enum tl_copy_outcome outcome,
     }
 }
 
-static int copy(int argc, char **argv, bool quiet)
+static int copy(int argc, char **argv, bool quiet, bool json)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    struct copied c = {.quiet = quiet};
+    struct copied c = {.quiet = quiet, .json = json};
     if (argc < 2)
         return tl_cli_usage("store", "copy what? copy FROM TO [TRACE…]");
     const struct tl_copy_request request = {.from = argv[0],
@@ -90,7 +105,7 @@ static int copy(int argc, char **argv, bool quiet)
     }
     if (r < 0)
         return tl_cli_fail(NULL, &fail);
-    if (!quiet)
+    if (!quiet && !json)
         fprintf(stderr,
                 "tracelake: %zu copied (%" PRIu64 " bytes), %zu there before, %zu not sealed yet, "
                 "%zu refused or damaged\n",
@@ -100,13 +115,14 @@ static int copy(int argc, char **argv, bool quiet)
 
 int tl_cmd_store(int argc, char **argv)
 {
-    bool quiet = false;
-    const struct tl_arg args[] = {{"quiet", 'q', TL_ARG_FLAG, &quiet}, {0}};
+    bool quiet = false, json = false;
+    const struct tl_arg args[] = {
+        {"quiet", 'q', TL_ARG_FLAG, &quiet}, {"json", 0, TL_ARG_FLAG, &json}, {0}};
     int first;
     const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     if (first < argc && strcmp(argv[first], "copy") == 0)
-        return copy(argc - first - 1, argv + first + 1, quiet);
+        return copy(argc - first - 1, argv + first + 1, quiet, json);
     return tl_cli_usage("store", "say copy FROM TO");
 }

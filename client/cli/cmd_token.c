@@ -25,6 +25,27 @@ static bool is_word(const char *text)
     return *text && !text[strcspn(text, " \t\r\n")];
 }
 
+/* `secret`: the token itself, NULL where nobody knows it any more. */
+static void print_json(const struct tl_token *token, const char *secret)
+{
+    char id[TL_TOKEN_ID + 1];
+    char date[24] = "";
+    char *const scope = tl_scope_text(token->scope);
+    tl_token_id(token, id);
+    if (token->expires)
+        tl_token_expiry_text(token->expires, date);
+    printf("{\"id\":\"%s\",\"name\":", id);
+    tl_print_json_text(token->name);
+    printf(",\"role\":\"%s\",\"cert\":", token->role);
+    tl_print_json_text(token->cert);
+    printf(",\"expires\":\"%s\",\"plain\":%s,\"scope\":", date, token->plain ? "true" : "false");
+    tl_print_json_text(scope ? scope : "");
+    if (secret)
+        printf(",\"token\":\"%s\"", secret);
+    free(scope);
+    putchar('}');
+}
+
 /* ---- add ---------------------------------------------------------------------------------- */
 
 static int make_secret(char out[static 2 * SECRET + 1])
@@ -81,6 +102,19 @@ static int check_words(const struct options *o)
     return TL_ARGS_GO;
 }
 
+/* The line is taken apart. */
+static int added_json(char *line, const char *secret, struct tl_fail *fail)
+{
+    struct tl_token token;
+    const int rc = tl_token_parse(&token, line, fail);
+    if (rc < 0)
+        return rc;
+    print_json(&token, secret);
+    putchar('\n');
+    tl_token_fini(&token);
+    return TL_OK;
+}
+
 static int add(const struct options *o, int argc, char **argv, int first)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -108,31 +142,23 @@ static int add(const struct options *o, int argc, char **argv, int first)
         tl_fail_set(&fail, (enum tl_err)rc, "%s", tl_err_name(rc));
     else
         rc = tl_tokens_add(o->file, (const char *)line.p, &fail);
-    tl_buf_fini(&line);
-    if (rc < 0)
-        return tl_cli_fail(o->file, &fail);
-    if (!o->cert)
+    if (rc >= 0 && o->json)
+        rc = added_json((char *)line.p, o->cert ? NULL : secret, &fail);
+    else if (rc >= 0 && !o->cert)
         puts(secret);
-    return TL_CLI_DONE;
+    tl_buf_fini(&line);
+    return rc < 0 ? tl_cli_fail(o->file, &fail) : TL_CLI_DONE;
 }
 
 /* ---- list --------------------------------------------------------------------------------- */
 
-static void list_json(const struct tl_token *token, const char *id, const char *expires)
+static void list_text(const struct tl_token *token)
 {
-    printf("{\"id\":\"%s\",\"name\":", id);
-    tl_print_json_text(token->name);
-    printf(",\"role\":\"%s\",\"cert\":", token->role);
-    tl_print_json_text(token->cert);
-    printf(",\"expires\":\"%s\",\"plain\":%s,\"scope\":", expires, token->plain ? "true" : "false");
-    char *const scope = tl_scope_text(token->scope);
-    tl_print_json_text(scope ? scope : "");
-    free(scope);
-    putchar('}');
-}
-
-static void list_text(const struct tl_token *token, const char *id, const char *expires)
-{
+    char id[TL_TOKEN_ID + 1];
+    char expires[24] = "";
+    tl_token_id(token, id);
+    if (token->expires)
+        tl_token_expiry_text(token->expires, expires);
     char *const scope = tl_scope_text(token->scope);
     const bool over = token->expires && token->expires <= (int64_t)time(NULL);
     tl_print_plain(stdout, id, TL_TOKEN_ID + 2);
@@ -164,17 +190,12 @@ static int list(const struct options *o, int argc, char **argv, int first)
     if (tl_tokens_read(&tokens, &n, o->file, &fail) < 0)
         return tl_cli_fail(o->file, &fail);
     for (size_t i = 0; i < n; i++) {
-        char id[TL_TOKEN_ID + 1];
-        char date[24] = "";
-        tl_token_id(&tokens[i], id);
-        if (tokens[i].expires)
-            tl_token_expiry_text(tokens[i].expires, date);
-        if (o->json)
+        if (o->json) {
             fputs(i ? ",\n" : "[", stdout);
-        if (o->json)
-            list_json(&tokens[i], id, date);
-        else
-            list_text(&tokens[i], id, date);
+            print_json(&tokens[i], NULL);
+        } else {
+            list_text(&tokens[i]);
+        }
     }
     if (o->json)
         puts(n ? "]" : "[]");

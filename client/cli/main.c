@@ -141,6 +141,8 @@ static const struct tl_command commands[] = {
      "follows\n"
      "                      the last byte that was read before (a FIFO, a device)\n"
      "  --no-wait           return when the bytes are durable, do not wait for the decode\n"
+     "  --json              what became of it as JSON: the trace as 'ls --json' has it, a line "
+     "each\n"
      "  --quiet             print nothing but errors\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_DECODE
@@ -183,10 +185,15 @@ static const struct tl_command commands[] = {
      "Raw bytes, setup, images and labels; goes on where an earlier copy ended.\n"
      "  --to URL            the server that gets it\n"
      "  --to-token F, --to-cafile F, --to-fingerprint HEX   as below, of that server\n"
-     "  --as NAME           the trace's name there\n" CONNECTION},
-    {"rm", tl_cmd_rm, "remove traces", "usage: tracelake rm TRACE…\n" CONNECTION},
+     "  --as NAME           the trace's name there\n"
+     "  --json              the trace that is there now as 'ls --json' has it, a line "
+     "each\n" CONNECTION},
+    {"rm", tl_cmd_rm, "remove traces",
+     "usage: tracelake rm TRACE…\n"
+     "  --json              what was removed as JSON, {\"id\":…}, a line each\n" CONNECTION},
     {"label", tl_cmd_label, "set or remove labels",
-     "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n" CONNECTION},
+     "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n"
+     "  --json              print the trace as 'ls --json' has it\n" CONNECTION},
     {"materialise", tl_cmd_materialise, "store the shards of traces whose shards are virtual",
      "usage: tracelake materialise TRACE… [--no-wait]\n"
      "Of a trace with virtual shards ('serve --shards', '--retain-stf') index and tiles are "
@@ -195,19 +202,22 @@ static const struct tl_command commands[] = {
      "instructions made from the raw bytes when they are read. This decodes them again and stores "
      "all; "
      "until\nthen what is there is served.\n"
-     "  --no-wait           do not wait until that is done\n" CONNECTION},
+     "  --no-wait           do not wait until that is done\n"
+     "  --json              the trace as 'ls --json' has it, a line each\n" CONNECTION},
     {"seal", tl_cmd_seal, "end live captures whose rig is gone",
      "usage: tracelake seal TRACE…\n"
      "The capture is complete with the bytes that are there; it cannot be resumed any more. One "
      "that "
      "is\n"
-     "being pushed ends with its push. 'serve --seal-after 1h' does it by itself.\n" CONNECTION},
+     "being pushed ends with its push. 'serve --seal-after 1h' does it by itself.\n"
+     "  --json              the trace as 'ls --json' has it, a line each\n" CONNECTION},
     {"redecode", tl_cmd_redecode, "decode the raw bytes again",
      "usage: tracelake redecode TRACE… [--config F | --back] [--image FILE[@ADDR]]…\n"
      "  --config F          decode with this setup instead of the present one\n"
      "  --image FILE[@ADDR] add a program image to the setup\n"
      "  --back              decode with the setup before the present one\n"
      "  --no-wait           do not wait for the end\n"
+     "  --json              the trace as 'ls --json' has it, a line each\n"
      "What is served stays until the new decode is whole, and for good if that tells "
      "nothing.\n" CONNECTION},
     {"verify", tl_cmd_verify, "check every stored byte",
@@ -323,7 +333,8 @@ static const struct tl_command commands[] = {
      "                          [--context N[,N…]] [-o FILE]\n"
      "Functions, instructions, branches both ways and, where the images have debug information,\n"
      "source lines. Without STREAM: all streams together. Several traces count together.\n"
-     "  --context N[,N…]    only what ran with these context IDs\n" CONNECTION},
+     "  --context N[,N…]    only what ran with these context IDs\n"
+     "  --json              the same as --as json\n" CONNECTION},
 #endif
     {"diff", tl_cmd_diff, "where two runs part, and what differs by function",
      "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"
@@ -365,7 +376,10 @@ static const struct tl_command commands[] = {
      "run it again to go on, and again to copy what has come since. Exit status 1 if something "
      "could\n"
      "not be copied (yet).\n"
-     "  -q, --quiet         print failures alone\n"},
+     "  -q, --quiet         print failures alone\n"
+     "  --json              an object for each trace, a line each: its id, outcome (copied, "
+     "there,\n"
+     "                      busy, other, damaged, missing) and bytes\n"},
 #endif
 #ifdef TL_HAVE_TOKEN
     {"token", tl_cmd_token, "add, list and revoke access tokens",
@@ -384,7 +398,7 @@ static const struct tl_command commands[] = {
      "  --label KEY=VALUE   only traces with this label; may be repeated\n"
      "  --cert NAME         no token: for who shows a certificate with this name (see 'serve\n"
      "                      --tls-client-ca')\n"
-     "  --json              list as JSON\n"},
+     "  --json              list, and what 'add' made, as JSON\n"},
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
@@ -403,7 +417,10 @@ static const struct tl_command commands[] = {
      "usage: tracelake check [--limit N] FILE…\n"
      "Prints each violation with its offset. Exit status 1 where there is an error.\n"
      "  --limit N           print so many of each rule (default 100, 0: all)\n"
-     "  --summary           print the first of each rule, and how many there are\n"},
+     "  --summary           print the first of each rule, and how many there are\n"
+     "  --json              an object for each file, a line each: findings (offset, record, "
+     "severity,\n"
+     "                      rule, text), how many there are by rule, totals\n"},
 #endif
 #ifdef TL_HAVE_SLICE
     {"slice", tl_cmd_slice, "cut a range out of an STF file",

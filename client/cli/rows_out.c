@@ -240,6 +240,19 @@ static void trace_json(const struct tracelake_trace *t)
     printf("]}");
 }
 
+void tl_row_json(const struct tracelake_trace *trace)
+{
+    trace_json(trace);
+    putchar('\n');
+}
+
+void tl_row_json_id(const char *trace)
+{
+    printf("{\"id\":");
+    tl_print_json_text(trace);
+    puts("}");
+}
+
 void tl_rows_json(const struct tracelake_trace *const *traces, size_t n)
 {
     printf("[");

@@ -15,5 +15,9 @@ void tl_rows_table(const struct tracelake_trace *const *traces, size_t n);
 void tl_rows_full(const struct tracelake_trace *trace);
 /* A JSON array of objects. */
 void tl_rows_json(const struct tracelake_trace *const *traces, size_t n);
+/* The object of one, a line: what commands that change traces print for each. */
+void tl_row_json(const struct tracelake_trace *trace);
+/* Of a trace that is gone, or that may not be looked at: {"id":"run7"}. */
+void tl_row_json_id(const char *trace);
 
 #endif

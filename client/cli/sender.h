@@ -22,6 +22,7 @@ struct tl_sender {
     bool no_resume;
     bool no_wait;
     bool quiet;
+    bool json; /* what became of it */
     /* May be NULL: sees the bytes as they are read (import/bundle.h), … */
     void (*tap)(void *context, const uint8_t *p, size_t n);
     /* … and is asked to go on with its own business now and then; `last`: all bytes are sent. */

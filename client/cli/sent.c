@@ -25,7 +25,7 @@ static void print_trace(const struct tracelake_trace *trace)
 }
 
 int tl_sent_report(struct tracelake *lake, const char *trace, const char *input, bool wait,
-                   bool quiet)
+                   enum tl_sent_form form)
 {
     struct tracelake_trace *row;
     struct tracelake_error error;
@@ -33,14 +33,18 @@ int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
     if (result == TRACELAKE_CANCELLED)
         return TL_CLI_DONE; /* the bytes are stored; nobody wants to wait for more */
     if (result == TRACELAKE_DENIED) {
-        if (!quiet)
+        if (form == TL_SENT_JSON)
+            tl_row_json_id(trace);
+        else if (form == TL_SENT_TEXT)
             printf("%s: stored\n", trace);
         return TL_CLI_DONE; /* a token that may push and not look */
     }
     if (result < 0)
         return tl_remote_fail(trace, &error);
     int status = TL_CLI_DONE;
-    if (!quiet)
+    if (form == TL_SENT_JSON)
+        tl_row_json(row);
+    else if (form == TL_SENT_TEXT)
         print_trace(row);
     if (row->state == TRACELAKE_FAILED || row->message[0]) {
         tl_cli_warn(input, "%s",
