@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
-import { inBothThemes, root, shot } from "./harness.mjs";
+import { frame, inBothThemes, root, shot } from "./harness.mjs";
 
 export async function listChecks(suite, { server, dir }) {
   const base = server.replace(/\/$/, "");
@@ -103,15 +103,66 @@ export async function listChecks(suite, { server, dir }) {
 
   await suite.check("list: what the server refuses is told in the dialog", {}, async (page, troubles) => {
     await page.goto(base);
+    await page.waitForSelector("table.traces tbody tr");
     await page.click("button:has-text('Bring in…')");
     await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.etm"));
-    // The name is that of the file. Text typed before it stands there would be added to it.
-    await page.waitForFunction(() => document.querySelector("dialog input[required]").value === "gaps");
+    await page.fill("dialog input[required]", "gaps");
     await page.click("dialog button:has-text('Push')");
     await page.waitForSelector("dialog .trouble");
-    assert.match(await page.textContent("dialog .trouble"), /exists/);
+    assert.match(await page.textContent("dialog .trouble"), /trace gaps exists/);
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog", { state: "detached" });
     troubles.length = 0; // the browser logs what was refused
+  });
+
+  await suite.check("list: what is typed before a slow page draws is what counts", { fresh: true }, async (page) => {
+    // Frames come when they are let; the list has not come at all.
+    await page.addInitScript(() => {
+      const real = window.requestAnimationFrame.bind(window);
+      const held = [];
+      let holding = false;
+      window.requestAnimationFrame = (f) => (holding ? held.push(f) : real(f));
+      window.holdFrames = (on) => {
+        holding = on;
+        for (const f of held.splice(0)) real(f);
+      };
+    });
+    let release;
+    const released = new Promise((resolve) => { release = resolve; });
+    await page.route("**/api/v1/events*", async (route) => {
+      await released;
+      await route.continue().catch(() => {});
+    });
+    await page.goto(base);
+    const name = page.locator("dialog input[required]");
+    await page.click("button:has-text('Bring in…')");
+    await page.waitForSelector("dialog[open]");
+    await page.evaluate(() => window.holdFrames(true));
+    await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.etm"));
+    await name.evaluate((field) => { field.focus(); field.select(); });
+    await page.evaluate(() => window.holdFrames(false));
+    await frame(page);
+    await page.keyboard.insertText("other"); // as a method of input does, without keys
+    assert.equal(await name.inputValue(), "other");
+    release();
+    await page.waitForSelector("table.traces tbody tr");
+    assert.equal(await name.inputValue(), "other");
+    // What was said by hand stays when another file is chosen.
+    await page.selectOption("dialog select", "stf");
+    await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.ini"));
+    await page.waitForSelector("dialog label b:has-text('gaps.ini')");
+    assert.deepEqual([await name.inputValue(), await page.inputValue("dialog select")], ["other", "stf"]);
+
+    // A press that began in a field is no click beside the dialog; one that began beside it is.
+    const field = await name.boundingBox();
+    await page.mouse.move(field.x + 10, field.y + 10);
+    await page.mouse.down();
+    await page.mouse.move(20, 400);
+    await page.mouse.up();
+    await frame(page);
+    assert.equal(await page.locator("dialog[open]").count(), 1);
+    await page.mouse.click(20, 400);
+    await page.waitForSelector("dialog", { state: "detached" });
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Bring in…");
   });
 }

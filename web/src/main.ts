@@ -224,6 +224,9 @@ function command(e: KeyboardEvent): void {
 dark.addEventListener("change", applyTheme);
 // Several keys may come between two frames: each acts on what the one before it has changed.
 window.addEventListener("keydown", () => app.flush(), { capture: true });
+// What a choice or a click has set in a field is there before anything else is typed into it.
+window.addEventListener("change", () => app.flush());
+window.addEventListener("click", () => app.flush());
 window.addEventListener("keydown", command);
 applyTheme();
 app.start();

@@ -41,6 +41,7 @@ interface Upload {
   file: File | undefined;
   name: string;
   format: string;
+  said: { name?: boolean; format?: boolean }; // by hand: what a file is called does not change it
   setup: string;
   share: number | undefined; // while it is sent
   abort: AbortController;
@@ -69,7 +70,7 @@ export class ListTools {
   bring(file?: File): void {
     this.open();
     this.upload = {
-      file, name: file ? traceName(file.name) : "", format: guessFormat(file?.name ?? ""), setup: "", share: undefined, abort: new AbortController(),
+      file, name: file ? traceName(file.name) : "", format: guessFormat(file?.name ?? ""), said: {}, setup: "", share: undefined, abort: new AbortController(),
     };
     if (file) void this.look(this.upload, file);
   }
@@ -77,7 +78,7 @@ export class ListTools {
   /** Its first bytes count more than its name. */
   private async look(upload: Upload, file: File): Promise<void> {
     const format = await tellFormat(file).catch(() => "");
-    if (upload.file !== file || format === "") return;
+    if (upload.file !== file || upload.said.format || format === "") return;
     upload.format = format;
     this.app.changed();
   }
@@ -126,14 +127,22 @@ export class ListTools {
     return this.error === "" ? nothing : html`<p class="trouble" role="alert">${this.error}</p>`;
   }
 
-  /** Do it, and close; what goes wrong is told. */
-  private async run(work: () => Promise<void>): Promise<void> {
+  /** What is asked in the dialog, if it is open. */
+  private get asked(): object | undefined {
+    return this.labels ?? this.doomed ?? this.upload;
+  }
+
+  /** Do it, and close; what goes wrong is told, unless the dialog was closed meanwhile. */
+  private async run(e: Event, work: () => Promise<void>): Promise<void> {
+    e.preventDefault();
+    const dialog = (e.currentTarget as Element).closest("dialog")!;
+    const { asked } = this;
     this.error = "";
     try {
       await work();
-      document.querySelector<HTMLDialogElement>("dialog[open]")?.close();
+      if (this.asked === asked) dialog.close();
     } catch (error) {
-      this.error = (error as Error).message;
+      if (this.asked === asked) this.error = (error as Error).message;
     }
     this.app.changed();
   }
@@ -149,7 +158,7 @@ export class ListTools {
       if (i === rows.length - 1) rows.push(["", ""]);
       this.app.changed();
     };
-    return modal("form", `Labels of ${trace}`, html`<form @submit=${(e: Event) => { e.preventDefault(); void this.run(save); }}>
+    return modal("form", `Labels of ${trace}`, html`<form @submit=${(e: Event) => void this.run(e, save)}>
       ${rows.map(([k, v], i) => html`<p class="pair"><input aria-label=${`Label ${i + 1}`} placeholder="label" .value=${k} @input=${edit(i, 0)}>
         <input aria-label=${`Value ${i + 1}`} placeholder="value; empty: none" .value=${v} @input=${edit(i, 1)}></p>`)}
       ${this.trouble}<p class="buttons"><button class="action">Save</button><button class="action shut" type="button">Cancel</button></p></form>`, this.closed);
@@ -160,7 +169,7 @@ export class ListTools {
     const stored = t.rawBytes + t.streams.reduce((n, s) => n + s.storedBytes, 0);
     return modal("form", `Delete ${t.id}?`, html`<p>${grouped(insns)} instructions in ${t.streams.length} streams, ${bytes(stored)} of storage. It cannot be
       brought back.</p>${this.trouble}
-      <p class="buttons"><button class="action danger" @click=${() => void this.run(() => deleteTrace(t.id))}>Delete</button>
+      <p class="buttons"><button class="action danger" @click=${(e: Event) => void this.run(e, () => deleteTrace(t.id))}>Delete</button>
         <button class="action shut" autofocus>Cancel</button></p>`, this.closed);
   }
 
@@ -178,16 +187,16 @@ export class ListTools {
     const choose = (e: Event): void => {
       u.file = (e.target as HTMLInputElement).files?.[0];
       if (u.file) {
-        u.name = traceName(u.file.name);
-        u.format = guessFormat(u.file.name);
+        if (!u.said.name) u.name = traceName(u.file.name);
+        if (!u.said.format) u.format = guessFormat(u.file.name);
         void this.look(u, u.file);
       }
       this.app.changed();
     };
-    return modal("form", "Bring in a capture", html`<form @submit=${(e: Event) => { e.preventDefault(); void this.run(send); }}>
+    return modal("form", "Bring in a capture", html`<form @submit=${(e: Event) => void this.run(e, send)}>
       <label>File ${u.file ? html`<b>${u.file.name}</b>, ${short(u.file.size)} bytes` : nothing}<input type="file" @change=${choose}></label>
-      <label>Name of the trace <input required pattern="[A-Za-z0-9._\\-]{1,63}" .value=${u.name} @input=${(e: Event) => { u.name = (e.target as HTMLInputElement).value; }}></label>
-      <label>Format <select @change=${(e: Event) => { u.format = (e.target as HTMLSelectElement).value; }}>
+      <label>Name of the trace <input required pattern="[A-Za-z0-9._\\-]{1,63}" .value=${u.name} @input=${(e: Event) => { u.name = (e.target as HTMLInputElement).value; u.said.name = u.name !== ""; }}></label>
+      <label>Format <select @change=${(e: Event) => { u.format = (e.target as HTMLSelectElement).value; u.said.format = true; }}>
         ${FORMATS.map(([f, text]) => html`<option value=${f} ?selected=${f === u.format}>${text}</option>`)}</select></label>
       <label>What a decoder must know of the source, as INI <textarea rows="4" spellcheck="false" placeholder="clock=100000000&#10;[source cs.10]&#10;protocol=etm4&#10;TRCCONFIGR=0xC1"
         .value=${u.setup} @input=${(e: Event) => { u.setup = (e.target as HTMLTextAreaElement).value; }}></textarea></label>
