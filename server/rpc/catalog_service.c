@@ -38,7 +38,7 @@ static int run_list(struct tl_call *call, const void *message)
     const size_t most = request->page_size && request->page_size < PAGE ? request->page_size : PAGE;
     struct tl_trace_place place;
     struct tl_trace_list list = {0};
-    if (*token && tl_traces_token(token, &place) < 0)
+    if (*token && tl_place_read(token, &place) < 0)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "\"%.80s\" is no page token", token);
     int rc = tl_scoped_page(tl_call_rpc(call)->lake, tl_call_scope(call), *token ? &place : NULL,
                             most, &list);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/convert.h"
+#include "rpc/scoped.h"
 
 #include "base/utf8.h"
 #include "rpc/rpcint.h"
@@ -178,27 +179,15 @@ static int add_trace(const struct tl_trace_row *row, Tracelake__V1__ListTracesRe
     return TL_OK;
 }
 
-/* The place behind a row: when it was created, and its name. */
 static int set_token(const struct tl_trace_row *row, Tracelake__V1__ListTracesReply *out)
 {
-    struct tl_buf text = {0};
-    int rc = tl_buf_printf(&text, "%lld.%s", (long long)row->created_ns, row->id);
-    if (rc == TL_OK)
-        rc = tl_buf_add(&text, "", 1);
-    if (rc < 0)
-        tl_buf_fini(&text);
-    else
-        out->next_page_token = (char *)text.p;
-    return rc;
-}
-
-int tl_traces_token(const char *token, struct tl_trace_place *place)
-{
-    char *id;
-    place->created_ns = strtoll(token, &id, 10);
-    if (id == token || *id != '.' || strlen(id + 1) >= sizeof place->id)
-        return TL_USAGE;
-    snprintf(place->id, sizeof place->id, "%s", id + 1);
+    const struct tl_trace_place place = tl_trace_place_of(row);
+    char text[TL_PLACE_TEXT];
+    tl_place_write(text, &place);
+    char *const token = strdup(text);
+    if (!token)
+        return TL_NOMEM;
+    out->next_page_token = token;
     return TL_OK;
 }
 

@@ -15,8 +15,6 @@
  */
 TL_MUST_USE int tl_traces_pb(struct tl_trace_list *list, size_t *next, size_t most, bool more,
                              Tracelake__V1__ListTracesReply *out);
-/* The place behind which a token goes on. TL_USAGE: it is none. */
-TL_MUST_USE int tl_traces_token(const char *token, struct tl_trace_place *place);
 void tl_traces_pb_free(Tracelake__V1__ListTracesReply *reply);
 
 /*

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/scoped.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bool covers_row(const struct tl_scope *scope, const struct tl_trace_row *row)
 {
@@ -47,6 +49,21 @@ int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope, struct 
     if (rc >= 0)
         keep_covered(scope, out, 0);
     return rc;
+}
+
+void tl_place_write(char out[static TL_PLACE_TEXT], const struct tl_trace_place *place)
+{
+    snprintf(out, TL_PLACE_TEXT, "%lld.%s", (long long)place->created_ns, place->id);
+}
+
+int tl_place_read(const char *text, struct tl_trace_place *place)
+{
+    char *id;
+    place->created_ns = strtoll(text, &id, 10);
+    if (id == text || *id != '.' || strlen(id + 1) >= sizeof place->id)
+        return TL_USAGE;
+    snprintf(place->id, sizeof place->id, "%s", id + 1);
+    return TL_OK;
 }
 
 int tl_scoped_page(struct tl_lake *lake, const struct tl_scope *scope,

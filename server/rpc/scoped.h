@@ -15,6 +15,12 @@ TL_MUST_USE int tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *sc
 TL_MUST_USE int tl_scoped_page(struct tl_lake *lake, const struct tl_scope *scope,
                                const struct tl_trace_place *behind, size_t most,
                                struct tl_trace_list *out);
+#define TL_PAGE_MOST  10000 /* traces that one page may have */
+#define TL_PLACE_TEXT 96
+/* A place of the list as text, for whoever asks for the next page, in `out`. */
+void tl_place_write(char out[static TL_PLACE_TEXT], const struct tl_trace_place *place);
+/* TL_USAGE: it is none. */
+TL_MUST_USE int tl_place_read(const char *text, struct tl_trace_place *place);
 /* tl_lake_traces() without those of others. */
 TL_MUST_USE int tl_scoped_traces(struct tl_lake *lake, const struct tl_scope *scope,
                                  struct tl_trace_list *out);

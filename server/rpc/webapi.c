@@ -28,9 +28,45 @@ static int respond_rows(const struct tl_http_request *request, struct tl_http_re
     return tl_web_explain(request, response, rc);
 }
 
+#define PAGE 1000 /* traces of a page, where nobody says how many */
+
+/* The traces behind a cursor, with the one behind which the next page begins. */
+static int respond_page(struct tl_http_request *request, struct tl_http_response *response)
+{
+    const char *const cursor = tl_http_query(request, "cursor");
+    struct tl_trace_list list = {0};
+    struct tl_trace_place place;
+    char next[TL_PLACE_TEXT];
+    uint64_t limit;
+    int rc = tl_http_number(request, "limit", PAGE, &limit, &response->fail);
+    if (rc >= 0 && (limit == 0 || limit > TL_PAGE_MOST))
+        rc = tl_fail_set(&response->fail, TL_USAGE, "limit is from 1 to %d", TL_PAGE_MOST);
+    if (rc >= 0 && cursor && tl_place_read(cursor, &place) < 0)
+        rc = tl_fail_set(&response->fail, TL_USAGE, "\"%.80s\" is no cursor", cursor);
+    if (rc >= 0)
+        rc = tl_scoped_page(tl_web_lake(request), request->scope, cursor ? &place : NULL, limit,
+                            &list);
+    if (rc < 0) {
+        tl_trace_list_free(&list);
+        return rc;
+    }
+    const bool more = rc > 0 && list.n > 0;
+    cJSON *const json = tl_webjson_some_traces(&list, more);
+    bool ok = json != NULL;
+    if (more) {
+        place = tl_trace_place_of(&list.rows[list.n - 1]);
+        tl_place_write(next, &place);
+        ok = ok && tl_webjson_text(json, "cursor", next);
+    }
+    tl_trace_list_free(&list);
+    return tl_webjson_respond(response, tl_webjson_complete(json, ok));
+}
+
 int tl_web_traces(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_trace_list list = {0};
+    if (tl_http_query(request, "limit") || tl_http_query(request, "cursor"))
+        return respond_page(request, response);
     const int rc = tl_scoped_traces(tl_web_lake(request), request->scope, &list);
     if (rc < 0)
         return rc;

@@ -28,6 +28,7 @@ struct events {
     int64_t told_ms;
     int64_t period_ms;
     bool changes_only; /* behind the first event */
+    size_t limit;      /* tells of so many traces, the newest; 0: of all */
     bool begun;
     struct told *told; /* [n_told], newest first */
     size_t n_told;
@@ -44,7 +45,7 @@ static bool add_gone(cJSON *gone, const char *id)
  * What is not as it was told. Both lists have the newest first: what stands in only one of them is
  * new or gone; one that was replaced is both.
  */
-static cJSON *changes_of(const struct events *e, const struct tl_trace_list *list)
+static cJSON *changes_of(const struct events *e, const struct tl_trace_list *list, bool more)
 {
     cJSON *const o = cJSON_CreateObject();
     cJSON *const rows = cJSON_AddArrayToObject(o, "traces");
@@ -63,7 +64,13 @@ static cJSON *changes_of(const struct events *e, const struct tl_trace_list *lis
     }
     while (ok && k < e->n_told)
         ok = add_gone(gone, e->told[k++].id);
+    ok = ok && (!e->limit || cJSON_AddBoolToObject(o, "more", more));
     return tl_webjson_complete(o, ok);
+}
+
+static cJSON *all_of(const struct events *e, const struct tl_trace_list *list, bool more)
+{
+    return e->limit ? tl_webjson_some_traces(list, more) : tl_webjson_traces(list);
 }
 
 static int remember(struct events *e, const struct tl_trace_list *list)
@@ -89,12 +96,16 @@ static int tell(struct events *e, struct tl_buf *out)
     struct tl_trace_list list = {0};
     if (e->begun && !tl_has_news(e->rpc->lake, e->revision))
         return TL_OK;
-    int rc = tl_scoped_traces(e->rpc->lake, e->scope, &list);
-    if (rc < 0)
+    int rc = e->limit ? tl_scoped_page(e->rpc->lake, e->scope, NULL, e->limit, &list)
+                      : tl_scoped_traces(e->rpc->lake, e->scope, &list);
+    const bool more = rc > 0;
+    if (rc < 0) {
+        tl_trace_list_free(&list);
         return rc;
+    }
     if (!e->begun || list.revision != e->revision) {
         const bool all = !e->begun || !e->changes_only;
-        cJSON *const json = all ? tl_webjson_traces(&list) : changes_of(e, &list);
+        cJSON *const json = all ? all_of(e, &list, more) : changes_of(e, &list, more);
         char *const text = json ? cJSON_PrintUnformatted(json) : NULL;
         cJSON_Delete(json);
         rc = text ? tl_buf_printf(out, "event: %s\nid: %llu\ndata: %s\n\n",
@@ -141,10 +152,14 @@ static void release(void *context)
 
 int tl_web_events(struct tl_http_request *request, struct tl_http_response *response)
 {
-    uint64_t every, changes;
+    uint64_t every, changes, limit;
     int rc = tl_http_number(request, "every", TL_HUB_PERIOD_MS, &every, &response->fail);
     if (rc >= 0)
         rc = tl_http_number(request, "changes", 0, &changes, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_number(request, "limit", 0, &limit, &response->fail);
+    if (rc >= 0 && limit > TL_PAGE_MOST)
+        rc = tl_fail_set(&response->fail, TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
     if (rc >= 0 && (every < TL_HUB_PERIOD_MS || every > HEARTBEAT_MS))
         rc = tl_fail_set(&response->fail, TL_USAGE, "every is from %d to %d ms", TL_HUB_PERIOD_MS,
                          HEARTBEAT_MS);
@@ -155,6 +170,7 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
         return TL_NOMEM;
     e->period_ms = (int64_t)every;
     e->changes_only = changes != 0;
+    e->limit = (size_t)limit;
     e->rpc = request->context;
     e->net = request->net;
     e->waiter = request->waiter;

@@ -195,6 +195,16 @@ cJSON *tl_webjson_traces(const struct tl_trace_list *list)
     return tl_webjson_complete(array, ok);
 }
 
+cJSON *tl_webjson_some_traces(const struct tl_trace_list *list, bool more)
+{
+    cJSON *const o = cJSON_CreateObject();
+    cJSON *const rows = tl_webjson_traces(list);
+    if (!cJSON_AddItemToObject(o, "traces", rows))
+        cJSON_Delete(rows);
+    return tl_webjson_complete(o, cJSON_HasObjectItem(o, "traces") &&
+                                      cJSON_AddBoolToObject(o, "more", more));
+}
+
 /* ---- look-ups --------------------------------------------------------------------------- */
 
 cJSON *tl_webjson_image(const struct tl_image_row *row)

@@ -30,6 +30,8 @@ TL_MUST_USE int tl_webjson_row(struct tl_buf *out, size_t row, cJSON *json);
 /* NULL: out of memory. The caller deletes it. */
 cJSON *tl_webjson_trace(const struct tl_trace_row *row);
 cJSON *tl_webjson_traces(const struct tl_trace_list *list);
+/* {"traces":…, "more":true}: behind them there are more. */
+cJSON *tl_webjson_some_traces(const struct tl_trace_list *list, bool more);
 cJSON *tl_webjson_position(const struct tl_position *at);
 /* `counted`: they were to be counted. */
 cJSON *tl_webjson_found(const struct tl_found *found, bool counted);

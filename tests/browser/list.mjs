@@ -28,6 +28,27 @@ export async function listChecks(suite, { server, dir }) {
     assert.match(await page.textContent(".storage"), /^\d+ on this server, .*B raw and .*B decoded$/);
   });
 
+  // Five hundred are many for a test: the server is asked for two, then four.
+  await suite.check("list: of many traces the newest ones, and older ones when they are asked for", {}, async (page) => {
+    await page.route(/api.v1.events/, (route) => route.continue({ url: route.request().url().replace(/limit=(\d+)/, (_, n) => `limit=${Number(n) / 250}`) }));
+    await page.goto(base);
+    const ids = (await get(page, "")).map((t) => t.id);
+    const shown = (n) => page.waitForFunction((ids) => ids.join() === [...document.querySelectorAll("table.traces tbody a")].map((a) => a.textContent.trim()).join(), ids.slice(0, n));
+    await shown(2);
+    assert.match(await page.textContent(".storage"), /^The newest 2, /);
+    await page.click("button:has-text('Older ones')");
+    await shown(4);
+    // One that is not listed is shown all the same, and is not held to be gone.
+    const old = ids.at(-1);
+    await page.goto(`${base}/#/trace/${old}`);
+    await page.waitForSelector("header .badge");
+    const asked = page.waitForResponse((r) => r.url().endsWith(`/api/v1/traces/${old}`));
+    await page.request.post(`${base}/api/v1/traces/${old}/labels`, { data: { seen: "" } });
+    assert.equal((await asked).status(), 200);
+    await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+    assert.equal(await page.locator("header .badge.deleted").count(), 0);
+  });
+
   await suite.check("list: what perf recorded is told by its first bytes", {}, async (page) => {
     await page.goto(base);
     await page.waitForSelector("table.traces tbody tr");

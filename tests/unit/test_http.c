@@ -332,6 +332,51 @@ static void test_health(void **state)
     }
 }
 
+/* ---- pages of traces ---------------------------------------------------------------------- */
+
+static void expect_page(struct fixture *f, int way, const char *path, size_t n, bool more,
+                        char *cursor)
+{
+    struct answer a = ask(f, way, path, NULL);
+    assert_int_equal(a.status, 200);
+    cJSON *const json = cJSON_Parse((char *)a.body.p);
+    assert_int_equal(cJSON_GetArraySize(cJSON_GetObjectItem(json, "traces")), n);
+    assert_int_equal(cJSON_IsTrue(cJSON_GetObjectItem(json, "more")), more);
+    const char *const next = cJSON_GetStringValue(cJSON_GetObjectItem(json, "cursor"));
+    assert_int_equal(next != NULL, more);
+    snprintf(cursor, 80, "%s", next ? next : "");
+    cJSON_Delete(json);
+    answer_fini(&a);
+}
+
+static void test_pages(void **state)
+{
+    struct fixture *const f = *state;
+    const size_t n = 3;
+    struct answer a = ask(f, 0, "/api/v1/traces", NULL);
+    cJSON *const json = cJSON_Parse((char *)a.body.p);
+    const size_t before = (size_t)cJSON_GetArraySize(json); /* an array, without the arguments */
+    assert_true(cJSON_IsArray(json));
+    cJSON_Delete(json);
+    answer_fini(&a);
+    add_trace(f->s.lake, "p1", 4);
+    add_trace(f->s.lake, "p2", 4);
+    for (int way = 0; way < WAYS; way++) {
+        char cursor[80] = "", path[160];
+        size_t left = before + 2;
+        for (; left > n; left -= n) {
+            snprintf(path, sizeof path, "/api/v1/traces?limit=3%s%s", *cursor ? "&cursor=" : "",
+                     cursor);
+            expect_page(f, way, path, n, true, cursor);
+        }
+        snprintf(path, sizeof path, "/api/v1/traces?%s%s", *cursor ? "cursor=" : "limit=100",
+                 cursor);
+        expect_page(f, way, path, left, false, cursor);
+    }
+    expect_error(f, "GET", "/api/v1/traces?limit=0", 400, "limit is from 1 to 10000");
+    expect_error(f, "GET", "/api/v1/traces?cursor=monday", 400, "\"monday\" is no cursor");
+}
+
 /* ---- events ------------------------------------------------------------------------------- */
 
 /* Read until the text has been seen `times` times. */
@@ -387,6 +432,21 @@ static void test_events_of_changes(void **state)
     tl_buf_fini(&in);
     wire_close(&w);
     expect_error(f, "GET", "/api/v1/events?every=5", 400, "every");
+}
+
+/* Only the newest ones are told of: an older one goes when a new one comes. */
+static void test_events_of_the_newest(void **state)
+{
+    struct fixture *const f = *state;
+    struct wire w = wire_open(f->s.url);
+    add_trace(f->s.lake, "older", 4);
+    add_trace(f->s.lake, "newer", 4);
+    wire_send(&w, "GET /api/v1/events?changes=1&limit=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    read_until(&w, "\"more\":true", 1);
+    add_trace(f->s.lake, "newest", 4);
+    read_until(&w, "\"gone\":[\"newer\"],\"more\":true", 1);
+    wire_close(&w);
+    expect_error(f, "GET", "/api/v1/events?limit=10001", 400, "limit is at most 10000");
 }
 
 static void test_events_h2(void **state)
@@ -581,6 +641,8 @@ int main(void)
         TEST(test_events_h1),
         TEST(test_events_h2),
         TEST(test_events_of_changes),
+        TEST(test_events_of_the_newest),
+        TEST(test_pages),
         cmocka_unit_test(test_stop_with_listeners),
         TEST(test_slow_first_bytes),
         TEST(test_keep_alive_and_pipelining),

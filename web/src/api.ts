@@ -3,7 +3,7 @@
 // tried once more, since a server that drains its connection may drop those under way.
 import {
   readFound, readFunctions, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
-  type Found, type FunctionRow, type InsnRow, type Position, type Slices, type Stats, type Trace,
+  thereIsMore, type Found, type FunctionRow, type InsnRow, type Position, type Slices, type Stats, type Trace,
 } from "./model.ts";
 import { absolute, epochOn, type Ref } from "./epoch.ts";
 import type { Axis } from "./scale.ts";
@@ -78,8 +78,10 @@ export function streamPath(trace: string, stream: string): string {
   return `${tracePath(trace)}/streams/${encodeURIComponent(stream)}`;
 }
 
-export async function traces(signal?: AbortSignal): Promise<Trace[]> {
-  return readTraces(await json(`${ROOT}/traces`, signal));
+/** The newest traces; `more`: there are others. */
+export async function newest(limit: number): Promise<{ traces: Trace[]; more: boolean }> {
+  const told = await json(`${ROOT}/traces?limit=${limit}`);
+  return { traces: readTraces(told), more: thereIsMore(told) };
 }
 
 export async function trace(id: string, signal?: AbortSignal): Promise<Trace> {

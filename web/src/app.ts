@@ -29,6 +29,7 @@ const HOP_REST_MS = 600;
 
 export class App {
   traces: Trace[] | undefined;
+  moreTraces = false; // than those
   connection: Connection = "connecting";
   session: Session | undefined;
   trouble = ""; // why the trace in the URL cannot be shown
@@ -58,15 +59,22 @@ export class App {
   readonly swatches = new Swatches();
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private functionsAt = -Infinity;
+  private live: Live | undefined;
   private readonly again = new Later(() => this.changed()); // what is asked for by itself had to wait
 
   /** `paint` is called once a frame when something changed; `pointed`: nothing but the pointer. */
   constructor(private readonly paint: (pointed: boolean) => void) {}
 
+  /** List older traces, too. */
+  showMore(): void {
+    this.live?.showMore();
+  }
+
   start(): void {
     observe(() => this.session !== undefined && this.session.trace.state !== "sealed");
-    new Live({
-      traces: (traces) => this.heard(traces),
+    this.live = new Live({
+      traces: (traces, more, gone) => this.heard(traces, more, gone),
+      shown: () => [this.session?.trace.id ?? "", ...this.beside.map((b) => b.trace), this.comparedWith.split("/")[0]!].filter((id) => id !== ""),
       connection: (state) => {
         if (state === this.connection) return;
         const back = (state === "live" || state === "polling") && this.trouble !== "";
@@ -212,8 +220,9 @@ export class App {
 
   // ---- traces ----------------------------------------------------------------------------
 
-  private heard(traces: Trace[]): void {
+  private heard(traces: Trace[], more: boolean, gone: (id: string) => boolean): void {
     this.traces = traces;
+    this.moreTraces = more;
     const s = this.session;
     if (!s) {
       this.changed();
@@ -226,7 +235,7 @@ export class App {
     } else if (now && (now.revision !== s.trace.revision || s.trace.state === "deleted")) {
       this.grown(s, now);
       this.changed();
-    } else if (!now && s.trace.state !== "deleted") {
+    } else if (!now && gone(s.trace.id) && s.trace.state !== "deleted") {
       s.trace = { ...s.trace, state: "deleted" };
       this.following = undefined;
       this.say(`The trace ${s.trace.id} was deleted.`);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The traces as they grow: server-sent events, and where those do not come through, polling.
 import * as api from "./api.ts";
-import { readTraces, type Trace } from "./model.ts";
+import { readTraces, thereIsMore, type Trace } from "./model.ts";
 import { pace } from "./pace.ts";
 
 const POLL_MS = 2000;
@@ -11,21 +11,26 @@ const HIDDEN_MS = 10000;
 const EVERY_MS = 300;
 /** Of news of many traces: their own is still asked for. */
 const MOST_SPENT = 10000;
+/** So many traces are listed, the newest, and as many more each time somebody asks for more. */
+const PAGE = 500;
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
 
 export interface Listener {
-  traces(traces: Trace[]): void;
+  /** The newest ones and those that are shown; `more`: there are others. `gone`: is one known not to be there? */
+  traces(traces: Trace[], more: boolean, gone: (id: string) => boolean): void;
+  /** Traces that are shown, the newest or not. */
+  shown(): readonly string[];
   connection(state: Connection): void;
 }
 
-/** The traces with what has changed; new ones come first. */
+/** The traces with what has changed, newest first. */
 export function changed(known: readonly Trace[], told: unknown): Trace[] {
   const { gone } = told as { gone?: unknown };
   const rows = readTraces(told);
   const lost = new Set(Array.isArray(gone) ? gone as unknown[] : []);
   const kept = known.filter((t) => !lost.has(t.id)).map((t) => rows.find((row) => row.id === t.id) ?? t);
-  return [...rows.filter((row) => !kept.includes(row)), ...kept];
+  return [...rows.filter((row) => !kept.includes(row)), ...kept].sort((a, b) => b.createdMs - a.createdMs);
 }
 
 /** Listens as long as the page is in sight. */
@@ -36,6 +41,11 @@ export class Live {
   private closed = false; // nobody looks
   private heard = false;
   private known: readonly Trace[] = [];
+  private more = false; // than are known
+  private older: readonly Trace[] = []; // that are shown and not among the known
+  private limit = PAGE;
+  private publishing = false;
+  private again = false;
 
   constructor(private readonly listener: Listener) {
     this.listen();
@@ -50,9 +60,51 @@ export class Live {
 
   private pause(): void {
     this.closed = true;
+    this.stop();
+  }
+
+  private stop(): void {
     this.source?.close();
     this.source = undefined;
     clearTimeout(this.timer);
+  }
+
+  /** List older traces, too. */
+  showMore(): void {
+    this.limit += PAGE;
+    this.stop();
+    this.listen();
+  }
+
+  private take(traces: readonly Trace[], more: boolean): void {
+    this.known = traces;
+    this.more = more;
+    void this.publish();
+  }
+
+  /** Traces that are shown are asked for by name where they are not among the newest. */
+  private async publish(): Promise<void> {
+    this.again = this.publishing;
+    if (this.publishing) return;
+    this.publishing = true;
+    do {
+      this.again = false;
+      const missing = this.more ? this.listener.shown().filter((id) => !this.known.some((t) => t.id === id)) : [];
+      const found = await Promise.all(missing.map((id) => this.one(id)));
+      this.older = found.filter((t) => t !== undefined);
+      const older = this.older.filter((o) => !this.known.some((t) => t.id === o.id));
+      this.listener.traces([...this.known, ...older], this.more,
+        (id) => !this.more || (missing.includes(id) && found[missing.indexOf(id)] === undefined));
+    } while (this.again);
+    this.publishing = false;
+  }
+
+  private async one(id: string): Promise<Trace | undefined> {
+    try {
+      return await api.trace(id);
+    } catch (error) {
+      return error instanceof api.ApiError && error.status === 404 ? undefined : this.older.find((t) => t.id === id);
+    }
   }
 
   private resume(): void {
@@ -63,14 +115,13 @@ export class Live {
   private listen(): void {
     if (this.closed) return;
     this.heard = false;
-    const source = new EventSource(`api/v1/events?changes=1&every=${EVERY_MS}`);
+    const source = new EventSource(`api/v1/events?changes=1&every=${EVERY_MS}&limit=${this.limit}`);
     this.source = source;
     const take = (event: MessageEvent<string>): void => {
       try {
         pace.spend(Math.min(event.data.length, MOST_SPENT));
         const told = JSON.parse(event.data) as unknown;
-        this.known = event.type === "changes" ? changed(this.known, told) : readTraces(told);
-        this.listener.traces([...this.known]);
+        this.take(event.type === "changes" ? changed(this.known, told) : readTraces(told), thereIsMore(told));
         this.heard = true;
         this.listener.connection("live");
       } catch {
@@ -93,7 +144,8 @@ export class Live {
   private async poll(until: number): Promise<void> {
     if (this.closed) return;
     try {
-      this.listener.traces(await api.traces());
+      const { traces, more } = await api.newest(this.limit);
+      this.take(traces, more);
       this.listener.connection("polling");
     } catch {
       this.listener.connection("lost");

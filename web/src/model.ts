@@ -216,6 +216,11 @@ export function readTraces(value: unknown): Trace[] {
   return list(Array.isArray(value) ? value : object(value).traces).map(readTrace);
 }
 
+/** Are there traces behind those that were told? */
+export function thereIsMore(value: unknown): boolean {
+  return !Array.isArray(value) && object(value).more === true;
+}
+
 export function readFunctions(value: unknown): FunctionRow[] {
   return list(Array.isArray(value) ? value : object(value).functions).map((row) => {
     const o = object(row);

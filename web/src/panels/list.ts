@@ -105,7 +105,7 @@ export function traceList(app: App, tools: ListTools): TemplateResult {
   return html`<main class="list ${tools.dragging ? "dropping" : ""}" @dragover=${drop.over} @dragleave=${drop.leave} @drop=${drop.drop}>
     <div class="listhead">
       <h1>Traces</h1>
-      <span class="muted storage">${all ? `${grouped(all.length)} on this server, ${total((t) => t.rawBytes)} raw and ${total(stored)} decoded` : ""}</span>
+      <span class="muted storage">${all ? `${app.moreTraces ? `The newest ${grouped(all.length)}` : `${grouped(all.length)} on this server`}, ${total((t) => t.rawBytes)} raw and ${total(stored)} decoded` : ""}</span>
       <input type="search" class="filter" placeholder="Filter" aria-label="Filter traces"
         .value=${app.filter} @input=${(e: InputEvent) => {
     app.filter = (e.target as HTMLInputElement).value;
@@ -119,7 +119,8 @@ export function traceList(app: App, tools: ListTools): TemplateResult {
       : html`<div class="scroll" tabindex="0" role="region" aria-label="Traces"><table class="traces">
       <thead><tr>${COLUMNS.map((c) => head(app, c))}<th scope="col"><span class="hidden">What can be done</span></th></tr></thead>
       <tbody>${repeat(shown, (t) => t.id, (t) => row(tools, t, Date.now()))}</tbody>
-    </table>${shown.length === 0 ? html`<p class="muted waiting">No trace matches “${app.filter}”.</p>` : ""}</div>`}
+    </table>${shown.length === 0 ? html`<p class="muted waiting">No trace matches “${app.filter}”.</p>` : ""}
+      ${app.moreTraces ? html`<p class="more"><button class="action" @click=${() => app.showMore()}>Older ones</button>${wanted === "" ? "" : html` <span class="muted">The filter looks through those that are listed.</span>`}</p>` : ""}</div>`}
   </main>${tools.view()}`;
 }
 
