@@ -103,10 +103,10 @@ static void look_at(struct tl_lake *lake, const char *id)
 
 static void look_at_all(struct tl_lake *lake, const struct tl_names *names)
 {
-    const char *const end = (const char *)names->text.p + names->text.n;
-    for (const char *id = (const char *)names->text.p; id < end && !atomic_load(&lake->closing);
-         id += strlen(id) + 1)
-        look_at(lake, id);
+    const char *const ids = (const char *)names->text.p;
+    for (size_t at = 0; at < names->text.n && !atomic_load(&lake->closing);
+         at += strlen(ids + at) + 1)
+        look_at(lake, ids + at);
 }
 
 static void *look_over(void *context)
