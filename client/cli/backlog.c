@@ -139,6 +139,11 @@ int tl_backlog_folder(struct tl_backlog **out, const char *path, uint64_t bytes,
     return TL_OK;
 }
 
+void tl_backlog_start(struct tl_backlog *b, uint64_t at)
+{
+    b->begin = b->end = at;
+}
+
 void tl_backlog_free(struct tl_backlog *b)
 {
     if (!b)

@@ -24,6 +24,8 @@ TL_MUST_USE int tl_backlog_memory(struct tl_backlog **out, uint64_t bytes);
  */
 TL_MUST_USE int tl_backlog_folder(struct tl_backlog **out, const char *path, uint64_t bytes,
                                   struct tl_fail *fail);
+/* It is empty: bytes are numbered from `at` on. */
+void tl_backlog_start(struct tl_backlog *backlog, uint64_t at);
 /* Frees memory; the files of a folder stay. NULL is fine. */
 void tl_backlog_free(struct tl_backlog *backlog);
 

@@ -182,6 +182,9 @@ static int open_backlog(struct tl_feed *feed, struct tl_fail *fail)
     }
     feed->base = spool->base;
     feed->ended = spool->ended;
+    /* A push before was killed while it removed the spool: all of the capture is on the server. */
+    if (spool->ended && tl_backlog_end(feed->backlog) == 0)
+        tl_backlog_start(feed->backlog, spool->length);
     if (!feed->o.goes_on)
         feed->skip = tl_backlog_end(feed->backlog);
     return TL_OK;

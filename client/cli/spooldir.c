@@ -101,16 +101,20 @@ int tl_spooldir_save(const struct tl_spooldir *s, struct tl_fail *fail)
     return ok ? TL_OK : tl_fail_set(fail, TL_IO, "cannot be written: %s", strerror(errno));
 }
 
-/* Only files of ours are in it. */
+/*
+ * Only files of ours are in it. Those of the backlog go in their order, so that what is left is its
+ * end, whenever the process is killed.
+ */
 static void remove_all(const struct tl_spooldir *s)
 {
-    DIR *const dir = opendir(s->path);
-    const struct dirent *entry;
-    while (dir && (entry = readdir(dir)))
-        if (entry->d_name[0] != '.' && strcmp(entry->d_name, "capture") != 0)
-            unlinkat(s->lock, entry->d_name, 0);
-    if (dir)
-        closedir(dir);
+    struct dirent **names = NULL;
+    const int n = scandir(s->path, &names, NULL, alphasort);
+    for (int i = 0; i < n; i++) {
+        if (names[i]->d_name[0] != '.' && strcmp(names[i]->d_name, "capture") != 0)
+            unlinkat(s->lock, names[i]->d_name, 0);
+        free(names[i]);
+    }
+    free(names);
     unlinkat(s->lock, "capture", 0); /* last: without it a folder says nothing */
     rmdir(s->path);
 }

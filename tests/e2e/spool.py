@@ -72,6 +72,26 @@ def spool_killed(lab):
     check(not os.path.exists(lab.path('spool/spooled')), 'the spool is not empty')
 
 
+@test
+def spool_half_removed(lab):
+    """Killed while it removed the spool of a capture that the server has whole, and run again."""
+    data = content(lab, 1 << 20)
+    lab.start()
+    for length in (len(data), len(data) - 1000):
+        lab.run('push', *spooled(lab), stdin=data)
+        check(not os.path.exists(lab.path('spool/spooled')), 'the spool is not empty')
+        os.makedirs(lab.path('spool/spooled'))
+        with open(lab.path('spool/spooled/capture'), 'w') as f:
+            f.write('rig rig\nbase 0\nlength %d\n' % len(data))
+        if length < len(data):  # its last file is still there
+            with open(lab.path('spool/spooled/%016x.raw' % length), 'wb') as f:
+                f.write(data[length:])
+        done = lab.run('push', *spooled(lab), stdin=data)
+        check(b'has all of it already' in done.err, done)
+        check(not os.path.exists(lab.path('spool/spooled')), 'the spool is not empty')
+        check(lab.run('raw', 'spooled', '-').out == data, 'bytes differ')
+
+
 def feed(into, data, seed):
     dice = random.Random(seed)
     at = 0
