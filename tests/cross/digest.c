@@ -309,12 +309,12 @@ static void simulated(struct tl_sim_rng *rng)
                                        NULL) == 0);
         require(tl_image_freeze(image) == 0);
         require(tl_sim_core_new(&core, &program, &options, &trace, NULL, NULL) == 0);
-        require(tl_sim_core_step(core, 150000) == 0 && tl_sim_core_flush(core) == 0);
+        require(tl_sim_core_step(core, 50000) == 0 && tl_sim_core_flush(core) == 0);
         require(tl_sim_etm4_source(&options.etm, &source) == 0);
         tl_etm4_config_init(&config, &source);
         packets("simulated", k, &config, trace.p, trace.n, rng);
         flows("simulated", k, &source, image, &trace);
-        for (unsigned hits = 0; hits < 30; hits++)
+        for (unsigned hits = 0; hits < 10; hits++)
             trace.p[tl_sim_below(rng, (uint32_t)trace.n)] = (uint8_t)tl_sim_rand(rng);
         packets("damaged", k, &config, trace.p, trace.n, rng);
         flows("damaged", k, &source, image, &trace);
@@ -334,7 +334,7 @@ static void captures(const char *folder, struct tl_sim_rng *rng)
     static const char *const files[] = {"juno_r1_1/cstrace.bin", "juno-uname-002/trace.bin",
                                         "a55-test-tpiu/DSTREAM_0.bin", "src_addr/session1.bin"};
     for (unsigned k = 0; k < sizeof files / sizeof files[0]; k++) {
-        static uint8_t bytes[12 + 200000] = {[11] = 0x80};
+        static uint8_t bytes[12 + 60000] = {[11] = 0x80};
         char path[512];
         struct tl_etm4_config config;
         snprintf(path, sizeof path, "%s/%s", folder, files[k]);

@@ -216,7 +216,7 @@ static void cores_copied(uint64_t shard, unsigned rounds)
 {
     struct capture c;
     const struct sim_options options = {
-        .seed = 7, .insns = 300000, .cores = 2, .image = true, .events = true};
+        .seed = 7, .insns = 9 * shard / 2, .cores = 2, .image = true, .events = true};
     open_anew(shard);
     sim_capture(lake, &options, &c);
     push_all(lake, "t", &c, 10000);

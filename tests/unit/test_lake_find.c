@@ -139,7 +139,7 @@ static void check_ways(struct tl_find_request request, const uint64_t *list, siz
 {
     static uint64_t random = 9;
     const struct truth *const t = &truths[request.stream[4] - '0'];
-    for (int round = 0; round < 12; round++) {
+    for (int round = 0; round < 6; round++) {
         const uint64_t a = next_random(&random) % t->n, b = next_random(&random) % t->n;
         const bool all = round % 3 == 0;
         request.from = all ? 0 : a < b ? a : b;
@@ -409,7 +409,7 @@ static void check_pages(const char *text, bool backward)
     }
     size_t k = 0;
     request.backward = backward;
-    request.limit = 7;
+    request.limit = 7 + all.n / 16;
     request.count = true;
     for (;;) {
         struct tl_found page = find(&request);

@@ -300,7 +300,7 @@ static struct sim_options options_of(uint64_t seed)
 static void from_a_checkpoint(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 6; seed++) {
+    for (uint64_t seed = 1; seed < 4; seed++) {
         const struct sim_options options = options_of(seed);
         closed_and_opened(NONE, &options);
     }
@@ -311,7 +311,7 @@ static void from_a_checkpoint(void **state)
 static void with_a_quiet_stream(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 9; seed++) {
+    for (uint64_t seed = 1; seed < 5; seed++) {
         struct sim_options options = options_of(seed);
         if (seed % 4 < 3)
             options.itm_from = seed % 2 ? 500 : INSNS / 100 * 89;
@@ -324,7 +324,7 @@ static void with_a_quiet_stream(void **state)
 static void of_datagrams(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 4; seed++) {
+    for (uint64_t seed = 1; seed < 3; seed++) {
         const struct sim_options options = {.seed = seed};
         closed_and_opened(NONE, &options);
     }
@@ -333,7 +333,7 @@ static void of_datagrams(void **state)
 static void of_pushed_stf(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 4; seed++) {
+    for (uint64_t seed = 1; seed < 3; seed++) {
         const struct sim_options options = {.seed = seed, .insns = 15000};
         closed_and_opened(NONE, &options);
     }
@@ -353,7 +353,7 @@ static void from_the_first_byte(void **state)
 static void again_and_again(void **state)
 {
     (void)state;
-    for (uint64_t seed = 1; seed < 9; seed++) {
+    for (uint64_t seed = 1; seed < 7; seed++) {
         struct tl_backend *backend;
         struct capture c;
         struct tl_sim_rng rng = {seed};

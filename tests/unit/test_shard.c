@@ -231,7 +231,7 @@ static void saved_in_a_shard(void **state)
 {
     (void)state;
     struct made random = {.random = seed_of_day()};
-    for (int round = 0; round < 120; round++) {
+    for (int round = 0; round < 60; round++) {
         struct made m;
         struct run run = random_run(&random);
         struct saved saved = {{0}};
