@@ -9,11 +9,10 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lab as labs  # noqa: E402
-from lab import check, only, streams  # noqa: E402
+from lab import check, only, streams, wait  # noqa: E402
 
 TESTS = {}
 
@@ -29,10 +28,7 @@ def simulated(lab):
     lab.start()
     subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'sim', '--bytes',
                     '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=60)
-    until = time.monotonic() + 60
-    while json.loads(lab.run('ls', '--json', 'sim').text())[0]['state'] != 'sealed':
-        check(time.monotonic() < until, 'not sealed', lab.run('ls'))
-        time.sleep(0.05)
+    wait('it is sealed', lambda: json.loads(lab.run('ls', '--json', 'sim').text())[0]['state'] == 'sealed')
     insns = []
     for line in streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10']:
         if line[0] == 'I':

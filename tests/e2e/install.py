@@ -128,7 +128,7 @@ def service(lab):
     lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
     # What dashboards and alerts ask for is there.
     lab.start()
-    with urllib.request.urlopen(lab.url + '/metrics', timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/metrics', timeout=240) as reply:
         metrics = reply.read().decode()
     known = set(re.findall(r'(?m)^# TYPE (\S+)', metrics))
     known |= {k + end for k in known for end in ('_bucket', '_sum', '_count')}
@@ -151,7 +151,7 @@ def licences(lab):
                   'SIL OPEN FONT LICENSE Version 1.1'):
         check(words in text, words, 'is not in the licences')
     lab.start()
-    with urllib.request.urlopen(lab.url + '/licenses.txt', timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/licenses.txt', timeout=240) as reply:
         check(reply.read().decode() == text, 'the page has other licences')
     page = read(SOURCE, 'web/src/panels/help.ts')
     check('href="licenses.txt"' in page, 'the page does not lead there')

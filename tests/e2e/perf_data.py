@@ -31,7 +31,7 @@ def capture(name):
 
 
 def told(lab, path):
-    with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/' + path, timeout=240) as reply:
         return json.load(reply)
 
 

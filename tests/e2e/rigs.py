@@ -15,7 +15,6 @@ import struct
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -273,10 +272,7 @@ def raw_in_trouble(lab):
     lab.fails(3, 'no trace', 'raw', 'nothing', '-o', out)
     lab.fails(2, 'none from 900000', 'raw', 'sim', '--byte', '900000:', '-o', out)
     lab.fails(2, 'give one TRACE', 'raw', 'sim')
-    until = time.monotonic() + 60
-    while not lab.segments('sim')[0].endswith('.zst'):
-        check(time.monotonic() < until, 'not packed:', lab.segments('sim'))
-        time.sleep(0.05)
+    wait('it is packed', lambda: lab.segments('sim')[0].endswith('.zst'))
     with open(lab.segments('sim')[0], 'r+b') as f:
         f.seek(20000)
         f.write(b'\xff\x00' * 40)
@@ -400,9 +396,7 @@ def no_trace_left(lab):
     push.kill()
     push.wait()
     proxy.listener.close()
-    until = time.monotonic() + 60
-    while json.loads(lab.run('ls', '--json').out):
-        check(time.monotonic() < until, 'a trace is left:', lab.run('ls').text())
+    wait('no trace is left', lambda: not json.loads(lab.run('ls', '--json').out))
     open_push = lab.spawn('push', *described, '--trace', 'open', '-', stdin=subprocess.PIPE)
     while not json.loads(lab.run('ls', '--json').out):
         check(open_push.poll() is None, 'the push ended')
@@ -440,10 +434,9 @@ def seal(lab):
     push.kill()
     push.wait()
     state = lambda: json.loads(lab.run('ls', '--json', 'left').out)[0]['state']
-    until = time.monotonic() + 60
-    while subprocess.run([lab.tracelake, 'seal', 'left'], env=lab.environment(),
-                         stderr=subprocess.DEVNULL).returncode:
-        check(time.monotonic() < until, 'the server does not let go of a push that is gone')
+    wait('the server lets go of a push that is gone',
+         lambda: subprocess.run([lab.tracelake, 'seal', 'left'], env=lab.environment(),
+                                stderr=subprocess.DEVNULL).returncode == 0)
     wait_sealed(lab, 'left')
     lab.run('seal', 'left')
     lab.fails(3, 'complete on the server with 5000 bytes', 'push', '--format', 'etm4', '--rig', 'rig',
@@ -560,13 +553,13 @@ def same_in_all_forms(lab, stream):
 def slow_over_tls(lab):
     """Who reads little at a time, with a small window, gets every byte."""
     path = '/api/v1/traces/sim/streams/cs.10/range?format=text&to=40000'
-    with urllib.request.urlopen(lab.url + path, timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + path, timeout=240) as reply:
         whole = reply.read()
     trust = ssl.create_default_context()
     trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
     with socket.socket() as s:
         s.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
-        s.settimeout(30)
+        s.settimeout(240)
         s.connect(('127.0.0.1', lab.tls_port))
         connection = http.client.HTTPConnection('localhost')
         connection.sock = trust.wrap_socket(s)
@@ -584,12 +577,12 @@ def said_well(lab):
     wait_sealed(lab, 'sim')
     same_in_all_forms(lab, 'cs.10')
     slow_over_tls(lab)
-    with urllib.request.urlopen(lab.url + '/api/v1/traces/sim', timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/sim', timeout=240) as reply:
         row = json.load(reply)
     listed = json.loads(lab.run('ls', '--json', 'sim').text())[0]
     check(listed == {k: v for k, v in row.items() if k in listed} and listed['streams'][0] == row['streams'][0] and
           row.keys() - listed.keys() == {'notes', 'tile_base'}, listed)
-    with urllib.request.urlopen(lab.url + '/api/v1/images', timeout=30) as reply:
+    with urllib.request.urlopen(lab.url + '/api/v1/images', timeout=240) as reply:
         images = json.load(reply)
     check(images and json.loads(lab.run('images', '--json').text()) == images, images)
     rules = json.loads(lab.run('retain', '--label', 'a=b', '--raw', '30d,2G', '--json').text())

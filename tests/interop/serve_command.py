@@ -11,14 +11,14 @@ import time
 import urllib.error
 import urllib.request
 
-from server import Server, check
+from server import Server, check, wait
 
 TOKEN = 'admin-0123456789abcdef'
 
 
 def refused(server, status, words, *options):
     out = subprocess.run([server.command, 'serve', *options], stdout=subprocess.PIPE,
-                         stderr=subprocess.PIPE, timeout=30, check=False)
+                         stderr=subprocess.PIPE, timeout=240, check=False)
     text = out.stderr.decode()
     check(out.returncode == status, options, 'exit status', out.returncode, text)
     last = text.splitlines()[-1] # behind its journal
@@ -49,7 +49,7 @@ def get(url, token=None, status=200):
     if token:
         request.add_header('Authorization', 'Bearer ' + token)
     try:
-        with urllib.request.urlopen(request, timeout=20) as reply:
+        with urllib.request.urlopen(request, timeout=240) as reply:
             code, body = reply.status, reply.read()
     except urllib.error.HTTPError as e:
         code, body = e.code, e.read()
@@ -82,17 +82,13 @@ def hang_up(server, words):
     """SIGHUP, and the line that it adds to the server's journal."""
     before = len(server.told())
     server.process.send_signal(signal.SIGHUP)
-    for _ in range(500):
-        lines = [line for line in server.told()[before:] if 'reloaded' in line]
-        if lines:
-            break
-        time.sleep(0.02)
-    check(lines and ' %s' % words in lines[0], words, 'not in', server.told()[before:])
+    lines = wait('the journal', lambda: [line for line in server.told()[before:] if 'reloaded' in line])
+    check(' %s' % words in lines[0], words, 'not in', server.told()[before:])
 
 
 def fingerprint(server):
     host, port = server.tls_url.split('//')[1].split(':')
-    return ssl.get_server_certificate((host, int(port)), timeout=20)
+    return ssl.get_server_certificate((host, int(port)), timeout=240)
 
 
 def test_reload(server):
@@ -146,12 +142,7 @@ def test_reload(server):
 
 
 def wait_for(url, what):
-    for _ in range(500):
-        traces = [t for t in json.loads(get(url + '/api/v1/traces')) if what(t)]
-        if traces:
-            return traces[0]
-        time.sleep(0.02)
-    raise AssertionError('no such trace: ' + get(url + '/api/v1/traces').decode())
+    return wait('such a trace', lambda: [t for t in json.loads(get(url + '/api/v1/traces')) if what(t)])[0]
 
 
 def test_raw(server):
@@ -169,7 +160,7 @@ def test_raw(server):
         port = int(line.split()[0].rsplit(':', 1)[1])
         with socket.create_connection(('127.0.0.1', port)) as rig:
             rig.sendall(data)
-        source.settimeout(30)
+        source.settimeout(240)
         with source.accept()[0] as far:
             far.sendall(data)
         for name in ('near', 'far'):

@@ -5,17 +5,10 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 
-SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-
-
-class Skip(Exception):
-    """The test cannot be made here."""
-
-
-def check(condition, *what):
-    if not condition:
-        raise AssertionError(' '.join(str(w) for w in what))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
+from lab import SOURCE, Skip, check, wait  # noqa: E402, F401
 
 
 def tool(name):
@@ -62,7 +55,7 @@ class Server:
         """End it as a user would; it must end cleanly and by itself."""
         if self.process.poll() is None:
             self.terminate()
-        check(self.process.wait(timeout=30) == 0, 'exit status', self.process.returncode)
+        check(self.process.wait(timeout=240) == 0, 'exit status', self.process.returncode)
 
     def kill(self):
         if self.process and self.process.poll() is None:

@@ -13,21 +13,12 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'interop'))
 
-from server import Server, check  # noqa: E402
+from server import Server, check, wait  # noqa: E402
 
 
 def get(url):
-    with urllib.request.urlopen(url, timeout=20) as reply:
+    with urllib.request.urlopen(url, timeout=240) as reply:
         return reply.read().decode()
-
-
-def wait(what, why):
-    for _ in range(1000):
-        found = what()
-        if found:
-            return found
-        time.sleep(0.02)
-    raise AssertionError('waited in vain for ' + why)
 
 
 def traces(server, **with_members):
@@ -48,7 +39,7 @@ class Device:
 
     def sent(self):
         """It ends by itself, once it is switched off."""
-        out = self.process.communicate(timeout=30)[0]
+        out = self.process.communicate(timeout=240)[0]
         check(self.process.returncode == 0, 'exit status of the device', self.process.returncode, out)
         return os.path.getsize(self.file)
 
@@ -72,7 +63,7 @@ def controller(server):
 def refused(build, folder, words, *options):
     out = subprocess.run([os.path.join(build, 'tracelake'), 'serve', '--data', folder + '/refused',
                           '--listen', '127.0.0.1:0', *options], stderr=subprocess.PIPE, text=True,
-                         timeout=30, check=False)
+                         timeout=240, check=False)
     check(out.returncode == 2 and words in out.stderr, options, out.stderr)
 
 
@@ -98,8 +89,9 @@ def test_both_ways(build, folder):
         far = Device(build, folder, 'far', '--glip', str(port), '--rate', '20000', '--width', '64')
         expected = ['di.0.1', 'di.0.2', 'di.0.3']
         for rig in ('fpga', 'far'):
-            wait(lambda r=rig: [t for t in traces(server, rig=r) if t['raw_bytes'] > 100000
-                                and set(streams(t)) >= set(expected)], 'the trace of ' + rig)
+            wait('the trace of ' + rig,
+                 lambda r=rig: [t for t in traces(server, rig=r) if t['raw_bytes'] > 100000
+                                and set(streams(t)) >= set(expected)])
         metrics = get(server.url + '/metrics')
         check('tracelake_osd_gateway_state{subnet="0",state="running"} 1' in metrics, metrics)
         check('tracelake_osd_gateway_modules{subnet="0"} 6' in metrics, metrics)
@@ -107,7 +99,7 @@ def test_both_ways(build, folder):
         sent = {'fpga': near.sent(), 'far': far.sent()}
         server.start()
         for rig, size in sent.items():
-            trace = wait(lambda r=rig: traces(server, rig=r, state='sealed'), rig)[0]
+            trace = wait(rig, lambda r=rig: traces(server, rig=r, state='sealed'))[0]
             check(trace['raw_bytes'] == size, rig, size, trace)
         server.stop()
     finally:
@@ -123,11 +115,10 @@ def test_restart(build, folder):
     try:
         server.start()
         device = Device(build, folder, 'again', '--gateway', controller(server), '--rate', '10000')
-        wait(lambda: [t for t in traces(server) if t['raw_bytes'] > 20000], 'the first trace')
+        wait('the first trace', lambda: [t for t in traces(server) if t['raw_bytes'] > 20000])
         server.kill()
         server.start()
-        second = wait(lambda: [t for t in traces(server)[:-1] if t['raw_bytes'] > 20000],
-                      'the second trace')
+        second = wait('the second trace', lambda: [t for t in traces(server)[:-1] if t['raw_bytes'] > 20000])
         check(second[0]['rig'] == 'osd', second)
         first = traces(server)[-1]
         check(first['state'] != 'live', 'nobody goes on with the first', first)
