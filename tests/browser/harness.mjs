@@ -17,6 +17,8 @@ const SHOTS = path.join(build, "screenshots");
 /** Reached by what hangs alone: machines are busy at times. */
 const LIMIT_MS = 240000;
 const WAIT_MS = 120000;
+/** TL_SLOWER=6: the page has a sixth of the processor, as on a slow machine. */
+const SLOWER = Number(process.env.TL_SLOWER ?? 1);
 
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -56,6 +58,7 @@ export class Suite {
     });
     const page = await context.newPage();
     page.setDefaultTimeout(WAIT_MS);
+    if (SLOWER > 1) await (await context.newCDPSession(page)).send("Emulation.setCPUThrottlingRate", { rate: SLOWER });
     if (!fresh) this.pages.set(key, page);
     return page;
   }
@@ -74,7 +77,7 @@ export class Suite {
     try {
       page = await this.page(options);
       page.on("pageerror", (e) => troubles.push(`error: ${e.message}`));
-      page.on("console", (m) => { if (m.type() === "error") troubles.push(`console: ${m.text()}`); });
+      page.on("console", (m) => { if (m.type() === "error") troubles.push(`console: ${m.text()} ${m.location().url}`); });
       await Promise.race([
         body(page, troubles),
         new Promise((_, reject) => { timer = setTimeout(() => reject(new Error("took too long")), LIMIT_MS); }),

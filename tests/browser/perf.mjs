@@ -11,7 +11,7 @@ const PROGRAMS = ["walk", "pair", "ramble", "plug", "plug1.so", "plug2.so"];
 export async function perfChecks(suite, { server, bare, symfs }) {
   const base = server.replace(/\/$/, "");
 
-  await suite.check("perf: missing files are named, and decoded when they come", {}, async (page) => {
+  await suite.check("perf: missing files are named, and decoded when they come", {}, async (page, troubles) => {
     await open(page, base, `#/trace/${bare}`);
     await page.waitForSelector(".overview table.files tbody tr");
     const lacking = (await (await page.request.get(`${base}/api/v1/traces/${bare}/images`)).json()).filter((f) => !f.there);
@@ -35,9 +35,15 @@ export async function perfChecks(suite, { server, bare, symfs }) {
     await page.setInputFiles("#image-file", PROGRAMS.map((name) => path.join(symfs, "opt/demo", name)));
     await page.click(".imageform .action:not([disabled])");
     await page.waitForFunction(() => !document.querySelector(".overview table.files") && !/Missing/.test(document.querySelector(".overview").textContent));
+    // What was decoded again is all there once that is complete.
+    await page.waitForFunction(async ([id, insns]) => {
+      const now = await (await fetch(`api/v1/traces/${id}`)).json();
+      return now.state === "sealed" && insns === now.streams.filter((s) => s.name.startsWith("pt.")).reduce((n, s) => n + s.insns, 0);
+    }, [bare, 502635], { polling: 200 });
     await settle(page);
-    const now = await (await page.request.get(`${base}/api/v1/traces/${bare}`)).json();
-    assert.equal(now.streams.filter((s) => s.name.startsWith("pt.")).reduce((n, s) => n + s.insns, 0), 502635);
+    // Of each file it is decoded again: a tile may be asked for just when those of its generation are void.
+    const others = troubles.filter((t) => !/status of 404 .*\/tiles\/.*&gen=\d+$/.test(t));
+    troubles.splice(0, troubles.length, ...others);
     await shot(page, "perf-found");
   });
 

@@ -152,6 +152,10 @@ export function innermost(slices: readonly Slice[], view: View, width: number, c
   return out;
 }
 
+/** An instruction of so many pixels has room for what it is, at least for its mnemonic. */
+export const TEXT_CELL = 32;
+const OPERANDS = 60;
+
 /** Single instructions: borders, and where there is room what each of them is. */
 export function drawInsns(
   ctx: CanvasRenderingContext2D, cache: InsnCache, view: View, top: number, box: LaneBox,
@@ -169,7 +173,7 @@ export function drawInsns(
   ctx.globalAlpha = 1;
   // Many lanes leave no room below the functions: then the text stands upon them.
   const band = box.density.h >= 10 ? box.density : box.fn;
-  if (wide < 44 || band.h < 10) return;
+  if (wide < TEXT_CELL || band.h < 10) return;
   setFont(ctx, `400 10px ${MONO}`);
   ctx.textBaseline = "middle";
   const textY = top + band.y + band.h / 2 + 0.5;
@@ -182,7 +186,8 @@ export function drawInsns(
       ctx.fillStyle = colours.named.ground.css;
       ctx.fillRect(x + 1, top + band.y, room + 6, band.h);
     }
-    const text = fitted(ctx, row.text || shortAddress(row.pc), room);
+    const said = row.text || shortAddress(row.pc);
+    const text = fitted(ctx, wide < OPERANDS ? said.split(" ", 1)[0]! : said, room);
     if (text === "") continue;
     ctx.fillStyle = band === box.density ? colours.named.ink.css : colours.label;
     ctx.fillText(text, x + 5, textY);

@@ -63,7 +63,7 @@ export interface Curve {
   readonly title: string;
   readonly points: readonly { x0: number; x1: number; value: number }[]; // NaN: not known
   readonly unit: (value: number) => string;
-  readonly most?: number; // the scale's end, where it is fixed
+  readonly most: number; // the scale's end
   readonly sampled: boolean;
 }
 
@@ -95,41 +95,50 @@ export function niceMost(most: number): number {
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= most * 0.999) ?? 10 * power;
 }
 
+/** The scale's end for values that may be anything. */
+export function scaleOf(points: Curve["points"]): number {
+  return niceMost(points.reduce((m, p) => (Number.isNaN(p.value) ? m : Math.max(m, p.value)), 0));
+}
+
+/** Each curve's place: its foot, and how much room is above that. */
+function places(curves: readonly Curve[], band: Band, top: number): { curve: Curve; foot: number; room: number }[] {
+  const h = Math.floor(band.h / Math.max(1, curves.length));
+  return curves.map((curve, k) => ({ curve, foot: top + band.y + (k + 1) * h - 2, room: h - 6 }));
+}
+
 export function drawCurves(
   ctx: CanvasRenderingContext2D, curves: readonly Curve[], band: Band, top: number, colours: Colours, width: number,
 ): void {
-  if (curves.length === 0) return;
-  const h = Math.floor(band.h / curves.length);
-  setFont(ctx, `400 10px ${SANS}`);
-  ctx.textBaseline = "alphabetic";
-  curves.forEach((curve, k) => {
-    const y = top + band.y + k * h;
-    const known = curve.points.filter((p) => !Number.isNaN(p.value));
-    const most = curve.most ?? niceMost(known.reduce((m, p) => Math.max(m, p.value), 0));
-    const foot = y + h - 2;
-    const room = h - 6;
+  for (const { curve, foot, room } of places(curves, band, top)) {
     ctx.fillStyle = colours.named.line.css;
     ctx.fillRect(0, foot, width, 1);
     ctx.fillRect(0, foot - room, width, 1);
     ctx.fillStyle = colours.named.accent.css;
     ctx.globalAlpha = 0.35;
     // Edges on whole pixels, so that neighbours neither overlap nor leave seams.
-    const bars = known.map((p) => {
+    const bars = curve.points.filter((p) => !Number.isNaN(p.value)).map((p) => {
       const x = Math.max(0, Math.round(p.x0));
-      return { x, w: Math.min(width, Math.round(p.x1)) - x, tall: Math.min(1, p.value / most) * room };
+      return { x, w: Math.min(width, Math.round(p.x1)) - x, tall: Math.min(1, p.value / curve.most) * room };
     }).filter((b) => b.w > 0);
     for (const { x, w, tall } of bars) ctx.fillRect(x, foot - tall, w, tall);
     ctx.globalAlpha = 1;
     for (const { x, w, tall } of bars) ctx.fillRect(x, foot - tall - 0.5, w, 1);
-    const label = `${curve.title}, 0 to ${curve.unit(most)}${curve.sampled ? ", sampled" : ""}`;
-    const wide = ctx.measureText(label).width;
+  }
+}
+
+/** What the curves are, and their scale. */
+export function drawTitles(ctx: CanvasRenderingContext2D, curves: readonly Curve[], band: Band, top: number, colours: Colours): void {
+  setFont(ctx, `400 10px ${SANS}`);
+  ctx.textBaseline = "alphabetic";
+  for (const { curve, foot, room } of places(curves, band, top)) {
+    const label = `${curve.title}, 0 to ${curve.unit(curve.most)}${curve.sampled ? ", sampled" : ""}`;
     ctx.fillStyle = colours.named.ground.css;
     ctx.globalAlpha = 0.8;
-    ctx.fillRect(2, foot - room + 1, wide + 8, 12);
+    ctx.fillRect(2, foot - room + 1, ctx.measureText(label).width + 8, 12);
     ctx.globalAlpha = 1;
     ctx.fillStyle = colours.named.ink.css;
     ctx.fillText(label, 6, foot - room + 11);
-  });
+  }
 }
 
 // ---- software trace ----------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 import type { Sub } from "../url.ts";
 import type { Colours } from "./colours.ts";
 import type { LaneBox } from "./layout.ts";
-import { columnPoints, drawCurves, drawLog, drawStates, rateText, type Curve } from "./sublanes.ts";
+import { columnPoints, drawCurves, drawLog, drawStates, rateText, scaleOf, type Curve } from "./sublanes.ts";
 
 type Visit = (each: (stripe: Stripe, columns: Columns, from: number, to: number) => void) => void;
 
@@ -46,35 +46,33 @@ export class SubLanes {
     if (this.app.subs.has("counters") && cores.length > 0) s.counters.want(cores, s.view, revision, edge);
   }
 
+  /** All but the titles of the curves that it returns. */
   draw(
     ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, visit: Visit,
-  ): void {
+  ): readonly Curve[] {
     const stream = s.trace.streams[box.lane]!;
     if (isSoftware(stream.protocol)) {
       const log = s.log.get(stream.name, s.view);
       if (log && box.fn.h >= 12 && log.entries.length <= 3 * ENTRIES) drawLog(ctx, log, s.view, top, box, colours, width);
-      return;
+      return [];
     }
     const states = box.states.h > 0 ? s.states.get(stream.name, s.view) : undefined;
     if (states) drawStates(ctx, states, s.view, top, box, colours, width);
-    if (box.counters.h === 0) return;
+    if (box.counters.h === 0) return [];
     const curves: Curve[] = [];
     const counters = s.counters.get(stream.name, s.view);
     const sampled = counters?.sampled === true;
     if (stream.hasTime) {
-      curves.push({
-        title: "instructions", points: counters ? columnPoints(counters, counters.rate, s.view, width) : [],
-        unit: (v) => rateText(v, stream.timeIsNs), sampled: false,
-      });
+      const points = counters ? columnPoints(counters, counters.rate, s.view, width) : [];
+      curves.push({ title: "instructions", points, most: scaleOf(points), unit: (v) => rateText(v, stream.timeIsNs), sampled: false });
     }
     if (counters && counters.cpi.length > 0) {
-      curves.push({
-        title: "cycles per instruction", points: columnPoints(counters, counters.cpi, s.view, width),
-        unit: (v) => String(Number(v.toPrecision(3))), sampled,
-      });
+      const points = columnPoints(counters, counters.cpi, s.view, width);
+      curves.push({ title: "cycles per instruction", points, most: scaleOf(points), unit: (v) => String(Number(v.toPrecision(3))), sampled });
     }
     curves.push({ title: "branches", points: branchPoints(s, box.lane, visit, width), most: 1, unit: () => "100 %", sampled: false });
     drawCurves(ctx, curves, box.counters, top, colours, width);
+    return curves;
   }
 
   buttons(): TemplateResult {

@@ -16,7 +16,7 @@ import { Heads } from "./heads.ts";
 import { Merger, together } from "./merge.ts";
 import { addBreaks, drawInsnBreaks, drawTimeBreaks, drawUntold, joinedSpans, untold, type Span } from "./gaps.ts";
 import { drawInlined, inlinedRuns, type InlinedRun } from "./inlined.ts";
-import { SANS, drawInsns, drawNote, drawRuns, fitted, runs, type Run, setFont } from "./labels.ts";
+import { SANS, TEXT_CELL, drawInsns, drawNote, drawRuns, fitted, runs, type Run, setFont } from "./labels.ts";
 import { laneAt, layoutLanes, NO_LANE, placed, STACK_ROW, type LaneBox } from "./layout.ts";
 import {
   drawOverview, MINIMAP_HEIGHT, overview, paintOverview, type Strip,
@@ -27,14 +27,13 @@ import { drawUnknown, drawUntraced, Pictures, type Shown } from "./pictures.ts";
 import { drawRuler, RULER_HEIGHT } from "./ruler.ts";
 import { needed, pieces, standIns, stripesOf, type Piece } from "./scene.ts";
 import { levels, sliceIn, Stacks } from "./stacks.ts";
+import { drawTitles } from "./sublanes.ts";
 import { SubLanes } from "./subs.ts";
 
 /** From this many pixels an instruction on, they are told apart. */
 const CELL = 5;
 /** A measure snaps to edges that are so near, in pixels. */
 const SNAP = 7;
-/** From here on their text is shown. */
-const TEXT_CELL = 44;
 
 /** Of so many lanes without symbols calls are asked for though nobody has opened them. */
 const BARE_LANES = 16;
@@ -495,7 +494,7 @@ export class Timeline {
         drawInsns(ctx, cache, s.view, top, box, colours, this.width, stream.insns);
       }
     }
-    this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
+    const curves = this.subs.draw(ctx, s, box, top, colours, this.width, (each) => this.visit(s, box.lane, each));
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) {
       this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width);
@@ -521,6 +520,7 @@ export class Timeline {
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
+    drawTitles(ctx, curves, box.counters, top, colours); // upon gaps, too
     if (stream.insns > 0 || isSoftware(stream.protocol)) return;
     const why = nothingRan(s, stream);
     if (why !== "") drawNote(ctx, why, top, box, colours, ground);
