@@ -4,6 +4,7 @@
 import * as api from "./api.ts";
 import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
+import { Frames } from "./frames.ts";
 import { Later } from "./later.ts";
 import { Live, type Connection } from "./live.ts";
 import { extentOf, hasTime, type Trace } from "./model.ts";
@@ -21,7 +22,9 @@ const URL_MS = 60;
 const NAMES_MS = 1000;
 /** Names are asked for after so long, though it is not known yet whether there are any. */
 const NAMELESS_MS = 2000;
+/** A zoom gesture is over when nothing more of it came for so long, and for so many frames. */
 const ZOOM_REST_MS = 80;
+const ZOOM_REST_FRAMES = 2;
 /** Following goes on without its tiles after so long. */
 const HOP_MS = 1500;
 /** Where the edge runs ahead of the view it is looked at so often: nobody reads faster. */
@@ -48,9 +51,11 @@ export class App {
   theme: Theme = "light";
   announced = ""; // for the live region
 
-  private frame = 0;
+  private readonly frames = new Frames((pointed) => {
+    if (!pointed) this.step();
+    this.paint(pointed);
+  });
   private hoppedAt = -Infinity; // since following began
-  private pointed = true; // nothing but the pointer has moved since the last frame
   private urlTimer: ReturnType<typeof setTimeout> | undefined;
   private locating: AbortController | undefined;
   private measuring: AbortController | undefined;
@@ -88,32 +93,15 @@ export class App {
   }
 
   changed(): void {
-    this.pointed = false;
-    this.schedule();
+    this.frames.changed();
   }
 
-  /** The pointer has moved over the timeline. */
   hovered(): void {
-    this.schedule();
+    this.frames.hovered();
   }
 
-  private schedule(): void {
-    if (this.frame === 0) this.frame = requestAnimationFrame(() => this.show());
-  }
-
-  private show(): void {
-    const { pointed } = this;
-    this.frame = 0;
-    this.pointed = true;
-    if (!pointed) this.step();
-    this.paint(pointed);
-  }
-
-  /** Draw now what has changed: for who acts on what is shown, as keys do. */
   flush(): void {
-    if (this.frame === 0 || this.pointed) return;
-    cancelAnimationFrame(this.frame);
-    this.show();
+    this.frames.flush();
   }
 
   draw(): void {
@@ -398,6 +386,7 @@ export class App {
     const at = anchor ?? this.anchor(s);
     const next = zoom(s.view, factor, at, s.extent);
     s.zoomedAt = performance.now();
+    s.zoomedOn = at;
     if (this.following !== undefined) {
       // Zooming while following keeps following, with the new zoom.
       this.following = 0;
@@ -407,12 +396,17 @@ export class App {
     } else {
       this.setView(next);
     }
-    setTimeout(() => this.changed(), ZOOM_REST_MS + 5);
+    setTimeout(() => this.changed(), this.zoomRest + 5);
   }
 
   /** Is a zoom gesture under way? Then finer tiles are not asked for yet. */
   zooming(s: Session): boolean {
-    return performance.now() - s.zoomedAt < ZOOM_REST_MS;
+    return performance.now() - s.zoomedAt < this.zoomRest;
+  }
+
+  /** Where frames are slow the next turn of the wheel comes late, too. */
+  private get zoomRest(): number {
+    return Math.max(ZOOM_REST_MS, ZOOM_REST_FRAMES * this.frames.ms);
   }
 
   private anchor(s: Session): number {

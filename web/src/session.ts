@@ -64,6 +64,7 @@ export class Session {
   hop: { view: View; edge: number; since: number; ready: boolean } | undefined;
   private readonly ends = new Map<number, number>(); // where the axis ended at a revision
   zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
+  zoomedOn = 0; // what stayed in its place then
 
   constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
     this.tiles = new TileClient(trace, () => app.changed());

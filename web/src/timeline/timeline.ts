@@ -35,6 +35,9 @@ const CELL = 5;
 /** A measure snaps to edges that are so near, in pixels. */
 const SNAP = 7;
 
+/** A gesture that zooms asks for finer tiles so many levels apart. */
+const GESTURE_LEVELS = 2;
+
 /** Of so many lanes without symbols calls are asked for though nobody has opened them. */
 const BARE_LANES = 16;
 
@@ -89,7 +92,8 @@ export class Timeline {
   private scroll = 0;
   private depths: number[] = []; // deepest call stack seen, by lane
   private sounded = new WeakSet<Columns>();
-  private asked = -1; // level of the last frame
+  private asked = -1; // level that was asked for last
+  private gestured: readonly TileId[] = []; // what the zoom gesture under way has asked for
   private shown: Session | undefined;
   private shownLane = -1;
   private readonly inlined = new Map<number, readonly InlinedRun[]>(); // those drawn, by lane
@@ -256,12 +260,18 @@ export class Timeline {
     const stripes = [...new Set([...seen].map((lane) => stripesOf(lane, lane)[0]!))];
     const need = needed(s.view, this.width, s.extent, base, stripes);
     let wanted: TileId[] = [...need.tiles];
-    // During a zoom gesture once a level; of the rest only what has no stand-in at all.
-    const again = need.level === this.asked;
-    this.asked = need.level;
-    if (again && this.app.zooming(s)) {
-      wanted = wanted.filter((id) => s.tiles.peek(id) !== undefined
-        || pieces(s.tiles, id, base).length === 0);
+    if (this.app.zooming(s)) {
+      // Every few levels what the gesture is aimed at; of the rest only what has no stand-in at all.
+      if (Math.abs(need.level - this.asked) >= GESTURE_LEVELS) {
+        this.asked = need.level;
+        const aim = Math.floor(s.zoomedOn / tileWidth(base, need.level));
+        this.gestured = need.tiles.filter((id) => id.index === aim);
+      }
+      const known = need.tiles.filter((id) => s.tiles.peek(id) !== undefined || pieces(s.tiles, id, base).length === 0);
+      wanted = [...this.gestured, ...known];
+    } else {
+      this.asked = need.level;
+      this.gestured = [];
     }
     // Closed lanes of code without symbols have the colours of the calls, too.
     const called = s.trace.streams.filter((_, i) => (this.depths[i] ?? 0) > 0);
