@@ -127,10 +127,13 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
 {
     const struct tl_decode_sink sink = {
         .context = gen, .stream = on_stream, .items = on_items, .loss = on_loss};
+    const struct tl_image *const image = tl_gen_image(gen);
+    if (!image) /* what was decoded without it would stay so */
+        return tl_fail_set(fail, TL_IO, "the program's images cannot be read now");
     int r = tl_spool_reader_new(&gen->reader, gen->lake->backend, gen->trace);
     if (r < 0)
         return tl_fail_set(fail, r, "no memory");
-    r = tl_decode_new(&gen->decode, &gen->setup, tl_gen_image(gen), &sink, fail);
+    r = tl_decode_new(&gen->decode, &gen->setup, image, &sink, fail);
     atomic_store(&gen->decoded, 0);
     gen->finished = false;
     gen->waiting = 0;

@@ -125,9 +125,11 @@ static int remaker_new(struct tl_remaker **out, const struct job *job, struct tl
     m->have_frame = (uint32_t)job->from;
     const struct tl_decode_sink sink = {
         .context = m, .stream = on_stream, .items = on_items, .loss = on_loss};
-    int r = tl_spool_reader_new(&m->reader, job->gen->lake->backend, job->gen->trace);
+    const struct tl_image *const image = tl_gen_image(job->gen);
+    int r = image ? tl_spool_reader_new(&m->reader, job->gen->lake->backend, job->gen->trace)
+                  : tl_fail_set(fail, TL_IO, "the program's images cannot be read now");
     if (r >= 0)
-        r = tl_decode_new(&m->decode, &job->gen->setup, tl_gen_image(job->gen), &sink, fail);
+        r = tl_decode_new(&m->decode, &job->gen->setup, image, &sink, fail);
     if (r < 0) {
         remaker_free(m);
         return r;

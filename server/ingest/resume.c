@@ -30,7 +30,7 @@ static int name_whose(struct tl_gen *gen, char out[static TL_HASH_TEXT])
     if (r >= 0)
         r = tl_setup_write(&gen->setup, &all);
     if (r >= 0 && !tl_gen_image(gen))
-        r = TL_NOMEM;
+        r = TL_IO;
     if (r >= 0)
         r = tl_buf_add(&all, gen->program->images.p, gen->program->images.n);
     if (r >= 0)

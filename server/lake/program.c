@@ -43,6 +43,8 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
         const struct tl_setup one = {.images = &setup->images[i], .n_images = 1};
         struct tl_fail fail = {0};
         r = tl_setup_load_images(&one, program->image, resolve, &resolver, &fail);
+        if (r == TL_IO || r == TL_NOMEM)
+            break; /* it may be there */
         if (r < 0) {
             snprintf(program->message, sizeof(program->message), "%s", fail.text);
             r = tl_buf_add(&program->images, "-\n", 2);
@@ -67,7 +69,7 @@ static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_s
     const int r = program ? load_images(program, lake, setup) : TL_NOMEM;
     if (r < 0) {
         destroy(program);
-        return TL_NOMEM;
+        return r;
     }
     program->refs = 1;
     *out = program;
@@ -83,7 +85,10 @@ static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[sta
         const struct tl_setup_image *image = &setup->images[i];
         const struct tl_image_context *c = &image->context;
         char hash[72];
-        if (tl_lake_image_hash(lake, image->file, hash) < 0)
+        r = tl_lake_image_hash(lake, image->file, hash);
+        if (r == TL_IO || r == TL_NOMEM)
+            break;
+        if (r < 0)
             hash[0] = '\0';
         r = tl_buf_printf(&all, "%s %s %llx %llx %llx %x %d %llx %d %llx %llx %llx\n", hash,
                           image->anchor ? image->anchor : "-", (unsigned long long)image->address,

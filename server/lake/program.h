@@ -26,7 +26,8 @@ struct tl_program {
 
 /*
  * The program of a setup, with a reference. What can be had of its images, each for itself: without
- * one of them the flow has gaps in it, and the message says why. TL_NOMEM.
+ * one of them the flow has gaps in it, and the message says why. TL_IO: the store does not tell now
+ * whether they are there. TL_NOMEM.
  */
 TL_MUST_USE int tl_program_get(struct tl_program **out, struct tl_lake *lake,
                                const struct tl_setup *setup);
