@@ -101,15 +101,44 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     return keep(kept, cut, tl_kept_calls_key(key, cut, i), &bytes, r);
 }
 
+/* The trace, under its lease, if it is still the one whose shards they are and nobody else works on
+ * it; else NULL. */
+static struct tl_trace *pin(const struct tl_gen *gen)
+{
+    struct tl_trace *const trace = tl_lake_peek(gen->lake, gen->trace);
+    if (!trace || tl_trace_pin(trace, TL_PIN_TRY, NULL) < 0) {
+        tl_trace_put(trace);
+        return NULL;
+    }
+    pthread_mutex_lock(&trace->lock);
+    const bool serves = !trace->deleted && trace->serving->number == gen->number;
+    pthread_mutex_unlock(&trace->lock);
+    if (serves)
+        return trace;
+    tl_trace_unpin(trace);
+    tl_trace_put(trace);
+    return NULL;
+}
+
+static void store(const struct tl_gen *gen, const struct tl_object *objects, size_t n)
+{
+    struct tl_backend *const backend = gen->lake->backend;
+    struct tl_trace *const trace = gen->lake->shared ? pin(gen) : NULL;
+    /* A full disk is no reason not to answer. */
+    if ((trace || !gen->lake->shared) && !atomic_load(&gen->buried))
+        (void)!backend->ops->put_all(backend, objects, n, NULL);
+    if (trace)
+        tl_trace_unpin(trace);
+    tl_trace_put(trace);
+}
+
 void tl_kept_store(struct tl_kept *kept, const struct tl_cut *cut)
 {
-    struct tl_backend *const backend = cut->gen->lake->backend;
     struct tl_object *const objects = calloc(kept->n + 1, sizeof *objects);
     for (size_t i = 0; objects && i < kept->n; i++)
         objects[i] = (struct tl_object){kept->v[i].key, {kept->v[i].bytes.p, kept->v[i].bytes.n}};
-    /* A full disk is no reason not to answer. */
-    if (objects && kept->n > 0 && !atomic_load(&cut->gen->buried))
-        (void)!backend->ops->put_all(backend, objects, kept->n, NULL);
+    if (objects && kept->n > 0)
+        store(cut->gen, objects, kept->n);
     for (size_t i = 0; i < kept->n; i++)
         tl_buf_fini(&kept->v[i].bytes);
     free(objects);

@@ -270,6 +270,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     int r = lake->shared ? TL_OK : backend->ops->lease(backend, TL_LEASE_ALL, &lake->lease, fail);
     if (r >= 0)
         r = open_catalog(lake, fail);
+    if (r >= 0 && lake->shared)
+        backend->ops->require_leases(backend);
     if (r >= 0)
         r = tl_spool_new(&lake->spool, backend, &spool, fail);
     /* Alone on its processor, the decoding thread packs what it has just written. */

@@ -159,7 +159,7 @@ struct tl_lane *tl_gen_lane_at(struct tl_gen *gen, size_t index);
 TL_MUST_USE int tl_gen_add_lane(struct tl_gen *gen, const char *name, enum tl_protocol protocol,
                                 struct tl_lane **out);
 /* The program image, loaded on first use; it may be empty. Lives as long as the generation. NULL:
- * out of memory. */
+ * it cannot be read now. */
 const struct tl_image *tl_gen_image(struct tl_gen *gen);
 void tl_gen_say(struct tl_gen *gen, const char *format, ...) TL_PRINTF(2, 3);
 

@@ -78,6 +78,24 @@ int tl_change_begin(struct tl_change *c, struct tl_rados *r, struct tl_bytes own
     return TL_OK;
 }
 
+int tl_change_begin_trace(struct tl_change *c, struct tl_rados *r, struct tl_bytes trace,
+                          struct tl_fail *fail)
+{
+    const int rc = tl_change_begin(c, r, trace, fail);
+    if (rc < 0 || !r->needs_leases || c->epoch_all || c->epoch_own)
+        return rc;
+    tl_change_drop(c);
+    return tl_fail_set(fail, TL_DENIED, "the lease \"%.*s\" is not held", (int)trace.n,
+                       (const char *)trace.p);
+}
+
+int tl_change_begin_key(struct tl_change *c, struct tl_rados *r, const char *key,
+                        struct tl_fail *fail)
+{
+    return (tl_key_of_trace(key) ? tl_change_begin_trace : tl_change_begin)(c, r, tl_key_owner(key),
+                                                                            fail);
+}
+
 void tl_change_set(struct tl_change *c, const char *key, struct tl_bytes value)
 {
     tl_op_set(c->op, key, value);

@@ -42,7 +42,8 @@ struct tl_rados {
     unsigned lease_s;
     pthread_t keeper; /* renews leases */
     bool has_keeper;
-    bool lives; /* its lock as a process that is alive was taken */
+    bool needs_leases; /* see tl_backend_ops.require_leases */
+    bool lives;        /* its lock as a process that is alive was taken */
     pthread_mutex_t lock;
     pthread_cond_t wake;
     pthread_cond_t idle; /* a lease is not busy any more */
@@ -103,9 +104,16 @@ struct tl_change {
 /* The object that has the entries of `owner`. */
 char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes owner);
 char *tl_index_at(char oid[static 24], unsigned i);
-/* Begin one. `owner` is borrowed until its end. TL_DENIED: a lease that guards it was lost. */
+/* Begin one that needs no lease. `owner` is borrowed until its end. TL_DENIED: a lease that guards
+ * it was lost. */
 TL_MUST_USE int tl_change_begin(struct tl_change *change, struct tl_rados *r, struct tl_bytes owner,
                                 struct tl_fail *fail);
+/* The same of a trace. TL_DENIED also where a lease is required and none is held. */
+TL_MUST_USE int tl_change_begin_trace(struct tl_change *change, struct tl_rados *r,
+                                      struct tl_bytes trace, struct tl_fail *fail);
+/* The same of what has the key, a trace or not. */
+TL_MUST_USE int tl_change_begin_key(struct tl_change *change, struct tl_rados *r, const char *key,
+                                    struct tl_fail *fail);
 void tl_change_set(struct tl_change *change, const char *key, struct tl_bytes value);
 void tl_change_remove(struct tl_change *change, const char *key);
 /* Keys from `from` on that are below `to`. */
@@ -232,6 +240,7 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
                    struct tl_fail *fail);
 void tl_rados_lease_release(struct tl_lease *lease);
 int tl_rados_lease_state(struct tl_lease *lease, uint64_t *asked);
+void tl_rados_require_leases(struct tl_backend *backend);
 int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t number,
                        struct tl_fail *fail);
 /* May this object change what `owner` has? TL_DENIED, with the lease that was lost. The epochs of

@@ -188,6 +188,11 @@ void tl_rados_lease_release(struct tl_lease *base)
     free(lease);
 }
 
+void tl_rados_require_leases(struct tl_backend *backend)
+{
+    tl_rados_of(backend)->needs_leases = true;
+}
+
 int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64_t *all, uint64_t *own,
                    struct tl_fail *fail)
 {

@@ -55,9 +55,11 @@ struct tl_librados {
     TL_LIBRADOS(TL_LIBRADOS_MEMBER)
 #undef TL_LIBRADOS_MEMBER
 };
-extern struct tl_librados tl_librados; /* written by tl_librados_load() alone */
+extern struct tl_librados tl_librados; /* written by the two functions below alone */
 
 /* Load it, once; from any thread. TL_UNSUPPORTED: it is not installed. */
 TL_MUST_USE int tl_librados_load(struct tl_fail *fail);
+/* Use these functions and no library: for tests. While no store is open. */
+void tl_librados_use(const struct tl_librados *functions);
 
 #endif

@@ -70,7 +70,7 @@ static int create_locked(struct rados_log *log, struct tl_fail *fail)
     const struct tl_entry empty = {.kind = 'L'};
     int rc = tl_entry_write(&empty, &value) < 0 ? no_memory(fail) : TL_OK;
     if (rc >= 0)
-        rc = tl_change_begin(&change, log->r, owner_of(log), fail);
+        rc = tl_change_begin_key(&change, log->r, log->key + 2, fail);
     if (rc >= 0) {
         tl_change_expect(&change, log->key, tl_text(""));
         tl_change_set(&change, log->key, (struct tl_bytes){value.p, value.n});
@@ -118,7 +118,7 @@ static int name_locked(struct rados_log *log, uint64_t offset, struct tl_fail *f
     struct tl_change change;
     if (log->named && offset >= log->synced)
         return TL_OK;
-    int rc = tl_change_begin(&change, log->r, owner_of(log), fail);
+    int rc = tl_change_begin_key(&change, log->r, log->key + 2, fail);
     if (rc < 0)
         return rc;
     const struct tl_extent own = tl_piece_new(log->r, offset, 0);
@@ -202,7 +202,7 @@ static int store_locked(struct rados_log *log, struct tl_fail *fail)
                  ? no_memory(fail)
                  : TL_OK;
     if (rc >= 0)
-        rc = tl_change_begin(&change, log->r, owner_of(log), fail);
+        rc = tl_change_begin_key(&change, log->r, log->key + 2, fail);
     if (rc >= 0) {
         tl_change_expect(&change, log->key, (struct tl_bytes){log->stored.p, log->stored.n});
         tl_change_set(&change, log->key, (struct tl_bytes){next.p, next.n});

@@ -30,7 +30,7 @@ static int replace(struct tl_rados *r, const char *key, const struct tl_entry *n
         rc = tl_entry_get(r, key, &before, &old, fail);
         if (rc < 0 && rc != TL_NOTFOUND)
             break;
-        rc = tl_change_begin(&change, r, owner, fail);
+        rc = tl_change_begin_key(&change, r, key, fail);
         if (rc < 0)
             break;
         tl_change_expect(&change, name, (struct tl_bytes){before.p, before.n});
@@ -89,7 +89,7 @@ static int announce(struct tl_rados *r, const struct tl_object *objects, struct 
         run = run_of(objects, n, i);
         for (size_t j = i; j < i + run; j++)
             any = any || !is_inline(&objects[j]);
-        rc = any ? tl_change_begin(&change, r, tl_key_owner(objects[i].key), fail) : TL_OK;
+        rc = any ? tl_change_begin_key(&change, r, objects[i].key, fail) : TL_OK;
         if (rc < 0 || !any)
             continue;
         for (size_t j = i; j < i + run; j++)

@@ -204,6 +204,7 @@ static const struct tl_backend_ops rados_ops = {
     .lease_release = tl_rados_lease_release,
     .lease_state = tl_rados_lease_state,
     .lease_ask = tl_rados_lease_ask,
+    .require_leases = tl_rados_require_leases,
     .catalog_open = tl_rados_catalog_open,
     .catalog_reset = tl_rados_catalog_reset,
     .scratch = rados_scratch,

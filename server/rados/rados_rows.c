@@ -186,7 +186,7 @@ static int begin(struct tl_change *change, struct tl_catalog *catalog, const cha
                  struct tl_fail *fail)
 {
     char key[TL_ROW_KEY];
-    const int r = tl_change_begin(change, tl_rados_behind(catalog), tl_text(trace), fail);
+    const int r = tl_change_begin_trace(change, tl_rados_behind(catalog), tl_text(trace), fail);
     if (r >= 0)
         tl_change_expect_any(change, tl_row_key(key, 'T', trace));
     return r;
@@ -423,7 +423,7 @@ int tl_rados_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t
     const uint64_t place[] = {generation, stream, from};
     char first[TL_ROW_KEY], end[TL_ROW_KEY];
     struct tl_change change;
-    const int r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(trace), fail);
+    const int r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(trace), fail);
     if (r < 0)
         return r;
     for (const char *kind = "HY"; *kind && stream != UINT64_MAX; kind++) {
@@ -444,7 +444,7 @@ int tl_rados_drop_others(struct tl_catalog *catalog, const char *trace, uint64_t
                    high = generation < other ? other : generation;
     char from[TL_ROW_KEY], to[TL_ROW_KEY];
     struct tl_change change;
-    const int r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(trace), fail);
+    const int r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(trace), fail);
     if (r < 0)
         return r;
     for (const char *kind = "HYR"; *kind; kind++) {

@@ -65,9 +65,12 @@ int tl_row_read_trace(struct tl_catalog_trace *t, const char *key, struct tl_byt
 typedef int trace_edit(void *context, struct tl_catalog_trace *t, struct tl_change *change,
                        struct tl_fail *fail);
 
+typedef int begin_change(struct tl_change *change, struct tl_rados *r, struct tl_bytes owner,
+                         struct tl_fail *fail);
+
 /* Until nobody else has changed the row meanwhile. TL_NOTFOUND: there is no such trace. */
-static int edit_trace(struct tl_rados *r, const char *id, trace_edit *edit, void *context,
-                      struct tl_fail *fail)
+static int edit_with(struct tl_rados *r, const char *id, trace_edit *edit, void *context,
+                     begin_change *begin, struct tl_fail *fail)
 {
     struct tl_buf before = {0};
     struct tl_row row = {0};
@@ -86,7 +89,7 @@ static int edit_trace(struct tl_rados *r, const char *id, trace_edit *edit, void
         if (rc >= 0)
             rc = tl_row_read_trace(&t, key, value, fail);
         if (rc >= 0)
-            rc = tl_change_begin(&change, r, tl_text(id), fail);
+            rc = begin(&change, r, tl_text(id), fail);
         if (rc < 0)
             break;
         rc = edit(context, &t, &change, fail);
@@ -107,6 +110,13 @@ static int edit_trace(struct tl_rados *r, const char *id, trace_edit *edit, void
                : rc;
 }
 
+/* Labels and notes are changed at any server. */
+static int edit_anywhere(struct tl_rados *r, const char *id, trace_edit *edit, void *context,
+                         struct tl_fail *fail)
+{
+    return edit_with(r, id, edit, context, tl_change_begin, fail);
+}
+
 int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
                        struct tl_fail *fail)
 {
@@ -118,7 +128,7 @@ int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace
     bare.notes = 0;
     int r = write_trace(&bare, &row, fail);
     if (r >= 0)
-        r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(t->id), fail);
+        r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(t->id), fail);
     if (r >= 0) {
         tl_change_expect(&change, tl_row_key(key, 'T', t->id), tl_text(""));
         tl_change_set(&change, key, tl_row_value(&row));
@@ -154,7 +164,8 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
                           struct tl_fail *fail)
 {
     struct tl_catalog_trace now = *t;
-    return edit_trace(tl_rados_behind(catalog), t->id, replace_trace, &now, fail);
+    return edit_with(tl_rados_behind(catalog), t->id, replace_trace, &now, tl_change_begin_trace,
+                     fail);
 }
 
 /* Remove the keys that name a trace, with its row, which may be gone. */
@@ -182,7 +193,7 @@ int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, s
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct tl_change change;
-        r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(ids[i]), fail);
+        r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(ids[i]), fail);
         if (r < 0)
             break;
         r = remove_names(&change, tl_rados_behind(catalog), ids[i], fail);
@@ -285,7 +296,7 @@ int tl_rados_set_label(struct tl_catalog *catalog, const char *trace, const char
                        const char *value, struct tl_fail *fail)
 {
     struct label_edit edit = {.key = key, .value = value};
-    const int r = edit_trace(tl_rados_behind(catalog), trace, edit_label, &edit, fail);
+    const int r = edit_anywhere(tl_rados_behind(catalog), trace, edit_label, &edit, fail);
     tl_buf_fini(&edit.labels);
     return r != TL_NOTFOUND ? r : *value ? TL_IO : TL_OK;
 }
@@ -376,7 +387,7 @@ static int change_note(struct tl_catalog *catalog, const char *trace, uint64_t i
                        const struct tl_note *note, struct tl_fail *fail)
 {
     struct note_edit edit = {.r = tl_rados_behind(catalog), .trace = trace, .id = id, .note = note};
-    const int r = edit_trace(edit.r, trace, edit_note, &edit, fail);
+    const int r = edit_anywhere(edit.r, trace, edit_note, &edit, fail);
     tl_buf_fini(&edit.before);
     tl_row_fini(&edit.row);
     return r;

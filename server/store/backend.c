@@ -74,6 +74,11 @@ static int collect(void *context, const char *key, uint64_t size)
     return tl_buf_add(&list->keys, key, strlen(key) + 1);
 }
 
+bool tl_key_of_trace(const char *key)
+{
+    return *key && strchr("rtcm", *key) && key[1] == '/';
+}
+
 int tl_backend_remove_all(struct tl_backend *backend, const char *prefix, struct tl_fail *fail)
 {
     struct key_list list = {0};

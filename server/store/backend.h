@@ -93,6 +93,12 @@ struct tl_backend_ops {
      * the store.
      */
     int (*lease_state)(struct tl_lease *lease, uint64_t *asked);
+    /*
+     * From now on what tl_key_of_trace() names and what the catalog has of traces, but for their
+     * labels and notes, is changed only under a lease that guards it: TL_DENIED where this object
+     * holds none. Before other threads use it. NULL as lease_ask.
+     */
+    void (*require_leases)(struct tl_backend *backend);
     /* Tell whoever holds the lease `name` that it is wanted, and a number > 0. */
     int (*lease_ask)(struct tl_backend *backend, const char *name, uint64_t number,
                      struct tl_fail *fail);
@@ -142,6 +148,9 @@ bool tl_key_valid(const char *key);
 /* The trace, or what else, `key` belongs to: its second part, "t/NAME/1/x", or the only one.
  * Borrowed from the key. */
 struct tl_bytes tl_key_owner(const char *key);
+/* Is it one of a trace's own: raw bytes, shards and what lies beside them, checkpoints, the copy of
+ * its row? */
+bool tl_key_of_trace(const char *key);
 /* Does the lease `name` guard `key`? */
 bool tl_lease_guards(const char *name, const char *key);
 
