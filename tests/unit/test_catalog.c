@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All catalogs keep the same promises: that in SQLite, and, where TL_RADOS names a pool, that in
- * omap. What only files can suffer comes behind. */
+/* All catalogs keep the same promises: that in SQLite and that in omap. What only files can suffer
+ * comes behind. */
 #include "store/backend_memory.h"
 #include "store/catalog.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All backends keep the same promises. That in RADOS is tested where TL_RADOS names a pool. */
+/* All backends keep the same promises. */
 #include "pool.h"
 #include "store/backend_memory.h"
 
@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #ifdef TL_WITH_RADOS
-#include <rados/librados.h>
+#include "rados/rados_library.h"
 #endif
 
 static char folder[64];
@@ -263,26 +263,21 @@ static struct tl_backend *attach(struct tl_backend *b)
 /* As the cluster does when the lock runs out: it is tl_backend_rados' own names that are meant. */
 static void break_lock(const char *name)
 {
-    char url[sizeof pool_url], oid[80], tag[80], clients[256], cookies[256], addresses[256];
-    size_t tag_n = sizeof tag, clients_n = sizeof clients, cookies_n = sizeof cookies,
-           addresses_n = sizeof addresses;
-    int exclusive;
+    char url[sizeof pool_url], oid[80];
     rados_t cluster;
     rados_ioctx_t io;
     snprintf(url, sizeof url, "%s", pool_url + strlen("rados:"));
     const char *const pool = strtok(url, "?"), *const conf = strtok(NULL, "&") + strlen("conf="),
                       *const space = strtok(NULL, "&") + strlen("namespace=");
-    assert_true(rados_create(&cluster, "admin") >= 0);
-    assert_true(rados_conf_read_file(cluster, conf) >= 0 && rados_connect(cluster) >= 0);
-    assert_true(rados_ioctx_create(cluster, pool, &io) >= 0);
-    rados_ioctx_set_namespace(io, space);
+    assert_true(tl_librados.create(&cluster, "admin") >= 0);
+    assert_true(tl_librados.conf_read_file(cluster, conf) >= 0);
+    assert_true(tl_librados.connect(cluster) >= 0);
+    assert_true(tl_librados.ioctx_create(cluster, pool, &io) >= 0);
+    tl_librados.ioctx_set_namespace(io, space);
     snprintf(oid, sizeof oid, "lease.%s", name);
-    assert_int_equal(rados_list_lockers(io, oid, "owner", &exclusive, tag, &tag_n, clients,
-                                        &clients_n, cookies, &cookies_n, addresses, &addresses_n),
-                     1);
-    assert_int_equal(rados_break_lock(io, oid, "owner", clients, cookies), 0);
-    rados_ioctx_destroy(io);
-    rados_shutdown(cluster);
+    assert_int_equal(tl_librados.remove(io, oid), 0); /* and the lock with it */
+    tl_librados.ioctx_destroy(io);
+    tl_librados.shutdown(cluster);
 }
 #else
 static void break_lock(const char *name)
@@ -376,6 +371,35 @@ static void leases_guard_a_trace(void **state)
     b->ops->lease_release(two);
     other->ops->lease_release(taken);
     tl_backend_free(other);
+}
+
+/* Where they are required, nothing of a trace is changed without one. */
+static void leases_are_required(void **state)
+{
+    struct tl_backend *b = *state;
+    struct tl_lease *lease;
+    struct tl_log *log;
+    const struct tl_bytes part = text("abc");
+    uint64_t size;
+    static const char *const kinds[] = {"t/x/1/s/0.zstf", "c/x/1/0", "m/x", "r/x/0.pack"};
+    b->ops->require_leases(b);
+    assert_int_equal(tl_backend_put(b, "i/image", part, NULL), TL_OK);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        assert_int_equal(tl_backend_put(b, kinds[i], part, NULL), TL_DENIED);
+    assert_int_equal(b->ops->log_open(b, "r/x/0.seg", true, &log, &size, NULL), TL_DENIED);
+    assert_int_equal(b->ops->lease(b, "x", &lease, NULL), TL_OK);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        assert_int_equal(tl_backend_put(b, kinds[i], part, NULL), TL_OK);
+    assert_int_equal(b->ops->log_open(b, "r/x/0.seg", true, &log, &size, NULL), TL_OK);
+    assert_int_equal(log->ops->log_write(log, 0, &part, 1, NULL), TL_OK);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
+    assert_int_equal(tl_backend_put(b, "t/y/1/s/0.zstf", part, NULL), TL_DENIED);
+    b->ops->lease_release(lease);
+    assert_int_equal(log->ops->log_write(log, 3, &part, 1, NULL), TL_OK); /* to its own pieces */
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_DENIED);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        assert_int_equal(b->ops->remove(b, kinds[i], NULL), TL_DENIED);
+    log->ops->log_close(log);
 }
 
 /* Who wants a lease tells its holder, who hears of it in a while. */
@@ -624,6 +648,7 @@ IN_POOL(logs)
 IN_POOL(leases)
 IN_POOL(lost_leases_fence)
 IN_POOL(leases_guard_a_trace)
+IN_POOL(leases_are_required)
 IN_POOL(leases_are_asked_for)
 IN_POOL(leases_that_another_had_are_lost)
 IN_POOL(epochs_grow)
@@ -649,6 +674,7 @@ int main(void)
         ALL(leases),
         ALL(lost_leases_fence),
         ALL(leases_guard_a_trace),
+        cmocka_unit_test_setup_teardown(leases_are_required_in_a_pool, set_up_pool, tear_down_pool),
         cmocka_unit_test_setup_teardown(leases_are_asked_for_in_a_pool, set_up_brisk_pool,
                                         tear_down_pool),
         cmocka_unit_test_setup_teardown(leases_that_another_had_are_lost_in_a_pool,

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The cluster refuses, is full, loses answers, is late and does things twice, at any operation; a
+ * server is cut off from it while its leases run out. Nothing that was acknowledged is lost,
+ * nothing is there twice, and all goes on by itself. Over the model of a cluster (rados/fake).
+ */
+#include "faults.h"
+
+#include "rados/fake/librados.h"
+#include "rados/fake/model.h"
+#include "rados/rados.h"
+
+#define LEASE_MS 1000
+
+static struct tl_backend *open_store(void)
+{
+    struct tl_backend *backend;
+    struct tl_fail fail = {0};
+    if (tl_backend_rados(&backend, "rados:fake?index=3&lease=1", &fail) < 0)
+        fail_msg("%s", fail.text);
+    return backend;
+}
+
+/* A refused rig connects again. */
+static void push_until_done(struct tl_lake *lake, const struct capture *c, uint64_t *random)
+{
+    for (unsigned tries = 0; !fault_push(lake, "t", c, random, NULL, NULL); tries++) {
+        assert_true(tries < 1000);
+        usleep(1000);
+    }
+}
+
+static void run(const struct capture *c, uint64_t *random, unsigned kinds, unsigned every)
+{
+    fake_librados();
+    struct tl_backend *const backend = open_store();
+    struct tl_lake *const lake = open_lake_sized(backend, FAULT_SHARD, 2);
+    fake_faults(kinds, every, fault_random(random));
+    push_until_done(lake, c, random);
+    if (fault_random(random) % 2)
+        fault_house(lake, c, random);
+    fake_faults(0, 1, 0);
+    push_until_done(lake, c, random);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    fault_check(lake, "t", c);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+}
+
+static void faults_are_overcome(void **state)
+{
+    (void)state;
+    uint64_t random = fault_seed(), suffered = 0;
+    struct capture c;
+    fault_capture(&c, 10000);
+    const unsigned rounds = fault_rounds(12);
+    for (unsigned i = 0; i < rounds; i++) {
+        run(&c, &random, 1u << i % 5, 8 + (unsigned)(fault_random(&random) % 60));
+        suffered += fake_faults_so_far();
+        run(&c, &random, 31, 20 + (unsigned)(fault_random(&random) % 200));
+        suffered += fake_faults_so_far();
+    }
+    print_message("%llu faults in %u captures\n", (unsigned long long)suffered, 2 * rounds);
+    assert_true(suffered > 0);
+    capture_free(&c);
+}
+
+/* ---- two servers ---------------------------------------------------------------------------- */
+
+static struct tl_ingest *begin(struct tl_lake *lake, const struct capture *c, uint64_t *at)
+{
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = (const char *)c->setup.p, .resume = true};
+    struct tl_ingest *ingest = NULL;
+    char id[64];
+    for (unsigned tries = 0; tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, at, NULL) < 0;
+         tries++) {
+        assert_true(tries < 100);
+        model_advance(LEASE_MS / 4); /* time passes for locks */
+    }
+    return ingest;
+}
+
+static int append(struct tl_ingest *ingest, const struct capture *c, uint64_t from, uint64_t to)
+{
+    return tl_ingest_append(ingest, from, (struct tl_bytes){c->bytes.p + from, (size_t)(to - from)},
+                            NULL);
+}
+
+static void wait_raw(struct tl_lake *lake, uint64_t bytes)
+{
+    uint64_t durable = 0;
+    bool complete;
+    for (unsigned i = 0; durable < bytes; i++) {
+        assert_true(i < 6000);
+        usleep(10000);
+        if (tl_lake_offset(lake, "t", &durable, &complete) < 0)
+            durable = 0;
+    }
+}
+
+/* The first server has bytes in hand when it is cut off. The second one goes on where the durable
+ * bytes end; what the first one writes when it is back changes nothing. */
+static void a_server_that_was_cut_off_is_fenced(void **state)
+{
+    (void)state;
+    uint64_t random = fault_seed(), at;
+    struct capture c;
+    fault_capture(&c, 10000);
+    for (unsigned i = 0; i < fault_rounds(4); i++) {
+        fake_librados();
+        struct tl_backend *const one = open_store(), *const two = open_store();
+        struct tl_lake *const a = open_lake_sized(one, FAULT_SHARD, 1);
+        struct tl_lake *const b = open_lake_sized(two, FAULT_SHARD, 1);
+        struct tl_image_row row;
+        assert_int_equal(
+            tl_lake_put_image(a, "program", (struct tl_bytes){c.elf.p, c.elf.n}, &row, NULL),
+            TL_OK);
+        const uint64_t half = c.bytes.n / 4 + fault_random(&random) % (c.bytes.n / 2);
+        struct tl_ingest *const old = begin(a, &c, &at);
+        assert_int_equal(append(old, &c, 0, half), TL_OK);
+        wait_raw(a, half);
+        fake_cut_off(1, true);
+        (void)!append(old, &c, half, half + 100);
+        struct tl_ingest *const now = begin(b, &c, &at);
+        assert_true(at == half);
+        assert_int_equal(append(now, &c, half, c.bytes.n - 1), TL_OK);
+        wait_raw(b, c.bytes.n - 1);
+        fake_cut_off(1, false);
+        assert_true(append(old, &c, half + 100, half + 200) < 0 ||
+                    tl_ingest_finish(old, &at, NULL) < 0);
+        tl_ingest_close(old);
+        assert_int_equal(append(now, &c, c.bytes.n - 1, c.bytes.n), TL_OK);
+        assert_int_equal(tl_ingest_finish(now, &at, NULL), TL_OK);
+        tl_ingest_close(now);
+        assert_int_equal(wait_done(b, "t"), TL_TRACE_SEALED);
+        fault_check(b, "t", &c);
+        assert_int_equal(wait_done(a, "t"), TL_TRACE_SEALED);
+        tl_lake_close(a);
+        tl_backend_free(one);
+        fault_check(b, "t", &c);
+        tl_lake_close(b);
+        tl_backend_free(two);
+    }
+    capture_free(&c);
+}
+
+/* A full cluster refuses bytes, is read, and takes bytes again when there is room. */
+static void a_full_cluster_is_no_disaster(void **state)
+{
+    (void)state;
+    uint64_t random = fault_seed(), at;
+    struct capture c;
+    fault_capture(&c, 10000);
+    fake_librados();
+    struct tl_backend *const backend = open_store();
+    struct tl_lake *const lake = open_lake_sized(backend, FAULT_SHARD, 1);
+    struct tl_ingest *ingest = begin(lake, &c, &at);
+    const uint64_t half = c.bytes.n / 2;
+    assert_int_equal(append(ingest, &c, 0, half), TL_OK);
+    wait_raw(lake, half);
+    model_limit(0);
+    struct tl_fail fail = {0};
+    int r = append(ingest, &c, half, half + 1000);
+    if (r >= 0)
+        r = tl_ingest_finish(ingest, &at, &fail);
+    assert_int_equal(r, TL_NOSPACE);
+    tl_ingest_close(ingest);
+    assert_int_equal(tl_lake_usable(lake, NULL), TL_OK);
+    struct tl_raw_range *range;
+    struct tl_buf out = {0};
+    assert_int_equal(tl_raw_open(lake, "t", 0, half, &range, NULL), TL_OK);
+    while ((r = tl_raw_next(range, &at, &out, NULL)) >= 0)
+        ;
+    assert_int_equal(r, TL_EOF);
+    assert_int_equal(out.n, half);
+    assert_memory_equal(out.p, c.bytes.p, half);
+    tl_raw_close(range);
+    tl_buf_fini(&out);
+    model_limit(UINT64_MAX);
+    push_until_done(lake, &c, &random);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    fault_check(lake, "t", &c);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    capture_free(&c);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(faults_are_overcome),
+        cmocka_unit_test(a_server_that_was_cut_off_is_fenced),
+        cmocka_unit_test(a_full_cluster_is_no_disaster),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,701 @@
+/* SPDX-License-Identifier: MIT */
+#include "librados.h"
+
+#include "model.h"
+#include "rados/rados_library.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define CLIENTS 64
+
+static void need(bool there)
+{
+    if (!there)
+        abort(); /* no memory: nothing is tested then */
+}
+
+/* ---- operations as they are put together ---------------------------------------------------- */
+
+/* Keys and values of an answer, in the caller's hands. */
+struct rows {
+    struct tl_buf *pairs; /* key, value, … */
+    size_t n, cap, at;
+};
+
+enum read_kind { READ_BYTES, READ_KEYS, READ_SOME_KEYS };
+
+struct read_step {
+    enum read_kind kind;
+    uint64_t offset;
+    size_t n;
+    char *out;
+    size_t *got;
+    struct tl_buf behind, prefix; /* or one key */
+    uint64_t most;
+    rados_omap_iter_t *rows;
+    unsigned char *more;
+    int *rval;
+};
+
+struct op {
+    unsigned uses; /* of who made it and of the late one */
+    bool reads;
+    struct model_step *steps;
+    struct read_step *reading;
+    size_t n, cap;
+};
+
+static struct op *new_op(bool reads)
+{
+    struct op *const op = calloc(1, sizeof *op);
+    need(op);
+    op->uses = 1;
+    op->reads = reads;
+    return op;
+}
+
+static struct model_step *add_step(rados_write_op_t handle, enum model_kind kind)
+{
+    struct op *const op = handle;
+    need(tl_grow(&op->steps, &op->cap, op->n + 1, sizeof *op->steps) >= 0);
+    op->steps[op->n] = (struct model_step){.kind = kind};
+    return &op->steps[op->n++];
+}
+
+static struct read_step *add_reading(rados_read_op_t handle, enum read_kind kind)
+{
+    struct op *const op = handle;
+    need(tl_grow(&op->reading, &op->cap, op->n + 1, sizeof *op->reading) >= 0);
+    op->reading[op->n] = (struct read_step){.kind = kind};
+    return &op->reading[op->n++];
+}
+
+static void put(struct tl_buf *to, const char *p, size_t n)
+{
+    need(tl_buf_add(to, p, n) >= 0);
+}
+
+static rados_write_op_t create_write_op(void)
+{
+    return new_op(false);
+}
+
+static rados_read_op_t create_read_op(void)
+{
+    return new_op(true);
+}
+
+static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void release_op(void *handle)
+{
+    struct op *const op = handle;
+    pthread_mutex_lock(&uses_lock);
+    const bool last = --op->uses == 0;
+    pthread_mutex_unlock(&uses_lock);
+    if (!last)
+        return;
+    for (size_t i = 0; i < op->n; i++) {
+        tl_buf_fini(op->reads ? &op->reading[i].behind : &op->steps[i].key);
+        tl_buf_fini(op->reads ? &op->reading[i].prefix : &op->steps[i].value);
+    }
+    free(op->steps);
+    free(op->reading);
+    free(op);
+}
+
+static void write_op_create(rados_write_op_t op, int exclusive, const char *category)
+{
+    (void)category;
+    add_step(op, MODEL_CREATE)->exclusive = exclusive == LIBRADOS_CREATE_EXCLUSIVE;
+}
+
+static void write_op_write(rados_write_op_t op, const char *bytes, size_t n, uint64_t offset)
+{
+    struct model_step *const s = add_step(op, MODEL_WRITE);
+    s->offset = offset;
+    put(&s->value, bytes, n);
+}
+
+static void write_op_remove(rados_write_op_t op)
+{
+    add_step(op, MODEL_REMOVE);
+}
+
+static void write_op_omap_cmp2(rados_write_op_t op, const char *key, uint8_t comparison,
+                               const char *value, size_t key_n, size_t value_n, int *rval)
+{
+    struct model_step *const s = add_step(op, MODEL_COMPARE);
+    s->comparison = comparison;
+    put(&s->key, key, key_n);
+    put(&s->value, value, value_n);
+    if (rval)
+        *rval = 0;
+}
+
+static void write_op_omap_set2(rados_write_op_t op, char const *const *keys,
+                               char const *const *values, const size_t *key_n,
+                               const size_t *value_n, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct model_step *const s = add_step(op, MODEL_SET);
+        put(&s->key, keys[i], key_n[i]);
+        put(&s->value, values[i], value_n[i]);
+    }
+}
+
+static void write_op_omap_rm_keys2(rados_write_op_t op, char const *const *keys,
+                                   const size_t *key_n, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        put(&add_step(op, MODEL_UNSET)->key, keys[i], key_n[i]);
+}
+
+static void write_op_omap_rm_range2(rados_write_op_t op, const char *from, size_t from_n,
+                                    const char *to, size_t to_n)
+{
+    struct model_step *const s = add_step(op, MODEL_UNSET_RANGE);
+    put(&s->key, from, from_n);
+    put(&s->value, to, to_n);
+}
+
+static void read_op_read(rados_read_op_t op, uint64_t offset, size_t n, char *out, size_t *got,
+                         int *rval)
+{
+    struct read_step *const s = add_reading(op, READ_BYTES);
+    s->offset = offset;
+    s->n = n;
+    s->out = out;
+    s->got = got;
+    s->rval = rval;
+}
+
+static void read_op_omap_get_vals2(rados_read_op_t op, const char *behind, const char *prefix,
+                                   uint64_t most, rados_omap_iter_t *rows, unsigned char *more,
+                                   int *rval)
+{
+    struct read_step *const s = add_reading(op, READ_SOME_KEYS);
+    put(&s->behind, behind, strlen(behind) + 1);
+    put(&s->prefix, prefix, strlen(prefix) + 1);
+    s->most = most;
+    s->rows = rows;
+    s->more = more;
+    s->rval = rval;
+}
+
+static void read_op_omap_get_vals_by_keys2(rados_read_op_t op, char const *const *keys, size_t n,
+                                           const size_t *key_n, rados_omap_iter_t *rows, int *rval)
+{
+    struct read_step *const s = add_reading(op, READ_KEYS);
+    need(n == 1); /* as it is used */
+    put(&s->prefix, keys[0], key_n[0]);
+    put(&s->prefix, "", 1);
+    s->rows = rows;
+    s->rval = rval;
+}
+
+static int omap_get_next2(rados_omap_iter_t handle, char **key, char **value, size_t *key_n,
+                          size_t *value_n)
+{
+    struct rows *const rows = handle;
+    const bool there = rows->at < rows->n;
+    *key = there ? (char *)rows->pairs[rows->at].p : NULL;
+    *key_n = there ? rows->pairs[rows->at].n : 0;
+    *value = there ? (char *)rows->pairs[rows->at + 1].p : NULL;
+    *value_n = there ? rows->pairs[rows->at + 1].n : 0;
+    rows->at += 2;
+    return 0;
+}
+
+static void omap_get_end(rados_omap_iter_t handle)
+{
+    struct rows *const rows = handle;
+    for (size_t i = 0; i < rows->n; i++)
+        tl_buf_fini(&rows->pairs[i]);
+    free(rows->pairs);
+    free(rows);
+}
+
+/* ---- operations as they are carried out ----------------------------------------------------- */
+
+static void take_row(void *context, const struct tl_buf *key, const struct tl_buf *value)
+{
+    struct rows *const rows = context;
+    need(tl_grow(&rows->pairs, &rows->cap, rows->n + 2, sizeof *rows->pairs) >= 0);
+    rows->pairs[rows->n] = rows->pairs[rows->n + 1] = (struct tl_buf){0};
+    need(tl_buf_add(&rows->pairs[rows->n++], key->p, key->n) >= 0);
+    need(tl_buf_add(&rows->pairs[rows->n++], value->p, value->n) >= 0);
+}
+
+static void take_this(void *context, const struct tl_buf *key, const struct tl_buf *value)
+{
+    void **const with = context;
+    const struct tl_buf *const wanted = with[1];
+    if (key->n == wanted->n - 1 && memcmp(key->p, wanted->p, key->n) == 0)
+        take_row(with[0], key, value);
+}
+
+static int read_one(const char *oid, const struct read_step *s)
+{
+    if (s->kind == READ_BYTES) {
+        const ssize_t n = model_read(oid, s->offset, s->n, s->out);
+        *s->got = n < 0 ? 0 : (size_t)n;
+        *s->rval = n < 0 ? (int)n : 0;
+        return *s->rval;
+    }
+    struct rows *const rows = calloc(1, sizeof *rows);
+    void *with[] = {rows, (void *)(uintptr_t)&s->prefix};
+    need(rows);
+    int rc = s->kind == READ_KEYS ? model_keys(oid, "", (char *)s->prefix.p, 1, take_this, with)
+                                  : model_keys(oid, (char *)s->behind.p, (char *)s->prefix.p,
+                                               s->most, take_row, rows);
+    if (s->more)
+        *s->more = rc > 0;
+    *s->rows = rows;
+    *s->rval = rc < 0 ? rc : 0;
+    return *s->rval;
+}
+
+static int carry_out(const char *oid, const struct op *op)
+{
+    int rc = 0;
+    if (!op->reads)
+        return model_write(oid, op->steps, op->n);
+    for (size_t i = 0; i < op->n; i++) {
+        const int one = read_one(oid, &op->reading[i]);
+        rc = rc < 0 ? rc : one;
+    }
+    return rc;
+}
+
+/* ---- faults --------------------------------------------------------------------------------- */
+
+static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    unsigned kinds, every;
+    uint64_t random, n, clients;
+    bool cut[CLIENTS];
+} faults;
+
+static uint64_t draw_locked(void)
+{
+    uint64_t z = faults.random += 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return z ^ z >> 31;
+}
+
+/* What becomes of the next operation, among kinds that fit it. */
+static unsigned next_fault(unsigned fit)
+{
+    unsigned chosen = 0;
+    pthread_mutex_lock(&faults_lock);
+    const unsigned kinds = faults.kinds & fit;
+    if (kinds && draw_locked() % faults.every == 0) {
+        do
+            chosen = 1u << draw_locked() % 5;
+        while (!(chosen & kinds));
+        faults.n++;
+    }
+    pthread_mutex_unlock(&faults_lock);
+    return chosen;
+}
+
+void fake_faults(unsigned kinds, unsigned every, uint64_t seed)
+{
+    pthread_mutex_lock(&faults_lock);
+    faults.kinds = kinds;
+    faults.every = every;
+    faults.random = seed;
+    pthread_mutex_unlock(&faults_lock);
+}
+
+uint64_t fake_faults_so_far(void)
+{
+    pthread_mutex_lock(&faults_lock);
+    const uint64_t n = faults.n;
+    pthread_mutex_unlock(&faults_lock);
+    return n;
+}
+
+void fake_cut_off(unsigned client, bool off)
+{
+    pthread_mutex_lock(&faults_lock);
+    faults.cut[client % CLIENTS] = off;
+    pthread_mutex_unlock(&faults_lock);
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+struct client {
+    uint64_t number;
+};
+
+struct io {
+    uint64_t client;
+    char space[128];
+};
+
+static bool is_cut_off(const struct io *io)
+{
+    pthread_mutex_lock(&faults_lock);
+    const bool off = faults.cut[io->client % CLIENTS];
+    pthread_mutex_unlock(&faults_lock);
+    return off;
+}
+
+static int create(rados_t *out, const char *id)
+{
+    struct client *const client = calloc(1, sizeof *client);
+    (void)id;
+    need(client);
+    pthread_mutex_lock(&faults_lock);
+    client->number = ++faults.clients;
+    pthread_mutex_unlock(&faults_lock);
+    *out = client;
+    return 0;
+}
+
+static int conf_read_file(rados_t cluster, const char *path)
+{
+    (void)cluster;
+    (void)path;
+    return 0;
+}
+
+static int conf_set(rados_t cluster, const char *option, const char *value)
+{
+    (void)cluster;
+    (void)option;
+    (void)value;
+    return 0;
+}
+
+static int connect_to(rados_t cluster)
+{
+    (void)cluster;
+    return 0;
+}
+
+static void shut_down(rados_t cluster)
+{
+    free(cluster);
+}
+
+static int cluster_stat(rados_t cluster, struct rados_cluster_stat_t *out)
+{
+    (void)cluster;
+    *out = (struct rados_cluster_stat_t){0}; /* there is no manager */
+    return 0;
+}
+
+static int ioctx_create(rados_t cluster, const char *pool, rados_ioctx_t *out)
+{
+    struct io *const io = calloc(1, sizeof *io);
+    (void)pool;
+    need(io);
+    io->client = ((struct client *)cluster)->number;
+    *out = io;
+    return 0;
+}
+
+static void ioctx_destroy(rados_ioctx_t io)
+{
+    free(io);
+}
+
+static void ioctx_set_namespace(rados_ioctx_t io, const char *space)
+{
+    strncpy(((struct io *)io)->space, space, sizeof((struct io *)io)->space - 1);
+}
+
+static void set_pool_full_try(rados_ioctx_t io)
+{
+    (void)io;
+}
+
+/* ---- completions ---------------------------------------------------------------------------- */
+
+struct completion {
+    pthread_mutex_t lock;
+    pthread_cond_t done;
+    bool is_done, released;
+    int rc;
+    uint64_t version;
+};
+
+static int aio_create_completion2(void *context, rados_callback_t call, rados_completion_t *out)
+{
+    struct completion *const c = calloc(1, sizeof *c);
+    (void)context;
+    need(c && !call);
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->done, NULL);
+    *out = c;
+    return 0;
+}
+
+static void complete(struct completion *c, int rc, uint64_t version)
+{
+    pthread_mutex_lock(&c->lock);
+    c->is_done = true;
+    c->rc = rc;
+    c->version = version;
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int aio_wait_for_complete(rados_completion_t handle)
+{
+    struct completion *const c = handle;
+    pthread_mutex_lock(&c->lock);
+    while (!c->is_done)
+        pthread_cond_wait(&c->done, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    return 0;
+}
+
+static int aio_get_return_value(rados_completion_t handle)
+{
+    return ((struct completion *)handle)->rc;
+}
+
+static uint64_t aio_get_version(rados_completion_t handle)
+{
+    return ((struct completion *)handle)->version;
+}
+
+/* Whoever submits an operation waits for it. */
+static void aio_release(rados_completion_t handle)
+{
+    struct completion *const c = handle;
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->done);
+    free(c);
+}
+
+/* ---- the way to the cluster ----------------------------------------------------------------- */
+
+struct sent {
+    struct sent *next;
+    struct io *io;
+    char oid[256];
+    struct op *op;
+    struct completion *done;
+    unsigned fault;
+};
+
+static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t late_wake = PTHREAD_COND_INITIALIZER;
+static struct sent *late, **late_end = &late; /* in order; the first may be under way */
+
+static void arrive(const struct sent *s)
+{
+    if (is_cut_off(s->io) || s->fault == FAKE_REFUSED || s->fault == FAKE_FULL) {
+        complete(s->done,
+                 is_cut_off(s->io)       ? -ETIMEDOUT
+                 : s->fault == FAKE_FULL ? -EDQUOT
+                                         : -EIO,
+                 0);
+        return;
+    }
+    int rc = carry_out(s->oid, s->op);
+    if (s->fault == FAKE_TWICE)
+        rc = carry_out(s->oid, s->op);
+    complete(s->done, s->fault == FAKE_LOST ? -ETIMEDOUT : rc, 0);
+}
+
+static void *deliver(void *context)
+{
+    (void)context;
+    pthread_mutex_lock(&late_lock);
+    for (;;) {
+        while (!late)
+            pthread_cond_wait(&late_wake, &late_lock);
+        struct sent *const s = late;
+        pthread_mutex_unlock(&late_lock);
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* others overtake it */
+        pthread_mutex_lock(&late_lock);
+        /* Whoever comes now for the same object comes behind it: see overtakes_locked(). */
+        arrive(s);
+        late = s->next;
+        if (!late)
+            late_end = &late;
+        release_op(s->op);
+        free(s);
+    }
+    return NULL;
+}
+
+/* May it go in front of those that are late? */
+static bool overtakes_locked(const struct sent *s)
+{
+    for (const struct sent *l = late; l; l = l->next)
+        if (l->io == s->io && strcmp(l->oid, s->oid) == 0 && !(l->op->reads && s->op->reads))
+            return false;
+    return true;
+}
+
+static char *name_of(char out[static 256], const struct io *io, const char *oid)
+{
+    snprintf(out, 256, "%s/%s", io->space, oid);
+    return out;
+}
+
+static int send_op(struct op *op, rados_ioctx_t io, rados_completion_t done, const char *oid)
+{
+    struct sent sent = {.io = io, .op = op, .done = done};
+    sent.fault =
+        next_fault(op->reads ? FAKE_REFUSED | FAKE_LATE
+                             : FAKE_REFUSED | FAKE_FULL | FAKE_LOST | FAKE_LATE | FAKE_TWICE);
+    name_of(sent.oid, io, oid);
+    pthread_mutex_lock(&late_lock);
+    const bool now = sent.fault != FAKE_LATE && overtakes_locked(&sent);
+    if (!now) {
+        struct sent *const s = malloc(sizeof *s);
+        need(s);
+        *s = sent;
+        pthread_mutex_lock(&uses_lock);
+        op->uses++;
+        pthread_mutex_unlock(&uses_lock);
+        *late_end = s;
+        late_end = &s->next;
+        pthread_cond_signal(&late_wake);
+    }
+    pthread_mutex_unlock(&late_lock);
+    if (now)
+        arrive(&sent);
+    return 0;
+}
+
+static int aio_write_op_operate(rados_write_op_t op, rados_ioctx_t io, rados_completion_t done,
+                                const char *oid, time_t *mtime, int flags)
+{
+    (void)mtime;
+    (void)flags;
+    return send_op(op, io, done, oid);
+}
+
+static int aio_read_op_operate(rados_read_op_t op, rados_ioctx_t io, rados_completion_t done,
+                               const char *oid, int flags)
+{
+    (void)flags;
+    return send_op(op, io, done, oid);
+}
+
+static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, uint64_t *size,
+                    time_t *when)
+{
+    char name[256];
+    uint64_t version = 0;
+    *size = 0;
+    *when = 0;
+    const int rc = is_cut_off(io) ? -ETIMEDOUT
+                   : next_fault(FAKE_REFUSED) == FAKE_REFUSED
+                       ? -EIO
+                       : model_version(name_of(name, io, oid), &version);
+    complete(done, rc, version);
+    return 0;
+}
+
+/* ---- operations that are waited for --------------------------------------------------------- */
+
+static int lock_exclusive(rados_ioctx_t handle, const char *oid, const char *name,
+                          const char *cookie, const char *text, struct timeval *duration,
+                          uint8_t flags)
+{
+    const struct io *const io = handle;
+    const unsigned fault = next_fault(FAKE_REFUSED | FAKE_LOST);
+    char full[256];
+    (void)name;
+    (void)text;
+    if (is_cut_off(io))
+        return -ETIMEDOUT;
+    if (fault == FAKE_REFUSED)
+        return -EIO;
+    const int rc =
+        model_lock(name_of(full, io, oid), io->client, cookie,
+                   duration ? duration->tv_sec * 1000 + duration->tv_usec / 1000 : 0, flags);
+    return fault == FAKE_LOST ? -ETIMEDOUT : rc;
+}
+
+static int unlock(rados_ioctx_t handle, const char *oid, const char *name, const char *cookie)
+{
+    const struct io *const io = handle;
+    char full[256];
+    (void)name;
+    return is_cut_off(io) ? -ETIMEDOUT : model_unlock(name_of(full, io, oid), io->client, cookie);
+}
+
+static int remove_object(rados_ioctx_t io, const char *oid)
+{
+    const struct model_step step = {.kind = MODEL_REMOVE};
+    char name[256];
+    return is_cut_off(io) ? -ETIMEDOUT : model_write(name_of(name, io, oid), &step, 1);
+}
+
+/* ---- in place of the library ---------------------------------------------------------------- */
+
+static void start_delivery(void)
+{
+    pthread_t thread;
+    need(pthread_create(&thread, NULL, deliver, NULL) == 0);
+    pthread_detach(thread);
+}
+
+void fake_librados(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static const struct tl_librados functions = {
+        .aio_create_completion2 = aio_create_completion2,
+        .aio_get_return_value = aio_get_return_value,
+        .aio_get_version = aio_get_version,
+        .aio_read_op_operate = aio_read_op_operate,
+        .aio_release = aio_release,
+        .aio_stat = aio_stat,
+        .aio_wait_for_complete = aio_wait_for_complete,
+        .aio_write_op_operate = aio_write_op_operate,
+        .cluster_stat = cluster_stat,
+        .conf_read_file = conf_read_file,
+        .conf_set = conf_set,
+        .connect = connect_to,
+        .create = create,
+        .create_read_op = create_read_op,
+        .create_write_op = create_write_op,
+        .ioctx_create = ioctx_create,
+        .ioctx_destroy = ioctx_destroy,
+        .ioctx_set_namespace = ioctx_set_namespace,
+        .lock_exclusive = lock_exclusive,
+        .omap_get_end = omap_get_end,
+        .omap_get_next2 = omap_get_next2,
+        .read_op_omap_get_vals2 = read_op_omap_get_vals2,
+        .read_op_omap_get_vals_by_keys2 = read_op_omap_get_vals_by_keys2,
+        .read_op_read = read_op_read,
+        .release_read_op = release_op,
+        .release_write_op = release_op,
+        .remove = remove_object,
+        .set_pool_full_try = set_pool_full_try,
+        .shutdown = shut_down,
+        .unlock = unlock,
+        .write_op_create = write_op_create,
+        .write_op_omap_cmp2 = write_op_omap_cmp2,
+        .write_op_omap_rm_keys2 = write_op_omap_rm_keys2,
+        .write_op_omap_rm_range2 = write_op_omap_rm_range2,
+        .write_op_omap_set2 = write_op_omap_set2,
+        .write_op_remove = write_op_remove,
+        .write_op_write = write_op_write,
+    };
+    pthread_once(&once, start_delivery);
+    fake_faults(0, 1, 0);
+    pthread_mutex_lock(&faults_lock);
+    faults.clients = 0;
+    memset(faults.cut, 0, sizeof faults.cut);
+    pthread_mutex_unlock(&faults_lock);
+    model_clear();
+    tl_librados_use(&functions);
+}
