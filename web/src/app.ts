@@ -20,8 +20,6 @@ import { decodePlace, emptyPlace, encodePlace, type Beside, type Panel, type Pla
 
 const URL_MS = 60;
 const NAMES_MS = 1000;
-/** Names are asked for after so long, though it is not known yet whether there are any. */
-const NAMELESS_MS = 2000;
 /** A zoom gesture is over when nothing more of it came for so long, and for so many frames. */
 const ZOOM_REST_MS = 80;
 const ZOOM_REST_FRAMES = 2;
@@ -308,7 +306,7 @@ export class App {
     s.namesRevision = s.trace.revision;
     if (s === this.session) {
       // Without names there is no table of them to fetch. Traces that are shown beside it are not counted.
-      await Promise.race([s.overview.first, new Promise((resolve) => setTimeout(resolve, NAMELESS_MS))]);
+      await Promise.race([s.overview.first, s.named]);
       if (s.overview.nameless || s !== this.session) return;
     }
     try {

@@ -65,6 +65,9 @@ export class Session {
   private readonly ends = new Map<number, number>(); // where the axis ended at a revision
   zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
   zoomedOn = 0; // what stayed in its place then
+  private tellNamed: () => void = () => {};
+  /** Once a tile has spoken of a function. */
+  readonly named = new Promise<void>((done) => { this.tellNamed = done; });
 
   constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
     this.tiles = new TileClient(trace, () => app.changed());
@@ -203,6 +206,7 @@ export class Session {
   nameOf = (id: number): string => {
     const name = this.names[id];
     if (name !== undefined) return name;
+    this.tellNamed();
     this.app.missName(this);
     return `function ${id}`;
   };
