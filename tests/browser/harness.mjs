@@ -191,12 +191,18 @@ export function colours(page, selector = "canvas.base") {
   return page.evaluate((s) => {
     const canvas = document.querySelector(s);
     const { data } = canvas.getContext("2d").getImageData(0, 24, canvas.width, canvas.height - 24);
+    const pixels = new Uint32Array(data.buffer);
     const counts = new Map();
-    for (let i = 0; i < data.length; i += 4) {
-      const key = `#${((data[i] << 16) | (data[i + 1] << 8) | data[i + 2]).toString(16).padStart(6, "0")}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
+    // Neighbours are alike, mostly.
+    for (let i = 0, begun = 0; i < pixels.length; begun = i) {
+      const pixel = pixels[i];
+      while (i < pixels.length && pixels[i] === pixel) i++;
+      counts.set(pixel, (counts.get(pixel) ?? 0) + i - begun);
     }
-    return Object.fromEntries([...counts].sort((a, b) => b[1] - a[1]).slice(0, 64));
+    const name = (p) => `#${[p, p >> 8, p >> 16].map((x) => (x & 255).toString(16).padStart(2, "0")).join("")}`;
+    const named = new Map(); // whatever their opacity
+    for (const [pixel, n] of counts) named.set(name(pixel), (named.get(name(pixel)) ?? 0) + n);
+    return Object.fromEntries([...named].sort((a, b) => b[1] - a[1]).slice(0, 64));
   }, selector);
 }
 
