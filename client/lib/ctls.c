@@ -189,7 +189,9 @@ static bool peer_digest(const struct tl_ctls *tls, uint8_t out[static 32])
 
 static int refuse(const struct tl_ctls *tls, struct tracelake_error *error)
 {
-    const long verify = SSL_get_verify_result(tls->ssl);
+    /* OpenSSL has looked at the certificate where it is known by its fingerprint, too. */
+    const bool verifies = SSL_get_verify_mode(tls->ssl) & SSL_VERIFY_PEER;
+    const long verify = verifies ? SSL_get_verify_result(tls->ssl) : X509_V_OK;
     const unsigned long code = ERR_peek_error();
     if (verify == X509_V_OK) {
         const char *reason = ERR_reason_error_string(code);

@@ -297,6 +297,28 @@ def content(lab, n):
 
 
 @test
+def cut_handshakes(lab):
+    """A link that breaks in the TLS handshake is no certificate that is not trusted: push tries again."""
+    lab.start()
+    with open(lab.log) as f:
+        pin = re.search(r'SHA-256 (\S+)', f.read()).group(1)
+    proxy = Proxy(lab.tls_port, [])
+    server = ['--server', 'https://127.0.0.1:%d' % proxy.url_port, '--fingerprint', pin]
+    try:
+        lab.run('ls', *server)
+        for n in range(50, 3000, 50):
+            proxy.plans = [(n, 'fin')]
+            done = subprocess.run([lab.tracelake, 'ls', *server], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            check(done.returncode in (0, 3) and b'trusted' not in done.stderr, n, done)
+        sent = content(lab, 60000)
+        proxy.plans = [(30000, 'fin')] + [(n, 'fin') for n in range(600, 1200, 100)]
+        lab.run('push', *server, '--format', 'etm4', '--rig', 'rig', '--trace', 'cut', '--no-wait', lab.path('input'))
+        check(not proxy.plans and lab.run('raw', 'cut', '-').out == sent, proxy.plans)
+    finally:
+        proxy.close()
+
+
+@test
 def half_open(lab):
     """Links that swallow bytes: a push with default options notices, and ends by itself."""
     simulated(lab, 200000)
