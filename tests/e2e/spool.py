@@ -49,11 +49,14 @@ def spool_killed(lab):
     lab.start()
     sent = random.Random(5).randbytes(3 << 20)
     out, into = os.pipe()
-    feeder = threading.Thread(target=feed, args=(into, sent, dice.randrange(1 << 30)), daemon=True)
+    gate = Gate()
+    feeder = threading.Thread(target=feed, args=(into, sent, dice.randrange(1 << 30), gate), daemon=True)
     feeder.start()
+    step = len(sent) // (CUTS + 2)
     for kill in range(CUTS):
         push = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
-        wanted = len(sent) * (kill + 1) // (CUTS + 2) + dice.randrange(50000)
+        wanted = step * (kill + 1) + dice.randrange(step)
+        gate.open(min(wanted + 100000, len(sent) - 1))  # its end comes behind the last kill
         while progress(lab) < wanted:
             check(push.poll() is None, 'the push ended')
         if dice.randrange(2):
@@ -64,6 +67,7 @@ def spool_killed(lab):
             lab.start()
         push.kill()
         push.wait()
+    gate.open(len(sent))
     done = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
     feeder.join()
     check(done.wait(120) == 0, done.stderr.read())
@@ -92,12 +96,30 @@ def spool_half_removed(lab):
         check(lab.run('raw', 'spooled', '-').out == data, 'bytes differ')
 
 
-def feed(into, data, seed):
+class Gate:
+    """How far a rig has got with what it sends."""
+
+    def __init__(self):
+        self.to, self.changed = 0, threading.Condition()
+
+    def open(self, to):
+        with self.changed:
+            self.to = to
+            self.changed.notify_all()
+
+    def wait(self, at):
+        """How many bytes may be sent behind `at`, once there are any."""
+        with self.changed:
+            self.changed.wait_for(lambda: at < self.to)
+            return self.to - at
+
+
+def feed(into, data, seed, gate):
     dice = random.Random(seed)
     at = 0
     with open(into, 'wb', buffering=0) as f:
         while at < len(data):
-            at += f.write(data[at:at + dice.randrange(1, 30000)])
+            at += f.write(data[at:at + min(gate.wait(at), dice.randrange(1, 30000))])
 
 
 def progress(lab):
