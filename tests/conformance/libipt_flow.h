@@ -131,11 +131,21 @@ static inline int libipt_events(struct pt_insn_decoder *decoder, struct tl_buf *
     return status;
 }
 
+/* Instructions between two packets, at most: what is behind damage may be an endless loop without
+ * any, in which Debian's libipt stays. */
+#define LIBIPT_STEPS (1u << 18)
+
 /* From a PSB to an error or the end of the trace. */
 static inline int libipt_from_sync(struct pt_insn_decoder *decoder, struct tl_buf *out, int status)
 {
-    for (;;) {
+    uint64_t before = UINT64_MAX;
+    for (unsigned steps = 0; steps < LIBIPT_STEPS; steps++) {
         struct pt_insn insn = {0};
+        uint64_t offset;
+        if (pt_insn_get_offset(decoder, &offset) >= 0 && offset != before) {
+            before = offset;
+            steps = 0;
+        }
         status = libipt_events(decoder, out, status);
         if (status < 0)
             return status;
@@ -153,6 +163,7 @@ static inline int libipt_from_sync(struct pt_insn_decoder *decoder, struct tl_bu
         if (status < 0)
             return status;
     }
+    return -pte_internal;
 }
 
 static inline enum tl_pt_error error_of_libipt(int status)
