@@ -102,7 +102,8 @@ static enum tl_pt_error keep_time(struct tl_pt_events *d, bool header)
 {
     if (d->packet.kind == TL_PT_CYC) {
         d->cycles += d->packet.cyc;
-        d->has_cycles = d->counts_cycles = true;
+        d->has_cycles |= d->packet.cyc > 0;
+        d->counts_cycles = true;
     }
     return tl_pt_error_of_time(tl_pt_clock_packet(&d->clock, d->config, &d->packet, header));
 }

@@ -256,9 +256,10 @@ static __attribute__((noinline)) void take_more(struct tl_pt_flow *f, uint64_t w
 static inline void take_cycles(struct tl_pt_flow *f, uint64_t cycles)
 {
     f->events.cycles += cycles;
-    f->events.has_cycles = f->events.counts_cycles = true;
+    f->events.counts_cycles = true;
     tl_pt_clock_cyc(&f->events.clock, f->config, cycles);
-    f->has_time = true;
+    f->events.has_cycles |= cycles > 0;
+    f->has_time |= cycles > 0;
 }
 
 static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
@@ -272,6 +273,17 @@ static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
     f->has_time = true;
 }
 
+/* Outcomes `older`, and `newer` behind them, each below a stop bit: all, if they are not too many,
+ * else the newer ones, and the others are taken. */
+static inline uint64_t join(struct tl_pt_flow *f, uint64_t older, uint64_t newer)
+{
+    const unsigned n = 63 - (unsigned)__builtin_clzll(newer);
+    if (63 - (unsigned)__builtin_clzll(older) + n <= TL_ROUTE_WORD)
+        return older << n | (newer ^ UINT64_C(1) << n);
+    take_more(f, older, f->anchor);
+    return newer;
+}
+
 /* Entries that need no event, from `k` on; packets in front of byte `done` were taken already.
  * Returns the first entry that does. */
 static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, size_t k,
@@ -279,10 +291,19 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
 {
     if (f->events.n > 0 || f->events.bound || f->lost)
         return k;
+    uint64_t waiting = 1; /* outcomes that no time separates from those behind them */
     for (; k < tape->n && f->events.enabled; k++) {
         const uint64_t offset = f->base + tape->at[k], value = tape->value[k];
         const uint8_t kind = tape->kind[k];
-        const uint64_t outcomes = tape->from[k] >= done ? tape->tnt[k] : 1;
+        uint64_t outcomes = tape->from[k] >= done ? tape->tnt[k] : 1;
+        if (waiting > 1)
+            outcomes = join(f, waiting, outcomes);
+        if (kind == TL_PT_CYC && value == 0) {
+            take_cycles(f, 0);
+            waiting = outcomes;
+            continue;
+        }
+        waiting = 1;
         if (outcomes > 1 || kind == TL_PT_TIP)
             take_branches(f, outcomes, kind == TL_PT_TIP, value, offset);
         switch (kind) {
@@ -307,6 +328,8 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
         }
         f->anchor = offset;
     }
+    if (waiting > 1)
+        take_more(f, waiting, f->anchor);
     return k;
 }
 

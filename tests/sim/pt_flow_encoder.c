@@ -567,16 +567,22 @@ static void put_power(struct tl_sim_pt_flow *flow)
     say(flow, TL_SIM_PT_PWRX, 0, p.pwrx.last | 1u << 16)->no_ip = true;
 }
 
+/* A count of cycles, which may be none. */
+static void put_cycles(struct tl_sim_pt_flow *flow, uint64_t cycles)
+{
+    const struct tl_pt_packet p = {.kind = TL_PT_CYC, .cyc = cycles};
+    tl_sim_pt_packet(&flow->pt, &p);
+}
+
 /* The cycles since the last time, and the crystal's ticks if there is one. */
 static void timing(struct tl_sim_pt_flow *flow)
 {
-    struct tl_pt_packet p = {.kind = TL_PT_CYC, .cyc = flow->cycles - flow->told};
+    struct tl_pt_packet p = {.kind = TL_PT_MTC};
+    put_cycles(flow, flow->cycles - flow->told);
     flow->told = flow->cycles;
-    tl_sim_pt_packet(&flow->pt, &p);
     if (ctc_of(flow) >> TL_SIM_PT_MTC_FREQ == flow->mtc)
         return;
     flow->mtc = ctc_of(flow) >> TL_SIM_PT_MTC_FREQ;
-    p = (struct tl_pt_packet){.kind = TL_PT_MTC};
     p.mtc = (uint8_t)flow->mtc;
     tl_sim_pt_packet(&flow->pt, &p);
 }
@@ -587,8 +593,12 @@ static void between(struct tl_sim_pt_flow *flow)
     const struct tl_sim_pt_flow_options *const options = &flow->options;
     const size_t period = options->psb_period ? options->psb_period : 2000;
     flow->cycles += tl_sim_between(&flow->rng, 1, 4);
-    if (options->timing && flow->pt.n_outcomes == 0 && flow->n_tips == 0 && chance(flow, 100))
-        timing(flow);
+    if (options->timing && flow->pt.n_outcomes == 0 && flow->n_tips == 0 && chance(flow, 150)) {
+        if (chance(flow, 333))
+            put_cycles(flow, 0);
+        else
+            timing(flow);
+    }
     if (flow->pt.out.n - flow->psb > period && (flow->wrote || !options->timing))
         put_psb(flow);
     if (options->toggles && chance(flow, 3))
