@@ -27,9 +27,14 @@ static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 
 static inline void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
+    struct tl_walker *const w = &f->walker;
     if (!tl_pt_flow_keeps_mode(f, ip))
         set_mode(f, ip, offset);
-    tl_walker_jump_hot(&f->walker, ip, (enum tl_isa)f->isa, offset);
+    if (f->isa == TL_ISA_NONE && w->cache && !w->need_mode) { /* a MODE.Exec that is none */
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+        return;
+    }
+    tl_walker_jump_hot(w, ip, (enum tl_isa)f->isa, offset);
 }
 
 /* Outcomes that wait for a TIP that does not come. */

@@ -191,7 +191,19 @@ static void check(const struct tl_image *image, struct tl_bytes in)
     tl_buf_fini(&truth);
 }
 
-static void simulated(bool damaged)
+enum damage { NONE, BYTES, MODES };
+
+/* Any bytes; or modes that are none: both bits of a MODE.Exec. */
+static void hurt(struct tl_buf *trace, enum damage damage)
+{
+    for (size_t k = 0; damage == BYTES && k < 1 + trace->n / 500; k++)
+        trace->p[next() % trace->n] ^= (uint8_t)(1 + next() % 255);
+    for (size_t at = 0; damage == MODES && at + 1 < trace->n; at++)
+        if (trace->p[at] == 0x99 && trace->p[at + 1] < 4 && next() % 4 == 0)
+            trace->p[at + 1] |= 3;
+}
+
+static void simulated(enum damage damage)
 {
     for (unsigned i = 0; i < 60; i++) {
         struct tl_sim_rng rng = {((uint64_t)next() << 32) | next()};
@@ -203,8 +215,7 @@ static void simulated(bool damaged)
         tl_sim_pt_flow_init(&flow, &program, &options, tl_sim_rand(&rng));
         tl_sim_pt_flow_run(&flow, tl_sim_between(&rng, 1, 3000));
         struct tl_image *const image = image_of(&program, 0);
-        for (unsigned k = 0; damaged && k < 1 + flow.pt.out.n / 500; k++)
-            flow.pt.out.p[next() % flow.pt.out.n] ^= (uint8_t)(1 + next() % 255);
+        hurt(&flow.pt.out, damage);
         check(image, (struct tl_bytes){flow.pt.out.p, flow.pt.out.n});
         tl_image_free(image);
         tl_sim_pt_flow_fini(&flow);
@@ -215,13 +226,19 @@ static void simulated(bool damaged)
 static void executions(void **state)
 {
     (void)state;
-    simulated(false);
+    simulated(NONE);
 }
 
 static void damaged_traces(void **state)
 {
     (void)state;
-    simulated(true);
+    simulated(BYTES);
+}
+
+static void modes_that_are_none(void **state)
+{
+    (void)state;
+    simulated(MODES);
 }
 
 /* ---- from a PSB on --------------------------------------------------------------------------- */
@@ -358,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(executions),
         cmocka_unit_test(damaged_traces),
+        cmocka_unit_test(modes_that_are_none),
         cmocka_unit_test(what_is_missing_is_named),
         cmocka_unit_test(stands_where_it_began_at_a_psb),
     };
