@@ -306,7 +306,7 @@ def cut_handshakes(lab):
     server = ['--server', 'https://127.0.0.1:%d' % proxy.url_port, '--fingerprint', pin]
     try:
         lab.run('ls', *server)
-        for n in range(50, 3000, 50):
+        for n in range(50, 3000, 100):
             proxy.plans = [(n, 'fin')]
             done = subprocess.run([lab.tracelake, 'ls', *server], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             check(done.returncode in (0, 3) and b'trusted' not in done.stderr, n, done)
