@@ -18,7 +18,7 @@ if ! ninja -C "$build" -j "$jobs" >"$build/build.log" 2>&1; then
 fi
 rm -f "$build"/ctest.xml
 status=0
-ctest --test-dir "$build" -j "$at_once" --timeout 600 --output-on-failure --no-tests=error \
+ctest --test-dir "$build" -j "$at_once" --timeout 1200 --output-on-failure --no-tests=error \
   --output-junit ctest.xml "$@" || status=1
 python3 - "$build"/ctest.xml <<'PY' || status=1
 import sys, xml.etree.ElementTree as ET
