@@ -13,11 +13,19 @@
 
 TL_C_BEGIN
 
-/* The caller sets both; `rest` is borrowed. */
+/* The caller sets the first two; `rest` is borrowed. */
 struct tl_stf_group {
     struct tl_bytes rest; /* what is not yet read */
     struct tl_stf_layout layout;
+    uint8_t shape; /* of TL_STF_SHAPE_…, 0: any; what callers set is 0 */
 };
+
+/*
+ * Private to stf/insns.h and stf/operands.h. What is left of a group whose records are, in this
+ * order and each there or not, a branch target, up to three registers of 12 bytes, an access with
+ * one content, and the closing record: how many registers, and whether there is an access.
+ */
+enum { TL_STF_SHAPE_REGISTERS = 3, TL_STF_SHAPE_ACCESS = 4, TL_STF_SHAPE_KNOWN = 8 };
 
 /*
  * The next record, whose bytes are the record->size in front of `rest` then. TL_EOF: there are no
@@ -32,6 +40,7 @@ static inline int tl_stf_group_next(struct tl_stf_group *group, struct tl_stf_re
         return size;
     group->rest.p += size;
     group->rest.n -= (size_t)size;
+    group->shape = 0;
     return TL_OK;
 }
 
@@ -47,6 +56,7 @@ static inline int tl_stf_group_skip(struct tl_stf_group *group, struct tl_bytes 
     record->n = (size_t)size;
     group->rest.p += size;
     group->rest.n -= (size_t)size;
+    group->shape = 0;
     return TL_OK;
 }
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define MARGIN        32 /* bytes behind a record's begin with which the fast path needs no checks */
+#define MARGIN        80 /* bytes behind a group's begin with which the fast path needs no checks */
 
 struct tl_stf_insns {
     struct tl_stf_insns_front front;
@@ -238,7 +238,7 @@ _Static_assert(offsetof(struct tl_stf_insn, mode) == offsetof(struct tl_stf_insn
  * stores: a processor has few of them in a cycle.
  */
 static ALWAYS_INLINE void put_insn(struct tl_stf_insn *out, uint64_t pc, const uint8_t *group,
-                                   const uint8_t *closing, uint32_t size, const uint8_t tail[2])
+                                   const uint8_t *closing, uint32_t size, uint32_t tail)
 {
     const uint64_t opcode = size == 4 ? tl_le32(closing + 1) : tl_le16(closing + 1);
     const uint64_t group_size = (uint32_t)(closing - group) + 1 + size;
@@ -246,7 +246,13 @@ static ALWAYS_INLINE void put_insn(struct tl_stf_insn *out, uint64_t pc, const u
     out->pc = pc;
     out->group = group;
     memcpy(&out->group_size, &both, sizeof both);
-    tl_put_le32(&out->size, size | (uint32_t)tail[0] << 8 | (uint32_t)tail[1] << 16);
+    tl_put_le32(&out->size, size | tail);
+}
+
+/* What put_insn() stores behind the size. */
+static ALWAYS_INLINE uint32_t tail_of(uint32_t flags, uint32_t mode, uint32_t shape)
+{
+    return flags << 8 | mode << 16 | shape << 24;
 }
 
 static ALWAYS_INLINE bool closes(uint8_t type)
@@ -291,8 +297,7 @@ static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *sa
     if (!on)
         return false;
     const uint32_t size = opcode_size(*p);
-    const uint8_t tail[2] = {(uint8_t)flags, s->mode};
-    put_insn(&c->out[c->n++], s->pc, c->group, p, size, tail);
+    put_insn(&c->out[c->n++], s->pc, c->group, p, size, tail_of(flags, s->mode, 0));
     s->pc = flags & TL_STF_TAKEN ? s->target : s->pc + size;
     s->flags = 0;
     s->mode = s->next_mode;
@@ -304,7 +309,7 @@ static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *sa
 struct mixed {
     const uint8_t *closing;
     uint64_t target;
-    uint8_t flags;
+    uint8_t flags, shape;
 };
 
 /* The group that begins at `p`. False: some other record, or the end of what is surely whole. */
@@ -330,11 +335,43 @@ static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const ui
     }
     m->closing = p;
     m->flags = (uint8_t)flags;
+    m->shape = 0;
     return p < safe && closes(*p);
 }
 
 #define LEAST_INSN   TL_STF_CLOSING_16_BYTES /* bytes */
 #define MEMORY_BYTES (TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES)
+
+/* The group that begins at `p`, if it has registers and a known shape. */
+static ALWAYS_INLINE bool scan_shape(struct mixed *m, const uint8_t *p)
+{
+    unsigned flags = TL_STF_OTHERS, shape = TL_STF_SHAPE_KNOWN + 1;
+    if (*p == TL_STF_INST_PC_TARGET) {
+        m->target = tl_le64(p + 1);
+        flags |= TL_STF_TAKEN;
+        p += TL_STF_TARGET_BYTES;
+    }
+    if (*p != TL_STF_INST_REG)
+        return false;
+    p += TL_STF_SCALAR_BYTES;
+    if (*p == TL_STF_INST_REG) {
+        p += TL_STF_SCALAR_BYTES;
+        shape++;
+        if (*p == TL_STF_INST_REG) {
+            p += TL_STF_SCALAR_BYTES;
+            shape++;
+        }
+    }
+    if (*p == TL_STF_INST_MEM_ACCESS && p[TL_STF_ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT) {
+        p += MEMORY_BYTES;
+        shape |= TL_STF_SHAPE_ACCESS;
+        flags |= TL_STF_MEMORY;
+    }
+    m->closing = p;
+    m->shape = (uint8_t)shape;
+    m->flags = (uint8_t)flags;
+    return closes(*p);
+}
 
 /*
  * The records that most groups consist of, as long as they are surely whole. Stops in front of
@@ -342,7 +379,8 @@ static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const ui
  *
  * Three shapes make up nearly all groups of a trace without registers: a closing record alone,
  * behind a memory access, or behind a branch target. Each has a path of its own here, where
- * nothing but the place, the address and the output changes. The fourth path is for mixtures.
+ * nothing but the place, the address and the output changes. The fourth path is for groups
+ * with registers and for mixtures.
  */
 static void scan_fast(struct tl_stf_insns *s, struct scan *c)
 {
@@ -353,8 +391,11 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
         if (!scan_group(s, c, safe))
             return;
     }
-    const uint8_t plain[2] = {0, s->mode}, memory[2] = {TL_STF_MEMORY, s->mode},
-                  taken[2] = {TL_STF_TAKEN, s->mode};
+    const bool scalar = s->front.layout.vlen <= 64; /* then all registers have 12 bytes */
+    const uint32_t plain = tail_of(0, s->mode, TL_STF_SHAPE_KNOWN),
+                   memory =
+                       tail_of(TL_STF_MEMORY, s->mode, TL_STF_SHAPE_KNOWN | TL_STF_SHAPE_ACCESS),
+                   taken = tail_of(TL_STF_TAKEN, s->mode, TL_STF_SHAPE_KNOWN);
     bool on = true;
     while (on && c->n < c->cap && c->p < safe) {
         const uint8_t *p = c->p;
@@ -395,11 +436,11 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
                 p += TL_STF_TARGET_BYTES + TL_STF_CLOSING_16_BYTES;
             } else {
                 struct mixed mixed;
-                if (!scan_mixed(&mixed, p, safe))
+                if (!(scalar && scan_shape(&mixed, p)) && !scan_mixed(&mixed, p, safe))
                     break;
-                const uint8_t tail[2] = {mixed.flags, plain[1]};
                 const uint32_t size = opcode_size(*mixed.closing);
-                put_insn(out++, pc, p, mixed.closing, size, tail);
+                put_insn(out++, pc, p, mixed.closing, size,
+                         tail_of(mixed.flags, s->mode, mixed.shape));
                 pc = mixed.flags & TL_STF_TAKEN ? mixed.target : pc + size;
                 p = mixed.closing + 1 + size;
             }

@@ -34,6 +34,7 @@ struct tl_stf_insn {
     uint8_t size;  /* 2 or 4: bytes of the closing record's opcode */
     uint8_t flags; /* enum tl_stf_insn_flag */
     uint8_t mode;  /* 0 U, 1 S, 2 H, 3 M as the last MODE_CHANGE before it said, or unknown */
+    uint8_t shape; /* private: of its group (stf/group.h) */
 };
 
 /* What holds for all instructions of a batch. */
@@ -89,6 +90,7 @@ static inline struct tl_stf_group tl_stf_insn_group(const struct tl_stf_insns *i
     struct tl_stf_group group;
     group.rest.p = insn->group;
     group.rest.n = insn->group_size;
+    group.shape = insn->shape;
     group.layout = ((const struct tl_stf_insns_front *)(const void *)insns)->layout;
     return group;
 }
@@ -102,9 +104,7 @@ static inline uint64_t tl_stf_insn_next(const struct tl_stf_insns *insns,
 {
     if (!(insn->flags & TL_STF_TAKEN))
         return insn->pc + insn->size;
-    /* A target and the closing record. */
-    if (insn->group[0] == TL_STF_INST_PC_TARGET &&
-        insn->group_size == (uint32_t)TL_STF_TARGET_BYTES + 1 + insn->size)
+    if (insn->shape) /* then the target is the first record */
         return tl_le64(insn->group + 1);
     return tl_stf_insn_next_any(insns, insn);
 }

@@ -1,6 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 #include "stf/operands.h"
 
+/* Bytes of the record at `p` if it is a usual one and lies in front of `end`, else 0. */
+static size_t usual_size(const uint8_t *p, const uint8_t *end)
+{
+    if (end - p < TL_STF_ACCESS_BYTES)
+        return 0;
+    if (*p == TL_STF_INST_MEM_ACCESS)
+        return TL_STF_ACCESS_BYTES;
+    if (*p == TL_STF_INST_REG)
+        return (p[3] & 15) == TL_STF_REG_VECTOR ? 0 : (size_t)TL_STF_SCALAR_BYTES;
+    return *p == TL_STF_INST_MEM_CONTENT || *p == TL_STF_INST_PC_TARGET ? TL_STF_CONTENT_BYTES : 0;
+}
+
+/* Is the closing record of an instruction all that is left? */
+static bool only_closing(const uint8_t *p, const uint8_t *end)
+{
+    return end - p == TL_STF_CLOSING_BYTES      ? *p == TL_STF_INST_32
+           : end - p == TL_STF_CLOSING_16_BYTES ? *p == TL_STF_INST_16
+                                                : p == end;
+}
+
 /* Take the contents that directly follow the access. */
 static void take_contents(struct tl_stf_group *group, uint8_t type, struct tl_stf_access *access)
 {
@@ -18,10 +38,10 @@ static bool usual_access(struct tl_stf_group *group, struct tl_stf_access *acces
 {
     const uint8_t *p = group->rest.p;
     const uint8_t *const end = p + group->rest.n;
-    size_t size = tl_stf_usual_size(p, end);
+    size_t size = usual_size(p, end);
     while (size && *p != TL_STF_INST_MEM_ACCESS) {
         p += size;
-        size = tl_stf_usual_size(p, end);
+        size = usual_size(p, end);
     }
     if (size) {
         tl_stf_set_access(access, p);
@@ -31,7 +51,7 @@ static bool usual_access(struct tl_stf_group *group, struct tl_stf_access *acces
             access->n_data++;
         }
     }
-    const bool last = tl_stf_only_closing(p, end);
+    const bool last = only_closing(p, end);
     group->rest.p = p;
     group->rest.n = last ? 0 : (size_t)(end - p);
     return size > 0;

@@ -3,7 +3,7 @@
  * What an instruction read and wrote: memory accesses with their data, registers with their
  * values. Walks a group's records (tl_stf_insn_group()); nothing is copied. Pure functions.
  *
- * Groups of the usual records, which nearly all are, are looked at in line.
+ * Groups of the usual shape (stf/group.h), which nearly all are, are looked at in line.
  */
 #ifndef TL_STF_OPERANDS_H
 #define TL_STF_OPERANDS_H
@@ -30,26 +30,6 @@ static inline uint64_t tl_stf_access_data(const struct tl_stf_access *access, ui
     return tl_le64(access->data + TL_STF_CONTENT_BYTES * (size_t)i + 1);
 }
 
-/* Bytes of the record at `p` if it is a usual one and lies in front of `end`, else 0. Private. */
-static inline size_t tl_stf_usual_size(const uint8_t *p, const uint8_t *end)
-{
-    if (end - p < TL_STF_ACCESS_BYTES)
-        return 0;
-    if (*p == TL_STF_INST_MEM_ACCESS)
-        return TL_STF_ACCESS_BYTES;
-    if (*p == TL_STF_INST_REG)
-        return (p[3] & 15) == TL_STF_REG_VECTOR ? 0 : (size_t)TL_STF_SCALAR_BYTES;
-    return *p == TL_STF_INST_MEM_CONTENT || *p == TL_STF_INST_PC_TARGET ? TL_STF_CONTENT_BYTES : 0;
-}
-
-/* Is the closing record of an instruction all that is left? Private. */
-static inline bool tl_stf_only_closing(const uint8_t *p, const uint8_t *end)
-{
-    return end - p == TL_STF_CLOSING_BYTES      ? *p == TL_STF_INST_32
-           : end - p == TL_STF_CLOSING_16_BYTES ? *p == TL_STF_INST_16
-                                                : p == end;
-}
-
 /* The access whose record is at `p`, without its contents. Private. */
 static inline void tl_stf_set_access(struct tl_stf_access *access, const uint8_t *p)
 {
@@ -72,19 +52,20 @@ int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *ac
  */
 static inline int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access)
 {
-    const uint8_t *const p = group->rest.p;
-    const uint8_t *const end = p + group->rest.n;
-    if (p == end)
-        return TL_EOF;
-    /* Most have one access with one content in front of the closing record, and nothing else. */
-    const ptrdiff_t one = TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES;
-    if (end - p > one && p[0] == TL_STF_INST_MEM_ACCESS &&
-        p[TL_STF_ACCESS_BYTES] == TL_STF_INST_MEM_CONTENT && tl_stf_only_closing(p + one, end)) {
-        tl_stf_set_access(access, p);
-        access->n_data = 1;
+    if (group->shape) {
+        const uint8_t *p = group->rest.p;
+        const unsigned shape = group->shape;
+        group->shape = 0;
         group->rest.n = 0;
+        if (!(shape & TL_STF_SHAPE_ACCESS))
+            return TL_EOF;
+        p += *p == TL_STF_INST_PC_TARGET ? TL_STF_TARGET_BYTES : 0;
+        tl_stf_set_access(access, p + (shape & TL_STF_SHAPE_REGISTERS) * TL_STF_SCALAR_BYTES);
+        access->n_data = 1;
         return TL_OK;
     }
+    if (group->rest.n == 0)
+        return TL_EOF;
     /* By copies, so that the caller's objects can stay in registers. */
     struct tl_stf_group rest = *group;
     struct tl_stf_access any;
@@ -105,33 +86,37 @@ struct tl_stf_operand {
 /* The function below, for whatever records. */
 int tl_stf_group_operand_any(struct tl_stf_group *group, struct tl_stf_operand *operand);
 
+/* The register whose record, of 12 bytes, is at `p`. Private. */
+static inline void tl_stf_set_operand(struct tl_stf_operand *operand, const uint8_t *p)
+{
+    operand->number = tl_le16(p + 1);
+    operand->type = p[3] & 15;
+    operand->operand = p[3] >> 4 & 3;
+    operand->value.p = p + 4;
+    operand->value.n = 8;
+}
+
 /* The group's next register: TL_OK, or TL_EOF if there is no further one. */
 static inline int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand)
 {
-    const uint8_t *p = group->rest.p;
-    const uint8_t *const end = p + group->rest.n;
-    if (p == end)
-        return TL_EOF;
-    size_t size = tl_stf_usual_size(p, end);
-    while (size && *p != TL_STF_INST_REG) {
-        p += size;
-        size = tl_stf_usual_size(p, end);
-    }
-    if (size) {
-        operand->number = tl_le16(p + 1);
-        operand->type = p[3] & 15;
-        operand->operand = p[3] >> 4 & 3;
-        operand->value.p = p + 4;
-        operand->value.n = 8;
-        p += size;
-    }
-    const bool last = tl_stf_only_closing(p, end);
-    group->rest.p = p;
-    group->rest.n = last ? 0 : (size_t)(end - p);
-    if (size)
+    if (group->shape) {
+        const uint8_t *p = group->rest.p;
+        const uint8_t *const end = p + group->rest.n;
+        if (!(group->shape & TL_STF_SHAPE_REGISTERS)) {
+            group->shape = 0;
+            group->rest.n = 0;
+            return TL_EOF;
+        }
+        p += *p == TL_STF_INST_PC_TARGET ? TL_STF_TARGET_BYTES : 0;
+        tl_stf_set_operand(operand, p);
+        group->rest.p = p + TL_STF_SCALAR_BYTES;
+        group->rest.n = (size_t)(end - group->rest.p);
+        group->shape--;
         return TL_OK;
-    if (last)
+    }
+    if (group->rest.n == 0)
         return TL_EOF;
+    /* By copies, so that the caller's objects can stay in registers. */
     struct tl_stf_group rest = *group;
     struct tl_stf_operand any;
     const int result = tl_stf_group_operand_any(&rest, &any);

@@ -91,10 +91,9 @@ static void read_all_insns(struct trace *t, bool fields)
     uint64_t count = 0, sum = 0;
     int n;
     while ((n = tl_stf_insns_read(insns, batch, 512, NULL)) > 0) {
-        for (int i = 0; i < n; i++)
+        for (int i = 0; i < n; i++) {
             sum += batch[i].pc ^ batch[i].opcode;
-        for (int i = 0; fields && i < n; i++) {
-            if (batch[i].flags) /* else there is nothing besides */
+            if (fields && batch[i].flags) /* else there is nothing besides */
                 sum += sum_fields(insns, &batch[i]);
         }
         count += (uint64_t)n;

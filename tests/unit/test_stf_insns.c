@@ -498,9 +498,9 @@ static int plain_access(struct tl_stf_group *group, struct tl_stf_access *a)
     return result;
 }
 
-static void assert_same_accesses(struct tl_bytes bytes)
+static void assert_same_accesses(struct tl_stf_group group)
 {
-    struct tl_stf_group fast = {.rest = bytes}, plain = fast;
+    struct tl_stf_group fast = group, plain = group;
     struct tl_stf_access a = {0}, b = {0};
     int result;
     do {
@@ -514,10 +514,11 @@ static void assert_same_accesses(struct tl_bytes bytes)
     } while (result == TL_OK);
 }
 
-static void assert_same_operands(struct tl_bytes bytes)
+static void assert_same_operands(struct tl_stf_group group)
 {
-    struct tl_stf_group fast = {.rest = bytes}, plain = fast;
+    struct tl_stf_group fast = group, plain = group;
     struct tl_stf_operand a = {0}, b;
+    plain.shape = 0;
     int result;
     do {
         result = tl_stf_group_operand_any(&plain, &b);
@@ -547,12 +548,104 @@ static void test_operands_in_line(void **state)
             uint8_t *const copy = malloc(n ? n : 1);
             assert_non_null(copy);
             memcpy(copy, group.p, n);
-            assert_same_accesses((struct tl_bytes){copy, n});
-            assert_same_operands((struct tl_bytes){copy, n});
+            assert_same_accesses((struct tl_stf_group){.rest = {copy, n}});
+            assert_same_operands((struct tl_stf_group){.rest = {copy, n}});
             free(copy);
         }
         tl_buf_fini(&group);
     }
+}
+
+/* A group as most are: a target, registers, an access with its content, or some of them. */
+static void put_usual_group(struct tl_buf *out, uint64_t dice, uint32_t vlen)
+{
+    static const uint8_t words[32] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
+    const struct tl_stf_layout layout = {.vlen = vlen};
+    if (dice % 8 == 0)
+        put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = dice});
+    for (uint64_t n = (dice >> 3 & 7) % 5, i = 0; i < n; i++) {
+        const bool vector = (dice >> (40 + 3 * i) & 7) == 0;
+        const struct tl_stf_record r = {.type = TL_STF_INST_REG,
+                                        .reg = {(uint16_t)(dice >> 16),
+                                                vector ? 0x23 : 0x21,
+                                                {words, vector && vlen ? vlen / 8 : 8}}};
+        assert_int_equal(tl_stf_record_encode(&layout, &r, out), TL_OK);
+    }
+    if (dice >> 6 & 1) {
+        put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_MEM_ACCESS,
+                                                .access = {dice, 4, 7, TL_STF_WRITE}});
+        for (uint64_t n = (dice >> 7 & 7) == 0 ? 2 : 1; n > 0; n--)
+            put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_MEM_CONTENT, .data = n});
+    }
+}
+
+/* What the scan knows of a group's shape changes nothing of what its reader gets, also of one who
+ * has begun with records. */
+static void assert_shape(struct tl_stf_insns *s, const struct tl_stf_insn *insn, size_t skipped)
+{
+    struct tl_stf_group group = tl_stf_insn_group(s, insn);
+    struct tl_bytes record;
+    for (; skipped > 0 && group.rest.n > 5; skipped--)
+        assert_int_equal(tl_stf_group_skip(&group, &record), TL_OK);
+    assert_same_accesses(group);
+    assert_same_operands(group);
+    /* The access behind the registers, some of them read. */
+    struct tl_stf_group fast = group, plain = group;
+    struct tl_stf_access a = {0}, b = {0};
+    struct tl_stf_operand o;
+    plain.shape = 0;
+    if (insn->opcode & 1)
+        assert_int_equal(tl_stf_group_operand(&fast, &o), tl_stf_group_operand_any(&plain, &o));
+    const int result = plain_access(&plain, &b);
+    assert_int_equal(tl_stf_group_access(&fast, &a), result);
+    assert_true(result < 0 || (a.address == b.address && a.data == b.data));
+    if (insn->flags & TL_STF_TAKEN)
+        assert_true(tl_stf_insn_next(s, insn) == tl_stf_insn_next_any(s, insn));
+}
+
+static void test_shapes(void **state)
+{
+    (void)state;
+    uint64_t seed = rng_seed("test_shapes");
+    unsigned known = 0;
+    for (unsigned round = 0; round < 200; round++) {
+        static const uint32_t vlens[] = {0, 64, 128, 256};
+        const struct tl_stf_header_spec spec = {
+            .isa = TL_STF_ISA_RISCV, .iem = 2, .pc = 0x1000, .vlen = vlens[round % 4]};
+        struct tl_buf bytes = {0};
+        assert_int_equal(tl_stf_header_write(&spec, &bytes, NULL), TL_OK);
+        const size_t n = rng_next(&seed) % 200;
+        for (size_t i = 0; i < n; i++) {
+            if (rng_next(&seed) % 16 > 0)
+                put_usual_group(&bytes, rng_next(&seed), spec.vlen);
+            else if (spec.vlen <= 64) /* those have vectors of one word */
+                put_any_record(&bytes, rng_next(&seed));
+            if (rng_next(&seed) & 1)
+                put_insn(&bytes, (uint32_t)rng_next(&seed));
+            else
+                put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 1});
+        }
+        struct pieces pieces = {bytes_of(&bytes), 1 + rng_next(&seed) % 3000, seed, {0}};
+        const struct tl_stf_source source = {&pieces, pieces_next, NULL};
+        struct tl_stf_insns *s;
+        struct tl_stf_insn batch[64];
+        size_t at = 0;
+        int got;
+        assert_int_equal(tl_stf_insns_open(&s, &source), TL_OK);
+        while ((got = tl_stf_insns_read(s, batch, 1 + rng_next(&seed) % 64, NULL)) > 0) {
+            for (int i = 0; i < got; i++) {
+                assert_shape(s, &batch[i], rng_next(&seed) % 3);
+                known += batch[i].shape > 0;
+            }
+            at += (size_t)got;
+        }
+        assert_int_equal(got, TL_EOF);
+        assert_int_equal(at, n);
+        tl_stf_insns_free(s);
+        tl_buf_fini(&pieces.copy);
+        tl_buf_fini(&bytes);
+    }
+    assert_true(known > 5000);
 }
 
 int main(void)
@@ -569,6 +662,7 @@ int main(void)
         cmocka_unit_test(test_end_mark_and_trailing_records),
         cmocka_unit_test(test_endless_group),
         cmocka_unit_test(test_operands_in_line),
+        cmocka_unit_test(test_shapes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
