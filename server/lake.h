@@ -143,8 +143,8 @@ TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl
 bool tl_lake_serves(struct tl_lake *lake, const char *trace, uint64_t generation);
 void tl_trace_list_free(struct tl_trace_list *list);
 
-#define TL_LABELS_MOST       64    /* labels of a trace … */
-#define TL_LABELS_BYTES      16384 /* … and the bytes of their keys and values together */
+#define TL_LABELS_MOST       1100   /* labels of a trace: 1000 regions and others … */
+#define TL_LABELS_BYTES      131072 /* … and the bytes of their keys and values together */
 #define TL_LABEL_KEY_BYTES   128
 #define TL_LABEL_VALUE_BYTES 4096
 

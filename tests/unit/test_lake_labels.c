@@ -31,8 +31,9 @@ static void labels_have_limits(void **state)
         {1, 3, TL_LABEL_VALUE_BYTES + 1, false},
         {TL_LABELS_MOST, 3, 3, true},
         {TL_LABELS_MOST + 1, 3, 3, false},
-        {4, 96, TL_LABEL_VALUE_BYTES - 96, true},
-        {4, 96, TL_LABEL_VALUE_BYTES - 95, false},
+        {TL_LABELS_BYTES / TL_LABEL_VALUE_BYTES, 96, TL_LABEL_VALUE_BYTES - 96, true},
+        {TL_LABELS_BYTES / TL_LABEL_VALUE_BYTES, 96, TL_LABEL_VALUE_BYTES - 95, false},
+        {1000, 24, 100, true}, /* the names of as many regions as `simpoints` chooses */
     };
     struct tl_backend *backend;
     struct capture c = {0};
