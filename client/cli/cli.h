@@ -58,6 +58,9 @@ int tl_cli_fail(const char *where, const struct tl_fail *fail);
 /* Print `tracelake: COMMAND: TEXT; see 'tracelake COMMAND --help'` and return USAGE. */
 int tl_cli_usage(const char *command, const char *format, ...) TL_PRINTF(2, 3);
 
+/* Print that nothing is in a range whose ends are both `at`, and return BAD. */
+int tl_cli_empty_range(const char *command, uint64_t at);
+
 /* Print `tracelake: WHERE: TEXT` to stderr; nothing more. */
 void tl_cli_warn(const char *where, const char *format, ...) TL_PRINTF(2, 3);
 

@@ -202,7 +202,7 @@ static int run(const struct options *o, struct tracelake *lake, const struct tl_
     const int result = tracelake_coverage(lake, &of->request, &coverage, &error);
     tl_progress_end();
     if (result < 0)
-        return tl_remote_fail_query(name, &error);
+        return tl_codeof_fail(of, "coverage", &error);
     if (coverage->n_functions == 0)
         tl_cli_warn(name, "its images have no functions: coverage is of the functions of an "
                           "ELF file with symbols");

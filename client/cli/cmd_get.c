@@ -93,7 +93,7 @@ static int check_arguments(struct options *o)
     else if (o->byte.given)
         o->range = o->byte;
     if (o->range.given && o->range.from == o->range.to)
-        return tl_cli_usage("get", "the range is empty");
+        return tl_cli_empty_range("get", o->range.from);
     o->unit = o->time.given ? TRACELAKE_TIME : o->byte.given ? TRACELAKE_BYTE : TRACELAKE_INSN;
     return TL_ARGS_GO;
 }

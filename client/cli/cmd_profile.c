@@ -51,7 +51,7 @@ static int write_code(const struct options *o, struct tracelake *lake, const str
     struct tracelake_code *code;
     const char *const name = of->names[0].trace;
     if (tracelake_code(lake, &of->request, &code, &error) < 0)
-        return tl_remote_fail_query(name, &error);
+        return tl_codeof_fail(of, "profile", &error);
     if (code->truncated)
         tl_cli_warn(name, "there are more places than are counted; the profile is not whole");
     const int status = written(o, tl_profile_write_code(o->form, code, &binary, file));

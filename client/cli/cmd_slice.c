@@ -137,8 +137,10 @@ int tl_cmd_slice(int argc, char **argv)
         return tl_cli_usage("slice", "one file is wanted");
     if (!out)
         return tl_cli_usage("slice", "where to? -o OUT.zstf or -o OUT.stf");
-    if (range.from >= range.to)
-        return tl_cli_usage("slice", "the range is empty");
+    if (range.from > range.to)
+        return tl_cli_usage("slice", "the range ends in front of its begin");
+    if (range.from == range.to)
+        return tl_cli_empty_range("slice", range.from);
     if (level > 19)
         return tl_cli_usage("slice", "--level is 1 to 19");
     const struct tl_stf_out_options options = {.format = tl_stf_format_of(out),

@@ -5,6 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+int tl_codeof_fail(const struct tl_codeof *of, const char *command,
+                   const struct tracelake_error *error)
+{
+    return tl_remote_fail_query(of->request.n_also ? command : of->names[0].trace, error);
+}
+
 struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
                                        const struct tl_remote_name *name)
 {

@@ -29,6 +29,11 @@ int tl_codeof_init(struct tl_codeof *of, const char *command,
                    const struct tl_codeof_options *options, char **names, int n);
 void tl_codeof_fini(struct tl_codeof *of);
 
+/* Print an error of the request: of one trace with its name, of several, whose error names the one
+ * that it is of, with the command's. The exit status. */
+int tl_codeof_fail(const struct tl_codeof *of, const char *command,
+                   const struct tracelake_error *error);
+
 /* One of the names alone, as a range. */
 struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
                                        const struct tl_remote_name *name);

@@ -304,7 +304,7 @@ static const struct tl_command commands[] = {
      "  --after PLACE       only behind instruction PLACE (with --all: STREAM:INSN), …\n"
      "  --before PLACE      … or in front of it, the nearest first\n"
      "  --count             count all, too\n"
-     "  --limit N           most hits printed (default 100, 0: as many as the server gives)\n"
+     "  --limit N           most hits printed (0: 100; at most 100,000)\n"
      "  --json              as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_STATS
@@ -488,6 +488,13 @@ int tl_cli_usage(const char *command, const char *format, ...)
     fprintf(stderr, "; see 'tracelake %s --help'\n", command);
     va_end(args);
     return TL_CLI_USAGE;
+}
+
+int tl_cli_empty_range(const char *command, uint64_t at)
+{
+    tl_cli_warn(command, "nothing is in the range %llu:%llu", (unsigned long long)at,
+                (unsigned long long)at);
+    return TL_CLI_BAD;
 }
 
 void tl_cli_warn(const char *where, const char *format, ...)

@@ -49,6 +49,17 @@ const struct tl_code_source *tl_code_source(const struct tl_code_request *reques
     return i == 0 ? &request->of : i <= request->n_also ? &request->also[i - 1] : NULL;
 }
 
+int tl_code_result(const struct tl_code_request *request, size_t i, int r, struct tl_fail *fail)
+{
+    const char *const trace = tl_code_source(request, i)->trace;
+    if (r >= 0 || r == TL_NOMEM || request->n_also == 0)
+        return r;
+    const struct tl_fail what = *fail;
+    tl_fail_at(fail, (enum tl_err)r, what.offset, "%.63s: %.150s", trace,
+               what.text[0] ? what.text : tl_err_name(r));
+    return r;
+}
+
 bool tl_code_wants(const struct tl_code_request *request, const struct tl_code_program *program)
 {
     bool wanted = request->n_contexts == 0;
@@ -239,7 +250,7 @@ int tl_lake_code(struct tl_lake *lake, const struct tl_code_request *request, st
     int r = TL_OK;
     *out = (struct tl_code){0};
     for (size_t i = 0; r >= 0 && (source = tl_code_source(request, i)); i++)
-        r = add_source(out, lake, request, source, fail);
+        r = tl_code_result(request, i, add_source(out, lake, request, source, fail), fail);
     out->n_runs = join(out->runs, out->n_runs);
     out->n_branches = join(out->branches, out->n_branches);
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;

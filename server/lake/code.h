@@ -9,6 +9,8 @@
 
 /* The request's traces, one after another; NULL behind the last. */
 const struct tl_code_source *tl_code_source(const struct tl_code_request *request, size_t i);
+/* The result `r` of the i-th source; an error of one among several names its trace in `fail`. */
+int tl_code_result(const struct tl_code_request *request, size_t i, int r, struct tl_fail *fail);
 /* Add the counts of a source, of all programs, and get the generation that was counted; the caller
  * releases it, also after an error. */
 TL_MUST_USE int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,

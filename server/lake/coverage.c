@@ -557,7 +557,7 @@ int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request
     struct covering c = {.request = request, .out = out, .sources = calloc(n, sizeof *c.sources)};
     int r = out->gens && c.sources ? TL_OK : TL_NOMEM;
     for (size_t i = 0; i < n && r >= 0; i++)
-        r = add_source(&c, i, lake, fail);
+        r = tl_code_result(request, i, add_source(&c, i, lake, fail), fail);
     if (r >= 0)
         r = tell(&c);
     if (r >= 0)

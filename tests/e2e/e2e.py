@@ -510,7 +510,7 @@ def ranges(lab):
     text = '\n'.join(whole)
     check(0 < len(by_byte) < n and '\n'.join(by_byte) in text, len(by_byte))
     for command in (['get', name], ['slice', lab.path('slice.stf')]):
-        lab.fails(2, 'the range is empty', *command, '--insn', '5:5', '-o', lab.path('empty.stf'))
+        lab.fails(1, 'nothing is in the range 5:5', *command, '--insn', '5:5', '-o', lab.path('empty.stf'))
 
 
 def by_insn(lab, path):
