@@ -258,6 +258,8 @@ def coverage(lab):
         check(done.returncode == 0 and b'lines' in done.stdout, done.stdout.decode())
     lab.run('coverage', 'sim', '--as', 'xml', status=2)
     lab.run('coverage', 'sim/cs.77', status=3)
+    for command in (['coverage'], ['profile', '--as', 'bolt']): # the trace that it is of, not the first
+        lab.fails(3, command[0] + ': sim: trace sim has no stream cs.77', *command, 'sim/cs.10', 'sim/cs.77')
 
 
 @test
