@@ -47,17 +47,21 @@ export function sliceIn(slices: readonly Slice[], depth: number, at: number, sla
   return undefined;
 }
 
-interface Label {
-  readonly x: number;
+/** A slice that may be wide enough for its name. */
+interface Wide {
+  readonly x0: number; // pixels of the strip
+  readonly x1: number;
   readonly row: number;
-  readonly text: string;
+  readonly name: string;
 }
 
-/** A lane's strip, and what is written upon it. */
+/** A lane's strip. Who goes along finds the next half of a view on each side of it. */
 interface Strip {
   readonly key: readonly unknown[];
+  readonly scale: number; // pixels a unit
+  readonly from: number; // units: its left edge
   readonly canvas: OffscreenCanvas;
-  readonly labels: readonly Label[];
+  readonly wide: readonly Wide[];
 }
 
 export class Stacks {
@@ -72,40 +76,51 @@ export class Stacks {
   draw(ctx: CanvasRenderingContext2D, slices: readonly Slice[], view: View, top: number, box: LaneBox, colours: Colours, width: number): void {
     const rows = Math.floor(box.stack.h / STACK_ROW);
     if (rows === 0) return;
-    const key = [slices, view.from, view.to, rows, colours, width];
+    const scale = width / (view.to - view.from);
+    const key = [slices, rows, colours, width];
     let strip = this.strips.get(box.lane);
-    if (!strip || key.some((x, i) => x !== strip!.key[i])) this.strips.set(box.lane, strip = paint(ctx, key, slices, view, rows, colours, width, strip));
+    // By whole pixels: then it is the same picture, elsewhere.
+    const moved = strip && key.every((x, i) => x === strip!.key[i]) && Math.abs(strip.scale / scale - 1) < 1e-9
+      ? (view.from - strip.from) * scale : NaN;
+    const whole = Math.abs(moved - Math.round(moved)) < 0.01;
+    let left = Math.round(moved);
+    if (!strip || !whole || left < 0 || left + width > strip.canvas.width) {
+      left = whole ? Math.floor(width / 2) : 0;
+      strip = paint(key, slices, view.from - left / scale, scale, width + 2 * left, rows, colours, strip?.canvas);
+      this.strips.set(box.lane, strip);
+    }
     const y = top + box.stack.y;
     ctx.imageSmoothingEnabled = false;
     // Row by row: the ground shows between them.
-    for (let row = 0; row < rows; row++) ctx.drawImage(strip.canvas, 0, row, width, 1, 0, y + row * STACK_ROW, width, STACK_ROW - 1);
-    font(ctx);
+    for (let row = 0; row < rows; row++) ctx.drawImage(strip.canvas, left, row, width, 1, 0, y + row * STACK_ROW, width, STACK_ROW - 1);
+    setFont(ctx, `400 10.5px ${SANS}`);
+    ctx.textBaseline = "middle";
     ctx.fillStyle = colours.label;
-    for (const { x, row, text } of strip.labels) ctx.fillText(text, x, y + row * STACK_ROW + (STACK_ROW - 1) / 2 + 0.5);
+    for (const { x0, x1, row, name } of strip.wide) {
+      const first = Math.max(0, x0 - left);
+      const room = Math.min(x1 - left, width) - first;
+      if (room < LEAST_LABEL) continue;
+      const text = fitted(ctx, name, room - 9);
+      if (text !== "") ctx.fillText(text, first + 4, y + row * STACK_ROW + (STACK_ROW - 1) / 2 + 0.5);
+    }
   }
 }
 
-function font(ctx: CanvasRenderingContext2D): void {
-  setFont(ctx, `400 10.5px ${SANS}`);
-  ctx.textBaseline = "middle";
-}
-
 function paint(
-  ctx: CanvasRenderingContext2D, key: readonly unknown[], slices: readonly Slice[], view: View, rows: number, colours: Colours, width: number,
-  old: Strip | undefined,
+  key: readonly unknown[], slices: readonly Slice[], from: number, scale: number, width: number, rows: number, colours: Colours,
+  old: OffscreenCanvas | undefined,
 ): Strip {
-  const scale = width / (view.to - view.from);
   const image = new ImageData(width, rows);
   const pixels = new Uint32Array(image.data.buffer);
-  const labels: Label[] = [];
-  font(ctx);
+  const wide: Wide[] = [];
+  const to = from + width / scale;
   byRow(slices).slice(0, rows).forEach((row, depth) => {
     const line = depth * width;
     let drawn = 0; // up to here
-    for (let i = firstBehind(row, view.from); i < row.length && row[i]!.from < view.to; i++) {
+    for (let i = firstBehind(row, from); i < row.length && row[i]!.from < to; i++) {
       const slice = row[i]!;
-      const x0 = Math.round((slice.from - view.from) * scale);
-      const x1 = Math.round((slice.to - view.from) * scale);
+      const x0 = Math.round((slice.from - from) * scale);
+      const x1 = Math.round((slice.to - from) * scale);
       // Of several in one pixel the first is seen.
       const first = Math.max(0, x0);
       if (x1 - x0 < 1 && first < drawn) continue;
@@ -113,14 +128,10 @@ function paint(
       const rgba = (slice.name === "" ? colours.named.mixed : colours.named_(slice.name)).rgba;
       for (let x = first; x < end; x++) pixels[line + x] = rgba;
       drawn = Math.max(drawn, end);
-      const room = Math.min(x1, width) - first;
-      if (room < LEAST_LABEL) continue;
-      const text = fitted(ctx, slice.name, room - 9);
-      if (text !== "") labels.push({ x: first + 4, row: depth, text });
+      if (x1 - x0 >= LEAST_LABEL) wide.push({ x0, x1, row: depth, name: slice.name });
     }
   });
-  const fits = old && old.canvas.width === width && old.canvas.height === rows;
-  const canvas = fits ? old.canvas : new OffscreenCanvas(width, rows);
+  const canvas = old && old.width === width && old.height === rows ? old : new OffscreenCanvas(width, rows);
   canvas.getContext("2d")!.putImageData(image, 0, 0);
-  return { key, canvas, labels };
+  return { key, scale, from, canvas, wide };
 }
