@@ -178,11 +178,10 @@ static inline int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t funct
         return TL_OK;
     }
     /* Nearly always it is the innermost frame that returns, to the function of the next one. */
-    if (cs->depth > 1 && !cs->sink && top(cs)->return_pc == pc &&
-        top(cs)[-1].function == function) {
+    if (cs->depth > 1 && top(cs)->return_pc == pc && top(cs)[-1].function == function) {
         cs->depth--;
         cs->function = function;
-        return TL_OK;
+        return cs->sink ? tell(cs, TL_FRAME_POP, &cs->frames[cs->depth]) : TL_OK;
     }
     uint32_t end;
     const uint32_t returned = find_return(cs, pc, false, &end);

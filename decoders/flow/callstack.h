@@ -88,7 +88,7 @@ static inline void tl_callstack_leave(struct tl_callstack *cs, const struct tl_b
 #define TL_CALLSTACK_STEPS 64
 
 /*
- * Both for each of steps[0..n) of a path, 1 <= n <= TL_CALLSTACK_STEPS, where there is no sink.
+ * Both for each of steps[0..n) of a path, 1 <= n <= TL_CALLSTACK_STEPS. The sink must not fail.
  * `begins[i]` is the number of step i's first instruction. `turns` has a bit for each step that
  * lies in another function than the step in front of it, or that this one does not lead to straight
  * on or by a jump (of the first: than cs->function, and by cs->how; always if there is no frame):

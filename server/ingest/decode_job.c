@@ -12,6 +12,7 @@
 
 #include "ingest/remake.h"
 #include "ingest/resume.h"
+#include "lake/kept.h"
 #include "lake/lakeint.h"
 #include "stf/close.h"
 
@@ -188,8 +189,8 @@ struct sealing {
     struct tl_lane *lane;
     struct tl_view *view;
     struct tl_shard_row row;
-    struct tl_buf file, summary, counts;
-    char key[192], counts_key[192];
+    struct tl_buf file, summary, counts, calls;
+    char key[192], counts_key[192], calls_key[192];
 };
 
 /* The oldest complete shards of the first `n_lanes` lanes, at most together(). */
@@ -214,6 +215,7 @@ static void drop(struct sealing *shards, size_t n)
         tl_buf_fini(&shards[i].file);
         tl_buf_fini(&shards[i].summary);
         tl_buf_fini(&shards[i].counts);
+        tl_buf_fini(&shards[i].calls);
     }
 }
 
@@ -235,6 +237,13 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
                          shard->row.number);
         r = tl_codecount_encode(view->counts, gen->packer, &shard->counts);
     }
+    if (r >= 0 && view->calls) {
+        tl_calltree_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
+                        shard->row.number);
+        r = tl_calltree_encode(view->calls, gen->packer, &shard->calls);
+        if (shard->calls.n > TL_KEPT_MOST)
+            tl_buf_reset(&shard->calls);
+    }
     return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
 }
 
@@ -242,7 +251,7 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
 static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
 {
     struct tl_backend *backend = gen->lake->backend;
-    struct tl_object objects[2 * TOGETHER_VIRTUAL];
+    struct tl_object objects[3 * TOGETHER_VIRTUAL];
     struct tl_catalog_shard rows[TOGETHER_VIRTUAL];
     uint64_t bytes = 0;
     size_t n_objects = 0;
@@ -253,6 +262,8 @@ static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, st
         objects[n_objects++] = (struct tl_object){s->key, {s->file.p, s->file.n}};
         if (s->counts.n > 0)
             objects[n_objects++] = (struct tl_object){s->counts_key, {s->counts.p, s->counts.n}};
+        if (s->calls.n > 0)
+            objects[n_objects++] = (struct tl_object){s->calls_key, {s->calls.p, s->calls.n}};
         rows[i] = (struct tl_catalog_shard){
             .stream = s->lane->index, .row = s->row, .summary = {s->summary.p, s->summary.n}};
         bytes += s->file.n;

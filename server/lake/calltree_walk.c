@@ -7,6 +7,7 @@
 #include "lake/calltree.h"
 #include "lake/kept.h"
 #include "lake/sweep.h"
+#include "store/call_counter.h"
 #include "store/stackmark.h"
 
 #include <stdlib.h>
@@ -15,105 +16,28 @@
 
 /* ---- a piece -------------------------------------------------------------------------------- */
 
-struct counter {
-    struct tl_calltree *tree;
+struct piece {
+    struct tl_call_counter counter;
     struct tl_callstack calls;
     struct tl_walk walk;
-    uint64_t from; /* what is before does not count */
-    uint32_t
-        paths[TL_CALLSTACK_MAX + 1]; /* of the frames, from the outermost on; [0] is nobody's */
 };
 
-static int begin_call(struct counter *c, const struct tl_frame *frame, uint32_t depth,
-                      uint64_t insn)
+static int count_chunk(struct piece *p, struct tl_view *view, size_t chunk,
+                       const struct tl_walk_range *range, const struct tl_image *image,
+                       uint64_t from, struct tl_fail *fail)
 {
-    const int64_t path = tl_calltree_path(c->tree, c->paths[depth], frame->function);
-    if (path < 0)
-        return TL_NOMEM;
-    c->paths[depth + 1] = (uint32_t)path;
-    if (frame->kind == TL_FRAME_ROOT || insn < c->from)
-        return TL_OK;
-    struct tl_calltree_function *const f = tl_calltree_function(c->tree, frame->function);
-    if (!f)
-        return TL_NOMEM;
-    f->calls++;
-    if ((uint32_t)path != c->paths[depth]) /* else the tree is full */
-        c->tree->nodes[path].calls++;
-    return TL_OK;
-}
-
-static int end_call(struct counter *c, const struct tl_frame *frame, uint64_t insn)
-{
-    if (frame->kind == TL_FRAME_ROOT || insn < c->from)
-        return TL_OK;
-    struct tl_calltree_function *const f = tl_calltree_function(c->tree, frame->function);
-    const uint64_t length = insn - frame->insn;
-    if (!f)
-        return TL_NOMEM;
-    f->ended++;
-    f->total += length;
-    f->min = length < f->min ? length : f->min;
-    if (length > f->max || (length == f->max && frame->insn < f->longest)) {
-        f->max = length;
-        f->longest = frame->insn;
+    p->walk.detail = TL_WALK_FLOW;
+    int r = tl_walk_chunk(&p->walk, view, chunk, range, fail);
+    if (r >= 0 && !p->counter.calls) {
+        r = tl_walk_stack(&p->walk, &p->calls);
+        tl_call_counter_begin(&p->counter, &p->calls, range->from, from);
     }
-    return TL_OK;
-}
-
-static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
-                    uint32_t depth, uint64_t insn)
-{
-    return change == TL_FRAME_PUSH ? begin_call(context, frame, depth, insn)
-                                   : end_call(context, frame, insn);
-}
-
-/* The chunk at which a piece begins tells what is going on there. */
-static int begin_stack(struct counter *c)
-{
-    const int r = tl_walk_stack(&c->walk, &c->calls);
-    for (uint32_t i = 0; i < c->calls.depth && r >= 0; i++) {
-        const int64_t path = tl_calltree_path(c->tree, c->paths[i], c->calls.frames[i].function);
-        if (path < 0)
-            return TL_NOMEM;
-        c->paths[i + 1] = (uint32_t)path;
-    }
-    return r;
-}
-
-/* Instructions of an item that lie in the range. The walk ends where the range does. */
-static uint64_t length_of(const struct counter *c, enum tl_protocol protocol,
-                          const struct tl_item *item, uint64_t position)
-{
-    const uint64_t n = item->kind == TL_ITEM_BLOCK              ? item->n
-                       : tl_item_is_point(protocol, item->kind) ? 1
-                                                                : 0;
-    if (position >= c->from)
-        return n;
-    return position + n > c->from ? position + n - c->from : 0;
-}
-
-static int count_chunk(struct counter *c, struct tl_view *view, size_t chunk,
-                       const struct tl_walk_range *range, const struct tl_image *image, bool first,
-                       struct tl_fail *fail)
-{
-    c->walk.detail = TL_WALK_FLOW;
-    int r = tl_walk_chunk(&c->walk, view, chunk, range, fail);
-    if (r >= 0 && first)
-        r = begin_stack(c);
     if (r < 0)
         return r;
-    tl_walk_functions(&c->walk, image);
-    for (size_t i = 0; i < c->walk.n && r >= 0; i++) {
-        const struct tl_item *const item = &c->walk.items[i];
-        r = tl_walk_follow(&c->walk, &c->calls, i);
-        const uint64_t n = length_of(c, range->protocol, item, c->walk.positions[i]);
-        if (r < 0 || n == 0)
-            continue;
-        if (c->tree->n_nodes == 0 && tl_calltree_path(c->tree, 0, TL_NO_FUNCTION) < 0)
-            return TL_NOMEM;
-        c->tree->nodes[c->paths[c->calls.depth]].self += n;
-    }
-    return r;
+    tl_walk_functions(&p->walk, image);
+    for (size_t i = 0; i < p->walk.n && r >= 0; i++)
+        r = tl_walk_follow(&p->walk, &p->calls, i);
+    return r >= 0 && !p->counter.counting ? TL_NOMEM : r;
 }
 
 /* What of the range lies in one shard. */
@@ -122,21 +46,26 @@ static int count_view(struct tl_calltree *tree, struct tl_view *view, const stru
 {
     const struct tl_image *const image = tl_gen_image(cut->gen);
     const struct tl_shard_index *const index = &view->index;
-    struct counter *const c = calloc(1, sizeof *c);
-    if (!c)
+    const uint64_t end = index->row.first + index->row.n;
+    struct piece *const p = calloc(1, sizeof *p);
+    if (!p)
         return TL_NOMEM;
-    c->tree = tree;
-    c->from = from;
-    tl_callstack_init(&c->calls, image, 0, on_frame, c);
-    const size_t low = tl_shard_items_at(index, from);
+    tl_callstack_init(&p->calls, image, 0, NULL, NULL);
     int r = TL_OK;
-    for (size_t i = low; i < index->n_chunks && index->chunks[i].first < to && r >= 0; i++) {
+    for (size_t i = tl_shard_items_at(index, from);
+         i < index->n_chunks && index->chunks[i].first < to && r >= 0; i++) {
         const struct tl_walk_range range = {
             .from = index->chunks[i].first, .to = to, .protocol = cut->lane->protocol};
-        r = count_chunk(c, view, i, &range, image, i == low, fail);
+        r = count_chunk(p, view, i, &range, image, from, fail);
     }
-    tl_walk_fini(&c->walk);
-    free(c);
+    tl_call_counter_end(&p->counter, to < end ? to : end);
+    if (r >= 0) {
+        *tree = p->counter.tree;
+        p->counter.tree = (struct tl_calltree){0};
+    }
+    tl_call_counter_fini(&p->counter);
+    tl_walk_fini(&p->walk);
+    free(p);
     return r;
 }
 

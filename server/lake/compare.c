@@ -218,7 +218,7 @@ static int add_functions(struct tl_calltree *tree, const struct tl_image *image,
                          struct side_function **list, size_t *n, size_t *cap)
 {
     for (size_t i = 1; i < tree->n_nodes; i++)
-        if (!tl_calltree_function(tree, tree->nodes[i].function))
+        if (tl_calltree_function(tree, tree->nodes[i].function) < 0)
             return TL_NOMEM;
     const size_t first = *n;
     if (tl_grow(list, cap, *n + tree->n_functions + 1, sizeof **list) < 0)

@@ -1,31 +1,33 @@
 /* SPDX-License-Identifier: MIT */
 #include "lake/kept.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum {
-    WAITING = 64,         /* are stored together */
-    SIZE_MOST = 512 << 10 /* bytes of one that is worth its place */
-};
+enum { WAITING = 64 }; /* are stored together */
 
 struct tl_kept_object {
     char key[192];
     struct tl_buf bytes;
 };
 
-static char *key_of(char out[static 192], const struct tl_cut *cut, size_t i)
+static char *counts_key(char out[static 192], const struct tl_cut *cut, size_t i)
 {
     return tl_codecount_key(out, cut->gen->trace, cut->gen->number, cut->lane->name,
                             cut->rows[i].number);
+}
+
+static char *calls_key(char out[static 192], const struct tl_cut *cut, size_t i)
+{
+    return tl_calltree_key(out, cut->gen->trace, cut->gen->number, cut->lane->name,
+                           cut->rows[i].number);
 }
 
 int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out)
 {
     struct tl_buf bytes = {0};
     char key[192];
-    int r = tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i), &bytes, NULL);
+    int r = tl_backend_get_all(cut->gen->lake->backend, counts_key(key, cut, i), &bytes, NULL);
     if (r >= 0)
         r = tl_codecount_decode(out, tl_gen_image(cut->gen), (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0 && r != TL_NOMEM)
@@ -43,9 +45,9 @@ static int have_packer(struct tl_kept *kept)
 static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
                 struct tl_buf *bytes, int r)
 {
-    if (r >= 0 && bytes->n <= SIZE_MOST)
+    if (r >= 0 && bytes->n <= TL_KEPT_MOST)
         r = tl_grow(&kept->v, &kept->cap, kept->n + 1, sizeof *kept->v);
-    if (r < 0 || bytes->n > SIZE_MOST) {
+    if (r < 0 || bytes->n > TL_KEPT_MOST) {
         tl_buf_fini(bytes);
         return r;
     }
@@ -65,22 +67,14 @@ int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_codecount_encode(counts, kept->packer, &bytes);
-    return keep(kept, cut, key_of(key, cut, i), &bytes, r);
-}
-
-char *tl_kept_calls_key(char out[static 192], const struct tl_cut *cut, size_t i)
-{
-    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".calls", cut->gen->trace, cut->gen->number,
-             cut->lane->name, cut->rows[i].number);
-    return out;
+    return keep(kept, cut, counts_key(key, cut, i), &bytes, r);
 }
 
 int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out)
 {
     struct tl_buf bytes = {0};
     char key[192];
-    int r =
-        tl_backend_get_all(cut->gen->lake->backend, tl_kept_calls_key(key, cut, i), &bytes, NULL);
+    int r = tl_backend_get_all(cut->gen->lake->backend, calls_key(key, cut, i), &bytes, NULL);
     if (r >= 0)
         r = tl_calltree_decode(out, (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0)
@@ -98,7 +92,7 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_calltree_encode(tree, kept->packer, &bytes);
-    return keep(kept, cut, tl_kept_calls_key(key, cut, i), &bytes, r);
+    return keep(kept, cut, calls_key(key, cut, i), &bytes, r);
 }
 
 /* The trace, under its lease, if it is still the one whose shards they are and nobody else works on

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counts of the code of stored shards (store/codecount.h) and their call trees (calltree.h), kept
- * beside them, so that each is counted once: code where the shard is built, or if it could not be
- * there, when somebody asks; calls when somebody asks. A shard never changes, so that nothing can
- * become outdated; they go with the shard. One that is not there, or damaged, is no error: what it
- * says is in the shard.
+ * Counts of the code of stored shards (store/codecount.h) and their call trees (store/calltree.h),
+ * kept beside them, so that each is counted once: where the shard is built, or if it could not be
+ * there, when somebody asks. A shard never changes, so that nothing can become outdated; they go
+ * with the shard. One that is not there, or damaged, is no error: what it says is in the shard.
  */
 #ifndef TL_LAKE_KEPT_H
 #define TL_LAKE_KEPT_H
@@ -12,6 +11,8 @@
 #include "lake/calltree.h"
 #include "lake/lakeint.h"
 #include "store/codecount.h"
+
+#define TL_KEPT_MOST (512u << 10) /* bytes of one that is worth its place */
 
 /* Those of one thread that wait to be stored together. Zeroed it is empty. */
 struct tl_kept {
@@ -29,8 +30,6 @@ TL_MUST_USE int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cu
 TL_MUST_USE int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out);
 TL_MUST_USE int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                                   const struct tl_calltree *tree);
-/* "t/TRACE/GENERATION/STREAM/NUMBER.calls" of the cut's shard `i` into `out`; returns it. */
-char *tl_kept_calls_key(char out[static 192], const struct tl_cut *cut, size_t i);
 /* Store those that wait, as far as that can be done, and forget them. */
 void tl_kept_store(struct tl_kept *kept, const struct tl_cut *cut);
 

@@ -178,7 +178,7 @@ static int list_functions(struct tl_calltree *t, const struct tl_image *image,
     int r = total ? TL_OK : TL_NOMEM;
     /* Those that were only run, not called, too. */
     for (size_t i = 1; i < t->n_nodes && r >= 0; i++)
-        r = tl_calltree_function(t, t->nodes[i].function) ? TL_OK : TL_NOMEM;
+        r = tl_calltree_function(t, t->nodes[i].function) < 0 ? TL_NOMEM : TL_OK;
     out->functions = calloc(t->n_functions + 1, sizeof *out->functions);
     if (r < 0 || !out->functions) {
         free(total);

@@ -243,7 +243,8 @@ static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, boo
     struct tl_calltree tree = {0};
     char key[192];
     if (calls)
-        tl_kept_calls_key(key, cut, i);
+        tl_calltree_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                        cut->rows[i].number);
     else
         tl_codecount_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
                          cut->rows[i].number);

@@ -70,6 +70,8 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
     (void)tl_code_counter_program(&shard->coder, b->index.image, &b->index.now, 0);
+    if (!shard->replayed)
+        tl_call_counter_begin(&shard->caller, &b->index.calls, position, 0);
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
     /* Shards are of much the same size. */
@@ -318,8 +320,9 @@ static int carry_out_cut(struct tl_build *b)
 }
 
 /* All that the shard will have is logged. */
-static void end_insn_stats(struct tl_build *b)
+static void end_counting(struct tl_build *b)
 {
+    tl_call_counter_end(&shard_of(b)->caller, tl_shard_builder_position(shard_of(b)));
     if (shard_of(b)->by_insn)
         tl_insn_stats_tell(b->insn_stats, &shard_of(b)->view->index.stats);
 }
@@ -328,7 +331,7 @@ static void end_insn_stats(struct tl_build *b)
 static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
     const struct tl_shard_row *row = &shard_of(b)->view->index.row;
-    end_insn_stats(b);
+    end_counting(b);
     b->closing = shard_of(b);
     b->cut = cut;
     b->stop = row->markers;
@@ -477,7 +480,7 @@ int tl_build_finish(struct tl_build *b)
     struct tl_shard_builder *const shard = shard_of(b);
     if (r < 0 || tl_shard_builder_is_empty(shard))
         return r;
-    end_insn_stats(b);
+    end_counting(b);
     r = take_frame(b, shard);
     if (r < 0)
         return r;

@@ -104,6 +104,7 @@ void tl_shard_builder_free(struct tl_shard_builder *shard)
         return;
     tl_stats_counter_fini(&shard->counter);
     tl_code_counter_fini(&shard->coder);
+    tl_call_counter_fini(&shard->caller);
     tl_open_bucket_fini(&shard->bucket);
     tl_view_put(shard->view);
     tl_itemlog_fini(&shard->log);
@@ -451,6 +452,10 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     if (shard->coder.counting && (shard->view->counts = malloc(sizeof *shard->view->counts))) {
         *shard->view->counts = shard->coder.counts;
         shard->coder.counts = (struct tl_codecount){0};
+    }
+    if (shard->caller.counting && (shard->view->calls = malloc(sizeof *shard->view->calls))) {
+        *shard->view->calls = shard->caller.tree;
+        shard->caller.tree = (struct tl_calltree){0};
     }
     *out = shard->view;
     shard->view = NULL;

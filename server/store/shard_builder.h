@@ -28,6 +28,7 @@
 
 #include "base/state.h"
 #include "flow/callstack.h"
+#include "store/call_counter.h"
 #include "store/code_counter.h"
 #include "store/codeset.h"
 #include "store/itemlog.h"
@@ -44,7 +45,8 @@ struct tl_shard_builder {
     struct tl_code_set code;      /* what the open chunk has executed */
     struct tl_open_bucket bucket; /* instructions that the index's buckets do not have yet */
     struct tl_stats_counter counter;
-    struct tl_code_counter coder; /* its owner has it count, or not */
+    struct tl_code_counter coder; /* its owner has them count, or not */
+    struct tl_call_counter caller;
     /* What is remembered of blocks is valid for one stamp; process-unique, wraps at 2^32. Its code:
      * another one where a chunk begins. Its place and run: where these have new numbers, since the
      * bucket gave its places back or another program runs. */

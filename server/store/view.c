@@ -84,6 +84,9 @@ void tl_view_put(struct tl_view *view)
     if (view->counts)
         tl_codecount_fini(view->counts);
     free(view->counts);
+    if (view->calls)
+        tl_calltree_fini(view->calls);
+    free(view->calls);
     free(atomic_load(&view->head));
     free(view);
 }

@@ -8,6 +8,7 @@
 
 #include "store/backend.h"
 #include "store/blob.h"
+#include "store/calltree.h"
 #include "store/codecount.h"
 #include "store/shard.h"
 
@@ -31,6 +32,7 @@ struct tl_view {
     struct tl_blob **items;  /* one per index.chunks, NULL where there are none */
     size_t cap_frames, cap_items;
     struct tl_codecount *counts; /* of its code; NULL: not known */
+    struct tl_calltree *calls;   /* the same */
     /* In the store: */
     struct tl_backend *backend;
     char key[192];

@@ -39,7 +39,7 @@ server/disasm     base isa image
 server/store      base simd image isa flow setup stf lake_rows.h
 server/rados      base store
 server/rados/none rados
-server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h
+server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h lake/kept.h
 server/lake       base image dwarf isa flow setup regions decode stf store rados ingest disasm lake.h lake_copy.h
 server/net        base
 server/osdhost    base setup net lake.h

@@ -61,7 +61,8 @@ static void every_damaged_byte_is_found(void **state)
     assert_true(names->n > 8);
     for (size_t k = 0; k < names->n; k++) {
         const char *key = names->key[k];
-        if (key[0] == 'n' || strstr(key, ".count")) /* a name; counts that are made anew */
+        /* A name; counts and calls that are made anew. */
+        if (key[0] == 'n' || strstr(key, ".count") || strstr(key, ".calls"))
             continue;
         tl_buf_reset(&content);
         assert_int_equal(tl_backend_get_all(backend, key, &content, NULL), TL_OK);

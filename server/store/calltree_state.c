@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Call trees as objects of the store. */
-#include "lake/calltree.h"
+#include "store/calltree.h"
 
+#include "store/shard.h"
 #include "store/varint.h"
-
 enum { VERSION = 1, PLAIN_MOST = 16 << 20 };
 
 static int put(struct tl_buf *out, const uint64_t *words, size_t n)

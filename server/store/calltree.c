@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "lake/calltree.h"
+#include "store/calltree.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 void tl_calltree_slim(struct tl_calltree *t)
@@ -23,7 +25,7 @@ size_t tl_calltree_bytes(const struct tl_calltree *t)
     return t->cap_nodes * sizeof *t->nodes + t->cap_functions * sizeof *t->functions + sizeof *t;
 }
 
-static int add_root(struct tl_calltree *t)
+int tl_calltree_root(struct tl_calltree *t)
 {
     if (t->n_nodes > 0)
         return TL_OK;
@@ -43,7 +45,7 @@ int64_t tl_calltree_path(struct tl_calltree *t, uint32_t parent, uint32_t functi
         t->full = true;
         return parent;
     }
-    if (add_root(t) < 0 ||
+    if (tl_calltree_root(t) < 0 ||
         tl_grow(&t->nodes, &t->cap_nodes, t->n_nodes + 1, sizeof *t->nodes) < 0 ||
         tl_numbers_add(&t->paths, key) < 0)
         return TL_NOMEM;
@@ -51,17 +53,17 @@ int64_t tl_calltree_path(struct tl_calltree *t, uint32_t parent, uint32_t functi
     return (int64_t)t->n_nodes++;
 }
 
-struct tl_calltree_function *tl_calltree_function(struct tl_calltree *t, uint32_t function)
+int64_t tl_calltree_function(struct tl_calltree *t, uint32_t function)
 {
     const uint32_t known = tl_numbers_find(&t->numbers, function);
     if (known != TL_NO_NUMBER)
-        return &t->functions[known];
+        return known;
     if (tl_grow(&t->functions, &t->cap_functions, t->n_functions + 1, sizeof *t->functions) < 0 ||
         tl_numbers_add(&t->numbers, function) < 0)
-        return NULL;
-    struct tl_calltree_function *const f = &t->functions[t->n_functions++];
-    *f = (struct tl_calltree_function){.function = function, .min = UINT64_MAX};
-    return f;
+        return TL_NOMEM;
+    t->functions[t->n_functions] =
+        (struct tl_calltree_function){.function = function, .min = UINT64_MAX};
+    return (int64_t)t->n_functions++;
 }
 
 const struct tl_calltree_function *tl_calltree_find(const struct tl_calltree *t, uint32_t function)
@@ -72,22 +74,24 @@ const struct tl_calltree_function *tl_calltree_find(const struct tl_calltree *t,
     return NULL;
 }
 
-static void merge_function(struct tl_calltree_function *to, const struct tl_calltree_function *from)
+void tl_calltree_add_function(struct tl_calltree_function *to,
+                              const struct tl_calltree_function *more)
 {
-    to->calls += from->calls;
-    to->ended += from->ended;
-    to->total += from->total;
-    to->min = from->min < to->min ? from->min : to->min;
-    if (from->max > to->max) {
-        to->max = from->max;
-        to->longest = from->longest;
+    to->calls += more->calls;
+    to->ended += more->ended;
+    to->total += more->total;
+    to->min = more->min < to->min ? more->min : to->min;
+    if (more->ended > 0 && (to->ended == more->ended || more->max > to->max ||
+                            (more->max == to->max && more->longest < to->longest))) {
+        to->max = more->max;
+        to->longest = more->longest;
     }
 }
 
 int tl_calltree_merge(struct tl_calltree *t, const struct tl_calltree *from)
 {
     uint32_t *const numbers = malloc((from->n_nodes + 1) * sizeof *numbers);
-    int r = numbers ? add_root(t) : TL_NOMEM;
+    int r = numbers ? tl_calltree_root(t) : TL_NOMEM;
     for (size_t i = 0; i < from->n_nodes && r >= 0; i++) {
         const struct tl_calltree_node *const node = &from->nodes[i];
         const int64_t path =
@@ -101,13 +105,21 @@ int tl_calltree_merge(struct tl_calltree *t, const struct tl_calltree *from)
         t->nodes[path].self += node->self;
     }
     for (size_t i = 0; i < from->n_functions && r >= 0; i++) {
-        struct tl_calltree_function *const f = tl_calltree_function(t, from->functions[i].function);
-        if (f)
-            merge_function(f, &from->functions[i]);
-        else
+        const int64_t place = tl_calltree_function(t, from->functions[i].function);
+        if (place < 0)
             r = TL_NOMEM;
+        else
+            tl_calltree_add_function(&t->functions[place], &from->functions[i]);
     }
     t->full |= from->full;
     free(numbers);
     return r;
+}
+
+char *tl_calltree_key(char out[static 192], const char *trace, uint64_t generation,
+                      const char *stream, uint64_t number)
+{
+    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".calls", trace, generation, stream,
+             number);
+    return out;
 }
