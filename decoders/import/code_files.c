@@ -3,6 +3,7 @@
 
 #include "image/elf_places.h"
 
+#include <elfutils/libdwelf.h>
 #include <fcntl.h>
 #include <gelf.h>
 #include <stdarg.h>
@@ -11,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zstd.h>
 
 char *tl_build_id_text(const struct tl_build_id *id, char out[static 2 * TL_BUILD_ID_MAX + 1])
 {
@@ -61,6 +63,68 @@ static void find_id(Elf *elf, struct tl_build_id *id)
     }
 }
 
+/* An ELF file under a descriptor. Modules of the kernel may be compressed. */
+struct opened {
+    Elf *elf; /* NULL: it is none */
+    bool is_packed;
+    struct tl_buf unpacked; /* in which `elf` is; not used where libdw unpacks */
+};
+
+enum { UNPACKED_MOST = 256 << 20 };
+
+/* Into o->unpacked. False: it is no whole frame, or there is no memory. */
+static bool unpack_zstd(struct opened *o, int fd)
+{
+    uint8_t in[16 << 10];
+    ZSTD_DStream *const zstd = ZSTD_createDStream();
+    ZSTD_inBuffer from = {in, 0, 0};
+    ZSTD_outBuffer to = {0};
+    size_t rest = zstd ? 1 : 0;
+    bool ok = zstd != NULL;
+    off_t at = 0;
+    while (ok && rest > 0) {
+        if (from.pos == from.size && to.pos < to.size + (to.size == 0)) {
+            const ssize_t n = pread(fd, in, sizeof in, at);
+            ok = n > 0;
+            from = (ZSTD_inBuffer){in, ok ? (size_t)n : 0, 0};
+            at += ok ? n : 0;
+        }
+        ok = ok && o->unpacked.n <= UNPACKED_MOST && tl_buf_reserve(&o->unpacked, sizeof in) >= 0;
+        if (!ok)
+            break;
+        to = (ZSTD_outBuffer){o->unpacked.p + o->unpacked.n, sizeof in, 0};
+        rest = ZSTD_decompressStream(zstd, &to, &from);
+        ok = !ZSTD_isError(rest);
+        o->unpacked.n += ok ? to.pos : 0;
+    }
+    ZSTD_freeDStream(zstd);
+    return ok;
+}
+
+static void open_elf(struct opened *o, int fd, enum tl_code_kind kind)
+{
+    static const uint8_t zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    uint8_t magic[4] = {0};
+    *o = (struct opened){0};
+    if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE)
+        return;
+    if (kind == TL_CODE_MODULE && pread(fd, magic, sizeof magic, 0) == sizeof magic)
+        o->is_packed = memcmp(magic, ELFMAG, SELFMAG) != 0;
+    if (!o->is_packed)
+        o->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+    else if (memcmp(magic, zstd, sizeof zstd) != 0)
+        o->elf = dwelf_elf_begin(fd);
+    else if (unpack_zstd(o, fd)) /* which not every libdw can */
+        o->elf = elf_memory((char *)o->unpacked.p, o->unpacked.n);
+}
+
+static void close_elf(struct opened *o)
+{
+    if (o->elf)
+        elf_end(o->elf);
+    tl_buf_fini(&o->unpacked);
+}
+
 /* What there is to know of the file at out->path. False: there is no such file, or it has another
  * build ID than `id`. */
 static bool look_at(struct tl_code_file *out, enum tl_code_kind kind, const struct tl_build_id *id,
@@ -74,13 +138,17 @@ static bool look_at(struct tl_code_file *out, enum tl_code_kind kind, const stru
         return false;
     }
     struct tl_build_id its = {0};
-    out->is_elf = false;
+    out->is_elf = out->is_packed = false;
     out->size = (uint64_t)st.st_size;
-    Elf *const elf =
-        elf_version(EV_CURRENT) != EV_NONE ? elf_begin(fd, ELF_C_READ_MMAP, NULL) : NULL;
+    struct opened opened;
+    open_elf(&opened, fd, kind);
+    Elf *const elf = opened.elf;
     if (elf && elf_kind(elf) == ELF_K_ELF) {
         GElf_Ehdr header;
+        size_t size = 0;
         out->is_elf = true;
+        out->is_packed = opened.is_packed && elf_rawfile(elf, &size);
+        out->size = out->is_packed ? size : out->size;
         find_id(elf, &its);
         if (kind == TL_CODE_MODULE)
             (void)tl_elf_section(elf, ".text", &out->text_offset, &out->text_size);
@@ -89,8 +157,7 @@ static bool look_at(struct tl_code_file *out, enum tl_code_kind kind, const stru
         if (gelf_getehdr(elf, &header))
             out->is_core = header.e_type == ET_CORE;
     }
-    if (elf)
-        elf_end(elf);
+    close_elf(&opened);
     close(fd);
     if (kind != TL_CODE_FILE && !out->is_elf)
         return false;
@@ -211,10 +278,74 @@ static bool find_kernel(struct tl_code_file *out, const struct tl_code_places *p
     return false;
 }
 
-static bool is_compressed(const char *name)
+/* What compressed modules end with. */
+static const char *const packed_ends[] = {".xz", ".gz", ".zst"};
+
+/* A module, compressed or not, however the machine named it. */
+static bool module_by_name(struct tl_code_file *out, const struct tl_code_places *places,
+                           const char *name, const struct tl_build_id *id)
 {
-    const char *const end = strrchr(name, '.');
-    return end && (!strcmp(end, ".xz") || !strcmp(end, ".gz") || !strcmp(end, ".zst"));
+    char other[4096];
+    size_t n = strlen(name);
+    if (n + 8 > sizeof other)
+        return false;
+    if (by_name(out, places, TL_CODE_MODULE, name, id))
+        return true;
+    for (size_t i = 0; i < sizeof packed_ends / sizeof *packed_ends; i++) {
+        const size_t end = strlen(packed_ends[i]);
+        if (n > end && !strcmp(name + n - end, packed_ends[i])) {
+            n -= end;
+            break;
+        }
+    }
+    memcpy(other, name, n);
+    other[n] = 0;
+    if (by_name(out, places, TL_CODE_MODULE, other, id))
+        return true;
+    for (size_t i = 0; i < sizeof packed_ends / sizeof *packed_ends; i++) {
+        snprintf(other + n, sizeof other - n, "%s", packed_ends[i]);
+        if (by_name(out, places, TL_CODE_MODULE, other, id))
+            return true;
+    }
+    return false;
+}
+
+/* Is the file at `path`, up to its ".ko", the module of this name? Dashes count as underscores. */
+static bool is_module(const char *path, const char *name, size_t n)
+{
+    const char *const slash = strrchr(path, '/');
+    const char *const file = slash ? slash + 1 : path;
+    for (size_t i = 0; i < n; i++)
+        if (file[i] != name[i] && !(file[i] == '-' && name[i] == '_'))
+            return false;
+    return !strncmp(file + n, ".ko", 3);
+}
+
+/* "[name]" by the list that depmod makes of a kernel's modules, relative to their folder. Without a
+ * build ID this machine's modules are not those that ran. */
+static bool module_by_list(struct tl_code_file *out, const struct tl_code_places *places,
+                           const char *name, const struct tl_build_id *id, const char *release)
+{
+    const size_t n = strcspn(name + 1, "]");
+    const char *const root = places->symfs ? places->symfs : "";
+    char *line = NULL;
+    size_t cap = 0;
+    bool found = false;
+    if (name[0] != '[' || !release[0] || (!places->symfs && id->n == 0) ||
+        !set_path(out, "%s/lib/modules/%s/modules.dep", root, release))
+        return false;
+    FILE *const list = fopen(out->path, "re");
+    while (list && !found && getline(&line, &cap, list) > 0) {
+        line[strcspn(line, ":\n")] = 0;
+        found = is_module(line, name + 1, n) &&
+                (line[0] == '/' ? set_path(out, "%s%s", root, line)
+                                : set_path(out, "%s/lib/modules/%s/%s", root, release, line)) &&
+                look_at(out, TL_CODE_MODULE, id, NULL);
+    }
+    if (list)
+        fclose(list);
+    free(line);
+    return found;
 }
 
 int tl_code_find(struct tl_code_file *out, const struct tl_code_places *places,
@@ -224,7 +355,23 @@ int tl_code_find(struct tl_code_file *out, const struct tl_code_places *places,
     *out = (struct tl_code_file){0};
     if (kind == TL_CODE_KERNEL)
         return find_kernel(out, places, id, symbol, release) ? TL_OK : TL_NOTFOUND;
-    if (in_cache(out, places, kind, id, NULL) || by_name(out, places, kind, name, id))
-        return TL_OK;
-    return kind == TL_CODE_MODULE && is_compressed(name) ? TL_UNSUPPORTED : TL_NOTFOUND;
+    const bool found = in_cache(out, places, kind, id, NULL) ||
+                       (kind == TL_CODE_MODULE ? module_by_name(out, places, name, id) ||
+                                                     module_by_list(out, places, name, id, release)
+                                               : by_name(out, places, kind, name, id));
+    return found ? TL_OK : TL_NOTFOUND;
+}
+
+int tl_code_unpack(const struct tl_code_file *file, struct tl_buf *out)
+{
+    const int fd = open(file->path, O_RDONLY | O_CLOEXEC);
+    struct opened opened;
+    size_t n = 0;
+    open_elf(&opened, fd, TL_CODE_MODULE);
+    const char *const bytes = opened.elf ? elf_rawfile(opened.elf, &n) : NULL;
+    const int r = bytes ? tl_buf_add(out, bytes, n) : TL_IO;
+    close_elf(&opened);
+    if (fd >= 0)
+        close(fd);
+    return r;
 }

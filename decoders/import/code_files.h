@@ -9,6 +9,7 @@
 #ifndef TL_IMPORT_CODE_FILES_H
 #define TL_IMPORT_CODE_FILES_H
 
+#include "base/buf.h"
 #include "base/err.h"
 
 #include <stdbool.h>
@@ -41,7 +42,8 @@ enum tl_code_kind {
 
 struct tl_code_file {
     char path[4096];
-    uint64_t size; /* bytes */
+    uint64_t size;  /* bytes, unpacked */
+    bool is_packed; /* MODULE: it is compressed; see tl_code_unpack() */
     bool is_elf;
     uint64_t text_offset; /* MODULE: of its .text in the file, … */
     uint64_t text_size;   /* … and its bytes */
@@ -55,11 +57,14 @@ bool tl_code_is_anonymous(const char *name);
 
 /*
  * Find the file. `symbol` (may be NULL): of the kernel, whose address is asked for. `release`: of
- * the kernel, "" if not known. TL_NOTFOUND: there is none, or only others with this name;
- * TL_UNSUPPORTED: it is compressed.
+ * the kernel, "" if not known. A module may be compressed, and named so or not, or by "[name]".
+ * TL_NOTFOUND: there is none, or only others with this name.
  */
 TL_MUST_USE int tl_code_find(struct tl_code_file *out, const struct tl_code_places *places,
                              enum tl_code_kind kind, const char *name, const struct tl_build_id *id,
                              const char *symbol, const char *release);
+
+/* The content of a file that was found, appended. TL_IO: it is not there any more; TL_NOMEM. */
+TL_MUST_USE int tl_code_unpack(const struct tl_code_file *file, struct tl_buf *out);
 
 #endif

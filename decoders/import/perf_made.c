@@ -198,8 +198,7 @@ int tl_perf_import_bpf(struct tl_perf_import *im, struct tl_bytes body)
     return rc == TL_LIMIT ? TL_OK : rc;
 }
 
-/* Does the trace have code of the kernel? */
-static bool has_kernel(const struct tl_perf_import *im)
+bool tl_perf_import_has_kernel(const struct tl_perf_import *im)
 {
     const struct tl_perf_attr *const attr =
         tl_perf_attrs_by_type(tl_perf_reader_attrs(im->reader), im->info.pmu);
@@ -214,7 +213,7 @@ struct tl_perf_bpf *tl_perf_import_bpf_of(struct tl_perf_import *im, const struc
     for (size_t i = 0; i < im->n_bpf; i++)
         if (im->bpf[i].address == e->address && (!found || strstr(symbol->name, im->bpf[i].tag)))
             found = &im->bpf[i];
-    if (!found && !symbol->told && symbol->is_bpf && has_kernel(im))
+    if (!found && !symbol->told && symbol->is_bpf && tl_perf_import_has_kernel(im))
         tl_perf_import_tell(im,
                             "no code of the BPF program %s at 0x%" PRIx64
                             "; perf record takes it along for root",

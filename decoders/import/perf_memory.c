@@ -40,20 +40,18 @@ static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_d
     tl_build_id_text(id_of(im, d), id);
     tl_perf_import_tell(
         im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id, id[0] ? ")" : "",
-        d->found == TL_UNSUPPORTED  ? "unpack the compressed module"
-        : d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
-                                    : "give --symfs DIR or --buildid-dir DIR");
+        d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
+                                  : "give --symfs DIR or --buildid-dir DIR");
 }
 
-/* A file by its build ID, which a server may get later. False: it has none. */
-enum { REFERENCE = 9 + 2 * TL_BUILD_ID_MAX + 1 };
-static bool reference_of(const struct tl_perf_import *im, const struct tl_perf_dso *d,
-                         char out[static REFERENCE])
+/* A file that is not there goes by its build ID, which a server may get later, or by a number. */
+static void set_later(const struct tl_perf_import *im, struct tl_perf_dso *d)
 {
-    const struct tl_build_id *const id = id_of(im, d);
-    memcpy(out, "build-id:", 10);
-    tl_build_id_text(id, out + 9);
-    return id->n > 0;
+    char id[2 * TL_BUILD_ID_MAX + 1];
+    if (id_of(im, d)->n > 0)
+        snprintf(d->later, sizeof d->later, "build-id:%s", tl_build_id_text(id_of(im, d), id));
+    else
+        snprintf(d->later, sizeof d->later, "missing:%zu", (size_t)(d - im->dsos));
 }
 
 /* By which of its symbols the kernel's place is told: "[kernel.kallsyms]_text". NULL: by none. */
@@ -67,8 +65,10 @@ void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
 {
     d->found = tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol_of(d),
                             im->release);
-    if (d->found < 0)
-        tell_missing(im, d);
+    if (d->found >= 0)
+        return;
+    tell_missing(im, d);
+    set_later(im, d);
 }
 
 /* The kernel lies where one of its symbols says. */
@@ -82,10 +82,10 @@ static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d
 
 /* … also of one that comes later. */
 static int add_later_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d,
-                            const char *file, struct tl_setup *setup)
+                            struct tl_setup *setup)
 {
     const char *const symbol = symbol_of(d);
-    const int rc = tl_setup_add_image_at(setup, file, symbol ? e->offset : 0, 0,
+    const int rc = tl_setup_add_image_at(setup, d->later, symbol ? e->offset : 0, 0,
                                          symbol ? e->length : UINT64_MAX, TL_SPACE_ANY);
     return rc == TL_OK && symbol
                ? tl_setup_image_anchor(&setup->images[setup->n_images - 1], symbol)
@@ -109,13 +109,15 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     struct tl_perf_dso *const d = e->dso == TL_PERF_NO_FILE ? NULL : &im->dsos[e->dso];
     if (d && tl_jitdump_is(d->name)) /* a sign that there is such a file, and no code */
         return tl_maps_add(maps, &map);
+    /* What was never traced is not missed. */
+    if (d && d->kind != TL_CODE_FILE && !tl_perf_import_has_kernel(im))
+        return TL_OK;
     if (d && d->found == 1)
         tl_perf_import_find(im, d);
-    char later[REFERENCE];
-    if (d && d->found < 0 && reference_of(im, d, later))
-        map.file = later;
     if (d && d->found < 0 && d->kind == TL_CODE_KERNEL)
-        return map.file ? add_later_kernel(e, d, later, setup) : TL_OK;
+        return add_later_kernel(e, d, setup);
+    if (d && d->found < 0)
+        map.file = d->later;
     if (!d || d->found < 0)
         return tl_maps_add(maps, &map);
     if (d->kind == TL_CODE_KERNEL)
@@ -137,9 +139,8 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     if (map.length > there) {
         struct tl_map rest = map;
         rest.file = NULL;
-        const int rc = tl_maps_add(maps, &rest);
-        if (rc < 0)
-            return rc;
+        if (tl_maps_add(maps, &rest) < 0)
+            return TL_NOMEM;
         map.length = there;
     }
     return tl_maps_add(maps, &map);
@@ -232,17 +233,33 @@ static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup,
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
         const struct tl_perf_dso *const d = &im->dsos[i];
-        char file[REFERENCE];
-        if (d->found >= 0 || !reference_of(im, d, file))
+        if (!d->later[0])
             continue;
         for (size_t k = first; rc == TL_OK && k < setup->n_images; k++) {
             struct tl_setup_image *const m = &setup->images[k];
-            if (m->path || strcmp(m->file, file) != 0)
+            if (m->path || strcmp(m->file, d->later) != 0)
                 continue;
             rc = tl_setup_image_path(m, d->name);
             if (rc == TL_OK && d->kind == TL_CODE_MODULE)
                 rc = tl_setup_image_anchor(m, ".text");
         }
+    }
+    return rc;
+}
+
+/* Compressed files are sent, and read, as what is in them. */
+static int add_unpacked(const struct tl_perf_import *im, struct tl_setup *setup)
+{
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
+        const struct tl_perf_dso *const d = &im->dsos[i];
+        struct tl_buf bytes = {0};
+        if (d->found != TL_OK || !d->file.is_packed || tl_setup_made(setup, d->file.path))
+            continue;
+        rc = tl_code_unpack(&d->file, &bytes);
+        if (rc == TL_OK)
+            rc = tl_setup_add_made(setup, d->file.path, &bytes);
+        tl_buf_fini(&bytes);
     }
     return rc;
 }
@@ -281,6 +298,8 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
         rc = add_untold(im, maps);
     if (rc == TL_OK)
         rc = add_made(im, setup);
+    if (rc == TL_OK)
+        rc = add_unpacked(im, setup);
     if (rc == TL_OK)
         rc = tl_maps_images(maps, setup);
     if (rc == TL_OK)

@@ -28,8 +28,9 @@ struct tl_perf_dso {
     struct tl_build_id id;
     enum tl_code_kind kind;
     struct tl_code_file file;
-    int found;     /* as tl_code_find(); 1: not looked for yet */
-    uint64_t told; /* of what a compiler wrote: bytes that were read */
+    int found;                               /* as tl_code_find(); 1: not looked for yet */
+    char later[9 + 2 * TL_BUILD_ID_MAX + 1]; /* how a setup names one that was not found; else "" */
+    uint64_t told;                           /* of what a compiler wrote: bytes that were read */
 };
 
 /* A record of memory or of a process. */
@@ -127,6 +128,8 @@ TL_MUST_USE int tl_perf_import_ksymbol(struct tl_perf_import *im, const struct t
 TL_MUST_USE int tl_perf_import_poke(struct tl_perf_import *im, const struct tl_perf_record *r);
 /* The feature BPF_PROG_INFO. */
 TL_MUST_USE int tl_perf_import_bpf(struct tl_perf_import *im, struct tl_bytes body);
+/* Does the trace have code of the kernel? */
+bool tl_perf_import_has_kernel(const struct tl_perf_import *im);
 /* The code of a KSYMBOL of BPF; NULL: the file does not have it, which is told. */
 struct tl_perf_bpf *tl_perf_import_bpf_of(struct tl_perf_import *im,
                                           const struct tl_perf_event *event);

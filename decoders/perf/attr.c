@@ -48,6 +48,7 @@ void tl_perf_attrs_fini(struct tl_perf_attrs *attrs)
 {
     free(attrs->v);
     tl_perf_map_fini(&attrs->ids);
+    tl_perf_map_fini(&attrs->cpus);
     *attrs = (struct tl_perf_attrs){0};
 }
 
@@ -69,6 +70,24 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
          tl_perf_attr_trailer(first) == tl_perf_attr_trailer(attr));
     attrs->aux_samples |= (attr->sample_type & TL_PERF_SAMPLE_AUX) != 0;
     attrs->v[attrs->n++] = *attr;
+    return TL_OK;
+}
+
+/* {u64 id, idx, cpu, tid} of each event; CPU -1: it follows a thread. */
+int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body)
+{
+    enum { ENTRY = 32, CPU = 16 };
+    const uint64_t n = body.n < 8 ? 0 : tl_perf_u64(swap, body.p), there = (body.n - 8) / ENTRY;
+    for (uint64_t i = 0; i < n && i < there; i++) {
+        const uint8_t *const p = body.p + 8 + ENTRY * i;
+        const uint64_t cpu = tl_perf_u64(swap, p + CPU);
+        if (cpu > INT32_MAX)
+            continue;
+        if (attrs->cpus.n >= MOST_IDS)
+            return TL_LIMIT;
+        if (tl_perf_map_set(&attrs->cpus, tl_perf_u64(swap, p), (size_t)cpu) < 0)
+            return TL_NOMEM;
+    }
     return TL_OK;
 }
 

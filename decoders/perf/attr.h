@@ -100,8 +100,9 @@ struct tl_perf_attrs {
     struct tl_perf_attr *v;
     size_t n, cap;
     struct tl_perf_map ids;
-    bool alike;       /* records of all have the same trailer */
-    bool aux_samples; /* trace lies in samples of some of them */
+    struct tl_perf_map cpus; /* of event IDs, as far as ID_INDEX records tell */
+    bool alike;              /* records of all have the same trailer */
+    bool aux_samples;        /* trace lies in samples of some of them */
 };
 
 void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);
@@ -109,6 +110,9 @@ void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);
 /* One more; `ids` are its event IDs, as they stand in the file. TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *attr,
                                   bool swap, struct tl_bytes ids);
+
+/* Take an ID_INDEX record's body: on which CPU each event ID counts. TL_NOMEM, TL_LIMIT. */
+TL_MUST_USE int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body);
 
 /* The attribute of this event ID, NULL: none is known to have it. */
 const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id);

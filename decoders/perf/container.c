@@ -307,10 +307,8 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
 
 static int on_hw_id(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
-    for (size_t i = 0; i < d->info.n_units; i++)
-        if (r->has_cpu && d->info.units[i].cpu == r->cpu && d->info.units[i].takes_id &&
-            r->hw_id >> 60 == 0)
-            d->info.units[i].id = r->hw_id & 0x7f;
+    if (r->has_cpu)
+        tl_perf_info_hw_id(&d->info, r->cpu, r->hw_id);
     return TL_OK;
 }
 

@@ -183,13 +183,12 @@ static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_fille
             continue;
         if (is_raw && !unit.id) /* it is in no byte: any will do */
             unit.id = (uint8_t)((0x10 + 2 * unit.cpu) & 0x7f);
-        if (!unit.id)
+        if (!unit.id || !tl_perf_info_shares_sink(&d->info, f->cpu, &unit))
             continue;
         struct tl_source *const source = tl_setup_add_source(setup);
         if (!source)
             return TL_NOMEM;
         tl_perf_info_unit(&unit, source);
-        snprintf(source->name, sizeof source->name, "cs.%02x", unit.id);
     }
     return rc;
 }

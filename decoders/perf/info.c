@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/info.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -140,6 +141,38 @@ int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body
     return rc;
 }
 
+static struct tl_perf_unit *unit_of(const struct tl_perf_info *info, int64_t cpu)
+{
+    for (size_t i = 0; i < info->n_units; i++)
+        if (info->units[i].cpu == cpu)
+            return &info->units[i];
+    return NULL;
+}
+
+/* Bits 7..0 are the ID, 63..60 a version that must be 0; if 59..56 are not 0, 39..8 are the sink.
+ */
+void tl_perf_info_hw_id(struct tl_perf_info *info, uint32_t cpu, uint64_t hw_id)
+{
+    struct tl_perf_unit *const unit = unit_of(info, cpu);
+    if (!unit || !unit->takes_id || hw_id >> 60 != 0)
+        return;
+    unit->id = hw_id & 0x7f;
+    unit->has_sink = hw_id >> 56 & 15;
+    unit->sink = (uint32_t)(hw_id >> 8);
+    for (size_t i = 0; i < info->n_units; i++) {
+        const struct tl_perf_unit *const other = &info->units[i];
+        unit->doubled |= unit->has_sink && other->has_sink && other != unit &&
+                         other->id == unit->id && other->sink != unit->sink;
+    }
+}
+
+bool tl_perf_info_shares_sink(const struct tl_perf_info *info, int64_t cpu,
+                              const struct tl_perf_unit *unit)
+{
+    const struct tl_perf_unit *const own = unit_of(info, cpu);
+    return !own || !own->has_sink || !unit->has_sink || own->sink == unit->sink;
+}
+
 /* ---- as sources ------------------------------------------------------------------------------ */
 
 static void set(struct tl_source *source, const char *name, uint64_t value)
@@ -172,6 +205,9 @@ void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source
                                         "TRCIDR2",    "TRCIDR8",     "TRCAUTHSTATUS"};
     source->protocol = unit->protocol;
     source->id = unit->id;
+    const int n = snprintf(source->name, sizeof source->name, "cs.%02x", unit->id);
+    if (unit->doubled)
+        snprintf(source->name + n, sizeof source->name - (size_t)n, ".cpu%" PRIu32, unit->cpu);
     snprintf(source->core, sizeof source->core, "ARM-AA64");
     const char *const type = unit->protocol == TL_PROTO_ETE    ? "ETE"
                              : unit->protocol == TL_PROTO_ETM4 ? "ETM4"

@@ -25,7 +25,10 @@ struct tl_perf_unit {
     uint8_t protocol; /* enum tl_protocol; NONE: not supported */
     uint32_t cpu;
     uint8_t id;    /* trace ID; 0: not told yet */
-    bool takes_id; /* it is told by AUX_OUTPUT_HW_ID records */
+    bool takes_id; /* it is told by AUX_OUTPUT_HW_ID records, … */
+    bool has_sink; /* … with the sink's number, for which alone it holds */
+    uint32_t sink;
+    bool doubled; /* a unit of another sink had this ID before */
     uint64_t regs[TL_PERF_REGS];
     size_t n_regs;
 };
@@ -55,10 +58,17 @@ TL_MUST_USE int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct t
 /* … and of a TIME_CONV record. */
 void tl_perf_info_clock(struct tl_perf_info *info, bool swap, struct tl_bytes body);
 
+/* … and what an AUX_OUTPUT_HW_ID record says of the unit of a CPU. */
+void tl_perf_info_hw_id(struct tl_perf_info *info, uint32_t cpu, uint64_t hw_id);
+/* May a buffer of this CPU (-1: not known which) have trace of the unit? */
+bool tl_perf_info_shares_sink(const struct tl_perf_info *info, int64_t cpu,
+                              const struct tl_perf_unit *unit);
+
 /* A source that is told so far: of Intel PT, with the PMU's attribute (NULL: not told) … */
 void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr *attr,
                      struct tl_source *source);
-/* … or of a CoreSight trace unit. */
+/* … or of a CoreSight trace unit, with the stream's name: "cs.10", or, where another sink has that
+ * ID too, "cs.10.cpu3". */
 void tl_perf_info_unit(const struct tl_perf_unit *unit, struct tl_source *source);
 
 /* Which of the trace's identifiers says who runs: of CoreSight what its units were told to trace,

@@ -245,6 +245,12 @@ static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
     }
 }
 
+static int take_index(struct tl_perf_reader *r, struct tl_bytes body, uint64_t offset)
+{
+    const int rc = tl_perf_attrs_index(&r->attrs, r->swap, body);
+    return rc == TL_LIMIT ? tell_loss(r, "too many event IDs", offset, body.n) : rc;
+}
+
 static int take_feature(struct tl_perf_reader *r, struct tl_bytes body)
 {
     if (body.n < 8 || !r->sink.feature)
@@ -272,6 +278,8 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
     switch (raw.type) {
     case TL_PERF_ATTR:
         return take_attr(r, body, offset);
+    case TL_PERF_ID_INDEX:
+        return take_index(r, body, offset);
     case TL_PERF_HEADER_FEATURE:
         return take_feature(r, body);
     case TL_PERF_COMPRESSED:

@@ -89,10 +89,19 @@ static const struct tl_perf_attr *attr_of(const struct tl_perf_raw *raw, bool sw
     return attrs->v;
 }
 
+/* Without a CPU in the trailer, the event's ID says which it is, if it counts on one. */
+static void find_cpu(struct tl_perf_record *out, uint64_t id, const struct tl_perf_attrs *attrs)
+{
+    const int64_t cpu = tl_perf_map_get(&attrs->cpus, id);
+    out->has_cpu = cpu >= 0;
+    out->cpu = cpu >= 0 ? (uint32_t)cpu : 0;
+}
+
 static void read_trailer(struct tl_perf_record *out, const struct tl_perf_attr *attr, bool swap,
-                         const uint8_t *p)
+                         const uint8_t *p, const struct tl_perf_attrs *attrs)
 {
     const uint64_t type = attr->sample_type;
+    const uint8_t *const end = p + tl_perf_attr_trailer(attr);
     if (type & TL_PERF_SAMPLE_TID) {
         out->has_tid = true;
         out->pid = (int32_t)tl_perf_u32(swap, p);
@@ -104,8 +113,13 @@ static void read_trailer(struct tl_perf_record *out, const struct tl_perf_attr *
         out->has_time = out->time > 0; /* perf itself wrote it otherwise */
         p += 8;
     }
-    p += type & TL_PERF_SAMPLE_ID ? 8 : 0;
+    if (type & TL_PERF_SAMPLE_ID) {
+        find_cpu(out, tl_perf_u64(swap, p), attrs);
+        p += 8;
+    }
     p += type & TL_PERF_SAMPLE_STREAM_ID ? 8 : 0;
+    if (type & TL_PERF_SAMPLE_IDENTIFIER)
+        find_cpu(out, tl_perf_u64(swap, end - 8), attrs);
     if (type & TL_PERF_SAMPLE_CPU) {
         out->has_cpu = true;
         out->cpu = tl_perf_u32(swap, p);
@@ -242,6 +256,6 @@ int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *ra
     const size_t n = attr ? tl_perf_attr_trailer(attr) : 0;
     /* What perf made up itself may have none. */
     if (n > 0 && r.n >= n)
-        read_trailer(out, attr, swap, raw->body.p + raw->body.n - n);
+        read_trailer(out, attr, swap, raw->body.p + raw->body.n - n, attrs);
     return TL_OK;
 }

@@ -152,7 +152,8 @@ int tl_setup_image_anchor(struct tl_setup_image *image, const char *anchor)
 
 bool tl_setup_is_stored(const char *file)
 {
-    return !strncmp(file, "sha256:", 7) || !strncmp(file, "build-id:", 9);
+    return !strncmp(file, "sha256:", 7) || !strncmp(file, "build-id:", 9) ||
+           !strncmp(file, "missing:", 8);
 }
 
 int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes)

@@ -48,7 +48,8 @@ struct tl_source {
 };
 
 struct tl_setup_image {
-    /* Path, or what is known to the server: "sha256:<64 hex digits>", "build-id:<hex>"; owned. */
+    /* Path, or what is known to the server: "sha256:<64 hex digits>", "build-id:<hex>", or
+     * "missing:<number>", which nobody will ever know; owned. */
     char *file;
     /* What the traced machine called it, owned; NULL: not told. With it the file need not be there
      * (yet), and may end in front of `length`. */

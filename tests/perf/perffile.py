@@ -157,6 +157,20 @@ def ksymbol(address, length, name, time, sample_id, kind=1, flags=0):
     return record("<", 17, body)
 
 
+def module(address, code, name):
+    """A module of the kernel, as an ELF file, and the record that says where its .text came to lie."""
+    names = b"\0.text\0.shstrtab\0"
+    text_at, names_at = 64, 64 + len(code)
+    table = names_at + len(names) + -(names_at + len(names)) % 8
+    head = b"\x7fELF" + bytes([2, 1, 1]) + bytes(9) + struct.pack(
+        "<HHIQQQIHHHHHH", 1, 62, 1, 0, 0, table, 0, 64, 0, 0, 64, 3, 2)
+    sections = bytes(64) + struct.pack("<IIQQQQIIQQ", 1, 1, 6, 0, text_at, len(code), 0, 0, 1, 0)
+    sections += struct.pack("<IIQQQQIIQQ", 7, 3, 0, 0, names_at, len(names), 0, 0, 1, 0)
+    file = (head + code + names).ljust(table, b"\0") + sections
+    body = struct.pack("<iiQQQ", -1, 0, address, len(code), 0) + name.encode() + bytes(8 - len(name) % 8)
+    return file, record("<", 1, body, 1)
+
+
 def bpf_info(programs):
     """The feature BPF_PROG_INFO: of each program its functions (address, code)."""
     out = struct.pack("<I", len(programs))
@@ -442,3 +456,97 @@ def replaced(raw, wanted, cpu, other, clock="", joined=False):
     if clock:
         records.insert(0, [79, 0, struct.pack("<QQQ", 10, NS_A_TICK << 10, zero), b""])
     return piped[:16] + b"".join(record("<", kind, body, misc) + trace for kind, misc, body, trace in records)
+
+
+# ---- CoreSight: several cores -------------------------------------------------------------------
+
+def framed(sources):
+    """16-byte formatter frames of (trace ID, bytes), a frame of each in turn."""
+    out, rest = bytearray(), [(trace_id, bytes(trace)) for trace_id, trace in sources]
+    while any(trace for _, trace in rest):
+        for i, (trace_id, trace) in enumerate(rest):
+            if not trace:
+                continue
+            rest[i] = (trace_id, trace[14:])
+            frame = bytearray(16)
+            frame[0] = trace_id << 1 | 1
+            for k, byte in enumerate(trace[:14], 1):
+                frame[k] = byte & (0xff if k % 2 else 0xfe)
+                frame[15] |= (byte & 1) << k // 2 if k % 2 == 0 else 0
+            last = len(trace)  # its place in the frame; behind it comes no source's, by ID 0
+            if last < 14 and last % 2 == 1:
+                frame[last + 1] = 1
+            elif last < 14:
+                frame[last:last + 2] = 1, trace[-1]
+                frame[15] |= 1 << last // 2
+            out += frame
+    return bytes(out)
+
+
+def units_of(info):
+    """The blocks of an AUXTRACE_INFO of version 1, by CPU."""
+    values = struct.unpack_from("<%dQ" % (len(info) // 8 - 1), info, 8)
+    units, i = {}, 3
+    while i < len(values):
+        units[values[i + 1]] = list(values[i:i + 3 + values[i + 2]])
+        i += 3 + values[i + 2]
+    return values[:3], units
+
+
+def with_second_core(raw, wanted, cpu, other, sinks, with_cpus=True):
+    """As as_raw(), in header version 2 and with a second core, CPU `other`, that did the same. With one sink both are in
+    frames in one buffer, the second core as trace ID 0x20; with two each has its own, and both have the same ID.
+    `with_cpus`: else no record says its CPU, but ID_INDEX the CPU of each event."""
+    piped = as_raw(raw, wanted, cpu)
+    at, records = 16, []
+    while at < len(piped):
+        kind, misc, size = struct.unpack_from("<IHH", piped, at)
+        n = struct.unpack_from("<Q", piped, at + 8)[0] if kind == 71 else 0
+        records.append([kind, misc, piped[at + 8:at + size], piped[at + size:at + size + n]])
+        at += size + n
+    events = {cpu: 0x7001, other: 0x7002}
+
+    def trailer(old, of):
+        return old[:16] + struct.pack("<QII", events[of], of, 0)[:None if with_cpus else 8]
+
+    def hw_id(of, value):
+        return [21, 0, struct.pack("<Q", value) + trailer(struct.pack("<iiQ", 0, 0, 1), of), b""]
+
+    area = next(r for r in records if r[0] == 71)[3]
+    second_id = wanted if sinks == 2 else 0x20
+    minor = (sinks - 1) << 56
+    own = [hw_id(cpu, minor | 7 << 8 | wanted), hw_id(other, minor | 8 << 8 | second_id)]
+    index = struct.pack("<Q", 2) + b"".join(struct.pack("<QQqq", events[c], i, c, -1) for i, c in enumerate(events))
+    out, whole = [[69, 0, index, b""]], b""
+    for kind, misc, body, trace in records:
+        if kind == 64 and not with_cpus:
+            sample_type = struct.unpack_from("<Q", body, 24)[0]
+            body = body[:24] + struct.pack("<Q", sample_type & ~0x80) + body[32:]
+        elif kind == 70:
+            (_, pmu, snapshot), units = units_of(body)
+            units[other] = units[cpu][:1] + [other] + units[cpu][2:]
+            for unit in units.values():
+                unit[4] = 0x7f | 1 << 31
+            head = [2, pmu >> 32 << 32 | len(units), snapshot]
+            body = body[:8] + b"".join(struct.pack("<%dQ" % len(u), *u) for u in [head, *units.values()])
+            out += [[kind, misc, body, trace], *own]
+            continue
+        elif kind == 11:
+            offset, size = struct.unpack_from("<QQ", body)
+            piece, old = area[offset:offset + size], body[24:]
+            if sinks == 2:
+                out.append([11, misc, body[:24] + trailer(old, other), b""])
+                body = body[:24] + trailer(old, cpu)
+            else:
+                piece = framed([(wanted, piece), (second_id, piece)])
+                body = struct.pack("<QQQ", len(whole), len(piece), 0) + trailer(old, cpu)
+            whole += piece
+        elif kind == 71:
+            for i, c in enumerate(list(events)[:sinks]):
+                padded = whole + bytes(-len(whole) % 8)
+                out.append([71, 0, struct.pack("<QQQIiiI", len(padded), 0, 0, i, -1, c, 0), padded])
+            continue
+        elif kind < 64 and not with_cpus and len(body) > CS_TRAILER:
+            body = body[:-8]
+        out.append([kind, misc, body, trace])
+    return piped[:16] + b"".join(record("<", kind, body, misc) + trace for kind, misc, body, trace in out)

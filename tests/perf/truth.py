@@ -89,6 +89,7 @@ class Checks:
                 self.run(name + " made at run time", expected, ["--format", "perf", "--symfs", own, "-"], jitted)
         if name == "pt-kernel.data":
             self.changed_kernel(name, expected, raw)
+            self.modules(name, expected, raw)
         if name in ("pt-three-processes-two-cpus.data", "pt-cyc-long-tnt.data", "pt-one-cpu.data"):
             self.run(name + " in samples", expected, ["--format", "perf"] + symfs + ["-"], perffile.in_samples(raw))
         if name in ("pt-three-processes-two-cpus.data", "pt-cyc-long-tnt.data", "pt-compressed.data"):
@@ -123,6 +124,37 @@ class Checks:
             self.run(name + " whose kernel changes", expected, args,
                      perffile.with_records(raw, records, {25: feature}))
 
+    def modules(self, name, expected, raw):
+        """Code of a module of the kernel's, whose file is compressed, or named otherwise than the records do."""
+        code = sorted({(int(l.split()[1], 16), len(l.split()[2]) // 2) for l in expected
+                       if l[:1] == b"I" and l.split()[1] > b"8"})
+        low, end = code[len(code) // 2][0], sum(code[-1])
+        with open(os.path.join(self.symfs, "boot/vmlinux-6.1.0"), "rb") as f:
+            damaged, (text,) = perffile.without_code(f.read(), [(low, end - low)])
+        packers = {"": None, ".gz": "gzip", ".xz": "xz", ".zst": "zstd"}
+        folder = "/lib/modules/6.1.0/kernel/drivers/"
+        for there, named in (("", "demo-it.ko"), (".gz", "demo-it.ko.gz"), (".xz", "demo-it.ko.xz"),
+                             (".zst", "demo-it.ko.zst"), (".xz", "demo-it.ko"), ("", "demo-it.ko.gz"),
+                             (".gz", "[demo_it]"), ("", "[demo_it]")):
+            packer = packers[there]
+            if packer and not shutil.which(packer):
+                print("%s is not installed: no module is packed by it" % packer)
+                continue
+            file, record = perffile.module(low, text, named if named[0] == "[" else folder + named)
+            with tempfile.TemporaryDirectory() as own:
+                shutil.copytree(os.path.join(self.symfs, "opt"), own + "/opt")
+                os.makedirs(own + folder)
+                if packer:
+                    file = subprocess.run([packer, "-c"], input=file, stdout=subprocess.PIPE, check=True).stdout
+                for path, content in (("/vmlinux", damaged), (folder + "demo-it.ko" + there, file),
+                                      ("/lib/modules/6.1.0/modules.dep",
+                                       b"kernel/other/it.ko:\nkernel/drivers/demo-it.ko%s: x.ko\n" % there.encode())):
+                    with open(own + path, "wb") as f:
+                        f.write(content)
+                self.run("%s with a module %s%s as %s" % (name, "demo-it.ko", there, named), expected,
+                         ["--format", "perf", "--symfs", own, "--vmlinux", own + "/vmlinux", "-"],
+                         perffile.with_records(raw, [record]))
+
     def threads(self, name, cpus, raw, path):
         """Each thread's instructions in the order of time, from whichever CPUs it ran on."""
         expected = cpus + by_thread(cpus, path[:-5] + ".slices.gz")
@@ -137,6 +169,8 @@ class Checks:
         self.run(name, expected, ["--symfs", self.symfs, path])
         self.run(name + " byte by byte", expected, ["--chunk", "1", "--symfs", self.symfs, path])
         self.run(name + " as a pipe", expected, ["--format", "perf", "--symfs", self.symfs, "-"], perffile.as_pipe(raw))
+        self.run(name + " of the other byte order", expected, ["--format", "perf", "--symfs", self.symfs, "-"],
+                 perffile.as_other_order(raw))
         if name != "etm-v2-split.data":
             self.run(name + " without frames", expected, ["--format", "perf", "--symfs", self.symfs, "-"],
                      perffile.as_raw(raw, 0x1e, 7))
@@ -144,6 +178,15 @@ class Checks:
             self.run(name + " with threads", expected + [b"# stream thread.17235.etm_test_loop"] + expected[1:],
                      ["--format", "perf,threads=yes", "--symfs", self.symfs, path])
             self.replaced(name, expected, raw)
+            self.second_core(name, expected, raw)
+
+    def second_core(self, name, expected, raw):
+        """Two cores that trace into one sink, or into two that gave out the same trace ID."""
+        for sinks, stream, with_cpus in (1, b"cs.20", True), (2, b"cs.1e.cpu3", True), (2, b"cs.1e.cpu3", False):
+            self.run("%s with two cores, %d sinks%s" % (name, sinks, "" if with_cpus else ", CPUs by event ID"),
+                     expected + [b"# stream " + stream] + expected[1:],
+                     ["--format", "perf", "--symfs", self.symfs, "-"],
+                     perffile.with_second_core(raw, 0x1e, 7, 3, sinks, with_cpus))
 
     def replaced(self, name, expected, raw):
         """Another file at the same address: each enabling runs what lay there then."""

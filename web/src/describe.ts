@@ -143,7 +143,7 @@ export function nothingRan(s: Session, { name, gaps }: Stream): string {
   }
   const files = filesAt(s.overview.files, astray.pc, name);
   const [file] = files;
-  if (file && files.length === 1) return `Missing: ${file.path}, build ID ${file.buildId}`;
+  if (file && files.length === 1) return `Missing: ${file.path}, ${file.buildId ? `build ID ${file.buildId}` : "of which no build ID was recorded"}`;
   if (file) return `Missing: ${files.map((f) => f.path).slice(0, 3).join(", ")}${files.length > 3 ? ` and ${files.length - 3} other files` : ""}`;
   const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
   return `No program image: it went to ${astray.pc}${more}`;
