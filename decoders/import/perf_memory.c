@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The memory of processes over time, of what records say, with the code looked up in files. */
+#include "import/debug_file.h"
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
 
@@ -65,6 +66,8 @@ void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
 {
     d->found = tl_code_find(&d->file, &im->places, d->kind, d->name, id_of(im, d), symbol_of(d),
                             im->release);
+    if (d->found == TL_OK && d->kind == TL_CODE_FILE)
+        (void)tl_debug_file_find(d->debug, &d->file, &im->places, id_of(im, d));
     if (d->found >= 0)
         return;
     tell_missing(im, d);
@@ -247,17 +250,37 @@ static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup,
     return rc;
 }
 
-/* Compressed files are sent, and read, as what is in them. */
+/* The program and its symbols as one file; where they do not fit it is the program alone. */
+static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, struct tl_buf *out)
+{
+    struct tl_buf program = {0}, debug = {0};
+    int rc = tl_buf_read_file(&program, d->file.path, TL_DEBUG_FILE_MOST, NULL);
+    if (rc >= 0)
+        rc = tl_buf_read_file(&debug, d->debug, TL_DEBUG_FILE_MOST, NULL);
+    if (rc >= 0)
+        rc = tl_debug_file_join((struct tl_bytes){program.p, program.n},
+                                (struct tl_bytes){debug.p, debug.n}, out);
+    if (rc < 0 && rc != TL_NOMEM) {
+        tl_perf_import_tell(im, "%s: has no symbols of %s", d->debug, d->file.path);
+        tl_buf_fini(out);
+    }
+    tl_buf_fini(&program);
+    tl_buf_fini(&debug);
+    return rc == TL_NOMEM ? rc : TL_OK;
+}
+
+/* Compressed files are sent, and read, as what is in them; programs with their symbols. */
 static int add_unpacked(const struct tl_perf_import *im, struct tl_setup *setup)
 {
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < im->n_dsos; i++) {
         const struct tl_perf_dso *const d = &im->dsos[i];
         struct tl_buf bytes = {0};
-        if (d->found != TL_OK || !d->file.is_packed || tl_setup_made(setup, d->file.path))
+        if (d->found != TL_OK || !(d->file.is_packed || d->debug[0]) ||
+            tl_setup_made(setup, d->file.path))
             continue;
-        rc = tl_code_unpack(&d->file, &bytes);
-        if (rc == TL_OK)
+        rc = d->file.is_packed ? tl_code_unpack(&d->file, &bytes) : join(im, d, &bytes);
+        if (rc == TL_OK && bytes.n > 0)
             rc = tl_setup_add_made(setup, d->file.path, &bytes);
         tl_buf_fini(&bytes);
     }

@@ -28,7 +28,8 @@ struct tl_perf_dso {
     struct tl_build_id id;
     enum tl_code_kind kind;
     struct tl_code_file file;
-    int found;                               /* as tl_code_find(); 1: not looked for yet */
+    char debug[4096]; /* the file that has its symbols; "": it has them itself, or there is none */
+    int found;        /* as tl_code_find(); 1: not looked for yet */
     char later[9 + 2 * TL_BUILD_ID_MAX + 1]; /* how a setup names one that was not found; else "" */
     uint64_t told;                           /* of what a compiler wrote: bytes that were read */
 };

@@ -1,4 +1,5 @@
-"""perf.data to instructions: ours and `perf script` on the same bytes, by processor time of both.
+"""perf.data to instructions: ours and `perf script` on the same bytes, by processor time of both; and how long a
+billion of them, pushed and sealed, take to profiles and coverage, by the clock.
 
 Both write the address of each instruction a line, ours its code, too; nothing of it is kept. What was recorded of
 one thread comes many times over, so that beginning and end of the programs do not matter. Files: $TL_DATA/perf, else
@@ -13,15 +14,17 @@ import subprocess
 import sys
 import tempfile
 
+import end
+
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.append(os.path.join(ROOT, 'tests', 'perf'))
 import perffile  # noqa: E402
 
-ROUNDS, TIMES = 3, 40
+ROUNDS, TIMES, TIMES_LARGE = 3, 40, 10000
 
 
-def many(raw):
-    """The file with the trace of its last AUXTRACE record TIMES over; it has no time."""
+def many(raw, times):
+    """The file with the trace of its last AUXTRACE record so many times over; it has no time."""
     file, last = perffile.File(raw), None
     at = file.data_at
     while at < file.data_at + file.data_n:
@@ -30,9 +33,9 @@ def many(raw):
         last = (at, size, trace) if kind == 71 else last
         at += size + trace
     record, size, trace = last
-    begin, more = record + size, trace * (TIMES - 1)
-    out = bytearray(raw[:begin] + raw[begin:begin + trace] * TIMES + raw[begin + trace:])
-    struct.pack_into('<Q', out, record + 8, trace * TIMES)
+    begin, more = record + size, trace * (times - 1)
+    out = bytearray(raw[:begin] + raw[begin:begin + trace] * times + raw[begin + trace:])
+    struct.pack_into('<Q', out, record + 8, trace * times)
     struct.pack_into('<Q', out, 48, file.data_n + more)
     table = file.data_at + file.data_n + more
     for i in range(len(file.features)):  # they lie behind the records
@@ -48,6 +51,29 @@ def run(command, path):
     return out, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
+def questions(build, raw, symfs):
+    """Seconds to answers about TIMES_LARGE times the trace, of a server that has just begun."""
+    bench, rows = end.Bench(build, 0), []
+    try:
+        with open(bench.path('large'), 'wb') as out:
+            out.write(many(raw, TIMES_LARGE))
+        bench.start(0, bench.path('data'))
+        bench.run(0, 'push', '--server', bench.url, '--trace', 't', '--format', 'perf,threads=no,events=no',
+                  '--symfs', symfs, bench.path('large'))
+        bench.stop()
+        for what, args in (('profile --as folded', ('profile', '--as', 'folded')),
+                           ('profile --as pprof', ('profile', '--as', 'pprof')),
+                           ('profile --as bolt', ('profile', '--as', 'bolt')),
+                           ('coverage', ('coverage',))):
+            bench.start(0, bench.path('data'))
+            took = bench.run(0, *args, 't', '--server', bench.url, '-o', bench.path('answer'))[0]
+            bench.stop()
+            rows.append(dict(stage=what, input='pt-no-time × %d' % TIMES_LARGE, value=took * 1000, unit='ms'))
+    finally:
+        bench.close()
+    return rows
+
+
 def measure(build):
     """Rows of the table of stages; none where there are no files."""
     data = os.path.join(os.environ.get('TL_DATA', os.path.join(ROOT, '..', 'shared', 'data')), 'perf')
@@ -58,7 +84,8 @@ def measure(build):
     with tempfile.TemporaryDirectory() as own:
         path = os.path.join(own, 'many')
         with open(capture, 'rb') as f, open(path, 'wb') as out:
-            out.write(many(f.read()))
+            raw = f.read()
+            out.write(many(raw, TIMES))
         decode = [os.path.join(build, 'tracelake'), 'decode', '--threads', '1', '--symfs', symfs]
         text = run(decode + ['--text'], path)[0]
         insns = len(re.findall(rb'^I ', text, re.M))
@@ -75,4 +102,4 @@ def measure(build):
             if perf:
                 row.update(peer='perf script', peer_value=perf, ratio=row['value'] / perf)
             rows.append(row)
-    return rows
+    return rows + questions(build, raw, symfs)

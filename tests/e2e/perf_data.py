@@ -5,6 +5,8 @@
 import gzip
 import json
 import os
+import shutil
+import subprocess
 import sys
 import time
 import urllib.request
@@ -191,6 +193,35 @@ def perf_without_kernel(lab):
     lacking = [f['path'] for f in told(lab, 'kernel/images') if not f['there']]
     check(lacking == ['[vdso]'], lacking)
     agrees(lab, 'kernel', truth)
+
+
+@test
+def perf_symbols_beside(lab):
+    """Symbols that were taken out into a file are those of the program that it was taken out of."""
+    path, truth = capture('pt-one-cpu')
+    if not shutil.which('objcopy'):
+        raise Skip('there is no objcopy')
+    lab.start()
+    whole = os.path.join(DATA, 'perf', 'symfs', 'opt/demo/stroll')
+    for trace, folder in ('none', None), ('beside', 'opt/demo'), ('hidden', 'opt/demo/.debug'), \
+            ('apart', 'usr/lib/debug/opt/demo'), ('id', 'usr/lib/debug/.build-id/ca'):
+        symfs = lab.path('symfs-' + trace)
+        program = os.path.join(symfs, 'opt/demo/stroll')
+        os.makedirs(os.path.dirname(program))
+        link = []
+        if folder:
+            os.makedirs(os.path.join(symfs, folder), exist_ok=True)
+            debug = os.path.join(symfs, folder, '6562667de28bceed106244c9519acb8baa408f.debug')
+            subprocess.run(['objcopy', '--only-keep-debug', whole, debug], check=True)
+            link = ['--add-gnu-debuglink=' + debug] if trace != 'id' else []
+        subprocess.run(['objcopy', '--strip-all', *link, whole, program], check=True)
+        lab.run('push', '--trace', trace, '--symfs', symfs, '--buildid-dir', '/nowhere', path)
+        agrees(lab, trace, truth)
+        ask = ('find', trace + '/pt.0', '--symbol', 'up', '--limit', '3')
+        if folder:
+            check(' up' in lab.run(*ask).text(), trace, 'has no symbols')
+        else:
+            lab.fails(3, 'no symbol "up"', *ask)
 
 
 @test

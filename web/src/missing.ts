@@ -71,12 +71,12 @@ function filesOf(files: readonly MissingFile[]): (hit: Hit) => readonly MissingF
   };
 }
 
-/** Those that the trace ran in first. */
+/** Those that the trace ran in first. Of those without a build ID, which nobody can send, no others. */
 export function byUse(files: readonly MissingFile[], hits: readonly Hit[]): MissingFile[] {
   const used = new Map(files.map((f) => [f, 0]));
   const at = filesOf(files);
   for (const hit of hits) for (const f of at(hit)) used.set(f, used.get(f)! + 1);
-  return [...files].sort((a, b) => used.get(b)! - used.get(a)!);
+  return files.filter((f) => f.buildId !== "" || used.get(f)! > 0).sort((a, b) => used.get(b)! - used.get(a)!);
 }
 
 /** Neighbouring addresses together, but those that a missing file was mapped to. */

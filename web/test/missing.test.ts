@@ -31,6 +31,9 @@ test("which file was at an address: of a thread its own process'", () => {
 test("what ran comes first; addresses of no file stand for themselves", () => {
   const hits = [hit("0x401010", "thread.2150.pair"), hit("0x900000", "pt.0"), hit("0x900010", "pt.0")];
   assert.equal(byUse(files, hits)[0]!.path, "/bin/pair");
+  const unnamed = readMissing([{ file: "missing:0", path: "[vdso]", there: false, places: [place("0x866", "pair", "0x7000")], more: 0 }]);
+  assert.deepEqual(byUse([...files, ...unnamed], hits), byUse(files, hits));
+  assert.equal(byUse([...files, ...unnamed], [hit("0x7010", "pt.0")])[0]!.path, "[vdso]");
   assert.deepEqual(missingFrom(hits, files).map((m) => [m.from, m.to, m.times]), [[0x900000n, 0x900010n, 2]]);
 });
 
