@@ -217,11 +217,11 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
 }
 
 /* Where nothing tells them apart all processes are one. */
-static void name_contexts(const struct tl_perf_import *im, struct tl_setup_image *images, size_t n)
+static void name_contexts(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
     const enum tl_perf_context told = tl_perf_info_context(&im->info);
-    for (size_t i = 0; i < n && told != TL_PERF_CONTEXT_ID; i++) {
-        struct tl_image_context *const c = &images[i].context;
+    for (size_t i = first; i < setup->n_images && told != TL_PERF_CONTEXT_ID; i++) {
+        struct tl_image_context *const c = &setup->images[i].context;
         c->has_vmid = c->has_context_id && told == TL_PERF_CONTEXT_VMID;
         c->vmid = c->has_vmid ? c->context_id : 0;
         c->has_context_id = false;
@@ -326,7 +326,7 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
     if (rc == TL_OK)
         rc = tl_maps_images(maps, setup);
     if (rc == TL_OK)
-        name_contexts(im, setup->images + before, setup->n_images - before);
+        name_contexts(im, setup, before);
     if (rc == TL_OK)
         rc = name_missing(im, setup, before);
     if (rc == TL_OK)

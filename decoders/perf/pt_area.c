@@ -267,7 +267,9 @@ static int begin_piece(struct tl_perf_area_state *a, size_t i)
 static uint64_t scan_end(const struct tl_perf_area_state *a, const struct tl_perf_piece *piece,
                          bool is_snapshot)
 {
-    const struct tl_bytes bytes = {a->bytes.p + (piece->position - a->position), (size_t)piece->n};
+    struct tl_bytes bytes = {.n = (size_t)piece->n};
+    if (bytes.n > 0)
+        bytes.p = a->bytes.p + (piece->position - a->position);
     return piece->position + piece->n - (is_snapshot ? tl_perf_padding(bytes) : 0);
 }
 

@@ -271,7 +271,8 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
         .offset = offset,
     };
     const struct tl_bytes body = raw.body;
-    const bool nested = p >= r->unpacked.p && p < r->unpacked.p + r->unpacked.n;
+    const bool nested =
+        r->unpacked.n > 0 && p >= r->unpacked.p && p < r->unpacked.p + r->unpacked.n;
     if (nested && (raw.type == TL_PERF_COMPRESSED || raw.type == TL_PERF_COMPRESSED2 ||
                    raw.type == TL_PERF_AUXTRACE))
         return tell_loss(r, "a bad record in a compressed one", offset, 0);

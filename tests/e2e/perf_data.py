@@ -65,7 +65,7 @@ def perf_file(lab):
     config, images, again = lab.path('home.ini'), lab.path('home'), lab.path('home.data')
     lab.run('raw', 'five', '-o', again, '--config', config, '--images', images)
     with open(config) as f:
-        named = [line[5:].rstrip() for line in f if line.startswith('file=')]
+        named = [line[5:].rstrip() for line in f if line.startswith('file=') and 'missing:' not in line]
     check(len(named) > len(set(named)) and set(named) == {os.path.join(images, f) for f in os.listdir(images)}, named)
     here = streams(lab.run('decode', '--config', config, '--text', again).text())
     check(all(here[name] == stored[name] for name in truth), 'decoded at home it is something else')
