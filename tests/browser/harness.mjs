@@ -47,6 +47,7 @@ export class Suite {
     const known = fresh ? undefined : this.pages.get(key);
     if (known) {
       await known.mouse.move(0, 0);
+      await known.unrouteAll();
       // Where nothing was opened there is nothing kept.
       await known.evaluate(() => localStorage.clear()).catch(() => {});
       await known.goto("about:blank");

@@ -460,6 +460,6 @@ export async function budgetChecks(suite, { url }) {
         `${n} ${all[Math.min(all.length - 1, Math.floor(all.length * [0.5, 0.95, 1][i]))].toFixed(1)}`).join(" ");
     };
     console.log(`      zoom: ${net.tiles().length} tiles, draw ${await told("draws_")} ms, frames ${await told("frames_")} ms`);
-    assert.ok(net.tiles().length <= 40, `${net.tiles().length}`);
+    assert.ok(net.tiles().length <= 24, `${net.tiles().length}`);
   });
 }
