@@ -18,7 +18,7 @@ static struct tl_lake *open_folder(const char *dir)
                                             .min_free_bytes = 1,
                                             .checkpoint_bytes = 8192};
     /* The lease of a killed process is gone with it, though not at the very moment. */
-    for (int i = 0; i < 500; i++) {
+    for (int i = 0; i < 240000; i++) {
         const int r = tl_lake_open(&lake, &options, &fail);
         if (r >= 0)
             return lake;

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #define SETUP    "[trace]\nformat=di\n"
-#define PATIENCE 20000 /* ms until something is taken for broken */
+#define PATIENCE 240000 /* ms until something is taken for broken */
 
 /* ---- the server's side -------------------------------------------------------------------- */
 

@@ -19,7 +19,7 @@ static bool there(const char *id)
 static void wait_gone(const char *prefix)
 {
     for (int i = 0; stored(prefix) > 0; i++) {
-        if (i == 10000)
+        if (i == 240000)
             fail_msg("%s is still there", prefix);
         usleep(1000);
     }

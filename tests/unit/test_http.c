@@ -455,11 +455,11 @@ static void test_events_h2(void **state)
     struct h2_client *const c = h2_connect(f->s.tls_url);
     struct h2_exchange *const x = h2_request(c, "GET", "/api/v1/events", true, (char *)NULL);
     while (!x->body.n)
-        h2_step(c, 10000);
+        h2_step(c, 240000);
     expect_head(&(struct answer){.head = x->head}, "content-type", "text/event-stream");
     add_trace(f->s.lake, "fresh", 4);
     do {
-        assert_true(h2_step(c, 10000));
+        assert_true(h2_step(c, 240000));
         assert_int_equal(tl_buf_add(&x->body, "", 1), TL_OK);
         x->body.n--;
     } while (!strstr((char *)x->body.p, "\"id\":\"fresh\""));
@@ -477,7 +477,7 @@ static void test_stop_with_listeners(void **state)
     struct h2_client *const c = h2_connect(f.s.url);
     struct h2_exchange *const x = h2_request(c, "GET", "/api/v1/events", true, (char *)NULL);
     while (!x->body.n)
-        h2_step(c, 10000);
+        h2_step(c, 240000);
     stop_serving(&f.s);
     h2_finish(c, x);
     assert_true(x->ended);

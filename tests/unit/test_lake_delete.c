@@ -45,7 +45,7 @@ static void wait_gone(const char *prefix)
     for (unsigned i = 0, n = 1; n > 0; i++) {
         n = 0;
         assert_int_equal(backend->ops->list(backend, prefix, count, &n, NULL), TL_OK);
-        if (i == 10000)
+        if (i == 240000)
             fail_msg("%s is still there", prefix);
         if (n > 0)
             usleep(1000);

@@ -351,7 +351,7 @@ static void ask_h2(const char *verb, const char *path, const struct token *token
     struct h2_exchange *const x = h2_request(
         c, verb, path, true, token->bearer ? "authorization" : NULL, token->bearer, NULL);
     while (!x->closed && !(x->body.n && !strcmp(path, "/api/v1/events")))
-        assert_true(h2_step(c, 10000));
+        assert_true(h2_step(c, 240000));
     out->status = h2_status(x);
     snprintf(out->body, sizeof out->body, "%.*s", (int)x->body.n,
              x->body.n ? (char *)x->body.p : "");
