@@ -38,7 +38,8 @@ struct tl_ingest_request {
 /*
  * Open or resume a capture. `trace_id` gets its id, `*durable` the offset from which the rig
  * must go on. `on_durable(context, offset)` is called from the spool's thread whenever more has
- * become durable, or another push takes over; it must not block nor call the lake.
+ * become durable, or bytes have been refused, or another push takes over: tl_ingest_goes_on(). It
+ * must not block nor call the lake.
  *
  * A trace has one push at a time. Another of the same rig that resumes takes over at once: the one
  * before it may hang in a dead connection. It has a larger epoch, and what the one before still
@@ -52,8 +53,9 @@ TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_requ
                                struct tl_fail *fail);
 /* Which push of the trace it is, from 1. A push whose connection broke resumes with it. */
 uint64_t tl_ingest_epoch(const struct tl_ingest *ingest);
-/* TL_DENIED once another push has taken over; until then TL_OK. */
-TL_MUST_USE int tl_ingest_fenced(const struct tl_ingest *ingest, struct tl_fail *fail);
+/* TL_OK; TL_DENIED or TL_AGAIN once another push has taken over; TL_NOSPACE, TL_IO where bytes that
+ * were appended did not become durable, so that nothing more will. */
+TL_MUST_USE int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail);
 /*
  * Append bytes at `offset` (checked: TL_BAD where it leaves a hole; bytes that are there already
  * are skipped). Copies, then returns; blocks while more than a bounded amount waits for the

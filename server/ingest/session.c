@@ -347,7 +347,7 @@ uint64_t tl_ingest_epoch(const struct tl_ingest *ingest)
     return ingest->epoch;
 }
 
-int tl_ingest_fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
+static int fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
 {
     if (!atomic_load(&ingest->fenced))
         return TL_OK;
@@ -368,11 +368,23 @@ static int told(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
                : r;
 }
 
+int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&ingest->lock);
+    const int r = told(
+        ingest, ingest->capture ? tl_capture_failed(ingest->capture, fail) : fenced(ingest, fail),
+        fail);
+    pthread_mutex_unlock(&ingest->lock);
+    if (r == TL_NOSPACE)
+        atomic_fetch_add(&ingest->lake->ingest_refused, 1);
+    return r;
+}
+
 static int append_locked(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                          struct tl_fail *fail)
 {
     if (!ingest->capture)
-        return tl_ingest_fenced(ingest, fail);
+        return fenced(ingest, fail);
     if (is_complete(ingest->trace) && bytes.n > 0 &&
         offset + bytes.n > tl_capture_end(ingest->capture))
         return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
@@ -418,8 +430,7 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
 {
     struct tl_trace *trace = ingest->trace;
     pthread_mutex_lock(&ingest->lock);
-    int r =
-        ingest->capture ? tl_capture_flush(ingest->capture, fail) : tl_ingest_fenced(ingest, fail);
+    int r = ingest->capture ? tl_capture_flush(ingest->capture, fail) : fenced(ingest, fail);
     if (r >= 0)
         *at = tl_capture_durable(ingest->capture);
     pthread_mutex_unlock(&ingest->lock);

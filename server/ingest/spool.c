@@ -288,7 +288,7 @@ static void commit(struct tl_spool *spool, struct tl_capture *list)
         pthread_mutex_unlock(&spool->lock);
         if (c->outcome < 0)
             tell_failure(c, durable);
-        else if (c->on_durable)
+        if (c->on_durable) /* who waits for it hears of a failure, too */
             c->on_durable(c->context, durable);
     }
     const uint64_t took = monotonic_ns() - begin;
@@ -572,6 +572,14 @@ int tl_capture_flush(struct tl_capture *c, struct tl_fail *fail)
         pthread_cond_wait(&spool->progress, &spool->lock);
     const int r = c->failure.code == TL_OK ? TL_OK : failed_locked(c, fail);
     pthread_mutex_unlock(&spool->lock);
+    return r;
+}
+
+int tl_capture_failed(struct tl_capture *c, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&c->spool->lock);
+    const int r = c->failure.code == TL_OK ? TL_OK : failed_locked(c, fail);
+    pthread_mutex_unlock(&c->spool->lock);
     return r;
 }
 

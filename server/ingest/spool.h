@@ -83,6 +83,8 @@ TL_MUST_USE int tl_capture_append(struct tl_capture *capture, uint64_t offset,
                                   struct tl_bytes bytes, struct tl_fail *fail);
 /* Wait until all that was appended is durable, or say why it will not be. */
 TL_MUST_USE int tl_capture_flush(struct tl_capture *capture, struct tl_fail *fail);
+/* The same without waiting: TL_OK as long as nothing was refused. */
+TL_MUST_USE int tl_capture_failed(struct tl_capture *capture, struct tl_fail *fail);
 /* Offset behind the last byte that was appended, and behind the last durable one. */
 uint64_t tl_capture_end(struct tl_capture *capture);
 uint64_t tl_capture_durable(struct tl_capture *capture);

@@ -109,7 +109,7 @@ static void append_fenced(struct name *n)
     assert_int_equal(
         tl_ingest_append(n->fenced, n->fenced_at, (struct tl_bytes){bytes, sizeof(bytes)}, &fail),
         TL_DENIED);
-    assert_int_equal(tl_ingest_fenced(n->fenced, &fail), TL_DENIED);
+    assert_int_equal(tl_ingest_goes_on(n->fenced, &fail), TL_DENIED);
 }
 
 static void check(const struct name *n, uint64_t durable)
