@@ -43,6 +43,7 @@ struct tracelake_push {
     uint64_t acked, sent, head;
     uint64_t epoch; /* of this push, 0: not opened yet */
     int64_t since;  /* when anything was acknowledged last, or connected: ms */
+    int full_ms;    /* the next pause where the server has no room, 0: it has had some */
     bool finishing; /* Finish was queued in this call */
     bool finished;
     bool failed;
@@ -173,6 +174,7 @@ static int take_durable(struct tracelake_push *push, uint64_t durable,
     if (durable > push->acked) {
         push->acked = durable;
         push->since = tl_wire_now();
+        push->full_ms = 0;
     }
     /* The server may have got them from a call before this one. */
     if (durable > push->sent)
@@ -326,7 +328,10 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     const int64_t begun = tl_wire_now();
     bool denied = result == TRACELAKE_DENIED;
     const bool others = tl_client_others(push->lake);
+    const bool full = result == TRACELAKE_NOSPACE;
     int backoff = denied && !others ? DENIED_MS : BACKOFF_FIRST_MS;
+    if (full && push->full_ms > 0) /* it took the push, and refused its bytes again */
+        backoff = push->full_ms;
     bool told = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
@@ -349,6 +354,8 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
             tl_client_leave(push->lake);
         denied = result == TRACELAKE_DENIED && others && tl_wire_now() - begun < TAKEOVER_MS;
     }
+    if (full)
+        push->full_ms = backoff;
     if (result < 0 && error)
         *error = push->why;
     if (result == TRACELAKE_OK && told)
