@@ -277,5 +277,43 @@ def cluster_away(lab):
         pool.close()
 
 
+def ceph(*args):
+    subprocess.run(['ceph', *args], check=True, timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def full(nearly, too, much):
+    """From which shares on it is nearly full, too full to be filled up, and full."""
+    for kind, share in (('nearfull', nearly), ('backfillfull', too), ('full', much)):
+        ceph('osd', 'set-%s-ratio' % kind, share)
+
+
+@test
+def full_cluster(lab):
+    """The rig waits, what is there is read, and all goes on by itself when there is room."""
+    osd_process(0)  # the cluster is the test's own
+    pool = Pool(lab)
+    path, expected = capture(lab, 1000000)
+    with open(path, 'rb') as f:
+        whole = f.read()
+    a = pool.server()
+    try:
+        begin(lab, a, path, 1 << 17).kill()
+        full('0.00001', '0.00001', '0.00001')
+        wait('the cluster is full', lambda: ',full' in subprocess.run(
+            ['ceph', 'osd', 'dump'], timeout=60, stdout=subprocess.PIPE).stdout.decode())
+        push = a.spawn(*PUSH, path)
+        wait('bytes are refused', lambda: 'No space left' in a.server_log() or push.poll() is not None,
+             a.server_log)
+        check(push.poll() is None, push.poll())
+        check(a.run('raw', 't', '--byte', '0:100000', '-').out == whole[:100000])
+        check(status(a.url + '/api/v1/traces') == 200 and status(a.url + '/healthz') == 200)
+        full('0.85', '0.9', '0.95')
+        check(push.wait(120) == 0, push.stderr.read())
+        ends_well(path, expected, a)
+    finally:
+        full('0.85', '0.9', '0.95')
+        pool.close()
+
+
 if __name__ == '__main__':
     main(TESTS)
