@@ -383,7 +383,9 @@ export class App {
     if (!s) return;
     const at = anchor ?? this.anchor(s);
     const next = zoom(s.view, factor, at, s.extent);
-    s.zoomedAt = performance.now();
+    // Where frames are slow the next turn of the wheel comes late, too.
+    const rest = Math.max(ZOOM_REST_MS, ZOOM_REST_FRAMES * this.frames.ms);
+    s.zoomsUntil = performance.now() + rest;
     s.zoomedOn = at;
     if (this.following !== undefined) {
       // Zooming while following keeps following, with the new zoom.
@@ -394,17 +396,12 @@ export class App {
     } else {
       this.setView(next);
     }
-    setTimeout(() => this.changed(), this.zoomRest + 5);
+    setTimeout(() => this.changed(), rest + 5);
   }
 
   /** Is a zoom gesture under way? Then finer tiles are not asked for yet. */
   zooming(s: Session): boolean {
-    return performance.now() - s.zoomedAt < this.zoomRest;
-  }
-
-  /** Where frames are slow the next turn of the wheel comes late, too. */
-  private get zoomRest(): number {
-    return Math.max(ZOOM_REST_MS, ZOOM_REST_FRAMES * this.frames.ms);
+    return performance.now() < s.zoomsUntil;
   }
 
   private anchor(s: Session): number {

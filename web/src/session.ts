@@ -63,7 +63,7 @@ export class Session {
   /** Where following goes as soon as the tiles there are `ready`. */
   hop: { view: View; edge: number; since: number; ready: boolean } | undefined;
   private readonly ends = new Map<number, number>(); // where the axis ended at a revision
-  zoomedAt = -Infinity; // ms: when a zoom gesture last changed the level of detail
+  zoomsUntil = -Infinity; // ms: a zoom gesture is under way
   zoomedOn = 0; // what stayed in its place then
   private tellNamed: () => void = () => {};
   /** Once a tile has spoken of a function. */
