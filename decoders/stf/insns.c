@@ -436,6 +436,7 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
                 p += TL_STF_TARGET_BYTES + TL_STF_CLOSING_16_BYTES;
             } else {
                 struct mixed mixed;
+                mixed.target = 0; /* groups without TL_STF_TAKEN tell none */
                 if (!(scalar && scan_shape(&mixed, p)) && !scan_mixed(&mixed, p, safe))
                     break;
                 const uint32_t size = opcode_size(*mixed.closing);
