@@ -123,6 +123,36 @@ static inline void tl_state_buf(struct tl_state *s, struct tl_buf *b, size_t mos
         tl_state_bytes(s, b->p, b->n);
 }
 
+static inline void tl_state_i32(struct tl_state *s, int32_t *v)
+{
+    tl_state_bytes(s, v, sizeof *v);
+}
+
+/* How many elements of `size` bytes the array `*p` has: when they are loaded there is room for all,
+ * each of which the state has `least` bytes of, at least. */
+static inline void tl_state_count(struct tl_state *s, void *p, size_t *n, size_t *cap, size_t size,
+                                  size_t least)
+{
+    size_t count = *n;
+    tl_state_size(s, &count, SIZE_MAX);
+    if (tl_state_loads(s)) {
+        tl_state_check(s, count <= s->in.n / least);
+        if (s->rc >= 0)
+            tl_state_fail(s, tl_grow(p, cap, count, size));
+        *n = s->rc >= 0 ? count : 0;
+    }
+}
+
+/* An array of elements without padding, whose members may have any value. */
+static inline void tl_state_array(struct tl_state *s, void *p, size_t *n, size_t *cap, size_t size)
+{
+    void *v;
+    tl_state_count(s, p, n, cap, size, size);
+    memcpy(&v, p, sizeof v);
+    if (*n > 0)
+        tl_state_bytes(s, v, *n * size);
+}
+
 /* One of `n` texts with static storage, or NULL. */
 static inline void tl_state_text(struct tl_state *s, const char **v, const char *const *texts,
                                  uint8_t n)

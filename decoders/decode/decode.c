@@ -42,6 +42,29 @@ void tl_decode_code(struct tl_decode *decode, tl_block_code *code)
     decode->code = code;
 }
 
+void tl_decode_again(struct tl_decode *decode, tl_decode_read *read, void *context)
+{
+    decode->read = read;
+    decode->read_context = context;
+}
+
+int tl_decode_reread(const struct tl_decode *decode, uint64_t offset, uint64_t n,
+                     struct tl_buf *out)
+{
+    enum { PIECE = 1 << 20 }; /* no state makes room for more than there is */
+    int rc = decode->read ? TL_OK : TL_UNSUPPORTED;
+    while (rc >= 0 && n > 0) {
+        const size_t some = n < PIECE ? (size_t)n : PIECE;
+        rc = tl_buf_reserve(out, some);
+        if (rc >= 0)
+            rc = decode->read(decode->read_context, offset, out->p + out->n, some);
+        out->n += rc >= 0 ? some : 0;
+        offset += some;
+        n -= some;
+    }
+    return rc;
+}
+
 void tl_decode_free(struct tl_decode *decode)
 {
     if (!decode)

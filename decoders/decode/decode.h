@@ -89,7 +89,7 @@ TL_MUST_USE int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew);
 
 /* Another number wherever something is decoded otherwise than before: what was made by another one
  * is decoded anew before anything is made to go with it. */
-#define TL_DECODE_VERSION 2
+#define TL_DECODE_VERSION 3
 
 #define TL_DECODE_PUSH ((size_t)4 << 20)
 
@@ -113,6 +113,15 @@ TL_MUST_USE int tl_decode_push(struct tl_decode *decode, const uint8_t *p, size_
 TL_MUST_USE int tl_decode_lost(struct tl_decode *decode, uint64_t n);
 
 /*
+ * How bytes that were pushed are read again: exactly `n` from `offset` of the capture on, into
+ * `out`. So states need not hold them; a format says in which of its states they are missing then.
+ * To be said before the first push or tl_decode_load(). Returns TL_OK, or an error that the load
+ * returns.
+ */
+typedef int tl_decode_read(void *context, uint64_t offset, uint8_t *out, size_t n);
+void tl_decode_again(struct tl_decode *decode, tl_decode_read *read, void *context);
+
+/*
  * Where the decode stands, between two pushes, with a crew behind a flush: appended to `out`, for
  * tl_decode_load() of the same program with the same setup and image. TL_AGAIN: not here, but a
  * little later; TL_UNSUPPORTED: not of this format; TL_NOMEM. `out` is of no use then.
@@ -122,8 +131,8 @@ TL_MUST_USE int tl_decode_save(struct tl_decode *decode, struct tl_buf *out);
 /*
  * Go on where another decode stood when it was saved: what is pushed next gives what it would have
  * given. Streams are announced again, in the same order. For a decode that nothing was pushed to.
- * TL_BAD: these bytes are no such state; TL_UNSUPPORTED, TL_NOMEM. The decode is only to be freed
- * then.
+ * TL_BAD: these bytes are no such state; TL_UNSUPPORTED: of this format, or bytes of the capture
+ * cannot be read again; what reading them returned; TL_NOMEM. The decode is only to be freed then.
  */
 TL_MUST_USE int tl_decode_load(struct tl_decode *decode, struct tl_bytes bytes);
 

@@ -41,10 +41,16 @@ struct tl_share {
 struct tl_decode {
     const struct tl_decode_ops *ops;
     struct tl_share share;
-    uint64_t arrival;    /* of what is pushed, see tl_decode_arrival() */
-    bool paths;          /* see tl_decode_paths() */
-    tl_block_code *code; /* see tl_decode_code() */
+    uint64_t arrival;     /* of what is pushed, see tl_decode_arrival() */
+    bool paths;           /* see tl_decode_paths() */
+    tl_block_code *code;  /* see tl_decode_code() */
+    tl_decode_read *read; /* see tl_decode_again(); NULL: nobody can */
+    void *read_context;
 };
+
+/* Bytes of the capture that a state has left out: appended to `out`. */
+TL_MUST_USE int tl_decode_reread(const struct tl_decode *decode, uint64_t offset, uint64_t n,
+                                 struct tl_buf *out);
 
 /*
  * Reasons of a loss that are no fault of the input: every capture may begin in the middle, and a

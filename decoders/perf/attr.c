@@ -91,6 +91,16 @@ int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes 
     return TL_OK;
 }
 
+void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *s)
+{
+    tl_state_array(s, &attrs->v, &attrs->n, &attrs->cap, sizeof *attrs->v);
+    tl_state_check(s, attrs->n <= MOST_ATTRS);
+    tl_perf_map_state(&attrs->ids, s, attrs->n);
+    tl_perf_map_state(&attrs->cpus, s, (size_t)INT32_MAX + 1);
+    tl_state_bool(s, &attrs->alike);
+    tl_state_bool(s, &attrs->aux_samples);
+}
+
 const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id)
 {
     const int64_t i = tl_perf_map_get(&attrs->ids, id);

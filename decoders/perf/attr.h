@@ -113,6 +113,7 @@ TL_MUST_USE int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_p
 
 /* Take an ID_INDEX record's body: on which CPU each event ID counts. TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body);
+void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *state);
 
 /* The attribute of this event ID, NULL: none is known to have it. */
 const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id);

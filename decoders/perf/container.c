@@ -106,8 +106,8 @@ static uint64_t area_key(int32_t cpu, int32_t tid, uint32_t idx)
     return owner << 31 ^ idx;
 }
 
-static struct tl_perf_area_state *area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
-                                          uint32_t idx)
+struct tl_perf_area_state *tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
+                                           uint32_t idx)
 {
     const uint64_t key = area_key(cpu, tid, idx);
     const int64_t i = tl_perf_map_get(&d->by_area, key);
@@ -162,7 +162,45 @@ void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position)
         return;
     tl_buf_drop(&a->bytes, n);
     a->position = position;
-    a->owner->held -= n;
+}
+
+uint64_t tl_perf_held(const struct tl_perf_decode *d)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < d->n_areas; i++)
+        n += d->areas[i]->position + d->areas[i]->bytes.n - d->areas[i]->next;
+    return n;
+}
+
+static int go_on(struct tl_perf_decode *d, bool last);
+
+/* No rounds are told, or one is very long: go on with the records that are there. */
+static int hurry(struct tl_perf_decode *d)
+{
+    const int rc = tl_perf_sideband_hurry(&d->sideband);
+    return rc < 0 ? rc : go_on(d, false);
+}
+
+/* Bytes of a piece from its byte `at` on. Whether too many wait is asked at the same places of a
+ * piece, whatever the chunks it comes in. */
+static int fill(struct tl_perf_area_state *a, uint64_t at, struct tl_bytes bytes, bool whole)
+{
+    enum { ASKED = 1 << 20 };
+    struct tl_perf_decode *const d = a->owner;
+    int rc = TL_OK;
+    while (rc >= 0 && bytes.n > 0) {
+        struct tl_perf_piece *const piece = &a->pieces[a->n_pieces - 1];
+        const size_t more = ASKED - at % ASKED, n = bytes.n < more ? bytes.n : more;
+        piece->n += n;
+        piece->whole = whole && n == bytes.n;
+        rc = d->hopeless ? TL_OK : tl_buf_add(&a->bytes, bytes.p, n);
+        at += n;
+        bytes.p += n;
+        bytes.n -= n;
+        if (rc >= 0 && (at % ASKED == 0 || piece->whole) && tl_perf_held(d) > TL_PERF_HELD_MOST)
+            rc = hurry(d);
+    }
+    return rc;
 }
 
 static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
@@ -170,7 +208,7 @@ static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
 {
     struct tl_perf_decode *const d = context;
     if (at == 0 && bytes.n == 0) {
-        struct tl_perf_area_state *const a = area_of(d, area->cpu, area->tid, area->idx);
+        struct tl_perf_area_state *const a = tl_perf_area_of(d, area->cpu, area->tid, area->idx);
         if (!a || tl_grow(&a->pieces, &a->cap_pieces, a->n_pieces + 1, sizeof *a->pieces) < 0)
             return TL_NOMEM;
         d->filling = a;
@@ -183,12 +221,7 @@ static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
         };
         return TL_OK;
     }
-    struct tl_perf_area_state *const a = d->filling;
-    struct tl_perf_piece *const piece = &a->pieces[a->n_pieces - 1];
-    piece->n += bytes.n;
-    piece->whole = at + bytes.n == area->size;
-    d->held += bytes.n;
-    return d->hopeless ? TL_OK : tl_buf_add(&a->bytes, bytes.p, bytes.n);
+    return fill(d->filling, at, bytes, at + bytes.n == area->size);
 }
 
 /* Without an AUXTRACE_INFO the setup may say what the areas hold. */
@@ -313,12 +346,16 @@ static int on_hw_id(struct tl_perf_decode *d, const struct tl_perf_record *r)
 }
 
 /* Trace in a sample is a snapshot of what was there until then. */
-static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s, uint64_t offset)
+static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s, uint64_t offset,
+                         bool packed)
 {
     const struct tl_perf_area area = tl_perf_sample_area(s);
     d->info.snapshot = true;
     const int rc = on_area(d, &area, 0, (struct tl_bytes){0}, offset);
-    return rc < 0 ? rc : on_area(d, &area, 0, s->aux, offset);
+    if (rc < 0)
+        return rc;
+    d->filling->pieces[d->filling->n_pieces - 1].copied = packed;
+    return on_area(d, &area, 0, s->aux, offset);
 }
 
 /* A sample is an event's; one of sched:sched_switch may be all that says who runs. */
@@ -336,7 +373,7 @@ static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
         return rc == TL_BAD ? on_loss(d, "a sample is too short for what it says", raw->offset, 0)
                             : TL_OK;
     if (s.aux.n > 0)
-        rc = on_aux_sample(d, &s, raw->offset + 8 + (uint64_t)(s.aux.p - raw->body.p));
+        rc = on_aux_sample(d, &s, raw->offset + 8 + (uint64_t)(s.aux.p - raw->body.p), raw->packed);
     if (rc == TL_OK && d->setup->events)
         rc = tl_perf_events_sample(d, &s, raw->offset);
     if (rc < 0 || d->info.switches != BY_TRACEPOINT || !s.has_cpu ||
@@ -452,12 +489,7 @@ static int flush(struct tl_decode *decode)
 static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
 {
     struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
-    int rc = tl_perf_reader_push(d->reader, (struct tl_bytes){p, n});
-    if (rc == TL_OK && d->held > TL_PERF_HELD_MOST) {
-        /* No rounds are told, or one is very long: go on with the records that are there. */
-        rc = tl_perf_sideband_hurry(&d->sideband);
-        rc = rc < 0 ? rc : go_on(d, false);
-    }
+    const int rc = tl_perf_reader_push(d->reader, (struct tl_bytes){p, n});
     return rc < 0 || d->base.share.crew ? rc : flush(decode);
 }
 
@@ -474,7 +506,7 @@ static int finish(struct tl_decode *decode)
         rc = tl_perf_tell_loss(d, NULL,
                                d->n_areas ? "no AUXTRACE_INFO, and no source by --config"
                                           : "there is no hardware trace in it",
-                               0, d->held, true);
+                               0, tl_perf_held(d), true);
     return rc;
 }
 
@@ -485,4 +517,5 @@ const struct tl_decode_ops tl_perf_ops = {
     .flush = flush,
     .finish = finish,
     .destroy = destroy,
+    .state = tl_perf_state,
 };

@@ -9,6 +9,7 @@
  *   thread.c      what each thread did, whichever CPUs it ran on, is a stream, too
  *   event.c       streams of the other events
  *   cs_area.c     areas of CoreSight have the streams of all their trace IDs
+ *   stand.c       where all of it stands, for checkpoints
  */
 #ifndef TL_PERF_CONTAINER_H
 #define TL_PERF_CONTAINER_H
@@ -47,7 +48,8 @@ struct tl_perf_piece {
     uint64_t offset;   /* in the ring's endless count */
     uint64_t size;     /* as the record says; a snapshot's first bytes may be left out */
     bool whole;
-    bool begun; /* the scout has */
+    bool begun;  /* the scout has */
+    bool copied; /* its bytes do not lie in the file like this */
 };
 
 /* The trace is not one behind `position`, which is where this is told. */
@@ -118,7 +120,6 @@ struct tl_perf_decode {
     struct tl_perf_filled *filled; /* of Intel PT those only behind which trace is lost */
     size_t n_filled, cap_filled;
     uint64_t told_flags; /* of AUX records */
-    size_t held;         /* bytes of all areas */
     bool hopeless;       /* trace of a kind that is not known, which was told */
     uint64_t trouble;    /* losses that were told of the container */
 };
@@ -136,6 +137,10 @@ TL_MUST_USE int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_strea
 TL_MUST_USE int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
                                   const char *reason, uint64_t offset, uint64_t bytes, bool fault);
 
+/* The area of this CPU or thread; NULL: out of memory. */
+struct tl_perf_area_state *tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
+                                           uint32_t idx);
+
 /* The clock of TIME items. */
 struct tl_clock tl_perf_axis(const struct tl_perf_decode *d);
 
@@ -145,8 +150,15 @@ bool tl_perf_area_overwrites(const struct tl_perf_area_state *a);
 bool tl_perf_area_has(const struct tl_perf_area_state *a, const struct tl_perf_filled *f);
 /* What lies at these bytes of the ring, in the area's pieces; NULL: nothing does. */
 const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a, uint64_t offset);
+/* Bytes of all areas that were not decoded yet. */
+uint64_t tl_perf_held(const struct tl_perf_decode *d);
 /* Forget bytes in front of `position`. */
 void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position);
+
+/* ---- stand.c ------------------------------------------------------------------------------------
+ */
+
+void tl_perf_state(struct tl_decode *decode, struct tl_state *state);
 
 /* ---- pt_area.c ------------------------------------------------------------------------------- */
 

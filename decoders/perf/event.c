@@ -312,3 +312,45 @@ int tl_perf_events_go_on(struct tl_perf_decode *d)
     e->n -= n;
     return rc;
 }
+
+/* ---- where they stand ------------------------------------------------------------------------ */
+
+static void text_state(char **text, struct tl_state *s)
+{
+    uint8_t n = tl_state_loads(s) ? 0 : (uint8_t)strlen(*text);
+    tl_state_u8(s, &n, TEXT_MOST);
+    if (tl_state_loads(s)) {
+        *text = calloc(1, (size_t)n + 1);
+        tl_state_fail(s, *text ? TL_OK : TL_NOMEM);
+    }
+    if (*text)
+        tl_state_bytes(s, *text, n);
+}
+
+static void entry_state(struct tl_perf_entry *e, struct tl_state *s)
+{
+    tl_state_u64(s, &e->time);
+    tl_state_u64(s, &e->number);
+    tl_state_u64(s, &e->offset);
+    tl_state_i32(s, &e->stream);
+    tl_state_i32(s, &e->cpu);
+    tl_state_i32(s, &e->pid);
+    tl_state_i32(s, &e->tid);
+    tl_state_i32(s, &e->to_pid);
+    tl_state_i32(s, &e->to_tid);
+    text_state(&e->text, s);
+}
+
+void tl_perf_events_state(struct tl_perf_decode *d, struct tl_state *s)
+{
+    enum { ENTRY_LEAST = 48 };
+    struct tl_perf_events *const e = &d->events;
+    const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
+    tl_state_count(s, &e->waiting, &e->n, &e->cap, sizeof *e->waiting, ENTRY_LEAST);
+    for (size_t i = 0; i < e->n; i++) {
+        entry_state(&e->waiting[i], s);
+        tl_state_check(s,
+                       e->waiting[i].stream >= TASKS && e->waiting[i].stream < (int64_t)attrs->n);
+    }
+    tl_state_u64(s, &e->number);
+}

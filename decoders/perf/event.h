@@ -29,6 +29,9 @@ struct tl_perf_events {
 
 void tl_perf_events_fini(struct tl_perf_events *events);
 
+/* Behind the reader's attributes. */
+void tl_perf_events_state(struct tl_perf_decode *d, struct tl_state *state);
+
 /* A record with a time, or a sample. TL_NOMEM. */
 TL_MUST_USE int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record *r);
 TL_MUST_USE int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s,

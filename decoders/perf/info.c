@@ -47,6 +47,53 @@ void tl_perf_info_fini(struct tl_perf_info *info)
     *info = (struct tl_perf_info){0};
 }
 
+void tl_perf_clock_state(struct tl_clock *clock, struct tl_state *s)
+{
+    tl_state_bool(s, &clock->known);
+    tl_state_u64(s, &clock->shift);
+    tl_state_u64(s, &clock->mult);
+    tl_state_u64(s, &clock->zero);
+    struct tl_clock made = {0};
+    tl_state_check(s, !clock->known || tl_clock_set(&made, clock->shift, clock->mult, clock->zero));
+}
+
+static void unit_state(struct tl_perf_unit *unit, struct tl_state *s)
+{
+    tl_state_u8(s, &unit->protocol, TL_PROTOCOLS - 1);
+    tl_state_u32(s, &unit->cpu);
+    tl_state_u8(s, &unit->id, 0x7f);
+    tl_state_bool(s, &unit->takes_id);
+    tl_state_bool(s, &unit->has_sink);
+    tl_state_u32(s, &unit->sink);
+    tl_state_bool(s, &unit->doubled);
+    tl_state_bytes(s, unit->regs, sizeof unit->regs);
+    tl_state_size(s, &unit->n_regs, TL_PERF_REGS);
+}
+
+void tl_perf_info_state(struct tl_perf_info *info, struct tl_state *s)
+{
+    enum { UNIT_LEAST = 8 * TL_PERF_REGS };
+    uint64_t mtc_shift = info->mtc_shift;
+    tl_state_u8(s, &info->kind, UINT8_MAX);
+    tl_state_u32(s, &info->pmu);
+    tl_state_bool(s, &info->snapshot);
+    tl_perf_clock_state(&info->clock, s);
+    tl_state_u64(s, &info->tsc_bit);
+    tl_state_u64(s, &info->mtc_bits);
+    tl_state_u64(s, &mtc_shift);
+    info->mtc_shift = (unsigned)mtc_shift;
+    tl_state_check(s, mtc_shift < 64);
+    tl_state_u64(s, &info->ratio_n);
+    tl_state_u64(s, &info->ratio_d);
+    tl_state_u64(s, &info->max_ratio);
+    tl_state_bool(s, &info->per_cpu);
+    tl_state_u8(s, &info->switches, UINT8_MAX);
+    tl_state_count(s, &info->units, &info->n_units, &info->cap_units, sizeof *info->units,
+                   UNIT_LEAST);
+    for (size_t i = 0; i < info->n_units; i++)
+        unit_state(&info->units[i], s);
+}
+
 static uint64_t word(bool swap, struct tl_bytes words, size_t i)
 {
     return i < words.n / 8 ? tl_perf_u64(swap, words.p + 8 * i) : 0;

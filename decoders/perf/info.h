@@ -51,6 +51,10 @@ struct tl_perf_info {
 
 void tl_perf_info_fini(struct tl_perf_info *info);
 
+void tl_perf_info_state(struct tl_perf_info *info, struct tl_state *state);
+/* Any clock. */
+void tl_perf_clock_state(struct tl_clock *clock, struct tl_state *state);
+
 /* Take an AUXTRACE_INFO record's body. TL_BAD: it is too short; TL_UNSUPPORTED: trace of a kind
  * that is not known, with `fail`; TL_NOMEM. */
 TL_MUST_USE int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body,

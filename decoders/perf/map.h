@@ -6,7 +6,7 @@
 #ifndef TL_PERF_MAP_H
 #define TL_PERF_MAP_H
 
-#include "base/err.h"
+#include "base/state.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -62,6 +62,28 @@ TL_MUST_USE static inline int tl_perf_map_set(struct tl_perf_map *m, uint64_t ke
     m->n += slot->value == 0;
     *slot = (struct tl_perf_slot){key, (uint32_t)index + 1};
     return TL_OK;
+}
+
+/* All of it; indices are below `most`. */
+static inline void tl_perf_map_state(struct tl_perf_map *m, struct tl_state *s, size_t most)
+{
+    uint64_t key = 0;
+    uint32_t value = 0;
+    size_t n = m->n;
+    tl_state_size(s, &n, SIZE_MAX);
+    for (size_t i = 0; tl_state_loads(s) && i < n && s->rc >= 0; i++) {
+        tl_state_u64(s, &key);
+        tl_state_u32(s, &value);
+        tl_state_check(s, value < most);
+        if (s->rc >= 0)
+            tl_state_fail(s, tl_perf_map_set(m, key, value));
+    }
+    for (size_t i = 0; !tl_state_loads(s) && i < m->cap; i++)
+        if (m->v[i].value) {
+            value = m->v[i].value - 1;
+            tl_state_u64(s, &m->v[i].key);
+            tl_state_u32(s, &value);
+        }
 }
 
 #endif

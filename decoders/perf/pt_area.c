@@ -211,7 +211,6 @@ static void leave_out(struct tl_perf_area_state *a, size_t i, size_t padding, si
     const size_t n = padding + known;
     memmove(p - padding, p + known, a->bytes.n - (size_t)(p - a->bytes.p) - known);
     a->bytes.n -= n;
-    a->owner->held -= n;
     if (padding > 0)
         a->pieces[i - 1].n -= padding;
     piece->position -= padding;

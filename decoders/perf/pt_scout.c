@@ -157,6 +157,21 @@ void tl_perf_scout_fini(struct tl_perf_scout *s)
     s->points = NULL;
 }
 
+void tl_perf_scout_state(struct tl_perf_scout *s, struct tl_state *state)
+{
+    tl_pt_packetizer_state(&s->packetizer, state);
+    tl_pt_clock_state(&s->clock, state);
+    tl_perf_clock_state(&s->ns, state);
+    tl_state_u8(state, &s->where, USER);
+    tl_state_bool(state, &s->header);
+    tl_state_bool(state, &s->open);
+    tl_state_array(state, &s->points, &s->n, &s->cap, sizeof *s->points);
+    tl_state_size(state, &s->first, s->n);
+    tl_state_check(state, !s->open || s->n > 0);
+    for (size_t i = 0; tl_state_loads(state) && i < s->n; i++)
+        tl_state_check(state, s->points[i].position <= s->packetizer.end);
+}
+
 int tl_perf_scout_push(struct tl_perf_scout *s, struct tl_bytes in)
 {
     return tl_pt_packetizer_push(&s->packetizer, in);

@@ -41,6 +41,9 @@ TL_MUST_USE int tl_perf_scout_push(struct tl_perf_scout *s, struct tl_bytes in);
 /* The trace ends, or is interrupted, here. */
 TL_MUST_USE int tl_perf_scout_end(struct tl_perf_scout *s);
 
+/* Behind tl_perf_scout_begin(). */
+void tl_perf_scout_state(struct tl_perf_scout *s, struct tl_state *state);
+
 /* The first point that was not taken yet; NULL: there is none, or its time is not known. */
 const struct tl_perf_point *tl_perf_scout_first(const struct tl_perf_scout *s);
 void tl_perf_scout_take(struct tl_perf_scout *s);

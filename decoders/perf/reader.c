@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/reader.h"
 
+#include "decode/ops.h"
+
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -22,6 +24,37 @@ enum state {
     OVER        /* nothing can be made of what comes */
 };
 
+/* Why nothing can be made of the rest. */
+enum why {
+    OLD_FILE,
+    NO_PERF_DATA,
+    BAD_HEADER,
+    BAD_DATA_OFFSET,
+    SHORT_AREA,
+    LONG_AREA,
+    LONG_TRACING_DATA,
+    BAD_RECORD,
+    LARGE_FEATURES,
+    WHYS
+};
+
+static const char *const why_texts[WHYS] = {
+    [OLD_FILE] = "perf.data of before Linux 2.6.39 is not supported; record it anew",
+    [NO_PERF_DATA] = "no perf.data: it does not begin with PERFILE2",
+    [BAD_HEADER] = "the perf.data header has an unknown size",
+    [BAD_DATA_OFFSET] = "the perf.data header's data offset makes no sense",
+    [SHORT_AREA] = "an AUXTRACE record is too short",
+    [LONG_AREA] = "an AUXTRACE record says more bytes than there are",
+    [LONG_TRACING_DATA] = "a TRACING_DATA record says more bytes than there are",
+    [BAD_RECORD] = "a record's size makes no sense",
+    [LARGE_FEATURES] = "the features of perf.data are too large",
+};
+
+/* Compressed bytes, where they lie in the file. */
+struct packed {
+    uint64_t offset, n;
+};
+
 struct tl_perf_reader {
     struct tl_perf_reader_sink sink;
     enum state state;
@@ -40,8 +73,10 @@ struct tl_perf_reader {
     /* Compressed records. */
     ZSTD_DStream *zstd;
     struct tl_buf unpacked;
+    struct packed *packed; /* what went into `zstd` since its frame began */
+    size_t n_packed, cap_packed;
     uint64_t lost_at; /* OVER: from here on */
-    const char *lost_why;
+    uint8_t lost_why; /* enum why */
 };
 
 bool tl_perf_is(const uint8_t *p, size_t n)
@@ -76,15 +111,16 @@ void tl_perf_reader_free(struct tl_perf_reader *r)
     tl_buf_fini(&r->unpacked);
     tl_perf_attrs_fini(&r->attrs);
     ZSTD_freeDStream(r->zstd);
+    free(r->packed);
     free(r);
 }
 
 /* Nothing behind `offset` can be understood. */
-static void give_up(struct tl_perf_reader *r, const char *why, uint64_t offset)
+static void give_up(struct tl_perf_reader *r, enum why why, uint64_t offset)
 {
     if (r->state != OVER) {
         r->lost_at = offset;
-        r->lost_why = why;
+        r->lost_why = (uint8_t)why;
     }
     r->state = OVER;
 }
@@ -100,11 +136,7 @@ static void read_header(struct tl_perf_reader *r)
 {
     const uint8_t *const p = r->gathered.p;
     if (!tl_perf_is(p, 8)) {
-        give_up(r,
-                memcmp(p, "PERFFILE", 8) == 0
-                    ? "perf.data of before Linux 2.6.39 is not supported; record it anew"
-                    : "no perf.data: it does not begin with PERFILE2",
-                0);
+        give_up(r, memcmp(p, "PERFFILE", 8) == 0 ? OLD_FILE : NO_PERF_DATA, 0);
         return;
     }
     r->swap = tl_le64(p) != TL_PERF_MAGIC;
@@ -117,7 +149,7 @@ static void read_header(struct tl_perf_reader *r)
         return;
     }
     if (size != FILE_HEADER) {
-        give_up(r, "the perf.data header has an unknown size", 8);
+        give_up(r, BAD_HEADER, 8);
         return;
     }
     if (r->gathered.n < FILE_HEADER)
@@ -131,7 +163,7 @@ static void read_header(struct tl_perf_reader *r)
     for (unsigned i = 0; i < sizeof r->features; i++)
         r->features[r->swap ? i ^ 7 : i] = p[72 + i];
     if (r->data_at < FILE_HEADER || r->data_at > TL_PERF_HEAD_MOST) {
-        give_up(r, "the perf.data header's data offset makes no sense", 40);
+        give_up(r, BAD_DATA_OFFSET, 40);
         return;
     }
     /* A recording that was cut has no size there, and runs to the end. */
@@ -211,13 +243,16 @@ static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
 
 /* One stream goes on over all records. Where `perf record --threads` wrote several files each has
  * its own, which begins while the one in front has not ended: there it is no part of that. */
-static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
+static int unpack(struct tl_perf_reader *r, const uint8_t *header, struct tl_bytes in,
+                  uint64_t offset)
 {
+    const uint64_t body = offset + (uint64_t)(in.p - header);
     bool begins_anew = r->zstd && in.n >= 4 && tl_le32(in.p) == ZSTD_MAGICNUMBER;
     if (!r->zstd)
         r->zstd = ZSTD_createDStream();
-    if (!r->zstd)
+    if (!r->zstd || tl_grow(&r->packed, &r->cap_packed, r->n_packed + 1, sizeof *r->packed) < 0)
         return TL_NOMEM;
+    r->packed[r->n_packed++] = (struct packed){body, in.n};
     ZSTD_inBuffer from = {in.p, in.n, 0};
     for (;;) {
         if (tl_buf_reserve(&r->unpacked, UNPACK) < 0)
@@ -226,6 +261,8 @@ static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
         const size_t rest = ZSTD_decompressStream(r->zstd, &to, &from);
         if (ZSTD_isError(rest) && begins_anew) {
             (void)ZSTD_DCtx_reset(r->zstd, ZSTD_reset_session_only);
+            r->packed[0] = r->packed[r->n_packed - 1];
+            r->n_packed = 1;
             from.pos = 0;
             begins_anew = false;
             continue;
@@ -233,6 +270,7 @@ static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
         if (ZSTD_isError(rest)) {
             ZSTD_freeDStream(r->zstd);
             r->zstd = NULL;
+            r->n_packed = 0;
             tl_buf_reset(&r->unpacked);
             return tell_loss(r, "a compressed record cannot be unpacked", offset, in.n - from.pos);
         }
@@ -240,8 +278,10 @@ static int unpack(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
         const int rc = take_unpacked(r, offset);
         if (rc < 0)
             return rc;
-        if (from.pos == in.n && to.pos < UNPACK)
+        if (from.pos == in.n && to.pos < UNPACK) {
+            r->n_packed = rest == 0 ? 0 : r->n_packed;
             return TL_OK;
+        }
     }
 }
 
@@ -269,12 +309,11 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
         .misc = tl_perf_u16(r->swap, p + 4),
         .body = {p + RECORD_HEADER, size - RECORD_HEADER},
         .offset = offset,
+        .packed = r->unpacked.n > 0 && p >= r->unpacked.p && p < r->unpacked.p + r->unpacked.n,
     };
     const struct tl_bytes body = raw.body;
-    const bool nested =
-        r->unpacked.n > 0 && p >= r->unpacked.p && p < r->unpacked.p + r->unpacked.n;
-    if (nested && (raw.type == TL_PERF_COMPRESSED || raw.type == TL_PERF_COMPRESSED2 ||
-                   raw.type == TL_PERF_AUXTRACE))
+    if (raw.packed && (raw.type == TL_PERF_COMPRESSED || raw.type == TL_PERF_COMPRESSED2 ||
+                       raw.type == TL_PERF_AUXTRACE))
         return tell_loss(r, "a bad record in a compressed one", offset, 0);
     switch (raw.type) {
     case TL_PERF_ATTR:
@@ -284,12 +323,12 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
     case TL_PERF_HEADER_FEATURE:
         return take_feature(r, body);
     case TL_PERF_COMPRESSED:
-        return unpack(r, body, offset);
+        return unpack(r, p, body, offset);
     case TL_PERF_COMPRESSED2: {
         const uint64_t n = body.n < 8 ? 0 : tl_perf_u64(r->swap, body.p);
         if (body.n < 8 || n > body.n - 8)
             return tell_loss(r, "a bad COMPRESSED2 record", offset, body.n);
-        return unpack(r, (struct tl_bytes){body.p + 8, (size_t)n}, offset);
+        return unpack(r, p, (struct tl_bytes){body.p + 8, (size_t)n}, offset);
     }
     default:
         return r->sink.record(r->sink.context, &raw);
@@ -299,7 +338,7 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
 static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
 {
     if (size < RECORD_HEADER + AREA_BODY) {
-        give_up(r, "an AUXTRACE record is too short", offset);
+        give_up(r, SHORT_AREA, offset);
         return TL_OK;
     }
     const uint8_t *const b = p + RECORD_HEADER;
@@ -314,7 +353,7 @@ static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, u
     r->area_at = 0;
     const uint64_t from = offset + size;
     if (r->area.size > r->data_end - from) {
-        give_up(r, "an AUXTRACE record says more bytes than there are", offset);
+        give_up(r, LONG_AREA, offset);
         return TL_OK;
     }
     r->state = IN_AREA;
@@ -327,7 +366,7 @@ static int pass_tracing(struct tl_perf_reader *r, const uint8_t *p, size_t size,
 {
     const uint64_t n = size < RECORD_HEADER + 4 ? 0 : tl_perf_u32(r->swap, p + RECORD_HEADER);
     if (n > r->data_end - (offset + size)) {
-        give_up(r, "a TRACING_DATA record says more bytes than there are", offset);
+        give_up(r, LONG_TRACING_DATA, offset);
         return TL_OK;
     }
     r->area = (struct tl_perf_area){.size = n};
@@ -352,7 +391,7 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
             break;
         const size_t size = tl_perf_u16(r->swap, in.p + at + 6);
         if (size < RECORD_HEADER || size > r->data_end - here) {
-            give_up(r, "a record's size makes no sense", here);
+            give_up(r, BAD_RECORD, here);
             break;
         }
         if (size > in.n - at)
@@ -472,7 +511,7 @@ int tl_perf_reader_push(struct tl_perf_reader *r, struct tl_bytes in)
             break;
         if (r->state == BEHIND) {
             if (in.n > TL_PERF_HEAD_MOST - r->gathered.n)
-                give_up(r, "the features of perf.data are too large", r->position);
+                give_up(r, LARGE_FEATURES, r->position);
             else if (tl_buf_add(&r->gathered, in.p, in.n) < 0)
                 return TL_NOMEM;
             else
@@ -536,6 +575,83 @@ int tl_perf_reader_finish(struct tl_perf_reader *r)
     case BEHIND:
         return take_features(r);
     default:
-        return tell_loss(r, r->lost_why, r->lost_at, r->position - r->lost_at);
+        return tell_loss(r, why_texts[r->lost_why], r->lost_at, r->position - r->lost_at);
     }
+}
+
+/* ---- where it stands ------------------------------------------------------------------------- */
+
+bool tl_perf_reader_in_area(const struct tl_perf_reader *r)
+{
+    return r->state == IN_AREA && !r->passes;
+}
+
+/* Bring zstd to where it was in its frame: nobody can ask it for that. */
+static int unpack_again(struct tl_perf_reader *r, const struct tl_decode *decode)
+{
+    struct tl_buf in = {0}, out = {0};
+    int rc = tl_buf_reserve(&out, UNPACK);
+    r->zstd = ZSTD_createDStream();
+    rc = rc < 0 || !r->zstd ? TL_NOMEM : TL_OK;
+    for (size_t i = 0; rc >= 0 && i < r->n_packed; i++) {
+        tl_buf_reset(&in);
+        rc = tl_decode_reread(decode, r->packed[i].offset, r->packed[i].n, &in);
+        ZSTD_inBuffer from = {in.p, in.n, 0};
+        for (ZSTD_outBuffer to = {.pos = UNPACK};
+             rc >= 0 && (from.pos < in.n || to.pos == UNPACK);) {
+            to = (ZSTD_outBuffer){out.p, UNPACK, 0};
+            if (ZSTD_isError(ZSTD_decompressStream(r->zstd, &to, &from)))
+                rc = TL_BAD;
+        }
+    }
+    tl_buf_fini(&in);
+    tl_buf_fini(&out);
+    return rc;
+}
+
+static void area_state(struct tl_perf_area *area, struct tl_state *s)
+{
+    tl_state_u64(s, &area->size);
+    tl_state_u64(s, &area->offset);
+    tl_state_u64(s, &area->reference);
+    tl_state_u32(s, &area->idx);
+    tl_state_i32(s, &area->tid);
+    tl_state_i32(s, &area->cpu);
+}
+
+void tl_perf_reader_state(struct tl_perf_reader *r, const struct tl_decode *decode,
+                          struct tl_state *s)
+{
+    uint8_t state = (uint8_t)r->state;
+    bool unpacks = r->zstd != NULL;
+    tl_state_u8(s, &state, OVER);
+    r->state = (enum state)state;
+    tl_state_bool(s, &r->swap);
+    tl_state_bool(s, &r->piped);
+    tl_state_u64(s, &r->position);
+    tl_state_buf(s, &r->gathered, TL_PERF_HEAD_MOST);
+    tl_state_u64(s, &r->data_at);
+    tl_state_u64(s, &r->data_end);
+    tl_perf_attrs_state(&r->attrs, s);
+    tl_state_u64(s, &r->attr_size);
+    tl_state_u64(s, &r->attrs_at);
+    tl_state_u64(s, &r->attrs_size);
+    tl_state_bytes(s, r->features, sizeof r->features);
+    area_state(&r->area, s);
+    tl_state_u64(s, &r->area_at);
+    tl_state_bool(s, &r->passes);
+    tl_state_bool(s, &unpacks);
+    tl_state_buf(s, &r->unpacked, TL_PERF_HEAD_MOST);
+    tl_state_array(s, &r->packed, &r->n_packed, &r->cap_packed, sizeof *r->packed);
+    tl_state_u64(s, &r->lost_at);
+    tl_state_u8(s, &r->lost_why, WHYS - 1);
+    tl_state_check(s, r->gathered.n <= r->position && r->lost_at <= r->position);
+    tl_state_check(s, state != IN_FRONT ||
+                          (r->data_at >= FILE_HEADER && r->data_at <= TL_PERF_HEAD_MOST));
+    tl_state_check(s, state != IN_AREA || (r->area_at <= r->area.size && r->gathered.n == 0));
+    tl_state_check(s, unpacks || r->n_packed == 0);
+    for (size_t i = 0; tl_state_loads(s) && i < r->n_packed; i++)
+        tl_state_check(s, r->packed[i].n <= UINT16_MAX);
+    if (tl_state_loads(s) && s->rc >= 0 && unpacks)
+        tl_state_fail(s, unpack_again(r, decode));
 }

@@ -73,7 +73,8 @@ struct tl_perf_raw {
     uint32_t type;
     uint16_t misc;
     struct tl_bytes body; /* behind its header; borrowed for the call */
-    uint64_t offset;      /* in the file, of its header; of the record that it came out of */
+    uint64_t offset;      /* in the file, of its header; of the record that it came out of … */
+    bool packed;          /* … if it was in a compressed one */
 };
 
 /* An AUXTRACE record: `size` bytes of the AUX area `idx`, from `offset` of its endless count on. */
@@ -97,6 +98,7 @@ struct tl_perf_reader_sink {
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
 };
 
+struct tl_decode;
 struct tl_perf_reader;
 
 TL_MUST_USE int tl_perf_reader_new(struct tl_perf_reader **out,
@@ -107,6 +109,12 @@ void tl_perf_reader_free(struct tl_perf_reader *reader); /* NULL is fine */
 TL_MUST_USE int tl_perf_reader_push(struct tl_perf_reader *reader, struct tl_bytes in);
 /* No more bytes: what is not whole is told. */
 TL_MUST_USE int tl_perf_reader_finish(struct tl_perf_reader *reader);
+
+/* Do the next bytes belong to an area? */
+bool tl_perf_reader_in_area(const struct tl_perf_reader *reader);
+/* `decode`: whose bytes can be read again, as those that went into zstd's frame. */
+void tl_perf_reader_state(struct tl_perf_reader *reader, const struct tl_decode *decode,
+                          struct tl_state *state);
 
 /* The byte order and attributes so far; borrowed from the reader, and good as long as it lives. */
 bool tl_perf_reader_swaps(const struct tl_perf_reader *reader);

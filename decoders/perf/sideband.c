@@ -309,3 +309,62 @@ int tl_perf_sideband_add(struct tl_perf_sideband *s, const struct tl_perf_record
         return TL_OK;
     }
 }
+
+/* ---- where it stands ------------------------------------------------------------------------- */
+
+static void times_state(struct tl_perf_times *times, struct tl_state *s)
+{
+    tl_state_array(s, &times->v, &times->n, &times->cap, sizeof *times->v);
+}
+
+static void runs_state(struct tl_perf_sideband *b, struct tl_state *s)
+{
+    tl_state_count(s, &b->cpus, &b->n_cpus, &b->cap_cpus, sizeof *b->cpus, sizeof(uint64_t));
+    if (tl_state_loads(s) && b->n_cpus > 0)
+        memset(b->cpus, 0, b->n_cpus * sizeof *b->cpus);
+    for (size_t i = 0; i < b->n_cpus; i++)
+        tl_state_array(s, &b->cpus[i].v, &b->cpus[i].n, &b->cpus[i].cap, sizeof *b->cpus[i].v);
+    tl_perf_map_state(&b->by_cpu, s, b->n_cpus);
+}
+
+static void threads_state(struct tl_perf_sideband *b, struct tl_state *s)
+{
+    tl_state_array(s, &b->threads, &b->n_threads, &b->cap_threads, sizeof *b->threads);
+    tl_state_check(s, b->n_threads <= INT32_MAX);
+    for (size_t i = 0; tl_state_loads(s) && i < b->n_threads; i++) {
+        const struct tl_perf_thread *const t = &b->threads[i];
+        tl_state_check(s, t->before >= -1 && t->before < (int64_t)b->n_threads &&
+                              !t->name[TL_PERF_NAME - 1]);
+    }
+    tl_perf_map_state(&b->by_tid, s, b->n_threads);
+}
+
+static void waiting_state(struct tl_perf_waiting *w, struct tl_state *s)
+{
+    tl_state_u64(s, &w->time);
+    tl_state_u64(s, &w->number);
+    tl_state_u8(s, &w->kind, CHANGE);
+    tl_state_u32(s, &w->cpu);
+    tl_state_i32(s, &w->pid);
+    tl_state_i32(s, &w->tid);
+    tl_state_i32(s, &w->parent);
+    tl_state_bytes(s, w->name, sizeof w->name);
+    tl_state_check(s, !w->name[TL_PERF_NAME - 1]);
+}
+
+void tl_perf_sideband_state(struct tl_perf_sideband *b, struct tl_state *s)
+{
+    enum { WAITING_LEAST = 16 };
+    runs_state(b, s);
+    threads_state(b, s);
+    times_state(&b->changes, s);
+    times_state(&b->named, s);
+    tl_state_u64(s, &b->timeless);
+    tl_state_count(s, &b->heap, &b->n_heap, &b->cap_heap, sizeof *b->heap, WAITING_LEAST);
+    for (size_t i = 0; i < b->n_heap; i++)
+        waiting_state(&b->heap[i], s);
+    tl_state_u64(s, &b->number);
+    tl_state_u64(s, &b->latest);
+    tl_state_u64(s, &b->before_marker);
+    tl_state_u64(s, &b->final);
+}

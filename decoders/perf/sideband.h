@@ -66,6 +66,8 @@ struct tl_perf_sideband {
 
 void tl_perf_sideband_fini(struct tl_perf_sideband *s);
 
+void tl_perf_sideband_state(struct tl_perf_sideband *s, struct tl_state *state);
+
 /* Any record. TL_NOMEM. */
 TL_MUST_USE int tl_perf_sideband_add(struct tl_perf_sideband *s,
                                      const struct tl_perf_record *record);

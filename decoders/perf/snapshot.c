@@ -15,6 +15,14 @@ void tl_perf_snapshot_fini(struct tl_perf_snapshot *s)
     tl_buf_fini(&s->tail);
 }
 
+void tl_perf_snapshot_state(struct tl_perf_snapshot *s, struct tl_state *state)
+{
+    tl_state_buf(state, &s->tail, SIZE_MAX);
+    tl_state_u64(state, &s->tsc);
+    tl_state_bool(state, &s->has_tsc);
+    tl_state_bool(state, &s->any);
+}
+
 /* The TSC of the PSB+ at byte `at`. */
 static bool read_tsc(struct tl_bytes in, size_t at, uint64_t *tsc)
 {

@@ -10,8 +10,7 @@
 #ifndef TL_PERF_SNAPSHOT_H
 #define TL_PERF_SNAPSHOT_H
 
-#include "base/buf.h"
-#include "base/bytes.h"
+#include "base/state.h"
 
 struct tl_perf_snapshot {
     struct tl_buf tail; /* of the older dump: from its last PSB+ with a TSC on */
@@ -21,6 +20,8 @@ struct tl_perf_snapshot {
 };
 
 void tl_perf_snapshot_fini(struct tl_perf_snapshot *s);
+
+void tl_perf_snapshot_state(struct tl_perf_snapshot *s, struct tl_state *state);
 
 #define TL_PERF_PAD_MOST 7 /* zeros behind what a buffer held, so that it is whole words */
 

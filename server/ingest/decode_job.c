@@ -146,6 +146,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     if (gen->is_virtual)
         tl_mark_begin(gen);
     atomic_store(&gen->ours, true);
+    tl_decode_again(gen->decode, tl_spool_read_again, gen->reader);
     tl_decode_paths(gen->decode);
     tl_decode_code(gen->decode, tl_stf_block_code);
     return TL_OK;

@@ -12,6 +12,9 @@
 #define LIST_MOST (UINT64_C(1) << 30) /* plain bytes of one */
 #define TOGETHER  64                  /* marks of a list */
 #define SPARSE    64                  /* options.mark_bytes between two where few positions come */
+/* A mark of more bytes is made where as many raw bytes came since the one before: of perf.data it
+ * has the records of who ran when, which grow with the recording. */
+#define MARK_SMALL (64u << 10)
 
 struct tl_mark {
     uint64_t offset;
@@ -122,8 +125,10 @@ static int make_mark(struct tl_gen *gen)
             r = save_lane(gen->by_stream[i], &c);
     if (r >= 0)
         r = tl_checkpoint_encode(&c, gen->whose, &mark.bytes);
-    if (r >= 0)
+    if (r >= 0) {
+        gen->mark_size = mark.bytes.n;
         r = add_late(gen, &mark);
+    }
     tl_checkpoint_fini(&c);
     tl_buf_fini(&mark.bytes);
     if (gen->n_late_marks == TOGETHER)
@@ -151,6 +156,8 @@ void tl_mark(struct tl_gen *gen)
     const uint64_t insns = positions(gen), offset = atomic_load(&gen->decoded);
     if (insns - gen->mark_insns < o->shard_insns / 8 &&
         offset - gen->mark_offset < SPARSE * o->mark_bytes)
+        return;
+    if (gen->mark_size > MARK_SMALL && offset - gen->mark_offset < gen->mark_size)
         return;
     if (make_mark(gen) == TL_AGAIN)
         return; /* a little later */

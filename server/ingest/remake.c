@@ -11,6 +11,12 @@
 
 #define SLICE_FIRST (2u << 10)  /* raw bytes between two looks at what has been made … */
 #define SLICE_MOST  (32u << 10) /* … where much is wanted */
+/* Bytes of parts behind what is wanted at which a decoder is given up that says much at once, as
+ * perf.data does behind many bytes of trace: where one chunk is wanted, or all of a shard. */
+#define BEHIND_CHUNK (8u << 20)
+#define BEHIND_SHARD (64u << 20)
+
+struct job;
 
 /* Decodes a lane's stream and makes parts of its shards. */
 struct tl_remaker {
@@ -24,6 +30,9 @@ struct tl_remaker {
     uint64_t at;  /* raw bytes decoded */
     bool damaged; /* raw bytes were */
     bool finished;
+    bool given_up;     /* amid what it said: it cannot go on */
+    struct job *job;   /* that it works for */
+    size_t part_bytes; /* of the parts that came since that was last looked at */
     /* Parts from this shard and frame on are in `parts`, or will be. */
     uint64_t have_shard;
     uint32_t have_frame;
@@ -67,6 +76,18 @@ static void remaker_free(struct tl_remaker *m)
     free(m);
 }
 
+static int collect(struct job *job);
+static bool is_done(const struct job *job);
+
+/* Many parts have come at once: is that enough? */
+static int look(struct tl_remaker *m)
+{
+    const int r = collect(m->job);
+    m->part_bytes = 0;
+    m->given_up = r >= 0 && (is_done(m->job) || m->job->differs);
+    return m->given_up ? TL_EOF : r;
+}
+
 static int on_part(void *context, struct tl_build_part *part)
 {
     struct tl_remaker *const m = context;
@@ -77,7 +98,8 @@ static int on_part(void *context, struct tl_build_part *part)
         return wanted ? TL_NOMEM : TL_OK;
     }
     m->parts[m->n_parts++] = *part;
-    return TL_OK;
+    m->part_bytes += part->is_log ? part->chunk.items_plain : part->stf.plain;
+    return m->part_bytes > (m->job->packer ? BEHIND_SHARD : BEHIND_CHUNK) ? look(m) : TL_OK;
 }
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
@@ -115,12 +137,13 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 }
 
 /* At the first raw byte. */
-static int remaker_new(struct tl_remaker **out, const struct job *job, struct tl_fail *fail)
+static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail *fail)
 {
     struct tl_remaker *const m = calloc(1, sizeof(*m));
     if (!m)
         return TL_NOMEM;
     m->lane = job->lane;
+    m->job = job;
     m->have_shard = job->base->index.row.number;
     m->have_frame = (uint32_t)job->from;
     const struct tl_decode_sink sink = {
@@ -134,6 +157,7 @@ static int remaker_new(struct tl_remaker **out, const struct job *job, struct tl
         remaker_free(m);
         return r;
     }
+    tl_decode_again(m->decode, tl_spool_read_again, m->reader);
     tl_decode_paths(m->decode);
     tl_decode_code(m->decode, tl_stf_block_code);
     *out = m;
@@ -444,11 +468,16 @@ static int decode(struct job *job, struct tl_fail *fail)
     struct tl_remaker *const m = job->remaker;
     const uint64_t end = raw_end(job);
     size_t slice = SLICE_FIRST;
+    m->job = job;
+    m->part_bytes = 0;
     int r = collect(job);
     while (r >= 0 && !is_done(job) && !job->differs && !m->finished) {
         r = m->at < end ? step(m, end, slice, fail) : finish(m);
+        if (m->given_up)
+            return TL_OK;
         if (r >= 0)
             r = collect(job);
+        m->part_bytes = 0;
         if (r >= 0)
             r = collect_open(job);
         if (slice < SLICE_MOST && job->packer)
@@ -516,7 +545,7 @@ int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to
     const bool damaged = job.remaker && job.remaker->damaged;
     const bool done = r >= 0 && is_done(&job) && !job.differs;
     const bool other = !damaged && !done && (r >= 0 || r == TL_BAD);
-    if (done && !damaged && !job.remaker->finished)
+    if (done && !damaged && !job.remaker->finished && !job.remaker->given_up)
         keep(gen->lake, job.remaker);
     else
         remaker_free(job.remaker);

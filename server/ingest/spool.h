@@ -109,6 +109,9 @@ TL_MUST_USE int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_back
  */
 TL_MUST_USE int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
                               struct tl_buf *out, struct tl_fail *fail);
+/* A tl_decode_read(): exactly `n` bytes, which are durable. `reader` is one of these. TL_BAD,
+ * TL_IO, TL_NOMEM. */
+TL_MUST_USE int tl_spool_read_again(void *reader, uint64_t offset, uint8_t *out, size_t n);
 /* When the bytes of the last successful tl_spool_read() had arrived, ns since 1970; 0: not known.
  */
 uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader);

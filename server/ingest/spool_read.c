@@ -225,6 +225,24 @@ int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
                           : read_block(reader, &block, offset, end, out, fail);
 }
 
+int tl_spool_read_again(void *reader, uint64_t offset, uint8_t *out, size_t n)
+{
+    struct tl_buf bytes = {0};
+    int r = TL_OK;
+    while (r >= 0 && n > 0) {
+        tl_buf_reset(&bytes);
+        r = tl_spool_read(reader, offset, offset + n, &bytes, NULL);
+        if (r < 0)
+            break;
+        memcpy(out, bytes.p, bytes.n);
+        offset += bytes.n;
+        out += bytes.n;
+        n -= bytes.n;
+    }
+    tl_buf_fini(&bytes);
+    return r;
+}
+
 uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
 {
     return reader->arrival;

@@ -121,9 +121,11 @@ struct tl_gen {
     size_t seal_lanes;  /* number of lanes whose shards it stores */
     int seal_result;
     struct tl_fail seal_fail;
-    uint64_t mark_insns, mark_offset; /* positions of all lanes, and raw bytes, at the last mark */
-    uint64_t marked;                  /* raw offset of the stored checkpoint, if has_mark */
-    uint64_t tried;                   /* raw offset of the last attempt to store one */
+    uint64_t mark_insns,
+        mark_offset;  /* positions of all lanes, and raw bytes, at the last mark … */
+    size_t mark_size; /* … and the bytes it has */
+    uint64_t marked;  /* raw offset of the stored checkpoint, if has_mark */
+    uint64_t tried;   /* raw offset of the last attempt to store one */
     bool has_mark;
     struct tl_lane **by_stream; /* lane of each tl_decode_stream.index */
     size_t n_by_stream, cap_by_stream;

@@ -17,6 +17,15 @@ struct run {
     uint64_t ns;          /* that each byte takes to arrive; 0: nobody knows when it does */
 };
 
+static inline int read_again(void *context, uint64_t offset, uint8_t *out, size_t n)
+{
+    const struct run *const run = context;
+    if (offset > run->in.n || n > run->in.n - offset)
+        return TL_BAD;
+    memcpy(out, run->in.p + offset, n);
+    return TL_OK;
+}
+
 static inline struct tl_decode *begin(const struct run *run, struct log *log)
 {
     const struct tl_decode_sink sink = {.context = log, .items = on_items, .loss = on_loss};
@@ -26,6 +35,7 @@ static inline struct tl_decode *begin(const struct run *run, struct log *log)
     assert_int_equal(tl_decode_new(&d, run->setup, run->image, &sink, &fail), TL_OK);
     if (run->paths)
         tl_decode_paths(d);
+    tl_decode_again(d, read_again, (void *)(uintptr_t)run);
     assert_int_equal(tl_decode_crew(d, run->crew), TL_OK);
     return d;
 }

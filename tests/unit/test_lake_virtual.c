@@ -10,6 +10,8 @@
 #include "ingest/segment.h"
 #include "unit/seed.h"
 
+#include <dirent.h>
+
 enum { SHARD = 3000, INSNS = 60000 };
 
 /* A lake of its own over a backend of its own. */
@@ -532,10 +534,66 @@ static void retention_makes_them_virtual(void **state)
     end();
 }
 
+/* A capture of perf.data as it stands in a file, the first byte of which is a fuzz target's. */
+static void take_perf(const char *dir, const char *name)
+{
+    char path[1024];
+    struct tl_buf file = {0};
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    capture = (struct capture){{0}};
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&capture.bytes, file.p + 1, file.n - 1), TL_OK);
+    assert_int_equal(tl_buf_printf(&capture.setup, "[trace]\nformat=perf,threads=yes,events=yes\n"),
+                     TL_OK);
+    assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
+    tl_buf_fini(&file);
+}
+
+/* perf.data says much of its trace long behind its bytes, or at its end. */
+static void perf_data_is_the_same(void **state)
+{
+    const uint64_t random = test_seed();
+    unsigned marks = 0, indexes = 0;
+    char dir[400];
+    snprintf(dir, sizeof(dir), "%s/tests/fuzz/corpus/perf", TL_SOURCE_DIR);
+    DIR *const list = opendir(dir);
+    assert_non_null(list);
+    for (const struct dirent *e; (e = readdir(list));) {
+        if (e->d_name[0] == '.')
+            continue;
+        take_perf(dir, e->d_name);
+        begin_side(&stored, false);
+        begin_side(&virtual, true);
+        tl_lake_close(stored.lake);
+        tl_lake_close(virtual.lake);
+        open_sized(&stored, false, 3);
+        open_sized(&virtual, true, 3);
+        push_part(capture.bytes.n / 2, &(bool){true});
+        tl_lake_close(virtual.lake);
+        open_sized(&virtual, true, 3);
+        push_both(500);
+        const struct kinds v = kinds_of(&virtual);
+        assert_true(v.shards == 0);
+        marks += v.marks;
+        indexes += v.indexes;
+        lake_text(stored.lake, "t", &capture.text);
+        shards_are_equal(0);
+        tl_lake_forget_views(virtual.lake, "");
+        shards_are_equal(1 + random % 1000);
+        if (v.indexes > 0)
+            ranges_are_equal(random);
+        texts_are_equal();
+        end();
+    }
+    closedir(list);
+    assert_true(marks > 10 && indexes > 40); /* marks beside what says whose they are */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_the_same),
+        cmocka_unit_test(perf_data_is_the_same),
         cmocka_unit_test(marks_are_not_needed),
         cmocka_unit_test(restarts_change_nothing),
         cmocka_unit_test(kinds_can_change),
