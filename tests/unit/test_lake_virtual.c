@@ -5,9 +5,11 @@
  */
 #include "sim_capture.h"
 
+#include "import/perf.h"
 #include "ingest/packed.h"
 #include "ingest/remake.h"
 #include "ingest/segment.h"
+#include "unit/data.h"
 #include "unit/seed.h"
 
 #include <dirent.h>
@@ -534,59 +536,127 @@ static void retention_makes_them_virtual(void **state)
     end();
 }
 
-/* A capture of perf.data as it stands in a file, the first byte of which is a fuzz target's. */
-static void take_perf(const char *dir, const char *name)
+/* A capture of perf.data from byte `from` of a file on, all of its streams; the setup is ended by
+ * the caller. */
+static void take_perf(const char *dir, const char *name, size_t from)
 {
-    char path[1024];
+    char path[5000];
     struct tl_buf file = {0};
     snprintf(path, sizeof(path), "%s/%s", dir, name);
     capture = (struct capture){{0}};
-    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
-    assert_int_equal(tl_buf_add(&capture.bytes, file.p + 1, file.n - 1), TL_OK);
-    assert_int_equal(tl_buf_printf(&capture.setup, "[trace]\nformat=perf,threads=yes,events=yes\n"),
-                     TL_OK);
-    assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
+    assert_int_equal(tl_buf_read_file(&file, path, 64 << 20, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&capture.bytes, file.p + from, file.n - from), TL_OK);
     tl_buf_fini(&file);
+    begin_side(&stored, false);
+    begin_side(&virtual, true);
+}
+
+/* Pushed in pieces, with a restart amid the virtual one. Returns how many virtual shards there are.
+ */
+static unsigned perf_is_the_same(uint64_t shard, size_t piece, uint64_t random)
+{
+    assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
+    tl_lake_close(stored.lake);
+    tl_lake_close(virtual.lake);
+    open_sized(&stored, false, shard);
+    open_sized(&virtual, true, shard);
+    push_part(capture.bytes.n / 2, &(bool){true});
+    tl_lake_close(virtual.lake);
+    open_sized(&virtual, true, shard);
+    push_both(piece);
+    const struct kinds v = kinds_of(&virtual);
+    assert_true(v.shards == 0);
+    lake_text(stored.lake, "t", &capture.text);
+    shards_are_equal(0);
+    tl_lake_forget_views(virtual.lake, "");
+    shards_are_equal(1 + random % 1000);
+    if (v.indexes > 0)
+        ranges_are_equal(random);
+    texts_are_equal();
+    return v.indexes;
 }
 
 /* perf.data says much of its trace long behind its bytes, or at its end. */
 static void perf_data_is_the_same(void **state)
 {
     const uint64_t random = test_seed();
-    unsigned marks = 0, indexes = 0;
-    char dir[400];
+    unsigned marks = 0, shards = 0;
+    char dir[4096];
     snprintf(dir, sizeof(dir), "%s/tests/fuzz/corpus/perf", TL_SOURCE_DIR);
     DIR *const list = opendir(dir);
     assert_non_null(list);
     for (const struct dirent *e; (e = readdir(list));) {
         if (e->d_name[0] == '.')
             continue;
-        take_perf(dir, e->d_name);
-        begin_side(&stored, false);
-        begin_side(&virtual, true);
-        tl_lake_close(stored.lake);
-        tl_lake_close(virtual.lake);
-        open_sized(&stored, false, 3);
-        open_sized(&virtual, true, 3);
-        push_part(capture.bytes.n / 2, &(bool){true});
-        tl_lake_close(virtual.lake);
-        open_sized(&virtual, true, 3);
-        push_both(500);
-        const struct kinds v = kinds_of(&virtual);
-        assert_true(v.shards == 0);
-        marks += v.marks;
-        indexes += v.indexes;
-        lake_text(stored.lake, "t", &capture.text);
-        shards_are_equal(0);
-        tl_lake_forget_views(virtual.lake, "");
-        shards_are_equal(1 + random % 1000);
-        if (v.indexes > 0)
-            ranges_are_equal(random);
-        texts_are_equal();
+        take_perf(dir, e->d_name, 1); /* the first byte is the fuzz target's */
+        assert_int_equal(
+            tl_buf_printf(&capture.setup, "[trace]\nformat=perf,threads=yes,events=yes\n"), TL_OK);
+        shards += perf_is_the_same(3, 500, random);
+        marks += kinds_of(&virtual).marks;
         end();
     }
     closedir(list);
-    assert_true(marks > 10 && indexes > 40); /* marks beside what says whose they are */
+    assert_true(marks > 10 && shards > 40); /* marks beside what says whose they are */
+}
+
+/* What the capture says of its processes' code, which both lakes get. */
+static void take_code(const struct tl_code_places *places)
+{
+    struct tl_perf_import *import;
+    struct tl_setup setup;
+    struct tl_fail fail = {0};
+    char hash[72];
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "perf,threads=yes,events=yes", &fail), TL_OK);
+    assert_int_equal(tl_perf_import_new(&import, places, NULL, NULL), TL_OK);
+    assert_int_equal(
+        tl_perf_import_push(import, (struct tl_bytes){capture.bytes.p, capture.bytes.n}), TL_OK);
+    assert_int_equal(tl_perf_import_finish(import), TL_OK);
+    assert_int_equal(tl_perf_import_setup(import, &setup), TL_OK);
+    for (size_t i = 0; i < setup.n_images; i++) {
+        struct tl_setup_image *const image = &setup.images[i];
+        struct tl_buf code = {0};
+        if (tl_setup_made(&setup, image->file) ||
+            tl_buf_read_file(&code, image->file, 64 << 20, NULL) < 0)
+            continue;
+        sim_put_image(stored.lake, &code, hash);
+        sim_put_image(virtual.lake, &code, hash);
+        free(image->file);
+        image->file = strdup(hash);
+        tl_buf_fini(&code);
+    }
+    assert_int_equal(tl_setup_write(&setup, &capture.setup), TL_OK);
+    tl_perf_import_free(import);
+    tl_setup_fini(&setup);
+}
+
+static void real_perf_data_is_the_same(void **state)
+{
+    static const char *const folders[] = {"perf/pt", "perf/cs", "perf/real"};
+    const uint64_t random = test_seed();
+    char symfs[4096], buildid[4096], dir[4096];
+    unsigned shards = 0;
+    if (!test_data(symfs, sizeof(symfs), "perf/symfs") ||
+        !test_data(buildid, sizeof(buildid), "perf/buildid")) {
+        print_message("skipped: no captures here\n");
+        skip();
+    }
+    const struct tl_code_places places = {.symfs = symfs, .buildid_dir = buildid};
+    for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+        DIR *const list = test_data(dir, sizeof(dir), folders[i]) ? opendir(dir) : NULL;
+        assert_non_null(list);
+        for (const struct dirent *e; (e = readdir(list));) {
+            const size_t n = strlen(e->d_name);
+            if (n < 5 || strcmp(e->d_name + n - 5, ".data") != 0)
+                continue;
+            take_perf(dir, e->d_name, 0);
+            take_code(&places);
+            shards += perf_is_the_same(2000, 4000, random);
+            end();
+        }
+        closedir(list);
+    }
+    assert_true(shards > 100);
 }
 
 int main(void)
@@ -594,6 +664,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_the_same),
         cmocka_unit_test(perf_data_is_the_same),
+        cmocka_unit_test(real_perf_data_is_the_same),
         cmocka_unit_test(marks_are_not_needed),
         cmocka_unit_test(restarts_change_nothing),
         cmocka_unit_test(kinds_can_change),
