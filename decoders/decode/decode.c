@@ -62,7 +62,7 @@ int tl_decode_reread(const struct tl_decode *decode, uint64_t offset, uint64_t n
         offset += some;
         n -= some;
     }
-    return rc;
+    return rc == TL_EOF ? TL_BAD : rc; /* there are no such bytes */
 }
 
 void tl_decode_free(struct tl_decode *decode)

@@ -16,7 +16,7 @@ static const struct tl_pt_event_options options = {.anew_at_psb = true};
 static void begin(struct tl_pt_flow *f)
 {
     tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
-    f->base = f->anchor = f->lost_at = f->told_tsc = f->latest = 0;
+    f->base = f->anchor = f->lost_at = f->told_tsc = f->beside = 0;
     f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->strayed = f->context_told =
         false;
     f->n_outcomes = f->bound = 0;
@@ -427,9 +427,9 @@ int tl_pt_flow_told(struct tl_pt_flow *f, const struct tl_stream_told *told)
         tl_pt_flow_tell_time(f, f->anchor);
     if (told->is_gap)
         tl_walker_lose(w, (enum tl_gap)told->gap, told->offset);
-    if (told->time > f->latest) {
+    if (told->time > f->told_tsc && told->time > f->beside) {
         tl_walker_time(w, told->time, told->offset);
-        f->latest = told->time;
+        f->beside = told->time;
     }
     if (told->has_context) {
         f->context_told = true;

@@ -74,7 +74,7 @@ struct tl_pt_flow {
     uint64_t lost_at;           /* … from here on */
     uint8_t isa;                /* enum tl_isa; TL_ISA_NONE: not told yet */
     uint64_t told_tsc;          /* last TIME item of the trace */
-    uint64_t latest;            /* largest of all, those told beside the trace among them */
+    uint64_t beside;            /* … a later one that was told beside the trace; 0: none was */
     bool has_time;              /* there may be more to be told of it than was */
     bool context_told;          /* beside the trace */
     /* Outcomes behind an indirect branch whose TIP is deferred; the oldest in bit 0. */
@@ -120,7 +120,7 @@ static inline void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset)
     if (t->have_tsc && t->tsc != f->told_tsc) {
         tl_walker_time(&f->walker, t->tsc, offset);
         f->told_tsc = t->tsc;
-        f->latest = t->tsc > f->latest ? t->tsc : f->latest;
+        f->beside = t->tsc < f->beside ? f->beside : 0;
     }
     f->events.cycles = 0;
     f->has_time = f->events.has_cycles = false;

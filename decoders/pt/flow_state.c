@@ -64,9 +64,7 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     tl_state_u64(s, &f->lost_at);
     tl_state_u8(s, &f->isa, TL_ISA_COUNT - 1);
     tl_state_u64(s, &f->told_tsc);
-    uint64_t ahead = f->latest > f->told_tsc ? f->latest : 0;
-    tl_state_u64(s, &ahead);
-    f->latest = ahead > f->told_tsc ? ahead : f->told_tsc;
+    tl_state_u64(s, &f->beside);
     tl_state_bool(s, &f->has_time);
     tl_state_bool(s, &f->context_told);
     if (f->n_outcomes == 0)

@@ -196,7 +196,7 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &d->pushed);
     tl_state_bool(s, &announced);
     tl_state_bool(s, &d->over);
-    tl_stf_unpack_state(d->unpack, s);
+    tl_stf_unpack_state(d->unpack, decode, s);
     tl_stf_reader_state(d->reader, s);
     tl_stf_flow_reader_state(d->flow, s);
     if (tl_state_loads(s) && s->rc >= 0 && announced)

@@ -7,6 +7,8 @@
 #include "stf/file.h"
 #include "stf/regstate.h"
 
+struct tl_decode;
+
 void tl_stf_regstate_state(struct tl_stf_regstate *regs, struct tl_state *state);
 void tl_stf_header_state(struct tl_stf_header *header, struct tl_state *state);
 void tl_stf_layout_state(struct tl_stf_layout *layout, struct tl_state *state);
@@ -21,9 +23,10 @@ void tl_stf_reader_state(struct tl_stf_reader *reader, struct tl_state *state);
 
 /*
  * Between two pushes, with all that could be unpacked taken: where it stands, into bytes or, of a
- * new one, from them. Of a zstd frame that has not ended these hold all that has come. TL_AGAIN: in
- * a frame that is too long for that; TL_UNSUPPORTED: gzip and xz.
+ * new one, from them. What has come of a zstd frame, a gzip member or an xz stream that has not
+ * ended is read again (tl_decode_again() of `decode`), and unpacked once more.
  */
-void tl_stf_unpack_state(struct tl_stf_unpack *unpack, struct tl_state *state);
+void tl_stf_unpack_state(struct tl_stf_unpack *unpack, const struct tl_decode *decode,
+                         struct tl_state *state);
 
 #endif

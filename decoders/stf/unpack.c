@@ -2,6 +2,7 @@
 /* Wrapped bytes to plain STF bytes, as they come. */
 #include "stf/file.h"
 
+#include "decode/ops.h"
 #include "stf/stand.h"
 
 #include <lzma.h>
@@ -12,7 +13,6 @@
 #define PIECE      (256u << 10) /* plain bytes per call */
 #define XZ_MEMORY  (UINT64_C(256) << 20)
 #define HEAD_BYTES TL_ZSTF_HEAD
-#define FRAME_MOST (16u << 20) /* bytes of a zstd frame that are kept until it ends */
 
 struct tl_stf_unpack {
     int wrap; /* enum tl_stf_wrap, or -1 while `head` fills */
@@ -28,9 +28,8 @@ struct tl_stf_unpack {
     uint64_t frames;              /* that are whole */
     uint8_t count[8];             /* .zstf: what the index begins with, the number of chunks */
     size_t n_count;
-    bool done;           /* what still comes is not looked at */
-    struct tl_buf frame; /* zstd: what has come of a frame that has not ended … */
-    bool long_frame;     /* … but for one of more than FRAME_MOST */
+    bool done;         /* what still comes is not looked at */
+    uint64_t frame_at; /* where the frame, member or stream begins that has not ended */
     ZSTD_DCtx *zstd;
     z_stream gzip;
     lzma_stream xz;
@@ -73,7 +72,6 @@ void tl_stf_unpack_free(struct tl_stf_unpack *unpack)
     if (!unpack)
         return;
     ZSTD_freeDCtx(unpack->zstd);
-    tl_buf_fini(&unpack->frame);
     if (unpack->wrap == TL_STF_GZIP)
         inflateEnd(&unpack->gzip);
     if (unpack->wrap == TL_STF_XZ)
@@ -148,7 +146,6 @@ int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t
     if (!u->zstd && begin_zstd(u) < 0)
         return TL_NOMEM;
     ZSTD_DCtx_reset(u->zstd, ZSTD_reset_session_only);
-    tl_buf_reset(&u->frame);
     u->wrap = TL_STF_ZSTF;
     u->n_head = u->head_used = 0;
     u->offset = offset;
@@ -164,17 +161,6 @@ uint64_t tl_stf_unpack_strange(const struct tl_stf_unpack *unpack, uint64_t *off
 {
     *offset = unpack->strange_at;
     return unpack->strange;
-}
-
-/* What nobody can ask zstd for is kept: how it came to where it stands. */
-static int keep_frame(struct tl_stf_unpack *u, const uint8_t *p, size_t n)
-{
-    u->long_frame = !u->between && (u->long_frame || u->frame.n + n > FRAME_MOST);
-    if (u->long_frame)
-        tl_buf_fini(&u->frame);
-    if (u->between)
-        tl_buf_reset(&u->frame);
-    return u->between || u->long_frame ? TL_OK : tl_buf_add(&u->frame, p, n);
 }
 
 /* Does a frame, or one to be skipped, begin like this? Source: RFC 8878, 3.1. */
@@ -230,13 +216,12 @@ static int push_frame(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_bu
     ZSTD_inBuffer i = {in->p, n, 0};
     ZSTD_outBuffer o = {out->p + out->n, PIECE, 0};
     const size_t result = ZSTD_decompressStream(u->zstd, &o, &i);
+    u->frame_at = u->between ? u->offset : u->frame_at;
     if (ZSTD_isError(result))
         return bad(u, fail, "a chunk cannot be decompressed: damaged");
     if (i.pos || o.pos)
         u->between = result == 0;
     u->frames += u->between;
-    if (keep_frame(u, in->p, i.pos) < 0)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory");
     out->n += o.pos;
     in->p += i.pos;
     in->n -= i.pos;
@@ -267,6 +252,7 @@ static int push_gzip(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf
     if (u->between && n) {
         inflateReset(&u->gzip);
         u->between = false;
+        u->frame_at = u->offset;
     }
     u->gzip.next_in = (Bytef *)(uintptr_t)in->p;
     u->gzip.avail_in = n;
@@ -410,42 +396,72 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
 
 /* ---- where it stands ------------------------------------------------------------------------ */
 
-/* Bring zstd to where it was in the frame. */
-static int repeat_frame(struct tl_stf_unpack *u)
+static int push_packed(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out)
 {
-    struct tl_buf gone = {0};
-    int rc = begin_zstd(u);
-    if (rc >= 0)
-        rc = tl_buf_reserve(&gone, PIECE);
-    ZSTD_inBuffer i = {u->frame.p, u->frame.n, 0};
-    for (bool more = u->frame.n > 0; more && rc >= 0;) {
-        const size_t before = i.pos;
-        ZSTD_outBuffer o = {gone.p, PIECE, 0};
-        const size_t result = ZSTD_decompressStream(u->zstd, &o, &i);
-        if (ZSTD_isError(result) || result == 0)
+    tl_buf_reset(out);
+    if (u->wrap == TL_STF_GZIP)
+        return push_gzip(u, in, out, NULL);
+    return u->wrap == TL_STF_XZ ? push_xz(u, in, out, NULL, LZMA_RUN)
+                                : push_frame(u, in, out, NULL);
+}
+
+/* Nobody can ask a decompressor where it stands: bring a new one there. */
+static int unpack_again(struct tl_stf_unpack *u, const struct tl_decode *decode)
+{
+    enum { SOME = 1 << 20 };
+    struct tl_buf packed = {0}, gone = {0};
+    const uint64_t end = u->offset;
+    int rc = tl_buf_reserve(&gone, PIECE);
+    for (u->offset = u->frame_at; rc >= 0 && u->offset < end;) {
+        const uint64_t n = end - u->offset < SOME ? end - u->offset : SOME;
+        tl_buf_reset(&packed);
+        rc = tl_decode_reread(decode, u->offset, n, &packed);
+        struct tl_bytes in = {packed.p, packed.n};
+        for (bool more = rc >= 0; more && rc >= 0;) {
+            const size_t before = in.n;
+            rc = push_packed(u, &in, &gone);
+            more = in.n < before || gone.n > 0;
+        }
+        if (rc >= 0 && (in.n > 0 || u->between))
             rc = TL_BAD;
-        more = i.pos > before || o.pos > 0;
     }
-    u->between = u->frame.n == 0;
+    tl_buf_fini(&packed);
     tl_buf_fini(&gone);
     return rc;
 }
 
-void tl_stf_unpack_state(struct tl_stf_unpack *u, struct tl_state *s)
+static int begin_again(struct tl_stf_unpack *u, int wrap, const struct tl_decode *decode)
+{
+    const bool between = u->between, zstd = wrap == TL_STF_ZSTF || wrap == TL_STF_ZSTD;
+    int rc = TL_OK;
+    if (zstd)
+        rc = begin_zstd(u);
+    else if (wrap == TL_STF_GZIP)
+        rc = begin_gzip(u);
+    else if (wrap == TL_STF_XZ)
+        rc = begin_xz(u);
+    if (rc < 0)
+        return rc;
+    u->wrap = wrap;
+    u->between = zstd; /* its frame begins with its first bytes */
+    if (!between && wrap >= 0 && wrap != TL_STF_PLAIN)
+        rc = unpack_again(u, decode);
+    u->between = between;
+    return rc;
+}
+
+void tl_stf_unpack_state(struct tl_stf_unpack *u, const struct tl_decode *decode,
+                         struct tl_state *s)
 {
     uint8_t wrap = (uint8_t)(u->wrap + 1);
     tl_state_u8(s, &wrap, TL_STF_ZSTD + 1);
-    const bool zstd = wrap == TL_STF_ZSTF + 1 || wrap == TL_STF_ZSTD + 1;
-    if (wrap > 0 && !zstd && wrap != TL_STF_PLAIN + 1)
-        tl_state_fail(s, TL_UNSUPPORTED); /* nobody can ask zlib or liblzma for theirs */
-    if (u->long_frame)
-        tl_state_fail(s, TL_AGAIN);
     tl_state_bytes(s, u->head, sizeof u->head);
     tl_state_size(s, &u->need, HEAD_BYTES);
     tl_state_size(s, &u->n_head, HEAD_BYTES);
     tl_state_size(s, &u->head_used, u->n_head);
     tl_state_u64(s, &u->offset);
     tl_state_u64(s, &u->index);
+    tl_state_bool(s, &u->between);
     tl_state_bool(s, &u->done);
     tl_state_bytes(s, u->magic, sizeof u->magic);
     tl_state_size(s, &u->n_magic, sizeof u->magic);
@@ -454,11 +470,9 @@ void tl_stf_unpack_state(struct tl_stf_unpack *u, struct tl_state *s)
     tl_state_u64(s, &u->frames);
     tl_state_bytes(s, u->count, sizeof u->count);
     tl_state_size(s, &u->n_count, sizeof u->count + 1);
-    tl_state_buf(s, &u->frame, FRAME_MOST);
-    tl_state_check(s, u->need >= 6 && (!u->index || u->offset <= u->index));
-    if (!tl_state_loads(s) || s->rc < 0)
-        return;
-    if (zstd)
-        tl_state_fail(s, repeat_frame(u));
-    u->wrap = wrap - 1;
+    tl_state_u64(s, &u->frame_at);
+    tl_state_check(s, u->need >= 6 && u->frame_at <= u->offset &&
+                          (!u->index || u->offset <= u->index));
+    if (tl_state_loads(s) && s->rc >= 0)
+        tl_state_fail(s, begin_again(u, (int)wrap - 1, decode));
 }

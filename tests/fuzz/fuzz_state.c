@@ -32,6 +32,16 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return tl_item_text(context, items, n);
 }
 
+/* The capture. */
+static int read_again(void *context, uint64_t offset, uint8_t *out, size_t n)
+{
+    const struct tl_bytes *const capture = context;
+    if (offset > capture->n || n > capture->n - offset)
+        return TL_BAD;
+    memcpy(out, capture->p + offset, n);
+    return TL_OK;
+}
+
 static struct tl_decode *begin(const struct tl_setup *setup, struct tl_buf *text)
 {
     const struct tl_decode_sink sink = {.context = text, .items = on_items};
@@ -62,7 +72,9 @@ static void go_on(const struct tl_setup *setup, const uint8_t *p, size_t n, stru
                   bool changed, const struct tl_buf *expected)
 {
     struct tl_buf text = {0};
+    struct tl_bytes capture = {p, n};
     struct tl_decode *d = begin(setup, &text);
+    tl_decode_again(d, read_again, &capture);
     const int r = tl_decode_load(d, saved);
     require(r == TL_OK || (changed && (r == TL_BAD || r == TL_UNSUPPORTED)));
     if (r == TL_OK) {

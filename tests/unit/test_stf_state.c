@@ -9,6 +9,8 @@
 #include "stf/flow_writer.h"
 #include "unit/hand_on.h"
 
+#include <lzma.h>
+#include <zlib.h>
 #include <zstd.h>
 
 enum { INSNS = 1500 };
@@ -125,6 +127,30 @@ static void wrap(struct tl_buf *b, bool zstf, struct tl_sim_rng *rng)
     *b = out;
 }
 
+/* As one stream from the first byte to the last. */
+static void wrap_all(struct tl_buf *b, bool xz)
+{
+    struct tl_buf out = {0};
+    assert_int_equal(tl_buf_reserve(&out, b->n + 4096), TL_OK);
+    if (xz) {
+        assert_int_equal(
+            lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, b->p, b->n, out.p, &out.n, out.cap),
+            LZMA_OK);
+    } else {
+        z_stream z = {0};
+        assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
+        z.next_in = b->p;
+        z.avail_in = (uInt)b->n;
+        z.next_out = out.p;
+        z.avail_out = (uInt)out.cap;
+        assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+        out.n = z.total_out;
+        deflateEnd(&z);
+    }
+    tl_buf_fini(b);
+    *b = out;
+}
+
 static void make(unsigned round, struct tl_sim_rng *rng, struct tl_buf *out)
 {
     static void (*const traces[])(struct tl_buf *, uint64_t) = {others, ours, others, transactions};
@@ -137,7 +163,9 @@ static void make(unsigned round, struct tl_sim_rng *rng, struct tl_buf *out)
     }
     if (round % 5 == 4)
         out->p[out->n / 3 * 2] = 0xee;
-    if (round % 3 > 0)
+    if (round % 7 > 4)
+        wrap_all(out, round % 7 == 6);
+    else if (round % 3 > 0)
         wrap(out, round % 3 == 1, rng);
     if (round % 15 == 7)
         out->n -= out->n / 5;
