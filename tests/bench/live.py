@@ -1,0 +1,202 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Cores that trace live into virtual shards, as fast as the server keeps up, with somebody who follows: the sustained
+rate, and what the server's memory does meanwhile. ./dev bench live calls this.
+
+usage: live.py --build DIR [--seconds N] [--cores N] [--data DIR] [--json FILE]
+
+Each core's trace is a recording of tests/bench/inputs.h (atoms, return stack), pushed over and over again as one
+capture, never more than AHEAD bytes in front of what is decoded. Who follows does as the page does: events of all
+traces, and four times a second each trace's row and its newest tile. A core of 1 GHz executes some 10^9 instructions
+a second: --seconds 600 is as long as ten minutes of that take a machine that keeps up; one that does not says which
+part of it it manages.
+"""
+import argparse, json, os, shutil, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
+
+AHEAD = 32 << 20
+PIECE = 1 << 20
+MIB = 8  # of the recording
+EVERY = 0.25  # seconds between two looks of who follows
+GHZ = 1e9
+BUCKETS = 512  # of a tile
+TICKS = os.sysconf('SC_CLK_TCK')
+
+
+class Live:
+    def __init__(self, build, cores, data):
+        self.build, self.cores = os.path.abspath(build), cores
+        self.dir = tempfile.mkdtemp(prefix='tracelake-live-', dir=data)
+        self.server, self.pushes, self.fed, self.rows = None, [], [0] * cores, [None] * cores
+        self.looks, self.events, self.over = 0, 0, threading.Event()
+
+    def close(self):
+        self.over.set()
+        for child in self.pushes + [self.server]:
+            if child and child.poll() is None:
+                child.kill()
+            if child:
+                child.wait()
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def path(self, name):
+        return os.path.join(self.dir, name)
+
+    def get(self, path):
+        with urllib.request.urlopen(self.url + path, timeout=60) as reply:
+            return reply.read()
+
+    def start(self):
+        with socket.socket() as s, socket.socket() as t:
+            s.bind(('127.0.0.1', 0))
+            t.bind(('127.0.0.1', 0))
+            port, tls = s.getsockname()[1], t.getsockname()[1]
+        self.url = 'http://127.0.0.1:%d' % port
+        self.server = subprocess.Popen(
+            [os.path.join(self.build, 'tracelake'), 'serve', '--shards', 'virtual', '--data', self.path('data'),
+             '--listen', '127.0.0.1:%d' % port, '--listen-tls', '127.0.0.1:%d' % tls],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(3000):
+            try:
+                return self.get('/readyz')
+            except OSError:
+                time.sleep(0.02)
+        raise SystemExit('live.py: the server is not ready')
+
+    # ---- the rigs ----
+
+    def feed(self, core, trace):
+        """Until all is over: the recording again and again, not too far ahead."""
+        pipe = self.pushes[core].stdin
+        try:
+            while not self.over.is_set():
+                row = self.rows[core]
+                if self.fed[core] - (int(row['decoded_bytes']) if row else 0) > AHEAD:
+                    self.over.wait(0.01)
+                    continue
+                at = self.fed[core] % len(trace)
+                self.fed[core] += pipe.write(trace[at:at + PIECE])
+            pipe.close()
+        except OSError:
+            pass  # the push has ended, which is told by its status
+
+    def push(self):
+        subprocess.run([os.path.join(self.build, 'tests/bench/write_inputs'), self.dir, str(MIB), 'return stack'],
+                       check=True, stdout=subprocess.DEVNULL)
+        with open(self.path('0.trace'), 'rb') as f:
+            trace = f.read()
+        for core in range(self.cores):
+            self.pushes.append(subprocess.Popen(
+                [os.path.join(self.build, 'tracelake'), 'push', '--server', self.url, '--trace', 'core%d' % core,
+                 '--format', 'etm4,id=0x10', '--config', self.path('0.ini'), '-'],
+                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
+        return [threading.Thread(target=self.feed, args=(core, trace), daemon=True) for core in range(self.cores)]
+
+    # ---- who follows ----
+
+    def follow_events(self):
+        try:
+            with urllib.request.urlopen(self.url + '/api/v1/events', timeout=60) as events:
+                for line in events:
+                    self.events += line.startswith(b'data:')
+        except OSError:
+            pass  # the server is ended while they come
+
+    def look(self):
+        """Each trace's row, and its newest tile of a million instructions or so."""
+        for core in range(self.cores):
+            try:
+                self.rows[core] = row = json.loads(self.get('/api/v1/traces/core%d' % core))
+            except urllib.error.HTTPError:
+                continue  # it has not begun
+            if row['streams'] and row['streams'][0]['insns']:
+                level = 4
+                width = BUCKETS << (int(row.get('tile_base', {}).get('insn', 0)) + 2 * level)
+                self.get('/api/v1/traces/core%d/tiles/insn/%d/%d?lanes=0' %
+                         (core, level, int(row['streams'][0]['insns']) // width))
+                self.looks += 1
+
+    # ---- what it takes ----
+
+    def resident(self):
+        with open('/proc/%d/status' % self.server.pid) as f:
+            return next(int(line.split()[1]) for line in f if line.startswith('VmRSS')) / 1024
+
+    def used(self):
+        """Seconds of the server's processor time."""
+        with open('/proc/%d/stat' % self.server.pid) as f:
+            fields = f.read().rsplit(')', 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / TICKS
+
+    def stored(self):
+        n = 0
+        for top, _, names in os.walk(self.path('data')):
+            for name in names:
+                try:
+                    n += os.stat(os.path.join(top, name)).st_size
+                except FileNotFoundError:
+                    pass  # removed meanwhile
+        return n
+
+    def insns(self):
+        return sum(int(s['insns']) for row in self.rows if row for s in row['streams'])
+
+    def measure(self, seconds):
+        """Points of the curve, a tenth of the time apart: seconds, MiB, instructions, processor seconds, bytes."""
+        self.start()
+        feeders = self.push()
+        threading.Thread(target=self.follow_events, daemon=True).start()
+        points, begin = [], time.monotonic()
+        for thread in feeders:
+            thread.start()
+        while len(points) < 10:
+            self.look()
+            ended = [p for p in self.pushes if p.poll() is not None]
+            if ended:
+                raise SystemExit('live.py: a push ended: ' + ended[0].stderr.read().decode())
+            now = time.monotonic() - begin
+            if now >= seconds * (len(points) + 1) / 10:
+                points.append((now, self.resident(), self.insns(), self.used(), self.stored()))
+            self.over.wait(EVERY)
+        return points
+
+
+def report(points, live):
+    print('%8s  %12s  %18s  %14s  %12s' % ('after', 'resident', 'M instructions', 'processor time', 'on disk'))
+    for after, resident, insns, used, stored in points:
+        print('%6.0f s  %8.1f MiB  %18.0f  %12.1f s  %9.0f MB' % (after, resident, insns / 1e6, used, stored / 1e6))
+    first, last = points[len(points) // 2 - 1], points[-1]  # of the second half: all has come up to its speed
+    insns = last[2] - first[2]
+    figures = {
+        'M instructions a second': insns / (last[0] - first[0]) / 1e6,
+        'M instructions a second of processor time': insns / max(last[3] - first[3], 1e-9) / 1e6,
+        'part of %d cores of 1 GHz' % live.cores: insns / (last[0] - first[0]) / GHZ / live.cores,
+        'KiB more memory for each 1000 M instructions': (last[1] - first[1]) * 1024 / max(insns / 1e9, 1e-9),
+        'bits on disk an instruction': (last[4] - first[4]) * 8 / max(insns, 1),
+        'looks of who followed, events that he got': '%d, %d' % (live.looks, live.events),
+    }
+    for name, value in figures.items():
+        print('%s: %s' % (name, value if isinstance(value, str) else '%.3g' % value))
+    return figures
+
+
+def main():
+    ap = argparse.ArgumentParser()
+    ap.add_argument('--build', required=True)
+    ap.add_argument('--seconds', type=float, default=30)
+    ap.add_argument('--cores', type=int, default=2)
+    ap.add_argument('--data', help='a folder for the server\'s own, instead of /tmp')
+    ap.add_argument('--json')
+    args = ap.parse_args()
+    live = Live(args.build, args.cores, args.data)
+    try:
+        points = live.measure(args.seconds)
+        figures = report(points, live)
+        if args.json:
+            with open(args.json, 'w') as f:
+                json.dump(dict(points=points, figures=figures), f, indent=1)
+    finally:
+        live.close()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
