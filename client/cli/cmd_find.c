@@ -197,6 +197,8 @@ int tl_cmd_find(int argc, char **argv)
         status = read_args(&a, &query);
     if (status == TL_ARGS_GO && a.all && *name.stream)
         status = tl_cli_usage("find", "--all is of a whole TRACE");
+    if (query.limit == 0)
+        query.limit = UINT64_MAX;
     query.from = insn.from;
     query.to = insn.to;
     struct tracelake *lake;

@@ -304,7 +304,7 @@ static const struct tl_command commands[] = {
      "  --after PLACE       only behind instruction PLACE (with --all: STREAM:INSN), …\n"
      "  --before PLACE      … or in front of it, the nearest first\n"
      "  --count             count all, too\n"
-     "  --limit N           most hits printed (0: 100; at most 100,000)\n"
+     "  --limit N           most hits printed (default 100, 0: as many as the server gives)\n"
      "  --json              as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_STATS
