@@ -186,6 +186,11 @@ static int finish(struct tl_decode *decode)
     return result < 0 ? result : end;
 }
 
+static int reread(const void *context, uint64_t offset, uint64_t n, struct tl_buf *out)
+{
+    return tl_decode_reread(context, offset, n, out);
+}
+
 static void state(struct tl_decode *decode, struct tl_state *s)
 {
     struct stf_decode *const d = (struct stf_decode *)decode;
@@ -196,7 +201,7 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     tl_state_u64(s, &d->pushed);
     tl_state_bool(s, &announced);
     tl_state_bool(s, &d->over);
-    tl_stf_unpack_state(d->unpack, decode, s);
+    tl_stf_unpack_state(d->unpack, reread, decode, s);
     tl_stf_reader_state(d->reader, s);
     tl_stf_flow_reader_state(d->flow, s);
     if (tl_state_loads(s) && s->rc >= 0 && announced)

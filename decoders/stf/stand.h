@@ -7,7 +7,8 @@
 #include "stf/file.h"
 #include "stf/regstate.h"
 
-struct tl_decode;
+/* Bytes of the capture that a state has left out, appended to `out`; TL_UNSUPPORTED: nobody can. */
+typedef int tl_stf_reread(const void *context, uint64_t offset, uint64_t n, struct tl_buf *out);
 
 void tl_stf_regstate_state(struct tl_stf_regstate *regs, struct tl_state *state);
 void tl_stf_header_state(struct tl_stf_header *header, struct tl_state *state);
@@ -24,9 +25,9 @@ void tl_stf_reader_state(struct tl_stf_reader *reader, struct tl_state *state);
 /*
  * Between two pushes, with all that could be unpacked taken: where it stands, into bytes or, of a
  * new one, from them. What has come of a zstd frame, a gzip member or an xz stream that has not
- * ended is read again (tl_decode_again() of `decode`), and unpacked once more.
+ * ended is read again, and unpacked once more.
  */
-void tl_stf_unpack_state(struct tl_stf_unpack *unpack, const struct tl_decode *decode,
+void tl_stf_unpack_state(struct tl_stf_unpack *unpack, tl_stf_reread *reread, const void *context,
                          struct tl_state *state);
 
 #endif

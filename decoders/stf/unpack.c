@@ -2,7 +2,6 @@
 /* Wrapped bytes to plain STF bytes, as they come. */
 #include "stf/file.h"
 
-#include "decode/ops.h"
 #include "stf/stand.h"
 
 #include <lzma.h>
@@ -406,7 +405,7 @@ static int push_packed(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_b
 }
 
 /* Nobody can ask a decompressor where it stands: bring a new one there. */
-static int unpack_again(struct tl_stf_unpack *u, const struct tl_decode *decode)
+static int unpack_again(struct tl_stf_unpack *u, tl_stf_reread *reread, const void *context)
 {
     enum { SOME = 1 << 20 };
     struct tl_buf packed = {0}, gone = {0};
@@ -415,7 +414,7 @@ static int unpack_again(struct tl_stf_unpack *u, const struct tl_decode *decode)
     for (u->offset = u->frame_at; rc >= 0 && u->offset < end;) {
         const uint64_t n = end - u->offset < SOME ? end - u->offset : SOME;
         tl_buf_reset(&packed);
-        rc = tl_decode_reread(decode, u->offset, n, &packed);
+        rc = reread(context, u->offset, n, &packed);
         struct tl_bytes in = {packed.p, packed.n};
         for (bool more = rc >= 0; more && rc >= 0;) {
             const size_t before = in.n;
@@ -430,7 +429,8 @@ static int unpack_again(struct tl_stf_unpack *u, const struct tl_decode *decode)
     return rc;
 }
 
-static int begin_again(struct tl_stf_unpack *u, int wrap, const struct tl_decode *decode)
+static int begin_again(struct tl_stf_unpack *u, int wrap, tl_stf_reread *reread,
+                       const void *context)
 {
     const bool between = u->between, zstd = wrap == TL_STF_ZSTF || wrap == TL_STF_ZSTD;
     int rc = TL_OK;
@@ -445,12 +445,12 @@ static int begin_again(struct tl_stf_unpack *u, int wrap, const struct tl_decode
     u->wrap = wrap;
     u->between = zstd; /* its frame begins with its first bytes */
     if (!between && wrap >= 0 && wrap != TL_STF_PLAIN)
-        rc = unpack_again(u, decode);
+        rc = unpack_again(u, reread, context);
     u->between = between;
     return rc;
 }
 
-void tl_stf_unpack_state(struct tl_stf_unpack *u, const struct tl_decode *decode,
+void tl_stf_unpack_state(struct tl_stf_unpack *u, tl_stf_reread *reread, const void *context,
                          struct tl_state *s)
 {
     uint8_t wrap = (uint8_t)(u->wrap + 1);
@@ -474,5 +474,5 @@ void tl_stf_unpack_state(struct tl_stf_unpack *u, const struct tl_decode *decode
     tl_state_check(s, u->need >= 6 && u->frame_at <= u->offset &&
                           (!u->index || u->offset <= u->index));
     if (tl_state_loads(s) && s->rc >= 0)
-        tl_state_fail(s, begin_again(u, (int)wrap - 1, decode));
+        tl_state_fail(s, begin_again(u, (int)wrap - 1, reread, context));
 }
