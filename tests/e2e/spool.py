@@ -189,7 +189,9 @@ def spool_full(lab):
     args = ['push', '--format', 'etm4', '--rig', 'rig', '--trace', 'full', '--spool',
             lab.path('spool') + ',1M', '--no-wait', '-']
     push = lab.spawn(*args, stdin=subprocess.PIPE)
-    threading.Thread(target=feed, args=(os.dup(push.stdin.fileno()), data, 1), daemon=True).start()
+    gate = Gate()
+    gate.open(len(data))
+    threading.Thread(target=feed, args=(os.dup(push.stdin.fileno()), data, 1, gate), daemon=True).start()
     push.stdin.close()
     said = b''
     while b'the input waits' not in said:
