@@ -140,12 +140,14 @@ def changes_over(server):
     whole = list(lake.items('over', 'cs.01'))
     lake.close()
     for what, wanted in ((lambda lake: b''.join(lake.raw('over')), data),
+                         (lambda lake: b''.join(lake.raw('over', 7, 9000)), data[7:9000]),
                          (lambda lake: list(lake.items('over', 'cs.01')), whole)):
-        a = Cutter(server.address, [-PROXY_AT], ends=True)
-        lake = tracelake.connect(a.url + ',' + server.url)
-        check(what(lake) == wanted, 'something else behind the change')
-        check(a.done == 1, 'not cut')
-        lake.close()
+        for cut in PROXY_AT // 10, 300:  # amid the answer, and in front of its first message
+            a = Cutter(server.address, [-cut], ends=True)
+            lake = tracelake.connect(a.url + ',' + server.url)
+            check(what(lake) == wanted, 'something else behind the change')
+            check(a.done == 1, 'not cut')
+            lake.close()
 
 
 def ranges(lake, server):

@@ -245,7 +245,7 @@ class Lake:
             except grpc.RpcError as e:
                 if not self._servers.again(e, begun, tries):
                     raise error_of(e) from None
-            if begin == end:
+            if 0 < end == begin:
                 return
             tries += 1
 
