@@ -138,8 +138,9 @@ export function spoken(d: Description): string {
 /** Why a lane has no instruction: which file it needs, as far as that is known. */
 export function nothingRan(s: Session, { name, gaps }: Stream): string {
   const astray = s.overview.astray.get(name);
-  if (!astray) {
-    return gaps === 0 ? "" : `Nothing could be followed: ${gaps === 1 ? "a gap is" : `${gaps} gaps are`} all there is`;
+  if (!astray) { // or it is one of too many
+    const named = s.overview.more && s.overview.files.length > 0 ? "; the overview names missing files" : "";
+    return gaps === 0 ? "" : `Nothing could be followed: ${gaps === 1 ? "a gap is" : `${gaps} gaps are`} all there is${named}`;
   }
   const files = filesAt(s.overview.files, astray.pc, name);
   const [file] = files;
