@@ -23,6 +23,8 @@ const NAMES_MS = 1000;
 /** A zoom gesture is over when nothing more of it came for so long, and for so many frames. */
 const ZOOM_REST_MS = 80;
 const ZOOM_REST_FRAMES = 2;
+/** As long as the page is busy it is drawn at least so often. */
+const BUSY_MS = 250;
 /** Following goes on without its tiles after so long. */
 const HOP_MS = 1500;
 /** Where the edge runs ahead of the view it is looked at so often: nobody reads faster. */
@@ -52,7 +54,11 @@ export class App {
   private readonly frames = new Frames((pointed) => {
     if (!pointed) this.step();
     this.paint(pointed);
+    // Whatever ends without a word, a page that was shown busy is looked at again.
+    if (this.settled) this.looks.cancel();
+    else if (!pointed) this.looks.within(BUSY_MS);
   });
+  private readonly looks = new Later(() => this.changed());
   private hoppedAt = -Infinity; // since following began
   private urlTimer: ReturnType<typeof setTimeout> | undefined;
   private locating: AbortController | undefined;
