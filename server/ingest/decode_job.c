@@ -234,13 +234,13 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
     }
     shard->row.size = shard->file.n;
     if (r >= 0 && view->counts) {
-        tl_codecount_key(shard->counts_key, gen->trace, gen->number, shard->lane->name,
-                         shard->row.number);
+        tl_shard_object_key(shard->counts_key, gen->trace, gen->number, shard->lane->name,
+                            shard->row.number, TL_CODECOUNT_KIND);
         r = tl_codecount_encode(view->counts, gen->packer, &shard->counts);
     }
     if (r >= 0 && view->calls) {
-        tl_calltree_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
-                        shard->row.number);
+        tl_shard_object_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
+                            shard->row.number, TL_CALLTREE_KIND);
         r = tl_calltree_encode(view->calls, gen->packer, &shard->calls);
         if (shard->calls.n > TL_KEPT_MOST)
             tl_buf_reset(&shard->calls);

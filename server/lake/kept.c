@@ -11,23 +11,18 @@ struct tl_kept_object {
     struct tl_buf bytes;
 };
 
-static char *counts_key(char out[static 192], const struct tl_cut *cut, size_t i)
+static char *key_of(char out[static 192], const struct tl_cut *cut, size_t i, const char *kind)
 {
-    return tl_codecount_key(out, cut->gen->trace, cut->gen->number, cut->lane->name,
-                            cut->rows[i].number);
-}
-
-static char *calls_key(char out[static 192], const struct tl_cut *cut, size_t i)
-{
-    return tl_calltree_key(out, cut->gen->trace, cut->gen->number, cut->lane->name,
-                           cut->rows[i].number);
+    return tl_shard_object_key(out, cut->gen->trace, cut->gen->number, cut->lane->name,
+                               cut->rows[i].number, kind);
 }
 
 int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out)
 {
     struct tl_buf bytes = {0};
     char key[192];
-    int r = tl_backend_get_all(cut->gen->lake->backend, counts_key(key, cut, i), &bytes, NULL);
+    int r = tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i, TL_CODECOUNT_KIND),
+                               &bytes, NULL);
     if (r >= 0)
         r = tl_codecount_decode(out, tl_gen_image(cut->gen), (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0 && r != TL_NOMEM)
@@ -67,14 +62,15 @@ int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_codecount_encode(counts, kept->packer, &bytes);
-    return keep(kept, cut, counts_key(key, cut, i), &bytes, r);
+    return keep(kept, cut, key_of(key, cut, i, TL_CODECOUNT_KIND), &bytes, r);
 }
 
 int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out)
 {
     struct tl_buf bytes = {0};
     char key[192];
-    int r = tl_backend_get_all(cut->gen->lake->backend, calls_key(key, cut, i), &bytes, NULL);
+    int r = tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i, TL_CALLTREE_KIND),
+                               &bytes, NULL);
     if (r >= 0)
         r = tl_calltree_decode(out, (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0)
@@ -92,7 +88,7 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_calltree_encode(tree, kept->packer, &bytes);
-    return keep(kept, cut, calls_key(key, cut, i), &bytes, r);
+    return keep(kept, cut, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
 }
 
 /* The trace, under its lease, if it is still the one whose shards they are and nobody else works on

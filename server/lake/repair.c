@@ -242,12 +242,8 @@ static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, boo
     struct tl_codecount counts = {0};
     struct tl_calltree tree = {0};
     char key[192];
-    if (calls)
-        tl_calltree_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
-                        cut->rows[i].number);
-    else
-        tl_codecount_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
-                         cut->rows[i].number);
+    tl_shard_object_key(key, cut->gen->trace, cut->gen->number, cut->lane->name,
+                        cut->rows[i].number, calls ? TL_CALLTREE_KIND : TL_CODECOUNT_KIND);
     int r = tl_backend_get_all(c->lake->backend, key, &bytes, c->fail);
     const bool there = r >= 0;
     const struct tl_bytes object = {bytes.p, bytes.n};

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/calltree.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 void tl_calltree_slim(struct tl_calltree *t)
@@ -114,12 +112,4 @@ int tl_calltree_merge(struct tl_calltree *t, const struct tl_calltree *from)
     t->full |= from->full;
     free(numbers);
     return r;
-}
-
-char *tl_calltree_key(char out[static 192], const char *trace, uint64_t generation,
-                      const char *stream, uint64_t number)
-{
-    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".calls", trace, generation, stream,
-             number);
-    return out;
 }

@@ -72,9 +72,7 @@ const struct tl_calltree_function *tl_calltree_find(const struct tl_calltree *tr
 /* Add all of `from`, which is of a later piece of the stream, or of another one. TL_NOMEM. */
 TL_MUST_USE int tl_calltree_merge(struct tl_calltree *into, const struct tl_calltree *from);
 
-/* "t/TRACE/GENERATION/STREAM/NUMBER.calls" into `out`; returns it. */
-char *tl_calltree_key(char out[static 192], const char *trace, uint64_t generation,
-                      const char *stream, uint64_t number);
+#define TL_CALLTREE_KIND "calls" /* of the object: tl_shard_object_key() */
 /* Append the object. TL_NOMEM. */
 TL_MUST_USE int tl_calltree_encode(const struct tl_calltree *tree, struct tl_packer *packer,
                                    struct tl_buf *out);

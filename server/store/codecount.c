@@ -4,8 +4,6 @@
 #include "store/shard.h"
 #include "store/varint.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { VERSION = 2, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
@@ -136,14 +134,6 @@ int tl_codecount_branch(struct tl_codecount *c, uint32_t program, uint64_t from,
 }
 
 /* ---- in the store ---------------------------------------------------------------------------- */
-
-char *tl_codecount_key(char out[static 192], const char *trace, uint64_t generation,
-                       const char *stream, uint64_t number)
-{
-    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".count", trace, generation, stream,
-             number);
-    return out;
-}
 
 static int put_programs(const struct tl_codecount *c, struct tl_buf *out)
 {

@@ -95,9 +95,7 @@ typedef int tl_codecount_add_pair(struct tl_codecount *c, uint32_t program, uint
                                   uint64_t to, uint64_t n);
 TL_MUST_USE tl_codecount_add_pair tl_codecount_run, tl_codecount_branch;
 
-/* "t/TRACE/GENERATION/STREAM/NUMBER.count" into `out`; returns it. */
-char *tl_codecount_key(char out[static 192], const char *trace, uint64_t generation,
-                       const char *stream, uint64_t number);
+#define TL_CODECOUNT_KIND "count" /* of the object: tl_shard_object_key() */
 /* Append the object; runs and branches without a count stay out. TL_NOMEM. */
 TL_MUST_USE int tl_codecount_encode(const struct tl_codecount *c, struct tl_packer *packer,
                                     struct tl_buf *out);

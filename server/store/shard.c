@@ -560,16 +560,22 @@ bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk
     return low % 2 == 1 || (low < chunk->n_code && edges[low] <= to);
 }
 
+char *tl_shard_object_key(char out[static 192], const char *trace, uint64_t generation,
+                          const char *stream, uint64_t number, const char *kind)
+{
+    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".%s", trace, generation, stream, number,
+             kind);
+    return out;
+}
+
 char *tl_virtual_key(char out[static 192], const char *trace, uint64_t generation,
                      const char *stream, uint64_t number)
 {
-    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".idx", trace, generation, stream, number);
-    return out;
+    return tl_shard_object_key(out, trace, generation, stream, number, "idx");
 }
 
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,
                    uint64_t number)
 {
-    snprintf(out, 192, "t/%s/%" PRIu64 "/%s/%06" PRIu64 ".zstf", trace, generation, stream, number);
-    return out;
+    return tl_shard_object_key(out, trace, generation, stream, number, "zstf");
 }

@@ -210,7 +210,11 @@ TL_MUST_USE int tl_flow_now_decode(struct tl_flow_now *now, struct tl_bytes byte
 /* The same as part of a state. */
 void tl_flow_now_state(struct tl_flow_now *now, struct tl_state *state);
 
-/* "t/<trace>/<generation>/<stream>/<number>.zstf" into `out`; returns it. */
+/* "t/<trace>/<generation>/<stream>/<number>.<kind>", an object of a shard, into `out`; returns it.
+ */
+char *tl_shard_object_key(char out[static 192], const char *trace, uint64_t generation,
+                          const char *stream, uint64_t number, const char *kind);
+/* Of kind "zstf". */
 char *tl_shard_key(char out[static 192], const char *trace, uint64_t generation, const char *stream,
                    uint64_t number);
 
