@@ -401,18 +401,24 @@ def stamped(trace, ticks):
     return trace[:at] + b"\x02" + fields + trace[at:]
 
 
-def replaced(raw, wanted, cpu, other, clock="", joined=False):
-    """As as_raw(), but what the last enabling traced runs once more, after the program was replaced by `other`, a file
-    mapped at the same address. AUX records say when each of the two ended; with `clock` the trace has timestamps: of
-    the "virtual" counter, then both AUX records are later than the change, or of a clock that is "foreign". `joined`: both
-    are one enabling."""
-    piped = as_raw(raw, wanted, cpu)
+def records_of(piped):
+    """Kind, misc, what is behind the head, and for AUXTRACE its bytes: of each record of a piped file."""
     at, records = 16, []
     while at < len(piped):
         kind, misc, size = struct.unpack_from("<IHH", piped, at)
         n = struct.unpack_from("<Q", piped, at + 8)[0] if kind == 71 else 0
         records.append([kind, misc, piped[at + 8:at + size], piped[at + size:at + size + n]])
         at += size + n
+    return records
+
+
+def replaced(raw, wanted, cpu, other, clock="", joined=False):
+    """As as_raw(), but what the last enabling traced runs once more, after the program was replaced by `other`, a file
+    mapped at the same address. AUX records say when each of the two ended; with `clock` the trace has timestamps: of
+    the "virtual" counter, then both AUX records are later than the change, or of a clock that is "foreign". `joined`: both
+    are one enabling."""
+    piped = as_raw(raw, wanted, cpu)
+    records = records_of(piped)
     aux = [r for r in records if r[0] == 11]
     offset, size, flags = struct.unpack_from("<QQQ", aux[-1][2])
     area = next(r for r in records if r[0] == 71)
@@ -498,12 +504,7 @@ def with_second_core(raw, wanted, cpu, other, sinks, with_cpus=True):
     frames in one buffer, the second core as trace ID 0x20; with two each has its own, and both have the same ID.
     `with_cpus`: else no record says its CPU, but ID_INDEX the CPU of each event."""
     piped = as_raw(raw, wanted, cpu)
-    at, records = 16, []
-    while at < len(piped):
-        kind, misc, size = struct.unpack_from("<IHH", piped, at)
-        n = struct.unpack_from("<Q", piped, at + 8)[0] if kind == 71 else 0
-        records.append([kind, misc, piped[at + 8:at + size], piped[at + size:at + size + n]])
-        at += size + n
+    records = records_of(piped)
     events = {cpu: 0x7001, other: 0x7002}
 
     def trailer(old, of):
