@@ -22,6 +22,25 @@ def processor_time():
     return usage.ru_utime + usage.ru_stime
 
 
+def free_ports(n):
+    """Of loopback, each another one."""
+    sockets = [socket.create_server(('127.0.0.1', 0)) for _ in range(n)]
+    ports = [s.getsockname()[1] for s in sockets]
+    for s in sockets:
+        s.close()
+    return ports
+
+
+def await_ready(server):
+    """Until the server answers that it is ready; what is asked for by server.get()."""
+    for _ in range(3000):
+        try:
+            return server.get('/readyz')
+        except OSError:
+            time.sleep(0.02)
+    raise SystemExit('the server is not ready')
+
+
 class Bench:
     def __init__(self, build, mib):
         self.build, self.mib = os.path.abspath(build), mib
@@ -49,23 +68,14 @@ class Bench:
     # ---- the server ----
 
     def start(self, cores, data):
-        ports = []
-        for _ in range(2):
-            with socket.socket() as s:
-                s.bind(('127.0.0.1', 0))
-                ports.append(s.getsockname()[1])
+        ports = free_ports(2)
         self.url = 'http://127.0.0.1:%d' % ports[0]
         self.tls_url = 'https://127.0.0.1:%d' % ports[1]
         self.server = subprocess.Popen(
             self.command(cores, 'serve', '--data', data, '--listen', '127.0.0.1:%d' % ports[0],
                          '--listen-tls', '127.0.0.1:%d' % ports[1]),
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(3000):
-            try:
-                return self.get('/readyz')
-            except OSError:
-                time.sleep(0.02)
-        raise SystemExit('the server is not ready')
+        await_ready(self)
 
     def stop(self):
         if self.server:

@@ -11,7 +11,9 @@ traces, and four times a second each trace's row and its newest tile. A core of 
 a second: --seconds 600 is as long as ten minutes of that take a machine that keeps up; one that does not says which
 part of it it manages.
 """
-import argparse, json, os, shutil, socket, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
+import argparse, json, os, shutil, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
+
+import end
 
 AHEAD = 32 << 20
 PIECE = 1 << 20
@@ -46,21 +48,13 @@ class Live:
             return reply.read()
 
     def start(self):
-        with socket.socket() as s, socket.socket() as t:
-            s.bind(('127.0.0.1', 0))
-            t.bind(('127.0.0.1', 0))
-            port, tls = s.getsockname()[1], t.getsockname()[1]
+        port, tls = end.free_ports(2)
         self.url = 'http://127.0.0.1:%d' % port
         self.server = subprocess.Popen(
             [os.path.join(self.build, 'tracelake'), 'serve', '--shards', 'virtual', '--data', self.path('data'),
              '--listen', '127.0.0.1:%d' % port, '--listen-tls', '127.0.0.1:%d' % tls],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(3000):
-            try:
-                return self.get('/readyz')
-            except OSError:
-                time.sleep(0.02)
-        raise SystemExit('live.py: the server is not ready')
+        end.await_ready(self)
 
     # ---- the rigs ----
 

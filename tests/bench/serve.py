@@ -125,9 +125,7 @@ class Serve(end.Bench):
         os.makedirs(root)
         with open(os.path.join(root, 'tile'), 'wb') as out:
             out.write(tile)
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            port = s.getsockname()[1]
+        port, = end.free_ports(1)
         temporary = ''.join('%s_temp_path %s/%s;' % (k, root, k)
                             for k in ('client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'))
         with open(self.path('nginx.conf'), 'w') as out:
