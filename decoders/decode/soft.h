@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the decoders of software trace share: packet listing, loss of synchronisation, and the
- * items on their way out. Header only; not thread-safe.
+ * Shared by the decoders of software trace: packet listing, loss of synchronisation, and item
+ * output. Header only; not thread-safe.
  */
 #ifndef TL_DECODE_SOFT_H
 #define TL_DECODE_SOFT_H
@@ -15,18 +15,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Embed it as a decoder's first member. */
+/* Embed as the decoder's first member. */
 struct tl_soft {
     struct tl_stream_decoder base;
     struct tl_stream_sink sink;
     char id[8];           /* trace ID, for listings */
-    int rc;               /* first failure of a listing or loss callback */
+    int rc;               /* first failure of the packet or loss callback */
     const char *lost_why; /* why synchronisation was lost */
-    uint64_t lost_at;     /* offset of the first byte that is lost */
+    uint64_t lost_at;     /* offset of the first lost byte */
     struct tl_item_batch out;
 };
 
-/* A decoder of `size` bytes that begins with one. NULL: no memory. */
+/*
+ * Allocate a decoder of `size` bytes whose first member is a struct tl_soft. NULL: out of memory.
+ */
 static inline void *tl_soft_new(size_t size, const struct tl_stream_ops *ops,
                                 const struct tl_source *source, const struct tl_stream_sink *sink)
 {
@@ -46,7 +48,7 @@ static inline void tl_soft_destroy(struct tl_stream_decoder *decoder)
     free(decoder);
 }
 
-/* List a packet, where listing is asked for. `fields` may be empty. */
+/* List a packet, if listing is enabled. `fields` may be empty. */
 static inline void tl_soft_list(struct tl_soft *s, uint64_t offset, const char *name,
                                 const char *fields)
 {
@@ -58,7 +60,9 @@ static inline void tl_soft_list(struct tl_soft *s, uint64_t offset, const char *
     s->rc = s->sink.packet(s->sink.context, line);
 }
 
-/* Synchronisation is there again, or the stream ends: tell of the `bytes` lost since lost_at. */
+/*
+ * Report the `bytes` lost since lost_at. Call when synchronisation is regained or the stream ends.
+ */
 static inline void tl_soft_report_loss(struct tl_soft *s, const char *packet, uint64_t bytes)
 {
     if (!bytes)
@@ -72,7 +76,7 @@ static inline void tl_soft_report_loss(struct tl_soft *s, const char *packet, ui
     gap->sub = tl_loss_is_fault(s->lost_why) ? TL_GAP_BAD_PACKET : TL_GAP_SYNC;
 }
 
-/* A source's own time. */
+/* Append a TIME item of the source's own clock. */
 static inline void tl_soft_time(struct tl_soft *s, uint64_t time, uint64_t offset)
 {
     struct tl_item *const item = tl_item_batch_add(&s->out, TL_ITEM_TIME, offset);
@@ -81,7 +85,7 @@ static inline void tl_soft_time(struct tl_soft *s, uint64_t time, uint64_t offse
     item->flags = TL_ITEM_HAS_VALUE;
 }
 
-/* An annotation of at most 47 characters. */
+/* Append a NOTE of at most 47 characters. */
 TL_PRINTF(3, 4)
 static inline void tl_soft_note(struct tl_soft *s, uint64_t offset, const char *format, ...)
 {
@@ -95,7 +99,7 @@ static inline void tl_soft_note(struct tl_soft *s, uint64_t offset, const char *
     item->text = text;
 }
 
-/* Where it stands; `reasons` are all that synchronisation is lost for. */
+/* Save or restore the synchronisation state. `reasons` lists all possible values of lost_why. */
 static inline void tl_soft_state(struct tl_soft *s, struct tl_state *state,
                                  const char *const *reasons, uint8_t n)
 {
@@ -104,7 +108,7 @@ static inline void tl_soft_state(struct tl_soft *s, struct tl_state *state,
     tl_state_u64(state, &s->lost_at);
 }
 
-/* The end of a push: deliver, and say what failed first. */
+/* Deliver items at the end of a push. Returns the first failure. */
 static inline int tl_soft_flush(struct tl_soft *s)
 {
     const int rc = tl_item_batch_flush(&s->out);

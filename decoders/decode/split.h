@@ -1,41 +1,42 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stream decoded by several threads, for any format that tells how to find a synchronisation
- * point: cut in front of such points, the parts decoded at the same time, their items delivered in
- * order by the thread that pushes.
+ * Decode one stream with several threads, for any format that can find its synchronisation points:
+ * the input is cut before such points, the parts are decoded concurrently, and their items are
+ * delivered in order by the pushing thread.
  *
- * The pushing thread decodes where the stream stands. Parts further on begin as if the stream did.
- * Behind what the trace says again at that point, the seam, its decoder's state is kept (what the
- * format saves of it for a checkpoint). When the stream gets to the part, it is decoded from what
- * was in front up to the seam; if both states are the same bytes, both would say the same of
- * whatever comes: what was decoded ahead is delivered from there on, and the stream goes on where
- * the part ended. Where the states differ, or a part turned out too big to be kept, it is decoded
- * once more: that costs time, and nothing else. When the stream gets to a part that is still being
- * decoded ahead, the rest of that part is left to the pushing thread.
+ * The pushing thread decodes at the stream's current position. Later parts are decoded ahead, each
+ * as if the stream began there. Once the decoder has read what the trace repeats at that point (the
+ * resync point), its state is recorded, in the form the format saves for a checkpoint. When the
+ * stream reaches the part, the bytes up to the resync point are decoded from the true state; if the
+ * two states there are identical, both decoders would produce the same output from there on: the
+ * items decoded ahead are delivered, and the stream continues where the part ended. If the states
+ * differ, or the part's items grew too large to keep, the part is decoded again, which only costs
+ * time. If the stream reaches a part that is still being decoded ahead, the pushing thread decodes
+ * the rest of that part.
  *
- * The same items as by one thread, whatever the threads do.
+ * The items are the same as with one thread, independent of scheduling.
  *
- * Serial is: finding synchronisation points, the way to the seam of each part, and the sink. All
- * else is shared by the crew's threads.
+ * Only finding synchronisation points, decoding up to each resync point, and the sink are serial.
+ * Everything else runs on the crew's threads.
  */
 #ifndef TL_DECODE_SPLIT_H
 #define TL_DECODE_SPLIT_H
 
 #include "decode/ops.h"
 
-/* A push (of one stream) below so many bytes is decoded by the pushing thread alone. */
+/* A push (of one stream) smaller than this many bytes is decoded by the pushing thread alone. */
 #define TL_SPLIT_LEAST ((size_t)64 << 10)
 
 /*
- * As `create` of `ops`, which has `split`. `share` is borrowed: whose crew is NULL at the time of a
- * push has the pushing thread alone, and memory of the others is freed with the next flush.
+ * As `create` of `ops`, whose `split` must be set. `share` is borrowed. While share->crew is NULL,
+ * pushes use the pushing thread only, and the next flush frees the memory of the other threads.
  */
 TL_MUST_USE int tl_split_new(struct tl_stream_decoder **out, const struct tl_stream_ops *ops,
                              const struct tl_source *source, const struct tl_image *image,
                              const struct tl_stream_sink *sink, struct tl_share *share,
                              struct tl_fail *fail);
 
-/* For tests: how often a part that was decoded ahead was of use. */
+/* For tests: number of parts whose items decoded ahead were used. */
 uint64_t tl_split_met(const struct tl_stream_decoder *decoder);
 
 #endif

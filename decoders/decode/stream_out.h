@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A container's stream: makes its decoder, and passes on what that delivers to the container's
- * sink, with the stream's name on it. Not thread-safe.
+ * A stream of a container: creates its decoder and forwards the decoder's output to the container's
+ * sink, labelled with the stream. Not thread-safe.
  */
 #ifndef TL_DECODE_STREAM_OUT_H
 #define TL_DECODE_STREAM_OUT_H
 
 #include "decode/ops.h"
 
-/* Zeroed, but for the owner's members. */
+/* All zero except the members marked as set by the owner. */
 struct tl_stream_out {
-    struct tl_decode_stream stream;    /* the owner's */
-    const struct tl_decode_sink *sink; /* the container's; borrowed */
-    /* The owner's: told of each loss in front of the sink. May be NULL. */
+    struct tl_decode_stream stream;    /* set by the owner */
+    const struct tl_decode_sink *sink; /* the container's sink; borrowed; set by the owner */
+    /* Set by the owner: called for each loss before the sink. May be NULL. */
     void (*lose)(struct tl_stream_out *out, uint64_t offset, uint64_t bytes);
-    /* The owner's: delivers the same items elsewhere, behind the sink. NULL: it does not; else
-     * there are no digests. */
+    /* Set by the owner: receives the same items after the sink. NULL: unused. If set, digests are
+     * not used. */
     int (*also)(struct tl_stream_out *out, const struct tl_item *items, size_t n);
-    bool heard; /* something was delivered since the owner set it to false */
+    bool heard; /* something was delivered since the owner cleared it */
 };
 
 /*
- * A decoder of out->stream.source, which is not NULL, as `decode` is set up: by several threads
- * where that can be. `image` is borrowed for its life. TL_UNSUPPORTED: it cannot be decoded,
- * `fail` says why; TL_NOMEM.
+ * Create a decoder for out->stream.source (not NULL) as configured in `decode`; multi-threaded if
+ * the format supports it. `image` is borrowed for its life. Returns TL_UNSUPPORTED with the reason
+ * in `fail`, or TL_NOMEM.
  */
 TL_MUST_USE int tl_stream_out_decoder(struct tl_stream_out *out, struct tl_decode *decode,
                                       const struct tl_image *image,
                                       struct tl_stream_decoder **decoder, struct tl_fail *fail);
 
-/* What the owner delivers itself, as that decoder would. */
+/* Deliver the owner's own items or losses as if they came from the decoder. */
 TL_MUST_USE int tl_stream_out_items(struct tl_stream_out *out, const struct tl_item *items,
                                     size_t n);
 TL_MUST_USE int tl_stream_out_loss(struct tl_stream_out *out, const char *reason, uint64_t offset,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A batch of flow items on its way to the sink. Header only; not thread-safe. */
+/* A batch of flow items, collected by a decoder and delivered to its sink at once. Header only; not
+ * thread-safe. */
 #ifndef TL_FLOW_BATCH_H
 #define TL_FLOW_BATCH_H
 
@@ -8,19 +9,19 @@
 
 #include <stdlib.h>
 
-#define TL_BATCH_ITEMS 1024 /* delivered at once, at most */
-#define TL_BATCH_STEPS 1024 /* words of what they point to, at most: blocks of PATH items */
-#define TL_BATCH_RUN   64   /* steps of a run that the next packet is not added to any more */
+#define TL_BATCH_ITEMS 1024 /* items per delivery, at most */
+#define TL_BATCH_STEPS 1024 /* words of payload per delivery, at most; a path step is one word */
+#define TL_BATCH_RUN   64   /* a run of this many steps is not extended by the next packet */
 
-/* Where a batch's items are, and what they point to. */
+/* Storage of one batch: its items and the data they point to. */
 struct tl_item_room {
-    struct tl_item_room *next; /* the owner's, as is … */
-    size_t n;                  /* … how many items there are */
+    struct tl_item_room *next; /* for the owner's lists; unused by the batch */
+    size_t n;                  /* items used; set by the owner */
     struct tl_item items[TL_BATCH_ITEMS];
-    uintptr_t steps[TL_BATCH_STEPS]; /* of PATH items; payloads and texts of others */
+    uintptr_t steps[TL_BATCH_STEPS]; /* steps of PATH items; payloads and text of others */
 };
 
-/* Free a list of rooms. */
+/* Free a list of item buffers. */
 static inline void tl_item_rooms_free(struct tl_item_room *rooms)
 {
     while (rooms) {
@@ -33,18 +34,19 @@ static inline void tl_item_rooms_free(struct tl_item_room *rooms)
 struct tl_item_batch {
     tl_item_sink *sink;
     void *context;
-    int rc;      /* the sink's first failure; nothing is delivered any more */
-    bool paths;  /* the sink takes PATH items */
-    bool within; /* what comes belongs to the packet before: only its bytes come later */
+    int rc;      /* first failure of the sink; nothing is delivered after it */
+    bool paths;  /* the sink accepts PATH items */
+    bool within; /* the next steps belong to the previous packet: they do not end a run */
     size_t n;
     size_t n_steps;
     /*
-     * Steps of several packets go into one PATH item, told at the offset of the first: a run. A
-     * delivery cuts the item, but not the run, so that offsets do not depend on deliveries.
+     * Run: steps of several packets are joined in one PATH item, which carries the offset of the
+     * first packet. A delivery starts a new item but not a new run, so offsets do not depend on
+     * when batches are delivered.
      */
-    uint32_t run; /* steps; 0: the next one begins a run */
+    uint32_t run; /* steps so far; 0: the next step begins a run */
     uint64_t run_offset;
-    /* &own, or another one. A sink that puts another one here keeps the items as they are. */
+    /* &own or another buffer. A sink may swap in another buffer to keep this one with its items. */
     struct tl_item_room *room;
     struct tl_item_room own;
 };
@@ -56,7 +58,7 @@ static inline void tl_item_batch_init(struct tl_item_batch *b, tl_item_sink *sin
     b->room = &b->own;
 }
 
-/* As just made; items that were not delivered are dropped. */
+/* Reset to the initial state. Undelivered items are dropped. */
 static inline void tl_item_batch_reset(struct tl_item_batch *b)
 {
     b->rc = TL_OK;
@@ -65,7 +67,7 @@ static inline void tl_item_batch_reset(struct tl_item_batch *b)
     b->run = 0;
 }
 
-/* Behind a flush: whether a run goes on, into bytes or from them. */
+/* Save or restore whether a run continues. Call only right after a flush. */
 static inline void tl_item_batch_state(struct tl_item_batch *b, struct tl_state *s)
 {
     if (b->run == 0)
@@ -74,7 +76,7 @@ static inline void tl_item_batch_state(struct tl_item_batch *b, struct tl_state 
     tl_state_u64(s, &b->run_offset);
 }
 
-/* Deliver what is pending. Returns the sink's first failure, or 0. */
+/* Deliver pending items. Returns the sink's first failure, or 0. */
 static inline int tl_item_batch_flush(struct tl_item_batch *b)
 {
     if (b->n > 0 && b->rc >= 0) {
@@ -87,7 +89,7 @@ static inline int tl_item_batch_flush(struct tl_item_batch *b)
     return b->rc;
 }
 
-/* Append an item; the one returned may be filled further until the next call. */
+/* Append an item. The caller may go on filling in the returned item until the next call. */
 static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl_item_kind kind,
                                                 uint64_t offset)
 {
@@ -99,7 +101,7 @@ static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl
     return item;
 }
 
-/* An item of `kind` that is a number. */
+/* Append an item of `kind` that carries a number. */
 static inline void tl_item_batch_value(struct tl_item_batch *b, enum tl_item_kind kind,
                                        uint64_t value, uint64_t offset)
 {
@@ -113,7 +115,7 @@ static inline void tl_item_batch_gap(struct tl_item_batch *b, enum tl_gap gap, u
     tl_item_batch_add(b, TL_ITEM_GAP, offset)->sub = (uint16_t)gap;
 }
 
-/* The flow went to `pc`, where no image is. */
+/* Append the gap for a change of flow to `pc`, which the image does not map. */
 static inline void tl_item_batch_unmapped(struct tl_item_batch *b, uint64_t pc, uint64_t offset)
 {
     if (b->n == TL_BATCH_ITEMS)
@@ -126,13 +128,13 @@ static inline void tl_item_batch_unmapped(struct tl_item_batch *b, uint64_t pc, 
                                               .offset = offset};
 }
 
-/* `text` has static storage. */
+/* Append a NOTE. `text` has static storage. */
 static inline void tl_item_batch_note(struct tl_item_batch *b, const char *text, uint64_t offset)
 {
     tl_item_batch_add(b, TL_ITEM_NOTE, offset)->text = text;
 }
 
-/* The first `n` instructions of `block` were executed. */
+/* Append a BLOCK: the first `n` instructions of `block` were executed. */
 static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_block *block,
                                        uint32_t n, bool taken, uint64_t offset)
 {
@@ -148,7 +150,7 @@ static inline void tl_item_batch_block(struct tl_item_batch *b, const struct tl_
                          .block = block};
 }
 
-/* Room for `n` steps of a path, and for its item; n <= TL_BATCH_STEPS. */
+/* Reserve space for `n` path steps (n <= TL_BATCH_STEPS) and the item that refers to them. */
 static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
 {
     if (b->n == TL_BATCH_ITEMS || b->n_steps > TL_BATCH_STEPS - n)
@@ -156,7 +158,7 @@ static inline uintptr_t *tl_item_batch_steps(struct tl_item_batch *b, size_t n)
     return b->room->steps + b->n_steps;
 }
 
-/* Room for `size` bytes (at most 64) that the item added next points to. */
+/* Reserve `size` bytes (at most 64) of payload for the next item to be added. */
 static inline void *tl_item_batch_store(struct tl_item_batch *b, size_t size)
 {
     const size_t n = (size + sizeof(uintptr_t) - 1) / sizeof(uintptr_t);
@@ -166,20 +168,20 @@ static inline void *tl_item_batch_store(struct tl_item_batch *b, size_t size)
     return room;
 }
 
-/* Between packets: what comes next may begin a run. */
+/* Call between packets: ends a run that is long enough, so that the next step begins a new one. */
 static inline void tl_item_batch_pause(struct tl_item_batch *b)
 {
     if (b->run >= TL_BATCH_RUN && !b->within)
         b->run = 0;
 }
 
-/* Between packets: does a run go on, its item the last one, and is there room for 64 more steps? */
+/* Call between packets: can the last item be extended by up to 64 steps of the current run? */
 static inline bool tl_item_batch_goes_on(const struct tl_item_batch *b)
 {
     return b->run - 1 < TL_BATCH_RUN - 1 && b->n > 0 && b->n_steps <= TL_BATCH_STEPS - 64;
 }
 
-/* It does: `n` steps behind its last one, which are `insns` instructions. */
+/* Extend the run's item by `n` steps, `insns` instructions. Only if tl_item_batch_goes_on(). */
 static inline void tl_item_batch_more(struct tl_item_batch *b, size_t n, uint64_t insns)
 {
     struct tl_item *const item = &b->room->items[b->n - 1];
@@ -190,8 +192,8 @@ static inline void tl_item_batch_more(struct tl_item_batch *b, size_t n, uint64_
 }
 
 /*
- * The first `n` >= 1 of the steps given by tl_item_batch_steps() go on with the run, or begin one;
- * they are `insns` instructions.
+ * Append the first `n` >= 1 steps written to tl_item_batch_steps(), `insns` instructions in all:
+ * they extend the current run or begin one.
  */
 static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_t insns,
                                       uint64_t offset)
@@ -200,7 +202,7 @@ static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_
     const bool goes_on = b->run > 0 && b->n > 0;
     if (b->run == 0)
         b->run_offset = offset;
-    if (goes_on) { /* then the last item is the run's */
+    if (goes_on) { /* the last item belongs to the run */
         tl_item_batch_more(b, n, insns);
         return;
     }
@@ -215,7 +217,9 @@ static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_
                                               .path = steps};
 }
 
-/* All of `block` was executed: a step, if the sink takes PATH items. */
+/*
+ * Append a fully executed `block`: as a path step if the sink accepts PATH items, else as a BLOCK.
+ */
 static inline void tl_item_batch_whole(struct tl_item_batch *b, const struct tl_block *block,
                                        bool taken, uint64_t offset)
 {
@@ -227,7 +231,9 @@ static inline void tl_item_batch_whole(struct tl_item_batch *b, const struct tl_
     }
 }
 
-/* Software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage). */
+/*
+ * Append software trace: `size` (0..8) bytes of `value` on `channel` of `source` (static storage).
+ */
 static inline void tl_item_batch_software(struct tl_item_batch *b, const char *source,
                                           uint64_t channel, uint64_t value, unsigned size,
                                           uint64_t offset)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow items: what every decoder says happened, in order, whatever the trace format.
+ * Flow items: what a trace reports, in order, in one form for all trace formats.
  *
- * Decoders deliver them in batches; text, STF, index and statistics are made from them.
+ * Decoders deliver items in batches; text, STF, index and statistics are derived from them.
  * Pointers in an item are borrowed and valid only during the call that delivers it.
  */
 #ifndef TL_FLOW_ITEM_H
@@ -13,27 +13,29 @@
 
 enum tl_item_kind {
     TL_ITEM_BLOCK,     /* `n` instructions of `block` executed, from its start */
-    TL_ITEM_UNKNOWN,   /* one instruction at pc executed, encoding not known */
+    TL_ITEM_UNKNOWN,   /* one instruction at pc executed, encoding unknown */
     TL_ITEM_BRANCH,    /* taken change of flow from pc (if TL_ITEM_HAS_PC) to `value` */
     TL_ITEM_EXCEPTION, /* `sub` = number, pc = preferred return (if HAS_PC), text = its name */
     TL_ITEM_ERET,      /* exception return */
     TL_ITEM_MODE,      /* `value` = tl_mode now in force */
     TL_ITEM_CONTEXT,   /* pc = context id (if HAS_PC), value = VMID (if HAS_VALUE) */
     TL_ITEM_TIME,      /* `value` = timestamp in the source's ticks; `sub` = tl_time */
-    TL_ITEM_CYCLES,    /* `value` = cycles since the last count */
+    TL_ITEM_CYCLES,    /* `value` = cycles since the previous count */
     TL_ITEM_EVENT,     /* `value` = hardware event bits */
     TL_ITEM_SOFTWARE,  /* name = source, pc = channel (if HAS_PC; STM: master << 32 | channel),
                           data[n] = payload: up to 8 bytes as one little-endian value */
-    TL_ITEM_GAP,       /* `sub` = tl_gap, value = how many were lost (if HAS_VALUE), pc (if HAS_PC)
-                          = where a taken change of flow led that cannot be followed */
-    TL_ITEM_TRACE_ON,  /* tracing begins, or begins again */
-    TL_ITEM_NOTE,      /* text = annotation, without line ends */
-    TL_ITEM_PATH,      /* `n` blocks executed whole, one behind another: path[0..n), `value`
-                          instructions in all, of one instruction set. Each leads to the next
-                          by itself: straight on, to its target, as a return, or wherever an
-                          indirect branch went. Several packets may have told them: the offset is
-                          the first's. Only to sinks that ask for it */
-    TL_ITEM_TARGET,    /* the instruction in front of it, at pc, led to `value`; flags as BRANCH */
+    TL_ITEM_GAP, /* `sub` = tl_gap, value = amount lost (if HAS_VALUE), pc (if HAS_PC) = target of a
+                    taken change of flow that cannot be followed */
+    TL_ITEM_TRACE_ON, /* tracing starts or restarts */
+    TL_ITEM_NOTE,     /* text = annotation, single line */
+    /*
+     * PATH: `n` consecutive blocks, path[0..n), each executed completely; `value` instructions in
+     * all, in one instruction set. Each block's successor follows from its step: the next
+     * instruction, a branch target, a return, or wherever an indirect branch went. May cover
+     * several packets; the offset is the first one's. Sent only to sinks that ask for it.
+     */
+    TL_ITEM_PATH,
+    TL_ITEM_TARGET, /* the preceding instruction, at pc, branched to `value`; flags as BRANCH */
     TL_ITEM_KINDS
 };
 
@@ -42,25 +44,25 @@ enum tl_item_flag {
     TL_ITEM_HAS_PC = 2,    /* pc is known */
     TL_ITEM_HAS_VALUE = 4, /* value is known */
     TL_ITEM_AT_LEAST = 8,  /* GAP: the count saturated */
-    TL_ITEM_CALL = 16,     /* BRANCH, TARGET: the source says it is a call */
-    TL_ITEM_RETURN = 32    /* BRANCH, TARGET: the source says it is a return */
+    TL_ITEM_CALL = 16,     /* BRANCH, TARGET: the source reports a call */
+    TL_ITEM_RETURN = 32    /* BRANCH, TARGET: the source reports a return */
 };
 
-/* What a TIME item's ticks are. */
+/* Clock of a TIME item's ticks. */
 enum tl_time {
-    TL_TIME_TRACE, /* the trace unit's timestamp: flow text T */
-    TL_TIME_SOURCE /* a software trace source's own counter: flow text A time */
+    TL_TIME_TRACE, /* the trace unit's timestamp; flow text "T" */
+    TL_TIME_SOURCE /* a software trace source's own counter; flow text "A time" */
 };
 
 enum tl_gap {
     TL_GAP_OVERFLOW,   /* the trace unit lost data */
     TL_GAP_SYNC,       /* not synchronised yet */
     TL_GAP_BAD_PACKET, /* malformed trace bytes */
-    TL_GAP_NO_IMAGE,   /* flow cannot be followed: nothing mapped there */
-    TL_GAP_NO_PATH,    /* instructions executed, path not known */
-    TL_GAP_DISCARD,    /* the trace unit dropped what it had not committed */
+    TL_GAP_NO_IMAGE,   /* flow cannot be followed: address not mapped */
+    TL_GAP_NO_PATH,    /* instructions executed, path unknown */
+    TL_GAP_DISCARD,    /* the trace unit discarded speculative data */
     TL_GAP_OFF,        /* tracing was switched off */
-    TL_GAP_TRANSPORT,  /* bytes were lost before they reached us */
+    TL_GAP_TRANSPORT,  /* bytes lost between trace unit and decoder */
     TL_GAP_KINDS
 };
 
@@ -71,7 +73,7 @@ struct tl_item {
     uint32_t n;
     uint64_t pc;
     uint64_t value;
-    uint64_t offset; /* raw byte offset of the packet that said so */
+    uint64_t offset; /* byte offset of the reporting packet in the raw trace */
     union {
         const struct tl_block *block;
         const uintptr_t *path; /* see tl_path_block() */
@@ -81,14 +83,15 @@ struct tl_item {
     const char *name; /* SOFTWARE: source ("itm", "stm", "osd-stm", "uart", "ite") */
 };
 
-/* Did the flow go to an address that the item names, a BRANCH's, or one that is not mapped? */
+/* Did the flow branch to an address the item carries: that of a BRANCH, or an unmapped one in a
+ * GAP? */
 static inline bool tl_item_is_branch(const struct tl_item *item)
 {
     return item->kind == TL_ITEM_BRANCH ||
            (item->kind == TL_ITEM_GAP && item->flags & TL_ITEM_HAS_PC);
 }
 
-/* Where the flow went by a BRANCH, else pc. */
+/* Target address of a BRANCH; pc of other items. */
 static inline uint64_t tl_item_address(const struct tl_item *item)
 {
     return item->kind == TL_ITEM_BRANCH ? item->value : item->pc;
@@ -100,13 +103,13 @@ static inline uint32_t tl_item_head(const struct tl_item *item)
     return item->kind | (uint32_t)item->flags << 8 | (uint32_t)item->sub << 16;
 }
 
-/* The kinds that an item is counted as, a bit each: a GAP with an address is a BRANCH, too. */
+/* Bit mask of kinds to count the item as: a GAP with an address also counts as a BRANCH. */
 static inline uint32_t tl_item_kinds(const struct tl_item *item)
 {
     return 1u << item->kind | (uint32_t)tl_item_is_branch(item) << TL_ITEM_BRANCH;
 }
 
-/* A step of a path: a block's address, which is even, and TL_STEP_TAKEN. */
+/* Build a path step: a block's address, which is even, with TL_STEP_TAKEN in bit 0. */
 static inline uintptr_t tl_path_step(const struct tl_block *block, bool taken)
 {
     return (uintptr_t)block | taken;
@@ -123,7 +126,7 @@ static inline bool tl_path_taken(uintptr_t step)
     return step & TL_STEP_TAKEN;
 }
 
-/* Block `i` of a PATH item as an item of its own. */
+/* Return block `i` of a PATH item as a BLOCK item. */
 static inline struct tl_item tl_path_item(const struct tl_item *item, size_t i)
 {
     const struct tl_block *const b = tl_path_block(item->path[i]);
@@ -136,7 +139,8 @@ static inline struct tl_item tl_path_item(const struct tl_item *item, size_t i)
         .block = b};
 }
 
-/* A batch of one stream's items, in order. A result < 0 stops the decoder, which returns it. */
+/* Receive a batch of one stream's items, in order. A result < 0 stops the decoder, which returns
+ * it. */
 typedef int tl_item_sink(void *context, const struct tl_item *items, size_t n);
 
 /* ---- mode words ------------------------------------------------------------------------ */
@@ -144,7 +148,8 @@ typedef int tl_item_sink(void *context, const struct tl_item *items, size_t n);
 enum tl_security { TL_SEC_NS, TL_SEC_S, TL_SEC_REALM, TL_SEC_ROOT, TL_SEC_NONE };
 enum tl_arch { TL_ARCH_ARM, TL_ARCH_RISCV, TL_ARCH_X86, TL_ARCH_OR1K };
 
-/* privilege: Arm exception level 0..3, RISC-V 0 U 1 S 2 H 3 M, x86 ring 0..3; 15 not known */
+/* Pack a mode word. privilege: Arm exception level 0..3, RISC-V 0 U 1 S 2 H 3 M, x86 ring 0..3; 15:
+ * unknown. */
 static inline uint64_t tl_mode(enum tl_arch arch, unsigned privilege, enum tl_security security,
                                enum tl_isa isa)
 {
@@ -172,26 +177,26 @@ static inline enum tl_arch tl_mode_arch(uint64_t mode)
     return (enum tl_arch)(mode >> 16 & 15);
 }
 
-/* The memory that is seen: a tl_space bit on Arm, all of it elsewhere. */
+/* Address space that the mode can access: a tl_space bit on Arm, all spaces elsewhere. */
 unsigned tl_mode_space(uint64_t mode);
 
-/* "el1.ns.a64", "u.rv64", "ring3.x64" into `out`; returns it. */
+/* Write "el1.ns.a64", "u.rv64", "ring3.x64", … to `out` and return it. */
 char *tl_mode_text(uint64_t mode, char out[static 32]);
 
-/* "overflow", "sync", … static storage. */
+/* Name of a gap: "overflow", "sync", … Static storage. */
 const char *tl_gap_name(enum tl_gap gap);
 
 /* ---- flow text -------------------------------------------------------------------------- */
 
 /*
- * Append the flow text of a batch, one element per line (the contract of docs/flow-text.md).
+ * Append the flow text of a batch, one element per line (format: docs/flow-text.md). Returns
  * TL_NOMEM.
  */
 TL_MUST_USE int tl_item_text(struct tl_buf *out, const struct tl_item *items, size_t n);
 
-/* A tl_block_code (tl_decode_code()): an instruction's line of flow text. What has it in its blocks
- * is appended by tl_item_text_coded(): the same text, many times faster. */
-#define TL_ITEM_INSN_TEXT 20 /* bytes of such a line, beside two for each byte of code */
+/* A tl_block_code (tl_decode_code()) that writes an instruction's line of flow text. With it in the
+ * blocks, tl_item_text_coded() appends the same text as tl_item_text(), many times faster. */
+#define TL_ITEM_INSN_TEXT 20 /* bytes of such a line, plus two per byte of code */
 uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint32_t size,
                            uint32_t encoding, enum tl_isa isa);
 TL_MUST_USE int tl_item_text_coded(struct tl_buf *out, const struct tl_item *items, size_t n);

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The steps that walks consist of; private to the walker. Everything but what `out` is told is a
- * guess where the next block is found, kept in links.
+ * The walker's elementary steps; private to the walker. Apart from what is written to `out`, they
+ * only cache where the next block is likely to be, in the links of blocks.
  */
 #ifndef TL_FLOW_WALK_H
 #define TL_FLOW_WALK_H
 
 #include "flow/walker_hot.h"
 
-/* The block at pc has to be looked up. */
+/* Make the next step look up the block at pc. */
 static inline void tl_walk_forget_block(struct tl_walker *w)
 {
     w->block = NULL;
@@ -16,7 +16,7 @@ static inline void tl_walk_forget_block(struct tl_walker *w)
     w->from = NULL;
 }
 
-/* The block at pc; NULL only when out of memory. */
+/* Return the block at pc; NULL only if out of memory. */
 static inline struct tl_block *tl_walk_here(struct tl_walker *w)
 {
     if (w->block)
@@ -26,7 +26,7 @@ static inline struct tl_block *tl_walk_here(struct tl_walker *w)
         w->failed = true;
         return NULL;
     }
-    if (b->n > 0) { /* what is not mapped is not kept by the cache */
+    if (b->n > 0) { /* the cache may drop entries of unmapped addresses */
         w->block = b;
         if (w->link)
             *w->link = b;
@@ -44,22 +44,24 @@ static inline bool tl_walk_turns(const struct tl_block *b)
            b->last_kind == TL_INSN_RETURN_EX;
 }
 
-/* Entry `i` of the return stack without its block. */
+/* Replace the block of return stack entry `i` by its address. */
 void tl_walk_resolve_return(struct tl_walker *w, unsigned i);
 
-/* The last instruction of `b`, which can change the flow, was executed. */
+/* The last instruction of `b`, which can change the flow, was executed: continue after it. */
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset);
 
-/* Blocks that are too long are several: up to the last one. NULL: out of memory. */
+/*
+ * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory.
+ */
 struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset);
 
-/* All of `b`, behind which the image ends. */
+/* Execute all of `b`, after which the image ends. */
 void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset);
 
-/* The image does not hold pc: as without one, at least where it went. */
+/* Continue as without an image, since pc is not mapped: at least report the address. */
 void tl_walk_lose_image(struct tl_walker *w, uint64_t offset);
 
-/* All of `b` and its last instruction, which can change the flow. */
+/* Execute all of `b`, including its last instruction, which can change the flow. */
 static inline void tl_walk_block(struct tl_walker *w, struct tl_block *b, bool taken,
                                  uint64_t offset)
 {

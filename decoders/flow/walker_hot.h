@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is done for nearly every packet, to be inlined into a format's loop over its packets: bits
- * at blocks that are known, and addresses that say what is known. Everything else is in walker.c,
- * and so are the same functions for who does not need them to be inlined. Private to the walker but
- * for the two functions at the end.
+ * Operations needed for nearly every packet, to be inlined into a format's packet loop: outcome
+ * bits at known blocks, and addresses that confirm what is known. walker.c has everything else, and
+ * the non-inline versions. Private to the walker except for the two functions at the end.
  */
 #ifndef TL_FLOW_WALKER_HOT_H
 #define TL_FLOW_WALKER_HOT_H
@@ -21,7 +20,7 @@ static inline uint64_t tl_block_behind(const struct tl_block *b)
     return tl_isa_wrap(b->isa, b->pc + b->size);
 }
 
-/* Go on at pc, remembering the block there in *link. */
+/* Continue at pc, whose block is cached in *link. */
 static inline void tl_walker_go_on(struct tl_walker *w, uint64_t pc, struct tl_block **link)
 {
     w->pc = pc;
@@ -37,7 +36,7 @@ static inline void tl_walker_note_caller(struct tl_walker *w, struct tl_block *b
     w->callers.v[top].space = w->space;
 }
 
-/* If this is the way back from the last call: it is over. */
+/* Drop the caller hint if this returns from the last call. */
 static inline void tl_walker_drop_caller(struct tl_walker *w, uint64_t pc)
 {
     const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
@@ -48,7 +47,7 @@ static inline void tl_walker_drop_caller(struct tl_walker *w, uint64_t pc)
     w->callers.top--;
 }
 
-/* Is this the way back from the last call? Then the link behind the call knows the block. */
+/* Does this return from the last call? Then continue through the link in the caller's block. */
 static inline bool tl_walker_go_back(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
 {
     const uint32_t top = w->callers.top & (TL_WALKER_CALLERS - 1);
@@ -63,7 +62,7 @@ static inline bool tl_walker_go_back(struct tl_walker *w, uint64_t pc, enum tl_i
     return true;
 }
 
-/* Go on at a known address. */
+/* Continue at a known address. */
 static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_isa isa)
 {
     const bool was_known = !w->need_address;
@@ -71,10 +70,10 @@ static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_i
     w->gap_told = false;
     if (was_known && w->pc == pc && w->isa == isa) {
         w->by_address = true;
-        return; /* branch broadcasting tells what is known */
+        return; /* branch broadcasting repeats a known address */
     }
     if (was_known)
-        w->out->run = 0; /* the steps do not lead here */
+        w->out->run = 0; /* the steps so far do not lead to pc */
     if (w->from && w->from->is_return && tl_walker_go_back(w, pc, isa)) {
         w->from = NULL;
         w->by_address = true;
@@ -90,7 +89,7 @@ static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_i
     w->isa = (uint8_t)isa;
 }
 
-/* The call that `b` ends in. */
+/* Push the return address of the call at the end of `b`. */
 static inline void tl_walker_push_return(struct tl_walker *w, struct tl_block *b)
 {
     struct tl_walker_returns *const r = &w->returns;
@@ -100,7 +99,7 @@ static inline void tl_walker_push_return(struct tl_walker *w, struct tl_block *b
     r->v[r->top].caller = b;
     r->v[r->top].space = w->space;
     if (r->n < r->size)
-        r->n++; /* else the oldest one is gone */
+        r->n++; /* else the oldest entry is overwritten */
 }
 
 static inline void tl_walker_drop_return(struct tl_walker_returns *r)
@@ -109,7 +108,7 @@ static inline void tl_walker_drop_return(struct tl_walker_returns *r)
     r->n--;
 }
 
-/* Where a return leads, if the return stack predicts it and the block is known; else NULL. */
+/* Block after a return, if the return stack predicts it and it is known; else NULL. */
 static inline struct tl_block *tl_walker_behind_return(const struct tl_walker *w)
 {
     const struct tl_walker_returns *const r = &w->returns;
@@ -119,7 +118,7 @@ static inline struct tl_block *tl_walker_behind_return(const struct tl_walker *w
     return caller->go[0];
 }
 
-/* The same, and it is taken from the return stack, if it is known. */
+/* The same, and pop it from the return stack if it is known. */
 static inline struct tl_block *tl_walker_return_known(struct tl_walker *w)
 {
     struct tl_block *const behind = tl_walker_behind_return(w);
@@ -128,7 +127,8 @@ static inline struct tl_block *tl_walker_return_known(struct tl_walker *w)
     return behind;
 }
 
-/* An indirect branch, that of `b`, was taken: only the trace or its return stack knows where to. */
+/* The indirect branch at the end of `b` was taken: its target comes from the trace or the return
+ * stack. */
 static inline void tl_walker_await_address(struct tl_walker *w, struct tl_block *b)
 {
     w->returns.pending = w->returns.active;
@@ -140,10 +140,10 @@ static inline void tl_walker_await_address(struct tl_walker *w, struct tl_block 
 }
 
 /*
- * As many bits as lead from the block at pc on to blocks that are known, and one that leads to
- * where the block has not been looked up, or only an address tells; returns how many. Each is a
- * step; `*insns` counts on. The loop that everything else is there for: where it goes on is looked
- * up, since no processor foresees which branches are taken.
+ * Consume outcome bits while they go from the block at pc to known blocks, plus one whose successor
+ * has not been looked up yet or needs an address. Returns the number of bits used. Each is a step;
+ * adds to `*insns`. This is the innermost loop: the successor is found by table lookup instead of
+ * branches, since the processor cannot predict which traced branches are taken.
  */
 static inline __attribute__((always_inline)) unsigned
 tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *steps,
@@ -165,7 +165,7 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
                 tl_walker_await_address(w, b);
                 return n;
             }
-            /* The next bit proves that there is no address. */
+            /* a following bit implies that no address follows */
             next = turn < TL_TURN_INDIRECT ? tl_walker_return_known(w) : NULL;
             if (!next)
                 break;
@@ -191,12 +191,12 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
     return done;
 }
 
-/* tl_walker_waypoints() behind the bits that were taken at known blocks. */
+/* The rest of tl_walker_waypoints(), after the bits consumed at known blocks. */
 void tl_walker_waypoints_rest(struct tl_walker *walker, uint64_t bits, unsigned n, uint64_t offset);
 
 /* ---- for formats --------------------------------------------------------------------------- */
 
-/* tl_walker_waypoints() */
+/* Inline version of tl_walker_waypoints(). */
 static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, unsigned n,
                                            uint64_t offset)
 {
@@ -220,7 +220,7 @@ static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, u
         tl_walker_waypoints_rest(w, bits >> done, n - done, offset);
 }
 
-/* tl_walker_jump() */
+/* Inline version of tl_walker_jump(). */
 static inline void tl_walker_jump_hot(struct tl_walker *w, uint64_t pc, enum tl_isa isa,
                                       uint64_t offset)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Routes: whole walks by one look-up (TL_WALKER_CONDITIONS, to sinks that take paths).
+ * Routes: memoised walks (TL_WALKER_CONDITIONS, for sinks that accept paths).
  *
- * A route is what outcomes, and perhaps an address behind them, lead to from a block on: its steps,
- * as a PATH item has them, and the block behind them. Programs do the same again, so a table of
- * those that were seen twice, by the block they begin at, the outcomes and the address, answers
- * most packets: a look-up and a copy in place of a look at each block, and no jump in it depends on
- * what the branches did. Not found or not to be told in one route: the walk goes block by block
- * (walker_conditions.c), which comes to the same.
+ * A route is the path that a sequence of outcomes, optionally followed by an address, takes from a
+ * block: its steps in the form of a PATH item, and the block after them. Since programs repeat
+ * themselves, a hash table of walks seen twice, keyed by first block, outcomes and address, answers
+ * most packets with a lookup and a copy. No block is examined, and no branch of the lookup depends
+ * on the traced outcomes. If there is no such route, the walk goes block by block
+ * (walker_conditions.c) with the same result.
  *
- * Blocks are borrowed from the walker's cache: tl_walker_routes_forget() when they go. Private to
- * the walker but for the function at the end.
+ * Blocks are borrowed from the walker's cache: call tl_walker_routes_forget() when they are freed.
+ * Private to the walker except for the function at the end.
  *
- * Flow of Intel PT to paths is 1.6 to 1.8 times as fast for it, a file to .zstf 1.2 times where it
- * has no cycle counts.
+ * Decoding Intel PT to paths is 1.6 to 1.8 times as fast with routes, a file to .zstf 1.2 times if
+ * it has no cycle counts.
  */
 #ifndef TL_FLOW_WALKER_ROUTES_H
 #define TL_FLOW_WALKER_ROUTES_H
@@ -23,34 +23,38 @@
 #include <assert.h>
 #include <string.h>
 
-#define TL_ROUTE_STEPS 10  /* at most; longer walks are several routes */
-#define TL_ROUTE_BITS  12  /* outcomes that are looked up at once, at most */
-#define TL_ROUTE_WORD  62u /* outcomes that may be given at once */
+#define TL_ROUTE_STEPS 10  /* at most; longer walks use several routes */
+#define TL_ROUTE_BITS  12  /* outcomes per lookup, at most */
+#define TL_ROUTE_WORD  62u /* outcomes per call, at most */
 #define TL_ROUTE_SLOTS 4096u
-/* With a route's outcomes: an address follows them. */
+/* Set in a route's outcomes if an address follows them. */
 #define TL_ROUTE_ARRIVES (UINT64_C(1) << 63)
 
-/* Found by what comes first; empty, with `n` = 0, if it was asked for once. Two cache lines. */
+/*
+ * The first three members are the key. `n` = 0: requested once, not recorded yet. Two cache lines.
+ */
 struct tl_walker_route {
     const struct tl_block *from; /* NULL: none */
-    uint64_t bits; /* outcomes, the newest in bit 0, below a stop bit; with TL_ROUTE_ARRIVES … */
-    uint64_t to;   /* … the address behind them */
-    struct tl_block *next;       /* where it leads */
-    const struct tl_block *back; /* the block that it takes from the return stack first; or NULL */
+    /* outcomes, the newest in bit 0, below a stop bit; may include TL_ROUTE_ARRIVES */
+    uint64_t bits;
+    uint64_t to;           /* address after the outcomes, if TL_ROUTE_ARRIVES; else 0 */
+    struct tl_block *next; /* block after the last step */
+    /* block that the route pops from the return stack first; or NULL */
+    const struct tl_block *back;
     uint16_t insns;
-    uint16_t calls;   /* steps that are calls from which it does not return */
-    uint8_t n;        /* steps */
-    uint8_t used;     /* outcomes that it takes; those left are for the next one */
-    uint8_t rise;     /* entries that the return stack needs room for, on its way */
+    uint16_t calls; /* bit mask of steps that are calls and have not returned at the route's end */
+    uint8_t n;      /* steps */
+    uint8_t used;   /* outcomes consumed; the rest is left for the next route */
+    uint8_t rise;   /* return stack entries that must be free */
     bool arrives : 1; /* it ends at `to` */
-    bool whole : 1;   /* it takes all outcomes, and ends at `to` if it is to */
+    bool whole : 1;   /* it consumes all outcomes and, if asked to, ends at `to` */
     uintptr_t steps[TL_ROUTE_STEPS];
 };
 
 static_assert(sizeof(struct tl_walker_route) == 128, "two cache lines");
 static_assert(TL_ROUTE_STEPS * TL_BLOCK_MAX <= UINT16_MAX, "a route's instructions");
 
-/* Whatever is not one route: tl_walker_routes() behind a look-up. `*word` as there. */
+/* Slow path of tl_walker_routes(), if the lookup does not answer completely. `*word` as there. */
 bool tl_walker_routes_rest(struct tl_walker *w, uint64_t *word, bool arrives, uint64_t to,
                            uint64_t offset);
 void tl_walker_routes_forget(struct tl_walker *w);
@@ -64,7 +68,7 @@ static inline struct tl_walker_route *tl_walker_route_slot(const struct tl_walke
     return &w->routes[key >> 40 & (TL_ROUTE_SLOTS - 1)];
 }
 
-/* Does the return stack have what the route needs? Then it becomes what it is behind the route. */
+/* Does the return stack satisfy the route? Then update it to its state after the route. */
 static inline bool tl_walker_route_calls(struct tl_walker *w, const struct tl_walker_route *route)
 {
     struct tl_walker_returns *const r = &w->returns;
@@ -81,7 +85,7 @@ static inline bool tl_walker_route_calls(struct tl_walker *w, const struct tl_wa
     return true;
 }
 
-/* All of `route`: its steps, and where it leads. */
+/* Execute `route`: append its steps and continue after it. */
 static inline void tl_walker_route_follow(struct tl_walker *w, const struct tl_walker_route *route,
                                           uint64_t offset)
 {
@@ -92,10 +96,11 @@ static inline void tl_walker_route_follow(struct tl_walker *w, const struct tl_w
 }
 
 /*
- * From the block at pc, along the outcomes of `*word`, the newest in bit 0 below a stop bit; and if
- * it `arrives`, on to an indirect branch, and with it to the address `to`, in the instruction set
- * in force: as tl_walker_conditions(), tl_walker_to_indirect() and tl_walker_jump(). False: that is
- * not all done, and these are for the outcomes that are left in `*word`, and the address.
+ * Walk from the block at pc along the outcomes in `*word`, the newest in bit 0 below a stop bit. If
+ * `arrives`, continue to an indirect branch and take it to the address `to`, in the current
+ * instruction set. Equivalent to tl_walker_conditions(), tl_walker_to_indirect() and
+ * tl_walker_jump(). Returns false if part of that remains: the caller then uses those functions for
+ * the outcomes left in `*word` and the address.
  */
 static inline __attribute__((always_inline)) bool
 tl_walker_routes(struct tl_walker *w, uint64_t *word, bool arrives, uint64_t to, uint64_t offset)
