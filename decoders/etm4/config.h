@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an ETMv4 or ETE decoder must know of its trace unit, taken from the unit's registers.
- * Pure functions, thread-safe.
+ * Trace unit properties that an ETMv4 or ETE decoder needs, taken from the unit's registers. Pure
+ * functions, thread-safe.
  *
  * Source: Arm IHI0064H (TRCIDRn, TRCCONFIGR); Arm DDI0487 (TRCDEVARCH).
  */
@@ -20,42 +20,43 @@ struct tl_etm4_config {
     bool ete;
     bool m_profile;
     bool v8;      /* Armv8 or later */
-    bool aarch64; /* the core can execute A64 */
+    bool aarch64; /* the core executes A64 */
 
-    /* Which packets there are, and how long their fields. */
+    /* Which packets can occur, and the lengths of their fields. */
     uint8_t vmid_bytes;    /* 0, 1, 2, 4 */
     uint8_t context_bytes; /* 0, 4 */
     uint8_t address_bits;  /* 32, 64 */
-    uint8_t cycle_bits;    /* width of the cycle counter */
-    bool commit_opt1;      /* no commit count in cycle count packets */
-    bool conditional;      /* conditional instruction trace is on */
-    bool data_trace;       /* data trace is on */
-    bool q_elements;       /* Q packets are possible */
+    uint8_t cycle_bits;    /* width of the cycle counter in bits */
+    bool commit_opt1;      /* COMMOPT: cycle count packets have no commit count */
+    bool conditional;      /* conditional instruction trace is enabled */
+    bool data_trace;       /* data trace is enabled */
+    bool q_elements;       /* Q packets can occur */
 
-    /* How elements are made of packets. */
+    /* How elements are derived from packets. */
     bool return_stack;
     bool branch_broadcast;
     bool cycle_count;
     bool timestamps;
-    bool other_clock;        /* … which do not say when memory changes: it is as it was … */
-    uint64_t since;          /* … at this time, else where the trace begins */
-    bool ts_marker;          /* timestamps before the first marker do not count */
-    bool trans_p0;           /* transaction start is a P0 element */
-    bool wfx_branch;         /* WFI and WFE are P0 instructions */
+    bool other_clock; /* timestamps do not determine which memory contents apply; use `since` */
+    uint64_t since;   /* time for looking up memory: with `other_clock` for the whole trace, else at
+                         its beginning */
+    bool ts_marker;   /* ignore timestamps before the first timestamp marker */
+    bool trans_p0;    /* a transaction start is a P0 element */
+    bool wfx_branch;  /* WFI and WFE are P0 instructions */
     bool load_store_p0;      /* loads or stores are P0 elements */
-    uint32_t max_spec_depth; /* P0 elements that may wait for their commit; 0: none does */
+    uint32_t max_spec_depth; /* maximum number of uncommitted P0 elements; 0: no speculation */
 };
 
 /*
- * Fill `out` from a source's registers. Registers that are absent get the documented defaults
- * (docs/setup.md), so this never fails on a source without any: it is then an ETMv4.0 (or ETE
- * 1.0) for a 64-bit core with nothing optional.
+ * Fill `out` from a source's registers. Absent registers get the documented defaults
+ * (docs/setup.md), so this never fails; a source without any registers is an ETMv4.0 (or ETE 1.0)
+ * for a 64-bit core without optional features.
  */
 void tl_etm4_config_init(struct tl_etm4_config *out, const struct tl_source *source);
 
 /*
- * TL_UNSUPPORTED, saying what, where the flow of such a trace cannot be reconstructed. Packets can
- * be listed all the same.
+ * Check whether the flow of such a trace can be reconstructed. Returns TL_UNSUPPORTED with the
+ * reason in `fail` if not; packets can still be listed.
  */
 int tl_etm4_config_check(const struct tl_etm4_config *config, struct tl_fail *fail);
 

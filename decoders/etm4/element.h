@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The queue of trace elements that wait for their commit.
+ * The queue of trace elements that are not yet committed.
  *
- * P0 elements (atoms, exceptions, Q, source addresses …) are speculative until the trace unit
- * commits or cancels them; everything else keeps its place among them. Not thread-safe.
+ * P0 elements (atoms, exceptions, Q, source addresses, …) are speculative until the trace unit
+ * commits or cancels them; all other elements keep their position among them. Not thread-safe.
  *
  * Source: Arm IHI0064H chapter 5, "Speculation resolution elements".
  */
@@ -16,16 +16,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TL_ETM4_QUEUE_MAX 65536 /* elements; no trace unit speculates nearly as far */
+#define TL_ETM4_QUEUE_MAX 65536 /* elements; far above the speculation depth of any trace unit */
 
-/* A type beside those of packets: `value` P0 elements that came before tracing was in step. */
+/* Additional element type: `value` P0 elements that preceded synchronisation. */
 #define TL_ETM4_UNSEEN TL_ETM4_TYPES
 
-/* An element is its packet, and for exceptions and Q the address packet that completes it. */
+/* An element is its packet and, for exceptions and Q, the address packet that completes it. */
 struct tl_etm4_element {
     struct tl_etm4_packet packet;
-    struct tl_etm4_packet address; /* ADDRESS or CONTEXT merged, type 0 (NOT_SYNC): none yet */
-    uint32_t p0;                   /* P0 elements in it; fewer once some are committed */
+    struct tl_etm4_packet address; /* ADDRESS or CONTEXT, merged; type 0 (NOT_SYNC): none yet */
+    uint32_t p0;                   /* P0 elements in it that are not yet committed */
 };
 
 struct tl_etm4_queue {
@@ -42,7 +42,7 @@ static inline void tl_etm4_queue_clear(struct tl_etm4_queue *queue)
     queue->n = 0;
 }
 
-/* Element `i` from the oldest on, i < n. */
+/* Element `i`, counted from the oldest; i < n. */
 static inline struct tl_etm4_element *tl_etm4_queue_at(const struct tl_etm4_queue *queue, size_t i)
 {
     return &queue->ring[(queue->head + i) & (queue->cap - 1)];
@@ -54,28 +54,29 @@ static inline void tl_etm4_queue_pop(struct tl_etm4_queue *queue)
     queue->n--;
 }
 
-/* Append; `out` is valid until the next call. TL_NOMEM, TL_LIMIT (TL_ETM4_QUEUE_MAX reached). */
+/* Append an element; `out` is valid until the next call. Returns TL_NOMEM, TL_LIMIT
+ * (TL_ETM4_QUEUE_MAX reached). */
 TL_MUST_USE int tl_etm4_queue_push(struct tl_etm4_queue *queue, const struct tl_etm4_packet *packet,
                                    uint32_t p0, struct tl_etm4_element **out);
 
-/* What it holds, into bytes or from them; `p0` is the sum of its elements' then. */
+/* Save or restore the contents. After restoring, `p0` is the sum of the elements' p0. */
 void tl_etm4_queue_state(struct tl_etm4_queue *queue, struct tl_state *state, uint64_t *p0);
-/* A packet, and an element, the same way. */
+/* Save or restore a packet or an element. */
 void tl_etm4_packet_state(struct tl_etm4_packet *packet, struct tl_state *state);
 void tl_etm4_element_state(struct tl_etm4_element *element, struct tl_state *state);
-/* Put one in front of all others, of `p0` P0 elements. TL_NOMEM, TL_LIMIT. */
+/* Insert an element with `p0` P0 elements before all others. Returns TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue,
                                           const struct tl_etm4_packet *packet, uint32_t p0);
 
 /*
- * Take back the `count` newest P0 elements, and what depends on them; events, counts and times
- * stay. Returns how many could be taken back.
+ * Cancel the `count` newest P0 elements and what depends on them; events, cycle counts and
+ * timestamps are kept. Returns how many were found.
  */
 uint64_t tl_etm4_queue_cancel(struct tl_etm4_queue *queue, uint64_t count);
 
 /*
- * Turn the newest atom over, and drop addresses behind it. False: there is none (a mispredicted
- * atom among the unseen ones counts as found).
+ * Invert the newest atom and drop addresses after it. Returns false if there is none (a
+ * mispredicted atom from before synchronisation counts as found).
  */
 bool tl_etm4_queue_mispredict(struct tl_etm4_queue *queue);
 

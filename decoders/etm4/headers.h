@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Header bytes: what class of packet each begins under a configuration, and what the atom
- * packets say. Shared by the scalar and the unrolled packetizer and by the listing.
+ * Header bytes: the packet class of each under a configuration, and the contents of atom packets.
+ * Shared by the scalar and the unrolled packetizer and by the listing.
  *
  * Source: Arm IHI0064H table 6-4 and following; Arm DDI0487 chapter D6.
  */
@@ -14,7 +14,7 @@
 
 enum tl_etm4_class {
     TL_CLASS_RESERVED,     /* never a header */
-    TL_CLASS_RESERVED_CFG, /* not a header in this configuration */
+    TL_CLASS_RESERVED_CFG, /* reserved in this configuration */
     TL_CLASS_EXTENSION,    /* 0x00: A-Sync, discard, overflow */
     TL_CLASS_ATOM,
     TL_CLASS_ADDR_MATCH,
@@ -44,8 +44,8 @@ enum tl_etm4_class {
     TL_CLASS_ITE,
     TL_CLASS_COND_I_F1,
     TL_CLASS_COND_RES_F1,
-    TL_CLASS_COND_PAIR,   /* conditional packets of a header and one byte */
-    TL_CLASS_COND_SINGLE, /* … of a header alone */
+    TL_CLASS_COND_PAIR,   /* conditional packets: header and one byte */
+    TL_CLASS_COND_SINGLE, /* conditional packets: header only */
     TL_CLASS_DATA_MARKER,
     TL_CLASS_TRACE_ON,
     TL_CLASS_FUNCTION_RETURN,
@@ -57,12 +57,12 @@ enum tl_etm4_class {
     TL_CLASSES
 };
 
-/* The class of every header byte under `config`. */
+/* Classify every header byte under `config`. */
 void tl_etm4_classify(uint8_t class_of[static 256], const struct tl_etm4_config *config);
 
 /*
- * Atom packets, by header - 0xc0: how many atoms in bits 31:24, their values from bit 0 (the
- * oldest) on. 0 where the header is not an atom packet (there is none from 0xc0 on).
+ * Atom packets, indexed by header - 0xc0: number of atoms in bits 31:24, their values from bit 0
+ * (the oldest) up. 0: not an atom packet. Headers below 0xc0 are never atom packets.
  */
 extern const uint32_t tl_etm4_atoms[64];
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ETMv4 and ETE packets, with addresses already resolved: the output of the packet layer, the
- * input of the flow layer. Address compression depends on packets alone (three address
- * registers), so it is undone here; everything that needs the program image comes later.
+ * ETMv4 and ETE packets with decompressed addresses: the output of the packet layer and input of
+ * the flow layer. Address compression depends only on packets (three address registers), so it is
+ * undone here; everything that needs the program image is left to the flow layer.
  *
  * Source: Arm IHI0064H (ETMv4.0 to 4.6) chapter 6; Arm DDI0608/DDI0487 chapter D6 (ETE).
  */
@@ -26,15 +26,15 @@ enum tl_etm4_type {
     TL_ETM4_CYCLE_COUNT, /* value = cycles if HAS_COUNT (else unknown); value2 = commits if
                             HAS_COMMIT */
     TL_ETM4_COMMIT,      /* value = P0 elements committed */
-    TL_ETM4_CANCEL,      /* value = P0 elements cancelled; n, value2 = atoms as in ATOM that
-                            come first (F2: then a mispredict, F3: see MISPREDICT flag) */
-    TL_ETM4_MISPREDICT,  /* n, value2 = atoms as in ATOM, that come first */
-    TL_ETM4_ATOM,        /* n = 1..64 atoms in value: bit 0 is the oldest, 1 = E, 0 = N */
-    TL_ETM4_ADDRESS,     /* value = address; IS, HAS_CONTEXT: with a context */
-    TL_ETM4_CONTEXT,     /* HAS_CONTEXT clear: 'no change' (P=0) */
-    TL_ETM4_Q,           /* value2 = instructions if HAS_COUNT; value = address if HAS_ADDRESS */
-    TL_ETM4_EVENT,       /* value = event bits 0..3 */
-    TL_ETM4_EXCEPTION,   /* value = type number; n = E1:E0; see EXCEPTION flags */
+    TL_ETM4_CANCEL, /* value = P0 elements cancelled; n, value2 = preceding atoms as in ATOM (F2:
+                       then a mispredict, F3: see MISPREDICT flag) */
+    TL_ETM4_MISPREDICT, /* n, value2 = preceding atoms as in ATOM */
+    TL_ETM4_ATOM,       /* n = 1..64 atoms in value: bit 0 is the oldest, 1 = E, 0 = N */
+    TL_ETM4_ADDRESS,    /* value = address; IS, HAS_CONTEXT: with a context */
+    TL_ETM4_CONTEXT,    /* HAS_CONTEXT clear: 'no change' (P=0) */
+    TL_ETM4_Q,          /* value2 = instructions if HAS_COUNT; value = address if HAS_ADDRESS */
+    TL_ETM4_EVENT,      /* value = event bits 0..3 */
+    TL_ETM4_EXCEPTION,  /* value = type number; n = E1:E0; see EXCEPTION flags */
     TL_ETM4_EXCEPTION_RETURN,
     TL_ETM4_FUNCTION_RETURN,
     TL_ETM4_IGNORE,
@@ -45,9 +45,9 @@ enum tl_etm4_type {
     TL_ETM4_ITE,         /* n = exception level, value = payload */
     TL_ETM4_CONDITIONAL, /* conditional instruction, flush and result packets: listed only */
     TL_ETM4_DATA_MARKER, /* numbered and unnumbered data-synchronisation markers: listed only */
-    TL_ETM4_BAD,         /* reserved header or sequence; value = 0 reserved header, 1 reserved in
-                            this configuration, 2 bad sequence; decoding waits for A-Sync */
-    TL_ETM4_INCOMPLETE,  /* the stream ended inside a packet */
+    TL_ETM4_BAD, /* reserved header or sequence; value = 0 reserved header, 1 reserved in this
+                    configuration, 2 bad sequence; decoding resumes at the next A-Sync */
+    TL_ETM4_INCOMPLETE, /* the stream ended inside a packet */
     TL_ETM4_TYPES
 };
 
@@ -62,19 +62,19 @@ enum tl_etm4_flag {
     TL_ETM4_HAS_COUNT = 1 << 7,
     TL_ETM4_HAS_COMMIT = 1 << 8,
     TL_ETM4_HAS_ADDRESS = 1 << 9,
-    TL_ETM4_IS_MISPREDICT = 1 << 10,     /* CANCEL F2/F3: a mispredict comes before it */
+    TL_ETM4_IS_MISPREDICT = 1 << 10,     /* CANCEL F2/F3: a mispredict precedes it */
     TL_ETM4_M_TAIL_CHAIN = 1 << 11,      /* EXCEPTION, M profile: fault pending, tail-chained */
     TL_ETM4_EL_SHIFT = 12,               /* bits 13:12: exception level */
     TL_ETM4_64BIT = 1 << 14,             /* ADDRESS: 64-bit form (else 32-bit, upper half kept) */
     TL_ETM4_EXACT = 1 << 15,             /* ADDRESS, Q: exact match; n = register 0..2 */
-    TL_ETM4_TRANSACTION_FAILED = 1 << 16 /* EXCEPTION of ETE, without an address behind it */
+    TL_ETM4_TRANSACTION_FAILED = 1 << 16 /* EXCEPTION of ETE, no address follows */
 };
 
 struct tl_etm4_packet {
     uint8_t type;   /* enum tl_etm4_type */
     uint8_t header; /* the header byte */
     uint8_t n;
-    uint8_t bits;    /* ADDRESS, SOURCE_ADDRESS, Q: address bits the packet carried, for listings */
+    uint8_t bits;    /* ADDRESS, SOURCE_ADDRESS, Q: address bits in the packet, for listings */
     uint32_t flags;  /* enum tl_etm4_flag */
     uint64_t offset; /* file offset of the header byte */
     uint64_t value;

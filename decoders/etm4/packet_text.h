@@ -23,12 +23,12 @@
 
 #include <stddef.h>
 
-#define TL_ETM4_TEXT_MAX 320 /* no line is longer, with its NUL */
+#define TL_ETM4_TEXT_MAX 320 /* maximum length of a line, including its NUL */
 
-/* The packet's name, e.g. "I_ATOM_F3". Static storage. */
+/* Name of the packet, e.g. "I_ATOM_F3". Static storage. */
 const char *tl_etm4_packet_name(const struct tl_etm4_packet *packet);
 
-/* The line, without a line end, into `out`; returns its length. */
+/* Write the line, without a line end, to `out`; returns its length. */
 size_t tl_etm4_packet_text(char out[static TL_ETM4_TEXT_MAX], const struct tl_etm4_packet *packet,
                            unsigned id);
 

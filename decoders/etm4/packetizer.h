@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The packet layer of ETMv4 and ETE: bytes of one trace source in, packets out, with addresses
- * resolved against the three address registers and timestamps merged to full values.
+ * The packet layer of ETMv4 and ETE: takes the bytes of one trace source and produces packets, with
+ * addresses decompressed using the three address registers and timestamps merged to full values.
  *
- * Same bytes give the same packets, whatever the chunking. Any bytes end in packets; there is no
- * failure but that of the sink. No allocation. Not thread-safe.
+ * The same bytes give the same packets for any chunking. Any bytes are accepted; the only failures
+ * are those of the sink. No allocation. Not thread-safe.
  *
- * Behind a BAD packet parsing goes on at the next byte as if in step, and so every byte is
- * listed; a consumer that wants flow must drop packets until the next ASYNC.
+ * After a BAD packet parsing continues at the next byte as if synchronised, so that every byte is
+ * listed; a consumer that reconstructs flow must drop packets until the next ASYNC.
  *
- * An A-Sync is found also where a damaged packet has taken its first bytes for its own.
+ * An A-Sync is also found if a damaged packet consumed its first bytes.
  *
  * Trace info resets the address registers, the timestamp and the threshold. An ETE transaction
- * failure is an EXCEPTION of type 0x18 with TRANSACTION_FAILED; as behind PE_RESET, no address
- * packet belongs to it.
+ * failure is an EXCEPTION of type 0x18 with TRANSACTION_FAILED; like PE_RESET, it is not followed
+ * by an address packet.
  *
  * Source: Arm IHI0064H chapter 6; Arm DDI0487 chapter D6.
  */
@@ -28,12 +28,13 @@
 
 #include <stddef.h>
 
-#define TL_ETM4_BATCH 256 /* packets delivered at once, at most */
+#define TL_ETM4_BATCH 256 /* packets per delivery, at most */
 
-/* A batch, n >= 1, borrowed for the call. A result < 0 stops the push, which returns it. */
+/* Receive a batch of n >= 1 packets, borrowed for the call. A result < 0 stops the push, which
+ * returns it. */
 typedef int tl_etm4_packet_sink(void *context, const struct tl_etm4_packet *packets, size_t n);
 
-/* The trace state: what later packets are relative to. */
+/* The trace state that packets are compressed against. */
 struct tl_etm4_registers {
     uint64_t address[3]; /* most recent first */
     uint8_t is[3];       /* 1: IS1 form */
@@ -42,73 +43,75 @@ struct tl_etm4_registers {
     uint64_t threshold; /* cycle count threshold */
 };
 
-#define TL_TAPE_SLACK   64                             /* blocks are written whole */
-#define TL_TAPE_PACKETS (TL_TAPE_ROOM - TL_TAPE_SLACK) /* a tape with as many is full */
+#define TL_TAPE_SLACK   64 /* extra space, since blocks are written whole */
+#define TL_TAPE_PACKETS (TL_TAPE_ROOM - TL_TAPE_SLACK) /* a tape with this many packets is full */
 #define TL_TAPE_OTHERS  64
 
-/* A tape in the making, see tape.h. */
+/* A tape being built, see tape.h. */
 struct tl_etm4_columns {
     size_t n, n_addresses, n_others;
-    size_t n_found; /* address packets; those from n_addresses on are to be resolved */
+    size_t n_found; /* address packets, including those from n_addresses on that are not resolved
+                       yet */
     uint8_t header[TL_TAPE_ROOM];
     uint16_t at[TL_TAPE_ROOM];
     uint64_t address[TL_TAPE_ROOM];
     struct tl_etm4_packet other[TL_TAPE_OTHERS];
-    /* What resolves addresses, of kernels that do so late: */
-    uint8_t found[TL_TAPE_ROOM];      /* their headers, */
-    uint8_t payload[4][TL_TAPE_ROOM]; /* … the bytes behind these, */
-    uint16_t found_at[TL_TAPE_ROOM];  /* … and where they are in the run */
+    /* Unresolved address packets, for kernels that resolve them in batches: */
+    uint8_t found[TL_TAPE_ROOM];      /* headers */
+    uint8_t payload[4][TL_TAPE_ROOM]; /* payload bytes after the header */
+    uint16_t found_at[TL_TAPE_ROOM];  /* positions in the run */
 };
 
 struct tl_etm4_kernel;
 
-/* Members are private, but the object is the caller's. About 32 KiB. */
+/* Allocated by the caller; members are private. About 32 KiB. */
 struct tl_etm4_packetizer {
-    tl_etm4_packet_sink *sink;    /* of packets, or */
-    tl_etm4_tape_sink *tape_sink; /* … of tapes */
+    tl_etm4_packet_sink *sink;    /* receives packets; NULL if `tape_sink` is used */
+    tl_etm4_tape_sink *tape_sink; /* receives tapes */
     void *context;
     struct tl_etm4_registers regs;
     bool in_sync;
-    int failed;           /* what the sink returned, if that was < 0 */
-    uint8_t length;       /* bytes in `bytes` */
-    uint8_t bytes[64];    /* a packet that goes on in the next push */
-    uint64_t start;       /* its offset, or that of the run of zeros, or of the bytes skipped */
-    uint64_t zeros;       /* length of the run of zero bytes that the stream ends with */
-    uint64_t zero_at[16]; /* offsets of its last ones, as a ring */
-    uint64_t skipped;     /* bytes not in sync before that run */
-    uint8_t tail[16];     /* the last bytes of earlier runs */
-    const struct tl_etm4_kernel *kernel; /* for many bytes at once, see unrolled.h; may be NULL */
-    struct tl_run run;                   /* the one being taken */
+    int failed;        /* result of the sink if it was < 0 */
+    uint8_t length;    /* number of bytes in `bytes` */
+    uint8_t bytes[64]; /* a packet that is completed in the next push */
+    /* Offset of that packet, of the current run of zeros, or of the skipped bytes */
+    uint64_t start;
+    uint64_t zeros;       /* length of the run of zero bytes at the end of the input so far */
+    uint64_t zero_at[16]; /* ring of the offsets of its last bytes */
+    uint64_t skipped;     /* unsynchronised bytes before that run */
+    uint8_t tail[16];     /* last bytes of earlier runs */
+    /* Processes many bytes at once, see unrolled.h; may be NULL */
+    const struct tl_etm4_kernel *kernel;
+    struct tl_run run; /* the run being processed */
     struct tl_etm4_forms forms;
     struct tl_etm4_columns columns;
 };
 
-/* Start, not synchronised. `config` is copied. */
+/* Initialise, not synchronised. `config` is copied. */
 void tl_etm4_packetizer_init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
                              tl_etm4_packet_sink *sink, void *context);
 
-/* The same for packets as tapes, each within a run: what costs least. */
+/* The same, delivering packets as tapes, each within one run: the cheapest form. */
 void tl_etm4_packetizer_init_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config,
                                   tl_etm4_tape_sink *sink, void *context);
 
-/* Not synchronised, as just made. */
+/* Reset to the initial state, not synchronised. */
 void tl_etm4_packetizer_reset(struct tl_etm4_packetizer *p);
 
 /*
- * Between two pushes: where it stands, into bytes or from them. What is loaded goes on as what was
- * saved would have, of the same configuration; kernel and sink stay.
+ * Save or restore the state, between pushes. A restored packetizer of the same configuration
+ * continues exactly where the saved one stopped. Kernel and sink are not part of the state.
  */
 void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *state);
 
 /*
- * Take the whole run. Every packet that ends in it has been delivered on return; a packet that
- * has not ended waits for the next run. Bytes before the first A-Sync become one NOT_SYNC
- * packet, delivered with the A-Sync. Returns 0, or what the sink returned; the object is of no
- * use then.
+ * Process a whole run. Every packet that ends in it has been delivered on return; an incomplete
+ * packet is kept for the next run. Bytes before the first A-Sync become one NOT_SYNC packet,
+ * delivered with the A-Sync. Returns 0, or what the sink returned; the object is unusable then.
  */
 TL_MUST_USE int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run);
 
-/* No more bytes: an unfinished packet becomes INCOMPLETE. Returns as push. */
+/* End of input: an incomplete packet becomes INCOMPLETE. Returns as tl_etm4_packetizer_push(). */
 TL_MUST_USE int tl_etm4_packetizer_finish(struct tl_etm4_packetizer *p);
 
 #endif

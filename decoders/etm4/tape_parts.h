@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* What the readers of a tape share with each other. Not for users. */
+/* Shared by the readers of a tape. Private to them. */
 #ifndef TL_ETM4_TAPE_PARTS_H
 #define TL_ETM4_TAPE_PARTS_H
 
 #include "etm4/tape.h"
 
-/* A packet's value: what of the next address, and what beside what its template says. */
+/* Value of a packet: template's value + `plus` + (next address & `mask`). */
 struct tl_tape_value {
     uint64_t mask, plus;
 };
 
-/* What is left of a tape. */
+/* Read position in a tape, with the values of its packets by fill. */
 struct tl_tape_reader {
     const struct tl_etm4_tape *tape;
     const uint8_t *header;
@@ -20,10 +20,10 @@ struct tl_tape_reader {
     struct tl_tape_value value[TL_FILLS]; /* from TL_FILL_FIXED on */
 };
 
-/* The plain packet at byte `at`, but for its address, by looking at all its bytes. */
+/* Parse the plain packet at byte `at` from its bytes; its address is not filled in. */
 void tl_etm4_tape_parse(const struct tl_etm4_tape *tape, size_t at, struct tl_etm4_packet *out);
 
-/* The next `n` packets, for machines with AVX-512 and VBMI2. */
+/* Build the next `n` packets. Needs AVX-512 VBMI2. */
 size_t tl_etm4_tape_whole_avx512(struct tl_tape_reader *r, size_t n, struct tl_etm4_packet *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the kernels share with each other and with the scalar packetizer. Not for users. */
+/* Shared by the kernels and the scalar packetizer. Private to them. */
 #ifndef TL_ETM4_UNROLLED_PARTS_H
 #define TL_ETM4_UNROLLED_PARTS_H
 
@@ -7,17 +7,18 @@
 #include "etm4/packetizer.h"
 #include "simd/target.h"
 
-/* What an address packet says, and what it keeps of the last address and of those before. */
+/* Which bits of an address come from the packet's payload and which from each of the preceding
+ * addresses. */
 struct tl_etm4_address_form {
-    uint64_t said; /* payload bits that are address */
+    uint64_t said; /* payload bits that belong to the address */
     uint64_t kept[3];
     uint64_t is0;
 };
 
-/* By SF, bits 4:0 of the header, and bit 7 of the first payload byte. */
+/* Indexed by SF; then bits 4:0 of the header and bit 7 of the first payload byte. */
 extern const struct tl_etm4_address_form tl_etm4_address_forms[2][64];
 
-/* The three addresses before, newest first, with bit 0 for IS1: no address has it set. */
+/* The three preceding addresses, newest first, with IS1 in bit 0, which no address uses. */
 struct tl_etm4_history {
     uint64_t a, b, c;
 };
@@ -38,7 +39,9 @@ static inline void tl_etm4_history_keep(const struct tl_etm4_history *history,
     }
 }
 
-/* The next address: of a packet with this payload, its bytes from bit 0 on. Without a branch. */
+/*
+ * Decompress the next address. `payload`: the packet's payload bytes, little-endian. Branch-free.
+ */
 static inline __attribute__((always_inline)) uint64_t
 tl_etm4_resolve(struct tl_etm4_history *history, uint8_t header, uint64_t payload, unsigned sf)
 {
@@ -56,17 +59,17 @@ tl_etm4_resolve(struct tl_etm4_history *history, uint8_t header, uint64_t payloa
     return address;
 }
 
-/* By a mask of eight bits: the numbers of those set, a byte each, from the lowest on. */
+/* For each eight-bit mask: the indices of its set bits, one byte each, lowest first. */
 extern const uint64_t tl_etm4_set_bits[256];
 
-/* Where the packet of this header has its context's information byte; 0: it has no context. */
+/* Position of the context's information byte in a packet with this header; 0: it has no context. */
 static inline unsigned tl_etm4_context_at(uint8_t header)
 {
     static const uint8_t at[8] = {[1] = 1, [2] = 5, [3] = 5, [5] = 9, [6] = 9};
     return (header & 0xf8) == 0x80 ? at[header & 7] : 0;
 }
 
-/* Does this class change address registers, or stand between cycle counts and their threshold? */
+/* Does this class change the address registers or the threshold that cycle counts depend on? */
 static inline bool tl_etm4_needs_resolved(unsigned class)
 {
     switch (class) {
@@ -83,28 +86,30 @@ static inline bool tl_etm4_needs_resolved(unsigned class)
     }
 }
 
-/* How many bytes behind a block's first one are read at most. */
+/* Maximum number of bytes read after a block's first byte. */
 #define TL_UNROLLED_REACH 84
 
-/* Deliver the tape. All its addresses must be resolved. A failure of the sink is in p->failed. */
+/* Deliver the tape. All its addresses must be resolved. Failures of the sink are stored in
+ * p->failed. */
 void tl_etm4_columns_flush(struct tl_etm4_packetizer *p);
 
 /*
- * Take plain packets one after another, from byte `i` on, as far as they begin before byte `end`.
- * Returns the first byte not taken. All addresses before must be resolved.
+ * Process plain packets individually, from byte `i` on, while they begin before byte `end`. Returns
+ * the index of the first unprocessed byte. All previous addresses must be resolved.
  */
 size_t tl_etm4_plain(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i, size_t end);
 
 /*
- * Parse the packet at byte `i` alone. Returns its length, 0 if that is not for blocks. All
- * addresses before must be resolved if it changes address registers, and where the tape is full.
+ * Parse the single packet at byte `i`. Returns its length, or 0 if it must be left to the scalar
+ * packetizer. If it changes address registers, or the tape is full, all previous addresses must be
+ * resolved.
  */
 size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i);
 
 #define TL_KERNEL(name)                                                                            \
     size_t tl_etm4_##name(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 
-/* A level's kernel for blocks of `u` bytes: unrolled() with that as a constant. */
+/* Define a level's kernel for blocks of `u` bytes: unrolled() with a constant unroll factor. */
 #define TL_KERNEL_OF(level, u)                                                                     \
     TL_KERNEL(level##_##u)                                                                         \
     {                                                                                              \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What packets say of instructions: of which set they are, and which ones they bind to. Pure
+/* Properties of packets and instructions that determine which instruction a packet binds to. Pure
  * functions. */
 #ifndef TL_PT_BINDING_H
 #define TL_PT_BINDING_H
@@ -7,7 +7,7 @@
 #include "isa/x86.h"
 #include "pt/packet.h"
 
-/* enum tl_isa behind a MODE.Exec; TL_ISA_NONE: there is no such mode. */
+/* Instruction set (enum tl_isa) of a MODE.Exec packet; TL_ISA_NONE: reserved combination. */
 static inline uint8_t tl_pt_exec_isa(const struct tl_pt_packet *p)
 {
     return p->exec.csl ? (p->exec.csd ? TL_ISA_NONE : TL_ISA_X64)
@@ -56,7 +56,7 @@ static inline bool tl_pt_is_uiret(const struct tl_x86_insn *x)
     return x->special == TL_X86_UIRET;
 }
 
-/* A direct jump or call that no packet tells: JMPABS has a TIP. */
+/* Is it a direct jump or call, for which no packet is sent? JMPABS has a TIP. */
 static inline bool tl_pt_is_untold(const struct tl_x86_insn *x)
 {
     return x->direct && ((x->class == TL_X86_JUMP && !x->absolute) || x->class == TL_X86_CALL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Why a trace cannot be followed: the reference decoder's error set, and its words. Header only. */
+/* Why a trace cannot be followed: the reference decoder's errors and their texts. Header only. */
 #ifndef TL_PT_ERROR_H
 #define TL_PT_ERROR_H
 
@@ -7,20 +7,20 @@
 
 enum tl_pt_error {
     TL_PT_OK,
-    TL_PT_EOS,         /* the bytes end */
-    TL_PT_BAD_OPCODE,  /* no packet begins so */
-    TL_PT_BAD_PACKET,  /* a packet's payload is none */
-    TL_PT_BAD_CONTEXT, /* a packet where it cannot be */
-    TL_PT_BAD_QUERY,   /* the program asks for another packet than there is */
-    TL_PT_NO_IP,       /* execution goes on at an IP that is suppressed */
+    TL_PT_EOS,         /* end of trace */
+    TL_PT_BAD_OPCODE,  /* unknown packet opcode */
+    TL_PT_BAD_PACKET,  /* invalid packet payload */
+    TL_PT_BAD_CONTEXT, /* packet not allowed here */
+    TL_PT_BAD_QUERY,   /* the program needs another kind of packet than the trace has */
+    TL_PT_NO_IP,       /* execution continues at a suppressed IP */
     TL_PT_IP_SUPPRESSED_ERROR,
-    TL_PT_NO_MAP,     /* the image does not hold the instruction */
-    TL_PT_BAD_INSN,   /* no instruction begins so */
-    TL_PT_NO_TIME,    /* nothing is known of the time */
-    TL_PT_NO_RETURN,  /* a compressed return without a call */
-    TL_PT_BAD_RETURN, /* a compressed return that is not taken */
-    TL_PT_BAD_STATUS, /* PSB+ contradicts what is known */
-    TL_PT_NO_ENABLE,  /* tracing is off where it must be on */
+    TL_PT_NO_MAP,     /* the instruction's address is not in the image */
+    TL_PT_BAD_INSN,   /* undecodable instruction */
+    TL_PT_NO_TIME,    /* no time information yet */
+    TL_PT_NO_RETURN,  /* compressed return without a call */
+    TL_PT_BAD_RETURN, /* compressed return with a not-taken TNT bit */
+    TL_PT_BAD_STATUS, /* PSB+ contradicts the known state */
+    TL_PT_NO_ENABLE,  /* tracing is disabled where it must be enabled */
     TL_PT_BAD_CONFIG,
     TL_PT_BAD_CPU,
     TL_PT_OVERFLOW_ERROR,
@@ -54,7 +54,7 @@ static inline const char *tl_pt_error_text(enum tl_pt_error error)
     return error < TL_PT_ERRORS ? texts[error] : texts[TL_PT_INTERNAL];
 }
 
-/* Of what tl_pt_parse() returned. */
+/* Error for a result of tl_pt_parse(). */
 static inline enum tl_pt_error tl_pt_error_of(int parsed)
 {
     return parsed > 0                 ? TL_PT_OK

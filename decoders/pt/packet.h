@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT packets, as they stand in the trace: nothing is relative to anything but the last IP,
- * which struct tl_pt_last_ip resolves. Pure functions and plain data; thread-safe.
+ * Intel PT packets as encoded in the trace. Packets are independent of each other except for IP
+ * compression, which struct tl_pt_last_ip resolves. Pure functions and plain data; thread-safe.
  *
  * Source: Intel SDM volume 3, "Intel Processor Trace", Trace Packets and Data Types.
  */
@@ -44,7 +44,7 @@ enum tl_pt_kind {
     TL_PT_EVD,
     TL_PT_TRIG,
     TL_PT_MNT,
-    TL_PT_INVALID, /* what erratum SKZ84 makes of a TMA: skipped */
+    TL_PT_INVALID, /* a TMA corrupted by erratum SKZ84: skipped */
     TL_PT_KINDS
 };
 
@@ -81,10 +81,10 @@ enum tl_pt_cfe {
 enum tl_pt_evd { TL_PT_EVD_CR2, TL_PT_EVD_VMXQ, TL_PT_EVD_VMXR };
 
 struct tl_pt_packet {
-    uint64_t offset; /* set by whoever knows it */
+    uint64_t offset; /* set by the caller */
     uint8_t kind;    /* enum tl_pt_kind */
     uint8_t size;    /* bytes */
-    bool ip;         /* EXSTOP, PTW, CFE, TRIG: a FUP belongs to it */
+    bool ip;         /* EXSTOP, PTW, CFE, TRIG: a FUP follows that belongs to the packet */
     union {
         struct {
             uint8_t ipc; /* enum tl_pt_ipc */
@@ -92,7 +92,7 @@ struct tl_pt_packet {
         } address; /* TIP, TIP.PGE, TIP.PGD, FUP */
         struct {
             uint8_t n;     /* 1..47 */
-            uint64_t bits; /* the newest in bit 0, as they stand in the packet; 1 = taken */
+            uint64_t bits; /* as encoded in the packet: the newest in bit 0; 1 = taken */
         } tnt;
         struct {
             bool csl, csd, iflag;
@@ -128,40 +128,40 @@ struct tl_pt_packet {
             uint64_t payload;
         } ptw;
         struct {
-            uint8_t type; /* enum tl_pt_cfe, or another one */
+            uint8_t type; /* enum tl_pt_cfe, or a reserved value */
             uint8_t vector;
         } cfe;
         struct {
-            uint8_t type; /* enum tl_pt_evd, or another one */
+            uint8_t type; /* enum tl_pt_evd, or a reserved value */
             uint64_t payload;
         } evd;
         struct {
-            uint8_t trbv; /* triggers */
+            uint8_t trbv; /* trigger bit vector */
             bool mult, icntv;
-            uint16_t icnt; /* instructions since, if icntv */
+            uint16_t icnt; /* instructions since the trigger, if icntv */
         } trig;
         uint64_t mnt;
     };
 };
 
 /*
- * Parse the packet that begins at `at`. Returns its size, or TL_AGAIN (it goes on behind the bytes
- * given), TL_UNSUPPORTED (no packet begins so), TL_BAD (its payload is none).
+ * Parse the packet at the start of `at`. Returns its size, or TL_AGAIN (incomplete), TL_UNSUPPORTED
+ * (unknown opcode), TL_BAD (invalid payload).
  */
 int tl_pt_parse(const struct tl_pt_config *config, struct tl_bytes at, struct tl_pt_packet *out);
 
 /*
- * Index of the first whole PSB in `in`; in.n: there is none. Where 02 82 is repeated more often
- * than that, it is the last PSB of these: what comes next is behind it.
+ * Index of the first complete PSB in `in`; in.n: none. If 02 82 repeats more often than in one PSB,
+ * returns the last PSB of the sequence, so that a different packet follows it.
  */
 size_t tl_pt_find_psb(struct tl_bytes in);
-/* The same behind a packet at byte `at` that cannot be parsed. A PSB may have begun in front of it,
- * where the packet before took its first bytes for its own. */
+/* Find the PSB to resume at after a packet at byte `at` that cannot be parsed. It may begin before
+ * `at`, if the previous packet consumed its first bytes. */
 size_t tl_pt_resync(struct tl_bytes in, size_t at);
-/* Index of the last whole PSB in `in`; in.n: there is none. */
+/* Index of the last complete PSB in `in`; in.n: none. */
 size_t tl_pt_find_psb_backward(struct tl_bytes in);
 
-/* The last IP, which IP payloads are relative to. Zeroed: as behind a PSB. */
+/* The last IP, on which IP compression is based. All zero: state after a PSB. */
 struct tl_pt_last_ip {
     uint64_t ip;
     bool have, suppressed;
@@ -169,7 +169,7 @@ struct tl_pt_last_ip {
 
 void tl_pt_last_ip_update(struct tl_pt_last_ip *last, const struct tl_pt_packet *packet);
 
-/* Is the last IP known, and not suppressed? */
+/* Is the last IP known and not suppressed? */
 static inline bool tl_pt_last_ip_known(const struct tl_pt_last_ip *last)
 {
     return last->have && !last->suppressed;

@@ -24,12 +24,12 @@
 
 #include "pt/packet.h"
 
-#define TL_PT_TEXT_MAX 160 /* no line is longer, with its NUL */
+#define TL_PT_TEXT_MAX 160 /* maximum length of a line, including its NUL */
 
-/* Of enum tl_pt_kind, e.g. "TIP.PGE". Static storage. */
+/* Name of an enum tl_pt_kind, e.g. "TIP.PGE". Static storage. */
 const char *tl_pt_packet_name(unsigned kind);
 
-/* The line, without a line end, into `out`; returns its length. */
+/* Write the line, without a line end, to `out`; returns its length. */
 size_t tl_pt_packet_text(char out[static TL_PT_TEXT_MAX], const struct tl_pt_packet *packet,
                          unsigned id);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A packet listing as the reference's ptdump prints it, for comparison and for scripts that read
- * it. Its options are ptdump's; what they mean is in its own manual.
+ * Packet listing in the format of the reference's ptdump, for comparison and for scripts that parse
+ * it. The options are ptdump's; see its manual.
  */
 #ifndef TL_PT_PTDUMP_H
 #define TL_PT_PTDUMP_H
@@ -16,13 +16,13 @@ struct tl_pt_dump_options {
 };
 
 /*
- * Read option argv[*i] (and its value) of ptdump into `options` or `config`, and move *i behind
- * it. TL_USAGE: there is no such option, or its value is none.
+ * Parse ptdump option argv[*i] (and its value) into `options` or `config` and advance *i past it.
+ * Returns TL_USAGE: unknown option or invalid value.
  */
 TL_MUST_USE int tl_pt_dump_option(struct tl_pt_dump_options *options, struct tl_pt_config *config,
                                   int argc, char **argv, int *i);
 
-/* Append the listing of a whole capture. TL_NOMEM. */
+/* Append the listing of a complete capture. Returns TL_NOMEM. */
 TL_MUST_USE int tl_pt_dump(struct tl_buf *out, const struct tl_pt_dump_options *options,
                            const struct tl_pt_config *config, struct tl_bytes trace);
 
