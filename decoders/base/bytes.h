@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Borrowed bytes, and integers in a stated byte order at any alignment. */
+/* Borrowed bytes, and unaligned integers in a given byte order. */
 #ifndef TL_BASE_BYTES_H
 #define TL_BASE_BYTES_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* From the byte order of this machine to little-endian and back, in strict C and C++, too. */
+/* Convert between host byte order and little-endian; valid in strict C and C++. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 #define TL_LITTLE16(v) (v)
 #define TL_LITTLE32(v) (v)
@@ -18,7 +18,7 @@
 #define TL_LITTLE64(v) __builtin_bswap64(v)
 #endif
 
-/* Always borrowed, always read-only. */
+/* A byte range: always borrowed and read-only. */
 struct tl_bytes {
     const uint8_t *p;
     size_t n;
@@ -41,13 +41,13 @@ static inline uint32_t tl_le32(const uint8_t *p)
 
 static inline uint64_t tl_le64(const uint8_t *p)
 {
-    /* Not byte by byte: compilers do not always make one load of that. */
+    /* memcpy, since compilers do not always merge byte-wise reads into one load. */
     uint64_t v;
     memcpy(&v, p, sizeof(v));
     return TL_LITTLE64(v);
 }
 
-/* The same for stores. */
+/* Stores. */
 static inline void tl_put_le16(uint8_t *p, uint16_t v)
 {
     v = TL_LITTLE16(v);

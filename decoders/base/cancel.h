@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cancelling long work. Whoever runs a request on a thread says there how to ask whether its
- * result is still wanted; loops that may run long ask every few milliseconds of work, and unwind
- * with TL_CANCELLED. Work on threads that nobody has said anything for is never cancelled.
+ * Cancellation of long operations. The code that runs a request on a thread registers a function
+ * that tells whether the result is still wanted; long loops call tl_cancel_check() every few
+ * milliseconds and unwind with TL_CANCELLED. On a thread without such a function nothing is
+ * cancelled.
  *
- * Per thread: what one thread begins concerns no other.
+ * All state is per thread.
  */
 #ifndef TL_BASE_CANCEL_H
 #define TL_BASE_CANCEL_H
@@ -12,18 +13,19 @@
 #include "base/err.h"
 
 struct tl_cancel {
-    /* Is the result unwanted? Called from the thread that works, often: must be cheap. */
+    /* Returns true if the result is no longer wanted. Called often, from the working thread: must
+     * be cheap. */
     bool (*asked)(void *context);
     void *context;
 };
 
 /*
- * From now on the calling thread's work is done for `cancel` (borrowed until it is replaced; NULL:
- * for nobody who could cancel it). Returns what was in force before, to be put back at the end.
+ * Set the cancellation function of the calling thread: `cancel` is borrowed until replaced; NULL:
+ * not cancellable. Returns the previous one, to be restored at the end.
  */
 const struct tl_cancel *tl_cancel_set(const struct tl_cancel *cancel);
 
-/* TL_OK: go on; TL_CANCELLED: give up, and tell the caller so. */
+/* Returns TL_OK: continue; TL_CANCELLED: stop and return this error. */
 TL_MUST_USE int tl_cancel_check(void);
 
 #endif

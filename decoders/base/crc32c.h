@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The checksum of `n` bytes behind those that gave `crc` (0 to begin). */
+/* Extend the checksum `crc` (0 at the start) by `n` bytes. */
 uint32_t tl_crc32c(uint32_t crc, const void *p, size_t n);
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The threads of a process that work ahead, shared by all decodes and whoever else has work that
- * can be cut into pieces. They go round among those that have work, a piece each, so that one
- * large capture does not keep the others waiting.
+ * The worker threads of a process, shared by all decodes and other work that can be split into
+ * pieces. They serve offered work in rotation, one piece at a time, so that one large capture does
+ * not starve the others.
  *
- * Threads of others that compute for themselves say so (tl_crew_enter()): so many threads of the
- * crew stay idle meanwhile, and no processor has two masters. Thread-safe.
+ * Other threads that compute declare it with tl_crew_enter(); meanwhile as many crew threads stay
+ * idle, so that processors are not oversubscribed. Thread-safe.
  */
 #ifndef TL_BASE_CREW_H
 #define TL_BASE_CREW_H
@@ -19,35 +19,36 @@
 struct tl_crew;
 
 /*
- * `processors`: how many threads may compute at a time, those that call included. The crew has one
- * less of its own, at most TL_CREW_MAX; they start with the first work. TL_NOMEM.
+ * Create a crew. `processors` is the number of threads that may compute at a time, including
+ * callers. The crew has one thread less, at most TL_CREW_MAX; they start with the first work.
+ * Returns TL_NOMEM.
  */
 TL_MUST_USE int tl_crew_new(struct tl_crew **out, unsigned processors);
-/* Nobody may offer work any more. NULL is fine. */
+/* No work may be offered any more. Accepts NULL. */
 void tl_crew_free(struct tl_crew *crew);
 
-/* Threads of its own. */
+/* Number of the crew's own threads. */
 unsigned tl_crew_threads(const struct tl_crew *crew);
 
-/* The calling thread computes from now on, or no longer. NULL is fine. */
+/* Declare that the calling thread starts or stops computing. Accept NULL. */
 void tl_crew_enter(struct tl_crew *crew);
 void tl_crew_exit(struct tl_crew *crew);
 
-/* Work that is offered. The caller's; the members below `context` are private. */
+/* Work on offer. Allocated by the caller; members after `context` are private. */
 struct tl_crew_work {
-    /* Does a piece of it and returns true; false: there is none now. Called by several threads at
-     * once. */
+    /* Do one piece and return true, or return false if there is none now. Called by several threads
+     * concurrently. */
     bool (*piece)(void *context);
     void *context;
-    unsigned inside; /* threads that are in a call */
+    unsigned inside; /* threads currently in `piece` */
 };
 
-/* Offer work, until tl_crew_withdraw(): no thread is in a call when that returns. TL_NOMEM; TL_IO:
- * no thread could be started. */
+/* Offer work until tl_crew_withdraw(), which returns once no thread is in `piece`. Returns
+ * TL_NOMEM; TL_IO: no thread could be started. */
 TL_MUST_USE int tl_crew_offer(struct tl_crew *crew, struct tl_crew_work *work);
 void tl_crew_withdraw(struct tl_crew *crew, struct tl_crew_work *work);
 
-/* There is more to do, where there was nothing. */
+/* Wake the crew: offered work has pieces again. */
 void tl_crew_call(struct tl_crew *crew);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers and texts into memory that is there, without printf: of some lines there are tens of
- * millions. Each returns the place behind what it put. And digits read. Header only, thread-safe.
+ * Fast number and text formatting into existing memory, without printf, for output with tens of
+ * millions of lines. Each tl_put function returns the position after its output. Also hex digit
+ * parsing. Header only, thread-safe.
  */
 #ifndef TL_BASE_DIGITS_H
 #define TL_BASE_DIGITS_H
@@ -9,14 +10,14 @@
 #include <stdint.h>
 #include <string.h>
 
-/* Without its NUL. */
+/* Write text without its NUL. */
 static inline uint8_t *tl_put_text(uint8_t *p, const char *text)
 {
     const size_t n = strlen(text);
     return (uint8_t *)memcpy(p, text, n) + n;
 }
 
-/* Up to 20 digits. */
+/* Write up to 20 digits. */
 static inline uint8_t *tl_put_decimal(uint8_t *p, uint64_t value)
 {
     uint8_t digits[20];
@@ -30,7 +31,7 @@ static inline uint8_t *tl_put_decimal(uint8_t *p, uint64_t value)
     return p;
 }
 
-/* Up to 16 digits, no more than it takes. */
+/* Write up to 16 digits, without leading zeros. */
 static inline uint8_t *tl_put_hex(uint8_t *p, uint64_t value)
 {
     unsigned shift = value ? (63 - (unsigned)__builtin_clzll(value)) / 4 * 4 : 0;
@@ -41,7 +42,7 @@ static inline uint8_t *tl_put_hex(uint8_t *p, uint64_t value)
     }
 }
 
-/* The value of a hexadecimal digit; -1: it is none. */
+/* Value of a hexadecimal digit; -1 if it is not one. */
 static inline int tl_hex_digit(char c)
 {
     if (c >= '0' && c <= '9')

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Results and failures, the same everywhere.
+ * Results and failures, uniform across the code base.
  *
- * A function that can fail returns int: >= 0 is its result, < 0 is one of enum tl_err.
- * What went wrong is told once, where it is detected, in a struct tl_fail that the caller
- * may pass (NULL is always allowed). TL_EOF and TL_AGAIN are ordinary results, not failures.
+ * A function that can fail returns int: >= 0 is its result, < 0 is one of enum tl_err. Details are
+ * recorded once, where the error is detected, in a struct tl_fail that the caller may pass (NULL is
+ * always allowed). TL_EOF and TL_AGAIN are ordinary results, not failures.
  */
 #ifndef TL_BASE_ERR_H
 #define TL_BASE_ERR_H
@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Around declarations that C++ programs use, too. */
+/* Enclose declarations that C++ programs also use. */
 #ifdef __cplusplus
 #define TL_C_BEGIN extern "C" {
 #define TL_C_END   }
@@ -21,7 +21,7 @@
 #define TL_C_END
 #endif
 
-/* An array argument of at least so many elements; C++ has no word for it. */
+/* An array argument of at least `n` elements; C++ has no syntax for it. */
 #ifdef __cplusplus
 #define TL_AT_LEAST(n) n
 #else
@@ -37,28 +37,28 @@ enum tl_err {
     TL_OK = 0,
     TL_BAD = -1,         /* the input is malformed */
     TL_NOMEM = -2,       /* out of memory */
-    TL_IO = -3,          /* the system refused; tl_fail.sys_errno says why */
+    TL_IO = -3,          /* the operating system reported an error, see tl_fail.sys_errno */
     TL_EOF = -4,         /* orderly end */
     TL_AGAIN = -5,       /* nothing now, call again later */
     TL_NOTFOUND = -6,    /* no such object */
-    TL_EXISTS = -7,      /* there already, and different */
-    TL_UNSUPPORTED = -8, /* well-formed, but not something we handle */
+    TL_EXISTS = -7,      /* exists already, with different contents */
+    TL_UNSUPPORTED = -8, /* well-formed, but not supported */
     TL_LIMIT = -9,       /* larger than a documented limit */
-    TL_USAGE = -10,      /* the caller's arguments make no sense */
+    TL_USAGE = -10,      /* invalid arguments */
     TL_NOSPACE = -11,    /* the disk is full or nearly so */
     TL_DENIED = -12,     /* not allowed */
-    TL_CANCELLED = -13,  /* the caller asked to stop */
-    TL_UNREACHABLE = -14 /* the peer cannot be reached, or went away */
+    TL_CANCELLED = -13,  /* cancelled by the caller */
+    TL_UNREACHABLE = -14 /* the peer cannot be reached or disconnected */
 };
 
 #define TL_NO_OFFSET UINT64_MAX
 
-/* What went wrong: filled where it is detected, borrowed by nobody. */
+/* Description of a failure, filled in where it is detected. Contains no pointers. */
 struct tl_fail {
     enum tl_err code;
-    int sys_errno;   /* errno at the time, 0 if it has no part in it */
-    uint64_t offset; /* byte offset in the input, TL_NO_OFFSET if it has none */
-    char text[224];  /* what is wrong; what to do. One line, no newline at its end */
+    int sys_errno;   /* errno, 0 if not applicable */
+    uint64_t offset; /* byte offset in the input, TL_NO_OFFSET if not applicable */
+    char text[224];  /* what is wrong and what to do; one line without a newline */
 };
 
 /*
@@ -68,10 +68,10 @@ struct tl_fail {
 int tl_fail_at(struct tl_fail *fail, enum tl_err code, uint64_t offset, const char *format, ...)
     TL_PRINTF(4, 5);
 
-/* The same without an offset; errno is kept in sys_errno when code is TL_IO or TL_NOSPACE. */
+/* The same without an offset; sets sys_errno to errno if code is TL_IO or TL_NOSPACE. */
 int tl_fail_set(struct tl_fail *fail, enum tl_err code, const char *format, ...) TL_PRINTF(3, 4);
 
-/* A short lower-case name of a code, e.g. "bad input". Static storage. */
+/* Short lower-case name of a code, e.g. "bad input". Static storage. */
 const char *tl_err_name(int code);
 
 TL_C_END

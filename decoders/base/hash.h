@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hashes that tell keys apart in tables and notes in comparisons, and numbers that look random. Not
- * for keys by which somebody could slow a table down on purpose. Pure functions.
+ * Hashes for table keys and for comparisons, and pseudo-random numbers. Not resistant to deliberate
+ * collisions. Pure functions.
  */
 #ifndef TL_BASE_HASH_H
 #define TL_BASE_HASH_H
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* FNV-1a of 64 bits: begin with TL_FNV, and go on with what follows. */
+/* 64-bit FNV-1a: start with TL_FNV, then pass the previous result to continue. */
 #define TL_FNV UINT64_C(0xcbf29ce484222325)
 
 static inline uint64_t tl_fnv(uint64_t hash, const void *bytes, size_t n)
@@ -28,7 +28,7 @@ static inline uint64_t tl_fnv_text(const char *text)
     return hash;
 }
 
-/* Each bit of the result depends on all of `x`: how splitmix64 ends. */
+/* Mix so that each result bit depends on all of `x`: splitmix64's finaliser. */
 static inline uint64_t tl_mix64(uint64_t x)
 {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -36,7 +36,7 @@ static inline uint64_t tl_mix64(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* The next number of splitmix64, from any state. */
+/* Next number of splitmix64; any state is valid. */
 static inline uint64_t tl_random64(uint64_t *state)
 {
     return tl_mix64(*state += UINT64_C(0x9e3779b97f4a7c15));

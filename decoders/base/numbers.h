@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers of 64-bit keys: 0, 1, 2 … in the order in which the keys came, so that what belongs to a
- * key stands in an array of the caller's. A hash table with open addressing, at most half full.
- * Keys stay until all are forgotten. Zeroed it is empty. Not thread-safe.
+ * Numbers 64-bit keys 0, 1, 2, … in order of first appearance, so that the caller can keep per-key
+ * data in an array. A hash table with open addressing, at most half full. Keys can only be removed
+ * all at once. All zero: empty. Not thread-safe.
  */
 #ifndef TL_BASE_NUMBERS_H
 #define TL_BASE_NUMBERS_H
@@ -16,7 +16,7 @@ struct tl_numbers {
     uint64_t *keys;  /* by number */
     uint32_t *slots; /* number + 1, by hash of the key; 0: free */
     uint32_t n;
-    uint32_t mask; /* slots - 1, or 0: there are none */
+    uint32_t mask; /* number of slots - 1; 0: no slots */
 };
 
 #define TL_NO_NUMBER UINT32_MAX
@@ -32,16 +32,16 @@ static inline uint32_t tl_numbers_find(const struct tl_numbers *t, uint64_t key)
     if (t->mask == 0)
         return TL_NO_NUMBER;
     for (uint32_t i = tl_numbers_hash(key) & t->mask;; i = (i + 1) & t->mask) {
-        const uint32_t number = t->slots[i] - 1; /* free: TL_NO_NUMBER */
+        const uint32_t number = t->slots[i] - 1; /* a free slot gives TL_NO_NUMBER */
         if (number == TL_NO_NUMBER || t->keys[number] == key)
             return number;
     }
 }
 
-/* Give a key that has none the next number. TL_NOMEM leaves the table as it was. */
+/* Assign the next number to a key that has none. On TL_NOMEM the table is unchanged. */
 TL_MUST_USE int tl_numbers_add(struct tl_numbers *t, uint64_t key);
 
-/* Forget the keys, keep the memory. */
+/* Remove all keys, keep the memory. */
 void tl_numbers_reset(struct tl_numbers *t);
 void tl_numbers_fini(struct tl_numbers *t);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A moment in a loop that waits for another thread. Header only. */
+/* CPU hint for spin-wait loops. Header only. */
 #ifndef TL_BASE_PAUSE_H
 #define TL_BASE_PAUSE_H
 

@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-/* Processors that this process may use: all, or those that it is pinned to. */
+/* Number of processors this process may use, respecting CPU affinity. */
 static inline unsigned tl_processors(void)
 {
     cpu_set_t ours;

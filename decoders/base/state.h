@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The state of an object as bytes, and back. One function goes through an object's members and
- * either appends each to a buffer or reads it from bytes, so that both always agree.
+ * Serialisation of object state. The same function visits an object's members for saving and
+ * loading, and either appends each to a buffer or reads it from bytes, so the two always agree.
  *
- * The bytes are for the program that wrote them: numbers are as the machine has them. Whoever keeps
- * them says so in front, and has a checksum. All the same they may be anything: what is used as an
- * index or a size is checked when it is loaded. Errors stick, and whatever is loaded behind one is
- * zero; an object is of no use then but to be freed.
+ * The bytes are only for the program that wrote them: numbers are in host format. Whoever stores
+ * them must add a version and a checksum. Still, the bytes may be arbitrary: values used as an
+ * index or size are checked on loading. Errors are sticky; everything loaded after one is zero, and
+ * the object can then only be freed.
  *
  * Header only; not thread-safe.
  */
@@ -20,9 +20,9 @@
 #include <string.h>
 
 struct tl_state {
-    struct tl_buf *out; /* saving: what is appended to; NULL: loading, … */
-    struct tl_bytes in; /* … from these, which become fewer */
-    int rc;             /* the first error: TL_NOMEM, TL_BAD, or what tl_state_fail() was told */
+    struct tl_buf *out; /* saving: buffer to append to; NULL: loading */
+    struct tl_bytes in; /* loading: bytes not read yet */
+    int rc; /* the first error: TL_NOMEM, TL_BAD, or the one passed to tl_state_fail() */
 };
 
 static inline bool tl_state_loads(const struct tl_state *s)
@@ -36,14 +36,14 @@ static inline void tl_state_fail(struct tl_state *s, int rc)
         s->rc = rc;
 }
 
-/* Loaded, and not `ok`: it cannot have been saved. */
+/* When loading, fail with TL_BAD unless `ok`. */
 static inline void tl_state_check(struct tl_state *s, bool ok)
 {
     if (tl_state_loads(s) && !ok)
         tl_state_fail(s, TL_BAD);
 }
 
-/* `n` bytes that may have any value. */
+/* `n` bytes with arbitrary values. */
 static inline void tl_state_bytes(struct tl_state *s, void *p, size_t n)
 {
     if (!tl_state_loads(s)) {
@@ -77,7 +77,7 @@ static inline void tl_state_u16(struct tl_state *s, uint16_t *v)
     tl_state_bytes(s, v, sizeof *v);
 }
 
-/* At most `most`. */
+/* A value of at most `most`. */
 static inline void tl_state_u8(struct tl_state *s, uint8_t *v, uint8_t most)
 {
     tl_state_bytes(s, v, sizeof *v);
@@ -87,7 +87,7 @@ static inline void tl_state_u8(struct tl_state *s, uint8_t *v, uint8_t most)
     }
 }
 
-/* At most `most`. */
+/* A value of at most `most`. */
 static inline void tl_state_size(struct tl_state *s, size_t *v, size_t most)
 {
     uint64_t n = *v;
@@ -128,8 +128,11 @@ static inline void tl_state_i32(struct tl_state *s, int32_t *v)
     tl_state_bytes(s, v, sizeof *v);
 }
 
-/* How many elements of `size` bytes the array `*p` has: when they are loaded there is room for all,
- * each of which the state has `least` bytes of, at least. */
+/*
+ * The length of the array `*p`, whose elements have `size` bytes in memory. When loading, allocates
+ * the array; `least` is the minimum number of bytes per element in the state, which bounds the
+ * allocation.
+ */
 static inline void tl_state_count(struct tl_state *s, void *p, size_t *n, size_t *cap, size_t size,
                                   size_t least)
 {
@@ -143,7 +146,7 @@ static inline void tl_state_count(struct tl_state *s, void *p, size_t *n, size_t
     }
 }
 
-/* An array of elements without padding, whose members may have any value. */
+/* An array of elements without padding, whose members may have arbitrary values. */
 static inline void tl_state_array(struct tl_state *s, void *p, size_t *n, size_t *cap, size_t size)
 {
     void *v;

@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Finding frames again where nothing marks them: in 16-byte frames back to back a byte too few or
- * too many puts everything behind it out of step.
+ * Realignment of unmarked frames: in consecutive 16-byte frames, a missing or additional byte
+ * misaligns everything after it.
  *
- * Stands between the bytes and a struct tl_tpiu. It does nothing but look on while all goes well.
- * There are two alarms: sources speak in frame after frame that nobody has configured, which an odd
- * number of bytes leads to at once; and at a checkpoint, the known streams turn out to have lost
- * more than they have understood, which any other number leads to. Then it keeps back a stretch
- * of the capture, tries every alignment on it (frame/fit.h), and changes to the one that fits best,
- * from where on it does so. Streams that are damaged, bytes that are no trace at all or
- * of an unknown source look alike at first: then the old alignment stays, and it takes twice as
- * long until another attempt.
+ * Sits between the bytes and a struct tl_tpiu, and only observes while there are no problems. Two
+ * things raise an alarm: frame after frame has sources that are not configured, which an odd number
+ * of bytes causes immediately; or at a checkpoint the known streams turn out to have lost more than
+ * they decoded, which an even number causes. Then it holds back a section of the capture, scores
+ * every alignment on it (frame/fit.h), and switches to the best one, from the position where it
+ * starts to fit. Damaged streams, bytes that are not trace at all, and unknown sources look the
+ * same at first: then the alignment is kept, and the interval to the next attempt doubles.
  *
- * Checkpoints lie at a sixteenth of what has come since the frames began, at least
- * TL_ALIGN_CHECK_LEAST and at most TL_ALIGN_CHECK_MOST bytes apart.
+ * The distance between checkpoints is a sixteenth of the bytes since the frames began, at least
+ * TL_ALIGN_CHECK_LEAST and at most TL_ALIGN_CHECK_MOST.
  *
- * Same bytes give the same result for any chunking. Not thread-safe.
+ * The same bytes give the same result for any chunking. Not thread-safe.
  */
 #ifndef TL_FRAME_ALIGN_H
 #define TL_FRAME_ALIGN_H
@@ -24,14 +23,14 @@
 
 #define TL_ALIGN_CHECK_LEAST ((uint64_t)1 << 10)
 #define TL_ALIGN_CHECK_MOST  ((uint64_t)256 << 10)
-#define TL_ALIGN_WINDOW      ((size_t)32 << 10)  /* bytes kept back for an attempt, … */
-#define TL_ALIGN_WINDOW_MOST ((size_t)256 << 10) /* … if many have failed */
+#define TL_ALIGN_WINDOW      ((size_t)32 << 10)  /* bytes held back for an attempt */
+#define TL_ALIGN_WINDOW_MOST ((size_t)256 << 10) /* maximum, after many failed attempts */
 
-/* What is watched. */
+/* Source of the alarm at checkpoints. */
 struct tl_align_watch {
     void *context;
-    /* At a checkpoint: have the streams lost most of what came since the last one? 0, 1, or < 0.
-     * NULL: nothing is watched. */
+    /* Have the streams lost most of the bytes since the last checkpoint? Returns 0, 1, or < 0.
+     * NULL: no checkpoints. */
     int (*is_troubled)(void *context);
     struct tl_fit_sources sources;
 };
@@ -42,39 +41,39 @@ struct tl_align {
     struct tl_align_watch watch;
 
     uint64_t check_at;    /* offset of the next checkpoint */
-    uint64_t quiet_until; /* no attempt before this offset */
-    uint64_t patience;    /* bytes until the next one if this one changes nothing */
-    uint64_t troubled;    /* the last frame with an unknown source, from 1 */
-    unsigned trouble;     /* how many there were lately */
+    uint64_t quiet_until; /* offset before which no attempt is made */
+    uint64_t patience;    /* bytes until the next attempt if this one fails */
+    uint64_t troubled;    /* number (from 1) of the last frame with an unknown source */
+    unsigned trouble;     /* recent number of such frames */
     bool alarm;
 
-    uint64_t calls; /* of the frame decoder's sink, in this push */
-    uint64_t mute;  /* those that were made already */
-    bool fed_again; /* … in the pass before this one */
+    uint64_t calls; /* number of sink calls in this push */
+    uint64_t mute;  /* how many of them repeat earlier ones */
+    bool fed_again; /* bytes before an alarm are being pushed a second time */
 
-    uint8_t *window; /* NULL: passing on */
+    uint8_t *window; /* NULL: bytes are passed through */
     size_t held, room;
     uint64_t held_from; /* file offset */
 };
 
 /*
- * `tpiu` is initialised already; its sink asks tl_align_muted() first, and tells of unknown
- * sources. `watch` is copied. Frames that are marked: all bytes are passed on as they are.
+ * `tpiu` is already initialised; its sink must call tl_align_muted() first, and report unknown
+ * sources. `watch` is copied. If frames are marked, all bytes are passed through.
  */
 void tl_align_init(struct tl_align *a, struct tl_tpiu *tpiu, const struct tl_align_watch *watch);
 void tl_align_fini(struct tl_align *a);
 
-/* As tl_tpiu_push() and tl_tpiu_finish(). TL_NOMEM. */
+/* As tl_tpiu_push() and tl_tpiu_finish(). Also return TL_NOMEM. */
 TL_MUST_USE int tl_align_push(struct tl_align *a, const uint8_t *p, size_t n);
 TL_MUST_USE int tl_align_finish(struct tl_align *a);
 
-/* Both, as tl_tpiu_state(). */
+/* Save or restore the state of this and of `tpiu`, as tl_tpiu_state(). */
 void tl_align_state(struct tl_align *a, struct tl_state *state);
 
-/* For each call of the sink, first of all: is it one that was made before? */
+/* To be called first in each call of the sink: does it repeat an earlier call? */
 bool tl_align_muted(struct tl_align *a);
 
-/* A run of a source that is not known. The sink returns what this returns. */
+/* Report a run of an unknown source. The sink returns what this returns. */
 TL_MUST_USE int tl_align_unknown(struct tl_align *a, const struct tl_run *run);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How well bytes fit that are taken for 16-byte frames back to back: the bytes of known sources,
- * and the synchronisation packets that are whole. Where frames are taken apart rightly all of these
- * are, elsewhere few: most of them lie across two frames, and a byte between them is a wrong one.
+ * Scores how well bytes fit the assumption of consecutive 16-byte frames: number of bytes of known
+ * sources and of intact synchronisation packets. With the right alignment all synchronisation
+ * packets are intact, otherwise few are, since most of them span two frames and the frame's
+ * auxiliary byte ends up inside them.
  *
- * No state; threads as one likes.
+ * Stateless; thread-safe.
  *
  * Source: Arm IHI0064H 6.2 (A-Sync), Arm DDI0403E D4.2.1 (ITM), MIPI STPv2 (ASYNC).
  */
@@ -16,27 +17,27 @@
 #define TL_FIT_SLOT  64
 #define TL_FIT_SLOTS 4096
 
-/* How a source's synchronisation packets look. */
+/* Form of a source's synchronisation packets. */
 enum tl_fit_kind {
-    TL_FIT_UNKNOWN, /* nobody knows the source */
-    TL_FIT_ETM4,    /* 11 bytes of 00 or more, 80 */
-    TL_FIT_ITM,     /* 5 bytes of 00 or more, 80; as in PTM and ETMv3 */
-    TL_FIT_STM      /* 21 nibbles of f or more, 0 */
+    TL_FIT_UNKNOWN, /* unknown source */
+    TL_FIT_ETM4,    /* at least 11 bytes of 00, then 80 */
+    TL_FIT_ITM,     /* at least 5 bytes of 00, then 80; also PTM and ETMv3 */
+    TL_FIT_STM      /* at least 21 nibbles of f, then 0 */
 };
 
-/* The sources, as far as they are known. */
+/* What is known of the sources. */
 struct tl_fit_sources {
     uint8_t kinds[128]; /* enum tl_fit_kind by trace ID */
-    uint8_t id;         /* in force in front of the first frame, or TL_TPIU_NO_ID */
+    uint8_t id;         /* source before the first frame, or TL_TPIU_NO_ID */
 };
 
-/* By slots of TL_FIT_SLOT bytes. */
+/* Scores per slot of TL_FIT_SLOT bytes. */
 struct tl_fit {
-    uint8_t syncs[TL_FIT_SLOTS]; /* that begin there and are whole */
+    uint8_t syncs[TL_FIT_SLOTS]; /* intact synchronisation packets that begin in the slot */
     uint8_t known[TL_FIT_SLOTS]; /* bytes of known sources */
 };
 
-/* `n` bytes, TL_FIT_SLOT * TL_FIT_SLOTS at most, that begin with a frame. TL_NOMEM. */
+/* Score `n` bytes, at most TL_FIT_SLOT * TL_FIT_SLOTS, that begin at a frame. Returns TL_NOMEM. */
 TL_MUST_USE int tl_fit_frames(struct tl_fit *fit, const struct tl_fit_sources *sources,
                               const uint8_t *p, size_t n);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A run: bytes of one trace source in their order, as L1 (a de-multiplexer) hands them to L2 (a
- * packet decoder), with the file offset of each byte. Bytes out of CoreSight frames are not
- * adjacent in the file; then an array says where each of them is.
+ * A run: consecutive bytes of one trace source, as passed from a demultiplexer (L1) to a packet
+ * decoder (L2), with the file offset of each byte. Bytes from CoreSight frames are not contiguous
+ * in the file; for those an array gives their positions.
  */
 #ifndef TL_FRAME_RUN_H
 #define TL_FRAME_RUN_H
@@ -11,14 +11,15 @@
 #include <stdint.h>
 
 struct tl_run {
-    const uint8_t *p;      /* borrowed for the call; at least 1 byte */
-    size_t n;              /* bytes */
-    uint64_t base;         /* file offset that places count from */
-    const uint16_t *place; /* n + 1, ascending: of each byte and behind the last one; borrowed for
-                              the call. NULL: byte i is at place i */
+    const uint8_t *p; /* borrowed for the call; at least 1 byte */
+    size_t n;         /* bytes */
+    uint64_t base;    /* file offset that places are relative to */
+    /* n + 1 ascending places: of each byte and of the end; borrowed for the call. NULL: byte i is
+     * at place i. */
+    const uint16_t *place;
 };
 
-/* File offset of byte `i` of the run (i may equal n: the offset behind it). */
+/* File offset of byte `i` of the run (i == n: the offset after it). */
 static inline uint64_t tl_run_offset(const struct tl_run *run, size_t i)
 {
     return run->base + (run->place ? run->place[i] : i);

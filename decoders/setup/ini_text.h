@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* INI text to (section, key, value) calls, through inih, with its traps removed. */
+/* INI parser on top of inih, without its pitfalls. */
 #ifndef TL_SETUP_INI_TEXT_H
 #define TL_SETUP_INI_TEXT_H
 
@@ -9,16 +9,17 @@
 #include <stddef.h>
 
 /*
- * Called for each key, in order. Keys keep what stands in their parentheses, also a colon:
- * `PC(size:64)=0x10` is key "PC(size:64)". `value` is trimmed. `begins`: the first key behind a
- * section's head (two sections may have the same name). Return < 0 to stop.
+ * Receive a key; called for each, in order. Keys include their parentheses, even with a colon:
+ * `PC(size:64)=0x10` has key "PC(size:64)". `value` is trimmed. `begins` marks the first key after
+ * a section header (several sections may have the same name). Return < 0 to stop.
  */
 typedef int tl_ini_entry(void *context, const char *section, bool begins, const char *key,
                          const char *value, struct tl_fail *fail);
 
 /*
- * Parse `n` bytes of INI text. Comments begin with ';' or '#', lines may end in CR LF. Lines
- * are limited to 190 characters but for comments and `description=`. TL_BAD names the line.
+ * Parse `n` bytes of INI text. Comments begin with ';' or '#', lines may end in CR LF. Lines are
+ * limited to 190 characters except comments and `description=`. Returns TL_BAD; `fail` names the
+ * line.
  */
 TL_MUST_USE int tl_ini_parse(const char *text, size_t n, tl_ini_entry *entry, void *context,
                              struct tl_fail *fail);

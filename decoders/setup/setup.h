@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A setup: all that a decoder must be told about a capture, beside its bytes: the container,
- * the trace sources with their registers, and which image lies where.
+ * A setup: everything a decoder needs to know about a capture besides its bytes: the container, the
+ * trace sources with their registers, and which image is mapped where.
  *
- * One representation everywhere. It is read from `--format` and `--config FILE`, or made by an
- * importer (import/bundle.h); it travels to the server and rests in its catalog as the same INI
+ * The same representation is used everywhere. It is read from `--format` and `--config FILE`, or
+ * built by an importer (import/bundle.h); it is sent to the server and stored in its catalog as INI
  * text (docs/setup.md). Not thread-safe while being built; read-only afterwards.
  */
 #ifndef TL_SETUP_SETUP_H
@@ -19,9 +19,9 @@
 #include <stddef.h>
 
 enum tl_frame_sync {
-    TL_SYNC_NONE,   /* 16-byte aligned frames, nothing between them */
+    TL_SYNC_NONE,   /* 16-byte aligned frames without synchronisation words */
     TL_SYNC_FSYNC,  /* full-word synchronisation between frames */
-    TL_SYNC_HSYNC,  /* … and half-word synchronisation anywhere */
+    TL_SYNC_HSYNC,  /* FSYNC, and half-word synchronisation anywhere */
     TL_SYNC_DSTREAM /* FSYNC, and an 8-byte footer in each 512 bytes */
 };
 
@@ -33,71 +33,74 @@ struct tl_register {
 };
 
 struct tl_source {
-    char name[32];     /* the stream's name: "cs.10", "di.0.1", "pt.0" */
+    char name[32];     /* stream name: "cs.10", "di.0.1", "pt.0" */
     uint16_t id;       /* CoreSight trace ID, DI address, CPU number */
     uint8_t protocol;  /* enum tl_protocol */
-    char type[24];     /* as the configuration named it, e.g. "ETM4.2", "PTM1.1" */
-    char core[40];     /* e.g. "Cortex-A53", "ARM-AA64", "" if not told */
-    char device[40];   /* what the board's description calls it, e.g. "PTM_0", "" if not told */
-    uint64_t clock_hz; /* rate of its timestamps; 0: the capture's */
-    /* Of a container that knows when its pieces were traced; no part of the setup's text: */
-    uint64_t since;   /* memory is as it was then where the trace begins; 0: not told … */
-    bool other_clock; /* … and stays so: the trace's timestamps are of another clock than that */
+    char type[24];     /* as in the configuration, e.g. "ETM4.2", "PTM1.1" */
+    char core[40];     /* e.g. "Cortex-A53", "ARM-AA64"; "" if unknown */
+    char device[40];   /* name in the board's description, e.g. "PTM_0"; "" if unknown */
+    uint64_t clock_hz; /* timestamp frequency in Hz; 0: the capture's */
+    /* For containers that know when their pieces were traced; not part of the setup's text: */
+    uint64_t since;   /* time for looking up memory at the beginning of the trace; 0: unknown */
+    bool other_clock; /* keep using `since`: the trace's timestamps are from another clock */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };
 
 struct tl_setup_image {
-    /* Path, or what is known to the server: "sha256:<64 hex digits>", "build-id:<hex>", or
-     * "missing:<number>", which nobody will ever know; owned. */
+    /* Path, or a name resolved by the server: "sha256:<64 hex digits>", "build-id:<hex>", or
+     * "missing:<number>", which never resolves; owned. */
     char *file;
-    /* What the traced machine called it, owned; NULL: not told. With it the file need not be there
-     * (yet), and may end in front of `length`. */
+    /* The file's path on the traced machine, owned; NULL: unknown. If set, the file may be missing
+     * (for now) and may end before `length`. */
     char *path;
-    /* What of the ELF file lies at `address`: the section of this name if that begins with a dot,
-     * from its byte `offset` on, else the symbol, and all of the file with it. Owned; NULL: as the
-     * offset says. */
+    /*
+     * What part of the ELF file is mapped at `address`: a name that begins with a dot is a section,
+     * mapped from its byte `offset` on; any other name is a symbol, and the whole file is mapped
+     * relative to it. Owned; NULL: `offset` is a file offset.
+     */
     char *anchor;
-    uint64_t address; /* where its first mapped byte lies; for ELF a bias that is added */
-    uint64_t offset;  /* of the first mapped byte in the file */
-    uint64_t length;  /* UINT64_MAX: to the end */
+    uint64_t address; /* address of the first mapped byte; for ELF a bias added to its addresses */
+    uint64_t offset;  /* file offset of the first mapped byte */
+    uint64_t length;  /* UINT64_MAX: to the end of the file */
     unsigned space;   /* tl_space bits */
-    struct tl_image_context context; /* where it is there in one process or machine only */
-    struct tl_image_span span;       /* when it is there */
+    struct tl_image_context context; /* restricts the mapping to one process or virtual machine */
+    struct tl_image_span span;       /* when it is mapped */
 };
 
-/* What people call a context ID, or a VMID. */
+/* Display name of a context ID or VMID. */
 struct tl_setup_context {
     uint64_t id;
     bool is_vmid;
     char name[32];
 };
 
-/* Bytes of a source that has a file of its own: [source] file=. For who makes a capture of them
- * (import/bundle.h); they are no part of the setup's text. */
+/* File that holds the bytes of a single source: [source] file=. For building a capture
+ * (import/bundle.h); not part of the setup's text. */
 struct tl_setup_file {
     char *file;
     size_t source; /* index in the setup's sources */
-    bool is_ring;  /* a dump of a ring buffer … */
-    uint64_t head; /* … whose oldest byte is at this offset */
+    bool is_ring;  /* it is a dump of a ring buffer */
+    uint64_t head; /* offset of the ring buffer's oldest byte */
 };
 
-/* A file of code that was made of what a capture says, and is nowhere else: images name it. It is
- * no part of the setup's text: who sends that sends the bytes as an image. */
+/* A code file synthesised from a capture's contents, which exists nowhere else; images refer to it
+ * by name. Not part of the setup's text: to send a setup, send these bytes as an image. */
 struct tl_setup_made {
-    char *file; /* its name; owned, as its bytes are */
+    char *file; /* name; owned, as are the bytes */
     struct tl_buf bytes;
 };
 
 struct tl_setup {
-    uint8_t container;     /* enum tl_container */
-    uint8_t sync;          /* enum tl_frame_sync */
-    bool threads;          /* perf.data: each thread is a stream, too, … */
-    bool events;           /* … and so are its other events */
-    char format[64];       /* FMT as it was given, e.g. "tpiu,sync=fsync" */
-    uint64_t clock_hz;     /* rate of the timestamps of sources without a clock of their own; 0: not
-                              known */
-    struct tl_clock clock; /* … and how they relate to the operating system's, in place of a rate */
+    uint8_t container; /* enum tl_container */
+    uint8_t sync;      /* enum tl_frame_sync */
+    bool threads;      /* perf.data: add a stream for each thread */
+    bool events;       /* perf.data: add streams for other events */
+    char format[64];   /* the format as given, e.g. "tpiu,sync=fsync" */
+    /* Timestamp frequency in Hz for sources without their own; 0: unknown. */
+    uint64_t clock_hz;
+    /* Relation of timestamps to the operating system's clock; used instead of `clock_hz`. */
+    struct tl_clock clock;
     struct tl_source *sources;
     size_t n_sources;
     size_t cap_sources;
@@ -119,59 +122,63 @@ void tl_setup_init(struct tl_setup *setup);
 void tl_setup_fini(struct tl_setup *setup);
 
 /*
- * Take a `--format` value: a name with options behind commas. TL_USAGE says which names there
- * are. For one-source formats (etm4, ete, itm, stm, pt) it adds the source.
+ * Parse a `--format` value: a name with comma-separated options. For single-source formats (etm4,
+ * ete, itm, stm, pt) also adds the source. Returns TL_USAGE; `fail` lists the valid names.
  */
 TL_MUST_USE int tl_setup_format(struct tl_setup *setup, const char *format, struct tl_fail *fail);
-/* Of perf.data, as far as the format does not say: threads and events are streams, too. False:
- * nothing new. */
+/* For perf.data: enable thread and event streams unless the format sets them. Returns false if
+ * nothing changed. */
 bool tl_setup_want_all(struct tl_setup *setup);
 
-/* Parse INI text (docs/setup.md) into an initialised setup. TL_BAD with line number in the text. */
+/* Parse INI text (docs/setup.md) into an initialised setup. Returns TL_BAD with the line number in
+ * `fail`. */
 TL_MUST_USE int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n,
                                struct tl_fail *fail);
-/* Read a `--config` file. Relative image paths become relative to that file. */
+/* Read a `--config` file. Relative image paths are resolved relative to that file. */
 TL_MUST_USE int tl_setup_read(struct tl_setup *setup, const char *path, struct tl_fail *fail);
 
-/* The setup as INI text that tl_setup_parse() takes back. */
+/* Write the setup as INI text for tl_setup_parse(). */
 TL_MUST_USE int tl_setup_write(const struct tl_setup *setup, struct tl_buf *out);
 
 /*
- * `--image FILE[@ADDR][,space=S][,context=N][,vmid=N][,offset=N][,length=N][,from=T][,until=T]`.
- * Errors: TL_USAGE, TL_NOMEM.
+ * Parse the value of `--image`:
+ *     FILE[@ADDR][,space=S][,context=N][,vmid=N][,offset=N][,length=N][,from=T][,until=T]
+ * Returns TL_USAGE, TL_NOMEM.
  */
 TL_MUST_USE int tl_setup_add_image(struct tl_setup *setup, const char *argument,
                                    struct tl_fail *fail);
 
-/* The same with everything told: see struct tl_setup_image. `file` is copied. TL_NOMEM. */
+/*
+ * The same with separate arguments: see struct tl_setup_image. `file` is copied. Returns TL_NOMEM.
+ */
 TL_MUST_USE int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t address,
                                       uint64_t offset, uint64_t length, unsigned space);
 
-/* Say what the machine called the image; of a long text its end. TL_NOMEM. */
+/* Set the image's path on the traced machine; an overlong path keeps its end. Returns TL_NOMEM. */
 TL_MUST_USE int tl_setup_image_path(struct tl_setup_image *image, const char *path);
-/* The same for its anchor. */
+/* Set the image's anchor, likewise. */
 TL_MUST_USE int tl_setup_image_anchor(struct tl_setup_image *image, const char *anchor);
-/* Is that not a file's name, but content that a server has or will have? */
+/* Is `file` a name resolved by a server rather than a path? */
 bool tl_setup_is_stored(const char *file);
 
-/* What a context ID or VMID is called; the name is cut off where there is no room. TL_NOMEM. */
+/* Name a context ID or VMID; an overlong name is truncated. Returns TL_NOMEM. */
 TL_MUST_USE int tl_setup_add_context(struct tl_setup *setup, bool is_vmid, uint64_t id,
                                      const char *name);
-/* … from now on. */
+/* Change the name. */
 void tl_setup_context_call(struct tl_setup_context *context, const char *name);
-/* NULL: nobody says. */
+/* Name of a context ID or VMID; NULL if it has none. */
 const char *tl_setup_context_name(const struct tl_setup *setup, bool is_vmid, uint64_t id);
 
-/* A file that is in memory only; takes the bytes over, whatever it returns. TL_NOMEM. */
+/* Add a file that exists only in memory. Always takes ownership of the bytes. Returns TL_NOMEM. */
 TL_MUST_USE int tl_setup_add_made(struct tl_setup *setup, const char *file, struct tl_buf *bytes);
-/* The bytes of a file that was added so; NULL: it was not. */
+/* Contents of a file added with tl_setup_add_made(); NULL if there is none. */
 const struct tl_buf *tl_setup_made(const struct tl_setup *setup, const char *file);
 
 /*
  * Map every image of the setup into `image` (not frozen here): raw files at their address, ELF
- * files (known by their magic) by their headers. One with a path that is not there is left out.
- * `resolve(context, file, &bytes, fail)` finds a file's content, borrowed until the next call;
- * NULL: files are read from the file system.
+ * files (recognised by their magic) according to their headers. Missing files of images with a
+ * `path` are skipped. `resolve(context, file, &bytes, fail)` supplies a file's content, borrowed
+ * until the next call; NULL: files are read from the file system.
  */
 typedef int tl_setup_resolver(void *context, const char *file, struct tl_bytes *bytes,
                               struct tl_fail *fail);
@@ -179,18 +186,18 @@ TL_MUST_USE int tl_setup_load_images(const struct tl_setup *setup, struct tl_ima
                                      tl_setup_resolver *resolve, void *context,
                                      struct tl_fail *fail);
 
-/* The source with this id (or the only source of a single container), or NULL. */
+/* Find the source with this id (or the only source of a single container), or NULL. */
 const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned id);
-/* A new source, zeroed; NULL: out of memory. Pointers to earlier ones become invalid. */
+/* Add a source, zeroed; NULL: out of memory. Invalidates pointers to other sources. */
 struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 
-/* Rate of the timestamps of this stream; 0: not known. */
+/* Timestamp frequency of this stream in Hz; 0: unknown. */
 uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream);
-/* A register's value, or `otherwise` where the configuration has none. */
+/* Value of a register, or `otherwise` if it is not configured. */
 uint64_t tl_source_reg(const struct tl_source *source, const char *name, uint64_t otherwise);
 /*
- * The instruction set that the trace of a `protocol` is of as long as it tells of none itself: by
- * the core that the setup names, else the usual one. `source` may be NULL. TL_ISA_NONE: not known.
+ * Initial instruction set of a trace, until the trace reports one: from the core named in the
+ * setup, else the protocol's usual one. `source` may be NULL. TL_ISA_NONE: unknown.
  */
 enum tl_isa tl_source_isa(enum tl_protocol protocol, const struct tl_source *source);
 TL_MUST_USE int tl_source_set_reg(struct tl_source *source, const char *name, uint64_t value);

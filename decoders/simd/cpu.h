@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which vector instructions the kernels may use. Looked up once; thread-safe.
+ * Selection of vector instructions for the kernels. Determined once; thread-safe.
  *
- * The environment variable TRACELAKE_CPU names the level to use, one of those that the machine
- * has: scalar, then neon on AArch64; sse42, avx2, avx512 on x86-64. Results do not depend on the
- * level, only speed does.
+ * The environment variable TRACELAKE_CPU selects the level, which must be supported by the machine:
+ * scalar; neon on AArch64; sse42, avx2, avx512 on x86-64. The level affects only speed, not
+ * results.
  */
 #ifndef TL_SIMD_CPU_H
 #define TL_SIMD_CPU_H
 
 #include <stdbool.h>
 
-/* Those of x86 build on each other. */
+/* Each x86 level includes the lower ones. */
 enum tl_cpu {
     TL_CPU_SCALAR, /* portable C */
     TL_CPU_NEON,   /* AArch64's Advanced SIMD */
@@ -21,21 +21,21 @@ enum tl_cpu {
     TL_CPU_LEVELS
 };
 
-/* The level in force. */
+/* The level in use. */
 enum tl_cpu tl_cpu_level(void);
 
-/* The best that the machine can do, whatever the environment says. */
+/* The highest level the machine supports, regardless of the environment. */
 enum tl_cpu tl_cpu_supported(void);
 
-/* Can the machine do it? For tests of all variants. */
+/* Does the machine support `level`? For tests of all variants. */
 bool tl_cpu_has(enum tl_cpu level);
 
 /* Lower-case name as in TRACELAKE_CPU. Static storage. */
 const char *tl_cpu_name(enum tl_cpu level);
 
 /*
- * What TRACELAKE_CPU says if that names no level that the machine has, and is so of no effect;
- * else NULL. For programs that want to say so.
+ * Value of TRACELAKE_CPU if it is not a supported level, and therefore ignored; else NULL. For a
+ * warning message.
  */
 const char *tl_cpu_unknown(void);
 

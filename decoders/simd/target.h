@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which instructions functions may use that not every machine has: those of a level of simd/cpu.h.
- * One function: TL_TARGET(TL_AVX2_TARGET) in front of it; many: TL_TARGET_BEGIN … TL_TARGET_END
- * around them.
+ * Compiler targets for functions that need a level of simd/cpu.h. For one function, put
+ * TL_TARGET(TL_AVX2_TARGET) before it; for several, enclose them in TL_TARGET_BEGIN …
+ * TL_TARGET_END.
  */
 #ifndef TL_SIMD_TARGET_H
 #define TL_SIMD_TARGET_H
@@ -12,13 +12,14 @@
 #define TL_AVX512_TARGET                                                                           \
     "avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,avx512bitalg,bmi,bmi2,lzcnt,popcnt"
 
-#if defined(TL_EMULATED_AVX512) /* by functions (tests/cross); the whole program may use AVX2 */
+/* AVX-512 is emulated by functions (tests/cross); the whole program may use AVX2. */
+#if defined(TL_EMULATED_AVX512)
 #define TL_TARGET(features)
 #define TL_TARGET_BEGIN(features)
 #define TL_TARGET_END
 #define TL_VECTOR_REGISTER "m"
 #else
-#define TL_VECTOR_REGISTER  "v" /* constraint of an operand */
+#define TL_VECTOR_REGISTER  "v" /* asm operand constraint */
 #define TL_TARGET(features) __attribute__((target(features)))
 #define TL_PRAGMA(text)     _Pragma(#text)
 #if defined(__clang__)
