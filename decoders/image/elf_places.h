@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ELF files in memory, and where in one something is that has a name. Reads only; damaged files
- * have nothing. Not thread-safe for one `elf`.
+ * ELF files in memory, and lookup of named sections and symbols in them. Read-only access; lookups
+ * in damaged files fail. Not thread-safe for the same `elf`.
  */
 #ifndef TL_IMAGE_ELF_PLACES_H
 #define TL_IMAGE_ELF_PLACES_H
@@ -12,24 +12,24 @@
 #include <libelf.h>
 #include <stdbool.h>
 
-/* A file as libelf reads it: from a copy, which libelf may write. */
+/* A file opened by libelf, from a copy, since libelf may modify its input. */
 struct tl_elf {
     Elf *elf;
     char *copy;
 };
-/* TL_NOMEM; TL_BAD: it is no ELF file. There is nothing to be finished then. */
+/* Returns TL_NOMEM; TL_BAD: not an ELF file. On failure there is nothing to finalise. */
 TL_MUST_USE int tl_elf_init(struct tl_elf *out, struct tl_bytes file);
 void tl_elf_fini(struct tl_elf *elf);
 
-/* The section of this name that has bytes in the file: their offset and number. */
+/* Find the section with this name that has bytes in the file: its file offset and size. */
 bool tl_elf_section(Elf *elf, const char *name, uint64_t *offset, uint64_t *size);
-/* The value of the symbol. */
+/* Find the symbol's value. */
 bool tl_elf_symbol(Elf *elf, const char *name, uint64_t *value);
 
-/* The lowest address that a loadable segment is linked to. */
+/* Find the lowest link address of a loadable segment. */
 bool tl_elf_lowest(Elf *elf, uint64_t *address);
 
-/* The same of a file in memory: 1 if it has it, 0, or TL_NOMEM. */
+/* The same for a file in memory. Return 1 if found, 0 if not, or TL_NOMEM. */
 TL_MUST_USE int tl_elf_bytes_section(struct tl_bytes file, const char *name, uint64_t *offset,
                                      uint64_t *size);
 TL_MUST_USE int tl_elf_bytes_symbol(struct tl_bytes file, const char *name, uint64_t *value);

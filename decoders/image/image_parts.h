@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the image module share; not for others. */
+/* Shared by the files of the image module; private to this folder. */
 #ifndef TL_IMAGE_IMAGE_PARTS_H
 #define TL_IMAGE_IMAGE_PARTS_H
 
@@ -10,84 +10,84 @@
 
 #define TL_SPACE_BITS 8
 
-/* A mapped piece as it was given. */
+/* A mapped region as it was added. */
 struct tl_region {
     uint64_t first;
-    uint64_t last; /* inclusive, so that the address space's end needs no care */
+    uint64_t last; /* inclusive, so that the end of the address space needs no special case */
     struct tl_image_span span;
     const uint8_t *bytes; /* owned by the image */
     unsigned space;
 };
 
-/* A function in a file, or in a part of it. */
+/* A function in a file or a part of it. */
 struct tl_part_symbol {
-    uint64_t offset; /* in the part, or in the file */
+    uint64_t offset; /* in the part or the file */
     uint64_t size;
     const char *name; /* owned by the image */
-    uint32_t order;   /* in the file's table */
+    uint32_t order;   /* index in the file's symbol table */
 };
 
-/* The functions of a file of which parts are mapped. */
+/* The functions of a file parts of which are mapped. */
 struct tl_file_symbols {
-    const char *file;         /* its name, owned by the image */
-    struct tl_part_symbol *v; /* owned; by offset, then in the order of the table */
+    const char *file;         /* its name; owned by the image */
+    struct tl_part_symbol *v; /* owned; sorted by offset, then symbol table order */
     size_t n, cap;
 };
 
-/* A part of a file that is kept once. */
+/* A file part that is stored once. */
 struct tl_image_part {
     const char *name;
-    uint64_t offset, length; /* as given */
+    uint64_t offset, length; /* as passed by the caller */
     struct tl_bytes bytes;
     struct tl_part_symbol *symbols; /* owned */
     size_t n_symbols, cap_symbols;
 };
 
-/* A piece of one space after overlaps are resolved: of its addresses, at its times, nothing else is
- * there. Bytes are owned by the image. */
+/* A piece of one address space after overlaps are resolved: exclusive for its addresses and its
+ * period. Bytes are owned by the image. */
 struct tl_extent {
     uint64_t first;
     uint64_t last;
     struct tl_image_span span;
-    const uint8_t *bytes; /* of `first` */
-    uint64_t most;        /* the largest `last` of those up to here */
+    const uint8_t *bytes; /* the byte at `first` */
+    uint64_t most;        /* the largest `last` of the extents up to this one */
 };
 
 struct tl_extents {
-    struct tl_extent *v; /* ascending by `first` */
+    struct tl_extent *v; /* sorted by `first` */
     size_t n;
     size_t cap;
 };
 
 struct tl_symbols {
-    struct tl_symbol *v; /* ascending by address once sorted */
+    struct tl_symbol *v; /* sorted by address once frozen */
     size_t n;
     size_t cap;
 };
 
-/* What is given for one context. */
+/* Everything bound to one context. */
 struct tl_layer {
     struct tl_image_context context;
     uint32_t was;              /* its index before tl_layers_sort() */
-    struct tl_region *regions; /* in the order given */
+    struct tl_region *regions; /* in the order they were added */
     size_t n_regions;
     size_t cap_regions;
-    /* From freeze on: */
-    size_t version; /* the first of its versions, which are ascending by time */
+    /* Valid once frozen: */
+    size_t version; /* index of its first version; versions are sorted by time */
     size_t n_versions;
-    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit; one list may be of several … */
-    uint8_t owners;                           /* … and is freed with the space that has its bit */
-    uint32_t *symbols;                        /* indices, ascending by address */
+    struct tl_extents extents[TL_SPACE_BITS]; /* by space bit; several spaces may share one list */
+    uint8_t owners;    /* bit set of the spaces whose list is freed with this entry */
+    uint32_t *symbols; /* symbol indices, sorted by address */
     size_t n_symbols;
 };
 
-/* A layer between two of its changes, or for ever. */
+/* A layer during a period without changes. */
 struct tl_version {
     struct tl_image_span span;
     uint32_t layer;
 };
 
-/* Layers sorted by context are in these groups. */
+/* How a layer is bound; layers sorted by context are grouped in this order. */
 enum tl_binding {
     TL_BOUND_TO_NONE,
     TL_BOUND_TO_VMID,
@@ -99,21 +99,22 @@ enum tl_binding {
 #define TL_LAYERS_MAX ((size_t)1 << 20)
 
 struct tl_image {
-    struct tl_layer *layers; /* the first is of no context; ascending by context once frozen */
+    struct tl_layer *layers; /* the first one is unbound; sorted by context once frozen */
     size_t n_layers;
     size_t cap_layers;
-    size_t layer;              /* the one that regions are added to, … */
-    struct tl_image_span span; /* … and when; within the image, `until` is UINT64_MAX for the end */
-    struct tl_version *versions; /* of the first layer, of the second, … */
+    size_t layer; /* current layer for additions */
+    /* Period for additions; within the image, `until` is UINT64_MAX for no end */
+    struct tl_image_span span;
+    struct tl_version *versions; /* of all layers, concatenated */
     size_t n_versions;
-    size_t group[TL_BINDINGS + 1];        /* the first layer of each binding */
-    uint64_t group_versions[TL_BINDINGS]; /* versions of all layers of each binding */
-    uint64_t *changes;                    /* ascending: when any layer changes */
+    size_t group[TL_BINDINGS + 1];        /* index of the first layer of each binding */
+    uint64_t group_versions[TL_BINDINGS]; /* number of versions of all layers of each binding */
+    uint64_t *changes;                    /* sorted times at which any layer changes */
     size_t n_changes;
     struct tl_symbols symbols;
     struct tl_image_part *parts;
     size_t n_parts, cap_parts;
-    struct tl_file_symbols *files; /* that parts are of */
+    struct tl_file_symbols *files; /* files of `parts` */
     size_t n_files, cap_files;
     void **owned; /* memory freed with the image: regions, string tables, joined extents, names */
     size_t n_owned;
@@ -122,44 +123,46 @@ struct tl_image {
     uint16_t machine; /* e_machine of the first ELF file, 0: none */
 };
 
-/* Hand `memory` over to the image. On TL_NOMEM it is freed at once. */
+/* Transfer ownership of `memory` to the image. On TL_NOMEM it is freed immediately. */
 TL_MUST_USE int tl_image_own(struct tl_image *image, void *memory);
 
 /*
- * Put the layers into the order that tl_image_view() searches, symbols follow theirs; make their
- * versions, without what is in them. TL_NOMEM, TL_LIMIT.
+ * Sort the layers into the order that tl_image_view() searches, updating symbols; create their
+ * versions, without contents. Returns TL_NOMEM, TL_LIMIT.
  */
 TL_MUST_USE int tl_layers_sort(struct tl_image *image);
 
 void tl_layers_fini(struct tl_image *image);
 
-/* The versions that a view consists of, the one that counts first in front. Returns how many. */
+/* The versions a view consists of, highest precedence first. Returns how many. */
 unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
                           const struct tl_version *versions[static TL_BINDINGS]);
 
-/* Is something with `span` there in the version? Its span does not begin or end within it. */
+/* Is something with period `span` present in the version? `span` must not begin or end within the
+ * version. */
 static inline bool tl_version_has(const struct tl_version *version, struct tl_image_span span)
 {
     return span.from <= version->span.from && version->span.from < span.until;
 }
 
-/* Fill each layer's extents from its regions. TL_NOMEM. */
+/* Fill each layer's extents from its regions. Returns TL_NOMEM. */
 TL_MUST_USE int tl_image_resolve(struct tl_image *image);
 
-/* Bytes of one version, as tl_image_at(). */
+/* Bytes of one version, as tl_image_view_at(). */
 struct tl_bytes tl_version_at(const struct tl_image *image, const struct tl_version *version,
                               unsigned space, uint64_t address);
 
-/* Add a symbol where and when regions are added; `name` must live as long as the image. */
+/* Add a symbol with the current layer and period; `name` must live as long as the image. */
 TL_MUST_USE int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size,
                                unsigned space, const char *name);
 
-/* The functions that an ELF file says lie in the part, to the part. What is no ELF file has none.
- * TL_NOMEM. */
+/* Add to `part` the functions that an ELF file has within it. A file that is not ELF has none.
+ * Returns TL_NOMEM. */
 TL_MUST_USE int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part,
                                     struct tl_bytes file);
 
-/* Sort by address, keep one per address, layer and time, make up missing sizes, index. TL_NOMEM. */
+/* Sort by address, keep one per address, layer and period, compute missing sizes, index. Returns
+ * TL_NOMEM. */
 TL_MUST_USE int tl_symbols_sort(struct tl_image *image);
 
 #endif

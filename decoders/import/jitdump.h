@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a compiler at run time wrote of the code that it made (jit-PID.dump), for perf: each
- * function's bytes, and where and when it began to lie there. It is looked at while it grows, too.
+ * Reads the file in which a just-in-time compiler records its code for perf (jit-PID.dump): each
+ * function's bytes, and where and when it was placed in memory. Also works while the file grows.
  * Pure functions; thread-safe.
  *
  * Source: tools/perf/Documentation/jitdump-specification.txt.
@@ -14,7 +14,7 @@
 
 #include <stdbool.h>
 
-/* Code began to lie in memory. */
+/* Code placed in memory. */
 struct tl_jit_code {
     int32_t pid, tid;
     uint64_t time; /* see tl_jitdump_read() */
@@ -23,15 +23,14 @@ struct tl_jit_code {
     const char *name; /* of the function; borrowed */
 };
 
-/* Is this what such a file is called, wherever it lies? */
+/* Is this the name of such a file, in any folder? */
 bool tl_jitdump_is(const char *path);
 
 /*
- * Tell all code whose records are whole, from byte `*at` of the file on, which is 0 at first; what
- * was read is behind it then. `in`: all of the file. *in_ticks: times are the processor's ticks,
- * and not ns of the system's clock. TL_BAD: it is no such file, or none of this program's version,
- * or damaged at
- * `*at`; what was in front was told. Else what `take` returned.
+ * Report all complete code records from byte `*at` of the file on (0 at first), and advance `*at`
+ * past them. `in`: the whole file. `*in_ticks`: times are processor ticks instead of ns of the
+ * system's clock. Returns TL_BAD: not such a file, of an unsupported version, or damaged at `*at`
+ * (earlier records have been reported); or what `take` returned.
  */
 TL_MUST_USE int tl_jitdump_read(struct tl_bytes in, uint64_t *at, bool *in_ticks,
                                 int (*take)(void *context, const struct tl_jit_code *code),

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What perf.data says beside the trace, as a setup: the memory of processes as images with contexts
- * and times, the code looked up in files; and what of the trace unit stands behind the records.
+ * Setup from the non-trace contents of perf.data: process memory as images with contexts and times,
+ * with the code found in files; and the trace unit's parameters from the information records.
  *
- * A file has its records CPU by CPU, and those of before the start of the trace perhaps last: the
- * whole truth is known at the end. Of what comes live the setup can be asked for at any time, and
- * again when `number` has grown.
+ * A file has its records CPU by CPU, and those from before the start of the trace may come last:
+ * the information is complete only at the end. For live input the setup can be requested at any
+ * time, and again when tl_perf_import_number() has increased.
  *
- * Not thread-safe. Reads files of code, and nothing else.
+ * Not thread-safe. The only I/O is reading code files.
  */
 #ifndef TL_IMPORT_PERF_H
 #define TL_IMPORT_PERF_H
@@ -18,26 +18,26 @@
 
 struct tl_perf_import;
 
-/* `places` is copied, but not its texts. `warn` (may be NULL) is told of code that is missing, with
- * its name and build ID, once. TL_NOMEM. */
+/* Create an importer. `places` is copied, but not its texts. `warn` (may be NULL) is called once
+ * for each missing code file, with its name and build ID. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_new(struct tl_perf_import **out, const struct tl_code_places *places,
                                    void (*warn)(void *context, const char *text), void *context);
 void tl_perf_import_free(struct tl_perf_import *import);
 
-/* The bytes of the file, in chunks of any size. What is wrong with them the decoder tells.
- * TL_NOMEM. */
+/* Process the file's bytes, in chunks of any size. Errors in them are left for the decoder to
+ * report. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_push(struct tl_perf_import *import, struct tl_bytes bytes);
 TL_MUST_USE int tl_perf_import_finish(struct tl_perf_import *import);
 
-/* Has a trace begun? What was there before it is known then. */
+/* Has a trace begun? Everything that existed before it is then known. */
 bool tl_perf_import_begun(const struct tl_perf_import *import);
-/* Grows with each file that is mapped. */
+/* Increases with each file mapped. */
 uint64_t tl_perf_import_number(const struct tl_perf_import *import);
 
-/* Append images and sources; set the clock, if it is not told. TL_NOMEM. */
+/* Append images and sources; set the clock, unless the setup has one. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_setup(struct tl_perf_import *import, struct tl_setup *setup);
 
-/* The first by name of the streams of Intel PT, or "". */
+/* First Intel PT stream in order of name, or "". */
 void tl_perf_import_first(const struct tl_perf_import *import, char *out, size_t size);
 
 #endif

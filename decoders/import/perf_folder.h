@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What `perf record` writes as a folder: `--kcore` beside a copy of the kernel's memory,
- * `--threads` with records in several files, is one perf.data again. Not thread-safe; reads files.
+ * Presents folders written by `perf record` as one perf.data: `--kcore` (with a copy of the
+ * kernel's memory), `--threads` (with records in several files). Not thread-safe; reads files.
  *
  * Source: tools/perf/Documentation/perf.data-directory-format.txt.
  */
@@ -11,8 +11,8 @@
 #include "import/bundle.h"
 
 /*
- * Pieces of the capture: `input`, or if it is such a folder its file `data`, with the records of
- * `data.0`, `data.1`, … behind its own. TL_NOMEM.
+ * Set the pieces of the capture: `input`, or if that is such a folder its file `data`, followed by
+ * the records of `data.0`, `data.1`, … Returns TL_NOMEM.
  */
 TL_MUST_USE int tl_perf_folder_read(struct tl_bundle_capture *capture, const char *input);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What trace decoding needs to know of one instruction: its length and how it can change the
- * flow. Pure functions, thread-safe.
+ * Instruction properties needed for trace decoding: length and effect on control flow. Pure
+ * functions, thread-safe.
  */
 #ifndef TL_ISA_ISA_H
 #define TL_ISA_ISA_H
@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 enum tl_isa {
-    TL_ISA_NONE, /* not known */
+    TL_ISA_NONE, /* unknown */
     TL_ISA_A64,
     TL_ISA_A32,
     TL_ISA_T32,
@@ -29,22 +29,24 @@ enum tl_insn_kind {
     TL_INSN_PLAIN,     /* falls through */
     TL_INSN_BRANCH,    /* direct branch */
     TL_INSN_INDIRECT,  /* indirect branch */
-    TL_INSN_RETURN_EX, /* exception return (ERET, IRET, MRET …) */
-    TL_INSN_SYNC,      /* ISB, DSB or the like that a trace unit reports as a waypoint */
-    TL_INSN_WAIT,      /* WFI, WFE: a waypoint where the trace unit says so */
-    TL_INSN_TRAP,    /* SVC, HVC, SMC, ECALL, SYSCALL, UDF, BRK: the flow goes on by an exception */
+    TL_INSN_RETURN_EX, /* exception return (ERET, IRET, MRET, …) */
+    TL_INSN_SYNC,      /* ISB, DSB or another barrier that a trace unit reports as a waypoint */
+    TL_INSN_WAIT,      /* WFI, WFE: a waypoint if the trace unit is configured so */
+    /* SVC, HVC, SMC, ECALL, SYSCALL, UDF, BRK: the flow continues with an exception. */
+    TL_INSN_TRAP,
     TL_INSN_TRANSACT /* TSTART */
 };
 
 struct tl_insn {
-    uint32_t encoding; /* the value; a 32-bit T32 encoding has its first halfword on top */
+    /* The value; a 32-bit T32 encoding has its first halfword in the upper half */
+    uint32_t encoding;
     uint8_t size;      /* bytes */
     uint8_t kind;      /* enum tl_insn_kind */
-    bool conditional;  /* may not take its branch */
+    bool conditional;  /* the branch may not be taken */
     bool link;         /* a call */
     bool is_return;    /* returns from a call */
-    uint8_t it_length; /* T32 IT: how many of the following instructions it makes conditional */
-    uint8_t next_isa;  /* enum tl_isa behind a taken direct branch (BLX) */
+    uint8_t it_length; /* T32 IT: number of following instructions in the IT block */
+    uint8_t next_isa;  /* enum tl_isa after a taken direct branch (BLX) */
     uint64_t target;   /* of a direct branch */
 };
 
@@ -56,7 +58,7 @@ static inline bool tl_isa_is_x86(enum tl_isa isa)
     return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
 }
 
-/* What is told of an Arm core. All zero is fine: every encoding is admitted as its newest. */
+/* Properties of an Arm core. All zero: accept every encoding, with its newest meaning. */
 struct tl_isa_options {
     uint8_t arch_major; /* Armv7, 8, 9 */
     uint8_t arch_minor;
@@ -65,9 +67,9 @@ struct tl_isa_options {
 };
 
 /*
- * Decode the instruction at `pc`. `code` holds at least as many bytes as are mapped there, up
- * to 15. Returns the size in bytes, or TL_AGAIN if it goes on behind the bytes given, or
- * TL_BAD if no instruction begins like this (`out` then has the size of the smallest one).
+ * Decode the instruction at `pc`. `code` holds all bytes mapped there, or at least 15. Returns the
+ * size in bytes, TL_AGAIN if the instruction is longer than `code`, or TL_BAD if the encoding is
+ * undefined (`out` then has the size of the smallest instruction).
  */
 int tl_insn_decode(enum tl_isa isa, const struct tl_isa_options *options, uint64_t pc,
                    struct tl_bytes code, struct tl_insn *out);

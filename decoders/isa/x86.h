@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86 instructions: how long they are, and what Intel PT makes of them. Of what does not change the
- * flow nothing is looked at but its length, and whether it is defined only where the length depends
- * on that. Pure functions, thread-safe.
+ * x86 instruction lengths, and classification for Intel PT. For instructions that do not change the
+ * flow only the length is determined; whether they are defined is checked only if the length
+ * depends on it. Pure functions, thread-safe.
  *
  * Source: Intel SDM volume 2, chapter 2 and appendix A; APX and AVX10 specifications for REX2 and
  * EVEX; volume 3, Intel Processor Trace, "COFI tracking".
@@ -12,7 +12,7 @@
 
 #include "isa/isa.h"
 
-#define TL_X86_MAX 15 /* bytes of an instruction */
+#define TL_X86_MAX 15 /* maximum bytes of an instruction */
 
 enum tl_x86_class {
     TL_X86_OTHER,
@@ -26,7 +26,7 @@ enum tl_x86_class {
     TL_X86_PTWRITE
 };
 
-/* Instructions that trace packets are bound to, beside their class. */
+/* Instructions that trace packets bind to, in addition to their class. */
 enum tl_x86_special {
     TL_X86_PLAIN,
     TL_X86_INT, /* INT n, INT1, INT3, INTO */
@@ -47,25 +47,24 @@ struct tl_x86_insn {
     uint8_t size;
     uint8_t class;        /* enum tl_x86_class */
     uint8_t special;      /* enum tl_x86_special */
-    bool direct;          /* `displacement` is that of a branch … */
-    int64_t displacement; /* … from the instruction's end; of JMPABS the target itself */
+    bool direct;          /* a direct branch; `displacement` is valid */
+    int64_t displacement; /* relative to the end of the instruction; of JMPABS the target itself */
     bool absolute;        /* JMPABS */
 };
 
 /*
- * Decode the instruction that `code` begins with, in the mode of `isa` (TL_ISA_X16, X32, X64).
- * Returns its size, TL_AGAIN (it goes on behind `code`) or TL_BAD.
+ * Decode the instruction at the start of `code`, in the mode of `isa` (TL_ISA_X16, X32, X64).
+ * Returns its size, TL_AGAIN (longer than `code`) or TL_BAD.
  */
 int tl_x86_decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out);
 
 /*
- * The size of an instruction that does not change the flow, and is one of those that programs are
- * mostly made of; 0: tl_x86_decode() knows. Without a branch that depends on `code`, but for the
- * last.
+ * Fast path for the most frequent instructions that do not change the flow. Returns the size, or 0:
+ * use tl_x86_decode(). Has no branch that depends on `code` except the last one.
  */
 unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1]);
 
-/* Where a direct branch at `pc` leads. */
+/* Target of a direct branch at `pc`. */
 static inline uint64_t tl_x86_target(enum tl_isa isa, uint64_t pc, const struct tl_x86_insn *insn)
 {
     const uint64_t to = insn->absolute ? (uint64_t)insn->displacement

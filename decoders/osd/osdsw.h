@@ -17,23 +17,24 @@
 
 enum tl_osdsw_log { TL_OSDSW_CTM, TL_OSDSW_STM, TL_OSDSW_PRINT };
 
-/* The log that an option value names ("osd-sw-ctm", "osd-sw-stm", "osd-sw-print"), or TL_USAGE. */
+/* Log type for an option value ("osd-sw-ctm", "osd-sw-stm", "osd-sw-print"), or TL_USAGE. */
 int tl_osdsw_log_of(const char *name);
 
-/* Append what `log` says of one event: nothing where it is none of its own. TL_NOMEM. */
+/* Append the log's text for one event, if it belongs to the log. Returns TL_NOMEM. */
 TL_MUST_USE int tl_osdsw_event(struct tl_buf *out, enum tl_osdsw_log log,
                                const struct tl_osd_event *event);
 
-/* A log made from DI bytes. The members are private, but `out` is for the taking at any time. */
+/* A log converted from DI bytes. The members are private except `out`, which may be emptied at any
+ * time. */
 struct tl_osdsw {
     struct tl_buf out;
     enum tl_osdsw_log log;
     struct tl_di di;
     struct tl_osd_reader reader;
-    struct tl_osd_event doubtful; /* kept until its module's next event tells what it is */
+    struct tl_osd_event doubtful; /* pending until the module's next event shows what it is */
 };
 
-/* `setup` may be NULL. TL_NOMEM. Call tl_osdsw_fini() in any case. */
+/* `setup` may be NULL. Returns TL_NOMEM. tl_osdsw_fini() must be called in any case. */
 TL_MUST_USE int tl_osdsw_init(struct tl_osdsw *s, enum tl_osdsw_log log,
                               const struct tl_setup *setup);
 TL_MUST_USE int tl_osdsw_push(struct tl_osdsw *s, const uint8_t *p, size_t n);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a perf.data file says of its events: struct perf_event_attr, as far as it matters here, and
- * the numbers in the byte order of the machine that wrote the file.
+ * Events of a perf.data file: the relevant part of struct perf_event_attr, and numbers in the byte
+ * order of the machine that wrote the file.
  *
- * Plain data; not thread-safe while it is built.
+ * Plain data; not thread-safe while being built.
  *
  * Source: Linux include/uapi/linux/perf_event.h;
  * tools/perf/Documentation/perf.data-file-format.txt.
@@ -67,24 +67,24 @@ enum tl_perf_sample_bit { /* bits of sample_type */
                           TL_PERF_SAMPLE_WEIGHT_STRUCT = 1 << 24
 };
 
-enum tl_perf_attr_flag { /* bits of the flags */
+enum tl_perf_attr_flag { /* bit numbers in flags */
                          TL_PERF_EXCLUDE_USER = 4,
                          TL_PERF_EXCLUDE_KERNEL = 5,
                          TL_PERF_SAMPLE_ID_ALL = 18
 };
 
-#define TL_PERF_ATTR_LEAST 64 /* bytes of the oldest form */
+#define TL_PERF_ATTR_LEAST 64 /* bytes of the oldest version */
 
 struct tl_perf_attr {
     uint32_t type;   /* of the PMU */
-    uint32_t size;   /* bytes, as the writer knew it */
+    uint32_t size;   /* bytes, in the writer's version */
     uint64_t config; /* of the PMU */
     uint64_t config2;
     uint64_t sample_type; /* bits of enum tl_perf_sample_bit */
     uint64_t read_format;
     uint64_t flags; /* bits 1 << enum tl_perf_attr_flag */
     uint64_t branch_sample_type;
-    uint64_t regs_user, regs_intr; /* bit sets of registers that samples have */
+    uint64_t regs_user, regs_intr; /* bit sets of registers in samples */
 };
 
 static inline bool tl_perf_attr_has(const struct tl_perf_attr *attr, enum tl_perf_attr_flag flag)
@@ -92,36 +92,36 @@ static inline bool tl_perf_attr_has(const struct tl_perf_attr *attr, enum tl_per
     return attr->flags >> flag & 1;
 }
 
-/* Take an attribute apart: its own `size` says how much of `bytes` it is, at least 64. TL_BAD. */
+/* Parse an attribute: its own `size`, at least 64, is its length in `bytes`. Returns TL_BAD. */
 TL_MUST_USE int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes bytes);
 
-/* All attributes of a file, and which event ID belongs to which. */
+/* All attributes of a file, and their event IDs. */
 struct tl_perf_attrs {
     struct tl_perf_attr *v;
     size_t n, cap;
     struct tl_perf_map ids;
-    struct tl_perf_map cpus; /* of event IDs, as far as ID_INDEX records tell */
-    bool alike;              /* records of all have the same trailer */
-    bool aux_samples;        /* trace lies in samples of some of them */
+    struct tl_perf_map cpus; /* event ID to CPU, from ID_INDEX records */
+    bool alike;              /* all have the same record trailer */
+    bool aux_samples;        /* samples of some of them contain trace */
 };
 
 void tl_perf_attrs_fini(struct tl_perf_attrs *attrs);
 
-/* One more; `ids` are its event IDs, as they stand in the file. TL_NOMEM, TL_LIMIT. */
+/* Add an attribute; `ids` are its event IDs, as in the file. Returns TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *attr,
                                   bool swap, struct tl_bytes ids);
 
-/* Take an ID_INDEX record's body: on which CPU each event ID counts. TL_NOMEM, TL_LIMIT. */
+/* Process an ID_INDEX record's body: the CPU of each event ID. Returns TL_NOMEM, TL_LIMIT. */
 TL_MUST_USE int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body);
 void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *state);
 
-/* The attribute of this event ID, NULL: none is known to have it. */
+/* The attribute of this event ID; NULL: unknown ID. */
 const struct tl_perf_attr *tl_perf_attrs_by_id(const struct tl_perf_attrs *attrs, uint64_t id);
 
-/* The attribute of this PMU, NULL: there is none. */
+/* The attribute of this PMU; NULL: none. */
 const struct tl_perf_attr *tl_perf_attrs_by_type(const struct tl_perf_attrs *attrs, uint32_t type);
 
-/* Bytes of the trailer that records of this attribute have. */
+/* Size in bytes of the trailer of this attribute's records. */
 size_t tl_perf_attr_trailer(const struct tl_perf_attr *attr);
 
 #endif

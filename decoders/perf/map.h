@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Numbers to indices: a hash table with open addressing, which only grows. Whatever the keys, a
- * look-up costs about the same. Header only; zeroed is empty; not thread-safe.
+ * Maps numbers to indices: a hash table with open addressing that only grows. The hash spreads any
+ * regular keys evenly. Header only; all zero is empty; not thread-safe.
  */
 #ifndef TL_PERF_MAP_H
 #define TL_PERF_MAP_H
@@ -16,7 +16,7 @@ struct tl_perf_map {
         uint64_t key;
         uint32_t value; /* index + 1; 0: free */
     } * v;
-    size_t n, cap; /* cap: 0 or a power of two */
+    size_t n, cap; /* capacity; 0 or a power of two */
 };
 
 static inline void tl_perf_map_fini(struct tl_perf_map *m)
@@ -37,13 +37,13 @@ static inline struct tl_perf_slot *tl_perf_map_slot(const struct tl_perf_map *m,
     return &m->v[i];
 }
 
-/* -1: it is not there. */
+/* Returns -1 if the key is not present. */
 static inline int64_t tl_perf_map_get(const struct tl_perf_map *m, uint64_t key)
 {
     return m->cap ? (int64_t)tl_perf_map_slot(m, key)->value - 1 : -1;
 }
 
-/* Set, or replace, a key's index (< 2^32 - 1). TL_NOMEM. */
+/* Set or replace a key's index (< 2^32 - 1). Returns TL_NOMEM. */
 TL_MUST_USE static inline int tl_perf_map_set(struct tl_perf_map *m, uint64_t key, size_t index)
 {
     if (m->n * 2 >= m->cap) {
@@ -64,7 +64,7 @@ TL_MUST_USE static inline int tl_perf_map_set(struct tl_perf_map *m, uint64_t ke
     return TL_OK;
 }
 
-/* All of it; indices are below `most`. */
+/* Save or restore; indices must be below `most`. */
 static inline void tl_perf_map_state(struct tl_perf_map *m, struct tl_state *s, size_t most)
 {
     uint64_t key = 0;

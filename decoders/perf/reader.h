@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perf.data as it comes: a file or what `perf record -o -` writes, in chunks of any size, taken
- * apart into attributes, records, features, and the bytes of AUX areas. Compressed records are
- * unpacked. Either byte order.
+ * Parses perf.data in chunks of any size, from a file or the output of `perf record -o -`, into
+ * attributes, records, features, and the bytes of AUX areas. Compressed records are unpacked.
+ * Either byte order.
  *
- * Whatever the bytes, every length is checked against what there is; memory is bounded by what the
- * format allows: a record has 64 KiB at most, and what stands in front of and behind the records
- * TL_PERF_HEAD_MOST. Where a record makes no sense nothing behind it can be found: all the rest is
- * told as a loss. Not thread-safe.
+ * For any input, every length is checked against the data available, and memory is bounded by
+ * format limits: a record has 64 KiB at most, and the parts before and after the records
+ * TL_PERF_HEAD_MOST. After an invalid record nothing can be located: everything from there on is
+ * reported as a loss. Not thread-safe.
  *
  * Source: tools/perf/Documentation/perf.data-file-format.txt.
  */
@@ -19,7 +19,7 @@
 #define TL_PERF_HEAD_MOST ((size_t)64 << 20)
 #define TL_PERF_MAGIC     0x32454c4946524550 /* "PERFILE2" */
 
-enum tl_perf_type { /* of records */
+enum tl_perf_type { /* types of records */
                     TL_PERF_MMAP = 1,
                     TL_PERF_LOST = 2,
                     TL_PERF_COMM = 3,
@@ -37,7 +37,7 @@ enum tl_perf_type { /* of records */
                     TL_PERF_BPF_EVENT = 18,
                     TL_PERF_TEXT_POKE = 20,
                     TL_PERF_AUX_OUTPUT_HW_ID = 21,
-                    TL_PERF_FROM_KERNEL = 64, /* types below this one end in a trailer */
+                    TL_PERF_FROM_KERNEL = 64, /* types below this one have a trailer */
                     TL_PERF_ATTR = 64,
                     TL_PERF_TRACING_DATA = 66,
                     TL_PERF_BUILD_ID = 67,
@@ -63,33 +63,33 @@ enum tl_perf_feature {
 };
 
 #define TL_PERF_MISC_MODE     7         /* 1: kernel, 2: user */
-#define TL_PERF_MISC_EXEC     (1 << 13) /* COMM: the process runs another program */
+#define TL_PERF_MISC_EXEC     (1 << 13) /* COMM: the process executes another program */
 #define TL_PERF_MISC_OUT      (1 << 13) /* SWITCH */
 #define TL_PERF_MISC_BUILD_ID (1 << 14) /* MMAP2 */
-#define TL_PERF_MISC_SIZED    (1 << 15) /* BUILD_ID: its length is told */
+#define TL_PERF_MISC_SIZED    (1 << 15) /* BUILD_ID: its length is given */
 
-/* A record as it stands in the file. */
+/* A record as it is in the file. */
 struct tl_perf_raw {
     uint32_t type;
     uint16_t misc;
-    struct tl_bytes body; /* behind its header; borrowed for the call */
-    uint64_t offset;      /* in the file, of its header; of the record that it came out of … */
-    bool packed;          /* … if it was in a compressed one */
+    struct tl_bytes body; /* after its header; borrowed for the call */
+    uint64_t offset;      /* file offset of its header; if `packed`, of the compressed record */
+    bool packed;          /* it was in a compressed record */
 };
 
-/* An AUXTRACE record: `size` bytes of the AUX area `idx`, from `offset` of its endless count on. */
+/* An AUXTRACE record: `size` bytes of AUX area `idx`, from `offset` of its running count on. */
 struct tl_perf_area {
     uint64_t size, offset, reference;
     uint32_t idx;
-    int32_t tid, cpu; /* -1: of a CPU, of a thread */
+    int32_t tid, cpu; /* -1: per CPU, per thread */
 };
 
 struct tl_perf_reader_sink {
     void *context;
     /* Results < 0 stop the push, which returns them. */
     int (*record)(void *context, const struct tl_perf_raw *record);
-    /* Bytes at..at+n of an area, which lie at `offset` in the file; the first call of each area has
-     * at = n = 0, the last one at + n = size, unless the input ends before. */
+    /* Receive bytes at..at+n of an area, which are at file offset `offset`. The first call for each
+     * area has at = n = 0, the last one at + n = size, unless the input ends before. */
     int (*area)(void *context, const struct tl_perf_area *area, uint64_t at, struct tl_bytes bytes,
                 uint64_t offset);
     /* May be NULL. */
@@ -103,24 +103,26 @@ struct tl_perf_reader;
 
 TL_MUST_USE int tl_perf_reader_new(struct tl_perf_reader **out,
                                    const struct tl_perf_reader_sink *sink);
-void tl_perf_reader_free(struct tl_perf_reader *reader); /* NULL is fine */
+void tl_perf_reader_free(struct tl_perf_reader *reader); /* accepts NULL */
 
-/* Take all bytes. TL_NOMEM, or what the sink returned. */
+/* Process `in`, all of it. Returns TL_NOMEM, or what the sink returned. */
 TL_MUST_USE int tl_perf_reader_push(struct tl_perf_reader *reader, struct tl_bytes in);
-/* No more bytes: what is not whole is told. */
+/* End of input: report what is incomplete. */
 TL_MUST_USE int tl_perf_reader_finish(struct tl_perf_reader *reader);
 
 /* Do the next bytes belong to an area? */
 bool tl_perf_reader_in_area(const struct tl_perf_reader *reader);
-/* `decode`: whose bytes can be read again, as those that went into zstd's frame. */
+/*
+ * Save or restore. `decode` is used to reread bytes, such as the input of an unfinished zstd frame.
+ */
 void tl_perf_reader_state(struct tl_perf_reader *reader, const struct tl_decode *decode,
                           struct tl_state *state);
 
-/* The byte order and attributes so far; borrowed from the reader, and good as long as it lives. */
+/* The byte order and the attributes so far; borrowed for the reader's life. */
 bool tl_perf_reader_swaps(const struct tl_perf_reader *reader);
 const struct tl_perf_attrs *tl_perf_reader_attrs(const struct tl_perf_reader *reader);
 
-/* Does a file begin so? `n` >= 8 bytes. */
+/* Is this the beginning of a perf.data file? `n` >= 8 bytes. */
 bool tl_perf_is(const uint8_t *p, size_t n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records of perf.data that say what went on beside the trace: who ran where and when, what was
- * mapped, which bytes of an AUX area the kernel filled. A record's trailer says its time, CPU and
- * thread, where its event has these. Pure functions; thread-safe.
+ * Sideband records of perf.data: which thread ran where and when, what was mapped, which bytes of
+ * an AUX area the kernel filled. A record's trailer has its time, CPU and thread, if its event is
+ * configured so. Pure functions; thread-safe.
  *
  * Source: Linux perf_event_open(2), "MMAP layout"; include/uapi/linux/perf_event.h.
  */
@@ -16,11 +16,11 @@
 #define TL_PERF_NAMESPACES_MOST 7
 
 enum tl_perf_aux_flag {
-    TL_PERF_AUX_TRUNCATED = 1, /* the buffer was full: trace is lost behind this piece */
-    TL_PERF_AUX_OVERWRITE = 2, /* of a snapshot */
+    TL_PERF_AUX_TRUNCATED = 1, /* the buffer was full: trace is lost after this piece */
+    TL_PERF_AUX_OVERWRITE = 2, /* snapshot */
     TL_PERF_AUX_PARTIAL = 4,   /* there may be gaps inside */
-    TL_PERF_AUX_COLLISION = 8, /* somebody else used the sink, too */
-    TL_PERF_AUX_RAW = 0x100    /* CoreSight: one source, without formatter frames */
+    TL_PERF_AUX_COLLISION = 8, /* the sink was also used by others */
+    TL_PERF_AUX_RAW = 0x100    /* CoreSight: a single source, without formatter frames */
 };
 
 struct tl_perf_mapping {
@@ -28,7 +28,7 @@ struct tl_perf_mapping {
     uint64_t address, length, offset;
     const char *name; /* borrowed from the record */
     uint8_t build_id[TL_PERF_BUILD_ID_MAX];
-    uint8_t n_build_id;  /* 0: not told */
+    uint8_t n_build_id;  /* 0: unknown */
     uint32_t protection; /* PROT_…; MMAP: read and execute */
 };
 
@@ -36,7 +36,7 @@ struct tl_perf_record {
     uint32_t type; /* enum tl_perf_type */
     uint16_t misc;
     uint64_t offset; /* in the file */
-    /* The trailer's. */
+    /* From the trailer. */
     bool has_time, has_cpu, has_tid;
     uint64_t time; /* ns */
     uint32_t cpu;
@@ -55,7 +55,7 @@ struct tl_perf_record {
         } aux;
         struct {
             int32_t pid, tid;
-        } who; /* ITRACE_START, SWITCH_CPU_WIDE (the other one) */
+        } who; /* ITRACE_START, SWITCH_CPU_WIDE (the other thread) */
         struct {
             int32_t pid, tid;
             size_t n;
@@ -72,13 +72,13 @@ struct tl_perf_record {
             struct tl_bytes before, after; /* borrowed */
         } poke;                            /* TEXT_POKE */
         uint64_t hw_id;                    /* AUX_OUTPUT_HW_ID */
-        uint64_t lost;                     /* LOST, LOST_SAMPLES: how many records */
+        uint64_t lost;                     /* LOST, LOST_SAMPLES: number of records */
     };
 };
 
 /*
- * Take a record apart. TL_NOTFOUND: of a kind that is of no use here. TL_BAD: it is too short for
- * what it says.
+ * Parse a record. Returns TL_NOTFOUND: of a kind that is not used here; TL_BAD: too short for its
+ * contents.
  */
 TL_MUST_USE int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *raw,
                                     bool swap, const struct tl_perf_attrs *attrs);

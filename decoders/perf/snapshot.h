@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Snapshots of a ring buffer with Intel PT: each dump has all that the ring held, so a dump may
- * begin with what the one before ended with. Pure but for the memory; not thread-safe.
+ * Joins snapshots of a ring buffer with Intel PT: each dump has all that the ring held, so a dump
+ * may begin with the end of the previous one. No side effects besides allocation; not thread-safe.
  *
- * Where the trace has TSC packets, the dumps are joined by the last PSB+ of the older one that has
- * one: what the newer one has up to the older one's end is there already. Without, by the longest
- * end of the older one that the newer one has.
+ * If the trace has TSC packets, dumps are joined at the older dump's last PSB+ with a TSC: the
+ * newer dump's bytes up to the older one's end are duplicates. Otherwise, at the longest suffix of
+ * the older dump that occurs in the newer one.
  */
 #ifndef TL_PERF_SNAPSHOT_H
 #define TL_PERF_SNAPSHOT_H
@@ -16,22 +16,22 @@ struct tl_perf_snapshot {
     struct tl_buf tail; /* of the older dump: from its last PSB+ with a TSC on */
     uint64_t tsc;
     bool has_tsc;
-    bool any; /* there was a dump */
+    bool any; /* there was a previous dump */
 };
 
 void tl_perf_snapshot_fini(struct tl_perf_snapshot *s);
 
 void tl_perf_snapshot_state(struct tl_perf_snapshot *s, struct tl_state *state);
 
-#define TL_PERF_PAD_MOST 7 /* zeros behind what a buffer held, so that it is whole words */
+#define TL_PERF_PAD_MOST 7 /* maximum zeros appended to a buffer's contents to fill a word */
 
 /* How many of the last bytes may be padding. */
 size_t tl_perf_padding(struct tl_bytes dump);
 
 /*
- * The next dump: `*known` is how many of its bytes the older one had already, `*padding` how many
- * of the older one's last bytes were none. Returns 1: the rest goes on with the older one; 0: there
- * is a gap in between, or nothing before; TL_NOMEM.
+ * Process the next dump: `*known` is the number of its bytes already in the older one, `*padding`
+ * the number of padding bytes at the older one's end. Returns 1: the rest continues the older one;
+ * 0: there is a gap in between, or no previous dump; TL_NOMEM.
  */
 TL_MUST_USE int tl_perf_snapshot_join(struct tl_perf_snapshot *s, struct tl_bytes dump,
                                       size_t *known, size_t *padding);

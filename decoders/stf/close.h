@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records that close one instruction's group, for every instruction length. Decoders that are
- * told so (tl_decode_code()) have them ready in blocks. Header only, pure, thread-safe.
+ * Closing records of an instruction's group, for every instruction length. Decoders can prepare
+ * them in blocks (tl_decode_code()). Header only, pure, thread-safe.
  *
- * 4 bytes: INST_32. 2 bytes: INST_16. Any other length (x86, long RISC-V encodings) has no
- * closing record of its own in STF:
+ * 4 bytes: INST_32. 2 bytes: INST_16. Other lengths (x86, long RISC-V encodings) have no closing
+ * record in STF:
  *
- *     INST_PC_TARGET  the address behind the instruction, because readers add 2 or 4 only
+ *     INST_PC_TARGET  the address after the instruction, because readers add only 2 or 4
  *     INST_MICROOP…   all its bytes in memory order, 1 to 4 in each: size = how many, the rest 0
  *     INST_32         its first four bytes in memory order (INST_16: the first two, if it is
  *                     shorter than four bytes; a single byte is followed by 0)
  *
- * The writer replaces the INST_PC_TARGET where the last instruction of a block goes elsewhere.
+ * If the last instruction of a block branches, the writer replaces this INST_PC_TARGET.
  */
 #ifndef TL_STF_CLOSE_H
 #define TL_STF_CLOSE_H
@@ -20,11 +20,11 @@
 #include "isa/isa.h"
 #include "stf/record.h"
 
-#define TL_STF_INSN_MAX 16 /* bytes of an instruction */
+#define TL_STF_INSN_MAX 16 /* maximum bytes of an instruction */
 #define TL_STF_CLOSE_MAX                                                                           \
     (TL_STF_TARGET_BYTES + 4 * TL_STF_MICROOP_BYTES + TL_STF_CLOSING_BYTES) /* of its records */
 
-/* Has an instruction of `size` bytes no closing record of its own? */
+/* Is `size` a length without a closing record in STF? */
 static inline bool tl_stf_is_odd(uint32_t size)
 {
     return size != 2 && size != 4;
@@ -39,7 +39,7 @@ static inline uint32_t tl_stf_put_microop(uint8_t out[static TL_STF_MICROOP_BYTE
     return TL_STF_MICROOP_BYTES;
 }
 
-/* The last `n` (1..4) of `size` bytes, the first of them lowest. */
+/* The last `n` (1..4) of `size` bytes, little-endian. */
 static inline uint32_t tl_stf_last_bytes(const uint8_t *code, uint32_t size, uint32_t n)
 {
     if (size >= 4)
@@ -50,8 +50,8 @@ static inline uint32_t tl_stf_last_bytes(const uint8_t *code, uint32_t size, uin
 }
 
 /*
- * Write the closing records of the instruction of `size` (1..16) bytes `code` at `pc`.
- * `encoding` is its value (of 2- and 4-byte instructions). Returns the number of bytes.
+ * Write the closing records of the instruction `code` of `size` (1..16) bytes at `pc`. `encoding`
+ * is its value (2- and 4-byte instructions only). Returns the number of bytes.
  */
 static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], uint64_t pc,
                                          const uint8_t *code, uint32_t size, uint32_t encoding)
@@ -79,7 +79,7 @@ static inline uint32_t tl_stf_close_insn(uint8_t out[static TL_STF_CLOSE_MAX], u
     return (uint32_t)(p - out);
 }
 
-/* The same as a tl_block_code. */
+/* tl_stf_close_insn() as a tl_block_code. */
 static inline uint32_t tl_stf_block_code(uint8_t *out, uint64_t pc, const uint8_t *code,
                                          uint32_t size, uint32_t encoding, enum tl_isa isa)
 {

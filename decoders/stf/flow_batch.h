@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow items gathered with all that they point to, then delivered together. Runs of instructions
+ * Collects flow items with everything they point to, for delivery in one call. Runs of instructions
  * become blocks that live until the delivery. Private to the library; not thread-safe.
  */
 #ifndef TL_STF_FLOW_BATCH_H
@@ -16,12 +16,13 @@
 struct tl_stf_batch {
     tl_item_sink *sink;
     void *context;
-    const struct tl_stf_groups *groups; /* NULL: blocks have closing records only */
+    const struct tl_stf_groups *groups; /* NULL: blocks contain only closing records */
     struct tl_item items[TL_STF_BATCH_ITEMS];
     struct tl_block blocks[TL_STF_BATCH_ITEMS];
     size_t n;
-    struct tl_buf arena; /* texts, payloads, code and records, by offset until the delivery */
-    /* The run being built: consecutive instructions of one instruction set. */
+    /* Texts, payloads, code and records; referenced by offset until the delivery */
+    struct tl_buf arena;
+    /* The run being built: consecutive instructions in one instruction set. */
     struct tl_buf code, stf;
     uint64_t pc;
     uint64_t offset;
@@ -34,24 +35,25 @@ struct tl_stf_batch {
 void tl_stf_batch_fini(struct tl_stf_batch *batch);
 
 /*
- * Add an item (copied, with its text, name of static storage, and data). A run that is being built
- * goes first. Errors: TL_NOMEM, the sink's.
+ * Append an item (copied, with its text and data; `name` has static storage). Ends the current run
+ * first. Returns TL_NOMEM, the sink's errors.
  */
 TL_MUST_USE int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item);
 
 /*
- * Add an instruction of `size` bytes `code` at `pc`; `group`, if the batch has groups, is the whole
- * group of its trace. It ends the run if it can change the flow, or did (`taken`).
+ * Append an instruction of `size` bytes `code` at `pc`; if the batch has groups, `group` is the
+ * complete group in its trace. Ends the run if the instruction can change the flow, or did
+ * (`taken`).
  */
 TL_MUST_USE int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc,
                                   const uint8_t *code, uint32_t size, struct tl_bytes group,
                                   bool taken, uint64_t offset);
 
-/* With all that is complete delivered: the run, into bytes or, of a new batch, from them; `groups`
- * are its own. */
+/* Save the current run, or restore it into a new batch with its own `groups`. All complete items
+ * must have been delivered. */
 void tl_stf_batch_state(struct tl_stf_batch *batch, struct tl_state *state);
 
-/* Deliver what is complete; the run goes on. */
+/* Deliver complete items; the run continues. */
 TL_MUST_USE int tl_stf_batch_deliver(struct tl_stf_batch *batch);
 /* End the run and deliver everything. */
 TL_MUST_USE int tl_stf_batch_flush(struct tl_stf_batch *batch);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole blocks to STF records: what is done for each block, and so made of as few instructions as
- * can be. Private to the library. Pure, thread-safe.
+ * Copies whole blocks to STF records: the per-block work, in as few machine instructions as
+ * possible. Private to the library. Pure, thread-safe.
  */
 #ifndef TL_STF_FLOW_COPY_H
 #define TL_STF_FLOW_COPY_H
@@ -16,23 +16,23 @@
 
 #define TL_COPY_INLINE inline __attribute__((always_inline))
 
-/* Where copying stands. */
+/* State of copying. */
 struct tl_stf_cursor {
-    uint8_t *p; /* where the next record goes */
-    /* The last instruction of the block that was copied. */
+    uint8_t *p; /* where to write the next record */
+    /* The last instruction of the block copied last, not written yet. */
     const uint8_t *tail;
     uint32_t tail_n;
     bool taken;
-    bool odd;                 /* an INST_PC_TARGET belongs to it, taken or not */
-    uint64_t next;            /* the address behind it */
-    struct tl_stf_mark *mark; /* where the next one goes; NULL: there are none */
+    bool odd;                 /* it needs an INST_PC_TARGET even if not taken */
+    uint64_t next;            /* the address after it */
+    struct tl_stf_mark *mark; /* where to write the next mark; NULL: no marks */
 };
 
-/* Copy TL_BLOCK_SLACK bytes, as far as both have them. */
+/* Copy TL_BLOCK_SLACK bytes. */
 typedef void tl_stf_copy_piece(uint8_t *out, const uint8_t *in);
 
-/* Does the flow lead to `b`, and can it be copied? Without short cuts: whether a branch was taken
- * nobody can predict. */
+/* Does the flow continue at `b`, and can `b` be copied? Without short-circuit evaluation, since
+ * traced branches are unpredictable. */
 static TL_COPY_INLINE bool tl_stf_copy_leads(const struct tl_stf_cursor *at,
                                              const struct tl_block *b, uint8_t isa)
 {
@@ -40,16 +40,16 @@ static TL_COPY_INLINE bool tl_stf_copy_leads(const struct tl_stf_cursor *at,
 }
 
 /*
- * The step that everything else is there for: an INST_PC_TARGET if the last branch was taken or is
- * odd, its instruction, and all but the last instruction of `b`. `begin`: of the records. `odds`:
- * there may be odd ones.
+ * Copy one step, the innermost operation: an INST_PC_TARGET if the last branch was taken or is odd,
+ * its instruction, and all but the last instruction of `b`. `begin` is the start of the records.
+ * `odds`: odd instructions may occur.
  */
 static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const struct tl_block *b,
                                             bool taken, const uint8_t *begin, bool odds, bool marks,
                                             tl_stf_copy_piece *piece)
 {
-    enum { EVEN_TAIL = 8 }; /* bytes of INST_32, and more */
-    /* Read once: what is written might be anything, as far as the compiler knows. */
+    enum { EVEN_TAIL = 8 }; /* at least the bytes of INST_32 */
+    /* Read once: the compiler must assume that the writes below alias it. */
     const uint64_t pc = b->pc;
     uint8_t *p = at->p;
     if (marks)
@@ -62,8 +62,8 @@ static TL_COPY_INLINE void tl_stf_copy_step(struct tl_stf_cursor *at, const stru
     const uint8_t *const stf = b->coded;
     const uint32_t head = b->coded_size - b->last_coded;
     const uint32_t target = odds ? TL_STF_TARGET_BYTES * (unsigned)b->odd : 0;
-    /* Most blocks need one piece: a branch that is nearly always the same way costs less than one
-     * byte too many. */
+    /* Most blocks need one piece: a well-predicted branch costs less than copying a variable number
+     * of bytes. */
     piece(p, stf);
     for (uint32_t i = TL_BLOCK_SLACK; i < head; i += TL_BLOCK_SLACK)
         piece(p + i, stf + i);
@@ -82,13 +82,13 @@ static TL_COPY_INLINE void tl_stf_copy_portable(uint8_t *out, const uint8_t *in)
 }
 
 /*
- * Copy the steps of a path from `step` on, as far as each leads to the next, of `isa`; for all up
- * to `end` there is room. Returns the first that is not copied.
+ * Copy the steps of a path from `step` on, while each continues the previous one and is in `isa`;
+ * there is space for all up to `end`. Returns the first step that was not copied.
  */
 typedef const uintptr_t *tl_stf_copy_path(struct tl_stf_cursor *at, const uintptr_t *step,
                                           const uintptr_t *end, const uint8_t *begin, uint8_t isa);
 
-/* The best variant for `level`; all give the same result. Never NULL. */
+/* The fastest variant for `level`; all give the same result. Never NULL. */
 tl_stf_copy_path *tl_stf_copy_variant(enum tl_cpu level);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks: where in STF records the flow turns from one block to the next. Whoever compresses the
- * records finds with them what was said before. Only hints; the same items give the same marks.
+ * Marks: positions in STF records where control passes from one block to the next. The compressor
+ * uses them to find earlier occurrences of the same sequence. Only hints; the same items give the
+ * same marks.
  */
 #ifndef TL_STF_FLOW_MARK_H
 #define TL_STF_FLOW_MARK_H
@@ -9,12 +10,14 @@
 #include "base/buf.h"
 
 struct tl_stf_mark {
-    uint32_t at;    /* of the block's last instruction: its INST_PC_TARGET or closing records */
-    uint32_t turn;  /* hash of the place and where the flow goes on */
-    uint32_t entry; /* hash of where it goes on */
+    uint32_t at; /* offset of the block's last instruction: its INST_PC_TARGET or closing records */
+    uint32_t turn;  /* hash of source and destination address */
+    uint32_t entry; /* hash of the destination address */
 };
 
-/* The mark at `at` of the turn from the instruction in front of address `from` to `to`. */
+/*
+ * Mark at offset `at` for control passing from the instruction that ends at address `from` to `to`.
+ */
 static inline struct tl_stf_mark tl_stf_mark(uint32_t at, uint64_t from, uint64_t to)
 {
     const uint64_t entry = to * 0x9e3779b97f4a7c15u;
@@ -30,7 +33,7 @@ struct tl_stf_piece {
     struct tl_buf stf;
     struct tl_stf_mark *marks;
     size_t n_marks, cap_marks;
-    size_t head; /* bytes at the begin that are packed apart: see store/pack.h */
+    size_t head; /* bytes at the beginning that are compressed separately: see store/pack.h */
 };
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records in memory, one after another: those of a group (an instruction or transaction with all
- * that is told of it), of several groups, or of a header. The only way to go through records that
+ * Iterates over records in memory: those of a group (an instruction or transaction with everything
+ * reported about it), of several groups, or of a header. The only way to iterate over records that
  * are not read from a file (stf/reader.h).
  *
  * Header only; not thread-safe.
@@ -13,23 +13,24 @@
 
 TL_C_BEGIN
 
-/* The caller sets the first two; `rest` is borrowed. */
+/* The caller sets the first two members; `rest` is borrowed. */
 struct tl_stf_group {
-    struct tl_bytes rest; /* what is not yet read */
+    struct tl_bytes rest; /* records not read yet */
     struct tl_stf_layout layout;
-    uint8_t shape; /* of TL_STF_SHAPE_…, 0: any; what callers set is 0 */
+    uint8_t shape; /* TL_STF_SHAPE_… bits, 0: any; callers set 0 */
 };
 
 /*
- * Private to stf/insns.h and stf/operands.h. What is left of a group whose records are, in this
- * order and each there or not, a branch target, up to three registers of 12 bytes, an access with
- * one content, and the closing record: how many registers, and whether there is an access.
+ * Private to stf/insns.h and stf/operands.h. Shape of the rest of a group that consists of these
+ * optional records in this order: a branch target, up to three registers of 12 bytes, an access
+ * with one content, the closing record. Contains the number of registers and whether there is an
+ * access.
  */
 enum { TL_STF_SHAPE_REGISTERS = 3, TL_STF_SHAPE_ACCESS = 4, TL_STF_SHAPE_KNOWN = 8 };
 
 /*
- * The next record, whose bytes are the record->size in front of `rest` then. TL_EOF: there are no
- * more; TL_AGAIN: it is cut; TL_BAD, TL_LIMIT as tl_stf_record_decode().
+ * Decode the next record; its bytes are the record->size bytes before `rest` afterwards. Returns
+ * TL_EOF: no more records; TL_AGAIN: truncated; TL_BAD, TL_LIMIT as tl_stf_record_decode().
  */
 static inline int tl_stf_group_next(struct tl_stf_group *group, struct tl_stf_record *record)
 {
@@ -44,7 +45,7 @@ static inline int tl_stf_group_next(struct tl_stf_group *group, struct tl_stf_re
     return TL_OK;
 }
 
-/* The same for who needs only the record's bytes, the first of which is its type. */
+/* Skip the next record and return its bytes, the first of which is its type. */
 static inline int tl_stf_group_skip(struct tl_stf_group *group, struct tl_bytes *record)
 {
     if (group->rest.n == 0)

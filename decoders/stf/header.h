@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The header of an STF stream: what its records told, and what is wrong with it. Not
- * thread-safe; no allocation.
+ * The header of an STF stream: contents of its records, and faults. Not thread-safe; no allocation.
  *
- * Faults do not stop a reader: most traces with a faulty header can still be read. Who wants to
- * be strict looks at `faults`.
+ * Faults do not stop a reader: most traces with a faulty header can still be read. Strict callers
+ * check `faults`.
  */
 #ifndef TL_STF_HEADER_H
 #define TL_STF_HEADER_H
@@ -13,7 +12,7 @@
 
 TL_C_BEGIN
 
-/* What is wrong with a header, a bit set. Those marked [R] stop today's stf_lib readers. */
+/* Faults of a header, a bit set. Those marked [R] stop current stf_lib readers. */
 enum tl_stf_header_fault {
     TL_STF_NO_VERSION = 1 << 0,    /* [R] the second record is not VERSION */
     TL_STF_NO_ISA = 1 << 1,        /* [R] */
@@ -23,10 +22,10 @@ enum tl_stf_header_fault {
     TL_STF_NO_TRACE_INFO = 1 << 5, /* [R] */
     TL_STF_NO_COMMENT = 1 << 6,    /* mandatory in 1.3 only */
     TL_STF_NO_PROCESS_ID = 1 << 7, /* mandatory in 1.3 only */
-    TL_STF_REPEATED = 1 << 8,      /* [R] a record that may be there once is there again */
-    TL_STF_FOREIGN = 1 << 9,       /* [R] a record that does not belong into a header */
+    TL_STF_REPEATED = 1 << 8,      /* [R] a record that must not be repeated occurs again */
+    TL_STF_FOREIGN = 1 << 9,       /* [R] a record that is not allowed in a header */
     TL_STF_NO_END = 1 << 10,       /* [R] END_HEADER is missing */
-    TL_STF_ORDER = 1 << 11,        /* ISA behind INST_IEM */
+    TL_STF_ORDER = 1 << 11,        /* ISA after INST_IEM */
     TL_STF_MIXED = 1 << 12         /* [R] instruction records in a transaction trace's header */
 };
 /* The faults that stop stf_lib. */
@@ -42,32 +41,34 @@ struct tl_stf_header {
     uint64_t pc; /* FORCE_PC */
     uint32_t tgid, tid, asid;
     uint32_t vlen;
-    uint8_t generator, gen_major, gen_minor, gen_patch; /* of the last TRACE_INFO */
+    uint8_t generator, gen_major, gen_minor, gen_patch; /* from the last TRACE_INFO */
     uint8_t protocol;
     bool has_version, has_isa, has_iem, has_features, has_pc, has_process, has_vlen, has_comment,
         has_trace_info, has_isa_extended, has_protocol, has_clock;
-    bool transactions; /* the FEATURE bit, or a PROTOCOL_ID, says that it is no instruction trace */
-    bool complete;     /* END_HEADER was seen, or a record that ends the header without it */
-    uint32_t records;  /* seen so far */
+    bool transactions; /* the FEATURE bit or a PROTOCOL_ID marks it as a transaction trace */
+    bool complete;     /* END_HEADER was read, or a record that ends the header without it */
+    uint32_t records;  /* records read so far */
     uint32_t size;     /* bytes up to and including END_HEADER */
-    unsigned faults;   /* tl_stf_header_fault bits; the NO_ ones are set when it is complete */
+    /* tl_stf_header_fault bits; the NO_ ones are set when the header is complete. */
+    unsigned faults;
     uint64_t fault_offset; /* of the first fault */
 };
 
-/* A zeroed header is ready. Returns TL_BAD if the first record is no IDENTIFIER, else TL_OK. */
+/* Add a record; a zeroed header is ready to use. Returns TL_BAD if the first record is not
+ * IDENTIFIER, else TL_OK. */
 TL_MUST_USE int tl_stf_header_add(struct tl_stf_header *header, const struct tl_stf_record *record);
 
-/* The words for one fault bit, e.g. "TRACE_INFO_FEATURE is missing". Static storage. */
+/* Description of one fault bit, e.g. "TRACE_INFO_FEATURE is missing". Static storage. */
 const char *tl_stf_header_fault_text(unsigned fault);
 
 /*
- * What readers say of a trace whose header is `header` so far. The record at `offset`
- * (TL_NO_OFFSET: not known), with this descriptor, cannot be decoded, for which `code` is returned.
+ * Fill `fail` for a record that cannot be decoded, at `offset` (TL_NO_OFFSET: unknown), with this
+ * descriptor, after the header state `header`. Returns `code`.
  */
 int tl_stf_fail_record(struct tl_fail *fail, int code, uint64_t offset,
                        const struct tl_stf_header *header, uint8_t descriptor);
-/* The bytes end with these `left` of a record at `offset`: TL_EOF if a trace may end so, or TL_BAD.
- */
+/* Fill `fail` for an end of input with `left` bytes of a record at `offset`. Returns TL_EOF if a
+ * trace may end like this, or TL_BAD. */
 int tl_stf_fail_end(struct tl_fail *fail, uint64_t offset, const struct tl_stf_header *header,
                     struct tl_bytes left);
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What no single record shows: that a trace is one that a core could have executed.
+ * Checks across records: whether a core could have executed the trace.
  *
- *   flow-target   a direct branch, or an instruction that is no branch, leads elsewhere than it can
- *   flow-straight an unconditional direct branch that goes straight on (RISC-V: see jump-target)
- *   flow-forced   a FORCE_PC behind the header: what follows does not come from what was before
+ *   flow-target   a direct branch or non-branch instruction continues at an impossible address
+ *   flow-straight an unconditional direct branch is not taken (RISC-V: see jump-target)
+ *   flow-forced   a FORCE_PC after the header: the following does not result from what precedes it
  *   mode-cause    the privilege mode changes without a trap or a return from one
- *   code-changed  another opcode at an address, without a store to it and without a fence
- *   reg-x0        RISC-V: x0 has a value that is not 0
- *   walk-differs  a page table entry has another value than before, without a store or a fence
+ *   code-changed  a different opcode at an address, without a store to it and without a fence
+ *   reg-x0        RISC-V: x0 has a value other than 0
+ *   walk-differs  a page table entry has a different value than before, without a store or a fence
  *
- * Part of a check (stf/check.h). Memory: some 40 bytes for each instruction of the program and each
- * page table entry, of which no more than TL_STF_INVARIANT_KEYS are followed. Not thread-safe.
+ * Part of a check (stf/check.h). Memory: about 40 bytes for each instruction of the program and
+ * each page table entry, at most TL_STF_INVARIANT_KEYS of which are tracked. Not thread-safe.
  */
 #ifndef TL_STF_INVARIANTS_H
 #define TL_STF_INVARIANTS_H
@@ -26,8 +26,8 @@ TL_MUST_USE int tl_stf_invariants_new(struct tl_stf_invariants **out, tl_stf_fin
                                       void *context);
 void tl_stf_invariants_free(struct tl_stf_invariants *v);
 /*
- * Record `number`, in order; `header` is what was told so far, `pc` the address of the instruction
- * to come, as it was in front of the record. The sink's errors; TL_NOMEM.
+ * Check record `number`, in order; `header` is the state so far, `pc` the address of the next
+ * instruction before this record. Returns the sink's errors; TL_NOMEM.
  */
 TL_MUST_USE int tl_stf_invariants_add(struct tl_stf_invariants *v,
                                       const struct tl_stf_header *header,

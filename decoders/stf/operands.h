@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an instruction read and wrote: memory accesses with their data, registers with their
- * values. Walks a group's records (tl_stf_insn_group()); nothing is copied. Pure functions.
+ * Operands of an instruction: memory accesses with their data, registers with their values.
+ * Iterates over a group's records (tl_stf_insn_group()) without copying. Pure functions.
  *
- * Groups of the usual shape (stf/group.h), which nearly all are, are looked at in line.
+ * Groups of the usual shape (stf/group.h), which are nearly all, are handled inline.
  */
 #ifndef TL_STF_OPERANDS_H
 #define TL_STF_OPERANDS_H
@@ -12,25 +12,25 @@
 
 TL_C_BEGIN
 
-/* One INST_MEM_ACCESS or BUS_MASTER_ACCESS with what follows it. */
+/* An INST_MEM_ACCESS or BUS_MASTER_ACCESS with its contents. */
 struct tl_stf_access {
     uint64_t address;
-    uint16_t size;         /* as written: bytes by the specification, bits by some producers */
-    uint8_t type;          /* TL_STF_READ, TL_STF_WRITE; others are reserved */
-    bool bus;              /* by a bus master, not by the core */
-    uint8_t master, index; /* which: type and number */
+    uint16_t size; /* as written: bytes according to the specification, bits from some producers */
+    uint8_t type;  /* TL_STF_READ, TL_STF_WRITE; others are reserved */
+    bool bus;      /* by a bus master instead of the core */
+    uint8_t master, index; /* type and number of the bus master */
     uint32_t attr;
-    uint32_t n_data;     /* contents; normally 1, more if it is wider than 8 bytes */
+    uint32_t n_data;     /* number of contents; normally 1, more for accesses wider than 8 bytes */
     const uint8_t *data; /* for tl_stf_access_data(); valid as long as the group */
 };
 
-/* The i-th content, the access's data from its address + 8 * i on, right-justified. */
+/* The i-th content: the data at address + 8 * i, right-justified. */
 static inline uint64_t tl_stf_access_data(const struct tl_stf_access *access, uint32_t i)
 {
     return tl_le64(access->data + TL_STF_CONTENT_BYTES * (size_t)i + 1);
 }
 
-/* The access whose record is at `p`, without its contents. Private. */
+/* Read the access record at `p`, without its contents. Private. */
 static inline void tl_stf_set_access(struct tl_stf_access *access, const uint8_t *p)
 {
     access->address = tl_le64(p + 1);
@@ -43,12 +43,12 @@ static inline void tl_stf_set_access(struct tl_stf_access *access, const uint8_t
     access->data = p + TL_STF_ACCESS_BYTES;
 }
 
-/* The function below, for whatever records. */
+/* tl_stf_group_access() for arbitrary groups. Private. */
 int tl_stf_group_access_any(struct tl_stf_group *group, struct tl_stf_access *access);
 
 /*
- * The group's next access: TL_OK, or TL_EOF if there is no further one. A content without an access
- * in front is skipped.
+ * Get the group's next access. Returns TL_OK, or TL_EOF if there is none. A content without a
+ * preceding access is skipped.
  */
 static inline int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_access *access)
 {
@@ -66,7 +66,7 @@ static inline int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_
     }
     if (group->rest.n == 0)
         return TL_EOF;
-    /* By copies, so that the caller's objects can stay in registers. */
+    /* Copies allow the caller's objects to stay in registers. */
     struct tl_stf_group rest = *group;
     struct tl_stf_access any;
     const int result = tl_stf_group_access_any(&rest, &any);
@@ -75,7 +75,7 @@ static inline int tl_stf_group_access(struct tl_stf_group *group, struct tl_stf_
     return result;
 }
 
-/* One INST_REG. */
+/* An INST_REG. */
 struct tl_stf_operand {
     uint16_t number;
     uint8_t type;          /* TL_STF_REG_INT …; others are reserved */
@@ -83,10 +83,10 @@ struct tl_stf_operand {
     struct tl_bytes value; /* little-endian words: tl_stf_word(); one if scalar */
 };
 
-/* The function below, for whatever records. */
+/* tl_stf_group_operand() for arbitrary groups. Private. */
 int tl_stf_group_operand_any(struct tl_stf_group *group, struct tl_stf_operand *operand);
 
-/* The register whose record, of 12 bytes, is at `p`. Private. */
+/* Read the register record, of 12 bytes, at `p`. Private. */
 static inline void tl_stf_set_operand(struct tl_stf_operand *operand, const uint8_t *p)
 {
     operand->number = tl_le16(p + 1);
@@ -96,7 +96,7 @@ static inline void tl_stf_set_operand(struct tl_stf_operand *operand, const uint
     operand->value.n = 8;
 }
 
-/* The group's next register: TL_OK, or TL_EOF if there is no further one. */
+/* Get the group's next register. Returns TL_OK, or TL_EOF if there is none. */
 static inline int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf_operand *operand)
 {
     if (group->shape) {
@@ -116,7 +116,7 @@ static inline int tl_stf_group_operand(struct tl_stf_group *group, struct tl_stf
     }
     if (group->rest.n == 0)
         return TL_EOF;
-    /* By copies, so that the caller's objects can stay in registers. */
+    /* Copies allow the caller's objects to stay in registers. */
     struct tl_stf_group rest = *group;
     struct tl_stf_operand any;
     const int result = tl_stf_group_operand_any(&rest, &any);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records out of STF bytes. No I/O: bytes are pushed, or pulled through a tl_stf_source.
+ * Reads records from STF bytes. No I/O: bytes are pushed, or pulled through a tl_stf_source.
  *
- * Accepts any order of records, any version, and the v1.3 end mark (descriptor 255, behind which
- * everything is ignored). A record that the end of the bytes cuts is reported with its offset
- * and never returned. A descriptor that STF does not have cannot be skipped: TL_BAD there.
+ * Accepts records in any order, of any version, and the v1.3 end mark (descriptor 255, after which
+ * everything is ignored). A record truncated by the end of input is reported with its offset and
+ * never returned. An unknown descriptor cannot be skipped: it gives TL_BAD.
  *
  * Not thread-safe. Memory: one partial record (at most TL_STF_RECORD_MAX), plus what is pushed.
  */
@@ -16,52 +16,54 @@
 
 TL_C_BEGIN
 
-/* Where plain STF bytes come from, piece by piece. */
+/* A source of plain STF bytes, in pieces. */
 struct tl_stf_source {
     void *context;
-    /* The next piece, at least one byte, valid until the next call. TL_EOF behind the last;
-     * other errors with their text in `fail`. */
+    /* Get the next piece, at least one byte, valid until the next call. Returns TL_EOF after the
+     * last one; other errors with their text in `fail`. */
     int (*next)(void *context, struct tl_bytes *out, struct tl_fail *fail);
-    /* Position on a piece that begins no later than instruction `insn` (from 0) of the trace:
-     * `*first` gets the number of instructions in front of it, `*pc` the first one's address.
-     * NULL where it cannot be done; TL_NOTFOUND if the trace is shorter. The next piece must
-     * begin with a whole record. */
+    /*
+     * Seek to a piece that begins no later than instruction `insn` (from 0) of the trace: sets
+     * `*first` to the number of instructions before the piece, `*pc` to the address of its first
+     * instruction. The piece begins with a complete record. Returns TL_NOTFOUND if the trace is
+     * shorter. NULL: seeking is not supported.
+     */
     int (*seek)(void *context, uint64_t insn, uint64_t *first, uint64_t *pc, struct tl_fail *fail);
 };
 
 struct tl_stf_reader;
 
-/* Read bytes that are pushed. TL_NOMEM. */
+/* Create a reader for pushed bytes. Returns TL_NOMEM. */
 TL_MUST_USE int tl_stf_reader_new(struct tl_stf_reader **out);
-/* Read from `source` (copied). TL_NOMEM. */
+/* Create a reader for `source` (copied). Returns TL_NOMEM. */
 TL_MUST_USE int tl_stf_reader_open(struct tl_stf_reader **out, const struct tl_stf_source *source);
 void tl_stf_reader_free(struct tl_stf_reader *reader);
 
 /*
- * Give the next bytes, borrowed until tl_stf_reader_next() has returned TL_AGAIN. Call only
- * before the first next() and when it says TL_AGAIN.
+ * Supply the next bytes, borrowed until tl_stf_reader_next() returns TL_AGAIN. Call only before the
+ * first tl_stf_reader_next() and when it returns TL_AGAIN.
  */
 void tl_stf_reader_push(struct tl_stf_reader *reader, struct tl_bytes bytes);
-/* There are no more bytes. */
+/* End of input. */
 void tl_stf_reader_finish(struct tl_stf_reader *reader);
 
 /*
- * The next record, valid until the next call. TL_AGAIN: push more, or finish. TL_EOF: orderly
- * end. TL_BAD: not STF, an unknown descriptor, or a record cut by the end, with its offset in
- * `fail`; the source's errors. An error is final: further calls return it again.
+ * Get the next record, valid until the next call. Returns TL_AGAIN: push more, or finish; TL_EOF:
+ * regular end; TL_BAD: not STF, an unknown descriptor, or a truncated record, with its offset in
+ * `fail`; the source's errors. Errors are final: further calls return the same.
  */
 TL_MUST_USE static inline int tl_stf_reader_next(struct tl_stf_reader *reader,
                                                  struct tl_stf_record *record,
                                                  struct tl_fail *fail);
 
-/* The header as far as it has been read. Owned by the reader. */
+/* The header as read so far. Owned by the reader. */
 const struct tl_stf_header *tl_stf_reader_header(const struct tl_stf_reader *reader);
 
-/* What a struct tl_stf_reader begins with, for the usual records to be decoded in line. Private. */
+/* Common initial part of struct tl_stf_reader, for inline decoding of frequent records. Private. */
 struct tl_stf_reader_front {
-    const uint8_t *p;   /* the next record … */
-    const uint8_t *hot; /* … which is surely whole if `p` is less */
-    uint64_t offset;    /* of the next record in the stream, less the address `p` */
+    const uint8_t *p;   /* the next record */
+    const uint8_t *hot; /* if p < hot, a record at `p` that can be decoded inline is complete */
+    uint64_t offset;    /* stream offset of the next record, minus the address `p` */
 };
 int tl_stf_reader_next_any(struct tl_stf_reader *reader, struct tl_stf_record *record,
                            struct tl_fail *fail);
@@ -79,7 +81,7 @@ tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record, s
             return TL_OK;
         }
     }
-    /* By a copy, so that the caller's record can stay in registers. */
+    /* A copy allows the caller's record to stay in registers. */
     struct tl_stf_record any;
     const int result = tl_stf_reader_next_any(reader, &any, fail);
     if (result == TL_OK)
@@ -87,14 +89,14 @@ tl_stf_reader_next(struct tl_stf_reader *reader, struct tl_stf_record *record, s
     return result;
 }
 
-/* Follows PCs through records: the rules of "Terminology" (FORCE_PC, *_PC_TARGET). */
+/* Tracks PCs through records: the rules of "Terminology" (FORCE_PC, *_PC_TARGET). */
 struct tl_stf_pc {
     uint64_t next;   /* address of the next instruction */
-    uint64_t target; /* where the current group goes */
+    uint64_t target; /* target of the current group */
     bool has_target;
 };
 
-/* Take one record; at INST_32 and INST_16 returns that instruction's address, else 0. */
+/* Process one record. Returns the instruction's address for INST_32 and INST_16, else 0. */
 static inline uint64_t tl_stf_pc_add(struct tl_stf_pc *pc, const struct tl_stf_record *record)
 {
     switch (record->type) {

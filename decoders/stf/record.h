@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * STF records: one struct for a record of any type, to and from bytes. Pure functions,
+ * STF records: one struct for all record types, with encoding and decoding. Pure functions,
  * thread-safe.
  *
- * A record is a descriptor byte and its payload: little-endian, packed, without a length field.
- * Two things of the header change the layout of later records (struct tl_stf_layout): the
- * EVENT64 feature bit and the vector length.
+ * A record is a descriptor byte and its payload: little-endian, packed, without a length field. Two
+ * header fields change the layout of later records (struct tl_stf_layout): the EVENT64 feature bit
+ * and the vector length.
  *
  * Source: STF specification 1.3 ("Specification of Records"); types 10 to 13, 250, 251 and the
- * 64-bit events are of its versions 1.4 to 1.6. docs/stf.md tells how we read and write them.
+ * 64-bit events are from versions 1.4 to 1.6. docs/stf.md describes how they are read and written
+ * here.
  */
 #ifndef TL_STF_RECORD_H
 #define TL_STF_RECORD_H
@@ -53,8 +54,8 @@ enum tl_stf_type {
     TL_STF_RESERVE_END = 255             /* 1.3 only */
 };
 
-/* Bytes of whole records that are read and written in place: of INST_PC_TARGET and the other
- * records of one address or word, of an instruction's closing INST_32 or INST_16, … */
+/* Sizes of complete records that are read and written in place. TARGET: INST_PC_TARGET and other
+ * records with one address; CLOSING: INST_32; CLOSING_16: INST_16. */
 enum {
     TL_STF_TARGET_BYTES = 9,
     TL_STF_CLOSING_BYTES = 5,
@@ -62,21 +63,21 @@ enum {
     TL_STF_MICROOP_BYTES = 6,
     TL_STF_ACCESS_BYTES = 14, /* INST_MEM_ACCESS */
     TL_STF_CONTENT_BYTES = 9, /* INST_MEM_CONTENT */
-    TL_STF_SCALAR_BYTES = 12  /* INST_REG that is no vector */
+    TL_STF_SCALAR_BYTES = 12  /* INST_REG except vectors */
 };
 
 /* ISA record. */
 enum {
-    TL_STF_ISA_OTHER = 0, /* "reserved": what we write where the list has no number (OpenRISC) */
+    TL_STF_ISA_OTHER = 0, /* "reserved": written for ISAs without a number (OpenRISC) */
     TL_STF_ISA_RISCV = 1,
     TL_STF_ISA_ARM = 2,
     TL_STF_ISA_X86 = 3,
     TL_STF_ISA_POWER = 4
 };
-/* INST_IEM record; 1 and 2 are also what we write for other ISAs' 32- and 64-bit states. */
+/* INST_IEM record; 1 and 2 are also written for the 32- and 64-bit states of other ISAs. */
 enum { TL_STF_IEM_32 = 1, TL_STF_IEM_64 = 2 };
 
-/* Bits of TRACE_INFO_FEATURE. Only EVENT64 changes parsing. */
+/* Bits of TRACE_INFO_FEATURE. Only EVENT64 affects parsing. */
 #define TL_STF_FEATURE_PHYSICAL_ADDRESS (UINT64_C(1) << 0)
 #define TL_STF_FEATURE_OPERAND_VALUE    (UINT64_C(1) << 2)
 #define TL_STF_FEATURE_EVENT            (UINT64_C(1) << 3)
@@ -89,7 +90,7 @@ enum { TL_STF_IEM_32 = 1, TL_STF_IEM_64 = 2 };
 #define TL_STF_FEATURE_EVENT64          (UINT64_C(1) << 19)
 #define TL_STF_FEATURE_TRANSACTIONS     (UINT64_C(1) << 20)
 
-/* Event numbers are kept in the 64-bit form whatever the file holds. */
+/* Event numbers are represented in 64-bit form, regardless of the file. */
 #define TL_STF_EVENT_INTERRUPT   (UINT64_C(1) << 63)
 #define TL_STF_EVENT_MODE_CHANGE (UINT64_C(1) << 62)
 
@@ -99,21 +100,22 @@ enum { TL_STF_OPERAND_STATE = 1, TL_STF_OPERAND_SOURCE = 2, TL_STF_OPERAND_DEST 
 
 enum { TL_STF_READ = 1, TL_STF_WRITE = 2 };
 
-/* A record may not claim to be longer than this: TL_LIMIT. */
+/* Maximum record size accepted; larger gives TL_LIMIT. */
 #define TL_STF_RECORD_MAX (UINT32_C(16) << 20)
-/* Smallest VLEN_CONFIG that makes sense; below it is TL_BAD. */
+/* Minimum plausible VLEN_CONFIG; smaller gives TL_BAD. */
 #define TL_STF_VLEN_MIN 64
 
-/* What decides the layout of the records that follow. Zeroed is right for the first record. */
+/* Parameters of the record layout. All zero is correct for the first record. */
 struct tl_stf_layout {
-    bool event64;     /* EVENT numbers have 64 bits */
-    uint32_t vlen;    /* bits in a vector register, 0: not told, one 64-bit word as in 1.3 */
-    uint8_t protocol; /* of transactions; 0 (not told) and 1 are TileLink, others unreadable */
+    bool event64;  /* EVENT numbers have 64 bits */
+    uint32_t vlen; /* bits in a vector register; 0: not set, one 64-bit word as in 1.3 */
+    /* Of transactions; 0 (not set) and 1 are TileLink, others cannot be decoded */
+    uint8_t protocol;
 };
 
 struct tl_stf_record {
     uint8_t type;    /* enum tl_stf_type */
-    uint32_t size;   /* bytes, descriptor included (set by decoding) */
+    uint32_t size;   /* bytes, including the descriptor (set by decoding) */
     uint64_t offset; /* of the descriptor in the plain stream (set by readers) */
     union {
         uint8_t magic[3]; /* IDENTIFIER */
@@ -147,13 +149,14 @@ struct tl_stf_record {
         uint16_t ready_reg;
         struct {
             uint64_t va;
-            uint64_t first_access;   /* instruction index, from 1; 0: in front of the first */
-            uint32_t page_size;      /* bytes */
+            uint64_t first_access; /* instruction index, from 1; 0: before the first instruction */
+            uint32_t page_size;    /* bytes */
             struct tl_bytes entries; /* pairs of words: address and PTE, at most 255. Borrowed */
         } walk;
         struct {
             uint64_t address;
-            uint16_t size; /* as written: bytes by the specification, bits by some producers */
+            uint16_t size; /* as written: bytes according to the specification, bits from some
+                              producers */
             uint16_t attr;
             uint8_t type; /* TL_STF_READ, TL_STF_WRITE */
         } access;         /* INST_MEM_ACCESS */
@@ -177,7 +180,7 @@ struct tl_stf_record {
         uint32_t opcode; /* INST_32, INST_16 */
         struct {
             uint64_t id;
-            uint64_t delta; /* cycles of its clock since the last transaction */
+            uint64_t delta; /* cycles of its clock since the previous transaction */
             uint8_t clock;
             uint16_t n_metadata;
             struct tl_bytes metadata; /* n_metadata times { log2 of size, value }. Borrowed */
@@ -192,56 +195,58 @@ static inline uint64_t tl_stf_word(struct tl_bytes array, size_t i)
     return tl_le64(array.p + 8 * i);
 }
 
-/* Does this record end a group: an instruction or a transaction? */
+/* Does this record type end a group (an instruction or transaction)? */
 static inline bool tl_stf_is_marker(uint8_t type)
 {
     return type == TL_STF_INST_32 || type == TL_STF_INST_16 || type == TL_STF_TRANSACTION;
 }
 
-/* Is there a record type of this number? */
+/* Is this a defined record type? */
 bool tl_stf_type_known(uint8_t type);
-/* "INST_PC_TARGET", as in the specification without STF_; "?" if not known. Static storage. */
+/*
+ * Name as in the specification without STF_, e.g. "INST_PC_TARGET"; "?" if unknown. Static storage.
+ */
 const char *tl_stf_type_name(uint8_t type);
-/* "INT_MACHINE_TIMER", "MODE_CHANGE"; NULL if not known. `number` in the 64-bit form. */
+/* "INT_MACHINE_TIMER", "MODE_CHANGE"; NULL if unknown. `number` in 64-bit form. */
 const char *tl_stf_event_name(uint64_t number);
 
 /*
- * Size in bytes of the record that begins at `in`, descriptor included. TL_AGAIN: `in` is too
- * short to tell. TL_BAD: no such descriptor, or a length in it contradicts the specification.
- * TL_LIMIT: longer than TL_STF_RECORD_MAX. The record itself may be longer than `in`.
+ * Size in bytes of the record at the start of `in`, including the descriptor. Returns TL_AGAIN:
+ * `in` is too short to tell; TL_BAD: unknown descriptor, or invalid length field; TL_LIMIT: larger
+ * than TL_STF_RECORD_MAX. The record itself may be longer than `in`.
  */
 int tl_stf_record_size(const struct tl_stf_layout *layout, struct tl_bytes in);
 
 /*
- * Decode the record that begins at `in`: its size in bytes, or TL_AGAIN if it is cut, TL_BAD or
- * TL_LIMIT as tl_stf_record_size(). Arrays and texts in `out` point into `in`. out->offset is
- * left alone.
+ * Decode the record at the start of `in`. Returns its size in bytes, or TL_AGAIN if it is
+ * truncated, TL_BAD or TL_LIMIT as tl_stf_record_size(). Arrays and texts in `out` point into `in`.
+ * out->offset is not changed.
  */
 int tl_stf_record_decode(const struct tl_stf_layout *layout, struct tl_bytes in,
                          struct tl_stf_record *out);
 
-/* Let a header record (FEATURE, VLEN_CONFIG) change the layout of what follows it. */
+/* Update the layout for a header record (FEATURE, VLEN_CONFIG). */
 void tl_stf_layout_apply(struct tl_stf_layout *layout, const struct tl_stf_record *record);
 
 /*
- * Append a record's bytes. TL_USAGE: its fields cannot be written in this layout (an array too
- * long or not of the right size, an event number that does not fit). TL_NOMEM.
+ * Append a record's bytes. Returns TL_USAGE: its fields cannot be encoded in this layout (an array
+ * too long or of the wrong size, an event number that does not fit); TL_NOMEM.
  */
 TL_MUST_USE int tl_stf_record_encode(const struct tl_stf_layout *layout,
                                      const struct tl_stf_record *record, struct tl_buf *out);
 
 /*
  * Append the record's listing without its number and line end: "offset size TYPE field=value …".
- * Hexadecimal fields have 0x, text is quoted with bytes outside ASCII as \xHH. TL_NOMEM.
+ * Hexadecimal fields have 0x, text is quoted with bytes outside ASCII as \xHH. Returns TL_NOMEM.
  */
 TL_MUST_USE int tl_stf_record_text(const struct tl_stf_record *record, struct tl_buf *out);
 
-/* The same without offset and size. TL_NOMEM. */
+/* The same without offset and size. Returns TL_NOMEM. */
 TL_MUST_USE int tl_stf_record_fields(const struct tl_stf_record *record, struct tl_buf *out);
 
 /*
- * The same as a whole line of a listing: record number (from 0) in front; behind INST_32 and
- * INST_16 their address and instruction number (from 1).
+ * Append a complete listing line: record number (from 0) first; INST_32 and INST_16 are followed by
+ * their address and instruction number (from 1).
  */
 TL_MUST_USE int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *record, uint64_t pc,
                                     uint64_t insn, struct tl_buf *out);
@@ -249,8 +254,8 @@ TL_MUST_USE int tl_stf_listing_line(uint64_t index, const struct tl_stf_record *
 #define TL_STF_REG_NAME 32 /* bytes */
 
 /*
- * The name of a register as stf_lib prints it, e.g. "REG_5", "REG_F0", "REG_V31", "PC",
- * "REG_CSR_MSTATUS", "REG_CSR_UNK_7e", into `out`; "" of a reserved type. Returns `out`.
+ * Write the name of a register as stf_lib prints it, e.g. "REG_5", "REG_F0", "REG_V31", "PC",
+ * "REG_CSR_MSTATUS", "REG_CSR_UNK_7e", to `out`; "" for a reserved type. Returns `out`.
  */
 char *tl_stf_reg_name(uint16_t number, uint8_t meta, char out[TL_AT_LEAST(TL_STF_REG_NAME)]);
 

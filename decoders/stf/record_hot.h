@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The records that make up most of a trace, in line: INST_32, INST_16, INST_PC_TARGET, scalar
- * INST_REG, INST_MEM_ACCESS, INST_MEM_CONTENT. Private to stf/reader.h and stf/writer.h.
+ * Inline encoding and decoding of the most frequent records: INST_32, INST_16, INST_PC_TARGET,
+ * scalar INST_REG, INST_MEM_ACCESS, INST_MEM_CONTENT. Private to stf/reader.h and stf/writer.h.
  */
 #ifndef TL_STF_RECORD_HOT_H
 #define TL_STF_RECORD_HOT_H
@@ -10,11 +10,11 @@
 
 TL_C_BEGIN
 
-#define TL_STF_HOT_ROOM 32 /* bytes that must be free at `p` */
+#define TL_STF_HOT_ROOM 32 /* bytes that must be accessible at `p` */
 
 /*
- * Decode the record at `p`, all but its offset: its size, or 0 if it is not one of these. Looks at
- * TL_STF_HOT_ROOM bytes at most.
+ * Decode the record at `p`, except its offset. Returns its size, or 0 if it is not one of these.
+ * Reads at most TL_STF_HOT_ROOM bytes.
  */
 static inline uint32_t tl_stf_decode_hot(const uint8_t *p, struct tl_stf_record *out)
 {
@@ -52,7 +52,7 @@ static inline uint32_t tl_stf_decode_hot(const uint8_t *p, struct tl_stf_record 
     }
 }
 
-/* Encode at `p`: bytes written, TL_USAGE, or 0 if it is not one of these records. */
+/* Encode at `p`. Returns the bytes written, TL_USAGE, or 0 if it is not one of these records. */
 static inline int tl_stf_encode_hot(const struct tl_stf_record *record, uint8_t *p)
 {
     p[0] = record->type;

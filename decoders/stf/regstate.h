@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is known of the machine's registers: the last value that any INST_REG told of each. No
- * I/O, not thread-safe. Memory: some 70 KiB, and the vector registers.
+ * Register state: the last value of each register in any INST_REG. No I/O, not thread-safe. Memory:
+ * about 70 KiB, plus the vector registers.
  *
  * Registers that RISC-V does not have, and vectors longer than it allows, are not kept.
  */
@@ -17,16 +17,18 @@ struct tl_stf_regstate;
 TL_MUST_USE int tl_stf_regstate_new(struct tl_stf_regstate **out);
 void tl_stf_regstate_free(struct tl_stf_regstate *state);
 
-/* Take an INST_REG of any operand type, in order; other records are ignored. TL_NOMEM. */
+/*
+ * Process an INST_REG of any operand type, in order; other records are ignored. Returns TL_NOMEM.
+ */
 TL_MUST_USE int tl_stf_regstate_add(struct tl_stf_regstate *state,
                                     const struct tl_stf_record *record);
 /* Is any register known? */
 bool tl_stf_regstate_any(const struct tl_stf_regstate *state);
 
 /*
- * Walk what is known as INST_REG records of operand type "state": integer registers first, then
- * floating point, vectors, CSRs, each by number. `*at` is 0 at the begin. TL_EOF behind the last.
- * The record's value is valid until the next tl_stf_regstate_add().
+ * Iterate over the known registers as INST_REG records of operand type "state": integer registers
+ * first, then floating point, vectors, CSRs, each by number. Start with `*at` = 0. Returns TL_EOF
+ * after the last one. The record's value is valid until the next tl_stf_regstate_add().
  */
 int tl_stf_regstate_next(const struct tl_stf_regstate *state, size_t *at,
                          struct tl_stf_record *record);
