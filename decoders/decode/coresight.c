@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The CoreSight container: formatter frames, or one unformatted source, to a stream decoder per
- * trace ID. A fault in one stream never touches another.
+ * trace ID. A fault in one stream never affects another.
  */
 #include "decode/registry.h"
 #include "decode/stream_out.h"
@@ -14,20 +14,20 @@
 
 enum { IDS = 128 };
 
-#define CHECK_LEAST 512 /* bytes of known sources that tell whether frames are in step */
+#define CHECK_LEAST 512 /* bytes of known sources needed to judge whether frames are aligned */
 
 struct coresight;
 
-/* One trace ID. */
+/* A trace ID. */
 struct lane {
-    struct tl_stream_out out; /* the first member; its `heard` is since the last checkpoint */
+    struct tl_stream_out out; /* must be first; its `heard` is relative to the last checkpoint */
     struct coresight *owner;
     struct tl_stream_decoder *decoder; /* NULL: not supported, bytes are only counted */
     char refused[160];                 /* why there is no decoder */
     uint64_t refused_at;
     uint64_t refused_bytes;
-    uint64_t given; /* bytes since the last checkpoint, … */
-    uint64_t lost;  /* … and those of them that are lost as far as is known */
+    uint64_t given; /* bytes since the last checkpoint */
+    uint64_t lost;  /* how many of them are known to be lost */
     char name[32];
 };
 
@@ -38,17 +38,17 @@ struct coresight {
     struct tl_decode_sink sink;
     struct lane *lanes[IDS];
     uint32_t n_streams;
-    uint64_t position;   /* of a single source */
+    uint64_t position;   /* offset in a single source */
     uint64_t checked_at; /* offset of the last checkpoint */
     bool framed;
-    uint16_t unaligned; /* bytes to drop until the next frame, behind lost bytes */
+    uint16_t unaligned; /* bytes to drop until the next frame, after lost bytes */
     struct tl_align align;
     struct tl_tpiu tpiu;
 };
 
 /* ---- lanes --------------------------------------------------------------------------- */
 
-/* What is counted up to the next checkpoint begins anew. */
+/* Reset the counts at a checkpoint. */
 static void begin_count(struct lane *lane)
 {
     lane->given = 0;
@@ -96,8 +96,8 @@ static int lane_of(struct coresight *cs, unsigned id, uint64_t offset, struct la
             snprintf(lane->name, sizeof lane->name, "%s", source->name);
         else
             snprintf(lane->name, sizeof lane->name, "cs.%02x", id);
-        /* IDs that the configuration does not name, such as those of a buffer's stale end, are
-         * no streams: their bytes are counted and told at the end. */
+        /* IDs not in the configuration, such as those from a buffer's stale end, are not streams:
+         * their bytes are counted and reported at the end. */
         lane->out.stream = (struct tl_decode_stream){
             .index = source ? cs->n_streams++ : UINT32_MAX,
             .name = lane->name,
@@ -142,7 +142,7 @@ static int on_frame_loss(void *context, const char *reason, uint64_t offset, uin
     return cs->sink.loss ? cs->sink.loss(cs->sink.context, &loss) : TL_OK;
 }
 
-/* Between two captures put into one file no stream goes on: end each and begin anew. */
+/* Concatenated captures: end each stream and start it again. */
 static int on_reset(void *context, uint64_t offset)
 {
     struct coresight *const cs = context;
@@ -160,7 +160,9 @@ static int on_reset(void *context, uint64_t offset)
     return rc;
 }
 
-/* ---- what the frame decoder says itself --------------------------------------------------- */
+/*
+ * ---- losses of the frame decoder ---------------------------------------------------------------
+ */
 
 static int on_tpiu_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
 {
@@ -187,7 +189,7 @@ static int flush_streams(struct coresight *cs)
     return rc;
 }
 
-/* Have the known streams lost most of what came since the last checkpoint? */
+/* Have the known streams lost most of the bytes since the last checkpoint? */
 static int is_troubled(void *context)
 {
     struct coresight *const cs = context;
@@ -225,7 +227,7 @@ static void destroy(struct tl_decode *decode)
     free(cs);
 }
 
-/* How the synchronisation packets of the configuration's sources look. */
+/* Synchronisation packet types of the configured sources. */
 static void know_sources(const struct tl_setup *setup, struct tl_fit_sources *sources)
 {
     static const uint8_t kinds[] = {
@@ -253,7 +255,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     cs->sink = *sink;
     cs->framed = setup->container == TL_CONTAINER_TPIU;
     struct tl_tpiu_sink frames = {cs, on_run, on_tpiu_loss, on_tpiu_reset};
-    /* A listing of packets has them in the order of the capture. */
+    /* For a packet listing keep the order of the capture. */
     for (unsigned id = 0; id < IDS && !sink->packet; id++)
         if (tl_setup_source(setup, id))
             frames.apart[id / 64] |= (uint64_t)1 << id % 64;
@@ -298,7 +300,7 @@ static int flush(struct tl_decode *decode)
     return flush_streams((struct coresight *)decode);
 }
 
-/* Every stream that has begun says that bytes were lost on their way to it. */
+/* Report lost input bytes in every started stream. */
 static int tell_lost(struct coresight *cs, uint64_t offset, uint64_t n)
 {
     int rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
@@ -311,7 +313,7 @@ static int tell_lost(struct coresight *cs, uint64_t offset, uint64_t n)
     return rc;
 }
 
-/* Frames without synchronisation words lie at multiples of their size. */
+/* Frames without synchronisation words are at multiples of their size. */
 static uint64_t frame_size(enum tl_tpiu_sync sync)
 {
     return sync == TL_TPIU_ALIGNED ? 16 : sync == TL_TPIU_DSTREAM ? 512 : 1;
@@ -362,7 +364,7 @@ static int report_unnamed(struct coresight *cs)
     snprintf(text, sizeof text,
              "%u trace ID%s not in the configuration (first 0x%02x); give --config or a snapshot",
              n, n > 1 ? "s are" : " is", an_id);
-    /* Where other streams were decoded it is remarkable, but no damage. */
+    /* If other streams were decoded, this is notable but not a fault. */
     const struct tl_decode_loss loss = {NULL, text, first, bytes, cs->n_streams == 0};
     return cs->sink.loss(cs->sink.context, &loss);
 }
@@ -384,7 +386,9 @@ static int finish(struct tl_decode *decode)
     return rc;
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state -------------------------------------------------------------------------------
+ */
 
 static void lane_state(struct lane *lane, struct tl_state *s)
 {
@@ -412,7 +416,7 @@ static void load_lane(struct coresight *cs, struct tl_state *s)
         lane_state(lane, s);
 }
 
-/* Streams in the order of their numbers, then those that are none. */
+/* Save streams by index, then the IDs that are not streams. */
 static void save_lanes(struct coresight *cs, struct tl_state *s)
 {
     for (uint32_t i = 0; i <= cs->n_streams; i++) {

@@ -51,7 +51,8 @@ void tl_decode_again(struct tl_decode *decode, tl_decode_read *read, void *conte
 int tl_decode_reread(const struct tl_decode *decode, uint64_t offset, uint64_t n,
                      struct tl_buf *out)
 {
-    enum { PIECE = 1 << 20 }; /* no state makes room for more than there is */
+    /* Read in pieces: a forged length must not cause a large allocation. */
+    enum { PIECE = 1 << 20 };
     int rc = decode->read ? TL_OK : TL_UNSUPPORTED;
     while (rc >= 0 && n > 0) {
         const size_t some = n < PIECE ? (size_t)n : PIECE;
@@ -62,7 +63,7 @@ int tl_decode_reread(const struct tl_decode *decode, uint64_t offset, uint64_t n
         offset += some;
         n -= some;
     }
-    return rc == TL_EOF ? TL_BAD : rc; /* there are no such bytes */
+    return rc == TL_EOF ? TL_BAD : rc; /* the capture has no such bytes */
 }
 
 void tl_decode_free(struct tl_decode *decode)

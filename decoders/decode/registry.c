@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The only list of what can be decoded. */
+/* The only list of supported formats. */
 #include "decode/registry.h"
 
 #define FOLLOWED (TL_TRAIT_FLOW | TL_TRAIT_BLOCKS)

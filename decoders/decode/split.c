@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The pushing thread decodes where the stream stands. The crew claims parts further on, in order,
- * and decodes them ahead; when the pushing thread comes to a part that is still being decoded it
- * tells the other to leave off, delivers what there is, and goes on with the rest itself. So both
- * always have something to do, however their speeds compare, and half of the stream is delivered
- * by who decodes it.
+ * The pushing thread decodes at the stream's current position. The crew claims later parts, in
+ * order, and decodes them ahead. When the pushing thread reaches a part that is still being
+ * decoded, it asks that thread to stop, delivers the finished portion, and decodes the rest itself.
+ * So all threads are always busy, whatever their relative speed.
  *
- * What is shared is in struct split, under its lock, but for a part between its claim and its
- * delivery: that belongs to who claimed it, then to the pushing thread.
+ * Shared data is in struct split, under its lock. A part between claim and delivery belongs to the
+ * thread that claimed it, then to the pushing thread.
  */
 #include "decode/split.h"
 
@@ -21,75 +20,78 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LEAST_PART   ((size_t)4 << 10) /* bytes; parts adapt to how much comes of them */
-#define FIRST_PART   ((size_t)32 << 10)
-#define MOST_PART    ((size_t)256 << 10)
-#define SEAMS        4  /* ways to its seam that a part has at least */
-#define SLICES       16 /* in a part: between two a decoder can be told to leave off */
-#define LEAST_SLICE  ((size_t)1 << 10) /* bytes */
-#define NEAR         ((size_t)4 << 10) /* bytes, and two slices, in front of it when it is told so */
-#define KEPT_TOTAL   ((size_t)16 << 20) /* bytes of items kept, of all parts together */
-#define ROOMS        (KEPT_TOTAL / sizeof(struct tl_item_room))
-#define BLOCKS_TOTAL ((size_t)16 << 20) /* bytes of decoded blocks, of all others together */
+#define LEAST_PART  ((size_t)4 << 10) /* bytes; part sizes adapt to the amount of output */
+#define FIRST_PART  ((size_t)32 << 10)
+#define MOST_PART   ((size_t)256 << 10)
+#define SEAMS       4  /* minimum part size, as a multiple of the distance to its resync point */
+#define SLICES      16 /* slices per part; a decoder can be stopped between slices */
+#define LEAST_SLICE ((size_t)1 << 10) /* bytes */
+/* Distance in bytes, plus two slices, at which the pushing thread asks the decoder of the next part
+ * to stop. */
+#define NEAR       ((size_t)4 << 10)
+#define KEPT_TOTAL ((size_t)16 << 20) /* limit for kept items, all parts together */
+#define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_room))
+/* Limit for decoded blocks, all decoders of the crew together. */
+#define BLOCKS_TOTAL ((size_t)16 << 20)
 #define GATHER_RUN   ((size_t)1 << 20)
-#define GATHER_MOST  ((size_t)4 << 20) /* bytes gathered of short runs */
-#define SPINS        4000              /* looks at a part that will be left off soon */
+#define GATHER_MOST  ((size_t)4 << 20) /* limit for short runs gathered */
+#define SPINS        4000              /* polls of a part that is about to stop */
 
-/* A decoder of its own. */
+/* A decoder instance. */
 struct decoder {
     struct split *split;
     struct tl_stream_decoder *format;
-    struct tl_walker *walker;  /* that the format has */
-    struct part *part;         /* decoded ahead; NULL: what comes is delivered */
-    struct tl_item_room *room; /* where the batch in the making is; NULL: none yet */
+    struct tl_walker *walker;  /* the format's walker */
+    struct part *part;         /* part being decoded ahead; NULL: items are delivered */
+    struct tl_item_room *room; /* buffer of the current batch; NULL: none yet */
 };
 
 struct part {
-    size_t from, to;               /* bytes of the input */
-    size_t seam;                   /* where states are compared */
-    size_t slice;                  /* bytes, at least, until it may be left off */
+    size_t from, to;               /* input bytes */
+    size_t seam;                   /* resync point, where states are compared */
+    size_t slice;                  /* minimum bytes per slice */
     size_t end;                    /* decoded up to here */
-    bool kept_from_seam;           /* what comes is kept */
-    bool usable;                   /* `at_seam`, `at_end` and `kept` are there */
-    bool full;                     /* all was kept that may be */
-    atomic_bool stop;              /* asked to leave off */
-    atomic_bool done;              /* left off */
-    struct tl_buf at_seam, at_end; /* states */
-    struct tl_kept kept;           /* items behind the seam */
+    bool kept_from_seam;           /* past the resync point: items are kept */
+    bool usable;                   /* `at_seam`, `at_end` and `kept` are valid */
+    bool full;                     /* the limit for kept items was reached */
+    atomic_bool stop;              /* request to stop */
+    atomic_bool done;              /* stopped or finished */
+    struct tl_buf at_seam, at_end; /* saved states */
+    struct tl_kept kept;           /* items after the resync point */
 };
 
 struct split {
     struct tl_stream_decoder base;
-    const struct tl_stream_ops *ops; /* of the format */
+    const struct tl_stream_ops *ops; /* the format's */
     struct tl_stream_sink sink;
     const struct tl_source *source;
     const struct tl_image *image;
     struct tl_share *share;
-    struct decoder live; /* the pushing thread's: goes through the whole stream */
-    struct tl_buf state; /* where it stands at a seam */
+    struct decoder live; /* the pushing thread's decoder: goes through the whole stream */
+    struct tl_buf state; /* state of `live` at a resync point */
     uint64_t met;
 
-    struct tl_split_gather gather; /* of short runs */
+    struct tl_split_gather gather; /* short runs */
 
     struct tl_crew_work work;
-    unsigned threads;       /* of the crew; 0: nothing has been split yet */
-    struct decoder **ahead; /* [threads]; NULL: not made yet */
+    unsigned threads;       /* of the crew; 0: never split yet */
+    struct decoder **ahead; /* [threads]; NULL: not created yet */
     pthread_mutex_t lock;
-    pthread_cond_t done;    /* for the pushing thread: a part is done */
-    struct decoder **spare; /* [n_spare] of `ahead` that nobody uses */
+    pthread_cond_t done;    /* signals the pushing thread that a part is done */
+    struct decoder **spare; /* [n_spare] idle decoders of `ahead` */
     unsigned n_spare, n_ahead;
     struct tl_split_input input;
-    size_t cut;           /* where the next part begins; a synchronisation point, or the end */
-    size_t size;          /* bytes that parts should have */
-    size_t claimed, head; /* parts claimed, parts delivered, of this input */
+    size_t cut;           /* start of the next part: a synchronisation point, or the end */
+    size_t size;          /* target size of parts in bytes */
+    size_t claimed, head; /* number of parts claimed and delivered in this input */
     size_t n_parts;
-    struct part *parts; /* [n_parts], part i in i % n_parts */
-    size_t taken;       /* rooms that are used */
+    struct part *parts; /* [n_parts], part i is at i % n_parts */
+    size_t taken;       /* item buffers in use */
 };
 
 /* ---- decoders ------------------------------------------------------------------------------ */
 
-/* The next items go where they will be delivered from. TL_LIMIT: enough is kept. */
+/* Get an item buffer that can be kept until delivery. Returns TL_LIMIT: enough is kept. */
 static int take_room(struct decoder *d)
 {
     struct split *const s = d->split;
@@ -116,7 +118,8 @@ static size_t blocks_of(const struct decoder *d)
     return d->walker->cache ? tl_block_cache_bytes(d->walker->cache) : 0;
 }
 
-/* Bytes that a part should keep at most. Digests can get twice that, as their memory can. */
+/* Limit of bytes kept per part. Digest buffers may be up to twice as large, since their capacity
+ * doubles. */
 static size_t kept_most(const struct split *s)
 {
     return KEPT_TOTAL / s->n_parts / (s->sink.digest ? 4 : 1);
@@ -165,7 +168,7 @@ static int decoder_init(struct decoder *d, struct split *s, size_t block_limit,
     return TL_OK;
 }
 
-/* Append where the decoder stands to the empty `out`; read it from there. */
+/* Save the decoder's state to `out`, which is emptied first; restore it from there. */
 static int save(struct decoder *d, struct tl_buf *out)
 {
     struct tl_state state = {.out = out};
@@ -202,7 +205,7 @@ static size_t larger(size_t a, size_t b)
     return a > b ? a : b;
 }
 
-/* The first synchronisation point from `at` on, or the input's end. */
+/* The first synchronisation point from `at` on, or the end of input. */
 static size_t find_sync(const struct split *s, size_t at)
 {
     const struct tl_split_input *const in = &s->input;
@@ -214,7 +217,8 @@ static bool can_claim(const struct split *s)
     return s->cut < s->input.n && s->claimed < s->head + s->n_parts;
 }
 
-/* The next part begins somewhat behind `from`; sooner towards the end, so that all end together. */
+/* Set the start of the next part some distance after `from`; less towards the end, so that all
+ * threads finish together. */
 static void move_cut(struct split *s, size_t from, size_t least)
 {
     const size_t share = (s->input.n - from) / (s->threads + 2);
@@ -222,7 +226,7 @@ static void move_cut(struct split *s, size_t from, size_t least)
     s->cut = find_sync(s, from + larger(size, least));
 }
 
-/* The pushing thread, which goes on at `from`, gets no less than a part. */
+/* Give the pushing thread, which continues at `from`, at least a part's worth of bytes. */
 static void extend_cut(struct split *s, size_t from)
 {
     const size_t cut = s->cut;
@@ -230,7 +234,8 @@ static void extend_cut(struct split *s, size_t from)
     s->cut = larger(s->cut, cut);
 }
 
-/* Behind what the trace says again at the synchronisation point `at`, or at the next such point. */
+/* Position after everything the trace repeats at the synchronisation point `at`, or the next such
+ * point. */
 static size_t find_seam(const struct split *s, size_t at)
 {
     const struct tl_split_input *const in = &s->input;
@@ -243,7 +248,7 @@ static struct part *claim(struct split *s)
     struct part *const part = &s->parts[s->claimed++ % s->n_parts];
     part->from = s->cut;
     part->seam = find_seam(s, part->from);
-    /* What is in front of the seam is decoded twice. */
+    /* Bytes before the resync point are decoded twice. */
     move_cut(s, part->from, larger(LEAST_PART, SEAMS * (part->seam - part->from)));
     part->to = s->cut;
     part->slice = larger((part->to - part->from) / SLICES, LEAST_SLICE);
@@ -252,7 +257,7 @@ static struct part *claim(struct split *s)
     return part;
 }
 
-/* Slices end in front of synchronisation points: packets of two pushes are not joined. */
+/* Slices end before synchronisation points, since packets are not joined across pushes. */
 static size_t slice_end(const struct split *s, size_t from, size_t slice, size_t to)
 {
     const size_t sync = slice < to - from ? find_sync(s, from + slice) : to;
@@ -260,8 +265,8 @@ static size_t slice_end(const struct split *s, size_t from, size_t slice, size_t
 }
 
 /*
- * Decode up to byte `to`, all that comes of it kept. If that fails, the part ends where it did, or
- * nothing of it is of use: digests cannot be made undone.
+ * Decode up to byte `to` and keep the items. On failure the part ends where it was before, or
+ * becomes unusable if there are digests, which cannot be undone.
  */
 static int decode_slice(struct decoder *d, struct part *part, size_t to)
 {
@@ -284,8 +289,8 @@ static int decode_slice(struct decoder *d, struct part *part, size_t to)
     return rc;
 }
 
-/* Up to the seam, nothing kept: what the trace says again behind a synchronisation point has been
- * said there. */
+/* Decode up to the resync point without keeping anything: the state is complete once the trace has
+ * repeated everything. */
 static int decode_to_seam(struct decoder *d, struct part *part)
 {
     d->split->ops->split->reset(d->format);
@@ -298,7 +303,7 @@ static int decode_to_seam(struct decoder *d, struct part *part)
     return rc;
 }
 
-/* Decode a part that begins at a synchronisation point, and keep what comes of it. */
+/* Decode a part that begins at a synchronisation point, and keep its items. */
 static void decode_ahead(struct decoder *d, struct part *part)
 {
     const bool digest = d->split->sink.digest != NULL;
@@ -309,7 +314,9 @@ static void decode_ahead(struct decoder *d, struct part *part)
     if (rc == TL_OK)
         rc = decode_to_seam(d, part);
     while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop)) {
-        /* Who may have to wait for a part that has just begun does not wait long. */
+        /*
+         * Slices grow, so that the pushing thread never waits long for a part that has just begun.
+         */
         const size_t had = larger(part->end - part->from, LEAST_SLICE);
         const size_t slice = had < part->slice ? had : part->slice;
         rc = decode_slice(d, part, slice_end(d->split, part->end, slice, part->to));
@@ -321,7 +328,7 @@ static void decode_ahead(struct decoder *d, struct part *part)
     d->part = NULL;
 }
 
-/* Wait until the part is left off, soon. */
+/* Wait until the part, which was asked to stop, has stopped. */
 static void wait_for(struct split *s, struct part *part)
 {
     for (unsigned i = 0; i < SPINS; i++) {
@@ -335,7 +342,7 @@ static void wait_for(struct split *s, struct part *part)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* The stream stands at a part that was decoded ahead: go as far with it as it is of use. */
+/* The stream has reached a part that was decoded ahead: use it if possible. */
 static int stitch(struct split *s, struct part *part, size_t *at)
 {
     if (!part->usable)
@@ -355,20 +362,20 @@ static int stitch(struct split *s, struct part *part, size_t *at)
     return rc < 0 ? rc : load(&s->live, &part->at_end);
 }
 
-/* The next parts are as big as fits, if all take equally much memory. */
+/* Adapt the size of parts so that the kept items of all of them fit into memory. */
 static void adapt(struct split *s, const struct part *part)
 {
     const size_t bytes = part->end - part->from;
     if (bytes < LEAST_PART && !part->full)
-        return; /* tells nothing */
+        return; /* too small to be representative */
     const size_t size =
         (size_t)((uint64_t)bytes * kept_most(s) / (part->kept.bytes + sizeof(struct tl_item_room)));
     s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
 }
 
 /*
- * If nobody decodes what is behind it: a part that was full before its end ends there, and behind
- * one that was left off the pushing thread gets enough to do while the next one is decoded.
+ * If no later part has been claimed: end a part that reached its limit at that point; after a part
+ * that was stopped, leave the pushing thread enough to do while the next one is decoded.
  */
 static void give_back(struct split *s, struct part *part)
 {
@@ -380,7 +387,7 @@ static void give_back(struct split *s, struct part *part)
         extend_cut(s, part->end);
 }
 
-/* A decoder that nobody uses. NULL: there is no memory for another one. */
+/* Get an idle decoder. NULL: none, or out of memory. */
 static struct decoder *take_decoder_locked(struct split *s)
 {
     if (s->n_spare > 0)
@@ -396,12 +403,12 @@ static struct decoder *take_decoder_locked(struct split *s)
     return d;
 }
 
-/* A piece of work for the crew: a part, decoded ahead. */
+/* Crew callback: decode one part ahead. */
 static bool decode_piece(void *context)
 {
     struct split *const s = context;
     pthread_mutex_lock(&s->lock);
-    /* The first bytes are left to the pushing thread, which knows where the stream stands. */
+    /* The first bytes are left to the pushing thread, which has the stream's state. */
     struct decoder *const d = s->cut > 0 && can_claim(s) ? take_decoder_locked(s) : NULL;
     struct part *const part = d ? claim(s) : NULL;
     pthread_mutex_unlock(&s->lock);
@@ -418,8 +425,8 @@ static bool decode_piece(void *context)
 }
 
 /*
- * The part that is still being decoded when the pushing thread gets there, or NULL: the next one;
- * where it is done and takes no time to deliver, the one behind it.
+ * The part that the pushing thread will have to wait for, or NULL: the next one, or, if that is
+ * done and quick to deliver, the one after it.
  */
 static struct part *running_locked(const struct split *s)
 {
@@ -433,7 +440,7 @@ static struct part *running_locked(const struct split *s)
     return NULL;
 }
 
-/* One step of the pushing thread, which stands at *at: a slice, or over a part. */
+/* One step of the pushing thread at *at: decode a slice, or use a part. */
 static int advance(struct split *s, size_t *at)
 {
     pthread_mutex_lock(&s->lock);
@@ -443,8 +450,9 @@ static int advance(struct split *s, size_t *at)
         move_cut(s, s->cut, LEAST_PART);
     const size_t from = *at, end = part ? part->from : s->cut;
     struct part *const running = running_locked(s);
+    /* It will have stopped when the pushing thread gets there. */
     if (running && end - from <= 2 * running->slice + NEAR)
-        atomic_store(&running->stop, true); /* so that it is left off when we are there */
+        atomic_store(&running->stop, true);
     pthread_mutex_unlock(&s->lock);
     if (moves)
         tl_crew_call(s->share->crew);
@@ -463,7 +471,7 @@ static int advance(struct split *s, size_t *at)
     return rc;
 }
 
-/* Nothing more is claimed, and nothing that is decoded ahead is of use. */
+/* Stop claiming parts, and abandon all parts being decoded ahead. */
 static void leave_off(struct split *s)
 {
     pthread_mutex_lock(&s->lock);
@@ -474,7 +482,7 @@ static void leave_off(struct split *s)
     tl_crew_withdraw(s->share->crew, &s->work);
 }
 
-/* Nobody decodes ahead any more: all rooms may be used by other streams. */
+/* Make all item buffers available to other streams. */
 static void give_rooms(struct split *s)
 {
     for (size_t i = 0; i < s->n_parts; i++)
@@ -510,7 +518,7 @@ static void free_ahead(struct split *s)
     s->threads = s->n_ahead = s->n_spare = 0;
 }
 
-/* Be ready to share work with the crew. TL_NOMEM: then the pushing thread works alone. */
+/* Prepare for sharing work with the crew. Returns TL_NOMEM: the pushing thread works alone. */
 static int make_ahead(struct split *s)
 {
     if (s->threads > 0)
@@ -529,7 +537,7 @@ static int make_ahead(struct split *s)
     return TL_OK;
 }
 
-/* May this much be shared? Then the crew is at it. */
+/* Start sharing the input with the crew, if it is large enough. */
 static bool begin_sharing(struct split *s, const struct tl_split_input *in)
 {
     struct tl_crew *const crew = s->share->crew;
@@ -542,7 +550,7 @@ static bool begin_sharing(struct split *s, const struct tl_split_input *in)
     return tl_crew_offer(crew, &s->work) == TL_OK;
 }
 
-/* Decode the whole input; whatever comes of it has been delivered then. */
+/* Decode the whole input and deliver all items. */
 static int decode_input(struct split *s, const struct tl_split_input *in)
 {
     if (in->n == 0)
@@ -618,14 +626,14 @@ static void destroy(struct tl_stream_decoder *decoder)
     free(s);
 }
 
-/* Behind a flush only the live decoder stands anywhere; the same bytes as of one thread. */
+/* After a flush only the live decoder has state; it is the same as with a single thread. */
 static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
 {
     struct split *const s = (struct split *)decoder;
     s->ops->state(s->live.format, state);
 }
 
-/* What was gathered comes first. */
+/* Gathered bytes come first. */
 static int tell(struct tl_stream_decoder *decoder, const struct tl_stream_told *told)
 {
     struct split *const s = (struct split *)decoder;

@@ -40,7 +40,7 @@ int tl_split_gather_add(struct tl_split_gather *g, const struct tl_run *run)
 
 struct tl_split_input tl_split_gather_input(struct tl_split_gather *g)
 {
-    for (size_t i = 0; i < g->n_runs; i++) /* nothing is moved any more */
+    for (size_t i = 0; i < g->n_runs; i++) /* `places` does not move any more */
         if (g->runs[i].places != SIZE_MAX)
             g->runs[i].place = (const uint16_t *)(const void *)g->places.p + g->runs[i].places;
     return (struct tl_split_input){g->bytes.p, g->bytes.n, g->runs, g->n_runs};

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Registers that a source does not name: those of a common ETMv4 beside a 64-bit core. */
+/* Values of registers that a source does not specify: a common ETMv4 for a 64-bit core. */
 #define DEFAULT_IDR0    0x28000ea1u /* COMMOPT, TRCCCI, return stack, 64-bit timestamps */
 #define DEFAULT_IDR1    0x4100f403u /* ETMv4.0 */
 #define DEFAULT_IDR2    0x00000488u /* 64-bit addresses, 32-bit context ID, 8-bit VMID */
@@ -20,7 +20,7 @@ static uint32_t field(uint64_t value, unsigned high, unsigned low)
     return (uint32_t)(value >> low) & ((1u << (high - low + 1)) - 1);
 }
 
-/* Cores of the Arm names "Cortex-X<number>" that are older than Armv8. */
+/* Does "Cortex-X<number>" denote a core older than Armv8? */
 static bool is_before_v8(char profile, int number)
 {
     if (profile == 'A')

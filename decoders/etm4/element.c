@@ -98,7 +98,7 @@ int tl_etm4_queue_push_oldest(struct tl_etm4_queue *queue, const struct tl_etm4_
     return TL_OK;
 }
 
-/* Does an element of this type stay when the P0 elements around it are cancelled? */
+/* Is an element of this type kept when the P0 elements around it are cancelled? */
 static bool stays(uint8_t type)
 {
     switch (type) {
@@ -113,7 +113,7 @@ static bool stays(uint8_t type)
     }
 }
 
-/* Close up over element `i`, which goes. */
+/* Remove element `i`. */
 static void remove_at(struct tl_etm4_queue *queue, size_t i)
 {
     for (; i + 1 < queue->n; i++)
@@ -122,14 +122,14 @@ static void remove_at(struct tl_etm4_queue *queue, size_t i)
 }
 
 /*
- * The elements that stay among those looked at are gathered at the end and moved down once, so
- * that a cancel of k elements costs k steps.
+ * Elements that are kept are collected at the end and moved down once, so that cancelling k
+ * elements costs k steps.
  */
 uint64_t tl_etm4_queue_cancel(struct tl_etm4_queue *queue, uint64_t count)
 {
     uint64_t left = count;
-    size_t i = queue->n;    /* elements 0..i-1 have not been looked at */
-    size_t kept = queue->n; /* elements kept..n-1 stay */
+    size_t i = queue->n;    /* elements 0..i-1 have not been examined */
+    size_t kept = queue->n; /* elements kept..n-1 are kept */
     while (left > 0 && i > 0) {
         struct tl_etm4_element *e = tl_etm4_queue_at(queue, i - 1);
         if (e->p0 > left) { /* the newest of several atoms, or of unseen elements */

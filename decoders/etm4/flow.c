@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Packets become elements; elements are applied in order once they are committed. Without
- * speculation (TRCIDR8 = 0: every trace unit so far in common use) each P0 element is committed
- * as it comes, the queue stays empty, and packets are applied directly.
+ * speculation (TRCIDR8 = 0: all trace units in common use so far) each P0 element is committed
+ * immediately, the queue stays empty, and packets are applied directly.
  */
 #include "etm4/flow.h"
 
@@ -13,12 +13,12 @@
 #include <stdlib.h>
 
 enum sync_state {
-    WAIT_ASYNC, /* nothing is usable before the next alignment synchronisation */
-    WAIT_INFO,  /* aligned: the next trace info tells where we are */
+    WAIT_ASYNC, /* waiting for an alignment synchronisation */
+    WAIT_INFO,  /* aligned; waiting for a trace info, which gives the location */
     IN_SYNC
 };
 
-/* Why bytes are skipped; the last two as in decode/ops.h. */
+/* Reasons for skipping bytes; the last two as in decode/ops.h. */
 static const char BAD_PACKET[] = "bad packet";
 static const char TOO_MANY[] = "too many uncommitted elements";
 static const char OVER_COMMIT[] = "commit of more elements than there are";
@@ -32,12 +32,12 @@ struct tl_etm4_flow {
     tl_etm4_loss *loss;
     void *context;
     uint8_t state; /* enum sync_state */
-    bool marked;   /* a timestamp marker was seen */
-    bool lost;     /* `lost_at` and `lost_why` tell of bytes being skipped */
+    bool marked;   /* there was a timestamp marker */
+    bool lost;     /* bytes are being skipped: `lost_at` and `lost_why` are valid */
     uint64_t lost_at;
     const char *lost_why;
     uint64_t depth;                 /* complete P0 elements in the queue */
-    struct tl_etm4_element pending; /* an exception or Q, waiting for its address */
+    struct tl_etm4_element pending; /* an exception or Q waiting for its address */
     bool has_pending;
     struct tl_etm4_joined joined; /* atoms not pushed yet */
     struct tl_etm4_queue queue;
@@ -88,7 +88,7 @@ static void apply_timestamp(struct tl_etm4_flow *f, const struct tl_etm4_packet 
         tl_walker_time(&f->walk.walker, p->value, p->offset);
 }
 
-/* What is no P0 element and has nothing to do with where the core is. */
+/* Apply a packet that is not a P0 element and unrelated to the core's location. */
 static void apply_aside(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     switch (p->type) {
@@ -160,7 +160,7 @@ static void apply(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
     }
 }
 
-/* P0 elements that a packet is, once it is complete. */
+/* Number of P0 elements in a packet, once it is complete. */
 static uint32_t p0_of(const struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     switch (p->type) {
@@ -174,7 +174,7 @@ static uint32_t p0_of(const struct tl_etm4_flow *f, const struct tl_etm4_packet 
         return 1;
     case TL_ETM4_TRANSACTION_START:
         return f->config.trans_p0;
-    case TL_ETM4_EXCEPTION_RETURN: /* the M profile loads registers then */
+    case TL_ETM4_EXCEPTION_RETURN: /* on the M profile it loads registers */
         return f->config.m_profile;
     case TL_ETM4_FUNCTION_RETURN: /* Armv8-M */
         return f->config.m_profile && f->config.v8;
@@ -221,7 +221,7 @@ static void bad(struct tl_etm4_flow *f, const char *why, uint64_t offset)
     f->marked = false;
 }
 
-/* Overflow or discard: what was not committed is gone, what is no P0 element happened. */
+/* Overflow or discard: drop uncommitted P0 elements, apply the others. */
 static void discard(struct tl_etm4_flow *f, enum tl_gap gap, uint64_t offset)
 {
     for (size_t i = 0; i < f->queue.n; i++)
@@ -258,7 +258,7 @@ static void commit(struct tl_etm4_flow *f, uint64_t count, uint64_t offset)
             apply(f, &e->packet, &e->address);
         } else if (count == 0) {
             return;
-        } else if (e->p0 > count) { /* some of several atoms, or of unseen elements */
+        } else if (e->p0 > count) { /* only some of several atoms, or of unseen elements */
             if (e->packet.type == TL_ETM4_ATOM) {
                 tl_walker_waypoints(&f->walk.walker, e->packet.value, (unsigned)count,
                                     e->packet.offset);
@@ -275,11 +275,12 @@ static void commit(struct tl_etm4_flow *f, uint64_t count, uint64_t offset)
         }
         tl_etm4_queue_pop(&f->queue);
     }
-    if (count > 0 && f->config.max_spec_depth > 0) /* else they were committed as they came */
+    /* Without speculation they were committed immediately. */
+    if (count > 0 && f->config.max_spec_depth > 0)
         bad(f, OVER_COMMIT, offset);
 }
 
-/* A complete element: applied at once if nothing waits, else in line. */
+/* Add a complete element: apply it if it need not wait, else queue it. */
 static int element(struct tl_etm4_flow *f, const struct tl_etm4_packet *p,
                    const struct tl_etm4_packet *address)
 {
@@ -326,7 +327,7 @@ static int cancel(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
         bad(f, OVER_CANCELLED, p->offset);
     else if (p->flags & TL_ETM4_IS_MISPREDICT)
         mispredict(f, p->offset);
-    commit(f, 0, p->offset); /* what stayed may have nothing in front of it now */
+    commit(f, 0, p->offset); /* elements that were kept may now be the oldest */
     return TL_OK;
 }
 
@@ -338,7 +339,7 @@ static int cycle_count(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     return rc;
 }
 
-/* Context and address behind an exception or Q belong to it. */
+/* A context or address packet after an exception or Q belongs to it. */
 static int complete_pending(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     struct tl_etm4_packet *address = &f->pending.address;
@@ -361,8 +362,8 @@ static int complete_pending(struct tl_etm4_flow *f, const struct tl_etm4_packet 
 }
 
 /*
- * A trace info amid the stream says how many P0 elements wait for their commit. If others do here,
- * something was lost unnoticed: put it right, so that commits fit again.
+ * A trace info within the stream gives the number of uncommitted P0 elements. If the queue has a
+ * different number, something was lost unnoticed: correct it, so that commits match again.
  */
 static int settle(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
@@ -486,7 +487,9 @@ static int take_unsynced(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
     }
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 void tl_etm4_flow_reset(struct tl_etm4_flow *f)
 {
@@ -537,13 +540,13 @@ struct tl_walker *tl_etm4_flow_walker(struct tl_etm4_flow *flow)
 
 /* ---- input --------------------------------------------------------------------------------- */
 
-/* One packet, in line. */
+/* Process one packet. */
 static int push_one(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     return f->state == IN_SYNC ? take(f, p) : take_unsynced(f, p);
 }
 
-/* Behind what may have failed: 0, or why. */
+/* Result of an operation: `rc`, or a failure recorded elsewhere. */
 static int verdict(const struct tl_etm4_flow *f, int rc)
 {
     if (rc < 0)
@@ -579,7 +582,7 @@ int tl_etm4_flow_pause(struct tl_etm4_flow *f)
     return rc;
 }
 
-/* The next packet of a tape, whatever it is. */
+/* Process the next packet of a tape, of any kind. */
 static int push_next(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape,
                      struct tl_etm4_tape_place *place)
 {
@@ -598,7 +601,7 @@ static int push_next(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape,
     return verdict(f, push_one(f, &packet));
 }
 
-/* Is each packet applied as it comes? */
+/* Is each packet applied immediately? */
 static bool is_straight(const struct tl_etm4_flow *f)
 {
     return f->state == IN_SYNC && f->queue.n == 0 && f->config.max_spec_depth == 0 &&

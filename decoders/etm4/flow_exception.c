@@ -22,7 +22,7 @@ static const char *const types_m[32] = {
     [25] = "lazy-fp-push",  [26] = "lockup",
 };
 
-#define M_FIRST_EXTERNAL 0x208u /* further interrupts, from number 8 on */
+#define M_FIRST_EXTERNAL 0x208u /* further interrupts, starting with number 8 */
 
 const char *tl_etm4_exception_name(unsigned type, bool m_profile)
 {

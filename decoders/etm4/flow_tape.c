@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A tape of packets, where all that matters is where the core is. */
+/* Fast path over a tape, for packets related to the core's location. */
 #include "etm4/flow_walk.h"
 #include "etm4/headers.h"
 #include "flow/walker_hot.h"
@@ -29,7 +29,7 @@ size_t tl_etm4_join(struct tl_etm4_joined *joined, const struct tl_etm4_tape *ta
     return join(joined, tape, k, end);
 }
 
-/* An address without a context. */
+/* An address without context. */
 static inline void walk_address(struct tl_etm4_walk *w, uint64_t address, uint64_t offset)
 {
     w->is1 = address & 1;
@@ -37,7 +37,7 @@ static inline void walk_address(struct tl_etm4_walk *w, uint64_t address, uint64
     tl_walker_jump_hot(&w->walker, address & ~1ull, isa, offset);
 }
 
-/* Another packet that only has to do with where the core is. False: it is none. */
+/* Process another packet related only to the core's location. False: it is not one. */
 static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
                        struct tl_etm4_tape_place *place)
 {
@@ -59,7 +59,7 @@ static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
         tl_etm4_tape_next(tape, place, &packet);
         tl_etm4_walk_cycles(w, &packet);
         return true;
-    case TL_CLASS_EXCEPTION: /* nearly always with its address behind it */
+    case TL_CLASS_EXCEPTION: /* nearly always followed by its address */
         if (k + 1 == tape->n || !tl_etm4_is_address(tape->header[k + 1]))
             return false;
         tl_etm4_tape_next(tape, place, &packet);
@@ -75,16 +75,16 @@ static bool walk_other(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
     }
 }
 
-/* Is it an address without a context? Under every configuration. */
+/* Is it an address without context? The same for all configurations. */
 static inline bool is_mere_address(uint8_t header)
 {
     return header >> 4 == 9;
 }
 
 /*
- * Lost, and at packet `k`, which is no atom: on as long as all that comes are addresses of unmapped
- * code with atoms behind them. Of each, where it went and that the flow is lost there. Returns the
- * first packet that is neither.
+ * Skip addresses of unmapped code that are followed by atoms. The flow is lost, and packet `k` is
+ * not an atom. Each such address gives a gap that carries it. Returns the first packet that is
+ * neither.
  */
 static __attribute__((noinline)) size_t pass_unmapped(struct tl_walker *w,
                                                       const struct tl_etm4_tape *tape,
@@ -128,7 +128,7 @@ void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
             else
                 k = join(joined, tape, k, end);
         }
-        if (k == tape->n) /* more may follow on the next one */
+        if (k == tape->n) /* the next tape may continue the atoms */
             break;
         if (joined->n > 0) {
             walker->out->within = joined->told > 0;

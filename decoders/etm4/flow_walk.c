@@ -5,7 +5,7 @@
 
 #define M_TAIL_CHAIN 0xfffffffeu /* return address of a tail-chained exception, M profile */
 
-#define RETURN_STACK 16 /* entries; no trace unit has more */
+#define RETURN_STACK 16 /* maximum number of entries in any trace unit */
 
 int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *config,
                       const struct tl_image *image, struct tl_item_batch *out)
@@ -26,7 +26,7 @@ int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *co
     return tl_walker_init(&walk->walker, &walker, out);
 }
 
-/* Identifiers are saved as a packet that tells them. */
+/* Identifiers are saved in the form of a packet. */
 void tl_etm4_walk_state(struct tl_etm4_walk *walk, struct tl_state *s)
 {
     struct tl_walker *const w = &walk->walker;
@@ -67,7 +67,7 @@ static enum tl_isa isa_of(const struct tl_etm4_walk *w)
     return w->sf ? TL_ISA_A64 : TL_ISA_A32;
 }
 
-/* `keeps_isa`: an AArch32 context does not tell A32 from T32, it stays what it is. */
+/* `keeps_isa`: an AArch32 context does not distinguish A32 and T32; keep the current one. */
 static void context(struct tl_etm4_walk *w, const struct tl_etm4_packet *p, bool keeps_isa)
 {
     if (!(p->flags & TL_ETM4_HAS_CONTEXT))
@@ -100,7 +100,7 @@ void tl_etm4_walk_context(struct tl_etm4_walk *w, const struct tl_etm4_packet *p
 void tl_etm4_walk_address(struct tl_etm4_walk *w, const struct tl_etm4_packet *p)
 {
     w->is1 = p->flags & TL_ETM4_IS1;
-    context(w, p, false); /* the address's form decides between A32 and T32 */
+    context(w, p, false); /* the address's form distinguishes A32 and T32 */
     tl_walker_jump(&w->walker, p->value, isa_of(w), p->offset);
 }
 
@@ -119,7 +119,7 @@ void tl_etm4_walk_trace_on(struct tl_etm4_walk *w, uint64_t offset)
 
 void tl_etm4_walk_trace_info(struct tl_etm4_walk *w)
 {
-    w->walker.out->run = 0; /* a decode may begin here, see decode/split.h */
+    w->walker.out->run = 0; /* decoding may begin here, see decode/split.h */
     tl_walker_flush_returns(&w->walker, true);
 }
 
@@ -128,7 +128,7 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
 {
     struct tl_walker *const walker = &w->walker;
     const bool has_address = address->type == TL_ETM4_ADDRESS;
-    const bool at_target = p->n == 2; /* E1:E0: the address is that of a branch target, too */
+    const bool at_target = p->n == 2; /* E1:E0: the address is also a branch target */
     const bool tail_chained = w->m_profile && has_address && address->value == M_TAIL_CHAIN;
     tl_walker_pop_return(walker, p->offset);
     if (has_address && !at_target && !tail_chained && tl_walker_is_known(walker, p->offset) &&
@@ -141,7 +141,7 @@ void tl_etm4_walk_exception(struct tl_etm4_walk *w, const struct tl_etm4_packet 
     item->flags = has_address && !tail_chained ? TL_ITEM_HAS_PC : 0;
     item->sub = (uint16_t)p->value;
     item->text = tl_etm4_exception_name((unsigned)p->value, w->m_profile);
-    tl_walker_await(walker, false); /* the handler's address comes next */
+    tl_walker_await(walker, false); /* the handler's address follows */
 }
 
 void tl_etm4_walk_q(struct tl_etm4_walk *w, const struct tl_etm4_packet *p,

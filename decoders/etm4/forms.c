@@ -43,7 +43,7 @@ static unsigned shape_of(const struct tl_etm4_config *config, uint8_t header, un
         return 2 | TL_SHAPE_BRIEF | TL_SHAPE_FIELD;
     case TL_CLASS_ADDR_SHORT:
         return 2 | TL_SHAPE_BRIEF;
-    case TL_CLASS_EXCEPTION: /* of ETE, some reset the address registers */
+    case TL_CLASS_EXCEPTION: /* in ETE, some reset the address registers */
         return config->ete ? 0 : 2 | TL_SHAPE_BRIEF;
     case TL_CLASS_ADDR_LONG32:
         return 1 + 4;
@@ -78,7 +78,7 @@ static unsigned fill_of(unsigned shape, unsigned class)
     }
 }
 
-/* The shape of `n` headers if all have the same, else 0. */
+/* The shape of `n` headers if they all have the same, else 0. */
 static uint8_t shape_of_all(const uint8_t *shape, unsigned n)
 {
     for (unsigned k = 1; k < n; k++)
@@ -96,7 +96,7 @@ void tl_etm4_forms_init(struct tl_etm4_forms *forms, const struct tl_etm4_config
     forms->ids[3] = (uint8_t)(config->vmid_bytes + config->context_bytes);
     tl_etm4_classify(forms->class_of, config);
     for (unsigned h = 1; h < 256; h++) {
-        const uint8_t bytes[TL_ETM4_PACKET_MAX] = {(uint8_t)h}; /* no payload that counts */
+        const uint8_t bytes[TL_ETM4_PACKET_MAX] = {(uint8_t)h}; /* the payload does not matter */
         struct tl_etm4_registers nothing = {0};
         const unsigned shape = shape_of(config, (uint8_t)h, forms->class_of[h]);
         if (shape == 0)

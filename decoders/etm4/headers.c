@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Format 6: n - 1 times E, then E or N. */
+/* Format 6: n - 1 E atoms, then E or N. */
 #define F6(n, last)    ((uint32_t)(n) << 24 | ((1u << ((n)-1)) - 1) | (uint32_t)(last) << ((n)-1))
 #define ATOMS(n, bits) ((uint32_t)(n) << 24 | (bits))
 #define F6_ROW(last)                                                                               \
@@ -30,7 +30,7 @@ struct range {
     uint8_t class;
 };
 
-/* Headers of every version and configuration. */
+/* Headers common to all versions and configurations. */
 static const struct range always[] = {
     {0x00, 0x00, TL_CLASS_EXTENSION},   {0x01, 0x01, TL_CLASS_TRACE_INFO},
     {0x02, 0x03, TL_CLASS_TIMESTAMP},   {0x04, 0x04, TL_CLASS_TRACE_ON},

@@ -13,14 +13,14 @@
 #define ASYNC_LAST   0x80
 #define BAD_SEQUENCE 2
 #define RING         15      /* mask of zero_at */
-#define RUN_MOST     0x10000 /* bytes that a tape's 16 bits count */
+#define RUN_MOST     0x10000 /* maximum run length that a tape's 16-bit positions can address */
 
 static void init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config, void *context)
 {
     memset(p, 0, sizeof *p);
     p->context = context;
     memset(p->tail, 0xff, sizeof p->tail);
-    p->regs.sf = 1; /* upper address bits are kept until a context says AArch32 */
+    p->regs.sf = 1; /* upper address bits are kept until a context selects AArch32 */
     tl_etm4_forms_init(&p->forms, config);
     tl_etm4_packetizer_use(p, tl_etm4_kernel_at(tl_cpu_level()));
 }
@@ -79,7 +79,7 @@ void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *s)
     tl_state_bytes(s, p->zero_at, sizeof p->zero_at);
     tl_state_u64(s, &p->skipped);
     tl_state_bytes(s, p->tail, sizeof p->tail);
-    /* What waits for the next push is no whole packet. */
+    /* The bytes kept for the next push must be an incomplete packet. */
     if (tl_state_loads(s) && p->length > 0) {
         struct tl_etm4_registers regs = p->regs;
         tl_state_check(s,
@@ -91,7 +91,7 @@ void tl_etm4_packetizer_state(struct tl_etm4_packetizer *p, struct tl_state *s)
 
 /* ---- delivery ------------------------------------------------------------------------------ */
 
-/* The tape's packets, whole, to a sink of packets. */
+/* Deliver the tape's packets to a packet sink. */
 static void unroll_tape(struct tl_etm4_packetizer *p, const struct tl_etm4_tape *tape)
 {
     struct tl_etm4_packet packets[TL_ETM4_BATCH];
@@ -129,7 +129,7 @@ void tl_etm4_columns_flush(struct tl_etm4_packetizer *p)
     c->n = c->n_found = c->n_addresses = c->n_others = 0;
 }
 
-/* Where a packet that is not plain goes next. */
+/* Space for the next packet that is not plain. */
 static struct tl_etm4_packet *slot(struct tl_etm4_packetizer *p)
 {
     if (p->columns.n >= TL_TAPE_PACKETS || p->columns.n_others == TL_TAPE_OTHERS)
@@ -137,7 +137,7 @@ static struct tl_etm4_packet *slot(struct tl_etm4_packetizer *p)
     return &p->columns.other[p->columns.n_others];
 }
 
-/* Keep the packet in slot(). */
+/* Append the packet in slot(). */
 static void keep(struct tl_etm4_packetizer *p)
 {
     struct tl_etm4_columns *const c = &p->columns;
@@ -155,7 +155,7 @@ static void emit(struct tl_etm4_packetizer *p, enum tl_etm4_type type, uint64_t 
 
 /* ---- alignment synchronisation ------------------------------------------------------------- */
 
-/* A-Sync has ended behind `zeros` zeros, of which those before the last 11 are not part of it. */
+/* Offset of an A-Sync after `zeros` zeros, the last 11 of which belong to it. */
 static uint64_t async_offset(const struct tl_etm4_packetizer *p)
 {
     return p->zero_at[(p->zeros - ASYNC_ZEROS) & RING];
@@ -166,7 +166,7 @@ static void count_zero(struct tl_etm4_packetizer *p, uint64_t offset)
     p->zero_at[p->zeros++ & RING] = offset;
 }
 
-/* Not in sync: skip up to and including A-Sync. Returns the first byte not taken. */
+/* Not in sync: skip up to and including A-Sync. Returns the index of the first unprocessed byte. */
 static size_t hunt(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
     if (p->skipped == 0 && p->zeros == 0)
@@ -193,7 +193,7 @@ static size_t hunt(struct tl_etm4_packetizer *p, const struct tl_run *run, size_
     return i;
 }
 
-/* Were the `n` bytes in front of run->p[i] zeros, too? Those of earlier runs are in the tail. */
+/* Were the `n` bytes before run->p[i] also zeros? The tail holds those of earlier runs. */
 static bool zeros_before(const struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i,
                          size_t n)
 {
@@ -212,7 +212,7 @@ static void keep_tail(struct tl_etm4_packetizer *p, const struct tl_run *run)
     memcpy(p->tail + sizeof p->tail - n, run->p + run->n - n, n);
 }
 
-/* In sync behind a 0x00 header: A-Sync, discard, overflow, or nothing good. */
+/* In sync, after a 0x00 header: A-Sync, discard, overflow, or an invalid packet. */
 static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
     if (p->zeros == 0)
@@ -233,7 +233,7 @@ static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, 
         emit(p, TL_ETM4_OVERFLOW, p->start, 0, 0);
     } else {
         emit(p, TL_ETM4_BAD, p->start, BAD_SEQUENCE, 0);
-        /* A damaged packet may have swallowed the first zeros. */
+        /* A damaged packet may have consumed the first zeros. */
         if (byte == ASYNC_LAST && p->zeros < ASYNC_ZEROS && zeros_before(p, run, i, ASYNC_ZEROS))
             emit(p, TL_ETM4_ASYNC, p->start, 0, 0);
     }
@@ -243,7 +243,8 @@ static size_t extension(struct tl_etm4_packetizer *p, const struct tl_run *run, 
 
 /* ---- packets ------------------------------------------------------------------------------- */
 
-/* Parse into slot() what begins at `b`. Trace info changes what cycle counts before it mean. */
+/* Parse the packet at `b` into slot(). A trace info changes the meaning of cycle counts, so the
+ * tape before it is delivered first. */
 static size_t parse(struct tl_etm4_packetizer *p, const uint8_t *b, size_t n)
 {
     if (p->forms.class_of[b[0]] == TL_CLASS_TRACE_INFO)
@@ -252,7 +253,7 @@ static size_t parse(struct tl_etm4_packetizer *p, const uint8_t *b, size_t n)
     return tl_etm4_parse(p->forms.class_of, &p->forms.config, &p->regs, b, n, out);
 }
 
-/* Go on with the packet that the last run ended in. */
+/* Continue a packet begun in the previous run. */
 static size_t resume(struct tl_etm4_packetizer *p, const struct tl_run *run, size_t i)
 {
     const size_t had = p->length;
@@ -284,7 +285,7 @@ size_t tl_etm4_parse_one(struct tl_etm4_packetizer *p, const struct tl_run *run,
     return length;
 }
 
-/* The payload of an address packet, as far as there are bytes. */
+/* Payload of an address packet, as far as bytes are available. */
 static uint64_t payload_of(const uint8_t *b, size_t n)
 {
     uint8_t bytes[8] = {0};

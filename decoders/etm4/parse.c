@@ -8,17 +8,17 @@
 
 enum bad_code { BAD_RESERVED, BAD_RESERVED_CFG, BAD_SEQUENCE };
 
-/* Most bytes of a field that goes on while bit 7 is set. */
+/* Maximum bytes of fields that continue while bit 7 is set. */
 #define FIELD_32BIT 5
 #define FIELD_COUNT 3 /* cycle counts have at most 20 bits */
 #define TS_BYTES    9 /* the ninth has eight bits of value */
 
-#define ETE_PE_RESET    0x00 /* exception types that ETE gives three bytes and an address of 0 */
+#define ETE_PE_RESET    0x00 /* exception types for which ETE has three bytes and an address of 0 */
 #define ETE_TRANS_FAILS 0x18
 
 /*
- * Reads payload bytes with sticky ends: `starved` once a byte was missing, `bad` once a field
- * was longer than it may be. Both are asked once per packet, before any state is changed.
+ * Reads payload bytes with sticky errors: `starved` if a byte was missing, `bad` if a field was too
+ * long. Both are checked once per packet, before any state is changed.
  */
 struct reader {
     const uint8_t *p;
@@ -55,7 +55,7 @@ static uint32_t get_field(struct reader *r, unsigned max)
         const uint8_t byte = get8(r);
         value |= (uint64_t)(byte & 0x7f) << 7 * k;
         if ((byte & 0x80) == 0)
-            return (uint32_t)value; /* all such fields are of 32 bits at most */
+            return (uint32_t)value; /* all such fields have at most 32 bits */
     }
     r->bad = true;
     return 0;
@@ -123,7 +123,7 @@ static void address_short(struct reader *r, struct tl_etm4_packet *out,
         set_address(out, regs, (regs->address[0] & ~((1ull << bits) - 1)) | value, is, bits);
 }
 
-/* Bytes 0 and 1 of a long address: seven bits of IS0 each, or seven and eight of IS1. */
+/* Value of bytes 0 and 1 of a long address: for IS0 seven bits each, for IS1 seven and eight. */
 static uint64_t long_low(const uint8_t *b, uint8_t is)
 {
     return is ? (uint64_t)(b[0] & 0x7f) << 1 | (uint64_t)b[1] << 8
@@ -140,7 +140,7 @@ static uint64_t address_long(struct reader *r, const struct tl_etm4_registers *r
     return upper | long_low(b, is) | (tl_le32(b) & 0xffff0000u);
 }
 
-/* The context part of a packet, from its information byte on. */
+/* Read the context part of a packet, starting at its information byte. */
 static void get_context(struct reader *r, const struct tl_etm4_config *config,
                         struct tl_etm4_packet *out)
 {
@@ -197,7 +197,7 @@ static void parse_address_context(struct reader *r, const struct tl_etm4_config 
 static void parse_q(struct reader *r, struct tl_etm4_registers *regs, struct tl_etm4_packet *out)
 {
     const unsigned kind = out->header & 0xf;
-    struct tl_etm4_registers after = *regs; /* a count may be missing behind the address */
+    struct tl_etm4_registers after = *regs; /* the count after the address may be missing */
 
     out->type = TL_ETM4_Q;
     if (kind < 3)
@@ -216,7 +216,7 @@ static void parse_q(struct reader *r, struct tl_etm4_registers *regs, struct tl_
         *regs = after;
 }
 
-/* ---- the rest ------------------------------------------------------------------------------ */
+/* ---- other packets ---------------------------------------------------------------------- */
 
 static void parse_trace_info(struct reader *r, struct tl_etm4_registers *regs,
                              struct tl_etm4_packet *out)
@@ -229,7 +229,7 @@ static void parse_trace_info(struct reader *r, struct tl_etm4_registers *regs,
     if (sections & 0x01)
         info = get_field(r, FIELD_32BIT);
     if (sections & 0x02)
-        (void)get_field(r, FIELD_32BIT); /* P0 key: of data trace */
+        (void)get_field(r, FIELD_32BIT); /* P0 key: for data trace */
     if (sections & 0x04)
         depth = get_field(r, FIELD_32BIT);
     if (sections & 0x08)
@@ -412,7 +412,7 @@ static void parse_single(unsigned class, struct tl_etm4_packet *out)
         [TL_CLASS_COND_SINGLE] = TL_ETM4_CONDITIONAL,
         [TL_CLASS_RESERVED] = TL_ETM4_BAD,
         [TL_CLASS_RESERVED_CFG] = TL_ETM4_BAD,
-        [TL_CLASS_EXTENSION] = TL_ETM4_BAD, /* the caller's, never here */
+        [TL_CLASS_EXTENSION] = TL_ETM4_BAD, /* handled by the caller */
     };
     out->type = types[class];
     if (class == TL_CLASS_EVENT)

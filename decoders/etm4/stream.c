@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ETMv4 and ETE as a stream decoder: packets, their listing, flow. */
+/* ETMv4 and ETE as a stream decoder: packets, packet listing, flow. */
 #include "decode/ops.h"
 #include "etm4/flow.h"
 #include "etm4/packet_text.h"
@@ -12,9 +12,9 @@ struct etm4_stream {
     struct tl_stream_decoder base;
     struct tl_stream_sink sink;
     struct tl_etm4_config config;
-    bool needs_time;           /* to know what memory holds */
-    uint64_t end;              /* offset behind the last byte */
-    struct tl_etm4_flow *flow; /* NULL: packets are only listed */
+    bool needs_time;           /* memory contents depend on time */
+    uint64_t end;              /* offset after the last byte */
+    struct tl_etm4_flow *flow; /* NULL: only list packets */
     struct tl_etm4_packetizer packetizer;
 };
 
@@ -111,12 +111,14 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
         tl_etm4_flow_state(s->flow, state);
 }
 
-/* ---- for several threads --------------------------------------------------------------------- */
+/*
+ * ---- multi-threaded decoding -------------------------------------------------------------------
+ */
 
-/* A-Sync, and the header of trace info. */
+/* A-Sync followed by the trace info header. */
 static const uint8_t SYNC[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x01};
 
-#define GRID 32u /* bytes of a step in search of A-Syncs */
+#define GRID 32u /* step size in bytes of the search for A-Syncs */
 
 static size_t find_sync_in(const uint8_t *p, size_t at, size_t end, size_t n)
 {
@@ -124,7 +126,7 @@ static size_t find_sync_in(const uint8_t *p, size_t at, size_t end, size_t n)
     return found ? (size_t)(found - p) : n;
 }
 
-/* Is one of the words at bytes 0, 8, 16 and 24 zero? Only zero less one has bit 63. */
+/* Is one of the 4-byte words at bytes 0, 8, 16 and 24 zero? Only zero minus one has bit 63 set. */
 static inline bool has_zeros(const uint8_t *b)
 {
     const uint64_t first = (uint64_t)tl_le32(b) - 1, second = (uint64_t)tl_le32(b + 8) - 1;
@@ -132,7 +134,7 @@ static inline bool has_zeros(const uint8_t *b)
     return (first | second | third | fourth) >> 63;
 }
 
-/* Wherever an A-Sync begins, one of such words lies in its zeros. */
+/* The zeros of an A-Sync at any position contain one of these words. */
 static size_t find_sync(const uint8_t *p, size_t n)
 {
     size_t i = 0;
@@ -148,8 +150,8 @@ static size_t find_sync(const uint8_t *p, size_t n)
 }
 
 /*
- * Trace info and what stands with it, up to the address, behind which come atoms; where it matters,
- * also the next timestamp.
+ * Position after trace info and the packets that go with it, up to the address, which atoms follow;
+ * if time matters, also after the next timestamp.
  */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {

@@ -24,7 +24,7 @@ static ALWAYS_INLINE void reader_at(struct tl_tape_reader *r, const struct tl_et
     r->value[TL_FILL_CYCLES] = (struct tl_tape_value){0, tape->threshold};
 }
 
-/* Commits and count of a cycle count packet of format 2. */
+/* Commits and count of a format 2 cycle count packet. */
 static void fill_cycles2(const struct tl_etm4_tape *tape, const uint8_t *b,
                          struct tl_etm4_packet *out)
 {
@@ -50,7 +50,7 @@ void tl_etm4_tape_parse(const struct tl_etm4_tape *tape, size_t at, struct tl_et
     out->offset = tl_run_offset(&tape->run, at);
 }
 
-/* The structure's first 8 bytes at once. */
+/* The first 8 bytes of the structure. */
 static ALWAYS_INLINE uint64_t first_of(struct tl_etm4_packet packet)
 {
     uint64_t first;
@@ -58,7 +58,7 @@ static ALWAYS_INLINE uint64_t first_of(struct tl_etm4_packet packet)
     return first;
 }
 
-/* The next packet, which is one of others or has to be looked at. */
+/* Build the next packet, if it is one of `others` or must be parsed. */
 static ALWAYS_INLINE void make_rare(struct tl_tape_reader *r, uint8_t header, size_t k,
                                     struct tl_etm4_packet *out)
 {
@@ -71,12 +71,12 @@ static ALWAYS_INLINE void make_rare(struct tl_tape_reader *r, uint8_t header, si
         out->value = *r->address++ & ~1ull;
 }
 
-/* A packet in four words, as it is written: nothing of the output is read. */
+/* A packet as four words to be written; avoids reading the output. */
 struct words {
     uint64_t first, offset, value, value2;
 };
 
-/* The next packet, one of the frequent ones: made without a branch, which would be a guess. */
+/* Build the next packet, if frequent: branch-free, since the type is unpredictable. */
 static ALWAYS_INLINE struct words make(struct tl_tape_reader *r, uint8_t header, unsigned fill,
                                        size_t k, bool linear)
 {
@@ -157,7 +157,7 @@ size_t tl_etm4_tape_read(const struct tl_etm4_tape *tape, struct tl_etm4_tape_pl
     return n;
 }
 
-/* A context, from its information byte on. */
+/* Fill in a context, starting at its information byte. */
 static void fill_context(const struct tl_etm4_config *config, const uint8_t *b,
                          struct tl_etm4_packet *out)
 {
@@ -198,7 +198,7 @@ void tl_etm4_tape_next(const struct tl_etm4_tape *tape, struct tl_etm4_tape_plac
     }
 }
 
-/* Bit 7 of each of eight headers where it is not an atom's: 0xc0 and above are. */
+/* Bit 7 of each of eight headers that is not an atom's, i.e. is below 0xc0. */
 static inline uint64_t no_atoms(uint64_t headers)
 {
     return ~(headers & headers << 1) & 0x8080808080808080;
@@ -210,7 +210,7 @@ void tl_etm4_tape_mark(const struct tl_etm4_tape *tape, struct tl_etm4_tape_mark
 
     for (size_t i = 0; i * 64 < tape->n; i++) {
         uint64_t word = 0;
-        for (unsigned k = 0; k < 64; k += 8) /* a multiplication puts the bits side by side */
+        for (unsigned k = 0; k < 64; k += 8) /* the multiplication gathers the bits */
             word |=
                 (no_atoms(tl_le64(tape->header + i * 64 + k)) >> 7) * 0x0102040810204080 >> 56 << k;
         marks->words[i] = word;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Structures of a tape, 64 packets at a time (AVX-512 with VBMI2): headers, offsets and values are
- * put together. What is rare is put right afterwards, one by one.
+ * Builds the structures of a tape, 64 packets at a time (AVX-512 with VBMI2), from headers, offsets
+ * and values. Rare packets are then corrected individually.
  */
 #include "etm4/tape_parts.h"
 
@@ -16,15 +16,15 @@ TL_TARGET_BEGIN(TL_AVX512_TARGET)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES(byte)   _mm512_set1_epi8((char)(byte))
 
-/* What structures are made of, by their number in the block. */
+/* Parts of the structures, by packet of the block. */
 struct block {
     uint8_t header[64];
     uint16_t at[64];
     uint64_t offset[64];
-    uint64_t value[64]; /* what comes to the template's; of addresses with bit 0 for IS1 */
+    uint64_t value[64]; /* to be added to the template's; of addresses with IS1 in bit 0 */
 };
 
-/* By header, of 256 bytes. */
+/* Table lookup by header, in 256 bytes. */
 static ALWAYS_INLINE __m512i look_up(const uint8_t table[static 256], __m512i header)
 {
     const __m512i low =
@@ -50,7 +50,8 @@ static ALWAYS_INLINE void offsets_of(const struct tl_run *run, struct block *blo
     }
 }
 
-/* Values: addresses where `which` says so, the threshold where `cycles` does. Returns any IS1. */
+/* Values: addresses for packets in `which`, the threshold for those in `cycles`. Returns the
+ * packets with IS1. */
 static ALWAYS_INLINE uint64_t values_of(struct tl_tape_reader *r, struct block *block, unsigned n,
                                         uint64_t which, uint64_t cycles)
 {
@@ -84,7 +85,7 @@ static ALWAYS_INLINE void write_all(const struct tl_etm4_forms *forms, const str
     }
 }
 
-/* Put right, where `which` says so: packets to be looked at, and those of the column of others. */
+/* Correct the packets in `which`: those to be parsed, and those in the column of others. */
 static ALWAYS_INLINE void write_rare(struct tl_tape_reader *r, const struct block *block,
                                      uint64_t which, struct tl_etm4_packet *out)
 {
@@ -101,7 +102,7 @@ static ALWAYS_INLINE void write_rare(struct tl_tape_reader *r, const struct bloc
     }
 }
 
-/* The next `n` packets. */
+/* Build the next `n` packets. */
 static ALWAYS_INLINE void read_block(struct tl_tape_reader *r, unsigned n,
                                      struct tl_etm4_packet *out)
 {

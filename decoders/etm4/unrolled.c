@@ -3,7 +3,7 @@
 
 #include "etm4/unrolled_parts.h"
 
-/* Entries by the first payload byte's bit 7: it tells how long a short address is. */
+/* Entries by bit 7 of the first payload byte, which determines the length of a short address. */
 #define EXACT(header, ...)                                                                         \
     [(header) << 1] = {0, __VA_ARGS__, 1}, [(header) << 1 | 1] = {0, __VA_ARGS__, 1}
 #define SHORT(header, is0)                                                                         \
@@ -12,7 +12,7 @@
 #define LONG(header, said, kept, is0)                                                              \
     [(header) << 1] = {said, {kept}, is0}, [(header) << 1 | 1] = {said, {kept}, is0}
 
-/* With IS0, two bits come before the first byte, and the second one has seven. */
+/* With IS0, two bits precede the first byte, and the second one has seven. */
 #define SAID_IS0 0xffffffffffff7f7f
 #define SAID_IS1 0xffffffffffffff7f
 #define UPPER    0xffffffff00000000

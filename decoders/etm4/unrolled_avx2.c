@@ -2,14 +2,14 @@
 /*
  * Kernels of the unrolled packetizer for AVX2 with BMI2.
  *
- * A shuffle permutes sixteen bytes, so a block is made of parts of sixteen bytes, two of them side
- * by side in a register. In each part, as if a packet began at each of its bytes, the place of the
- * next one is looked up, and of the one 2, 4, 8 and 16 packets on: permutations of that table by
- * itself. The last of these says, for every entry into the part, the entry into the next one: the
- * way from part to part is a look-up of a byte in memory for each.
+ * A shuffle permutes sixteen bytes, so a block consists of parts of sixteen bytes, two of them side
+ * by side in a register. In each part, for every byte, look up where the next packet would begin if
+ * one began there, and where the one 2, 4, 8 and 16 packets later would: permutations of that table
+ * by itself. The last one maps every entry into the part to the entry into the next one, so going
+ * from part to part takes one byte lookup in memory each.
  *
- * That is done for CHUNK bytes at once, before it is known where the first packet begins. Nothing
- * waits for anything there. Then block by block follows what depends on the entries.
+ * This is done for CHUNK bytes at once, before it is known where the first packet begins, so there
+ * are no dependencies. Then the work that depends on the entries follows, block by block.
  */
 #include "etm4/unrolled_avx2.h"
 
@@ -26,33 +26,35 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 #define PART  16u /* bytes */
 #define CHUNK 512u
 #define PAIRS (CHUNK / PART / 2)
-#define REACH 40u /* bytes behind a block's last one that are read at most */
+#define REACH 40u /* maximum bytes read after a block's last one */
 
 /*
- * Where packets lead to: to a lane of this part, in bits 3:0, with INSIDE; with OUTSIDE, to a byte
- * of the next part and those behind it, 17 at most; or nowhere: NOWHERE, where a header was met
- * that blocks do not know, or that would change SF.
+ * Position of a following packet: a lane of this part, in bits 3:0, with INSIDE; with OUTSIDE, a
+ * byte of the next part or those after it, up to 17; or NOWHERE, if there is a header that blocks
+ * cannot handle, or one that would change SF.
  *
- * These values grow along any way, so that the greater one of two is the one further on.
+ * Positions increase along any sequence of packets, so the maximum of two is the later one.
  */
 #define INSIDE  0x70
 #define OUTSIDE 0x80
 #define NOWHERE 0x9f
 
-/* What the entries of a part lead to: those of its own bytes, then those that pass it. */
+/* Exit of a part for each entry: those within the part, then those that skip it. */
 struct exits {
     uint8_t of[2 * PART];
 };
 
 struct chunk {
-    __m256i lead[PAIRS][4]; /* by 1, 2, 4, 8 packets */
+    __m256i lead[PAIRS][4]; /* position 1, 2, 4, 8 packets later */
     struct exits exits[2 * PAIRS];
 };
 
 static const uint8_t passing[PART] = {0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87,
                                       0x88, 0x89, 0x8a, 0x8b, 0x8c, 0x8d, 0x8e, NOWHERE};
 
-/* ---- where packets lead to ----------------------------------------------------------------- */
+/*
+ * ---- positions of packets ----------------------------------------------------------------------
+ */
 
 static ALWAYS_INLINE __m256i table_of(const uint8_t table[16])
 {
@@ -64,10 +66,10 @@ static ALWAYS_INLINE __m256i load(const uint8_t *b)
     return _mm256_loadu_si256((const __m256i *)b);
 }
 
-/* Shapes of headers: of rows of sixteen that are alike, and of rows that are not. */
+/* Shapes of headers: for rows of sixteen with a common shape, and for the other rows. */
 struct shapes {
     __m256i rows, row0, row2, row8, row9;
-    __m256i longer; /* by bits 7:6 and 4 of the information byte: by how many bytes; bit 7: odd */
+    __m256i longer; /* by bits 7:6 and 4 of the information byte: additional bytes; bit 7: odd */
 };
 
 static ALWAYS_INLINE struct shapes shapes_of(const struct tl_etm4_forms *forms, unsigned sf)
@@ -80,7 +82,7 @@ static ALWAYS_INLINE struct shapes shapes_of(const struct tl_etm4_forms *forms, 
                            table_of(forms->shape + 0x90), table_of(longer)};
 }
 
-/* Entries of `table` for the bytes whose upper half is `row`, 0 for others. */
+/* Entries of `table` for bytes whose upper half is `row`, 0 for others. */
 static ALWAYS_INLINE __m256i look_up(__m256i table, __m256i v, uint8_t row)
 {
     return _mm256_shuffle_epi8(table,
@@ -95,7 +97,7 @@ static ALWAYS_INLINE __m256i shape_of(const struct shapes *s, __m256i v)
     return _mm256_or_si256(_mm256_or_si256(a, b), _mm256_shuffle_epi8(s->rows, row));
 }
 
-/* By how many bytes a packet is longer for its context's information byte; bit 7: odd. */
+/* Additional bytes of a packet due to its context's information byte; bit 7: odd. */
 static ALWAYS_INLINE __m256i longer_by_ids(const struct shapes *s, const uint8_t *b, __m256i shape,
                                            __m256i next)
 {
@@ -108,20 +110,20 @@ static ALWAYS_INLINE __m256i longer_by_ids(const struct shapes *s, const uint8_t
         s->longer, _mm256_adds_epu8(_mm256_or_si256(none, index), BYTES(0x80 - TL_SHAPE_IDS)));
 }
 
-/* Where the packet that may begin at each byte, of this shape, leads to. */
+/* Position after the packet that may begin at each byte, of the given shape. */
 static ALWAYS_INLINE __m256i first_lead(const struct shapes *s, const uint8_t *b, __m256i shape,
                                         unsigned unroll)
 {
     const __m256i lane =
         table_of((const uint8_t[]){0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15});
     const __m256i next = load(b + 1), next2 = load(b + 2);
-    const __m256i longer = _mm256_and_si256(shape, next); /* its bit 7 */
+    const __m256i longer = _mm256_and_si256(shape, next); /* bit 7 is relevant */
     const __m256i field = _mm256_and_si256(_mm256_add_epi8(shape, shape), longer);
     const __m256i both = _mm256_slli_epi16(shape, 2);
     __m256i less1 = _mm256_add_epi8(_mm256_and_si256(shape, BYTES(TL_SHAPE_LENGTH)), BYTES(0xff));
 
     less1 = _mm256_add_epi8(less1, longer_by_ids(s, b, shape, next));
-    /* In bit 7: a field goes on too long, or there is no length at all. */
+    /* Bit 7: a field is too long, or there is no length. */
     __m256i odd = _mm256_or_si256(less1, _mm256_and_si256(field, next2));
     odd = _mm256_or_si256(odd, _mm256_and_si256(both, _mm256_or_si256(next, next2)));
     less1 = _mm256_sub_epi8(less1, _mm256_cmpgt_epi8(_mm256_setzero_si256(), longer));
@@ -134,13 +136,13 @@ static ALWAYS_INLINE __m256i first_lead(const struct shapes *s, const uint8_t *b
     return _mm256_blendv_epi8(lead, BYTES(NOWHERE), odd);
 }
 
-/* Two times as many packets on. */
+/* Twice as many packets later. */
 static ALWAYS_INLINE __m256i twice(__m256i lead)
 {
     return _mm256_max_epu8(_mm256_shuffle_epi8(lead, lead), lead);
 }
 
-/* In three loops: many short ways side by side fit into what a processor looks ahead. */
+/* Three loops: many short independent chains fit into the processor's out-of-order window. */
 static ALWAYS_INLINE void find_leads(struct chunk *chunk, const struct shapes *s, const uint8_t *b,
                                      unsigned pairs, unsigned unroll)
 {
@@ -165,8 +167,8 @@ static ALWAYS_INLINE void find_leads(struct chunk *chunk, const struct shapes *s
 /* ---- packets ------------------------------------------------------------------------------- */
 
 /*
- * The entries of a block's parts, if packets begin at `entry` of part `first`; returns the entry
- * of what is behind it.
+ * The entries of a block's parts, if a packet begins at `entry` of part `first`; returns the entry
+ * into what follows.
  */
 static ALWAYS_INLINE size_t follow(size_t entries[4], const struct exits *exits, unsigned parts,
                                    size_t first, size_t entry)
@@ -182,13 +184,15 @@ static ALWAYS_INLINE size_t follow(size_t entries[4], const struct exits *exits,
     return at;
 }
 
-/* To the places of some packets, those of as many behind them. */
+/* From the positions of some packets, get those of as many packets after them. */
 static ALWAYS_INLINE __m256i further(__m256i places, __m256i lead)
 {
     return _mm256_max_epu8(_mm256_shuffle_epi8(lead, places), places);
 }
 
-/* The places of all packets of two parts, in order; the first one outside ends a part's. */
+/*
+ * The positions of all packets of two parts, in order; the first one outside ends a part's packets.
+ */
 static ALWAYS_INLINE __m256i places_from(const __m256i lead[4], size_t entry0, size_t entry1)
 {
     const __m256i odd_lanes = _mm256_set1_epi16((short)0xff00);
@@ -213,7 +217,8 @@ static ALWAYS_INLINE __m256i further_by(__m256i position, unsigned bytes)
     return _mm256_add_epi16(position, _mm256_set1_epi16((short)bytes));
 }
 
-/* Places of two parts. `from`: what comes to those of the first one for positions in the run. */
+/* Write the positions of two parts. `from` is added to those of the first to get positions in the
+ * run. */
 static ALWAYS_INLINE void write_positions(uint16_t *first, uint16_t *second, __m256i places,
                                           __m256i from)
 {
@@ -223,14 +228,14 @@ static ALWAYS_INLINE void write_positions(uint16_t *first, uint16_t *second, __m
     _mm256_storeu_si256((__m256i *)second, _mm256_add_epi16(high, further_by(from, PART)));
 }
 
-/* The numbers of the bits set in 16, from the lowest on, each in four bits. */
+/* The indices of the bits set in 16, lowest first, four bits each. */
 static ALWAYS_INLINE __m128i bits_of(unsigned set)
 {
     const uint64_t spread = _pdep_u64(set, 0x1111111111111111);
     return _mm_cvtsi64_si128((int64_t)_pext_u64(0xfedcba9876543210, (spread << 4) - spread));
 }
 
-/* Keep what resolves the addresses among the packets of two parts. */
+/* Store what is needed to resolve the addresses among the packets of two parts. */
 static ALWAYS_INLINE size_t add_addresses(struct tl_etm4_columns *c, size_t n, const uint8_t *b,
                                           __m256i places, unsigned addresses, __m256i from)
 {
@@ -248,7 +253,7 @@ static ALWAYS_INLINE size_t add_addresses(struct tl_etm4_columns *c, size_t n, c
     return m + (unsigned)__builtin_popcount(addresses >> 16);
 }
 
-/* Put the packets of a block on the tape. `from` as for write_positions(). */
+/* Append the packets of a block to the tape. `from` as for write_positions(). */
 static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const __m256i (*lead)[4],
                                       const uint8_t *b, const size_t entries[4], unsigned parts,
                                       __m256i from)
@@ -289,7 +294,8 @@ static __attribute__((noinline)) void flush(struct tl_etm4_packetizer *p)
     tl_etm4_columns_flush(p);
 }
 
-/* The packet at byte `i` is not one for blocks. Returns its length, 0 if it is not for kernels. */
+/* Process the packet at byte `i`, which blocks cannot handle. Returns its length, 0 if kernels
+ * cannot handle it. */
 static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p,
                                                  const struct tl_run *run, size_t i)
 {
@@ -306,8 +312,8 @@ static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p,
 /* ---- the run ------------------------------------------------------------------------------- */
 
 /*
- * Packets that begin in the blocks of a chunk at byte `i`. Returns the first byte not taken. *stop:
- * what begins there is not for kernels.
+ * Process packets that begin in the blocks of a chunk at byte `i`. Returns the index of the first
+ * unprocessed byte. *stop is set if kernels cannot handle the packet there.
  */
 static ALWAYS_INLINE size_t take_chunk(struct tl_etm4_packetizer *p, const struct chunk *chunk,
                                        const struct tl_run *run, size_t i, unsigned blocks,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace state of the AVX2 kernels: twice thirteen addresses at once, by the way of
- * unrolled_avx512_state.c in sixteen lanes: for each byte of an address, a table "where my parent
- * is", which four shuffles by itself lead to the packet that said the byte. Thirteen addresses and
- * the three before them fill sixteen lanes. Those before the second thirteen are the last of the
- * first ones, but that matters only where the bytes are fetched, at the end.
+ * Trace state of the AVX2 kernels: twice thirteen addresses at once, by the method of
+ * unrolled_avx512_state.c in sixteen lanes: for each byte of an address, a table of parent
+ * positions, which four shuffles by itself resolve to the packet that contains the byte. Thirteen
+ * addresses and the three before them fill sixteen lanes. The three before the second thirteen are
+ * the last of the first ones, but this only matters when the bytes are fetched, at the end.
  *
- * Addresses are without their bit 0, of IS0. IS1 among them, and AArch32 behind addresses of 64
- * bits, are resolved in order.
+ * Addresses are stored without bit 0, as for IS0. If there are IS1 addresses among them, or AArch32
+ * after 64-bit addresses, they are resolved one by one.
  */
 #include "etm4/unrolled_avx2.h"
 
@@ -26,20 +26,20 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 #define HALF 13u
 #define BOTH (2 * HALF)
 
-/* The same for the two halves of a register. */
+/* The same constants for both halves of a register. */
 #define EACH(...) _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
 
-/* Kinds of address packets: how many addresses back the parent is, and: */
+/* Kinds of address packets: the distance to the parent address, and flags: */
 enum {
     BACK = 0x03,
     UPPER = 0x08,  /* the upper half is the parent's */
-    LONG64 = 0x10, /* the packet says it */
+    LONG64 = 0x10, /* the packet contains the upper half */
     OTHER = 0x20,  /* IS1 */
     SHORT = 0x40,
     EXACT = 0x80,
 };
 
-/* By bits 3:0 of the header: without a context, and with one. */
+/* Indexed by bits 3:0 of the header: without and with context. */
 static const uint8_t kinds[2][16] = {
     {[0x0] = EXACT | UPPER | 1,
      [0x1] = EXACT | UPPER | 2,
@@ -71,7 +71,7 @@ static ALWAYS_INLINE __m256i halves(__m128i low, __m128i high)
     return _mm256_set_m128i(high, low);
 }
 
-/* Of the next addresses, thirteen in each half of the register. */
+/* Load data of the next addresses, thirteen in each half of the register. */
 static ALWAYS_INLINE __m256i load(const uint8_t *p)
 {
     return halves(_mm_loadu_si128((const __m128i *)p),
@@ -83,7 +83,7 @@ static ALWAYS_INLINE __m256i table_of(const uint8_t table[16])
     return _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
 }
 
-/* Kinds of the addresses; of the lanes of those before, none. */
+/* Kinds of the addresses; the lanes of previous addresses have none. */
 static ALWAYS_INLINE __m256i kinds_of(__m256i header)
 {
     const char no = (char)0x80;
@@ -94,7 +94,7 @@ static ALWAYS_INLINE __m256i kinds_of(__m256i header)
                               _mm256_slli_epi16(header, 3));
 }
 
-/* The first halves of two registers, and the second ones. */
+/* The first halves of two registers, and the second halves. */
 struct sides {
     __m256i first, second;
 };
@@ -106,8 +106,8 @@ static ALWAYS_INLINE struct sides sides_of(__m256i a, __m256i b)
 }
 
 /*
- * Two bytes of all addresses, one in each half: those that the packets, or `past` in the lanes
- * behind them, say, as the tables lead there. `past` goes on.
+ * Fetch two bytes of all addresses, one per half, from the packets or, for the lanes of previous
+ * addresses, from `past`, at the positions in the tables. Updates `past`.
  */
 static ALWAYS_INLINE struct sides fetch(__m256i a, __m256i b, __m256i table_a, __m256i table_b,
                                         __m256i *past)
@@ -127,12 +127,12 @@ static ALWAYS_INLINE struct sides fetch(__m256i a, __m256i b, __m256i table_a, _
 }
 
 /*
- * The three addresses before, oldest first: the low halves without bit 0 as bytes 0 and 1, and 2
- * and 3, in lanes 13 to 15.
+ * The three previous addresses, oldest first: the low halves, without bit 0, as bytes 0 and 1, and
+ * 2 and 3, in lanes 13 to 15.
  */
 struct past {
     __m256i bytes01, bytes23;
-    uint32_t high[4]; /* the last one is nothing */
+    uint32_t high[4]; /* the last one is unused */
 };
 
 /* Bytes k and k + 1 of three words, in lanes 13 to 15. */
@@ -158,7 +158,7 @@ static ALWAYS_INLINE void past_read(struct past *past, const struct tl_etm4_regi
     past->bytes23 = past_of(low, 2);
 }
 
-/* The last `n` addresses at `end` are the newest ones. */
+/* Record the last `n` addresses before `end` as the most recent ones. */
 static ALWAYS_INLINE void keep_last(struct tl_etm4_registers *r, const uint64_t *end, size_t n)
 {
     for (size_t k = n < 3 ? n : 3; k > 0; k--) {
@@ -168,7 +168,7 @@ static ALWAYS_INLINE void keep_last(struct tl_etm4_registers *r, const uint64_t 
     }
 }
 
-/* Words of bytes that are apart: out[k] has those of lanes 4 k to 4 k + 3 of both halves. */
+/* Interleave bytes to words: out[k] has those of lanes 4 k to 4 k + 3 of both halves. */
 static ALWAYS_INLINE void unpack(__m256i out[4], struct sides s01, struct sides s23)
 {
     const __m256i low01 = _mm256_unpacklo_epi8(s01.first, s01.second);
@@ -182,8 +182,8 @@ static ALWAYS_INLINE void unpack(__m256i out[4], struct sides s01, struct sides 
 }
 
 /*
- * The low halves of the next addresses, without bit 0, as unpack() orders them. Returns which of
- * the sixteen lanes says the high half of each.
+ * Compute the low halves of the next addresses, without bit 0, in the order of unpack(). Returns
+ * which of the sixteen lanes contains the high half of each.
  */
 static ALWAYS_INLINE __m256i low_halves(__m256i out[4], struct past *past,
                                         const struct tl_etm4_columns *c, __m256i kind)
@@ -195,7 +195,7 @@ static ALWAYS_INLINE __m256i low_halves(__m256i out[4], struct past *past,
     const __m256i low7 = BYTES(0x7f);
     const __m256i back = _mm256_and_si256(kind, BYTES(BACK));
     const __m256i parent = _mm256_and_si256(_mm256_sub_epi8(lane, back), BYTES(15));
-    /* Is the byte the parent's? In bit 7. */
+    /* Bit 7: is the byte the parent's? */
     const __m256i brief = _mm256_add_epi8(kind, kind), kept23 = _mm256_or_si256(kind, brief);
     const __m256i kept1 = _mm256_or_si256(kind, _mm256_andnot_si256(b1, brief));
     __m256i by0 = _mm256_blendv_epi8(lane, parent, kind);
@@ -227,12 +227,12 @@ static ALWAYS_INLINE void write_four(uint64_t *out, __m128i low, __m256i upper)
     _mm256_storeu_si256((__m256i *)out, _mm256_or_si256(_mm256_cvtepu32_epi64(low), upper));
 }
 
-/* Write whole addresses, all with the same high half. */
+/* Write complete addresses that share one high half. */
 static ALWAYS_INLINE void widen(uint64_t *out, const __m256i low[4], uint32_t high)
 {
     const __m256i upper = _mm256_set1_epi64x((long long)((uint64_t)high << 32));
 #pragma GCC unroll 4
-    for (unsigned k = 0; k < 4; k++) /* the second half overwrites what is too much of the first */
+    for (unsigned k = 0; k < 4; k++) /* the second half overwrites the surplus of the first */
         write_four(out + (size_t)4 * k, _mm256_castsi256_si128(_mm256_add_epi32(low[k], low[k])),
                    upper);
 #pragma GCC unroll 4
@@ -242,8 +242,8 @@ static ALWAYS_INLINE void widen(uint64_t *out, const __m256i low[4], uint32_t hi
 }
 
 /*
- * Write whole addresses, of any high halves: said by the lanes in `upper`, by packets in `is64` or
- * by the past.
+ * Write complete addresses with arbitrary high halves: taken from the lanes in `upper`, i.e. from
+ * packets in `is64` or from the past.
  */
 static ALWAYS_INLINE void widen_any(const struct tl_etm4_packetizer *p, uint64_t *out,
                                     const __m256i low[4], struct past *past, __m256i upper,
@@ -290,14 +290,14 @@ static ALWAYS_INLINE bool in_halves(const struct tl_etm4_registers *r)
     return (r->is[0] | r->is[1] | r->is[2]) == 0 && (r->sf || high >> 32 == 0);
 }
 
-/* The lanes of `n` addresses, as a mask. */
+/* Bit mask of the lanes of `n` addresses. */
 static ALWAYS_INLINE unsigned lanes_of(unsigned n)
 {
     const unsigned low = (1u << n) - 1;
     return n <= HALF ? low : (low >> HALF) << 16 | ((1u << HALF) - 1);
 }
 
-/* The bytes of which bit `bit` is set, as a mask. */
+/* Bit mask of the bytes in which bit `bit` is set. */
 static ALWAYS_INLINE unsigned with_bit(__m256i v, int bit)
 {
     return (unsigned)_mm256_movemask_epi8(_mm256_slli_epi16(v, 7 - bit));

@@ -2,10 +2,10 @@
 /*
  * Kernels of the unrolled packetizer for AVX-512 with VBMI and VBMI2: stream state.
  *
- * For each byte of a block, as if a packet began there, the place of the next one is looked up; of
- * that table, "two packets on", "four packets on" … are permutations by itself. They give the
- * places of all packets of a block, wherever the first one begins: what a block has to wait for is
- * a single look-up in "64 packets on" of the block before.
+ * For every byte of a block, look up where the next packet would begin if one began there.
+ * Permuting that table by itself gives "two packets later", "four packets later" and so on. These
+ * give the positions of all packets of a block, wherever the first one begins. The only dependency
+ * between blocks is a single lookup in "64 packets later" of the previous block.
  */
 #include "etm4/unrolled_avx512.h"
 
@@ -24,7 +24,7 @@ TL_TARGET_BEGIN(TL_AVX512_TARGET)
         __VA_ARGS__
 #define X 0xff
 
-/* Lanes that have bit 0, 1 … 5 in their number. */
+/* Lanes with bit 0, 1, … 5 set in their index. */
 static alignas(64) const uint8_t with_bit[6][64] = {
     {TIMES8(0, X, 0, X, 0, X, 0, X)},
     {TIMES8(0, 0, X, X, 0, 0, X, X)},
@@ -37,13 +37,13 @@ static alignas(64) const uint8_t with_bit[6][64] = {
      X,        X, X, X, X, X, X, X, X, X, X, X, X, X, X, X},
 };
 
-/* What is the same for all blocks, in registers: GCC else makes constants anew for each use. */
+/* Constants for all blocks, held in registers; otherwise GCC rebuilds them for each use. */
 struct held {
-    __m512i shape0, shape1, shape2; /* of headers below 0x40, 0x80, 0xc0 */
+    __m512i shape0, shape1, shape2; /* shapes of headers below 0x40, 0x80, 0xc0 */
     __m512i one, ones, low4;
-    __m512i with5, with9;  /* shapes of contexts with an address */
-    __m512i vmid, context; /* bytes of these */
-    __m512i first, span;   /* headers of addresses: where these begin, and how many there are */
+    __m512i with5, with9;  /* shapes of addresses with context */
+    __m512i vmid, context; /* number of bytes of these */
+    __m512i first, span;   /* address headers: the first one, and how many there are */
     __m512i with_bit[6];
     __m512i next; /* lane - 63 */
     __m512i stay; /* lane, with ODD */
@@ -55,7 +55,7 @@ static ALWAYS_INLINE __m512i hold(__m512i v)
     return v;
 }
 
-/* A header that is not plain was met: its bit in what a packet leads to. */
+/* Flag in a position: the header is not plain. */
 #define ODD    0x40
 #define INSIDE 0xc0
 
@@ -95,7 +95,7 @@ static ALWAYS_INLINE __m512i shapes_of(const struct held *h, __m512i bytes)
     return _mm512_mask_mov_epi8(shapes, _kand_mask64(upper, odd), h->one); /* atoms */
 }
 
-/* Bytes that are a VMID or a context ID, for each byte as a header. */
+/* Number of VMID and context ID bytes, for each byte taken as a header. */
 static ALWAYS_INLINE __m512i longer_by_ids(const struct held *h, const uint8_t *b, __m512i shapes,
                                            __m512i next, __m512i length)
 {
@@ -112,26 +112,26 @@ static ALWAYS_INLINE __m512i longer_by_ids(const struct held *h, const uint8_t *
 }
 
 /*
- * Where packets lead to: with bits 7 and 6, INSIDE, to a lane of this block; without, to a byte of
- * the next one, or, with ODD, to nowhere from this lane.
+ * Positions of following packets: with bits 7 and 6, INSIDE, a lane of this block; without, a byte
+ * of the next block, or, with ODD, unknown because this lane is not plain.
  */
 struct leads {
-    __m512i by[7]; /* by 1, 2, 4 … 64 packets */
+    __m512i by[7]; /* position 1, 2, 4, … 64 packets later */
 };
 
-/* Where the packet that may begin at each byte leads to. */
+/* Position after the packet that may begin at each byte. */
 static ALWAYS_INLINE __m512i first_leads(const struct held *h, const struct tl_etm4_forms *forms,
                                          const uint8_t *b)
 {
     const __m512i shapes = shapes_of(h, _mm512_loadu_si512(b));
     const __m512i next = _mm512_loadu_si512(b + 1), next2 = _mm512_loadu_si512(b + 2);
-    const __m512i longer = _mm512_and_si512(shapes, next); /* its bit 7 */
+    const __m512i longer = _mm512_and_si512(shapes, next); /* bit 7 is relevant */
     const __m512i both =
         _mm512_add_epi8(_mm512_add_epi8(shapes, shapes), _mm512_add_epi8(shapes, shapes));
     const __m512i field = _mm512_add_epi8(shapes, shapes);
     __m512i less1 = _mm512_add_epi8(_mm512_and_si512(shapes, h->low4), h->ones);
 
-    /* In bit 7: a field goes on too long, or there is no length at all. */
+    /* Bit 7: a field is too long, or there is no length. */
     __m512i odd = _mm512_ternarylogic_epi32(field, longer, next2, 0x80);
     odd = _mm512_or_si512(odd, _mm512_ternarylogic_epi32(both, next, next2, 0xe0));
     odd = _mm512_or_si512(odd, less1);
@@ -154,7 +154,7 @@ static ALWAYS_INLINE void find_leads(struct leads *leads, __m512i lead, unsigned
         leads->by[k + 1] = twice(leads->by[k]);
 }
 
-/* To the places of 2^k packets, those of as many behind them. */
+/* From the positions of 2^k packets, add those of as many packets after them. */
 static ALWAYS_INLINE __m512i add_places(const struct held *h, __m512i places,
                                         const struct leads *leads, unsigned k)
 {
@@ -163,8 +163,8 @@ static ALWAYS_INLINE __m512i add_places(const struct held *h, __m512i places,
 }
 
 /*
- * The places of all packets from lane `entry` on, in order. The first one without bit 7 is behind
- * the block; those behind that one are nothing.
+ * The positions of all packets from lane `entry` on, in order. The first one without bit 7 is after
+ * the block; those after it are undefined.
  */
 static ALWAYS_INLINE __m512i places_from(const struct held *h, const struct leads *leads,
                                          unsigned entry, unsigned rounds)
@@ -177,8 +177,8 @@ static ALWAYS_INLINE __m512i places_from(const struct held *h, const struct lead
 }
 
 /*
- * The same, and what the next block's packets lead to: two chains of dependent instructions, which
- * are executed side by side only if they are written so.
+ * The same, and the positions for the next block: two independent dependency chains, which only
+ * execute in parallel if interleaved in the code.
  */
 static ALWAYS_INLINE __m512i places_and_next(const struct held *h, const struct leads *leads,
                                              unsigned entry, struct leads *next, __m512i lead,
@@ -194,7 +194,7 @@ static ALWAYS_INLINE __m512i places_and_next(const struct held *h, const struct 
     return places;
 }
 
-/* Lanes of a block which begins at `start`, as positions in the run: all, or 32. */
+/* Write lanes of a block that begins at `start` as positions in the run: all 64, or 32. */
 static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, bool all, size_t start)
 {
     const __m512i from = _mm512_set1_epi16((short)(start - INSIDE));
@@ -206,7 +206,7 @@ static ALWAYS_INLINE void write_positions(uint16_t *out, __m512i lane, bool all,
     }
 }
 
-/* Put the block's packets on the tape, and their addresses among those to be resolved. */
+/* Append the block's packets to the tape, and its addresses to those to be resolved. */
 static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const struct held *h,
                                       const uint8_t *b, __m512i places, unsigned lane0,
                                       size_t start)
@@ -234,14 +234,14 @@ static ALWAYS_INLINE void add_packets(struct tl_etm4_columns *c, const struct he
     }
 }
 
-/* The last packet added is not plain. */
+/* Remove the last packet added, which is not plain. */
 static ALWAYS_INLINE void take_back(struct tl_etm4_columns *c)
 {
     c->n--;
     c->n_found -= tl_etm4_is_address(c->header[c->n]);
 }
 
-/* A packet that is not plain. Returns its length, 0 if it is not for blocks. */
+/* Process a packet that is not plain. Returns its length, 0 if blocks cannot handle it. */
 static __attribute__((noinline)) size_t take_odd(struct tl_etm4_packetizer *p,
                                                  struct tl_etm4_past *past,
                                                  const struct tl_run *run, size_t i)
@@ -265,12 +265,12 @@ static __attribute__((noinline)) void flush(struct tl_etm4_packetizer *p, struct
     tl_etm4_past_read(past, p);
 }
 
-/* The last addresses wait, until what was written of them can be read again at once. */
+/* Addresses resolved late, so that their data can be loaded without store forwarding stalls. */
 #define LAG 112
 
 #define WINDOW (64 + 64 + 16)
 
-/* The bytes of the block at byte `i`, in the upper lanes; what is before them does not count. */
+/* The bytes of the block at byte `i`, in the upper lanes; lower lanes are ignored. */
 static ALWAYS_INLINE const uint8_t *block_at(const struct tl_run *run, size_t i, unsigned unroll,
                                              uint8_t window[WINDOW])
 {
@@ -282,7 +282,7 @@ static ALWAYS_INLINE const uint8_t *block_at(const struct tl_run *run, size_t i,
     return window;
 }
 
-/* What a block's packets lead to, of the block at byte `i` if it can be read, else of none. */
+/* Positions after one packet for the block at byte `i` if it can be read; otherwise undefined. */
 static ALWAYS_INLINE __m512i leads_ahead(const struct held *h, const struct tl_etm4_packetizer *p,
                                          size_t i, unsigned unroll)
 {
@@ -292,12 +292,12 @@ static ALWAYS_INLINE __m512i leads_ahead(const struct held *h, const struct tl_e
 }
 
 /*
- * A block's way takes three turns of the loop, so that three blocks are under way at a time: first
- * where one packet leads to, then the other leads, then the places and what follows from them.
+ * Software pipeline of three stages, so that three blocks are in progress at a time: positions
+ * after one packet, then the other positions, then the packets and what follows from them.
  */
 struct ahead {
-    struct leads leads; /* of the block */
-    __m512i next;       /* where one packet leads to, in the next block */
+    struct leads leads; /* of the current block */
+    __m512i next;       /* positions after one packet, for the next block */
 };
 
 static ALWAYS_INLINE void begin_at(struct ahead *ahead, const struct held *h,

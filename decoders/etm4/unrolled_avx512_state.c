@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace state of the AVX-512 kernels: 61 addresses at once, behind the three before them.
+ * Trace state of the AVX-512 kernels: 61 addresses at once, plus the three before them.
  *
- * Each byte of an address is said by the address packet itself, or is that of an earlier address,
- * its parent: the one before, or an older one for an exact match. Which bytes those are hangs on
- * the packet's length alone. So for each byte there is a table "where my parent is", which six
- * permutations by itself lead to the packet that said the byte: 64 addresses in one register. One
- * more permutation gets the bytes.
+ * Each byte of an address comes from the address packet itself, or from an earlier address, its
+ * parent: the previous one, or an older one for an exact match. Which bytes come from the parent
+ * depends only on the packet's length. So for each byte there is a table of parent positions, and
+ * six permutations of it by itself resolve the packet that contains the byte, for 64 addresses in
+ * one register. One more permutation fetches the bytes.
  *
- * Bytes of packets and of addresses do not begin at the same bits: for IS0 two bits come before
- * the first, so addresses are built without their bit 0. Upper halves are the same nearly always;
- * where they are not, they go the same way. IS0 and IS1 among each other, and contexts that switch
- * between AArch32 and AArch64, are resolved one after another.
+ * Packet bytes and address bytes are aligned differently: for IS0 two bits precede the first byte,
+ * so addresses are built without bit 0. Upper halves are nearly always equal; if not, they are
+ * resolved the same way. A mixture of IS0 and IS1, and contexts that switch between AArch32 and
+ * AArch64, are resolved one by one.
  */
 #include "etm4/unrolled_avx512.h"
 
@@ -27,7 +27,7 @@ TL_TARGET_BEGIN(TL_AVX512_TARGET)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 #define BYTES(byte)   _mm512_set1_epi8((char)(byte))
 
-/* Kinds of address packets: how many addresses back the parent is, and: */
+/* Kinds of address packets: the distance to the parent address, and flags: */
 enum {
     BACK = 0x03,
     LONG64 = 0x04,
@@ -38,16 +38,16 @@ enum {
     EXACT = 0x80,
 };
 
-/* By bits 5:0 of the header. */
+/* Indexed by bits 5:0 of the header. */
 static alignas(64) const uint8_t kinds[64] = {
     [0x10] = EXACT | 1,        [0x11] = EXACT | 2,        [0x12] = EXACT | 3,
     [0x15] = SHORT | IS0 | 1,  [0x16] = SHORT | IS1 | 1,  [0x1a] = LONG32 | IS0 | 1,
     [0x1b] = LONG32 | IS1 | 1, [0x1d] = LONG64 | IS0 | 1, [0x1e] = LONG64 | IS1 | 1,
-    [0x02] = LONG32 | IS0 | 1, /* with a context */
+    [0x02] = LONG32 | IS0 | 1, /* with context */
     [0x03] = LONG32 | IS1 | 1, [0x05] = LONG64 | IS0 | 1, [0x06] = LONG64 | IS1 | 1,
 };
 
-/* The order from which three rounds of unpacking by pairs lead to that of memory. */
+/* The order that three rounds of pairwise unpacking turn into memory order. */
 static alignas(64) const uint8_t unpacked[64] = {
     0,  1,  8,  9,  16, 17, 24, 25, 32, 33, 40, 41, 48, 49, 56, 57, 2,  3,  10, 11, 18, 19,
     26, 27, 34, 35, 42, 43, 50, 51, 58, 59, 4,  5,  12, 13, 20, 21, 28, 29, 36, 37, 44, 45,
@@ -71,7 +71,7 @@ static void past_keep(const struct tl_etm4_past *past, struct tl_etm4_registers 
     tl_etm4_history_keep(&h, regs);
 }
 
-/* `n` addresses, at `out`, are the last ones now. */
+/* Record the `n` addresses at `out` as the most recent ones. */
 static ALWAYS_INLINE void past_push(struct tl_etm4_past *past, const uint64_t *out, unsigned n)
 {
     if (__builtin_expect(n >= 3, 1)) {
@@ -85,9 +85,11 @@ static ALWAYS_INLINE void past_push(struct tl_etm4_past *past, const uint64_t *o
     }
 }
 
-/* ---- one after another --------------------------------------------------------------------- */
+/*
+ * ---- one by one -------------------------------------------------------------------------------
+ */
 
-/* Contexts among packets `past->checked` to `end`, of those that begin before byte `before`. */
+/* Apply contexts of packets from `past->checked` on that begin before byte `before`. */
 static void follow_contexts(struct tl_etm4_packetizer *p, struct tl_etm4_past *past, size_t before)
 {
     const struct tl_etm4_columns *const c = &p->columns;
@@ -123,7 +125,8 @@ static __attribute__((noinline)) void resolve_in_order(struct tl_etm4_packetizer
     tl_etm4_past_read(past, p);
 }
 
-/* Do the contexts among the packets not yet checked leave SF as it is? They are checked then. */
+/* Do the contexts of the packets not examined yet leave SF unchanged? If so, they count as
+ * examined. */
 static ALWAYS_INLINE bool state_stays(const struct tl_etm4_packetizer *p, struct tl_etm4_past *past)
 {
     const struct tl_etm4_columns *const c = &p->columns;
@@ -147,12 +150,12 @@ static ALWAYS_INLINE bool state_stays(const struct tl_etm4_packetizer *p, struct
 
 /* ---- all at once --------------------------------------------------------------------------- */
 
-/* For each byte of the low half, and for the upper half, where it was said. */
+/* For each byte of the low half, and for the upper half, the lane that contains it. */
 struct said {
     __m512i byte0, byte1, bytes23, upper;
 };
 
-/* Lead each lane to the end of its parents, all of four or three tables at once. */
+/* Resolve each lane to the root of its parents, for all four or three tables. */
 static ALWAYS_INLINE void follow_parents(struct said *s, bool upper)
 {
 #pragma GCC unroll 6
@@ -171,7 +174,7 @@ static ALWAYS_INLINE void follow_parents(struct said *s, bool upper)
         s->upper = _mm512_permutexvar_epi8(order, s->upper);
 }
 
-/* Byte k of the three last addresses into the lanes behind the new ones. */
+/* Put byte k of the last three addresses into the lanes after the new ones. */
 static ALWAYS_INLINE __m512i with_past(__m512i plane, __m512i past, unsigned k)
 {
     const __m512i index =
@@ -180,7 +183,7 @@ static ALWAYS_INLINE __m512i with_past(__m512i plane, __m512i past, unsigned k)
     return _mm512_mask_permutexvar_epi8(plane, OLD_LANES, index, past);
 }
 
-/* 64 times four bytes: sixteen dwords each, in the order of unpacking. */
+/* Interleave 64 times four bytes: sixteen dwords each, in unpacking order. */
 static ALWAYS_INLINE void unpack(__m512i out[4], __m512i b0, __m512i b1, __m512i b2, __m512i b3)
 {
     const __m512i low01 = _mm512_unpacklo_epi8(b0, b1), high01 = _mm512_unpackhi_epi8(b0, b1);
@@ -191,7 +194,7 @@ static ALWAYS_INLINE void unpack(__m512i out[4], __m512i b0, __m512i b1, __m512i
     out[3] = _mm512_unpackhi_epi16(high01, high23);
 }
 
-/* Low halves of the addresses. `longs`: the packet says all of it. */
+/* Low halves of the addresses. `longs`: the packet contains all of it. */
 static ALWAYS_INLINE void low_halves(__m512i out[4], const struct tl_etm4_columns *c,
                                      const struct said *s, uint64_t longs, __m512i past, bool is1)
 {
@@ -230,7 +233,7 @@ static ALWAYS_INLINE void low_halves(__m512i out[4], const struct tl_etm4_column
         out[i] = is1 ? out[i] : _mm512_add_epi32(out[i], out[i]);
 }
 
-/* Upper halves, where packets in `is64` say them. */
+/* Upper halves, some of them from packets, those in `is64`. */
 static ALWAYS_INLINE void upper_halves(__m512i out[4], const struct tl_etm4_packetizer *p,
                                        const struct said *s, uint64_t is64, __m512i past)
 {
@@ -261,7 +264,9 @@ static ALWAYS_INLINE void write_out(uint64_t *out, const __m512i low[4], const _
     }
 }
 
-/* The next `n` addresses, of one kind of IS. `one`: all upper halves are that of the last. */
+/*
+ * Resolve the next `n` addresses, all IS0 or all IS1. `one`: all upper halves equal the last one.
+ */
 static ALWAYS_INLINE void resolve_batch(struct tl_etm4_packetizer *p, struct tl_etm4_past *past,
                                         __m512i kind, unsigned n, bool is1, bool one)
 {

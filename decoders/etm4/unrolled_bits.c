@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Which bits of a byte are set, as bytes from the lowest on: a table that compresses eight bytes.
+/*
+ * Indices of the set bits of a byte, as bytes, lowest first: a table for compressing eight bytes.
  */
 #include "etm4/unrolled_parts.h"
 

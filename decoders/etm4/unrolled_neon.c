@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Kernels of the unrolled packetizer for AArch64's Advanced SIMD: blocks by masks of 64 bits.
+ * Kernels of the unrolled packetizer for AArch64's Advanced SIMD: blocks as 64-bit masks.
  *
- * Contexts, which may change how addresses are resolved, are taken one by one.
+ * Contexts, which may change how addresses are resolved, are processed individually.
  */
 #include "etm4/unrolled_parts.h"
 
@@ -13,12 +13,12 @@
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* Masks over 64 bytes, bit k is byte k: by a packet's length, if one begins there. */
+/* Masks over 64 bytes, bit k for byte k, by the length of a packet beginning there. */
 struct lengths {
     uint64_t one, two, three, five, nine;
 };
 
-/* 64 bytes, of which each is ff or 00, as a mask: byte k is bit k. */
+/* Convert 64 bytes of ff or 00 to a bit mask: bit k for byte k. */
 static ALWAYS_INLINE uint64_t mask_of(uint8x16_t a, uint8x16_t b, uint8x16_t c, uint8x16_t d)
 {
     const uint8x16_t bit = vreinterpretq_u8_u64(vdupq_n_u64(0x8040201008040201));
@@ -38,8 +38,9 @@ static ALWAYS_INLINE uint64_t equal(const uint8x16_t v[4], uint8_t byte)
 }
 
 /*
- * Lengths of the packets that may begin at each byte; of those that blocks do not take, others.
- * A look-up behind its table's end gives 0: headers are those below 20, 90 to 9f, and atoms.
+ * Lengths of the packets that may begin at each byte; other values for packets that blocks cannot
+ * handle. A lookup beyond the table's end gives 0: valid headers are those below 20, 90 to 9f, and
+ * atoms.
  */
 static ALWAYS_INLINE uint8x16_t length_of(uint8x16x2_t low, uint8x16_t addresses, const uint8_t *b,
                                           uint8x16_t v)
@@ -74,8 +75,8 @@ static ALWAYS_INLINE struct lengths lengths_of(const struct tl_etm4_forms *forms
 
 /*
  * The payload bytes of all packets that may begin in the block. A byte that looks like the header
- * of a longer packet may itself be payload: the first such byte surely is, since what lies before
- * it is settled. It is dropped, until none is left.
+ * of a longer packet may itself be payload. The first such byte certainly is, since everything
+ * before it is settled; remove it and repeat until none is left.
  */
 static ALWAYS_INLINE uint64_t payload_of(const struct lengths *l)
 {
@@ -98,7 +99,8 @@ static ALWAYS_INLINE uint64_t payload_of(const struct lengths *l)
     }
 }
 
-/* Write header and position of those of 8 bytes in `which` as packets from `n` on; how many. */
+/* Write header and position of those of 8 bytes in `which`, as packets from `n` on. Returns how
+ * many. */
 static ALWAYS_INLINE size_t compress8(struct tl_etm4_columns *c, size_t n, const uint8_t *bytes,
                                       uint64_t which, unsigned base)
 {
@@ -109,7 +111,7 @@ static ALWAYS_INLINE size_t compress8(struct tl_etm4_columns *c, size_t n, const
     return (size_t)__builtin_popcountll(which);
 }
 
-/* Resolve the addresses among the packets in `heads`, one after another. */
+/* Resolve the addresses among the packets in `heads`, one by one. */
 static ALWAYS_INLINE void add_addresses(struct tl_etm4_packetizer *p, const uint8_t *b,
                                         uint64_t heads)
 {
@@ -129,8 +131,8 @@ static ALWAYS_INLINE void add_addresses(struct tl_etm4_packetizer *p, const uint
 }
 
 /*
- * One block from byte `i` on. Returns the first byte behind its packets; *stuck: that is a header
- * which blocks do not know.
+ * Process one block from byte `i` on. Returns the index of the first byte after its packets; *stuck
+ * is set if there is a header there that blocks cannot handle.
  */
 static ALWAYS_INLINE size_t one_block(struct tl_etm4_packetizer *p, const uint8_t *b, size_t i,
                                       unsigned unroll, bool *stuck)
@@ -141,7 +143,7 @@ static ALWAYS_INLINE size_t one_block(struct tl_etm4_packetizer *p, const uint8_
     const uint64_t payload = payload_of(&l);
     const uint64_t odd = ~(l.one | l.two | l.three | l.five | l.nine | payload);
     const uint64_t heads =
-        ~payload & ((odd & -odd) - 1) & ~0ull >> (64 - unroll); /* below the first odd one */
+        ~payload & ((odd & -odd) - 1) & ~0ull >> (64 - unroll); /* before the first odd one */
 
     *stuck = heads == 0;
     if (heads == 0)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An open-addressing hash of (pc, instruction set, space, view) in front of blocks in arena memory.
+ * An open-addressing hash of (pc, instruction set, space, view), with blocks in arena memory.
  *
- * Traces run the same few thousand blocks over and over, and mostly from one to the next by the
- * taken and next links; the hash serves indirect branches and returns. What is not mapped is
- * not kept, so an input full of invented addresses cannot fill the memory; what invented entry
- * points into mapped code cost is bounded by the owner, see tl_block_cache_bytes().
+ * Traces execute the same few thousand blocks over and over, mostly moving from one to the next by
+ * the taken and next links; the hash serves indirect branches and returns. Unmapped addresses are
+ * not cached, so input full of invented addresses cannot fill the memory; the cost of invented
+ * entry points into mapped code is bounded by the owner, see tl_block_cache_bytes().
  */
 #include "flow/block.h"
 
@@ -18,14 +18,14 @@
 #include <sys/mman.h>
 
 #define ARENA_CHUNK ((size_t)256 << 10)
-#define HUGE_PAGE   ((size_t)2 << 20) /* where there are any; the size of chunks of a large cache */
+#define HUGE_PAGE   ((size_t)2 << 20) /* if supported; chunk size of a large cache */
 #define FIRST_SLOTS 1024u             /* a power of two */
 
 #define CACHE_LINE 64u
 static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "code ends with whole pieces");
 static_assert(CACHE_LINE >= TL_BLOCK_TAIL, "a line behind it is enough to read");
 
-/* Whose memory an address is of. */
+/* The memory an address refers to. */
 struct place {
     uint64_t view;
     unsigned space;
@@ -37,8 +37,8 @@ static bool same_place(struct place a, struct place b)
 }
 
 /*
- * `coded` begins with a line of its own: most fit in it, and are copied by reading just that. What
- * is read of a block that ran long ago is its first line, if it can be helped.
+ * `coded` starts on a cache line of its own: it mostly fits in one, so copying it reads only that
+ * line. For a block that has not run recently, ideally only its first line is read.
  */
 struct entry {
     struct tl_block block;
@@ -46,17 +46,17 @@ struct entry {
     _Alignas(CACHE_LINE) uint8_t coded[];
 };
 
-/* Blocks whose keys differ hardly ever have the same hash, so that others are not read. */
+/* The hash identifies a block almost uniquely, so that other blocks need not be read. */
 struct slot {
     uint64_t hash;
     struct entry *entry; /* NULL: free */
 };
 
 /*
- * Addresses where a view of the image has nothing. Where much of what runs is not in the image,
- * trace asks for it all the time. A view does not change, so these hold for ever.
+ * Address ranges that a view does not map. If much of the executed code is not in the image, trace
+ * asks for it constantly. Views do not change, so these entries stay valid.
  */
-#define UNMAPPED 64u /* a power of two; by page of the address that was asked for */
+#define UNMAPPED 64u /* a power of two; indexed by page of the requested address */
 
 struct chunk {
     struct chunk *next;
@@ -64,7 +64,7 @@ struct chunk {
     _Alignas(CACHE_LINE) uint8_t bytes[];
 };
 
-/* What was found last; the next block is mostly in it, too. */
+/* The region found last; the next block is usually in it too. */
 struct mapped {
     struct place place;
     uint64_t at;
@@ -78,14 +78,14 @@ struct tl_block_cache {
     struct slot *slots;
     uint32_t mask;
     uint32_t used;
-    struct place first;   /* that was asked for; no space: none was */
-    bool plural;          /* so were others: blocks must be asked which of these they are of */
-    struct chunk *chunks; /* the newest first; allocation goes on in it */
+    struct place first;   /* place of the first request; space 0: no request yet */
+    bool plural;          /* there were others: compare a block's place too */
+    struct chunk *chunks; /* newest first; allocation continues in the first */
     size_t chunk_used;
     size_t bytes;
     tl_block_code *code;     /* NULL: none */
-    struct tl_buf scratch;   /* what it made of the block being decoded */
-    struct tl_block nothing; /* what tl_block_get() returns for unmapped memory */
+    struct tl_buf scratch;   /* its output for the block being decoded */
+    struct tl_block nothing; /* returned by tl_block_get() for unmapped memory */
     struct tl_unmapped_range unmapped[UNMAPPED];
     struct mapped mapped;
 };
@@ -145,21 +145,21 @@ void tl_block_cache_reset(struct tl_block_cache *cache)
 }
 
 /*
- * Memory that is filled soon. Code that runs for the first time makes blocks as fast as memory
- * comes, so large pieces are asked for as huge pages: one fault instead of 512.
+ * Allocate memory that is filled soon. Code that runs for the first time creates blocks as fast as
+ * memory is provided, so large pieces are requested as huge pages: one page fault instead of 512.
  */
 static void *room(size_t size)
 {
     const bool huge = size % HUGE_PAGE == 0;
-    void *const p = aligned_alloc(huge ? HUGE_PAGE : CACHE_LINE, size); /* whole lines */
+    void *const p = aligned_alloc(huge ? HUGE_PAGE : CACHE_LINE, size); /* whole cache lines */
 #ifdef MADV_HUGEPAGE
     if (p && huge)
-        madvise(p, size, MADV_HUGEPAGE); /* a wish: what comes of it does not matter */
+        madvise(p, size, MADV_HUGEPAGE); /* a hint: failure does not matter */
 #endif
     return p;
 }
 
-/* Whole lines, behind which there are others: TL_BLOCK_TAIL. */
+/* Allocate whole cache lines, followed by at least one more: TL_BLOCK_TAIL. */
 static void *allocate(struct tl_block_cache *cache, size_t n)
 {
     n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
@@ -185,8 +185,8 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
 /* ---- hash -------------------------------------------------------------------------------- */
 
 /*
- * Blocks of one cache line of code have slots side by side, since who asks for one soon asks for
- * another. Where in the line it begins are the lowest bits.
+ * Blocks in the same cache line of code have adjacent slots, since they are often requested
+ * together. The low bits are the offset within the line.
  */
 static uint64_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
 {
@@ -195,13 +195,13 @@ static uint64_t hash(uint64_t pc, unsigned isa, unsigned space, uint64_t view)
     return (h ^ h >> 32) * CACHE_LINE | pc % CACHE_LINE;
 }
 
-/* Where the search for a slot begins. */
+/* Index at which the search for a slot begins. */
 static inline uint64_t first_slot(const struct tl_block_cache *cache, uint64_t h)
 {
     return h / sizeof(struct slot) & cache->mask;
 }
 
-/* The slot of the block with this hash and key, or the free one for it. */
+/* The slot of the block with this hash and key, or the free slot for it. */
 static inline struct slot *find_slot(const struct tl_block_cache *cache, uint64_t h, unsigned space,
                                      unsigned isa, uint64_t pc)
 {
@@ -239,20 +239,20 @@ static int grow_slots(struct tl_block_cache *cache)
 
 /* ---- decoding ---------------------------------------------------------------------------- */
 
-/* Does the trace or the flow turn at this instruction? */
+/* Can trace or flow change direction at this instruction? */
 static bool ends_block(enum tl_isa isa, const struct tl_insn *insn)
 {
     switch (insn->kind) {
     case TL_INSN_PLAIN:
         return false;
-    case TL_INSN_TRAP: /* ETM reports an exception, and only if it was taken */
+    case TL_INSN_TRAP: /* ETM reports a trap as an exception, and only if it was taken */
         return isa != TL_ISA_A64 && isa != TL_ISA_A32 && isa != TL_ISA_T32;
     default:
         return true;
     }
 }
 
-/* What sinks make of the instruction at the block's end. */
+/* Append the encoded form of the instruction at the block's end. */
 static int put_insn(struct tl_block_cache *cache, struct tl_block *b, const struct tl_insn *insn,
                     const uint8_t *code)
 {
@@ -286,7 +286,7 @@ static void close_block(struct tl_block *b, const struct tl_insn *last, bool in_
     b->turn[1] = (uint8_t)(taken | (turns ? TL_STEP_TAKEN : 0));
 }
 
-/* The value of an instruction of `size` bytes, as struct tl_insn has it. */
+/* Value of an instruction of `size` bytes, as in struct tl_insn. */
 static uint32_t x86_encoding(const uint8_t *code, unsigned size)
 {
     uint32_t value;
@@ -295,8 +295,8 @@ static uint32_t x86_encoding(const uint8_t *code, unsigned size)
 }
 
 /*
- * Add the instructions that come next, as long as they are common ones that do not change the flow;
- * the last of them is `last`, if there is one. TL_NOMEM.
+ * Add the following instructions while they are frequent ones that do not change the flow; `*last`
+ * is set to the last one added, if any. Returns TL_NOMEM.
  */
 static int add_quick(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code,
                      struct tl_insn *last)
@@ -317,11 +317,11 @@ static int add_quick(struct tl_block_cache *cache, struct tl_block *b, struct tl
     return TL_OK;
 }
 
-/* Decode from b->pc to the block's end; what is made of it goes to cache->scratch. */
+/* Decode from b->pc to the block's end; the encoded form goes to cache->scratch. */
 static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_bytes code)
 {
     struct tl_insn insn = {0};
-    unsigned it_left = 0; /* instructions of a T32 IT block still to come */
+    unsigned it_left = 0; /* remaining instructions of a T32 IT block */
     bool in_it = false;
     const enum tl_isa isa = b->isa;
     const bool is_x86 = tl_isa_is_x86(isa);
@@ -340,7 +340,7 @@ static int decode(struct tl_block_cache *cache, struct tl_block *b, struct tl_by
             break;
         }
         if (rc < 0)
-            one.kind = TL_INSN_TRAP; /* undefined: if it ran, it trapped */
+            one.kind = TL_INSN_TRAP; /* undefined: if it was executed, it trapped */
         b->traps |= one.kind == TL_INSN_TRAP;
         insn = one;
         if (cache->code && put_insn(cache, b, &insn, rest.p) < 0)
@@ -386,7 +386,7 @@ static bool begins_function(const struct tl_image *image, uint32_t function, uin
     return function != TL_NO_FUNCTION && tl_image_symbols(image, &n)[function].address == pc;
 }
 
-/* Of all blocks in the process each has its own, or another one 2^32 blocks ago. */
+/* Process-unique number of a block; wraps after 2^32 blocks. */
 static uint32_t next_number(void)
 {
     static atomic_uint numbers;
@@ -427,7 +427,8 @@ static struct tl_bytes code_at(struct tl_block_cache *cache, unsigned space, uin
     return (struct tl_bytes){m->code.p + (pc - m->at), m->code.n - (size_t)(pc - m->at)};
 }
 
-/* The blocks that are most likely asked for next: their slots, and the code of the farther one. */
+/* Prefetch for the blocks most likely to be requested next: their slots, and the code of the
+ * farther one. */
 static void expect_next(const struct tl_block_cache *cache, const struct tl_block *b,
                         unsigned space)
 {
@@ -453,7 +454,7 @@ decode_new(struct tl_block_cache *cache, uint64_t h, unsigned space, enum tl_isa
         return NULL;
     if (b.end == TL_BLOCK_UNMAPPED && b.size == code.n && b.n > 0 &&
         tl_image_view_at(cache->image, cache->view, space, pc + b.size).n > 0)
-        b.end = TL_BLOCK_FULL; /* what is bound to a context begins or ends here */
+        b.end = TL_BLOCK_FULL; /* memory bound to a context begins or ends here */
     if (b.n == 0) {
         if (code.n == 0)
             note_unmapped(cache, space, pc);

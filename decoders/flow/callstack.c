@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "flow/callstack.h"
 
-#define SEARCH 64 /* frames looked through where no return matches the innermost one */
+#define SEARCH 64 /* number of frames searched if the innermost one does not match */
 
 void tl_callstack_init(struct tl_callstack *cs, const struct tl_image *image, uint64_t first_insn,
                        tl_frame_sink *sink, void *context)
@@ -42,7 +42,7 @@ static inline int push(struct tl_callstack *cs, struct tl_frame frame)
     return cs->sink ? tell(cs, TL_FRAME_PUSH, top(cs)) : TL_OK;
 }
 
-/* Pop down to `depth` frames. */
+/* Pop until `depth` frames are left. */
 static int pop_to(struct tl_callstack *cs, uint32_t depth)
 {
     cs->deeper = 0;
@@ -67,10 +67,10 @@ static int restart(struct tl_callstack *cs, uint64_t pc, uint32_t function)
                : push(cs, (struct tl_frame){.pc = pc, .function = function, .kind = TL_FRAME_ROOT});
 }
 
-/* The innermost frame takes another's place: same way back, other function. */
+/* Replace the innermost frame's function; its return address stays. */
 static int replace(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
-    if (cs->deeper) { /* not among the frames kept */
+    if (cs->deeper) { /* the frame is not stored */
         cs->function = function;
         return TL_OK;
     }
@@ -85,8 +85,8 @@ static int replace(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 
 /* ---- matching ---------------------------------------------------------------------------- */
 
-/* Depth of the frame that returns to `pc`, from the innermost on; 0: none. `*end`: the innermost
- * frame that was not passed. */
+/* Depth of the innermost frame that returns to `pc`; 0: none. `*end`: depth at which the search
+ * stopped. */
 static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool past_exceptions,
                             uint32_t *end)
 {
@@ -96,7 +96,7 @@ static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool pas
         if (f->return_pc == pc && f->kind != TL_FRAME_ROOT)
             return *end;
         if (f->kind == TL_FRAME_EXCEPTION && !past_exceptions)
-            return 0; /* no return leads out of a handler */
+            return 0; /* a return cannot leave an exception handler */
     }
     return 0;
 }
@@ -109,7 +109,7 @@ static uint32_t find_function(const struct tl_callstack *cs, uint32_t function)
     return 0;
 }
 
-/* The innermost handler's frame, not above `depth`; 0: none. */
+/* Depth of the innermost exception frame, at most `depth`; 0: none. */
 static uint32_t find_exception(const struct tl_callstack *cs, uint32_t depth)
 {
     for (uint32_t i = depth; i > 0; i--)
@@ -118,7 +118,7 @@ static uint32_t find_exception(const struct tl_callstack *cs, uint32_t depth)
     return 0;
 }
 
-/* The innermost frame must be of `function` now; make it so. */
+/* Make the innermost frame one of `function`. */
 static int settle(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
     if (cs->depth == 0)
@@ -126,8 +126,8 @@ static int settle(struct tl_callstack *cs, uint64_t pc, uint32_t function)
     return cs->function == function ? TL_OK : replace(cs, pc, function);
 }
 
-/* Is `function` the innermost frame's, and does no frame wait for a return to `pc`? Nearly always
- * it is so where the flow was lost, and nothing changes. */
+/* Is `function` the innermost frame's, and does no frame return to `pc`? This is the usual case
+ * after lost flow, and nothing changes. */
 static bool stays(const struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
     const struct tl_frame *end = cs->frames + cs->depth;
@@ -140,7 +140,7 @@ static bool stays(const struct tl_callstack *cs, uint64_t pc, uint32_t function)
     return true;
 }
 
-/* Somewhere, nobody knows how: back to a place that waits for it, or start anew. */
+/* Continue after lost flow: unwind to a frame that expects `pc`, or restart. */
 static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
     if (stays(cs, pc, function)) {
@@ -158,8 +158,8 @@ static int resume(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 }
 
 /*
- * A return that no frame waits for: into a caller from before the trace began. Everything up to
- * the handler or root that we are in has returned: above `depth` there is none.
+ * A return that no frame matches: into a caller from before the trace began. Everything up to the
+ * current handler or root has returned; above `depth` there is no handler.
  */
 static int return_unknown(struct tl_callstack *cs, uint64_t pc, uint32_t function, uint32_t depth)
 {
@@ -172,12 +172,12 @@ static int return_unknown(struct tl_callstack *cs, uint64_t pc, uint32_t functio
 
 static inline int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
-    if (cs->deeper) { /* one of the frames that are only counted */
+    if (cs->deeper) { /* a frame that is only counted */
         cs->deeper--;
         cs->function = cs->deeper ? TL_NO_FUNCTION : top(cs)->function;
         return TL_OK;
     }
-    /* Nearly always it is the innermost frame that returns, to the function of the next one. */
+    /* Usual case: the innermost frame returns to the function of the next one. */
     if (cs->depth > 1 && top(cs)->return_pc == pc && top(cs)[-1].function == function) {
         cs->depth--;
         cs->function = function;
@@ -191,7 +191,8 @@ static inline int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t funct
     return rc < 0 ? rc : settle(cs, pc, function);
 }
 
-/* To the interrupted code; with another address (a task switch, a repaired fault) by function. */
+/* Return to the interrupted code, or, if the address differs (a task switch, a fixed-up fault),
+ * match by function. */
 static int do_exception_return(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 {
     for (uint32_t i = cs->depth; i > 0; i--) {
@@ -212,11 +213,11 @@ static int do_jump(struct tl_callstack *cs, uint64_t pc, uint32_t function, bool
 {
     if (indirect && cs->depth && !cs->deeper && top(cs)->kind != TL_FRAME_ROOT &&
         top(cs)->return_pc == pc)
-        return do_return(cs, pc, function); /* a return in disguise */
+        return do_return(cs, pc, function); /* a return encoded as another indirect branch */
     return settle(cs, pc, function);
 }
 
-/* Execution goes on at pc, in `function`. */
+/* Execution continues at pc, in `function`. */
 static inline __attribute__((always_inline)) int arrive(struct tl_callstack *cs, uint64_t pc,
                                                         uint32_t function)
 {
@@ -252,7 +253,7 @@ static inline __attribute__((always_inline)) int arrive(struct tl_callstack *cs,
 int tl_callstack_arrive(struct tl_callstack *cs, const struct tl_block *block, uint64_t insn)
 {
     cs->insns = insn;
-    /* By far the most blocks follow a jump inside a function. */
+    /* Most blocks follow a jump inside a function. */
     return cs->how > TL_LEAVE_JUMP || block->function != cs->function || cs->depth == 0
                ? arrive(cs, block->pc, block->function)
                : TL_OK;
@@ -273,7 +274,7 @@ void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_
         const uint32_t depth = tl_callstack_depth(cs);
         least = depth < least ? depth : least;
         most = depth > most ? depth : most;
-        /* Where frames are only counted it does not know the function. */
+        /* For frames that are only counted, the function is not known. */
         if (cs->function != block->function && i + 1 < n)
             turns |= UINT64_C(2) << i;
     }
@@ -296,9 +297,9 @@ static uint32_t function_at(const struct tl_callstack *cs, uint64_t pc)
     return i < 0 ? TL_NO_FUNCTION : (uint32_t)i;
 }
 
-/* ---- branches without their instructions --------------------------------------------------- */
+/* ---- branches without instructions ---------------------------------------------------------- */
 
-#define CALL_BYTES 8 /* of a call and what is executed behind it, at most */
+#define CALL_BYTES 8 /* maximum bytes of a call and its delay slot */
 
 static bool is_entry(const struct tl_callstack *cs, uint64_t pc)
 {
@@ -306,7 +307,7 @@ static bool is_entry(const struct tl_callstack *cs, uint64_t pc)
     return symbol && symbol->address == pc;
 }
 
-/* Frames that such calls make keep the place of the call: how long it was is not known. */
+/* Frames of such calls store the address of the call as return address: its length is unknown. */
 static int enter(struct tl_callstack *cs, const struct tl_item *item, uint32_t function)
 {
     return push(cs, (struct tl_frame){.pc = item->value,
@@ -315,7 +316,7 @@ static int enter(struct tl_callstack *cs, const struct tl_item *item, uint32_t f
                                       .kind = TL_FRAME_CALL});
 }
 
-/* Depth of the frame that was called from just before `pc`; 0: none. */
+/* Depth of the frame called from just before `pc`; 0: none. */
 static uint32_t find_site(const struct tl_callstack *cs, uint64_t pc)
 {
     for (uint32_t i = cs->depth, looked = 0; i > 0 && looked < SEARCH; i--, looked++) {
@@ -326,7 +327,7 @@ static uint32_t find_site(const struct tl_callstack *cs, uint64_t pc)
     return 0;
 }
 
-/* What the source takes for a call may be a plain jump. */
+/* A branch that the source classifies as a call may be a plain jump. */
 static int branch_call(struct tl_callstack *cs, const struct tl_item *item)
 {
     const uint64_t pc = item->value;
@@ -334,14 +335,14 @@ static int branch_call(struct tl_callstack *cs, const struct tl_item *item)
     if (!(item->flags & TL_ITEM_HAS_PC))
         return enter(cs, item, function);
     if (function == TL_NO_FUNCTION) {
-        /* Once more the same, without a return: a loop. */
+        /* The same call again, without a return: a loop. */
         const struct tl_frame *const f = top(cs);
         return f->pc == pc && f->return_pc == item->pc ? TL_OK : enter(cs, item, function);
     }
     return is_entry(cs, pc) ? enter(cs, item, function) : settle(cs, pc, function);
 }
 
-/* What it takes for a return may be any indirect jump or call. */
+/* A branch that the source classifies as a return may be any indirect jump or call. */
 static int branch_return(struct tl_callstack *cs, const struct tl_item *item)
 {
     const uint64_t pc = item->value;
@@ -360,11 +361,11 @@ static int branch_return(struct tl_callstack *cs, const struct tl_item *item)
     if (is_entry(cs, pc) || (function == TL_NO_FUNCTION && cs->depth > 1))
         return enter(cs, item, function);
     if (function == cs->function)
-        return TL_OK; /* a jump in a function, or the outermost one's return */
+        return TL_OK; /* a jump within a function, or a return of the outermost one */
     return return_unknown(cs, pc, function, cs->depth);
 }
 
-/* The instruction at pc ran: in which function are we? */
+/* The instruction at pc was executed: update the current function. */
 static int branch_from(struct tl_callstack *cs, uint64_t pc)
 {
     const uint32_t function = function_at(cs, pc);
@@ -375,14 +376,14 @@ static int branch_from(struct tl_callstack *cs, uint64_t pc)
     return function == TL_NO_FUNCTION && cs->depth ? TL_OK : settle(cs, pc, function);
 }
 
-/* Flow without instructions: the source says itself what is a call. */
+/* Flow without instructions: the source itself classifies calls and returns. */
 static int take_branch(struct tl_callstack *cs, const struct tl_item *item)
 {
     if (!(item->flags & (TL_ITEM_CALL | TL_ITEM_RETURN))) {
         const uint64_t pc = tl_item_address(item);
         if (cs->how == TL_LEAVE_EXCEPTION || cs->how == TL_LEAVE_EXCEPTION_RETURN)
             return arrive(cs, pc, function_at(cs, pc));
-        return TL_OK; /* nobody knows whether it is a call, a return, or a jump */
+        return TL_OK; /* unknown whether it is a call, return or jump */
     }
     const int rc = item->flags & TL_ITEM_HAS_PC ? branch_from(cs, item->pc) : TL_OK;
     if (rc < 0)
@@ -407,7 +408,7 @@ static int take(struct tl_callstack *cs, const struct tl_item *item)
         break;
     case TL_ITEM_EXCEPTION:
         if (cs->how != TL_LEAVE_STRAIGHT &&
-            item->flags & TL_ITEM_HAS_PC) /* got there, and no further */
+            item->flags & TL_ITEM_HAS_PC) /* reached, but not executed */
             rc = arrive(cs, item->pc, function_at(cs, item->pc));
         cs->how = TL_LEAVE_EXCEPTION;
         cs->exception = item->sub;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LINE_MAX_ROOM 64 /* of a line without a text of its own */
+#define LINE_MAX_ROOM 64 /* bytes of a line without a text of its own */
 
 unsigned tl_mode_space(uint64_t mode)
 {
@@ -65,11 +65,11 @@ const char *tl_gap_name(enum tl_gap gap)
 #define ROW(d)                                                                                     \
     d "0" d "1" d "2" d "3" d "4" d "5" d "6" d "7" d "8" d "9" d "a" d "b" d "c" d "d" d "e" d "f"
 
-/* Two digits of each byte. */
+/* Two hex digits for each byte value. */
 static const char pairs[] = ROW("0") ROW("1") ROW("2") ROW("3") ROW("4") ROW("5") ROW("6") ROW("7")
     ROW("8") ROW("9") ROW("a") ROW("b") ROW("c") ROW("d") ROW("e") ROW("f");
 
-/* `n` digits, an even number. */
+/* Write `n` hex digits, an even number. */
 static inline uint8_t *put_digits(uint8_t *p, uint64_t value, unsigned n)
 {
     for (unsigned i = n / 2; i-- > 0; p += 2)
@@ -77,7 +77,7 @@ static inline uint8_t *put_digits(uint8_t *p, uint64_t value, unsigned n)
     return p;
 }
 
-/* An address: all 16 digits. */
+/* Write an address: all 16 digits. */
 static inline uint8_t *put_pc(uint8_t *p, uint64_t value)
 {
     return put_digits(p, value, 16);
@@ -88,7 +88,7 @@ static uint8_t *put_known(uint8_t *p, bool known, uint64_t value)
     return known ? tl_put_hex(p, value) : tl_put_text(p, "-");
 }
 
-/* An item's pc, if it has one. */
+/* Write an item's pc, or "-". */
 static uint8_t *put_place(uint8_t *p, const struct tl_item *item)
 {
     return item->flags & TL_ITEM_HAS_PC ? put_pc(p, item->pc) : tl_put_text(p, "-");
@@ -112,7 +112,7 @@ static uint8_t *put_insn(uint8_t *p, uint64_t pc, uint64_t encoding, unsigned si
     return p;
 }
 
-/* All instructions 4 bytes, little-endian: by far the most text there is. */
+/* Fast path for 4-byte little-endian instructions, which make up most text. */
 static int fixed_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 {
     const size_t line = 2 + 16 + 1 + 8 + 1;
@@ -137,7 +137,7 @@ uint32_t tl_item_text_insn(uint8_t *out, uint64_t pc, const uint8_t *code, uint3
     return (uint32_t)(p - out);
 }
 
-/* Lines that the block has ready. */
+/* Append lines prepared in the block. */
 static inline int ready_text(struct tl_buf *out, const struct tl_block *b, uint32_t n)
 {
     uint32_t size = b->coded_size;
@@ -154,7 +154,7 @@ static inline int ready_text(struct tl_buf *out, const struct tl_block *b, uint3
     return TL_OK;
 }
 
-/* `ready`: its lines are, if it has any code. */
+/* `ready`: blocks with `coded` have their lines prepared. */
 static inline int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n, bool ready)
 {
     if (b->whole)
@@ -185,7 +185,7 @@ static int path_text(struct tl_buf *out, const struct tl_item *item, bool ready)
     return rc;
 }
 
-/* Up to 8 bytes are a number, more are bytes in memory order. */
+/* Up to 8 bytes are printed as a number, more as bytes in memory order. */
 static int software_text(struct tl_buf *out, const struct tl_item *item)
 {
     const char *const name = item->name ? item->name : "-";
@@ -212,7 +212,7 @@ static int software_text(struct tl_buf *out, const struct tl_item *item)
     return TL_OK;
 }
 
-/* All others, a line without a text of its own being LINE_MAX_ROOM long at most. */
+/* Write any other item; at most LINE_MAX_ROOM bytes plus the item's text. */
 static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
 {
     char mode[32];

@@ -23,9 +23,9 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
         .cache_limit = CACHE_LIMIT,
     };
     const int rc = any ? tl_block_cache_new(&walker->cache, walker->image, &config->isa) : TL_OK;
+    /* If allocation fails: slower, but works. */
     if (walker->cache && config->bits == TL_WALKER_CONDITIONS && out->paths)
-        walker->routes =
-            calloc(TL_ROUTE_SLOTS, sizeof *walker->routes); /* without them it is slower */
+        walker->routes = calloc(TL_ROUTE_SLOTS, sizeof *walker->routes);
     tl_walker_begin(walker);
     return rc;
 }
@@ -59,7 +59,7 @@ static void forget_callers(struct tl_walker *w)
         tl_walk_resolve_return(w, (w->returns.top - i) & (w->returns.size - 1u));
 }
 
-/* Other identifiers, or another time, may show another memory. */
+/* Update the view after a change of identifiers or time. */
 static void set_view(struct tl_walker *w)
 {
     if (!w->cache)
@@ -127,7 +127,8 @@ static void tell_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
     tl_item_batch_value(w->out, TL_ITEM_MODE, mode, offset);
 }
 
-/* Privilege and security stay; the instruction set may be another than last told. */
+/* Privilege and security are unchanged; report the instruction set if it differs from the last
+ * MODE. */
 static void tell_isa(struct tl_walker *w, uint64_t offset)
 {
     if (w->mode != UINT64_MAX)
@@ -169,7 +170,7 @@ void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
 
 /* ---- place ------------------------------------------------------------------------------- */
 
-/* There is no image: at least where it went. */
+/* Report an address that cannot be followed. */
 static void tell_address(struct tl_walker *w, uint64_t to, uint64_t offset)
 {
     if (w->names_unmapped)
@@ -210,7 +211,7 @@ bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
     return !w->need_address;
 }
 
-/* The image does not hold pc: as without one, at least where it went. */
+/* pc is not mapped: report it, if known from the trace, and wait for an address. */
 void tl_walk_lose_image(struct tl_walker *w, uint64_t offset)
 {
     if (!w->by_address && !w->names_unmapped) {
@@ -263,7 +264,7 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
 
 /* ---- from block to block ----------------------------------------------------------------- */
 
-/* The last instruction of `b`, which can change the flow, was executed. */
+/* The last instruction of `b`, which can change the flow, was executed: continue after it. */
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
     const uint64_t next = tl_block_behind(b);
@@ -288,7 +289,9 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
 }
 
-/* Blocks that are too long are several: up to the last one. NULL: out of memory. */
+/*
+ * Execute blocks split at TL_BLOCK_MAX, up to the last one, which is returned. NULL: out of memory.
+ */
 struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t offset)
 {
     while (b && b->end == TL_BLOCK_FULL) {
@@ -299,7 +302,7 @@ struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t 
     return b;
 }
 
-/* All of `b`, behind which the image ends. */
+/* Execute all of `b`, after which the image ends. */
 void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
 {
     if (b->n > 0) {
@@ -310,9 +313,9 @@ void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
     tl_walk_lose_image(w, offset);
 }
 
-/* ---- a bit for each waypoint --------------------------------------------------------------- */
+/* ---- an outcome bit for each waypoint ------------------------------------------------------ */
 
-/* One bit at block `b`, whatever the block is. */
+/* Consume one bit at block `b`, of any kind. */
 static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
     b = tl_walk_full(w, b, offset);
@@ -324,7 +327,7 @@ static void one_waypoint(struct tl_walker *w, struct tl_block *b, bool taken, ui
         tl_walk_off(w, b, offset);
 }
 
-/* The same where each block is an item of its own. */
+/* Consume bits at known blocks for sinks without PATH items: each block is an item. */
 static __attribute__((noinline)) unsigned walk_blocks(struct tl_walker *w, uint64_t bits,
                                                       unsigned n, uint64_t offset)
 {
@@ -349,7 +352,7 @@ static unsigned walk_on(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t
     return done;
 }
 
-/* Bits where no block is known that they belong to, or one that they do not simply lead on from. */
+/* Consume bits for which no block is known yet, or whose block needs special handling. */
 void tl_walker_waypoints_rest(struct tl_walker *w, uint64_t bits, unsigned n, uint64_t offset)
 {
     while (n > 0) {
@@ -360,7 +363,7 @@ void tl_walker_waypoints_rest(struct tl_walker *w, uint64_t bits, unsigned n, ui
             continue;
         }
         tl_walker_pop_return(w, offset);
-        if (w->need_address) { /* and none of the bits can bring it */
+        if (w->need_address) { /* none of the bits can supply an address */
             tl_walker_is_known(w, offset);
             return;
         }
@@ -389,11 +392,11 @@ void tl_walker_waypoints(struct tl_walker *w, uint64_t bits, unsigned n, uint64_
         tl_walker_waypoints_rest(w, bits >> done, n - done, offset);
 }
 
-/* ---- straight on --------------------------------------------------------------------------- */
+/* ---- straight-line code -------------------------------------------------------------------- */
 
 /*
- * Instructions of the block up to `to`. Of T32 one may be interrupted half way, to be gone on with
- * later: `to` lies within it then, and it counts. < 0: no such place.
+ * Number of instructions of the block up to `to`. A T32 instruction may be interrupted halfway and
+ * resumed later: then `to` is inside it, and it counts. < 0: not an instruction boundary.
  */
 static int64_t count_to(const struct tl_block *b, uint64_t to, bool half)
 {
@@ -439,7 +442,7 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
     return true;
 }
 
-/* tl_walker_count() without items, or with them: then the answer must have been yes. */
+/* tl_walker_count() without items, or with them: then it must have succeeded without. */
 static bool count_on(struct tl_walker *w, uint64_t count, uint64_t to, bool emit, uint64_t offset)
 {
     const struct tl_block *b = tl_walk_here(w);
@@ -468,7 +471,7 @@ bool tl_walker_count(struct tl_walker *w, uint64_t count, uint64_t to, uint64_t 
     return count_on(w, count, to, true, offset);
 }
 
-/* It was executed, whatever it is. */
+/* Report an executed instruction with unknown encoding. */
 static void tell_unknown(struct tl_walker *w, uint64_t pc, uint64_t offset)
 {
     struct tl_item *const item = tl_item_batch_add(w->out, TL_ITEM_UNKNOWN, offset);
@@ -487,7 +490,7 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
     }
     if (!w->need_address)
         isa = w->isa;
-    /* Its own block: the first instruction was executed, and it branched. */
+    /* A block of its own: the first instruction was executed and branched. */
     struct tl_block *const b = tl_block_get(w->cache, w->space, isa, pc);
     if (!b) {
         w->failed = true;
@@ -507,6 +510,6 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
     tl_item_batch_block(w->out, b, 1, branched && tl_walk_turns(b), offset);
     if (branched)
         tl_walk_leave(w, b, true, offset);
-    else /* the image is another one than was executed */
+    else /* the image differs from the executed program */
         w->pc = tl_isa_wrap(w->isa, b->pc + tl_block_bytes(b, 1));
 }

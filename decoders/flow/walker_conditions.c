@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Walks along a program whose trace tells conditions and indirect branches only. */
+/* Walks for traces that report only conditional and indirect branches (TL_WALKER_CONDITIONS). */
 #include "flow/walk.h"
 
-/* Does the flow behind `b` need no more than the program? */
+/* Is the successor of `b` determined by the program alone? */
 static inline bool goes_by_itself(const struct tl_block *b)
 {
     return b->waits == TL_WAITS_NOTHING ||
@@ -14,7 +14,7 @@ static inline bool has_outcome(const struct tl_block *b)
     return b->last_kind == TL_INSN_BRANCH && b->conditional;
 }
 
-/* Notices a way that leads back to itself without a choice: it has no end. */
+/* Detects an endless loop without conditional branches. */
 struct round {
     const struct tl_block *mark;
     uint64_t steps, next;
@@ -31,7 +31,7 @@ static inline bool goes_round(struct round *r, const struct tl_block *b)
     return false;
 }
 
-/* The block at pc. NULL: the program cannot be followed, which was told. */
+/* The block at pc. NULL: the program cannot be followed, which was reported. */
 static struct tl_block *block_here(struct tl_walker *w, uint64_t offset)
 {
     if (!tl_walker_is_known(w, offset))
@@ -45,8 +45,8 @@ static struct tl_block *block_here(struct tl_walker *w, uint64_t offset)
 }
 
 /*
- * On to the block whose last instruction needs a bit or an address. NULL: the program cannot be
- * followed so far, which was told.
+ * Continue to the next block whose last instruction needs an outcome or address. NULL: the program
+ * cannot be followed that far, which was reported.
  */
 static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
 {
@@ -70,20 +70,20 @@ static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
     }
 }
 
-/* ---- bits ------------------------------------------------------------------------------------ */
+/* ---- outcome bits ---------------------------------------------------------------------------- */
 
-/* What a walk along known blocks has used and found. */
+/* Input and result of a walk along known blocks. */
 struct known {
     uint64_t bits;
-    unsigned n;     /* bits that are left */
-    bool address;   /* on to an indirect branch behind the bits, … */
-    bool arrived;   /* … which was found and taken */
-    uint64_t insns; /* of the steps */
+    unsigned n;     /* bits left */
+    bool address;   /* continue to an indirect branch after the bits */
+    bool arrived;   /* that branch was reached and taken */
+    uint64_t insns; /* number of instructions in the steps */
 };
 
 /*
- * Along blocks that are known, as long as there are bits, or up to an indirect branch, and room for
- * steps; returns how many. The loop that a trace is spent in.
+ * Follow known blocks while there are bits, or to an indirect branch, and space for steps. Returns
+ * the number of steps. The innermost loop.
  */
 static inline __attribute__((always_inline)) size_t
 walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t room)
@@ -181,7 +181,7 @@ static void walk_on(struct tl_walker *w, struct known *known, uint64_t offset)
     }
 }
 
-/* The bits of `known` but for those that no block is found for. */
+/* Consume the bits of `known`, except those for which no block is found. */
 static void walk_bits(struct tl_walker *w, struct known *known, uint64_t offset)
 {
     while (known->n > 0) {
@@ -236,9 +236,11 @@ bool tl_walker_to_indirect(struct tl_walker *w, uint64_t offset)
     return true;
 }
 
-/* ---- without bits ---------------------------------------------------------------------------- */
+/*
+ * ---- without outcome bits ----------------------------------------------------------------------
+ */
 
-/* In block `b`: how many of its instructions are executed up to the goal; 0: it is not in it. */
+/* Number of instructions of `b` executed up to the goal; 0: the goal is not in `b`. */
 typedef uint32_t find_goal(const struct tl_block *b, const void *goal);
 
 static uint32_t find_ip(const struct tl_block *b, const void *goal)
@@ -262,7 +264,7 @@ static uint32_t find_insn(const struct tl_block *b, const void *goal)
     return 0;
 }
 
-/* The goal is behind the first `n` instructions of `b`. */
+/* The goal is reached after the first `n` instructions of `b`. */
 static void end_within(struct tl_walker *w, struct tl_block *b, uint32_t n, uint64_t offset)
 {
     if (n == b->n && b->end == TL_BLOCK_WAYPOINT && goes_by_itself(b)) {
@@ -337,6 +339,6 @@ void tl_walker_take_choice(struct tl_walker *w, bool taken, uint64_t offset)
         tl_walker_await(w, true);
         return;
     }
-    tl_walker_await_address(w, b); /* behind a trap, too */
+    tl_walker_await_address(w, b); /* also after a trap */
     w->returns.pending = false;
 }

@@ -7,11 +7,11 @@ void tl_walker_routes_forget(struct tl_walker *w)
         memset(w->routes, 0, TL_ROUTE_SLOTS * sizeof *w->routes);
 }
 
-/* A route that is being made: its steps so far, and the block behind them. */
+/* A route being recorded: its steps so far, and the block after them. */
 struct making {
     struct tl_walker_route route;
     struct tl_block *next;
-    unsigned n; /* outcomes that are left */
+    unsigned n; /* outcomes left */
 };
 
 static unsigned count(unsigned calls)
@@ -19,8 +19,8 @@ static unsigned count(unsigned calls)
     return (unsigned)__builtin_popcount(calls);
 }
 
-/* Where a return leads by the return stack: behind a call of the route, or behind the last one
- * before it, as long as the route has left only that. NULL: not known. */
+/* Block after a return, from the return stack: after a call of the route, or after the last call
+ * before it, provided the route has popped nothing else. NULL: unknown. */
 static struct tl_block *behind_call(const struct tl_walker *w, struct tl_walker_route *route)
 {
     if (route->calls) {
@@ -35,7 +35,7 @@ static struct tl_block *behind_call(const struct tl_walker *w, struct tl_walker_
     return back;
 }
 
-/* One step more. False: the route cannot have it. */
+/* Append one step. False: the route cannot contain it. */
 static bool add_step(struct tl_walker *w, struct making *m, uint64_t outcomes, uint64_t to)
 {
     struct tl_walker_route *const route = &m->route;
@@ -89,7 +89,7 @@ static inline bool is_for(const struct tl_walker_route *route, const struct tl_b
     return route->from == from && route->bits == bits && route->to == to;
 }
 
-/* From the walker's block. False: there is none. */
+/* Record a route from the walker's block. False: not possible. */
 static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bits, uint64_t to)
 {
     const struct tl_walker_route empty = {.from = w->block, .bits = bits, .to = to};
@@ -98,7 +98,8 @@ static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bi
     struct making m = {.route = empty, .next = w->block, .n = n};
     while (m.route.n < TL_ROUTE_STEPS && !route->whole && add_step(w, &m, word, to)) {
         if (n - m.n == m.route.used && !m.route.arrives)
-            continue; /* routes end where something was told, so that none is without an end */
+            continue; /* routes end only where an outcome or the address was consumed, so that none
+                         is endless */
         m.route.used = (uint8_t)(n - m.n);
         m.route.next = m.next;
         m.route.whole = m.n == 0 && m.route.arrives == (bits != word);
@@ -107,14 +108,14 @@ static bool make(struct tl_walker *w, struct tl_walker_route *route, uint64_t bi
     return route->n > 0;
 }
 
-/* The route from the walker's block; made, if it was asked for before. NULL: there is none. */
+/* Find the route from the walker's block; record it if it was requested before. NULL: none. */
 static const struct tl_walker_route *find(struct tl_walker *w, uint64_t bits, uint64_t to)
 {
     struct tl_walker_route *const route = tl_walker_route_slot(w, w->block, bits, to);
     const bool asked = is_for(route, w->block, bits, to);
     if (asked && (route->n > 0 || make(w, route, bits, to)))
         return route;
-    route->from = w->block; /* this is all that is written of it */
+    route->from = w->block; /* only these members are valid */
     route->bits = bits;
     route->to = to;
     route->n = 0;

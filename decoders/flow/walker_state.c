@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a walker stands, saved and loaded. */
+/* Save and restore a walker's state. */
 #include "flow/walk.h"
 
 void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)
@@ -9,7 +9,7 @@ void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)
     tl_state_u8(s, &w->space, UINT8_MAX);
 }
 
-/* How it came to pc is only told where there is no code. */
+/* `by_address` only matters if there is no code at pc. */
 static bool may_tell_address(const struct tl_walker *w)
 {
     if (!w->cache || w->need_mode || w->need_address)
@@ -24,7 +24,7 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
     struct tl_walker_returns *const r = &w->returns;
     if (!tl_state_loads(s)) {
         w->by_address &= may_tell_address(w);
-        /* Of two times between which no memory changes either will do. */
+        /* Times between which memory does not change are equivalent: save the earliest. */
         w->time = w->image ? tl_image_last_change(w->image, w->time) : 0;
     }
     tl_state_u64(s, &w->time);
@@ -37,7 +37,7 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
     tl_state_u8(s, &r->n, r->size);
     if (tl_state_loads(s))
         r->top = (uint8_t)((r->n - 1u) & (r->size - 1u));
-    for (unsigned i = 0; i < r->n; i++) { /* the newest first */
+    for (unsigned i = 0; i < r->n; i++) { /* newest first */
         const unsigned at = (r->top - i) & (r->size - 1u);
         if (!tl_state_loads(s))
             tl_walk_resolve_return(w, at);

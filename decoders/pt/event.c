@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets bind to others that follow; what waits for one is in a queue, in order. */
+/* Packets bind to packets that follow; events pending until such a packet are queued in order. */
 #include "pt/event.h"
 
 #include <string.h>
 
-/* What a packet came to. */
+/* Result of processing a packet: an event, none yet, or an error. */
 enum outcome { TOLD, MORE, FAILED };
 
 struct step {
@@ -24,7 +24,7 @@ struct tl_pt_event *tl_pt_event_queue(struct tl_pt_events *d, enum tl_pt_event_k
     return &d->queue[d->n++].event;
 }
 
-/* Index of the first one that waits for any of `binds`; n: there is none. */
+/* Index of the first queued event that waits for any of `binds`; n: none. */
 static unsigned waiting(const struct tl_pt_events *d, uint32_t binds)
 {
     unsigned i = 0;
@@ -122,7 +122,7 @@ static void set_ip(const struct tl_pt_events *d, struct tl_pt_event *event)
         event->ip_suppressed = true;
 }
 
-/* The event of this packet alone. */
+/* Return an event for this packet alone. */
 static enum outcome tell(struct tl_pt_events *d, struct step *step, enum tl_pt_event_kind kind,
                          bool with_ip)
 {
@@ -134,7 +134,7 @@ static enum outcome tell(struct tl_pt_events *d, struct step *step, enum tl_pt_e
     return TOLD;
 }
 
-/* The same, and the packet is done. */
+/* The same, and fetch the next packet. */
 static enum outcome tell_and_go_on(struct tl_pt_events *d, struct step *step,
                                    enum tl_pt_event_kind kind, bool with_ip)
 {
@@ -145,7 +145,7 @@ static enum outcome tell_and_go_on(struct tl_pt_events *d, struct step *step,
 
 /* ---- PSB+ ------------------------------------------------------------------------------------ */
 
-/* Erratum BDM70: is the next packet that matters a TIP.PGE? Then the FUP in PSB+ is none. */
+/* Erratum BDM70: is the next relevant packet a TIP.PGE? Then the FUP in PSB+ is to be ignored. */
 static enum tl_pt_error is_bdm70(struct tl_pt_events *d, bool *hit)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
@@ -246,7 +246,7 @@ static enum tl_pt_error header_packet(struct tl_pt_events *d)
     }
 }
 
-/* From PSB up to what ends PSB+, which is the packet then. */
+/* Process PSB+, from PSB to the packet that ends it, which becomes the current packet. */
 static enum tl_pt_error read_header(struct tl_pt_events *d)
 {
     if (d->n > 0)
@@ -258,7 +258,8 @@ static enum tl_pt_error read_header(struct tl_pt_events *d)
     if (d->options.anew_at_psb && !d->clock.time.have_tsc)
         d->clock.time = (struct tl_pt_time){0};
     d->counts_cycles = false;
-    enum tl_pt_error e = header_status(d, TL_PT_EV_DISABLED); /* the first, whatever it becomes */
+    /* The first event; its kind is set at the end. */
+    enum tl_pt_error e = header_status(d, TL_PT_EV_DISABLED);
     while (e == TL_PT_OK) {
         tl_pt_event_fetch(d);
         if (d->failed != TL_PT_OK)
@@ -321,7 +322,7 @@ static enum outcome on_fup(struct tl_pt_events *d, struct step *step)
     return TOLD;
 }
 
-/* The branch first: what else waits for the TIP is in force behind it. */
+/* Report the branch first: other events waiting for the TIP take effect after it. */
 static enum outcome tell_branch(struct tl_pt_events *d, struct step *step)
 {
     struct tl_pt_event *const branch = find(d, AT_TIP, TL_PT_EV_ASYNC_BRANCH);
@@ -342,7 +343,7 @@ static enum outcome tell_branch(struct tl_pt_events *d, struct step *step)
     return TOLD;
 }
 
-/* What waited for the IP of a TIP or TIP.PGE, one by one. */
+/* Report the events that waited for the IP of a TIP or TIP.PGE, one per call. */
 static enum outcome tell_bound(struct tl_pt_events *d, struct step *step)
 {
     do {
@@ -394,7 +395,7 @@ static enum outcome on_tip_pgd(struct tl_pt_events *d, struct step *step)
         d->enabled = false;
         d->bound = true;
     } else {
-        /* The IP is where tracing goes on; it is not reached here. */
+        /* The IP is where tracing resumes; it is not reached here. */
         out->ip_suppressed = true;
     }
     set_time(d, out);
@@ -403,7 +404,7 @@ static enum outcome on_tip_pgd(struct tl_pt_events *d, struct step *step)
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* Mode and interrupt flag are one packet and two events, of what changed. */
+/* Mode and interrupt flag share a packet but are two events; report those that changed. */
 static enum outcome on_mode_exec(struct tl_pt_events *d, struct step *step)
 {
     const struct tl_pt_packet *const p = &d->packet;
@@ -427,7 +428,8 @@ static enum outcome on_mode_tsx(struct tl_pt_events *d, struct step *step)
                       : tell_and_go_on(d, step, TL_PT_EV_TSX, false);
 }
 
-/* Between the FUP and the TIP of an asynchronous branch, VMCS in front of PIP; else alone. */
+/* PIP and VMCS between the FUP and TIP of an asynchronous branch belong to it, VMCS before PIP;
+ * otherwise they are separate events. */
 static enum outcome on_space(struct tl_pt_events *d, struct step *step)
 {
     const bool vmcs = d->packet.kind == TL_PT_VMCS;
@@ -452,7 +454,7 @@ static enum outcome on_space(struct tl_pt_events *d, struct step *step)
 
 /* ---- power and software ---------------------------------------------------------------------- */
 
-/* Does an EXSTOP follow, but for what tells time? */
+/* Is the next packet, ignoring timing packets, an EXSTOP? */
 static bool stops_next(struct tl_pt_events *d)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
@@ -470,7 +472,7 @@ static enum outcome on_pwre(struct tl_pt_events *d, struct step *step)
                          : tell_and_go_on(d, step, TL_PT_EV_PWRE, false);
 }
 
-/* MWAIT, EXSTOP and PWRE in this order, at the IP of the FUP or at once. */
+/* Report MWAIT, EXSTOP and PWRE in this order, at the IP of the FUP or immediately. */
 static enum outcome on_exstop(struct tl_pt_events *d, struct step *step)
 {
     struct tl_pt_event waited;
@@ -517,7 +519,7 @@ static enum outcome on_ptw(struct tl_pt_events *d, struct step *step)
 static enum outcome on_trig(struct tl_pt_events *d, struct step *step)
 {
     const struct tl_pt_packet *const p = &d->packet;
-    if (p->ip) /* the FUP tells where exactly: nothing is to be counted */
+    if (p->ip) /* the FUP gives the exact place: no count needed */
         return !p->trig.icntv || p->trig.icnt ? fail(step, TL_PT_BAD_PACKET)
                                               : wait_for(d, step, TL_PT_EV_TRIG, AT_FUP_BOUND);
     if (p->trig.icntv && p->trig.icnt && !d->enabled)
@@ -530,7 +532,7 @@ static enum outcome on_trig(struct tl_pt_events *d, struct step *step)
 
 /* ---- event trace ----------------------------------------------------------------------------- */
 
-/* Of an EVD, and of the CFE behind it. */
+/* Attach an EVD to the event of the CFE that follows. */
 static enum outcome on_evd(struct tl_pt_events *d, struct step *step)
 {
     const struct tl_pt_packet *const p = &d->packet;
@@ -559,9 +561,9 @@ static enum outcome on_evd(struct tl_pt_events *d, struct step *step)
 
 static const struct cfe {
     uint8_t event;  /* enum tl_pt_event_kind */
-    bool alone;     /* no FUP says where, unless the packet tells that one does */
-    bool never_ip;  /* the packet never tells so */
-    bool after_evd; /* an EVD may be in front of it */
+    bool alone;     /* no FUP gives the place, unless the packet's IP bit is set */
+    bool never_ip;  /* the IP bit must not be set */
+    bool after_evd; /* may be preceded by EVDs */
 } cfes[] = {
     [TL_PT_CFE_INTR] = {TL_PT_EV_INTERRUPT, .after_evd = true},
     [TL_PT_CFE_IRET] = {TL_PT_EV_IRET, .alone = true},
@@ -587,7 +589,7 @@ static enum outcome on_cfe(struct tl_pt_events *d, struct step *step)
                                                                             : NULL;
     struct tl_pt_event event = {.packet = *p};
     const bool has = take(d, AT_CFE, &event);
-    if (!cfe) /* unknown ones are no error, but their FUP is theirs */
+    if (!cfe) /* unknown types are not an error, but consume their FUP */
         return has     ? fail(step, TL_PT_INTERNAL)
                : p->ip ? wait_for(d, step, TL_PT_EV_IGNORED, AT_FUP_BOUND)
                        : MORE;
@@ -612,7 +614,9 @@ static enum outcome on_cfe(struct tl_pt_events *d, struct step *step)
     return TOLD;
 }
 
-/* ---- all ------------------------------------------------------------------------------------- */
+/*
+ * ---- all packets ------------------------------------------------------------------------------
+ */
 
 static enum outcome on_time(struct tl_pt_events *d, struct step *step)
 {
@@ -628,7 +632,7 @@ static enum outcome on_cbr(struct tl_pt_events *d, struct step *step)
 
 static enum outcome on_overflow(struct tl_pt_events *d, struct step *step)
 {
-    const enum outcome o = on_psbend(d, step); /* an OVF ends PSB+, too */
+    const enum outcome o = on_psbend(d, step); /* an OVF also ends PSB+ */
     if (o != MORE)
         return o;
     bool told = false;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where an overflow ends: at the IP of a FUP if tracing is enabled then, else nowhere; a TIP.PGE
- * follows. Some processors forget that FUP, or send one too many (errata SKD010, APL11, APL12).
+ * Resolves where an overflow ends: at the IP of a FUP if tracing is enabled at that time, otherwise
+ * at the TIP.PGE that follows. Some processors omit that FUP, or send an extra one (errata SKD010,
+ * APL11, APL12).
  */
 #include "pt/event.h"
 
@@ -15,7 +16,7 @@ static enum tl_pt_error keep_time(const struct tl_pt_events *d, struct tl_pt_ahe
     return tl_pt_error_of_time(tl_pt_clock_packet(&ahead->clock, d->config, &ahead->packet, false));
 }
 
-/* Is there a FUP in the PSB+ that `ahead` is in? It is the packet then. */
+/* Find a FUP in the PSB+ at `ahead`; if found it is ahead->packet. */
 static enum tl_pt_error find_header_fup(struct tl_pt_events *d, struct tl_pt_ahead *ahead,
                                         bool *found)
 {
@@ -45,8 +46,8 @@ static enum tl_pt_error find_header_fup(struct tl_pt_events *d, struct tl_pt_ahe
     }
 }
 
-/* Does a FUP follow, with nothing in front that tells that tracing is off? `*behind`: offset behind
- * it, or 0. */
+/* Find a FUP that is not preceded by a packet showing that tracing is disabled. `*behind`: offset
+ * after it, or 0. */
 static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *behind)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
@@ -75,7 +76,7 @@ static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *behind)
     }
 }
 
-/* An overflow event with the time of the OVF, and no IP. */
+/* Report an overflow with the time of the OVF and without IP. */
 static void tell(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
 {
     *out = (struct tl_pt_event){.kind = TL_PT_EV_OVERFLOW,
@@ -86,7 +87,7 @@ static void tell(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
     *told = true;
 }
 
-/* Go on with the packet that `ahead` is at. */
+/* Continue at the packet at `ahead`. */
 static void go_on_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead)
 {
     d->packet = ahead->packet;
@@ -94,7 +95,7 @@ static void go_on_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead)
     d->clock = ahead->clock;
 }
 
-/* Tracing goes on at the IP of `fup`, with the packet that `ahead` is at. */
+/* Tracing resumes at the IP of `fup`; continue at the packet at `ahead`. */
 static void recover_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead,
                        const struct tl_pt_packet *fup, struct tl_pt_event *out, bool *told)
 {
@@ -116,7 +117,7 @@ static void recover_disabled(struct tl_pt_events *d, const struct tl_pt_ahead *a
     tl_pt_event_fetch(d);
 }
 
-/* SKD010: the FUP, or the TIP.PGE, is missing, if what follows can only be while tracing is on. */
+/* SKD010: the FUP or TIP.PGE is missing if the next packets require tracing to be enabled. */
 static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
 {
     struct tl_pt_ahead ahead = {.at = d->next, .clock = d->clock};
@@ -188,7 +189,7 @@ static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event
     }
 }
 
-/* APL11: a TIP.PGD although tracing was off already. */
+/* APL11: an extra TIP.PGD although tracing was already disabled. */
 static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
 {
     struct tl_pt_ahead ahead = {.at = d->next, .clock = d->clock};
@@ -216,7 +217,7 @@ static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event 
     }
 }
 
-/* Behind the FUP, at `behind`, with tracing off. */
+/* Continue after the FUP, at `behind`, with tracing disabled. */
 static enum tl_pt_error skip_fup(struct tl_pt_events *d, size_t behind, struct tl_pt_event *out,
                                  bool *told)
 {
@@ -234,7 +235,7 @@ static enum tl_pt_error skip_fup(struct tl_pt_events *d, size_t behind, struct t
     return TL_PT_OK;
 }
 
-/* APL12: the FUP is one too many, if what follows can only be while tracing is off. */
+/* APL12: the FUP is extra if the next packets require tracing to be disabled. */
 static enum tl_pt_error handle_apl12(struct tl_pt_events *d, size_t behind, struct tl_pt_event *out,
                                      bool *told)
 {
@@ -268,7 +269,7 @@ static enum tl_pt_error handle_apl12(struct tl_pt_events *d, size_t behind, stru
     }
 }
 
-/* All but the time is unknown behind it. */
+/* Forget everything except the time. */
 static void forget(struct tl_pt_events *d)
 {
     d->enabled = d->bound = d->mode_known = false;

@@ -8,7 +8,7 @@
 struct text {
     char *out;
     size_t n;
-    bool ip; /* print it */
+    bool ip; /* print the IP */
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct text *x, const char *format, ...)

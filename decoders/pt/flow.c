@@ -73,7 +73,7 @@ struct tl_walker *tl_pt_flow_walker(struct tl_pt_flow *f)
 
 /* ---- packets as events ----------------------------------------------------------------------- */
 
-/* Packets that need no others to be understood, while nothing waits for one. */
+/* Packets that can be decoded on their own, as long as no event is pending. */
 static bool is_plain(const struct tl_pt_events *d)
 {
     switch (d->packet.kind) {
@@ -100,7 +100,7 @@ static void lose_sync(struct tl_pt_flow *f, uint64_t offset)
     tl_walker_lose(&f->walker, TL_GAP_BAD_PACKET, offset);
 }
 
-/* At a PSB, understood again. */
+/* Resynchronise at a PSB. */
 static int find_sync(struct tl_pt_flow *f, uint64_t offset)
 {
     const struct tl_bytes trace = f->events.trace;
@@ -113,7 +113,7 @@ static int find_sync(struct tl_pt_flow *f, uint64_t offset)
     return f->loss ? f->loss(f->context, BAD_PACKET, f->lost_at, offset - f->lost_at) : TL_OK;
 }
 
-/* Look at the packet at byte `at`; while lost, at the next PSB. False: there is none. */
+/* Fetch the packet at byte `at`, or if lost the next PSB. False: there is none. */
 static bool look_at(struct tl_pt_flow *f, size_t at, int *rc)
 {
     struct tl_pt_events *const d = &f->events;
@@ -131,16 +131,17 @@ static bool look_at(struct tl_pt_flow *f, size_t at, int *rc)
     return *rc >= 0;
 }
 
-/* A copy; of the queue what is in use. */
+/* Copy the decoder; of its queue only the used entries. */
 static void keep(struct tl_pt_events *copy, const struct tl_pt_events *d)
 {
     memcpy(copy, d, offsetof(struct tl_pt_events, queue) + d->n * sizeof d->queue[0]);
 }
 
 /*
- * Packets from byte `at` of `in` on, one by one, up to byte `least` at least, and then to where
- * they can be taken from the columns. `*at` is moved to there, or to the end; or to the first byte
- * that waits for what follows `in`, if `more` may. The result tells: 1: it waits.
+ * Process packets as events from byte `at` of `in`, at least up to byte `least`, and then until the
+ * columns can be used again. `*at` is set to that position, to the end, or, if `more` bytes may
+ * follow, to the first byte that cannot be processed before they arrive. Returns 1 in the last
+ * case, else 0 or an error.
  */
 static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, size_t least,
                        bool more)
@@ -188,7 +189,7 @@ static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, siz
 
 /* ---- held bytes ------------------------------------------------------------------------------ */
 
-/* Bytes from `at` on wait: keep them. Places in them count from there. */
+/* Hold the bytes from `at` on until more arrive. Offsets are then relative to `at`. */
 static int hold(struct tl_pt_flow *f, struct tl_bytes in, size_t at)
 {
     struct tl_pt_events *const d = &f->events;
@@ -204,7 +205,7 @@ static int hold(struct tl_pt_flow *f, struct tl_bytes in, size_t at)
     return TL_OK;
 }
 
-/* All that is held: no more bytes follow that it waited for. */
+/* Process all held bytes: the ones they waited for do not follow. */
 static int take_held(struct tl_pt_flow *f)
 {
     const struct tl_bytes in = {f->held.p, f->held.n};
@@ -216,7 +217,7 @@ static int take_held(struct tl_pt_flow *f)
 
 /* ---- columns --------------------------------------------------------------------------------- */
 
-/* Outcomes, and behind them a branch to `ip`, if it `arrives`, block by block. */
+/* Follow outcomes and, if `arrives`, then a branch to `ip`, block by block. */
 static __attribute__((noinline)) void take_steps(struct tl_pt_flow *f, uint64_t word, bool arrives,
                                                  uint64_t ip, uint64_t offset)
 {
@@ -228,7 +229,7 @@ static __attribute__((noinline)) void take_steps(struct tl_pt_flow *f, uint64_t 
         tl_pt_flow_tip(f, ip, offset);
 }
 
-/* The same, by look-ups as far as it can be. */
+/* The same, using routes as far as possible. */
 static inline __attribute__((always_inline)) void
 take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip, uint64_t offset)
 {
@@ -246,7 +247,7 @@ take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip, ui
     take_steps(f, word, arrives, ip, offset);
 }
 
-/* Outcomes behind those of the column. */
+/* Follow outcomes that follow those of the column. */
 static __attribute__((noinline)) void take_more(struct tl_pt_flow *f, uint64_t word,
                                                 uint64_t offset)
 {
@@ -273,8 +274,8 @@ static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)
     f->has_time = true;
 }
 
-/* Outcomes `older`, and `newer` behind them, each below a stop bit: all, if they are not too many,
- * else the newer ones, and the others are taken. */
+/* Join outcomes `older` and `newer`, each below a stop bit. If they are too many, the older ones
+ * are followed at once and `newer` is returned. */
 static inline uint64_t join(struct tl_pt_flow *f, uint64_t older, uint64_t newer)
 {
     const unsigned n = 63 - (unsigned)__builtin_clzll(newer);
@@ -284,14 +285,15 @@ static inline uint64_t join(struct tl_pt_flow *f, uint64_t older, uint64_t newer
     return newer;
 }
 
-/* Entries that need no event, from `k` on; packets in front of byte `done` were taken already.
- * Returns the first entry that does. */
+/* Process entries that need no event, from `k` on; packets before byte `done` have already been
+ * processed. Returns the first entry that needs one. */
 static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, size_t k,
                            size_t done)
 {
     if (f->events.n > 0 || f->events.bound || f->lost)
         return k;
-    uint64_t waiting = 1; /* outcomes that no time separates from those behind them */
+    /* Outcomes that can still be joined with later ones, since no time is in between. */
+    uint64_t waiting = 1;
     for (; k < tape->n && f->events.enabled; k++) {
         const uint64_t offset = f->base + tape->at[k], value = tape->value[k];
         const uint8_t kind = tape->kind[k];
@@ -334,9 +336,10 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
 }
 
 /*
- * Packets from byte `*done` on as events, up to byte `least` at least, and then to an entry that
- * the columns can be gone on with: `*k`, where all in front of `*done` is taken. These are places
- * in the tape's bytes; `in` has `held` others in front of these. As take_events().
+ * Process packets from byte `*done` on as events, at least up to byte `least`, and then until an
+ * entry from which the columns can be used: sets `*k` to it, and `*done` to the end of what was
+ * processed. These are offsets in the tape's bytes, which are preceded in `in` by `held` others.
+ * Returns as take_events().
  */
 static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
                         size_t held, size_t least, size_t *k, size_t *done)
@@ -344,16 +347,16 @@ static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape, str
     for (size_t at = *done + held;;) {
         const int rc = take_events(f, in, &at, least + held, true);
         *done = at - held;
-        /* A PAD that ends a column of outcomes is no packet of its own. */
+        /* A PAD that ends a column of outcomes is not a packet. */
         while (*k < tape->n && tape->at[*k] < *done + (tape->kind[*k] == TL_PT_PAD))
             ++*k;
         if (rc != TL_OK || *k == tape->n || tape->from[*k] >= *done || tape->at[*k] <= *done)
             return rc;
-        least = tape->at[*k]; /* among outcomes that are joined */
+        least = tape->at[*k]; /* stopped within joined outcomes */
     }
 }
 
-/* From entry `*k` on, which is no column to be gone on with. */
+/* Process packets from entry `*k` on, which cannot be processed as columns. */
 static int take_entry(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
                       size_t *k, size_t *done)
 {
@@ -362,12 +365,12 @@ static int take_entry(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struc
     return take_entries(f, tape, in, 0, tape->at[*k] + 1u, k, done);
 }
 
-/* Bytes that are held, with those of the tape that they waited for. */
+/* Process held bytes together with those of the tape that they waited for. */
 static int end_hold(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
                     const struct tl_pt_piece *piece, size_t *k, size_t *done)
 {
-    const size_t held =
-        f->held.n - piece->from; /* in front of the tape's bytes, from the first on */
+    /* Held bytes that precede the tape's bytes. */
+    const size_t held = f->held.n - piece->from;
     int rc = tl_buf_add(&f->held, piece->bytes.p + piece->from, piece->to - piece->from);
     if (rc < 0)
         return rc;

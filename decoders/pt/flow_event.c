@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What each event does to the flow, and where. */
+/* The effect of each event on the flow, and where it takes place. */
 #include "flow/walker_hot.h"
 #include "pt/binding.h"
 #include "pt/event_text.h"
@@ -7,15 +7,17 @@
 
 #include <string.h>
 
-#define SKL014_BRANCHES (1u << 16) /* that may be between two packets, at most */
+#define SKL014_BRANCHES (1u << 16) /* maximum number of branches between two packets */
 
-/* What binds to an instruction, once each. */
+/* Kinds of events that bind to an instruction, each at most once. */
 enum { PAGING = 1, VMCS = 2, PTWRITE = 4, IRET = 8, VMENTRY = 16, UIRET = 32 };
 
-/* ---- what the walker is told ----------------------------------------------------------------- */
+/*
+ * ---- calls of the walker ----------------------------------------------------------------------
+ */
 
-/* The trace does not tell the privilege level. Systems keep the upper half of 64-bit addresses for
- * themselves. */
+/* Set the mode for `ip`. The trace does not contain the privilege level; systems use the upper half
+ * of 64-bit addresses for the kernel. */
 static void set_mode(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
     f->upper = ip >> 63;
@@ -30,14 +32,14 @@ static inline void jump(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
     struct tl_walker *const w = &f->walker;
     if (!tl_pt_flow_keeps_mode(f, ip))
         set_mode(f, ip, offset);
-    if (f->isa == TL_ISA_NONE && w->cache && !w->need_mode) { /* a MODE.Exec that is none */
+    if (f->isa == TL_ISA_NONE && w->cache && !w->need_mode) { /* an invalid MODE.Exec */
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
         return;
     }
     tl_walker_jump_hot(w, ip, (enum tl_isa)f->isa, offset);
 }
 
-/* Outcomes that wait for a TIP that does not come. */
+/* Drop outcomes waiting for a TIP that does not come. */
 static void drop_outcomes(struct tl_pt_flow *f, uint64_t offset)
 {
     if (f->n_outcomes > 0)
@@ -52,7 +54,9 @@ static void walk(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offse
     f->n_outcomes = 0;
     if (used == n || w->need_address || !w->cache || w->need_mode)
         return;
-    /* At an indirect branch, whose TIP may follow; but a return takes the outcome. */
+    /*
+     * Stopped at an indirect branch, whose TIP may follow; but a return would have used an outcome.
+     */
     if (w->block && w->block->is_return) {
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
         return;
@@ -61,7 +65,7 @@ static void walk(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offse
     f->n_outcomes = (uint8_t)(n - used);
 }
 
-/* More outcomes behind the same branch. */
+/* Queue more outcomes after the same branch. */
 static void wait_on(struct tl_pt_flow *f, uint64_t bits, unsigned n)
 {
     f->outcomes |= bits << f->n_outcomes;
@@ -96,7 +100,7 @@ void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 
 /* ---- instructions that events bind to -------------------------------------------------------- */
 
-/* Does the instruction that `code` begins with, if it is one, do so? */
+/* Is the instruction at the start of `code` one that satisfies the predicate? */
 #define SUITS(NAME, PREDICATE)                                                                     \
     static bool NAME(enum tl_isa isa, struct tl_bytes code)                                        \
     {                                                                                              \
@@ -131,14 +135,14 @@ static const struct binding {
     [TL_PT_EV_UIRET] = {UIRET, true, suits_uiret},
 };
 
-/* What the image holds at `ip` now. */
+/* Image contents at `ip` in the current view. */
 static struct tl_bytes bytes_at(const struct tl_pt_flow *f, uint64_t ip)
 {
     return f->walker.image ? tl_image_view_at(f->walker.image, f->walker.view, TL_SPACE_ANY, ip)
                            : (struct tl_bytes){0};
 }
 
-/* Up to and with an instruction that suits. False: none is reached, which is a gap. */
+/* Execute up to and including an instruction that suits. False: none is reached, which is a gap. */
 static bool go_to_insn(struct tl_pt_flow *f, tl_walker_suits *suits, uint64_t offset)
 {
     const enum tl_walker_end end = tl_walker_to_insn(&f->walker, suits, offset);
@@ -147,7 +151,7 @@ static bool go_to_insn(struct tl_pt_flow *f, tl_walker_suits *suits, uint64_t of
     return end == TL_WALKER_REACHED;
 }
 
-/* Execute the instruction that the event binds to, unless it was for the event before. */
+/* Execute the instruction that the event binds to, unless the previous event already did. */
 static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
                  const struct binding *binding, uint64_t offset)
 {
@@ -165,14 +169,16 @@ static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
     f->strayed |= !by_ip;
     if (!reached || !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
         return;
-    /* Others bind to the same one only if it changes much. */
+    /* Further events can bind to the same instruction only if it waits for an address. */
     f->postponed = f->walker.need_address && !f->walker.gap_told;
     f->bound = binding->flag;
 }
 
-/* ---- where tracing ends ---------------------------------------------------------------------- */
+/*
+ * ---- where tracing is disabled -----------------------------------------------------------------
+ */
 
-/* Where the flow may leave what is traced (erratum SKL014). */
+/* Can the flow leave the traced range at this instruction (erratum SKL014)? */
 static bool suits_skl014(enum tl_isa isa, struct tl_bytes code)
 {
     struct tl_x86_insn x;
@@ -190,8 +196,8 @@ static enum tl_walker_end to_skl014(struct tl_pt_flow *f, uint64_t offset)
     return TL_WALKER_LOST;
 }
 
-/* Up to where tracing was switched off: the IP, an instruction that does so, or any branch that a
- * packet would have told. */
+/* Execute up to where tracing was disabled: the IP, an instruction that causes it, or any branch
+ * for which there would have been a packet. */
 static void go_to_disabled(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     struct tl_walker *const w = &f->walker;
@@ -214,7 +220,7 @@ static void switch_off(struct tl_pt_flow *f, uint64_t offset)
     tl_walker_lose(&f->walker, TL_GAP_OFF, offset);
 }
 
-/* Erratum SKD022: a VM entry that fails disables tracing by itself. */
+/* Erratum SKD022: a failing VM entry disables tracing synchronously. */
 static bool is_skd022(const struct tl_pt_flow *f, uint64_t ip)
 {
     return f->config->errata.skd022 && suits_vmentry((enum tl_isa)f->isa, bytes_at(f, ip));
@@ -234,7 +240,7 @@ static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, ui
     if (event->ip_suppressed)
         return;
     if (event->status && f->enabled && !f->walker.need_address) {
-        /* The trace says again where it is: the walk has to lead there. */
+        /* The trace repeats the current IP: the walk must reach it. */
         tl_walker_to(&f->walker, event->ip, false, offset);
         jump(f, event->ip, offset);
         return;
@@ -245,7 +251,9 @@ static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, ui
     jump(f, event->ip, offset);
 }
 
-/* ---- the others ------------------------------------------------------------------------------ */
+/*
+ * ---- other events ------------------------------------------------------------------------------
+ */
 
 static void tell(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
@@ -315,14 +323,15 @@ static void on_mode(struct tl_pt_flow *f, const struct tl_pt_event *event, uint6
         jump(f, ip, offset);
 }
 
-/* Of PSB+: nothing new but behind a loss. */
+/* Is it an event of PSB+ that only repeats the state, except after a loss? */
 static bool is_known(const struct tl_pt_event *event)
 {
     return event->status && (event->kind == TL_PT_EV_CBR || event->kind == TL_PT_EV_TSX ||
                              event->kind == TL_PT_EV_IFLAGS);
 }
 
-/* A trigger without an IP was so many instructions behind the last place that a packet told. */
+/* A TRIG without an IP occurred a given number of instructions after the last IP packet: execute
+ * them. */
 static void go_behind(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     const bool counts =
@@ -333,8 +342,8 @@ static void go_behind(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
             break;
 }
 
-/* An event that says where it belongs: up to there. BDM64: not behind a branch that an abort made
- * wrong. */
+/* Execute up to the IP of an event. BDM64: the branch before an abort may have been wrong, so the
+ * IP may be unreachable. */
 static void go_to(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     struct tl_walker *const w = &f->walker;
@@ -364,7 +373,7 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
         return;
     }
     if (event->status)
-        f->out.run = 0; /* where the trace can be begun at, runs begin */
+        f->out.run = 0; /* runs begin where decoding can begin */
     if (is_known(event))
         return;
     drop_outcomes(f, offset);
@@ -374,7 +383,8 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
         f->postponed = false;
     switch (event->kind) {
     case TL_PT_EV_ENABLED:
-        if (event->status) /* what was called before does not return here */
+        if (event->status) /* calls before this point cannot be returned from by compressed returns
+                            */
             tl_walker_flush_returns(&f->walker, false);
         on_enabled(f, event, offset);
         break;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where the flow decoder stands, saved and loaded. */
+/* Save and restore the flow decoder's state. */
 #include "pt/flow.h"
 
 static void packet_state(struct tl_pt_packet *p, struct tl_state *s)

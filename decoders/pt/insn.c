@@ -5,20 +5,21 @@
 
 #include <string.h>
 
-#define RUN_MAX   UINT16_MAX
-#define STEPS_MAX (1u << 20) /* instructions without an event: it cannot be reached */
+#define RUN_MAX UINT16_MAX
+/* Maximum instructions without an event; more means that it is unreachable. */
+#define STEPS_MAX (1u << 20)
 
-/* Erratum BDM64: how far the event of an abort may be from a branch. */
+/* Erratum BDM64: maximum distance of an abort's event from a branch. */
 #define BDM64_STEPS 256
 
 enum { NOT_REACHED = 0, REACHED = 1 };
 
-/* What binds to an instruction, once each. */
+/* Kinds of events that bind to an instruction, each at most once. */
 enum { PAGING = 1, VMCS = 2, PTWRITE = 4, IRET = 8, VMENTRY = 16, UIRET = 32 };
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* Events of these kinds bind to an instruction. */
+/* How events of each kind bind to an instruction. */
 static const struct binding {
     uint8_t flag;
     bool by_ip; /* the event has the IP of the instruction, unless it is suppressed */
@@ -32,7 +33,7 @@ static const struct binding {
     [TL_PT_EV_UIRET] = {UIRET, true, tl_pt_is_uiret},
 };
 
-/* Read and decode the instruction at `ip`. It may lie in several regions. */
+/* Read and decode the instruction at `ip`. It may span several regions. */
 static int decode_at(const struct tl_pt_insns *d, uint64_t ip, struct tl_pt_insn *out)
 {
     size_t n = 0;
@@ -53,7 +54,7 @@ static int decode_at(const struct tl_pt_insns *d, uint64_t ip, struct tl_pt_insn
     return 0;
 }
 
-/* Where it leads, if that needs no packet. */
+/* Address of the next instruction, if no packet is needed for it. */
 static int next_ip(const struct tl_pt_insn *insn, uint64_t *ip)
 {
     const struct tl_x86_insn *const x = &insn->x86;
@@ -68,7 +69,7 @@ static int next_ip(const struct tl_pt_insn *insn, uint64_t *ip)
 
 /* ---- the next event -------------------------------------------------------------------------- */
 
-/* Are instructions counted from where this event was told? */
+/* Does this event restart the instruction count for TRIG? */
 static void set_anchor(struct tl_pt_insns *d, const struct tl_pt_event *event)
 {
     switch (event->kind) {
@@ -123,7 +124,7 @@ int tl_pt_insns_pending(const struct tl_pt_insns *d)
     return status(d, TL_PT_EVENT_PENDING);
 }
 
-/* A TIP or TNT is used up: tell that time went on, or take the next event. */
+/* A TIP or TNT has been used up: report the new time, or fetch the next event. */
 static void tick(struct tl_pt_insns *d, uint64_t ip)
 {
     if (d->options.ticks && d->event.tsc != d->tsc) {
@@ -135,7 +136,7 @@ static void tick(struct tl_pt_insns *d, uint64_t ip)
     }
 }
 
-/* The next outcome; below zero: there is none. It stays the event until it is found used up. */
+/* Get the next TNT outcome; < 0: none. An exhausted TNT remains the event until found empty. */
 static int next_outcome(struct tl_pt_insns *d)
 {
     struct tl_pt_packet *const p = &d->event.packet;
@@ -148,8 +149,8 @@ static int next_outcome(struct tl_pt_insns *d)
     return p->tnt.bits >> p->tnt.n & 1;
 }
 
-/* Behind an indirect branch. A TIP may be deferred: it stands behind a TNT whose outcomes are of
- * later branches. */
+/* Follow an indirect branch. Its TIP may be deferred: it then comes after a TNT whose outcomes
+ * belong to later branches. */
 static int go_indirect(struct tl_pt_insns *d)
 {
     if (d->status != TL_PT_OK)
@@ -189,7 +190,7 @@ static int pop_return(struct tl_pt_insns *d)
     return 0;
 }
 
-/* Out of `insn`, by what the trace says. */
+/* Leave `insn` using the trace. */
 static int leave_with_trace(struct tl_pt_insns *d, const struct tl_pt_insn *insn)
 {
     const struct tl_x86_insn *const x = &insn->x86;
@@ -212,7 +213,7 @@ static int leave_with_trace(struct tl_pt_insns *d, const struct tl_pt_insn *insn
 
 /* ---- runs ------------------------------------------------------------------------------------ */
 
-/* The instruction at `ip` belongs to the run. NOT_REACHED: the run is full. */
+/* Add the instruction at `ip` to the run. NOT_REACHED: the run is full. */
 static int add_insn(struct tl_pt_insns *d, struct tl_pt_insn *out)
 {
     if (d->n == RUN_MAX)
@@ -239,8 +240,8 @@ static bool ends_run(const struct tl_pt_insns *d, const struct tl_pt_insn *insn)
            (d->options.end_on_jump && insn->x86.class == TL_X86_JUMP);
 }
 
-/* Up to and with an instruction that suits. -TL_PT_BAD_QUERY: the trace is needed in front of it;
- * `ip` is that of `insn` then. */
+/* Execute up to and including an instruction that suits. -TL_PT_BAD_QUERY: an earlier one, `insn`,
+ * needs the trace; `ip` is its address then. */
 static int to_insn(struct tl_pt_insns *d, struct tl_pt_insn *insn,
                    bool (*suits)(const struct tl_x86_insn *))
 {
@@ -256,7 +257,7 @@ static int to_insn(struct tl_pt_insns *d, struct tl_pt_insn *insn,
     }
 }
 
-/* Up to the instruction at `ip`, which is not executed yet. */
+/* Execute up to the instruction at `ip`, excluding it. */
 static int to_ip(struct tl_pt_insns *d, struct tl_pt_insn *insn, uint64_t ip)
 {
     while (d->ip != ip) {
@@ -277,7 +278,7 @@ static bool suits_skl014(const struct tl_x86_insn *x)
     return tl_pt_is_untold(x) || tl_pt_changes_cr3(x);
 }
 
-/* Erratum SKL014: a direct branch out of the address filter may give no IP either. */
+/* Erratum SKL014: a direct branch out of the address filter may also have a suppressed IP. */
 static int to_skl014(struct tl_pt_insns *d, struct tl_pt_insn *insn)
 {
     for (;;) {
@@ -306,7 +307,7 @@ static int to_disabled(struct tl_pt_insns *d, struct tl_pt_insn *insn)
                : to_insn(d, insn, tl_pt_changes_cr3);
 }
 
-/* Behind a call out of what is traced, tracing goes on where it returns to. */
+/* After a call out of the traced range, tracing resumes at its return address. */
 static void expect_resume(struct tl_pt_insns *d, const struct tl_pt_insn *insn)
 {
     const uint8_t class = insn->x86.class;
@@ -327,7 +328,7 @@ static int set_trig_ip(struct tl_pt_insns *d)
     return 0;
 }
 
-/* `icnt` instructions behind the IP. */
+/* Execute `icnt` instructions after the IP. */
 static int to_trig(struct tl_pt_insns *d, struct tl_pt_insn *insn)
 {
     struct tl_pt_event *const event = &d->event;
@@ -352,7 +353,7 @@ static int to_trig(struct tl_pt_insns *d, struct tl_pt_insn *insn)
 
 /* ---- to the next event ----------------------------------------------------------------------- */
 
-/* Erratum SKD022: a VM entry that fails disables tracing by itself, not asynchronously. */
+/* Erratum SKD022: a failing VM entry disables tracing synchronously, not asynchronously. */
 static bool is_skd022(struct tl_pt_insns *d)
 {
     struct tl_pt_insn insn;
@@ -363,7 +364,9 @@ static bool is_skd022(struct tl_pt_insns *d)
     return true;
 }
 
-/* Up to an instruction that the event binds to, and which is left behind it. */
+/*
+ * Execute up to and including an instruction that the event binds to; it is left after the event.
+ */
 static int to_binding(struct tl_pt_insns *d, const struct binding *binding, struct tl_pt_insn *insn)
 {
     int rc;
@@ -382,8 +385,8 @@ static int to_binding(struct tl_pt_insns *d, const struct binding *binding, stru
     return tl_pt_insns_pending(d);
 }
 
-/* Does an event of this kind stand in front of the instruction at its IP, if it has one and tracing
- * is on? Of others more is to be said. */
+/* Does an event of this kind take effect before the instruction at its IP, if it has one and
+ * tracing is enabled? Other kinds need more checks. */
 static bool stands_at_ip(uint8_t kind)
 {
     switch (kind) {
@@ -403,7 +406,7 @@ static bool stands_at_ip(uint8_t kind)
     }
 }
 
-/* Tracing is on, or the event does not need that. */
+/* Execute up to the event. Tracing is enabled, or the event does not require it. */
 static int to_event(struct tl_pt_insns *d)
 {
     struct tl_pt_insn insn;
@@ -467,7 +470,7 @@ static int leave_postponed(struct tl_pt_insns *d)
     return rc;
 }
 
-/* Can `to` be reached from `from` without a branch that the trace tells? */
+/* Can `to` be reached from `from` without a branch that needs a packet? */
 static bool is_straight(const struct tl_pt_insns *d, uint64_t from, uint64_t to)
 {
     uint64_t ip = from;
@@ -479,7 +482,7 @@ static bool is_straight(const struct tl_pt_insns *d, uint64_t from, uint64_t to)
     return ip == to;
 }
 
-/* Erratum BDM64: the branch in front of an abort went to where the abort is. */
+/* Erratum BDM64: the branch before an abort actually went to where the abort is. */
 static void mend_bdm64(struct tl_pt_insns *d)
 {
     const uint8_t class = d->last.x86.class;
@@ -490,7 +493,7 @@ static void mend_bdm64(struct tl_pt_insns *d)
         d->ip = d->event.ip;
 }
 
-/* Of an event that binds to an instruction: does it to the one that is being left? */
+/* Does the event bind to the instruction that is being left? */
 static bool binds_to_postponed(struct tl_pt_insns *d, const struct binding *binding)
 {
     if (!d->postponed || (d->bound & binding->flag) ||
@@ -500,7 +503,8 @@ static bool binds_to_postponed(struct tl_pt_insns *d, const struct binding *bind
     return true;
 }
 
-/* A synchronous disable while an instruction is being left: of that, or of a later one. 1: told. */
+/* A synchronous disable while an instruction is being left: does it belong to that one? Returns 1
+ * if so. */
 static int trailing_disabled(struct tl_pt_insns *d)
 {
     if (!d->postponed)
@@ -556,7 +560,7 @@ int tl_pt_insns_trailing(struct tl_pt_insns *d, bool in_run)
         if (rc > 0)
             return tl_pt_insns_pending(d);
     }
-    if (d->postponed) { /* leaving it takes a TIP or an outcome, so that there is another event */
+    if (d->postponed) { /* leaving it consumes a TIP or an outcome, so there is another event */
         rc = leave_postponed(d);
         return rc < 0 ? rc : tl_pt_insns_trailing(d, in_run);
     }
@@ -601,7 +605,7 @@ int tl_pt_insns_trailing(struct tl_pt_insns *d, bool in_run)
     return here ? tl_pt_insns_pending(d) : status(d, 0);
 }
 
-/* As far as it goes without an event. */
+/* Execute as far as possible without an event. */
 static int without_event(struct tl_pt_insns *d)
 {
     struct tl_pt_insn insn;

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What events change, and where decoding begins and goes on behind an error. */
+/* Effects of events, synchronisation, and recovery after errors. */
 #include "pt/binding.h"
 #include "pt/insn.h"
 
 #include <string.h>
 
-/* ---- what events do -------------------------------------------------------------------------- */
+/*
+ * ---- effects of events -------------------------------------------------------------------------
+ */
 
 static void set_space(struct tl_pt_insns *d)
 {
@@ -21,7 +23,7 @@ static int enable(struct tl_pt_insns *d)
         return -TL_PT_NO_IP;
     if (d->enabled)
         return -TL_PT_BAD_CONTEXT;
-    d->event.from = d->ip; /* resumed, if both are the same */
+    d->event.from = d->ip; /* equal addresses mean that tracing resumed */
     d->ip = d->event.ip;
     d->enabled = true;
     return 0;
@@ -86,7 +88,7 @@ static int apply(struct tl_pt_insns *d)
     }
 }
 
-/* Time went on at the first outcome of a TNT; the others are still to be used. */
+/* Report the time at the first outcome of a TNT; the others remain to be used. */
 static int take_tick(struct tl_pt_insns *d, struct tl_pt_event *out)
 {
     *out = (struct tl_pt_event){
@@ -131,7 +133,7 @@ static void forget(struct tl_pt_insns *d)
     memset(&d->returns, 0, sizeof d->returns);
 }
 
-/* PSB+ says whether tracing is on, and where, before anything of it is told. */
+/* PSB+ determines whether tracing is enabled, and where, before its events are reported. */
 static int start(struct tl_pt_insns *d)
 {
     struct tl_pt_events ahead = d->events;
@@ -166,7 +168,7 @@ int tl_pt_insns_sync(struct tl_pt_insns *d)
     return d->status == TL_PT_OK ? start(d) : -(int)d->status;
 }
 
-/* Go on at the event: does it say where? 0: the next one may. */
+/* Can decoding resume at the event? Returns 0: no, but perhaps at the next one. */
 static int resume_at(struct tl_pt_insns *d)
 {
     struct tl_pt_event *const event = &d->event;
@@ -187,7 +189,7 @@ static int resume_at(struct tl_pt_insns *d)
         if (event->status) {
             d->ip = event->ip;
             d->enabled = true;
-        } else if (d->enabled) { /* it was disabled before */
+        } else if (d->enabled) { /* a disable is missing before it */
             d->held = *event;
             d->has_held = true;
             *event = (struct tl_pt_event){.kind = TL_PT_EV_DISABLED,
@@ -218,7 +220,7 @@ static int resume_at(struct tl_pt_insns *d)
 int tl_pt_insns_resync(struct tl_pt_insns *d)
 {
     forget(d);
-    /* The event that it failed at before cannot be gone on with. */
+    /* Skip an event at which resuming has already failed. */
     if (d->status == TL_PT_OK && d->resumed == d->taken && d->taken > 0)
         tl_pt_insns_fetch(d);
     while (d->status == TL_PT_OK) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/packetizer.h"
 
-/* The bytes of a push that are looked at together with those of the pushes before. */
+/* Bytes of a push that are processed together with those of previous pushes. */
 #define JOINED 64
 
 void tl_pt_packetizer_init(struct tl_pt_packetizer *p, const struct tl_pt_config *config,
@@ -23,8 +23,8 @@ void tl_pt_packetizer_move(struct tl_pt_packetizer *p, uint64_t offset)
     p->end = offset;
 }
 
-/* A run of 02 82 goes on to the end of the bytes, and so perhaps behind it: its last PSB is not
- * known. */
+/* A run of 02 82 reaches the end of the bytes and may continue after it, so its last PSB is
+ * unknown. */
 static bool may_go_on(struct tl_bytes in, size_t psb)
 {
     const size_t behind = psb + TL_PT_PSB_SIZE;
@@ -32,8 +32,8 @@ static bool may_go_on(struct tl_bytes in, size_t psb)
 }
 
 /*
- * To the next PSB, from byte `*at` on. Moves `*at` to it, in sync then, or to the first byte that
- * one may begin at.
+ * Search for the next PSB from byte `*at` on. Sets `*at` to it, in sync then, or else to the first
+ * byte that a PSB may begin at.
  */
 static int seek(struct tl_pt_packetizer *p, struct tl_bytes in, size_t *at, uint64_t base,
                 bool last)
@@ -51,8 +51,8 @@ static int seek(struct tl_pt_packetizer *p, struct tl_bytes in, size_t *at, uint
                                   : TL_OK;
 }
 
-/* Packets from byte `*at` of `in` on, which is at `base`, as far as they are whole. `last`: no
- * bytes follow. */
+/* Process complete packets from byte `*at` of `in` on; `base` is the offset of in.p. `last`: no
+ * more bytes follow. */
 static int take(struct tl_pt_packetizer *p, struct tl_bytes in, size_t *at, uint64_t base,
                 bool last)
 {
@@ -79,7 +79,7 @@ static int take(struct tl_pt_packetizer *p, struct tl_bytes in, size_t *at, uint
     return rc;
 }
 
-/* Byte `at` of `in`, the last ones so far, is the first one that waits. */
+/* Keep the last bytes so far; byte `at` of `in` is the first unprocessed one. */
 static void keep_tail(struct tl_pt_packetizer *p, struct tl_bytes in, size_t at)
 {
     p->n_held = (uint8_t)(in.n - at);
@@ -100,7 +100,9 @@ int tl_pt_packetizer_push(struct tl_pt_packetizer *p, struct tl_bytes in)
     size_t at = before - p->n_held;
     int rc = take(p, joined, &at, p->end - before, false);
     if (rc >= 0 && some < in.n) {
-        /* So much was joined that what waits, and what was in front of it, is in `in`. */
+        /*
+         * Enough was joined that all unprocessed bytes, with the history before them, are in `in`.
+         */
         at -= before;
         rc = take(p, in, &at, p->end, false);
         keep_tail(p, in, at);

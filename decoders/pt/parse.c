@@ -17,7 +17,7 @@ static uint64_t le(const uint8_t *p, unsigned n)
     return v;
 }
 
-/* A packet of `size` bytes: that, or TL_AGAIN. */
+/* Returns `size` if the packet is complete, else TL_AGAIN. */
 static int whole(struct tl_bytes at, unsigned size)
 {
     return at.n < size ? TL_AGAIN : (int)size;
@@ -50,8 +50,8 @@ static int set_tnt(uint64_t payload, unsigned most, struct tl_pt_packet *out)
 }
 
 /*
- * Erratum SKD007: what looks like two CYC without a full counter, and would be an OVF but for the
- * first byte, is that byte of a CYC and an OVF. Only the OVF can be told.
+ * Erratum SKD007: two apparent CYC packets without a full counter that form an OVF except for the
+ * first byte are in fact that byte of a CYC and an OVF. Only the OVF can be recovered.
  */
 static bool may_hide_overflow(const struct tl_pt_config *config, unsigned size, uint64_t cyc)
 {
@@ -124,7 +124,7 @@ static int parse_trig(struct tl_bytes at, struct tl_pt_packet *out)
     return size;
 }
 
-/* ---- behind 0x02 --------------------------------------------------------------------------- */
+/* ---- packets that begin with 0x02 ----------------------------------------------------------- */
 
 static int parse_psb(struct tl_bytes at, struct tl_pt_packet *out)
 {
@@ -167,7 +167,7 @@ static int parse_ptw(struct tl_bytes at, struct tl_pt_packet *out)
     return size;
 }
 
-/* A packet without a payload. */
+/* A packet without payload. */
 static int bare(enum tl_pt_kind kind, struct tl_pt_packet *out)
 {
     out->kind = (uint8_t)kind;
@@ -267,7 +267,7 @@ static int parse_extended(const struct tl_pt_config *config, struct tl_bytes at,
     return size;
 }
 
-/* ---- all ----------------------------------------------------------------------------------- */
+/* ---- all packets --------------------------------------------------------------------------- */
 
 static int parse(const struct tl_pt_config *config, struct tl_bytes at, struct tl_pt_packet *out)
 {

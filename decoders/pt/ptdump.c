@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A line in the making. */
+/* A line under construction. */
 struct line {
     char opcode[16], payload[64], id[8], tracked[32];
     bool skip;
@@ -172,7 +172,7 @@ static void track_cyc(struct dump *d, const struct tl_pt_packet *p)
         diagnose(d, p->offset, "error updating time: no calibration", TL_PT_OK);
 }
 
-/* Keep the clock, and print what it says where the packet changes it. */
+/* Update the clock and print what the packet changes in it. */
 static void track_time(struct dump *d, const struct tl_pt_packet *p, struct line *line)
 {
     static const char calibrating[] = "error calibrating time", updating[] = "error updating time";
@@ -424,7 +424,7 @@ static void begin(struct dump *d)
     d->header = false;
 }
 
-/* Print packets from `at` on. Returns where an error was, or the trace's end. */
+/* Print packets from `at` on. Returns the offset of an error, or the end. */
 static size_t print_packets(struct dump *d, size_t at)
 {
     while (d->rc >= 0) {

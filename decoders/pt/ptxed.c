@@ -18,13 +18,13 @@ struct xed {
     uint64_t time, offset;
     uint64_t n_insns, n_blocks;
     bool in_block;
-    bool begun; /* a run was asked for since the synchronisation */
+    bool begun; /* a run was decoded since synchronisation */
     int rc;
 };
 
 /* ---- options --------------------------------------------------------------------------------- */
 
-/* FILE[:FROM[-TO]]:ADDRESS; what the file does not have is left out. */
+/* Parse FILE[:FROM[-TO]]:ADDRESS; parts outside the file are ignored. */
 static int add_raw(struct tl_image *image, struct tl_pt_option_file *file, struct tl_fail *fail)
 {
     struct tl_buf content = {0};
@@ -44,7 +44,7 @@ static int add_raw(struct tl_image *image, struct tl_pt_option_file *file, struc
     return rc;
 }
 
-/* FILE[:ADDRESS]: an ELF file, whose lowest segment lies there. */
+/* Parse FILE[:ADDRESS]: an ELF file with its lowest segment at that address. */
 static int add_elf(struct tl_image *image, struct tl_pt_option_file *file, struct tl_fail *fail)
 {
     struct tl_buf content = {0};
@@ -228,7 +228,7 @@ static int drain(struct xed *x, int status)
     return status;
 }
 
-/* From a synchronisation point on. The error that ends it. */
+/* Decode from a synchronisation point until an error, which is returned. */
 static int follow(struct xed *x, int status)
 {
     for (;;) {

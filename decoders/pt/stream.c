@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel PT as a stream decoder: packets, their listing, flow. */
+/* Intel PT as a stream decoder: packets, packet listing, flow. */
 #include "decode/ops.h"
 #include "pt/flow.h"
 #include "pt/packet_text.h"
@@ -14,9 +14,9 @@ struct pt_stream {
     struct tl_stream_sink sink;
     unsigned id;
     bool begun;
-    bool damaged; /* the next loss is behind an error */
+    bool damaged; /* the next loss follows an error */
     struct tl_pt_config config;
-    struct tl_pt_flow *flow; /* NULL: packets are only listed */
+    struct tl_pt_flow *flow; /* NULL: only list packets */
     struct tl_pt_packetizer packetizer;
 };
 
@@ -30,7 +30,7 @@ static int list(struct pt_stream *s, uint64_t offset, const char *what, const ch
     return s->sink.packet(s->sink.context, line);
 }
 
-/* One by one: a tape has outcomes joined. */
+/* List packets individually, since a tape joins outcomes. */
 static int list_piece(struct pt_stream *s, const struct tl_pt_piece *piece)
 {
     const struct tl_pt_config *const config = &s->packetizer.config;
@@ -72,7 +72,7 @@ static int on_loss(void *context, uint64_t offset, uint64_t bytes)
 {
     struct pt_stream *const s = context;
     const char *const why = s->damaged ? "bad packet" : TL_LOSS_NOT_SYNC;
-    const bool told = s->damaged && s->flow; /* by the flow, where it goes on */
+    const bool told = s->damaged && s->flow; /* the flow reports it, when it resumes */
     s->damaged = false;
     const int rc = s->sink.packet ? list(s, offset, "NOT_SYNC", "bytes", bytes) : TL_OK;
     return rc < 0 || told ? rc : s->sink.loss(s->sink.context, why, offset, bytes);
@@ -116,7 +116,7 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     const uint64_t offset = tl_run_offset(run, 0);
     if (!s->begun) {
         tl_pt_packetizer_begin(&s->packetizer, offset);
-    } else if (offset != s->packetizer.end) { /* the stream goes on elsewhere in the file */
+    } else if (offset != s->packetizer.end) { /* the stream continues elsewhere in the file */
         tl_pt_flow_move(s->flow, offset - s->packetizer.end);
         tl_pt_packetizer_move(&s->packetizer, offset);
     }
@@ -150,7 +150,9 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *st)
     tl_pt_flow_state(s->flow, st);
 }
 
-/* ---- for several threads --------------------------------------------------------------------- */
+/*
+ * ---- multi-threaded decoding -------------------------------------------------------------------
+ */
 
 static size_t find_sync(const uint8_t *p, size_t n)
 {
@@ -158,13 +160,14 @@ static size_t find_sync(const uint8_t *p, size_t n)
 }
 
 /*
- * Behind PSB+. Where there are CYC, what a cycle is worth is not said again: it follows from the
- * cycles between two MTC, so behind the second one, and the branch that its time is told with; or,
- * if there are no MTC, from those between two TSC, so behind the next PSB+.
+ * The end of PSB+. With CYC packets also the cycle calibration must be repeated: it follows from
+ * the cycles between two MTC, i.e. after the second MTC and the branch that reports its time; or,
+ * without MTC, from those between two TSC, i.e. after the next PSB+.
  */
 static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
 {
-    enum { FEW = 32 }; /* packets, among which there is a CYC, if any are sent */
+    /* Number of packets after which a trace with CYC packets must have shown one. */
+    enum { FEW = 32 };
     const struct pt_stream *const s = (const struct pt_stream *)decoder;
     struct tl_pt_packet packet = {0};
     bool counts = false, has_mtc = false, exact = false;

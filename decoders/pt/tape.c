@@ -44,7 +44,7 @@ static uint64_t value_of(struct tl_pt_tape *tape, const struct tl_pt_packet *pac
     }
 }
 
-/* The entry gets no packet but what it has of outcomes, if any; the next one has none yet. */
+/* Close the entry with only its outcomes, if any; the next one starts without outcomes. */
 static void close_outcomes(struct tl_pt_tape *tape, size_t at)
 {
     if (tape->tnt[tape->n] != 1) {
@@ -57,7 +57,7 @@ static void close_outcomes(struct tl_pt_tape *tape, size_t at)
     tape->from[tape->n] = (uint32_t)at;
 }
 
-/* TNT_8. */
+/* Add the outcomes of a TNT_8. */
 static void add_outcomes(struct tl_pt_tape *tape, const struct tl_pt_packet *packet)
 {
     if (tape->tnt[tape->n] >> (TL_PT_TAPE_OUTCOMES - packet->tnt.n + 1))
@@ -114,13 +114,13 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     tape->from[0] = (uint32_t)*at;
     if (in.n > UINT32_MAX)
         in.n = UINT32_MAX;
-    if (config->errata.skd007) /* not every CYC is one by itself */
+    if (config->errata.skd007) /* a CYC may have to be merged with the next packet */
         level = TL_CPU_SCALAR;
     if (level == TL_CPU_AVX512)
         rc = tl_pt_tape_avx512(tape, config, in, at);
     else if (level == TL_CPU_AVX2)
         rc = tl_pt_tape_avx2(tape, config, in, at);
-    /* If there is room for a block of the kernel's, it has left less than a block. */
+    /* If there is still space for a block, less than a block of input is left. */
     if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM)
         rc = take_one_by_one(tape, config, in, at);
     close_outcomes(tape, *at);

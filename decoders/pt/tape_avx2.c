@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tapes by AVX2 and BMI2.
+ * Tapes with AVX2 and BMI2.
  *
- * Of each block of 64 bytes is found, as if a packet began at every byte of it: is it one of a byte
- * that says nothing but branch outcomes (TNT_8, PAD), or where does it end? The packets then are a
- * way over the others of these, which jumps over runs of outcomes: a count of zeros and one load
- * for each. All that a packet says is taken from its bytes by masks, which its first byte selects:
- * no branch depends on what it is. Packets that begin with 02, and all that is rare or bad, are
- * left to the parser.
+ * For every byte of a 64-byte block, determine what a packet beginning there would be: a one-byte
+ * packet with only branch outcomes (TNT_8, PAD), or if not, where it would end. Then follow the
+ * packets, jumping over runs of outcomes: one count of zeros and one load per packet. All fields of
+ * a packet are extracted from its bytes by masks selected by its first byte, so no branch depends
+ * on the packet type. Packets that begin with 02, and rare or invalid ones, are left to the parser.
  */
 #include "pt/tape_parts.h"
 
@@ -24,18 +23,18 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 #define TABLE(...)    _mm256_broadcastsi128_si256(_mm_setr_epi8(__VA_ARGS__))
 
 #define BLOCK 64u
-#define REACH 16u  /* bytes behind a block's last one that are read at most */
-#define ODD   0xff /* where a packet ends that is left to the parser */
+#define REACH 16u  /* maximum bytes read after a block's last one */
+#define ODD   0xff /* end of a packet that is left to the parser */
 
 /* ---- headers -------------------------------------------------------------------------------- */
 
-/* What a first byte makes of a packet's bytes. */
+/* How to extract a packet's fields, selected by its first byte. */
 struct form {
-    uint64_t said, kept; /* last IP: bits of the payload, and bits that stay */
-    uint64_t payload;    /* bits behind the header that are the value, if it is no IP and no CYC */
+    uint64_t said, kept; /* last IP: bits from the payload, and bits kept */
+    uint64_t payload;    /* bits after the header that are the value, if it is neither IP nor CYC */
     uint64_t cyc;        /* bits of the packet that are the value, if it is CYC */
-    uint64_t ip;         /* all ones: it is an IP */
-    uint8_t sign;        /* shift that leaves the payload's top bit on top */
+    uint64_t ip;         /* all ones if it is an IP */
+    uint8_t sign;        /* shift that moves the payload's top bit to bit 63 */
     uint8_t kind;
 };
 
@@ -66,7 +65,7 @@ static const struct form forms[] = {
     ADDRESS_FORMS(TL_PT_FUP),
 };
 
-/* Of IPBytes 0, 1, 2, 3, 4, 6. */
+/* For IPBytes 0, 1, 2, 3, 4, 6. */
 #define ADDRESS_ROW(low, first)                                                                    \
     [low] = (first), [0x20 | (low)] = (first) + 1, [0x40 | (low)] = (first) + 2,                   \
     [0x60 | (low)] = (first) + 3, [0x80 | (low)] = (first) + 4, [0xc0 | (low)] = (first) + 5
@@ -100,9 +99,9 @@ static const uint8_t form_of[256] = {CYC_ROW(0x00),
 /* ---- blocks --------------------------------------------------------------------------------- */
 
 struct block {
-    uint64_t longer;             /* bytes that are no TNT_8 or PAD */
-    uint8_t end[BLOCK];          /* … where the packet ends that begins at one of them, or ODD */
-    uint8_t outcomes[BLOCK + 8]; /* bits that are branch outcomes, if it is a TNT_8 */
+    uint64_t longer;             /* bytes that are not TNT_8 or PAD */
+    uint8_t end[BLOCK];          /* for these: end of a packet beginning at the byte, or ODD */
+    uint8_t outcomes[BLOCK + 8]; /* bits that are branch outcomes if the byte is a TNT_8 */
 };
 
 static ALWAYS_INLINE __m256i load(const uint8_t *p)
@@ -110,13 +109,13 @@ static ALWAYS_INLINE __m256i load(const uint8_t *p)
     return _mm256_loadu_si256((const __m256i *)p);
 }
 
-/* Bytes of a mask: all ones where bit `bit` of `v` is. */
+/* Expand bit `bit` of each byte of `v` to a byte mask. */
 static ALWAYS_INLINE __m256i spread(__m256i v, unsigned bit)
 {
     return _mm256_cmpeq_epi8(_mm256_and_si256(v, BYTES(1u << bit)), BYTES(1u << bit));
 }
 
-/* Half a block: where packets end, from `first` on. Returns `longer`. */
+/* Classify half a block, from `first` on. Returns that half of `longer`. */
 static ALWAYS_INLINE uint32_t classify(struct block *block, const uint8_t *p, unsigned first)
 {
     const __m256i b = load(p + first), next = load(p + first + 1), next2 = load(p + first + 2);
@@ -126,7 +125,7 @@ static ALWAYS_INLINE uint32_t classify(struct block *block, const uint8_t *p, un
                                                           13, 14, 15, 16, 17, 18, 19, 20, 21, 22,
                                                           23, 24, 25, 26, 27, 28, 29, 30, 31),
                                          BYTES(first));
-    /* Lengths: of IPs (x1, xd) by IPBytes, of TSC and MTC (x9); 0: for the parser. */
+    /* Lengths: of IPs (x1, xd) by IPBytes, of TSC and MTC (x9); 0: left to the parser. */
     const __m256i ip =
         _mm256_shuffle_epi8(TABLE(1, 1, 3, 3, 5, 5, 7, 7, 7, 7, 0, 0, 9, 9, 0, 0), high);
     const __m256i nine =
@@ -164,7 +163,9 @@ struct cursor {
     size_t n;
 };
 
-/* The outcomes of `bytes` TNT_8 and PAD packets at byte `at`, 8 at most, in front of a packet. */
+/*
+ * Collect the outcomes of `bytes` (at most 8) TNT_8 and PAD packets at byte `at`, before a packet.
+ */
 static ALWAYS_INLINE uint64_t add_outcomes(struct tl_pt_tape *tape, const struct cursor *c,
                                            const uint8_t *p, size_t at, const uint8_t *outcomes,
                                            unsigned bytes)
@@ -175,7 +176,7 @@ static ALWAYS_INLINE uint64_t add_outcomes(struct tl_pt_tape *tape, const struct
     return tape->tnt[c->n] = UINT64_C(1) << __builtin_popcountll(mask) | bits;
 }
 
-/* Nothing but these outcomes, if any. */
+/* Close an entry that has only these outcomes, if any. */
 static ALWAYS_INLINE void end_outcomes(struct tl_pt_tape *tape, struct cursor *c, uint64_t tnt,
                                        size_t at)
 {
@@ -185,7 +186,7 @@ static ALWAYS_INLINE void end_outcomes(struct tl_pt_tape *tape, struct cursor *c
     c->n += tnt != 1;
 }
 
-/* A packet of a form, behind its outcomes. */
+/* Append a packet described by a form, after its outcomes. */
 static ALWAYS_INLINE void add_packet(struct tl_pt_tape *tape, struct cursor *c, const uint8_t *p,
                                      size_t at, unsigned size)
 {
@@ -200,7 +201,8 @@ static ALWAYS_INLINE void add_packet(struct tl_pt_tape *tape, struct cursor *c, 
     c->n++;
 }
 
-/* Packets that begin in a block at byte `base`, from `entry` on. Returns the next one's, or < 0. */
+/* Process packets of the block at byte `base`, from `entry` on. Sets `*entry` to the next packet;
+ * returns < 0 on error. */
 static ALWAYS_INLINE int take_block(struct tl_pt_tape *tape, struct cursor *c,
                                     const struct block *block, const struct tl_pt_config *config,
                                     struct tl_bytes in, size_t base, unsigned *entry)
@@ -243,7 +245,7 @@ int tl_pt_tape_avx2(struct tl_pt_tape *tape, const struct tl_pt_config *config, 
     struct cursor c = {tape->ip, tape->n};
     struct block block;
     size_t base = *at;
-    unsigned entry = 0; /* of the block: where the next packet begins */
+    unsigned entry = 0; /* byte of the block where the next packet begins */
     int rc = TL_OK;
     while (in.n - base >= BLOCK + REACH && c.n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM) {
         block.longer = classify(&block, in.p + base, 0);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tapes by AVX-512.
+ * Tapes with AVX-512.
  *
- * Of each block of 64 bytes is looked up, as if a packet began at every byte of it, where the next
- * one begins; of that table by itself, where the one 2, 4, 8, 16, 32 and 64 packets on begins. The
- * last one tells, for every entry into the block, the entry into the next one; the others, the
- * places of all packets for the entry there is. The first three bytes of the packets of four blocks
- * are put side by side; from these the entries are made, 64 packets at once.
+ * For every byte of a 64-byte block, look up where the next packet would begin if one began there.
+ * Composing that table with itself gives where the packet 2, 4, 8, 16, 32 and 64 packets later
+ * would begin. The last table maps every entry into the block to the entry into the next one; the
+ * others give the positions of all packets for the actual entry. The first three bytes of the
+ * packets of four blocks are gathered side by side; from these the tape entries are built, 64
+ * packets at a time.
  *
- * Three bytes say all of most packets, an IP that changes the lower 16 bits of the last one among
- * them. Where one of eight entries says more, last IPs are a sum over the IPs before, where the sum
- * of two is "these bits of the second, the others of the first".
+ * Three bytes are sufficient for most packets, including an IP that changes the low 16 bits of the
+ * last one. If any of eight entries needs more, the last IPs are computed as a prefix sum over the
+ * IPs, where the sum of two is "these bits of the second, the other bits of the first".
  *
- * Packets that begin with 02, and all that is rare or bad, are left to the parser.
+ * Packets that begin with 02, and rare or invalid ones, are left to the parser.
  */
 #include "pt/tape_parts.h"
 
@@ -31,18 +32,18 @@ TL_TARGET_BEGIN(TL_AVX512_TARGET)
 
 #define BLOCK  64u
 #define BLOCKS 4u /* classified at once */
-#define STEPS  6u /* 2^6 packets are a block at most */
+#define STEPS  6u /* 2^6: maximum number of packets in a block */
 
 /*
- * Where a packet leads to: a byte of the block; from OUTSIDE on, one of the next; ODD: nowhere, it
- * is left to the parser.
+ * Position of a following packet: a byte of the block; from OUTSIDE on, of the next block; ODD:
+ * unknown, since a packet is left to the parser.
  */
 #define OUTSIDE 0x40
 #define ODD     0x7f
 
 struct block {
-    __m512i lead[STEPS]; /* by 1, 2, 4, 8, 16, 32 packets */
-    uint8_t exit[BLOCK]; /* by 64 */
+    __m512i lead[STEPS]; /* position 1, 2, 4, 8, 16, 32 packets later */
+    uint8_t exit[BLOCK]; /* position 64 packets later */
 };
 
 static ALWAYS_INLINE __m512i load(const uint8_t *p)
@@ -64,16 +65,18 @@ static ALWAYS_INLINE __mmask64 inside(__m512i places)
     return _mm512_testn_epi8_mask(places, BYTES(OUTSIDE));
 }
 
-/* A table that leads places outside to themselves. */
+/* A table that maps positions outside the block to themselves. */
 static ALWAYS_INLINE __m512i outside(void)
 {
     return _mm512_or_si512(lanes(), BYTES(OUTSIDE));
 }
 
-/* ---- where packets lead to ------------------------------------------------------------------ */
+/*
+ * ---- positions of packets -----------------------------------------------------------------------
+ */
 
-/* By its first byte: how long a packet is, if no third byte of a CYC is; or that it is for the
- * parser. */
+/* Packet length by first byte, not counting the third and further bytes of a CYC; PARSER: left to
+ * the parser. */
 #define PARSER 0x80
 
 #define EVEN_LENGTHS(row, two)                                                                     \
@@ -92,7 +95,7 @@ static const uint8_t lengths[256] __attribute__((aligned(64))) = {
     TWO_ROWS(0x80, 1, 7, PARSER, PARSER), TWO_ROWS(0xa0, 1, PARSER, PARSER, PARSER),
     TWO_ROWS(0xc0, 1, 9, PARSER, PARSER), TWO_ROWS(0xe0, 1, PARSER, PARSER, PARSER)};
 
-/* The length of the packet that may begin at each byte; bit 7: it is for the parser. */
+/* Length of the packet beginning at each byte; bit 7: left to the parser. */
 static ALWAYS_INLINE __m512i length(const uint8_t *p)
 {
     const __m512i b = load(p);
@@ -119,7 +122,7 @@ static ALWAYS_INLINE void find_leads(struct block *block, const uint8_t *p)
     _mm512_storeu_si512(block->exit, lead);
 }
 
-/* The places of the packets of a block, in order, if the first one is at byte `entry`. */
+/* Positions of the packets of a block, in order, if the first one is at byte `entry`. */
 static ALWAYS_INLINE __m512i places_from(const struct block *block, unsigned entry)
 {
     static const uint64_t further[STEPS] = {0xaaaaaaaaaaaaaaaa, 0xcccccccccccccccc,
@@ -134,15 +137,16 @@ static ALWAYS_INLINE __m512i places_from(const struct block *block, unsigned ent
 
 /* ---- packets -------------------------------------------------------------------------------- */
 
-/* The packets of some blocks, in order: where they begin, and their first three bytes. */
+/* The packets of several blocks, in order: positions and first three bytes. */
 struct row {
     unsigned n;
-    size_t base; /* of the first block, in the bytes given */
+    size_t base; /* of the first block, in the input */
     uint8_t at[BLOCKS * BLOCK + BLOCK], header[BLOCKS * BLOCK + BLOCK];
     uint8_t second[BLOCKS * BLOCK + BLOCK], third[BLOCKS * BLOCK + BLOCK];
 };
 
-/* The first `n` packets of a block at byte `from` of the first one, which is at `p`. */
+/* Append the first `n` packets of a block that is `from` bytes after the first one, which is at
+ * `p`. */
 static ALWAYS_INLINE void append(struct row *row, __m512i places, unsigned n, const uint8_t *p,
                                  unsigned from)
 {
@@ -155,16 +159,16 @@ static ALWAYS_INLINE void append(struct row *row, __m512i places, unsigned n, co
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* Up to 64 packets, of which those are outcomes (TNT_8 or PAD) or end an entry. */
+/* Up to 64 packets; each is either outcomes (TNT_8 or PAD) or ends an entry. */
 struct packets {
-    __m512i tnt, stop; /* of outcomes: they and the stop bit; the stop bit alone */
+    __m512i tnt, stop; /* of outcomes: bits including the stop bit; the stop bit alone */
 };
 
-/* Those that end entries, by the entry's number. */
+/* The packets that end entries, by entry. */
 struct ends {
     __m512i at, header, second, third; /* as in the row */
-    __m512i first, n; /* the packets in front of it that are outcomes: which, and how many */
-    uint64_t ips;     /* are IPs */
+    __m512i first, n;                  /* outcome packets before it: the first one, and how many */
+    uint64_t ips;                      /* which ones are IPs */
 };
 
 static ALWAYS_INLINE void find_outcomes(struct packets *p, __m512i header)
@@ -177,7 +181,9 @@ static ALWAYS_INLINE void find_outcomes(struct packets *p, __m512i header)
         _mm512_shuffle_epi8(TABLE(1, 1, 2, 2, 4, 4, 4, 4, 8, 8, 8, 8, 8, 8, 8, 8), tnt));
 }
 
-/* Outcomes that are too many for one entry: the fifth packet of a row of them is an end. */
+/*
+ * End an entry at the fifth of consecutive outcome packets, which would be too many for one entry.
+ */
 static ALWAYS_INLINE uint64_t ends_of_rows(uint64_t tnt)
 {
     uint64_t ends = 0;
@@ -216,7 +222,7 @@ static ALWAYS_INLINE void find_ends(struct ends *e, const struct row *row, unsig
 
 static ALWAYS_INLINE __m512i kinds_of(const struct ends *e)
 {
-    /* By bits 5:0 of the header. */
+    /* Indexed by bits 5:0 of the header. */
     static const uint8_t kinds[64] __attribute__((aligned(64))) = {EVEN(0x00),
                                                                    EVEN(0x10),
                                                                    EVEN(0x20),
@@ -243,14 +249,14 @@ static ALWAYS_INLINE __m512i kinds_of(const struct ends *e)
     return _mm512_mask_add_epi8(k, suppressed, k, BYTES(TL_PT_TAPE_SUPPRESSED));
 }
 
-/* Where 16 packets are in the bytes given. */
+/* Write the input positions of 16 packets. */
 static ALWAYS_INLINE void write_places(uint32_t *to, __m128i places, size_t base)
 {
     _mm512_storeu_si512(
         to, _mm512_add_epi32(_mm512_cvtepu8_epi32(places), _mm512_set1_epi32((int)base)));
 }
 
-/* … 64, at most. */
+/* The same for up to 64. */
 static ALWAYS_INLINE void write_all_places(uint32_t *to, __m512i places, size_t base,
                                            unsigned entries)
 {
@@ -264,8 +270,9 @@ static ALWAYS_INLINE void write_all_places(uint32_t *to, __m512i places, size_t 
 }
 
 /*
- * Of 16 entries from `first` on: up to four TNT_8 each. Two are joined by multiplying the older one
- * by the newer one's stop bit; only the oldest one keeps its own.
+ * Write the outcomes of 16 entries from `first` on, up to four TNT_8 each. Two are joined by
+ * multiplying the older one by the newer one's stop bit; only the oldest one keeps its own stop
+ * bit.
  */
 static ALWAYS_INLINE void add_outcomes(uint64_t *to, const struct packets *p, const struct ends *e,
                                        unsigned first)
@@ -292,8 +299,8 @@ static ALWAYS_INLINE void add_outcomes(uint64_t *to, const struct packets *p, co
 /* ---- values --------------------------------------------------------------------------------- */
 
 struct values {
-    __m512i low, high; /* their two bytes; of an IP, the lower ones */
-    uint64_t wide;     /* entries that these two bytes do not tell */
+    __m512i low, high; /* the value's low two bytes; of an IP, the payload's */
+    uint64_t wide;     /* entries for which two bytes are not sufficient */
 };
 
 static ALWAYS_INLINE struct values values_of(const struct ends *e)
@@ -319,7 +326,7 @@ static ALWAYS_INLINE struct values values_of(const struct ends *e)
     return v;
 }
 
-/* One of the ways of a sum over all lanes before. */
+/* One step of a prefix sum over all lanes. */
 #define SUM_STEP(value, said, by)                                                                  \
     do {                                                                                           \
         const __m512i none = _mm512_setzero_si512();                                               \
@@ -329,7 +336,8 @@ static ALWAYS_INLINE struct values values_of(const struct ends *e)
         said = _mm512_or_si512(said, said_before);                                                 \
     } while (0)
 
-/* Last IPs behind eight entries; *ip, all lanes alike, is that before and then that behind. */
+/* Last IPs after eight entries. *ip, in all lanes, is the last IP before and is updated to that
+ * after. */
 static ALWAYS_INLINE __m512i resolve(__m512i *ip, __m512i ipc, __m512i payload)
 {
     const __m512i saids = _mm512_setr_epi64(0, 0xffff, 0xffffffff, -1, 0xffffffffffff, 0, -1, 0);
@@ -359,7 +367,7 @@ static ALWAYS_INLINE __m512i cycles_of(__m512i header, __m512i payload)
     return _mm512_mask_or_epi64(c, more2, c, third);
 }
 
-/* Of eight entries: what those say that are no IPs. */
+/* Values of those of eight entries that are not IPs. */
 static ALWAYS_INLINE __m512i value_of_others(__m512i value, __m512i header, __m512i payload)
 {
     const __m512i first = _mm512_and_si512(header, QUADS(0xff));
@@ -373,7 +381,8 @@ static ALWAYS_INLINE __m512i value_of_others(__m512i value, __m512i header, __m5
     return _mm512_mask_mov_epi64(value, cyc, cycles_of(header, payload));
 }
 
-/* Of eight entries, `ips` of them IPs, from the one on that the bytes of `lane` name. */
+/* Values of eight entries, `ips` of them IPs, starting at the entry selected by the bytes of
+ * `lane`. */
 static ALWAYS_INLINE __m512i wide_values(__m512i *ip, const struct ends *e, __m512i lane,
                                          uint8_t ips, const uint8_t *p)
 {
@@ -381,13 +390,13 @@ static ALWAYS_INLINE __m512i wide_values(__m512i *ip, const struct ends *e, __m5
     const __m512i at = _mm512_maskz_permutexvar_epi8(lowest, lane, e->at);
     const __m512i header = _mm512_maskz_permutexvar_epi8(lowest, lane, e->header);
     const __m512i payload = _mm512_i64gather_epi64(at, p + 1, 1);
-    /* 7: it says nothing. */
+    /* 7: no payload. */
     const __m512i ipc = _mm512_mask_mov_epi64(QUADS(7), ips, _mm512_srli_epi64(header, 5));
     const __m512i value = resolve(ip, ipc, payload);
     return ips == 0xff ? value : value_of_others(value, header, payload);
 }
 
-/* Values of entries of which the row is at `p`. Returns the last IP. */
+/* Write the values of the entries; the row is at `p`. Returns the last IP. */
 static ALWAYS_INLINE uint64_t add_values(uint64_t *to, const struct ends *e, unsigned entries,
                                          const uint8_t *p, uint64_t ip)
 {
@@ -413,7 +422,7 @@ static ALWAYS_INLINE uint64_t add_values(uint64_t *to, const struct ends *e, uns
     return ips ? to[63 - _lzcnt_u64(ips)] : ip;
 }
 
-/* The outcomes that were there already go before those of entry `n`. */
+/* Prepend the outcomes of the still open entry to those of entry `n`. */
 static ALWAYS_INLINE void join_open(struct tl_pt_tape *tape, size_t n, uint64_t open, uint32_t from)
 {
     const uint64_t tnt = tape->tnt[n];
@@ -422,7 +431,7 @@ static ALWAYS_INLINE void join_open(struct tl_pt_tape *tape, size_t n, uint64_t 
     tape->from[n] = open == 1 ? tape->from[n] : from;
 }
 
-/* Entries of up to 64 packets of the row, from packet `k` on. */
+/* Append the entries of up to 64 packets of the row, from packet `k` on. */
 static ALWAYS_INLINE void add_entries(struct tl_pt_tape *tape, const uint8_t *in,
                                       const struct row *row, unsigned k)
 {
@@ -444,14 +453,14 @@ static ALWAYS_INLINE void add_entries(struct tl_pt_tape *tape, const uint8_t *in
     const __m512i from = _mm512_permutexvar_epi8(e.first, load(row->at + k));
     write_all_places(tape->from + n, from, row->base, entries);
     tape->ip = add_values(tape->value + n, &e, entries, in + row->base, tape->ip);
-    /* One more: outcomes behind the last end, for the entry that comes next. */
+    /* One more: outcomes after the last end, for the next entry. */
     for (unsigned i = 0; i <= entries; i += 16)
         add_outcomes(tape->tnt + n + i, &p, &e, i);
     join_open(tape, n, open, open_from);
     tape->n = n + entries;
 }
 
-/* All of the row; what follows begins at byte `at` of the bytes given. */
+/* Append all of the row; the following packets begin at byte `at` of the input. */
 static ALWAYS_INLINE void add_row(struct tl_pt_tape *tape, const uint8_t *in, struct row *row,
                                   size_t at)
 {
@@ -464,7 +473,7 @@ static ALWAYS_INLINE void add_row(struct tl_pt_tape *tape, const uint8_t *in, st
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-/* The next entry has no outcomes yet. */
+/* Start the next entry without outcomes. */
 static ALWAYS_INLINE void begin_entry(struct tl_pt_tape *tape, size_t at)
 {
     tape->tnt[tape->n] = 1;
@@ -472,8 +481,9 @@ static ALWAYS_INLINE void begin_entry(struct tl_pt_tape *tape, size_t at)
 }
 
 /*
- * The first packet from `*entry` on that is left to the parser, of the block at byte `from` of the
- * row, and those in front of it. Returns its size, or what tl_pt_tape_add() did not take.
+ * Process the first packet from `*entry` on that is left to the parser, and those before it. The
+ * block is `from` bytes after the row's first one. Returns the packet's size, or the error of
+ * tl_pt_tape_add().
  */
 static __attribute__((noinline)) int take_odd(struct tl_pt_tape *tape,
                                               const struct tl_pt_config *config, struct tl_bytes in,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "pt/time.h"
 
-#define MTC_BITS     8  /* of the crystal clock count in an MTC */
-#define TMA_CTC_BITS 16 /* … in a TMA */
+#define MTC_BITS     8  /* bits of the crystal clock count in an MTC */
+#define TMA_CTC_BITS 16 /* bits of it in a TMA */
 #define TSC_BITS     56
-#define MTC_FAST     10     /* below this MTCFreq a lost wrap of the CYC counter can be noticed */
-#define SKL168_SLACK 0xf00u /* cycles: somewhat less than one wrap */
+#define MTC_FAST     10 /* with a smaller MTCFreq a lost wrap of the CYC counter can be detected */
+#define SKL168_SLACK 0xf00u /* cycles: slightly less than one wrap */
 
 /* ---- units ---------------------------------------------------------------------------------- */
 
-/* Crystal clocks from `last` to `ctc`, over one wrap at most. */
+/* Crystal clock ticks from `last` to `ctc`, assuming at most one wrap. */
 static enum tl_pt_time_error ctc_since(uint32_t *delta, uint32_t ctc, uint32_t last,
                                        const struct tl_pt_config *config)
 {
@@ -22,7 +22,7 @@ static enum tl_pt_time_error ctc_since(uint32_t *delta, uint32_t ctc, uint32_t l
     return TL_PT_TIME_OK;
 }
 
-/* The same in ticks of the TSC. */
+/* Convert to TSC ticks. */
 static enum tl_pt_time_error ctc_to_tsc(uint64_t *ticks, uint32_t ctc,
                                         const struct tl_pt_config *config)
 {
@@ -32,7 +32,7 @@ static enum tl_pt_time_error ctc_to_tsc(uint64_t *ticks, uint32_t ctc,
     return TL_PT_TIME_OK;
 }
 
-/* ---- the clock ------------------------------------------------------------------------------ */
+/* ---- time ----------------------------------------------------------------------------------- */
 
 void tl_pt_time_tsc(struct tl_pt_time *t, uint64_t tsc)
 {
@@ -64,14 +64,15 @@ enum tl_pt_time_error tl_pt_time_tma(struct tl_pt_time *t, const struct tl_pt_co
     t->have_tma = true;
     t->base -= fc;
     t->fc += fc;
-    /* A TMA that has all bits of an MTC does as one; else the first MTC tells the rest. */
+    /* A TMA that includes all bits of an MTC replaces one; else the first MTC gives the missing
+     * bits. */
     if (top <= TMA_CTC_BITS)
         t->have_mtc = true;
     t->ctc = t->ctc_cyc = ctc & ((1u << top) - 1);
     return TL_PT_TIME_OK;
 }
 
-/* The first MTC behind a TMA that lacks its upper bits: what these were then. */
+/* Complete a TMA with the upper bits of the first MTC after it. */
 static uint32_t ctc_at_tma(uint32_t ctc, uint32_t tma, const struct tl_pt_config *config)
 {
     const uint32_t mask = (1u << TMA_CTC_BITS) - 1;
@@ -86,7 +87,7 @@ static uint32_t ctc_at_tma(uint32_t ctc, uint32_t tma, const struct tl_pt_config
 enum tl_pt_time_error tl_pt_time_mtc(struct tl_pt_time *t, const struct tl_pt_config *config,
                                      uint8_t mtc)
 {
-    /* Between TSC and TMA it would seem to wrap. */
+    /* Between TSC and TMA it would look like a wrap. */
     if (t->have_tsc && !t->have_tma)
         return TL_PT_TIME_OK;
     const uint32_t ctc = (uint32_t)mtc << config->mtc_freq;
@@ -115,7 +116,7 @@ enum tl_pt_time_error tl_pt_time_mtc(struct tl_pt_time *t, const struct tl_pt_co
     return e;
 }
 
-/* A CYC that spans several MTC periods: its cycles in the last of them. */
+/* Cycles in the last MTC period, for a CYC that spans several periods. */
 static enum tl_pt_time_error recent_cycles(uint64_t *cyc, const struct tl_pt_time *t,
                                            const struct tl_pt_config *config, uint64_t fcr)
 {
@@ -168,7 +169,7 @@ enum tl_pt_time_error tl_pt_calibrate_tsc(struct tl_pt_calibration *c, uint64_t 
     const uint64_t last = c->tsc, cyc = c->cyc_tsc;
     c->tsc = tsc;
     c->cyc_tsc = 0;
-    /* Outside of PSB+ time may have been lost; and MTC do better. */
+    /* Outside PSB+ time may have been lost; and MTC is more precise. */
     if (!header || !last || !cyc || c->have_mtc)
         return TL_PT_TIME_OK;
     if (tsc < last)
@@ -185,7 +186,7 @@ enum tl_pt_time_error tl_pt_calibrate_cbr(struct tl_pt_calibration *c,
                                           const struct tl_pt_config *config, uint8_t cbr,
                                           bool header)
 {
-    if (!header) /* another frequency */
+    if (!header) /* frequency change */
         *c = (struct tl_pt_calibration){0};
     if (!config->nom_freq)
         return TL_PT_TIME_OK;
@@ -195,7 +196,7 @@ enum tl_pt_time_error tl_pt_calibrate_cbr(struct tl_pt_calibration *c,
     return TL_PT_TIME_OK;
 }
 
-/* May a CYC have been dropped in front of the PSB (erratum SKL168)? */
+/* May a CYC before the PSB have been dropped (erratum SKL168)? */
 static bool lacks_cycles(const struct tl_pt_calibration *c, const struct tl_pt_config *config,
                          uint32_t ctc, uint64_t ticks, uint64_t cyc)
 {
@@ -214,7 +215,7 @@ enum tl_pt_time_error tl_pt_calibrate_mtc(struct tl_pt_calibration *c,
     uint32_t delta;
     uint64_t ticks;
     c->check_skl168 = false;
-    if (c->have_mtc && !cyc) /* the next MTC distributes the cycles over both periods */
+    if (c->have_mtc && !cyc) /* the next MTC will distribute the cycles over both periods */
         return TL_PT_TIME_OK;
     const bool first = !c->have_mtc;
     c->have_mtc = true;
@@ -234,7 +235,7 @@ enum tl_pt_time_error tl_pt_calibrate_mtc(struct tl_pt_calibration *c,
     return TL_PT_TIME_OK;
 }
 
-/* ---- both ----------------------------------------------------------------------------------- */
+/* ---- both together --------------------------------------------------------------------------- */
 
 void tl_pt_clock_init(struct tl_pt_clock *clock)
 {
@@ -242,7 +243,7 @@ void tl_pt_clock_init(struct tl_pt_clock *clock)
     clock->calibration = (struct tl_pt_calibration){0};
 }
 
-/* The worse of both; a configuration that is not told is none. */
+/* The worse of two errors; a missing configuration value is not an error. */
 static enum tl_pt_time_error worse(enum tl_pt_time_error a, enum tl_pt_time_error b)
 {
     if (a != TL_PT_TIME_OK && a != TL_PT_TIME_BAD_CONFIG)

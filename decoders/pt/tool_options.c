@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Processors have four bits for it; the tools take more, as far as the arithmetic is defined. */
+/* Processors have four bits for it; the tools accept more, as far as the arithmetic is defined. */
 #define MTC_FREQ_MAX 23
 
 bool tl_pt_option_number(const char *text, uint64_t most, uint64_t *out)
