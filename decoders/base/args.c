@@ -8,7 +8,7 @@
 
 int tl_number_parse(const char *text, uint64_t *out)
 {
-    if (*text < '0' || *text > '9') /* strtoull() would take signs and blanks */
+    if (*text < '0' || *text > '9') /* strtoull() would accept signs and blanks */
         return TL_USAGE;
     char *end;
     errno = 0;
@@ -36,7 +36,7 @@ int tl_pc_parse(const char *text, size_t n, uint64_t *out)
     return TL_OK;
 }
 
-/* A number with K, M or G behind it, powers of `thousand`. */
+/* Parse a number with an optional suffix K, M or G, powers of `thousand`. */
 static int parse_large(const char *text, uint64_t thousand, uint64_t *out)
 {
     static const char units[] = "KMG";

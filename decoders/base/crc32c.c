@@ -6,7 +6,7 @@
 
 static uint32_t portable(uint32_t crc, const uint8_t *p, size_t n)
 {
-    /* One nibble at a time: small table, only for machines without the instruction. */
+    /* One nibble at a time: a small table, only for machines without the instruction. */
     static const uint32_t table[16] = {
         0x00000000, 0x105ec76f, 0x20bd8ede, 0x30e349b1, 0x417b1dbc, 0x5125dad3,
         0x61c69362, 0x7198540d, 0x82f63b78, 0x92a8fc17, 0xa24bb5a6, 0xb21572c9,
@@ -37,9 +37,9 @@ TL_TARGET(TL_SSE42_TARGET) static uint32_t sse42(uint32_t crc, const uint8_t *p,
 #define PART 512 /* bytes */
 
 /*
- * Each step waits three cycles for the one before, so three parts are gone over at once. What comes
- * of a part moves on over the n bytes of those behind it by a multiplication with x^(8n - 33)
- * modulo the polynomial; a step of 8 bytes multiplies with the missing x^33, and takes the modulus.
+ * The instruction has a latency of three cycles, so three parts are processed in parallel. The CRC
+ * of a part is advanced over the n bytes after it by a multiplication with x^(8n - 33) modulo the
+ * polynomial; a CRC step of 8 bytes supplies the missing x^33 and the reduction.
  */
 __attribute__((target("sse4.2,pclmul"))) static uint32_t pclmul(uint32_t crc, const uint8_t *p,
                                                                 size_t n)

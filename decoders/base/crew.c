@@ -8,19 +8,19 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define SPINS 4000 /* looks for new work before a thread goes to sleep */
+#define SPINS 4000 /* polls for new work before a thread sleeps */
 
 struct tl_crew {
     pthread_mutex_t lock;
-    pthread_cond_t called; /* for the threads: there may be work, or all is over */
+    pthread_cond_t called; /* wakes crew threads: there may be work, or the crew ends */
     pthread_cond_t left;   /* for tl_crew_withdraw() */
     atomic_uint calls;
     unsigned most, n_threads;
     pthread_t threads[TL_CREW_MAX];
-    /* Under the lock: */
+    /* Protected by the lock: */
     bool quit;
-    unsigned outside; /* threads of others that compute */
-    unsigned working; /* own threads that do */
+    unsigned outside; /* computing threads of others */
+    unsigned working; /* computing threads of the crew */
     struct tl_crew_work **works;
     size_t n, cap, next;
 };
@@ -91,7 +91,7 @@ static bool may_work_locked(const struct tl_crew *crew)
     return crew->outside + crew->working <= crew->most;
 }
 
-/* One piece of whoever is next and has work. The lock is left meanwhile. */
+/* Do one piece of the next work that has any. Releases the lock meanwhile. */
 static bool work_locked(struct tl_crew *crew)
 {
     bool done = false;

@@ -12,13 +12,13 @@
 #include <time.h>
 #include <unistd.h>
 
-#define TAIL 8 /* kept for the end of a line: "…\"}\n" */
+#define TAIL 8 /* reserved for the end of a line: "…\"}\n" */
 
 static struct {
     int fd;
     enum tl_journal_format format;
     enum tl_journal_level most;
-    bool systemd; /* it adds the time, and takes priorities */
+    bool systemd; /* output goes to systemd, which adds the time and accepts priorities */
 } journal = {.fd = -1};
 
 /* Source: systemd.exec(5), $JOURNAL_STREAM: device and inode of the stream. */
@@ -65,9 +65,9 @@ int tl_journal_level_parse(const char *text, enum tl_journal_level *out)
     return TL_USAGE;
 }
 
-/* ---- putting a line together ---------------------------------------------------------------- */
+/* ---- building a line ------------------------------------------------------------------------- */
 
-/* Whole or not at all. */
+/* Append all or nothing. */
 static bool put(struct tl_journal_line *line, const char *p, size_t n)
 {
     if (line->n + n + TAIL > sizeof line->text)
@@ -91,14 +91,14 @@ static void put_end(struct tl_journal_line *line, const char *text)
     line->n += n;
 }
 
-/* The characters of a quoted text, in JSON's escapes, which text has as well. */
+/* Append a quoted text, with JSON's escapes in both formats. */
 static void put_escaped(struct tl_journal_line *line, const char *text)
 {
     char one[8];
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
         size_t n = tl_utf8_length((const char *)p);
         bool fits;
-        if (n == 0) { /* no UTF-8 */
+        if (n == 0) { /* invalid UTF-8 */
             fits = put_text(line, "\\ufffd");
             n = 1;
         } else if (*p == '"' || *p == '\\') {
@@ -215,7 +215,7 @@ void tl_journal_end(struct tl_journal_line *line)
     if (line->silent)
         return;
     put_end(line, journal.format == TL_JOURNAL_JSON ? "}\n" : "\n");
-    /* A log that cannot be written is nothing to end a server for. */
+    /* A failure to write the log must not stop the server. */
     (void)!write(journal.fd, line->text, line->n);
 }
 

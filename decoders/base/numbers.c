@@ -14,7 +14,7 @@ static void put(uint32_t *slots, uint32_t mask, uint64_t key, uint32_t number)
     slots[i] = number + 1;
 }
 
-/* Twice as many slots, and half as many keys. */
+/* Double the slots and the key capacity. */
 static int grow(struct tl_numbers *t)
 {
     const size_t n = t->mask ? 2 * ((size_t)t->mask + 1) : FIRST_SLOTS;

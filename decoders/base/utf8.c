@@ -13,7 +13,7 @@ size_t tl_utf8_length(const char *text)
         return 0;
     for (size_t i = 1; i < n; i++)
         if ((p[i] & 0xc0) != 0x80)
-            return 0; /* also at the end of the text */
+            return 0; /* including the end of the text */
     const bool overlong = (p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xf0 && p[1] < 0x90);
     const bool outside = (p[0] == 0xed && p[1] > 0x9f) || (p[0] == 0xf4 && p[1] > 0x8f);
     return overlong || outside ? 0 : n;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The alarm comes amid a push, when bytes behind it may have been delivered or not, as they were
- * chunked. So the frame decoder is put back to the push's beginning and fed again, up to exactly
- * the frame of the alarm, with those calls muted that were made already.
+ * The alarm occurs in the middle of a push, when bytes after it may or may not have been delivered,
+ * depending on chunking. Therefore the frame decoder is reset to the push's beginning and fed
+ * again, exactly up to the frame of the alarm; sink calls that were already made are muted.
  */
 #include "frame/align.h"
 
@@ -12,10 +12,10 @@
 #define FRAME         TL_FRAME_BYTES
 #define PATIENCE      ((uint64_t)32 << 10)
 #define PATIENCE_MOST ((uint64_t)1 << 40)
-#define CHECK_PART    16 /* of what has come, between two checkpoints */
+#define CHECK_PART    16 /* distance of checkpoints, as a fraction of the bytes so far */
 
-#define ALARM_FRAMES 4 /* frames with unknown sources that are enough, … */
-#define ALARM_APART  3 /* … with at most two between them that have none */
+#define ALARM_FRAMES 4 /* frames with unknown sources that raise an alarm */
+#define ALARM_APART  3 /* with at most two frames in between that have none */
 
 static const char OUT_OF_STEP[] = "frames out of step";
 
@@ -29,7 +29,7 @@ static bool is_watched(const struct tl_align *a)
     return a->watch.is_troubled && a->tpiu->sync == TL_TPIU_ALIGNED;
 }
 
-/* Checkpoints are powers of two apart, and multiples of that distance behind the first frame. */
+/* Checkpoints are a power of two apart, at multiples of that distance from the first frame. */
 static void set_checkpoint(struct tl_align *a)
 {
     const uint64_t done = a->tpiu->raw;
@@ -56,7 +56,7 @@ bool tl_align_muted(struct tl_align *a)
     return a->calls++ < a->mute;
 }
 
-/* An unknown source speaks in this frame; is it enough for an alarm? */
+/* An unknown source is selected in this frame: raise an alarm? */
 static bool is_alarm(struct tl_align *a, uint64_t frame)
 {
     if (a->troubled == frame + 1)
@@ -83,16 +83,16 @@ int tl_align_unknown(struct tl_align *a, const struct tl_run *run)
     return TL_OK;
 }
 
-/* ---- trying ------------------------------------------------------------------------------- */
+/* ---- trying alignments -------------------------------------------------------------------- */
 
-/* Where to go on with which alignment: `from` bytes of the window are as before. */
+/* A change of alignment: `from` bytes of the window keep the old one. */
 struct turn {
-    size_t phase; /* 0: nothing changes */
+    size_t phase; /* offset of the new alignment; 0: no change */
     size_t from;
-    uint32_t syncs, known; /* of the whole window then */
+    uint32_t syncs, known; /* scores of the whole window with the change */
 };
 
-/* The source that speaks, where only one is known to do so: it may never say its ID again. */
+/* The current source, if only one is known to occur: its ID may never be sent again. */
 static uint8_t only_id(const struct tl_align *a)
 {
     const struct tl_tpiu *const t = a->tpiu;
@@ -108,7 +108,9 @@ static uint8_t only_id(const struct tl_align *a)
     return only;
 }
 
-/* Is it better in the slots from `slot` on? By far: a whole packet may be so by chance. */
+/*
+ * Is `fit` clearly better in the slots from `slot` on? A single intact packet may be coincidence.
+ */
 static bool is_better(const struct tl_fit *fit, const struct tl_fit *now, size_t slot, size_t slots)
 {
     uint32_t syncs = 0, syncs_now = 0, lost = 0, lost_now = 0;
@@ -123,7 +125,7 @@ static bool is_better(const struct tl_fit *fit, const struct tl_fit *now, size_t
                              : syncs == syncs_now && lost < lost_now - lost_now / 4;
 }
 
-/* What there is of the window if all is taken as `fit` says. */
+/* Scores of the window with alignment `fit` throughout. */
 static struct turn whole(const struct tl_fit *fit, size_t slots)
 {
     struct turn t = {0};
@@ -134,7 +136,7 @@ static struct turn whole(const struct tl_fit *fit, size_t slots)
     return t;
 }
 
-/* The turn is one slot later. */
+/* Move the change one slot later. */
 static void turn_later(struct turn *t, const struct tl_fit *fit, const struct tl_fit *now)
 {
     t->syncs += (uint32_t)now->syncs[t->from] - fit->syncs[t->from];
@@ -143,10 +145,10 @@ static void turn_later(struct turn *t, const struct tl_fit *fit, const struct tl
 }
 
 /*
- * The place from which on `fit`, `phase` bytes off, is best to go on with, behind what `now` knows
- * better. An odd phase takes data for IDs, which the known bytes show at once. With an even one
- * they are nearly the same, and nothing can be told until `fit` has a whole synchronisation packet:
- * then the latest place, since all in front of the fault is still good.
+ * Find the best position to change to `fit`, which is `phase` bytes off, given the scores `now` of
+ * the current alignment. An odd phase takes data for IDs, which the known bytes show at once. With
+ * an even phase the scores are nearly equal until `fit` has an intact synchronisation packet: then
+ * choose the latest position, since everything before the fault is still good.
  */
 static struct turn best_turn(const struct tl_fit *fit, const struct tl_fit *now, size_t phase,
                              size_t slots)
@@ -167,7 +169,7 @@ static struct turn best_turn(const struct tl_fit *fit, const struct tl_fit *now,
     return best;
 }
 
-/* What fits the window best; phase 0 unless that is clearly better. TL_NOMEM. */
+/* Find the best change for the window; phase 0 unless one is clearly better. Returns TL_NOMEM. */
 static int find_turn(const struct tl_align *a, struct turn *best)
 {
     struct tl_fit_sources sources = a->watch.sources;
@@ -192,7 +194,7 @@ static int find_turn(const struct tl_align *a, struct turn *best)
     return rc;
 }
 
-/* From `offset` on all is new, with a frame beginning `phase` bytes behind it. */
+/* Restart at `offset`, with a frame beginning `phase` bytes after it. */
 static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
 {
     const struct tl_tpiu_sink sink = a->tpiu->demux.sink;
@@ -209,7 +211,7 @@ static int move_frames(struct tl_align *a, uint64_t offset, size_t phase)
     return rc;
 }
 
-/* The window is full, or all there is: decide, and go on with it. */
+/* The window is full, or the input has ended: decide, and process it. */
 static int go_on(struct tl_align *a)
 {
     uint8_t *const window = a->window;
@@ -240,7 +242,7 @@ static int go_on(struct tl_align *a)
 
 /* ---- bytes ---------------------------------------------------------------------------------- */
 
-/* Keep back bytes; returns how many were taken. */
+/* Hold back bytes; returns how many. */
 static size_t keep(struct tl_align *a, const uint8_t *p, size_t n)
 {
     const size_t room = a->room - a->held;
@@ -250,7 +252,7 @@ static size_t keep(struct tl_align *a, const uint8_t *p, size_t n)
     return n;
 }
 
-/* Where a few bytes did not tell, more of them may. */
+/* Start a window. After failed attempts it is larger. */
 static int begin_window(struct tl_align *a)
 {
     a->alarm = false;
@@ -262,7 +264,7 @@ static int begin_window(struct tl_align *a)
     return a->window ? TL_OK : TL_NOMEM;
 }
 
-/* All in front of the checkpoint has been passed on: look at what came of it. */
+/* Everything before the checkpoint has been passed on: check the streams. */
 static int check(struct tl_align *a)
 {
     const int troubled = a->watch.is_troubled(a->watch.context);
@@ -279,7 +281,7 @@ static int check(struct tl_align *a)
     return TL_OK;
 }
 
-/* Returns the bytes passed on before an alarm, or all. */
+/* Pass bytes on. Returns the number before an alarm, or all. */
 static int64_t pass_frames(struct tl_align *a, const uint8_t *p, size_t n)
 {
     uint8_t before[offsetof(struct tl_tpiu, demux.buffer)];

@@ -7,7 +7,9 @@
 #define FSYNC  4
 #define FRAME  16
 
-/* The window without its footers, if a block begins at `phase`. Returns how many bytes that is. */
+/*
+ * Copy the window without footers, assuming a block begins at `phase`. Returns the number of bytes.
+ */
 static size_t without_footers(uint8_t *out, const uint8_t *p, size_t n, size_t phase)
 {
     size_t plain = phase > FOOTER ? phase - FOOTER : 0;
@@ -21,7 +23,7 @@ static size_t without_footers(uint8_t *out, const uint8_t *p, size_t n, size_t p
     return plain;
 }
 
-/* How many FSYNCs have whole frames between them and the one before. */
+/* Number of FSYNCs separated from the previous one by whole frames. */
 static unsigned fits(const uint8_t *p, size_t n)
 {
     static const uint8_t fsync[FSYNC] = {0xff, 0xff, 0xff, 0x7f};

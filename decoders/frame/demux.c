@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Between two IDs, the bytes of a frame are a piece of one source. A piece is stored at the end of
- * its source's buffer as 16 bytes and 16 places whatever its length; what is behind the piece is
- * overwritten by the next one. So the only branch that cannot be predicted is on the number of IDs
- * in a frame.
+ * Between two IDs, the bytes of a frame are a piece of one source. Pieces are appended to their
+ * source's buffer as 16 bytes and 16 places, whatever their length; the surplus is overwritten by
+ * the next piece. So the only unpredictable branch is the one on the number of IDs in a frame.
  */
 #include "frame/demux.h"
 
@@ -14,12 +13,12 @@
 
 #define FRAME   TL_FRAME_BYTES
 #define AUX     TL_FRAME_AUX
-#define ID_BITS 0x0001000100010001u /* of eight bytes: where an ID says so */
+#define ID_BITS 0x0001000100010001u /* flag bits of eight bytes: an ID */
 #define KERNEL  static inline __attribute__((always_inline))
 
 #define FSYNC_PAIR 0x7fffffff7fffffffu /* two FSYNC words as a little-endian number */
 
-/* Buffers that are not those of one `apart` source. */
+/* Indices of buffers not assigned to a single `apart` source. */
 enum { NONE, NOBODY, ALONE, FIRST_APART };
 
 const char tl_demux_no_id[] = "no trace ID yet";
@@ -39,7 +38,7 @@ static int deliver(struct tl_demux *d, unsigned b)
 {
     const size_t n = d->source[b].n;
     const struct tl_run run = {d->buffer[b].bytes, n, d->base, d->buffer[b].place};
-    /* Behind the last data byte of a frame in one piece is the next frame. */
+    /* If the last byte was a frame's last data byte, the auxiliary byte follows before the end. */
     d->buffer[b].place[n] =
         (uint16_t)(d->buffer[b].place[n - 1] + (d->source[b].whole == n ? 2 : 1));
     d->source[b].whole = 0;
@@ -48,7 +47,7 @@ static int deliver(struct tl_demux *d, unsigned b)
     return rc < 0 ? rc : d->sink.run(d->sink.context, d->source[b].id, &run);
 }
 
-/* Deliver all buffers, those that begin first before the others. */
+/* Deliver all buffers, in order of their first bytes. */
 static int deliver_all(struct tl_demux *d)
 {
     for (;;) {
@@ -63,7 +62,7 @@ static int deliver_all(struct tl_demux *d)
     }
 }
 
-/* The buffer of the source that is speaking, which has none. */
+/* Assign a buffer to the current source, which has none. */
 static int find_buffer(struct tl_demux *d)
 {
     const uint8_t id = d->id;
@@ -80,7 +79,7 @@ static int find_buffer(struct tl_demux *d)
     return rc;
 }
 
-/* `id` has been said. */
+/* An ID selects source `id`. */
 KERNEL int change_id(struct tl_demux *d, uint8_t id)
 {
     d->id = id;
@@ -107,7 +106,7 @@ int tl_demux_set_id(struct tl_demux *d, uint8_t id)
     return tl_demux_flush(d);
 }
 
-/* Runs count from the beginning of the block in which they are. */
+/* Places in runs are relative to the beginning of their block. */
 static int enter_block(struct tl_demux *d, uint64_t offset)
 {
     const uint64_t base = offset & ~(uint64_t)(TL_DEMUX_BLOCK - 1);
@@ -154,10 +153,10 @@ bool tl_demux_is_marked(const uint8_t frame[static 16])
     return ((a | b) & 0x8000800080008000u) != 0;
 }
 
-/* The eight even bytes that are IDs, as bits. */
+/* The positions of IDs in the eight even bytes, as bits. */
 KERNEL unsigned id_mask(uint64_t low, uint64_t high)
 {
-    const uint64_t pack = 0x0001000200040008u; /* bits 0, 16, 32, 48 to 48 … 51 */
+    const uint64_t pack = 0x0001000200040008u; /* moves bits 0, 16, 32, 48 to 48 … 51 */
     return (unsigned)((low & ID_BITS) * pack >> 48 & 15) |
            (unsigned)((high & ID_BITS) * pack >> 48 & 15) << 4;
 }
@@ -165,10 +164,10 @@ KERNEL unsigned id_mask(uint64_t low, uint64_t high)
 typedef uint8_t bytes16 __attribute__((vector_size(16)));
 typedef uint16_t places16 __attribute__((vector_size(32)));
 
-/* Store what a frame at place `at` has from byte `from` on; 16 bytes there are readable. */
+/* Store the data of a frame at place `at`, from byte `from` on; reads 16 bytes there. */
 KERNEL void put(uint8_t *bytes, uint16_t *place, const uint8_t *frame, uint16_t at, unsigned from)
 {
-    /* Of each byte of a frame: the bit of byte 15 that is its lowest bit, and its place. */
+    /* For each byte of a frame: the bit of byte 15 that is its bit 0, and its place. */
     static const uint8_t bit_of[2 * FRAME] = {1, 0, 2, 0, 4, 0, 8, 0, 16, 0, 32, 0, 64, 0, 128};
     static const uint16_t place_of[2 * FRAME] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14};
     bytes16 data, bit;
@@ -211,7 +210,7 @@ KERNEL size_t append_frames(struct tl_demux *d, const uint8_t *p, size_t frames,
     return done;
 }
 
-/* As tl_demux_frames(), within a block and of a known source. */
+/* As tl_demux_frames(), within a block and with a known source. */
 KERNEL int64_t take_frames(struct tl_demux *d, const uint8_t *p, size_t frames, uint64_t offset,
                            bool marked)
 {
@@ -228,7 +227,7 @@ KERNEL int64_t take_frames(struct tl_demux *d, const uint8_t *p, size_t frames, 
         unsigned from = 0;
         for (unsigned ids = id_mask(low, high); ids; ids &= ids - 1) {
             const unsigned i = (unsigned)__builtin_ctz(ids);
-            /* Behind the ID in byte 14 comes no byte that could delay it. */
+            /* No byte follows the ID in byte 14 that could delay it. */
             const unsigned late = (frame[AUX] >> i & 1) & (i < 7);
             append(d, frame, at, from, 2 * i);
             append(d, frame, at, 2 * i + 1, 2 * i + 1 + late);
@@ -329,7 +328,7 @@ static int append_byte(struct tl_demux *d, uint8_t byte, uint64_t offset)
 
 int tl_demux_frame(struct tl_demux *d, const uint8_t frame[static 16], const uint64_t at[static 16])
 {
-    uint8_t next = TL_TPIU_NO_ID; /* an ID that is delayed */
+    uint8_t next = TL_TPIU_NO_ID; /* a delayed ID */
     int rc = TL_OK;
     for (unsigned i = 0; i < AUX && rc == TL_OK; i++) {
         const unsigned flag = frame[AUX] >> i / 2 & 1;
@@ -348,7 +347,7 @@ int tl_demux_frame(struct tl_demux *d, const uint8_t frame[static 16], const uin
     return rc;
 }
 
-/* ---- where it stands ---------------------------------------------------------------------- */
+/* ---- saved state ------------------------------------------------------------------------ */
 
 void tl_demux_state(struct tl_demux *d, struct tl_state *s, const char *const *reasons,
                     size_t n_reasons)

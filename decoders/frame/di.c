@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Headers are weighed: how much of one fits what the stream has shown so far. In step, little is
- * asked, so that a new module is heard; out of step, everything must fit, twice in a row.
+ * Headers are scored by how well they match what the stream has shown so far. In sync, a low score
+ * suffices, so that a new module is accepted; out of sync, everything must match, twice in a row.
  */
 #include "frame/di.h"
 
@@ -9,21 +9,21 @@
 #include <string.h>
 
 #define HEADER_BYTES (2 * (1 + TL_DI_HEADER))
-#define GULP         4096        /* bytes taken into `pending` at once */
-#define WINDOW_MAX   (64u << 10) /* looked at for a beginning */
+#define GULP         4096        /* bytes added to `pending` at a time */
+#define WINDOW_MAX   (64u << 10) /* examined to find the first packet */
 
 /*
- * What evidence there can be for a header. There are few destinations (hosts), so a known one says
- * most; but 0 is a common payload word.
+ * Evidence for a header. There are few destinations (hosts), so a known one is the strongest
+ * evidence; but 0 is a common payload word.
  */
 enum {
     FLAGS_DEFINED = 1,
     RESERVED_ZERO = 1,
-    FROM_HOST = 1, /* and once more for a module that is known */
-    KNOWN_SRC = 2, /* both one less for address 0 */
+    FROM_HOST = 1, /* and again if to a known module */
+    KNOWN_SRC = 2, /* both are one less for address 0 */
     KNOWN_DEST = 3,
-    FRESH = FLAGS_DEFINED + RESERVED_ZERO, /* the best there is before anything is known */
-    ENOUGH = FRESH + KNOWN_SRC,            /* in step */
+    FRESH = FLAGS_DEFINED + RESERVED_ZERO, /* the maximum before anything is known */
+    ENOUGH = FRESH + KNOWN_SRC,            /* in sync */
     GOOD = FRESH + KNOWN_DEST,
     BEST = FRESH + KNOWN_DEST - 1 + KNOWN_SRC
 };
@@ -31,21 +31,22 @@ enum {
 enum answer {
     NO,
     YES,
-    MORE /* bytes are needed to tell */
+    MORE /* more bytes are needed */
 };
 
-/* Bytes under inspection: those not yet delivered. */
+/* Bytes under inspection: those not delivered yet. */
 struct view {
     const uint8_t *p;
     size_t n;
     bool final; /* nothing will follow */
 };
 
-static const char NOT_YET[] = "not synchronised"; /* TL_LOSS_NOT_SYNC of decode/ops.h: no fault */
+/* TL_LOSS_NOT_SYNC of decode/ops.h, which is not a fault. */
+static const char NOT_YET[] = "not synchronised";
 static const char OUT_OF_STEP[] = "no DI packet header";
 static const char UNFINISHED[] = "unfinished DI packet";
 
-/* Search from the very next byte on, without any idea of the system. */
+/* Search from the very next byte on, without any knowledge of the system. */
 static void forget(struct tl_di *d)
 {
     d->informed = false;
@@ -88,7 +89,7 @@ static inline bool known(const uint64_t *set, uint16_t address)
     return set[address / 64] >> address % 64 & 1;
 }
 
-/* REG: all but one sub-type; EVENT: last, continued, overflow. The other types are reserved. */
+/* REG: all sub-types but one; EVENT: last, continued, overflow. The other types are reserved. */
 static inline bool flags_defined(uint16_t flags)
 {
     const unsigned sub = 1u << TL_DI_TYPE_SUB(flags);
@@ -98,8 +99,8 @@ static inline bool flags_defined(uint16_t flags)
 }
 
 /*
- * Does the header speak of a packet from a host, to which others send? Of one to the host, read a
- * word too early, it might as well, but for FLAGS.
+ * Is this the header of a packet from a host, a known destination? A packet to the host, read a
+ * word too early, would match as well, except for FLAGS.
  */
 static inline bool is_from_host(const struct tl_di *d, const uint8_t *p)
 {
@@ -107,7 +108,7 @@ static inline bool is_from_host(const struct tl_di *d, const uint8_t *p)
     return flags && !(flags & 0x3ff) && known(d->dests, word(d, p + 4));
 }
 
-/* A module that is known answers a register access: FLAGS tell how long that is. */
+/* Is this a known module's answer to a register access? FLAGS determine its length. */
 static bool is_answer(const struct tl_di *d, const uint8_t *p)
 {
     const uint16_t flags = word(d, p + 6);
@@ -121,14 +122,14 @@ static bool is_answer(const struct tl_di *d, const uint8_t *p)
         return word(d, p) == TL_DI_HEADER + (1u << (TL_DI_TYPE_SUB(flags) & 3));
     case 12:
     case 14:
-    case 15: /* an error, or written */
+    case 15: /* an error, or a write */
         return word(d, p) == TL_DI_HEADER;
     default:
         return false;
     }
 }
 
-/* How much speaks for a header at `p` (HEADER_BYTES are there). 0: it cannot be one. */
+/* Score a header at `p` (HEADER_BYTES are available). 0: invalid. */
 static inline unsigned evidence(const struct tl_di *d, const uint8_t *p)
 {
     const unsigned words = word(d, p);
@@ -156,15 +157,17 @@ static inline unsigned slot_of(uint64_t header)
     return (unsigned)(header * 0x9e3779b97f4a7c15u >> 56);
 }
 
-/* Did a packet with just this header come lately? 0 marks an unused slot and is no header. */
+/*
+ * Was there recently a packet with exactly this header? 0 marks an unused slot and is not a header.
+ */
 static inline bool is_usual(const struct tl_di *d, uint64_t header)
 {
     return header && d->headers[slot_of(header)] == header;
 }
 
 /*
- * A damaged length may happen to end where a packet ends. Then the packets that it swallowed can
- * be made out inside: a row of headers that ends at the same place.
+ * Does the packet contain others? A damaged length may coincide with the end of another packet.
+ * Then the packets it includes form a chain of headers that ends at the same position.
  */
 static bool swallows_others(const struct tl_di *d, const uint8_t *p)
 {
@@ -186,8 +189,8 @@ static bool swallows_others(const struct tl_di *d, const uint8_t *p)
 }
 
 /*
- * The capture ends at byte `i`, or amid a header there: is that how it may end behind the packet at
- * `before`? If words are left, either they or that packet's length are wrong, unless both are
+ * The capture ends at byte `i`, or within a header there: is that plausible after the packet at
+ * `before`? If words are left over, either they or that packet's length are wrong, unless both are
  * usual.
  */
 static bool is_end(const struct tl_di *d, const struct view *v, size_t before, size_t i)
@@ -195,7 +198,7 @@ static bool is_end(const struct tl_di *d, const struct view *v, size_t before, s
     const size_t left = v->n - i;
     if (left == 0)
         return true;
-    if (left <= 2) /* a length is no better than the last word of a packet that has one too many */
+    if (left <= 2) /* a single length word may as well be a surplus word of the previous packet */
         return false;
     if (!is_usual(d, header_at(v->p + before)))
         return false;
@@ -211,7 +214,9 @@ static bool is_end(const struct tl_di *d, const struct view *v, size_t before, s
     return false;
 }
 
-/* Are there `count` headers in a row, the first with `first` evidence, the others with `rest`? */
+/*
+ * Are there `count` consecutive headers, the first one with score `first`, the others with `rest`?
+ */
 static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t i, unsigned count,
                             unsigned first, unsigned rest)
 {
@@ -225,7 +230,8 @@ static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t 
         if (evidence(d, v->p + i) < (k ? rest : first))
             return NO;
         if (k + 1 == count)
-            return YES; /* whatever there is of it, so that the answer does not depend on that */
+            return YES; /* regardless of how many of its bytes are available, for independence of
+                           chunking */
         const size_t bytes = packet_bytes(d, v->p + i);
         if (bytes > v->n - i)
             return v->final ? NO : MORE;
@@ -237,7 +243,7 @@ static enum answer is_chain(const struct tl_di *d, const struct view *v, size_t 
     return YES;
 }
 
-/* Does byte `i` look like the place where the packet behind the one at `before` begins? */
+/* Is byte `i` plausible as the start of the packet after the one at `before`? */
 static inline enum answer is_next(const struct tl_di *d, const struct view *v, size_t before,
                                   size_t i)
 {
@@ -251,20 +257,20 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
         return YES;
     if (weight < FRESH)
         return NO;
-    /* Both addresses are new, or only the flags are odd: let its successor decide. */
+    /* Both addresses are new, or only the flags are unusual: decide by the next packet. */
     const size_t bytes = packet_bytes(d, v->p + i);
     if (v->n - i < bytes + HEADER_BYTES)
         return !v->final ? MORE : v->n - i == bytes && is_answer(d, v->p + i) ? YES : NO;
     const uint8_t *const after = v->p + i + bytes;
     const unsigned behind = evidence(d, after);
-    if (behind >= FRESH && is_answer(d, v->p + i)) /* to a host that is new */
+    if (behind >= FRESH && is_answer(d, v->p + i)) /* to a new host */
         return YES;
     const bool hosts = behind >= FRESH && is_from_host(d, v->p + i) && is_from_host(d, after);
     return (behind >= GOOD || hosts) && !swallows_others(d, v->p + i) ? YES : NO;
 }
 
 /*
- * May the search end at byte `i`? An odd distance is less likely, so more is asked of it.
+ * May the search end at byte `i`? An odd distance is less likely, so the requirements are higher.
  */
 static enum answer is_resync(const struct tl_di *d, const struct view *v, size_t i, bool odd)
 {
@@ -280,8 +286,8 @@ static int report(struct tl_di *d, const char *reason, uint64_t from, uint64_t t
 }
 
 /*
- * The words of a packet in host order. Where the view goes on so far, always as many as almost all
- * packets have at most: that needs no decision.
+ * Copy the words of a packet in host order. If available, at least the number of words that nearly
+ * all packets fit in is copied, without a branch.
  */
 static inline void copy_words(uint16_t *out, const uint8_t *p, size_t n, const uint8_t *end,
                               bool little_endian)
@@ -322,8 +328,8 @@ static int deliver(struct tl_di *d, const struct view *v, size_t i)
 }
 
 /*
- * The fast way: packets with usual headers, one behind the other. It decides nothing that step()
- * would not decide alike. Returns the bytes done with.
+ * Fast path: consecutive packets with usual headers. The decisions are the same as those of step().
+ * Returns the bytes processed.
  */
 static int64_t deliver_usual(struct tl_di *d, const struct view *v, size_t i)
 {
@@ -342,7 +348,7 @@ static int64_t deliver_usual(struct tl_di *d, const struct view *v, size_t i)
     return (int64_t)(i - begin);
 }
 
-/* The same, where the sink takes them as they lie there. */
+/* The same, for sinks that accept packets in input form. */
 static int64_t deliver_batches(struct tl_di *d, const struct view *v, size_t i)
 {
     const size_t begin = i;
@@ -383,9 +389,9 @@ struct tl_di_packet tl_di_read_raw(const struct tl_di_raw *raw, bool little_endi
 }
 
 /*
- * The packet at `i` has no header behind it, but there is one at `found`. Was only its
- * successor's header damaged? Then that lies between them, and part of it can be made out. A
- * smaller distance says that the packet itself has a word too much.
+ * The packet at `i` is not followed by a header, but there is one at `found`. Was only the next
+ * packet's header damaged? Then that packet is in between, and part of its header is recognisable.
+ * A smaller distance means that the packet itself has a surplus word.
  */
 static bool is_intact(const struct tl_di *d, const struct view *v, size_t i, size_t found)
 {
@@ -416,7 +422,7 @@ static void start_search(struct tl_di *d, size_t i, bool suspect)
     d->lost_at = d->offset + i;
 }
 
-/* The search that began at `i` ends at `found`. */
+/* End the search that began at `i`, at `found`. */
 static int end_search(struct tl_di *d, const struct view *v, size_t i, size_t found,
                       const char *reason)
 {
@@ -434,33 +440,33 @@ static int end_search(struct tl_di *d, const struct view *v, size_t i, size_t fo
 /* ---- the beginning ---------------------------------------------------------------------- */
 
 /*
- * At first nobody knows the byte order, the host and the modules. Where the stream begins with a
- * row of headers for one host, those tell. If not, its beginning is damaged, or amid a packet; then
- * the longest row in a long look ahead tells, and the search for the first packet knows what to
- * look for.
+ * Initially the byte order, the host and the modules are unknown. If the stream begins with
+ * consecutive headers that share a host, they are learnt from those. Otherwise its beginning is
+ * damaged or in the middle of a packet; then they are learnt from the longest chain in a large
+ * window, and the search for the first packet uses that.
  */
 enum {
-    ROW = 6,       /* headers that are enough right at the beginning */
-    ROW_LEAST = 4, /* … elsewhere */
+    ROW = 6,       /* headers required at the very beginning */
+    ROW_LEAST = 4, /* headers required elsewhere */
     ROW_MOST = 64
 };
 
 struct row {
     size_t at;
     unsigned n;      /* headers */
-    unsigned weight; /* … of which those with FLAGS 0 count for little */
+    unsigned weight; /* total score; headers with FLAGS 0 count little */
     bool little_endian;
-    bool cut; /* it may go on behind the view */
+    bool cut; /* may continue after the view */
 };
 
-/* A window holds two rows of the longest packets, or all there is. */
+/* A window holds two chains of the longest packets, or everything available. */
 static size_t window_of(const struct tl_di *d)
 {
     const size_t bytes = 2 * ROW_LEAST * 2 * (1 + (size_t)d->limit);
     return bytes < WINDOW_MAX ? bytes : WINDOW_MAX;
 }
 
-/* The row of at most `most` headers at byte `at`, all of one host, as sender or receiver. */
+/* The chain of at most `most` headers at byte `at` that share a host as sender or receiver. */
 static struct row row_at(struct tl_di *d, const struct view *v, size_t at, bool little_endian,
                          unsigned most)
 {
@@ -488,7 +494,7 @@ static struct row row_at(struct tl_di *d, const struct view *v, size_t at, bool 
     return row;
 }
 
-/* What the headers of a row say of the system. */
+/* Learn the system from the headers of a chain. */
 static void learn_row(struct tl_di *d, const struct view *v, const struct row *row)
 {
     d->little_endian = row->little_endian;
@@ -502,8 +508,9 @@ static void learn_row(struct tl_di *d, const struct view *v, const struct row *r
 }
 
 /*
- * A row of little-endian packets looks like one of big-endian ones a byte earlier, too: of FLAGS
- * the upper byte of SRC and the lower one of the true FLAGS are left then, both nearly always 0.
+ * Is `a` better? A chain of little-endian packets also looks like a big-endian one a byte earlier:
+ * its FLAGS then consist of the upper byte of SRC and the lower byte of the true FLAGS, both nearly
+ * always 0.
  */
 static bool is_better(const struct row *a, const struct row *b)
 {
@@ -525,7 +532,7 @@ static struct row longest_row(struct tl_di *d, const struct view *window, size_t
     return best;
 }
 
-/* Get to know the system from what is there from byte `i` on. NO: there is nothing like it. */
+/* Learn the system from the bytes from `i` on. NO: no such chain. */
 static enum answer learn(struct tl_di *d, const struct view *v, size_t i)
 {
     for (unsigned little = 0; little < 2; little++) {
@@ -549,7 +556,7 @@ static enum answer learn(struct tl_di *d, const struct view *v, size_t i)
     return YES;
 }
 
-/* Returns the bytes done with; *wait: nothing can be said before there are more. */
+/* Returns the bytes processed; *wait: more bytes are needed. */
 static int64_t begin(struct tl_di *d, const struct view *v, size_t i, bool *wait)
 {
     const enum answer answer = learn(d, v, i);
@@ -560,11 +567,11 @@ static int64_t begin(struct tl_di *d, const struct view *v, size_t i, bool *wait
     return (int64_t)(left < half ? left : half);
 }
 
-/* ---- in step, and out of it ------------------------------------------------------------- */
+/* ---- in sync and out of sync -------------------------------------------------------------- */
 
 /*
- * Go on searching for the damage at `i`. Returns the bytes done with: the place found, or where to
- * go on (not before `i` as long as the packet there may turn out to be whole).
+ * Continue searching after the damage at `i`. Returns the bytes processed: up to the position
+ * found, or where to continue (not past `i` as long as the packet there may turn out to be intact).
  */
 static int64_t search(struct tl_di *d, const struct view *v, size_t i, bool *wait)
 {
@@ -589,7 +596,7 @@ static int64_t search(struct tl_di *d, const struct view *v, size_t i, bool *wai
     return 0;
 }
 
-/* Deliver the packet at `i` if it can be told to be one. Returns the bytes done with. */
+/* Deliver the packet at `i` if it is confirmed. Returns the bytes processed. */
 static int64_t step(struct tl_di *d, const struct view *v, size_t i)
 {
     const size_t bytes = packet_bytes(d, v->p + i);
@@ -615,7 +622,7 @@ static int64_t step(struct tl_di *d, const struct view *v, size_t i)
     return rc < 0 ? rc : (int64_t)bytes;
 }
 
-/* Returns how many bytes of the view are done with, or < 0. */
+/* Returns the number of bytes of the view that were processed, or < 0. */
 static int64_t inspect(struct tl_di *d, const struct view *v)
 {
     size_t i = 0;
@@ -647,7 +654,7 @@ static int64_t inspect(struct tl_di *d, const struct view *v)
     return (int64_t)i;
 }
 
-/* Take input behind pending bytes until those are done with. Returns the input bytes taken. */
+/* Append input to pending bytes until those are processed. Returns the input bytes used. */
 static int64_t join(struct tl_di *d, const uint8_t *p, size_t n)
 {
     size_t taken = 0;
@@ -709,18 +716,20 @@ void tl_di_skip(struct tl_di *d, uint64_t n)
 {
     d->offset += n;
     start_search(d, 0, false);
-    d->scanned = SIZE_MAX; /* the very next byte may be the place */
+    d->scanned = SIZE_MAX; /* the very next byte may be the position */
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
-/* Is that a packet's length word? */
+/* Is this a valid length word? */
 static bool is_length(const struct tl_di *d, const uint8_t *p)
 {
     return word(d, p) >= TL_DI_HEADER && word(d, p) <= d->limit;
 }
 
-/* What the next push relies on. */
+/* Check what the next push relies on. */
 static bool is_sound(const struct tl_di *d)
 {
     const size_t n = d->pending.n;

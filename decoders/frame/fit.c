@@ -11,7 +11,7 @@
 struct trial {
     struct tl_fit *fit;
     const struct tl_fit_sources *sources;
-    uint8_t repeated[128]; /* bytes of 00, or nibbles of f, that came last; by trace ID */
+    uint8_t repeated[128]; /* number of preceding bytes 00, or nibbles f; by trace ID */
     uint64_t begun[128];   /* offset of the first of them */
     struct tl_tpiu tpiu;
 };
@@ -58,7 +58,7 @@ int tl_fit_frames(struct tl_fit *fit, const struct tl_fit_sources *sources, cons
     struct trial *const t = malloc(sizeof *t);
     if (!t)
         return TL_NOMEM;
-    memset(t, 0, offsetof(struct trial, tpiu)); /* which clears what it needs itself */
+    memset(t, 0, offsetof(struct trial, tpiu)); /* tl_tpiu_init() clears `tpiu` */
     *fit = (struct tl_fit){0};
     t->fit = fit;
     t->sources = sources;

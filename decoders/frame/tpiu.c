@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whole frames go from the input straight to the de-multiplexer. Frames cut by the end of a push or
- * a footer are completed in `frame`; only around synchronisation words bytes are looked at singly.
+ * Whole frames go directly from the input to the demultiplexer. Frames cut by the end of a push or
+ * a footer are completed in `frame`; only around synchronisation words are bytes processed
+ * individually.
  */
 #include "frame/tpiu.h"
 
@@ -13,16 +14,16 @@
 #define FRAME     TL_FRAME_BYTES
 #define BLOCK     TL_BLOCK_BYTES /* DSTREAM */
 #define BLOCK_USE TL_BLOCK_USE
-#define FSYNC     0xffffff7fu /* its bytes, the first one on top */
+#define FSYNC     0xffffff7fu /* its bytes, the first one in the most significant position */
 #define FSYNC_LE  0x7fffffffu /* as a little-endian number */
 
 enum state {
-    HUNT,   /* for an FSYNC */
-    FRAMES, /* frame bytes, perhaps with synchronisation between half-words */
-    HOLD    /* keeping bytes back until it shows whether an FSYNC had cut the frame */
+    HUNT,   /* searching for an FSYNC */
+    FRAMES, /* frame bytes, possibly with synchronisation between half-words */
+    HOLD    /* holding bytes back until it is clear whether an FSYNC cut the frame */
 };
 
-/* Why bytes are lost; the first is no fault: TL_LOSS_NOT_SYNC of decode/ops.h. */
+/* Loss reasons; the first one, TL_LOSS_NOT_SYNC of decode/ops.h, is not a fault. */
 static const char not_yet[] = "not synchronised";
 static const char no_sync[] = "no frame synchronisation";
 static const char cut_frame[] = "frame cut short";
@@ -39,15 +40,16 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
     t->state = sync == TL_TPIU_ALIGNED ? FRAMES : HUNT;
 }
 
-/* ---- where blocks are -------------------------------------------------------------------- */
+/* ---- block boundaries ---------------------------------------------------------------------- */
 
-/* Blocks, more with each look: the first may be a byte off, by a footer that looks like a frame. */
+/* Blocks to wait, more after each search: the first search may be a byte off, because of a footer
+ * that looks like a frame. */
 #define PATIENCE      ((uint64_t)1)
 #define PATIENCE_MOST ((uint64_t)1 << 30)
 
 /*
- * A frame was not what it should be. Where bytes have been lost, footers are taken for frames from
- * there on: look at what comes, from the next block on, so that no chunking changes when that is.
+ * A frame was invalid. If bytes were lost, footers are taken for frames from there on: examine the
+ * following bytes, starting at a block boundary for independence of chunking.
  */
 static void suspect_blocks(struct tl_tpiu *t)
 {
@@ -55,7 +57,7 @@ static void suspect_blocks(struct tl_tpiu *t)
     const uint64_t block = t->raw / BLOCK;
     if (t->sync != TL_TPIU_DSTREAM || !t->synchronised || t->watched_from || block < t->quiet_until)
         return;
-    if (block - t->quiet_until > t->patience) /* all went well meanwhile */
+    if (block - t->quiet_until > t->patience) /* no problems in the meantime */
         t->patience = 0;
     t->watched_from = (block + 1) * BLOCK;
 }
@@ -82,7 +84,8 @@ static int reset_all(struct tl_tpiu *t, uint64_t offset)
 }
 
 /*
- * Take frames up to a synchronisation word, p[16 * frames + 15] readable. Returns how many, or < 0.
+ * Process frames up to a synchronisation word; p[16 * frames + 15] must be readable. Returns how
+ * many, or < 0.
  */
 static int64_t take_frames(struct tl_tpiu *t, const uint8_t *p, size_t frames, uint64_t offset)
 {
@@ -115,8 +118,8 @@ static int take_buffered(struct tl_tpiu *t)
 /* ---- synchronisation -------------------------------------------------------------------- */
 
 /*
- * The ID behind lost bytes is not known, unless there is only one source: then it is better to go
- * on with it than to lose all until it says its ID again, which it may never do.
+ * After lost bytes the current ID is unknown. But if there is only one source, it is better to
+ * continue with it than to lose everything until its ID is sent again, which may never happen.
  */
 static int forget_id(struct tl_tpiu *t)
 {
@@ -139,7 +142,7 @@ static int lose_frame(struct tl_tpiu *t, const char *reason)
     return rc < 0 ? rc : forget_id(t);
 }
 
-/* Damage at the last half-word: it and what there is of its frame are lost. */
+/* Damage at the last half-word: it and the current frame are lost. */
 static int start_hunt(struct tl_tpiu *t)
 {
     const uint64_t offset = t->at[t->fill];
@@ -159,7 +162,7 @@ static void begin_frame(struct tl_tpiu *t)
     t->half_fsync = false;
 }
 
-/* An aligned FSYNC has come, with `fill` bytes of a frame in front of it. */
+/* Process an aligned FSYNC, preceded by `fill` bytes of a frame. */
 static void take_fsync(struct tl_tpiu *t)
 {
     t->half_fsync = false;
@@ -173,7 +176,8 @@ static void take_fsync(struct tl_tpiu *t)
     t->demux.ids[0] = t->demux.ids[1] = 0;
 }
 
-/* An FSYNC that does not begin at a half-word: bytes were lost, a frame begins behind it. */
+/* Process an FSYNC that does not begin at a half-word: bytes were lost, and a frame begins after
+ * it. */
 static int take_odd_fsync(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 {
     suspect_blocks(t);
@@ -186,8 +190,8 @@ static int take_odd_fsync(struct tl_tpiu *t, uint8_t byte, uint64_t offset)
 }
 
 /*
- * A half-word that is not data: HSYNC, half of an FSYNC, or damage. Of an FSYNC at an odd place,
- * ff ff comes first, and then its 7f in the next half-word's even byte.
+ * Process a half-word that is not data: HSYNC, half of an FSYNC, or damage. Of an FSYNC at an odd
+ * position, ff ff comes first, and then its 7f in the next half-word's even byte.
  */
 static int take_sync(struct tl_tpiu *t)
 {
@@ -228,7 +232,7 @@ static int hunt(struct tl_tpiu *t, uint64_t offset)
 
 static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place);
 
-/* Feed bytes that may lie around footers. */
+/* Feed bytes that may span footers. */
 static int feed_held(struct tl_tpiu *t)
 {
     const size_t held = t->held;
@@ -249,8 +253,8 @@ static int feed_held(struct tl_tpiu *t)
 }
 
 /*
- * What was kept back ends with an FSYNC, which stands where a frame ends: does that fit the frame
- * that was going on when the first FSYNC came, rather than one that began behind it?
+ * The held-back bytes end with an FSYNC, which is at the end of a frame. Does that fit the frame
+ * that was in progress at the first FSYNC, rather than one that began after it?
  */
 static bool is_inserted(const struct tl_tpiu *t)
 {
@@ -261,7 +265,7 @@ static bool is_inserted(const struct tl_tpiu *t)
     return n % FRAME != 0 && (t->fill + n) % FRAME == 0;
 }
 
-/* Decide whether the last FSYNC had cut the frame or only stood in it, and go on. */
+/* Decide whether the last FSYNC cut the frame or was inserted in it, and continue. */
 static int release_held(struct tl_tpiu *t, bool by_fsync)
 {
     int rc = TL_OK;
@@ -290,7 +294,7 @@ static uint64_t last_bytes(const uint8_t *end)
     return __builtin_bswap64(tl_le64(end - 8));
 }
 
-/* Bytes that are taken at once: the window is as if they had come one by one. */
+/* Update the window for several bytes. */
 static void slide(struct tl_tpiu *t, const uint8_t *p, size_t n)
 {
     if (n >= 8)
@@ -300,7 +304,7 @@ static void slide(struct tl_tpiu *t, const uint8_t *p, size_t n)
             t->window = t->window << 8 | p[i];
 }
 
-/* Keep back all bytes in front of the last one of an FSYNC; returns how many. */
+/* Hold back bytes up to the last one of an FSYNC, exclusive; returns how many. */
 static size_t hold_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n)
 {
     static const uint8_t fsync[] = {0xff, 0xff, 0xff, 0x7f};
@@ -316,11 +320,11 @@ static size_t hold_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n)
     return n;
 }
 
-/* Take whole frames and FSYNCs between them. Returns the bytes taken, or < 0. */
+/* Process whole frames and FSYNCs between them. Returns the bytes processed, or < 0. */
 static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
 {
     size_t done = 0;
-    while (n - done >= 2 * FRAME) { /* what is behind a frame must be readable */
+    while (n - done >= 2 * FRAME) { /* bytes after a frame must be readable */
         if (is_marked(t) && tl_le32(p + done) == FSYNC_LE) {
             take_fsync(t);
             t->window = FSYNC;
@@ -339,8 +343,8 @@ static int64_t feed_frames(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64
 }
 
 /*
- * Take what there is of a frame, or what it wants, at once. Returns the bytes taken, 0 if there may
- * be synchronisation words among them, or < 0.
+ * Process the rest of a frame, or what is available of it. Returns the bytes processed, 0 if there
+ * may be synchronisation words among them, or < 0.
  */
 static int64_t take_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t offset)
 {
@@ -362,7 +366,7 @@ static int64_t take_bytes(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_
     return rc < 0 ? rc : (int64_t)n;
 }
 
-/* Take bytes that are adjacent in the capture. */
+/* Process bytes that are contiguous in the capture. */
 static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
 {
     const uint64_t offset = offset_of(t, place);
@@ -404,7 +408,7 @@ static int feed(struct tl_tpiu *t, const uint8_t *p, size_t n, uint64_t place)
     return TL_OK;
 }
 
-/* Bytes of one block's frames, or of its footer. Returns how many, or < 0. */
+/* Process bytes of one block's frames or of its footer. Returns how many, or < 0. */
 static int64_t feed_block(struct tl_tpiu *t, const uint8_t *p, size_t n)
 {
     const size_t in_block = (size_t)(t->raw % BLOCK);
@@ -415,11 +419,11 @@ static int64_t feed_block(struct tl_tpiu *t, const uint8_t *p, size_t n)
     return rc < 0 ? rc : (int64_t)part;
 }
 
-/* Blocks begin elsewhere from now on: `phase` bytes behind where they were thought to. */
+/* Move block boundaries: they are `phase` bytes later than assumed. */
 static int move_blocks(struct tl_tpiu *t, unsigned phase)
 {
     const struct tl_tpiu_sink sink = t->demux.sink;
-    /* Which of them are sure depends on whether the FSYNC behind them has been taken yet. */
+    /* The division between both depends on whether the FSYNC after them has been processed yet. */
     const uint64_t ids[2] = {t->ids_sure[0] | t->demux.ids[0], t->ids_sure[1] | t->demux.ids[1]};
     const unsigned in_block = BLOCK - phase;
     const uint64_t offset = t->start + t->raw;
@@ -431,7 +435,8 @@ static int move_blocks(struct tl_tpiu *t, unsigned phase)
     return rc < 0 ? rc : forget_id(t);
 }
 
-/* All that was to be watched has come. If it is full of trouble, it likely is so elsewhere, too. */
+/* The window is complete: decide. If there were many invalid frames, wait longer before the next
+ * search. */
 static int judge_blocks(struct tl_tpiu *t)
 {
     const unsigned phase = tl_blocks_find(t->watched, t->n_watched);
@@ -445,7 +450,9 @@ static int judge_blocks(struct tl_tpiu *t)
     return rc;
 }
 
-/* Watching begins with the two blocks before: the footer between them may have been the trouble. */
+/*
+ * The window begins two blocks earlier, since the footer between those may have been the problem.
+ */
 static void watch_blocks(struct tl_tpiu *t)
 {
     const size_t n = t->raw < sizeof t->recent ? (size_t)t->raw : sizeof t->recent;
@@ -457,7 +464,7 @@ static void watch_blocks(struct tl_tpiu *t)
     t->suspects = 0;
 }
 
-/* Bytes that have been taken, up to t->raw. */
+/* Record bytes that were processed, up to t->raw. */
 static void remember_blocks(struct tl_tpiu *t, const uint8_t *p, size_t n, bool watching)
 {
     if (watching) {
@@ -513,7 +520,7 @@ int tl_tpiu_push(struct tl_tpiu *t, const uint8_t *p, size_t n)
 int tl_tpiu_finish(struct tl_tpiu *t)
 {
     int rc = t->state == HOLD ? release_held(t, false) : TL_OK;
-    if (t->demux.lost && t->demux.lost_reason == not_yet) /* … and never was */
+    if (t->demux.lost && t->demux.lost_reason == not_yet) /* and never became synchronised */
         t->demux.lost_reason = no_sync;
     if (rc == TL_OK)
         rc = lose_frame(t, unfinished);

@@ -2,9 +2,9 @@
 /*
  * Executable segments and function symbols of an ELF file.
  *
- * The file can be hostile: everything that libelf hands out is checked against the file's size
- * before it is used, and what the segments map together is bounded by the file's size, because
- * many headers may name the same bytes.
+ * The file may be malicious: everything that libelf returns is checked against the file's size
+ * before use, and the total size of mapped segments is limited relative to the file's size, because
+ * many headers may refer to the same bytes.
  */
 #include "base/buf.h"
 #include "image/elf_places.h"
@@ -13,7 +13,7 @@
 #include <gelf.h>
 #include <stdlib.h>
 
-#define MAPPED_PER_BYTE 4 /* segments may share pages, not more */
+#define MAPPED_PER_BYTE 4 /* limit of mapped bytes per file byte; segments may overlap in pages */
 
 struct elf_load {
     struct tl_image *image;
@@ -22,7 +22,7 @@ struct elf_load {
     unsigned space;
     const char *name;
     struct tl_fail *fail;
-    struct tl_file_symbols *file; /* symbols by their places in the file; NULL: by address */
+    struct tl_file_symbols *file; /* collects symbols by file offset; NULL: by address */
 };
 
 static int map_segments(const struct elf_load *load, Elf *elf)
@@ -57,7 +57,7 @@ static int map_segments(const struct elf_load *load, Elf *elf)
     return TL_OK;
 }
 
-/* The bytes of a section, if they lie within the file and are not compressed. */
+/* The bytes of a section, if they are within the file and uncompressed. */
 static struct tl_bytes section_bytes(const struct elf_load *load, const GElf_Shdr *sh)
 {
     if (sh->sh_type == SHT_NOBITS || (sh->sh_flags & SHF_COMPRESSED) ||
@@ -75,7 +75,7 @@ static bool is_code_symbol(Elf *elf, const GElf_Sym *sym, const char *name)
         return true;
     if (type != STT_NOTYPE || (name[0] == '.' && name[1] == 'L') || sym->st_shndx >= SHN_LORESERVE)
         return false;
-    GElf_Shdr sh; /* a label of assembly code */
+    GElf_Shdr sh; /* a label in assembly code */
     Elf_Scn *section = elf_getscn(elf, sym->st_shndx);
     return section && gelf_getshdr(section, &sh) && (sh.sh_flags & SHF_EXECINSTR);
 }
@@ -85,7 +85,7 @@ static uint32_t be32(const uint8_t *p)
     return (uint32_t)tl_be16(p) << 16 | tl_be16(p + 2);
 }
 
-/* Fields of Elf32_Sym and Elf64_Sym by hand: no alignment is promised. */
+/* Read Elf32_Sym or Elf64_Sym field by field, since alignment is not guaranteed. */
 static void read_symbol(const uint8_t *p, int class, bool big_endian, GElf_Sym *out)
 {
     if (big_endian && class == ELFCLASS32) {
@@ -109,14 +109,14 @@ static void read_symbol(const uint8_t *p, int class, bool big_endian, GElf_Sym *
     }
 }
 
-/* Where in the file a symbol lies. False: it is not known. */
+/* File offset of a symbol. False: unknown. */
 static bool file_offset(Elf *elf, const GElf_Sym *sym, uint64_t address, uint64_t *out)
 {
     GElf_Ehdr eh;
     GElf_Shdr sh;
     GElf_Phdr ph;
     size_t n = 0;
-    if (gelf_getehdr(elf, &eh) && eh.e_type == ET_REL) { /* a module of a kernel */
+    if (gelf_getehdr(elf, &eh) && eh.e_type == ET_REL) { /* a kernel module */
         Elf_Scn *const section =
             sym->st_shndx < SHN_LORESERVE ? elf_getscn(elf, sym->st_shndx) : NULL;
         if (!section || !gelf_getshdr(section, &sh))
@@ -161,7 +161,7 @@ static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *ta
     const struct tl_bytes symbols = section_bytes(load, table);
     if (text.n == 0 || symbols.n == 0)
         return TL_OK;
-    char *names = malloc(text.n + 1); /* one copy for all names, closed with a NUL */
+    char *names = malloc(text.n + 1); /* one copy for all names, terminated by a NUL */
     if (!names || tl_image_own(load->image, names) < 0)
         return tl_fail_set(load->fail, TL_NOMEM, "%s: out of memory for symbols", load->name);
     memcpy(names, text.p, text.n);
@@ -183,7 +183,7 @@ static int take_table(const struct elf_load *load, Elf *elf, const GElf_Shdr *ta
     return TL_OK;
 }
 
-/* The full symbol table, or what a stripped file has left for the dynamic linker. */
+/* Read the full symbol table, or the dynamic one that a stripped file still has. */
 static int take_symbols(const struct elf_load *load, Elf *elf)
 {
     GElf_Shdr found = {0};
@@ -200,7 +200,7 @@ static int take_symbols(const struct elf_load *load, Elf *elf)
     return found.sh_type ? take_table(load, elf, &found) : TL_OK;
 }
 
-/* Big-endian files of 32 bits: OpenRISC has no others. */
+/* Is it a 32-bit big-endian OpenRISC file? OpenRISC has no other kind. */
 static bool is_openrisc(struct tl_bytes bytes)
 {
     return bytes.n >= sizeof(Elf32_Ehdr) && bytes.p[EI_DATA] == ELFDATA2MSB &&
@@ -266,7 +266,7 @@ static int read_symbols(struct tl_image *image, struct tl_file_symbols *out, str
     return rc;
 }
 
-/* The functions of a file, which is read once however many parts of it are mapped. */
+/* The functions of a file, which is read only once regardless of how many parts are mapped. */
 static int symbols_of(struct tl_image *image, const char *name, struct tl_bytes file,
                       const struct tl_file_symbols **out)
 {
@@ -291,7 +291,7 @@ int tl_elf_part_symbols(struct tl_image *image, struct tl_image_part *part, stru
     const int rc = symbols_of(image, part->name, file, &symbols);
     if (rc < 0)
         return rc;
-    size_t first = 0, high = symbols->n; /* the first one that is in the part */
+    size_t first = 0, high = symbols->n; /* the first one in the part */
     while (first < high) {
         const size_t middle = first + (high - first) / 2;
         if (symbols->v[middle].offset < part->offset)

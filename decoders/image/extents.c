@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * From the regions as given to a list of extents per address space.
+ * Converts the added regions to a list of extents per address space.
  *
- * Each space is painted in the order given, on a plane of addresses and times, so a later region
- * covers an earlier one where and when both are there. Extents that touch and are there at the same
- * times are then joined into one piece of memory, because code runs across the border of two dumps
- * and an instruction may straddle it. Images have tens to some ten thousand regions, are frozen
- * once and read for hours, so painting may be quadratic. Look-up is a binary search by address, and
- * from there back past what is not there at the time: mostly nothing, or what lay at the same place
- * before.
+ * Each space is painted in the order of addition, on a plane of addresses and times, so a later
+ * region covers an earlier one where and when both are present. Adjacent extents with the same
+ * period are then joined into one piece of memory, because code runs across the border between two
+ * dumps and an instruction may straddle it. Images have tens to some ten thousand regions, are
+ * frozen once and read for hours, so painting may be quadratic. Lookup is a binary search by
+ * address, followed by a backward scan past extents not present at the time: usually none, or
+ * earlier contents of the same place.
  */
 #include "base/buf.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
 
-/* Index of the first extent that begins behind `address`. */
+/* Index of the first extent that begins after `address`. */
 static size_t upper_bound(const struct tl_extents *list, uint64_t address)
 {
     size_t lo = 0, hi = list->n;
@@ -34,7 +34,7 @@ static bool is_there(const struct tl_extent *e, uint64_t time)
     return e->span.from <= time && time < e->span.until;
 }
 
-/* The extent that `address` is in at `time`, or NULL. */
+/* The extent that contains `address` at `time`, or NULL. */
 static const struct tl_extent *find(const struct tl_extents *list, uint64_t address, uint64_t time)
 {
     for (size_t i = upper_bound(list, address); i-- > 0 && list->v[i].most >= address;)
@@ -43,7 +43,7 @@ static const struct tl_extent *find(const struct tl_extents *list, uint64_t addr
     return NULL;
 }
 
-/* The first one behind `address` that is there at `time`, or NULL. */
+/* The first extent after `address` that is present at `time`, or NULL. */
 static const struct tl_extent *find_behind(const struct tl_extents *list, uint64_t address,
                                            uint64_t time)
 {
@@ -71,8 +71,8 @@ static struct tl_extent addresses_of(struct tl_extent e, uint64_t first, uint64_
     return e;
 }
 
-/* What of an extent is left beside a region that overlaps it: before and after its times, in front
- * of and behind its addresses. Returns how many. */
+/* Parts of an extent that remain next to an overlapping region: before and after its period, before
+ * and after its addresses. Returns how many. */
 static size_t cut(const struct tl_extent *e, const struct tl_region *r, struct tl_extent out[4])
 {
     struct tl_extent during = *e;
@@ -155,7 +155,7 @@ static size_t extent_size(const struct tl_extent *e)
     return (size_t)(e->last - e->first) + 1;
 }
 
-/* Are these bytes those of a run of extents? */
+/* Do these bytes equal those of a run of extents? */
 static bool is_run(const uint8_t *p, const struct tl_extent *run, size_t n)
 {
     size_t at = 0, k = 0;
@@ -164,7 +164,7 @@ static bool is_run(const uint8_t *p, const struct tl_extent *run, size_t n)
     return k == n;
 }
 
-/* Has a space joined exactly this run of extents already? */
+/* Find joined bytes for exactly this run of extents in another space. */
 static const uint8_t *joined_in(const struct tl_extents *list, const struct tl_extent *run,
                                 size_t n)
 {
@@ -222,7 +222,7 @@ static int join_touching(struct tl_image *image, struct tl_layer *layer, size_t 
     return TL_OK;
 }
 
-/* The lowest space that all of the layer's regions are in that are in `space`, and no others. */
+/* The lowest space in which the layer has exactly the same regions as in `space`. */
 static size_t same_space(const struct tl_layer *layer, size_t space)
 {
     for (size_t s = 0; s < space; s++) {
@@ -265,10 +265,11 @@ int tl_image_resolve(struct tl_image *image)
     return rc;
 }
 
-/* ---- looking up ---------------------------------------------------------------------------- */
+/* ---- lookup -------------------------------------------------------------------------------- */
 
-/* The bytes at `address`; *next becomes the lowest address behind it (0: none) that is known to
- * have some. */
+/*
+ * The bytes at `address`; *next is set to the lowest address after it known to be mapped (0: none).
+ */
 static struct tl_bytes look_up(const struct tl_image *image, const struct tl_version *version,
                                unsigned space, uint64_t address, uint64_t *next)
 {
@@ -305,7 +306,7 @@ struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, un
     const struct tl_version *versions[TL_BINDINGS];
     const unsigned n = tl_view_versions(image, view, versions);
     struct tl_bytes found = {NULL, 0};
-    uint64_t next = 0; /* where what counts more than what is found begins */
+    uint64_t next = 0; /* start of memory with higher precedence than what was found */
     for (unsigned i = 0; !found.n && i < n; i++) {
         uint64_t begins = next;
         found = look_up(image, versions[i], space, address, &begins);
@@ -317,7 +318,7 @@ struct tl_bytes tl_image_view_at(const struct tl_image *image, uint64_t view, un
     return found;
 }
 
-/* Narrow *first..*last around `address` to what the version has nothing at. */
+/* Narrow *first..*last around `address` to what the version does not map. */
 static void narrow(const struct tl_image *image, const struct tl_version *version, unsigned space,
                    uint64_t address, uint64_t *first, uint64_t *last)
 {

@@ -29,7 +29,7 @@ static const struct {
     {"N", TL_SPACE_N},
     {"R", TL_SPACE_R},
     {"ANY", TL_SPACE_ANY},
-    /* names of earlier snapshot versions: hypervisor, physical, and physical by security */
+    /* names in earlier snapshot versions: hypervisor, physical, and physical by security */
     {"H", TL_SPACE_EL2},
     {"P", TL_SPACE_ANY},
     {"NP", TL_SPACE_N},
@@ -97,7 +97,7 @@ void tl_image_during(struct tl_image *image, struct tl_image_span span)
     image->span = (struct tl_image_span){span.from, span.until ? span.until : UINT64_MAX};
 }
 
-/* Snapshots repeat the same dumps for every core. */
+/* Is it a duplicate? Snapshots repeat the same dumps for every core. */
 static bool is_known(const struct tl_image *image, const struct tl_layer *layer, uint64_t first,
                      struct tl_bytes bytes, unsigned space)
 {
@@ -111,7 +111,8 @@ static bool is_known(const struct tl_image *image, const struct tl_layer *layer,
     return false;
 }
 
-/* A region of bytes that are the image's, or become so: then `memory` is handed over, or freed. */
+/* Add a region. If `memory` is not NULL, it contains the bytes and the image takes ownership, or it
+ * is freed. */
 static int add_region(struct tl_image *image, uint64_t address, struct tl_bytes bytes,
                       unsigned space, const char *name, void *memory, struct tl_fail *fail)
 {
@@ -156,7 +157,7 @@ int tl_image_add_bytes(struct tl_image *image, uint64_t address, struct tl_bytes
     return add_region(image, address, (struct tl_bytes){copy, bytes.n}, space, name, copy, fail);
 }
 
-/* A copy that the image owns, or NULL. */
+/* Make a copy owned by the image; NULL: out of memory. */
 static void *keep(struct tl_image *image, const void *p, size_t n)
 {
     void *const copy = malloc(n ? n : 1);
@@ -203,7 +204,7 @@ int tl_image_part_functions(struct tl_image *image, uint64_t address, struct tl_
     return add_functions(image, part, address, space, fail);
 }
 
-/* Those that are mapped again mostly come one behind another. */
+/* Parts mapped again are usually recent ones. */
 int tl_image_add_again(struct tl_image *image, uint64_t address, unsigned space, const char *name,
                        uint64_t offset, uint64_t length, struct tl_fail *fail)
 {
@@ -225,7 +226,7 @@ static int read_all(int fd, uint8_t *p, size_t n, uint64_t offset)
             continue;
         if (got <= 0) {
             if (got == 0)
-                errno = EIO; /* it became shorter under our hands */
+                errno = EIO; /* the file was truncated meanwhile */
             return TL_IO;
         }
         at += (size_t)got;

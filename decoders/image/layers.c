@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Which regions are there in which context, and when.
+ * Determines which regions are visible in which context, and when.
  *
- * A layer is what is given for one context. Its versions are cut where one of its regions or
- * symbols begins or ends, so each version's memory does not change. A view is one version of each
- * layer that is in force, written as one number: a digit for each binding, see tl_image_view().
+ * A layer holds everything bound to one context. It is divided into versions wherever one of its
+ * regions or symbols begins or ends, so each version's memory does not change. A view consists of
+ * one version of each applicable layer, encoded as one number with a digit per binding, see
+ * tl_image_view().
  */
 #include "base/buf.h"
 #include "image/image_parts.h"
 
 #include <stdlib.h>
 
-/* enum tl_binding: the more special, the higher. */
+/* enum tl_binding: higher means more specific. */
 static unsigned rank(const struct tl_image_context *c)
 {
     return c->has_context_id * (unsigned)TL_BOUND_TO_CONTEXT_ID +
@@ -38,7 +39,7 @@ static int order_layers(const void *a, const void *b)
 
 static int sort(struct tl_image *image)
 {
-    uint32_t *const now = malloc(image->n_layers * sizeof *now); /* by index before */
+    uint32_t *const now = malloc(image->n_layers * sizeof *now); /* new index by old index */
     if (!now)
         return TL_NOMEM;
     for (size_t i = 0; i < image->n_layers; i++)
@@ -95,7 +96,7 @@ static int add_span(struct changes *changes, size_t layer, struct tl_image_span 
     return TL_OK;
 }
 
-/* All changes, by layer and time, each once. */
+/* Collect all changes, sorted by layer and time, without duplicates. */
 static int find_changes(const struct tl_image *image, struct changes *changes)
 {
     int rc = TL_OK;
@@ -115,10 +116,10 @@ static int find_changes(const struct tl_image *image, struct changes *changes)
     return TL_OK;
 }
 
-/* Cut each layer into versions. */
+/* Divide each layer into versions. */
 static int make_versions(struct tl_image *image, const struct changes *changes)
 {
-    size_t at = 0; /* in the changes */
+    size_t at = 0; /* index in the changes */
     image->versions = calloc(image->n_layers + changes->n, sizeof *image->versions);
     if (!image->versions)
         return TL_NOMEM;
@@ -139,7 +140,7 @@ static int make_versions(struct tl_image *image, const struct changes *changes)
     return TL_OK;
 }
 
-/* When any layer changes. */
+/* Collect the times at which any layer changes. */
 static int list_times(struct tl_image *image, const struct changes *changes)
 {
     if (changes->n == 0)
@@ -157,7 +158,7 @@ static int list_times(struct tl_image *image, const struct changes *changes)
     return TL_OK;
 }
 
-/* Can all views be written as numbers? */
+/* Can all views be encoded as numbers? */
 static bool has_room(const struct tl_image *image)
 {
     uint64_t views = image->group_versions[TL_BOUND_TO_NONE];
@@ -256,11 +257,12 @@ static size_t first_version(const struct tl_image *image, unsigned binding)
     return layer < image->n_layers ? image->layers[layer].version : image->n_versions;
 }
 
-/* Number, within those of its binding, of the version at `time` of a layer. */
+/* Number of the version of a layer at `time`, relative to its binding's first. */
 static uint64_t version_at(const struct tl_image *image, const struct tl_layer *layer,
                            uint64_t time, uint64_t *until)
 {
-    size_t lo = layer->version, hi = lo + layer->n_versions; /* the last one that has begun */
+    /* Searches for the last one that has begun. */
+    size_t lo = layer->version, hi = lo + layer->n_versions;
     while (hi - lo > 1) {
         const size_t mid = lo + (hi - lo) / 2;
         if (image->versions[mid].span.from <= time)
@@ -274,8 +276,8 @@ static uint64_t version_at(const struct tl_image *image, const struct tl_layer *
 }
 
 /*
- * Digits of a view, the lowest first: the version of the first layer, and for each other binding
- * one more than the version of the layer bound to that context, 0 if there is none.
+ * Digits of a view, lowest first: the version of the first layer, and for each other binding one
+ * plus the version of the layer bound to that context, or 0 if there is none.
  */
 uint64_t tl_image_view(const struct tl_image *image, const struct tl_image_context *context,
                        uint64_t time, uint64_t *until)
@@ -321,7 +323,7 @@ unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
 
 uint64_t tl_image_last_change(const struct tl_image *image, uint64_t time)
 {
-    size_t lo = 0, hi = image->n_changes; /* changes up to `time` */
+    size_t lo = 0, hi = image->n_changes; /* number of changes up to `time` */
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
         if (image->changes[mid] <= time)

@@ -4,8 +4,8 @@
 
 #include <stdlib.h>
 
-#define NESTING 8    /* how far back a symbol that covers an address is looked for … */
-#define FAR     4096 /* … among so many of all times */
+#define NESTING 8    /* number of symbols before an address that are checked for covering it */
+#define FAR     4096 /* limit including symbols of other times */
 
 int tl_symbols_add(struct tl_image *image, uint64_t address, uint64_t size, unsigned space,
                    const char *name)
@@ -38,10 +38,10 @@ static int by_address(const void *a, const void *b)
     differ = differ ? differ : order(x->layer, y->layer);
     differ = differ ? differ : order(x->span.from, y->span.from);
     differ = differ ? differ : order(x->span.until, y->span.until);
-    differ = differ ? differ : order(y->file, x->file); /* what is given last counts */
-    /* One that tells its size is the real function. */
+    differ = differ ? differ : order(y->file, x->file); /* the last one added takes precedence */
+    /* One with a size is more likely the real function. */
     differ = differ ? differ : order(x->size == 0, y->size == 0);
-    return differ ? differ : strcmp(x->name, y->name); /* only to be the same on every run */
+    return differ ? differ : strcmp(x->name, y->name); /* only to make the result deterministic */
 }
 
 static bool are_together(const struct tl_symbol *a, const struct tl_symbol *b)
@@ -50,11 +50,11 @@ static bool are_together(const struct tl_symbol *a, const struct tl_symbol *b)
            a->span.until == b->span.until;
 }
 
-/* One symbol per address, layer, time and space. */
+/* Keep one symbol per address, layer, period and space. */
 static void keep_one(struct tl_symbols *symbols)
 {
     size_t kept = 0;
-    unsigned taken = 0; /* spaces of the symbols at this place */
+    unsigned taken = 0; /* spaces of the symbols at this address */
     for (size_t i = 0; i < symbols->n; i++) {
         struct tl_symbol s = symbols->v[i];
         struct tl_symbol *const last = kept ? &symbols->v[kept - 1] : NULL;
@@ -69,7 +69,7 @@ static void keep_one(struct tl_symbols *symbols)
     symbols->n = kept;
 }
 
-/* A symbol without a size ends where the next one begins that is there with it. */
+/* A symbol without a size ends where the next symbol of the same time begins. */
 static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
 {
     for (size_t i = 0; i < layer->n_symbols; i++) {
@@ -112,8 +112,8 @@ int tl_symbols_sort(struct tl_image *image)
     return TL_OK;
 }
 
-/* Symbols of `space` in one layer, those of one version or (NULL) of any. Of those at one place,
- * given for different times, the one given last counts. */
+/* Find a symbol of `space` in one layer, in one version or (NULL) any. Among symbols at the same
+ * address with different periods, the last one added takes precedence. */
 static int64_t find(const struct tl_image *image, const struct tl_layer *layer,
                     const struct tl_version *version, unsigned space, uint64_t address)
 {
@@ -173,7 +173,7 @@ int64_t tl_image_view_symbol(const struct tl_image *image, uint64_t view, unsign
     for (unsigned i = 0; found < 0 && i < n; i++) {
         const struct tl_layer *const layer = &image->layers[versions[i]->layer];
         found = find(image, layer, versions[i], space, address);
-        /* What covers the memory that is there always covers its symbols, too. */
+        /* Memory that covers unbound memory also hides its symbols. */
         if (i + 1 < n && tl_version_at(image, versions[i], space, address).n)
             break;
     }

@@ -12,7 +12,7 @@
 
 static void unconditional_space(uint32_t op, uint64_t pc, struct tl_insn *out)
 {
-    if ((op & 0xfe000000) == 0xfa000000) { /* BLX label: to T32, bit 24 is the half word */
+    if ((op & 0xfe000000) == 0xfa000000) { /* BLX label: to T32, bit 24 selects the halfword */
         out->kind = TL_INSN_BRANCH;
         out->link = true;
         out->next_isa = TL_ISA_T32;
@@ -24,7 +24,7 @@ static void unconditional_space(uint32_t op, uint64_t pc, struct tl_insn *out)
     }
 }
 
-/* MRS, MSR, BX, BLX, BXJ, CLZ, ERET, HVC, SMC, BKPT, saturating arithmetic: bits 27:23 = 00010. */
+/* Bits 27:23 = 00010: MRS, MSR, BX, BLX, BXJ, CLZ, ERET, HVC, SMC, BKPT, saturating arithmetic. */
 static void miscellaneous(uint32_t op, struct tl_insn *out)
 {
     if ((op & 0x0ff000f0) == 0x01200010 || (op & 0x0ff000f0) == 0x01200020) { /* BX, BXJ */
@@ -40,13 +40,13 @@ static void miscellaneous(uint32_t op, struct tl_insn *out)
     }
 }
 
-/* Data processing with Rd = PC; `op` is known to be in that space. */
+/* Data processing with Rd = PC. */
 static void data_to_pc(uint32_t op, struct tl_insn *out)
 {
     const uint32_t opcode = tl_bits(op, 24, 21);
     if (tl_bits(op, 15, 12) != PC || (opcode >= 8 && opcode <= 11)) /* TST, TEQ, CMP, CMN: no Rd */
         return;
-    const bool sets_flags = op >> 20 & 1; /* … from the SPSR, when Rd is the PC */
+    const bool sets_flags = op >> 20 & 1; /* from the SPSR if Rd is the PC */
     out->kind = sets_flags ? TL_INSN_RETURN_EX : TL_INSN_INDIRECT;
     out->is_return = (op & 0x0fffffff) == 0x01a0f00e; /* MOV PC, LR */
 }
@@ -56,10 +56,10 @@ static void data_processing(uint32_t op, struct tl_insn *out)
     if (op >> 25 & 1) { /* immediate */
         if ((op & 0x0fffffff) == 0x0320f002 || (op & 0x0fffffff) == 0x0320f003)
             out->kind = TL_INSN_WAIT;             /* WFE, WFI */
-        else if ((op & 0x01900000) != 0x01000000) /* not MOVW, MOVT, MSR and hints */
+        else if ((op & 0x01900000) != 0x01000000) /* except MOVW, MOVT, MSR and hints */
             data_to_pc(op, out);
     } else if ((op & 0x90) == 0x90) {
-        /* multiplies and extra loads: none writes the PC */
+        /* multiplies and extra loads: none can write the PC */
     } else if ((op & 0x01900000) == 0x01000000) {
         if (!(op & 0x80)) /* else halfword multiplies */
             miscellaneous(op, out);

@@ -2,8 +2,8 @@
 /*
  * A64: which instructions can change the flow.
  *
- * Nothing depends on the architecture version: encodings of later extensions are undefined on
- * earlier cores, and so were not executed there.
+ * Independent of the architecture version: encodings of later extensions are undefined on earlier
+ * cores, and therefore not executed there.
  *
  * Source: Arm DDI0487 section C4.1 (encodings); D6 and IHI0064H section 2.3 (P0 instructions).
  */
@@ -41,7 +41,7 @@ static const struct {
     {0xffc0001f, 0x5500001f, TL_INSN_INDIRECT, false, true},   /* RETAASPPC, RETABSPPC */
     {0xffffffff, 0xd69f03e0, TL_INSN_RETURN_EX, false, false}, /* ERET */
     {0xfffffbff, 0xd69f0bff, TL_INSN_RETURN_EX, false, false}, /* ERETAA, ERETAB */
-    {0xfffffbff, 0xd6ff03e0, TL_INSN_RETURN_EX, false, false}, /* TEXIT: as from an exception */
+    {0xfffffbff, 0xd6ff03e0, TL_INSN_RETURN_EX, false, false}, /* TEXIT: like an exception return */
     {0xfffff0ff, 0xd50330df, TL_INSN_SYNC, false, false},      /* ISB */
     {0xffffffdf, 0xd503205f, TL_INSN_WAIT, false, false},      /* WFE, WFI */
     {0xffffffc0, 0xd5031000, TL_INSN_WAIT, false, false},      /* WFET, WFIT */
@@ -79,7 +79,7 @@ int tl_a64_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_b
     } else if ((op & MASK_CMPBR) == OP_CMPBR) {
         direct(out, pc, tl_signed(op >> 5, 9));
         out->conditional = true;
-    } else if ((op & 0xc0000000) != 0x80000000) { /* none of the table's: loads, data, SIMD … */
+    } else if ((op & 0xc0000000) != 0x80000000) { /* else load, data processing, … */
         for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
             if ((op & table[i].mask) != table[i].value)
                 continue;

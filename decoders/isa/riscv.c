@@ -20,7 +20,7 @@ static uint64_t wrap(unsigned xlen, uint64_t address)
     return xlen == 32 ? (uint32_t)address : address;
 }
 
-/* Indirect jump: hints of the calling convention as in table 2.1 of the unprivileged ISA. */
+/* Indirect jump: call and return hints as in table 2.1 of the unprivileged ISA. */
 static void indirect(struct tl_insn *out, uint32_t rd, uint32_t rs1)
 {
     out->kind = TL_INSN_INDIRECT;
@@ -93,7 +93,7 @@ static void full(unsigned xlen, uint64_t pc, uint32_t op, struct tl_insn *out)
     }
 }
 
-/* Bytes of the instruction whose first 16 bits are `parcel`; 0: reserved. */
+/* Length in bytes of the instruction whose first 16 bits are `parcel`; 0: reserved. */
 static unsigned length(uint32_t parcel)
 {
     if ((parcel & 3) != 3)
@@ -105,7 +105,7 @@ static unsigned length(uint32_t parcel)
     if ((parcel & 0x7f) == 0x3f)
         return 8;
     const unsigned n = tl_bits(parcel, 14, 12);
-    return n < 3 ? 10 + 2 * n : 0; /* longer ones exceed what we are given */
+    return n < 3 ? 10 + 2 * n : 0; /* longer ones exceed the bytes available */
 }
 
 int tl_riscv_decode(unsigned xlen, uint64_t pc, struct tl_bytes code, struct tl_insn *out)

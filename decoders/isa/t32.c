@@ -2,11 +2,11 @@
 /*
  * T32 of the A, R and M profiles: which instructions can change the flow.
  *
- * The branch future instructions of Armv8.1-M (BF, BFX, BFL, BFLX, BFCSEL) are plain: they
- * announce a branch that the branch instruction itself, still there, then makes.
+ * The branch future instructions of Armv8.1-M (BF, BFX, BFL, BFLX, BFCSEL) are plain: they only
+ * announce a branch, which the branch instruction itself still performs.
  *
- * Source: Arm DDI0487 section F3.1 (encodings); DDI0553 section C2.4 (Armv8.1-M loops);
- * IHI0064H section 2.3.
+ * Source: Arm DDI0487 section F3.1 (encodings); DDI0553 section C2.4 (Armv8.1-M loops); IHI0064H
+ * section 2.3.
  */
 #include "base/err.h"
 #include "isa/isa_parts.h"
@@ -29,7 +29,7 @@ static void narrow_miscellaneous(uint32_t op, uint64_t pc, struct tl_insn *out)
         out->is_return = true;
     } else if ((op & 0xff00) == 0xbe00 || (op & 0xffc0) == 0xba80) { /* BKPT, HLT */
         out->kind = TL_INSN_TRAP;
-    } else if ((op & 0xff00) == 0xbf00 && (op & 0xf)) { /* IT: the lowest 1 ends its mask */
+    } else if ((op & 0xff00) == 0xbf00 && (op & 0xf)) { /* IT: lowest set bit ends the mask */
         out->it_length = (uint8_t)(4 - __builtin_ctz(op & 0xf));
     } else if ((op & 0xffef) == 0xbf20) { /* WFE, WFI */
         out->kind = TL_INSN_WAIT;
@@ -131,7 +131,7 @@ static void control(uint32_t op, uint64_t pc, struct tl_insn *out)
         direct(out, pc + 4, wide_offset(op));
         out->link = true;
         break;
-    case 0x4000: /* BLX label: to A32; with bit 0 it is a branch future */
+    case 0x4000: /* BLX label: to A32; with bit 0 set it is a branch future */
         if (!(op & 1)) {
             direct(out, (pc + 4) & ~3ULL, wide_offset(op) & ~3LL);
             out->link = true;
@@ -143,7 +143,7 @@ static void control(uint32_t op, uint64_t pc, struct tl_insn *out)
     }
 }
 
-/* Loads to the PC, table branches and returns from exceptions: 11101…, 11111…. */
+/* Loads to the PC, table branches and exception returns: 11101…, 11111…. */
 static void loads(uint32_t op, struct tl_insn *out)
 {
     if ((op & 0xfff0ffe0) == 0xe8d0f000) { /* TBB, TBH */
@@ -151,14 +151,14 @@ static void loads(uint32_t op, struct tl_insn *out)
     } else if ((op & 0xffd00000) == 0xe8100000 || (op & 0xffd00000) == 0xe9900000) { /* RFE */
         out->kind = TL_INSN_RETURN_EX;
     } else if ((op & 0xffff0000) == 0xe89f0000) {
-        /* CLRM of Armv8.1-M, an LDM from the PC else: bit 15 stands for the APSR */
+        /* CLRM of Armv8.1-M, elsewhere LDM from the PC: bit 15 represents the APSR */
     } else if ((op & 0xfe508000) == 0xe8108000) { /* LDM {…, PC} */
         out->kind = TL_INSN_INDIRECT;
         out->is_return = (op & 0xffff0000) == 0xe8bd0000; /* POP.W */
     } else if ((op & 0xfff0f000) == 0xf8d0f000 || (op & 0xff7ff000) == 0xf85ff000 ||
                (op & 0xfff0ffc0) == 0xf850f000) { /* LDR PC: immediate, literal, register */
         out->kind = TL_INSN_INDIRECT;
-    } else if ((op & 0xfff0f800) == 0xf850f800) { /* LDR PC with write-back or 8 bits */
+    } else if ((op & 0xfff0f800) == 0xf850f800) { /* LDR PC with write-back or 8-bit offset */
         out->kind = TL_INSN_INDIRECT;
         out->is_return = (op & 0x000f0f00) == 0x000d0b00; /* LDR PC, [SP], #n */
     } else if ((op & 0xefff0fff) == 0xee070f95) {         /* ISB as the CP15 write of Armv6 */

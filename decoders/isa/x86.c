@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An instruction is legacy prefixes, at most one of REX, REX2, VEX or EVEX, an opcode of one of the
- * maps, ModRM with SIB and displacement, and immediates. A letter for each opcode of the first two
- * maps says which of these it has; the other maps are regular.
+ * An instruction consists of legacy prefixes, at most one of REX, REX2, VEX or EVEX, an opcode in
+ * one of the maps, ModRM with SIB and displacement, and immediates. A letter per opcode of the
+ * first two maps specifies which of these it has; the other maps are regular.
  */
 #include "isa/x86.h"
 
@@ -54,7 +54,7 @@ enum encoding { LEGACY, VEX, EVEX };
 
 struct decoder {
     const uint8_t *p;
-    size_t n; /* bytes there are, at most TL_X86_MAX */
+    size_t n; /* bytes available, at most TL_X86_MAX */
     size_t at;
     enum tl_isa isa;
     uint8_t map, opcode, modrm;
@@ -62,8 +62,8 @@ struct decoder {
     uint8_t repeat;   /* the last of F2 and F3 */
     bool osz, asz, f3, rex_w, rex2;
     uint8_t rex_r;
-    uint8_t n_displacement; /* bytes of a branch's displacement … */
-    size_t displacement;    /* … and where they are */
+    uint8_t n_displacement; /* bytes of a branch's displacement */
+    size_t displacement;    /* offset of the displacement */
 };
 
 static bool is_64(const struct decoder *d)
@@ -71,7 +71,7 @@ static bool is_64(const struct decoder *d)
     return d->isa == TL_ISA_X64;
 }
 
-/* Operands of 16 bit, or of 32 (or 64 with REX.W). */
+/* Are operands 16 bits wide, rather than 32 (or 64 with REX.W)? */
 static bool has_short_operands(const struct decoder *d)
 {
     return (d->isa == TL_ISA_X16) != d->osz && !d->rex_w;
@@ -84,7 +84,7 @@ static unsigned address_bytes(const struct decoder *d)
     return (d->isa == TL_ISA_X16) != d->asz ? 2 : 4;
 }
 
-/* Up to behind `size` bytes more: false, there are not so many. */
+/* Skip `size` bytes. False: not enough bytes. */
 static bool skip(struct decoder *d, size_t size)
 {
     d->at += size;
@@ -93,8 +93,8 @@ static bool skip(struct decoder *d, size_t size)
 
 /* ---- prefixes ------------------------------------------------------------------------------- */
 
-/* VEX and EVEX begin like instructions that have a ModRM for a place in memory, and are these only
- * outside of 64-bit mode. */
+/* VEX and EVEX begin like instructions with a ModRM for a memory operand, and can be such
+ * instructions only outside 64-bit mode. */
 static bool is_vector_prefix(const struct decoder *d)
 {
     return is_64(d) || (d->at + 1 < d->n && d->p[d->at + 1] >= 0xc0);
@@ -108,8 +108,7 @@ static void set_pp(struct decoder *d, uint8_t pp)
         d->repeat = pp == 2 ? 0xf3 : 0xf2;
 }
 
-/* The byte at `at` begins a VEX, EVEX or REX2 prefix; it and the opcode are taken. False: there
- * are too few bytes. */
+/* Read a VEX, EVEX or REX2 prefix at `at`, and the opcode. False: not enough bytes. */
 static bool take_vector_prefix(struct decoder *d, uint8_t byte)
 {
     const size_t size = byte == 0x62 ? 4 : byte == 0xc4 ? 3 : 2;
@@ -161,7 +160,7 @@ static bool take_opcode(struct decoder *d)
     return true;
 }
 
-/* Prefixes and opcode. False: there are too few bytes. */
+/* Read prefixes and opcode. False: not enough bytes. */
 static bool take_head(struct decoder *d)
 {
     uint8_t rex = 0;
@@ -208,7 +207,7 @@ static bool take_head(struct decoder *d)
             d->rex_r = rex >> 2 & 1;
             return take_opcode(d);
         }
-        rex = 0; /* only the one right in front of the opcode counts */
+        rex = 0; /* only valid immediately before the opcode */
     }
     return false;
 }
@@ -257,7 +256,7 @@ static char letter_of(const struct decoder *d)
         return 'm';
     case 3:
         return 'B';
-    case 4: /* APX: instructions of the first two maps */
+    case 4: /* APX: opcodes of the first two maps */
         if (d->encoding == VEX)
             return '?';
         if (memchr(evex4_imm8, d->opcode, sizeof evex4_imm8))
@@ -297,7 +296,7 @@ static bool take_relative(struct decoder *d, unsigned size)
     return skip(d, size);
 }
 
-/* What stands behind the opcode. 0: too few bytes; TL_BAD: there is no such instruction. */
+/* Read everything after the opcode. Returns 0: not enough bytes; TL_BAD: undefined instruction. */
 static int take_operands(struct decoder *d)
 {
     const unsigned z = has_short_operands(d) ? 2 : 4;
@@ -373,7 +372,7 @@ static void set_direct(const struct decoder *d, enum tl_x86_class class, struct 
 static void classify_map0(const struct decoder *d, struct tl_x86_insn *out)
 {
     const unsigned reg = d->modrm >> 3 & 7;
-    const bool branches = !d->rex2; /* REX2 makes other instructions of these, or none */
+    const bool branches = !d->rex2; /* with REX2 these are different instructions, or undefined */
     switch (d->opcode) {
     case 0x9a:
         if (!is_64(d))
@@ -511,7 +510,7 @@ int tl_x86_decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out
     if (rc == 0)
         return code.n < TL_X86_MAX ? TL_AGAIN : TL_BAD;
     if (d.map == 1 && d.encoding == LEGACY && (d.opcode & 0xf8) == 0x38)
-        return TL_BAD; /* maps that there are not */
+        return TL_BAD; /* undefined maps */
     out->size = (uint8_t)d.at;
     if (d.encoding == LEGACY && d.map == 0)
         classify_map0(&d, out);
@@ -520,13 +519,15 @@ int tl_x86_decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out
     return out->size;
 }
 
-/* ---- as other instruction sets -------------------------------------------------------------- */
+/*
+ * ---- common interface ---------------------------------------------------------------------------
+ */
 
 static enum tl_insn_kind kind_of(const struct tl_x86_insn *x)
 {
     switch (x->class) {
     case TL_X86_CALL:
-    case TL_X86_JUMP: /* a trace tells where JMPABS leads */
+    case TL_X86_JUMP: /* the trace has the target of JMPABS */
         return x->direct && !x->absolute ? TL_INSN_BRANCH : TL_INSN_INDIRECT;
     case TL_X86_COND:
         return TL_INSN_BRANCH;
@@ -548,7 +549,9 @@ static bool is_near_branch(const uint8_t *p)
            (p[0] == 0x0f && (p[1] & 0xf0) == 0x80);
 }
 
-/* What nearly all waypoints are: Jcc, JMP, CALL, RET without prefixes, in 32- and 64-bit mode. */
+/*
+ * Fast path for nearly all waypoints: Jcc, JMP, CALL, RET without prefixes, in 32- and 64-bit mode.
+ */
 static int decode_near_branch(const uint8_t *p, struct tl_x86_insn *out)
 {
     const bool is_short = (p[0] & 0xf0) == 0x70 || p[0] == 0xeb;
@@ -581,7 +584,7 @@ int tl_x86_insn_decode(enum tl_isa isa, uint64_t pc, struct tl_bytes code, struc
         out->encoding = out->encoding << 8 | code.p[i];
     out->kind = (uint8_t)kind_of(&x);
     out->conditional = x.class == TL_X86_COND;
-    /* A call of the next instruction only finds out where it is: it never returns. */
+    /* A call of the next instruction only obtains the PC: it never returns. */
     out->link = x.class == TL_X86_CALL && !(x.direct && x.displacement == 0);
     out->is_return = x.class == TL_X86_RETURN;
     out->next_isa = (uint8_t)isa;

@@ -3,15 +3,15 @@
 
 #include "base/bytes.h"
 
-/* What an opcode has that is known here; 0: it is not. */
+/* Operands of an opcode handled here; 0: not handled. */
 enum {
     KNOWN = 1 << 0,
     MODRM = 1 << 1,
     IMM8 = 1 << 2,
-    IMM_Z = 1 << 3, /* of 32 bits, or of 16 with an operand size prefix and without REX.W */
-    IMM_V = 1 << 4, /* as IMM_Z, but of 64 bits with REX.W */
-    TEST = 1 << 5,  /* the immediate is there for /0 and /1 only */
-    ZERO = 1 << 6,  /* known for /0 only */
+    IMM_Z = 1 << 3, /* 32 bits, or 16 with an operand size prefix and without REX.W */
+    IMM_V = 1 << 4, /* as IMM_Z, but 64 bits with REX.W */
+    TEST = 1 << 5,  /* the immediate is present for /0 and /1 only */
+    ZERO = 1 << 6,  /* handled for /0 only */
 
     _ = 0,
     N = KNOWN,
@@ -26,7 +26,7 @@ enum {
     CZ = MZ | ZERO
 };
 
-/* Opcodes that have nothing to do with the flow; of the one-byte map, then of the one behind 0F. */
+/* Opcodes that do not affect the flow: the one-byte map, then the 0F map. */
 /* clang-format off */
 static const uint8_t needs[512] = {
     /* 00 */ M, M, M, M, B, Z, _, _, M, M, M, M, B, Z, _, _,
@@ -64,26 +64,26 @@ static const uint8_t needs[512] = {
 };
 /* clang-format on */
 
-/* A legacy prefix that changes nothing, or the operand size. */
+/* A legacy prefix without effect on the length, or the operand size prefix. */
 static bool passes(uint8_t byte)
 {
     return byte == 0x66 || byte == 0xf3 || byte == 0xf2 || byte == 0xf0 || (byte & 0xfe) == 0x64;
 }
 
-/* ModRM, SIB and displacement, of which `bytes` begins with the first two. */
+/* Size of ModRM, SIB and displacement; `bytes` begins with the first two. */
 static inline unsigned operand_bytes(unsigned bytes)
 {
     static const uint8_t sizes[32] = {1, 1, 1, 1, 2, 5, 1, 1, 2, 2, 2, 2, 3, 2, 2, 2,
                                       5, 5, 5, 5, 6, 5, 5, 5, 1, 1, 1, 1, 1, 1, 1, 1};
-    const bool no_base = (bytes & 0x7c7) == 0x504; /* SIB, and a displacement instead of a base */
+    const bool no_base = (bytes & 0x7c7) == 0x504; /* SIB with a displacement instead of a base */
     return sizes[(bytes >> 3 & 0x18) | (bytes & 7)] + (no_base ? 4 : 0);
 }
 
-/* All is done in a register, since each step hangs on the one before it. */
+/* All in one register, since each step depends on the previous one. */
 unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1])
 {
     uint64_t w = tl_le64(code);
-    const bool prefix = passes((uint8_t)w); /* seldom: a branch, so that nothing waits for it */
+    const bool prefix = passes((uint8_t)w); /* rare: a branch, so that nothing depends on it */
     const bool short_operands = prefix && (w & 0xff) == 0x66;
     if (__builtin_expect(prefix, 0))
         w >>= 8;

@@ -3,7 +3,7 @@
  * ITM: software stimulus and DWT hardware packets of Armv7-M and Armv8-M cores.
  *
  * Source: Arm DDI0403E (Armv7-M), appendix D4 "Debug ITM and DWT packet protocol"; DDI0553
- * (Armv8-M), chapter F1. A reserved header is loss of synchronisation up to the next
+ * (Armv8-M), chapter F1. After a reserved header synchronisation is lost until the next
  * synchronisation packet (at least 47 zero bits and a one).
  */
 #include "decode/soft.h"
@@ -13,14 +13,14 @@
 enum { SYNC_ZEROS = 5, MAX_PACKET = 8 };
 
 enum state {
-    HUNT,   /* for a synchronisation packet */
+    HUNT,   /* searching for a synchronisation packet */
     HEADER, /* the next byte begins a packet */
     FIXED,  /* `need` more payload bytes */
-    SERIES, /* payload bytes up to one without its top bit, at most `need` */
+    SERIES, /* payload bytes up to one with bit 7 clear, at most `need` */
     ZEROS   /* inside a synchronisation packet */
 };
 
-/* Why synchronisation is lost, beside TL_LOSS_NOT_SYNC. */
+/* Reasons for loss of synchronisation, in addition to TL_LOSS_NOT_SYNC. */
 static const char RESERVED[] = "reserved ITM header";
 static const char BAD_TIME[] = "malformed ITM global timestamp";
 static const char BAD_SYNC[] = "malformed ITM synchronisation";
@@ -33,13 +33,13 @@ struct itm {
     uint8_t n;
     uint8_t need;
     uint64_t start;
-    uint64_t zeros;               /* zero bytes in a row, whatever they belong to */
-    uint64_t zero_at[SYNC_ZEROS]; /* offsets of the last ones, as a ring */
-    uint64_t packet;              /* bytes of the packet under construction */
+    uint64_t zeros;               /* consecutive zero bytes, whatever they belong to */
+    uint64_t zero_at[SYNC_ZEROS]; /* ring of the offsets of the last ones */
+    uint64_t packet;              /* bytes of the current packet */
     uint64_t lost;                /* bytes since synchronisation was lost */
-    uint8_t page;                 /* of stimulus ports */
+    uint8_t page;                 /* of the stimulus ports */
     uint64_t local_time;          /* sum of local timestamps since the last overflow */
-    uint64_t global_time;         /* bits of global timestamps as far as known */
+    uint64_t global_time;         /* bits of the global timestamp known so far */
 };
 
 static void lose_sync(struct itm *d, const char *why, uint64_t at, uint64_t bytes)
@@ -58,7 +58,9 @@ static void bad(struct itm *d, const char *why)
     lose_sync(d, why, d->start, d->n);
 }
 
-/* ---- packets that are complete --------------------------------------------------------------- */
+/*
+ * ---- complete packets ---------------------------------------------------------------------------
+ */
 
 static void on_source(struct itm *d)
 {
@@ -104,7 +106,9 @@ static void on_global_time(struct itm *d, const char *name, uint64_t value, cons
     tl_soft_note(&d->soft, d->start, "global-time %" PRIu64, d->global_time);
 }
 
-/* Low 26 bits: only those sent are replaced. The fourth byte has five of them and two flags. */
+/*
+ * Low 26 bits: only the transmitted ones are replaced. The fourth byte has five bits and two flags.
+ */
 static void on_global_low(struct itm *d)
 {
     uint64_t value = 0;
@@ -125,7 +129,7 @@ static void on_global_low(struct itm *d)
     on_global_time(d, "ITM_GTS_1", value, flags);
 }
 
-/* Bits 26 and up: four bytes carry them to 47, six to 63. */
+/* Bits 26 and up: four bytes transmit bits up to 47, six bytes up to 63. */
 static void on_global_high(struct itm *d)
 {
     uint64_t value = 0;
@@ -206,7 +210,7 @@ static void on_payload(struct itm *d, uint8_t b)
     d->need--;
     if (d->state == SERIES) {
         if (!(b & 0x80) || !d->need) {
-            /* A high half is whole with four or six bytes, nothing between. */
+            /* The high half has four or six payload bytes, nothing in between. */
             if (d->bytes[0] == 0xb4 && d->n != 5 && d->n != 7)
                 bad(d, BAD_TIME);
             else
@@ -217,7 +221,7 @@ static void on_payload(struct itm *d, uint8_t b)
     }
 }
 
-/* A zero byte in step can only begin a synchronisation packet. */
+/* When synchronised, a zero byte can only begin a synchronisation packet. */
 static void on_zeros(struct itm *d, uint8_t b)
 {
     if (b == 0)
@@ -234,7 +238,7 @@ static void on_hunt(struct itm *d, uint64_t offset)
         d->soft.lost_at = offset;
 }
 
-/* A synchronisation packet came in the middle of the packet under construction. */
+/* A synchronisation packet interrupted the current packet. */
 static void cut_short(struct itm *d)
 {
     d->soft.lost_why = CUT_SHORT;
@@ -242,8 +246,8 @@ static void cut_short(struct itm *d)
 }
 
 /*
- * The end of a synchronisation packet: no other bytes in step have five zeros in front of 80, so
- * it is one even amid another packet, which then was cut short. Of a longer run of zeros the last
+ * The end of a synchronisation packet. No other synchronised bytes have five zeros before 80, so it
+ * is valid even within another packet, which was then cut short. If there are more zeros, the last
  * five belong to it.
  */
 static void on_sync(struct itm *d)

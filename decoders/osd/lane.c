@@ -8,10 +8,10 @@
 #include <string.h>
 
 #define NO_MODE     UINT64_MAX
-#define EVENT_ITEMS 8 /* that one event makes, at most */
+#define EVENT_ITEMS 8 /* maximum items per event */
 #define PRIVILEGE   ((uint64_t)3 << 8)
 
-/* CTM flags word. A shift makes them item flags. */
+/* CTM flags word. A shift converts them to item flags. */
 enum { RET = 4, CALL = 8 };
 static_assert(CALL << 1 == TL_ITEM_CALL && RET << 3 == TL_ITEM_RETURN, "as the shifts below");
 
@@ -153,8 +153,8 @@ static bool core_is(const struct tl_osd_lane *lane, const char *what)
     return source && strcasestr(source->core, what);
 }
 
-/* Nothing in the stream says which instruction set it is: the setup, the ELF file, else the width
- * of its addresses. */
+/* The stream does not contain the instruction set: use the setup, the ELF file, or else the address
+ * width. */
 static uint64_t make_mode(const struct tl_osd_lane *lane, unsigned width)
 {
     const unsigned machine = lane->image ? tl_image_machine(lane->image) : EM_NONE;
@@ -177,7 +177,7 @@ static inline uint64_t mode_of(struct tl_osd_lane *lane, const struct tl_osd_eve
     return lane->base_mode | (uint64_t)e->mode << 8;
 }
 
-/* The instruction at pc, if the image knows it. */
+/* The instruction at pc, if it is in the image. */
 static const struct tl_block *find_block(struct tl_osd_lane *lane, uint64_t mode, uint64_t pc,
                                          int *rc)
 {
@@ -220,7 +220,8 @@ static int add_branch(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
         struct tl_item *const item = add(lane, TL_ITEM_BLOCK, e->offset);
         item->block = block;
         item->n = 1;
-        /* Of a block that goes on behind it, the instruction is no jump: another program ran. */
+        /* If the block continues after it, the instruction is not a branch: a different program was
+         * executed. */
         item->flags = block->n == 1 ? TL_ITEM_TAKEN : 0;
     }
     add_jump(lane, block ? TL_ITEM_TARGET : TL_ITEM_BRANCH, e);
@@ -235,7 +236,7 @@ static inline int add_core_event(struct tl_osd_lane *lane, const struct tl_osd_e
         item->value = lane->mode = mode;
         item->flags = TL_ITEM_HAS_VALUE;
     }
-    /* In a pure change of mode pc and npc are what the port happened to hold. */
+    /* For a pure mode change, pc and npc are undefined. */
     if (e->modechange && !e->call && !e->ret)
         return TL_OK;
     if (lane->blocks)
@@ -284,7 +285,7 @@ void tl_osd_lane_early(struct tl_osd_lane *lane, struct tl_osd_module *module)
     module->n_early = 0;
 }
 
-/* Told once. */
+/* Report once. */
 static void set_aside(struct tl_osd_lane *lane, const char *what, uint64_t offset)
 {
     if (!lane->set_aside)
@@ -330,7 +331,7 @@ int tl_osd_lane_event(struct tl_osd_lane *lane, const struct tl_osd_event *e, ui
     return TL_OK;
 }
 
-/* Nothing but the usual step of the time? */
+/* Advance the time if the step is unambiguous; else return false. */
 static inline bool step_time(struct tl_osd_lane *lane, uint32_t ticks, uint64_t arrival)
 {
     struct tl_osd_ticks *const t = &lane->ticks;
@@ -348,7 +349,8 @@ static inline bool step_time(struct tl_osd_lane *lane, uint32_t ticks, uint64_t 
     return true;
 }
 
-/* Core and system trace mixed are in no order that could be predicted, so nothing is decided here.
+/*
+ * Branch-free as far as possible, since the order of core and system trace events is unpredictable.
  */
 int tl_osd_lane_quick(struct tl_osd_lane *lane, const uint8_t *payload, bool little_endian,
                       uint64_t offset, uint64_t arrival)
@@ -446,7 +448,9 @@ int tl_osd_lane_finish(struct tl_osd_lane *lane)
     return rc;
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 static void event_state(struct tl_osd_event *e, struct tl_state *s)
 {
@@ -469,7 +473,7 @@ static void event_state(struct tl_osd_event *e, struct tl_state *s)
     tl_state_u64(s, &e->offset);
 }
 
-/* Which stream it is, if it is one. */
+/* Save or restore the stream's identity, if it has one. */
 static void stream_state(struct tl_osd_lane *lane, uint16_t address, struct tl_state *s)
 {
     bool believed = lane->believed;

@@ -2,8 +2,8 @@
 /*
  * The DI container: packets to events to flow items, one stream per module that sends events.
  *
- * A module that nobody has declared (no setup, no enumeration) is believed only when it has sent a
- * second event: a single changed address word must not make a stream.
+ * An undeclared module (no setup, no enumeration) is accepted only after its second event: a single
+ * corrupted address word must not create a stream.
  */
 #include "decode/ops.h"
 #include "osd/lane.h"
@@ -11,16 +11,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_STREAMS   1024
-#define ARRIVALS      64                    /* pushes that pending bytes may be of */
-#define MAX_CLOCK     UINT64_C(10000000000) /* Hz */
-#define BLOCKS_MEMORY (64u << 20) /* begin the cache anew beyond that: the trace is damaged */
+#define MAX_STREAMS 1024
+#define ARRIVALS    64                    /* maximum pushes that pending bytes can belong to */
+#define MAX_CLOCK   UINT64_C(10000000000) /* Hz */
+/* Limit of decoded blocks: beyond it the trace is damaged, and the cache is reset. */
+#define BLOCKS_MEMORY (64u << 20)
 
 static const char TOO_MANY[] = "too many modules";
 static const char UNDECLARED[] = "single event of an unknown module";
 static const char MISFIT[] = "event of unknown shape, or its beginning is lost";
 
-/* Bytes up to offset `end` had arrived by `ticks`. */
+/* Bytes up to offset `end` had arrived at `ticks`. */
 struct arrival {
     uint64_t end;
     uint64_t ticks;
@@ -36,9 +37,9 @@ struct osd {
     struct tl_osd_reader reader;
     uint32_t n_streams;
     unsigned n_lanes;
-    uint16_t words[UINT16_MAX + 1]; /* of a packet that came in a batch */
-    bool has_items;                 /* some lane has items to deliver at the end of the push */
-    uint64_t pushed;                /* bytes */
+    uint16_t words[UINT16_MAX + 1]; /* of a packet from a batch */
+    bool has_items;                 /* some lane has pending items */
+    uint64_t pushed;                /* input bytes */
     uint64_t first_ns;              /* arrival of the first bytes */
     size_t n_arrivals;
     struct arrival arrivals[ARRIVALS]; /* oldest first */
@@ -46,7 +47,7 @@ struct osd {
 
 /* ---- arrival ---------------------------------------------------------------------------- */
 
-/* `n` bytes are about to be taken. */
+/* Record the arrival time of the `n` bytes about to be processed. */
 static void note_arrival(struct osd *osd, size_t n)
 {
     osd->pushed += n;
@@ -60,12 +61,12 @@ static void note_arrival(struct osd *osd, size_t n)
     struct arrival *const all = osd->arrivals;
     if (osd->n_arrivals && all[osd->n_arrivals - 1].ticks == now.ticks)
         osd->n_arrivals--;
-    if (osd->n_arrivals == ARRIVALS) /* the oldest bytes count as of the next push */
+    if (osd->n_arrivals == ARRIVALS) /* treat the oldest bytes as part of the next push */
         memmove(all, all + 1, --osd->n_arrivals * sizeof all[0]);
     all[osd->n_arrivals++] = now;
 }
 
-/* When a packet had arrived of which the last byte is in front of `end`. */
+/* Arrival time of a packet that ends at `end`. */
 static uint64_t arrival_of(struct osd *osd, uint64_t end)
 {
     struct arrival *const all = osd->arrivals;
@@ -94,7 +95,7 @@ static int tell_loss(const struct osd *osd, const struct tl_osd_lane *lane, cons
     return osd->sink.loss ? osd->sink.loss(osd->sink.context, &loss) : TL_OK;
 }
 
-/* The module's lane, made on first use; *out is NULL when there are too many. */
+/* The module's lane, created on first use; *out is NULL if there are too many. */
 static int lane_of(struct osd *osd, struct tl_osd_module *m, struct tl_osd_lane **out)
 {
     *out = m->user;
@@ -115,7 +116,7 @@ static int announce(struct osd *osd, struct tl_osd_lane *lane, struct tl_osd_mod
     return tl_osd_lane_announce(lane);
 }
 
-/* ---- headers as they lie there ---------------------------------------------------------- */
+/* ---- headers in input form --------------------------------------------------------------- */
 
 #define HEADER_BYTES (2 * (1 + TL_DI_HEADER))
 
@@ -129,7 +130,7 @@ static inline uint16_t flags_of(uint64_t header)
     return (uint16_t)(header >> 48);
 }
 
-/* File offset behind a packet. */
+/* File offset after a packet. */
 static inline uint64_t end_of(uint64_t offset, unsigned words)
 {
     return offset + 2 * (1 + (uint64_t)words);
@@ -182,7 +183,7 @@ static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_
     return rc;
 }
 
-/* Keep it as the trace that it may be, until the next event of the module tells. */
+/* Treat it as trace, which it may be, until the module's next event decides. */
 static int keep_doubtful(struct osd *osd, struct tl_osd_module *m, const struct tl_osd_event *e,
                          uint64_t arrival)
 {
@@ -208,7 +209,7 @@ static int take_packet(struct osd *osd, const struct tl_di_packet *packet, uint6
         return rc;
     struct tl_osd_lane *const lane = m->user;
     if (lane)
-        lane->quick = 0; /* until it is known again that it may be */
+        lane->quick = 0; /* until tl_osd_lane_ready() enables it again */
     if (osd->sink.packet) {
         rc = list_packet(osd, packet, &event, lane);
         if (rc < 0)
@@ -217,7 +218,7 @@ static int take_packet(struct osd *osd, const struct tl_di_packet *packet, uint6
     if (event.doubtful)
         return keep_doubtful(osd, m, &event, arrival);
     if (event.kind == TL_OSD_MEMORY && lane)
-        lane->waiting = false; /* what it kept is part of a transfer as well */
+        lane->waiting = false; /* the event it kept is part of a transfer as well */
     if (has_items(&event))
         return take_event(osd, m, &event, arrival);
     if (event.kind == TL_OSD_MISFIT)
@@ -235,7 +236,7 @@ static int on_packet(void *context, const struct tl_di_packet *packet)
     return take_packet(osd, packet, arrival_of(osd, end_of(packet->offset, packet->n)));
 }
 
-/* The lane that may take `raw` the quick way, or NULL. */
+/* The lane that can process a packet on the fast path, or NULL. */
 static inline struct tl_osd_lane *quick_lane(const struct osd *osd, uint64_t header)
 {
     const struct tl_osd_module *const m = tl_osd_find_module(&osd->reader, src_of(header));
@@ -244,8 +245,8 @@ static inline struct tl_osd_lane *quick_lane(const struct osd *osd, uint64_t hea
 }
 
 /*
- * Parts of a split event that follow each other, packets[0] being the first: put its payload
- * together. Returns how many packets it is made of, 0 if that cannot be done here.
+ * Join the payloads of consecutive parts of a split event, packets[0] being the first. Returns the
+ * number of packets, or 0 if not possible here.
  */
 static size_t join_parts(const struct tl_di_raw *packets, size_t n, bool little_endian,
                          uint8_t out[static 2 * TL_OSD_PAYLOAD_MAX + 8], unsigned *words)
@@ -257,7 +258,8 @@ static size_t join_parts(const struct tl_di_raw *packets, size_t n, bool little_
         const unsigned part = packets[i].n - TL_DI_HEADER;
         if (part > TL_OSD_PAYLOAD_MAX - *words || ((header ^ first) >> 16 & UINT32_MAX))
             return 0;
-        for (unsigned k = 0; k < 2 * part; k += 8) /* some bytes more, which need no call */
+        /* Copies a few bytes too many, to avoid a memcpy call. */
+        for (unsigned k = 0; k < 2 * part; k += 8)
             memcpy(out + 2 * *words + k, packets[i].p + HEADER_BYTES + k, 8);
         *words += part;
         if (flags_of(header) == TL_DI_PLAIN_EVENT)
@@ -268,7 +270,7 @@ static size_t join_parts(const struct tl_di_raw *packets, size_t n, bool little_
     return 0;
 }
 
-/* Take what can be taken the quick way of `packets`. Returns how many it were, at least 0. */
+/* Process packets on the fast path. Returns how many, or < 0. */
 static inline __attribute__((always_inline)) int64_t
 take_quick(struct osd *osd, const struct tl_di_raw *packets, size_t n, bool little_endian)
 {
@@ -416,7 +418,7 @@ static int push(struct tl_decode *decode, const uint8_t *p, size_t n)
     return rc < 0 ? rc : deliver_all(osd);
 }
 
-/* What waited for more: gaps, and the only event of a module where no module was ever declared. */
+/* Report what was pending: gaps, and the only event of a module if no module was ever declared. */
 static int finish_lane(void *context, struct tl_osd_module *m)
 {
     struct osd *const osd = context;
@@ -445,7 +447,7 @@ static int finish(struct tl_decode *decode)
     return rc < 0 ? rc : deliver_all(osd);
 }
 
-/* Bytes in front of the hole cannot be made out any more than the half packet they end with. */
+/* Unconfirmed bytes before the gap are lost along with the incomplete packet at their end. */
 static int lost(struct tl_decode *decode, uint64_t n)
 {
     struct osd *const osd = (struct osd *)decode;
@@ -457,7 +459,9 @@ static int lost(struct tl_decode *decode, uint64_t n)
     return rc < 0 ? rc : deliver_all(osd);
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 static int count_module(void *context, struct tl_osd_module *m)
 {
@@ -505,7 +509,7 @@ static void modules_state(struct osd *osd, struct tl_state *s)
     for (uint32_t i = 0, next = 0; tl_state_loads(s) && i < n && s->rc >= 0; i++) {
         uint16_t address = 0;
         tl_state_u16(s, &address);
-        tl_state_check(s, address >= next); /* each once */
+        tl_state_check(s, address >= next); /* no duplicates */
         struct tl_osd_module *const m = s->rc < 0 ? NULL : tl_osd_module_at(&osd->reader, address);
         if (m)
             module_state(osd, m, s);
@@ -532,7 +536,7 @@ static int find_stream(void *context, struct tl_osd_module *m)
     return TL_OK;
 }
 
-/* All streams again, in the order in which they were announced. */
+/* Announce all streams again, in the original order. */
 static int announce_all(struct osd *osd)
 {
     struct streams all = {.n = osd->n_streams};

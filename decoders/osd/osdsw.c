@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-#define PRINT_ID 4 /* STM events with this id carry a character each */
+#define PRINT_ID 4 /* STM events with this id contain one character each */
 
 int tl_osdsw_log_of(const char *name)
 {
@@ -36,7 +36,7 @@ int tl_osdsw_event(struct tl_buf *out, enum tl_osdsw_log log, const struct tl_os
     return TL_OK;
 }
 
-/* What was lost before it was known of which kind the module is. */
+/* Log the events lost before the module's type was known. */
 static int log_early(struct tl_osdsw *s, struct tl_osd_module *m)
 {
     struct tl_osd_event event = {.kind = TL_OSD_OVERFLOW, .type = m->type};

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LOCALS 1024 /* modules of a subnet */
+#define LOCALS 1024 /* modules per subnet */
 
 /* Registers. */
 enum {
@@ -160,8 +160,8 @@ static void learn(struct tl_osd_reader *r, struct tl_osd_module *m, unsigned add
 }
 
 /*
- * Only answers are in the stream: a host reads vendor and type first, and of a CTM or STM the width
- * before anything else that could be taken for one.
+ * Only answers are in the stream: a host first reads vendor and type, and of a CTM or STM the width
+ * before any other register whose value could be mistaken for one.
  */
 static void guess(struct tl_osd_reader *r, struct tl_osd_module *m, uint16_t value)
 {
@@ -183,7 +183,7 @@ static int take_request(struct tl_osd_reader *r, const struct tl_di_packet *pack
         return TL_NOMEM;
     const size_t cap = sizeof m->asked / sizeof m->asked[0];
     if (m->n_asked == cap || packet->n <= TL_DI_HEADER) {
-        m->n_asked = 0; /* nobody answers: out of step */
+        m->n_asked = 0; /* unanswered requests: out of step */
         return TL_OK;
     }
     m->asked[m->n_asked++] = packet->words[TL_DI_HEADER];
@@ -225,7 +225,8 @@ static bool ctm_flags(uint16_t flags)
     return !(flags & CTM_ZERO) && (flags & CTM_WHY);
 }
 
-/* The kind of module that sends such events. A CTM of 16 bits and an STM of 32 are equally long. */
+/* Type of module that sends such events. A 16-bit CTM event and a 32-bit STM event have the same
+ * length. */
 static enum tl_osd_type infer(const uint16_t *words, size_t n)
 {
     if (n == 1)
@@ -281,8 +282,8 @@ static bool read_as(struct tl_osd_event *e, const struct tl_osd_module *m, const
 }
 
 /*
- * What was only guessed is given up when two events in a row do not fit it; what is known for
- * sure never.
+ * Drop an inferred type after two consecutive events that do not fit it; a type known for certain
+ * is kept.
  */
 static void misfit(struct tl_osd_module *m, const uint16_t *words, size_t n)
 {
@@ -302,10 +303,10 @@ static void misfit(struct tl_osd_module *m, const uint16_t *words, size_t n)
 
 /* ---- memory access ---------------------------------------------------------------------- */
 
-#define LONG_STEP (1u << 26) /* ticks: trace that begins with two events so far apart is rare */
+#define LONG_STEP (1u << 26) /* ticks; the first two events of a trace are rarely so far apart */
 
-/* First word of a transfer: read or write, single or burst, whose five lowest bits are 0, and a
- * number of words or a byte mask. */
+/* Is this the first word of a transfer: read or write, single or burst, with the five low bits 0,
+ * and a number of words or a byte mask? */
 static bool begins_transfer(uint16_t word)
 {
     const unsigned what = word >> 8;
@@ -314,8 +315,8 @@ static bool begins_transfer(uint16_t word)
 }
 
 /*
- * Events of an unknown module that may be an STM's may as well be a transfer, nothing of which says
- * so. Decide by the second event: of trace, it is not much later, and no other transfer's begin.
+ * Events of an undeclared module that fit an STM may also be a memory transfer. Decide by the
+ * second event: in a trace it is not much later, and it does not begin another transfer.
  */
 static void settle_doubt(struct tl_osd_module *m, const uint16_t *words)
 {
@@ -327,7 +328,7 @@ static void settle_doubt(struct tl_osd_module *m, const uint16_t *words)
     }
 }
 
-/* The first event of a module that nobody declared: is it a transfer, as far as can be told? */
+/* First event of an undeclared module: could it be a transfer? */
 static void doubt(struct tl_osd_module *m, struct tl_osd_event *e, const uint16_t *words, size_t n)
 {
     if (n < 3 || !begins_transfer(words[0]) || m->type == TL_OSD_CTM)
@@ -341,8 +342,8 @@ static void doubt(struct tl_osd_module *m, struct tl_osd_event *e, const uint16_
 }
 
 /*
- * Does the packet go from a host to a module? Trace never does; of devices only the memory access
- * module and the UART are sent anything but register accesses.
+ * Does the packet go from a host to a module? Trace never does. Only the memory access module and
+ * the UART receive anything other than register accesses.
  */
 static bool is_inbound(struct tl_osd_reader *r, const struct tl_di_packet *packet)
 {
@@ -381,7 +382,7 @@ static int take_inbound(struct tl_osd_reader *r, const struct tl_di_packet *pack
     return TL_OK;
 }
 
-/* ---- events, put together --------------------------------------------------------------- */
+/* ---- complete events -------------------------------------------------------------------- */
 
 static void take_whole(struct tl_osd_module *m, struct tl_osd_event *e, const uint16_t *words,
                        size_t n)
@@ -410,7 +411,7 @@ static void take_whole(struct tl_osd_module *m, struct tl_osd_event *e, const ui
     misfit(m, words, n);
 }
 
-/* Append a part of an event to those that came before. */
+/* Append a part of an event to the previous ones. */
 static void append(struct tl_osd_module *m, const struct tl_di_packet *packet)
 {
     const size_t n = packet->n - TL_DI_HEADER;
@@ -441,7 +442,7 @@ static void take_last(struct tl_osd_module *m, struct tl_osd_event *e,
     m->too_long = false;
 }
 
-/* Events lost before the first one that arrives: they belong to a trace not yet known. */
+/* Record events lost before the first event: they belong to a module of unknown type. */
 static void keep_early(struct tl_osd_module *m, const struct tl_osd_event *e)
 {
     if (m->n_early == 0)
@@ -502,7 +503,9 @@ int tl_osd_read(struct tl_osd_reader *r, const struct tl_di_packet *packet,
     }
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 void tl_osd_reader_state(struct tl_osd_reader *r, struct tl_state *s)
 {

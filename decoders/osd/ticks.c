@@ -2,7 +2,7 @@
 #include "osd/ticks.h"
 
 #define HALF       ((int64_t)1 << 31)
-#define SLACK_BITS 4 /* the bound on latency rises by 1/16 of the time that passes */
+#define SLACK_BITS 4 /* the latency bound increases by 1/16 of the elapsed time */
 
 uint64_t tl_osd_ticks_of(uint64_t ns, uint64_t hz)
 {

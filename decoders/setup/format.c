@@ -10,7 +10,7 @@ const struct tl_format *tl_format_of(unsigned protocol)
     return &tl_formats[known ? protocol : TL_PROTO_NONE];
 }
 
-/* -1: there is none. */
+/* Returns -1 if there is none. */
 static int find(const char *name)
 {
     for (unsigned i = 0; i < tl_n_formats; i++)
@@ -23,7 +23,7 @@ int tl_protocol_named(const char *name)
 {
     const int i = find(name);
     const char *const stream = i >= 0 ? tl_formats[i].stream : NULL;
-    return stream && !*stream ? -1 : i; /* a capture of many sources is no source */
+    return stream && !*stream ? -1 : i; /* a multi-source capture is not a source */
 }
 
 const struct tl_format *tl_format_named(const char *name)
@@ -48,7 +48,7 @@ char *tl_format_names(char *out, size_t size)
     return out;
 }
 
-/* CoreSight's trace IDs are written in hexadecimal. */
+/* CoreSight trace IDs are written in hexadecimal. */
 static bool has_hex_id(const char *stream)
 {
     return strncmp(stream, "cs", 2) == 0;
@@ -59,7 +59,7 @@ void tl_format_stream(const struct tl_format *format, unsigned id, char *out, si
     snprintf(out, size, has_hex_id(format->stream) ? "%s.%02x" : "%s.%u", format->stream, id);
 }
 
-/* Are the streams of a format named `word`? */
+/* Is `word` the first word of a format's stream names? */
 static bool is_stream_word(const char *word, size_t n)
 {
     for (unsigned i = 0; i < tl_n_formats; i++) {

@@ -6,19 +6,19 @@
 #include <string.h>
 #include <strings.h>
 
-enum { LINE_MAX_CHARS = 190 }; /* inih as Debian builds it cuts lines at 200 bytes */
+enum { LINE_MAX_CHARS = 190 }; /* inih as built by Debian cuts lines at 200 bytes */
 
 struct parse {
     const char *text;
     size_t n;
     size_t at;
-    int line;     /* of the entry last read, from 1 */
-    int too_long; /* first line that was cut, 0 none */
-    bool begins;  /* a section's head was read last */
+    int line;     /* line of the last entry, from 1 */
+    int too_long; /* first line that was cut, 0: none */
+    bool begins;  /* a section header was read last */
     tl_ini_entry *entry;
     void *context;
     struct tl_fail *fail;
-    int rc; /* of the entry function */
+    int rc; /* result of the entry function */
 };
 
 static bool cut_is_harmless(const char *line)
@@ -29,13 +29,13 @@ static bool cut_is_harmless(const char *line)
 }
 
 /*
- * inih takes a line that begins with white space for more of the value before it. Snapshots
- * indent freely, so leading white space is dropped here; a long line is cut once, not split.
+ * inih treats a line that begins with white space as a continuation of the previous value.
+ * Snapshots indent freely, so leading white space is dropped here. A long line is cut, not split.
  */
 static char *read_line(char *out, int size, void *stream)
 {
     struct parse *p = stream;
-    if (p->at >= p->n || size < 2 || p->rc < 0) /* inih would go on */
+    if (p->at >= p->n || size < 2 || p->rc < 0) /* inih itself would continue */
         return NULL;
     p->line++;
     const char *const from = p->text + p->at;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* From the images that a setup names to what memory held. */
+/* Builds the program image from the images named in a setup. */
 #include "setup/setup.h"
 
 #include "image/elf_places.h"
 
 #include <string.h>
 
-/* A part of the file, with the functions that it has there. */
+/* Map a part of the file, with the functions it contains. */
 static int map_part(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes file,
                     uint64_t offset, uint64_t n, struct tl_fail *fail)
 {
@@ -16,7 +16,7 @@ static int map_part(struct tl_image *image, const struct tl_setup_image *m, stru
     return rc < 0 ? rc : tl_image_part_functions(image, m->address, file, m->space, fail);
 }
 
-/* Where the file itself says what lies at the address. */
+/* Map a file whose contents determine what is at the address. */
 static int map_anchored(struct tl_image *image, const struct tl_setup_image *m,
                         struct tl_bytes bytes, struct tl_fail *fail)
 {
@@ -26,7 +26,7 @@ static int map_anchored(struct tl_image *image, const struct tl_setup_image *m,
                                  : tl_elf_bytes_symbol(bytes, m->anchor, &value);
     if (found < 0)
         return tl_fail_set(fail, TL_NOMEM, "%.120s: out of memory", m->file);
-    if (!is_section) /* without the symbol it is taken to lie as it is linked */
+    if (!is_section) /* without the symbol, assume the addresses it was linked to */
         return tl_image_add_elf(image, bytes, found ? m->address - value : 0, m->space, m->file,
                                 fail);
     if (!found || offset > bytes.n || size > bytes.n - offset || m->offset >= size)
@@ -36,7 +36,7 @@ static int map_anchored(struct tl_image *image, const struct tl_setup_image *m,
                     fail);
 }
 
-/* An image of all of a file is an ELF file's, if it is one. */
+/* Map an image. If it is a complete ELF file, it is mapped according to its headers. */
 static int map_image(struct tl_image *image, const struct tl_setup_image *m, struct tl_bytes bytes,
                      struct tl_fail *fail)
 {
@@ -52,7 +52,7 @@ static int map_image(struct tl_image *image, const struct tl_setup_image *m, str
     return map_part(image, m, bytes, m->offset, m->length > there ? there : m->length, fail);
 }
 
-/* A file from the file system. */
+/* A file read from the file system. */
 struct file {
     const char *name; /* NULL: none yet */
     struct tl_buf content;
@@ -82,7 +82,7 @@ int tl_setup_load_images(const struct tl_setup *setup, struct tl_image *image,
         const struct tl_setup_image *const m = &setup->images[i];
         struct tl_bytes bytes = {0};
         if (m->path && !resolve && tl_setup_is_stored(m->file))
-            continue; /* it is not there */
+            continue; /* not available */
         if (tl_image_bind(image, &m->context) < 0) {
             rc = tl_fail_set(fail, TL_LIMIT, "%.120s: too many contexts with images", m->file);
             break;

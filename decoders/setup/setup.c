@@ -118,7 +118,8 @@ int tl_setup_add_image_at(struct tl_setup *setup, const char *file, uint64_t add
     return TL_OK;
 }
 
-/* Text of a capture that is to be a value of the setup's text: on one line, and no comment. */
+/* Copy a text from a capture as a value for the setup's text: a single line without comment
+ * characters. */
 static void copy_value(char *to, size_t room, const char *from)
 {
     size_t n = 0;
@@ -129,7 +130,7 @@ static void copy_value(char *to, size_t room, const char *from)
 
 static int set_value(char **to, const char *text)
 {
-    enum { LONGEST = 160 }; /* of a longer one its end says more */
+    enum { LONGEST = 160 }; /* the end of a longer text is more informative */
     const size_t n = strlen(text);
     char *const copy = malloc(LONGEST + 1);
     if (!copy)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* A setup as people write it: the arguments of --format and --image, and INI text, also back. */
+/*
+ * Text forms of a setup: the arguments of --format and --image, and INI text (parsing and writing).
+ */
 #include "setup/setup.h"
 
 #include "base/args.h"
@@ -62,7 +64,7 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         option);
 }
 
-/* Names under which RISC-V trace is known elsewhere: whoever gives one did not mistype it. */
+/* Names of RISC-V trace formats in other tools: recognised to give a specific error. */
 static bool is_riscv(const char *name)
 {
     static const char *const names[] = {"ntrace", "nexus-sifive", "etrace-encap", "etrace-smi",
@@ -132,7 +134,7 @@ bool tl_setup_want_all(struct tl_setup *setup)
 
 /* ---- --image ------------------------------------------------------------------------------- */
 
-/* One of an image's keys other than its file. TL_NOTFOUND: there is no such key. */
+/* Process one of an image's keys except its file. Returns TL_NOTFOUND: unknown key. */
 static int take_image_option(struct tl_setup_image *image, const char *key, const char *value,
                              struct tl_fail *fail)
 {
@@ -167,8 +169,8 @@ static int take_image_option(struct tl_setup_image *image, const char *key, cons
     return is_number ? TL_OK : bad_value(fail, key, value);
 }
 
-/* Options stand at the end, so that a file's name may have commas: cut off the last one, if it is
- * one. */
+/* Split off the last option, if there is one. Options come last, so that file names may contain
+ * commas. */
 static int take_last_option(char *text, struct tl_setup_image *image, struct tl_fail *fail)
 {
     char *const comma = strrchr(text, ',');
@@ -226,10 +228,10 @@ done:
 
 struct reading {
     struct tl_setup *setup;
-    const char *base; /* folder of relative image paths, or NULL */
-    size_t source;    /* index of the source being read, SIZE_MAX none */
+    const char *base; /* folder for relative image paths, or NULL */
+    size_t source;    /* index of the source being read, SIZE_MAX: none */
     size_t image;
-    size_t context; /* index of the one being read, SIZE_MAX none */
+    size_t context; /* index of the context being read, SIZE_MAX: none */
 };
 
 /* SHIFT,MULT,ZERO */
@@ -252,7 +254,7 @@ static int take_trace_key(struct reading *r, const char *key, const char *value,
 {
     if (!strcasecmp(key, "format")) {
         if (r->setup->format[0])
-            return TL_OK; /* told by --format already, which wins */
+            return TL_OK; /* already set by --format, which takes precedence */
         return tl_setup_format(r->setup, value, fail);
     }
     if (!strcasecmp(key, "clock"))
@@ -273,7 +275,7 @@ static int begin_source(struct reading *r, const char *name, struct tl_fail *fai
     for (size_t i = 0; i < s->n_sources; i++)
         if (!strcmp(s->sources[i].name, name))
             source = &s->sources[i];
-    /* The one source that --format implied takes on what the file says of it. */
+    /* The single source implied by --format gets the properties in the file. */
     if (!source && s->container == TL_CONTAINER_SINGLE && s->n_sources == 1 &&
         s->sources[0].n_regs == 0 && !s->sources[0].type[0])
         source = &s->sources[0];
@@ -289,7 +291,7 @@ static int begin_source(struct reading *r, const char *name, struct tl_fail *fai
     return TL_OK;
 }
 
-/* A path of the text; NULL: out of memory. */
+/* Resolve a path in the text; NULL: out of memory. */
 static char *path_of(const struct reading *r, const char *value)
 {
     char *path = NULL;
@@ -298,7 +300,7 @@ static char *path_of(const struct reading *r, const char *value)
     return asprintf(&path, "%s/%s", r->base, value) < 0 ? NULL : path;
 }
 
-/* file= and head= of a source. TL_NOTFOUND: it is another key. */
+/* Process file= and head= of a source. Returns TL_NOTFOUND: another key. */
 static int take_file_key(struct reading *r, const char *key, const char *value,
                          struct tl_fail *fail)
 {
@@ -396,7 +398,7 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
                        key);
 }
 
-/* "context NUMBER" or "vmid NUMBER". TL_NOTFOUND: it is another section. */
+/* Begin section "context NUMBER" or "vmid NUMBER". Returns TL_NOTFOUND: another section. */
 static int begin_context(struct reading *r, const char *section, struct tl_fail *fail)
 {
     const bool is_vmid = !strncasecmp(section, "vmid ", 5);

@@ -15,7 +15,7 @@ const char *tl_cpu_name(enum tl_cpu level)
 #if defined(__x86_64__) || defined(__i386__)
 #include <cpuid.h>
 
-#define FIRST TL_CPU_SSE42 /* behind portable C */
+#define FIRST TL_CPU_SSE42 /* lowest level above portable C */
 
 #if defined(TL_EMULATED_AVX512)
 #define HAS(feature) true
@@ -23,7 +23,7 @@ const char *tl_cpu_name(enum tl_cpu level)
 #define HAS(feature) __builtin_cpu_supports(feature)
 #endif
 
-/* There is no name for it that every compiler knows: CPUID 8000_0001, ECX bit 5. */
+/* Not every compiler has a name for this feature: CPUID 8000_0001, ECX bit 5. */
 static bool has_lzcnt(void)
 {
     unsigned a, b, c = 0, d;
@@ -45,7 +45,7 @@ enum tl_cpu tl_cpu_supported(void)
 #else
 #define FIRST TL_CPU_NEON
 
-/* Every AArch64 has it. The kernels read bytes as the lowest ones of words first. */
+/* Every AArch64 has it. The kernels assume little-endian. */
 enum tl_cpu tl_cpu_supported(void)
 {
 #if defined(__aarch64__) && !defined(__AARCH64EB__)
@@ -61,7 +61,7 @@ bool tl_cpu_has(enum tl_cpu level)
     return level == TL_CPU_SCALAR || (level >= FIRST && level <= tl_cpu_supported());
 }
 
-/* The level of that name, -1 where the machine has none. */
+/* The level with this name, -1 if not supported by the machine. */
 static int named(const char *name)
 {
     for (int i = 0; i < TL_CPU_LEVELS; i++)
@@ -83,7 +83,7 @@ const char *tl_cpu_unknown(void)
     return wish != NULL && *wish != '\0' && named(wish) < 0 ? wish : NULL;
 }
 
-/* Threads that come here at the same time find the same answer, so a plain store is enough. */
+/* Concurrent callers compute the same value, so a plain store is sufficient. */
 enum tl_cpu tl_cpu_level(void)
 {
     static atomic_int known = -1;

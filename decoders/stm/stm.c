@@ -2,8 +2,8 @@
 /*
  * STM: the System Trace Protocol version 2, a stream of nibbles, low half of a byte first.
  *
- * Source: MIPI STPv2; Arm IHI0054 (STM architecture). A reserved header is loss of
- * synchronisation up to the next ASYNC (21 nibbles of F and one of 0).
+ * Source: MIPI STPv2; Arm IHI0054 (STM architecture). After a reserved header synchronisation is
+ * lost until the next ASYNC (21 nibbles of F and one of 0).
  */
 #include "decode/soft.h"
 
@@ -30,7 +30,7 @@ enum packet {
     ASYNC
 };
 
-/* What a header says: kind, payload nibbles, and whether marker and timestamp come with it. */
+/* Meaning of a header: kind, number of payload nibbles, presence of marker and timestamp. */
 struct header {
     uint8_t packet;
     uint8_t payload;
@@ -40,9 +40,9 @@ struct header {
 };
 
 /*
- * Source: STPv2, table of packet encodings. First nibble, and those behind F, F0 and F0F. USER,
- * TIME and DIP (F02 to F05, F0F2) have payloads that only their users know, so they are reserved to
- * us; no Arm STM sends them.
+ * Source: STPv2, table of packet encodings. Indexed by first nibble, and by the nibbles after F, F0
+ * and F0F. USER, TIME and DIP (F02 to F05, F0F2) have user-defined payloads, so they are treated as
+ * reserved; no Arm STM sends them.
  */
 static const struct header headers[4][16] = {
     {
@@ -101,7 +101,7 @@ static const struct header headers[4][16] = {
 
 enum state { HUNT, HEADER, PAYLOAD, STAMP_SIZE, STAMP, ONES };
 
-/* Why synchronisation is lost, beside TL_LOSS_NOT_SYNC. */
+/* Reasons for loss of synchronisation, in addition to TL_LOSS_NOT_SYNC. */
 static const char BAD_HEADER[] = "reserved STM header";
 static const char BAD_SIZE[] = "reserved STM timestamp size";
 static const char BAD_SYNC[] = "malformed STM synchronisation";
@@ -110,24 +110,24 @@ static const char CUT_SHORT[] = "STM packet cut short";
 struct stm {
     struct tl_soft soft;
     enum state state;
-    uint8_t level; /* of `headers` */
+    uint8_t level; /* row of `headers` */
     const struct header *header;
-    uint8_t need; /* nibbles of payload or timestamp to come */
+    uint8_t need; /* remaining nibbles of payload or timestamp */
     uint8_t stamp_nibbles;
     uint64_t value;
     uint64_t stamp;
-    uint64_t start; /* offset of the byte that the packet begins in */
+    uint64_t start; /* offset of the byte in which the packet begins */
 
-    uint64_t ones;               /* F nibbles in a row, whatever they belong to */
-    uint64_t one_at[ASYNC_ONES]; /* offsets of the last ones, as a ring */
-    uint64_t packet;             /* nibbles of the packet under construction */
+    uint64_t ones;               /* consecutive F nibbles, whatever they belong to */
+    uint64_t one_at[ASYNC_ONES]; /* ring of the offsets of the last ones */
+    uint64_t packet;             /* nibbles of the current packet */
     uint64_t lost_nibbles;
 
     uint16_t master;
     uint16_t channel;
     bool gray;     /* timestamps are Gray coded: VERSION 4 */
-    bool delta;    /* … are differences: VERSION 2 */
-    uint64_t time; /* as transmitted: low nibbles of it are replaced by each timestamp */
+    bool delta;    /* timestamps are differences: VERSION 2 */
+    uint64_t time; /* as transmitted: each timestamp replaces its low nibbles */
 };
 
 static void lose_sync(struct stm *d, const char *why, uint64_t at, uint64_t nibbles)
@@ -138,7 +138,7 @@ static void lose_sync(struct stm *d, const char *why, uint64_t at, uint64_t nibb
     d->lost_nibbles = nibbles;
 }
 
-/* Nibbles are lost, bytes are told. */
+/* Losses are counted in nibbles but reported in bytes. */
 static void report_loss(struct stm *d, uint64_t nibbles)
 {
     tl_soft_report_loss(&d->soft, "NOTSYNC", (nibbles + 1) / 2);
@@ -150,7 +150,9 @@ static void bad(struct stm *d, const char *why)
     lose_sync(d, why, d->start, d->packet);
 }
 
-/* ---- packets that are complete --------------------------------------------------------------- */
+/*
+ * ---- complete packets ---------------------------------------------------------------------------
+ */
 
 static uint64_t from_gray(uint64_t gray)
 {
@@ -164,7 +166,7 @@ static uint64_t to_gray(uint64_t binary)
     return binary ^ binary >> 1;
 }
 
-/* A timestamp replaces the low nibbles of the one before it, or is added to it. */
+/* Apply a timestamp: it replaces the low nibbles of the previous one, or is added to it. */
 static uint64_t take_stamp(struct stm *d)
 {
     if (d->delta)
@@ -186,7 +188,7 @@ static void on_data(struct stm *d)
         tl_soft_note(&d->soft, d->start, "stm marker %x.%x", d->master, d->channel);
 }
 
-/* What a synchronisation resets. Source: STPv2, ASYNC and VERSION packets. */
+/* Reset by a synchronisation. Source: STPv2, ASYNC and VERSION packets. */
 static void on_version(struct stm *d)
 {
     const bool gray = d->value == 4;
@@ -319,7 +321,7 @@ static void on_header(struct stm *d, uint8_t nibble)
     }
 }
 
-/* Sizes: 0 to 12 nibbles as they are, then 14 and 16. Source: STPv2, timestamps. */
+/* Timestamp sizes: 0 to 12 nibbles directly, then 14 and 16. Source: STPv2, timestamps. */
 static void on_stamp_size(struct stm *d, uint8_t nibble)
 {
     if (nibble == 15) {
@@ -333,7 +335,7 @@ static void on_stamp_size(struct stm *d, uint8_t nibble)
         complete(d);
 }
 
-/* FF begins a synchronisation, and nothing but F goes on with it. */
+/* FF begins a synchronisation, which may only continue with F. */
 static void on_ones(struct stm *d, uint8_t nibble)
 {
     if (nibble != 15)
@@ -347,8 +349,9 @@ static void on_hunt(struct stm *d, uint64_t offset)
 }
 
 /*
- * The end of a synchronisation: no other nibbles in step have 21 F in a row, so it is one even amid
- * another packet, which then was cut short. Of more than 21 the last ones belong to it.
+ * The end of a synchronisation. No other synchronised nibbles have 21 consecutive F, so it is valid
+ * even within another packet, which was then cut short. If there are more than 21, the last ones
+ * belong to it.
  */
 static void on_sync(struct stm *d)
 {
@@ -444,7 +447,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     return TL_OK;
 }
 
-/* The header of the packet under construction as its place in the table. */
+/* Save or restore the header of the current packet as a table index. */
 static void header_state(struct stm *d, struct tl_state *s)
 {
     enum { NONE = sizeof headers / sizeof headers[0][0] };
