@@ -35,7 +35,8 @@ struct tl_lake_options {
     bool virtual_shards;
     /* Raw bytes, at least, between two places to make such shards from, 0: 4 KiB. */
     uint64_t mark_bytes;
-    bool rebuild_catalog; /* set the catalog aside and make a new one out of the stored objects */
+    size_t summary_buckets; /* that a stream keeps in memory for its tiles, 0: 32768, 10 MiB */
+    bool rebuild_catalog;   /* set the catalog aside and make a new one out of the stored objects */
 };
 
 /*

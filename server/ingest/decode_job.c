@@ -75,7 +75,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         .index_only = gen->is_virtual,
         .seal = on_seal,
         .context = lane,
-        .sealed = lane->n_rows,
+        .sealed = lane->rows.n,
         .sealed_position = tl_lane_sealed_locked(lane),
     };
     tl_build_free(lane->build);
@@ -284,9 +284,8 @@ static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, st
 static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
 {
     pthread_mutex_lock(&lane->lock);
-    const int r = tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(*row));
+    const int r = tl_rows_add(&lane->rows, row, lane->gen->lake->backend);
     if (r >= 0) {
-        lane->rows[lane->n_rows++] = *row;
         tl_view_put(lane->pending[0]);
         lane->n_pending--;
         memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));

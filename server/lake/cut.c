@@ -7,13 +7,12 @@
 
 static int copy_rows(struct tl_cut *cut, const struct tl_lane *lane, size_t more)
 {
-    cut->rows = malloc((lane->n_rows + more + 1) * sizeof(*cut->rows));
     cut->tail = calloc(more + 1, sizeof(struct tl_view *));
-    if (!cut->rows || !cut->tail)
-        return TL_NOMEM;
-    if (lane->n_rows > 0)
-        memcpy(cut->rows, lane->rows, lane->n_rows * sizeof(*cut->rows));
-    cut->n_stored = cut->n_rows = lane->n_rows;
+    const int r = cut->tail ? tl_rows_copy(&cut->copy, &lane->rows, more) : TL_NOMEM;
+    if (r < 0)
+        return r;
+    cut->rows = cut->copy.v;
+    cut->n_stored = cut->n_rows = lane->rows.n;
     return TL_OK;
 }
 
@@ -96,7 +95,7 @@ void tl_cut_close(struct tl_cut *cut)
     for (size_t i = 0; cut->tail && i < cut->n_rows - cut->n_stored; i++)
         tl_view_put(cut->tail[i]);
     free(cut->tail);
-    free(cut->rows);
+    tl_rows_copy_fini(&cut->copy);
     tl_gen_put(cut->gen);
     *cut = (struct tl_cut){0};
 }

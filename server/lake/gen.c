@@ -12,9 +12,9 @@
 
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane)
 {
-    if (lane->n_rows == 0)
+    if (lane->rows.n == 0)
         return 0;
-    const struct tl_shard_row *last = &lane->rows[lane->n_rows - 1];
+    const struct tl_shard_row *last = &lane->rows.v[lane->rows.n - 1];
     return last->first + last->n;
 }
 
@@ -24,7 +24,7 @@ static void lane_free(struct tl_lane *lane)
     for (size_t i = 0; i < lane->n_pending; i++)
         tl_view_put(lane->pending[i]);
     free(lane->pending);
-    free(lane->rows);
+    tl_rows_fini(&lane->rows);
     free(lane->fit);
     tl_buckets_fini(&lane->summary);
     tl_lane_forget_stats_locked(lane);
@@ -191,10 +191,7 @@ static int load_stream(void *context, const struct tl_catalog_stream *stream)
 static int load_shard(void *context, const struct tl_shard_row *row)
 {
     struct tl_lane *lane = context;
-    const int r = tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(*lane->rows));
-    if (r >= 0)
-        lane->rows[lane->n_rows++] = *row;
-    return r;
+    return tl_rows_add(&lane->rows, row, lane->gen->lake->backend);
 }
 
 int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
@@ -204,7 +201,7 @@ int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
     for (size_t i = 0; r >= 0 && i < gen->n_lanes; i++)
         r = tl_catalog_shards(catalog, gen->trace, gen->number, i, load_shard, gen->lanes[i], fail);
     for (size_t i = 0; i < gen->n_lanes; i++)
-        gen->resumed = gen->resumed || gen->lanes[i]->n_rows > 0;
+        gen->resumed = gen->resumed || gen->lanes[i]->rows.n > 0;
     return r;
 }
 
@@ -217,8 +214,7 @@ void tl_gen_totals(struct tl_gen *gen, uint64_t *insns, uint64_t *stored_bytes)
         pthread_mutex_lock(&lane->lock);
         if (!tl_stream_is_derived(lane->name))
             *insns += tl_lane_sealed_locked(lane);
-        for (size_t k = 0; k < lane->n_rows; k++)
-            *stored_bytes += lane->rows[k].size;
+        *stored_bytes += lane->rows.totals.bytes;
         pthread_mutex_unlock(&lane->lock);
     }
     pthread_mutex_unlock(&gen->lock);

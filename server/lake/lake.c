@@ -15,6 +15,7 @@
 
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
 #define MARK_BYTES       (4u << 10)
+#define SUMMARY_BUCKETS  32768
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 #define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that fills the catalog */
@@ -242,6 +243,8 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         lake->options.checkpoint_bytes = CHECKPOINT_BYTES;
     if (lake->options.mark_bytes == 0)
         lake->options.mark_bytes = MARK_BYTES;
+    if (lake->options.summary_buckets == 0)
+        lake->options.summary_buckets = SUMMARY_BUCKETS;
     if (lake->options.shard_insns == 0)
         lake->options.shard_insns = SHARD_INSNS;
     if (lake->options.min_free_bytes == 0)

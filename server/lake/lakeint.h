@@ -22,6 +22,7 @@
 #include "lake.h"
 #include "lake/chore.h"
 #include "lake/program.h"
+#include "lake/shardrows.h"
 #include "store/build.h"
 #include "store/catalog.h"
 #include "store/checkpoint.h"
@@ -44,18 +45,16 @@ struct tl_lane {
     uint64_t clock_hz; /* frequency of its timestamps, 0: unknown; the setup's clock counts more */
     pthread_mutex_t lock;
     /* Under the lock: */
-    struct tl_shard_row *rows; /* shards in the catalog, in order */
-    size_t n_rows, cap_rows;
+    struct tl_rows rows;      /* shards in the catalog, in order */
     struct tl_view **pending; /* complete shards that are not in the catalog yet */
     size_t n_pending, cap_pending;
     struct tl_build *build; /* builder of the next shard, NULL: not being decoded */
     uint64_t lost_bytes;
     struct tl_clock_relation clock; /* of its timestamps to this server's clock */
     struct tl_clockfit *fit; /* of the decode job alone: what `clock` is made of; NULL: no job */
-    /* Buckets of TL_LEVEL_SUMMARY over the first `summary_shards` shards; made on first use. */
+    /* Buckets of TL_LEVEL_SUMMARY or coarser over the first `summary_shards` shards: summary.c. */
     struct tl_buckets summary;
     uint64_t summary_shards;
-    bool has_summary;
     struct tl_shard_stats **stats; /* cached statistics of rows[i], or NULL */
     size_t n_stats, cap_stats;
     size_t stats_bytes;
@@ -69,6 +68,7 @@ struct tl_lane {
 /* Drop the cached statistics: a shard has changed. */
 void tl_lane_forget_stats_locked(struct tl_lane *lane);
 void tl_lane_forget_calltrees_locked(struct tl_lane *lane);
+void tl_lane_forget_summary_locked(struct tl_lane *lane);
 
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);
@@ -531,6 +531,7 @@ struct tl_cut {
     struct tl_gen *gen;
     struct tl_lane *lane;
     struct tl_shard_row *rows; /* of all shards, in order; those in memory are the last ones */
+    struct tl_rows_copy copy;  /* … where they lie */
     size_t n_rows;
     size_t n_stored;       /* number of those in the store */
     struct tl_view **tail; /* views of rows[n_stored…], which are in memory */
@@ -572,11 +573,12 @@ size_t tl_cut_shard_at(const struct tl_cut *cut, uint64_t position);
 size_t tl_cut_items_at(const struct tl_cut *cut, uint64_t position);
 
 /*
- * Buckets of TL_LEVEL_SUMMARY over the first `*shards` shards, from the catalog: no shard is
- * opened. The caller frees them, also after an error.
+ * Buckets of TL_LEVEL_SUMMARY, or coarser ones where that many are no more than a tile can show,
+ * of the first `*shards` shards, as far as these touch positions [from, to) (0 to UINT64_MAX: all).
+ * From the catalog: no shard is opened. The caller frees them, also after an error.
  */
-TL_MUST_USE int tl_cut_summary(const struct tl_cut *cut, struct tl_buckets *out, uint64_t *shards,
-                               struct tl_fail *fail);
+TL_MUST_USE int tl_cut_summary(const struct tl_cut *cut, uint64_t from, uint64_t to,
+                               struct tl_buckets *out, uint64_t *shards, struct tl_fail *fail);
 
 /* Walks a cut chunk by chunk. */
 struct tl_cut_walk {

@@ -148,7 +148,7 @@ static int lane_has_virtual(struct tl_lane *lane, bool *has, struct tl_fail *fai
     char key[192];
     uint64_t size;
     pthread_mutex_lock(&lane->lock);
-    const size_t n = lane->n_rows;
+    const size_t n = lane->rows.n;
     pthread_mutex_unlock(&lane->lock);
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n && !*has; i++) {

@@ -91,15 +91,10 @@ static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_sha
     if (r < 0)
         return r;
     pthread_mutex_lock(&lane->lock);
-    for (size_t i = 0; i < lane->n_rows; i++)
-        if (lane->rows[i].number == row->number)
-            lane->rows[i] = *row;
+    tl_rows_replace(&lane->rows, row);
     tl_lane_forget_stats_locked(lane);
     tl_lane_forget_calltrees_locked(lane);
-    lane->has_summary = false;
-    lane->summary_shards = 0;
-    tl_buckets_fini(&lane->summary);
-    lane->summary.level = TL_LEVEL_SUMMARY;
+    tl_lane_forget_summary_locked(lane);
     pthread_mutex_unlock(&lane->lock);
     return TL_OK;
 }

@@ -145,7 +145,8 @@ static bool may_break(struct maker *m, size_t i)
     const struct tl_buckets *const all = &m->summary;
     if (row->gaps > 0)
         return true;
-    if (!m->has_summary && tl_cut_summary(m->cut, &m->summary, &m->summarised, NULL) < 0)
+    if (!m->has_summary &&
+        tl_cut_summary(m->cut, 0, UINT64_MAX, &m->summary, &m->summarised, NULL) < 0)
         m->summarised = 0;
     m->has_summary = true;
     if (i >= m->summarised)

@@ -18,7 +18,8 @@ int tl_seek_init(struct tl_seek *s, const struct tl_sought *sought, const struct
     if (sought->kind == TL_FIND_CALL && !(s->calls = malloc(sizeof *s->calls)))
         return TL_NOMEM;
     /* Without a summary all shards are opened. */
-    if (sought->kind == TL_FIND_EVENT && tl_cut_summary(cut, &s->summary, &s->shards, NULL) < 0)
+    if (sought->kind == TL_FIND_EVENT &&
+        tl_cut_summary(cut, 0, UINT64_MAX, &s->summary, &s->shards, NULL) < 0)
         s->shards = 0;
     return TL_OK;
 }

@@ -5,7 +5,7 @@
  *
  *   the items themselves, where the tile spans few positions (exact),
  *   the shards' stored buckets (TL_LEVEL_STORED),
- *   the catalog's summaries (TL_LEVEL_SUMMARY), where it spans many shards.
+ *   the catalog's summaries (TL_LEVEL_SUMMARY or coarser: summary.c), where it spans many shards.
  *
  * On the time axis a stored bucket can lie across an edge; then it is divided in proportion, and
  * its events go to the side on which it begins. A span in which no instruction begins shows the one
@@ -282,70 +282,15 @@ static int from_shards(struct spans *s, size_t first, size_t last, struct tl_fai
     return r;
 }
 
-static int add_summary(void *context, struct tl_bytes bytes)
-{
-    struct tl_buckets *all = context, part;
-    int r = tl_buckets_decode(&part, bytes);
-    if (r < 0)
-        return r;
-    r = part.level == TL_LEVEL_SUMMARY ? tl_buckets_merge(all, &part) : TL_BAD;
-    tl_buckets_fini(&part);
-    return r;
-}
-
-static int copy_summary(struct tl_lane *lane, struct tl_buckets *out, uint64_t *shards)
-{
-    int r = TL_OK;
-    pthread_mutex_lock(&lane->lock);
-    *shards = lane->summary_shards;
-    *out = (struct tl_buckets){.level = TL_LEVEL_SUMMARY, .first = lane->summary.first};
-    if (lane->summary.n > 0)
-        r = tl_grow(&out->p, &out->cap, lane->summary.n, sizeof(*out->p));
-    if (r >= 0 && lane->summary.n > 0) {
-        memcpy(out->p, lane->summary.p, lane->summary.n * sizeof(*out->p));
-        out->n = lane->summary.n;
-    }
-    pthread_mutex_unlock(&lane->lock);
-    return r;
-}
-
-/* Give the lane a newer summary, unless another thread was faster. */
-static void keep_summary(struct tl_lane *lane, struct tl_buckets *summary, uint64_t shards)
-{
-    pthread_mutex_lock(&lane->lock);
-    if (shards > lane->summary_shards) {
-        tl_buckets_fini(&lane->summary);
-        lane->summary = *summary;
-        lane->summary_shards = shards;
-        *summary = (struct tl_buckets){0};
-    }
-    pthread_mutex_unlock(&lane->lock);
-}
-
-int tl_cut_summary(const struct tl_cut *cut, struct tl_buckets *out, uint64_t *shards,
-                   struct tl_fail *fail)
-{
-    struct tl_lane *lane = cut->lane;
-    int r = copy_summary(lane, out, shards);
-    if (r < 0 || *shards >= cut->n_stored)
-        return r;
-    r = tl_catalog_summaries(cut->gen->lake->catalog, cut->gen->trace, cut->gen->number,
-                             lane->index, *shards, cut->n_stored, add_summary, out, fail);
-    if (r < 0)
-        return r;
-    keep_summary(lane, out, cut->n_stored);
-    tl_buckets_fini(out);
-    return copy_summary(lane, out, shards);
-}
-
-/* Summaries of sealed shards, and the buckets of those that are still in memory. */
-static int from_summary(struct spans *s, struct tl_fail *fail)
+/* Summaries of sealed shards, and the buckets of those in front of `last` that are still in memory.
+ */
+static int from_summary(struct spans *s, size_t last, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
     struct tl_buckets all;
     uint64_t shards = 0;
-    int r = tl_cut_summary(cut, &all, &shards, fail);
-    for (size_t i = (size_t)shards; r >= 0 && i < cut->n_rows; i++) {
+    int r = tl_cut_summary(cut, s->edges[0], s->edges[N], &all, &shards, fail);
+    for (size_t i = (size_t)shards; r >= 0 && i < last; i++) {
         struct tl_view *view;
         r = tl_cut_view(cut, i, &view, fail);
         if (r < 0)
@@ -371,7 +316,7 @@ static int fill(struct spans *s, struct tl_fail *fail)
     if (last < cut->n_rows)
         last++;
     return last - first <= STORED_SHARDS ? from_shards(s, first, last, fail)
-                                         : from_summary(s, fail);
+                                         : from_summary(s, last, fail);
 }
 
 /* ---- edges ---------------------------------------------------------------------------------- */

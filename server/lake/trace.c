@@ -417,7 +417,7 @@ static uint64_t larger(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
-static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, uint32_t anchors,
+static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, uint64_t anchors,
                        uint64_t first, uint64_t last)
 {
     row->has_time = anchors > 0;
@@ -429,27 +429,18 @@ static void fill_times(const struct tl_lane *lane, struct tl_stream_row *row, ui
 static void fill_stream(struct tl_lane *lane, struct tl_stream_row *row)
 {
     struct tl_build_totals totals = {0};
-    uint64_t first = 0, last = 0;
-    uint32_t anchors = 0;
     pthread_mutex_lock(&lane->lock);
     snprintf(row->name, sizeof(row->name), "%s", lane->name);
     snprintf(row->protocol, sizeof(row->protocol), "%s", tl_format_of(lane->protocol)->name);
     fill_source(&lane->gen->setup, row);
     row->sealed_insns = tl_lane_sealed_locked(lane);
-    row->shards = lane->n_rows;
+    row->shards = lane->rows.n;
     row->lost_bytes = lane->lost_bytes;
-    for (size_t i = 0; i < lane->n_rows; i++) {
-        const struct tl_shard_row *s = &lane->rows[i];
-        row->events += s->events;
-        row->gaps += s->gaps;
-        row->stored_bytes += s->size;
-        if (s->anchors == 0)
-            continue;
-        if (anchors == 0)
-            first = s->anchor_first.time;
-        last = s->anchor_last.time;
-        anchors += s->anchors;
-    }
+    const struct tl_rows_totals *const sealed = &lane->rows.totals;
+    uint64_t first = sealed->time_first, last = sealed->time_last, anchors = sealed->anchors;
+    row->events = sealed->events;
+    row->gaps = sealed->gaps;
+    row->stored_bytes = sealed->bytes;
     if (lane->build)
         tl_build_totals(lane->build, &totals);
     row->insns = larger(row->sealed_insns, totals.position);

@@ -7,7 +7,7 @@ usage: live.py --build DIR [--seconds N] [--cores N] [--data DIR] [--json FILE]
 
 Each core's trace is a recording of tests/bench/inputs.h (atoms, return stack), pushed over and over again as one
 capture, never more than AHEAD bytes in front of what is decoded. Who follows does as the page does: events of all
-traces, and four times a second each trace's row and its newest tile. A core of 1 GHz executes some 10^9 instructions
+traces, and four times a second each trace's row, its newest tile, and one of all of it. A core of 1 GHz executes some 10^9 instructions
 a second: --seconds 600 is as long as ten minutes of that take a machine that keeps up; one that does not says which
 part of it it manages.
 """
@@ -21,6 +21,7 @@ MIB = 8  # of the recording
 EVERY = 0.25  # seconds between two looks of who follows
 GHZ = 1e9
 BUCKETS = 512  # of a tile
+MIB_BYTES = 1 << 20
 TICKS = os.sysconf('SC_CLK_TCK')
 
 
@@ -96,24 +97,29 @@ class Live:
             pass  # the server is ended while they come
 
     def look(self):
-        """Each trace's row, and its newest tile of a million instructions or so."""
+        """Each trace's row, its newest tile of a million instructions or so, and one of all of it."""
         for core in range(self.cores):
             try:
                 self.rows[core] = row = json.loads(self.get('/api/v1/traces/core%d' % core))
             except urllib.error.HTTPError:
                 continue  # it has not begun
             if row['streams'] and row['streams'][0]['insns']:
-                level = 4
-                width = BUCKETS << (int(row.get('tile_base', {}).get('insn', 0)) + 2 * level)
-                self.get('/api/v1/traces/core%d/tiles/insn/%d/%d?lanes=0' %
-                         (core, level, int(row['streams'][0]['insns']) // width))
+                base, insns = int(row.get('tile_base', {}).get('insn', 0)), int(row['streams'][0]['insns'])
+                whole = next(level for level in range(32) if BUCKETS << base + 2 * level > insns)
+                for level in {4, whole}:
+                    width = BUCKETS << base + 2 * level
+                    self.get('/api/v1/traces/core%d/tiles/insn/%d/%d?lanes=0' % (core, level, insns // width))
                 self.looks += 1
 
     # ---- what it takes ----
 
-    def resident(self):
+    def memory(self):
+        """MiB: of the heap that are in use, and of anonymous memory and all that are resident."""
         with open('/proc/%d/status' % self.server.pid) as f:
-            return next(int(line.split()[1]) for line in f if line.startswith('VmRSS')) / 1024
+            status = dict(line.split(':', 1) for line in f)
+        heap = next(float(line.split()[1]) for line in self.get('/metrics').decode().splitlines()
+                    if line.startswith('tracelake_memory_in_use_bytes '))
+        return heap / MIB_BYTES, int(status['RssAnon'].split()[0]) / 1024, int(status['VmRSS'].split()[0]) / 1024
 
     def used(self):
         """Seconds of the server's processor time."""
@@ -135,7 +141,7 @@ class Live:
         return sum(int(s['insns']) for row in self.rows if row for s in row['streams'])
 
     def measure(self, seconds):
-        """Points of the curve, a tenth of the time apart: seconds, MiB, instructions, processor seconds, bytes."""
+        """Points of the curve, a tenth of the time apart: seconds, memory(), instructions, processor seconds, bytes."""
         self.start()
         feeders = self.push()
         threading.Thread(target=self.follow_events, daemon=True).start()
@@ -149,22 +155,24 @@ class Live:
                 raise SystemExit('live.py: a push ended: ' + ended[0].stderr.read().decode())
             now = time.monotonic() - begin
             if now >= seconds * (len(points) + 1) / 10:
-                points.append((now, self.resident(), self.insns(), self.used(), self.stored()))
+                points.append((now, self.memory(), self.insns(), self.used(), self.stored()))
             self.over.wait(EVERY)
         return points
 
 
 def report(points, live):
-    print('%8s  %12s  %18s  %14s  %12s' % ('after', 'resident', 'M instructions', 'processor time', 'on disk'))
-    for after, resident, insns, used, stored in points:
-        print('%6.0f s  %8.1f MiB  %18.0f  %12.1f s  %9.0f MB' % (after, resident, insns / 1e6, used, stored / 1e6))
+    print('%8s  %11s  %10s  %10s  %15s  %10s  %9s' %
+          ('after', 'heap in use', 'anonymous', 'resident', 'M instructions', 'processor', 'on disk'))
+    for after, (heap, anonymous, resident), insns, used, stored in points:
+        print('%6.0f s  %7.1f MiB  %6.1f MiB  %6.1f MiB  %15.0f  %8.1f s  %6.0f MB' %
+              (after, heap, anonymous, resident, insns / 1e6, used, stored / 1e6))
     first, last = points[len(points) // 2 - 1], points[-1]  # of the second half: all has come up to its speed
     insns = last[2] - first[2]
     figures = {
         'M instructions a second': insns / (last[0] - first[0]) / 1e6,
         'M instructions a second of processor time': insns / max(last[3] - first[3], 1e-9) / 1e6,
         'part of %d cores of 1 GHz' % live.cores: insns / (last[0] - first[0]) / GHZ / live.cores,
-        'KiB more memory for each 1000 M instructions': (last[1] - first[1]) * 1024 / max(insns / 1e9, 1e-9),
+        'KiB more heap in use for each 1000 M instructions': (last[1][0] - first[1][0]) * 1024 / max(insns / 1e9, 1e-9),
         'bits on disk an instruction': (last[4] - first[4]) * 8 / max(insns, 1),
         'looks of who followed, events that he got': '%d, %d' % (live.looks, live.events),
     }
