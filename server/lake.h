@@ -380,22 +380,29 @@ struct tl_find_request {
     const char *near; /* only hits behind instruction `at` of this stream; with `backward` those
                          in front of it. NULL: all */
     uint64_t at;
+    uint64_t skip;  /* > 0: those at `at`, too, but for so many that come first in this direction */
     bool backward;  /* the last ones instead of the first ones */
     bool count;     /* count them all, too: `near` does not matter to that */
-    uint64_t limit; /* at most so many hits, 0: 100; more only where they are at one position */
+    uint64_t limit; /* at most so many hits, 0: 100; those at one position stay together as long as
+                       there are not more than TL_FIND_TOGETHER above it */
 };
+#define TL_FIND_TOGETHER 256
+
 struct tl_hit {
     struct tl_position at;
     uint64_t pc;
     char stream[32];
     char text[96]; /* what it is, e.g. "exception irq 14" */
+    /* Which of those at its position it is, from 1, in the direction of the search: `skip` of the
+     * request that goes on behind it, with its stream and position as `near` and `at`. */
+    uint64_t nth;
 };
 struct tl_found {
     struct tl_hit *hits; /* in order; with `backward` the nearest first */
     size_t n;
     bool more;       /* the limit cut the list; of several streams: or may have */
     uint64_t total;  /* of all, where they were counted, … */
-    uint64_t before; /* … and of those in front of hits[0]'s position */
+    uint64_t before; /* … and of those in front of hits[0] */
     enum tl_find_kind kind;
     char what[128]; /* what was looked for: "calls of main" */
 };

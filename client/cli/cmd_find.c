@@ -4,6 +4,7 @@
 #include "cli/progress.h"
 #include "cli/remote.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -61,6 +62,8 @@ static void print_json(const struct tracelake_found *found, bool counted)
         putchar('}');
     }
     printf("],\"more\":%s", found->more ? "true" : "false");
+    if (found->more)
+        tl_print_json_member("skip", found->skip);
     if (counted) {
         tl_print_json_member("total", found->total);
         tl_print_json_member("before", found->before);
@@ -70,14 +73,12 @@ static void print_json(const struct tracelake_found *found, bool counted)
 
 static void say_more(const struct tracelake_found *found, const struct tracelake_query *query)
 {
-    const uint64_t at = found->n ? found->hits[found->n - 1].at.insn : query->from;
-    if (*query->stream && !query->backward)
-        tl_cli_warn(query->trace,
-                    "there are more than %zu; raise --limit, or go on with --insn %" PRIu64 ":",
-                    found->n, at + 1);
-    else
-        tl_cli_warn(query->trace, "there are more than %zu; raise --limit, or go on %s them",
-                    found->n, query->backward ? "--before" : "--after");
+    const struct tracelake_hit *const last = &found->hits[found->n - 1];
+    tl_cli_warn(query->trace,
+                "there are more than %zu; raise --limit, or go on with %s %s%s%" PRIu64 "+%" PRIu64,
+                found->n, query->backward ? "--before" : "--after",
+                *query->stream ? "" : last->stream, *query->stream ? "" : ":", last->at.insn,
+                found->skip);
 }
 
 static int run(struct tracelake *lake, struct tl_remote_name *name, struct tracelake_query *query,
@@ -104,13 +105,14 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     if (query->count && !json)
         printf("# %" PRIu64 " in all, %" PRIu64 " in front of these: %s\n", found->total,
                found->before, found->what);
-    if (found->more && !json)
+    if (found->more && found->n && !json)
         say_more(found, query);
     tracelake_found_free(found);
     return TL_CLI_DONE;
 }
 
-/* --after and --before: "INSN", or "STREAM:INSN" where all streams are looked through. */
+/* --after and --before: "INSN", or "STREAM:INSN" where all streams are looked through; "+N" behind
+ * it for the first N hits there. */
 static int parse_place(const char *text, char near[static 64], struct tracelake_query *query)
 {
     const char *const colon = strrchr(text, ':');
@@ -118,7 +120,10 @@ static int parse_place(const char *text, char near[static 64], struct tracelake_
     char *end;
     errno = 0;
     query->at = strtoull(digits, &end, 0);
-    if (errno || *end || end == digits || *digits == '-' || (colon && colon - text > 63))
+    const bool given = end > digits && isdigit((unsigned char)*digits);
+    if (given && *end == '+' && isdigit((unsigned char)end[1]))
+        query->skip = strtoull(end + 1, &end, 0);
+    if (errno || *end || !given || (colon && colon - text > 63))
         return tl_cli_usage("find", "\"%s\" is no place; give INSN or STREAM:INSN", text);
     if (colon) {
         snprintf(near, 64, "%.*s", (int)(colon - text), text);

@@ -315,10 +315,13 @@ int tl_cmd_redecode(int argc, char **argv)
 
 /* ---- verify ------------------------------------------------------------------------------- */
 
-/* {"trace":"run7","findings":1,"report":"…\n"}, a line for each trace. */
+/* {"id":"run7","trace":"run7","findings":1,"report":"…\n"}, a line for each trace; `trace` is
+ * another name of `id`, as programs know it. */
 static void print_findings(const char *trace, uint32_t findings, const char *report)
 {
-    fputs("{\"trace\":", stdout);
+    fputs("{\"id\":", stdout);
+    tl_print_json_text(trace);
+    fputs(",\"trace\":", stdout);
     tl_print_json_text(trace);
     tl_print_json_member("findings", findings);
     fputs(",\"report\":", stdout);

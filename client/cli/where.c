@@ -38,7 +38,7 @@ static int say_too_few(const char *trace, const struct tracelake_found *found, u
     return TL_CLI_BAD;
 }
 
-/* The instruction of the n-th hit from `range->from` on; the server tells so many at a time. */
+/* The instruction of the n-th hit from `range->from` on; the server tells some at a time. */
 static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
                     struct tracelake_query *query, uint64_t n, uint64_t *insn)
 {
@@ -58,7 +58,9 @@ static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
             *insn = found->hits[query->limit - 1].at.insn;
             status = TL_ARGS_GO;
         } else if (found->more && found->n > 0) {
-            query->from = found->hits[found->n - 1].at.insn + 1;
+            query->near = range->stream;
+            query->at = found->hits[found->n - 1].at.insn;
+            query->skip = found->skip;
         } else {
             status = say_too_few(range->trace, found, before, range->from);
         }

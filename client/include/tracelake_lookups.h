@@ -46,12 +46,14 @@ struct tracelake_query {
     const char *text; /* of the other kinds */
     uint64_t from;    /* instructions to search: [from, to) */
     uint64_t to;      /* TRACELAKE_END: to the end */
-    uint64_t limit;   /* most hits wanted, 0: 100; more only where they are at one position */
+    uint64_t limit;   /* most hits wanted, 0: 100; a few more where they are at one position */
     const char *near; /* only hits behind instruction `at` of this stream, with `backward` those in
                          front of it; NULL: all */
     uint64_t at;
     bool backward; /* the last hits, the nearest first */
     bool count;    /* count all, too */
+    uint64_t
+        skip; /* > 0: hits at `at` itself, too, but for so many, first ones in this direction */
 };
 
 struct tracelake_hit {
@@ -68,6 +70,8 @@ struct tracelake_found {
     uint64_t total;  /* of all, whatever `near` is, if they were to be counted, … */
     uint64_t before; /* … and of those in front of hits[0] */
     char what[160];  /* what was looked for: "calls of main" */
+    uint64_t skip;   /* if there are more: `skip` of the query that goes on, with the last hit's
+                        stream and instruction as `near` and `at` */
 };
 
 /* Free it with tracelake_found_free(). */

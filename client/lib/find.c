@@ -47,6 +47,7 @@ static int copy_hits(const Tracelake__V1__FindReply *reply, struct tracelake_fou
     found->more = reply->more;
     found->total = reply->total;
     found->before = reply->before;
+    found->skip = reply->skip;
     snprintf(found->what, sizeof found->what, "%s", reply->what);
     return TRACELAKE_OK;
 }
@@ -71,6 +72,7 @@ int tracelake_search(struct tracelake *lake, const struct tracelake_query *query
     request.limit = query->limit;
     request.near = tl_ask_text(query->near);
     request.at = query->at;
+    request.skip = query->skip;
     request.backward = query->backward;
     request.count = query->count;
     set_what(&request, &pc, query);

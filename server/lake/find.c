@@ -22,6 +22,7 @@ struct search {
     size_t lane;       /* cut that is looked through now … */
     size_t lane_first; /* … and its first hit */
     size_t window;     /* first hit of the present window */
+    uint64_t skip;     /* hits at request->at that are still to be passed over */
     bool more;
 };
 
@@ -52,6 +53,18 @@ static struct key key_of(const struct search *s, size_t hit)
     return (struct key){at->has_time, at->has_time ? at->time : 0, s->lanes[hit], at->insn};
 }
 
+static int key_at(const struct search *s, size_t lane, uint64_t insn, struct key *out,
+                  struct tl_fail *fail)
+{
+    struct tl_scale scale;
+    *out = (struct key){.lane = lane, .insn = insn};
+    const int r = tl_scale_open(&scale, &s->cuts[lane], TL_SCALE_TIME, false, insn, insn, fail);
+    if (r >= 0)
+        out->has_time = tl_scale_value(&scale, insn, &out->time);
+    tl_scale_close(&scale);
+    return r;
+}
+
 /* `*first`: the first position of the stream that is not in front of `key`; `behind`: … that is
  * behind it. */
 static int first_at(const struct search *s, size_t lane, const struct key *key, bool behind,
@@ -71,19 +84,13 @@ static int first_at(const struct search *s, size_t lane, const struct key *key, 
     else if (r >= 0)
         *first = key->has_time ? tl_scale_position(&scale, time) : UINT64_MAX;
     tl_scale_close(&scale);
-    return r;
-}
-
-static int key_at(const struct search *s, size_t lane, uint64_t insn, struct key *out,
-                  struct tl_fail *fail)
-{
-    struct tl_scale scale;
-    *out = (struct key){.lane = lane, .insn = insn};
-    const int r = tl_scale_open(&scale, &s->cuts[lane], TL_SCALE_TIME, false, insn, insn, fail);
-    if (r >= 0)
-        out->has_time = tl_scale_value(&scale, insn, &out->time);
-    tl_scale_close(&scale);
-    return r;
+    /* What comes behind the last instruction may be in front of it, too. */
+    if (r < 0 || *first != cut->end)
+        return r;
+    struct key last;
+    const int told = key_at(s, lane, cut->end, &last, fail);
+    *first += told >= 0 && compare_keys(&last, key) < 0;
+    return told;
 }
 
 /* ---- hits of a stream ----------------------------------------------------------------------- */
@@ -93,11 +100,28 @@ static size_t lane_hits(const struct search *s)
     return s->n - s->lane_first;
 }
 
+/* Is this a position of which the request has had some hits? */
+static bool is_skipped(const struct search *s, uint64_t position)
+{
+    return s->skip > 0 && s->lane == s->near && position == s->request->at;
+}
+
+/* Does a further hit at the position of the one before come along, where there are `n`? */
+static bool together(const struct search *s, uint64_t n)
+{
+    return n < s->limit + TL_FIND_TOGETHER;
+}
+
 static int add_hit(void *context, uint64_t position, uint64_t pc, const char *text)
 {
     struct search *const s = context;
-    /* Enough, but for those at the same place. Backward a window's last ones are wanted. */
-    if (!s->request->backward && lane_hits(s) >= s->limit && s->hits[s->n - 1].at.insn != position)
+    /* Backward a window's last ones are passed over, and wanted. */
+    if (!s->request->backward && is_skipped(s, position)) {
+        s->skip--;
+        return TL_OK;
+    }
+    if (!s->request->backward && lane_hits(s) >= s->limit &&
+        (s->hits[s->n - 1].at.insn != position || !together(s, lane_hits(s))))
         return TL_LIMIT;
     if (tl_grow(&s->hits, &s->cap, s->n + 1, sizeof *s->hits) < 0 ||
         tl_grow(&s->lanes, &s->cap_lanes, s->n + 1, sizeof *s->lanes) < 0)
@@ -149,12 +173,17 @@ static int end_window(void *context)
 {
     struct search *const s = context;
     if (s->request->backward) {
+        while (s->n > s->window && is_skipped(s, s->hits[s->n - 1].at.insn)) {
+            s->skip--;
+            s->n--;
+        }
         /* No more than are wanted, and those at the same place. */
         const size_t before = s->window - s->lane_first;
         const size_t wanted = s->limit > before ? s->limit - before : 0;
         size_t drop = s->n - s->window > wanted ? s->n - s->window - wanted : 0;
         const struct tl_hit *const hits = s->hits + s->window;
-        while (drop > 0 && wanted > 0 && hits[drop - 1].at.insn == hits[drop].at.insn)
+        while (drop > 0 && wanted > 0 && hits[drop - 1].at.insn == hits[drop].at.insn &&
+               together(s, lane_hits(s) - drop))
             drop--;
         const size_t kept = s->n - s->window - drop;
         memmove(s->hits + s->window, s->hits + s->window + drop, kept * sizeof *s->hits);
@@ -198,21 +227,25 @@ static int lane_range(struct search *s, struct tl_seek_range *range, struct tl_f
                                     .to = one ? request->to : UINT64_MAX,
                                     .backward = request->backward};
     range->first = range->from;
+    range->tail = range->to >= cut->end;
     int r = TL_OK;
     if (s->near < s->n_cuts) {
         struct key key;
         uint64_t at = 0;
         r = key_at(s, s->near, request->at, &key, fail);
+        /* Where it goes on amid the hits at a position, that belongs to the range. */
         if (r >= 0)
-            r = first_at(s, s->lane, &key, !request->backward, &at, fail);
-        if (request->backward && at < range->to)
+            r = first_at(s, s->lane, &key, request->backward == (request->skip > 0), &at, fail);
+        if (request->backward && at < range->to) {
             range->to = at;
+            range->tail &= at > cut->end;
+        }
         if (!request->backward && at > range->from)
             range->from = at;
     }
     if (r >= 0)
         r = narrow(s, range, fail);
-    range->tail = range->to >= cut->end;
+    range->tail &= range->to >= cut->end;
     return r;
 }
 
@@ -266,7 +299,7 @@ static int merge(struct search *s)
     free(lanes);
     size_t kept = all < s->limit ? all : s->limit;
     while (kept > 0 && kept < all && s->lanes[kept] == s->lanes[kept - 1] &&
-           s->hits[kept].at.insn == s->hits[kept - 1].at.insn)
+           s->hits[kept].at.insn == s->hits[kept - 1].at.insn && together(s, kept))
         kept++;
     s->more |= kept < all;
     s->n = kept;
@@ -290,8 +323,8 @@ static int search_lanes(struct search *s, struct tl_fail *fail)
 struct counter {
     struct tl_seek seek;
     bool begun;
-    uint64_t split; /* hits in front of this position are counted on their own */
-    uint64_t n, before;
+    uint64_t split; /* hits in front of this position, and at it, are counted on their own */
+    uint64_t n, before, at;
 };
 
 struct counting {
@@ -309,13 +342,14 @@ static int count_hit(void *context, uint64_t position, uint64_t pc, const char *
     (void)text;
     c->n++;
     c->before += position < c->split;
+    c->at += position == c->split;
     return TL_OK;
 }
 
 static int count_hits(void *context, uint64_t position, uint32_t n, uint32_t hits)
 {
     struct counter *const c = context;
-    if (position < c->split && position + n > c->split)
+    if (position <= c->split && position + n > c->split)
         return TL_AGAIN;
     c->n += hits;
     c->before += position < c->split ? hits : 0;
@@ -350,6 +384,19 @@ static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail 
     return tl_seek_shard(&counter->seek, c->first + i, &range, keep_on, fail);
 }
 
+/* How many hits at the position of hit `i` were passed over, because the request has had them. */
+static uint64_t had_before(const struct search *s, size_t i)
+{
+    return s->lanes[i] == s->near && s->hits[i].at.insn == s->request->at ? s->request->skip : 0;
+}
+
+/* How many of the `n` hits at the position of hits[0] are in front of it. */
+static uint64_t at_its_place(const struct search *s, uint64_t n)
+{
+    const uint64_t had = had_before(s, 0);
+    return !s->request->backward ? had : n > had ? n - had - 1 : 0;
+}
+
 static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
                       struct tl_fail *fail)
 {
@@ -376,12 +423,16 @@ static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
         c.counters[i].split = split;
     if (r >= 0)
         r = tl_sweep(s->lake, end - c.first, count_shard, &c, fail);
+    uint64_t at = 0;
     for (unsigned i = 0; i < workers; i++) {
         out->total += c.counters[i].n;
         out->before += c.counters[i].before;
+        at += c.counters[i].at;
         if (c.counters[i].begun)
             tl_seek_fini(&c.counters[i].seek);
     }
+    if (s->n > 0 && lane == s->lanes[0])
+        out->before += at_its_place(s, at);
     free(c.counters);
     return r;
 }
@@ -428,6 +479,16 @@ static int find_near(struct search *s, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* Which of those at its position each hit is. */
+static void number_hits(struct search *s)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const bool same =
+            i > 0 && s->lanes[i] == s->lanes[i - 1] && s->hits[i].at.insn == s->hits[i - 1].at.insn;
+        s->hits[i].nth = 1 + (same ? s->hits[i - 1].nth : had_before(s, i));
+    }
+}
+
 void tl_found_fini(struct tl_found *found)
 {
     free(found->hits);
@@ -439,6 +500,7 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
 {
     struct search s = {.lake = lake, .request = request};
     *out = (struct tl_found){0};
+    s.skip = request->skip;
     s.limit = request->limit == 0 ? HITS_DEFAULT : request->limit;
     if (s.limit > HITS_MAX)
         s.limit = HITS_MAX;
@@ -449,6 +511,7 @@ int tl_lake_find(struct tl_lake *lake, const struct tl_find_request *request, st
         r = tl_sought_init(&s.sought, s.cuts[0].gen, request, fail);
         if (r >= 0)
             r = search_lanes(&s, fail);
+        number_hits(&s);
         for (size_t i = 0; request->count && i < s.n_cuts && r >= 0; i++)
             r = count_lane(&s, i, out, fail);
         out->kind = s.sought.kind;

@@ -254,6 +254,8 @@ static int send_hits(struct tl_call *call, struct tl_found *found)
         bytes += tracelake__v1__hit__get_packed_size(&row->hit) + HIT_OVERHEAD;
     }
     reply.more = found->more || reply.n_hits < n;
+    if (reply.more && reply.n_hits > 0)
+        reply.skip = found->hits[reply.n_hits - 1].nth;
     reply.total = found->total;
     reply.before = found->before;
     reply.what = found->what;
@@ -274,6 +276,7 @@ static int run_find(struct tl_call *call, const void *message)
                                       .to = or_end(r->to),
                                       .near = *r->near ? r->near : NULL,
                                       .at = r->at,
+                                      .skip = r->skip,
                                       .backward = r->backward,
                                       .count = r->count,
                                       .limit = r->limit};

@@ -81,6 +81,8 @@ static int parse_find(const struct tl_http_request *request, struct tl_find_requ
     if (rc == TL_OK)
         rc = tl_http_number(request, "at", 0, &find->at, fail);
     if (rc == TL_OK)
+        rc = tl_http_number(request, "skip", 0, &find->skip, fail);
+    if (rc == TL_OK)
         rc = parse_flag(request, "backward", &find->backward, fail);
     if (rc == TL_OK)
         rc = parse_flag(request, "count", &find->count, fail);

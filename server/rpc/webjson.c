@@ -242,6 +242,8 @@ cJSON *tl_webjson_found(const struct tl_found *found, bool counted)
     bool ok = tl_webjson_text(o, "what", found->what);
     cJSON *const rows = cJSON_AddArrayToObject(o, "hits");
     ok = ok && cJSON_AddBoolToObject(o, "more", found->more);
+    if (ok && found->more && found->n > 0)
+        ok = tl_webjson_u64(o, "skip", found->hits[found->n - 1].nth);
     if (ok && counted)
         ok = tl_webjson_u64(o, "total", found->total) && tl_webjson_u64(o, "before", found->before);
     for (size_t i = 0; ok && i < found->n; i++)

@@ -613,7 +613,7 @@ def said_well(lab):
     check(rules == [{'scope': 'label a=b', 'raw_age_s': 30 * 86400, 'raw_bytes': 2 << 30, 'decoded_age_s': 0,
                      'decoded_bytes': 0}], rules)
     found = json.loads(lab.run('verify', 'sim', '--json').text())
-    check(found == {'trace': 'sim', 'findings': 0, 'report': ''}, found)
+    check(found == {'id': 'sim', 'trace': 'sim', 'findings': 0, 'report': ''}, found)
     quiet = lab.run('get', 'sim/cs.10', '--insn', '0:999999999', '-o', lab.path('a.zstf'))
     check(quiet.err.count(b'\n') == 1 and b'the stream ends at instruction' in quiet.err, quiet)
     for args in (['--text'], ['--format', 'pc'], ['-o', lab.path('behind.zstf')]):

@@ -127,9 +127,11 @@ static void check_found(const struct tl_find_request *request, const uint64_t *l
     assert_int_equal(k, found.n);
     assert_int_equal(found.more, distinct > 0);
     assert_int_equal(found.total, total);
+    /* Backward the first one is the last at its position. */
     for (size_t i = 0; found.n > 0 && i < n; i++)
-        before +=
-            list[i] >= request->from && list[i] < request->to && list[i] < found.hits[0].at.insn;
+        before += list[i] >= request->from && list[i] < request->to &&
+                  list[i] < found.hits[0].at.insn + request->backward;
+    before -= request->backward && found.n > 0;
     assert_int_equal(found.before, before);
     tl_found_fini(&found);
 }
@@ -381,6 +383,40 @@ static bool in_order(const struct tl_hit *a, const struct tl_hit *b)
     return strcmp(a->stream, b->stream) != 0 || a->at.insn <= b->at.insn;
 }
 
+/* Page by page, from a first request on, hits are `all`, each once. */
+static void check_turning(struct tl_find_request request, const struct tl_found *all)
+{
+    char near[32];
+    size_t k = 0;
+    request.count = true;
+    for (bool over = false; !over;) {
+        struct tl_found page = find(&request);
+        assert_int_equal(page.total, all->n);
+        assert_true(page.n <= request.limit + TL_FIND_TOGETHER);
+        if (page.n > 0)
+            assert_int_equal(page.before, request.backward ? all->n - 1 - k : k);
+        for (size_t i = 0; i < page.n; i++, k++) {
+            assert_true(k < all->n);
+            const struct tl_hit *const hit = &all->hits[request.backward ? all->n - 1 - k : k];
+            assert_int_equal(page.hits[i].at.insn, hit->at.insn);
+            assert_string_equal(page.hits[i].stream, hit->stream);
+            assert_string_equal(page.hits[i].text, hit->text);
+            assert_int_equal(page.hits[i].pc, hit->pc);
+        }
+        assert_int_equal(page.more, k < all->n);
+        over = page.n == 0;
+        if (!over) {
+            const struct tl_hit *const last = &page.hits[page.n - 1];
+            snprintf(near, sizeof near, "%s", last->stream);
+            request.near = near;
+            request.at = last->at.insn;
+            request.skip = last->nth;
+        }
+        tl_found_fini(&page);
+    }
+    assert_int_equal(k, all->n);
+}
+
 /* All hits one behind another, page by page, are those of the streams in one order. */
 static void check_pages(const char *text, bool backward)
 {
@@ -407,40 +443,50 @@ static void check_pages(const char *text, bool backward)
                      (unsigned long long)all.hits[i - 1].at.insn,
                      (unsigned long long)all.hits[i - 1].at.time);
     }
-    size_t k = 0;
     request.backward = backward;
     request.limit = 7 + all.n / 16;
-    request.count = true;
-    for (;;) {
-        struct tl_found page = find(&request);
-        assert_int_equal(page.total, all.n);
-        for (size_t i = 0; i < page.n; i++, k++) {
-            const struct tl_hit *const hit = &all.hits[backward ? all.n - 1 - k : k];
-            assert_true(k < all.n);
-            assert_int_equal(page.hits[i].at.insn, hit->at.insn);
-            assert_string_equal(page.hits[i].stream, hit->stream);
-        }
-        if (page.n > 0) {
-            const size_t first = k - page.n;
-            size_t before = backward ? all.n - 1 - first : first;
-            while (before > 0 && all.hits[before - 1].at.insn == page.hits[0].at.insn &&
-                   strcmp(all.hits[before - 1].stream, page.hits[0].stream) == 0)
-                before--;
-            assert_int_equal(page.before, before);
-        }
-        static char near[32];
-        const bool over = page.n == 0;
-        if (!over) {
-            snprintf(near, sizeof near, "%s", page.hits[page.n - 1].stream);
-            request.near = near;
-            request.at = page.hits[page.n - 1].at.insn;
-        }
-        tl_found_fini(&page);
-        if (over)
-            break;
-    }
-    assert_int_equal(k, all.n);
+    check_turning(request, &all);
     tl_found_fini(&all);
+}
+
+/* Without an image nothing is followed, so that all hits are in front of instruction 0: they come
+ * in pieces nevertheless. */
+static void one_position(void **state)
+{
+    (void)state;
+    struct capture c;
+    const struct sim_options options = {
+        .seed = 12, .insns = 200000, .cores = STREAMS, .events = true};
+    sim_capture(lake, &options, &c);
+    push_all(lake, "bare", &c, 10000);
+    assert_int_equal(wait_done(lake, "bare"), TL_TRACE_SEALED);
+    capture_free(&c);
+    for (size_t i = 0; i <= STREAMS; i++) {
+        struct tl_find_request request = {.trace = "bare",
+                                          .stream = i < STREAMS ? truths[i].name : NULL,
+                                          .kind = TL_FIND_EVENT,
+                                          .text = "branch,unknown,exception,gap,event,context",
+                                          .to = UINT64_MAX,
+                                          .limit = 100000};
+        struct tl_found all = find(&request);
+        assert_true(all.n > 2000 && !all.more);
+        for (size_t k = 0; k < all.n; k++)
+            assert_int_equal(all.hits[k].at.insn, 0);
+        for (int backward = 0; backward < 2; backward++) {
+            request.backward = backward;
+            request.limit = 100;
+            check_turning(request, &all);
+            request.limit = 1000;
+            check_turning(request, &all);
+            /* No other position is there. */
+            struct tl_find_request beside = request;
+            beside.near = all.hits[backward ? 0 : all.n - 1].stream;
+            struct tl_found none = find(&beside);
+            assert_int_equal(none.n, 0);
+            tl_found_fini(&none);
+        }
+        tl_found_fini(&all);
+    }
 }
 
 static size_t hits_of(const char *text)
@@ -560,10 +606,12 @@ static void texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses),  cmocka_unit_test(events),      cmocka_unit_test(symbols),
-        cmocka_unit_test(encodings),  cmocka_unit_test(mnemonics),   cmocka_unit_test(calls),
-        cmocka_unit_test(times_rise), cmocka_unit_test(all_streams), cmocka_unit_test(kinds_add_up),
-        cmocka_unit_test(texts),
+        cmocka_unit_test(addresses),    cmocka_unit_test(events),
+        cmocka_unit_test(symbols),      cmocka_unit_test(encodings),
+        cmocka_unit_test(mnemonics),    cmocka_unit_test(calls),
+        cmocka_unit_test(times_rise),   cmocka_unit_test(all_streams),
+        cmocka_unit_test(kinds_add_up), cmocka_unit_test(texts),
+        cmocka_unit_test(one_position),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

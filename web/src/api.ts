@@ -110,6 +110,8 @@ export interface Query {
 export interface Around {
   /** Hits behind this instruction of a stream, or in front of it, the nearest first. */
   readonly near?: { readonly stream: string; readonly insn: number } | undefined;
+  /** … those at it, too, but for so many that come first. */
+  readonly skip?: number;
   /** Or those at an instruction. */
   readonly at?: { readonly stream: string; readonly insn: number };
   readonly backward?: boolean;
@@ -123,6 +125,7 @@ export async function find(trace: Ref, query: Query, how: Around, signal?: Abort
   if (how.near) {
     params.set("near", how.near.stream);
     params.set("at", String(how.near.insn));
+    if (how.skip) params.set("skip", String(how.skip));
   }
   if (how.at) {
     params.set("from", String(how.at.insn));

@@ -22,18 +22,29 @@ export interface Spot {
   readonly insn: number;
 }
 
+/** Where a question goes on: behind so many hits at a place, or, backward, in front of them. */
+interface Edge {
+  readonly near: Spot;
+  readonly skip: number;
+}
+
+function edgeOf(found: api.Found | undefined): Edge | undefined {
+  const last = found?.more ? found.hits[found.hits.length - 1] : undefined;
+  return last && { near: { stream: last.stream, insn: last.insn }, skip: found!.skip };
+}
+
 /** Hits of one question, as far as they are here: neighbours, in the order of all lanes. */
 export class Hits {
   what = ""; // how the server understood it
   hits: readonly Hit[] = [];
   first: number | undefined; // of all hits, which one hits[0] is
   total: number | undefined;
-  before = false; // are there more in front …
-  behind = false; // … and behind?
   running = false;
   error = "";
   index = -1; // of the present hit
   at = 0; // so many of those here are in front of the place that they lie around
+  private back: Edge | undefined; // from where there are more in front …
+  private ahead: Edge | undefined; // … and behind
   private readonly controller = new AbortController();
 
   constructor(
@@ -42,6 +53,16 @@ export class Hits {
 
   stop(): void {
     this.controller.abort();
+  }
+
+  /** Are there more in front? */
+  get before(): boolean {
+    return this.back !== undefined;
+  }
+
+  /** Are there more behind? */
+  get behind(): boolean {
+    return this.ahead !== undefined;
   }
 
   /** Fetch what lies around a place; without one, the first. False: it failed, or was given up. */
@@ -53,11 +74,11 @@ export class Hits {
         spot && ask({ at: spot, limit: BEHIND }),
         ask({ near: spot, limit: BEHIND })]);
       this.what = behind.what;
-      this.hits = [...(before?.hits ?? [])].reverse().concat(here?.hits ?? [], behind.hits);
+      this.hits = [...(before?.hits ?? [])].reverse().concat(here?.hits ?? [], here?.more ? [] : behind.hits);
       this.at = before?.hits.length ?? 0;
       this.index = -1;
-      this.behind = behind.more;
-      this.before = before?.more ?? false;
+      this.ahead = edgeOf(here) ?? edgeOf(behind);
+      this.back = edgeOf(before);
       this.first = undefined;
       if (!this.before) this.first = 0;
       if (!this.before && !this.behind) this.total = this.hits.length;
@@ -69,33 +90,33 @@ export class Hits {
     const at = this.hits[0];
     if (!at || (this.total !== undefined && this.first !== undefined)) return;
     await this.run(async (ask) => {
-      // The nearest in front of the first that is here, and those at its place, tell which one that is.
-      const got = await ask({ near: at, backward: true, limit: 1, count: true });
+      // The nearest in front of the first that is here tells which one that is.
+      const got = await ask({ ...(this.back ?? { near: at }), backward: true, limit: 1, count: true });
       if (this.hits[0] !== at) return; // it has grown meanwhile
       this.total = got.total ?? 0;
-      this.first = got.hits.length === 0 ? 0 : (got.before ?? 0) + got.hits.length;
+      this.first = got.hits.length === 0 ? 0 : (got.before ?? 0) + 1;
       if (this.total > ALL || this.total <= this.hits.length) return;
       const all = await ask({ limit: ALL });
       if (this.hits[0] !== at || all.more) return;
       if (this.index >= 0) this.index += this.first;
       this.hits = all.hits;
       this.first = 0;
-      this.before = this.behind = false;
+      this.back = this.ahead = undefined;
     });
   }
 
   /** Fetch more at one end. */
   async extend(by: 1 | -1): Promise<boolean> {
-    const edge = by > 0 ? this.hits[this.hits.length - 1] : this.hits[0];
-    if (!edge || this.running || !(by > 0 ? this.behind : this.before)) return false;
+    const edge = by > 0 ? this.ahead : this.back;
+    if (!edge || this.running) return false;
     return this.run(async (ask) => {
-      const got = await ask({ near: edge, backward: by < 0, limit: BEHIND + BEFORE });
+      const got = await ask({ ...edge, backward: by < 0, limit: BEHIND + BEFORE });
       if (by > 0) {
         this.hits = this.hits.concat(got.hits);
-        this.behind = got.more;
+        this.ahead = edgeOf(got);
       } else {
         this.hits = [...got.hits].reverse().concat(this.hits);
-        this.before = got.more;
+        this.back = edgeOf(got);
         if (this.first !== undefined) this.first = Math.max(0, this.first - got.hits.length);
         if (this.index >= 0) this.index += got.hits.length;
       }

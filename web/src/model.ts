@@ -74,8 +74,9 @@ export interface Found {
   readonly what: string;
   readonly hits: readonly Hit[];
   readonly more: boolean;
+  readonly skip: number; // if there are more: which of those at its position the last one is
   readonly total: number | undefined;
-  readonly before: number | undefined;
+  readonly before: number | undefined; // how many are in front of the first
 }
 
 export interface InsnRow {
@@ -244,7 +245,7 @@ export function readFound(value: unknown, epoch = 0n): Found {
       const h = object(row);
       return { ...readPosition(h, epoch), pc: address(h.pc), text: text(h.text), stream: text(h.stream) };
     }),
-    what: text(o.what), more: o.more === true,
+    what: text(o.what), more: o.more === true, skip: number(o.skip ?? 0),
     total: o.total === undefined ? undefined : number(o.total),
     before: o.before === undefined ? undefined : number(o.before),
   };
