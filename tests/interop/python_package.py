@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The Python package against the real server, beside what the command says of the same."""
 
+import itertools
+import json
 import os
 import random
 import socket
@@ -172,6 +174,33 @@ def ranges(lake, server):
     check(lake.trace('sim').labels['team'] == 'atlas', 'labels')
 
 
+def regions(lake, server):
+    """Ranges by what happens in them, regions, and the files of both."""
+    for form, args in (('stf', ['-o', '-']), ('text', ['--text']), ('json', ['--json'])):
+        got = b''.join(lake.fetch('sim', 'cs.10', 500, 900, form=form))
+        check(got == command(server, 'get', 'sim/cs.10', '--insn', '500:900', *args), form, 'differs')
+    path = os.path.join(server.dir, 'range.zstf')
+    command(server, 'get', 'sim/cs.10', '--insn', '500:900', '-o', path)
+    with open(path, 'rb') as f:
+        check(b''.join(lake.fetch('sim', 'cs.10', 500, 900)) == f.read(), 'zstf differs')
+    for what, args in (({'event': 'exception'}, ['--event', 'exception']), ({'call': 'mac_block'}, ['--call', 'mac_block']),
+                       ({'pc': (0x400000, 0x400040)}, ['--pc', '400000:400040'])):
+        told = json.loads(command(server, 'find', 'sim/cs.10', *args, '--limit', '0', '--json'))
+        hits = [(h.at.insn, h.pc, h.text) for h in lake.find('sim', 'cs.10', **what)]
+        check(hits and not told['more'], what, len(hits))
+        check(hits == [(h['insn'], int(h['pc'], 16), h['text']) for h in told['hits']], what, 'hits differ')
+    third = next(itertools.islice(lake.find('sim', 'cs.10', call='mac_block'), 2, None)).at.insn
+    check(b''.join(lake.fetch('sim', 'cs.10', third, third + 50, form='text')) == command(
+        server, 'get', 'sim/cs.10', '--from-symbol', 'mac_block', '--occurrence', '3', '--count', '50', '--text'),
+        'the third call')
+    told = json.loads(command(server, 'simpoints', 'sim/cs.10', '--interval', '500', '--max', '4', '--save', 'py',
+                              '--json'))['regions']
+    mine = lake.simpoints('sim', 'cs.10', interval=500, most=4)
+    check(told and [{'warm_up': 0, **region} for region in mine] == told, 'other regions', mine, told)
+    check(b''.join(lake.fetch('sim', region='py.1', form='stf')) == command(server, 'get', 'sim', '--region', 'py.1', '-o', '-'),
+          'another region')
+
+
 def tables(lake):
     """What is handed to pyarrow and pandas, by stand-ins that keep it."""
     arrow = types.ModuleType('pyarrow')
@@ -260,6 +289,7 @@ def run(first):
         survives(server)
         changes_over(server)
         ranges(lake, server)
+        regions(lake, server)
         tables(lake)
         over_tls(server)
         follows(lake, server)

@@ -79,9 +79,22 @@ class Workload:
             self.insn(ADDI)
 
 
-def workload():
-    made = Workload()
-    for phase in PHASES:
+class DataWorkload(Workload):
+    """One and the same code in all phases, whose data lie in one page or in many."""
+
+    def interval(self, phase):
+        self.insn(JAL, to=0x80001000)
+        for left in range(INTERVAL - 1, 0, -1):
+            offset = 4 * self.random.randint(0, 63)
+            if left % 5 == 0:
+                self.insn(BNE, to=0x80001000)
+            else:
+                self.insn(LW, read=0x90000000 + (offset if phase == 'A' else offset << 10))
+
+
+def workload(made=None, phases=PHASES):
+    made = made or Workload()
+    for phase in phases:
         made.interval(phase)
     return made
 
@@ -220,6 +233,12 @@ def run(lab):
     check(sorted(n for n in os.listdir(lab.path('served')) if n.startswith('region-')) == ['region-1.zstf'])
     check(b'no region' in lab.run('get', 'w', '--region', 'phases.2', '--text', status=3).stderr)
     lab.run('get', 'w', '--region', 'phases.1', '-o', lab.path('one.zstf'))
+    # Phases that only their data tell apart.
+    phases = 'AABBBAABBA'
+    with open(lab.path('data.stf'), 'wb') as f:
+        f.write(workload(DataWorkload(), phases).maker.out)
+    told = json.loads(lab.run('simpoints', lab.path('data.stf'), '--interval', INTERVAL, '--json').stdout)
+    check(sorted((phases[r['interval']], r['weight']) for r in told['regions']) == [('A', .5), ('B', .5)], told)
     # No instructions, no region, and nothing is left.
     empty = Maker()
     empty.header()

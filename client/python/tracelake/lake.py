@@ -15,6 +15,8 @@ from .messages import Method
 INSN, TIME, BYTE = 0, 1, 2
 JSON = 3
 _UNITS = {'insn': INSN, 'time': TIME, 'byte': BYTE}
+_FORMS = {'zstf': 0, 'stf': 1, 'text': 2, 'json': JSON}
+_HITS = 10000  # in an answer
 _MESSAGE_MOST = 256 << 20
 _RETRY_S = (0.05, 0.1, 0.2, 0.5, 1, 2)
 _OTHERS_S = 10  # how long a call is made again where there are several servers
@@ -316,6 +318,39 @@ class Lake:
                 mode = f[0]
             elif kind == 'C':
                 context, vmid = (None if word == '-' else word for word in f[:2])
+
+    def fetch(self, trace, stream='', begin=0, end=0, unit='insn', region='', form='zstf'):
+        """A range as one file, in pieces of bytes: `form` is zstf, stf, text or json. `region`: one of
+        those that were kept by this name (tracelake simpoints --save), instead of stream and range."""
+        for reply in self.stream('Ranges', 'Fetch', trace=trace, stream=stream, begin=begin, to=end,
+                                 unit=_UNITS[unit], region=region, format=_FORMS[form]):
+            if reply.data:
+                yield reply.data
+
+    def find(self, trace, stream='', begin=0, end=0, **what):
+        """Hits in order, as messages Hit: of one of symbol, call, event, mnemonic, opcode, text
+        (docs/http.md#find), or pc=(from, to), e.g. find('board-7', 'cs.10', call='main'). Without a
+        stream: in all of the trace, by time."""
+        if 'pc' in what:
+            what['pc'] = dict(zip(('begin', 'to'), what['pc']))
+        place = {}
+        while True:
+            reply = self.call('Ranges', 'Find', trace=trace, stream=stream, begin=begin, to=end,
+                              limit=_HITS, **what, **place)
+            yield from reply.hits
+            if not reply.more or not reply.hits:
+                return
+            last = reply.hits[-1]
+            place = {'near': last.stream, 'at': last.at.insn, 'skip': reply.skip}
+
+    def simpoints(self, trace, stream, interval=10000000, most=30, begin=0, end=0):
+        """Regions of `interval` instructions that stand for all of a range, at most so many: dicts
+        with from, to, weight and more (docs/http.md#representative-regions)."""
+        told = ''
+        for reply in self.stream('Ranges', 'SimPoints', trace=trace, stream=stream, begin=begin,
+                                 end=end, interval=interval, most=most):
+            told = reply.json or told
+        return json.loads(told)['regions']
 
     # ---- profiles ----
 
