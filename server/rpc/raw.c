@@ -40,6 +40,7 @@ struct feed {
     struct feed *next; /* of those that own their spec */
     struct tl_raw *raw;
     struct tl_raw_spec spec; /* of a connection: its listener's, borrowed */
+    char from[128];          /* the other end's address */
     int fd;
 };
 
@@ -113,7 +114,7 @@ static bool read_capture(const struct feed *feed, int fd)
     bool any = false, ended = !piece;
     const char *why = "ended";
     tl_osd_capture_init(&c, feed->raw->lake, feed->spec.rig, feed->spec.setup, feed->raw, log_line);
-    c.from = feed->spec.address;
+    c.from = feed->from;
     c.shards = feed->spec.shards;
     c.at_once = true;
     /* What has come is stored, whenever there is room for it; what is refused otherwise ends it. */
@@ -209,11 +210,13 @@ static void *run_connection(void *argument)
 
 static void accept_one(struct feed *listener)
 {
-    const int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+    struct tl_address from = {.n = sizeof from.at};
+    const int fd = accept4(listener->fd, (struct sockaddr *)&from.at, &from.n, SOCK_CLOEXEC);
     struct feed *const feed = fd >= 0 ? malloc(sizeof *feed) : NULL;
     if (feed) {
         *feed = *listener;
         feed->fd = fd;
+        tl_address_text(&from, feed->from, sizeof feed->from);
         watch_peer(fd);
         if (start_thread(listener->raw, run_connection, feed, true) == TL_OK)
             return;
@@ -328,6 +331,7 @@ static int add_feed(struct tl_raw *raw, struct tl_raw_spec *spec, int fd, void *
     if (!feed)
         return TL_NOMEM;
     *feed = (struct feed){.next = raw->feeds, .raw = raw, .spec = *spec, .fd = fd};
+    snprintf(feed->from, sizeof feed->from, "%s", spec->address);
     const int rc = start_thread(raw, run, feed, false);
     if (rc < 0) {
         free(feed);

@@ -85,6 +85,29 @@ def journal(lab):
 
 
 @test
+def raw_rigs_named(lab):
+    """A rig that only writes to a socket: the log and the trace's label say from where it came, also by IPv6."""
+    families = {'v4': '127.0.0.1'}
+    try:
+        socket.create_server(('::1', 0), family=socket.AF_INET6).close()
+        families['v6'] = '[::1]'
+    except OSError:  # a machine without
+        pass
+    lab.start('--log-format', 'json', *(word for rig, host in families.items() for word in (
+        '--raw', '%s:0,format=itm,id=1,rig=%s' % (host, rig))))
+    for rig, host in families.items():
+        url, = [line['url'] for line in lab.wait_told('listening', 2 + len(families)) if ' ' + rig in line.get('for', '')]
+        with socket.create_connection((host.strip('[]'), int(url.rsplit(':', 1)[1]))) as s:
+            mine = '%s:%d' % (host, s.getsockname()[1])
+            s.sendall(b'\0\0\0\0\0\x80\x09A')
+        begun, = lab.wait_told('push begun', rig=rig)
+        check(begun['client'] == mine, begun, mine)
+        lab.wait_told('push ended', rig=rig, bytes=8)
+        row, = [t for t in json.loads(lab.run('ls', '--json').text()) if t['rig'] == rig]
+        check(row['labels']['connection'] == mine, row)
+
+
+@test
 def notify(lab):
     """The service manager hears when it is ready, reloads, lives and stops."""
     path = lab.path('notify')
