@@ -3,9 +3,10 @@
 """Everything at once for a while; then the server is as it was. usage: soak.py BUILD [SECONDS]
 
 Pushes, removals, fetches, follows and readers that do not read, side by side, in rounds. After each,
-with all traces removed, threads, descriptors and resident memory must come back to what they were
-when the same load had run once (pools and caches are made at first use); and neither what
-is resident nor what the heap has in use may be more after later rounds than after the first."""
+with all traces removed, the server must come to rest: with the threads and descriptors that it had
+when the same load had run once (pools and caches are made at first use), and with no more memory
+resident than the heap may keep beside what it has in use. What it has in use then may not grow from
+the first round to any later one."""
 
 import collections
 import json
@@ -27,8 +28,7 @@ SEED = int(os.environ.get('TL_SEED', '1'))
 WARM_S = 4
 SETTLE_S = 120
 ROUND_S = 100
-MEMORY_SPARE = 64 << 20
-RESIDENT_SPARE = 32 << 20  # at rest: what the heap keeps of free pages
+HEAP_SPARE = 48 << 20  # that the heap may keep beside five quarters of what is in use: server/lake/heap.c
 IN_USE_SPARE = 8 << 20  # of what the heap has in use at rest: caches that fill
 SPARE = 12  # threads and descriptors: pools grow to the greatest number of calls at a time
 READERS = 16
@@ -146,19 +146,18 @@ class Load:
             check(self.done[act], 'no', act, 'was done')
 
 
+Usage = collections.namedtuple('Usage', 'threads descriptors in_use spare')
+
+
 def usage(lab):
-    """Threads, descriptors and resident bytes of the server."""
+    """Threads, descriptors, bytes of the heap in use, and how many more are resident than five quarters of these."""
     top = '/proc/%d/' % lab.server.pid
     with open(top + 'status') as f:
         status = dict(line.split(':', 1) for line in f)
-    return (int(status['Threads']), len(os.listdir(top + 'fd')),
-            int(status['VmRSS'].split()[0]) << 10, in_use(lab))
-
-
-def in_use(lab):
-    """Bytes of the heap that are not free."""
     text = urllib.request.urlopen(lab.url + '/metrics', timeout=60).read().decode()
-    return int(re.search(r'^tracelake_memory_in_use_bytes (\d+)$', text, re.M).group(1))
+    in_use, resident = (int(re.search(r'^tracelake_memory_%s_bytes (\d+)$' % what, text, re.M).group(1))
+                        for what in ('in_use', 'resident'))
+    return Usage(int(status['Threads']), len(os.listdir(top + 'fd')), in_use, max(0, resident - in_use * 5 // 4))
 
 
 def clean(lab, prefix):
@@ -186,19 +185,19 @@ def soak(lab, seconds):
                     '--config', capture + '.ini', '--quiet'], check=True, timeout=120)
     Load(lab, 'warm', capture).run(min(seconds, WARM_S))
     clean(lab, 'warm')
-    threads, files, resident, _ = usage(lab)
-    limit = (threads + SPARE, files + SPARE, resident * 3 // 2 + MEMORY_SPARE, 1 << 62)
+    warm = usage(lab)
+    limit = Usage(warm.threads + SPARE, warm.descriptors + SPARE, sys.maxsize, HEAP_SPARE)
     rounds = max(1, round(seconds / ROUND_S))
     for i in range(rounds):
         load = Load(lab, 'soak%d' % i, capture)
         load.run(seconds / rounds)
         clean(lab, load.name)
         now = settle(lab, limit)
-        print('threads, descriptors, resident, in use:', now, dict(load.done), flush=True)
-        for what, most, is_now in zip(('threads', 'descriptors', 'memory', 'heap in use'), limit, now):
+        print(now, dict(load.done), flush=True)
+        for what, most, is_now in zip(Usage._fields, limit, now):
             check(is_now <= most, what, 'stay:', is_now, 'of at most', most)
         if i == 0:
-            limit = limit[:2] + (now[2] + RESIDENT_SPARE, now[3] + IN_USE_SPARE)
+            limit = limit._replace(in_use=now.in_use + IN_USE_SPARE)
     lab.alive()
     lab.stop()
 
