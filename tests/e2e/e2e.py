@@ -357,7 +357,8 @@ def killed_and_resumed(lab):
 def killed_and_reconnected(lab):
     """The same, but the push waits for the server to come back."""
     push = kill_while_pushing(lab, 60)
-    time.sleep(0.3)
+    broken = push.stderr.readline()  # told when it has noticed, and begins to try again
+    check(b'again: ' in broken and b'connected again' not in broken, broken)
     lab.start()
     out, err = push.communicate(timeout=120)
     check(push.returncode == 0, out, err)
