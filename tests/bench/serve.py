@@ -12,7 +12,7 @@ import end
 ROUNDS = 3     # of each and its peer by turns; the best is told
 CALLS = 20000  # small requests in a round
 FETCHES = 8    # of a whole stream in a round
-RIGS = 6       # live ones beside a push at full speed
+RIGS = 20      # live ones beside a push at full speed
 RATE = 40000   # bytes a second of each
 UPLOAD = 64 << 20
 TRACES = 500    # removed at once
@@ -148,25 +148,32 @@ class Serve(end.Bench):
 
     # ---- figures ----
 
-    def fetch(self, size):
-        """All of a stream as .zstf."""
-        ours = self.request('fetch', field(1, b't') + field(2, b'cs.10'))
-        theirs = self.request('fetch-peer', field(1, b't') + field(2, b'cs.10') + field(5, size))
-        method = '/tracelake.v1.Ranges/Fetch'
-        address = self.peer and 'http://%s%s' % (self.peer, method)
-        self.compare('Fetch, to h2load', '%d MB of .zstf' % (size // 1000000), 'MB', FETCHES * size / 1e6,
-                     lambda: h2load(self.url + method, FETCHES, 1, 1, ours, *GRPC)[1],
-                     address and (lambda: h2load(address, FETCHES, 1, 1, theirs, *GRPC)[1]), 'gRPC C++, 64 KiB', self.peer_process)
-        if not self.peer:
-            return
+    def fetch(self, zstf):
+        """All of a stream as .zstf. The peers send one buffer again and again, and the same bytes out of a file."""
+        size = len(zstf)
+        path = self.path('fetched.zstf')
+        with open(path, 'wb') as out:
+            out.write(zstf)
+        method, what = '/tracelake.v1.Ranges/Fetch', '%d MB of .zstf' % (size // 1000000)
 
-        def by_grpc(host, to):
-            run = subprocess.run([os.path.join(self.build, 'tests/bench/grpc_peer'), 'fetch', host, 't', 'cs.10',
+        def by_h2load(host, request):
+            return h2load('http://%s%s' % (host, method), FETCHES, 1, 1, request, *GRPC)[1]
+
+        def by_grpc(host, trace, stream, to):
+            run = subprocess.run([os.path.join(self.build, 'tests/bench/grpc_peer'), 'fetch', host, trace, stream,
                                   str(to), str(FETCHES)], stdout=subprocess.PIPE, text=True, check=True)
             got, seconds = run.stdout.split()
             return int(got) / float(seconds) / 1e6
-        best = self.turns(lambda: by_grpc(self.url[7:], 0), lambda: by_grpc(self.peer, size))
-        self.add('Fetch, to gRPC C++', '%d MB of .zstf' % (size // 1000000), best[0], 'MB/s', 'gRPC C++, 64 KiB', best[1])
+        host = self.url[7:]
+        ours = self.request('fetch', field(1, b't') + field(2, b'cs.10'))
+        for peer, trace, stream, to in (('gRPC C++, a buffer', 't', 'cs.10', size), ('gRPC C++, a file', path, 'file', 1)):
+            theirs = self.request('fetch-peer', field(1, trace.encode()) + field(2, stream.encode()) + field(5, to))
+            self.compare('Fetch, to h2load', what, 'MB', FETCHES * size / 1e6, lambda: by_h2load(host, ours),
+                         self.peer and (lambda: by_h2load(self.peer, theirs)), peer, self.peer_process)
+            if not self.peer:
+                return
+            best = self.turns(lambda: by_grpc(host, 't', 'cs.10', 0), lambda: by_grpc(self.peer, trace, stream, to))
+            self.add('Fetch, to gRPC C++', what, best[0], 'MB/s', peer, best[1])
 
     def calls(self):
         body, method = self.request('check', b''), '/grpc.health.v1.Health/Check'
@@ -214,7 +221,7 @@ class Serve(end.Bench):
                 for i in range(RIGS)]
         time.sleep(1.5)
         stalled = socket.create_connection(self.url[7:].split(':'))
-        stalled.sendall(b'GET /api/v1/traces/t/streams/cs.10/range?format=text HTTP/1.1\r\nHost: x\r\n\r\n')
+        stalled.sendall(b'GET /api/v1/traces/t/streams/cs.10/range?format=text HTTP/1.1\r\nHost: localhost\r\n\r\n')
         busy = [self.command(0, 'push', '--server', self.url, '--trace', 'full', '--format', 'etm4,id=0x10',
                              '--config', self.path('0.ini'), self.path('0.trace')),
                 self.command(0, 'get', 't/cs.10', '--server', self.url, '-o', self.path('all.zstf'))]
@@ -279,7 +286,7 @@ class Serve(end.Bench):
         tile = '/api/v1/traces/t/tiles/insn/5/0?lanes=0-15&gen=1'
         file = self.nginx(self.get(tile))
         self.peer = self.grpc_peer()
-        self.fetch(len(self.get('/api/v1/traces/t/streams/cs.10/range?format=zstf')))
+        self.fetch(self.get('/api/v1/traces/t/streams/cs.10/range?format=zstf'))
         self.calls()
         self.tiles(tile, file)
         self.upload()

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /*
  * What gRPC's own C++ library makes of the same interface: Fetch sends messages of 64 KiB, and its
- * health service answers. And a client of Fetch, for any server.
+ * health service answers. And a client of Fetch, for any server. A stream named "file" is the file
+ * whose path is the trace; any other is one buffer
+ * sent again and again.
  *
  *     grpc_peer serve                        prints its port; ends with its standard input
  *     grpc_peer fetch HOST:PORT TRACE STREAM TO TIMES   up to TO (0: the end) as .zstf, so many times
@@ -13,6 +15,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <string>
 
 #include "tracelake/v1/ranges.grpc.pb.h"
 
@@ -24,16 +28,38 @@ constexpr size_t kPiece = 64 << 10;
 
 class Lake final : public v1::Ranges::Service {
 public:
-    // `to` bytes.
+    // `to` bytes, or the file.
     grpc::Status Fetch(grpc::ServerContext *, const v1::FetchRequest *request,
                        grpc::ServerWriter<v1::FetchReply> *writer) override
     {
         v1::FetchReply reply;
+        if (request->stream() == "file")
+            return send_file(request->trace(), reply, writer);
         reply.set_data(std::string(kPiece, 'x'));
         for (uint64_t at = 0; at < request->to(); at += kPiece)
             if (!writer->Write(reply))
                 return grpc::Status::CANCELLED;
         return grpc::Status::OK;
+    }
+
+private:
+    static grpc::Status send_file(const std::string &path, v1::FetchReply &reply,
+                                  grpc::ServerWriter<v1::FetchReply> *writer)
+    {
+        std::ifstream file(path, std::ios::binary);
+        if (!file)
+            return grpc::Status(grpc::StatusCode::NOT_FOUND, path);
+        file.rdbuf()->pubsetbuf(nullptr, 0);
+        std::string *const data = reply.mutable_data();
+        for (;;) {
+            data->resize(kPiece);
+            file.read(&(*data)[0], kPiece);
+            data->resize(static_cast<size_t>(file.gcount()));
+            if (data->empty())
+                return grpc::Status::OK;
+            if (!writer->Write(reply))
+                return grpc::Status::CANCELLED;
+        }
     }
 };
 
