@@ -8,6 +8,7 @@
 #include "cli/codetext.h"
 #include "cli/decode_out.h"
 #include "cli/interleave.h"
+#include "cli/itemjson.h"
 #include "cli/progress.h"
 #include "cli/pt_like.h"
 #include "cli/sources.h"
@@ -38,6 +39,7 @@ struct options {
     int n_rest;
     bool text, disasm, source;
     bool packets, raw_bytes;
+    bool json;
     uint64_t chunk;   /* bytes per push: results must not depend on it, tests vary it */
     uint64_t threads; /* that decode at the same time */
 };
@@ -115,6 +117,16 @@ static int on_digested(void *context, const struct tl_decode_stream *stream, str
                               (struct tl_bytes){digest.p + COUNT, digest.n - COUNT});
 }
 
+static int print_json(const char *buffer, const struct tl_decode_stream *stream, const char *line)
+{
+    struct tl_buf out = {0};
+    int rc = tl_itemjson_packet(buffer, stream ? stream->name : NULL, line, &out);
+    if (rc == TL_OK && fwrite(out.p, 1, out.n, stdout) != out.n)
+        rc = TL_IO;
+    tl_buf_fini(&out);
+    return rc;
+}
+
 static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
 {
     struct run *const r = context;
@@ -124,6 +136,8 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
         return TL_OK;
     if (r->interleave)
         return tl_interleave_packet(r->interleave, stream, line);
+    if (r->place->json)
+        return print_json(r->place->buffer, stream, line);
     return puts(line) < 0 ? TL_IO : TL_OK;
 }
 
@@ -264,11 +278,13 @@ static int open_sources(const struct options *o, const struct tl_setup *setup,
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
 {
+    const bool digests = o->text && !o->packets && !o->json;
     struct tl_decode_out_place place = {.dir = o->out_dir,
                                         .buffer = alone ? NULL : capture->name,
                                         .input = o->input,
                                         .streams = o->streams.v,
-                                        .n_streams = o->streams.n};
+                                        .n_streams = o->streams.n,
+                                        .json = o->json};
     const struct tl_setup *const setup = &capture->setup;
     const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
@@ -317,12 +333,12 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         .packet = o->packets ? on_packet : NULL,
         .bytes = o->raw_bytes ? on_bytes : NULL,
         .loss = on_loss,
-        .digest = o->text && !o->packets ? on_digest : NULL,
-        .digested = o->text && !o->packets ? on_digested : NULL,
+        .digest = digests ? on_digest : NULL,
+        .digested = digests ? on_digested : NULL,
     };
     if (rc == TL_OK)
         rc = tl_decode_new(&decode, setup, image, &sink, &fail);
-    if (rc == TL_OK && !o->packets) {
+    if (rc == TL_OK && !o->packets && (digests || o->out_dir)) {
         tl_decode_paths(decode);
         tl_decode_code(decode, o->out_dir ? tl_stf_block_code : tl_item_text_insn);
     }
@@ -422,7 +438,7 @@ static int decode_one(void *context, struct tl_bundle_capture *capture, bool alo
     const struct options *const o = context;
     if (o->like)
         return decode_like(capture, o);
-    if (!o->buffer && !alone && (o->text || o->packets)) {
+    if (!o->buffer && !alone && !o->json && (o->text || o->packets)) {
         printf("# buffer %s\n", capture->name);
         fflush(stdout);
     }
@@ -461,6 +477,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         {"source", 0, TL_ARG_FLAG, &o->source},
         {"packets", 0, TL_ARG_FLAG, &o->packets},
         {"raw-bytes", 0, TL_ARG_FLAG, &o->raw_bytes},
+        {"json", 0, TL_ARG_FLAG, &o->json},
         {"out", 0, TL_ARG_TEXT, &o->out_dir},
         {"like", 0, TL_ARG_TEXT, &o->like},
         {"cpu", 0, TL_ARG_TEXT, &o->cpu},
@@ -479,6 +496,7 @@ static int parse_options(int argc, char **argv, struct options *o)
     o->input = first < argc ? argv[first++] : NULL;
     o->rest = argv + first;
     o->n_rest = argc - first;
+    o->text = o->text || (o->json && !o->packets && !o->out_dir && !o->like);
     const bool pt_tool = o->like && tl_cli_is_pt_tool(o->like);
     if (first < argc && !pt_tool)
         return tl_cli_usage("decode", "more than one input: '%s'", argv[first]);
@@ -487,6 +505,9 @@ static int parse_options(int argc, char **argv, struct options *o)
                             "say one of --text, --packets (or both), --out DIR, --like TOOL");
     if ((o->disasm || o->symbols.n || o->source) && (!o->text || o->packets))
         return tl_cli_usage("decode", "--disasm, --symbols and --source go with --text alone");
+    if (o->json && (o->like || o->disasm || o->symbols.n || o->source || o->raw_bytes ||
+                    (o->text && o->packets)))
+        return tl_cli_usage("decode", "--json goes with --text, --packets or --out, and no more");
     if (o->raw_bytes && !o->packets)
         return tl_cli_usage("decode", "--raw-bytes goes with --packets");
     if (o->like && o->snapshot)

@@ -4,6 +4,7 @@
 #include "cli/cli.h"
 #include "cli/codetext.h"
 #include "cli/export.h"
+#include "cli/itemjson.h"
 #include "cli/outfile.h"
 #include "stf/file.h"
 
@@ -19,6 +20,7 @@ struct dump {
     uint64_t index;    /* of the next record */
     uint64_t insn;     /* instructions so far */
     struct tl_stf_pc pc;
+    bool json;
     struct tl_buf out;
     FILE *file;
 };
@@ -31,6 +33,12 @@ static int flush(struct dump *d, struct tl_fail *fail)
     return TL_OK;
 }
 
+static int put(struct dump *d, const struct tl_stf_record *record, uint64_t pc)
+{
+    return d->json ? tl_itemjson_record(d->index, record, pc, d->insn - 1, &d->out)
+                   : tl_stf_listing_line(d->index, record, pc, d->insn, &d->out);
+}
+
 static int dump(struct dump *d, struct tl_fail *fail)
 {
     struct tl_stf_record record;
@@ -41,7 +49,7 @@ static int dump(struct dump *d, struct tl_fail *fail)
             d->insn++;
         if (d->index >= d->to)
             return TL_EOF;
-        if (d->index >= d->from && tl_stf_listing_line(d->index, &record, pc, d->insn, &d->out) < 0)
+        if (d->index >= d->from && put(d, &record, pc) < 0)
             return tl_fail_set(fail, TL_NOMEM, "out of memory");
         d->index++;
         if (d->out.n >= FLUSH && flush(d, fail) < 0)
@@ -68,13 +76,13 @@ static int report(const char *path, struct tl_stf_file *file, const struct tl_st
     return result == TL_EOF ? status : tl_cli_fail(path, fail);
 }
 
-static int dump_file(const char *path, uint64_t from, uint64_t to, FILE *out)
+static int dump_file(const char *path, uint64_t from, uint64_t to, bool json, FILE *out)
 {
     struct tl_fail fail = {0};
     struct tl_stf_file *file;
     if (tl_stf_file_open(&file, path, &fail) < 0)
         return tl_cli_fail(path, &fail);
-    struct dump d = {.from = from, .to = to, .file = out};
+    struct dump d = {.from = from, .to = to, .json = json, .file = out};
     const struct tl_stf_source source = tl_stf_file_source(file);
     int status = TL_CLI_BAD;
     if (tl_stf_reader_open(&d.reader, &source) == TL_OK) {
@@ -106,21 +114,21 @@ static int export_file(const char *path, const struct tl_export_options *options
 }
 
 static int dump_to(const char *path, const char *form, const struct tl_export_options *options,
-                   uint64_t from, uint64_t to, FILE *out)
+                   uint64_t from, uint64_t to, bool json, FILE *out)
 {
-    return form ? export_file(path, options, out) : dump_file(path, from, to, out);
+    return form ? export_file(path, options, out) : dump_file(path, from, to, json, out);
 }
 
 static int run(const char *path, const char *out, const char *form,
-               const struct tl_export_options *options, uint64_t from, uint64_t to)
+               const struct tl_export_options *options, uint64_t from, uint64_t to, bool json)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_outfile file;
     if (!out || strcmp(out, "-") == 0)
-        return dump_to(path, form, options, from, to, stdout);
+        return dump_to(path, form, options, from, to, json, stdout);
     if (tl_outfile_begin(&file, out, path, &fail) < 0)
         return tl_cli_fail(NULL, &fail);
-    const int status = dump_to(path, form, options, from, to, file.file);
+    const int status = dump_to(path, form, options, from, to, json, file.file);
     /* Records in front of a fault are a result. */
     return status == TL_CLI_BAD && tl_outfile_close(&file, TL_CLI_DONE) == TL_CLI_DONE
                ? TL_CLI_BAD
@@ -132,7 +140,7 @@ int tl_cmd_dump(int argc, char **argv)
     uint64_t from = 0;
     uint64_t to = UINT64_MAX;
     const char *out = NULL, *form = NULL, *symbols = NULL;
-    bool disasm = false;
+    bool disasm = false, json = false;
     struct tl_export_options options = {.interval = 10000000};
     struct tl_image *image = NULL;
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -141,7 +149,7 @@ int tl_cmd_dump(int argc, char **argv)
         {"format", 0, TL_ARG_TEXT, &form},   {"interval", 0, TL_ARG_COUNT, &options.interval},
         {"disasm", 0, TL_ARG_FLAG, &disasm}, {"symbols", 0, TL_ARG_TEXT, &symbols},
         {"image", 0, TL_ARG_TEXT, &symbols}, {"output", 'o', TL_ARG_TEXT, &out},
-        {NULL, 0, TL_ARG_FLAG, NULL}};
+        {"json", 0, TL_ARG_FLAG, &json},     {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -154,6 +162,8 @@ int tl_cmd_dump(int argc, char **argv)
         form = "disasm";
     if (form && tl_export_parse(form, &options.format) < 0)
         return tl_cli_usage("dump", "--format %s: it is champsim, bb, pc or disasm", form);
+    if (form && json)
+        return tl_cli_usage("dump", "--json is of records, --format of instructions");
     if (form && (from || to != UINT64_MAX))
         return tl_cli_usage("dump", "--from and --to are of records; cut with 'slice' first");
     if (form && (options.interval == 0 || options.interval > UINT32_MAX))
@@ -161,7 +171,7 @@ int tl_cmd_dump(int argc, char **argv)
     if (symbols && tl_codetext_symbols(&symbols, 1, &image, &fail) < 0)
         return tl_cli_fail(symbols, &fail);
     options.image = image;
-    status = run(argv[first], out, form, &options, from, to);
+    status = run(argv[first], out, form, &options, from, to, json);
     tl_image_free(image);
     return status;
 }

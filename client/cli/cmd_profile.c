@@ -59,6 +59,31 @@ static int write_code(const struct options *o, struct tracelake *lake, const str
     return status;
 }
 
+/* A trace's answer behind its name, which is none that has to be escaped. */
+static bool write_answer(const struct tracelake_range *range, const char *json, FILE *file)
+{
+    const bool all = !range->stream || !range->stream[0];
+    return fprintf(file, "{\"trace\":\"%s\",%s%s%s%s", range->trace, all ? "" : "\"stream\":\"",
+                   all ? "" : range->stream, all ? "" : "\",", json + 1) > 0;
+}
+
+/* … of several traces an object each. */
+static int write_json(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
+                      FILE *file)
+{
+    int status = TL_CLI_DONE;
+    for (size_t i = 0; i <= of->request.n_also && status == TL_CLI_DONE; i++) {
+        struct tracelake_error error;
+        char *json = NULL;
+        const struct tracelake_range range = tl_codeof_range(&o->of, &of->names[i]);
+        if (tracelake_profile(lake, &range, false, STACKS, &json, &error) < 0)
+            return tl_remote_fail_query(range.trace, &error);
+        status = written(o, write_answer(&range, json, file));
+        free(json);
+    }
+    return status;
+}
+
 /* Call stacks of several traces one behind another: who reads them adds them up. */
 static int write_stacks(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                         FILE *file)
@@ -159,13 +184,16 @@ static int run(const struct options *o, struct tracelake *lake, struct tl_codeof
 {
     if (o->form == TL_PROFILE_BRANCHES)
         return write_branches(o, lake, of, file);
+    if (o->form == TL_PROFILE_JSON)
+        return write_json(o, lake, of, file);
     return tl_profile_of_code(o->form) ? write_code(o, lake, of, file)
                                        : write_stacks(o, lake, of, file);
 }
 
 int tl_cmd_profile(int argc, char **argv)
 {
-    struct options o = {.as = "folded"};
+    struct options o = {0};
+    bool json = false;
     const struct tl_arg args[] = {{"as", 0, TL_ARG_TEXT, &o.as},
                                   {"insn", 0, TL_ARG_RANGE, &o.of.insn},
                                   {"time", 0, TL_ARG_RANGE, &o.of.time},
@@ -175,6 +203,7 @@ int tl_cmd_profile(int argc, char **argv)
                                   {"size", 0, TL_ARG_U64, &o.size},
                                   {"build-id", 0, TL_ARG_TEXT, &o.build_id},
                                   {"output", 'o', TL_ARG_TEXT, &o.out},
+                                  {"json", 0, TL_ARG_FLAG, &json},
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
     struct tracelake *lake;
@@ -184,11 +213,15 @@ int tl_cmd_profile(int argc, char **argv)
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
+    if (json && o.as && strcmp(o.as, "json") != 0)
+        return tl_cli_usage("profile", "--json is a form of its own, beside --as %s", o.as);
+    if (!o.as)
+        o.as = json ? "json" : "folded";
     o.form = tl_profile_parse(o.as);
     if (o.form == TL_PROFILE_FORMS)
         return tl_cli_usage("profile",
                             "--as %s: it is autofdo, llvm-profgen, bolt, perf-branches, folded, "
-                            "speedscope or pprof",
+                            "speedscope, pprof or json",
                             o.as);
     if ((o.of.contexts || o.of.image) && !tl_profile_of_code(o.form))
         return tl_cli_usage("profile", "--context and --image are for autofdo, llvm-profgen, bolt");

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake raw`: the rig's bytes as they came, and its setup. */
+#include "cli/jsonwrite.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
@@ -14,9 +15,11 @@ struct options {
     struct tl_remote remote;
     struct tl_arg_range byte;
     const char *out, *config, *images;
+    bool json;
+    uint64_t written;
 };
 
-static int copy(const struct options *o, struct tracelake *lake, const char *trace, FILE *file)
+static int copy(struct options *o, struct tracelake *lake, const char *trace, FILE *file)
 {
     struct tracelake_raw *raw;
     struct tracelake_error error;
@@ -39,13 +42,14 @@ static int copy(const struct options *o, struct tracelake *lake, const char *tra
             return TL_CLI_BAD;
         }
         done += n;
+        o->written = done;
         tl_progress_step(done, to == TRACELAKE_END ? 0 : to - o->byte.from, NULL);
     }
     tracelake_raw_close(raw);
     return result == TRACELAKE_EOF ? TL_CLI_DONE : tl_remote_fail_query(trace, &error);
 }
 
-static int write_bytes(const struct options *o, struct tracelake *lake, const char *trace)
+static int write_bytes(struct options *o, struct tracelake *lake, const char *trace)
 {
     struct tl_outfile out;
     int status = tl_outfile_open(&out, o->out);
@@ -158,6 +162,24 @@ static int write_setup(const struct options *o, struct tracelake *lake, const ch
     return status;
 }
 
+/* {"id":TRACE,"file":…,"first":…,"count":…,"config":…} */
+static int print_json(const struct options *o, const char *trace)
+{
+    cJSON *const json = cJSON_CreateObject();
+    tl_json_put_text(json, "id", trace);
+    if (o->out) {
+        tl_json_put_text(json, "file", o->out);
+        tl_json_put_u64(json, "first", o->byte.given ? o->byte.from : 0);
+        tl_json_put_u64(json, "count", o->written);
+    }
+    if (o->config)
+        tl_json_put_text(json, "config", o->config);
+    if (tl_json_print(json) == TL_OK)
+        return TL_CLI_DONE;
+    tl_cli_warn("raw", "cannot write: %s", strerror(errno));
+    return TL_CLI_BAD;
+}
+
 int tl_cmd_raw(int argc, char **argv)
 {
     struct options o = {0};
@@ -166,6 +188,7 @@ int tl_cmd_raw(int argc, char **argv)
         {"output", 'o', TL_ARG_TEXT, &o.out},
         {"config", 0, TL_ARG_TEXT, &o.config},
         {"images", 0, TL_ARG_TEXT, &o.images},
+        {"json", 0, TL_ARG_FLAG, &o.json},
         TL_REMOTE_ARGS(o.remote),
         {0},
     };
@@ -182,6 +205,8 @@ int tl_cmd_raw(int argc, char **argv)
                                    "--config FILE for the setup");
     if (o.images && !o.config)
         return tl_cli_usage("raw", "--images goes with --config, which names them");
+    if (o.json && ((o.out && !strcmp(o.out, "-")) || (o.config && !strcmp(o.config, "-"))))
+        return tl_cli_usage("raw", "--json tells of files, - is standard output itself");
     struct tracelake *lake;
     status = tl_remote_connect(&lake, &o.remote);
     if (status != TL_ARGS_GO)
@@ -191,6 +216,8 @@ int tl_cmd_raw(int argc, char **argv)
         status = write_setup(&o, lake, argv[first]);
     if (o.out && status == TL_CLI_DONE)
         status = write_bytes(&o, lake, argv[first]);
+    if (o.json && status == TL_CLI_DONE)
+        status = print_json(&o, argv[first]);
     tracelake_close(lake);
     return status;
 }

@@ -77,7 +77,7 @@ static int slice_file(void *context, const struct tl_region *region, const char 
     const char *const path = context;
     const struct tl_arg_range range = {region->from - region->warm_up, region->to, true};
     const struct tl_stf_out_options options = {.format = tl_stf_format_of(out), .unchecked = true};
-    return tl_cli_slice(path, out, &range, &options);
+    return tl_cli_slice(path, out, &range, &options, NULL);
 }
 
 static int run_file(const struct options *o, const char *path, struct tl_regionset *set)

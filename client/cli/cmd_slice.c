@@ -2,6 +2,7 @@
 /* `tracelake slice`: a range of an STF file's instructions as an STF file of its own. */
 #include "cli/args.h"
 #include "cli/cli.h"
+#include "cli/jsonwrite.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/slice.h"
@@ -75,7 +76,7 @@ static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_
 }
 
 int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_range *range,
-                 const struct tl_stf_out_options *options)
+                 const struct tl_stf_out_options *options, uint64_t *written)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
     struct tl_stf_file *file = NULL;
@@ -101,6 +102,8 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
         result = feed(file, slicer, &fail);
         tl_progress_end();
         status = finish(path, slicer, out, &to, range, result, &fail);
+        if (written)
+            *written = tl_stf_slicer_written(slicer);
     } else {
         status = tl_cli_fail(NULL, &fail);
     }
@@ -111,12 +114,25 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
     return status;
 }
 
+/* What the file has, which was written also where the status tells of a fault of the input. */
+static int print_json(const char *out, uint64_t from, uint64_t written)
+{
+    cJSON *const o = cJSON_CreateObject();
+    tl_json_put_text(o, "file", out);
+    tl_json_put_u64(o, "first", from);
+    tl_json_put_u64(o, "count", written);
+    if (tl_json_print(o) == TL_OK)
+        return TL_CLI_DONE;
+    tl_cli_warn("slice", "cannot write: %s", strerror(errno));
+    return TL_CLI_BAD;
+}
+
 int tl_cmd_slice(int argc, char **argv)
 {
     struct tl_arg_range range = {0, UINT64_MAX, false};
-    uint64_t from = 0, to = UINT64_MAX, markers = 0, level = 0;
+    uint64_t from = 0, to = UINT64_MAX, markers = 0, level = 0, written = 0;
     const char *out = NULL;
-    bool reserve_end = false;
+    bool reserve_end = false, json = false;
     const struct tl_arg args[] = {{"insn", 0, TL_ARG_RANGE, &range},
                                   {"from", 0, TL_ARG_U64, &from},
                                   {"to", 0, TL_ARG_U64, &to},
@@ -124,9 +140,10 @@ int tl_cmd_slice(int argc, char **argv)
                                   {"chunk", 0, TL_ARG_U64, &markers},
                                   {"level", 0, TL_ARG_U64, &level},
                                   {"reserve-end", 0, TL_ARG_FLAG, &reserve_end},
+                                  {"json", 0, TL_ARG_FLAG, &json},
                                   {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
-    const int status = tl_args_parse(argc, argv, args, &first);
+    int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     if (!range.given) {
@@ -137,6 +154,8 @@ int tl_cmd_slice(int argc, char **argv)
         return tl_cli_usage("slice", "one file is wanted");
     if (!out)
         return tl_cli_usage("slice", "where to? -o OUT.zstf or -o OUT.stf");
+    if (json && strcmp(out, "-") == 0)
+        return tl_cli_usage("slice", "--json tells of a file, -o - writes it to standard output");
     if (range.from > range.to)
         return tl_cli_usage("slice", "the range ends in front of its begin");
     if (range.from == range.to)
@@ -148,5 +167,7 @@ int tl_cmd_slice(int argc, char **argv)
                                                .level = (int)level,
                                                .reserve_end = reserve_end,
                                                .unchecked = true};
-    return tl_cli_slice(argv[first], out, &range, &options);
+    status = tl_cli_slice(argv[first], out, &range, &options, &written);
+    const int told = json && written > 0 ? print_json(out, range.from, written) : TL_CLI_DONE;
+    return told > status ? told : status;
 }

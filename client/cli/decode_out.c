@@ -3,6 +3,8 @@
 
 #include "base/crew.h"
 #include "cli/annotate.h"
+#include "cli/itemjson.h"
+#include "cli/jsonwrite.h"
 #include "cli/stf_out.h"
 
 #include <errno.h>
@@ -21,8 +23,10 @@ struct lane {
     char *path; /* of the STF file */
     FILE *file; /* standard output: `is_first` */
     struct tl_buf text;
+    struct tl_itemjson json;
     struct tl_cli_stf *stf;
     bool left_out;
+    bool titled; /* its name stands in front of its text */
     bool is_first;
     bool begun; /* … and its name was written */
 };
@@ -105,6 +109,9 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
         return TL_NOMEM;
     out->lanes[out->n++] = lane;
     snprintf(lane->name, sizeof lane->name, "%s", stream->name);
+    lane->json = (struct tl_itemjson){
+        .buffer = out->place.buffer, .stream = lane->name, .protocol = stream->protocol};
+    lane->titled = !out->place.json;
     lane->left_out = !tl_decode_out_wants(&out->place, lane->name);
     if (lane->left_out)
         return TL_OK;
@@ -122,7 +129,7 @@ int tl_decode_out_stream(struct tl_decode_out *out, const struct tl_decode_strea
 
 static int put(struct lane *lane, struct tl_bytes text)
 {
-    if (lane->is_first && !lane->begun && text.n > 0) {
+    if (lane->is_first && !lane->begun && lane->titled && text.n > 0) {
         lane->begun = true;
         if (fprintf(lane->file, "# stream %s\n", lane->name) < 0)
             return TL_IO;
@@ -157,7 +164,8 @@ int tl_decode_out_items(struct tl_decode_out *out, const struct tl_decode_stream
     if (out->kind != TL_OUT_TEXT)
         return TL_OK;
     struct lane *const lane = out->lanes[stream->index];
-    const int rc = tl_decode_out_form(&out->place, &lane->text, items, n);
+    const int rc = out->place.json ? tl_itemjson_add(&lane->json, items, n, &lane->text)
+                                   : tl_decode_out_form(&out->place, &lane->text, items, n);
     if (rc < 0)
         return rc;
     return lane->text.n >= FLUSH_AT ? flush(lane) : TL_OK;
@@ -215,9 +223,27 @@ static int print_lane(struct lane *lane, const struct tl_decode_out_place *place
         return TL_IO;
     if (size == 0)
         return TL_OK;
-    if (printf("# stream %s\n", lane->name) < 0 || fflush(stdout) != 0)
+    if (lane->titled && printf("# stream %s\n", lane->name) < 0)
+        return TL_IO;
+    if (fflush(stdout) != 0)
         return TL_IO;
     return place->disasm ? annotate_out(fd, place) : copy_out(fd);
+}
+
+static void tell_file(struct tl_decode_out *out, const struct lane *lane, uint64_t insns)
+{
+    if (!out->place.json) {
+        printf("%s: %llu instructions\n", lane->path, (unsigned long long)insns);
+        return;
+    }
+    cJSON *const o = cJSON_CreateObject();
+    if (out->place.buffer)
+        tl_json_put_text(o, "buffer", out->place.buffer);
+    tl_json_put_text(o, "stream", lane->name);
+    tl_json_put_text(o, "file", lane->path);
+    tl_json_put_u64(o, "insns", insns);
+    if (tl_json_print(o) < 0)
+        tl_fail_set(&out->fail, TL_IO, "cannot write: %s", strerror(errno));
 }
 
 static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
@@ -226,7 +252,7 @@ static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
     for (size_t i = 0; i < out->n && out->fail.code == TL_OK; i++) {
         uint64_t insns;
         if (out->lanes[i]->stf && tl_cli_stf_finish(out->lanes[i]->stf, &insns) == TL_OK)
-            printf("%s: %llu instructions\n", out->lanes[i]->path, (unsigned long long)insns);
+            tell_file(out, out->lanes[i], insns);
     }
     if (out->fail.code != TL_OK)
         *fail = out->fail;
@@ -259,6 +285,7 @@ void tl_decode_out_free(struct tl_decode_out *out)
             fclose(out->lanes[i]->file);
         tl_cli_stf_free(out->lanes[i]->stf);
         tl_buf_fini(&out->lanes[i]->text);
+        tl_itemjson_fini(&out->lanes[i]->json);
         free(out->lanes[i]->path);
         free(out->lanes[i]);
     }

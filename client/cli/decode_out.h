@@ -22,6 +22,7 @@ struct tl_decode_out_place {
      * held back; "": there is but one; NULL: not known. */
     const char *first;
     bool coded; /* text: blocks have tl_item_text_insn() */
+    bool json;  /* text: as JSON (itemjson.h); STF: what was written is told so */
 };
 
 /* `dir`, `buffer` and `input` matter for STF files only; `crew` (borrowed) helps to compress them.

@@ -165,6 +165,7 @@ static const struct tl_command commands[] = {
      "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
      "buffers\n"
      "                      DIR/BUFFER.STREAM.zstf\n"
+     "  --json              elements, packets or the files of --out as JSON, an object a line\n"
      "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
      "  --chunk BYTES       handed to the decoder at a time (default 4194304); what comes out is "
      "the\n"
@@ -282,7 +283,8 @@ static const struct tl_command commands[] = {
      "  -o FILE             where to; - is stdout, if that is no terminal\n"
      "  --config FILE       write the trace's setup, too, as push --config takes it\n"
      "  --images DIR        … and its program images, named in it: decode needs no server "
-     "then\n" CONNECTION},
+     "then\n"
+     "  --json              tell which files were written, and how much, as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
@@ -319,13 +321,14 @@ static const struct tl_command commands[] = {
      "usage: tracelake profile TRACE[/STREAM]… [--as FORM] [--insn A:B | --time A:B] [-o FILE]\n"
      "  --as FORM           autofdo, llvm-profgen, bolt: counts of code\n"
      "                      perf-branches: taken branches in their order, for llvm-profgen\n"
-     "                      folded (default), speedscope, pprof: call stacks\n"
+     "                      folded (default), speedscope, pprof, json: call stacks\n"
      "  --image FILE        only this program's or library's code, at its own addresses (autofdo,\n"
      "                      llvm-profgen, bolt): a file here, or sha256:…, build-id:…, a name\n"
      "  --context N[,N…]    only what ran with these context IDs (the same)\n"
      "  --bias ADDR         instead of --image: taken off addresses\n"
      "  --size N            of the program in memory: other code is left out\n"
      "  --build-id HEX      of the program, for autofdo\n"
+     "  --json              call stacks as the server has them, an object for each trace\n"
      "Several traces count together. Without STREAM: all streams.\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_COVERAGE
@@ -411,7 +414,8 @@ static const struct tl_command commands[] = {
      "                      of --interval N instructions), pc (an address a line) or disasm\n"
      "  --disasm            the same as --format disasm: number, address, encoding, text\n"
      "  --symbols ELF[@BIAS]   … and the function, by this file's symbols; as --image\n"
-     "  -o OUT              write to this file\n"},
+     "  -o OUT              write to this file\n"
+     "  --json              records as JSON, an object a line\n"},
 #endif
 #ifdef TL_HAVE_CHECK
     {"check", tl_cmd_check, "check STF files against the specification",
@@ -430,7 +434,8 @@ static const struct tl_command commands[] = {
      "  -o FILE             compressed in chunks where the name ends in .zstf, else plain\n"
      "  --chunk N           instructions per chunk (default 100000)\n"
      "  --level N           zstd level, 1 to 19 (default 1)\n"
-     "  --reserve-end       end a plain file with record 255, as STF 1.3 wants it\n"},
+     "  --reserve-end       end a plain file with record 255, as STF 1.3 wants it\n"
+     "  --json              tell what was written, as JSON\n"},
 #endif
 #ifdef TL_HAVE_SIMPOINTS
     {"simpoints", tl_cmd_simpoints, "regions that stand for all of an execution",

@@ -15,7 +15,7 @@ enum tl_profile_form tl_profile_parse(const char *name)
         [TL_PROFILE_AUTOFDO] = "autofdo", [TL_PROFILE_LLVM_PROFGEN] = "llvm-profgen",
         [TL_PROFILE_BOLT] = "bolt",       [TL_PROFILE_BRANCHES] = "perf-branches",
         [TL_PROFILE_FOLDED] = "folded",   [TL_PROFILE_SPEEDSCOPE] = "speedscope",
-        [TL_PROFILE_PPROF] = "pprof"};
+        [TL_PROFILE_PPROF] = "pprof",     [TL_PROFILE_JSON] = "json"};
     for (unsigned i = 0; i < TL_PROFILE_FORMS; i++)
         if (strcmp(name, names[i]) == 0)
             return (enum tl_profile_form)i;

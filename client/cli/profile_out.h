@@ -10,6 +10,7 @@
  *   folded         call stacks, a line each, as flamegraph.pl reads them
  *   speedscope     call stacks as speedscope.app reads them
  *   pprof          the same, profile.proto, gzip'd
+ *   json           the same as the server has it (docs/http.md), an object a line for each trace
  *
  * Functions return false where memory or the file gave out.
  */
@@ -30,6 +31,7 @@ enum tl_profile_form {
     TL_PROFILE_FOLDED,
     TL_PROFILE_SPEEDSCOPE,
     TL_PROFILE_PPROF,
+    TL_PROFILE_JSON,
     TL_PROFILE_FORMS
 };
 
@@ -46,7 +48,7 @@ struct tl_profile_binary {
 
 bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_code *code,
                            const struct tl_profile_binary *binary, FILE *file);
-/* `nodes`: the array of that name of a profile's JSON (docs/http.md). */
+/* `nodes`: the array of that name of a profile's JSON (docs/http.md). Not of the form JSON. */
 bool tl_profile_write_stacks(enum tl_profile_form form, const struct cJSON *nodes, FILE *file);
 
 /* profile.proto of the stacks, packed and gzip'd: profile_pprof.c. */

@@ -6,9 +6,9 @@
 #include "cli/args.h"
 #include "stf/writer.h"
 
-/* Instructions of `path` into `out_path`, made as `options` says (`unchecked`). What is wrong is
- * said; returns the exit status. */
+/* Instructions of `path` into `out_path`, made as `options` says (`unchecked`); `*written` (may be
+ * NULL): how many there were. What is wrong is said; returns the exit status. */
 int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_range *range,
-                 const struct tl_stf_out_options *options);
+                 const struct tl_stf_out_options *options, uint64_t *written);
 
 #endif

@@ -16,22 +16,6 @@
 
 static const char footer_magic[8] = "TLSHARD1";
 
-bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
-{
-    switch (kind) {
-    case TL_ITEM_UNKNOWN:
-        return true;
-    case TL_ITEM_BRANCH:
-        return tl_protocol_has(protocol, TL_TRAIT_CALLS);
-    case TL_ITEM_NOTE:
-        return tl_protocol_has(protocol, TL_TRAIT_NOTES);
-    case TL_ITEM_SOFTWARE:
-        return tl_protocol_has(protocol, TL_TRAIT_SOFTWARE);
-    default:
-        return false;
-    }
-}
-
 void tl_flow_now_item(struct tl_flow_now *now, const struct tl_item *item)
 {
     switch (item->kind) {

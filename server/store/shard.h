@@ -26,6 +26,7 @@
 #ifndef TL_STORE_SHARD_H
 #define TL_STORE_SHARD_H
 
+#include "decode/point.h"
 #include "setup/setup.h"
 #include "store/bucket.h"
 #include "store/pack.h"
@@ -44,9 +45,6 @@
 
 #define TL_CHUNK_MARKERS     65536 /* instructions in a chunk of the .zstf */
 #define TL_CHUNK_MARKERS_OLD 32768 /* … of older versions */
-
-/* Is every item of this kind a position of a stream of this protocol? */
-bool tl_item_is_point(enum tl_protocol protocol, unsigned kind);
 
 /* A timestamp of the trace unit: one that places a position on the trace's time axis. */
 static inline bool tl_item_is_anchor(const struct tl_item *item)

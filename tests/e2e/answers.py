@@ -116,16 +116,96 @@ def files_and_tokens(lab):
 
 
 @test
+def decoded(lab):
+    """decode, dump, slice, raw and profile: what a capture and files have, as the server tells it."""
+    simulated(lab, 3000)
+    wait_sealed(lab, 'sim')
+    setup = ('--config', lab.path('sim.ini'), '--image', lab.path('demo.elf'), '--format', 'tpiu,sync=fsync')
+    there = lines(lab.run('get', 'sim', '--format', 'ndjson'))
+    here = lines(lab.run('decode', *setup, '--json', lab.path('raw')))
+    check(len(here) > 1000 and here == there, 'elements differ', len(here), len(there))
+    check(lab.run('decode', *setup, '--json', '--threads', '1', '--chunk', '77', lab.path('raw')).text()
+          == lab.run('decode', *setup, '--json', '--text', lab.path('raw')).text(), 'pieces')
+    only = lines(lab.run('decode', *setup, '--json', '--stream', 'cs.12', lab.path('raw')))
+    check(only == [e for e in there if e['stream'] == 'cs.12'], 'one stream')
+    packets = lines(lab.run('decode', *setup, '--json', '--packets', lab.path('raw')))
+    listed = lab.run('decode', *setup, '--packets', lab.path('raw')).text().splitlines()
+    check(len(packets) == len(listed) > 100, len(packets), len(listed))
+    for packet, line in zip(packets, listed):
+        check(line.split()[0] == str(packet['offset']) and packet['packet'] in line.split(), packet, line)
+        check(all('%s=%s' % field in line for field in packet['fields'].items()), packet, line)
+    check(any('addr' in p['fields'] and p['stream'] == 'cs.10' and p['id'] == '10' for p in packets), packets[:20])
+    made = lines(lab.run('decode', *setup, '--json', '--out', lab.path('out'), lab.path('raw')))
+    stored = {s['name']: s['insns'] for s in json.loads(lab.run('show', 'sim', '--json').text())[0]['streams']}
+    check({m['stream']: m['insns'] for m in made} == stored and all(os.path.exists(m['file']) for m in made), made)
+    for wrong in (['--like', 'osd-sw-ctm'], ['--text', '--packets'], ['--packets', '--raw-bytes'], ['--disasm']):
+        check(b'--json' in lab.run('decode', *setup, '--json', *wrong, lab.path('raw'), status=2).err, wrong)
+
+    file = made[0]['file']
+    records = lines(lab.run('dump', '--json', file))
+    check([r['record'] for r in records] == list(range(len(records))) and records[0]['type'] == 'IDENTIFIER', records[0])
+    insns = [r for r in records if 'insn' in r]
+    check([r['insn'] for r in insns] == list(range(made[0]['insns'])), 'instructions')
+    first = [e for e in there if e['stream'] == made[0]['stream'] and e['kind'] == 'I'][0]
+    check((insns[0]['pc'], int(insns[0]['fields']['opcode'], 16)) == (first['pc'], int(first['encoding'], 16)), insns[0])
+    check(lines(lab.run('dump', '--json', '--from', '3', '--to', '5', file)) == records[3:5], 'some')
+    lab.run('dump', '--json', file, '-o', lab.path('records'))
+    with open(lab.path('records')) as f:
+        check([json.loads(line) for line in f] == records, 'a file')
+    check(b'--json' in lab.run('dump', '--json', '--disasm', file, status=2).err, 'both')
+
+    cut, = lines(lab.run('slice', '--json', file, '--insn', '100:300', '-o', lab.path('cut.zstf')))
+    check(cut == {'file': lab.path('cut.zstf'), 'first': 100, 'count': 200}, cut)
+    check(b'--json' in lab.run('slice', '--json', file, '--insn', '100:300', '-o', '-', status=2).err, 'to a pipe')
+    raw, = lines(lab.run('raw', '--json', 'sim', '--byte', '16:1040', '-o', lab.path('some'), '--config', lab.path('ini')))
+    check(raw == {'id': 'sim', 'file': lab.path('some'), 'first': 16, 'count': 1024, 'config': lab.path('ini')}, raw)
+    check(b'--json' in lab.run('raw', '--json', 'sim', '-o', '-', status=2).err, 'to a pipe')
+
+    profile, = lines(lab.run('profile', '--json', 'sim/cs.10'))
+    check(profile.pop('trace') == 'sim' and profile.pop('stream') == 'cs.10', profile.keys())
+    with urllib.request.urlopen(lab.url + '/api/v1/traces/sim/streams/cs.10/profile?nodes=20000', timeout=30) as reply:
+        check(profile == json.load(reply), 'profile')
+    check([p['trace'] for p in lines(lab.run('profile', '--as', 'json', 'sim', 'sim'))] == ['sim', 'sim'], 'two')
+    check(b'--json' in lab.run('profile', '--json', '--as', 'folded', 'sim', status=2).err, 'both')
+
+
+@test
 def offered(lab):
-    """Each command that answers has --json: where completion looks, in the help, and so in the manual."""
+    """Each command has --json, where completion looks, in the help, and so in the manual, and answers it with JSON:
+    a new one wants a line here."""
+    simulated(lab, 3000)
+    wait_sealed(lab, 'sim')
+    lab.run('get', 'sim/cs.10', '-o', lab.path('a.zstf'))
+    ask = {
+        'push': ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--trace', 'more', lab.path('raw')],
+        'decode': ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--image', lab.path('demo.elf'),
+                   lab.path('raw')],
+        'ls': [], 'show': ['sim'], 'cp': ['sim', '--to', lab.url, '--as', 'copy'], 'label': ['more', 'a=b'],
+        'materialise': ['more'], 'seal': ['more'], 'redecode': ['more'], 'verify': ['sim'], 'images': [],
+        'retain': [], 'get': ['sim/cs.10', '--insn', '0:10'], 'raw': ['sim', '-o', lab.path('bytes')],
+        'find': ['sim/cs.10', '--event', 'exception'], 'stats': ['sim/cs.10'], 'profile': ['sim'], 'coverage': ['sim'],
+        'diff': ['sim/cs.10', 'sim/cs.12'], 'call': ['sim/cs.10', '--insn', '100'], 'tail': ['sim/cs.10'],
+        'token': ['list', '--tokens', lab.path('tokens')],
+        'dump': [lab.path('a.zstf')], 'check': [lab.path('a.zstf')],
+        'slice': [lab.path('a.zstf'), '--insn', '0:10', '-o', lab.path('b.zstf')],
+        'simpoints': ['sim/cs.10', '--interval', '1000'], 'rm': ['more'],
+        'store': ['copy', lab.data, lab.path('other')],
+    }
+    lab.run('token', 'add', '--tokens', lab.path('tokens'), '--role', 'push', '--name', 'bench3')
     text = lab.run('help').text()
     commands = [line.split()[0] for line in text.splitlines() if line.startswith('  ')]
-    # What these print is a format of its own, or nothing.
-    others = {'serve', 'decode', 'raw', 'profile', 'dump', 'slice', 'completion'}
-    check(len(commands) > 25 and others < set(commands), commands)
-    for command in set(commands) - others:
+    # One serves, and the other prints a script for a shell.
+    check(set(commands) - {'serve', 'completion'} == set(ask), sorted(set(commands) ^ set(ask)))
+    for command, args in ask.items():
         check('json flag' in lab.run(command, '--options').text(), command, 'has no --json')
         check('--json' in lab.run('help', command).text(), command, 'does not tell of --json')
+        if command == 'store':
+            lab.stop()
+        answer = lab.run(command, *args, '--json').text()
+        try:
+            json.loads(answer)
+        except ValueError:  # an object a line
+            check(all(isinstance(json.loads(line), dict) for line in answer.splitlines()), command, answer)
 
 
 if __name__ == '__main__':

@@ -36,14 +36,14 @@ decoders/pt       base simd image isa flow frame setup decode
 decoders/perf     base simd image isa flow frame setup decode pt
 decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
-server/store      base simd image isa flow setup stf lake_rows.h
+server/store      base simd image isa flow setup decode/point.h stf lake_rows.h
 server/rados      base store
 server/rados/none rados
 server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h lake/kept.h
 server/lake       base image dwarf isa flow setup regions decode stf store rados ingest disasm lake.h lake_copy.h
 server/net        base
 server/osdhost    base setup net lake.h
-server/rpc        base net osdhost lake.h tracelake grpc web
+server/rpc        base flow/line.h net osdhost lake.h tracelake grpc web
 server/.          base setup regions net rpc osdhost lake.h lake_analysis.h lake_ingest.h lake_rows.h serve.h serve_options.h notify.h process.h web
 client/include   tracelake.h tracelake_lookups.h
 '
