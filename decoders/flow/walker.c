@@ -64,7 +64,8 @@ static void set_view(struct tl_walker *w)
 {
     if (!w->cache)
         return;
-    const uint64_t view = tl_image_view(w->image, &w->context, w->time, &w->view_until);
+    const uint64_t shown = tl_image_view(w->image, &w->context, w->time, &w->view_until);
+    const uint64_t view = w->hidden ? TL_IMAGE_NOTHING : shown;
     if (view == w->view)
         return;
     w->view = view;
@@ -82,6 +83,13 @@ void tl_walker_reset(struct tl_walker *w)
     w->isa = TL_ISA_NONE;
     w->mode = UINT64_MAX;
     w->context = (struct tl_image_context){0};
+    w->hidden = false;
+    set_view(w);
+}
+
+void tl_walker_hide(struct tl_walker *w, bool hidden)
+{
+    w->hidden = hidden;
     set_view(w);
 }
 

@@ -111,6 +111,7 @@ struct tl_walker {
     uint8_t space; /* tl_space bit in force */
     uint8_t bits;  /* enum tl_walker_bits */
     bool tells_erets, names_unmapped, keeps_time;
+    bool hidden;                     /* see tl_walker_hide() */
     bool need_mode;                  /* address space and instruction set are unknown */
     bool need_address;               /* pc is unknown */
     bool by_address;                 /* pc was given by the trace itself */
@@ -131,6 +132,8 @@ struct tl_walker {
 TL_MUST_USE int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *config,
                                struct tl_item_batch *out);
 void tl_walker_fini(struct tl_walker *walker);
+/* Treat all memory as unmapped until set back to false, or until the walker is reset. */
+void tl_walker_hide(struct tl_walker *walker, bool hidden);
 /* Set the encoder for `coded` of blocks (block.h). Call before any packet. */
 void tl_walker_code(struct tl_walker *walker, tl_block_code *code);
 

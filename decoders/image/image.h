@@ -132,6 +132,8 @@ TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 /* Is nothing mapped? */
 bool tl_image_is_empty(const struct tl_image *image);
 
+#define TL_IMAGE_NOTHING UINT64_MAX /* a view that shows nothing */
+
 /*
  * Get the view: the memory visible in a context at a time. Regions bound to both of its identifiers
  * take precedence, then those bound to the context ID, to the VMID, and unbound ones. Equal views

@@ -308,6 +308,8 @@ unsigned tl_view_versions(const struct tl_image *image, uint64_t view,
     const uint64_t always = image->group_versions[TL_BOUND_TO_NONE];
     const struct tl_version *found[TL_BINDINGS] = {&image->versions[view % always]};
     unsigned n = 0;
+    if (view == TL_IMAGE_NOTHING)
+        return 0;
     view /= always;
     for (unsigned binding = TL_BOUND_TO_VMID; view > 0 && binding < TL_BINDINGS; binding++) {
         const uint64_t digits = image->group_versions[binding] + 1, digit = view % digits;

@@ -217,12 +217,15 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
     return rc;
 }
 
-/* Where nothing tells them apart all processes are one. */
+/* Where nothing tells them apart all processes are one. Of a kernel at EL2 nothing is at EL1, where
+ * the kernels of virtual machines run. */
 static void name_contexts(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
     const enum tl_perf_context told = tl_perf_info_context(&im->info);
     for (size_t i = first; i < setup->n_images && told != TL_PERF_CONTEXT_ID; i++) {
         struct tl_image_context *const c = &setup->images[i].context;
+        if (!c->has_context_id && told == TL_PERF_CONTEXT_VMID)
+            setup->images[i].space = TL_SPACE_EL2;
         c->has_vmid = c->has_context_id && told == TL_PERF_CONTEXT_VMID;
         c->vmid = c->has_vmid ? c->context_id : 0;
         c->has_context_id = false;

@@ -96,6 +96,7 @@ struct tl_perf_import {
     struct tl_clock axis; /* clock of the images' times */
     bool timed;           /* that clock is the trace's timestamps */
     bool begun;           /* there was trace data */
+    bool told_guests;     /* records of virtual machines were reported */
     uint64_t number;      /* number of changes to the information */
 };
 

@@ -156,6 +156,12 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         return take_id(im, raw->misc, raw->body);
     if (raw->type == TL_PERF_TIME_CONV)
         tl_perf_info_clock(&im->info, swap, raw->body);
+    if ((raw->type == TL_PERF_MMAP || raw->type == TL_PERF_MMAP2) && tl_perf_is_guest(raw->misc) &&
+        !im->told_guests) {
+        tl_perf_import_tell(
+            im, "virtual machines were recorded, too; what runs in them is not followed");
+        im->told_guests = true;
+    }
     if (tl_perf_record_read(&r, raw, swap, tl_perf_reader_attrs(im->reader)) < 0)
         return TL_OK;
     struct tl_perf_event e = {.time = r.time, .type = r.type, .dso = TL_PERF_NO_FILE};

@@ -276,9 +276,10 @@ enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info)
         return TL_PERF_CONTEXT_ID;
     for (size_t i = 0; i < info->n_units; i++)
         config |= info->units[i].n_regs ? info->units[i].regs[0] : 0;
-    return config & CID                        ? TL_PERF_CONTEXT_ID
-           : config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
-                                               : TL_PERF_CONTEXT_NONE;
+    /* With both, Linux runs at EL2, and the context ID is what virtual machines have. */
+    return config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
+           : config & CID                    ? TL_PERF_CONTEXT_ID
+                                             : TL_PERF_CONTEXT_NONE;
 }
 
 /* All units with timestamps have those of the virtual counter. */

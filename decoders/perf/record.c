@@ -173,11 +173,11 @@ static void read_spaces(struct tl_perf_record *out, struct rest *r)
     }
 }
 
-/* Of a virtual machine's kernel, or of its programs. */
-static bool is_guest(uint16_t misc)
+bool tl_perf_is_guest(uint16_t misc)
 {
-    enum { CPU_MODE = 7, GUEST_KERNEL = 4, GUEST_USER = 5 };
-    return (misc & CPU_MODE) == GUEST_KERNEL || (misc & CPU_MODE) == GUEST_USER;
+    enum { GUEST_KERNEL = 4, GUEST_USER = 5 };
+    const unsigned mode = misc & TL_PERF_MISC_MODE;
+    return mode == GUEST_KERNEL || mode == GUEST_USER;
 }
 
 static int read_body(struct tl_perf_record *out, struct rest *r)
@@ -185,7 +185,7 @@ static int read_body(struct tl_perf_record *out, struct rest *r)
     switch (out->type) {
     case TL_PERF_MMAP:
     case TL_PERF_MMAP2:
-        if (is_guest(out->misc)) /* its memory is not ours */
+        if (tl_perf_is_guest(out->misc)) /* its memory is not ours */
             return TL_NOTFOUND;
         read_mapping(out, r);
         break;

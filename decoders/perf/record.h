@@ -76,6 +76,9 @@ struct tl_perf_record {
     };
 };
 
+/* By its `misc`: is it of a virtual machine's kernel, or of its programs? */
+bool tl_perf_is_guest(uint16_t misc);
+
 /*
  * Parse a record. Returns TL_NOTFOUND: of a kind that is not used here; TL_BAD: too short for its
  * contents.

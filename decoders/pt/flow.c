@@ -19,6 +19,8 @@ static void begin(struct tl_pt_flow *f)
     f->base = f->anchor = f->lost_at = f->told_tsc = f->beside = 0;
     f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->strayed = f->context_told =
         false;
+    f->is_guest = false;
+    f->host = (struct tl_image_context){0};
     f->n_outcomes = f->bound = 0;
     f->isa = TL_ISA_NONE;
     tl_buf_reset(&f->held);
@@ -436,7 +438,7 @@ int tl_pt_flow_told(struct tl_pt_flow *f, const struct tl_stream_told *told)
     }
     if (told->has_context) {
         f->context_told = true;
-        tl_walker_context(w, &told->context, told->offset);
+        tl_pt_flow_host(f, &told->context, told->offset);
     }
     if (told->note) {
         char *const text = tl_item_batch_store(&f->out, ROOM);

@@ -46,7 +46,9 @@ TL_MUST_USE int tl_pt_flow_bad(struct tl_pt_flow *flow, uint64_t offset);
 /* Call between pieces: file offsets of all further data are larger by `bytes`. */
 void tl_pt_flow_move(struct tl_pt_flow *flow, uint64_t bytes);
 /* Apply information from outside the trace (decode/ops.h), between pieces. Once it has set a
- * context, PIP and VMCS packets no longer do. Returns TL_NOMEM, or what a sink returned. */
+ * context, PIP and VMCS packets no longer do. That context is the host's: while PIP.NR says that a
+ * guest runs, its context ID is reported as VMID, and all memory is unmapped. Returns TL_NOMEM, or
+ * what a sink returned. */
 TL_MUST_USE int tl_pt_flow_told(struct tl_pt_flow *flow, const struct tl_stream_told *told);
 
 /* Deliver pending items. */
@@ -79,6 +81,9 @@ struct tl_pt_flow {
     uint64_t beside;   /* later time given from outside the trace; 0: none */
     bool has_time;     /* the clock may have advanced since the last TIME item */
     bool context_told; /* the context was set from outside the trace */
+    bool is_guest;     /* VMX non-root operation (PIP.NR) */
+    /* If context_told: the last context set; the host's, if is_guest. */
+    struct tl_image_context host;
     /* Outcomes after an indirect branch whose TIP is deferred; the oldest in bit 0. */
     uint64_t outcomes;
     uint8_t n_outcomes;
@@ -108,6 +113,8 @@ static inline bool tl_pt_flow_keeps_mode(const struct tl_pt_flow *f, uint64_t ip
     return f->isa == TL_ISA_X64 && (ip >> 63) == f->upper && f->walker.isa == TL_ISA_X64;
 }
 
+/* Apply a context given from outside the trace, at file offset `offset`. */
+void tl_pt_flow_host(struct tl_pt_flow *f, const struct tl_image_context *host, uint64_t offset);
 /* Apply an event at file offset `offset`. */
 void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset);
 /* Follow `n` (1..64) outcomes, the oldest in bit 0. */

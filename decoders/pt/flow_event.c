@@ -278,11 +278,31 @@ static void on_branch(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
         jump(f, event->ip, offset);
 }
 
+void tl_pt_flow_host(struct tl_pt_flow *f, const struct tl_image_context *host, uint64_t offset)
+{
+    const struct tl_image_context guest = {.vmid = host->context_id, .has_vmid = true};
+    f->host = *host;
+    tl_walker_hide(&f->walker, f->is_guest);
+    tl_walker_context(&f->walker, f->is_guest ? &guest : host, offset);
+}
+
+static void set_guest(struct tl_pt_flow *f, bool is_guest, uint64_t offset)
+{
+    if (is_guest == f->is_guest)
+        return;
+    f->is_guest = is_guest;
+    tl_pt_flow_host(f, &f->host, offset);
+}
+
 static void set_context(struct tl_pt_flow *f, const struct tl_pt_packet *packet, uint64_t offset)
 {
     struct tl_image_context context = f->walker.context;
-    if (f->context_told)
+    if (f->context_told) {
+        if (packet->kind == TL_PT_PIP)
+            set_guest(f, packet->pip.nr, offset);
         return;
+    }
+    f->is_guest = packet->kind == TL_PT_PIP ? packet->pip.nr : f->is_guest;
     if (packet->kind == TL_PT_VMCS) {
         context.vmid = packet->vmcs;
         context.has_vmid = true;

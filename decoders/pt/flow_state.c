@@ -50,6 +50,14 @@ static void events_state(struct tl_pt_events *d, struct tl_state *s)
     }
 }
 
+static void context_state(struct tl_image_context *c, struct tl_state *s)
+{
+    tl_state_u64(s, &c->context_id);
+    tl_state_u64(s, &c->vmid);
+    tl_state_bool(s, &c->has_context_id);
+    tl_state_bool(s, &c->has_vmid);
+}
+
 void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
 {
     struct tl_image_context context = f->walker.context;
@@ -67,6 +75,8 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     tl_state_u64(s, &f->beside);
     tl_state_bool(s, &f->has_time);
     tl_state_bool(s, &f->context_told);
+    tl_state_bool(s, &f->is_guest);
+    context_state(&f->host, s);
     if (f->n_outcomes == 0)
         f->outcomes = 0;
     tl_state_u64(s, &f->outcomes);
@@ -76,12 +86,11 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     tl_state_bool(s, &f->postponed);
     tl_state_bool(s, &f->strayed);
     tl_state_u8(s, &f->bound, UINT8_MAX);
-    tl_state_u64(s, &context.context_id);
-    tl_state_u64(s, &context.vmid);
-    tl_state_bool(s, &context.has_context_id);
-    tl_state_bool(s, &context.has_vmid);
-    if (tl_state_loads(s))
+    context_state(&context, s);
+    if (tl_state_loads(s)) {
+        tl_walker_hide(&f->walker, f->is_guest && f->context_told);
         tl_walker_restore_context(&f->walker, &context);
+    }
     tl_walker_place_state(&f->walker, s);
     tl_walker_rest_state(&f->walker, s);
     tl_item_batch_state(&f->out, s);

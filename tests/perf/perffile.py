@@ -126,6 +126,29 @@ def jitted(raw, symfs, out):
     return b"PERFILE2" + struct.pack("<Q", 16) + attrs + b"".join(records)
 
 
+PSB = bytes([2, 0x82]) * 8
+
+
+def with_guest(raw, first, end):
+    """The same as a pipe, where a virtual machine runs on CPU 0 between two PSB: each PSB+ has a PIP that says whether."""
+    n, moved, out = 0, {}, []
+    for kind, misc, body, trace in records_of(as_pipe(raw)):
+        if kind == 71:
+            offset, cpu = struct.unpack_from("<8xQ16xi", body)
+            parts = trace.split(PSB)
+            whole = parts[0]
+            for part in parts[1:]:
+                whole += PSB + bytes([2, 0x43, cpu == 0 and first <= n < end, 0x10, 0, 0, 0, 0]) + part
+                n += cpu == 0
+            body = struct.pack("<QQ", len(whole), offset + moved.get(cpu, 0)) + body[16:]
+            moved[cpu] = moved.get(cpu, 0) + len(whole) - len(trace)
+            trace = whole
+        out.append(record("<", kind, body, misc) + trace)
+    assert n > end, "only %d PSB" % n
+    guest = struct.pack("<iiQQQ", -1, 0, 0, (1 << 64) - 4096, 0) + b"[guest.kernel.kallsyms]\0"
+    return b"PERFILE2" + struct.pack("<Q", 16) + b"".join(out[:4] + [record("<", 1, guest, 4)] + out[4:])
+
+
 # ---- code that is in no file ------------------------------------------------------------------
 
 KERNEL_TRAILER = 40  # pid, tid, time, cpu, identifier
@@ -462,6 +485,46 @@ def replaced(raw, wanted, cpu, other, clock="", joined=False):
     if clock:
         records.insert(0, [79, 0, struct.pack("<QQQ", 10, NS_A_TICK << 10, zero), b""])
     return piped[:16] + b"".join(record("<", kind, body, misc) + trace for kind, misc, body, trace in records)
+
+
+def with_vmid(raw, wanted, cpu, tid, context_id=None, level=0):
+    """As as_raw(), of a kernel at EL2: threads are told as VMID; with `context_id` that of a virtual machine, too. `level`:
+    the exception level at which the program runs; if it is not 0, the program is a module of the kernel."""
+    records = records_of(as_raw(raw, wanted, cpu))
+    area = next(r for r in records if r[0] == 71)
+    old = struct.pack("<I", tid)
+    out, whole, changed = [], b"", 0
+    for kind, misc, body, trace in records:
+        if kind == 11:
+            offset, size, flags = struct.unpack_from("<QQQ", body)
+            piece = area[3][offset:offset + size]
+            at = piece.find(old)
+            while at > 0:
+                info = piece[at - 1]
+                assert info & 0xc3 == 0x80, "no context ID at EL0"
+                ids = old if context_id is None else old + struct.pack("<I", context_id)
+                info = info & ~0x80 | 0x40 | level | (0 if context_id is None else 0x80)
+                piece = piece[:at - 1] + bytes([info]) + ids + piece[at + 4:]
+                at = piece.find(old, at + len(ids))
+                changed += 1
+            body = struct.pack("<QQQ", len(whole), len(piece), flags) + body[24:]
+            whole += piece
+        elif kind == 64 and level:
+            flags = struct.unpack_from("<Q", body, 40)[0]
+            body = body[:40] + struct.pack("<Q", flags & ~0x20) + body[48:]  # the kernel is traced, too
+        elif kind == 70:
+            head, units = units_of(body)
+            for unit in units.values():
+                unit[3] = 0x8080 if context_id is None else 0x80c0
+            body = body[:8] + b"".join(struct.pack("<%dQ" % len(u), *u) for u in [head, *units.values()])
+        elif kind == 10 and level and body[56] & 4 and b"etm_test_loop" in body:
+            kind, body = 1, struct.pack("<ii", -1, 0) + body[8:24] + bytes(8) + body[64:]
+        elif kind == 71:
+            whole += bytes(-len(whole) % 8)
+            body, trace = struct.pack("<Q", len(whole)) + body[8:], whole
+        out.append(record("<", kind, body, misc) + trace)
+    assert changed > 1
+    return b"PERFILE2" + struct.pack("<Q", 16) + b"".join(out)
 
 
 # ---- CoreSight: several cores -------------------------------------------------------------------

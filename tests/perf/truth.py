@@ -87,6 +87,8 @@ class Checks:
             with tempfile.TemporaryDirectory() as own:
                 jitted = perffile.jitted(raw, self.symfs, own)
                 self.run(name + " made at run time", expected, ["--format", "perf", "--symfs", own, "-"], jitted)
+        if name in ("pt-one-cpu.data", "pt-kernel.data"):
+            self.guest(name, expected, raw, symfs + kernel)
         if name == "pt-kernel.data":
             self.changed_kernel(name, expected, raw)
             self.modules(name, expected, raw)
@@ -101,6 +103,24 @@ class Checks:
         self.run(name + " by three threads", expected, ["--threads", "3"] + symfs + [path])
         if len({row.split()[2] for row in gzip.open(path[:-5] + ".slices.gz")}) > 1 and b"# stream pt.0" in expected:
             self.threads(name, expected, raw, path)
+
+    def guest(self, name, expected, raw, places):
+        """While a virtual machine runs nothing is followed, and whose it is is told."""
+        capture, told = perffile.with_guest(raw, 1, 3), set()
+        for more in [], ["--threads", "3"], ["--chunk", "1"]:
+            run = subprocess.run([self.program, "decode", "--text", "--format", "perf", *more, *places, "-"], input=capture,
+                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True, timeout=120)
+            told.add(run.stdout)
+        ours = instructions(run.stdout)
+        before = next(i for i, (a, b) in enumerate(zip(ours, expected)) if a != b)
+        hidden = len(expected) - len(ours)
+        guest = re.search(rb"^C (\S+) -\n(?:.*\n)*?C - \1\n((?:[^C].*\n)+)C \1 -$", run.stdout, re.M)
+        self.n += 1
+        if len(told) > 1 or before < 100 or hidden < 100 or ours[before:] != expected[before + hidden:] or not guest or \
+                b"\nI " in guest[2] or b"\nB " not in guest[2] or b"virtual machines" not in run.stderr:
+            self.failed.append(name + " with a virtual machine")
+            print("%s: %d results, %d in front, %d hidden, of %d instructions" % (
+                name, len(told), before, hidden, len(expected)))
 
     def changed_kernel(self, name, expected, raw):
         """Code of the kernel's that its file does not have: as it was before it changed, and after; of BPF."""
@@ -177,8 +197,22 @@ class Checks:
         if name == "perf_etm.data":
             self.run(name + " with threads", expected + [b"# stream thread.17235.etm_test_loop"] + expected[1:],
                      ["--format", "perf,threads=yes", "--symfs", self.symfs, path])
+            self.at_el2(name, expected, raw)
             self.replaced(name, expected, raw)
             self.second_core(name, expected, raw)
+
+    def at_el2(self, name, expected, raw):
+        """A kernel at EL2 tells threads by VMID, whatever context IDs there are; what runs at EL1 is a virtual machine's."""
+        args = ["--format", "perf,threads=yes", "--symfs", self.symfs, "-"]
+        thread = [b"# stream thread.17235.etm_test_loop"]
+        text = [line for line in expected[1:] if line.split()[1] < b"000000582b2b10e0"]  # of a module .text is mapped
+        for context_id in None, 0x1234:
+            what = name + " by VMID" + " and context ID" * (context_id is not None)
+            self.run(what, expected + thread + expected[1:], args, perffile.with_vmid(raw, 0x1e, 7, 17235, context_id))
+            self.run(what + " at EL2", expected[:1] + text + thread + text, args,
+                     perffile.with_vmid(raw, 0x1e, 7, 17235, context_id, 2))
+            self.run(what + " at EL1", expected[:1] + thread, args,
+                     perffile.with_vmid(raw, 0x1e, 7, 17235, context_id, 1))
 
     def second_core(self, name, expected, raw):
         """Two cores that trace into one sink, or into two that gave out the same trace ID."""
