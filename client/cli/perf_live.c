@@ -18,7 +18,12 @@ enum { PIECE = 64 << 10, AHEAD_MOST = 64 << 20, LEAST_MS = 1000 };
 struct tl_perf_live {
     struct tl_perf_import *import;
     const struct tl_bundle_request *request;
-    struct tl_setup base;  /* what the user said */
+    struct tl_setup base; /* what the user said */
+    /* Files of the setup that was last made, and that setup: its images have other names once they
+     * are uploaded. */
+    char **files;
+    size_t n_files, cap_files;
+    const struct tl_setup *made;
     uint64_t ahead;        /* bytes that were read ahead and come again */
     uint64_t sent;         /* number of the setup that the server has */
     int64_t begun, tended; /* ms */
@@ -33,18 +38,50 @@ static int64_t now_ms(void)
     return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+static void forget_files(struct tl_perf_live *live)
+{
+    for (size_t i = 0; i < live->n_files; i++)
+        free(live->files[i]);
+    live->n_files = 0;
+    live->made = NULL;
+}
+
 void tl_perf_live_free(struct tl_perf_live *live)
 {
     if (!live)
         return;
     tl_perf_import_free(live->import);
     tl_setup_fini(&live->base);
+    forget_files(live);
+    free(live->files);
     tl_buf_fini(&live->text);
     free(live);
 }
 
+/* What was uploaded need not be read, or put together, again. */
+static void learn_stored(struct tl_perf_live *live)
+{
+    for (size_t i = 0; i < live->n_files && i < live->made->n_images; i++)
+        if (strcmp(live->files[i], live->made->images[i].file) != 0)
+            tl_perf_import_stored(live->import, live->files[i], live->made->images[i].file);
+    forget_files(live);
+}
+
+static int remember_files(struct tl_perf_live *live, const struct tl_setup *setup)
+{
+    int rc = tl_grow(&live->files, &live->cap_files, setup->n_images, sizeof *live->files);
+    for (size_t i = 0; rc >= 0 && i < setup->n_images; i++) {
+        live->files[i] = strdup(setup->images[i].file);
+        if (!live->files[i])
+            return TL_NOMEM;
+        live->n_files++;
+    }
+    live->made = setup;
+    return rc < 0 ? rc : TL_OK;
+}
+
 /* What the user said, and what the bytes say so far. */
-static int make_setup(const struct tl_perf_live *live, struct tl_setup *out)
+static int make_setup(struct tl_perf_live *live, struct tl_setup *out)
 {
     struct tl_buf text = {0};
     struct tl_fail fail;
@@ -52,8 +89,12 @@ static int make_setup(const struct tl_perf_live *live, struct tl_setup *out)
     int rc = tl_setup_write(&live->base, &text);
     if (rc == TL_OK)
         rc = tl_setup_parse(out, (const char *)text.p, text.n, &fail);
+    if (live->made)
+        learn_stored(live);
     if (rc == TL_OK)
         rc = tl_perf_import_setup(live->import, out);
+    if (rc == TL_OK)
+        rc = remember_files(live, out);
     tl_buf_fini(&text);
     return rc;
 }
@@ -155,6 +196,7 @@ static int send_setup(struct tl_perf_live *live, struct tracelake *lake, const c
     }
     if (rc >= 0 && status == TL_ARGS_GO)
         live->sent = number;
+    learn_stored(live);
     tl_setup_fini(&setup);
     return status == TL_ARGS_GO ? rc : TL_IO;
 }

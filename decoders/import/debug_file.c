@@ -1,117 +1,137 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/debug_file.h"
 
-#include <elf.h>
+#include <elfutils/libdwelf.h>
+#include <fcntl.h>
+#include <gelf.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <zlib.h>
 
-/* ---- ELF files in memory ----------------------------------------------------------------------
+/* ---- ELF files of 64 bits, little-endian ------------------------------------------------------
  */
 
-/* Its section headers. */
-struct table {
-    struct tl_bytes file;
-    Elf64_Ehdr header;
-    const uint8_t *sections; /* header.e_shnum of them */
+struct file {
+    int fd;
+    Elf *elf;           /* NULL: it is none */
+    Elf64_Ehdr *header; /* of `elf` */
+    size_t n_sections, names;
 };
 
-static bool read_table(struct table *t, struct tl_bytes file)
+static void close_file(struct file *f)
 {
-    static const uint8_t magic[] = {0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB};
-    if (file.n < sizeof t->header || memcmp(file.p, magic, sizeof magic) != 0)
-        return false;
-    memcpy(&t->header, file.p, sizeof t->header);
-    const uint64_t at = t->header.e_shoff, n = t->header.e_shnum;
-    t->file = file;
-    t->sections = file.p + at;
-    return t->header.e_shentsize == sizeof(Elf64_Shdr) && at <= file.n &&
-           n <= (file.n - at) / sizeof(Elf64_Shdr) && t->header.e_shstrndx < n;
+    if (f->elf)
+        elf_end(f->elf);
+    if (f->fd >= 0)
+        close(f->fd);
+    *f = (struct file){.fd = -1};
 }
 
-static Elf64_Shdr section(const struct table *t, unsigned i)
+static bool open_file(struct file *f, const char *path)
 {
-    Elf64_Shdr s;
-    memcpy(&s, t->sections + i * sizeof s, sizeof s);
-    return s;
-}
-
-/* What it has in the file. */
-static struct tl_bytes content(const struct table *t, const Elf64_Shdr *s)
-{
-    const bool there = s->sh_type != SHT_NOBITS && s->sh_offset <= t->file.n &&
-                       s->sh_size <= t->file.n - s->sh_offset;
-    return there ? (struct tl_bytes){t->file.p + s->sh_offset, (size_t)s->sh_size}
-                 : (struct tl_bytes){0};
-}
-
-static const char *name_of(const struct table *t, const Elf64_Shdr *s)
-{
-    const Elf64_Shdr names = section(t, t->header.e_shstrndx);
-    const struct tl_bytes text = content(t, &names);
-    return s->sh_name < text.n && memchr(text.p + s->sh_name, 0, text.n - s->sh_name)
-               ? (const char *)text.p + s->sh_name
-               : "";
-}
-
-static bool find_section(const struct table *t, const char *name, Elf64_Shdr *out)
-{
-    for (unsigned i = 1; i < t->header.e_shnum; i++) {
-        *out = section(t, i);
-        if (!strcmp(name_of(t, out), name))
-            return true;
-    }
+    *f = (struct file){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    if (f->fd >= 0 && elf_version(EV_CURRENT) != EV_NONE)
+        f->elf = elf_begin(f->fd, ELF_C_READ_MMAP, NULL);
+    f->header = f->elf ? elf64_getehdr(f->elf) : NULL;
+    if (f->header && f->header->e_ident[EI_DATA] == ELFDATA2LSB &&
+        elf_getshdrnum(f->elf, &f->n_sections) == 0 && elf_getshdrstrndx(f->elf, &f->names) == 0)
+        return true;
+    close_file(f);
     return false;
+}
+
+static const char *name_of(const struct file *f, const Elf64_Shdr *s)
+{
+    const char *const name = elf_strptr(f->elf, f->names, s->sh_name);
+    return name ? name : "";
+}
+
+/* The section of this name; NULL: there is none. */
+static const Elf64_Shdr *find_section(const struct file *f, const char *name)
+{
+    for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
+        const Elf64_Shdr *const s = elf64_getshdr(scn);
+        if (s && !strcmp(name_of(f, s), name))
+            return s;
+    }
+    return NULL;
 }
 
 /* ---- putting together -------------------------------------------------------------------------
  */
 
 /* Bytes at a multiple of 8 behind all. */
-static int add_behind(struct tl_buf *out, struct tl_bytes bytes, uint64_t *at)
+static int add_behind(struct tl_buf *out, const void *p, size_t n, uint64_t *at)
 {
     static const uint8_t zeros[8];
-    int r = tl_buf_add(out, zeros, (8 - out->n % 8) % 8);
+    const int r = tl_buf_add(out, zeros, (8 - out->n % 8) % 8);
     *at = out->n;
-    return r < 0 ? r : tl_buf_add(out, bytes.p, bytes.n);
+    return r < 0 ? r : tl_buf_add(out, p, n);
 }
 
-/*
- * Sections are numbered as in the other file, since its symbols name them so. Those that have no
- * bytes there have those of the program.
- */
-int tl_debug_file_join(struct tl_bytes program, struct tl_bytes debug, struct tl_buf *out)
+/* Section `i` of the debug file: its bytes go to `out`, its header to `headers`. One that has no
+ * bytes there has those of the program. */
+static int add_section(const struct file *program, const struct file *debug, size_t i,
+                       struct tl_buf *out, struct tl_buf *headers)
 {
-    struct table code, names;
-    struct tl_buf sections = {0};
-    if (!read_table(&code, program) || !read_table(&names, debug) ||
-        code.header.e_machine != names.header.e_machine)
+    Elf_Scn *const scn = elf_getscn(debug->elf, i);
+    const Elf64_Shdr *const there = scn ? elf64_getshdr(scn) : NULL;
+    if (!there)
         return TL_BAD;
-    int r = tl_buf_add(out, program.p, program.n);
-    for (unsigned i = 0; r >= 0 && i < names.header.e_shnum; i++) {
-        Elf64_Shdr s = section(&names, i), its;
-        const struct tl_bytes bytes = content(&names, &s);
-        if (s.sh_type == SHT_NOBITS && find_section(&code, name_of(&names, &s), &its) &&
-            its.sh_addr == s.sh_addr) {
-            s.sh_type = its.sh_type;
-            s.sh_offset = its.sh_offset;
-            s.sh_size = its.sh_size;
-        } else if (bytes.n > 0) {
-            r = add_behind(out, bytes, &s.sh_offset);
-        }
-        if (r >= 0)
-            r = tl_buf_add(&sections, &s, sizeof s);
+    Elf64_Shdr s = *there;
+    const Elf64_Shdr *const own =
+        s.sh_type == SHT_NOBITS ? find_section(program, name_of(debug, &s)) : NULL;
+    const Elf_Data *const data = s.sh_type == SHT_NOBITS ? NULL : elf_rawdata(scn, NULL);
+    int r = TL_OK;
+    if (own && own->sh_addr == s.sh_addr) {
+        s.sh_type = own->sh_type;
+        s.sh_offset = own->sh_offset;
+        s.sh_size = own->sh_size;
+    } else if (data && data->d_buf) {
+        r = add_behind(out, data->d_buf, data->d_size, &s.sh_offset);
     }
-    Elf64_Ehdr header = code.header;
-    header.e_shnum = names.header.e_shnum;
-    header.e_shstrndx = names.header.e_shstrndx;
+    return r < 0 ? r : tl_buf_add(headers, &s, sizeof s);
+}
+
+/* Sections are numbered as in the debug file, since its symbols name them so. */
+static int join(const struct file *program, const struct file *debug, struct tl_buf *out)
+{
+    struct tl_buf headers = {0};
+    size_t n = 0;
+    const char *const bytes = elf_rawfile(program->elf, &n);
+    if (!bytes || n > TL_DEBUG_FILE_MOST || debug->n_sections >= SHN_LORESERVE ||
+        program->header->e_machine != debug->header->e_machine)
+        return TL_BAD;
+    int r = tl_buf_add(out, bytes, n);
+    for (size_t i = 0; r >= 0 && i < debug->n_sections; i++)
+        r = out->n <= 2 * TL_DEBUG_FILE_MOST ? add_section(program, debug, i, out, &headers)
+                                             : TL_BAD;
+    Elf64_Ehdr header = *program->header;
+    header.e_shnum = debug->header->e_shnum;
+    header.e_shstrndx = debug->header->e_shstrndx;
+    header.e_shentsize = sizeof(Elf64_Shdr);
     if (r >= 0)
-        r = add_behind(out, (struct tl_bytes){sections.p, sections.n}, &header.e_shoff);
+        r = add_behind(out, headers.p, headers.n, &header.e_shoff);
     if (r >= 0)
         memcpy(out->p, &header, sizeof header);
-    tl_buf_fini(&sections);
+    tl_buf_fini(&headers);
+    return r;
+}
+
+int tl_debug_file_join(const char *program, const char *debug, struct tl_buf *out)
+{
+    struct file code, names;
+    int r = TL_BAD;
+    if (!open_file(&code, program))
+        return TL_BAD;
+    if (open_file(&names, debug)) {
+        r = join(&code, &names, out);
+        close_file(&names);
+    }
+    close_file(&code);
     return r;
 }
 
@@ -156,16 +176,14 @@ static bool has_checksum(const char *path, uint32_t wanted)
     return same;
 }
 
-/* The section: a name, its end, padding to a multiple of 4, and the CRC32 of the file. */
+/* The name and the CRC32 that .gnu_debuglink has. */
 static bool by_link(char out[static 4096], const struct tl_code_file *program,
-                    const struct tl_code_places *places, struct tl_bytes link)
+                    const struct tl_code_places *places, const char *name, uint32_t sum)
 {
-    const char *const name = (const char *)link.p;
     const char *const slash = strrchr(program->path, '/');
     const int folder = slash ? (int)(slash - program->path) : 0;
-    if (link.n < 8 || !memchr(link.p, 0, link.n - 4) || !name[0] || strchr(name, '/'))
+    if (!name[0] || strchr(name, '/'))
         return false;
-    const uint32_t sum = tl_le32(link.p + link.n - 4);
     const char *const root = places->symfs ? places->symfs : "";
     const size_t n = strlen(root);
     const size_t inside = !strncmp(program->path, root, n) ? n : 0;
@@ -180,17 +198,17 @@ static bool by_link(char out[static 4096], const struct tl_code_file *program,
 bool tl_debug_file_find(char out[static 4096], const struct tl_code_file *program,
                         const struct tl_code_places *places, const struct tl_build_id *id)
 {
-    struct tl_buf bytes = {0};
-    struct table t;
-    Elf64_Shdr s;
+    struct file f;
+    GElf_Word sum;
     bool found = false;
     out[0] = 0;
-    if (program->is_elf && program->size <= TL_DEBUG_FILE_MOST &&
-        tl_buf_read_file(&bytes, program->path, TL_DEBUG_FILE_MOST, NULL) >= 0 &&
-        read_table(&t, (struct tl_bytes){bytes.p, bytes.n}) && !find_section(&t, ".symtab", &s))
-        found = by_id(out, places, id) || (find_section(&t, ".gnu_debuglink", &s) &&
-                                           by_link(out, program, places, content(&t, &s)));
-    tl_buf_fini(&bytes);
+    if (program->is_elf && program->size <= TL_DEBUG_FILE_MOST && open_file(&f, program->path)) {
+        if (!find_section(&f, ".symtab")) {
+            const char *const name = dwelf_elf_gnu_debuglink(f.elf, &sum);
+            found = by_id(out, places, id) || (name && by_link(out, program, places, name, sum));
+        }
+        close_file(&f);
+    }
     if (!found)
         out[0] = 0;
     return found;

@@ -24,9 +24,8 @@
 bool tl_debug_file_find(char out[static 4096], const struct tl_code_file *program,
                         const struct tl_code_places *places, const struct tl_build_id *id);
 
-/* Append to `out`, which must be empty, the program followed by what only the debug file has.
- * Returns TL_BAD: they do not belong to the same program; TL_NOMEM. */
-TL_MUST_USE int tl_debug_file_join(struct tl_bytes program, struct tl_bytes debug,
-                                   struct tl_buf *out);
+/* Append to `out`, which must be empty, the file at path `program` followed by what only the one at
+ * path `debug` has. Returns TL_BAD: they do not belong to the same program; TL_NOMEM. */
+TL_MUST_USE int tl_debug_file_join(const char *program, const char *debug, struct tl_buf *out);
 
 #endif

@@ -159,6 +159,18 @@ int tl_perf_import_new(struct tl_perf_import **out, const struct tl_code_places 
     return TL_OK;
 }
 
+void tl_perf_import_stored(struct tl_perf_import *im, const char *file, const char *stored)
+{
+    for (size_t i = 0; i < im->n_dsos; i++) {
+        struct tl_perf_dso *const d = &im->dsos[i];
+        if (d->found != TL_OK || strcmp(d->file.path, file) != 0)
+            continue;
+        snprintf(d->file.path, sizeof d->file.path, "%s", stored);
+        d->file.is_packed = false;
+        d->debug[0] = 0;
+    }
+}
+
 int tl_perf_import_push(struct tl_perf_import *im, struct tl_bytes bytes)
 {
     return tl_perf_reader_push(im->reader, bytes);

@@ -257,19 +257,11 @@ static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup,
 /* The program and its symbols as one file; where they do not fit it is the program alone. */
 static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, struct tl_buf *out)
 {
-    struct tl_buf program = {0}, debug = {0};
-    int rc = tl_buf_read_file(&program, d->file.path, TL_DEBUG_FILE_MOST, NULL);
-    if (rc >= 0)
-        rc = tl_buf_read_file(&debug, d->debug, TL_DEBUG_FILE_MOST, NULL);
-    if (rc >= 0)
-        rc = tl_debug_file_join((struct tl_bytes){program.p, program.n},
-                                (struct tl_bytes){debug.p, debug.n}, out);
+    const int rc = tl_debug_file_join(d->file.path, d->debug, out);
     if (rc < 0 && rc != TL_NOMEM) {
         tl_perf_import_tell(im, "%s: has no symbols of %s", d->debug, d->file.path);
         tl_buf_fini(out);
     }
-    tl_buf_fini(&program);
-    tl_buf_fini(&debug);
     return rc == TL_NOMEM ? rc : TL_OK;
 }
 

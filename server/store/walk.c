@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "store/walk.h"
 
+#include "isa/x86.h"
 #include "store/itemlog.h"
 
 #include <stdlib.h>
@@ -405,6 +406,16 @@ static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct 
     return &known->insn;
 }
 
+/* Is it a jump, call or return of x86 that has no condition? One of odd size that leads to the next
+ * instruction has no records but those that all instructions of that size have. */
+static bool always_turns(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
+{
+    if (w->whole || !in_microops(isa) || tl_x86_quick((enum tl_isa)isa, insn->code))
+        return false;
+    const struct tl_insn *const decoded = decode_last(w, isa, insn);
+    return decoded && decoded->kind != TL_INSN_PLAIN && !decoded->conditional;
+}
+
 /* Behind the block's last instruction: what that is, for whoever follows calls. `end` is the byte
  * of the frame where its group ends. */
 static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last, size_t end)
@@ -565,7 +576,8 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
         if (!b || (is_brief(w) ? tell_insn(w, b, insn) : add_insn(w, b, insn)) < 0)
             return TL_NOMEM;
         const bool jumps = insn->next != insn->pc + insn->size;
-        const bool taken = insn->taken && (jumps || !tl_stf_is_odd(insn->size));
+        const bool taken =
+            jumps || !tl_stf_is_odd(insn->size) ? insn->taken : always_turns(w, now->isa, insn);
         if (taken)
             w->items[w->n - 1].flags |= TL_ITEM_TAKEN;
         if (taken || jumps) {

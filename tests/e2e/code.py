@@ -186,10 +186,8 @@ def kept(lab):
         traces.append('juno.ETB_0')
 
     def told():
-        # A return of five-tasks leads to the instruction behind it: who walks over shards cannot tell that it is one.
         return [lab.run(what, trace, '--as', how).text() for trace in traces
-                for what, how in (('profile', 'autofdo'), ('coverage', 'lcov'), ('profile', 'folded'))
-                if (trace, how) != ('five-tasks', 'folded')]
+                for what, how in (('profile', 'autofdo'), ('coverage', 'lcov'), ('profile', 'folded'))]
 
     def found(*how):
         text, _ = lab.spawn('verify', '--all', *how).communicate(timeout=60)

@@ -7,6 +7,7 @@ import json
 import os
 from random import Random
 import shutil
+import struct
 import subprocess
 import sys
 import time
@@ -112,6 +113,40 @@ def perf_live(lab):
     check(any(name.startswith('thread.') for name in stored), 'there are no threads', sorted(stored))
     check(lab.raw('live') == piped, 'the raw bytes are others')
     lab.run('verify', 'live')
+
+
+@test
+def perf_live_files_once(lab):
+    """Files that were sent are not read again, however often the trace is told anew what is mapped."""
+    path, truth = capture('pt-remap')
+    if not shutil.which('objcopy'):
+        raise Skip('there is no objcopy')
+    lab.start()
+    whole = os.path.join(DATA, 'perf', 'symfs', 'opt/demo')
+    symfs = lab.path('symfs')
+    here = os.path.join(symfs, 'opt/demo')
+    shutil.copytree(whole, here)
+    program, debug = os.path.join(here, 'plug'), os.path.join(here, 'plug.debug')
+    subprocess.run(['objcopy', '--only-keep-debug', os.path.join(whole, 'plug'), debug], check=True)
+    subprocess.run(['objcopy', '--strip-all', '--add-gnu-debuglink=' + debug, os.path.join(whole, 'plug'), program],
+                   check=True)
+    with open(path, 'rb') as f:
+        piped = perffile.as_pipe(f.read())
+    push = lab.spawn('push', '--trace', 'live', '--format', 'perf', '--symfs', symfs, '--buildid-dir', '/nowhere', '-',
+                     stdin=-1)
+    first = piped.index(struct.pack('<IHH', 71, 0, 48)) + 1000  # bytes of the first piece of trace
+    push.stdin.write(piped[:first])
+    push.stdin.flush()
+    wait('the trace is known', lambda: any(t['id'] == 'live' for t in json.loads(lab.run('ls', '--json').text())))
+    os.remove(program)
+    os.remove(debug)
+    push.stdin.write(piped[first:])
+    push.stdin.close()
+    check(push.wait(60) == 0, push.stderr.read())
+    agrees(lab, 'live', truth)
+    check(told(lab, 'live')['generation'] > 1, 'it is never told what was mapped later')
+    symbols = lab.run('find', 'live/pt.0', '--symbol', 'begin', '--limit', '1').text()
+    check('begin' in symbols, 'the program has no symbols')
 
 
 @test
