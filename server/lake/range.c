@@ -10,7 +10,6 @@
 
 #include <stdlib.h>
 
-#define PIECE         (128u << 10)
 #define PIECE_MARKERS 8192 /* instructions in a piece of STF */
 
 struct tl_range {
@@ -36,6 +35,11 @@ struct tl_range {
     struct tl_range_zstf *zstf;
 };
 
+static bool is_stf(const struct tl_range *range)
+{
+    return range->format == TL_FORMAT_STF || range->format == TL_FORMAT_ZSTF;
+}
+
 int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
                   struct tl_range **out, struct tl_fail *fail)
 {
@@ -49,14 +53,12 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         free(range);
         return r;
     }
-    if (range->cut.lane->protocol == TL_PROTO_STF_TRANSACTIONS &&
-        (range->format == TL_FORMAT_STF || range->format == TL_FORMAT_ZSTF)) {
-        tl_range_close(range);
-        return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "a transaction trace has no instructions: fetch its text or JSON");
-    }
-    r = tl_cut_resolve(&range->cut, request->unit, request->from, request->to, &range->first, &end,
-                       fail);
+    if (range->cut.lane->protocol == TL_PROTO_STF_TRANSACTIONS && is_stf(range))
+        r = tl_fail_set(fail, TL_UNSUPPORTED,
+                        "a transaction trace has no instructions: fetch its text or JSON");
+    else
+        r = tl_cut_resolve(&range->cut, request->unit, request->from, request->to, &range->first,
+                           &end, fail);
     if (r < 0) {
         tl_range_close(range);
         return r;
@@ -165,7 +167,7 @@ static int next_text(struct tl_range *range, struct tl_buf *out, struct tl_fail 
         begin_lines(range);
         r = tl_buf_printf(out, "# stream %s\n", range->cut.lane->name);
     }
-    while (r >= 0 && out->n - before < PIECE) {
+    while (r >= 0 && out->n - before < TL_RANGE_PIECE) {
         size_t item;
         r = next_item(range, &item, fail);
         if (r == TL_EOF)
@@ -210,11 +212,10 @@ int tl_range_lines(struct tl_range *range, tl_line_sink *sink, void *context, st
 
 /* ---- STF ------------------------------------------------------------------------------------ */
 
-static int write_anew(struct tl_range *range)
+static void write_anew(struct tl_range *range)
 {
     range->copied = false;
     tl_range_flow_begin(&range->flow, &range->cut, range->first, range->to, range->tail);
-    return TL_OK;
 }
 
 /* Copied, if that is possible. */
@@ -230,7 +231,10 @@ static int open_stf(struct tl_range *range, struct tl_fail *fail)
     if (r >= 0 && range->format == TL_FORMAT_STF)
         r = tl_range_copy_check(&range->copy, fail);
     range->copied = r >= 0;
-    return r == TL_UNSUPPORTED ? write_anew(range) : r;
+    if (r != TL_UNSUPPORTED)
+        return r;
+    write_anew(range);
+    return TL_OK;
 }
 
 void tl_range_write_anew(struct tl_range *range)
@@ -243,7 +247,7 @@ static int next_flow(struct tl_range *range, struct tl_buf *out, struct tl_fail 
 {
     struct tl_range_flow *const flow = &range->flow;
     const size_t before = out->n;
-    while (out->n - before < PIECE) {
+    while (out->n - before < TL_RANGE_PIECE) {
         const uint64_t markers = flow->flow ? tl_stf_flow_markers(flow->flow) : 0;
         int r = tl_range_flow_feed(flow, markers + PIECE_MARKERS, fail);
         if (r == TL_EOF)
@@ -286,7 +290,7 @@ static int next_copied(struct tl_range *range, struct tl_buf *out, struct tl_fai
         r = next_run(range, rest, fail);
     if (r < 0)
         return r;
-    const size_t n = rest->n < PIECE ? rest->n : PIECE;
+    const size_t n = rest->n < TL_RANGE_PIECE ? rest->n : TL_RANGE_PIECE;
     r = tl_buf_add(out, rest->p, n);
     rest->p += n;
     rest->n -= n;
@@ -305,14 +309,13 @@ static int next_zstf(struct tl_range *range, struct tl_buf *out, struct tl_fail 
         return r;
     tl_range_zstf_free(range->zstf);
     range->zstf = NULL;
-    r = write_anew(range);
-    return r < 0 ? r : next_zstf(range, out, fail);
+    write_anew(range);
+    return next_zstf(range, out, fail);
 }
 
 int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
-    const bool stf = range->format == TL_FORMAT_STF || range->format == TL_FORMAT_ZSTF;
-    int r = stf ? open_stf(range, fail) : TL_OK;
+    int r = is_stf(range) ? open_stf(range, fail) : TL_OK;
     if (r < 0)
         return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
     switch (range->format) {

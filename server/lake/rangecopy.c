@@ -23,6 +23,23 @@ static int contradiction(struct tl_fail *fail, const struct tl_view *view)
 
 /* ---- the first group ------------------------------------------------------------------------ */
 
+/* The header and the first group of a file: the layout that the one tells, where readers stand
+ * behind the other, and the bytes of both. `*size` SIZE_MAX: there is no whole group. */
+static int read_first(struct tl_bytes stf, struct tl_stf_layout *layout, uint64_t *pc, size_t *size)
+{
+    struct tl_stf_groups groups = {0};
+    const int head = tl_stf_groups_read(&groups, stf);
+    if (head >= 0) {
+        *layout = groups.layout;
+        *pc = groups.header.pc;
+        *size =
+            tl_splice_pass(layout, (struct tl_bytes){stf.p + head, stf.n - (size_t)head}, 1, pc);
+        *size += *size == SIZE_MAX ? 0 : (size_t)head;
+    }
+    tl_stf_groups_fini(&groups);
+    return head < 0 ? head : TL_OK;
+}
+
 #define NEAR 64 /* positions among which the first instruction is looked for at first */
 
 /* The header and the first group of [from, to) into copy->head. TL_EOF: it ends before it is known
@@ -47,16 +64,10 @@ static int write_head(struct tl_range_copy *copy, uint64_t from, uint64_t to, bo
 /* What the head says of the layout, and where the flow goes on behind its group. */
 static int read_head(struct tl_range_copy *copy)
 {
-    struct tl_stf_groups groups = {0};
-    int r = tl_stf_groups_read(&groups, (struct tl_bytes){copy->head.p, copy->head.n});
-    if (r >= 0) {
-        const struct tl_bytes group = {copy->head.p + r, copy->head.n - (size_t)r};
-        copy->layout = groups.layout;
-        copy->pc = groups.header.pc;
-        r = tl_splice_pass(&copy->layout, group, 1, &copy->pc) == SIZE_MAX ? TL_BAD : TL_OK;
-    }
-    tl_stf_groups_fini(&groups);
-    return r;
+    size_t size;
+    const struct tl_bytes head = {copy->head.p, copy->head.n};
+    const int r = read_first(head, &copy->layout, &copy->pc, &size);
+    return r >= 0 && size == SIZE_MAX ? TL_BAD : r;
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
@@ -73,18 +84,12 @@ static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t t
         r = tl_range_flow_feed(&flow, UINT64_MAX, fail);
     if (r == TL_EOF) {
         const struct tl_bytes bytes = tl_stf_flow_bytes(flow.flow);
-        struct tl_stf_groups groups = {0};
-        uint64_t pc = 0;
-        size_t at = SIZE_MAX;
-        r = tl_stf_groups_read(&groups, bytes);
-        if (r >= 0)
-            at = tl_splice_pass(&groups.layout, (struct tl_bytes){bytes.p + r, bytes.n - (size_t)r},
-                                1, &pc);
-        if (at != SIZE_MAX) {
-            at += (size_t)r;
+        struct tl_stf_layout layout;
+        uint64_t pc;
+        size_t at;
+        r = read_first(bytes, &layout, &pc, &at);
+        if (r >= 0 && at != SIZE_MAX)
             r = tl_buf_add(&copy->trail, bytes.p + at, bytes.n - at);
-        }
-        tl_stf_groups_fini(&groups);
     }
     tl_range_flow_end(&flow);
     return r < 0 ? r : TL_OK;
@@ -436,16 +441,15 @@ int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers, struct tl_
     return TL_OK;
 }
 
-int tl_range_frame_read(const struct tl_range_frame *frame, struct tl_packer *packer,
-                        struct tl_buf *out, struct tl_fail *fail)
+int tl_range_frame_read(const struct tl_view *view, size_t frame, const struct tl_bytes *head,
+                        struct tl_packer *packer, struct tl_buf *out, struct tl_fail *fail)
 {
     struct tl_buf packed = {0};
-    if (frame->old == 0)
-        return tl_splice_packed(frame->view, frame->frame, packer, out, fail);
-    int r = tl_splice_packed(frame->view, frame->frame, packer, &packed, fail);
+    if (!head)
+        return tl_splice_packed(view, frame, packer, out, fail);
+    int r = tl_splice_packed(view, frame, packer, &packed, fail);
     if (r >= 0)
-        r = tl_pack_reheaded((struct tl_bytes){packed.p, packed.n},
-                             (struct tl_bytes){frame->head.p, frame->head.n}, out);
+        r = tl_pack_reheaded((struct tl_bytes){packed.p, packed.n}, *head, out);
     tl_buf_fini(&packed);
     return r;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A range of a cut as STF whose groups are copied as they lie in the frames of its shards. Only the
- * first group, and what stands behind the last one, are written anew (rangeflow.h). Not
- * thread-safe.
+ * first group, and what stands behind the last one, are written anew (rangeflow.h). A group is an
+ * instruction's records; its last one, INST_32 or INST_16, is the marker by which instructions are
+ * counted in a shard. Not thread-safe.
  */
 #ifndef TL_LAKE_RANGECOPY_H
 #define TL_LAKE_RANGECOPY_H
@@ -53,7 +54,7 @@ struct tl_range_frame {
     size_t shard, frame;
     uint64_t pc;        /* of its first instruction, as readers find it */
     struct tl_buf head; /* of a first frame: the records in place of its head, to be ended … */
-    size_t old;         /* … and of how many bytes that is; 0 of all other frames */
+    size_t old;         /* … and how many bytes its own has; 0 of all other frames */
     size_t size, plain; /* bytes, with that head */
 };
 
@@ -63,8 +64,10 @@ TL_MUST_USE int tl_range_copy_frame(struct tl_range_copy *copy, uint64_t markers
                                     struct tl_packer *packer, struct tl_range_frame *out,
                                     struct tl_fail *fail);
 void tl_range_frame_end(struct tl_range_frame *frame);
-/* Append its frame->size bytes. */
-TL_MUST_USE int tl_range_frame_read(const struct tl_range_frame *frame, struct tl_packer *packer,
+/* Append a frame of the view as it is packed, with `head` in place of its own, or, if NULL, with
+ * that: the `size` bytes of its tl_range_frame. */
+TL_MUST_USE int tl_range_frame_read(const struct tl_view *view, size_t frame,
+                                    const struct tl_bytes *head, struct tl_packer *packer,
                                     struct tl_buf *out, struct tl_fail *fail);
 
 #endif

@@ -15,7 +15,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PIECE    (128u << 10)
 #define PLAN_MAX (1u << 20) /* frames that are copied without a scratch file */
 
 /* A frame in the plan of a file. */
@@ -24,8 +23,8 @@ struct planned {
     uint32_t shard, frame;
     uint32_t size; /* stored */
     uint32_t crc;
-    uint32_t head, head_n; /* of plan.heads: what it gets in front, … */
-    uint32_t old;          /* … in place of so many bytes; 0: it stays as it is */
+    uint32_t head, head_n; /* of plan.heads: what it gets in place of its own head … */
+    bool own;              /* … unless it keeps that */
 };
 
 /* The whole file but for what is copied. */
@@ -35,7 +34,7 @@ struct plan {
     size_t n, cap;
     struct tl_buf heads;
     struct tl_buf large;               /* a frame that is more than a piece */
-    size_t begin_at, end_at, large_at; /* what of these is given */
+    size_t begin_at, end_at, large_at; /* so much of these was handed out */
     size_t next;
 };
 
@@ -198,7 +197,9 @@ static int copy_frame(struct tl_range_zstf *z, struct pending *p, struct tl_buf 
     int r = tl_range_copy_frame(z->copy, TL_CHUNK_MARKERS, z->packer, &frame, fail);
     if (r < 0)
         return r;
-    r = tl_range_frame_read(&frame, z->packer, &packed, fail);
+    const struct tl_bytes head = {frame.head.p, frame.head.n};
+    r = tl_range_frame_read(frame.view, frame.frame, frame.old > 0 ? &head : NULL, z->packer,
+                            &packed, fail);
     if (r >= 0)
         r = tl_zstf_writer_frame(z->writer, (struct tl_bytes){packed.p, packed.n}, frame.plain,
                                  TL_CHUNK_MARKERS, frame.pc, bytes);
@@ -259,9 +260,9 @@ static int read_scratch(struct tl_range_zstf *z, struct tl_buf *out, struct tl_f
 {
     if (z->scratch_at >= z->scratch_size)
         return TL_EOF;
-    if (tl_buf_reserve(out, PIECE) < 0)
+    if (tl_buf_reserve(out, TL_RANGE_PIECE) < 0)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
-    const ssize_t n = pread(z->scratch, out->p + out->n, PIECE, (off_t)z->scratch_at);
+    const ssize_t n = pread(z->scratch, out->p + out->n, TL_RANGE_PIECE, (off_t)z->scratch_at);
     if (n <= 0)
         return tl_fail_set(fail, TL_IO, "cannot read a scratch file: %s", strerror(errno));
     out->n += (size_t)n;
@@ -285,7 +286,7 @@ static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
                                                .crc = stored->crc,
                                                .head = (uint32_t)plan->heads.n,
                                                .head_n = (uint32_t)f->head.n,
-                                               .old = (uint32_t)f->old};
+                                               .own = f->old == 0};
     const int r = tl_buf_add(&plan->heads, f->head.p, f->head.n);
     return r < 0 ? r : tl_zstf_writer_skip(z->writer, f->size, f->plain, TL_CHUNK_MARKERS, f->pc);
 }
@@ -387,19 +388,13 @@ static int plan_file(struct tl_range_zstf *z, struct tl_fail *fail)
 static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
                     struct tl_fail *fail)
 {
-    struct tl_buf packed = {0};
+    const struct tl_bytes head = {p->head_n > 0 ? z->plan.heads.p + p->head : NULL, p->head_n};
     struct tl_view *view;
     int r = tl_cut_view(z->copy->cut, p->shard, &view, fail);
     if (r < 0)
         return r;
-    r = tl_splice_packed(view, p->frame, z->packer, &packed, fail);
+    r = tl_range_frame_read(view, p->frame, p->own ? NULL : &head, z->packer, out, fail);
     tl_view_put(view);
-    if (r >= 0 && p->old > 0)
-        r = tl_pack_reheaded((struct tl_bytes){packed.p, packed.n},
-                             (struct tl_bytes){z->plan.heads.p + p->head, p->head_n}, out);
-    else if (r >= 0)
-        r = tl_buf_add(out, packed.p, packed.n);
-    tl_buf_fini(&packed);
     return r;
 }
 
@@ -409,7 +404,7 @@ static int read_run(struct tl_range_zstf *z, size_t most, struct tl_buf *out, st
     struct plan *const plan = &z->plan;
     const struct planned *const first = &plan->frames[plan->next];
     size_t n = 1, bytes = first->size;
-    while (plan->next + n < plan->n && first[n].shard == first->shard && first[n].old == 0 &&
+    while (plan->next + n < plan->n && first[n].shard == first->shard && first[n].own &&
            first[n].offset == first->offset + bytes && bytes + first[n].size <= most)
         bytes += first[n++].size;
     const struct tl_cut *const cut = z->copy->cut;
@@ -443,10 +438,10 @@ static int read_plan(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail
 {
     struct plan *const plan = &z->plan;
     const size_t before = out->n;
-    int r = tl_buf_reserve(out, PIECE); /* never more, lest what is read is moved */
-    while (r >= 0 && out->n - before < PIECE) {
+    int r = tl_buf_reserve(out, TL_RANGE_PIECE); /* never more, lest what is read is moved */
+    while (r >= 0 && out->n - before < TL_RANGE_PIECE) {
         const struct planned *const p = &plan->frames[plan->next];
-        const size_t room = PIECE - (out->n - before);
+        const size_t room = TL_RANGE_PIECE - (out->n - before);
         if (plan->begin_at < plan->begin.n) {
             r = give(&plan->begin, &plan->begin_at, room, out);
         } else if (plan->large_at < plan->large.n) {
@@ -455,7 +450,7 @@ static int read_plan(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail
             if (plan->end_at == plan->end.n)
                 return out->n > before ? TL_OK : TL_EOF;
             r = give(&plan->end, &plan->end_at, room, out);
-        } else if (p->shard < z->copy->cut->n_stored && p->old == 0 && p->size <= PIECE) {
+        } else if (p->shard < z->copy->cut->n_stored && p->own && p->size <= TL_RANGE_PIECE) {
             if (p->size > room)
                 break;
             r = read_run(z, room, out, fail);
