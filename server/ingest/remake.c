@@ -326,8 +326,8 @@ static int add_part(struct job *job, struct tl_build_part *part)
     part->blob = NULL;
     if (part->is_log && job->chunk < job->chunk_end &&
         same_chunk(job, &part->chunk, &index->chunks[job->chunk])) {
-        job->made->items[job->chunk++] = blob;
-        return pack(job, blob);
+        job->made->items[job->chunk++] = blob; /* which stays plain: it is small, and seldom read */
+        return TL_OK;
     }
     if (!part->is_log && frame == job->frame && job->frame < job->to &&
         index->frames[frame].marker == part->stf.marker &&

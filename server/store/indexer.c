@@ -218,6 +218,8 @@ static int count_window(struct tl_indexer *ix, struct window *w)
     ix->now.depth = tl_callstack_depth(&ix->calls);
     tl_shard_builder_blocks(shard, w->insns);
     open->taken += w->taken;
+    if (shard->replayed)
+        tl_open_bucket_more(open, w->insns, privilege);
     for (uint32_t i = 0; i < w->n; i++) {
         const struct tl_block *const block = w->blocks[i];
         struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
@@ -274,10 +276,13 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
 /*
  * Of `n` steps of one instruction set, all of which ran whole, as many as need no closer look: up
  * to position `end`; the first begins at `at`. Returns how many. Calls are followed behind the
- * counting, since no processor foresees which steps are calls or returns.
+ * counting, since no processor foresees which steps are calls or returns. Of a shard that is
+ * replayed nothing else is wanted: then `counts` is false.
  */
-static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
-                            uint64_t end, struct window *w)
+static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_indexer *ix,
+                                                                 const uintptr_t *steps, uint32_t n,
+                                                                 uint64_t at, uint64_t end,
+                                                                 struct window *w, bool counts)
 {
     struct tl_callstack *const calls = &ix->calls;
     struct tl_open_bucket *const open = &ix->shard->bucket;
@@ -289,15 +294,19 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     for (; i < n; i++) {
         const uint32_t changes = (uint32_t)(steps[i] & TL_STEP_TAKEN);
         const struct tl_block *const block = tl_path_block(steps[i]);
-        struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
         begins[i] = at;
         if (at + block->n > end)
             break;
-        if (known->number != block->number && !take_counters(ix, block))
+        if (counts) {
+            struct tl_indexer_block *const known = &ix->blocks[block->number % TL_INDEXER_BLOCKS];
+            if (known->number != block->number && !take_counters(ix, block))
+                break;
+            w->blocks[ran] = block;
+            ran += known->ran == 0;
+            known->ran += 1 + (changes << 16);
+        } else if (block->number == 0) {
             break;
-        w->blocks[ran] = block;
-        ran += known->ran == 0;
-        known->ran += 1 + (changes << 16);
+        }
         turns |= (uint64_t)(how > TL_LEAVE_JUMP || block->function != function) << i;
         function = block->function;
         how = block->leave & -changes;
@@ -318,14 +327,29 @@ static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint3
     return (uint32_t)i;
 }
 
+static uint32_t count_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
+                            uint64_t end, struct window *w)
+{
+    return pass_steps(ix, steps, n, at, end, w, true);
+}
+
+static uint32_t follow_steps(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
+                             uint64_t end, struct window *w)
+{
+    return pass_steps(ix, steps, n, at, end, w, false);
+}
+
 /* As count_steps(), but the first of them may pass the position at which the next offset is due. */
 static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
                            uint64_t end, struct window *w)
 {
     const uint64_t due = ((at >> TL_SHARD_OFFSETS) + 1) << TL_SHARD_OFFSETS;
-    const bool passes = at + tl_path_block(*steps)->n > due;
-    return passes ? count_steps(ix, steps, 1, at, end, w)
-                  : count_steps(ix, steps, n, at, due < end ? due : end, w);
+    if (at + tl_path_block(*steps)->n > due)
+        n = 1;
+    else if (due < end)
+        end = due;
+    return ix->shard->replayed ? follow_steps(ix, steps, n, at, end, w)
+                               : count_steps(ix, steps, n, at, end, w);
 }
 
 /* A cycle count, or a time at which no other program begins (tl_codecount_switches()). */
