@@ -48,7 +48,7 @@ struct job {
     size_t from, to;          /* frames, and … */
     size_t chunk, chunk_end;  /* … chunks: the next one that is missing */
     size_t frame;             /* the same */
-    struct tl_packer *packer; /* NULL: they stay plain */
+    struct tl_packer *packer; /* of the frames; NULL: they stay plain */
     struct tl_remaker *remaker;
     bool others;  /* a mark is another program's */
     bool differs; /* what was made is not what the index says */
@@ -79,6 +79,12 @@ static void remaker_free(struct tl_remaker *m)
 static int collect(struct job *job);
 static bool is_done(const struct job *job);
 
+/* Is more than a chunk wanted? */
+static bool is_many(const struct job *job)
+{
+    return job->to - job->from > 1;
+}
+
 /* Many parts have come at once: is that enough? */
 static int look(struct tl_remaker *m)
 {
@@ -99,7 +105,7 @@ static int on_part(void *context, struct tl_build_part *part)
     }
     m->parts[m->n_parts++] = *part;
     m->part_bytes += part->is_log ? part->chunk.items_plain : part->stf.plain;
-    return m->part_bytes > (m->job->packer ? BEHIND_SHARD : BEHIND_CHUNK) ? look(m) : TL_OK;
+    return m->part_bytes > (is_many(m->job) ? BEHIND_SHARD : BEHIND_CHUNK) ? look(m) : TL_OK;
 }
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
@@ -480,7 +486,7 @@ static int decode(struct job *job, struct tl_fail *fail)
         m->part_bytes = 0;
         if (r >= 0)
             r = collect_open(job);
-        if (slice < SLICE_MOST && job->packer)
+        if (slice < SLICE_MOST && is_many(job))
             slice *= 2;
     }
     return r;
@@ -532,13 +538,13 @@ static int make(struct job *job, struct tl_fail *fail)
     return r < 0 ? r : decode(job, fail);
 }
 
-int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to,
+int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to, bool packed,
               struct tl_view **out, struct tl_fail *fail)
 {
     struct tl_gen *const gen = lane->gen;
     struct job job = {.gen = gen, .lane = lane, .base = view, .from = from, .to = to};
     *out = NULL;
-    int r = to - from > 1 ? tl_packer_new(&job.packer) : TL_OK;
+    int r = packed && is_many(&job) ? tl_packer_new(&job.packer) : TL_OK;
     if (r >= 0)
         r = make(&job, fail);
     const struct tl_shard_row *const row = &view->index.row;

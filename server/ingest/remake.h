@@ -51,13 +51,13 @@ void tl_mark_drop(struct tl_gen *gen);
 
 /*
  * Make frames [from, to) of a virtual view of the lane, and the items of their chunks, over it
- * (store/view.h); more than one are packed by the crew meanwhile. TL_BAD: the raw bytes are
- * damaged; TL_AGAIN: they give another shard, since a program that decodes otherwise made this one:
- * the trace is being decoded anew; TL_NOTFOUND: they were removed; TL_CANCELLED, TL_IO, TL_NOMEM.
- * One thread at a time for each lane.
+ * (store/view.h); if they are wanted `packed` the crew packs several meanwhile. TL_BAD: the raw
+ * bytes are damaged; TL_AGAIN: they give another shard, since a program that decodes otherwise made
+ * this one: the trace is being decoded anew; TL_NOTFOUND: they were removed; TL_CANCELLED, TL_IO,
+ * TL_NOMEM. One thread at a time for each lane.
  */
 TL_MUST_USE int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to,
-                          struct tl_view **out, struct tl_fail *fail);
+                          bool packed, struct tl_view **out, struct tl_fail *fail);
 
 /* Free the decoders of generations whose shards' keys begin like this, none of which is being
  * read. */

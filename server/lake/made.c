@@ -42,9 +42,10 @@ static struct tl_view *find_made(struct tl_lane *lane, const struct tl_view *vie
     return tl_views_find(lake, lake->made, TL_MADE_CACHE, key);
 }
 
-/* For the views of a lane. One reader makes, others of the lane wait and find it made. */
-static int make(void *context, struct tl_view *view, size_t from, size_t to, struct tl_view **out,
-                struct tl_fail *fail)
+/* For the views of a lane. One reader makes, others of the lane wait and find it made. Much that is
+ * plain takes too much memory to be kept. */
+static int make(void *context, struct tl_view *view, size_t from, size_t to, bool packed,
+                struct tl_view **out, struct tl_fail *fail)
 {
     struct tl_lane *lane = context;
     struct tl_lake *lake = lane->gen->lake;
@@ -55,11 +56,12 @@ static int make(void *context, struct tl_view *view, size_t from, size_t to, str
     pthread_mutex_lock(&lane->make_lock);
     *out = find_made(lane, view, from, to);
     if (!*out) {
-        r = tl_remake(lane, view, from, to, out, fail);
+        r = tl_remake(lane, view, from, to, packed, out, fail);
         atomic_fetch_add(&lake->shards_made, 1);
         if (r >= 0) {
             made_key((*out)->key, lane, view, from, to);
-            tl_views_keep(lake, lake->made, TL_MADE_CACHE, *out);
+            if (packed || to - from <= 1)
+                tl_views_keep(lake, lake->made, TL_MADE_CACHE, *out);
         }
     }
     pthread_mutex_unlock(&lane->make_lock);

@@ -13,6 +13,8 @@ void tl_range_copy_end(struct tl_range_copy *copy)
     tl_buf_fini(&copy->frame);
     tl_view_put(copy->view);
     copy->view = NULL;
+    tl_ahead_free(copy->ahead);
+    copy->ahead = NULL;
 }
 
 static int contradiction(struct tl_fail *fail, const struct tl_view *view)
@@ -222,6 +224,31 @@ static uint64_t frame_end(const struct tl_shard_index *index, size_t frame)
     return frame + 1 < index->n_frames ? index->frames[frame + 1].marker : index->row.markers;
 }
 
+/* The frame behind the last that is wanted of a shard. */
+static size_t frames_end(const struct tl_range_copy *copy, size_t shard,
+                         const struct tl_shard_index *index)
+{
+    return shard == copy->end_shard ? frame_at(index, copy->end_marker - 1) + 1 : index->n_frames;
+}
+
+/* Have the shard behind the one that is next made, if it is a virtual one. What is to be packed is
+ * left to the reader: then the crew packs. */
+static void want_next(struct tl_range_copy *copy)
+{
+    const struct tl_cut *const cut = copy->cut;
+    const size_t next = copy->shard + 1;
+    struct tl_fail fail = {0};
+    struct tl_view *view;
+    if (copy->packed || next > copy->end_shard || next >= cut->n_stored ||
+        tl_cut_view(cut, next, &view, &fail) < 0)
+        return;
+    if (view->make && !copy->ahead)
+        copy->ahead = tl_ahead_new(cut->gen->lake->crew);
+    if (view->make && copy->ahead)
+        tl_ahead_want(copy->ahead, view, frames_end(copy, next, &view->index));
+    tl_view_put(view);
+}
+
 /* The view of the shard that is next, with a reference: nearly always that of the last frame. It
  * has the frames from copy->marker on that are wanted. */
 static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_fail *fail)
@@ -233,14 +260,17 @@ static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_f
         int r = tl_cut_view(copy->cut, copy->shard, &view, fail);
         if (r < 0)
             return r;
-        const struct tl_shard_index *const index = &view->index;
-        const size_t to = copy->shard == copy->end_shard ? frame_at(index, copy->end_marker - 1) + 1
-                                                         : index->n_frames;
-        r = tl_view_part(view, frame_at(index, copy->marker), to, &copy->view, fail);
+        if (copy->ahead)
+            copy->view = tl_ahead_take(copy->ahead, view);
+        if (!copy->view)
+            r = tl_view_part(view, frame_at(&view->index, copy->marker),
+                             frames_end(copy, copy->shard, &view->index), copy->packed, &copy->view,
+                             fail);
         tl_view_put(view);
         if (r < 0)
             return r;
         copy->view_shard = copy->shard;
+        want_next(copy);
     }
     *out = tl_view_get(copy->view);
     return TL_OK;

@@ -8,6 +8,7 @@
 #ifndef TL_LAKE_RANGECOPY_H
 #define TL_LAKE_RANGECOPY_H
 
+#include "lake/ahead.h"
 #include "lake/lakeint.h"
 #include "store/splice.h"
 
@@ -21,9 +22,11 @@ struct tl_range_copy {
     size_t shard, end_shard;
     uint64_t marker, end_marker;
     uint64_t pc; /* where readers stand behind what was taken */
+    bool packed; /* frames are copied as they are packed: to be set before any is taken */
     struct tl_buf frame;
     struct tl_view *view; /* of the shard `view_shard`, referenced; NULL: none so far */
     size_t view_shard;
+    struct tl_ahead *ahead; /* makes the next shard; NULL: nothing does */
 };
 
 /* A run of groups, of one frame. */

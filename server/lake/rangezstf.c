@@ -60,6 +60,8 @@ int tl_range_zstf_new(struct tl_range_zstf **out, struct tl_range_copy *copy,
     z->flow = flow;
     z->backend = backend;
     z->scratch = -1;
+    if (copy) /* whose marker is the one behind the head's */
+        copy->packed = (copy->marker - 1) % TL_CHUNK_MARKERS == 0;
     int r = tl_packer_new(&z->packer);
     if (r >= 0)
         r = tl_zstf_writer_new(&z->writer, TL_CHUNK_MARKERS, 0);

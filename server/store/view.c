@@ -207,11 +207,11 @@ size_t tl_view_frame_of(const struct tl_view *view, size_t i)
     return frame < index->n_frames ? frame : index->n_frames;
 }
 
-int tl_view_part(struct tl_view *view, size_t from, size_t to, struct tl_view **out,
+int tl_view_part(struct tl_view *view, size_t from, size_t to, bool packed, struct tl_view **out,
                  struct tl_fail *fail)
 {
     if (view->make)
-        return view->make(view->maker, view, from, to, out, fail);
+        return view->make(view->maker, view, from, to, packed, out, fail);
     *out = tl_view_get(view);
     return TL_OK;
 }
@@ -223,7 +223,7 @@ static int of_made(const struct tl_view *view, size_t frame, size_t i, struct tl
 {
     struct tl_view *const of = view->base ? view->base : (struct tl_view *)(uintptr_t)view;
     struct tl_view *made;
-    int r = of->make(of->maker, of, frame, frame + 1, &made, fail);
+    int r = of->make(of->maker, of, frame, frame + 1, false, &made, fail);
     if (r < 0)
         return r;
     r = read(made, i, out, fail);

@@ -18,8 +18,9 @@ struct tl_view_head;
 struct tl_view;
 
 /* Make frames [from, to) and the items of their chunks: a view by tl_view_over(), with a reference.
- * Frame `n_frames` is that of chunks which have none. */
-typedef int tl_view_make(void *maker, struct tl_view *view, size_t from, size_t to,
+ * Frame `n_frames` is that of chunks which have none. `packed`: several are wanted so, and may be
+ * packed meanwhile. */
+typedef int tl_view_make(void *maker, struct tl_view *view, size_t from, size_t to, bool packed,
                          struct tl_view **out, struct tl_fail *fail);
 
 struct tl_view {
@@ -65,9 +66,10 @@ TL_MUST_USE int tl_view_over(struct tl_view **out, struct tl_view *base);
 /* The frame that chunk i belongs to: most likely it has one. */
 size_t tl_view_frame_of(const struct tl_view *view, size_t i);
 /* A view, with a reference, that has frames [from, to): the same one, or if it is virtual one that
- * has been made over it, and makes what is missing when it is asked for. Errors of `make`. */
-TL_MUST_USE int tl_view_part(struct tl_view *view, size_t from, size_t to, struct tl_view **out,
-                             struct tl_fail *fail);
+ * has been made over it, and makes what is missing when it is asked for. `packed` as above. Errors
+ * of `make`. */
+TL_MUST_USE int tl_view_part(struct tl_view *view, size_t from, size_t to, bool packed,
+                             struct tl_view **out, struct tl_fail *fail);
 /* Append chunk i's item log, plain, to `out`. TL_BAD, TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_view_items(const struct tl_view *view, size_t i, struct tl_buf *out,
                               struct tl_fail *fail);

@@ -29,7 +29,7 @@ static void open_sized(struct side *s, bool is_virtual, uint64_t shard)
 {
     struct tl_fail fail = {0};
     const struct tl_lake_options options = {.shard_insns = shard,
-                                            .decode_threads = 1,
+                                            .decode_threads = 2,
                                             .min_free_bytes = 1,
                                             .checkpoint_bytes = 8192,
                                             .virtual_shards = is_virtual,
@@ -117,7 +117,7 @@ static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
     char key[192];
     tl_buf_reset(out);
     if (tl_cut_view(cut, i, &view, &fail) < 0 ||
-        tl_view_part(view, 0, view->index.n_frames, &whole, &fail) < 0)
+        tl_view_part(view, 0, view->index.n_frames, true, &whole, &fail) < 0)
         fail_msg("%s", fail.text);
     if (whole->backend) {
         tl_shard_key(key, cut->gen->trace, cut->gen->number, cut->lane->name, cut->rows[i].number);
