@@ -299,6 +299,8 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
 {
     int r = TL_OK;
     struct tl_lane *lane;
+    if (gen->is_edge)
+        return TL_OK;
     for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
         pthread_mutex_lock(&lane->lock);
         const struct tl_catalog_stream row = {.index = lane->index,
@@ -347,6 +349,8 @@ static size_t lanes_of(struct tl_gen *gen)
 
 static int store_all(struct tl_gen *gen, struct tl_fail *fail)
 {
+    if (gen->is_edge)
+        return TL_OK;
     /* A shard in the catalog wants its stream there first. */
     const int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
     return r < 0 ? r : store_lanes(gen, lanes_of(gen), 1, fail);
@@ -391,7 +395,7 @@ static int wait_sealer(struct tl_gen *gen, struct tl_fail *fail)
  * too many have. */
 static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
 {
-    const size_t waiting = backlog(gen);
+    const size_t waiting = gen->is_edge ? 0 : backlog(gen);
     int r = TL_OK;
     /* So many make decoding wait for the store. */
     if (gen->sealing && (waiting >= 2 * together(gen) || atomic_load(&gen->seal_over)))
@@ -534,7 +538,7 @@ static int push(struct tl_gen *gen, const struct tl_buf *bytes, struct tl_fail *
         atomic_fetch_add(&gen->lake->bytes_decoded, n);
         if (gen->waiting >= (gen->is_virtual ? slice : gen->together))
             r = flush(gen, fail);
-        if (r >= 0 && tl_resume_due(gen))
+        if (r >= 0 && !gen->is_edge && tl_resume_due(gen))
             r = mark(gen, fail);
         if (r < 0)
             return r;
@@ -577,7 +581,8 @@ static int begin_decode(struct tl_gen *gen, struct tl_fail *fail)
     if (r < 0 || tl_resume_load(gen) >= 0)
         return r;
     tl_gen_stop(gen);
-    tl_resume_remove(gen->lake, gen->trace, gen->number);
+    if (!gen->is_edge)
+        tl_resume_remove(gen->lake, gen->trace, gen->number);
     return start(gen, fail);
 }
 

@@ -57,6 +57,7 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
     struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_content(lake, fail, id);
+    tl_edge_read(trace);
     struct tl_gen *gen = tl_trace_settled(trace);
     tl_trace_put(trace);
     struct tl_lane *lane = tl_gen_lane(gen, stream);

@@ -116,6 +116,7 @@ struct tl_gen {
     pthread_t sealer;
     bool sealing;
     atomic_bool seal_over;
+    bool is_edge;       /* another server decodes it, too, and stores it: edge.c */
     bool wants_virtual; /* its trace's label says so when decoding begins */
     bool is_virtual;    /* of shards the index alone is stored, and marks (ingest/remake.h) */
     size_t seal_lanes;  /* number of lanes whose shards it stores */
@@ -220,6 +221,11 @@ struct tl_trace {
     struct tl_digest counted; /* what the catalog's totals have of it */
     struct tl_gen *serving;
     struct tl_gen *making; /* the same while nothing is decoded anew; NULL: nothing to decode */
+    /* Of the live edge that another server has (edge.c), monotonic times: */
+    struct tl_gen *edge;   /* what decodes it here; NULL: nothing does */
+    int64_t edge_read_ns;  /* when it was last read: here or, where the trace is ours, elsewhere */
+    int64_t edge_told_ns;  /* when the other server was last told so */
+    int64_t edge_after_ns; /* it is not begun before */
     /* Under the lake's lock: */
     struct tl_trace *next_job;
     bool queued, running;
@@ -295,6 +301,11 @@ TL_MUST_USE int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct 
 int tl_lake_show(void *lake, const struct tl_catalog_trace *row);
 /* The row of a trace that is not in the table has changed: what is being read of it is old. */
 void tl_lake_overtaken(struct tl_lake *lake);
+/* Somebody reads the trace as far as it is decoded: have that as live as it is where it is decoded.
+ * No lock of it may be held. */
+void tl_edge_read(struct tl_trace *trace);
+/* The decode job of a trace that is not this server's; as tl_lake_run_job(). */
+int64_t tl_edge_run(struct tl_trace *trace);
 TL_MUST_USE int tl_share_start(struct tl_lake *lake, struct tl_fail *fail);
 void tl_share_stop(struct tl_lake *lake);
 
@@ -338,7 +349,7 @@ struct tl_lake {
     struct tl_chore look;         /* start.c */
     struct tl_chore house;        /* housekeeper.c */
     struct tl_chore repack;       /* ingest/repack.h */
-    struct tl_chore share;        /* share.c */
+    struct tl_chore share;        /* news.c */
     bool shared;                  /* other servers may work on the store, too */
     bool repack_refused;          /* under `lock`: the medium did, and is tried again later */
     uint64_t segment_bytes;
@@ -349,6 +360,7 @@ struct tl_lake {
     atomic_ulong revision;
 
     pthread_mutex_t lock;
+    struct tl_buf news;      /* that other servers have told: see news.c */
     pthread_cond_t work;     /* a job was queued, or closing */
     pthread_cond_t idle;     /* a job has ended */
     struct tl_trace *traces; /* the table: those that are worked on, and some others */

@@ -9,22 +9,19 @@
  *             rig at another server ends one that may hang in a dead connection
  *   lost      pushes end, decoding is forgotten: the next holder goes on at the durable bytes
  *
- * The sharing thread does all of that twice a second, takes traces that are to be decoded and that
- * nobody has, and reads what others have changed.
+ * The thread of news.c does all of that.
  */
+#include "lake/share.h"
+
 #include "ingest/decode_job.h"
 #include "ingest/repack.h"
-#include "lake/lakeint.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#define TICK_NS     INT64_C(500000000)
 #define RETRY_NS    INT64_C(100000000)  /* between two attempts to have a lease */
 #define ADOPT_NS    INT64_C(3000000000) /* between two looks whether anybody decodes a trace */
-#define ADOPTIONS   64                  /* attempts of a tick */
 #define YIELD_NS    INT64_C(1500000000) /* that a trace is left to who has asked for it */
 #define GRACE_NS    INT64_C(60000000000)
 #define EPOCH_SHIFT 16 /* numbers of pushes and generations under one grant of a lease */
@@ -55,10 +52,12 @@ static int adopt(void *context, const struct tl_catalog_trace *row)
     const struct adoption *const a = context;
     struct tl_trace *const t = a->trace;
     struct tl_gen *gen = NULL;
+    const bool edge = tl_edge_goes_on(t, row);
     pthread_mutex_lock(&t->lock);
-    const bool same = t->serving->number == row->generation && t->state == TL_TRACE_SEALED &&
-                      row->state == TL_TRACE_SEALED;
+    const bool sealed = t->serving->number == row->generation && t->state == TL_TRACE_SEALED &&
+                        row->state == TL_TRACE_SEALED;
     pthread_mutex_unlock(&t->lock);
+    const bool same = sealed || edge;
     const char *const setup =
         row->wanted != row->generation && *row->earlier ? row->earlier : row->setup;
     int r = same ? TL_OK : tl_gen_new(&gen, t->lake, t->id, row->generation, setup, a->fail);
@@ -76,6 +75,8 @@ static int adopt(void *context, const struct tl_catalog_trace *row)
         pthread_mutex_unlock(&t->lock);
     }
     tl_gen_put(gen);
+    if (r >= 0)
+        tl_edge_wake(t);
     return r;
 }
 
@@ -301,12 +302,11 @@ static bool is_idle_locked(const struct tl_trace *trace)
            (trace->content[0] || trace->unhashed || trace->raw_removed);
 }
 
-/* What others are shown of a trace that grows. */
-static void tell_progress(struct tl_trace *trace)
+void tl_share_tell_progress(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
     const uint64_t told = trace->raw_bytes + atomic_load(&trace->serving->decoded);
-    const bool tells = trace->session && told != trace->told;
+    const bool tells = trace->lease && trace->session && told != trace->told;
     trace->told = told;
     pthread_mutex_unlock(&trace->lock);
     if (tells && tl_trace_save_row(trace, NULL) < 0)
@@ -328,7 +328,7 @@ static bool is_due_locked(struct tl_trace *trace, bool *lost)
     return trace->pins == 0 && (yields || is_idle_locked(trace));
 }
 
-static void look_after(struct tl_trace *trace)
+void tl_share_look_after(struct tl_trace *trace)
 {
     bool lost;
     if (pthread_mutex_trylock(&trace->owning) != 0)
@@ -341,11 +341,10 @@ static void look_after(struct tl_trace *trace)
         give_back(trace, lost);
     pthread_mutex_unlock(&trace->owning);
     if (keeps)
-        tell_progress(trace);
+        tl_share_tell_progress(trace);
 }
 
-/* A trace that is to be decoded or hashed, and that nobody may have. */
-static bool adopts(struct tl_trace *trace, int64_t now)
+bool tl_share_adopt(struct tl_trace *trace, int64_t now)
 {
     pthread_mutex_lock(&trace->lock);
     const bool adopts = !trace->lease && !trace->deleted && !trace->raw_removed &&
@@ -364,12 +363,7 @@ static bool adopts(struct tl_trace *trace, int64_t now)
     return true;
 }
 
-/* ---- the sharing thread --------------------------------------------------------------------- */
-
-struct round {
-    struct tl_lake *lake;
-    bool any;
-};
+/* ---- what others have changed ---------------------------------------------------------------- */
 
 /* Labels and notes of a trace of ours may be another server's. */
 static void take_labels(struct tl_trace *trace, const struct tl_catalog_trace *row)
@@ -391,19 +385,12 @@ static void take_labels(struct tl_trace *trace, const struct tl_catalog_trace *r
         tl_housekeeper_wake(trace->lake);
 }
 
-static int take_change(void *context, const char *id, const struct tl_catalog_trace *row)
+int tl_share_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row)
 {
-    struct round *const round = context;
-    struct tl_trace *const trace = tl_lake_resident(round->lake, id);
-    round->any = true;
-    if (!trace) {
-        tl_lake_overtaken(round->lake);
-        return row && tl_catalog_is_unfinished(row) ? tl_lake_show(round->lake, row) : TL_OK;
-    }
-    pthread_mutex_lock(&trace->owning);
-    const bool mine = is_mine(trace);
     struct adoption a = {trace, NULL};
     int r = TL_OK;
+    pthread_mutex_lock(&trace->owning);
+    const bool mine = is_mine(trace);
     if (mine && row)
         take_labels(trace, row);
     else if (!mine && row)
@@ -413,60 +400,5 @@ static int take_change(void *context, const char *id, const struct tl_catalog_tr
     pthread_mutex_unlock(&trace->owning);
     if (row && !mine)
         tl_trace_changed(trace);
-    tl_trace_put(trace);
     return r == TL_NOMEM || r == TL_IO ? r : TL_OK; /* a setup that cannot be read stays unread */
-}
-
-static void share_once(struct tl_lake *lake)
-{
-    struct round round = {.lake = lake};
-    struct tl_trace **traces;
-    size_t n;
-    const int64_t now = tl_monotonic_ns();
-    unsigned adoptions = 0;
-    /* Where the store does not answer, the next round tells. */
-    (void)!tl_catalog_changes(lake->catalog, take_change, &round, NULL);
-    if (round.any)
-        tl_lake_notify(lake);
-    if (tl_lake_all_resident(lake, &traces, &n) < 0)
-        n = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (!atomic_load(&lake->closing)) {
-            look_after(traces[i]);
-            if (adoptions < ADOPTIONS && adopts(traces[i], now))
-                adoptions++;
-        }
-        tl_trace_put(traces[i]);
-    }
-    free(traces);
-}
-
-static void *share(void *context)
-{
-    struct tl_lake *lake = context;
-    pthread_mutex_lock(&lake->lock);
-    while (!atomic_load(&lake->closing)) {
-        pthread_mutex_unlock(&lake->lock);
-        share_once(lake);
-        pthread_mutex_lock(&lake->lock);
-        const int64_t when = tl_wall_ns() + TICK_NS;
-        const struct timespec t = {when / 1000000000, when % 1000000000};
-        int e = 0;
-        while (e != ETIMEDOUT && !atomic_load(&lake->closing))
-            e = pthread_cond_timedwait(&lake->share.wake, &lake->lock, &t);
-    }
-    pthread_mutex_unlock(&lake->lock);
-    return NULL;
-}
-
-int tl_share_start(struct tl_lake *lake, struct tl_fail *fail)
-{
-    return lake->shared ? tl_chore_start(&lake->share, lake, share, "the sharing thread", fail)
-                        : TL_OK;
-}
-
-/* All sessions are closed, nothing is decoded any more. */
-void tl_share_stop(struct tl_lake *lake)
-{
-    tl_chore_stop(&lake->share, lake);
 }

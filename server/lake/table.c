@@ -421,6 +421,7 @@ int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out, str
     struct tl_trace *const trace = tl_lake_find_content(lake, name);
     if (!trace)
         return tl_no_content(lake, fail, name);
+    tl_edge_read(trace);
     *out = tl_trace_serving(trace);
     tl_trace_put(trace);
     return TL_OK;

@@ -611,6 +611,7 @@ int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, 
     struct tl_trace *trace = tl_lake_find_content(lake, id);
     if (!trace)
         return tl_no_content(lake, fail, id);
+    tl_edge_read(trace);
     struct tl_gen *const gen = tl_trace_serving(trace);
     out->generation = gen->number;
     if (generation != 0 && generation != gen->number)

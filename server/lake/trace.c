@@ -23,6 +23,7 @@ void tl_trace_put(struct tl_trace *trace)
         return;
     tl_gen_put(trace->serving);
     tl_gen_put(trace->making);
+    tl_gen_put(trace->edge);
     if (trace->lease)
         trace->lake->backend->ops->lease_release(trace->lease);
     free(trace->setup);
@@ -389,7 +390,10 @@ int64_t tl_lake_run_job(struct tl_trace *trace)
     const uint64_t end = trace->raw_bytes;
     const bool last = trace->complete;
     const bool failed = trace->state == TL_TRACE_FAILED;
+    const bool elsewhere = !tl_trace_mine_locked(trace) && !trace->deleted;
     pthread_mutex_unlock(&trace->lock);
+    if (!gen && elsewhere)
+        return tl_edge_run(trace);
     if (!gen || failed) {
         tl_gen_put(gen);
         return -1;
@@ -550,6 +554,7 @@ int tl_lake_trace(struct tl_lake *lake, const char *id, struct tl_trace_list *ou
     struct tl_trace *trace = tl_lake_find_now(lake, id);
     if (!trace)
         return tl_no_content(lake, NULL, id);
+    tl_edge_read(trace);
     out->rows = calloc(1, sizeof(*out->rows));
     int r = out->rows ? tl_trace_fill_row(trace, out->rows) : TL_NOMEM;
     out->n = out->rows ? 1 : 0;

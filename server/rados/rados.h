@@ -10,6 +10,7 @@
  *                that an earlier writer used
  *   lease.NAME   the exclusive lock of a lease, with a duration that the cluster counts
  *   live.S       the same of a session: its process is there
+ *   news         watched by all servers; nothing is in it
  *
  * Fencing: who takes a lease raises its epoch in the index, and each change of the index compares
  * the epochs of the leases it holds in the same operation. Bytes that a former holder still writes
@@ -32,7 +33,7 @@
  *
  * conf: the cluster's configuration (librados' own search otherwise); id: the client's name behind
  * "client." (admin); namespace: of the objects in the pool; lease: how long a server that is gone
- * keeps its leases (4, 1..600); index: how many index objects a new store gets (256, 1..4096).
+ * keeps its leases (2, 1..600); index: how many index objects a new store gets (256, 1..4096).
  * The process ignores SIGPIPE, which librados' connections may raise. `url` is copied. TL_USAGE: it
  * makes no sense; TL_UNREACHABLE: no cluster answers; TL_NOTFOUND: there is no such pool;
  * TL_UNSUPPORTED: this build has no librados, or a newer program made it.

@@ -11,7 +11,9 @@
 
 #define TL_PIECE_BYTES (UINT64_C(4) << 20) /* of an object in the cluster */
 #define TL_FLIGHT      8                   /* operations under way of one caller */
+#define TL_KEEPERS     8
 #define TL_ROOT        "root"
+#define TL_NEWS        "news"
 #define TL_LAYOUT      2  /* of what is stored; 1 had no keys A/ and S/, see rados_rows.h */
 #define TL_EPOCH_TEXT  16 /* hex digits: their order is the epochs' */
 #define TL_EPOCH_KEY   600
@@ -21,11 +23,29 @@ struct tl_rados_lease {
     struct tl_rados *r;
     struct tl_rados_lease *next;
     bool lost;
-    int asked;      /* 0, TL_LEASE_ASKED, TL_LEASE_URGENT */
-    bool busy;      /* the keeper is at it, without the lock */
-    uint64_t round; /* of the keeper that looked at it last */
+    uint64_t asked; /* what another process has said that wants it, 0: none does */
+    bool busy;      /* a keeper is at it, without the lock */
+    int64_t due_ms; /* when it is to be renewed, monotonic */
+    unsigned renewals;
     char name[64];
     char cookie[40];
+};
+
+/* What servers tell each other: rados_news.c. */
+struct tl_rados_news {
+    pthread_t thread; /* tells what others are to know, and watches anew where that ended */
+    bool has_thread;
+    bool watches; /* of the thread, as `watch` is */
+    uint64_t watch;
+    atomic_uint under_way;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    /* Under the lock: */
+    struct tl_buf lines;           /* to be told */
+    bool listens, broken, closing; /* `broken`: it is to be watched anew */
+    pthread_mutex_t telling;       /* held while `told` is called */
+    void (*told)(void *context, enum tl_news news, const char *name);
+    void *context;
 };
 
 struct tl_rados {
@@ -40,8 +60,8 @@ struct tl_rados {
     atomic_llong asked_ms; /* when it was asked for that */
     unsigned n_index, layout;
     unsigned lease_s;
-    pthread_t keeper; /* renews leases */
-    bool has_keeper;
+    pthread_t keepers[TL_KEEPERS]; /* renew leases */
+    unsigned n_keepers;
     bool needs_leases; /* see tl_backend_ops.require_leases */
     bool lives;        /* its lock as a process that is alive was taken */
     pthread_mutex_t lock;
@@ -50,6 +70,8 @@ struct tl_rados {
     /* Under the lock: */
     bool closing;
     struct tl_rados_lease *held;
+    int64_t life_due_ms; /* when the others are to hear that this process is alive, monotonic */
+    struct tl_rados_news news;
 };
 
 static inline struct tl_rados *tl_rados_of(struct tl_backend *backend)
@@ -62,6 +84,7 @@ static inline struct tl_bytes tl_text(const char *s)
     return (struct tl_bytes){(const uint8_t *)s, __builtin_strlen(s)};
 }
 
+int64_t tl_rados_now_ms(void); /* monotonic */
 /* What librados returned (a negative errno) as a code and a text: cannot `what` `key`. */
 int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char *key);
 /* Carry out an operation on an object and release it. Returns what librados does. */
@@ -241,6 +264,10 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
 void tl_rados_lease_release(struct tl_lease *lease);
 int tl_rados_lease_state(struct tl_lease *lease, uint64_t *asked);
 void tl_rados_require_leases(struct tl_backend *backend);
+int tl_rados_listen(struct tl_backend *backend,
+                    void (*told)(void *context, enum tl_news news, const char *name), void *context,
+                    struct tl_fail *fail);
+void tl_rados_tell(struct tl_backend *backend, enum tl_news news, const char *name);
 int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t number,
                        struct tl_fail *fail);
 /* May this object change what `owner` has? TL_DENIED, with the lease that was lost. The epochs of
@@ -249,13 +276,21 @@ TL_MUST_USE int tl_rados_guard(struct tl_rados *r, struct tl_bytes owner, uint64
                                uint64_t *own, struct tl_fail *fail);
 /* The epoch of a lease this object holds is not `epoch` any more. */
 void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch);
+/* Somebody has asked for a lease. Does this object hold it? */
+bool tl_rados_asked(struct tl_rados *r, const char *name, uint64_t number);
+/* Tell other servers, with the number of who asks for a lease. Any lock may be held. */
+void tl_rados_say(struct tl_rados *r, enum tl_news news, uint64_t number, const char *name);
+void tl_rados_news_init(struct tl_rados_news *news);
+/* Nothing is told or heard any more. */
+void tl_rados_news_end(struct tl_rados *r);
+void tl_rados_news_fini(struct tl_rados_news *news);
 /* Let others know that this session is alive. */
 TL_MUST_USE int tl_rados_live(struct tl_rados *r, struct tl_fail *fail);
 /* Is a session over? If so it is this one's to sweep, until tl_rados_bury(). Returns 1, 0, or what
  * librados does. */
 TL_MUST_USE int tl_rados_is_over(struct tl_rados *r, uint64_t session);
 void tl_rados_bury(struct tl_rados *r, uint64_t session);
-/* The keeper's thread. */
+/* The keepers' threads. */
 TL_MUST_USE int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail);
 void tl_rados_keep_end(struct tl_rados *r);
 

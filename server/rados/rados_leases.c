@@ -11,6 +11,7 @@
 #include <time.h>
 
 #define LOCK_NAME "owner"
+#define RENEWALS  3       /* while a lock lasts */
 #define ASKED     "asked" /* key of a lock's object: another process has asked for it */
 
 static char *lock_object(char oid[static 80], const char *name)
@@ -25,6 +26,11 @@ static int lock(const struct tl_rados_lease *lease, uint8_t flags)
     struct timeval duration = {.tv_sec = (time_t)lease->r->lease_s};
     return tl_librados.lock_exclusive(lease->r->io, lock_object(oid, lease->name), LOCK_NAME,
                                       lease->cookie, "tracelake", &duration, flags);
+}
+
+static int64_t renewal_ms(const struct tl_rados *r)
+{
+    return (int64_t)r->lease_s * 1000 / RENEWALS;
 }
 
 /* Raise the epoch at `key` of an object by one, in `*epoch`. */
@@ -139,9 +145,11 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
         return rc;
     }
     answer(lease);
+    lease->due_ms = tl_rados_now_ms() + renewal_ms(r);
     pthread_mutex_lock(&r->lock);
     lease->next = r->held;
     r->held = lease;
+    pthread_cond_signal(&r->wake);
     pthread_mutex_unlock(&r->lock);
     *out = &lease->base;
     return TL_OK;
@@ -166,7 +174,23 @@ int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t nu
     char oid[80];
     tl_op_set(op, ASKED, (struct tl_bytes){bytes, sizeof bytes});
     const int rc = tl_rados_write(tl_rados_of(backend), lock_object(oid, name), op);
-    return rc < 0 ? tl_rados_refused(fail, rc, "ask for the lease", name) : TL_OK;
+    if (rc < 0)
+        return tl_rados_refused(fail, rc, "ask for the lease", name);
+    tl_rados_say(tl_rados_of(backend), TL_NEWS_ASKED, number, name);
+    return TL_OK;
+}
+
+bool tl_rados_asked(struct tl_rados *r, const char *name, uint64_t number)
+{
+    bool is_held = false;
+    pthread_mutex_lock(&r->lock);
+    for (struct tl_rados_lease *l = r->held; l; l = l->next)
+        if (strcmp(l->name, name) == 0) {
+            l->asked = number;
+            is_held = true;
+        }
+    pthread_mutex_unlock(&r->lock);
+    return is_held;
 }
 
 void tl_rados_lease_release(struct tl_lease *base)
@@ -271,9 +295,12 @@ void tl_rados_bury(struct tl_rados *r, uint64_t session)
     (void)!tl_librados.remove(r->io, life_object(oid, session));
 }
 
-/* ---- the keeper ----------------------------------------------------------------------------- */
+/* ---- keepers -------------------------------------------------------------------------------- */
 
-/* What the keeper found of a lease. */
+/* Several threads renew leases: where a part of the cluster does not answer, the leases of the rest
+ * do not run out. */
+
+/* What a keeper found of a lease. */
 struct found {
     bool lost;
     uint64_t asked;
@@ -294,8 +321,9 @@ static bool is_last_epoch(const struct tl_rados_lease *lease)
     return !other;
 }
 
-/* A lock that ran out is taken again if nobody has had it meanwhile. */
-static struct found renew(const struct tl_rados_lease *lease)
+/* A lock that ran out is taken again if nobody has had it meanwhile. `looks`: also whether somebody
+ * has asked for it, which news tell sooner. */
+static struct found renew(const struct tl_rados_lease *lease, bool looks)
 {
     struct tl_buf asked = {0};
     struct found found = {0};
@@ -310,7 +338,7 @@ static struct found renew(const struct tl_rados_lease *lease)
         }
     }
     found.lost = rc == -EBUSY || rc == -EEXIST;
-    if (!found.lost &&
+    if (!found.lost && looks &&
         tl_omap_get(lease->r, lock_object(oid, lease->name), ASKED, &asked, NULL) >= 0 &&
         asked.n == 8)
         found.asked = tl_le64(asked.p);
@@ -318,44 +346,62 @@ static struct found renew(const struct tl_rados_lease *lease)
     return found;
 }
 
-/* A lease that was not looked at in this round. */
-static struct tl_rados_lease *next_locked(const struct tl_rados *r, uint64_t round)
+/* A lease whose time to be renewed has come; else `*next` is earlier if one's comes before. */
+static struct tl_rados_lease *due_locked(const struct tl_rados *r, int64_t now, int64_t *next)
 {
-    struct tl_rados_lease *l = r->held;
-    while (l && (l->round == round || l->lost))
-        l = l->next;
-    return l;
+    for (struct tl_rados_lease *l = r->held; l; l = l->next) {
+        if (l->lost || l->busy)
+            continue;
+        if (l->due_ms <= now)
+            return l;
+        *next = l->due_ms < *next ? l->due_ms : *next;
+    }
+    return NULL;
+}
+
+static void renew_locked(struct tl_rados *r, struct tl_rados_lease *l, int64_t now)
+{
+    const bool looks = ++l->renewals % RENEWALS == 0;
+    l->due_ms = now + renewal_ms(r);
+    l->busy = true;
+    pthread_mutex_unlock(&r->lock);
+    const struct found found = renew(l, looks);
+    pthread_mutex_lock(&r->lock);
+    l->lost = l->lost || found.lost;
+    if (looks)
+        l->asked = found.asked;
+    l->busy = false;
+    pthread_cond_broadcast(&r->idle);
+}
+
+static void wait_locked(struct tl_rados *r, int64_t ms)
+{
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    const int64_t ns = until.tv_nsec + ms * 1000000;
+    until.tv_sec += (time_t)(ns / 1000000000);
+    until.tv_nsec = (long)(ns % 1000000000);
+    pthread_cond_timedwait(&r->wake, &r->lock, &until);
 }
 
 static void *keep(void *context)
 {
     struct tl_rados *const r = context;
-    uint64_t round = 0;
     pthread_mutex_lock(&r->lock);
     while (!r->closing) {
+        const int64_t now = tl_rados_now_ms();
+        int64_t next = now + renewal_ms(r);
         struct tl_rados_lease *l;
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        const uint64_t ns = (uint64_t)until.tv_nsec + (uint64_t)r->lease_s * 250000000;
-        until.tv_sec += (time_t)(ns / 1000000000);
-        until.tv_nsec = (long)(ns % 1000000000);
-        pthread_cond_timedwait(&r->wake, &r->lock, &until);
-        round++;
-        pthread_mutex_unlock(&r->lock);
-        (void)!lock_life(r, r->session, LIBRADOS_LOCK_FLAG_MUST_RENEW);
-        ask_life(r);
-        pthread_mutex_lock(&r->lock);
-        /* The cluster may not answer for long: nobody else waits for it. */
-        while (!r->closing && (l = next_locked(r, round))) {
-            l->round = round;
-            l->busy = true;
+        if (r->life_due_ms <= now) {
+            r->life_due_ms = next;
             pthread_mutex_unlock(&r->lock);
-            const struct found found = renew(l);
+            (void)!lock_life(r, r->session, LIBRADOS_LOCK_FLAG_MUST_RENEW);
+            ask_life(r);
             pthread_mutex_lock(&r->lock);
-            l->lost = l->lost || found.lost;
-            l->asked = found.asked;
-            l->busy = false;
-            pthread_cond_broadcast(&r->idle);
+        } else if ((l = due_locked(r, now, &next))) {
+            renew_locked(r, l, now);
+        } else {
+            wait_locked(r, (r->life_due_ms < next ? r->life_due_ms : next) - now);
         }
     }
     pthread_mutex_unlock(&r->lock);
@@ -364,9 +410,9 @@ static void *keep(void *context)
 
 int tl_rados_keep(struct tl_rados *r, struct tl_fail *fail)
 {
-    if (pthread_create(&r->keeper, NULL, keep, r) != 0)
-        return tl_fail_set(fail, TL_IO, "cannot start a thread");
-    r->has_keeper = true;
+    for (; r->n_keepers < TL_KEEPERS; r->n_keepers++)
+        if (pthread_create(&r->keepers[r->n_keepers], NULL, keep, r) != 0)
+            return tl_fail_set(fail, TL_IO, "cannot start a thread");
     return TL_OK;
 }
 
@@ -374,10 +420,10 @@ void tl_rados_keep_end(struct tl_rados *r)
 {
     pthread_mutex_lock(&r->lock);
     r->closing = true;
-    pthread_cond_signal(&r->wake);
+    pthread_cond_broadcast(&r->wake);
     pthread_mutex_unlock(&r->lock);
-    if (r->has_keeper)
-        pthread_join(r->keeper, NULL);
+    while (r->n_keepers > 0)
+        pthread_join(r->keepers[--r->n_keepers], NULL);
     if (r->lives)
         tl_rados_bury(r, r->session);
 }

@@ -15,6 +15,7 @@
     X(aio_create_completion2)                                                                      \
     X(aio_get_return_value)                                                                        \
     X(aio_get_version)                                                                             \
+    X(aio_notify)                                                                                  \
     X(aio_read_op_operate)                                                                         \
     X(aio_release)                                                                                 \
     X(aio_stat)                                                                                    \
@@ -31,6 +32,7 @@
     X(ioctx_destroy)                                                                               \
     X(ioctx_set_namespace)                                                                         \
     X(lock_exclusive)                                                                              \
+    X(notify_ack)                                                                                  \
     X(omap_get_end)                                                                                \
     X(omap_get_next2)                                                                              \
     X(read_op_omap_get_vals2)                                                                      \
@@ -42,6 +44,8 @@
     X(set_pool_full_try)                                                                           \
     X(shutdown)                                                                                    \
     X(unlock)                                                                                      \
+    X(unwatch2)                                                                                    \
+    X(watch3)                                                                                      \
     X(write_op_create)                                                                             \
     X(write_op_omap_cmp2)                                                                          \
     X(write_op_omap_rm_keys2)                                                                      \

@@ -29,11 +29,11 @@ int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char 
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-static long long now_ms(void)
+int64_t tl_rados_now_ms(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
-    return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static int finished(rados_completion_t done)
@@ -48,7 +48,7 @@ static int finished(rados_completion_t done)
 static void heard(struct tl_rados *r, int rc)
 {
     if (rc != -ETIMEDOUT && rc != -ENOTCONN)
-        atomic_store(&r->heard_ms, now_ms());
+        atomic_store(&r->heard_ms, tl_rados_now_ms());
 }
 
 /* Have room for one more. */
@@ -146,7 +146,7 @@ static int rados_scratch(struct tl_backend *backend, struct tl_fail *fail)
 static int rados_usable(struct tl_backend *backend, struct tl_fail *fail)
 {
     struct tl_rados *const r = tl_rados_of(backend);
-    const long long silent = now_ms() - atomic_load(&r->heard_ms);
+    const long long silent = tl_rados_now_ms() - atomic_load(&r->heard_ms);
     return silent > 1000 * (long long)r->lease_s + SILENT_MS
                ? tl_fail_set(fail, TL_IO, "the cluster has not answered for %lld s", silent / 1000)
                : TL_OK;
@@ -158,7 +158,7 @@ static uint64_t rados_free_bytes(struct tl_backend *backend)
     struct tl_rados *const r = tl_rados_of(backend);
     struct rados_cluster_stat_t stat;
     long long last = atomic_load(&r->asked_ms);
-    const long long now = now_ms();
+    const long long now = tl_rados_now_ms();
     if (now - last >= FREE_MS && atomic_compare_exchange_strong(&r->asked_ms, &last, now))
         atomic_store(&r->free, tl_librados.cluster_stat(r->cluster, &stat) < 0 || stat.kb == 0
                                    ? UINT64_MAX
@@ -175,6 +175,7 @@ static bool rados_may_commit(struct tl_backend *backend)
 static void rados_destroy(struct tl_backend *backend)
 {
     struct tl_rados *const r = tl_rados_of(backend);
+    tl_rados_news_end(r);
     tl_rados_keep_end(r);
     if (r->has_io)
         tl_librados.ioctx_destroy(r->io);
@@ -183,6 +184,7 @@ static void rados_destroy(struct tl_backend *backend)
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->wake);
     pthread_cond_destroy(&r->idle);
+    tl_rados_news_fini(&r->news);
     free(r);
 }
 
@@ -204,6 +206,8 @@ static const struct tl_backend_ops rados_ops = {
     .lease_release = tl_rados_lease_release,
     .lease_state = tl_rados_lease_state,
     .lease_ask = tl_rados_lease_ask,
+    .listen = tl_rados_listen,
+    .tell = tl_rados_tell,
     .require_leases = tl_rados_require_leases,
     .catalog_open = tl_rados_catalog_open,
     .catalog_reset = tl_rados_catalog_reset,
@@ -256,7 +260,7 @@ static bool take_option(struct place *place, const char *name, const char *value
 static int parse(struct place *place, const char *url, struct tl_fail *fail)
 {
     char copy[2048], *next;
-    *place = (struct place){.id = "admin", .lease_s = 4, .n_index = 256};
+    *place = (struct place){.id = "admin", .lease_s = 2, .n_index = 256};
     if (!tl_is_rados(url) || snprintf(copy, sizeof copy, "%s", url + 6) >= (int)sizeof copy)
         return bad_url(fail, url);
     char *const options = strchr(copy, '?');
@@ -370,11 +374,12 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
     r->base.ops = &rados_ops;
     r->lease_s = place.lease_s;
     atomic_init(&r->free, UINT64_MAX);
-    atomic_init(&r->asked_ms, now_ms() - FREE_MS);
-    atomic_init(&r->heard_ms, now_ms());
+    atomic_init(&r->asked_ms, tl_rados_now_ms() - FREE_MS);
+    atomic_init(&r->heard_ms, tl_rados_now_ms());
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
     pthread_cond_init(&r->idle, NULL);
+    tl_rados_news_init(&r->news);
     if (getrandom(&r->session, sizeof r->session, 0) != sizeof r->session)
         rc = tl_fail_set(fail, TL_IO, "no random bytes: %s", strerror(errno));
     if (rc >= 0)

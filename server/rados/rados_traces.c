@@ -105,6 +105,8 @@ static int edit_with(struct tl_rados *r, const char *id, trace_edit *edit, void 
     }
     tl_buf_fini(&before);
     tl_row_fini(&row);
+    if (rc == TL_OK)
+        tl_rados_say(r, TL_NEWS_ROW, 0, id);
     return rc == TL_AGAIN
                ? tl_fail_set(fail, TL_IO, "trace %.64s is changed by others all the time", id)
                : rc;
@@ -138,6 +140,8 @@ int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace
         r = tl_change_commit(&change, fail);
     }
     tl_row_fini(&row);
+    if (r == TL_OK)
+        tl_rados_say(tl_rados_behind(catalog), TL_NEWS_ROW, 0, t->id);
     return r == TL_AGAIN ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r;
 }
 
@@ -204,6 +208,8 @@ int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, s
         for (const char *kind = "NRHY"; *kind; kind++)
             tl_rows_remove(&change, *kind, ids[i], NULL, 0);
         r = tl_change_commit(&change, fail);
+        if (r == TL_OK)
+            tl_rados_say(tl_rados_behind(catalog), TL_NEWS_ROW, 0, ids[i]);
     }
     return r;
 }

@@ -31,6 +31,13 @@ struct tl_lease; /* a held lease */
  * the trace of its name, see tl_key_owner(). */
 #define TL_LEASE_ALL "lake"
 
+/* What processes that share a store tell each other of a trace. */
+enum tl_news {
+    TL_NEWS_ROW = 'c',   /* the catalog's row of it has changed */
+    TL_NEWS_ASKED = 'a', /* its lease, which is held here, is asked for: see lease_state */
+    TL_NEWS_READ = 'r',  /* its live edge is read at a process that has not its lease */
+};
+
 /* An object to be stored; both are borrowed. */
 struct tl_object {
     const char *key;
@@ -102,6 +109,19 @@ struct tl_backend_ops {
     /* Tell whoever holds the lease `name` that it is wanted, and a number > 0. */
     int (*lease_ask)(struct tl_backend *backend, const char *name, uint64_t number,
                      struct tl_fail *fail);
+
+    /*
+     * News from other processes, as soon as they have any; they may come twice or get lost, so that
+     * who waits for something also looks from time to time. `told` is called by a thread of the
+     * backend's and must not call the backend. NULL: nobody listens any more, and behind it nothing
+     * is called. NULL as lease_ask.
+     */
+    int (*listen)(struct tl_backend *backend,
+                  void (*told)(void *context, enum tl_news news, const char *name), void *context,
+                  struct tl_fail *fail);
+    /* Tell those who listen elsewhere. Changed rows and what is asked for tell themselves. Does not
+     * wait for the store. NULL as lease_ask. */
+    void (*tell)(struct tl_backend *backend, enum tl_news news, const char *name);
 
     /* A new unnamed file of the calling process' own, gone when closed, for results too large for
      * memory. Returns its descriptor. */

@@ -193,6 +193,53 @@ def left_to_one_that_is_killed(lab):
         pool.close()
 
 
+@test
+def follow_elsewhere(lab):
+    """What a rig pushes to one server is followed at another one, instruction by instruction, long before
+    a shard is complete; when that one takes the trace nothing is told twice."""
+    pool = Pool(lab)
+    try:
+        path, expected = capture(lab, 30000)
+        with open(path, 'rb') as f:
+            data = f.read()
+        a, b = pool.server(), pool.server()
+        push = a.spawn(*PUSH, '-', stdin=subprocess.PIPE)
+        at, took = 6 + 2 * 1000, []
+        push.stdin.write(data[:at])
+        push.stdin.flush()
+        wait('b shows a stream', lambda: rows(b).get('t', {}).get('streams'))
+        stream = 't/' + rows(b)['t']['streams'][0]['name']
+        told = lab.path('tail')
+        with open(told, 'wb') as out:
+            tail = subprocess.Popen([b.tracelake, 'tail', stream, '--from', '0'], env=b.environment(), stdout=out,
+                                    stderr=subprocess.PIPE)
+        b.children.append(tail)
+
+        def lines():
+            with open(told, 'rb') as f:
+                return f.read().count(b'\nS ')
+        wait('the first text', lambda: lines() == 1000, lines)
+        for i in range(1, 21):
+            push.stdin.write(data[at:at + 200])
+            push.stdin.flush()
+            at += 200
+            begun = time.monotonic()
+            wait('text of what came last', lambda: lines() == 1000 + 100 * i, lines)
+            took.append(time.monotonic() - begun)
+        took.sort()
+        print('followed at the other server within %.0f ms in the median, %.0f at most' % (
+            1000 * took[10], 1000 * took[-1]))
+        push.stdin.write(data[at:])
+        push.stdin.close()
+        check(push.wait(60) == 0, push.stderr.read())
+        check(tail.wait(60) == 0, tail.stderr.read())
+        with open(told) as f:
+            check(f.read() == expected, 'the tail tells something else')
+        ends_well(path, expected, a, b)
+    finally:
+        pool.close()
+
+
 def objects(pool, *args):
     """What Ceph's own tool says of the store's objects."""
     namespace = pool.store.split('namespace=')[1].split('&')[0]

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -323,6 +324,13 @@ uint64_t fake_faults_so_far(void)
     return n;
 }
 
+static atomic_bool deaf;
+
+void fake_deaf(bool is)
+{
+    atomic_store(&deaf, is);
+}
+
 void fake_cut_off(unsigned client, bool off)
 {
     pthread_mutex_lock(&faults_lock);
@@ -424,16 +432,19 @@ static void set_pool_full_try(rados_ioctx_t io)
 struct completion {
     pthread_mutex_t lock;
     pthread_cond_t done;
-    bool is_done, released;
+    bool is_done;
     int rc;
     uint64_t version;
+    rados_callback_t call; /* of notifications alone */
+    void *context;
 };
 
 static int aio_create_completion2(void *context, rados_callback_t call, rados_completion_t *out)
 {
     struct completion *const c = calloc(1, sizeof *c);
-    (void)context;
-    need(c && !call);
+    need(c);
+    c->call = call;
+    c->context = context;
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->done, NULL);
     *out = c;
@@ -603,6 +614,105 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
     return 0;
 }
 
+/* ---- watch and notify ----------------------------------------------------------------------- */
+
+/* Who watches, as librados calls it. */
+struct watcher {
+    struct watcher *next;
+    uint64_t watch;
+    rados_watchcb2_t call;
+    void *context;
+};
+
+static pthread_mutex_t watchers_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct watcher *watchers;
+
+static void on_told(void *context, uint64_t watch, const void *data, size_t n)
+{
+    const struct watcher *const w = context;
+    w->call(w->context, 1, watch, 0, (void *)(uintptr_t)data, n);
+}
+
+static int watch3(rados_ioctx_t handle, const char *oid, uint64_t *out, rados_watchcb2_t call,
+                  rados_watcherrcb_t error, uint32_t timeout, void *context)
+{
+    const struct io *const io = handle;
+    char name[256];
+    (void)error;
+    (void)timeout;
+    if (is_cut_off(io))
+        return -ETIMEDOUT;
+    if (next_fault(FAKE_REFUSED) == FAKE_REFUSED)
+        return -EIO;
+    struct watcher *const w = calloc(1, sizeof *w);
+    need(w);
+    w->call = call;
+    w->context = context;
+    const int64_t watch = model_watch(name_of(name, io, oid), io->client, on_told, w);
+    if (watch < 0) {
+        free(w);
+        return (int)watch;
+    }
+    w->watch = *out = (uint64_t)watch;
+    pthread_mutex_lock(&watchers_lock);
+    w->next = watchers;
+    watchers = w;
+    pthread_mutex_unlock(&watchers_lock);
+    return 0;
+}
+
+static int unwatch2(rados_ioctx_t io, uint64_t watch)
+{
+    (void)io;
+    model_unwatch(watch);
+    pthread_mutex_lock(&watchers_lock);
+    struct watcher **p = &watchers;
+    while (*p && (*p)->watch != watch)
+        p = &(*p)->next;
+    struct watcher *const w = *p;
+    if (w)
+        *p = w->next;
+    pthread_mutex_unlock(&watchers_lock);
+    free(w);
+    return 0;
+}
+
+static bool is_deaf(uint64_t client)
+{
+    const struct io io = {.client = client};
+    return is_cut_off(&io) || atomic_load(&deaf);
+}
+
+/* It may get lost, or come twice. */
+static int aio_notify(rados_ioctx_t handle, const char *oid, rados_completion_t done,
+                      const char *text, int n, uint64_t timeout_ms, char **reply, size_t *reply_n)
+{
+    const struct completion *const c = done;
+    const unsigned fault = next_fault(FAKE_REFUSED | FAKE_TWICE);
+    char name[256];
+    (void)timeout_ms;
+    (void)reply;
+    (void)reply_n;
+    name_of(name, handle, oid);
+    if (!is_cut_off(handle) && fault != FAKE_REFUSED)
+        for (int times = fault == FAKE_TWICE ? 2 : 1; times > 0; times--)
+            (void)model_notify(name, text, (size_t)n, is_deaf);
+    c->call(done, c->context);
+    return 0;
+}
+
+static int notify_ack(rados_ioctx_t io, const char *oid, uint64_t id, uint64_t watch,
+                      const char *text, int n)
+{
+    (void)io;
+    (void)oid;
+    (void)id;
+    (void)watch;
+    (void)text;
+    (void)n;
+    return 0;
+}
+
 /* ---- operations that are waited for --------------------------------------------------------- */
 
 static int lock_exclusive(rados_ioctx_t handle, const char *oid, const char *name,
@@ -655,6 +765,7 @@ void fake_librados(void)
         .aio_create_completion2 = aio_create_completion2,
         .aio_get_return_value = aio_get_return_value,
         .aio_get_version = aio_get_version,
+        .aio_notify = aio_notify,
         .aio_read_op_operate = aio_read_op_operate,
         .aio_release = aio_release,
         .aio_stat = aio_stat,
@@ -671,6 +782,7 @@ void fake_librados(void)
         .ioctx_destroy = ioctx_destroy,
         .ioctx_set_namespace = ioctx_set_namespace,
         .lock_exclusive = lock_exclusive,
+        .notify_ack = notify_ack,
         .omap_get_end = omap_get_end,
         .omap_get_next2 = omap_get_next2,
         .read_op_omap_get_vals2 = read_op_omap_get_vals2,
@@ -682,6 +794,8 @@ void fake_librados(void)
         .set_pool_full_try = set_pool_full_try,
         .shutdown = shut_down,
         .unlock = unlock,
+        .unwatch2 = unwatch2,
+        .watch3 = watch3,
         .write_op_create = write_op_create,
         .write_op_omap_cmp2 = write_op_omap_cmp2,
         .write_op_omap_rm_keys2 = write_op_omap_rm_keys2,
@@ -692,6 +806,7 @@ void fake_librados(void)
     };
     pthread_once(&once, start_delivery);
     fake_faults(0, 1, 0);
+    fake_deaf(false);
     pthread_mutex_lock(&faults_lock);
     faults.clients = 0;
     memset(faults.cut, 0, sizeof faults.cut);

@@ -32,5 +32,7 @@ uint64_t fake_faults_so_far(void);
 /* Clients are numbered from 1 on as they connect since fake_librados(). One that is cut off gets no
  * answers: ETIMEDOUT, and nothing is done. */
 void fake_cut_off(unsigned client, bool off);
+/* Notifications reach nobody. */
+void fake_deaf(bool is);
 
 #endif

@@ -344,6 +344,67 @@ int model_unlock(const char *oid, uint64_t client, const char *cookie)
     return held ? 0 : -ENOENT;
 }
 
+/* ---- watching ------------------------------------------------------------------------------- */
+
+struct watch {
+    struct watch *next;
+    uint64_t number, client;
+    char *oid;
+    model_told *told;
+    void *context;
+};
+
+/* Held while somebody is told. */
+static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+static struct watch *watches;
+
+int64_t model_watch(const char *oid, uint64_t client, model_told *told, void *context)
+{
+    uint64_t version;
+    const int rc = model_version(oid, &version);
+    if (rc < 0)
+        return rc;
+    struct watch *const w = calloc(1, sizeof *w);
+    need(w && (w->oid = strdup(oid)));
+    w->client = client;
+    w->told = told;
+    w->context = context;
+    pthread_mutex_lock(&telling);
+    static uint64_t last;
+    w->number = ++last;
+    w->next = watches;
+    watches = w;
+    pthread_mutex_unlock(&telling);
+    return (int64_t)w->number;
+}
+
+void model_unwatch(uint64_t number)
+{
+    pthread_mutex_lock(&telling);
+    struct watch **p = &watches;
+    while (*p && (*p)->number != number)
+        p = &(*p)->next;
+    struct watch *const w = *p;
+    if (w)
+        *p = w->next;
+    pthread_mutex_unlock(&telling);
+    if (w)
+        free(w->oid);
+    free(w);
+}
+
+int model_notify(const char *oid, const void *data, size_t n, bool (*deaf)(uint64_t client))
+{
+    uint64_t version;
+    const int rc = model_version(oid, &version);
+    pthread_mutex_lock(&telling);
+    for (const struct watch *w = watches; rc >= 0 && w; w = w->next)
+        if (strcmp(w->oid, oid) == 0 && !deaf(w->client))
+            w->told(w->context, w->number, data, n);
+    pthread_mutex_unlock(&telling);
+    return rc;
+}
+
 /* ---- what happens to all -------------------------------------------------------------------- */
 
 void model_advance(int64_t ms)

@@ -51,6 +51,14 @@ int model_lock(const char *oid, uint64_t client, const char *cookie, int64_t dur
                unsigned flags);
 int model_unlock(const char *oid, uint64_t client, const char *cookie);
 
+/* Watch an object. Returns the watch, > 0, or a negative errno. */
+typedef void model_told(void *context, uint64_t watch, const void *data, size_t n);
+int64_t model_watch(const char *oid, uint64_t client, model_told *told, void *context);
+/* Behind it nothing is told to this watch any more. */
+void model_unwatch(uint64_t watch);
+/* Tell all who watch the object, but for clients that `deaf` names; returns when they were told. */
+int model_notify(const char *oid, const void *data, size_t n, bool (*deaf)(uint64_t client));
+
 /* As if so much time had passed for locks. */
 void model_advance(int64_t ms);
 /* How many bytes objects may have before writes and creations are refused; UINT64_MAX at first. As

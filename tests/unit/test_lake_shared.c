@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Two servers over one store in a cluster. What one of them decodes is followed at the other one as
+ * far as it is durable, whether notifications come, get lost, or come twice.
+ */
+#include "sim_capture.h"
+
+#include "pool.h"
+
+static struct tl_backend *one, *two;
+static struct tl_lake *a, *b;
+static struct capture c;
+
+static void open_both(void)
+{
+    one = open_pool();
+    two = open_pool();
+    a = open_lake_sized(one, 2500, 1);
+    b = open_lake_sized(two, 2500, 1);
+}
+
+static void close_both(void)
+{
+    tl_lake_close(a);
+    tl_lake_close(b);
+    tl_backend_free(one);
+    tl_backend_free(two);
+}
+
+static void make_capture(void)
+{
+    struct tl_backend *memory;
+    const struct sim_options options = {
+        .seed = 5, .insns = 20000, .cores = 2, .image = true, .events = true};
+    assert_int_equal(tl_backend_memory(&memory), TL_OK);
+    struct tl_lake *const lake = open_lake_sized(memory, 2500, 1);
+    sim_capture(lake, &options, &c);
+    tl_lake_close(lake);
+    tl_backend_free(memory);
+}
+
+static struct tl_ingest *push_to(struct tl_lake *lake)
+{
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = (const char *)c.setup.p, .resume = true};
+    struct tl_ingest *ingest;
+    struct tl_image_row row;
+    char id[64];
+    uint64_t at;
+    struct tl_fail fail = {0};
+    assert_int_equal(
+        tl_lake_put_image(lake, "program", (struct tl_bytes){c.elf.p, c.elf.n}, &row, NULL), TL_OK);
+    if (tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &at, &fail) < 0)
+        fail_msg("%s", fail.text);
+    return ingest;
+}
+
+static void append(struct tl_ingest *ingest, uint64_t from, uint64_t to)
+{
+    assert_int_equal(tl_ingest_append(ingest, from,
+                                      (struct tl_bytes){c.bytes.p + from, (size_t)(to - from)},
+                                      NULL),
+                     TL_OK);
+}
+
+/* Instructions of the trace that a server shows; `*sealed`: of them in sealed shards. */
+static uint64_t shown(struct tl_lake *lake, uint64_t *decoded, uint64_t *sealed)
+{
+    struct tl_trace_list list;
+    uint64_t insns = 0;
+    *decoded = *sealed = 0;
+    if (tl_lake_trace(lake, "t", &list) < 0)
+        return 0;
+    *decoded = list.rows[0].decoded_bytes;
+    for (size_t i = 0; i < list.rows[0].n_streams; i++) {
+        insns += list.rows[0].streams[i].insns;
+        *sealed += list.rows[0].streams[i].sealed_insns;
+    }
+    tl_trace_list_free(&list);
+    return insns;
+}
+
+static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
+{
+    uint64_t decoded, sealed;
+    for (unsigned i = 0; (void)shown(lake, &decoded, &sealed), decoded < bytes; i++) {
+        if (i >= 6000)
+            fail_msg("%llu of %llu bytes are decoded", (unsigned long long)decoded,
+                     (unsigned long long)bytes);
+        usleep(10000);
+    }
+}
+
+/* Until the other server shows what the trace's own does, with the same text. */
+static void wait_same(void)
+{
+    struct tl_buf mine = {0}, theirs = {0};
+    uint64_t decoded, sealed;
+    const uint64_t insns = shown(a, &decoded, &sealed);
+    assert_true(insns > sealed); /* there is more than sealed shards */
+    for (unsigned i = 0; shown(b, &decoded, &sealed) != insns; i++) {
+        if (i >= 6000)
+            fail_msg("%llu of %llu instructions are shown",
+                     (unsigned long long)shown(b, &decoded, &sealed), (unsigned long long)insns);
+        usleep(10000);
+    }
+    lake_text(a, "t", &mine);
+    lake_text(b, "t", &theirs);
+    assert_texts_equal(&mine, &theirs);
+    tl_buf_fini(&mine);
+    tl_buf_fini(&theirs);
+}
+
+static void follow(void)
+{
+    enum { STEPS = 6 };
+    struct tl_ingest *const ingest = push_to(a);
+    struct tl_buf text = {0};
+    uint64_t at = 0;
+    for (unsigned i = 1; i <= STEPS; i++) {
+        const uint64_t to = (c.bytes.n - 16) * i / STEPS;
+        append(ingest, at, to);
+        at = to;
+        wait_decoded(a, to);
+        wait_same();
+    }
+    append(ingest, at, c.bytes.n);
+    assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
+    tl_ingest_close(ingest);
+    assert_int_equal(wait_done(b, "t"), TL_TRACE_SEALED);
+    lake_text(b, "t", &text);
+    assert_texts_equal(&c.text, &text);
+    tl_buf_fini(&text);
+}
+
+static void followed_elsewhere(void **state)
+{
+    (void)state;
+    if (!choose_pool())
+        skip_pool();
+    open_both();
+    follow();
+    close_both();
+}
+
+static void followed_by_looking(void **state)
+{
+    (void)state;
+    if (!choose_pool() || getenv("TL_RADOS"))
+        skip_pool();
+#ifdef TL_WITH_RADOS
+    open_both();
+    fake_deaf(true);
+    follow();
+    close_both();
+#endif
+}
+
+/* The lease comes to who reads the live edge: what it has decoded is not taken for its own. */
+static void read_and_then_taken(void **state)
+{
+    (void)state;
+    if (!choose_pool())
+        skip_pool();
+    open_both();
+    const uint64_t half = c.bytes.n / 2;
+    struct tl_buf text = {0};
+    uint64_t at;
+    struct tl_ingest *const old = push_to(a);
+    append(old, 0, half);
+    wait_decoded(a, half);
+    wait_same();
+    struct tl_ingest *const now = push_to(b);
+    append(now, half, c.bytes.n);
+    assert_int_equal(tl_ingest_finish(now, &at, NULL), TL_OK);
+    tl_ingest_close(now);
+    tl_ingest_close(old);
+    assert_int_equal(wait_done(b, "t"), TL_TRACE_SEALED);
+    assert_int_equal(wait_done(a, "t"), TL_TRACE_SEALED);
+    lake_text(b, "t", &text);
+    assert_texts_equal(&c.text, &text);
+    tl_buf_reset(&text);
+    lake_text(a, "t", &text);
+    assert_texts_equal(&c.text, &text);
+    tl_buf_fini(&text);
+    close_both();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(followed_elsewhere),
+        cmocka_unit_test(followed_by_looking),
+        cmocka_unit_test(read_and_then_taken),
+    };
+    make_capture();
+    const int r = cmocka_run_group_tests(tests, NULL, NULL);
+    capture_free(&c);
+    return r;
+}
