@@ -118,6 +118,25 @@ static int find_user(void *context, const struct tl_catalog_trace *row)
                : TL_OK;
 }
 
+/* A trace that is gone, or another server's, stays as it is; one that the store does not tell of
+ * now is to be asked for again. */
+static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    if (!trace) {
+        const int r = tl_no_trace(lake, fail, id);
+        return r == TL_NOTFOUND ? TL_OK
+               : r == TL_AGAIN
+                   ? tl_fail_set(fail, TL_UNREACHABLE, "the store did not tell of trace %.64s", id)
+                   : r;
+    }
+    const int r = tl_lake_redecode(lake, id, NULL, fail);
+    tl_trace_put(trace);
+    return r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE || r == TL_AGAIN
+               ? TL_OK
+               : r;
+}
+
 /* Traces that were decoded without this image can now do better. */
 static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image,
                           struct tl_fail *fail)
@@ -129,9 +148,7 @@ static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image
     for (size_t at = 0; r >= 0 && at < users.names.n;) {
         const char *const id = (const char *)users.names.p + at;
         at += strlen(id) + 1;
-        r = tl_lake_redecode(lake, id, NULL, fail);
-        if (r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE || r == TL_AGAIN)
-            r = TL_OK; /* that trace stays as it is */
+        r = redecode_user(lake, id, fail);
     }
     tl_buf_fini(&users.names);
     return r;

@@ -18,8 +18,11 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
 {
     struct resolver *resolver = context;
     char hash[72];
-    if (tl_lake_image_hash(resolver->lake, file, hash) < 0)
-        return tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file);
+    const int found = tl_lake_image_hash(resolver->lake, file, hash);
+    if (found < 0) /* only what the store knows not to be there is missing */
+        return found == TL_NOTFOUND
+                   ? tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file)
+                   : tl_fail_set(fail, TL_IO, "the store does not tell of image %.100s", file);
     if (strcmp(resolver->last, hash) == 0) {
         *bytes = (struct tl_bytes){resolver->content.p, resolver->content.n};
         return TL_OK;

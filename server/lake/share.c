@@ -20,7 +20,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define RETRY_NS    INT64_C(100000000)  /* between two attempts to have a lease */
+#define RETRY_NS    INT64_C(100000000)  /* between two attempts to have a lease … */
+#define ASK_EVERY   3                   /* … and so many of them to a question for it */
 #define ADOPT_NS    INT64_C(3000000000) /* between two looks whether anybody decodes a trace */
 #define YIELD_NS    INT64_C(1500000000) /* that a trace is left to who has asked for it */
 #define GRACE_NS    INT64_C(60000000000)
@@ -210,13 +211,14 @@ int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
     if (!trace->lake->shared)
         return TL_OK;
     const int64_t until = tl_monotonic_ns() + (ask == TL_PIN_TRY ? 0 : TL_PIN_WAIT_NS);
-    for (bool asked = false;; asked = true) {
+    /* Whoever gets it in between, once its holder is gone, has not heard of an earlier question. */
+    for (unsigned tries = 0;; tries++) {
         pthread_mutex_lock(&trace->owning);
         const int r = pin_once(trace, ask, fail);
         pthread_mutex_unlock(&trace->owning);
         if (r != TL_AGAIN || tl_monotonic_ns() >= until || tl_cancel_check() < 0)
             return r;
-        if (!asked && backend->ops->lease_ask(backend, trace->id, ask, fail) < 0)
+        if (tries % ASK_EVERY == 0 && backend->ops->lease_ask(backend, trace->id, ask, fail) < 0)
             return TL_IO;
         usleep(RETRY_NS / 1000);
     }

@@ -73,28 +73,36 @@ static int run_get(struct tl_call *call, const void *message)
 /* ---- watching --------------------------------------------------------------------------- */
 
 /* Send the state if it is not the one sent last. */
-static int send_state(struct tl_call *call, const char *trace, uint64_t *sent, bool *first)
+static int send_state(struct tl_call *call, const Tracelake__V1__WatchTracesRequest *request,
+                      uint64_t *sent, bool *first)
 {
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
+    const char *const trace = request->trace;
     struct tl_trace_list list = {0};
     int rc = TL_OK;
     if (!*trace && !*first && !tl_has_news(lake, *sent))
         return TL_OK;
     if (!*trace)
-        rc = tl_scoped_traces(lake, tl_call_scope(call), &list);
+        rc = request->limit
+                 ? tl_scoped_page(lake, tl_call_scope(call), NULL, request->limit, &list)
+                 : tl_scoped_traces(lake, tl_call_scope(call), &list);
     else
         rc = tl_scoped_covers(lake, tl_call_scope(call), trace, tl_call_fail(call));
     if (rc >= 0 && *trace)
         rc = tl_lake_trace(lake, trace, &list);
-    if (rc < 0)
+    if (rc < 0) {
+        tl_trace_list_free(&list);
         return no_trace(call, rc, trace);
+    }
+    const bool more = rc > 0;
+    rc = TL_OK;
     const uint64_t revision = *trace && list.n ? list.rows[0].revision : list.revision;
     if (*first || revision != *sent) {
         *first = false;
         *sent = revision;
         size_t next = 0;
         do
-            rc = send_page(call, &list, &next, false);
+            rc = send_page(call, &list, &next, more);
         while (rc == TL_OK && next < list.n);
     }
     tl_trace_list_free(&list);
@@ -109,10 +117,12 @@ static int run_watch(struct tl_call *call, const void *message)
     uint64_t sent = 0;
     bool first = true;
     int rc;
+    if (request->limit > TL_PAGE_MOST)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
     tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
     do {
         const int64_t now = tl_now_ms();
-        rc = send_state(call, request->trace, &sent, &first);
+        rc = send_state(call, request, &sent, &first);
         if (rc == TL_OK && tl_call_draining(call))
             rc = tl_call_stop(call);
         if (rc == TL_OK)

@@ -2,22 +2,43 @@
 /*
  * The cluster refuses, is full, loses answers, is late and does things twice, at any operation; a
  * server is cut off from it while its leases run out. Nothing that was acknowledged is lost,
- * nothing is there twice, and all goes on by itself. Over the model of a cluster (rados/fake).
+ * nothing is there twice, and all goes on by itself. Over the model of a cluster, or the cluster
+ * that TL_RADOS names, both behind the interposer (rados/fake). TL_FAULT_ROUNDS: at so many
+ * operations.
  */
 #include "faults.h"
 
+#include "rados/fake/interposer.h"
 #include "rados/fake/librados.h"
 #include "rados/fake/model.h"
 #include "rados/rados.h"
 
 #define LEASE_MS 1000
 
+static char url[1200];
+
+/* An empty store is to be opened next. */
+static void new_store(void)
+{
+    static unsigned serial;
+    const char *const pool = getenv("TL_RADOS");
+    struct tl_fail fail = {0};
+    if (!pool)
+        fake_librados();
+    else if (interpose_library(&fail) < 0)
+        fail_msg("%s", fail.text);
+    snprintf(url, sizeof url, "%s&namespace=faults-%d-%u&index=3&lease=1",
+             pool ? pool : "rados:fake?conf=none", (int)getpid(), serial++);
+}
+
+/* What goes wrong meanwhile is told; then it is opened again. */
 static struct tl_backend *open_store(void)
 {
     struct tl_backend *backend;
     struct tl_fail fail = {0};
-    if (tl_backend_rados(&backend, "rados:fake?index=3&lease=1", &fail) < 0)
-        fail_msg("%s", fail.text);
+    for (unsigned tries = 0; tl_backend_rados(&backend, url, &fail) < 0; tries++)
+        if (tries >= 3)
+            fail_msg("%s", fail.text);
     return backend;
 }
 
@@ -32,14 +53,14 @@ static void push_until_done(struct tl_lake *lake, const struct capture *c, uint6
 
 static void run(const struct capture *c, uint64_t *random, unsigned kinds, unsigned every)
 {
-    fake_librados();
+    new_store();
     struct tl_backend *const backend = open_store();
     struct tl_lake *const lake = open_lake_sized(backend, FAULT_SHARD, 2);
-    fake_faults(kinds, every, fault_random(random));
+    interposer_faults(kinds, every, fault_random(random));
     push_until_done(lake, c, random);
     if (fault_random(random) % 2)
         fault_house(lake, c, random);
-    fake_faults(0, 1, 0);
+    interposer_faults(0, 1, 0);
     push_until_done(lake, c, random);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     fault_check(lake, "t", c);
@@ -56,12 +77,65 @@ static void faults_are_overcome(void **state)
     const unsigned rounds = fault_rounds(12);
     for (unsigned i = 0; i < rounds; i++) {
         run(&c, &random, 1u << i % 5, 8 + (unsigned)(fault_random(&random) % 60));
-        suffered += fake_faults_so_far();
+        suffered += interposer_suffered();
         run(&c, &random, 31, 20 + (unsigned)(fault_random(&random) % 200));
-        suffered += fake_faults_so_far();
+        suffered += interposer_suffered();
     }
     print_message("%llu faults in %u captures\n", (unsigned long long)suffered, 2 * rounds);
     assert_true(suffered > 0);
+    capture_free(&c);
+}
+
+/* ---- at each operation ---------------------------------------------------------------------- */
+
+/* From the opening of the store to the end, with one fault. Returns how many operations could have
+ * had it. */
+static uint64_t run_with_fault(const struct capture *c, unsigned kind, uint64_t at, bool *suffered)
+{
+    uint64_t random = at;
+    new_store();
+    const uint64_t before = interposer_suffered();
+    interposer_fault_at(kind, at);
+    struct tl_backend *const backend = open_store();
+    struct tl_lake *lake = NULL;
+    struct tl_fail fail = {0};
+    const struct tl_lake_options options = {.shard_insns = FAULT_SHARD,
+                                            .decode_threads = 1,
+                                            .min_free_bytes = 1,
+                                            .checkpoint_bytes = 8192};
+    for (unsigned tries = 0; tl_lake_open_on(&lake, backend, &options, &fail) < 0; tries++)
+        if (tries >= 3)
+            fail_msg("%s", fail.text);
+    push_until_done(lake, c, &random);
+    assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+    const uint64_t passed = interposer_passed();
+    *suffered = interposer_suffered() > before;
+    interposer_faults(0, 1, 0);
+    if (getenv("TL_DEBUG")) fprintf(stderr, "kind %u at %llu suffered %d passed %llu\n", kind, (unsigned long long)at, *suffered, (unsigned long long)passed);
+    fault_check(lake, "t", c);
+    tl_lake_close(lake);
+    tl_backend_free(backend);
+    return passed;
+}
+
+/* Evenly over all operations of a capture, and with TL_FAULT_ROUNDS=100000 at each of them. */
+static void any_operation_may_fail(void **state)
+{
+    (void)state;
+    struct capture c;
+    unsigned runs = 0, suffered = 0;
+    bool did;
+    fault_capture(&c, 3000);
+    for (unsigned kind = 1; kind < FAULTS; kind <<= 1) {
+        const uint64_t n = run_with_fault(&c, kind, UINT64_MAX - 1, &did);
+        const uint64_t rounds = fault_rounds(10), step = n > rounds ? n / rounds : 1;
+        for (uint64_t at = fault_seed() % step; at < n; at += step, runs++) {
+            run_with_fault(&c, kind, at, &did);
+            suffered += did;
+        }
+    }
+    print_message("%u faults in %u captures\n", suffered, runs);
+    assert_true(suffered > runs / 2); /* threads may have fewer operations another time */
     capture_free(&c);
 }
 
@@ -76,7 +150,7 @@ static struct tl_ingest *begin(struct tl_lake *lake, const struct capture *c, ui
     for (unsigned tries = 0; tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, at, NULL) < 0;
          tries++) {
         assert_true(tries < 100);
-        model_advance(LEASE_MS / 4); /* time passes for locks */
+        model_advance(LEASE_MS / 4); /* time passes for locks of the model */
     }
     return ingest;
 }
@@ -107,8 +181,8 @@ static void a_server_that_was_cut_off_is_fenced(void **state)
     uint64_t random = fault_seed(), at;
     struct capture c;
     fault_capture(&c, 10000);
-    for (unsigned i = 0; i < fault_rounds(4); i++) {
-        fake_librados();
+    for (unsigned i = 0; i < 4; i++) {
+        new_store();
         struct tl_backend *const one = open_store(), *const two = open_store();
         struct tl_lake *const a = open_lake_sized(one, FAULT_SHARD, 1);
         struct tl_lake *const b = open_lake_sized(two, FAULT_SHARD, 1);
@@ -120,13 +194,13 @@ static void a_server_that_was_cut_off_is_fenced(void **state)
         struct tl_ingest *const old = begin(a, &c, &at);
         assert_int_equal(append(old, &c, 0, half), TL_OK);
         wait_raw(a, half);
-        fake_cut_off(1, true);
+        interposer_cut_off(1, true);
         (void)!append(old, &c, half, half + 100);
         struct tl_ingest *const now = begin(b, &c, &at);
         assert_true(at == half);
         assert_int_equal(append(now, &c, half, c.bytes.n - 1), TL_OK);
         wait_raw(b, c.bytes.n - 1);
-        fake_cut_off(1, false);
+        interposer_cut_off(1, false);
         assert_true(append(old, &c, half + 100, half + 200) < 0 ||
                     tl_ingest_finish(old, &at, NULL) < 0);
         tl_ingest_close(old);
@@ -151,8 +225,10 @@ static void a_full_cluster_is_no_disaster(void **state)
     (void)state;
     uint64_t random = fault_seed(), at;
     struct capture c;
+    if (getenv("TL_RADOS"))
+        skip(); /* only the model has a limit */
     fault_capture(&c, 10000);
-    fake_librados();
+    new_store();
     struct tl_backend *const backend = open_store();
     struct tl_lake *const lake = open_lake_sized(backend, FAULT_SHARD, 1);
     struct tl_ingest *ingest = begin(lake, &c, &at);
@@ -194,6 +270,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(faults_are_overcome),
+        cmocka_unit_test(any_operation_may_fail),
         cmocka_unit_test(a_server_that_was_cut_off_is_fenced),
         cmocka_unit_test(a_full_cluster_is_no_disaster),
     };

@@ -4,7 +4,6 @@
 readers read: no byte is lost or there twice, no range is wrong. TL_KILLS=300 makes so many (8 else),
 TL_SEED another choice, or random; the longest pauses are printed.
 TL_BUILD=$PWD/build TL_RADOS_OSDS=3 tests/rados/with_cluster.sh tests/rados/kills.py"""
-import ctypes
 import json
 import os
 import random
@@ -26,6 +25,7 @@ RIGS = 3
 OSDS = int(os.environ['TL_RADOS_OSDS'])
 A_CAPTURE = 10  # kills that a capture goes through
 PIECE = 8192
+TAKEOVER_S = 5  # what takes longer is told of
 
 chance = random.Random(SEED)
 
@@ -79,11 +79,14 @@ class Rig(threading.Thread):
             self.over.wait(0.1)
         self.child.stdin.close()
 
+    def told(self):
+        with open(self.log.name) as f:
+            return f.read()
+
     def ends(self):
         self.over.set()
         status = self.child.wait(300)
-        self.log.seek(0)
-        check(status == 0, self.name, 'ended with', status, self.log.read())
+        check(status == 0, self.name, 'ended with', status, self.told())
 
 
 class Reader(threading.Thread):
@@ -135,42 +138,30 @@ def wait_grown(servers, rig, to):
          lambda: [s.server_log()[-600:] for s in servers])
 
 
-class Placement:
-    """What the pool's placement groups, which `ceph osd pool create` was told to make, say of themselves."""
-
-    GROUPS = 8
-
-    def __init__(self):
-        self.library = ctypes.CDLL('librados.so.2')
-        self.cluster = ctypes.c_void_p()
-        check(self.library.rados_create(ctypes.byref(self.cluster), b'admin') == 0)
-        check(self.library.rados_conf_read_file(self.cluster, os.environ['CEPH_CONF'].encode()) == 0)
-        self.library.rados_conf_set(self.cluster, b'rados_osd_op_timeout', b'2')
-        check(self.library.rados_connect(self.cluster) == 0)
-
-    def state(self, i):
-        out, text = ctypes.c_char_p(), ctypes.c_char_p()
-        n, text_n = ctypes.c_size_t(), ctypes.c_size_t()
-        command = (ctypes.c_char_p * 1)(b'{"prefix": "query"}')
-        code = self.library.rados_pg_command(
-            self.cluster, b'1.%d' % i, command, ctypes.c_size_t(1), b'', ctypes.c_size_t(0), ctypes.byref(out),
-            ctypes.byref(n), ctypes.byref(text), ctypes.byref(text_n))
-        return json.loads(ctypes.string_at(out, n.value))['state'] if code == 0 else 'no answer'
-
-    def whole(self):
-        """Does everything have its copies? One fault is borne then."""
-        return all(self.state(i) == 'active+clean' for i in range(self.GROUPS))
+GROUPS = 8  # placement groups of the pool, see with_cluster.sh
 
 
-def some_kills(servers, rigs, n, pauses, placement):
+def states():
+    """What the pool's placement groups say of themselves."""
+    asked = [subprocess.Popen(['timeout', '10', 'ceph', 'tell', '1.%d' % i, 'query'], stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL) for i in range(GROUPS)]
+    told = [child.communicate()[0] for child in asked]
+    return [json.loads(t)['state'] if t else 'no answer' for t in told]
+
+
+def whole():
+    """Does everything have its copies? One fault is borne then."""
+    return set(states()) == {'active+clean'}
+
+
+def some_kills(servers, rigs, n, pauses):
     for _ in range(n):
         what = chance.choice(['server', 'server', 'osd'])
         # With two copies a cluster bears one fault at a time. Now and then it gets two, and what is
         # asked for is only that nothing is lost.
-        beside = chance.randrange(4) == 0 and not placement.whole()
+        beside = chance.randrange(4) == 0 and not whole()
         if not beside:
-            wait('everything has its copies', placement.whole, lambda: [
-                placement.state(i) for i in range(placement.GROUPS)])
+            wait('everything has its copies', whole, states)
         i = chance.randrange(len(servers) if what == 'server' else OSDS)
         if what == 'server':
             servers[i].kill()
@@ -187,6 +178,9 @@ def some_kills(servers, rigs, n, pauses, placement):
         took = time.monotonic() - begun
         pauses.setdefault(what + ' beside an OSD that has come back' * beside, []).append(took)
         print('%s %d%s: all rigs go on after %.1f s' % (what, i, ' beside an OSD' * beside, took), flush=True)
+        if what == 'server' and took > TAKEOVER_S:
+            print('\n'.join('%s: %s' % (r.name, r.told()) for r in rigs))
+            print('\n'.join('%s: %s' % (s.url, s.server_log()[-4000:]) for s in servers), flush=True)
         timer.join()
         more = chance.randrange(4) * PIECE  # the next one is killed at another place
         wait_grown(servers, rigs[0], rigs[0].sent + more)
@@ -222,7 +216,6 @@ def ends_well(servers, rigs, expected):
 def main():
     lab = Lab(os.environ['TL_BUILD'])
     pool = Pool(lab)
-    placement = Placement()
     pauses = {}
     print('seed', SEED, flush=True)
     try:
@@ -245,7 +238,7 @@ def main():
                 expected[name] = lab.run('decode', '--format', 'itm,id=0', '--text', path).text()
                 rigs.append(Rig(lab, name, data, urls[k % 3:] + urls[:k % 3]))
             reader = Reader(servers, rigs)
-            some_kills(servers, rigs, min(left, A_CAPTURE), pauses, placement)
+            some_kills(servers, rigs, min(left, A_CAPTURE), pauses)
             left -= A_CAPTURE
             for rig in rigs:
                 rig.ends()

@@ -21,6 +21,8 @@
 #include "rados/rados.h"
 #endif
 
+enum { POOL_LEASE_S = 60 };
+
 static char pool_url[1200];
 
 /* Another namespace; false: the build knows no clusters, and the test is to be ended by
@@ -32,8 +34,8 @@ static inline bool choose_pool(void)
     const char *const pool = getenv("TL_RADOS");
     if (!pool)
         fake_librados();
-    snprintf(pool_url, sizeof pool_url, "%s&namespace=test-%d-%u&index=5&lease=60",
-             pool ? pool : "rados:fake?conf=none", (int)getpid(), serial++);
+    snprintf(pool_url, sizeof pool_url, "%s&namespace=test-%d-%u&index=5&lease=%d",
+             pool ? pool : "rados:fake?conf=none", (int)getpid(), serial++, POOL_LEASE_S);
     return true;
 #else
     return false;

@@ -7,6 +7,11 @@
 
 #include "pool.h"
 
+#ifdef TL_WITH_RADOS
+#include "rados/fake/interposer.h"
+#include "rados/fake/model.h"
+#endif
+
 static struct tl_backend *one, *two;
 static struct tl_lake *a, *b;
 static struct capture c;
@@ -147,10 +152,10 @@ static void followed_by_looking(void **state)
 {
     (void)state;
     if (!choose_pool() || getenv("TL_RADOS"))
-        skip_pool();
+        skip(); /* no cluster is as deaf as its model */
 #ifdef TL_WITH_RADOS
     open_both();
-    fake_deaf(true);
+    interposer_deaf(true);
     follow();
     close_both();
 #endif
@@ -186,12 +191,47 @@ static void read_and_then_taken(void **state)
     close_both();
 }
 
+/* A server that does not answer any more keeps its traces as long as its lease lasts, and no moment
+ * longer: nothing else is waited for. */
+static void taken_when_the_lease_is_over(void **state)
+{
+    (void)state;
+    if (!choose_pool() || getenv("TL_RADOS"))
+        skip();
+#ifdef TL_WITH_RADOS
+    open_both();
+    uint64_t at;
+    const uint64_t half = c.bytes.n / 2;
+    struct tl_ingest *const old = push_to(a);
+    append(old, 0, half);
+    wait_decoded(a, half);
+    wait_same();
+    interposer_cut_off(1, true);
+    struct tl_trace *const trace = tl_lake_find_trace(b, "t");
+    model_advance(1000 * (POOL_LEASE_S - POOL_LEASE_S / 2));
+    assert_int_equal(tl_trace_pin(trace, TL_PIN_TRY, NULL), TL_AGAIN);
+    model_advance(1000 * POOL_LEASE_S / 2);
+    assert_int_equal(tl_trace_pin(trace, TL_PIN_TRY, NULL), TL_OK);
+    tl_trace_unpin(trace);
+    tl_trace_put(trace);
+    struct tl_ingest *const now = push_to(b);
+    append(now, half, c.bytes.n);
+    assert_int_equal(tl_ingest_finish(now, &at, NULL), TL_OK);
+    tl_ingest_close(now);
+    interposer_cut_off(1, false);
+    tl_ingest_close(old);
+    assert_int_equal(wait_done(b, "t"), TL_TRACE_SEALED);
+    close_both();
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(followed_elsewhere),
         cmocka_unit_test(followed_by_looking),
         cmocka_unit_test(read_and_then_taken),
+        cmocka_unit_test(taken_when_the_lease_is_over),
     };
     make_capture();
     const int r = cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "librados.h"
 
+#include "interposer.h"
 #include "model.h"
-#include "rados/rados_library.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-#define CLIENTS 64
 
 static void need(bool there)
 {
@@ -44,7 +42,6 @@ struct read_step {
 };
 
 struct op {
-    unsigned uses; /* of who made it and of the late one */
     bool reads;
     struct model_step *steps;
     struct read_step *reading;
@@ -55,7 +52,6 @@ static struct op *new_op(bool reads)
 {
     struct op *const op = calloc(1, sizeof *op);
     need(op);
-    op->uses = 1;
     op->reads = reads;
     return op;
 }
@@ -91,16 +87,9 @@ static rados_read_op_t create_read_op(void)
     return new_op(true);
 }
 
-static pthread_mutex_t uses_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static void release_op(void *handle)
 {
     struct op *const op = handle;
-    pthread_mutex_lock(&uses_lock);
-    const bool last = --op->uses == 0;
-    pthread_mutex_unlock(&uses_lock);
-    if (!last)
-        return;
     for (size_t i = 0; i < op->n; i++) {
         tl_buf_fini(op->reads ? &op->reading[i].behind : &op->steps[i].key);
         tl_buf_fini(op->reads ? &op->reading[i].prefix : &op->steps[i].value);
@@ -274,71 +263,9 @@ static int carry_out(const char *oid, const struct op *op)
     return rc;
 }
 
-/* ---- faults --------------------------------------------------------------------------------- */
-
-static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
-static struct {
-    unsigned kinds, every;
-    uint64_t random, n, clients;
-    bool cut[CLIENTS];
-} faults;
-
-static uint64_t draw_locked(void)
-{
-    uint64_t z = faults.random += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-/* What becomes of the next operation, among kinds that fit it. */
-static unsigned next_fault(unsigned fit)
-{
-    unsigned chosen = 0;
-    pthread_mutex_lock(&faults_lock);
-    const unsigned kinds = faults.kinds & fit;
-    if (kinds && draw_locked() % faults.every == 0) {
-        do
-            chosen = 1u << draw_locked() % 5;
-        while (!(chosen & kinds));
-        faults.n++;
-    }
-    pthread_mutex_unlock(&faults_lock);
-    return chosen;
-}
-
-void fake_faults(unsigned kinds, unsigned every, uint64_t seed)
-{
-    pthread_mutex_lock(&faults_lock);
-    faults.kinds = kinds;
-    faults.every = every;
-    faults.random = seed;
-    pthread_mutex_unlock(&faults_lock);
-}
-
-uint64_t fake_faults_so_far(void)
-{
-    pthread_mutex_lock(&faults_lock);
-    const uint64_t n = faults.n;
-    pthread_mutex_unlock(&faults_lock);
-    return n;
-}
-
-static atomic_bool deaf;
-
-void fake_deaf(bool is)
-{
-    atomic_store(&deaf, is);
-}
-
-void fake_cut_off(unsigned client, bool off)
-{
-    pthread_mutex_lock(&faults_lock);
-    faults.cut[client % CLIENTS] = off;
-    pthread_mutex_unlock(&faults_lock);
-}
-
 /* ---- connections ---------------------------------------------------------------------------- */
+
+static atomic_ulong clients;
 
 struct client {
     uint64_t number;
@@ -349,22 +276,12 @@ struct io {
     char space[128];
 };
 
-static bool is_cut_off(const struct io *io)
-{
-    pthread_mutex_lock(&faults_lock);
-    const bool off = faults.cut[io->client % CLIENTS];
-    pthread_mutex_unlock(&faults_lock);
-    return off;
-}
-
 static int create(rados_t *out, const char *id)
 {
     struct client *const client = calloc(1, sizeof *client);
     (void)id;
     need(client);
-    pthread_mutex_lock(&faults_lock);
-    client->number = ++faults.clients;
-    pthread_mutex_unlock(&faults_lock);
+    client->number = atomic_fetch_add(&clients, 1) + 1;
     *out = client;
     return 0;
 }
@@ -429,13 +346,11 @@ static void set_pool_full_try(rados_ioctx_t io)
 
 /* ---- completions ---------------------------------------------------------------------------- */
 
+/* An operation is carried out when it is submitted. */
 struct completion {
-    pthread_mutex_t lock;
-    pthread_cond_t done;
-    bool is_done;
     int rc;
     uint64_t version;
-    rados_callback_t call; /* of notifications alone */
+    rados_callback_t call;
     void *context;
 };
 
@@ -445,29 +360,23 @@ static int aio_create_completion2(void *context, rados_callback_t call, rados_co
     need(c);
     c->call = call;
     c->context = context;
-    pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->done, NULL);
     *out = c;
     return 0;
 }
 
-static void complete(struct completion *c, int rc, uint64_t version)
+static int complete(rados_completion_t handle, int rc, uint64_t version)
 {
-    pthread_mutex_lock(&c->lock);
-    c->is_done = true;
+    struct completion *const c = handle;
     c->rc = rc;
     c->version = version;
-    pthread_cond_broadcast(&c->done);
-    pthread_mutex_unlock(&c->lock);
+    if (c->call)
+        c->call(c, c->context);
+    return 0;
 }
 
 static int aio_wait_for_complete(rados_completion_t handle)
 {
-    struct completion *const c = handle;
-    pthread_mutex_lock(&c->lock);
-    while (!c->is_done)
-        pthread_cond_wait(&c->done, &c->lock);
-    pthread_mutex_unlock(&c->lock);
+    (void)handle;
     return 0;
 }
 
@@ -481,76 +390,12 @@ static uint64_t aio_get_version(rados_completion_t handle)
     return ((struct completion *)handle)->version;
 }
 
-/* Whoever submits an operation waits for it. */
 static void aio_release(rados_completion_t handle)
 {
-    struct completion *const c = handle;
-    pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->done);
-    free(c);
+    free(handle);
 }
 
 /* ---- the way to the cluster ----------------------------------------------------------------- */
-
-struct sent {
-    struct sent *next;
-    struct io *io;
-    char oid[256];
-    struct op *op;
-    struct completion *done;
-    unsigned fault;
-};
-
-static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t late_wake = PTHREAD_COND_INITIALIZER;
-static struct sent *late, **late_end = &late; /* in order; the first may be under way */
-
-static void arrive(const struct sent *s)
-{
-    if (is_cut_off(s->io) || s->fault == FAKE_REFUSED || s->fault == FAKE_FULL) {
-        complete(s->done,
-                 is_cut_off(s->io)       ? -ETIMEDOUT
-                 : s->fault == FAKE_FULL ? -EDQUOT
-                                         : -EIO,
-                 0);
-        return;
-    }
-    int rc = carry_out(s->oid, s->op);
-    if (s->fault == FAKE_TWICE)
-        rc = carry_out(s->oid, s->op);
-    complete(s->done, s->fault == FAKE_LOST ? -ETIMEDOUT : rc, 0);
-}
-
-static void *deliver(void *context)
-{
-    (void)context;
-    pthread_mutex_lock(&late_lock);
-    for (;;) {
-        while (!late)
-            pthread_cond_wait(&late_wake, &late_lock);
-        struct sent *const s = late;
-        pthread_mutex_unlock(&late_lock);
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* others overtake it */
-        pthread_mutex_lock(&late_lock);
-        /* Whoever comes now for the same object comes behind it: see overtakes_locked(). */
-        arrive(s);
-        late = s->next;
-        if (!late)
-            late_end = &late;
-        release_op(s->op);
-        free(s);
-    }
-    return NULL;
-}
-
-/* May it go in front of those that are late? */
-static bool overtakes_locked(const struct sent *s)
-{
-    for (const struct sent *l = late; l; l = l->next)
-        if (l->io == s->io && strcmp(l->oid, s->oid) == 0 && !(l->op->reads && s->op->reads))
-            return false;
-    return true;
-}
 
 static char *name_of(char out[static 256], const struct io *io, const char *oid)
 {
@@ -558,45 +403,21 @@ static char *name_of(char out[static 256], const struct io *io, const char *oid)
     return out;
 }
 
-static int send_op(struct op *op, rados_ioctx_t io, rados_completion_t done, const char *oid)
-{
-    struct sent sent = {.io = io, .op = op, .done = done};
-    sent.fault =
-        next_fault(op->reads ? FAKE_REFUSED | FAKE_LATE
-                             : FAKE_REFUSED | FAKE_FULL | FAKE_LOST | FAKE_LATE | FAKE_TWICE);
-    name_of(sent.oid, io, oid);
-    pthread_mutex_lock(&late_lock);
-    const bool now = sent.fault != FAKE_LATE && overtakes_locked(&sent);
-    if (!now) {
-        struct sent *const s = malloc(sizeof *s);
-        need(s);
-        *s = sent;
-        pthread_mutex_lock(&uses_lock);
-        op->uses++;
-        pthread_mutex_unlock(&uses_lock);
-        *late_end = s;
-        late_end = &s->next;
-        pthread_cond_signal(&late_wake);
-    }
-    pthread_mutex_unlock(&late_lock);
-    if (now)
-        arrive(&sent);
-    return 0;
-}
-
 static int aio_write_op_operate(rados_write_op_t op, rados_ioctx_t io, rados_completion_t done,
                                 const char *oid, time_t *mtime, int flags)
 {
+    char name[256];
     (void)mtime;
     (void)flags;
-    return send_op(op, io, done, oid);
+    return complete(done, carry_out(name_of(name, io, oid), op), 0);
 }
 
 static int aio_read_op_operate(rados_read_op_t op, rados_ioctx_t io, rados_completion_t done,
                                const char *oid, int flags)
 {
+    char name[256];
     (void)flags;
-    return send_op(op, io, done, oid);
+    return complete(done, carry_out(name_of(name, io, oid), op), 0);
 }
 
 static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, uint64_t *size,
@@ -606,12 +427,8 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
     uint64_t version = 0;
     *size = 0;
     *when = 0;
-    const int rc = is_cut_off(io) ? -ETIMEDOUT
-                   : next_fault(FAKE_REFUSED) == FAKE_REFUSED
-                       ? -EIO
-                       : model_version(name_of(name, io, oid), &version);
-    complete(done, rc, version);
-    return 0;
+    const int rc = model_version(name_of(name, io, oid), &version);
+    return complete(done, rc, version);
 }
 
 /* ---- watch and notify ----------------------------------------------------------------------- */
@@ -636,19 +453,14 @@ static void on_told(void *context, uint64_t watch, const void *data, size_t n)
 static int watch3(rados_ioctx_t handle, const char *oid, uint64_t *out, rados_watchcb2_t call,
                   rados_watcherrcb_t error, uint32_t timeout, void *context)
 {
-    const struct io *const io = handle;
     char name[256];
     (void)error;
     (void)timeout;
-    if (is_cut_off(io))
-        return -ETIMEDOUT;
-    if (next_fault(FAKE_REFUSED) == FAKE_REFUSED)
-        return -EIO;
     struct watcher *const w = calloc(1, sizeof *w);
     need(w);
     w->call = call;
     w->context = context;
-    const int64_t watch = model_watch(name_of(name, io, oid), io->client, on_told, w);
+    const int64_t watch = model_watch(name_of(name, handle, oid), on_told, w);
     if (watch < 0) {
         free(w);
         return (int)watch;
@@ -677,28 +489,14 @@ static int unwatch2(rados_ioctx_t io, uint64_t watch)
     return 0;
 }
 
-static bool is_deaf(uint64_t client)
+static int aio_notify(rados_ioctx_t io, const char *oid, rados_completion_t done, const char *text,
+                      int n, uint64_t timeout_ms, char **reply, size_t *reply_n)
 {
-    const struct io io = {.client = client};
-    return is_cut_off(&io) || atomic_load(&deaf);
-}
-
-/* It may get lost, or come twice. */
-static int aio_notify(rados_ioctx_t handle, const char *oid, rados_completion_t done,
-                      const char *text, int n, uint64_t timeout_ms, char **reply, size_t *reply_n)
-{
-    const struct completion *const c = done;
-    const unsigned fault = next_fault(FAKE_REFUSED | FAKE_TWICE);
     char name[256];
     (void)timeout_ms;
     (void)reply;
     (void)reply_n;
-    name_of(name, handle, oid);
-    if (!is_cut_off(handle) && fault != FAKE_REFUSED)
-        for (int times = fault == FAKE_TWICE ? 2 : 1; times > 0; times--)
-            (void)model_notify(name, text, (size_t)n, is_deaf);
-    c->call(done, c->context);
-    return 0;
+    return complete(done, model_notify(name_of(name, io, oid), text, (size_t)n), 0);
 }
 
 static int notify_ack(rados_ioctx_t io, const char *oid, uint64_t id, uint64_t watch,
@@ -720,18 +518,11 @@ static int lock_exclusive(rados_ioctx_t handle, const char *oid, const char *nam
                           uint8_t flags)
 {
     const struct io *const io = handle;
-    const unsigned fault = next_fault(FAKE_REFUSED | FAKE_LOST);
     char full[256];
     (void)name;
     (void)text;
-    if (is_cut_off(io))
-        return -ETIMEDOUT;
-    if (fault == FAKE_REFUSED)
-        return -EIO;
-    const int rc =
-        model_lock(name_of(full, io, oid), io->client, cookie,
-                   duration ? duration->tv_sec * 1000 + duration->tv_usec / 1000 : 0, flags);
-    return fault == FAKE_LOST ? -ETIMEDOUT : rc;
+    return model_lock(name_of(full, io, oid), io->client, cookie,
+                      duration ? duration->tv_sec * 1000 + duration->tv_usec / 1000 : 0, flags);
 }
 
 static int unlock(rados_ioctx_t handle, const char *oid, const char *name, const char *cookie)
@@ -739,28 +530,20 @@ static int unlock(rados_ioctx_t handle, const char *oid, const char *name, const
     const struct io *const io = handle;
     char full[256];
     (void)name;
-    return is_cut_off(io) ? -ETIMEDOUT : model_unlock(name_of(full, io, oid), io->client, cookie);
+    return model_unlock(name_of(full, io, oid), io->client, cookie);
 }
 
 static int remove_object(rados_ioctx_t io, const char *oid)
 {
     const struct model_step step = {.kind = MODEL_REMOVE};
     char name[256];
-    return is_cut_off(io) ? -ETIMEDOUT : model_write(name_of(name, io, oid), &step, 1);
+    return model_write(name_of(name, io, oid), &step, 1);
 }
 
 /* ---- in place of the library ---------------------------------------------------------------- */
 
-static void start_delivery(void)
-{
-    pthread_t thread;
-    need(pthread_create(&thread, NULL, deliver, NULL) == 0);
-    pthread_detach(thread);
-}
-
 void fake_librados(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     static const struct tl_librados functions = {
         .aio_create_completion2 = aio_create_completion2,
         .aio_get_return_value = aio_get_return_value,
@@ -804,13 +587,6 @@ void fake_librados(void)
         .write_op_remove = write_op_remove,
         .write_op_write = write_op_write,
     };
-    pthread_once(&once, start_delivery);
-    fake_faults(0, 1, 0);
-    fake_deaf(false);
-    pthread_mutex_lock(&faults_lock);
-    faults.clients = 0;
-    memset(faults.cut, 0, sizeof faults.cut);
-    pthread_mutex_unlock(&faults_lock);
     model_clear();
-    tl_librados_use(&functions);
+    interpose(&functions);
 }

@@ -348,7 +348,7 @@ int model_unlock(const char *oid, uint64_t client, const char *cookie)
 
 struct watch {
     struct watch *next;
-    uint64_t number, client;
+    uint64_t number;
     char *oid;
     model_told *told;
     void *context;
@@ -358,7 +358,7 @@ struct watch {
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 static struct watch *watches;
 
-int64_t model_watch(const char *oid, uint64_t client, model_told *told, void *context)
+int64_t model_watch(const char *oid, model_told *told, void *context)
 {
     uint64_t version;
     const int rc = model_version(oid, &version);
@@ -366,7 +366,6 @@ int64_t model_watch(const char *oid, uint64_t client, model_told *told, void *co
         return rc;
     struct watch *const w = calloc(1, sizeof *w);
     need(w && (w->oid = strdup(oid)));
-    w->client = client;
     w->told = told;
     w->context = context;
     pthread_mutex_lock(&telling);
@@ -393,13 +392,13 @@ void model_unwatch(uint64_t number)
     free(w);
 }
 
-int model_notify(const char *oid, const void *data, size_t n, bool (*deaf)(uint64_t client))
+int model_notify(const char *oid, const void *data, size_t n)
 {
     uint64_t version;
     const int rc = model_version(oid, &version);
     pthread_mutex_lock(&telling);
     for (const struct watch *w = watches; rc >= 0 && w; w = w->next)
-        if (strcmp(w->oid, oid) == 0 && !deaf(w->client))
+        if (strcmp(w->oid, oid) == 0)
             w->told(w->context, w->number, data, n);
     pthread_mutex_unlock(&telling);
     return rc;

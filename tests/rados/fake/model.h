@@ -53,11 +53,11 @@ int model_unlock(const char *oid, uint64_t client, const char *cookie);
 
 /* Watch an object. Returns the watch, > 0, or a negative errno. */
 typedef void model_told(void *context, uint64_t watch, const void *data, size_t n);
-int64_t model_watch(const char *oid, uint64_t client, model_told *told, void *context);
+int64_t model_watch(const char *oid, model_told *told, void *context);
 /* Behind it nothing is told to this watch any more. */
 void model_unwatch(uint64_t watch);
-/* Tell all who watch the object, but for clients that `deaf` names; returns when they were told. */
-int model_notify(const char *oid, const void *data, size_t n, bool (*deaf)(uint64_t client));
+/* Tell all who watch the object; returns when they were told. */
+int model_notify(const char *oid, const void *data, size_t n);
 
 /* As if so much time had passed for locks. */
 void model_advance(int64_t ms);
