@@ -122,13 +122,12 @@ static int take_stored(void *context, const struct tl_shard_row *row)
     int r = TL_OK;
     struct tl_view *view = NULL;
     pthread_mutex_lock(&lane->lock);
-    if (row->number == lane->n_rows && lane->n_pending > 0) {
+    if (row->number == lane->rows.n && lane->n_pending > 0) {
         view = lane->pending[0];
         r = view->index.row.first == row->first && view->index.row.n == row->n
-                ? tl_grow(&lane->rows, &lane->cap_rows, lane->n_rows + 1, sizeof(*row))
+                ? tl_rows_add(&lane->rows, row, lane->gen->lake->backend)
                 : TL_BAD; /* decoded by another program */
         if (r >= 0) {
-            lane->rows[lane->n_rows++] = *row;
             lane->n_pending--;
             memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
         }
