@@ -31,6 +31,19 @@ static inline uint64_t fault_seed(void)
     return seed;
 }
 
+/* With virtual shards there are many places to make them from, and most raw bytes are packed. */
+static inline struct tl_lake_options fault_options(const char *dir, bool is_virtual)
+{
+    return (struct tl_lake_options){.dir = dir,
+                                    .shard_insns = FAULT_SHARD,
+                                    .decode_threads = 2,
+                                    .min_free_bytes = 1,
+                                    .checkpoint_bytes = 8192,
+                                    .virtual_shards = is_virtual,
+                                    .segment_bytes = is_virtual ? 4096 : 0,
+                                    .mark_bytes = 1024};
+}
+
 static inline void fault_capture(struct capture *c, uint64_t insns)
 {
     struct tl_backend *backend;
@@ -48,6 +61,23 @@ static inline int fault_find_shard(void *context, const char *key, uint64_t size
     if (strstr(key, ".zstf"))
         snprintf(context, 192, "%s", key);
     return TL_OK;
+}
+
+static inline int fault_count_virtual(void *context, const char *key, uint64_t size)
+{
+    *(unsigned *)context += strstr(key, ".idx") != NULL;
+    return TL_OK;
+}
+
+/* Virtual shards of a trace. */
+static inline unsigned fault_virtual(struct tl_lake *lake, const char *id)
+{
+    char prefix[80];
+    unsigned n = 0;
+    snprintf(prefix, sizeof(prefix), "t/%s", id);
+    assert_int_equal(lake->backend->ops->list(lake->backend, prefix, fault_count_virtual, &n, NULL),
+                     TL_OK);
+    return n;
 }
 
 /* The medium changes a byte of a shard's index; whoever checks mends it. */

@@ -32,11 +32,7 @@ static void empty_base(void)
 
 static int try_open(struct tl_lake **lake, struct tl_fail *fail)
 {
-    const struct tl_lake_options options = {.dir = dir,
-                                            .shard_insns = FAULT_SHARD,
-                                            .decode_threads = 2,
-                                            .min_free_bytes = 1,
-                                            .checkpoint_bytes = 8192};
+    const struct tl_lake_options options = fault_options(dir, false);
     *fail = (struct tl_fail){0};
     return tl_lake_open(lake, &options, fail);
 }

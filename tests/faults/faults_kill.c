@@ -8,15 +8,11 @@
 #include <signal.h>
 #include <sys/wait.h>
 
-static struct tl_lake *open_folder(const char *dir)
+static struct tl_lake *open_folder(const char *dir, bool is_virtual)
 {
     struct tl_lake *lake;
     struct tl_fail fail = {0};
-    const struct tl_lake_options options = {.dir = dir,
-                                            .shard_insns = FAULT_SHARD,
-                                            .decode_threads = 2,
-                                            .min_free_bytes = 1,
-                                            .checkpoint_bytes = 8192};
+    const struct tl_lake_options options = fault_options(dir, is_virtual);
     /* The lease of a killed process is gone with it, though not at the very moment. */
     for (int i = 0; i < 240000; i++) {
         const int r = tl_lake_open(&lake, &options, &fail);
@@ -38,9 +34,10 @@ static void tell(void *context, uint64_t offset)
         _exit(3);
 }
 
-static void child(const char *dir, const struct capture *c, uint64_t seed, int pipe)
+static void child(const char *dir, bool is_virtual, const struct capture *c, uint64_t seed,
+                  int pipe)
 {
-    struct tl_lake *lake = open_folder(dir);
+    struct tl_lake *lake = open_folder(dir, is_virtual);
     if (!lake || !fault_push(lake, "t", c, &seed, tell, &pipe))
         _exit(2);
     for (;;) { /* decoding goes on until the kill */
@@ -58,7 +55,8 @@ static uint64_t listen_to(int pipe)
     return offset;
 }
 
-static uint64_t kill_one(const char *dir, const struct capture *c, uint64_t *random)
+static uint64_t kill_one(const char *dir, bool is_virtual, const struct capture *c,
+                         uint64_t *random)
 {
     int ends[2];
     assert_int_equal(pipe(ends), 0);
@@ -67,7 +65,7 @@ static uint64_t kill_one(const char *dir, const struct capture *c, uint64_t *ran
     assert_true(pid >= 0);
     if (pid == 0) {
         close(ends[0]);
-        child(dir, c, seed, ends[1]);
+        child(dir, is_virtual, c, seed, ends[1]);
     }
     close(ends[1]);
     usleep((unsigned)(fault_random(random) % 60000));
@@ -88,23 +86,22 @@ static void remove_folder(const char *dir)
     assert_int_equal(system(command), 0);
 }
 
-static void kills_lose_nothing(void **state)
+static void kill_many(bool is_virtual)
 {
-    (void)state;
     uint64_t random = fault_seed();
     struct capture c;
     fault_capture(&c, 20000);
     const unsigned rounds = fault_rounds(12);
-    unsigned kills = 0;
+    unsigned kills = 0, made = 0;
     for (unsigned round = 0; round < rounds; round++) {
         char dir[] = "/tmp/tl-faults-XXXXXX";
         assert_non_null(mkdtemp(dir));
         uint64_t acked = 0;
         for (unsigned i = 0; i < 1 + fault_random(&random) % 5; i++, kills++) {
-            const uint64_t now = kill_one(dir, &c, &random);
+            const uint64_t now = kill_one(dir, is_virtual, &c, &random);
             acked = now > acked ? now : acked;
         }
-        struct tl_lake *lake = open_folder(dir);
+        struct tl_lake *lake = open_folder(dir, is_virtual);
         assert_non_null(lake);
         uint64_t durable;
         bool complete;
@@ -115,15 +112,32 @@ static void kills_lose_nothing(void **state)
         assert_true(fault_push(lake, "t", &c, &random, NULL, NULL));
         assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
         fault_check(lake, "t", &c);
+        made += fault_virtual(lake, "t");
         tl_lake_close(lake);
         remove_folder(dir);
     }
+    assert_true((made > 0) == is_virtual);
     print_message("%u kills in %u captures\n", kills, rounds);
     capture_free(&c);
 }
 
+static void kills_lose_nothing(void **state)
+{
+    (void)state;
+    kill_many(false);
+}
+
+static void kills_lose_nothing_of_virtual_shards(void **state)
+{
+    (void)state;
+    kill_many(true);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(kills_lose_nothing)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(kills_lose_nothing),
+        cmocka_unit_test(kills_lose_nothing_of_virtual_shards),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
