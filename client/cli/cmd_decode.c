@@ -292,6 +292,8 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     if (setup->container == TL_CONTAINER_STF && o->packets && (o->text || o->raw_bytes))
         return tl_cli_usage("decode", "STF has records: say --packets or --text alone, without "
                                       "--raw-bytes");
+    if (setup->container == TL_CONTAINER_STF && o->packets && o->json)
+        return tl_cli_usage("decode", "the records of STF are told as JSON by 'dump --json'");
     struct tl_image *image = NULL, *symbols = NULL;
     struct tl_decode *decode = NULL;
     const char *where = path;

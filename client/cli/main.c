@@ -304,7 +304,7 @@ static const struct tl_command commands[] = {
      "  --opcode DIGITS     instructions by encoding, as in flow text, x for any digit\n"
      "  --insn A:B          search only there\n"
      "  --after PLACE       only behind instruction PLACE (with --all: STREAM:INSN), …; PLACE+N:\n"
-    "                      behind the first N hits there\n"
+     "                      behind the first N hits there\n"
      "  --before PLACE      … or in front of it, the nearest first\n"
      "  --count             count all, too\n"
      "  --limit N           most hits printed (default 100, 0: as many as the server gives)\n"
@@ -588,7 +588,7 @@ int main(int argc, char **argv)
             tl_cli_help(argv[2]);
             return TL_CLI_DONE;
         }
-        if (argc > 2) {
+        if (argc > 2 && strcmp(argv[2], "help") != 0) {
             fprintf(stderr, "tracelake: unknown command '%s'; see 'tracelake --help'\n", argv[2]);
             return TL_CLI_USAGE;
         }

@@ -149,6 +149,8 @@ def decoded(lab):
     first = [e for e in there if e['stream'] == made[0]['stream'] and e['kind'] == 'I'][0]
     check((insns[0]['pc'], int(insns[0]['fields']['opcode'], 16)) == (first['pc'], int(first['encoding'], 16)), insns[0])
     check(lines(lab.run('dump', '--json', '--from', '3', '--to', '5', file)) == records[3:5], 'some')
+    check(any(r['type'] == 'EVENT' and r['name'] == 'MODE_CHANGE' and 'event' in r['fields'] for r in records), 'events')
+    check(b'dump --json' in lab.run('decode', '--json', '--packets', '--format', 'stf', file, status=2).err, 'records')
     lab.run('dump', '--json', file, '-o', lab.path('records'))
     with open(lab.path('records')) as f:
         check([json.loads(line) for line in f] == records, 'a file')
