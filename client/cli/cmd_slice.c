@@ -6,6 +6,7 @@
 #include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/slice.h"
+#include "cli/slicewhere.h"
 #include "stf/file.h"
 #include "stf/slice.h"
 
@@ -133,15 +134,13 @@ int tl_cmd_slice(int argc, char **argv)
     uint64_t from = 0, to = UINT64_MAX, markers = 0, level = 0, written = 0;
     const char *out = NULL;
     bool reserve_end = false, json = false;
-    const struct tl_arg args[] = {{"insn", 0, TL_ARG_RANGE, &range},
-                                  {"from", 0, TL_ARG_U64, &from},
-                                  {"to", 0, TL_ARG_U64, &to},
-                                  {"out", 'o', TL_ARG_TEXT, &out},
-                                  {"chunk", 0, TL_ARG_U64, &markers},
-                                  {"level", 0, TL_ARG_U64, &level},
-                                  {"reserve-end", 0, TL_ARG_FLAG, &reserve_end},
-                                  {"json", 0, TL_ARG_FLAG, &json},
-                                  {NULL, 0, TL_ARG_FLAG, NULL}};
+    struct tl_slice_where where = {.occurrence = 1};
+    const struct tl_arg args[] = {
+        {"insn", 0, TL_ARG_RANGE, &range}, TL_SLICE_WHERE_ARGS(where),
+        {"from", 0, TL_ARG_U64, &from},    {"to", 0, TL_ARG_U64, &to},
+        {"out", 'o', TL_ARG_TEXT, &out},   {"chunk", 0, TL_ARG_U64, &markers},
+        {"level", 0, TL_ARG_U64, &level},  {"reserve-end", 0, TL_ARG_FLAG, &reserve_end},
+        {"json", 0, TL_ARG_FLAG, &json},   {NULL, 0, TL_ARG_FLAG, NULL}};
     int first;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
@@ -156,12 +155,16 @@ int tl_cmd_slice(int argc, char **argv)
         return tl_cli_usage("slice", "where to? -o OUT.zstf or -o OUT.stf");
     if (json && strcmp(out, "-") == 0)
         return tl_cli_usage("slice", "--json tells of a file, -o - writes it to standard output");
-    if (range.from > range.to)
-        return tl_cli_usage("slice", "the range ends in front of its begin");
-    if (range.from == range.to)
-        return tl_cli_empty_range("slice", range.from);
     if (level > 19)
         return tl_cli_usage("slice", "--level is 1 to 19");
+    if (range.from > range.to)
+        return tl_cli_usage("slice", "the range ends in front of its begin");
+    if (range.from < range.to)
+        status = tl_slice_where_find(&where, argv[first], &range);
+    if (status != TL_ARGS_GO)
+        return status;
+    if (range.from == range.to)
+        return tl_cli_empty_range("slice", range.from);
     const struct tl_stf_out_options options = {.format = tl_stf_format_of(out),
                                                .markers = markers,
                                                .level = (int)level,

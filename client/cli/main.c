@@ -429,8 +429,16 @@ static const struct tl_command commands[] = {
 #endif
 #ifdef TL_HAVE_SLICE
     {"slice", tl_cmd_slice, "cut a range out of an STF file",
-     "usage: tracelake slice FILE --insn A:B -o OUT.stf|OUT.zstf\n"
+     "usage: tracelake slice FILE [range] -o OUT.stf|OUT.zstf\n"
      "  --insn A:B          instructions A to B-1, from 0 (A: to the end, :B from the start)\n"
+     "a range by what is executed in it, within --insn:\n"
+     "  --from-pc ADDR | --from-symbol F   where it begins: an address (hexadecimal), or where a\n"
+     "                      function does\n"
+     "  --occurrence N      … the N-th time (default 1)\n"
+     "  --to-pc ADDR | --to-symbol F   where it ends, the next time\n"
+     "  --count N           instructions\n"
+     "  --warm-up N         instructions in front of it that come along\n"
+     "  --symbols ELF[@BIAS]   the program that has the functions\n"
      "  -o FILE             compressed in chunks where the name ends in .zstf, else plain\n"
      "  --chunk N           instructions per chunk (default 100000)\n"
      "  --level N           zstd level, 1 to 19 (default 1)\n"

@@ -57,6 +57,7 @@ def ranges_by_place(lab):
 
     def got(*args):
         return lab.run('get', name, *args, '--format', 'pc').text().split()
+    lab.run('get', name, '-o', lab.path('whole.zstf'))
     # Functions that call others, so that the flow comes back into them, and one that does not.
     for function in ('fft_radix2', 'matrix_multiply', 'handle_syscall', 'mac_block'):
         calls = [i for i, words in enumerate(named) if words[-1] == '<%s>' % function]
@@ -68,6 +69,11 @@ def ranges_by_place(lab):
         # By address, as other commands print it, with 0x or not.
         for text in (named[calls[0]][1], '0x' + named[calls[0]][1].lstrip('0')):
             check(got('--from-pc', text, '--occurrence', '3', '--count', '9') == pcs[calls[2]:calls[2] + 9], text)
+        # The same of a file, without a server.
+        lab.run('slice', lab.path('whole.zstf'), *at, '--symbols', elf, '--to-symbol', function, '-o',
+                lab.path('region.stf'))
+        check(lab.run('dump', lab.path('region.stf'), '--format', 'pc').text().split() ==
+              pcs[calls[2]:calls[3]], function, 'is sliced elsewhere')
         lab.run('get', name, *at, '--count', '20', '-o', lab.path('region.stf'))
         check(lab.run('dump', lab.path('region.stf'), '--format', 'pc').text().split() ==
               pcs[calls[2]:calls[2] + 20], function, 'is another file')
@@ -80,6 +86,8 @@ def ranges_by_place(lab):
     lab.fails(1, 'only %d from' % len(taken), 'get', name, '--from-event', 'exception', '--occurrence', '9999',
               '--text')
     lab.fails(3, 'no symbol', 'get', name, '--from-symbol', 'no such', '--text')
+    lab.fails(1, 'no symbol', 'slice', lab.path('whole.zstf'), '--from-symbol', 'no such', '--symbols', elf,
+              '-o', lab.path('region.stf'))
     lab.fails(2, 'no address', 'get', name, '--from-pc', '0xg', '--text')
 
 

@@ -259,6 +259,22 @@ def run(lab):
     got = lab.run('get', name, '--from-pc', '0x80008000', '--to-pc', '0x80008004', '--format',
                   'pc').stdout.decode().split()
     check(got == ['0000000080008000'], got)
+    # The same of the file.
+    place = ['slice', lab.path('w.stf'), '-o', lab.path('one.stf'), '--from-pc', '80008000']
+
+    def sliced(*args):
+        lab.run(*place, *args)
+        return lab.run('dump', lab.path('one.stf'), '--format', 'pc').stdout.decode().split()
+    check(sliced('--occurrence', 3, '--count', 7, '--warm-up', 2) == pcs[third - 2:third + 7], 'the third time')
+    check(sliced('--occurrence', 3, '--to-pc', '0x80008004') == pcs[third:third + 1], 'up to an address')
+    check(sliced('--insn', '%d:' % third, '--count', 2) == pcs[third:third + 2], 'within --insn')
+    check(sliced('--occurrence', 2, '--insn', '%d:' % third) == pcs[[
+        i for i, pc in enumerate(pcs) if pc == '0000000080008000'][3]:], 'to the end')
+    check(b'only 2 times' in lab.run(*place, '--insn', ':%d' % third, '--occurrence', 3, status=1).stderr)
+    check(b'not executed' in lab.run(*place, '--to-pc', '7', status=1).stderr)
+    for args in (['--to-pc', '8', '--count', 3], ['--occurrence', 0], ['--from-symbol', 'f'], ['--to-pc', 'x']):
+        lab.run(*place, *args, status=2)
+    lab.run('slice', '-', '--from-pc', '1', '-o', lab.path('two.stf'), status=2)
     check(b'only' in lab.run('get', name, '--from-pc', '0x80008000', '--occurrence', 100000,
                              '--count', 7, '--format', 'pc', status=1).stderr)
     told = lab.run('get', name, '--from-event', 'exception', '--count', 7, '--format', 'pc', status=1).stderr
