@@ -162,11 +162,11 @@ static int write_setup(const struct options *o, struct tracelake *lake, const ch
     return status;
 }
 
-/* {"id":TRACE,"file":…,"first":…,"count":…,"config":…} */
+/* {"trace":…,"file":…,"first":…,"count":…,"config":…} */
 static int print_json(const struct options *o, const char *trace)
 {
     cJSON *const json = cJSON_CreateObject();
-    tl_json_put_text(json, "id", trace);
+    tl_json_put_text(json, "trace", trace);
     if (o->out) {
         tl_json_put_text(json, "file", o->out);
         tl_json_put_u64(json, "first", o->byte.given ? o->byte.from : 0);

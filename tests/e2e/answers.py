@@ -160,7 +160,7 @@ def decoded(lab):
     check(cut == {'file': lab.path('cut.zstf'), 'first': 100, 'count': 200}, cut)
     check(b'--json' in lab.run('slice', '--json', file, '--insn', '100:300', '-o', '-', status=2).err, 'to a pipe')
     raw, = lines(lab.run('raw', '--json', 'sim', '--byte', '16:1040', '-o', lab.path('some'), '--config', lab.path('ini')))
-    check(raw == {'id': 'sim', 'file': lab.path('some'), 'first': 16, 'count': 1024, 'config': lab.path('ini')}, raw)
+    check(raw == {'trace': 'sim', 'file': lab.path('some'), 'first': 16, 'count': 1024, 'config': lab.path('ini')}, raw)
     check(b'--json' in lab.run('raw', '--json', 'sim', '-o', '-', status=2).err, 'to a pipe')
 
     profile, = lines(lab.run('profile', '--json', 'sim/cs.10'))
