@@ -79,11 +79,14 @@ static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_s
     return TL_OK;
 }
 
-/* The same for all setups that have the same content at the same places. */
-static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[static TL_HASH_TEXT])
+/* The same for all setups that have the same content at the same places. `*lacks`: how many images
+ * have none. */
+static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[static TL_HASH_TEXT],
+                size_t *lacks)
 {
     struct tl_buf all = {0};
     int r = TL_OK;
+    *lacks = 0;
     for (size_t i = 0; r >= 0 && i < setup->n_images; i++) {
         const struct tl_setup_image *image = &setup->images[i];
         const struct tl_image_context *c = &image->context;
@@ -91,6 +94,7 @@ static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[sta
         r = tl_lake_image_hash(lake, image->file, hash);
         if (r == TL_IO || r == TL_NOMEM)
             break;
+        *lacks += r < 0;
         if (r < 0)
             hash[0] = '\0';
         r = tl_buf_printf(&all, "%s %s %llx %llx %llx %x %d %llx %d %llx %llx %llx\n", hash,
@@ -120,7 +124,8 @@ static struct tl_program *find_locked(struct tl_lake *lake, const char *key)
 int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct tl_setup *setup)
 {
     char key[TL_HASH_TEXT];
-    int r = name(lake, setup, key);
+    size_t lacks;
+    int r = name(lake, setup, key, &lacks);
     if (r < 0)
         return r;
     pthread_mutex_lock(&lake->program_lock);
@@ -132,6 +137,7 @@ int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct t
     r = load(&loaded, lake, setup);
     if (r < 0)
         return r;
+    loaded->lacks = lacks;
     *out = loaded;
     if (loaded->message[0])
         return TL_OK; /* what is missing now may be there for the next one */
@@ -148,6 +154,14 @@ int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct t
         *out = other;
     }
     return TL_OK;
+}
+
+bool tl_program_is_behind(const struct tl_program *program, struct tl_lake *lake,
+                          const struct tl_setup *setup)
+{
+    char key[TL_HASH_TEXT];
+    size_t lacks;
+    return program->lacks > 0 && name(lake, setup, key, &lacks) >= 0 && lacks < program->lacks;
 }
 
 void tl_program_put(struct tl_lake *lake, struct tl_program *program)

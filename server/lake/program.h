@@ -18,6 +18,7 @@ struct tl_program {
     struct tl_image *image; /* frozen */
     struct tl_buf images;   /* what it was made of: hashes, "-" where there is none */
     char message[256];      /* what is missing, "" if nothing is */
+    size_t lacks;           /* images of the setup that the store did not have */
     /* Of program.c: */
     struct tl_program *next;
     unsigned refs;
@@ -31,6 +32,10 @@ struct tl_program {
  */
 TL_MUST_USE int tl_program_get(struct tl_program **out, struct tl_lake *lake,
                                const struct tl_setup *setup);
+/* Does the store have an image of the setup now that it did not have when the program was loaded?
+ */
+bool tl_program_is_behind(const struct tl_program *program, struct tl_lake *lake,
+                          const struct tl_setup *setup);
 /* NULL is fine. */
 void tl_program_put(struct tl_lake *lake, struct tl_program *program);
 

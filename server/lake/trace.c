@@ -4,6 +4,7 @@
 #include "ingest/decode_job.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
+#include "lake/recorded.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -331,6 +332,31 @@ static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
     return 0;
 }
 
+/* Another server, which may not change the trace while this one does, was given an image that it
+ * lacked: is it decoded anew? */
+static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
+{
+    struct tl_fail fail = {0};
+    pthread_mutex_lock(&gen->lock);
+    struct tl_program *const program = gen->program;
+    pthread_mutex_unlock(&gen->lock);
+    return trace->lake->shared && program &&
+           tl_program_is_behind(program, trace->lake, &gen->setup) &&
+           tl_lake_redecode(trace->lake, trace->id, NULL, &fail) >= 0;
+}
+
+/* A capture that nobody said the program of may tell itself what was in memory: is it decoded anew
+ * with that? */
+static bool takes_recorded(struct tl_trace *trace, struct tl_gen *gen)
+{
+    struct tl_buf text = {0};
+    struct tl_fail fail = {0};
+    const bool takes = tl_recorded_setup(gen, &text, &fail) == TL_OK &&
+                       tl_lake_redecode(trace->lake, trace->id, (const char *)text.p, &fail) >= 0;
+    tl_buf_fini(&text);
+    return takes;
+}
+
 static void tell_failed(const struct tl_trace *trace, const char *why)
 {
     struct tl_journal_line line;
@@ -356,6 +382,8 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
         return -1; /* of a live trace that has told more: more bytes may come */
     if (r == TL_EOF && gen != trace->serving)
         r = swap(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
+    if (r == TL_EOF && last && (takes_recorded(trace, gen) || takes_image(trace, gen)))
+        return 0;
     if (r == TL_EOF && last)
         r = seal_trace(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_OK || r == TL_CANCELLED || r == TL_EOF) {

@@ -39,6 +39,12 @@ def told(lab, path):
         return json.load(reply)
 
 
+def ask(method, lab, path, body):
+    request = urllib.request.Request(lab.url + '/api/v1/traces/' + path, data=body, method=method)
+    with urllib.request.urlopen(request, timeout=240) as reply:
+        return json.load(reply)
+
+
 def agrees(lab, trace, truth):
     stored = streams(lab.run('get', trace, '--text').text())
     cpus = [name for name in stored if not name.startswith(('thread.', 'event.'))]
@@ -206,6 +212,33 @@ def perf_without_code(lab):
     check({run.get('name') for run in runs} == {'stroll'}, runs)
     lab.run('push', '--trace', 'again', '--symfs', symfs, path)
     agrees(lab, 'again', truth)
+
+
+@test
+def perf_dropped(lab):
+    """The bytes alone, as the page pushes a file that is dropped on it: what memory held the records tell, and code is
+    found by build ID, be it there already or come later."""
+    symfs = os.path.join(DATA, 'perf', 'symfs')
+    lab.start()
+    lab.run('images', os.path.join(symfs, 'opt/demo/stroll'))
+    for name, files in (('pt-one-cpu', []), ('pt-five-tasks', ['walk', 'pair', 'ramble', 'plug', 'plug1.so', 'plug2.so'])):
+        path, truth = capture(name)
+        with open(path, 'rb') as f:
+            raw = f.read()
+        begun = ask('PUT', lab, name, b'[trace]\nformat=perf,threads=yes,events=yes\n')
+        ask('POST', lab, '%s/raw?offset=0&epoch=%d&last=1' % (name, begun['epoch']), raw)
+        decoded(lab, name)
+        if files:
+            lacking = {f['path']: f.get('build_id') for f in told(lab, name + '/images') if not f['there']}
+            check(all(lacking.get('/opt/demo/' + file) for file in files[:3]), lacking)
+            for file in files:
+                lab.run('images', os.path.join(symfs, 'opt/demo', file))
+            executed = sum(len(only(truth[stream], 'I')) for stream in truth)
+            wait('it is decoded with all', lambda: told(lab, name)['state'] == 'sealed' and executed == sum(
+                s['insns'] for s in told(lab, name)['streams'] if s['name'].startswith('pt.')), lambda: told(lab, name))
+        stored = agrees(lab, name, truth)
+        check(any(stream.startswith('thread.') for stream in stored), sorted(stored))
+        check(lab.raw(name) == raw, 'the raw bytes are others')
 
 
 @test

@@ -11,8 +11,10 @@ import time
 import urllib.error
 import urllib.request
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'e2e'))
-from lab import Lab, Skip, check, main, snapshot, wait  # noqa: E402
+TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..')
+sys.path[:0] = [os.path.join(TOP, 'e2e'), os.path.join(TOP, 'perf')]
+from lab import DATA, Lab, Skip, check, main, snapshot, wait  # noqa: E402
+import perffile  # noqa: E402
 
 TESTS = {}
 
@@ -137,6 +139,37 @@ def two_servers(lab):
         a.run('push', '--snapshot', snapshot('juno_r1_1'), '--trace', 'juno', '--buffer', 'ETB_1')
         sealed(b, 'juno.ETB_1')
         check('0 findings' in b.run('verify', '--all').text())
+    finally:
+        pool.close()
+
+
+@test
+def image_at_the_other_server(lab):
+    """An image that a live trace lacks comes to a server that does not work on it: it is decoded with it all the same."""
+    path = os.path.join(DATA, 'perf', 'pt', 'pt-one-cpu.data')
+    if not os.path.exists(path):
+        raise Skip('no ' + path)
+    pool = Pool(lab)
+    try:
+        a, b = pool.server(), pool.server()
+        with open(path, 'rb') as f:
+            piped = perffile.as_pipe(f.read())
+        child = a.spawn('push', '--format', 'perf,threads=no,events=no', '--symfs', '/nowhere', '--buildid-dir',
+                        '/nowhere', '--trace', 't', '-', stdin=subprocess.PIPE)
+        child.stdin.write(piped[:-100])
+        child.stdin.flush()
+        wait('the other server knows the trace', lambda: 't' in rows(b))
+        b.run('images', os.path.join(DATA, 'perf', 'symfs/opt/demo/stroll'))
+        child.stdin.write(piped[-100:])
+        child.stdin.close()
+        check(child.wait(120) == 0, child.stderr.read())
+
+        def executed(server):
+            row = rows(server)['t']
+            return row['state'] == 'sealed' and sum(int(s['insns']) for s in row['streams'] if s['name'] == 'pt.0')
+        for server in a, b:
+            wait('it is decoded with the image', lambda: executed(server), lambda: rows(server)['t'])
+        check(executed(a) == executed(b) > 100000, rows(a), rows(b))
     finally:
         pool.close()
 

@@ -40,7 +40,7 @@ server/store      base simd image isa flow setup decode/point.h stf lake_rows.h
 server/rados      base store
 server/rados/none rados
 server/ingest     base image flow setup decode stf store lake.h lake/lakeint.h lake/kept.h
-server/lake       base image dwarf isa flow setup regions decode stf store rados ingest disasm lake.h lake_copy.h
+server/lake       base image dwarf isa flow setup import regions decode stf store rados ingest disasm lake.h lake_copy.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base flow/line.h net osdhost lake.h tracelake grpc web

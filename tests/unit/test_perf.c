@@ -115,6 +115,18 @@ static void other_order_cut(void **state)
     cut_at_every_byte("other-order.file");
 }
 
+static void compressed_cut(void **state)
+{
+    (void)state;
+    cut_at_every_byte("compressed.pipe");
+}
+
+static void coresight_cut(void **state)
+{
+    (void)state;
+    cut_at_every_byte("coresight.pipe");
+}
+
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
 /* Bytes without any PSB. */
@@ -408,7 +420,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pipe_cut),          cmocka_unit_test(file_cut),
-        cmocka_unit_test(other_order_cut),   cmocka_unit_test(snapshots_without_time),
+        cmocka_unit_test(other_order_cut),   cmocka_unit_test(compressed_cut),
+        cmocka_unit_test(coresight_cut),     cmocka_unit_test(snapshots_without_time),
         cmocka_unit_test(snapshots_by_time), cmocka_unit_test(records_out_of_order),
         cmocka_unit_test(names_of_threads),  cmocka_unit_test(times),
         cmocka_unit_test(clock_records),     cmocka_unit_test(clocks_of_trace_units),
