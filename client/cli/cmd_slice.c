@@ -19,6 +19,7 @@
 struct output {
     struct tl_outfile to;
     int error;
+    uint64_t insns; /* of the file, once it is whole */
 };
 
 static int write_out(void *context, const uint8_t *p, size_t n)
@@ -54,15 +55,19 @@ static int feed(struct tl_stf_file *file, struct tl_stf_slicer *slicer, struct t
     return result == TL_EOF ? TL_OK : result;
 }
 
+static int cannot_write(const struct output *to, struct tl_fail *fail)
+{
+    tl_fail_set(fail, TL_IO, "%.150s: cannot write: %s", to->to.path, strerror(to->error));
+    return tl_cli_fail(NULL, fail);
+}
+
 /* Keep what there is of a damaged trace, and say so. */
 static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_out *out,
                   struct output *to, const struct tl_arg_range *range, int result,
                   struct tl_fail *fail)
 {
-    if (to->error) {
-        tl_fail_set(fail, TL_IO, "%.150s: cannot write: %s", to->to.path, strerror(to->error));
-        return tl_cli_fail(NULL, fail);
-    }
+    if (to->error)
+        return cannot_write(to, fail);
     if (tl_stf_slicer_written(slicer) == 0 && result == TL_OK)
         result = tl_fail_set(fail, TL_NOTFOUND, "the trace has only %" PRIu64 " instructions",
                              tl_stf_slicer_seen(slicer));
@@ -71,8 +76,13 @@ static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_
     int status = result < 0 ? tl_cli_fail(path, fail) : TL_CLI_DONE;
     if (result == TL_OK && range->to != UINT64_MAX && tl_stf_slicer_seen(slicer) < range->to)
         tl_cli_warn(path, "the trace ends at instruction %" PRIu64, tl_stf_slicer_seen(slicer));
-    if (tl_stf_out_finish(out, fail) < 0 || tl_outfile_commit(&to->to, fail) < 0)
+    const int ended = tl_stf_out_finish(out, fail);
+    if (to->error)
+        return cannot_write(to, fail);
+    if (ended < 0 || tl_outfile_commit(&to->to, fail) < 0)
         status = tl_cli_fail(NULL, fail);
+    else
+        to->insns = tl_stf_slicer_written(slicer);
     return status;
 }
 
@@ -103,8 +113,6 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
         result = feed(file, slicer, &fail);
         tl_progress_end();
         status = finish(path, slicer, out, &to, range, result, &fail);
-        if (written)
-            *written = tl_stf_slicer_written(slicer);
     } else {
         status = tl_cli_fail(NULL, &fail);
     }
@@ -112,6 +120,8 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
     tl_stf_out_free(out);
     tl_outfile_drop(&to.to);
     tl_stf_file_close(file);
+    if (written)
+        *written = to.insns;
     return status;
 }
 

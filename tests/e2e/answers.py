@@ -158,6 +158,9 @@ def decoded(lab):
 
     cut, = lines(lab.run('slice', '--json', file, '--insn', '100:300', '-o', lab.path('cut.zstf')))
     check(cut == {'file': lab.path('cut.zstf'), 'first': 100, 'count': 200}, cut)
+    if os.path.exists('/dev/full'):
+        full = lab.run('slice', '--json', file, '--insn', '0:50000', '-o', '/dev/full', status=1)
+        check(full.out == b'' and b'/dev/full' in full.err, full)
     check(b'--json' in lab.run('slice', '--json', file, '--insn', '100:300', '-o', '-', status=2).err, 'to a pipe')
     raw, = lines(lab.run('raw', '--json', 'sim', '--byte', '16:1040', '-o', lab.path('some'), '--config', lab.path('ini')))
     check(raw == {'trace': 'sim', 'file': lab.path('some'), 'first': 16, 'count': 1024, 'config': lab.path('ini')}, raw)
