@@ -98,8 +98,9 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     if (tl_state_loads(s)) {
         tl_state_check(s, held <= TL_PT_FLOW_HELD * 2 && held <= s->in.n);
         tl_buf_reset(&f->held);
-        if (s->rc >= 0 && tl_buf_reserve(&f->held, held) == TL_OK)
-            f->held.n = held;
+        if (s->rc >= 0)
+            tl_state_fail(s, tl_buf_reserve(&f->held, held));
+        f->held.n = s->rc >= 0 ? held : 0;
     }
     if (f->held.n > 0) {
         tl_state_u64(s, &f->base);

@@ -112,6 +112,7 @@ static void intel_pt(void **state)
 struct recording {
     struct tl_bytes in;
     const char *format;
+    bool saves;
 };
 
 static int on_stream_items(void *context, const struct tl_decode_stream *stream,
@@ -120,20 +121,59 @@ static int on_stream_items(void *context, const struct tl_decode_stream *stream,
     return tl_item_text(context, items, n);
 }
 
-static int decode_perf(void *context, struct tl_buf *out)
+/* What was pushed before a state was saved. */
+static int read_again(void *context, uint64_t offset, uint8_t *bytes, size_t n)
 {
     const struct recording *const c = context;
+    if (offset > c->in.n || n > c->in.n - offset)
+        return TL_IO;
+    memcpy(bytes, c->in.p + offset, n);
+    return TL_OK;
+}
+
+static int begin_perf(struct recording *c, const struct tl_setup *setup, struct tl_decode **d,
+                      struct tl_buf *out)
+{
     const struct tl_decode_sink sink = {.context = out, .items = on_stream_items};
+    struct tl_fail fail = {0};
+    const int rc = tl_decode_new(d, setup, NULL, &sink, &fail);
+    if (rc == TL_OK)
+        tl_decode_again(*d, read_again, c);
+    return rc;
+}
+
+/* Another one goes on where it stands. */
+static int hand_perf_on(struct recording *c, const struct tl_setup *setup, struct tl_decode **d,
+                        struct tl_buf *out)
+{
+    struct tl_buf saved = {0};
+    int rc = tl_decode_save(*d, &saved);
+    if (rc == TL_OK) {
+        tl_decode_free(*d);
+        *d = NULL;
+        rc = begin_perf(c, setup, d, out);
+        if (rc == TL_OK)
+            rc = tl_decode_load(*d, (struct tl_bytes){saved.p, saved.n});
+    }
+    tl_buf_fini(&saved);
+    return rc == TL_AGAIN ? TL_OK : rc;
+}
+
+static int decode_perf(void *context, struct tl_buf *out)
+{
+    struct recording *const c = context;
     const size_t piece = c->in.n / 7 + 1;
     struct tl_setup setup;
     struct tl_decode *d = NULL;
-    struct tl_fail fail = {0};
     tl_setup_init(&setup);
-    int rc = tl_setup_format(&setup, c->format, &fail);
+    int rc = tl_setup_format(&setup, c->format, NULL);
     if (rc == TL_OK)
-        rc = tl_decode_new(&d, &setup, NULL, &sink, &fail);
-    for (size_t at = 0; rc == TL_OK && at < c->in.n; at += piece)
+        rc = begin_perf(c, &setup, &d, out);
+    for (size_t at = 0; rc == TL_OK && at < c->in.n; at += piece) {
         rc = tl_decode_push(d, c->in.p + at, piece < c->in.n - at ? piece : c->in.n - at);
+        if (rc == TL_OK && c->saves)
+            rc = hand_perf_on(c, &setup, &d, out);
+    }
     if (rc == TL_OK)
         rc = tl_decode_finish(d);
     tl_decode_free(d);
@@ -174,6 +214,8 @@ static void perf_data(void **state)
         /* The first byte is the fuzz target's. */
         struct recording c = {.in = {file.p + 1, file.n - 1},
                               .format = i == 4 ? "perf,threads=yes" : "perf"};
+        assert_true(nomem_run(decode_perf, &c) > 5);
+        c.saves = true;
         assert_true(nomem_run(decode_perf, &c) > 5);
         assert_true(nomem_run(import_perf, &c) > 5);
         tl_buf_fini(&file);
