@@ -335,8 +335,13 @@ static int note_image(void *context, const struct tl_catalog_image *image)
 
 static int fill_catalog(struct tl_catalog *c, struct tl_fail *fail)
 {
-    const struct tl_catalog_trace trace = {
-        .id = "a", .rig = "r", .format = "f", .setup = "s", .message = "m", .generation = 1};
+    const struct tl_catalog_trace trace = {.id = "a",
+                                           .rig = "r",
+                                           .format = "f",
+                                           .setup = "s",
+                                           .message = "m",
+                                           .content = "sha256:0",
+                                           .generation = 1};
     const struct tl_catalog_stream stream = {.name = "cs.10", .protocol = TL_PROTO_ETM4};
     const struct tl_catalog_shard shard = {.summary = {(const uint8_t *)"sum", 3}};
     const struct tl_retention rule = {0};
@@ -373,6 +378,64 @@ static int read_catalog(struct tl_catalog *c, struct tl_buf *out, struct tl_fail
     return rc;
 }
 
+static int note_note(void *context, const struct tl_note *note)
+{
+    return tl_buf_printf(context, "%s\n", note->text);
+}
+
+static int note_finding(void *context, const char *finding)
+{
+    return tl_buf_printf(context, "%s\n", finding);
+}
+
+/* What pages, housekeeping and repair ask. */
+static int ask_catalog(struct tl_catalog *c, struct tl_buf *out, struct tl_fail *fail)
+{
+    const struct tl_note note = {.id = 1, .stream = "cs.10", .text = "here"};
+    struct tl_catalog_totals totals = {0};
+    bool intact = false;
+    int rc = tl_catalog_ready(c, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_page(c, NULL, 9, note_trace, out, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_find(c, "a", note_trace, out, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_by_content(c, "sha256:0", note_trace, out, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_unfinished(c, note_trace, out, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_totals(c, &totals, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_put_note(c, "a", &note, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_notes(c, "a", note_note, out, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_remove_note(c, "a", 1, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_check_summary(c, "a", 1, 0, 0, &intact, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_check(c, true, note_finding, out, fail);
+    return rc == TL_OK
+               ? tl_buf_printf(out, "%llu %d\n", (unsigned long long)totals.raw_bytes, intact)
+               : rc;
+}
+
+static int empty_catalog(struct tl_catalog *c, struct tl_fail *fail)
+{
+    int rc = tl_catalog_announce_image(c, "h", fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_remove_image(c, "h", fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_drop_shards(c, "a", 1, 0, 0, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_drop_others(c, "a", 2, 3, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_set_retention(c, "", NULL, fail);
+    if (rc == TL_OK)
+        rc = tl_catalog_remove_traces(c, &(const char *){"a"}, 1, fail);
+    return rc == TL_OK ? tl_catalog_clear(c, fail) : rc;
+}
+
 static int use_catalog(void *context, struct tl_buf *out)
 {
     struct tl_backend *b = NULL;
@@ -386,7 +449,9 @@ static int use_catalog(void *context, struct tl_buf *out)
     if (rc == TL_OK)
         rc = read_catalog(c, out, &fail);
     if (rc == TL_OK)
-        rc = tl_catalog_remove_traces(c, &(const char *){"a"}, 1, &fail);
+        rc = ask_catalog(c, out, &fail);
+    if (rc == TL_OK)
+        rc = empty_catalog(c, &fail);
     tl_catalog_close(c);
     tl_backend_free(b);
     return rc;
