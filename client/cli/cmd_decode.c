@@ -365,6 +365,10 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
             rc = written.code;
         }
     }
+    if (rc < 0 && ferror(stdout)) { /* packets go there at once */
+        where = NULL;
+        tl_fail_set(&fail, TL_IO, "standard output: cannot write all of it");
+    }
     tell_faults(&run);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (rc == TL_OK && run.losses) {

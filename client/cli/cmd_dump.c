@@ -25,10 +25,15 @@ struct dump {
     FILE *file;
 };
 
+static int cannot_write(struct tl_fail *fail)
+{
+    return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
+}
+
 static int flush(struct dump *d, struct tl_fail *fail)
 {
     if (fwrite(d->out.p, 1, d->out.n, d->file) != d->out.n)
-        return tl_fail_set(fail, TL_IO, "cannot write: %s", strerror(errno));
+        return cannot_write(fail);
     tl_buf_reset(&d->out);
     return TL_OK;
 }
@@ -88,7 +93,7 @@ static int dump_file(const char *path, uint64_t from, uint64_t to, bool json, FI
     if (tl_stf_reader_open(&d.reader, &source) == TL_OK) {
         const int result = dump(&d, &fail);
         struct tl_fail written = {0};
-        if (flush(&d, &written) < 0 || fflush(out) != 0)
+        if (flush(&d, &written) < 0 || (fflush(out) != 0 && cannot_write(&written) < 0))
             status = tl_cli_fail(NULL, &written);
         else
             status = report(path, file, tl_stf_reader_header(d.reader), result, &fail);
@@ -107,8 +112,10 @@ static int export_file(const char *path, const struct tl_export_options *options
         return tl_cli_fail(path, &fail);
     const struct tl_stf_source source = tl_stf_file_source(file);
     int status = TL_CLI_DONE;
-    if (tl_export_source(&source, options, out, &fail) < 0 || fflush(out) != 0)
+    if (tl_export_source(&source, options, out, &fail) < 0)
         status = tl_cli_fail(path, &fail);
+    else if (fflush(out) != 0 && cannot_write(&fail) < 0)
+        status = tl_cli_fail(NULL, &fail);
     tl_stf_file_close(file);
     return status;
 }

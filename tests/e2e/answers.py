@@ -3,12 +3,13 @@
 """What commands answer to programs: --json, with the names and types of HTTP. usage: answers.py BUILD [NAME…]"""
 import json
 import os
+import subprocess
 import sys
 import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from e2e import simulated, wait_sealed  # noqa: E402
-from lab import Lab, check, main  # noqa: E402
+from lab import Lab, Skip, check, main  # noqa: E402
 
 TESTS = {}
 
@@ -172,6 +173,27 @@ def decoded(lab):
         check(profile == json.load(reply), 'profile')
     check([p['trace'] for p in lines(lab.run('profile', '--as', 'json', 'sim', 'sim'))] == ['sim', 'sim'], 'two')
     check(b'--json' in lab.run('profile', '--json', '--as', 'folded', 'sim', status=2).err, 'both')
+
+
+@test
+def not_written(lab):
+    """Where standard output takes no more, that is what is told, not that the input is bad or all is fine."""
+    if not os.path.exists('/dev/full'):
+        raise Skip('no /dev/full')
+    simulated(lab, 3000)
+    wait_sealed(lab, 'sim')
+    file = lab.path('a.zstf')
+    lab.run('get', 'sim/cs.10', '-o', file)
+    setup = ('--config', lab.path('sim.ini'), '--image', lab.path('demo.elf'), lab.path('raw'))
+    for args in (('dump', file), ('dump', '--json', file), ('dump', '--format', 'pc', file), ('dump', '--to', '5', file),
+                 ('decode', '--text', *setup), ('decode', '--json', *setup), ('decode', '--packets', *setup),
+                 ('decode', '--packets', '--json', *setup), ('get', 'sim', '--text'), ('get', 'sim/cs.10', '--json'),
+                 ('raw', 'sim', '-o', lab.path('b'), '--json'), ('profile', '--json', 'sim'), ('ls', '--json')):
+        with open('/dev/full', 'wb') as full:
+            done = subprocess.run([lab.tracelake, *args], env=lab.environment(), stdout=full, stderr=subprocess.PIPE)
+        text = done.stderr.decode()
+        check(done.returncode == 1 and ('cannot write' in text or 'No space' in text), args, done.returncode, text)
+        check(': ok' not in text and 'i/o error' not in text, args, text)
 
 
 @test
