@@ -3,7 +3,8 @@
  * Rows of a stream's shards, in order. A trace of days has millions of them, and a question looks
  * at few: where there are more than TL_ROWS_HEAP they lie in a scratch file that is mapped, so that
  * the system drops from memory what nobody looks at, and a copy for a reader costs what he looks
- * at. Where there can be no file they stay on the heap. Not thread-safe; copies may be read by any
+ * at. Where there can be no file they stay on the heap. A medium that cannot read back what it was
+ * given ends the process, as with any mapped file. Not thread-safe; copies may be read by any
  * thread.
  */
 #ifndef TL_LAKE_SHARDROWS_H

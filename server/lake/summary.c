@@ -8,7 +8,8 @@
  */
 #include "lake/lakeint.h"
 
-#define TELLING 32 /* part of the most buckets that is as many as a tile can show */
+/* Less than this part of the most buckets is too little for the columns of a tile. */
+#define TOO_FEW 32
 
 /* Buckets that are being summed up. */
 struct sum {
@@ -131,7 +132,7 @@ int tl_cut_summary(const struct tl_cut *cut, uint64_t from, uint64_t to, struct 
         r = copy_part(cut->lane, from, to, out, shards);
     const bool whole = from == 0 && to == UINT64_MAX;
     if (r < 0 || whole || out->level == TL_LEVEL_SUMMARY ||
-        out->n >= cut->gen->lake->options.summary_buckets / TELLING)
+        out->n >= cut->gen->lake->options.summary_buckets / TOO_FEW)
         return r;
     const size_t first = tl_cut_items_at(cut, from), last = tl_cut_shard_at(cut, to);
     tl_buckets_fini(out);

@@ -3,13 +3,14 @@
 """Cores that trace live into virtual shards, as fast as the server keeps up, with somebody who follows: the sustained
 rate, and what the server's memory does meanwhile. ./dev bench live calls this.
 
-usage: live.py --build DIR [--seconds N] [--cores N] [--data DIR] [--json FILE]
+usage: live.py --build DIR [--seconds N] [--cores N] [--shard-insns N] [--data DIR] [--json FILE]
 
 Each core's trace is a recording of tests/bench/inputs.h (atoms, return stack), pushed over and over again as one
 capture, never more than AHEAD bytes in front of what is decoded. Who follows does as the page does: events of all
 traces, and four times a second each trace's row, its newest tile, and one of all of it. A core of 1 GHz executes some 10^9 instructions
 a second: --seconds 600 is as long as ten minutes of that take a machine that keeps up; one that does not says which
-part of it it manages.
+part of it it manages. --shard-insns 65536 makes sixteen times as many shards of the same trace: what the server
+keeps of each is seen sooner.
 """
 import argparse, json, os, shutil, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 
@@ -26,8 +27,9 @@ TICKS = os.sysconf('SC_CLK_TCK')
 
 
 class Live:
-    def __init__(self, build, cores, data):
+    def __init__(self, build, cores, data, shard_insns):
         self.build, self.cores = os.path.abspath(build), cores
+        self.options = ['--shard-insns', str(shard_insns)] if shard_insns else []
         self.dir = tempfile.mkdtemp(prefix='tracelake-live-', dir=data)
         self.server, self.pushes, self.fed, self.rows = None, [], [0] * cores, [None] * cores
         self.looks, self.events, self.over = 0, 0, threading.Event()
@@ -53,7 +55,7 @@ class Live:
         self.url = 'http://127.0.0.1:%d' % port
         self.server = subprocess.Popen(
             [os.path.join(self.build, 'tracelake'), 'serve', '--shards', 'virtual', '--data', self.path('data'),
-             '--listen', '127.0.0.1:%d' % port, '--listen-tls', '127.0.0.1:%d' % tls],
+             '--listen', '127.0.0.1:%d' % port, '--listen-tls', '127.0.0.1:%d' % tls] + self.options,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         end.await_ready(self)
 
@@ -186,10 +188,11 @@ def main():
     ap.add_argument('--build', required=True)
     ap.add_argument('--seconds', type=float, default=30)
     ap.add_argument('--cores', type=int, default=2)
+    ap.add_argument('--shard-insns', type=int, help='instructions of a shard')
     ap.add_argument('--data', help='a folder for the server\'s own, instead of /tmp')
     ap.add_argument('--json')
     args = ap.parse_args()
-    live = Live(args.build, args.cores, args.data)
+    live = Live(args.build, args.cores, args.data, args.shard_insns)
     try:
         points = live.measure(args.seconds)
         figures = report(points, live)
