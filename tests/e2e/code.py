@@ -413,6 +413,24 @@ def compiled_with_profile(lab):
 
 
 @test
+def compiled_by_autofdo(lab):
+    """The same by AutoFDO's own tool, which counts addresses from the first segment on."""
+    steps = Steps(lab)
+    if not shutil.which('create_llvm_prof'):
+        raise labs.Skip('needs create_llvm_prof (autofdo)')
+    steps.compile('usual')
+    before = steps.run('usual')
+    steps.push('plain', '-gdwarf-4', '-fno-inline')  # Debian's version names functions of C wrongly that are inlined
+    lab.run('profile', 'hot', '--as', 'autofdo', '--image', lab.path('plain'), '--bias', '0x400000',
+            '-o', lab.path('hot.autofdo'))
+    tool('create_llvm_prof', '--profiler=text', '--profile=' + lab.path('hot.autofdo'), '--binary=' + lab.path('plain'),
+         '--out=' + lab.path('hot.prof'))
+    steps.compile('better', '-fprofile-sample-use=' + lab.path('hot.prof'))
+    after = steps.run('better')
+    check(after < before, 'with the profile', after, 'instructions are executed, without it', before)
+
+
+@test
 def laid_out_with_profile(lab):
     """BOLT knows every block of the counts, and makes a program of them that needs fewer instructions."""
     steps = Steps(lab)
