@@ -49,7 +49,6 @@ private:
         std::ifstream file(path, std::ios::binary);
         if (!file)
             return grpc::Status(grpc::StatusCode::NOT_FOUND, path);
-        file.rdbuf()->pubsetbuf(nullptr, 0);
         std::string *const data = reply.mutable_data();
         for (;;) {
             data->resize(kPiece);
