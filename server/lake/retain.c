@@ -377,6 +377,27 @@ static bool is_old(struct tl_lake *lake, const struct kept *kept, int64_t now_ns
     return old;
 }
 
+/* 1; 0: another server is at it, or has done it. */
+static int make_one_virtual(struct tl_lake *lake, const char *id, struct tl_fail *fail)
+{
+    struct tl_trace *const trace = tl_lake_find_trace(lake, id);
+    if (!trace)
+        return 0;
+    int r = tl_trace_pin(trace, TL_PIN_TRY, fail);
+    if (r < 0) {
+        tl_trace_put(trace);
+        return r == TL_AGAIN || r == TL_NOTFOUND ? 0 : r;
+    }
+    const bool is_done = tl_trace_is_virtual(trace);
+    if (!is_done)
+        r = tl_lake_set_labels(lake, id, TL_LABEL_SHARDS "=virtual", fail);
+    if (!is_done && r >= 0)
+        r = tl_lake_redecode(lake, id, NULL, fail);
+    tl_trace_unpin(trace);
+    tl_trace_put(trace);
+    return r < 0 ? r : !is_done;
+}
+
 /* Returns how many traces are being decoded anew for that. */
 static int make_virtual(struct tl_lake *lake, const struct all_kept *all, int64_t now_ns,
                         uint64_t seconds, struct tl_fail *fail)
@@ -385,10 +406,8 @@ static int make_virtual(struct tl_lake *lake, const struct all_kept *all, int64_
     for (size_t i = 0; r >= 0 && i < all->n; i++) {
         if (!is_old(lake, &all->p[i], now_ns, seconds))
             continue;
-        r = tl_lake_set_labels(lake, all->p[i].id, TL_LABEL_SHARDS "=virtual", fail);
-        if (r >= 0)
-            r = tl_lake_redecode(lake, all->p[i].id, NULL, fail);
-        n++;
+        r = make_one_virtual(lake, all->p[i].id, fail);
+        n += r > 0;
     }
     return r < 0 ? r : n;
 }

@@ -225,13 +225,127 @@ static void taken_when_the_lease_is_over(void **state)
 #endif
 }
 
+/* ---- work that is done once ------------------------------------------------------------------ */
+
+enum { SHARED = 8 };
+
+static void push_small(struct tl_lake *lake, const char *id)
+{
+    static const uint8_t bytes[] = {0, 0, 0, 0, 0, 0x80, 0x09, 1, 0x09, 2};
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = id, .setup = "[trace]\nformat=itm,id=0\n"};
+    struct tl_ingest *ingest;
+    char named[64];
+    uint64_t at;
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, named, &at, NULL), TL_OK);
+    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){bytes, sizeof bytes}, NULL),
+                     TL_OK);
+    assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
+    tl_ingest_close(ingest);
+}
+
+struct retaining {
+    pthread_t thread;
+    struct tl_lake *lake;
+    int removed;
+};
+
+static void *retain(void *context)
+{
+    struct retaining *const r = context;
+    r->removed = tl_lake_retain(r->lake, tl_wall_ns() + INT64_C(1000000000000), NULL);
+    return NULL;
+}
+
+/* Both at the same time. Returns how much they have done together. */
+static int retain_both(void)
+{
+    struct retaining both[] = {{.lake = a}, {.lake = b}};
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&both[i].thread, NULL, retain, &both[i]), 0);
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_join(both[i].thread, NULL);
+        assert_true(both[i].removed >= 0);
+    }
+    return both[0].removed + both[1].removed;
+}
+
+/* Until a trace is at rest, and nobody has its lease. */
+static void wait_idle(const char *id)
+{
+    struct tl_trace_list list;
+    bool idle = false;
+    for (unsigned i = 0; !idle; i++) {
+        assert_true(i < 6000);
+        usleep(10000);
+        assert_int_equal(tl_lake_trace(b, id, &list), TL_OK);
+        idle = list.rows[0].state == TL_TRACE_SEALED && list.rows[0].content[0];
+        tl_trace_list_free(&list);
+        struct tl_lake *const lakes[] = {a, b};
+        for (unsigned k = 0; k < 2; k++) {
+            struct tl_trace *const trace = tl_lake_find_trace(lakes[k], id);
+            pthread_mutex_lock(&trace->lock);
+            idle = idle && !trace->lease;
+            pthread_mutex_unlock(&trace->lock);
+            tl_trace_put(trace);
+        }
+    }
+}
+
+/* Whatever two servers are to do at the same moment one of them does, once: decoding anew and
+ * hashing behind a push, making old traces virtual, removing what retention says. */
+static void work_is_done_once(void **state)
+{
+    (void)state;
+    const struct tl_retention rule = {.decoded_age_s = 1};
+    struct tl_trace_list list;
+    char id[16];
+    int done = 0;
+    if (!choose_pool())
+        skip_pool();
+    open_both();
+    for (unsigned i = 0; i < SHARED; i++) {
+        snprintf(id, sizeof id, "s%u", i);
+        push_small(i % 2 ? a : b, id);
+    }
+    for (unsigned i = 0; i < SHARED; i++) {
+        snprintf(id, sizeof id, "s%u", i);
+        wait_idle(id);
+    }
+    atomic_store(&a->retain_stf_s, 1);
+    atomic_store(&b->retain_stf_s, 1);
+    for (unsigned tries = 0; done < SHARED;
+         tries++) { /* what the other one was at is looked at again */
+        assert_true(tries < 100);
+        done += retain_both();
+    }
+    assert_int_equal(done, SHARED);
+    for (unsigned i = 0; i < SHARED; i++) {
+        snprintf(id, sizeof id, "s%u", i);
+        wait_idle(id);
+        assert_int_equal(tl_lake_trace(a, id, &list), TL_OK);
+        assert_int_equal(list.rows[0].generation & 0xffff, 1); /* decoded anew once */
+        tl_trace_list_free(&list);
+    }
+    atomic_store(&a->retain_stf_s, 0);
+    atomic_store(&b->retain_stf_s, 0);
+    assert_int_equal(tl_lake_set_retention(a, "", &rule, NULL), TL_OK);
+    done = 0;
+    for (unsigned tries = 0; done < SHARED; tries++) {
+        assert_true(tries < 100);
+        done += retain_both();
+    }
+    assert_int_equal(done, SHARED);
+    assert_int_equal(retain_both(), 0);
+    close_both();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(followed_elsewhere),
-        cmocka_unit_test(followed_by_looking),
-        cmocka_unit_test(read_and_then_taken),
-        cmocka_unit_test(taken_when_the_lease_is_over),
+        cmocka_unit_test(followed_elsewhere),  cmocka_unit_test(followed_by_looking),
+        cmocka_unit_test(read_and_then_taken), cmocka_unit_test(taken_when_the_lease_is_over),
+        cmocka_unit_test(work_is_done_once),
     };
     make_capture();
     const int r = cmocka_run_group_tests(tests, NULL, NULL);
