@@ -215,7 +215,7 @@ struct tl_trace {
     uint64_t epoch;         /* of the push that has or had it last, see struct tl_ingest_request */
     struct tl_lease *lease; /* in a store that servers share; NULL: it is not ours */
     unsigned pins;          /* who needs the lease for a moment */
-    int64_t tried_ns;       /* when it was last tried to have it, monotonic */
+    int64_t tried_ns;       /* when it was last tried to have it, or another server changed it */
     uint64_t yielded;       /* who had asked for it when it was given back: see TL_PIN_ASK */
     uint64_t told;          /* how much of it the catalog was told of */
     struct tl_digest counted; /* what the catalog's totals have of it */

@@ -20,9 +20,11 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define RETRY_NS    INT64_C(100000000)  /* between two attempts to have a lease … */
-#define ASK_EVERY   3                   /* … and so many of them to a question for it */
-#define ADOPT_NS    INT64_C(3000000000) /* between two looks whether anybody decodes a trace */
+#define RETRY_NS  INT64_C(100000000) /* between two attempts to have a lease … */
+#define ASK_EVERY 3                  /* … and so many of them to a question for it */
+/* That nothing is heard of a trace, or between two looks whether anybody decodes it: longer than
+ * leases usually last, so that a rig whose server is gone has it before one that only decodes. */
+#define ADOPT_NS    INT64_C(3000000000)
 #define YIELD_NS    INT64_C(1500000000) /* that a trace is left to who has asked for it */
 #define GRACE_NS    INT64_C(60000000000)
 #define EPOCH_SHIFT 16 /* numbers of pushes and generations under one grant of a lease */
@@ -400,7 +402,11 @@ int tl_share_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row
     else if (!mine)
         vanish(trace);
     pthread_mutex_unlock(&trace->owning);
-    if (row && !mine)
+    if (row && !mine) {
+        pthread_mutex_lock(&trace->lock);
+        trace->tried_ns = tl_monotonic_ns(); /* somebody has it; see tl_share_adopt() */
+        pthread_mutex_unlock(&trace->lock);
         tl_trace_changed(trace);
+    }
     return r == TL_NOMEM || r == TL_IO ? r : TL_OK; /* a setup that cannot be read stays unread */
 }

@@ -17,6 +17,7 @@
 #define TL_LAYOUT      2  /* of what is stored; 1 had no keys A/ and S/, see rados_rows.h */
 #define TL_EPOCH_TEXT  16 /* hex digits: their order is the epochs' */
 #define TL_EPOCH_KEY   600
+#define TL_KEPT_KEY    128
 
 struct tl_rados_lease {
     struct tl_lease base;
@@ -48,6 +49,15 @@ struct tl_rados_news {
     void *context;
 };
 
+/* Entries of objects that were read last: who reads a part of one mostly reads another part next.
+ */
+#define TL_ENTRIES_KEPT 16
+struct tl_rados_kept {
+    char key[TL_KEPT_KEY];
+    struct tl_buf value;
+    int64_t read_ms;
+};
+
 struct tl_rados {
     struct tl_backend base;
     rados_t cluster;
@@ -72,6 +82,8 @@ struct tl_rados {
     struct tl_rados_lease *held;
     int64_t life_due_ms; /* when the others are to hear that this process is alive, monotonic */
     struct tl_rados_news news;
+    pthread_mutex_t kept_lock;
+    struct tl_rados_kept kept[TL_ENTRIES_KEPT]; /* under its lock */
 };
 
 static inline struct tl_rados *tl_rados_of(struct tl_backend *backend)
@@ -172,6 +184,8 @@ TL_MUST_USE int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_ind
 TL_MUST_USE int tl_index_heads(struct tl_rados *r, const char *prefix, const char *behind,
                                unsigned most, char end[static TL_HEAD_END], tl_index_each *each,
                                void *context, struct tl_fail *fail);
+/* Forget what was kept of a key's entry, NULL: of all. */
+void tl_rados_forget(struct tl_rados *r, const char *key);
 /* The same of one object, which need not be of the index. */
 TL_MUST_USE int tl_omap_get(struct tl_rados *r, const char *oid, const char *key,
                             struct tl_buf *out, struct tl_fail *fail);

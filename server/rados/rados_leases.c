@@ -145,6 +145,7 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
         return rc;
     }
     answer(lease);
+    tl_rados_forget(r, NULL); /* what its last holder has changed is seen from here on */
     lease->due_ms = tl_rados_now_ms() + renewal_ms(r);
     pthread_mutex_lock(&r->lock);
     lease->next = r->held;

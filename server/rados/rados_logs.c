@@ -11,6 +11,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* Blocks of a segment are found from one to the next one: a small read brings what lies behind it,
+ * which is held to be as it was read for a moment. */
+#define AHEAD_BYTES (128u << 10)
+#define AHEAD_MS    100
+
 struct rados_log {
     struct tl_log base;
     struct tl_rados *r;
@@ -24,6 +29,9 @@ struct rados_log {
     bool announced; /* … with its intent set, which the first sync takes back */
     struct tl_extent own;
     struct tl_flight flight;
+    struct tl_buf ahead; /* bytes from `ahead_at` on, as they were at `ahead_ms` */
+    uint64_t ahead_at;
+    int64_t ahead_ms;
     char key[TL_ENTRY_KEY]; /* "k/" and the log's key */
 };
 
@@ -146,6 +154,7 @@ int tl_rados_log_write(struct tl_log *base, uint64_t offset, const struct tl_byt
         rc = name_locked(log, offset, fail);
     if (rc >= 0 && n > 0) {
         const struct tl_extent x = {log->own.session, log->own.serial, offset, offset + n};
+        tl_buf_fini(&log->ahead);
         tl_pieces_write(&log->flight, log->r, &x, offset, parts, n_parts);
         log->dirty = true;
         if (log->flight.failed < 0)
@@ -166,6 +175,47 @@ static int read_locked(struct rados_log *log, uint64_t offset, size_t n, struct 
                      : tl_pieces_read(log->r, &log->entry, offset, some, out, log->key + 2, fail);
 }
 
+/* From what was read ahead, which is let go of with its last byte. */
+static bool take_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out)
+{
+    const uint64_t end = log->ahead_at + log->ahead.n;
+    if (log->dirty || offset < log->ahead_at || offset + n > end || n == 0 ||
+        tl_rados_now_ms() - log->ahead_ms > AHEAD_MS ||
+        tl_buf_add(out, log->ahead.p + (offset - log->ahead_at), n) < 0)
+        return false;
+    if (offset + n == end)
+        tl_buf_fini(&log->ahead);
+    return true;
+}
+
+/* Where nothing is under way. */
+static int read_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                             struct tl_fail *fail)
+{
+    const int64_t now = tl_rados_now_ms();
+    tl_buf_reset(&log->ahead);
+    const int rc = read_locked(log, offset, AHEAD_BYTES, &log->ahead, fail);
+    log->ahead_at = offset;
+    log->ahead_ms = now;
+    if (rc < 0) {
+        tl_buf_fini(&log->ahead);
+        return rc;
+    }
+    const size_t some = n < log->ahead.n ? n : log->ahead.n;
+    const bool whole = some == log->ahead.n;
+    const int added = some > 0 && tl_buf_add(out, log->ahead.p, some) < 0 ? no_memory(fail) : TL_OK;
+    if (whole || added < 0)
+        tl_buf_fini(&log->ahead);
+    return added;
+}
+
+static int read_some_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                            struct tl_fail *fail)
+{
+    return !log->dirty && n < AHEAD_BYTES ? read_ahead_locked(log, offset, n, out, fail)
+                                          : read_locked(log, offset, n, out, fail);
+}
+
 /* Bytes that are under way are waited for: librados does not order reads behind writes. */
 int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_buf *out,
                       struct tl_fail *fail)
@@ -173,6 +223,10 @@ int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_
     struct rados_log *const log = log_of(base);
     pthread_mutex_lock(&log->lock);
     int rc = TL_OK;
+    if (take_ahead_locked(log, offset, n, out)) {
+        pthread_mutex_unlock(&log->lock);
+        return TL_OK;
+    }
     if (!log->dirty) {
         rc = refresh_locked(log, fail);
     } else {
@@ -183,10 +237,10 @@ int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_
         }
     }
     if (rc >= 0)
-        rc = read_locked(log, offset, n, out, fail);
+        rc = read_some_locked(log, offset, n, out, fail);
     /* Another process may have dropped pieces between the entry and them. */
     if (rc == TL_NOTFOUND && !log->dirty && (rc = refresh_locked(log, fail)) >= 0)
-        rc = read_locked(log, offset, n, out, fail);
+        rc = read_some_locked(log, offset, n, out, fail);
     pthread_mutex_unlock(&log->lock);
     return rc;
 }
@@ -261,6 +315,7 @@ int tl_rados_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fa
     const int landed = tl_flight_land(&log->flight);
     if (rc >= 0 && landed < 0 && size > log->synced)
         rc = tl_rados_refused(fail, landed, "write", log->key + 2);
+    tl_buf_fini(&log->ahead);
     if (rc >= 0 && size < log->entry.size) {
         tl_entry_cut(&log->entry, size);
         rc = store_locked(log, fail);
@@ -277,6 +332,7 @@ void tl_rados_log_close(struct tl_log *base)
     (void)!tl_flight_land(&log->flight);
     tl_entry_fini(&log->entry);
     tl_buf_fini(&log->stored);
+    tl_buf_fini(&log->ahead);
     pthread_mutex_destroy(&log->lock);
     free(log);
 }

@@ -8,6 +8,78 @@
 #define INLINE_BYTES 4096 /* an object that is no larger lies in its entry */
 #define TRIES        1000 /* of an entry that others keep changing */
 
+#define KEPT_MS 100 /* that an entry is held to be as it was read */
+
+/* ---- entries that were just read ------------------------------------------------------------- */
+
+/*
+ * A range of an object costs one trip to the cluster then and not two. What was replaced meanwhile
+ * is read as it was a moment before, or, once its pieces are gone, anew.
+ */
+static void keep(struct tl_rados *r, const char *key, const struct tl_buf *value)
+{
+    struct tl_rados_kept *oldest = &r->kept[0];
+    if (strlen(key) >= TL_KEPT_KEY)
+        return;
+    pthread_mutex_lock(&r->kept_lock);
+    for (size_t i = 0; i < TL_ENTRIES_KEPT; i++) {
+        struct tl_rados_kept *const k = &r->kept[i];
+        if (strcmp(k->key, key) == 0) {
+            oldest = k;
+            break;
+        }
+        if (k->read_ms < oldest->read_ms)
+            oldest = k;
+    }
+    snprintf(oldest->key, sizeof oldest->key, "%s", key);
+    tl_buf_reset(&oldest->value);
+    oldest->read_ms = tl_rados_now_ms();
+    if (tl_buf_add(&oldest->value, value->p, value->n) < 0)
+        oldest->key[0] = '\0';
+    pthread_mutex_unlock(&r->kept_lock);
+}
+
+/* Append what was kept of it to `value`. */
+static bool recall(struct tl_rados *r, const char *key, struct tl_buf *value)
+{
+    bool found = false;
+    const int64_t since = tl_rados_now_ms() - KEPT_MS;
+    pthread_mutex_lock(&r->kept_lock);
+    for (size_t i = 0; i < TL_ENTRIES_KEPT && !found; i++)
+        found = r->kept[i].read_ms >= since && strcmp(r->kept[i].key, key) == 0 &&
+                tl_buf_add(value, r->kept[i].value.p, r->kept[i].value.n) >= 0;
+    pthread_mutex_unlock(&r->kept_lock);
+    return found;
+}
+
+void tl_rados_forget(struct tl_rados *r, const char *key)
+{
+    pthread_mutex_lock(&r->kept_lock);
+    for (size_t i = 0; i < TL_ENTRIES_KEPT; i++)
+        if (!key || strcmp(r->kept[i].key, key) == 0)
+            r->kept[i].key[0] = '\0';
+    pthread_mutex_unlock(&r->kept_lock);
+}
+
+/* As tl_entry_get(); `kept`: it may be as it was a moment ago. */
+static int entry_of(struct tl_rados *r, const char *key, bool kept, struct tl_buf *value,
+                    struct tl_entry *entry, struct tl_fail *fail)
+{
+    if (kept) {
+        tl_buf_reset(value);
+        tl_entry_fini(entry);
+        if (recall(r, key, value) &&
+            tl_entry_parse(entry, (struct tl_bytes){value->p, value->n}) >= 0)
+            return TL_OK;
+    }
+    const int rc = tl_entry_get(r, key, value, entry, fail);
+    if (rc >= 0 && entry->kind == 'O')
+        keep(r, key, value);
+    return rc;
+}
+
+/* ---- objects -------------------------------------------------------------------------------- */
+
 static int bad_key(struct tl_fail *fail, const char *key)
 {
     return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
@@ -52,6 +124,7 @@ static int replace(struct tl_rados *r, const char *key, const struct tl_entry *n
     }
     if (rc == TL_AGAIN)
         rc = tl_fail_set(fail, TL_IO, "%s is changed by others all the time", key);
+    tl_rados_forget(r, key);
     if (rc >= 0)
         tl_pieces_discard(r, owner, &old, next);
     tl_entry_fini(&old);
@@ -145,7 +218,7 @@ int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, s
     int rc = TL_NOTFOUND;
     /* Its pieces may be replaced between the entry and them. */
     for (int tries = 0; rc == TL_NOTFOUND && tries < TRIES; tries++) {
-        rc = tl_entry_get(r, key, &value, &entry, fail);
+        rc = entry_of(r, key, tries == 0, &value, &entry, fail);
         if (rc < 0)
             break;
         const uint64_t there = offset < entry.size ? entry.size - offset : 0;
@@ -170,7 +243,7 @@ int tl_rados_size(struct tl_backend *backend, const char *key, uint64_t *out, st
     struct tl_entry entry = {0};
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    const int rc = tl_entry_get(tl_rados_of(backend), key, &value, &entry, fail);
+    const int rc = entry_of(tl_rados_of(backend), key, false, &value, &entry, fail);
     if (rc >= 0)
         *out = entry.size;
     tl_entry_fini(&entry);

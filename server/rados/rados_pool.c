@@ -185,6 +185,9 @@ static void rados_destroy(struct tl_backend *backend)
     pthread_cond_destroy(&r->wake);
     pthread_cond_destroy(&r->idle);
     tl_rados_news_fini(&r->news);
+    pthread_mutex_destroy(&r->kept_lock);
+    for (size_t i = 0; i < TL_ENTRIES_KEPT; i++)
+        tl_buf_fini(&r->kept[i].value);
     free(r);
 }
 
@@ -380,6 +383,7 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
     pthread_cond_init(&r->wake, NULL);
     pthread_cond_init(&r->idle, NULL);
     tl_rados_news_init(&r->news);
+    pthread_mutex_init(&r->kept_lock, NULL);
     if (getrandom(&r->session, sizeof r->session, 0) != sizeof r->session)
         rc = tl_fail_set(fail, TL_IO, "no random bytes: %s", strerror(errno));
     if (rc >= 0)

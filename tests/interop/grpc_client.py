@@ -235,6 +235,13 @@ def test_deadline_and_cancel(client, server):
     next(watch)
     watch.cancel()
     expect(grpc.StatusCode.CANCELLED, lambda: list(watch))
+    newest = client.catalog.ListTraces(catalog_pb2.ListTracesRequest(page_size=1)).traces[0].id
+    watch = client.catalog.WatchTraces(catalog_pb2.WatchTracesRequest(limit=1))
+    state = next(watch)
+    check([t.id for t in state.traces] == [newest] and state.next_page_token, state)
+    watch.cancel()
+    expect(grpc.StatusCode.INVALID_ARGUMENT, lambda: list(
+        client.catalog.WatchTraces(catalog_pb2.WatchTracesRequest(limit=10001))))
 
 
 def test_gzip(client, server):
