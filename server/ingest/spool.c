@@ -106,14 +106,20 @@ static int write_segment_head(struct tl_capture *c, uint64_t first, struct tl_fa
     return c->log->ops->log_write(c->log, 0, &part, 1, fail);
 }
 
+/* Open the log of the segment at capture offset `first`, which has `*size` bytes. */
+static int open_log(struct tl_capture *c, uint64_t first, uint64_t *size, struct tl_fail *fail)
+{
+    struct tl_backend *const backend = c->spool->backend;
+    char key[128];
+    return backend->ops->log_open(backend, tl_segment_key(key, c->name, first), true, &c->log, size,
+                                  fail);
+}
+
 /* Begin a segment at capture offset `first`, over what a failed attempt left there. */
 static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
 {
-    struct tl_backend *backend = c->spool->backend;
-    char key[128];
     uint64_t size;
-    int r = backend->ops->log_open(backend, tl_segment_key(key, c->name, first), true, &c->log,
-                                   &size, fail);
+    int r = open_log(c, first, &size, fail);
     if (r < 0)
         return r;
     if (size > 0)
@@ -412,11 +418,8 @@ static int recover(struct tl_capture *c, const struct tl_segment *last, struct t
     const uint64_t first = last->first;
     if (last->packed)
         return recover_packed(c, first, fail);
-    struct tl_backend *backend = c->spool->backend;
-    char key[128];
     uint64_t size;
-    int r = backend->ops->log_open(backend, tl_segment_key(key, c->name, first), true, &c->log,
-                                   &size, fail);
+    int r = open_log(c, first, &size, fail);
     if (r < 0)
         return r;
     struct tl_segment_extent extent;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each allocation of the store fails once: shards that are built, saved, stored, read, searched,
- * checked and mended, the catalog, and both back ends.
+ * checked and mended, what is counted of their code, the catalog, and both back ends.
  */
 #include "base/crew.h"
 #include "store/backend_memory.h"
 #include "store/build.h"
+#include "store/calltree.h"
 #include "store/catalog.h"
 #include "store/checkpoint.h"
+#include "store/codecount.h"
 #include "store/mend.h"
 #include "store/recount.h"
 #include "store/walk.h"
@@ -232,6 +234,96 @@ static void mended_shards(void **state)
         assert_true(nomem_run(mend, &m) > 5);
     }
     tl_buf_fini(&m.file);
+}
+
+/* ---- objects beside a shard ------------------------------------------------------------------ */
+
+static int fill_counts(struct tl_codecount *c)
+{
+    int rc = TL_OK;
+    for (unsigned i = 0; rc == TL_OK && i < 200; i++) {
+        const struct tl_code_program program = {
+            .context = {.has_context_id = true, .context_id = i % 3}};
+        const uint64_t at = 0x1000 + 32 * (uint64_t)i;
+        uint32_t number;
+        rc = tl_codecount_program(c, &program, &number);
+        if (rc == TL_OK)
+            rc = tl_codecount_run(c, number, at, at + 12, 1 + i);
+        if (rc == TL_OK)
+            rc = tl_codecount_branch(c, number, at + 12, 0x1000 + 64 * (uint64_t)i, 1 + i);
+    }
+    return rc;
+}
+
+/* Made, packed, read twice, and packed again. */
+static int count_code(void *context, struct tl_buf *out)
+{
+    struct tl_codecount made = {0}, read = {0};
+    struct tl_buf object = {0};
+    struct tl_packer *packer;
+    int rc = tl_packer_new(&packer);
+    if (rc < 0)
+        return rc;
+    rc = fill_counts(&made);
+    if (rc == TL_OK)
+        rc = tl_codecount_encode(&made, packer, &object);
+    for (unsigned i = 0; rc == TL_OK && i < 2; i++)
+        rc = tl_codecount_decode(&read, NULL, (struct tl_bytes){object.p, object.n});
+    if (rc == TL_OK)
+        rc = tl_codecount_encode(&read, packer, out);
+    tl_codecount_fini(&made);
+    tl_codecount_fini(&read);
+    tl_buf_fini(&object);
+    tl_packer_free(packer);
+    return rc;
+}
+
+static int fill_tree(struct tl_calltree *t)
+{
+    int64_t path = tl_calltree_root(t);
+    for (uint32_t i = 0; path >= 0 && i < 200; i++) {
+        path = tl_calltree_path(t, i % 5 ? (uint32_t)path : 0, i % 70);
+        if (path >= 0)
+            t->nodes[path].calls++;
+        const int64_t function = path < 0 ? path : tl_calltree_function(t, i % 70);
+        if (function < 0)
+            return (int)function;
+        t->functions[function].calls++;
+    }
+    return path < 0 ? (int)path : TL_OK;
+}
+
+static int count_calls(void *context, struct tl_buf *out)
+{
+    struct tl_calltree made = {0}, read = {0}, all = {0};
+    struct tl_buf object = {0};
+    struct tl_packer *packer;
+    int rc = tl_packer_new(&packer);
+    if (rc < 0)
+        return rc;
+    rc = fill_tree(&made);
+    if (rc == TL_OK)
+        rc = tl_calltree_encode(&made, packer, &object);
+    if (rc == TL_OK)
+        rc = tl_calltree_decode(&read, (struct tl_bytes){object.p, object.n});
+    if (rc == TL_OK)
+        rc = tl_calltree_merge(&all, &read);
+    if (rc == TL_OK)
+        rc = tl_calltree_merge(&all, &made);
+    if (rc == TL_OK)
+        rc = tl_calltree_encode(&all, packer, out);
+    tl_calltree_fini(&made);
+    tl_calltree_fini(&read);
+    tl_calltree_fini(&all);
+    tl_buf_fini(&object);
+    tl_packer_free(packer);
+    return rc;
+}
+
+static void counted_code(void **state)
+{
+    assert_true(nomem_run(count_code, NULL) > 10);
+    assert_true(nomem_run(count_calls, NULL) > 10);
 }
 
 /* ---- back ends ----------------------------------------------------------------------------- */
@@ -477,9 +569,8 @@ static int unmake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shards),
-        cmocka_unit_test(mended_shards),
-        cmocka_unit_test(back_ends),
+        cmocka_unit_test(shards),       cmocka_unit_test(mended_shards),
+        cmocka_unit_test(counted_code), cmocka_unit_test(back_ends),
         cmocka_unit_test(catalog),
     };
     return cmocka_run_group_tests(tests, make, unmake);
