@@ -2,7 +2,6 @@
 /* Each allocation of setups, images and decodes fails once: nothing is lost but what was asked. */
 #include "base/crew.h"
 #include "decode/decode.h"
-#include "flow/callstack.h"
 #include "import/bundle.h"
 #include "import/maps.h"
 #include "sim/osd_encoder.h"
@@ -107,6 +106,45 @@ static void memory_maps(void **state)
     assert_true(nomem_run(maps, NULL) > 3);
 }
 
+/* Code that comes and goes at the same addresses, of two processes. */
+static int fill_over_time(struct tl_image *image)
+{
+    static const uint8_t code[64];
+    int rc = TL_OK;
+    for (unsigned i = 0; rc == TL_OK && i < 60; i++) {
+        const struct tl_image_context process = {.has_context_id = true, .context_id = i % 2};
+        const struct tl_image_span span = {10 * (uint64_t)i, 10 * (uint64_t)i + 25};
+        rc = tl_image_bind(image, &process);
+        tl_image_during(image, span);
+        if (rc == TL_OK)
+            rc =
+                tl_image_add_bytes(image, 0x1000 + 16 * (i % 9),
+                                   (struct tl_bytes){code, 4 + i % 60}, TL_SPACE_ANY, "code", NULL);
+    }
+    return rc == TL_OK ? tl_image_freeze(image) : rc;
+}
+
+static int image_over_time(void *context, struct tl_buf *out)
+{
+    const struct tl_image_context process = {.has_context_id = true, .context_id = 1};
+    struct tl_image *image;
+    int rc = tl_image_new(&image);
+    if (rc < 0)
+        return rc;
+    rc = fill_over_time(image);
+    for (uint64_t time = 0, until; rc == TL_OK && time < 600; time = until) {
+        const uint64_t view = tl_image_view(image, &process, time, &until);
+        rc = tl_buf_printf(out, "%llu: %llu\n", (unsigned long long)time, (unsigned long long)view);
+    }
+    tl_image_free(image);
+    return rc;
+}
+
+static void images_over_time(void **state)
+{
+    assert_true(nomem_run(image_over_time, NULL) > 5);
+}
+
 static void put(const char *name, const char *text)
 {
     char path[256];
@@ -176,6 +214,35 @@ static void one_file(void **state)
     assert_true(nomem_run(bundle, &request) > 5);
 }
 
+/* A file of perf's, of whose code nothing is found; what it loads is read while it is opened. */
+static void a_recording(void **state)
+{
+    struct tl_buf file = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/remap.file", TL_SOURCE_DIR);
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    snprintf(path, sizeof path, "%s/perf.data", folder);
+    FILE *const f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(file.p + 1, 1, file.n - 1, f), file.n - 1); /* without the target's */
+    assert_int_equal(fclose(f), 0);
+    struct tl_bundle_request request = {
+        .input = path, .places = {.symfs = "/dev/null", .buildid_dir = "/dev/null"}};
+    assert_true(nomem_run(bundle, &request) > 10);
+    tl_buf_fini(&file);
+}
+
+/* Streams of Intel PT whose bytes lie in files of their own, one of them a ring. */
+static void files_of_sources(void **state)
+{
+    char config[256];
+    snprintf(config, sizeof config, "%s/two.ini", folder);
+    put("two.ini", "[source pt.0]\nprotocol=pt\nfile=a.bin\nMTC_FREQ=3\n"
+                   "[source pt.1]\nprotocol=pt\nfile=b.bin\nhead=2\nfile=a.bin\nhead=3\n");
+    struct tl_bundle_request request = {.config = config};
+    assert_true(nomem_run(bundle, &request) > 5);
+}
+
 /* ---- decodes ------------------------------------------------------------------------------- */
 
 struct capture {
@@ -184,20 +251,19 @@ struct capture {
     struct tl_bytes in;
     unsigned threads; /* 0: no crew */
     bool paths, packets, saves;
+    bool coded; /* blocks have their text */
 };
 
 struct sink {
     struct tl_buf *out;
-    struct tl_callstack calls;
-    uint64_t n;
+    bool coded;
 };
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
                     const struct tl_item *items, size_t n)
 {
     struct sink *const s = context;
-    s->n += n;
-    return tl_item_text(s->out, items, n);
+    return s->coded ? tl_item_text_coded(s->out, items, n) : tl_item_text(s->out, items, n);
 }
 
 static int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
@@ -216,6 +282,8 @@ static int begin(const struct capture *c, struct tl_decode **d, struct sink *s,
         return rc;
     if (c->paths)
         tl_decode_paths(*d);
+    if (c->coded)
+        tl_decode_code(*d, tl_item_text_insn);
     return crew ? tl_decode_crew(*d, crew) : TL_OK;
 }
 
@@ -240,7 +308,7 @@ static int decode(void *context, struct tl_buf *out)
     const struct capture *const c = context;
     struct tl_decode *d = NULL;
     struct tl_crew *crew = NULL;
-    struct sink sink = {.out = out};
+    struct sink sink = {.out = out, .coded = c->coded};
     int rc = c->threads ? tl_crew_new(&crew, c->threads) : TL_OK;
     if (rc == TL_OK)
         rc = begin(c, &d, &sink, crew);
@@ -268,7 +336,8 @@ static void etm4(void **state)
                             .image = w.image,
                             .in = {w.trace.p, w.trace.n},
                             .packets = round == 4,
-                            .saves = round % 2};
+                            .saves = round % 2,
+                            .coded = round == 2};
         assert_true(nomem_run(decode, &c) > 5);
         world_fini(&w);
     }
@@ -386,15 +455,12 @@ static int unmake(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(setups_and_images),
-        cmocka_unit_test(memory_maps),
-        cmocka_unit_test(snapshots),
-        cmocka_unit_test(one_file),
-        cmocka_unit_test(etm4),
-        cmocka_unit_test(etm4_by_threads),
-        cmocka_unit_test(software_trace),
-        cmocka_unit_test(datagrams),
-        cmocka_unit_test(intel_pt),
+        cmocka_unit_test(setups_and_images), cmocka_unit_test(memory_maps),
+        cmocka_unit_test(images_over_time),  cmocka_unit_test(snapshots),
+        cmocka_unit_test(one_file),          cmocka_unit_test(a_recording),
+        cmocka_unit_test(files_of_sources),  cmocka_unit_test(etm4),
+        cmocka_unit_test(etm4_by_threads),   cmocka_unit_test(software_trace),
+        cmocka_unit_test(datagrams),         cmocka_unit_test(intel_pt),
     };
     return cmocka_run_group_tests(tests, make, unmake);
 }
