@@ -5,12 +5,13 @@
  * front of the instruction of that index. An index chunk of a shard has one log, which is
  * self-contained.
  *
- * Write:                                       Read:
- *     tl_itemlog_reset(&log, offset, time);        tl_itemlog_read(&r, bytes, offset, time);
- *     tl_itemlog_add(&log, position, &item);       while (tl_itemlog_next(&r, &item, &position) >=
- * 0) …                                                … tl_itemlog_end(&log, position, offset);
- *     // log.bytes
+ *     tl_itemlog_reset(&log, offset, time);
+ *     tl_itemlog_add(&log, position, &item);         // each item, in order
+ *     tl_itemlog_end(&log, position, offset);        // log.bytes is complete
  *     tl_itemlog_fini(&log);
+ *
+ *     tl_itemlog_read(&reader, bytes, offset, time); // the same offset and time
+ *     while (tl_itemlog_next(&reader, &item, &position) == TL_OK) …
  *
  * Beside flow items a log holds marks: the instruction set wherever that of the following
  * instructions changes, the raw byte offset of every thousandth instruction or so where no item
@@ -67,40 +68,45 @@ struct tl_itemlog_base {
     uint64_t offset;
     uint64_t pc;
     uint64_t time;
-    uint64_t lost; /* … of the last one that may tell of a turn; UINT64_MAX: there was none */
+    uint64_t lost; /* position of the last entry that may carry the taken bit; UINT64_MAX: none */
 };
 
 struct tl_itemlog {
     struct tl_buf bytes;
     struct tl_itemlog_base base;
     uint64_t n;  /* items */
-    bool turned; /* the owner's: the last instruction has changed the flow */
+    bool turned; /* set by the owner: the last instruction was a branch that was taken */
 };
 
 void tl_itemlog_fini(struct tl_itemlog *log);
-/* Begin a new log; its offsets are differences to `offset`, its times to `time`. */
+/* Begin a new log. Its first offset is stored as a difference to `offset`, its first time to
+ * `time`: what holds where the chunk begins. The buffer is kept. */
 void tl_itemlog_reset(struct tl_itemlog *log, uint64_t offset, uint64_t time);
 
 /* Add an item at `position` (rising, within the chunk). Never a BLOCK. TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add(struct tl_itemlog *log, uint64_t position,
                                const struct tl_item *item);
 /*
- * The same of items[0..*n), as far as all are unmapped code: sets `*n`. No more where the log has
- * `most` bytes, or nearly as many.
+ * Add items[0..*n) at one position up to the first that is not unmapped code, or until the log has
+ * nearly `most` bytes. Sets `*n` to how many were added. TL_NOMEM.
  */
 TL_MUST_USE int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position,
                                         const struct tl_item *items, size_t *n, size_t most);
+/* Add a mark: the instruction set, or the raw byte offset, from `position` on. TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa isa);
 TL_MUST_USE int tl_itemlog_add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset);
-/* All is added up to `position`; what follows is of the packet at `offset`, or behind it. */
+/* End the log at `position`: what follows there is of the packet at `offset` or a later one.
+ * TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_end(struct tl_itemlog *log, uint64_t position, uint64_t offset);
+/* Marks of a chunk's begin, before any item: its call stack (stackmark.h), and its entry in the
+ * index (sums.h). TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
 TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head);
 
 struct tl_itemlog_reader {
     const uint8_t *p, *end;
     struct tl_itemlog_base base;
-    bool turned; /* the instruction in front of the last item changed the flow, it says */
+    bool turned; /* the last item says so of the instruction in front of it */
 };
 
 /* `bytes` are borrowed; `offset` and `time` as they were given to tl_itemlog_reset(). */
