@@ -314,8 +314,8 @@ static void work_is_done_once(void **state)
     }
     atomic_store(&a->retain_stf_s, 1);
     atomic_store(&b->retain_stf_s, 1);
-    for (unsigned tries = 0; done < SHARED;
-         tries++) { /* what the other one was at is looked at again */
+    /* What the other one was at is looked at again. */
+    for (unsigned tries = 0; done < SHARED; tries++) {
         assert_true(tries < 6000);
         usleep(10000);
         done += retain_both();
