@@ -5,16 +5,13 @@ import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { EVENTS } from "./find.ts";
 import { byUse, missingFrom, readMissing, type Missing, type MissingFile } from "./missing.ts";
-import { ofLinux, type Found, type Hit, type Stats, type Stream, type Trace } from "./model.ts";
+import { ofLinux, type Stats, type Trace } from "./model.ts";
 import { pace } from "./pace.ts";
 
 /** While a trace grows it is counted again so often. */
 const AGAIN_MS = 5000;
-/** Addresses that are looked at for missing images … */
+/** Addresses that are looked at for missing images. */
 const MOST = 5000;
-/** … and so many of each of these lanes of which nothing could be followed, where those tell nothing of it. */
-const MOST_OF_LANE = 100;
-const LANES = 64;
 
 /** Kinds of items in the list of events, as they are counted. */
 export const EVENT_GROUP = EVENTS.split(",").filter((k) => k !== "gap")
@@ -60,17 +57,6 @@ export class Overview {
     return 0;
   }
 
-  /** Places without an image, of all lanes as far as they are not too many. */
-  private async places(streams: readonly Stream[]): Promise<{ hits: readonly Hit[]; more: boolean }> {
-    const { signal } = this.controller;
-    const ask = (how: api.Around): Promise<Found> => api.find(this.trace, { event: "branch,unknown" }, how, signal);
-    const found = await ask({ limit: MOST });
-    const told = new Set(found.hits.map((h) => h.stream));
-    const untold = found.more ? streams.filter((s) => s.insns === 0 && s.gaps > 0 && !told.has(s.name)).slice(0, LANES) : [];
-    const own = await Promise.all(untold.map((s) => ask({ at: { stream: s.name, insn: 0 }, limit: MOST_OF_LANE })));
-    return { hits: found.hits.concat(...own.map((f) => f.hits)), more: found.more };
-  }
-
   private async load(trace: Trace): Promise<void> {
     const { signal } = this.controller;
     try {
@@ -88,7 +74,7 @@ export class Overview {
       }
       // The setup of a trace of Linux names files; that of one of which nothing could be followed may, too.
       const [found, images] = await Promise.all([
-        this.places(trace.streams),
+        api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal),
         ofLinux(trace) || stats.insns === 0 ? api.json(`${api.tracePath(this.trace.id)}/images`, signal) : [],
       ]);
       this.files = byUse(readMissing(images), found.hits);

@@ -4,28 +4,6 @@ import test from "node:test";
 import { readTrace } from "../src/model.ts";
 import { Overview } from "../src/overview.ts";
 
-test("lanes behind the first places without an image are asked on their own", async (t) => {
-  const asked: string[] = [];
-  t.mock.method(globalThis, "fetch", (url: string) => {
-    asked.push(url);
-    const lane = /streams\/(pt\.\d)\/find/.exec(url)?.[1];
-    return Promise.resolve(Response.json(url.endsWith("/images") ? []
-      : lane ? { hits: [{ pc: "0x500000", stream: lane }, { pc: "0x500008", stream: lane }], more: true, skip: 2 }
-        : url.includes("/find?") ? { hits: [{ pc: "0x401010", stream: "pt.0" }], more: true, skip: 1 }
-          : { insns: 9, gaps: { "no-image": 1 } }));
-  });
-  const stream = (name: string, insns: number): object => ({ name, insns, gaps: 1 });
-  const trace = readTrace({ id: "t", format: "pt", revision: 1, streams: [stream("pt.0", 0), stream("pt.1", 9), stream("pt.2", 0)] });
-  const overview = await new Promise<Overview>((done) => {
-    let counted = 0;
-    const made: Overview = new Overview(trace, () => { if (++counted === 2) done(made); });
-    made.want(trace);
-  });
-  assert.deepEqual(Object.fromEntries(overview.astray), { "pt.0": { pc: "0x401010", places: 1 }, "pt.2": { pc: "0x500000", places: 2 } });
-  assert.equal(asked.filter((url) => url.includes("/streams/")).length, 1);
-  overview.stop();
-});
-
 test("files that are missing are named, and what grew is counted after a while", async (t) => {
   let now = 1e6;
   t.mock.method(performance, "now", () => now);
