@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* What the catalog keeps of traces as the lake shows it: included by lake.h and the store. */
+/* Catalog data of traces in the lake's public form: included by lake.h and the store. */
 #ifndef TL_LAKE_ROWS_H
 #define TL_LAKE_ROWS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* How long raw bytes and what was decoded of them are kept; 0: no limit. */
+/* How long raw bytes and decoded data are kept; 0: no limit. */
 struct tl_retention {
     uint64_t raw_age_s; /* since the trace last changed */
-    uint64_t raw_bytes; /* of all traces of the rule together */
+    uint64_t raw_bytes; /* total for all traces of the rule */
     uint64_t decoded_age_s;
     uint64_t decoded_bytes;
 };
@@ -17,29 +17,29 @@ struct tl_retention {
 enum tl_trace_state {
     TL_TRACE_LIVE,     /* a rig is pushing, or may resume */
     TL_TRACE_DECODING, /* the capture is complete, decoding is not */
-    TL_TRACE_SEALED,   /* all done */
-    TL_TRACE_FAILED    /* decoding stopped; `message` says why. The raw bytes are kept */
+    TL_TRACE_SEALED,   /* capture and decoding are complete */
+    TL_TRACE_FAILED    /* decoding stopped for the reason in `message`. The raw bytes are kept */
 };
 
-/* A place in the list of all traces, newest first and those of one moment by name: behind the trace
- * of that name, made then. */
+/* A place in the list of all traces (newest first, those of the same time by name): right after the
+ * trace with this name and creation time. */
 struct tl_trace_place {
     int64_t created_ns; /* Unix time */
     char id[64];
 };
 
-#define TL_NOTE_BYTES 2048 /* of a note's text, with its NUL */
+#define TL_NOTE_BYTES 2048 /* maximum size of a note's text, with its NUL */
 
-/* What somebody wrote at a place of a trace; a bookmark, if there is no text. */
+/* A note at a place of a trace; without text it is a bookmark. */
 struct tl_note {
-    uint64_t id; /* from 1 in a trace */
+    uint64_t id; /* from 1, unique within a trace */
     char stream[32];
-    uint64_t at, to; /* its first position and the last one, at <= to */
+    uint64_t at, to; /* first and last position, at <= to */
     bool has_time;
-    uint64_t time, time_to; /* of both, when it was written */
+    uint64_t time, time_to; /* times of both, as of when the note was written */
     int64_t created_ns;     /* Unix time */
     int64_t updated_ns;
-    char text[TL_NOTE_BYTES]; /* UTF-8, lines */
+    char text[TL_NOTE_BYTES]; /* UTF-8, may have several lines */
 };
 
 #endif

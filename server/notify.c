@@ -23,7 +23,7 @@ void tl_notify(const char *lines)
     if (fd < 0)
         return;
     memcpy(to.sun_path, path, n);
-    if (path[0] == '@') /* of the abstract name space */
+    if (path[0] == '@') /* abstract socket name */
         to.sun_path[0] = 0;
     const socklen_t to_n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + n);
     (void)!sendto(fd, lines, strlen(lines), MSG_NOSIGNAL, (const struct sockaddr *)&to, to_n);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a service manager is told: ready, reloading, stopping, alive. Nothing happens where none
- * listens ($NOTIFY_SOCKET is not set). Not thread-safe.
+ * Notifications to a service manager: ready, reloading, stopping, alive. Does nothing without one
+ * ($NOTIFY_SOCKET is not set). Not thread-safe.
  *
  * Source: sd_notify(3), sd_watchdog_enabled(3).
  */
@@ -10,11 +10,11 @@
 
 #include <stdint.h>
 
-/* Lines such as "READY=1\nSTATUS=serving". A manager that cannot be reached is no failure. */
+/* Send lines such as "READY=1\nSTATUS=serving". An unreachable manager is not an error. */
 void tl_notify(const char *lines);
-/* "RELOADING=1", with the moment, as the manager wants it. */
+/* Send "RELOADING=1" with the current time, as the manager requires. */
 void tl_notify_reloading(void);
-/* How often "WATCHDOG=1" is to be said, in ms: half of what the manager waits. 0: not at all. */
+/* Interval for sending "WATCHDOG=1" in ms: half of the manager's timeout. 0: not requested. */
 int64_t tl_notify_watchdog_ms(void);
 
 #endif

@@ -13,7 +13,7 @@ struct process {
     long long resident_pages;
 };
 
-/* Fields 14, 15, 20, 22 to 24, counted from behind the name, which may hold anything. */
+/* Fields 14, 15, 20, 22 to 24, counted after the name, which may contain anything. */
 static bool read_stat(struct process *out)
 {
     char text[1024];
@@ -32,7 +32,7 @@ static bool read_stat(struct process *out)
                   &out->virtual_bytes, &out->resident_pages) == 6;
 }
 
-/* When the system was started, in s since 1970; 0: not known. */
+/* System start time, in s since 1970; 0: not known. */
 static unsigned long long boot_time(void)
 {
     char line[256];
@@ -53,7 +53,7 @@ static unsigned open_files(void)
         n += e->d_name[0] != '.';
     if (folder)
         closedir(folder);
-    return n ? n - 1 : 0; /* the folder's own */
+    return n ? n - 1 : 0; /* excluding the folder's own descriptor */
 }
 
 static int add(struct tl_buf *out, const char *name, const char *type, const char *help,

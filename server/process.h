@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* The process as the system sees it, under the names that Prometheus' own clients give it. */
+/* Metrics of the process, named as in Prometheus' own client libraries. */
 #ifndef TL_PROCESS_H
 #define TL_PROCESS_H
 
 #include "base/buf.h"
 
 /*
- * Append Prometheus text: memory, descriptors, threads, processor time, begin, and the build. What
- * the system does not tell is left out. Any thread. TL_NOMEM.
+ * Append Prometheus text: memory, descriptors, threads, processor time, start time, and build.
+ * Values that the system does not provide are omitted. Any thread. TL_NOMEM.
  *
  * Source: Prometheus, "Writing client libraries", process metrics; proc(5).
  */

@@ -19,8 +19,8 @@
 #include <unistd.h>
 
 struct server {
-    const struct tl_serve_options *options; /* those it began with … */
-    const struct tl_serve_options *fresh; /* … and those of the last SIGHUP, NULL: there was none */
+    const struct tl_serve_options *options; /* the initial options */
+    const struct tl_serve_options *fresh;   /* those of the last SIGHUP, NULL: none */
     const struct tl_serve_source *source;
     struct tl_lake *lake;
     struct tl_rpc *rpc;
@@ -47,10 +47,11 @@ static void block_signals(struct server *s)
     sigaddset(&s->signals, SIGINT);
     sigaddset(&s->signals, SIGTERM);
     sigaddset(&s->signals, SIGHUP);
-    pthread_sigmask(SIG_BLOCK, &s->signals, NULL); /* threads inherit it: only sigwait sees them */
+    pthread_sigmask(SIG_BLOCK, &s->signals,
+                    NULL); /* inherited by threads: only sigwait receives them */
 }
 
-/* What the command line says of retention, over the rule that is there. */
+/* Apply the command line's retention to the existing rule. */
 static int set_retention(struct server *s, const struct tl_serve_options *o, struct tl_fail *fail)
 {
     struct tl_retention rule = {0};
@@ -111,7 +112,7 @@ static int open_network(struct server *s, struct tl_fail *fail)
     return tl_net_new(&s->net, &options, fail);
 }
 
-/* ---- what is said ------------------------------------------------------------------------- */
+/* ---- messages ----------------------------------------------------------------------------- */
 
 static bool speaks_json(const struct server *s)
 {
@@ -147,7 +148,7 @@ static void release(struct server *s, const struct tl_serve_options *options)
         s->source->release(s->source->context, options);
 }
 
-/* All that may change, or nothing. */
+/* Apply all reloadable options, or none. */
 static int adopt(struct server *s, const struct tl_serve_options *o, struct tl_fail *fail)
 {
     int rc = tl_serve_limits(o, fail);
@@ -200,7 +201,7 @@ static void reload(struct server *s)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-/* A server that hangs does not come back from here, and its manager starts it anew. */
+/* A server that hangs does not return from here, and its manager restarts it. */
 static void tell_alive(const struct server *s)
 {
     uint64_t durable;
@@ -271,7 +272,7 @@ static int open_raw(struct server *s, struct tl_fail *fail)
 
 /* ---- Open SoC Debug ----------------------------------------------------------------------- */
 
-/* Bound before the network is open, so that an address in use is told at once. */
+/* Bound before the network is open, so that an address in use is reported at once. */
 static int open_osd(struct server *s, struct tl_fail *fail)
 {
     struct tl_raw_spec spec;
@@ -368,7 +369,7 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
         rc = open_network(&s, fail);
     }
     if (rc == TL_OK) {
-        announce_listeners(&s); /* these lines first: scripts take the URL from there */
+        announce_listeners(&s); /* these lines first: scripts read the URL from them */
         rc = tl_raw_end_orphans(s.lake, log_line);
     }
     if (rc == TL_OK)
@@ -378,14 +379,14 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
     if (rc == TL_OK)
         run_until_told(&s);
     tl_raw_free(s.raw);
-    tl_net_free(s.net); /* it may be asked for metrics until then */
+    tl_net_free(s.net); /* metrics may be requested until then */
     tl_osd_host_free(s.osd);
     tl_rpc_free(s.rpc);
     if (s.lake)
         tl_lake_close(s.lake);
     if (rc == TL_OK)
         tl_journal_say(TL_JOURNAL_INFO, "stopped");
-    else if (speaks_json(&s)) /* as text the command says it */
+    else if (speaks_json(&s)) /* in text format the command reports it */
         tl_journal_why(TL_JOURNAL_ERROR, "not started", fail ? fail->text : NULL);
     release(&s, s.fresh);
 done:

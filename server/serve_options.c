@@ -38,7 +38,7 @@ static int add_listeners(struct tl_serve_net *net, const struct tl_serve_list *l
     return TL_OK;
 }
 
-/* Who can be reached from elsewhere shall be encrypted and ask for a token. */
+/* Listeners reachable from other hosts must be encrypted and require tokens. */
 static int check_exposure(const struct tl_serve_net *net, const struct tl_serve_options *o,
                           struct tl_fail *fail)
 {
@@ -241,7 +241,7 @@ static int check_all_raw(const struct tl_serve_options *o, struct tl_fail *fail)
     return rc;
 }
 
-/* There, or it can be made. */
+/* Does it exist, or can it be created? */
 static int check_data(const char *data, struct tl_fail *fail)
 {
     struct stat st;
@@ -263,7 +263,7 @@ static int check_files(const struct tl_serve_net *net, const struct tl_serve_opt
                        struct tl_fail *fail)
 {
     struct tl_net_options options = tl_serve_net_options(net, o);
-    if (!o->tls_cert && access(net->cert, F_OK)) /* it will be made */
+    if (!o->tls_cert && access(net->cert, F_OK)) /* it will be created */
         options.tls_cert = options.tls_key = NULL;
     return tl_net_check(&options, fail);
 }

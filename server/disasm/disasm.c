@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The part of LLVM's C interface that is used; Source: llvm-c/Disassembler.h, stable ABI. */
+/* The functions used of LLVM's C interface; Source: llvm-c/Disassembler.h, stable ABI. */
 typedef void *llvm_context;
 typedef int llvm_op_info(void *, uint64_t, uint64_t, uint64_t, int, void *);
 typedef const char *llvm_symbol(void *, uint64_t, uint64_t *, uint64_t, const char **);
@@ -103,7 +103,7 @@ void tl_disasm_free(struct tl_disasm *disasm)
     free(disasm);
 }
 
-/* LLVM begins with a tab and puts one behind the mnemonic. */
+/* Remove LLVM's leading tab, and replace the one after the mnemonic. */
 static void tidy(char *text)
 {
     char *to = text;
@@ -121,7 +121,7 @@ static void tidy(char *text)
     *to = '\0';
 }
 
-/* The target of a direct branch or call. */
+/* Compute the target of a direct branch or call. */
 static bool find_target(enum tl_isa isa, uint64_t pc, struct tl_bytes code, uint64_t *out)
 {
     const struct tl_isa_options any = {0};
@@ -139,7 +139,7 @@ static bool find_target(enum tl_isa isa, uint64_t pc, struct tl_bytes code, uint
     return true;
 }
 
-/* LLVM prints displacements, as the last operand: the address instead. */
+/* Replace the displacement that LLVM prints as the last operand with the address. */
 static void name_target(const struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code,
                         char *text, size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions as assembly text, by LLVM. The library is loaded when the first disassembler is
- * made, so that a server which shows none pays nothing, and one without LLVM still runs.
+ * Disassembly by LLVM. The library is loaded when the first disassembler is created, so that a
+ * server that does not use it has no cost, and one without LLVM still runs.
  *
  * Objects are not thread-safe; different objects are independent.
  */
@@ -19,9 +19,9 @@ TL_MUST_USE int tl_disasm_new(struct tl_disasm **out, enum tl_isa isa, struct tl
 void tl_disasm_free(struct tl_disasm *disasm);
 
 /*
- * The text of the instruction at `pc` whose bytes, in memory order, are `code`: mnemonic, one
- * space, operands; direct targets as absolute addresses. Returns its size in bytes, or TL_BAD if
- * it is none (`out` is then a .word or .hword directive).
+ * Format the instruction at `pc` whose bytes, in memory order, are `code`: mnemonic, one space,
+ * operands; direct targets as absolute addresses. Returns its size in bytes, or TL_BAD if it is
+ * invalid (`out` is then a .word or .hword directive).
  */
 TL_MUST_USE int tl_disasm_text(struct tl_disasm *disasm, uint64_t pc, struct tl_bytes code,
                                char *out, size_t size);

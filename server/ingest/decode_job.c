@@ -3,9 +3,9 @@
  * Decoding a generation: raw bytes from the spool, through the decoders, to each lane's builder,
  * and complete shards into the store.
  *
- * Shards are stored by a thread beside the decoding, in order, a few at a time, without any lock
- * held. Where the medium refuses, they stay in memory and readable, and decoding does not go on
- * before they are stored; where it is slow, decoding waits once some more of them are there.
+ * Shards are stored by a separate thread concurrently with decoding, in order, a few at a time,
+ * without any lock held. If the medium fails, they stay in memory and readable, and decoding does
+ * not continue before they are stored; if it is slow, decoding waits once too many are pending.
  */
 #include "ingest/decode_job.h"
 #include "base/crew.h"
@@ -20,9 +20,9 @@
 #include <stdlib.h>
 
 #define SLICE_BYTES  (64u << 10) /* raw bytes between two checks for cancelling and sealing */
-#define JOB_BYTES    (4u << 20)  /* raw bytes of one job: other traces then get their turn */
-#define TIMES_NS     UINT64_C(20000000) /* between two pairs of timestamp and arrival, at least */
-#define SHARED_BYTES (256u << 10)       /* backlog from which on the crew helps to decode */
+#define JOB_BYTES    (4u << 20)  /* raw bytes per job: then other traces get their turn */
+#define TIMES_NS     UINT64_C(20000000) /* minimum interval between two samples of arrival */
+#define SHARED_BYTES (256u << 10)       /* backlog from which the crew helps to decode */
 
 /* ---- from the decoder ----------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ static int on_seal(void *context, struct tl_view *view)
     return TL_OK;
 }
 
-/* A lane that an earlier run has left in the catalog, or a new one. */
+/* Find a lane left in the catalog by an earlier run, or add a new one. */
 static int lane_of(struct tl_gen *gen, const struct tl_decode_stream *stream, struct tl_lane **out)
 {
     *out = tl_gen_lane(gen, stream->name);
@@ -115,7 +115,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
         lane->lost_bytes += loss->bytes;
         pthread_mutex_unlock(&lane->lock);
     }
-    if (loss->fault) /* not a capture's normal beginning, nor an overflow */
+    if (loss->fault) /* neither a capture's normal begin nor an overflow */
         tl_gen_say(gen, "%s: offset 0x%llx: %s", loss->stream ? loss->stream->name : "container",
                    (unsigned long long)loss->offset, loss->reason);
     pthread_mutex_lock(&gen->lock);
@@ -129,7 +129,7 @@ static int start(struct tl_gen *gen, struct tl_fail *fail)
     const struct tl_decode_sink sink = {
         .context = gen, .stream = on_stream, .items = on_items, .loss = on_loss};
     const struct tl_image *const image = tl_gen_image(gen);
-    if (!image) /* what was decoded without it would stay so */
+    if (!image) /* otherwise everything would be decoded without it */
         return tl_fail_set(fail, TL_IO, "the program's images cannot be read now");
     int r = tl_spool_reader_new(&gen->reader, gen->lake->backend, gen->trace);
     if (r < 0)
@@ -175,8 +175,8 @@ void tl_gen_stop(struct tl_gen *gen)
 
 /* ---- into the store ------------------------------------------------------------------------- */
 
-/* Shards that are stored together: one sync of their folder and one transaction for all of them.
- * Virtual ones are small, and soon made. */
+/* Number of shards stored together, which share a sync of their folder and a transaction. Virtual
+ * ones are small, and produced quickly. */
 #define TOGETHER         3
 #define TOGETHER_VIRTUAL 24
 
@@ -185,7 +185,7 @@ static size_t together(const struct tl_gen *gen)
     return gen->is_virtual ? TOGETHER_VIRTUAL : TOGETHER;
 }
 
-/* A complete shard on its way into the store. */
+/* A complete shard to be stored. */
 struct sealing {
     struct tl_lane *lane;
     struct tl_view *view;
@@ -194,7 +194,7 @@ struct sealing {
     char key[192], counts_key[192], calls_key[192];
 };
 
-/* The oldest complete shards of the first `n_lanes` lanes, at most together(). */
+/* Collect the oldest complete shards of the first `n_lanes` lanes, at most together(). */
 static size_t gather(struct tl_gen *gen, size_t n_lanes, struct sealing *out)
 {
     const size_t most = together(gen);
@@ -248,7 +248,7 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
     return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
 }
 
-/* Into the store, then into the catalog. */
+/* Write shards to the store, then to the catalog. */
 static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, struct tl_fail *fail)
 {
     struct tl_backend *backend = gen->lake->backend;
@@ -280,7 +280,7 @@ static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, st
     return r;
 }
 
-/* The lane's oldest shard is stored: readers see it in one place or the other. */
+/* The lane's oldest shard is stored: readers find it in one of the two places. */
 static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
 {
     pthread_mutex_lock(&lane->lock);
@@ -294,7 +294,7 @@ static int move_on(struct tl_lane *lane, const struct tl_shard_row *row)
     return r;
 }
 
-/* The streams' names and numbers. */
+/* Write the streams' names and numbers. */
 static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
 {
     int r = TL_OK;
@@ -316,8 +316,8 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
     return r;
 }
 
-/* Complete shards of the first `n_lanes` lanes, each lane's in order, as long as there are `least`
- * of them. */
+/* Store complete shards of the first `n_lanes` lanes, each lane's in order, as long as there are at
+ * least `least` of them. */
 static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t least, struct tl_fail *fail)
 {
     struct sealing shards[TOGETHER_VIRTUAL];
@@ -351,14 +351,14 @@ static int store_all(struct tl_gen *gen, struct tl_fail *fail)
 {
     if (gen->is_edge)
         return TL_OK;
-    /* A shard in the catalog wants its stream there first. */
+    /* The catalog needs a shard's stream first. */
     const int r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
     return r < 0 ? r : store_lanes(gen, lanes_of(gen), 1, fail);
 }
 
-/* ---- beside the decoding -------------------------------------------------------------------- */
+/* ---- the sealing thread --------------------------------------------------------------------- */
 
-/* Complete shards that are not in the store. */
+/* Number of complete shards that are not in the store. */
 static size_t backlog(struct tl_gen *gen)
 {
     size_t n = 0;
@@ -379,7 +379,7 @@ static void *run_sealer(void *context)
     return NULL;
 }
 
-/* Wait until nothing is being stored beside the decoding; what came of it. */
+/* Wait until the sealing thread is idle; returns its result. */
 static int wait_sealer(struct tl_gen *gen, struct tl_fail *fail)
 {
     if (!gen->sealing)
@@ -391,18 +391,18 @@ static int wait_sealer(struct tl_gen *gen, struct tl_fail *fail)
     return gen->seal_result;
 }
 
-/* Have complete shards stored while decoding goes on, where enough have come together; wait where
- * too many have. */
+/* Start storing complete shards in parallel with decoding, if there are enough; wait if there are
+ * too many. */
 static int store_beside(struct tl_gen *gen, struct tl_fail *fail)
 {
     const size_t waiting = gen->is_edge ? 0 : backlog(gen);
     int r = TL_OK;
-    /* So many make decoding wait for the store. */
+    /* With this many pending, decoding waits for the store. */
     if (gen->sealing && (waiting >= 2 * together(gen) || atomic_load(&gen->seal_over)))
         r = wait_sealer(gen, fail);
     if (r < 0 || gen->sealing || waiting < together(gen))
         return r;
-    /* Streams are told to the catalog by this thread alone; those that come later wait. */
+    /* Only this thread writes streams to the catalog; later ones wait. */
     r = gen->unsaved ? save_streams(gen, fail) : TL_OK;
     if (r < 0)
         return r;
@@ -436,7 +436,7 @@ static int finish(struct tl_gen *gen, struct tl_fail *fail)
     return r < 0 ? r : TL_EOF;
 }
 
-/* Decoding, or the builders, failed for good; or it was given up within, and cannot go on there. */
+/* Decoding, or a builder, failed permanently; or it was abandoned midway, and cannot continue. */
 static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
 {
     if (r == TL_CANCELLED) {
@@ -451,7 +451,7 @@ static int broke(struct tl_gen *gen, int r, struct tl_fail *fail)
     return r;
 }
 
-/* The last timestamps of all that was decoded, and when the bytes behind it had arrived. */
+/* Record the last timestamps of everything decoded, and when the bytes after it had arrived. */
 static void note_times(struct tl_gen *gen)
 {
     struct tl_build_totals totals;
@@ -466,8 +466,8 @@ static void note_times(struct tl_gen *gen)
     }
 }
 
-/* Is it time to decode what has come, for a pair of timestamp and arrival? There are some hundred
- * in all, however long the trace. */
+/* Is it time to decode what has arrived, for a (timestamp, arrival) sample? There are a few hundred
+ * in total, however long the trace is. */
 static bool wants_times(struct tl_gen *gen)
 {
     const uint64_t now = gen->arrival_ns, since = now - gen->timed_ns;
@@ -487,8 +487,8 @@ static void relate_clocks(struct tl_gen *gen)
 }
 
 /*
- * What was pushed is decoded. The more that is at once, the better the crew shares it, but so much
- * that few shards are complete behind it: until they are packed they take much memory.
+ * Decode what was pushed. The more there is, the better the crew parallelises it, but only so much
+ * that few shards are completed by it: until they are packed they need much memory.
  */
 static int flush(struct tl_gen *gen, struct tl_fail *fail)
 {
@@ -507,7 +507,7 @@ static int flush(struct tl_gen *gen, struct tl_fail *fail)
     return r < 0 ? broke(gen, r, fail) : store_beside(gen, fail);
 }
 
-/* A checkpoint holds no complete shard: they are stored in front of it. */
+/* A checkpoint contains no complete shards: store them first. */
 static int mark(struct tl_gen *gen, struct tl_fail *fail)
 {
     int r = flush(gen, fail);
@@ -556,8 +556,8 @@ void tl_gen_leave(struct tl_gen *gen)
     gen->packer = NULL;
 }
 
-/* It was given up within a flush, and is wanted after all: as if the server had been started again.
- */
+/* Decoding was abandoned during a flush, and is wanted after all: restart as after a server
+ * restart. */
 static void mend_cut(struct tl_gen *gen)
 {
     tl_gen_stop(gen);
@@ -574,7 +574,7 @@ static void mend_cut(struct tl_gen *gen)
     gen->cut = false;
 }
 
-/* From the last checkpoint on, or from the first byte. */
+/* Begin at the last checkpoint, or at the first byte. */
 static int begin_decode(struct tl_gen *gen, struct tl_fail *fail)
 {
     const int r = start(gen, fail);
@@ -586,8 +586,8 @@ static int begin_decode(struct tl_gen *gen, struct tl_fail *fail)
     return start(gen, fail);
 }
 
-/* The next raw byte cannot be read: step over the damage, which becomes a gap. TL_BAD: the format
- * cannot be taken up again behind it. */
+/* The next raw byte cannot be read: skip the damage, which becomes a gap. TL_BAD: the format cannot
+ * be resynchronised after it. */
 static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
 {
     const uint64_t offset = atomic_load(&gen->decoded);
@@ -596,7 +596,7 @@ static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
     if (r < 0)
         return r;
     if (next == offset) {
-        /* The spool finds no damage there: try once more before the medium is blamed. */
+        /* The spool finds no damage there: retry once before reporting a failure of the medium. */
         gen->stuck = !gen->stuck;
         return gen->stuck ? TL_OK : tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
     }
@@ -615,7 +615,7 @@ static int pass_damage(struct tl_gen *gen, uint64_t end, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* A bounded amount of the raw bytes up to `end`. */
+/* Decode a bounded amount of the raw bytes up to `end`. */
 static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *fail)
 {
     struct tl_buf bytes = {0};
@@ -629,7 +629,7 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
         mend_cut(gen);
     if (!gen->decode)
         r = begin_decode(gen, fail);
-    /* Shards that could not be stored the last time come first. */
+    /* First store shards that could not be stored last time. */
     if (r >= 0)
         r = store_all(gen, fail);
     const uint64_t begin = atomic_load(&gen->decoded);
@@ -658,14 +658,14 @@ static int decode_some(struct tl_gen *gen, uint64_t end, bool last, struct tl_fa
     if (r >= 0)
         relate_clocks(gen);
     if (r >= 0 && tl_decode_crew(gen->decode, NULL) < 0)
-        r = TL_NOMEM; /* nothing was left to be flushed */
+        r = TL_NOMEM; /* nothing was left to flush */
     if (r >= 0)
         r = wait_sealer(gen, fail);
     if (r < 0 || atomic_load(&gen->decoded) < end)
         return r;
     if (last)
         return finish(gen, fail);
-    /* Nobody knows when more comes: what is complete does not wait for it. */
+    /* It is unknown when more will arrive: store what is complete now. */
     r = store_all(gen, fail);
     return r < 0 ? r : TL_EOF;
 }
@@ -675,7 +675,8 @@ int tl_gen_decode(struct tl_gen *gen, uint64_t end, bool last, struct tl_fail *f
     tl_crew_enter(gen->lake->crew);
     const int r = decode_some(gen, end, last, fail);
     tl_crew_exit(gen->lake->crew);
-    /* Whatever happened: nothing is stored between two jobs. A refusal shows again in the next. */
+    /* In any case: nothing is being stored between two jobs. A failure is reported again by the
+     * next one. */
     const int stored = wait_sealer(gen, NULL);
     tl_packer_free(gen->packer); /* a quarter of a megabyte that thousands of traces would keep */
     gen->packer = NULL;

@@ -9,11 +9,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LIST_MOST (UINT64_C(1) << 30) /* plain bytes of one */
-#define TOGETHER  64                  /* marks of a list */
-#define SPARSE    64                  /* options.mark_bytes between two where few positions come */
-/* A mark of more bytes is made where as many raw bytes came since the one before: of perf.data it
- * has the records of who ran when, which grow with the recording. */
+#define LIST_MOST (UINT64_C(1) << 30) /* maximum plain size of a list */
+#define TOGETHER  64                  /* marks per list */
+#define SPARSE    64 /* distance in units of options.mark_bytes if there are few positions */
+/* A larger mark is taken only when as many raw bytes as its size have arrived since the previous
+ * one: for perf.data it contains scheduling records, which grow with the recording. */
 #define MARK_SMALL (64u << 10)
 
 struct tl_mark {
@@ -29,7 +29,7 @@ static char *mark_key(char out[static 192], const struct tl_gen *gen, const uint
     return out;
 }
 
-/* ---- whose they are ------------------------------------------------------------------------- */
+/* ---- program version ------------------------------------------------------------------------ */
 
 static char *whose_key(char out[static 192], const struct tl_gen *gen)
 {
@@ -41,7 +41,7 @@ void tl_mark_begin(struct tl_gen *gen)
 {
     char key[192];
     const int r = tl_resume_whose(gen);
-    /* Else it is not known: then they are another's. */
+    /* If it cannot be stored, they count as another program's. */
     if (r >= 0)
         (void)!tl_backend_put(gen->lake->backend, whose_key(key, gen),
                               (struct tl_bytes){(uint8_t *)gen->whose, strlen(gen->whose)}, NULL);
@@ -74,7 +74,7 @@ void tl_gen_renew(struct tl_gen *gen)
         (void)!tl_lake_redecode(gen->lake, gen->trace, NULL, NULL);
 }
 
-/* ---- making them ---------------------------------------------------------------------------- */
+/* ---- creating ------------------------------------------------------------------------------- */
 
 bool tl_can_mark(struct tl_decode *decode)
 {
@@ -160,7 +160,7 @@ void tl_mark(struct tl_gen *gen)
     if (gen->mark_size > MARK_SMALL && offset - gen->mark_offset < gen->mark_size)
         return;
     if (make_mark(gen) == TL_AGAIN)
-        return; /* a little later */
+        return; /* try a little later */
     gen->mark_insns = insns;
     gen->mark_offset = offset;
 }
@@ -185,7 +185,7 @@ static int pack_list(const struct tl_gen *gen, struct tl_buf *out)
 {
     struct tl_packer *packer;
     struct tl_buf plain = {0};
-    int r = tl_packer_new(&packer); /* gen->packer is at work beside the decoding */
+    int r = tl_packer_new(&packer); /* gen->packer is in use by the sealing thread */
     if (r < 0)
         return r;
     for (size_t i = 0; r >= 0 && i < gen->n_late_marks; i++) {
@@ -217,7 +217,7 @@ void tl_mark_flush(struct tl_gen *gen)
     tl_buf_fini(&list);
     pthread_mutex_lock(&gen->lock);
     if (r >= 0 && tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + 1, sizeof(*gen->marks)) >= 0)
-        gen->marks[gen->n_marks++] = first; /* else found when they are listed */
+        gen->marks[gen->n_marks++] = first; /* otherwise found when they are listed */
     drop_late_locked(gen);
     pthread_mutex_unlock(&gen->lock);
 }
@@ -233,8 +233,8 @@ static int add_offset(void *context, const char *key, uint64_t size)
     return end == name || *end ? TL_OK : tl_buf_add(offsets, &offset, sizeof(offset));
 }
 
-/* Of a generation that an earlier run of the server has decoded. They are noted when all are
- * listed: the store may be locked while it lists. */
+/* List the marks of a generation decoded by an earlier server run. They are recorded after listing,
+ * since the store may be locked during it. */
 static int know_marks(struct tl_gen *gen, struct tl_fail *fail)
 {
     struct tl_backend *backend = gen->lake->backend;
@@ -249,7 +249,7 @@ static int know_marks(struct tl_gen *gen, struct tl_fail *fail)
     if (r >= 0)
         r = tl_grow(&gen->marks, &gen->cap_marks, gen->n_marks + n, sizeof(*gen->marks));
     if (r >= 0 && n > 0)
-        memcpy(gen->marks + gen->n_marks, offsets.p, offsets.n); /* some again: that does no harm */
+        memcpy(gen->marks + gen->n_marks, offsets.p, offsets.n); /* duplicates are harmless */
     gen->n_marks += r >= 0 ? n : 0;
     pthread_mutex_unlock(&gen->lock);
     gen->marks_known = gen->marks_known || r >= 0;
@@ -271,8 +271,8 @@ void tl_marks_fini(struct tl_marks *marks)
     tl_buf_fini(&marks->bytes);
 }
 
-/* The last of those that are not stored. Its offset becomes the limit, since they may be stored,
- * and be gone from there, before the next is asked for. */
+/* The last mark that is not stored yet. Its offset becomes the new limit, since they may be stored,
+ * and removed from here, before the next one is requested. */
 static bool next_late(struct tl_marks *m, int *r)
 {
     struct tl_gen *const gen = m->gen;
@@ -292,7 +292,7 @@ static bool next_late(struct tl_marks *m, int *r)
     return found;
 }
 
-/* The last stored list in front of the one before, and of the offset. */
+/* Load the last stored list before the previous one, and before the offset. */
 static bool next_list(struct tl_marks *m)
 {
     struct tl_gen *const gen = m->gen;
@@ -324,7 +324,7 @@ static int read_list(struct tl_marks *m)
     return r == TL_NOMEM || r == TL_CANCELLED ? r : TL_OK;
 }
 
-/* The last mark in front of m->end. */
+/* The last mark before m->end. */
 static bool last_in_list(struct tl_marks *m, struct tl_bytes *out)
 {
     bool found = false;

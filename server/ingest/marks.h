@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Marks of a generation (remake.h) for who makes shards from them. */
+/* Access to the marks of a generation (remake.h), for regenerating shards. */
 #ifndef TL_INGEST_MARKS_H
 #define TL_INGEST_MARKS_H
 
@@ -10,21 +10,21 @@
 
 struct tl_gen;
 
-/* Marks in front of some raw offset, from the last one on backwards. */
+/* Iterates over the marks at or before a raw offset, from the last one backwards. */
 struct tl_marks {
     struct tl_gen *gen;
-    uint64_t offset; /* only those at it, or in front of it */
+    uint64_t offset; /* upper bound */
     bool in_list;    /* `list` is the stored list that begins at `first` */
     uint64_t first;
     struct tl_buf list;
-    size_t end;          /* … of which the marks in so many bytes are left */
-    struct tl_buf bytes; /* of the mark that tl_marks_next() gave: a checkpoint */
+    size_t end;          /* the marks in this many bytes of `list` are left */
+    struct tl_buf bytes; /* the mark returned by tl_marks_next(): a checkpoint */
 };
 
-/* TL_IO, TL_NOMEM. Ended by tl_marks_fini() in any case. */
+/* Begin. Call tl_marks_fini() in any case. TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_marks_begin(struct tl_marks *marks, struct tl_gen *gen, uint64_t offset,
                                struct tl_fail *fail);
-/* The next one, further in front; damaged lists are passed over. TL_EOF, TL_NOMEM. */
+/* Go to the previous mark; damaged lists are skipped. TL_EOF, TL_NOMEM. */
 TL_MUST_USE int tl_marks_next(struct tl_marks *marks);
 void tl_marks_fini(struct tl_marks *marks);
 

@@ -15,7 +15,7 @@
 #define HEAD        28 /* "TLSPOOLZ" first end crc */
 #define FRAME_HEAD  24 /* "TLZ1" n offset packed crc */
 #define INDEX_END   12 /* number of frames, checksum, "TLZI" */
-#define LEVEL       3 /* zstd's: a fifth smaller than the fastest one, at two thirds of its speed */
+#define LEVEL       3 /* zstd level: a fifth smaller than the fastest one, at two thirds of its speed */
 #define RUNS_MOST   (TL_PACKED_FRAME * 2u * TL_VARINT_MAX)
 #define SEARCH_STEP (1u << 20)
 #define AHEAD       (1u << 20)
@@ -41,12 +41,12 @@ static void put_skippable(uint8_t *out, size_t n)
 struct tl_packed_writer {
     ZSTD_CCtx *zstd;
     struct tl_buf object;
-    struct tl_buf places;   /* places and offsets of the frames, as the index has them */
-    struct tl_buf data;     /* of the frame that is being filled */
-    struct tl_buf arrivals; /* its runs, but for the last one: */
+    struct tl_buf places;   /* positions and offsets of the frames, in the index's format */
+    struct tl_buf data;     /* of the frame being filled */
+    struct tl_buf arrivals; /* its runs, except for the last one: */
     uint64_t run, arrival;
     uint64_t before;        /* arrival of the run before that */
-    uint64_t first, offset; /* of the segment's and the frame's first byte */
+    uint64_t first, offset; /* offsets of the segment's and the frame's first byte */
 };
 
 static void make_head(uint8_t out[static SKIP_HEAD + HEAD], uint64_t first, uint64_t end)
@@ -59,7 +59,7 @@ static void make_head(uint8_t out[static SKIP_HEAD + HEAD], uint64_t first, uint
     tl_put_le32(head + 24, tl_crc32c(0, head, 24));
 }
 
-/* Its end is not known yet. */
+/* The end is not known yet. */
 static int put_head(struct tl_buf *object, uint64_t first)
 {
     uint8_t head[SKIP_HEAD + HEAD];
@@ -115,7 +115,7 @@ static uint32_t frame_crc(const uint8_t head[static FRAME_HEAD], struct tl_bytes
     return tl_crc32c(crc, packed.p, packed.n);
 }
 
-#define PLACE 16 /* an entry of the index */
+#define PLACE 16 /* size of an index entry */
 
 static int put_place(struct tl_buf *places, uint64_t at, uint64_t offset)
 {
@@ -211,11 +211,11 @@ static int get(const struct tl_packed *p, uint64_t at, size_t n, struct tl_buf *
     return r < 0 ? r : p->backend->ops->get(p->backend, p->key, at, n, out, fail);
 }
 
-/* What a frame's head says. */
+/* Parsed head of a frame. */
 struct head {
     uint64_t offset;
     uint32_t n, bytes, packed,
-        crc; /* bytes: of the head, with those in front that make it skippable */
+        crc; /* bytes: of the head, including what makes it a skippable frame */
 };
 
 static bool parse_head(const uint8_t *p, size_t n, struct head *out)
@@ -234,7 +234,7 @@ static bool parse_head(const uint8_t *p, size_t n, struct head *out)
            out->n <= TL_PACKED_FRAME && out->offset <= UINT64_MAX - out->n;
 }
 
-/* A head's frame, which stands at `at`, if the object has room for it. */
+/* Get the frame with this head at `at`, if it lies inside the object. */
 static bool frame_of(const struct tl_packed *packed, uint64_t at, const struct head *head,
                      struct tl_packed_frame *out)
 {
@@ -253,7 +253,7 @@ static int add_frame(struct tl_packed *p, const struct tl_packed_frame *frame)
     return r;
 }
 
-/* What the head tells of where the segment ends; 0: it is damaged. */
+/* Read the end of the segment from the head; 0: it is damaged. */
 static int read_head(struct tl_packed *p, struct tl_fail *fail)
 {
     struct tl_buf buf = {0};
@@ -268,7 +268,7 @@ static int read_head(struct tl_packed *p, struct tl_fail *fail)
     return r;
 }
 
-/* A frame whose head cannot be believed stands for all up to the next sound one, at `offset`. */
+/* Add a frame with an unreadable head, which extends to the next intact one, at `offset`. */
 static int fill(struct tl_packed *p, uint64_t at, uint64_t offset)
 {
     const uint64_t end = tl_packed_end(p);
@@ -276,7 +276,7 @@ static int fill(struct tl_packed *p, uint64_t at, uint64_t offset)
     return offset > end ? add_frame(p, &missing) : TL_OK;
 }
 
-/* The places of all frames and of their end, where the index is sound; n == 0: it is not. */
+/* Read the positions of all frames and of their end, if the index is intact; n == 0: it is not. */
 static int read_index(struct tl_packed *p, struct tl_buf *places, struct tl_fail *fail)
 {
     struct tl_buf end = {0};
@@ -310,7 +310,10 @@ static int frames_by_index(struct tl_packed *p, const struct tl_buf *places)
     return r;
 }
 
-/* The next sound frame from `at` on: a head can only be believed with its checksum. TL_EOF. */
+/*
+ * Search for the next intact frame from `at` on: a head is accepted only with a valid checksum.
+ * TL_EOF.
+ */
 static int search(struct tl_packed *p, uint64_t at, struct tl_packed_frame *found,
                   struct tl_fail *fail)
 {
@@ -348,7 +351,7 @@ static int search(struct tl_packed *p, uint64_t at, struct tl_packed_frame *foun
     return r;
 }
 
-/* From each head to the next one; where one is damaged, to the next sound frame. */
+/* Follow the heads; after a damaged one, search for the next intact frame. */
 static int frames_by_heads(struct tl_packed *p, struct tl_fail *fail)
 {
     struct tl_buf bytes = {0};
@@ -363,7 +366,7 @@ static int frames_by_heads(struct tl_packed *p, struct tl_fail *fail)
         if (r >= 0 && !next) {
             r = search(p, at, &frame, fail);
             if (r == TL_EOF)
-                break; /* this is where the index is */
+                break; /* begin of the index */
             if (r >= 0)
                 r = fill(p, at, frame.offset);
         }
@@ -428,7 +431,7 @@ static int damaged(const struct tl_packed *p, size_t i, struct tl_fail *fail)
     return tl_fail_at(fail, TL_BAD, p->frames[i].offset, "a frame of the raw capture is damaged");
 }
 
-/* Runs, over their varints: a run has never more bytes there than here. */
+/* Convert runs in place of their varints, which are never shorter in memory than decoded. */
 static int read_runs(struct tl_bytes in, uint64_t total, struct tl_buf *out, size_t *n)
 {
     struct tl_varint_reader reader = {in.p, in.p + in.n, false};
@@ -452,9 +455,8 @@ static int read_runs(struct tl_bytes in, uint64_t total, struct tl_buf *out, siz
 }
 
 /*
- * The bytes of frame i, fewer where the object ends. Behind the frame that was read before it those
- * that follow are read at once: where the store is far away, each time takes as long as their
- * bytes.
+ * Get the bytes of frame i, fewer at the end of the object. When frames are read in order, several
+ * are read at once: in a remote store each read has a high latency.
  */
 static int frame_bytes(struct tl_packed *p, size_t i, struct tl_bytes *out, struct tl_fail *fail)
 {
@@ -517,7 +519,7 @@ int tl_packed_mend(const struct tl_packed *p, struct tl_fail *fail)
     int r = p->sound ? TL_OK : put_head(&object, p->first);
     for (size_t i = 0; r >= 0 && !p->sound && i < p->n; i++) {
         const struct tl_packed_frame *const f = &p->frames[i];
-        r = put_place(&places, object.n, f->offset); /* of nothing, where nothing is known */
+        r = put_place(&places, object.n, f->offset); /* nothing is known about it */
         if (r >= 0)
             r = get(p, f->at, (size_t)f->bytes, &frame, fail);
         if (r >= 0)

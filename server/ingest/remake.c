@@ -9,30 +9,30 @@
 
 #include <stdlib.h>
 
-#define SLICE_FIRST (2u << 10)  /* raw bytes between two looks at what has been made … */
-#define SLICE_MOST  (32u << 10) /* … where much is wanted */
-/* Bytes of parts behind what is wanted at which a decoder is given up that says much at once, as
- * perf.data does behind many bytes of trace: where one chunk is wanted, or all of a shard. */
+#define SLICE_FIRST (2u << 10)  /* raw bytes between two checks of the result */
+#define SLICE_MOST  (32u << 10) /* the same if much is wanted */
+/* Parts beyond the wanted ones after which a decoder that outputs much at once is abandoned, as
+ * with perf.data, which does so after a lot of trace: if one chunk is wanted, or a whole shard. */
 #define BEHIND_CHUNK (8u << 20)
 #define BEHIND_SHARD (64u << 20)
 
 struct job;
 
-/* Decodes a lane's stream and makes parts of its shards. */
+/* Decodes a lane's stream and regenerates parts of its shards. */
 struct tl_remaker {
     struct tl_lane *lane;
     struct tl_decode *decode;
-    struct tl_build *build; /* NULL: its stream has not been announced */
+    struct tl_build *build; /* NULL: its stream has not appeared yet */
     struct tl_spool_reader *reader;
     struct tl_buf bytes; /* read; those from `used` on are not decoded yet */
     size_t used;
     size_t stream;
     uint64_t at;  /* raw bytes decoded */
-    bool damaged; /* raw bytes were */
+    bool damaged; /* raw bytes were damaged */
     bool finished;
-    bool given_up;     /* amid what it said: it cannot go on */
-    struct job *job;   /* that it works for */
-    size_t part_bytes; /* of the parts that came since that was last looked at */
+    bool given_up;     /* abandoned during output: it cannot continue */
+    struct job *job;   /* the job it works for */
+    size_t part_bytes; /* size of the parts added since the last check */
     /* Parts from this shard and frame on are in `parts`, or will be. */
     uint64_t have_shard;
     uint32_t have_frame;
@@ -40,18 +40,18 @@ struct tl_remaker {
     size_t n_parts, cap_parts;
 };
 
-/* What is made. */
+/* A regeneration request. */
 struct job {
     struct tl_gen *gen;
     struct tl_lane *lane;
     struct tl_view *base, *made;
-    size_t from, to;          /* frames, and … */
-    size_t chunk, chunk_end;  /* … chunks: the next one that is missing */
-    size_t frame;             /* the same */
-    struct tl_packer *packer; /* of the frames; NULL: they stay plain */
+    size_t from, to;          /* range of frames */
+    size_t chunk, chunk_end;  /* chunks: the next missing one, and the end */
+    size_t frame;             /* the next missing frame */
+    struct tl_packer *packer; /* of the frames; NULL: they stay uncompressed */
     struct tl_remaker *remaker;
-    bool others;  /* a mark is another program's */
-    bool differs; /* what was made is not what the index says */
+    bool others;  /* a mark is from another program version */
+    bool differs; /* the result is inconsistent with the index */
 };
 
 /* ---- remakers ------------------------------------------------------------------------------- */
@@ -79,13 +79,13 @@ static void remaker_free(struct tl_remaker *m)
 static int collect(struct job *job);
 static bool is_done(const struct job *job);
 
-/* Is more than a chunk wanted? */
+/* Is more than one chunk requested? */
 static bool is_many(const struct job *job)
 {
     return job->to - job->from > 1;
 }
 
-/* Many parts have come at once: is that enough? */
+/* Many parts were added at once: are there enough? */
 static int look(struct tl_remaker *m)
 {
     const int r = collect(m->job);
@@ -142,7 +142,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-/* At the first raw byte. */
+/* Create at the first raw byte. */
 static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail *fail)
 {
     struct tl_remaker *const m = calloc(1, sizeof(*m));
@@ -170,7 +170,7 @@ static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail 
     return TL_OK;
 }
 
-/* Has what comes next not begun to be logged? */
+/* Has logging of the wanted part not begun yet? */
 static bool in_front(const struct tl_remaker *m, uint64_t shard, uint32_t frame)
 {
     uint64_t at_shard;
@@ -181,7 +181,7 @@ static bool in_front(const struct tl_remaker *m, uint64_t shard, uint32_t frame)
     return at_shard < shard || (at_shard == shard && at_frame < frame);
 }
 
-/* Go on from a mark's bytes. TL_BAD: it is damaged, another program's, or not in front of what is
+/* Restore a mark. TL_BAD: it is damaged, from another program version, or not before what is
  * wanted. */
 static int load(struct job *job, struct tl_remaker *m, struct tl_bytes bytes)
 {
@@ -202,7 +202,7 @@ static int load(struct job *job, struct tl_remaker *m, struct tl_bytes bytes)
     return r >= 0 && !in_front(m, m->have_shard, m->have_frame) ? TL_BAD : r;
 }
 
-/* At the last mark that serves, or at the first byte. */
+/* Begin at the last suitable mark, or at the first byte. */
 static int begin(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
 {
     const struct tl_shard_index *const index = &job->base->index;
@@ -228,7 +228,7 @@ static int begin(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
     return (r >= 0 || r == TL_EOF) && !*out ? remaker_new(out, job, fail) : r == TL_EOF ? TL_OK : r;
 }
 
-/* ---- those that may go on ------------------------------------------------------------------- */
+/* ---- cached decoders ------------------------------------------------------------------------ */
 
 static struct tl_remaker *take(struct tl_lake *lake, const struct tl_lane *lane)
 {
@@ -278,7 +278,7 @@ void tl_remakers_forget(struct tl_lake *lake, const char *prefix)
         remaker_free(gone[--n]);
 }
 
-/* Can it go on to what is wanted, sooner than one from a mark? What lies in between is not made. */
+/* Can it continue to what is wanted faster than from a mark? Nothing in between is regenerated. */
 static bool serves(struct job *job, struct tl_remaker *m)
 {
     const struct tl_shard_index *const index = &job->base->index;
@@ -298,11 +298,12 @@ static bool serves(struct job *job, struct tl_remaker *m)
 
 /* ---- parts ---------------------------------------------------------------------------------- */
 
-/* The frame of the index that a part belongs to. */
+/* The index frame that a part belongs to. */
 static size_t frame_of(const struct job *job, const struct tl_build_part *part)
 {
     const size_t n = job->base->index.n_frames;
-    /* Behind the last frame there may be items, whose chunks are given to it once all are known. */
+    /* After the last frame there may be items, whose chunks are assigned to it once all
+     * are known. */
     return part->frame < n ? part->frame : n > 0 && !job->base->open ? n - 1 : n;
 }
 
@@ -310,20 +311,20 @@ static bool same_chunk(const struct job *job, const struct tl_chunk *a, const st
 {
     if (a->first != b->first || a->marker != b->marker)
         return false;
-    if (job->base->open) /* which has grown, perhaps */
+    if (job->base->open) /* which may have grown */
         return a->items_plain >= b->items_plain;
     return a->n == b->n && a->events == b->events && a->gaps == b->gaps && a->kinds == b->kinds &&
            a->anchors == b->anchors && a->items_plain == b->items_plain;
 }
 
-/* Have it packed by the crew meanwhile, where more comes. */
+/* Have it packed by the crew in parallel, if there is more to do. */
 static int pack(struct job *job, struct tl_blob *blob)
 {
     struct tl_packing *const packing = job->gen->lake->packing;
     return job->packer && packing && blob ? tl_packing_add(packing, blob, job->packer) : TL_OK;
 }
 
-/* The part's blob is taken. */
+/* Add a part, taking over its blob. */
 static int add_part(struct job *job, struct tl_build_part *part)
 {
     struct tl_shard_index *const index = &job->made->index;
@@ -332,7 +333,8 @@ static int add_part(struct job *job, struct tl_build_part *part)
     part->blob = NULL;
     if (part->is_log && job->chunk < job->chunk_end &&
         same_chunk(job, &part->chunk, &index->chunks[job->chunk])) {
-        job->made->items[job->chunk++] = blob; /* which stays plain: it is small, and seldom read */
+        job->made->items[job->chunk++] =
+            blob; /* which stays uncompressed: it is small, and seldom read */
         return TL_OK;
     }
     if (!part->is_log && frame == job->frame && job->frame < job->to &&
@@ -353,7 +355,7 @@ static bool is_done(const struct job *job)
     return job->chunk == job->chunk_end && job->frame == (job->to < n ? job->to : n);
 }
 
-/* Of what the remaker has, what belongs to the job; what comes in front of it is dropped. */
+/* Take the parts that belong to the job; earlier ones are dropped. */
 static int collect(struct job *job)
 {
     struct tl_remaker *const m = job->remaker;
@@ -365,7 +367,7 @@ static int collect(struct job *job)
         const bool behind =
             part->shard > shard || (part->shard == shard && frame_of(job, part) >= job->to);
         if (behind) {
-            /* Chunks and frames come in order; but a frame's records behind the log. */
+            /* Chunks and frames are in order; but a frame's records follow the log. */
             job->differs =
                 job->differs || (!is_done(job) && (part->shard > shard + 1 || !part->is_log));
             m->parts[kept++] = *part;
@@ -379,8 +381,8 @@ static int collect(struct job *job)
     return r;
 }
 
-/* Of a growing shard: has decoding come as far as when somebody looked? Then what there is is
- * enough. */
+/* For a growing shard: has decoding reached the state seen by the reader? Then this is
+ * sufficient. */
 static int collect_open(struct job *job)
 {
     const struct tl_shard_row *const row = &job->base->index.row;
@@ -409,8 +411,7 @@ static int collect_open(struct job *job)
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
-/* The next raw bytes cannot be read: what comes of them is a gap, as it is where they are decoded
- * anew. */
+/* The next raw bytes cannot be read: they become a gap, as when decoding again. */
 static int pass_damage(struct tl_remaker *m, uint64_t end, struct tl_fail *fail)
 {
     uint64_t next;
@@ -424,7 +425,7 @@ static int pass_damage(struct tl_remaker *m, uint64_t end, struct tl_fail *fail)
     return r;
 }
 
-/* At most `most` bytes. */
+/* Decode at most `most` bytes. */
 static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail *fail)
 {
     int r = tl_cancel_check();
@@ -446,7 +447,7 @@ static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail 
     return r < 0 ? r : tl_decode_flush(m->decode);
 }
 
-/* The raw bytes that there are, of a growing shard more than its decoder has told of. */
+/* End of the available raw bytes; for a growing shard more than its decoder has processed. */
 static uint64_t raw_end(const struct job *job)
 {
     struct tl_trace *const trace =
@@ -492,9 +493,9 @@ static int decode(struct job *job, struct tl_fail *fail)
     return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- a request ------------------------------------------------------------------------------ */
 
-/* The chunks of the frames. */
+/* Find the chunks of the frames. */
 static void find_chunks(struct job *job)
 {
     const size_t n = job->base->index.n_chunks;
@@ -508,7 +509,7 @@ static void find_chunks(struct job *job)
     job->frame = job->from;
 }
 
-/* Begin with nothing made. */
+/* Begin with an empty result. */
 static int start(struct job *job)
 {
     tl_view_put(job->made);
@@ -529,7 +530,7 @@ static int make(struct job *job, struct tl_fail *fail)
         r = decode(job, NULL);
         if ((r >= 0 && is_done(job)) || r == TL_CANCELLED || r == TL_NOMEM)
             return r;
-        r = start(job); /* raw bytes may lie elsewhere since then, or have grown */
+        r = start(job); /* raw bytes may have been moved since then, or have grown */
     }
     remaker_free(job->remaker);
     job->remaker = NULL;

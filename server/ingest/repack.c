@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#define PAUSE_NS INT64_C(30000000000) /* behind a refusal of the medium */
+#define PAUSE_NS INT64_C(30000000000) /* pause after a failure of the medium */
 
 bool tl_repack_due_locked(const struct tl_trace *trace)
 {
@@ -23,7 +23,7 @@ bool tl_repack_due_locked(const struct tl_trace *trace)
 
 /* ---- one segment ---------------------------------------------------------------------------- */
 
-/* The log that begins at `first`, up to `end`, into `writer`. TL_BAD: it is damaged. */
+/* Pack the log that begins at `first`, up to `end`, with `writer`. TL_BAD: it is damaged. */
 static int pack_log(struct tl_lake *lake, const char *name, uint64_t first, uint64_t end,
                     struct tl_packed_writer *writer, struct tl_fail *fail)
 {
@@ -52,7 +52,7 @@ static int pack_log(struct tl_lake *lake, const char *name, uint64_t first, uint
     return r;
 }
 
-/* Is it still wanted, of this server? `last`: it is the last one, which can only be had of a complete
+/* Is packing still wanted, by this server? `last`: the last segment, only available for a complete
  * capture. */
 static bool wanted(struct tl_trace *trace, bool last)
 {
@@ -64,9 +64,9 @@ static bool wanted(struct tl_trace *trace, bool last)
 }
 
 /*
- * The packed form takes the log's place; `object` of no bytes: it is there already. Nobody removes
- * the capture meanwhile, no push begins, which would take up its last segment, and the lease is not
- * given back. TL_CANCELLED: it is not wanted any more.
+ * Replace the log with its packed form; an empty `object`: it already exists. Meanwhile the capture
+ * is not removed, no push begins, which would continue the last segment, and the lease is not
+ * released. TL_CANCELLED: it is not wanted any more.
  */
 static int swap(struct tl_trace *trace, uint64_t first, bool last, struct tl_bytes object,
                 struct tl_fail *fail)
@@ -109,9 +109,9 @@ static int pack_segment(struct tl_trace *trace, uint64_t first, uint64_t end, bo
     return r;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all traces ----------------------------------------------------------------------------- */
 
-/* A trace that has segments to be packed, with a reference, or NULL. */
+/* Find a trace with segments to pack, with a reference, or NULL. */
 static struct tl_trace *next_trace(struct tl_lake *lake)
 {
     struct tl_trace *found = NULL;
@@ -126,7 +126,7 @@ static struct tl_trace *next_trace(struct tl_lake *lake)
     return found;
 }
 
-/* Errors are the medium's; what is damaged, or wanted by nobody any more, is none. */
+/* Returns errors of the medium; damaged or unwanted segments are not errors. */
 static int pack_trace(struct tl_trace *trace)
 {
     struct tl_segments segments = {0};
@@ -150,7 +150,7 @@ static int pack_trace(struct tl_trace *trace)
     }
     tl_segments_fini(&segments);
     if (r == TL_CANCELLED)
-        return TL_OK; /* where a deletion then fails, it is due again */
+        return TL_OK; /* if a deletion then fails, it is due again */
     if (r < 0)
         return r;
     pthread_mutex_lock(&trace->lock);

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#define BUILD_MOST (1u << 30) /* plain bytes of a builder */
+#define BUILD_MOST (1u << 30) /* maximum plain size of a builder's state */
 
 void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generation)
 {
@@ -54,9 +54,9 @@ int tl_resume_whose(struct tl_gen *gen)
     return TL_OK;
 }
 
-/* ---- going on -------------------------------------------------------------------------------- */
+/* ---- resuming -------------------------------------------------------------------------------- */
 
-/* A checkpoint as stored. TL_BAD: it is damaged, or another's. */
+/* Read a stored checkpoint. TL_BAD: it is damaged, or invalid here. */
 static int get(struct tl_gen *gen, const char *key, struct tl_checkpoint *out)
 {
     struct tl_buf bytes = {0};
@@ -76,13 +76,13 @@ static int load_lane(struct tl_gen *gen, const struct tl_checkpoint_lane *saved)
     struct tl_lane *lane = tl_gen_lane(gen, saved->name);
     struct tl_buf plain = {0};
     if (!lane || !lane->build)
-        return TL_BAD; /* the catalog is another one */
+        return TL_BAD; /* the catalog has changed */
     int r = tl_unpack((struct tl_bytes){saved->build.p, saved->build.n}, BUILD_MOST, &plain);
     if (r >= 0) {
         struct tl_state state = {.in = {plain.p, plain.n}};
         pthread_mutex_lock(&lane->lock);
         tl_build_state(lane->build, &state);
-        if (state.in.n > 0) /* else of an earlier version, which had none */
+        if (state.in.n > 0) /* otherwise from an earlier version, which had none */
             tl_clockfit_state(lane->fit, &state);
         tl_state_check(&state, state.in.n == 0);
         lane->lost_bytes = saved->lost_bytes;
@@ -117,7 +117,7 @@ static int collect(void *context, const char *key, uint64_t size)
     return tl_buf_add(context, key, strlen(key) + 1);
 }
 
-/* Keys come in order. More than one is there only where an older one could not be removed. */
+/* Keys are in order. There is more than one only if an older one could not be removed. */
 static int find_last(struct tl_gen *gen, struct tl_checkpoint *out)
 {
     struct tl_buf keys = {0};
@@ -187,7 +187,7 @@ static int save(struct tl_gen *gen, struct tl_checkpoint *c)
     return r;
 }
 
-/* In the place of the one before. */
+/* Replace the previous one. */
 static int put(struct tl_gen *gen, struct tl_checkpoint *c)
 {
     char key[192];
@@ -203,7 +203,7 @@ static int put(struct tl_gen *gen, struct tl_checkpoint *c)
     tl_checkpoint_key(key, gen->trace, gen->number, &gen->marked);
     if (gen->has_mark)
         (void)!backend->ops->remove(backend, key,
-                                    NULL); /* else it is passed over, and goes with all */
+                                    NULL); /* else it is ignored, and removed with the rest */
     gen->has_mark = true;
     return TL_OK;
 }
@@ -223,10 +223,10 @@ void tl_resume_mark(struct tl_gen *gen)
         r = put(gen, &c);
     tl_checkpoint_fini(&c);
     if (r == TL_AGAIN)
-        return; /* behind the next slice */
+        return; /* after the next slice */
     gen->tried = atomic_load(&gen->decoded);
     if (r < 0)
-        return; /* of another format, or the medium refused: the next one may be taken */
+        return; /* another format, or the medium failed: retry with the next one */
     gen->marked = gen->tried;
     atomic_fetch_add(&gen->lake->checkpoints, 1);
 }

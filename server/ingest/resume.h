@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints (store/checkpoint.h) of a decode job, which alone calls these. Nothing of this ever
+ * Checkpoints (store/checkpoint.h) of a decode job, which is the only caller. Nothing here ever
  * fails a decode: without a checkpoint it begins at the first byte.
  */
 #ifndef TL_INGEST_RESUME_H
@@ -13,16 +13,19 @@
 struct tl_gen;
 struct tl_lake;
 
-/* Fill in gen->whose: what the result hangs on beside the raw bytes. Any thread. */
+/* Compute gen->whose: everything that the result depends on besides the raw bytes. Any thread. */
 TL_MUST_USE int tl_resume_whose(struct tl_gen *gen);
-/* Nothing was pushed to the decoder yet: go on from the last checkpoint, if there is one. An error:
- * that cannot be, and decoder and builders are of no use any more. */
+/* Before anything is pushed to the decoder: continue from the last checkpoint, if there is one. On
+ * an error decoder and builders are unusable and must be discarded. */
 TL_MUST_USE int tl_resume_load(struct tl_gen *gen);
 /* Is it time for a checkpoint? */
 bool tl_resume_due(const struct tl_gen *gen);
-/* Between two slices, with all complete shards in the store: store one. */
+/* Store a checkpoint. Called between two slices, with all complete shards in the store. */
 void tl_resume_mark(struct tl_gen *gen);
-/* All is sealed, or nobody wants it any more: remove all of a generation. By any thread. */
+/*
+ * Remove all checkpoints of a generation, once everything is sealed or it is not wanted any more.
+ * Any thread.
+ */
 void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generation);
 
 #endif

@@ -3,7 +3,7 @@
 #include "base/journal.h"
 #include "lake/lakeint.h"
 
-/* With `opening` held: no push can begin meanwhile. */
+/* Called with `opening` held: no push can begin meanwhile. */
 static int seal(struct tl_trace *trace, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
@@ -38,7 +38,7 @@ void tl_lake_set_seal_after(struct tl_lake *lake, uint64_t seconds)
     atomic_store(&lake->seal_after_s, seconds);
 }
 
-/* A live trace that nobody has pushed for so long, or NULL. */
+/* Find a live trace that has not been pushed for this long, or NULL. */
 static struct tl_trace *find_left(struct tl_lake *lake, int64_t now_ns, uint64_t seconds)
 {
     struct tl_trace *found = NULL;
@@ -75,6 +75,6 @@ void tl_lake_seal_left(struct tl_lake *lake, int64_t now_ns)
             tell(trace, seconds);
         tl_trace_put(trace);
         if (r < 0)
-            return; /* the disk refuses: the next round */
+            return; /* the disk failed: retry in the next round */
     }
 }

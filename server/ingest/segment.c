@@ -10,7 +10,7 @@
 
 static const char segment_magic[8] = "TLSPOOL1";
 static const char block_magic[4] = "TLB2";
-/* Of the first version: without arrival and durable, its checksum over 16 bytes. */
+/* First version: without arrival and durable, checksum over 16 bytes. */
 static const char old_magic[4] = "TLB1";
 #define OLD_HEAD 20
 
@@ -30,7 +30,7 @@ static int take_name(void *context, const char *key, uint64_t size)
     const bool log = slash && end == slash + 17 && strcmp(end, ".seg") == 0;
     const bool packed = slash && end == slash + 17 && strcmp(end, ".zst") == 0;
     if (!log && !packed)
-        return TL_OK; /* not one of ours */
+        return TL_OK; /* not a segment */
     struct tl_segment *last = segments->n > 0 ? &segments->v[segments->n - 1] : NULL;
     if (!last || last->first != first) {
         const int r = tl_grow(&segments->v, &segments->cap, segments->n + 1, sizeof(*segments->v));
@@ -50,7 +50,7 @@ int tl_segments_list(struct tl_segments *out, struct tl_backend *backend, const 
     char prefix[128];
     snprintf(prefix, sizeof(prefix), "r/%s", name);
     out->n = 0;
-    /* Keys come in order, and their hexadecimal digits sort as the numbers do. */
+    /* Keys are in order, since hexadecimal digits sort like the numbers. */
     return backend->ops->list(backend, prefix, take_name, out, fail);
 }
 
@@ -90,7 +90,7 @@ void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_bloc
     tl_put_le32(out + 32, tl_crc32c(tl_crc32c(0, out, 32), data.p, data.n));
 }
 
-/* As the block's head, that was read into `block`, would be if `data` is what it was made of. */
+/* Checksum of a block head read into `block`, with this data. */
 static uint32_t block_crc(const struct tl_spool_block *block, struct tl_bytes data)
 {
     uint8_t head[TL_BLOCK_HEAD];
@@ -101,7 +101,7 @@ static uint32_t block_crc(const struct tl_spool_block *block, struct tl_bytes da
     return tl_crc32c(tl_crc32c(0, head, 16), data.p, data.n);
 }
 
-/* A head at `p`, of which `n` bytes are there. */
+/* Parse a head at `p`, of which `n` bytes are available. */
 static bool parse_head(const uint8_t *p, size_t n, struct tl_spool_block *out)
 {
     const bool old = n >= OLD_HEAD && memcmp(p, old_magic, 4) == 0;
@@ -144,7 +144,7 @@ int tl_block_read_data(struct tl_log *log, uint64_t at, const struct tl_spool_bl
     return tl_fail_at(fail, TL_BAD, block->offset, "a block of the raw capture is damaged");
 }
 
-/* ---- walking over damage ------------------------------------------------------------------- */
+/* ---- skipping damage ----------------------------------------------------------------------- */
 
 #define SEARCH_BYTES (256u << 10)
 
@@ -160,7 +160,7 @@ void tl_segment_walk_end(struct tl_segment_walk *walk)
     tl_buf_fini(&walk->data);
 }
 
-/* Is there a whole and sound block at `at`? TL_OK, TL_BAD, TL_IO, TL_NOMEM. */
+/* Is there a complete and intact block at `at`? TL_OK, TL_BAD, TL_IO, TL_NOMEM. */
 static int try_block(struct tl_segment_walk *walk, uint64_t at, const struct tl_spool_block *block,
                      struct tl_fail *fail)
 {
@@ -170,7 +170,7 @@ static int try_block(struct tl_segment_walk *walk, uint64_t at, const struct tl_
     return tl_block_read_data(walk->log, at, block, &walk->data, fail);
 }
 
-/* Look for the next sound block from `at` on. TL_EOF: there is none. */
+/* Search for the next intact block from `at` on. TL_EOF: there is none. */
 static int search(struct tl_segment_walk *walk, uint64_t at, uint64_t *found_at,
                   struct tl_spool_block *found, struct tl_fail *fail)
 {
@@ -186,7 +186,7 @@ static int search(struct tl_segment_walk *walk, uint64_t at, uint64_t *found_at,
             break;
         }
         more = window.n == SEARCH_BYTES;
-        /* Heads that cross into the next window are looked at there, up to the log's end here. */
+        /* Heads that cross into the next window are examined there, up to the log's end here. */
         const size_t keep = more ? TL_BLOCK_HEAD : OLD_HEAD;
         const size_t last = window.n < keep ? 0 : window.n - keep + 1;
         r = TL_EOF;
@@ -225,7 +225,7 @@ static void step(struct tl_segment_walk *walk, const struct tl_segment_piece *pi
     walk->offset = piece->offset + piece->n;
 }
 
-/* The block at the walk's place has a sound head but damaged data: does the next one follow? */
+/* The current block has an intact head but damaged data: does the next one follow? */
 static bool next_follows(const struct tl_segment_walk *walk, const struct tl_spool_block *block)
 {
     struct tl_spool_block next;
@@ -245,7 +245,7 @@ int tl_segment_walk_next(struct tl_segment_walk *walk, bool check, struct tl_seg
     tl_buf_reset(&walk->data);
     if (r >= 0 && check)
         r = tl_block_read_data(walk->log, walk->at, &block, &walk->data, fail);
-    else if (r >= 0) /* the last byte's presence is enough */
+    else if (r >= 0) /* it is sufficient that the last byte exists */
         r = walk->log->ops->log_read(walk->log, walk->at + block.head + block.n - 1, 1, &walk->data,
                                      fail);
     if (r >= 0 && !check && walk->data.n == 0)
@@ -276,7 +276,7 @@ int tl_segment_walk_next(struct tl_segment_walk *walk, bool check, struct tl_seg
     return TL_OK;
 }
 
-/* The highest durable offset that any sound block tells of. */
+/* Find the highest durable offset in any intact block. */
 static int find_durable(struct tl_log *log, uint64_t first, uint64_t *durable, struct tl_fail *fail)
 {
     struct tl_segment_walk walk;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ingest sessions: a rig's capture into the spool, and the decode job woken behind it. */
+/* Ingest sessions: write a rig's capture to the spool, and wake the decode job. */
 #include "base/journal.h"
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
@@ -12,23 +12,23 @@
 struct tl_ingest {
     struct tl_lake *lake;
     struct tl_trace *trace;
-    atomic_int refs; /* its owner's, and of a session that takes over */
+    atomic_int refs; /* the owner's reference, and that of a session that takes over */
     void (*on_durable)(void *context, uint64_t offset);
     void *context;
-    atomic_bool fenced;         /* another session has the trace now … */
-    atomic_bool moved;          /* … or another server */
-    pthread_mutex_t lock;       /* orders what the owner does and a takeover */
+    atomic_bool fenced;         /* another session has the trace now */
+    atomic_bool moved;          /* another server has the trace now */
+    pthread_mutex_t lock;       /* serialises the owner's calls and a takeover */
     struct tl_capture *capture; /* NULL once fenced or closed */
     uint64_t epoch;
     /* For the journal: */
     char client[64];
     char why[200];
     bool piece;
-    uint64_t from;     /* durable when it began */
-    uint64_t begun_ns; /* by the monotonic clock */
+    uint64_t from;     /* durable offset at the begin */
+    uint64_t begun_ns; /* on the monotonic clock */
 };
 
-/* From the spool's thread. */
+/* Called by the spool's thread. */
 static void durable(void *context, uint64_t offset)
 {
     struct tl_ingest *ingest = context;
@@ -56,7 +56,7 @@ static bool id_valid(const char *id)
     return true;
 }
 
-/* "rig-20260131-235959", with a number behind it where that exists. */
+/* "rig-20260131-235959", with a number appended if that exists. */
 static void make_id(struct tl_lake *lake, const char *rig, char out[static 64])
 {
     const time_t now = time(NULL);
@@ -133,8 +133,8 @@ static void put(struct tl_ingest *ingest)
     free(ingest);
 }
 
-/* May the request have the trace? A push of the same rig may take it over from one before it, which
- * may hang in a dead connection; that one must not take it back while the other has it. */
+/* May the request have the trace? A push of the same rig may take it over from an earlier one,
+ * which may hang in a dead connection; that one must not take it back while the other has it. */
 static int check_claim_locked(const struct tl_trace *trace, const struct tl_ingest_request *request,
                               struct tl_fail *fail)
 {
@@ -148,7 +148,7 @@ static int check_claim_locked(const struct tl_trace *trace, const struct tl_inge
     if (trace->session && strcmp(rig, trace->rig) != 0)
         return tl_fail_set(fail, TL_EXISTS, "trace %s is being pushed by rig %s", trace->id,
                            trace->rig);
-    /* Who gave it another one may not have heard that it was taken. */
+    /* The client that sent another one may not know that it was accepted. */
     const bool is_known = !setup || !*setup || !strcmp(setup, trace->setup) ||
                           (trace->earlier && !strcmp(setup, trace->earlier));
     if (!is_known)
@@ -156,8 +156,8 @@ static int check_claim_locked(const struct tl_trace *trace, const struct tl_inge
     return TL_OK;
 }
 
-/* Make the trace this session's. `*before`: the one that had it, with a reference for the caller.
- */
+/* Make the trace this session's. `*before`: the previous session, with a reference for the
+ * caller. */
 static int claim(struct tl_ingest *ingest, const struct tl_ingest_request *request,
                  struct tl_ingest **before, uint64_t *epoch, struct tl_fail *fail)
 {
@@ -177,7 +177,7 @@ static int claim(struct tl_ingest *ingest, const struct tl_ingest_request *reque
     return r;
 }
 
-/* What was appended becomes durable, or is forgotten where the disk refuses. */
+/* Appended bytes become durable, or are discarded if the disk fails. */
 static void close_capture(struct tl_ingest *ingest)
 {
     pthread_mutex_lock(&ingest->lock);
@@ -186,12 +186,13 @@ static void close_capture(struct tl_ingest *ingest)
     pthread_mutex_unlock(&ingest->lock);
 }
 
-/* Nothing that `before` is still told can reach the spool behind this. */
+/* Ensure that nothing `before` still receives can reach the spool. */
 static void fence(struct tl_ingest *before)
 {
     atomic_store(&before->fenced, true);
     pthread_mutex_lock(&before->lock);
-    /* Its owner may wait for a rig that does not answer. It has not closed it: it still listens. */
+    /* Its owner may wait for a rig that does not answer. It has not closed it, so it still
+     * listens. */
     if (before->capture && before->on_durable)
         before->on_durable(before->context, tl_capture_durable(before->capture));
     pthread_mutex_unlock(&before->lock);
@@ -263,7 +264,7 @@ static void tell_ended(const struct tl_ingest *ingest, uint64_t durable, bool co
     const bool fenced = atomic_load(&ingest->fenced);
     begin_line(&line, ingest, ingest->piece && !complete ? TL_JOURNAL_DEBUG : TL_JOURNAL_INFO,
                "push ended");
-    if (!fenced) { /* else it is the other push's bytes that count */
+    if (!fenced) { /* otherwise the other push's bytes count */
         tl_journal_number(&line, "bytes", durable - ingest->from);
         tl_journal_number(&line, "durable", durable);
     }
@@ -310,7 +311,7 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
         fence(before);
     if (r >= 0)
         r = tl_capture_open(lake->spool, trace->id, durable, ingest, &ingest->capture, fail);
-    if (r >= 0) { /* behind this another push may take over, and close it */
+    if (r >= 0) { /* afterwards another push may take over, and close it */
         *at = tl_capture_durable(ingest->capture);
         pthread_mutex_lock(&trace->lock);
         trace->raw_bytes = *at;
@@ -358,7 +359,7 @@ static int fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
                        ingest->trace->rig, ingest->trace->id);
 }
 
-/* What the store refuses without the lease, before the sharing thread has ended the push. */
+/* Convert the store's rejection without a lease, before the sharing thread has ended the push. */
 static int told(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
 {
     return r == TL_DENIED && ingest->lake->shared && !atomic_load(&ingest->fenced) &&
@@ -421,7 +422,7 @@ int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fa
     }
     tl_lake_queue(trace->lake, trace, 0);
     tl_trace_changed(trace);
-    tl_housekeeper_wake(trace->lake); /* the capture's hash */
+    tl_housekeeper_wake(trace->lake); /* compute the capture's hash */
     tl_repack_wake(trace->lake);
     return TL_OK;
 }
@@ -437,7 +438,7 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
     if (r < 0)
         return told(ingest, r, fail);
     if (is_complete(trace) || *at == 0)
-        return TL_OK; /* an empty one leaves no trace: tl_ingest_close() */
+        return TL_OK; /* an empty capture is deleted: tl_ingest_close() */
     return told(ingest, tl_trace_complete(trace, *at, fail), fail);
 }
 
@@ -455,7 +456,7 @@ void tl_ingest_close(struct tl_ingest *ingest)
     pthread_mutex_lock(&trace->lock);
     const uint64_t durable = trace->raw_bytes;
     const bool complete = trace->complete;
-    const bool piece = ingest->piece; /* the next one comes by a push of its own */
+    const bool piece = ingest->piece; /* the next one is a push of its own */
     pthread_mutex_unlock(&trace->lock);
     tell_ended(ingest, durable, complete);
     release(ingest);

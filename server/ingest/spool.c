@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Group commit. Appenders fill `pending`; the spool's thread swaps it for the empty `writing`,
- * writes and syncs that without holding the lock, and then moves `durable`.
+ * Group commit. Appenders fill `pending`; the spool's thread swaps it with the empty `writing`,
+ * writes and syncs that without holding the lock, and then advances `durable`.
  */
 #include "ingest/spool.h"
 
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define SLOW_NS UINT64_C(1000000000) /* of a commit: worth telling */
+#define SLOW_NS UINT64_C(1000000000) /* duration of a commit that is logged */
 
 struct tl_capture {
     struct tl_spool *spool;
@@ -23,26 +23,26 @@ struct tl_capture {
     char name[64];
     void (*on_durable)(void *context, uint64_t offset);
     void *context;
-    /* Under the spool's lock: */
+    /* Guarded by the spool's lock: */
     struct tl_buf pending;
-    uint64_t end;           /* behind the last appended byte */
-    uint64_t durable;       /* behind the last durable byte */
-    bool busy;              /* the thread works on it, or is in its callback */
+    uint64_t end;           /* after the last appended byte */
+    uint64_t durable;       /* after the last durable byte */
+    bool busy;              /* the thread is processing it, or is in its callback */
     struct tl_fail failure; /* code TL_OK: none */
-    /* The thread's own: */
+    /* Private to the thread: */
     struct tl_buf writing;
-    uint64_t arrival;    /* … which had all come by then: ns since 1970 */
+    uint64_t arrival;    /* when all of `writing` had arrived: ns since 1970 */
     struct tl_log *log;  /* NULL: the next write opens a new segment */
-    uint64_t log_bytes;  /* length of the log, of which … */
-    uint64_t log_synced; /* … durable */
+    uint64_t log_bytes;  /* length of the log */
+    uint64_t log_synced; /* how much of it is durable */
     bool dirty;          /* written since the last sync */
     struct tl_capture *next_busy;
-    int outcome; /* of the commit under way, and why if it failed */
+    int outcome; /* result of the current commit, and the failure if any */
     struct tl_fail why;
 };
 
-/* A capture whose medium refused: what lies behind `durable` must not be believed, even if it
- * can be read back from the page cache. Known until more of it is durable, or it is removed. */
+/* A capture whose medium failed: what lies after `durable` must not be trusted, even if it can be
+ * read back from the page cache. Kept until more of it is durable, or it is removed. */
 struct distrusted {
     struct distrusted *next;
     uint64_t durable;
@@ -53,7 +53,7 @@ struct tl_spool {
     struct tl_backend *backend;
     struct tl_spool_options options;
     atomic_ullong min_free; /* the option, which may change */
-    atomic_bool full;       /* as the journal was told last */
+    atomic_bool full;       /* as last reported to the journal */
     struct tl_histogram commits;
     struct tl_journal_limit slow;
     pthread_t thread;
@@ -89,8 +89,8 @@ static void close_log(struct tl_capture *c)
     c->dirty = false;
 }
 
-/* What was written since the last sync must not be taken for durable: cut it off if the medium
- * lets us. If not, the next segment supersedes it. */
+/* What was written since the last sync must not be taken for durable: truncate it if the medium
+ * permits. If not, the next segment supersedes it. */
 static void abandon_log(struct tl_capture *c)
 {
     if (c->log && c->log->ops->log_truncate(c->log, c->log_synced, NULL) < 0)
@@ -106,7 +106,7 @@ static int write_segment_head(struct tl_capture *c, uint64_t first, struct tl_fa
     return c->log->ops->log_write(c->log, 0, &part, 1, fail);
 }
 
-/* Open the log of the segment at capture offset `first`, which has `*size` bytes. */
+/* Open the log of the segment at capture offset `first`, which contains `*size` bytes. */
 static int open_log(struct tl_capture *c, uint64_t first, uint64_t *size, struct tl_fail *fail)
 {
     struct tl_backend *const backend = c->spool->backend;
@@ -115,7 +115,7 @@ static int open_log(struct tl_capture *c, uint64_t first, uint64_t *size, struct
                                   fail);
 }
 
-/* Begin a segment at capture offset `first`, over what a failed attempt left there. */
+/* Begin a segment at capture offset `first`, overwriting what a failed attempt left there. */
 static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
 {
     uint64_t size;
@@ -216,7 +216,7 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The captures that have something to write, as a list over next_busy. */
+/* The captures with data to write, linked by next_busy. */
 static struct tl_capture *gather_locked(struct tl_spool *spool)
 {
     struct tl_capture *first = NULL;
@@ -274,8 +274,8 @@ static void tell_slow(struct tl_spool *spool, uint64_t ns)
     tl_journal_end(&line);
 }
 
-/* Write everything first and sync it then: the medium works on all of it meanwhile. `durable`
- * does not move while a capture is busy. */
+/* Write everything first and sync afterwards, so that the medium works in parallel. `durable` does
+ * not change while a capture is busy. */
 static void commit(struct tl_spool *spool, struct tl_capture *list)
 {
     const uint64_t begin = monotonic_ns();
@@ -294,7 +294,7 @@ static void commit(struct tl_spool *spool, struct tl_capture *list)
         pthread_mutex_unlock(&spool->lock);
         if (c->outcome < 0)
             tell_failure(c, durable);
-        if (c->on_durable) /* who waits for it hears of a failure, too */
+        if (c->on_durable) /* waiters must also be notified of a failure */
             c->on_durable(c->context, durable);
     }
     const uint64_t took = monotonic_ns() - begin;
@@ -400,7 +400,7 @@ void tl_spool_limit(struct tl_spool *spool, uint64_t min_free)
 
 /* ---- captures ----------------------------------------------------------------------------- */
 
-/* What comes behind a packed segment goes into a new one. */
+/* Data after a packed segment goes into a new one. */
 static int recover_packed(struct tl_capture *c, uint64_t first, struct tl_fail *fail)
 {
     struct tl_packed packed;
@@ -412,7 +412,7 @@ static int recover_packed(struct tl_capture *c, uint64_t first, struct tl_fail *
     return TL_OK;
 }
 
-/* Take the last segment up again behind its last intact block. */
+/* Continue the last segment after its last intact block. */
 static int recover(struct tl_capture *c, const struct tl_segment *last, struct tl_fail *fail)
 {
     const uint64_t first = last->first;
@@ -428,7 +428,7 @@ static int recover(struct tl_capture *c, const struct tl_segment *last, struct t
         r = c->log->ops->log_truncate(c->log, extent.bytes, fail);
     if (r >= 0 && extent.bytes > 0 && !extent.head)
         r = write_segment_head(c, first, fail);
-    /* What was written but not yet synced when the process ended counts from now on. */
+    /* Data that was written but not synced when the process ended counts from now on. */
     if (r >= 0)
         r = c->log->ops->log_sync(c->log, fail);
     if (r < 0 || extent.bytes == 0) {
@@ -528,8 +528,8 @@ int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
                        (unsigned long long)(left >> 20));
 }
 
-/* A failure comes first: behind it `end` is where the capture was durable, not where the appender
- * believes it to be. */
+/* Check for a failure first: afterwards `end` is the durable offset, not the appender's
+ * position. */
 static int append_locked(struct tl_capture *c, uint64_t offset, struct tl_bytes bytes,
                          struct tl_fail *fail)
 {
@@ -608,7 +608,7 @@ void tl_capture_close(struct tl_capture *c)
         return;
     struct tl_spool *spool = c->spool;
     if (tl_capture_flush(c, NULL) < 0) {
-        /* The failure has been told to the appender, and what was not durable is forgotten. */
+        /* The failure has been returned to the appender, and non-durable data is discarded. */
     }
     pthread_mutex_lock(&spool->lock);
     while (c->busy)

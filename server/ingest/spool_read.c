@@ -14,13 +14,13 @@ struct tl_spool_reader {
     struct tl_segments segments;
     size_t at_segment;  /* index of the open one */
     struct tl_log *log; /* NULL: none is open, or a packed one */
-    uint64_t log_at;    /* place of the next block */
-    uint64_t offset;    /* … and its capture offset */
-    uint64_t arrival;   /* of what was read last */
-    /* Of a packed segment: */
+    uint64_t log_at;    /* position of the next block in the log */
+    uint64_t offset;    /* capture offset of the next block */
+    uint64_t arrival;   /* arrival of the data read last */
+    /* For a packed segment: */
     bool has_packed;
     struct tl_packed packed;
-    size_t frame; /* the one in `data`; packed.n: none */
+    size_t frame; /* the frame in `data`; packed.n: none */
     struct tl_buf data, arrivals;
     struct tl_packed_run *runs;
     size_t n_runs;
@@ -57,7 +57,7 @@ void tl_spool_reader_free(struct tl_spool_reader *reader)
     free(reader);
 }
 
-/* A segment that is open to be read, in either form. */
+/* A segment opened for reading, in either form. */
 struct opened {
     struct tl_log *log; /* NULL: it is packed */
     struct tl_packed packed;
@@ -70,7 +70,7 @@ static void close_opened(struct opened *opened)
     tl_packed_close(&opened->packed);
 }
 
-/* A log may be packed, and gone, since it was listed. */
+/* A log may have been packed and removed since it was listed. */
 static int open_segment(struct tl_backend *backend, const char *name,
                         const struct tl_segment *segment, char key[static 128], struct opened *out,
                         struct tl_fail *fail)
@@ -86,7 +86,7 @@ static int open_segment(struct tl_backend *backend, const char *name,
     return tl_packed_open(&out->packed, backend, name, segment->first, fail);
 }
 
-/* Open the segment that holds `offset`, at its first block. */
+/* Open the segment that contains `offset`, at its first block. */
 static int seek_segment(struct tl_spool_reader *reader, uint64_t offset, struct tl_fail *fail)
 {
     close_segment(reader);
@@ -117,7 +117,7 @@ static bool at_next_segment(const struct tl_spool_reader *reader)
     return next < reader->segments.n && reader->segments.v[next].first <= reader->offset;
 }
 
-/* Is the open segment a packed one that holds `offset`? */
+/* Is the open segment a packed one that contains `offset`? */
 static bool in_packed(const struct tl_spool_reader *reader, uint64_t offset)
 {
     return reader->has_packed && offset >= reader->packed.first &&
@@ -126,13 +126,13 @@ static bool in_packed(const struct tl_spool_reader *reader, uint64_t offset)
 
 #define IN_PACKED 1
 
-/* Step over blocks until the one that holds `offset`; its head goes to `block`. IN_PACKED: it lies
- * in a packed segment, which is open. */
+/* Advance to the block that contains `offset`; its head goes to `block`. IN_PACKED: it is in a
+ * packed segment, which is open. */
 static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl_spool_block *block,
                       struct tl_fail *fail)
 {
     bool fresh = false;
-    unsigned gone = 0; /* how often the segment was packed between finding it and reading it */
+    unsigned gone = 0; /* how often the segment was packed between finding and reading it */
     for (;;) {
         int r = TL_EOF;
         if (in_packed(reader, offset))
@@ -145,8 +145,7 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
             reader->log_at += block->head + block->n;
             reader->offset += block->n;
         } else if (((r == TL_EOF || r == TL_BAD) && !fresh) || (r == TL_NOTFOUND && gone++ < 3)) {
-            /* The segment may have ended here or be packed by now, or the reader stands elsewhere.
-             */
+            /* The segment may end here or have been packed, or the reader is elsewhere. */
             r = seek_segment(reader, offset, fail);
             fresh = true;
             if (r < 0)
@@ -160,7 +159,10 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
     }
 }
 
-/* From the packed segment that is open: the rest of the bytes that came with that at `offset`. */
+/*
+ * From the open packed segment: the rest of the bytes that arrived together with the one at
+ * `offset`.
+ */
 static int read_packed(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
                        struct tl_buf *out, struct tl_fail *fail)
 {
@@ -183,14 +185,15 @@ static int read_packed(struct tl_spool_reader *reader, uint64_t offset, uint64_t
     return tl_buf_add(out, reader->data.p + (offset - frame->offset), (size_t)(to - offset));
 }
 
-/* The block at the reader's place, from `offset` on. */
+/* Read the current block, from `offset` on. */
 static int read_block(struct tl_spool_reader *reader, struct tl_spool_block *block, uint64_t offset,
                       uint64_t end, struct tl_buf *out, struct tl_fail *fail)
 {
     const size_t before = out->n;
     int r = tl_block_read_data(reader->log, reader->log_at, block, out, fail);
     if (r == TL_BAD || r == TL_NOTFOUND) {
-        /* It may be what a failed write left, superseded by a newer segment; or just packed. */
+        /* It may be left by a failed write, superseded by a newer segment; or have just been
+         * packed. */
         close_segment(reader);
         r = seek_block(reader, offset, block, fail);
         if (r == IN_PACKED)
@@ -250,14 +253,14 @@ uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader)
 
 /* ---- damage -------------------------------------------------------------------------------- */
 
-/* Where the segment's share of a capture of `end` bytes ends. */
+/* End of the segment's part of a capture of `end` bytes. */
 static uint64_t share_of(const struct tl_segments *segments, size_t i, uint64_t end)
 {
     const uint64_t next = i + 1 < segments->n ? segments->v[i + 1].first : end;
     return next < end ? next : end;
 }
 
-/* The first sound frame that ends behind `offset`. */
+/* The first intact frame that ends after `offset`. */
 static int skip_packed(struct tl_packed *packed, uint64_t offset, uint64_t *next,
                        struct tl_fail *fail)
 {
@@ -278,7 +281,7 @@ static int skip_packed(struct tl_packed *packed, uint64_t offset, uint64_t *next
     return r == TL_BAD ? TL_OK : r;
 }
 
-/* The same of blocks; the reader then stands there. */
+/* The same for blocks; the reader is then at that block. */
 static int skip_blocks(struct tl_spool_reader *reader, uint64_t first, uint64_t offset,
                        uint64_t *next, struct tl_fail *fail)
 {
@@ -307,7 +310,7 @@ int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
         r = TL_OK;
     if (r < 0)
         return r;
-    *next = share_of(&reader->segments, (size_t)i, end); /* of none: up to the first one */
+    *next = share_of(&reader->segments, (size_t)i, end); /* before the first segment: skip to it */
     if (i < 0)
         return TL_OK;
     if (reader->has_packed)

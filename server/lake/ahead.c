@@ -13,9 +13,9 @@ struct tl_ahead {
     atomic_bool given_up;
     pthread_mutex_t lock;
     pthread_cond_t done;
-    /* Under the lock: */
+    /* Protected by the lock: */
     enum state state;
-    struct tl_view *view, *made; /* referenced; `made` is NULL where that failed */
+    struct tl_view *view, *made; /* referenced; `made` is NULL after an error */
     size_t to;
 };
 
@@ -25,7 +25,7 @@ static bool is_given_up(void *context)
     return atomic_load(&ahead->given_up);
 }
 
-/* For the crew. */
+/* Runs on the crew. */
 static bool make(void *context)
 {
     struct tl_ahead *const ahead = context;
@@ -41,7 +41,7 @@ static bool make(void *context)
     struct tl_fail fail = {0};
     struct tl_view *made = NULL;
     if (tl_view_part(ahead->view, 0, ahead->to, false, &made, &fail) < 0)
-        made = NULL; /* the reader tries again, and tells */
+        made = NULL; /* the reader tries again, and reports the error */
     tl_cancel_set(before);
     pthread_mutex_lock(&ahead->lock);
     ahead->made = made;
@@ -70,7 +70,7 @@ struct tl_ahead *tl_ahead_new(struct tl_crew *crew)
     return NULL;
 }
 
-/* What there is, if it has been begun; then there is nothing. */
+/* The result, if it has been begun; afterwards there is none. */
 static struct tl_view *take(struct tl_ahead *ahead)
 {
     pthread_mutex_lock(&ahead->lock);
@@ -109,6 +109,6 @@ void tl_ahead_want(struct tl_ahead *ahead, struct tl_view *view, size_t to)
 
 struct tl_view *tl_ahead_take(struct tl_ahead *ahead, const struct tl_view *view)
 {
-    /* Only the calling thread changes which view it is. */
+    /* Only the calling thread changes `view`. */
     return ahead->view == view ? take(ahead) : NULL;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A call, taken apart. */
+/* Details of a call. */
 #include "lake/calltree.h"
 #include "lake/seek.h"
 #include "lake/stacks.h"
@@ -9,7 +9,7 @@
 struct asking {
     const struct tl_cut *cut;
     const struct tl_image *image;
-    struct tl_callstack calls; /* at the position asked for */
+    struct tl_callstack calls; /* at the requested position */
     struct tl_callstack scratch;
 };
 
@@ -26,7 +26,7 @@ static int take_hit(void *context, uint64_t position, uint64_t pc, const char *t
     struct nearest *const n = context;
     (void)pc;
     (void)text;
-    n->position = position; /* backward the last one of a window is the nearest */
+    n->position = position; /* going backward, the last one of a window is the nearest */
     n->found = true;
     return n->backward ? TL_OK : TL_LIMIT;
 }
@@ -75,9 +75,9 @@ static int find_others(const struct asking *a, uint32_t function, struct tl_call
     return r;
 }
 
-/* ---- what it took ---------------------------------------------------------------------------- */
+/* ---- cost of a call -------------------------------------------------------------------------- */
 
-/* Instructions of the frame itself. Its path is that of the frames at its begin. */
+/* Instructions of the frame itself. Its path consists of the frames at its begin. */
 static int count_self(const struct asking *a, uint32_t depth, struct tl_call_info *out,
                       struct tl_fail *fail)
 {
@@ -151,7 +151,7 @@ static int tell(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_
     const struct tl_frame *const frame = &a->calls.frames[depth];
     *out = (struct tl_call_info){
         .name = tl_function_name(a->image, frame->function),
-        .kind = (enum tl_call_kind)frame->kind, /* numbered alike */
+        .kind = (enum tl_call_kind)frame->kind, /* the enums have the same values */
         .exception = frame->exception,
         .depth = depth,
         .deepest = depths - 1,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call trees of pieces of a stream. Each index chunk tells the call stack at its begin, with where
- * each call began, so shards are looked at in any order, and a call that began in an earlier one is
- * known from its end.
+ * Call trees of sections of a stream. Each index chunk stores the call stack at its begin,
+ * including where each call began, so shards can be processed in any order, and the begin of a call
+ * in an earlier shard is known at its end.
  */
 #include "lake/calltree.h"
 #include "lake/kept.h"
@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 
-#define KEEP_MAX (48u << 20) /* bytes of what is remembered of a stream's shards */
+#define KEEP_MAX (48u << 20) /* cache size per stream, in bytes */
 
 /* ---- a piece -------------------------------------------------------------------------------- */
 
@@ -40,7 +40,7 @@ static int count_chunk(struct piece *p, struct tl_view *view, size_t chunk,
     return r >= 0 && !p->counter.counting ? TL_NOMEM : r;
 }
 
-/* What of the range lies in one shard. */
+/* Count the part of the range that is in one shard. */
 static int count_view(struct tl_calltree *tree, struct tl_view *view, const struct tl_cut *cut,
                       uint64_t from, uint64_t to, struct tl_fail *fail)
 {
@@ -69,7 +69,7 @@ static int count_view(struct tl_calltree *tree, struct tl_view *view, const stru
     return r;
 }
 
-/* ---- shards that are remembered ------------------------------------------------------------- */
+/* ---- cached shards -------------------------------------------------------------------------- */
 
 static void forget(struct tl_calltree *tree)
 {
@@ -87,7 +87,7 @@ void tl_lane_forget_calltrees_locked(struct tl_lane *lane)
     lane->n_calltrees = lane->cap_calltrees = lane->calltree_bytes = 0;
 }
 
-/* Takes the tree. Best effort. */
+/* Cache the tree, taking it over. Best effort. */
 static void remember(struct tl_lane *lane, size_t i, struct tl_calltree *tree)
 {
     tl_calltree_slim(tree);
@@ -113,7 +113,7 @@ struct range {
     const struct tl_cut *cut;
     uint64_t from, to;
     size_t first;               /* shard */
-    struct tl_calltree **trees; /* of the shards that were looked at */
+    struct tl_calltree **trees; /* of the shards processed */
 };
 
 static bool is_whole(const struct range *s, size_t i)
@@ -122,7 +122,9 @@ static bool is_whole(const struct range *s, size_t i)
     return i < s->cut->n_stored && row->first >= s->from && row->first + row->n <= s->to;
 }
 
-/* What is remembered of a whole shard is the same whatever the range: with the items at its end. */
+/*
+ * The cached tree of a whole shard is independent of the range: it includes the items at its end.
+ */
 static int count_part(const struct range *s, size_t shard, struct tl_view *view,
                       struct tl_calltree *tree, struct tl_fail *fail)
 {
@@ -158,7 +160,7 @@ static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail 
     return r;
 }
 
-/* Add what is remembered of a shard. TL_AGAIN: nothing is, any more. */
+/* Add the cached tree of a shard. TL_AGAIN: not cached any more. */
 static int recall(struct tl_calltree *tree, struct tl_lane *lane, size_t shard)
 {
     pthread_mutex_lock(&lane->lock);
@@ -175,7 +177,7 @@ static int merge_shard(struct tl_calltree *tree, struct range *s, size_t i, stru
     int r = TL_OK;
     if (!s->trees[i])
         r = recall(tree, s->cut->lane, s->first + i);
-    if (r == TL_AGAIN) { /* forgotten meanwhile */
+    if (r == TL_AGAIN) { /* evicted meanwhile */
         s->trees[i] = calloc(1, sizeof *s->trees[i]);
         struct tl_view *view;
         r = s->trees[i] ? tl_cut_view(s->cut, s->first + i, &view, fail) : TL_NOMEM;
@@ -201,7 +203,7 @@ int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t
 {
     struct range s = {.cut = cut, .from = from, .to = to < cut->end ? to : cut->end};
     s.first = tl_cut_items_at(cut, from);
-    /* Items at a shard's end count with the shard. */
+    /* Items at a shard's end belong to the shard. */
     if (s.first < cut->n_rows && cut->rows[s.first].first < from &&
         cut->rows[s.first].first + cut->rows[s.first].n == from)
         s.first++;

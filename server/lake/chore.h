@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads of the lake that have one kind of work, look for it when they are woken, and end when the
- * lake closes. The functions take lake->lock, and must not be called with it.
+ * Background threads of the lake, each with one kind of work: they check for work when woken, and
+ * end when the lake closes. The functions take lake->lock, and must not be called with it held.
  */
 #ifndef TL_LAKE_CHORE_H
 #define TL_LAKE_CHORE_H
@@ -14,21 +14,24 @@
 struct tl_lake;
 
 struct tl_chore {
-    pthread_t thread; /* of who starts and stops it */
+    pthread_t thread; /* used only by the thread that starts and stops it */
     bool started;
-    /* Under lake->lock: */
-    bool now;            /* look now; the thread takes it back */
-    pthread_cond_t wake; /* it is to look, or the lake is closing */
+    /* Guarded by lake->lock: */
+    bool now;            /* check for work now; cleared by the thread */
+    pthread_cond_t wake; /* `now` was set, or the lake is closing */
 };
 
 void tl_chore_init(struct tl_chore *chore);
 void tl_chore_fini(struct tl_chore *chore);
-/* Begin `run`, which gets the lake and first looks at once. `what`: for the message. TL_IO. */
+/*
+ * Start `run`, which receives the lake and checks for work immediately. `what`: name for the error
+ * message. TL_IO.
+ */
 TL_MUST_USE int tl_chore_start(struct tl_chore *chore, struct tl_lake *lake,
                                void *(*run)(void *lake), const char *what, struct tl_fail *fail);
-/* The lake closes: wait for the thread's end. */
+/* The lake is closing: wait for the thread to end. */
 void tl_chore_stop(struct tl_chore *chore, struct tl_lake *lake);
-/* Have it look now. */
+/* Make the thread check for work now. */
 void tl_chore_wake(struct tl_chore *chore, struct tl_lake *lake);
 
 #endif

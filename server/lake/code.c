@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often code was run, of a trace or several, as compilers ask for it. */
+/* Execution counts of one or several traces, as used by compilers. */
 #include "lake/code.h"
 
 #include "lake/codecount.h"
@@ -81,11 +81,11 @@ struct tl_flow_now tl_code_now(const struct tl_code_program *program)
 
 /* ---- code of one file ------------------------------------------------------------------------ */
 
-/* Places in memory as addresses of a file. */
+/* Maps addresses in memory to addresses of a file. */
 struct mapping {
-    const char *name; /* as it was asked for; NULL: of none, places stay what they are */
+    const char *name; /* as requested; NULL: none, addresses stay unchanged */
     struct tl_places places;
-    bool *is_file; /* of the setup's images */
+    bool *is_file; /* for each of the setup's images */
     bool any;
 };
 
@@ -95,7 +95,7 @@ static bool is_named(const struct tl_image_row *row, const char *name)
     return strcmp(row->name, name) == 0 || (slash && strcmp(slash + 1, name) == 0);
 }
 
-/* Which of the setup's images are the file? */
+/* Determine which of the setup's images are the file. */
 static int find_file(struct mapping *m, struct tl_lake *lake, struct tl_fail *fail)
 {
     const struct tl_setup *const setup = &m->places.gen->setup;
@@ -138,7 +138,7 @@ static void mapping_fini(struct mapping *m)
     free(m->is_file);
 }
 
-/* Could any of the file be at an address? Most other code is told so at once. */
+/* Quick check: can any of the file be mapped at an address? */
 static bool may_be(const struct mapping *m, uint64_t pc)
 {
     const struct tl_setup *const setup = &m->places.gen->setup;
@@ -149,7 +149,7 @@ static bool may_be(const struct mapping *m, uint64_t pc)
     return false;
 }
 
-/* The file's address of `*pc`. TL_NOTFOUND: it is of another one. */
+/* Convert `*pc` to the file's address. TL_NOTFOUND: it belongs to another file. */
 static int map(struct mapping *m, const struct tl_flow_now *now, uint64_t *pc)
 {
     size_t image;
@@ -169,7 +169,7 @@ static int by_place(const void *a, const void *b)
     return (x->to > y->to) - (x->to < y->to);
 }
 
-/* Sort, and add up what is at one place. */
+/* Sort, and merge entries for the same addresses. */
 static size_t join(struct tl_code_count *v, size_t n)
 {
     size_t kept = 0;
@@ -183,7 +183,7 @@ static size_t join(struct tl_code_count *v, size_t n)
     return kept;
 }
 
-/* Append those of wanted programs, `straight`: which lie one behind another in memory. */
+/* Append the entries of wanted programs; `straight`: ranges that must be contiguous in memory. */
 static int list(const struct tl_code_request *request, const struct tl_codecount *c,
                 const struct tl_numbers *pairs, const uint64_t *counts, bool straight,
                 struct mapping *m, struct tl_code_count **out, size_t *n)

@@ -8,12 +8,12 @@
 
 #include <stdlib.h>
 
-/* ---- a piece of a stream ----------------------------------------------------------------------
- */
+/* ---- a piece of a stream
+ * ---------------------------------------------------------------------- */
 
 #define RECENT 1024u
 
-/* Those that came last: most come again soon. */
+/* Cache of recent pairs: most repeat soon. */
 struct recent {
     struct pair {
         uint64_t from, to, n; /* n 0: free */
@@ -21,7 +21,7 @@ struct recent {
     } v[RECENT];
 };
 
-/* Positions [from, to) of a cut. */
+/* Counts over positions [from, to) of a cut. */
 struct piece {
     struct tl_codecount *out;
     struct recent runs_recent, branches_recent;
@@ -29,13 +29,13 @@ struct piece {
     const struct tl_cut *cut;
     uint64_t to;
     struct tl_flow_now now;
-    uint32_t program; /* that runs, … */
-    uint64_t until;   /* … and from which time on it is another one */
-    /* The run under way, which goes on over chunks of shards: */
-    uint64_t first, last, next; /* its first and last instruction, and where it goes straight on */
+    uint32_t program; /* the current program */
+    uint64_t until;   /* time at which another program begins */
+    /* The current run, which continues across chunks of shards: */
+    uint64_t first, last, next; /* its first and last instruction, and the fall-through address */
     bool open;
-    bool branched; /* the last instruction is a branch that was taken, and nothing happened since */
-    uint32_t left; /* the program that it is of */
+    bool branched; /* the last instruction is a taken branch, and nothing happened since */
+    uint32_t left; /* the program that it belongs to */
 };
 
 static int add_pair(struct piece *p, struct recent *recent, tl_codecount_add_pair *count,
@@ -71,7 +71,7 @@ static int end_run(struct piece *p)
                 : TL_OK;
 }
 
-/* Where p->now holds. Another program's run is another one. */
+/* Determine the program from p->now. A run ends when the program changes. */
 static int set_program(struct piece *p)
 {
     const struct tl_code_program program =
@@ -87,7 +87,7 @@ static int set_program(struct piece *p)
 static int add_block(struct piece *p, const struct tl_block *b, bool taken, uint64_t position)
 {
     int r = TL_OK;
-    /* Where a branch leads straight on, nobody can tell whether it was taken. */
+    /* If the branch target is the next instruction, it is unknown whether it was taken. */
     if (p->branched && b->pc != p->next)
         r = add_pair(p, &p->branches_recent, tl_codecount_branch, p->left, p->last, b->pc);
     p->branched = false;
@@ -159,8 +159,8 @@ static int walk_range(struct piece *p, uint64_t from, uint64_t to, struct tl_fai
     return r == TL_EOF ? TL_OK : r;
 }
 
-/* A branch belongs to where it comes from: where the piece ends with one, what is behind the piece
- * says where it led. */
+/* A branch belongs to its source: if the piece ends with one, its target is taken from what follows
+ * the piece. */
 static int count_piece(struct piece *p, uint64_t from, struct tl_fail *fail)
 {
     int r = walk_range(p, from, p->to, fail);
@@ -197,8 +197,8 @@ static int merge(struct tl_codecount *c, const struct tl_codecount *more)
     return r;
 }
 
-/* ---- shard by shard ---------------------------------------------------------------------------
- */
+/* ---- shard by shard
+ * --------------------------------------------------------------------------- */
 
 struct sweep {
     const struct tl_cut *cut;
@@ -206,11 +206,11 @@ struct sweep {
     size_t first; /* shard */
     struct worker {
         struct tl_codecount sum;
-        struct tl_kept kept; /* that are not stored yet */
+        struct tl_kept kept; /* not stored yet */
     } * workers;
 };
 
-/* What a shard executed at positions [from, to). */
+/* Count the code of a shard executed at positions [from, to). */
 static int walk_piece(struct tl_codecount *out, const struct tl_cut *cut, uint64_t from,
                       uint64_t to, bool *final, struct tl_fail *fail)
 {
@@ -221,7 +221,7 @@ static int walk_piece(struct tl_codecount *out, const struct tl_cut *cut, uint64
     p->cut = cut;
     p->to = to;
     const int r = count_piece(p, from, fail);
-    /* Where the last branch led is not known as long as nothing is behind it. */
+    /* The target of the last branch is unknown as long as nothing follows. */
     *final = to < cut->end || !cut->open;
     tl_runs_fini(&p->runs);
     free(p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often code was run, of ranges: for profiles that compilers read, and coverage. */
+/* Execution counts of code in ranges: for compiler profiles and coverage. */
 #ifndef TL_LAKE_CODECOUNT_H
 #define TL_LAKE_CODECOUNT_H
 
@@ -7,8 +7,8 @@
 #include "store/codecount.h"
 
 /*
- * Add what a cut executed at positions [from, to), looked through by all idle processors. What
- * stored shards executed is mostly counted already (kept.h).
+ * Add the code executed at positions [from, to) of a cut, using all idle processors. Stored shards
+ * have mostly been counted already (kept.h).
  */
 TL_MUST_USE int tl_codecount_add(struct tl_codecount *c, const struct tl_cut *cut, uint64_t from,
                                  uint64_t to, struct tl_fail *fail);

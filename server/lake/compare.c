@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two streams compared. Their steps are gone along side by side. Where they part, the nearest place
- * is looked for from which on both go the same way again: GRAM steps alike, in windows that grow.
+ * Comparison of two streams. Their steps are followed in parallel. When they differ, the nearest
+ * place is searched for from which both are equal again for GRAM steps, in growing windows.
  */
 #include "lake/calltree.h"
 #include "lake/query.h"
@@ -13,13 +13,13 @@
 #define HUNKS      100
 #define HUNKS_MAX  10000
 #define FUNCTIONS  200
-#define GRAM       4          /* steps that must be alike to go on there */
-#define WINDOW     64         /* steps that are looked through first, … */
-#define WINDOW_MAX (1u << 18) /* … and at most */
+#define GRAM       4          /* equal steps required to continue there */
+#define WINDOW     64         /* initial search window in steps */
+#define WINDOW_MAX (1u << 18) /* maximum search window */
 
 struct sides {
     struct tl_steps a, b;
-    struct tl_numbers grams; /* of a's window, in order of the places in `places` */
+    struct tl_numbers grams; /* of a's window, in the order of `places` */
     uint32_t *places;
     size_t cap_places;
     struct tl_compare *out;
@@ -37,10 +37,10 @@ static size_t left(const struct tl_steps *s)
     return s->n - s->at;
 }
 
-/* ---- where both go the same way again ----------------------------------------------------------
- */
+/* ---- where both go the same way again
+ * ---------------------------------------------------------- */
 
-/* The key of the steps from `i` on; at the end of the stream fewer do. 0: there are too few. */
+/* Hash of the steps from `i` on; shorter at the end of the stream. 0: there are too few. */
 static uint64_t gram(const struct tl_steps *s, size_t i)
 {
     uint64_t key = 1469598103934665603u;
@@ -51,10 +51,10 @@ static uint64_t gram(const struct tl_steps *s, size_t i)
     return key | 1;
 }
 
-/* Numbers of the first place of each gram of the first `n` steps of a. */
+/* Number the first place of each gram in the first `n` steps of a. */
 static int number_grams(struct sides *s, size_t n)
 {
-    /* A table that a large window has left takes longer to empty than to make anew. */
+    /* Clearing a table left by a large window takes longer than creating it. */
     if (s->grams.mask > 64 * (uint32_t)n) {
         tl_numbers_fini(&s->grams);
         s->grams = (struct tl_numbers){0};
@@ -75,7 +75,7 @@ static int number_grams(struct sides *s, size_t n)
     return TL_OK;
 }
 
-/* Find the nearest such place in the windows' next steps. TL_NOTFOUND. */
+/* Find the nearest such place in the next steps of the windows. TL_NOTFOUND. */
 static int meet_within(struct sides *s, size_t window, size_t *x, size_t *y, struct tl_fail *fail)
 {
     int r = tl_steps_want(&s->a, window + GRAM, fail);
@@ -113,8 +113,8 @@ static int meet(struct sides *s, size_t *x, size_t *y, struct tl_fail *fail)
     return r;
 }
 
-/* ---- side by side ------------------------------------------------------------------------------
- */
+/* ---- side by side
+ * ------------------------------------------------------------------------------ */
 
 static int add_hunk(struct sides *s, struct tl_compare_hunk hunk)
 {
@@ -129,7 +129,7 @@ static int add_hunk(struct sides *s, struct tl_compare_hunk hunk)
     return r;
 }
 
-/* They part at these places; go on where they meet again. TL_EOF: nowhere. */
+/* The streams differ at these places; continue where they rejoin. TL_EOF: nowhere. */
 static int part(struct sides *s, uint64_t a, uint64_t b, struct tl_fail *fail)
 {
     size_t x = 0, y = 0;
@@ -151,7 +151,7 @@ static int part(struct sides *s, uint64_t a, uint64_t b, struct tl_fail *fail)
     return added < 0 ? added : r == TL_NOTFOUND ? TL_EOF : TL_OK;
 }
 
-/* Both stand at a step that is the same: pass all that are. TL_EOF: to the end. */
+/* Both are at an equal step: advance over all equal steps. TL_EOF: to the end. */
 static int go_along(struct sides *s, uint64_t *a, uint64_t *b, struct tl_fail *fail)
 {
     struct tl_steps *const p = &s->a, *const q = &s->b;
@@ -170,7 +170,7 @@ static int go_along(struct sides *s, uint64_t *a, uint64_t *b, struct tl_fail *f
         q->at++;
         if (alike && (long_a == long_b || p->calls))
             continue;
-        /* The last call of both goes on to the ranges' ends. */
+        /* The last call of both extends to the ranges' ends. */
         const bool both_end = left(p) == 0 && left(q) == 0;
         *a = p->calls ? begin_a + long_a : begin_a + same;
         *b = p->calls ? begin_b + long_b : begin_b + same;
@@ -199,8 +199,8 @@ static int compare_steps(struct sides *s, struct tl_fail *fail)
     return r == TL_EOF ? TL_OK : r;
 }
 
-/* ---- functions ---------------------------------------------------------------------------------
- */
+/* ---- functions
+ * --------------------------------------------------------------------------------- */
 
 struct side_function {
     const char *name;
@@ -213,7 +213,7 @@ static int by_name(const void *x, const void *y)
     return strcmp(((const struct side_function *)x)->name, ((const struct side_function *)y)->name);
 }
 
-/* Of each function the tree has met. */
+/* Add every function found in the tree. */
 static int add_functions(struct tl_calltree *tree, const struct tl_image *image, bool b,
                          struct side_function **list, size_t *n, size_t *cap)
 {
@@ -293,8 +293,8 @@ static int compare_functions(const struct sides *s, struct tl_compare *out, stru
     return r;
 }
 
-/* ---- the answer --------------------------------------------------------------------------------
- */
+/* ---- the answer
+ * -------------------------------------------------------------------------------- */
 
 void tl_compare_fini(struct tl_compare *out)
 {
@@ -307,7 +307,7 @@ void tl_compare_fini(struct tl_compare *out)
     *out = (struct tl_compare){0};
 }
 
-/* Names of what is under way at a place, the outermost first. */
+/* Names of the call stack at a position, outermost first. */
 static int tell_stack(const struct tl_steps *s, uint64_t position, const char ***names, size_t *n,
                       struct tl_fail *fail)
 {

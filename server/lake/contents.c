@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Hashes of what rigs sent, by which a capture is known wherever it was copied to. A capture is
- * hashed when it is complete, some of it at a time, so that retention does not wait for it. A
- * server that ends begins the hash it was at anew.
+ * Hashes of raw bytes, by which a capture is identified wherever it was copied to. A capture is
+ * hashed once it is complete, in steps, so that retention is not delayed. An interrupted hash is
+ * started again at the next server start.
  */
 #include "lake/lakeint.h"
 #include "store/hash.h"
@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define AT_ONCE (UINT64_C(512) << 20) /* bytes hashed in a round of the housekeeper */
+#define AT_ONCE (UINT64_C(512) << 20) /* bytes hashed per round of the housekeeper */
 
 struct tl_contents {
     char id[64];
     struct tl_spool_reader *reader;
-    uint64_t at, end; /* raw offsets: what is hashed, what there is */
+    uint64_t at, end; /* raw offsets: how much is hashed, and the end */
     struct tl_hash *hash;
 };
 
@@ -29,7 +29,7 @@ void tl_contents_free(struct tl_lake *lake)
     lake->contents = NULL;
 }
 
-/* A complete capture without a hash that has not refused to be read, with a reference. */
+/* Find a complete capture without a hash whose bytes could be read so far, with a reference. */
 static struct tl_trace *next_trace(struct tl_lake *lake)
 {
     struct tl_trace *found = NULL;
@@ -45,7 +45,7 @@ static struct tl_trace *next_trace(struct tl_lake *lake)
     return found;
 }
 
-/* Those that the medium refused to read are tried again. Returns whether there are any. */
+/* Retry captures that the medium failed to read. Returns whether there are any. */
 static bool retry_unread(struct tl_lake *lake)
 {
     bool any = false;
@@ -74,7 +74,7 @@ static int begin(struct tl_lake *lake, struct tl_trace *trace)
     return r < 0 ? r : tl_spool_reader_new(&c->reader, lake->backend, trace->id);
 }
 
-/* Damaged bytes are not tried again until the server starts anew. */
+/* Damaged bytes are not retried until the next server start. */
 static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
 {
     char text[TL_HASH_TEXT] = "";
@@ -84,12 +84,12 @@ static void finish(struct tl_trace *trace, struct tl_contents *c, bool whole)
     trace->unhashed = !known;
     trace->revision++;
     pthread_mutex_unlock(&trace->lock);
-    /* Not written: it is known until the server ends, and then found again. */
+    /* If it cannot be written: known until the server ends, and then computed again. */
     if (known && tl_trace_save_quietly(trace, NULL) >= 0)
         tl_lake_notify(trace->lake);
 }
 
-/* The others come first. */
+/* Postpone it: others are hashed first. */
 static void put_off(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
@@ -97,8 +97,8 @@ static void put_off(struct tl_trace *trace)
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* Some more of the capture in hand. TL_OK: there is more of it; TL_EOF: it is done; TL_BAD: its
- * bytes are damaged or missing; else it may be tried again. */
+/* Hash some more of the current capture. TL_OK: not finished; TL_EOF: finished; TL_BAD: its bytes
+ * are damaged or missing; other errors may be retried. */
 static int hash_some(struct tl_lake *lake, struct tl_contents *c)
 {
     struct tl_buf piece = {0};
@@ -107,7 +107,7 @@ static int hash_some(struct tl_lake *lake, struct tl_contents *c)
     while (r == TL_OK && done < AT_ONCE && !atomic_load(&lake->closing)) {
         tl_buf_reset(&piece);
         r = tl_spool_read(c->reader, c->at, c->end, &piece, NULL);
-        if (r == TL_EOF || r == TL_NOTFOUND) /* before the end: there should be more */
+        if (r == TL_EOF || r == TL_NOTFOUND) /* before the end: bytes are missing */
             r = TL_BAD;
         if (r == TL_OK)
             r = tl_hash_add(c->hash, (struct tl_bytes){piece.p, piece.n});
@@ -127,7 +127,7 @@ bool tl_contents_hash(struct tl_lake *lake)
         return retry_unread(lake);
     int r = TL_OK;
     if (lake->contents && strcmp(lake->contents->id, trace->id) != 0)
-        tl_contents_free(lake); /* another one is newer, or it is gone */
+        tl_contents_free(lake); /* replaced by a newer one, or deleted */
     if (!lake->contents)
         r = begin(lake, trace);
     if (r >= 0)

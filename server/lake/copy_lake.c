@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces from one store to another: what is copied, in which order. */
+/* Copying traces from one store to another: which data, in which order. */
 #include "ingest/spool.h"
 #include "lake/copy.h"
 #include "lake/lakeint.h"
@@ -18,15 +18,15 @@ struct copy {
     struct tl_catalog *source, *target;
     const struct tl_copy_request *request;
     struct tl_copier copier;
-    bool shared; /* servers may work with the target: each trace is copied under its lease */
+    bool shared; /* servers may use the target: each trace is copied under its lease */
     char **ids;  /* of the source's traces, oldest first */
     size_t n_ids, cap_ids;
-    struct tl_buf setups; /* of single traces */
-    const char *id;       /* of the trace in hand */
+    struct tl_buf setups; /* when copying selected traces */
+    const char *id;       /* the current trace */
     uint64_t done, total;
 };
 
-/* ---- rows that outlive their callback ------------------------------------------------------- */
+/* ---- copies of rows ------------------------------------------------------------------------- */
 
 static const char *own(const char *text)
 {
@@ -87,7 +87,7 @@ static int keep_row(void *context, const struct tl_catalog_trace *row)
 /* ---- objects -------------------------------------------------------------------------------- */
 
 struct keys {
-    struct tl_buf names; /* NUL-ended, one behind another */
+    struct tl_buf names; /* NUL-terminated, concatenated */
     uint64_t *sizes;
     size_t n, cap;
     uint64_t bytes;
@@ -111,7 +111,7 @@ static void keys_fini(struct keys *k)
     *k = (struct keys){0};
 }
 
-/* What belongs to a trace: its raw bytes, what the generation that serves has, the row's copy. */
+/* List the keys of a trace: its raw bytes, the data of the serving generation, the row's copy. */
 static int list_keys(struct tl_backend *backend, const struct tl_catalog_trace *row,
                      struct keys *out, struct tl_fail *fail)
 {
@@ -149,7 +149,7 @@ static int moved(void *context, uint64_t bytes)
                : TL_OK;
 }
 
-/* A copy before this one has left what is gone or packed by now. */
+/* Remove what an earlier copy left and the source has since removed or packed. */
 static int remove_stale(const struct copy *c, const struct tl_catalog_trace *row,
                         const struct keys *keys, struct tl_fail *fail)
 {
@@ -190,7 +190,7 @@ static int copy_objects(struct copy *c, const struct tl_catalog_trace *row, stru
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
-/* Are the raw bytes, as they can be read there, those that the hash is of? */
+/* Check that the raw bytes, as read at the target, match the hash. */
 static int check_content(const struct copy *c, const struct tl_catalog_trace *row, bool *right,
                          struct tl_fail *fail)
 {
@@ -237,7 +237,7 @@ static bool is_busy(const struct tl_catalog_trace *row)
            strcmp(row->message, tl_copy_unfinished) == 0;
 }
 
-/* The same capture, decoded the same way. What only one of both knows does not count. */
+/* Is it the same capture, decoded the same way? Fields known only to one of them are ignored. */
 static bool is_same(const struct tl_catalog_trace *a, const struct tl_catalog_trace *b)
 {
     return strcmp(a->rig, b->rig) == 0 && a->created_ns == b->created_ns &&
@@ -254,7 +254,7 @@ static int copy_whole(struct copy *c, const struct tl_catalog_trace *row,
         r = copy_objects(c, row, fail);
     if (r >= 0)
         r = tl_copy_rows(&(struct tl_copied_rows){c->source, c->target}, row, fail);
-    if (r == TL_NOTFOUND || r == TL_AGAIN) { /* it is being decoded anew, or removed */
+    if (r == TL_NOTFOUND || r == TL_AGAIN) { /* it is being decoded again, or removed */
         *outcome = TL_COPY_BUSY;
         return TL_OK;
     }
@@ -264,7 +264,7 @@ static int copy_whole(struct copy *c, const struct tl_catalog_trace *row,
     return r;
 }
 
-/* With its lease, where there are leases of traces. */
+/* Copy the row, under its lease if there are leases of traces. */
 static int copy_row(struct copy *c, const struct tl_catalog_trace *row,
                     enum tl_copy_outcome *outcome, struct tl_fail *fail)
 {
@@ -292,7 +292,7 @@ static int copy_trace(struct copy *c, const char *id, struct tl_fail *fail)
     c->done = 0;
     int r = tl_catalog_find(c->source, id, keep_row, &row, fail);
     if (r == TL_NOTFOUND)
-        return TL_OK; /* it was removed meanwhile */
+        return TL_OK; /* removed meanwhile */
     if (r < 0)
         return tl_copy_nomem(r, fail);
     if (c->shared)
@@ -302,7 +302,7 @@ static int copy_trace(struct copy *c, const char *id, struct tl_fail *fail)
     if (lease)
         c->to->ops->lease_release(lease);
     row_fini(&row);
-    if (r == TL_DENIED && c->shared) { /* a server works on it */
+    if (r == TL_DENIED && c->shared) { /* a server is using it */
         outcome = TL_COPY_BUSY;
         r = TL_OK;
     }
@@ -325,12 +325,12 @@ static void tell_missing(const struct copy *c)
 /* ---- images, retention ---------------------------------------------------------------------- */
 
 struct images {
-    struct tl_catalog_image *v; /* texts are owned */
+    struct tl_catalog_image *v; /* owns its strings */
     size_t n, cap;
     const struct copy *copy;
 };
 
-/* Of single traces: those that their setups name, and sources. */
+/* When copying selected traces: images named by their setups, and sources. */
 static bool image_wanted(const struct copy *c, const struct tl_catalog_image *image)
 {
     const char *const setups = (const char *)c->setups.p;
@@ -354,7 +354,7 @@ static int keep_image(void *context, const struct tl_catalog_image *image)
     return one->hash && one->name && one->build_id ? TL_OK : TL_NOMEM;
 }
 
-/* An image that is gone is to be uploaded again; not all have a name. */
+/* A missing image must be uploaded again; not all have a name. */
 static int copy_image(struct copy *c, const struct tl_catalog_image *image, struct tl_fail *fail)
 {
     struct keys keys = {0};
@@ -417,7 +417,10 @@ static void rules_fini(struct rules *s)
     free(s->v);
 }
 
-/* Rules for what has none there. They come last: until then nothing is removed by them. */
+/*
+ * Copy rules for scopes that have none at the target. They come last: until then nothing is removed
+ * by them.
+ */
 static int copy_retention(const struct copy *c, struct tl_fail *fail)
 {
     struct rules ours = {0}, theirs = {0};
@@ -453,7 +456,7 @@ static int open_source(struct copy *c, struct tl_fail *fail)
     return r;
 }
 
-/* A store that has objects and no catalog is a lake that was damaged, not a new one. */
+/* A store that has objects but no catalog is a damaged lake, not a new one. */
 static int open_target(struct copy *c, struct tl_fail *fail)
 {
     bool any = false;
@@ -520,7 +523,7 @@ int tl_lake_copy_between(struct tl_backend *from, struct tl_backend *to,
     return r;
 }
 
-/* `made`: it may be one that is not there yet. */
+/* `made`: create it if it does not exist. */
 static int open_store(struct tl_backend **out, const char *place, bool made, struct tl_fail *fail)
 {
     char path[4096];

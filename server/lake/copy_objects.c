@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects and logs from one store to another, read back and compared. */
+/* Copying objects and logs from one store to another, with read-back and comparison. */
 #include "lake/copy.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 enum { BATCH_BYTES = 32 << 20, BATCH = 64 };
 
-/* Raw segments as they came grow: they are logs. All else is put whole. */
+/* Unpacked raw segments are logs. Everything else is an object. */
 static bool is_log(const char *key)
 {
     const size_t n = strlen(key);
@@ -51,7 +51,7 @@ static int write_log(struct tl_backend *backend, const char *key, struct tl_byte
     return r;
 }
 
-/* Does the store have just these bytes? */
+/* Does the store have exactly these bytes? */
 static int has(struct tl_backend *backend, const char *key, struct tl_bytes bytes, bool *same,
                struct tl_fail *fail)
 {

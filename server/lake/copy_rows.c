@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of a trace from one catalog to another. */
+/* Copying the rows of a trace from one catalog to another. */
 #include "lake/copy.h"
 
 #include <stdlib.h>
@@ -51,7 +51,7 @@ static int keep_summary(void *context, struct tl_bytes summary)
     return TL_OK;
 }
 
-/* Shards [at, at + n) of a stream, with their summaries. */
+/* Copy shards [at, at + n) of a stream, with their summaries. */
 static int copy_batch(const struct tl_copied_rows *c, const struct tl_catalog_trace *row,
                       uint64_t stream, struct shards *s, size_t at, size_t n, struct tl_fail *fail)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What of programs was executed: by function, source line and branch. Each function that an image
- * brings is decoded from its begin to its end, so that what was not executed is known, too.
+ * Coverage of programs: by function, source line and branch. Each function of an image is decoded
+ * from begin to end, so that code that was not executed is known too.
  *
- * A function is one of a file, wherever that lies in memory: in several places, processes, traces.
- * Counts are of addresses in programs (store/codecount.h), so they are added up for each place of
- * the function where a program executed any of it.
+ * A function belongs to a file, wherever that is mapped: at several addresses, in several processes
+ * and traces. Counts are by address in programs (store/codecount.h), so they are summed over all
+ * places of the function at which a program executed any of it.
  */
 #include "base/cancel.h"
 #include "base/hash.h"
@@ -17,10 +17,10 @@
 
 /* ---- counts by program ----------------------------------------------------------------------- */
 
-/* Of one program, in order of addresses. */
+/* Executed code of one program, in order of addresses. */
 struct executed {
     uint64_t view;
-    /* How many runs go on over an address and what is behind it, up to the next edge. */
+    /* Change in the number of runs that cover an address: counts apply up to the next edge. */
     struct edge {
         uint64_t at;
         int64_t change;
@@ -28,7 +28,7 @@ struct executed {
     size_t n_edges, cap_edges;
     struct taken {
         uint64_t at, n;
-    } * taken; /* branches */
+    } * taken; /* taken branches */
     size_t n_taken, cap_taken;
 };
 
@@ -62,7 +62,7 @@ static int add_taken(struct executed *e, uint64_t from, uint64_t n)
     return r;
 }
 
-/* Sort; of edges at one address one is left, which tells how often what is behind it ran. */
+/* Sort; merge edges at the same address into one with the execution count from there on. */
 static void settle(struct executed *e)
 {
     size_t kept = 0;
@@ -80,10 +80,10 @@ static void settle(struct executed *e)
     e->n_edges = kept;
 }
 
-/* How often the instruction at an address was executed. */
+/* Execution count of the instruction at an address. */
 static uint64_t times_at(const struct executed *e, uint64_t pc)
 {
-    size_t low = 0, high = e->n_edges; /* the first edge behind pc */
+    size_t low = 0, high = e->n_edges; /* the first edge after pc */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (e->edges[middle].at <= pc)
@@ -111,17 +111,17 @@ static uint64_t taken_at(const struct executed *e, uint64_t pc)
     return sum;
 }
 
-/* ---- what is covered ------------------------------------------------------------------------- */
+/* ---- covered code ---------------------------------------------------------------------------- */
 
-/* An instruction of a function that was executed somewhere. */
+/* An instruction of a function that was executed at some place. */
 struct cell {
     uint64_t times, taken;
     uint32_t offset; /* in the function */
     uint32_t file, line;
-    bool conditional; /* branch */
+    bool conditional; /* conditional branch */
 };
 
-/* A function, as it was met first. */
+/* A function, at the place where it was found first. */
 struct function {
     const struct source *source;
     size_t symbol;
@@ -142,13 +142,13 @@ struct covering {
     struct source *sources;
     struct function *functions;
     size_t cap_functions;
-    struct tl_numbers numbers; /* of the functions: by file and address in it */
-    struct tl_numbers files;   /* of source files: by hash of their names */
+    struct tl_numbers numbers; /* index of functions by file and address in it */
+    struct tl_numbers files;   /* index of source files by hash of their names */
     struct tl_coverage *out;
     size_t cap_lines, cap_branches, cap_files;
 };
 
-/* Of one trace, while it is looked at. */
+/* State for one trace. */
 struct looking {
     struct covering *c;
     struct source *source;
@@ -157,7 +157,7 @@ struct looking {
     const struct tl_symbol *symbols;
     size_t n_symbols;
     uint32_t *functions;     /* by symbol; TL_NO_NUMBER: it is covered by another, or has no size */
-    struct tl_numbers found; /* symbol << 16 | program that executed some of it */
+    struct tl_numbers found; /* set of symbol << 16 | program that executed some of it */
 };
 
 static struct tl_flow_now now_of_symbol(const struct source *source, size_t symbol, uint64_t *view)
@@ -170,7 +170,7 @@ static struct tl_flow_now now_of_symbol(const struct source *source, size_t symb
 
 /* ---- functions ------------------------------------------------------------------------------- */
 
-/* The number of a source file, which is kept. */
+/* Get the number of a source file, adding it if it is new. */
 static int file_number(struct covering *c, const char *name, uint32_t *out)
 {
     const uint64_t key = tl_fnv_text(name);
@@ -188,7 +188,7 @@ static int file_number(struct covering *c, const char *name, uint32_t *out)
     return r;
 }
 
-/* Where an instruction comes from. */
+/* Get the source location of an instruction. */
 static int place(struct covering *c, struct source *source, const struct tl_flow_now *now,
                  uint64_t pc, struct cell *cell)
 {
@@ -201,7 +201,7 @@ static int place(struct covering *c, struct source *source, const struct tl_flow
     return file_number(c, at->file, &cell->file);
 }
 
-/* Tell each instruction of a function. */
+/* Receives each instruction of a function. */
 typedef int cell_taker(struct covering *c, struct function *f, const struct cell *cell);
 static int decode(struct covering *c, struct function *f, cell_taker *take)
 {
@@ -240,7 +240,7 @@ static int keep_cell(struct covering *c, struct function *f, const struct cell *
     return r;
 }
 
-/* What the symbol is of: the place in its file, or where that is not known, in memory. */
+/* Determine the symbol's key: its place in its file, or if that is not known, in memory. */
 static int identify(struct looking *l, size_t symbol, uint64_t *key)
 {
     const struct tl_symbol *const s = &l->symbols[symbol];
@@ -255,7 +255,7 @@ static int identify(struct looking *l, size_t symbol, uint64_t *key)
     return r == TL_NOTFOUND ? TL_OK : r;
 }
 
-/* Which functions do the symbols stand for? */
+/* Map the symbols to functions. */
 static int list_functions(struct looking *l)
 {
     struct covering *const c = l->c;
@@ -285,9 +285,9 @@ static int list_functions(struct looking *l)
     return r;
 }
 
-/* ---- what was executed of them --------------------------------------------------------------- */
+/* ---- executed instructions ------------------------------------------------------------------- */
 
-#define NESTING 8 /* symbols in front of one that covers an address that are looked at, too */
+#define NESTING 8 /* number of preceding symbols checked for one that covers an address */
 
 static int find(struct looking *l, size_t symbol, size_t program)
 {
@@ -297,7 +297,7 @@ static int find(struct looking *l, size_t symbol, size_t program)
                : tl_numbers_add(&l->found, key);
 }
 
-/* The first symbol behind an address. */
+/* The first symbol after an address. */
 static size_t behind(const struct looking *l, uint64_t pc)
 {
     size_t low = 0, high = l->n_symbols;
@@ -311,7 +311,7 @@ static size_t behind(const struct looking *l, uint64_t pc)
     return low;
 }
 
-/* Find the functions of which a program ran some of [first, end). */
+/* Find the functions of which a program executed some of [first, end). */
 static int find_in(struct looking *l, size_t program, uint64_t first, uint64_t end)
 {
     const uint64_t view = l->programs[program].view;
@@ -347,7 +347,7 @@ static int find_all(struct looking *l)
     return r;
 }
 
-/* Add what a program executed where a function's symbol is. */
+/* Add what a program executed at the place of a function's symbol. */
 static int add_executed(struct looking *l, size_t symbol, const struct executed *e)
 {
     struct function *const f = &l->c->functions[l->functions[symbol]];
@@ -362,7 +362,7 @@ static int add_executed(struct looking *l, size_t symbol, const struct executed 
     return r;
 }
 
-/* Programs with what each executed, as far as that is wanted. */
+/* Split the counts by program, as far as wanted. */
 static int sort_out(struct looking *l, const struct tl_codecount *counts)
 {
     int r = TL_OK;
@@ -409,7 +409,7 @@ static int look(struct covering *c, struct source *source, const struct tl_codec
     return r;
 }
 
-/* The instruction set of the streams that were counted, as far as they tell. */
+/* Instruction set of the counted streams, if known. */
 static enum tl_isa isa_of(const struct tl_code_source *source, struct tl_gen *gen)
 {
     enum tl_isa isa = TL_ISA_NONE;
@@ -467,7 +467,7 @@ static int add_branch(struct covering *c, const struct cell *cell, uint64_t pc)
     return r;
 }
 
-/* Into the function told last. */
+/* Add to the most recently added function. */
 static int add_cell(struct covering *c, struct function *f, const struct cell *cell)
 {
     struct tl_coverage *const out = c->out;
@@ -522,7 +522,7 @@ static int by_line(const void *a, const void *b)
     return x->count > y->count ? -1 : x->count < y->count;
 }
 
-/* Of several instructions of a line the one that was executed most counts. */
+/* Of a line with several instructions, the highest count is used. */
 static void join_lines(struct tl_coverage *out)
 {
     size_t kept = 0;

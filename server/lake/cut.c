@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Snapshots of a lane for readers, and reading them chunk by chunk. */
+/* Snapshots of a lane for readers, and iteration over their chunks. */
 #include "lake/lakeint.h"
 #include "store/stackmark.h"
 

@@ -3,7 +3,7 @@
 #include "stf/flow_map.h"
 #include "stf/known.h"
 
-/* By the header of its first shard; NONE where that cannot be read. */
+/* From the header of its first shard; NONE if it cannot be read. */
 static enum tl_isa told_isa(const struct tl_cut *cut)
 {
     struct tl_walk walk = {0};

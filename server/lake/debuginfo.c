@@ -7,8 +7,8 @@
 #define KEEP_FILES 8
 #define KEEP_BYTES (512ull << 20)
 
-/* ---- what is kept -----------------------------------------------------------------------------
- */
+/* ---- what is kept
+ * ----------------------------------------------------------------------------- */
 
 static void destroy(struct tl_debuginfo *info)
 {
@@ -21,7 +21,7 @@ static size_t size_of(const struct tl_debuginfo *info)
     return info->dwarf ? tl_dwarf_size(info->dwarf) : 0;
 }
 
-/* Those in use, and the ones used last as far as there is room, stay. */
+/* Evict entries that are not in use and, beyond the size limit, least recently used. */
 static struct tl_debuginfo *evict_locked(struct tl_lake *lake)
 {
     struct tl_debuginfo *gone = NULL;
@@ -51,7 +51,7 @@ static void destroy_all(struct tl_debuginfo *gone)
     }
 }
 
-/* The one of this hash with a reference, moved to the front; or NULL. */
+/* Find the entry with this hash, with a reference, and move it to the front; or NULL. */
 static struct tl_debuginfo *find_locked(struct tl_lake *lake, const char *hash)
 {
     for (struct tl_debuginfo **p = &lake->debuginfos; *p; p = &(*p)->next) {
@@ -107,7 +107,7 @@ int tl_debuginfo_get(struct tl_debuginfo **out, struct tl_lake *lake, const char
         return r;
     }
     pthread_mutex_lock(&lake->debuginfo_lock);
-    *out = find_locked(lake, hash); /* somebody else has read it meanwhile */
+    *out = find_locked(lake, hash); /* loaded by another thread meanwhile */
     if (!*out) {
         info->next = lake->debuginfos;
         lake->debuginfos = info;
@@ -139,8 +139,8 @@ void tl_debuginfo_drop(struct tl_lake *lake)
     lake->debuginfos = NULL;
 }
 
-/* ---- addresses of a trace ---------------------------------------------------------------------
- */
+/* ---- addresses of a trace
+ * --------------------------------------------------------------------- */
 
 int tl_places_init(struct tl_places *places, struct tl_gen *gen)
 {
@@ -160,7 +160,9 @@ void tl_places_fini(struct tl_places *places)
     *places = (struct tl_places){0};
 }
 
-/* Is it there now? How well it fits the context, > 0; as tl_image_view() counts. */
+/*
+ * Is the image mapped in this state? Returns the quality of the match, > 0, as in tl_image_view().
+ */
 static unsigned fits(const struct tl_setup_image *image, const struct tl_flow_now *now)
 {
     const uint64_t time = now->has_time ? now->time : 0;
@@ -188,7 +190,7 @@ static int info_of(struct tl_places *places, size_t i, struct tl_debuginfo **out
     return r == TL_NOMEM || r == TL_CANCELLED ? r : TL_OK;
 }
 
-/* The file's own address of what is at `pc`. False: the image is not there. */
+/* The file's own address for `pc`. False: the image is not mapped there. */
 static bool own_address(const struct tl_setup_image *image, const struct tl_debuginfo *info,
                         uint64_t pc, uint64_t *address)
 {
@@ -209,7 +211,7 @@ int tl_places_own(struct tl_places *places, const struct tl_flow_now *now, uint6
     const struct tl_setup *const setup = &places->gen->setup;
     unsigned best = 0;
     places->lacks = setup->n_images ? "" : "no image";
-    for (size_t i = setup->n_images; i-- > 0;) { /* of those alike the last one counts */
+    for (size_t i = setup->n_images; i-- > 0;) { /* the last one of equal quality wins */
         const struct tl_setup_image *const image = &setup->images[i];
         const unsigned fit = fits(image, now);
         struct tl_debuginfo *info;

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* No session may hold it, and no new one can come once `deleted` is set. */
+/* No session may hold it, and none can start once `deleted` is set. */
 static int mark_deleted(struct tl_trace *trace, bool only_empty, struct tl_fail *fail)
 {
     int r = TL_OK;
@@ -39,10 +39,10 @@ static void forget_generations(struct tl_trace *trace)
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* A trace of several that are deleted together. */
+/* One of several traces being deleted together. */
 struct doomed {
     struct tl_trace *trace; /* NULL: it was refused */
-    size_t i;               /* in the caller's list */
+    size_t i;               /* index in the caller's list */
 };
 
 struct refusals {
@@ -51,15 +51,15 @@ struct refusals {
 };
 
 /*
- * No decode job of it is queued or runs any more: a job that ended last would free the trace under
- * the lock, which is given up here while one is waited for.
+ * Wait until no decode job of it is queued or running. Without this a job that ends last would free
+ * the trace under the lock, which is released while waiting.
  */
 static void end_job_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     tl_lake_unqueue_locked(lake, trace);
     while (trace->running) {
         pthread_cond_wait(&lake->idle, &lake->lock);
-        tl_lake_unqueue_locked(lake, trace); /* it may have queued itself */
+        tl_lake_unqueue_locked(lake, trace); /* it may have queued itself again */
     }
 }
 
@@ -78,22 +78,22 @@ static void end_jobs(struct tl_lake *lake, const struct doomed *doomed, size_t n
     pthread_mutex_unlock(&lake->lock);
 }
 
-/* The catalog has forgotten it. */
+/* The catalog has removed it. */
 static void let_go(struct tl_lake *lake, struct tl_trace *trace)
 {
     forget_generations(trace);
-    /* The name is free only when its raw bytes are known to be garbage, lest those of its next
-     * trace go with them. */
+    /* Free the name only once its raw bytes are recorded as garbage, so that those of the next
+     * trace with this name are not removed. */
     tl_lake_bury(lake, trace->id, trace->wanted);
     pthread_mutex_lock(&lake->lock);
     end_job_locked(lake, trace);
     const bool was_there = tl_lake_unlink_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
     if (was_there)
-        tl_trace_put(trace); /* the table's */
+        tl_trace_put(trace); /* reference of the table */
 }
 
-/* It has not: decoding and packing go on. */
+/* Undo: the catalog has not removed it; decoding and packing continue. */
 static void take_back(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
@@ -106,7 +106,7 @@ static void take_back(struct tl_trace *trace)
     tl_repack_wake(trace->lake);
 }
 
-/* Find and mark them; returns how many there are, at the begin of `doomed`. */
+/* Find and mark the traces; returns their number, at the begin of `doomed`. */
 static size_t choose(struct tl_lake *lake, const char *const *ids, size_t n,
                      const struct refusals *refusals, struct doomed *doomed)
 {
@@ -137,7 +137,7 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
     struct tl_fail fail = {0};
     end_jobs(lake, doomed, n);
     for (size_t i = 0; i < n; i++) {
-        /* The copy goes first, lest a lost catalog bring the trace back. */
+        /* Remove the copy first, so that a lost catalog does not restore the trace. */
         tl_trace_mirror_remove(lake, doomed[i].trace->id);
         ids[i] = doomed[i].trace->id;
     }
@@ -211,6 +211,6 @@ void tl_trace_delete_empty(struct tl_trace *trace)
         tl_trace_unpin(trace);
         return;
     }
-    tl_trace_get(trace); /* given back behind it */
+    tl_trace_get(trace); /* released below */
     (void)!delete_chosen(trace->lake, &doomed, 1, &id, &(struct refusals){keep_refusal, &only});
 }

@@ -1,23 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The live edge of a trace that another server decodes. While somebody reads it here it is decoded
- * here as well, from the raw bytes that are durable and the other server's last checkpoint on: the
- * same bytes give the same shards. Nothing of it is stored; a complete shard stays in memory until
- * the catalog has it. The generation serves once it has come as far as the raw bytes, and goes
- * when nobody reads it any more, when the trace is sealed, or when it becomes this server's.
+ * The live edge of a trace that another server decodes. While clients read it here it is also
+ * decoded here, from the durable raw bytes and starting at the other server's last checkpoint: the
+ * same bytes give the same shards. Nothing of this is stored; a complete shard stays in memory
+ * until the catalog contains it. The generation is served once it has caught up with the raw bytes,
+ * and is removed when it is no longer read, when the trace is sealed, or when this server takes
+ * over the trace.
  */
 #include "ingest/decode_job.h"
 #include "lake/share.h"
 
 #include <stdlib.h>
 
-#define KEEP_NS  INT64_C(30000000000) /* that it is decoded for, once it was read */
-#define TELL_NS  INT64_C(1000000000)  /* between two words to the server that has the trace */
-#define AGAIN_NS INT64_C(10000000000) /* until it is begun again where it cannot keep up */
-#define RETRY_NS INT64_C(1000000000)  /* where the store refuses */
-#define FAR      (UINT64_C(64) << 20) /* raw bytes that it may be behind */
+#define KEEP_NS  INT64_C(30000000000) /* how long decoding continues after the last read */
+#define TELL_NS  INT64_C(1000000000)  /* between two messages to the server that owns the trace */
+#define AGAIN_NS INT64_C(10000000000) /* pause before a restart if it cannot keep up */
+#define RETRY_NS INT64_C(1000000000)  /* after an error of the store */
+#define FAR      (UINT64_C(64) << 20) /* raw bytes by which it may lag behind */
 
-/* Has the trace one, at another server? */
+/* Does the trace have a live edge at another server? */
 static bool has_edge_locked(const struct tl_trace *trace)
 {
     return trace->lake->shared && !trace->lease && !trace->deleted &&
@@ -45,8 +46,8 @@ void tl_edge_read(struct tl_trace *trace)
         tl_lake_queue(lake, trace, 0);
 }
 
-/* Forget it; it may go on serving until another generation does. With trace->lock held; returns a
- * reference for the caller to put without the lock. */
+/* Drop the edge; it may be served until another generation is. Called with trace->lock held;
+ * returns a reference that the caller must put after releasing the lock. */
 static struct tl_gen *end_locked(struct tl_trace *trace)
 {
     struct tl_gen *const edge = trace->edge;
@@ -82,7 +83,7 @@ void tl_edge_wake(struct tl_trace *trace)
 
 /* ---- its decode job ------------------------------------------------------------------------- */
 
-/* Begin one, beside what serves. */
+/* Begin one, in addition to the served generation. */
 static struct tl_gen *begin(struct tl_trace *trace)
 {
     struct tl_gen *gen = NULL;
@@ -111,10 +112,10 @@ static struct tl_gen *begin(struct tl_trace *trace)
 
 struct stored {
     struct tl_lane *lane;
-    uint64_t next; /* number of the first shard that the lane had not as stored */
+    uint64_t next; /* number of the lane's first shard that is not yet known to be stored */
 };
 
-/* The lane's oldest complete shard is in the store now. */
+/* The lane's oldest complete shard is now in the store. */
 static int take_stored(void *context, const struct tl_shard_row *row)
 {
     struct stored *const s = context;
@@ -126,7 +127,7 @@ static int take_stored(void *context, const struct tl_shard_row *row)
         view = lane->pending[0];
         r = view->index.row.first == row->first && view->index.row.n == row->n
                 ? tl_rows_add(&lane->rows, row, lane->gen->lake->backend)
-                : TL_BAD; /* decoded by another program */
+                : TL_BAD; /* decoded by another program version */
         if (r >= 0) {
             lane->n_pending--;
             memmove(lane->pending, lane->pending + 1, lane->n_pending * sizeof(*lane->pending));
@@ -138,7 +139,7 @@ static int take_stored(void *context, const struct tl_shard_row *row)
     return r;
 }
 
-/* Complete shards that the catalog has by now are read from the store. */
+/* Complete shards that are in the catalog by now are read from the store. */
 static int let_go_of_stored(struct tl_gen *gen)
 {
     int r = TL_OK;
@@ -155,7 +156,7 @@ static int let_go_of_stored(struct tl_gen *gen)
     return r;
 }
 
-/* It cannot keep up, or is another program's: sealed shards are shown, as without it. */
+/* It cannot keep up, or is from another program version: show the sealed shards, as without it. */
 static void give_up(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_gen *ended = NULL;
@@ -167,7 +168,7 @@ static void give_up(struct tl_trace *trace, struct tl_gen *gen)
     tl_gen_put(ended);
 }
 
-/* It is as far as the raw bytes: it serves. */
+/* It has caught up with the raw bytes: serve it. */
 static void serve(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_gen *before = NULL;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Searching for addresses, functions, instructions and events, in a stream or in all of a trace. */
+/*
+ * Searching for addresses, functions, instructions and events, in one stream or all streams of a
+ * trace.
+ */
 #include "lake/seek.h"
 #include "lake/sweep.h"
 
@@ -12,23 +15,23 @@ struct search {
     struct tl_lake *lake;
     const struct tl_find_request *request;
     struct tl_sought sought;
-    struct tl_cut *cuts; /* of the streams that are looked through */
+    struct tl_cut *cuts; /* of the searched streams */
     size_t n_cuts;
-    size_t near; /* cut of request->near, or n_cuts */
+    size_t near; /* index of the cut of request->near, or n_cuts */
     uint64_t limit;
-    struct tl_hit *hits; /* those of earlier streams, then of this one */
-    uint32_t *lanes;     /* for each, its cut */
+    struct tl_hit *hits; /* hits of earlier streams, followed by those of this one */
+    uint32_t *lanes;     /* index of the cut of each hit */
     size_t n, cap, cap_lanes;
-    size_t lane;       /* cut that is looked through now … */
-    size_t lane_first; /* … and its first hit */
-    size_t window;     /* first hit of the present window */
-    uint64_t skip;     /* hits at request->at that are still to be passed over */
+    size_t lane;       /* index of the cut being searched */
+    size_t lane_first; /* its first hit */
+    size_t window;     /* first hit of the current window */
+    uint64_t skip;     /* hits at request->at still to be skipped */
     bool more;
 };
 
 /* ---- an order of all streams ---------------------------------------------------------------- */
 
-/* A place in the order: by time, and behind all that have one, by stream. */
+/* Sort key of a hit: by time, hits without time last, then by stream. */
 struct key {
     bool has_time;
     uint64_t time;
@@ -65,8 +68,8 @@ static int key_at(const struct search *s, size_t lane, uint64_t insn, struct key
     return r;
 }
 
-/* `*first`: the first position of the stream that is not in front of `key`; `behind`: … that is
- * behind it. */
+/* `*first`: first position of the stream that is not before `key`, or with `behind`, that is after
+ * it. */
 static int first_at(const struct search *s, size_t lane, const struct key *key, bool behind,
                     uint64_t *first, struct tl_fail *fail)
 {
@@ -76,7 +79,7 @@ static int first_at(const struct search *s, size_t lane, const struct key *key, 
         *first = key->insn + behind;
         return TL_OK;
     }
-    /* Of equal times those of earlier streams come first. */
+    /* At equal times hits of earlier streams come first. */
     const uint64_t time = key->time + (key->has_time && lane < key->lane);
     const int r = tl_scale_open(&scale, cut, TL_SCALE_TIME, true, time, time, fail);
     if (r >= 0 && scale.n == 0)
@@ -84,7 +87,7 @@ static int first_at(const struct search *s, size_t lane, const struct key *key, 
     else if (r >= 0)
         *first = key->has_time ? tl_scale_position(&scale, time) : UINT64_MAX;
     tl_scale_close(&scale);
-    /* What comes behind the last instruction may be in front of it, too. */
+    /* What follows the last instruction may also be before it. */
     if (r < 0 || *first != cut->end)
         return r;
     struct key last;
@@ -100,13 +103,13 @@ static size_t lane_hits(const struct search *s)
     return s->n - s->lane_first;
 }
 
-/* Is this a position of which the request has had some hits? */
+/* Is this a position of which the request has already received some hits? */
 static bool is_skipped(const struct search *s, uint64_t position)
 {
     return s->skip > 0 && s->lane == s->near && position == s->request->at;
 }
 
-/* Does a further hit at the position of the one before come along, where there are `n`? */
+/* Is a further hit at the same position as the previous one included, if there are `n`? */
 static bool together(const struct search *s, uint64_t n)
 {
     return n < s->limit + TL_FIND_TOGETHER;
@@ -115,7 +118,7 @@ static bool together(const struct search *s, uint64_t n)
 static int add_hit(void *context, uint64_t position, uint64_t pc, const char *text)
 {
     struct search *const s = context;
-    /* Backward a window's last ones are passed over, and wanted. */
+    /* Backward the last hits of a window are skipped, and wanted. */
     if (!s->request->backward && is_skipped(s, position)) {
         s->skip--;
         return TL_OK;
@@ -143,7 +146,7 @@ static void reverse(struct tl_hit *p, size_t n)
     }
 }
 
-/* Times and byte offsets of a window's hits, which are all of one chunk, the nearest first. */
+/* Add times and byte offsets to a window's hits, which are all in one chunk, nearest first. */
 static int place_hits(struct search *s, struct tl_fail *fail)
 {
     const struct tl_cut *const cut = &s->cuts[s->lane];
@@ -177,7 +180,7 @@ static int end_window(void *context)
             s->skip--;
             s->n--;
         }
-        /* No more than are wanted, and those at the same place. */
+        /* Not more than wanted, except for hits at the same position. */
         const size_t before = s->window - s->lane_first;
         const size_t wanted = s->limit > before ? s->limit - before : 0;
         size_t drop = s->n - s->window > wanted ? s->n - s->window - wanted : 0;
@@ -197,7 +200,7 @@ static int end_window(void *context)
     return r < 0 ? r : full ? TL_LIMIT : TL_OK;
 }
 
-/* Where the nearest `limit` hits of earlier streams end, none of this one matters any more. */
+/* Nothing beyond the nearest `limit` hits of earlier streams is needed. */
 static int narrow(struct search *s, struct tl_seek_range *range, struct tl_fail *fail)
 {
     uint64_t first;
@@ -217,7 +220,7 @@ static int narrow(struct search *s, struct tl_seek_range *range, struct tl_fail 
     return TL_OK;
 }
 
-/* What of the stream is to be looked through. */
+/* The range of the stream to search. */
 static int lane_range(struct search *s, struct tl_seek_range *range, struct tl_fail *fail)
 {
     const struct tl_find_request *const request = s->request;
@@ -233,7 +236,8 @@ static int lane_range(struct search *s, struct tl_seek_range *range, struct tl_f
         struct key key;
         uint64_t at = 0;
         r = key_at(s, s->near, request->at, &key, fail);
-        /* Where it goes on amid the hits at a position, that belongs to the range. */
+        /* If the search continues among the hits at a position, that position belongs to
+         * the range. */
         if (r >= 0)
             r = first_at(s, s->lane, &key, request->backward == (request->skip > 0), &at, fail);
         if (request->backward && at < range->to) {
@@ -275,7 +279,7 @@ static int search_lane(struct search *s, struct tl_fail *fail)
     return r;
 }
 
-/* Merge the last stream's hits with those before them, and keep the nearest. */
+/* Merge the last stream's hits with the earlier ones, and keep the nearest. */
 static int merge(struct search *s)
 {
     const size_t n = s->lane_first, all = s->n;
@@ -323,7 +327,7 @@ static int search_lanes(struct search *s, struct tl_fail *fail)
 struct counter {
     struct tl_seek seek;
     bool begun;
-    uint64_t split; /* hits in front of this position, and at it, are counted on their own */
+    uint64_t split; /* hits before this position, and at it, are counted separately */
     uint64_t n, before, at;
 };
 
@@ -375,7 +379,7 @@ static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail 
         if (r < 0)
             return r;
     }
-    /* A symbol's executions are looked for from the shard's own begin. */
+    /* Executions of a symbol are searched from the shard's begin. */
     const struct tl_shard_row *const row = &c->cut->rows[c->first + i];
     struct tl_seek_range range = c->range;
     if (row->first > range.from)
@@ -384,13 +388,16 @@ static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail 
     return tl_seek_shard(&counter->seek, c->first + i, &range, keep_on, fail);
 }
 
-/* How many hits at the position of hit `i` were passed over, because the request has had them. */
+/*
+ * Number of hits at the position of hit `i` that were skipped, because the request already has
+ * them.
+ */
 static uint64_t had_before(const struct search *s, size_t i)
 {
     return s->lanes[i] == s->near && s->hits[i].at.insn == s->request->at ? s->request->skip : 0;
 }
 
-/* How many of the `n` hits at the position of hits[0] are in front of it. */
+/* How many of the `n` hits at the position of hits[0] precede it. */
 static uint64_t at_its_place(const struct search *s, uint64_t n)
 {
     const uint64_t had = had_before(s, 0);
@@ -439,7 +446,7 @@ static int count_lane(const struct search *s, size_t lane, struct tl_found *out,
 
 /* ---- the answer ----------------------------------------------------------------------------- */
 
-/* All streams of the trace, or the one that is asked for. */
+/* Open all streams of the trace, or the requested one. */
 static int open_cuts(struct search *s, struct tl_fail *fail)
 {
     const struct tl_find_request *const request = s->request;
@@ -479,7 +486,7 @@ static int find_near(struct search *s, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Which of those at its position each hit is. */
+/* Number the hits at each position. */
 static void number_hits(struct search *s)
 {
     for (size_t i = 0; i < s->n; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Generations and their lanes: life, catalog, image. Decoding is in decode_job.c. */
+/* Generations and their lanes: lifetime, catalog, image. Decoding is in decode_job.c. */
 #include "ingest/remake.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
@@ -111,7 +111,7 @@ struct tl_gen *tl_gen_get(struct tl_gen *gen)
     return gen;
 }
 
-/* Views of virtual shards know their lane. */
+/* Views of virtual shards refer to their lane. */
 static void forget_views(struct tl_gen *gen)
 {
     char prefix[192];
@@ -119,7 +119,7 @@ static void forget_views(struct tl_gen *gen)
     tl_lake_forget_views(gen->lake, prefix);
 }
 
-/* The last reference is gone: remove its shards. The housekeeper retries what fails. */
+/* The last reference is gone: remove its shards. The housekeeper retries failures. */
 static void remove_shards(struct tl_gen *gen)
 {
     char prefix[192];

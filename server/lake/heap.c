@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define SPARE   (16 << 20) /* free bytes that a heap keeps at its end */
-#define LARGEST (8 << 20)  /* what is larger has pages of its own */
+#define SPARE   (16 << 20) /* free bytes kept at the end of a heap */
+#define LARGEST (8 << 20)  /* larger allocations get pages of their own */
 #define SLACK   (32u << 20)
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The housekeeper's thread: carries out retention, retries what the medium refused, gives free
- * memory back. */
+/* The housekeeper's thread: applies retention, retries failed operations of the medium, returns
+ * free memory. */
 #include "base/hash.h"
 #include "lake/heap.h"
 #include "lake/lakeint.h"
@@ -12,11 +12,14 @@
 #include <time.h>
 
 #define TICK_NS INT64_C(1000000000)
-/* How long readers at other servers have for what was replaced: they know of it in a second. */
+/*
+ * How long readers on other servers can use replaced data: they learn of the change within a
+ * second.
+ */
 #define GRACE_NS INT64_C(30000000000)
-#define ROUND    60 /* ticks between two rounds; one where something is left to be repeated */
+#define ROUND    60 /* ticks between two rounds; one if something is left to be retried */
 
-/* ---- what is to be removed ------------------------------------------------------------------ */
+/* ---- garbage -------------------------------------------------------------------------------- */
 
 void tl_lake_discard(struct tl_lake *lake, const char *prefix)
 {
@@ -26,8 +29,8 @@ void tl_lake_discard(struct tl_lake *lake, const char *prefix)
 
 void tl_lake_discard_later(struct tl_lake *lake, const char *prefix)
 {
-    /* Without its lease nothing is removed of a name that another server may give to a new trace.
-     */
+    /* Without its lease, nothing is removed for a name that another server may have given to a new
+     * trace. */
     if (lake->shared && prefix[0] == 'r')
         return;
     struct tl_garbage *g = calloc(1, sizeof(*g));
@@ -64,7 +67,7 @@ void tl_lake_bury(struct tl_lake *lake, const char *id, uint64_t generation)
         tl_lake_discard_later(lake, prefix);
 }
 
-/* Take one piece of garbage off the list, with this prefix or (NULL) any. */
+/* Remove one entry with this prefix or (NULL) any from the list. */
 static struct tl_garbage *take_garbage(struct tl_lake *lake, const char *prefix)
 {
     const int64_t now = tl_monotonic_ns();
@@ -79,7 +82,10 @@ static struct tl_garbage *take_garbage(struct tl_lake *lake, const char *prefix)
     return g;
 }
 
-/* One caller at a time: who wants a prefix removed must not go on while another removes it. */
+/*
+ * One caller at a time: a caller that needs a prefix removed must not continue while another
+ * removes it.
+ */
 static int remove_garbage(struct tl_lake *lake, const char *prefix, struct tl_fail *fail)
 {
     struct tl_garbage *kept = NULL, *g;
@@ -116,7 +122,7 @@ int tl_lake_first_generation(struct tl_lake *lake, const char *id, uint64_t *out
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* A trace whose copy is to be written again, with a reference. */
+/* Find a trace whose copy must be rewritten, with a reference. */
 static struct tl_trace *stale_trace(struct tl_lake *lake)
 {
     struct tl_trace *found = NULL;
@@ -131,7 +137,7 @@ static struct tl_trace *stale_trace(struct tl_lake *lake)
     return found;
 }
 
-/* Returns whether something is left to be done. */
+/* Returns whether something is left to do. */
 static bool write_stale(struct tl_lake *lake)
 {
     struct tl_trace *trace;
@@ -150,14 +156,14 @@ static bool do_chores(struct tl_lake *lake)
 {
     bool left = remove_garbage(lake, NULL, NULL) < 0;
     pthread_mutex_lock(&lake->lock);
-    left = left || lake->garbage; /* it is not due yet */
+    left = left || lake->garbage; /* not due yet */
     pthread_mutex_unlock(&lake->lock);
     left = write_stale(lake) || left;
     return tl_contents_hash(lake) || left;
 }
 
-/* It reads the rows of all traces: not whenever somebody wakes the housekeeper. Returns whether it
- * is to be repeated. */
+/* Apply the rules. Reads the rows of all traces, so not at every wake-up. Returns whether it must
+ * be repeated. */
 static bool carry_out_rules(struct tl_lake *lake, bool due)
 {
     if (!atomic_exchange(&lake->rules_changed, false) && !due)

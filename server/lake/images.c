@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Program images: stored by the hash of their content, found by it or by build ID. */
+/* Program images: stored by the hash of their content, found by hash or build ID. */
 #include "lake/lakeint.h"
 #include "store/hash.h"
 
@@ -21,7 +21,7 @@ static int match_build_id(void *context, const struct tl_catalog_image *image)
 {
     struct build_id_search *search = context;
     if (strcmp(image->build_id, search->build_id) == 0)
-        snprintf(search->hash, 72, "%s", image->hash); /* the newest one counts */
+        snprintf(search->hash, 72, "%s", image->hash); /* the newest one wins */
     return TL_OK;
 }
 
@@ -84,7 +84,7 @@ bool tl_lake_has_image(struct tl_lake *lake, const char *name)
     return tl_lake_image_hash(lake, name, hash) >= 0;
 }
 
-/* The build ID note of an ELF file, in hex, by a plain search for its header. */
+/* Find the build ID note of an ELF file, in hex, by searching for its header. */
 static void find_build_id(struct tl_bytes elf, char out[static 64])
 {
     static const uint8_t note[] = {3, 0, 0, 0, 'G', 'N', 'U', 0};
@@ -105,8 +105,8 @@ static void find_build_id(struct tl_bytes elf, char out[static 64])
 }
 
 struct users {
-    const char *hash, *build_id; /* the latter may be NULL */
-    struct tl_buf names;         /* of traces whose setup names the image, each with its NUL */
+    const char *hash, *build_id; /* build_id may be NULL */
+    struct tl_buf names;         /* of traces whose setup names the image, NUL-terminated */
 };
 
 static int find_user(void *context, const struct tl_catalog_trace *row)
@@ -118,8 +118,8 @@ static int find_user(void *context, const struct tl_catalog_trace *row)
                : TL_OK;
 }
 
-/* A trace that is gone, or another server's, stays as it is; one that the store does not tell of
- * now is to be asked for again. */
+/* A deleted trace, or another server's, is left unchanged; one that the store cannot return now is
+ * to be tried again. */
 static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *fail)
 {
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
@@ -137,7 +137,7 @@ static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *f
                : r;
 }
 
-/* Traces that were decoded without this image can now do better. */
+/* Decode traces again that were decoded without this image. */
 static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image,
                           struct tl_fail *fail)
 {

@@ -20,12 +20,12 @@ struct rows {
     struct tl_places places;
     tl_insn_sink *sink;
     void *context;
-    struct tl_buf events; /* flow text of the items in front of the next row */
+    struct tl_buf events; /* flow text of the items before the next row */
     struct tl_buf line;
     struct tl_flow_now now;
 };
 
-/* One disassembler per instruction set and request; none where LLVM is not there. */
+/* One disassembler per instruction set and request; NULL without LLVM. */
 static struct tl_disasm *disasm_of(struct rows *rows, enum tl_isa isa)
 {
     if (!rows->tried[isa]) {
@@ -57,8 +57,8 @@ static const char *kind_text(enum tl_isa isa, uint64_t pc, struct tl_bytes code)
 }
 
 /*
- * The disassembler writes a direct branch's destination as a distance; a reader wants to know
- * where it leads: its last operand becomes the address, with the function there.
+ * Replace the destination of a direct branch, which LLVM prints as a distance, with the address and
+ * its function.
  */
 static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
                         char *text, size_t size)
@@ -75,7 +75,7 @@ static void name_target(const struct rows *rows, enum tl_isa isa, uint64_t pc, s
              function[0] ? ">" : "");
 }
 
-/* What debug information tells of it. */
+/* Add the source location from debug information. */
 static int add_place(struct rows *rows, struct tl_insn_row *row,
                      struct tl_insn_inlined inlined[static TL_DWARF_INLINED])
 {
@@ -152,7 +152,7 @@ static int add_event(struct rows *rows, const struct tl_item *item)
     return r;
 }
 
-/* The character that a record of a console or of printed text carries, or 0. */
+/* The character in a console or print record, or 0. */
 static char character_of(const struct tl_item *item)
 {
     const bool console = item->name && strncmp(item->name, "uart", 4) == 0;
@@ -165,7 +165,7 @@ static char character_of(const struct tl_item *item)
     return item->data[0] >= ' ' && item->data[0] <= '~' ? (char)item->data[0] : 0;
 }
 
-/* A row of what is a position but no instruction with known encoding. */
+/* Add a row for a position that is not an instruction with known encoding. */
 static int add_point(struct rows *rows, const struct tl_item *item, uint64_t position)
 {
     char text[96];
@@ -199,7 +199,7 @@ static int add_items(struct rows *rows, const struct tl_walk *walk)
             r = add_point(rows, item, walk->positions[i]);
         else
             r = add_event(rows, item);
-        if (r >= 0) /* disassembling is slow: some 10 us a row */
+        if (r >= 0) /* disassembling is slow: about 10 us per row */
             r = tl_cancel_check();
     }
     return r;

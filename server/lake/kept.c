@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { WAITING = 64 }; /* are stored together */
+enum { WAITING = 64 }; /* number of objects stored together */
 
 struct tl_kept_object {
     char key[192];
@@ -36,7 +36,7 @@ static int have_packer(struct tl_kept *kept)
     return kept->packer ? TL_OK : tl_packer_new(&kept->packer);
 }
 
-/* Takes the bytes, if encoding them was no failure. */
+/* Queue the bytes, taking them over, if encoding succeeded. */
 static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
                 struct tl_buf *bytes, int r)
 {
@@ -91,8 +91,8 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     return keep(kept, cut, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
 }
 
-/* The trace, under its lease, if it is still the one whose shards they are and nobody else works on
- * it; else NULL. */
+/* The trace, under its lease, if the shards are still its own and no other server works on it;
+ * otherwise NULL. */
 static struct tl_trace *pin(const struct tl_gen *gen)
 {
     struct tl_trace *const trace = tl_lake_peek(gen->lake, gen->trace);
@@ -114,7 +114,7 @@ static void store(const struct tl_gen *gen, const struct tl_object *objects, siz
 {
     struct tl_backend *const backend = gen->lake->backend;
     struct tl_trace *const trace = gen->lake->shared ? pin(gen) : NULL;
-    /* A full disk is no reason not to answer. */
+    /* A full disk does not prevent an answer. */
     if ((trace || !gen->lake->shared) && !atomic_load(&gen->buried))
         (void)!backend->ops->put_all(backend, objects, n, NULL);
     if (trace)

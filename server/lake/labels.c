@@ -5,12 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One line of "key=value" lines. */
+/* One "key=value" line. */
 struct label {
     struct tl_bytes key, value;
 };
 
-/* The label at `*at`, which moves to the next line. False: the line has no key. */
+/* Parse the label at `*at`, and advance to the next line. False: the line has no key. */
 static bool next_label(const char **at, struct label *out)
 {
     const char *const line = *at;
@@ -24,7 +24,7 @@ static bool next_label(const char **at, struct label *out)
     return true;
 }
 
-/* C0, DEL, and C1 in UTF-8: what a terminal would obey. */
+/* C0, DEL, and C1 in UTF-8: control characters that a terminal would interpret. */
 static bool has_control(struct tl_bytes text)
 {
     for (size_t i = 0; i < text.n; i++)
@@ -57,7 +57,7 @@ static bool names(const char *labels, struct tl_bytes key)
     return false;
 }
 
-/* What is removed is not checked: whatever an older store holds can be taken away. */
+/* Removals are not checked: anything from an older store can be removed. */
 static int check_labels(const char *old, const char *labels, struct tl_fail *fail)
 {
     struct label label;
@@ -135,7 +135,8 @@ int tl_lake_set_labels(struct tl_lake *lake, const char *id, const char *labels,
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
     if (!trace)
         return tl_no_trace(lake, fail, id);
-    /* Who has the trace writes the object that repeats its row; the catalog takes it from all. */
+    /* The holder of the trace writes the object that repeats its row; the catalog accepts labels
+     * from all servers. */
     const bool pinned = tl_trace_pin(trace, TL_PIN_TRY, NULL) >= 0;
     int r = check_new_labels(trace, labels, fail);
     for (const char *line = labels; *line && r >= 0;) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Opening and closing the lake, the decode threads and the watchers. */
+/* Opening and closing the lake, decode threads and watchers. */
 #include "base/crew.h"
 #include "base/processors.h"
 #include "ingest/repack.h"
@@ -18,7 +18,7 @@
 #define SUMMARY_BUCKETS  32768
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
-#define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that fills the catalog */
+#define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that is filling the catalog */
 
 int64_t tl_wall_ns(void)
 {
@@ -40,7 +40,7 @@ static void enqueue_locked(struct tl_lake *lake, struct tl_trace *trace)
 {
     trace->queued = true;
     if (trace->running)
-        return; /* its thread looks at `queued` when it is done */
+        return; /* its thread checks `queued` when it is done */
     trace->next_job = NULL;
     *lake->last_job = tl_trace_get(trace);
     lake->last_job = &trace->next_job;
@@ -75,7 +75,7 @@ void tl_lake_queue(struct tl_lake *lake, struct tl_trace *trace, int64_t delay_n
     pthread_mutex_unlock(&lake->lock);
 }
 
-/* Take a job that is due off the queue; else `*wait` is how long until one is (< 0: none). */
+/* Take a due job off the queue; otherwise `*wait` is the time until one is due (< 0: none). */
 static struct tl_trace *take_job_locked(struct tl_lake *lake, int64_t *wait)
 {
     const int64_t now = tl_monotonic_ns();
@@ -128,7 +128,8 @@ static void *decode_thread(void *context)
                 trace->not_before_ns = delay > 0 ? tl_monotonic_ns() + delay : 0;
             enqueue_locked(lake, trace);
         }
-        /* Before anyone who deletes it goes on: not the last one, which would be theirs to free. */
+        /* Before a deleting thread continues: this is not the last reference, which that thread
+         * frees. */
         tl_trace_put(trace);
         pthread_cond_broadcast(&lake->idle);
     }
@@ -189,7 +190,7 @@ static int start_threads(struct tl_lake *lake, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* The catalog, filled from the store's objects where it is new but they are not. */
+/* Fill the catalog from the store's objects if it is new but they are not. */
 static int fill_catalog(struct tl_lake *lake, struct tl_fail *fail)
 {
     struct tl_backend *backend = lake->backend;
@@ -206,7 +207,7 @@ static int fill_catalog(struct tl_lake *lake, struct tl_fail *fail)
     return r;
 }
 
-/* Of servers that start together one fills it. */
+/* If several servers start together, one fills it. */
 static int open_catalog(struct tl_lake *lake, struct tl_fail *fail)
 {
     const struct tl_backend_ops *const ops = lake->backend->ops;
@@ -277,7 +278,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
         backend->ops->require_leases(backend);
     if (r >= 0)
         r = tl_spool_new(&lake->spool, backend, &spool, fail);
-    /* Alone on its processor, the decoding thread packs what it has just written. */
+    /* With a single processor, the decoding thread packs its own output. */
     if (r >= 0 &&
         (tl_crew_new(&lake->crew, tl_processors()) < 0 ||
          (tl_crew_threads(lake->crew) > 0 && tl_packing_new(&lake->packing, lake->crew) < 0)))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lanes show beside tiles: which process, machine and mode a core is in, and how fast it runs.
- * Of a short range all items are looked at; of a longer one the chunks' index entries say the state
- * at the begin of each, and cycles are counted in some chunks.
+ * Additional lane data: current process, machine and mode of a core, and its speed. In a short
+ * range all items are read; in a longer one the chunks' index entries give the state at the begin
+ * of each, and cycles are counted in some chunks.
  */
 #include "base/cancel.h"
 #include "lake/query.h"
@@ -20,7 +20,8 @@ static const uint64_t short_range = UINT64_C(1) << 22; /* positions */
 /* Columns of a range as positions: column i is [edge[i], edge[i + 1]). */
 struct columns {
     struct tl_cut cut;
-    struct tl_scale time; /* fine over all of it; without points the stream has no times */
+    struct tl_scale
+        time; /* full resolution over the range; without points the stream has no time */
     enum tl_range_unit axis;
     uint64_t from, to; /* on the axis */
     uint64_t *edges;
@@ -33,7 +34,7 @@ static uint64_t axis_at(const struct columns *c, size_t column)
     return c->from + (uint64_t)(wide * column / c->n);
 }
 
-/* Where a position lies on the axis. */
+/* A position on the axis. */
 static uint64_t on_axis(const struct columns *c, uint64_t position)
 {
     uint64_t value = position;
@@ -42,7 +43,7 @@ static uint64_t on_axis(const struct columns *c, uint64_t position)
     return value < c->from ? c->from : value > c->to ? c->to : value;
 }
 
-/* The range as far as it is there. */
+/* Clip the range to the available trace. */
 static int clip(struct columns *c, struct tl_fail *fail)
 {
     if (c->axis == TL_UNIT_BYTE)
@@ -90,7 +91,7 @@ static void close_columns(struct columns *c)
     tl_cut_close(&c->cut);
 }
 
-/* The index entry of the chunk that a position is in; NULL: there is none. */
+/* The index entry of the chunk that contains a position; NULL: none. */
 static int chunk_at(const struct columns *c, uint64_t position, struct tl_view **view,
                     const struct tl_chunk **out, struct tl_fail *fail)
 {
@@ -108,13 +109,13 @@ static int chunk_at(const struct columns *c, uint64_t position, struct tl_view *
     return TL_OK;
 }
 
-/* ---- states -----------------------------------------------------------------------------------
- */
+/* ---- states
+ * ----------------------------------------------------------------------------------- */
 
 struct states {
     struct columns columns;
-    uint64_t narrow;        /* runs narrower than this are told together */
-    struct tl_state_run *p; /* from and to are positions until all are there */
+    uint64_t narrow;        /* runs narrower than this are merged */
+    struct tl_state_run *p; /* from and to are positions until all have been added */
     size_t n, cap;
     uint64_t widest; /* part of the last run that has its state */
 };
@@ -125,8 +126,7 @@ static bool same_state(const struct tl_state_run *a, const struct tl_state_run *
            a->context == b->context && a->has_vmid == b->has_vmid && a->vmid == b->vmid;
 }
 
-/* Runs come in order, without holes. Of those that are told together the widest one gives its
- * state. */
+/* Runs are added in order, contiguous. A merged run has the state of its widest part. */
 static int add_run(struct states *s, const struct tl_flow_now *now, uint64_t from, uint64_t to)
 {
     if (to <= from)
@@ -201,7 +201,7 @@ static int exact_states(struct states *s, uint64_t from, uint64_t to, struct tl_
     return r;
 }
 
-/* The state where each column's chunk begins. */
+/* The state at the begin of each column's chunk. */
 static int sampled_states(struct states *s, struct tl_fail *fail)
 {
     const struct columns *const c = &s->columns;
@@ -261,8 +261,8 @@ void tl_states_fini(struct tl_states *states)
     *states = (struct tl_states){0};
 }
 
-/* ---- counters ---------------------------------------------------------------------------------
- */
+/* ---- counters
+ * --------------------------------------------------------------------------------- */
 
 static size_t column_of(const struct columns *c, uint64_t position)
 {
@@ -278,15 +278,15 @@ static size_t column_of(const struct columns *c, uint64_t position)
 }
 
 /*
- * Cycles in [from, to). A count is of what ran since the one before, so it belongs to the positions
- * between the two. `column` SIZE_MAX: each goes to the column it ends in.
+ * Count cycles in [from, to). A count covers the time since the previous one, so it belongs to the
+ * positions between the two. `column` SIZE_MAX: each is added to the column it ends in.
  */
 static int count_cycles(struct tl_counters *out, const struct columns *c, uint64_t from,
                         uint64_t to, size_t column, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
     const struct tl_chunk *chunk;
-    uint64_t last = UINT64_MAX; /* position of the count before; UINT64_MAX: not known */
+    uint64_t last = UINT64_MAX; /* position of the previous count; UINT64_MAX: not known */
     tl_cut_walk_begin(&walk, &c->cut, from, to);
     walk.walk.detail = TL_WALK_ITEMS;
     int r = TL_OK;

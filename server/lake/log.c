@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Software trace as people read it: characters that programs print make lines, any other record is
- * an entry of its own. Whether records are characters is known when their line has ended: it is
- * UTF-8, and nothing else stands in it; else each of them is a value. A line begins somewhere in
- * the range; to know where, what is in front of the range is looked at, too, and what is behind it
- * until the lines have ended.
+ * Software trace for people: printed characters form lines, any other record is an entry of its
+ * own. Whether records are characters is decided when the line has ended: it must be UTF-8 without
+ * other records in between; otherwise each record is a value. Lines that begin in the range are
+ * returned; to find their begins and ends, records before and after the range are read as well.
  */
 #include "base/cancel.h"
 #include "base/utf8.h"
@@ -16,10 +15,10 @@
 
 #define ENTRIES_DEFAULT 200
 #define ENTRIES_MAX     10000
-#define LINE_MOST       1024 /* bytes of a line; what is longer is several */
-#define VALUE_MOST      64   /* bytes of a value that are told */
-#define AROUND          4096 /* positions in front of and behind the range */
-#define OPEN_MOST       32   /* lines that are being written at the same time */
+#define LINE_MOST       1024 /* maximum bytes of a line; longer ones are split */
+#define VALUE_MOST      64   /* maximum bytes of a value shown */
+#define AROUND          4096 /* positions before and after the range */
+#define OPEN_MOST       32   /* lines open at the same time */
 
 struct record {
     uint64_t at;
@@ -30,14 +29,14 @@ struct record {
 struct line {
     struct tl_soft_entry entry; /* `text` is not set */
     struct tl_buf text;
-    struct record *records; /* entry.records of them */
+    struct record *records; /* [entry.records] of them */
     size_t cap;
     bool used;
 };
 
 struct log {
-    uint64_t from, to; /* positions that entries begin at */
-    bool last;         /* the last ones are wanted */
+    uint64_t from, to; /* positions at which entries begin */
+    bool last;         /* return the last entries */
     size_t limit;
     struct line open[OPEN_MOST];
     struct tl_soft_entry *entries;
@@ -45,8 +44,8 @@ struct log {
     bool more;
 };
 
-/* ---- entries ----------------------------------------------------------------------------------
- */
+/* ---- entries
+ * ---------------------------------------------------------------------------------- */
 
 static void drop_first(struct log *log, size_t n)
 {
@@ -86,7 +85,7 @@ static int add_value(struct log *log, const struct tl_soft_entry *of, const stru
     const uint32_t told = size < VALUE_MOST ? size : VALUE_MOST;
     struct tl_soft_entry entry = *of;
     size_t n = 2;
-    /* As flow text has it: a number, or bytes in their order. */
+    /* As in flow text: a number, or bytes in order. */
     for (uint32_t i = 0; i < told; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%02x",
                               record->data[size <= 8 ? size - 1 - i : i]);
@@ -112,7 +111,7 @@ static bool is_utf8(struct tl_buf *text)
     return *p == 0;
 }
 
-/* `whole`: nothing but its characters stood in it. */
+/* `whole`: it contained nothing but its characters. */
 static int close_line(struct log *log, struct line *line, bool whole)
 {
     int r = TL_OK;
@@ -128,8 +127,8 @@ static int close_line(struct log *log, struct line *line, bool whole)
     return r;
 }
 
-/* ---- records ----------------------------------------------------------------------------------
- */
+/* ---- records
+ * ---------------------------------------------------------------------------------- */
 
 static bool is_letter(uint8_t c)
 {
@@ -137,9 +136,9 @@ static bool is_letter(uint8_t c)
 }
 
 /*
- * The characters of a record, without zeros behind them; 0: it is a number. Consoles, and the print
- * channel of Open SoC Debug, have nothing but characters; records of others are characters if all
- * of their bytes may be.
+ * The characters of a record, without trailing zeros; 0: it is a number. Consoles, and the print
+ * channel of Open SoC Debug, carry only characters; records of other channels are characters if all
+ * their bytes can be.
  */
 static size_t letters(const struct tl_item *item)
 {
@@ -162,7 +161,7 @@ static struct line *line_of(struct log *log, const struct tl_soft_entry *entry)
     return NULL;
 }
 
-/* A free one, or the oldest, which ends. */
+/* A free slot, or the oldest line, which is ended. */
 static int begin_line(struct log *log, const struct tl_soft_entry *entry, struct line **out)
 {
     struct line *chosen = &log->open[0];
@@ -189,19 +188,19 @@ static int note_record(struct line *line, const struct record *record)
     return TL_OK;
 }
 
-/* Is the line too long for one more character, which begins with `c`? */
+/* Is the line too long for another character, which begins with `c`? */
 static bool is_full(const struct line *line, uint8_t c)
 {
     const bool within = (c & 0xc0) == 0x80 && line->text.n < LINE_MOST + 4;
     return line->text.n >= LINE_MOST && !within;
 }
 
-/* The first `n` bytes of a record, which may be characters. */
+/* Add the first `n` bytes of a record, which may be characters. */
 static int add_letters(struct log *log, const struct tl_soft_entry *entry,
                        const struct record *record, const uint8_t *p, size_t n)
 {
     struct line *line = line_of(log, entry);
-    bool noted = false; /* in this line */
+    bool noted = false; /* recorded in this line */
     int r = TL_OK;
     for (size_t i = 0; i < n && r >= 0; i++) {
         if (line && (is_full(line, p[i]) || entry->at - line->entry.last > AROUND)) {
@@ -245,10 +244,10 @@ static int add_record(struct log *log, const struct tl_item *item, uint64_t posi
     return r < 0 ? r : add_value(log, &entry, &record);
 }
 
-/* ---- the range --------------------------------------------------------------------------------
- */
+/* ---- the range
+ * -------------------------------------------------------------------------------- */
 
-/* Is a line with records in the range still being written? */
+/* Is a line with records in the range still open? */
 static bool any_open(const struct log *log)
 {
     for (size_t i = 0; i < OPEN_MOST; i++)
@@ -292,7 +291,7 @@ static int walk_range(struct log *log, const struct tl_cut *cut, struct tl_fail 
             r = add_items(log, &walk.walk);
     }
     tl_cut_walk_end(&walk);
-    /* Lines that were begun in turn, and have not ended. */
+    /* Close the unfinished lines, in order of their begin. */
     for (size_t i = 0; i < OPEN_MOST && (r >= 0 || r == TL_EOF); i++)
         r = close_line(log, &log->open[i], true);
     return r == TL_EOF || r == TL_LIMIT ? TL_OK : r;
@@ -335,7 +334,7 @@ int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
         return r;
     r = tl_cut_resolve(&cut, request->unit, request->from, request->to, &log.from, &log.to, fail);
     if (r >= 0 && request->to == UINT64_MAX)
-        log.to = UINT64_MAX; /* what is said behind the last instruction, too */
+        log.to = UINT64_MAX; /* including items after the last instruction */
     if (r >= 0)
         r = walk_range(&log, &cut, fail);
     if (r >= 0)

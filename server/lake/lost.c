@@ -8,12 +8,12 @@ struct losing {
     const struct tl_cut *cut;
     uint64_t from, to;
     struct tl_stats_lost *lost;
-    uint64_t last;    /* timestamp, raw; if `timed` */
-    bool timed;       /* there was one */
-    uint32_t reasons; /* of gaps since then, a bit each */
+    uint64_t last;    /* last timestamp, raw; if `timed` */
+    bool timed;       /* there was a timestamp */
+    uint32_t reasons; /* bit set of the gaps since then */
 };
 
-/* A timestamp. */
+/* Process a timestamp. */
 static void at_time(struct losing *l, uint64_t raw)
 {
     const struct tl_lane *const lane = l->cut->lane;
@@ -33,7 +33,7 @@ static void at_time(struct losing *l, uint64_t raw)
     l->timed = true;
 }
 
-/* A stretch without gaps: its timestamps are from `first` to `last`. */
+/* Process a section without gaps, with timestamps from `first` to `last`. */
 static void no_gap(struct losing *l, uint32_t anchors, const struct tl_anchor *first,
                    const struct tl_anchor *last)
 {
@@ -73,7 +73,7 @@ int tl_cut_lost(const struct tl_cut *cut, uint64_t from, uint64_t to, struct tl_
     int r = TL_OK;
     for (size_t i = 0; i < cut->n_rows && r >= 0; i++) {
         const struct tl_shard_row *const row = &cut->rows[i];
-        /* Behind the range: until a time is known. */
+        /* After the range: until a time is known. */
         if (row->first > to && l.reasons == 0)
             break;
         if (row->gaps == 0 || row->first > to || row->first + row->n < from) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual shards: their index is stored, the rest is made from raw bytes when somebody reads it.
- * The last ones that were made are kept.
+ * Virtual shards: their index is stored, the rest is regenerated from raw bytes when it is read.
+ * The most recently regenerated ones are cached.
  */
 #include "base/cancel.h"
 #include "ingest/remake.h"
@@ -10,10 +10,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MOST_S 60 /* for another generation */
+#define WAIT_MOST_S 60 /* waiting for another generation */
 
-/* All of a shard by its key, single frames with their number behind it; of a growing shard's frame
- * what there was then. */
+/* Cache key: a whole shard by its key, a single frame with its number appended; a growing shard's
+ * frame with its present extent. */
 static void made_key(char out[static 192], const struct tl_lane *lane, const struct tl_view *view,
                      size_t from, size_t to)
 {
@@ -42,8 +42,8 @@ static struct tl_view *find_made(struct tl_lane *lane, const struct tl_view *vie
     return tl_views_find(lake, lake->made, TL_MADE_CACHE, key);
 }
 
-/* For the views of a lane. One reader makes, others of the lane wait and find it made. Much that is
- * plain takes too much memory to be kept. */
+/* Callback for the views of a lane. One reader builds, others of the lane wait and use the result.
+ * Large uncompressed results take too much memory to be kept. */
 static int make(void *context, struct tl_view *view, size_t from, size_t to, bool packed,
                 struct tl_view **out, struct tl_fail *fail)
 {
@@ -86,7 +86,7 @@ int tl_lane_open_virtual(struct tl_lane *lane, uint64_t number, struct tl_view *
     return TL_OK;
 }
 
-/* Of a generation that this run of the server has not decoded: are its shards virtual? */
+/* Are the shards of a generation that an earlier run has decoded virtual? */
 static bool has_foreign(struct tl_gen *gen)
 {
     struct tl_lane *lane;
@@ -105,7 +105,7 @@ static bool has_foreign(struct tl_gen *gen)
     return foreign;
 }
 
-/* Is another generation being made that will serve in place of this one? */
+/* Is another generation being made that will replace this one? */
 static bool is_replaced(struct tl_trace *trace, const struct tl_gen *gen)
 {
     pthread_mutex_lock(&trace->lock);
@@ -125,7 +125,8 @@ struct tl_gen *tl_trace_settled(struct tl_trace *trace)
     const int64_t end = tl_wall_ns() + WAIT_MOST_S * INT64_C(1000000000);
     while (is_replaced(trace, gen) && tl_wall_ns() < end && tl_cancel_check() >= 0 &&
            !atomic_load(&lake->closing)) {
-        const int64_t until = tl_wall_ns() + 100000000; /* then the request may be over */
+        const int64_t until =
+            tl_wall_ns() + 100000000; /* then check whether the request was cancelled */
         const struct timespec at = {until / 1000000000, until % 1000000000};
         pthread_mutex_lock(&lake->lock);
         pthread_cond_timedwait(&lake->idle, &lake->lock, &at);

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-/* What all traces come to: of those that are not in the table as the catalog says. */
+/* Totals over all traces: traces that are not in the table as recorded in the catalog. */
 struct totals {
     int64_t states[4], raw, stored, insns;
     uint64_t lag, held, n;
@@ -18,7 +18,7 @@ static void add_resident(struct tl_trace *t, struct totals *out)
     uint64_t insns = 0, stored = 0;
     pthread_mutex_lock(&t->lock);
     tl_trace_digest_locked(t, &now);
-    if (now.state < TL_TRACE_SEALED) { /* as far as it has come */
+    if (now.state < TL_TRACE_SEALED) { /* as far as decoding has progressed */
         now.raw_bytes = t->raw_removed ? 0 : t->raw_bytes;
         tl_gen_totals(t->serving, &insns, &stored);
         now.insns = insns;
@@ -56,7 +56,7 @@ static int add_all(struct tl_lake *lake, struct totals *out)
     return r < 0 ? r : all;
 }
 
-/* What the catalog has counted may be a moment older than what the table says. */
+/* The catalog's totals may be slightly older than the table. */
 static uint64_t at_least_0(int64_t n)
 {
     return n > 0 ? (uint64_t)n : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What only the catalog knows of a trace, repeated as an object, so that a lost catalog can be made
- * anew from the objects alone:
+ * Copies, as objects, of what only the catalog has of a trace, so that a lost catalog can be
+ * rebuilt from the objects alone:
  *
  *     m/<trace>  "TLTRACE1 <crc32c of the rest, 8 hex digits>\n", lines of "name=value", of streams
  *                "stream=index protocol lost name", of labels "label=key=value" and of notes
@@ -9,7 +9,7 @@
  *                text ended by the byte 1), an empty line, and the setup to the end
  *     n/<hash>   an image's name
  *
- * Rows of shards follow from the shards, rows of images from the images.
+ * Rows of shards are derived from the shards, rows of images from the images.
  */
 #include "lake/lakeint.h"
 
@@ -145,7 +145,7 @@ static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
     return add_row(out, &row);
 }
 
-/* What is behind the streams, and the head in front of it all. */
+/* Append the part after the streams, and prepend the header. */
 static int finish(struct tl_buf *out, struct tl_buf *body, struct tl_lake *lake, const char *id,
                   const char *setup)
 {
@@ -157,7 +157,7 @@ static int finish(struct tl_buf *out, struct tl_buf *body, struct tl_lake *lake,
     return r < 0 ? r : tl_buf_add(out, body->p, body->n);
 }
 
-/* `*number` tells this copy from later ones. */
+/* `*number` orders this copy relative to later ones. */
 static int compose(struct tl_trace *trace, struct tl_buf *out, uint64_t *number)
 {
     struct tl_buf body = {0};
@@ -193,7 +193,7 @@ void tl_trace_mirror(struct tl_trace *trace)
         if (r >= 0)
             r = tl_backend_put(backend, key, (struct tl_bytes){text.p, text.n}, NULL);
         pthread_mutex_lock(&trace->lock);
-        again = r >= 0 && trace->mirrors != number; /* the older copy may have come last */
+        again = r >= 0 && trace->mirrors != number; /* the older copy may have been written last */
         trace->mirror_stale = r < 0;
         pthread_mutex_unlock(&trace->lock);
     }
@@ -215,13 +215,13 @@ int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state, s
     pthread_mutex_lock(&trace->lock);
     const bool stale = trace->mirror_stale;
     pthread_mutex_unlock(&trace->lock);
-    if (stale) /* the housekeeper would write it in a moment */
+    if (stale) /* the housekeeper would write it soon */
         tl_trace_mirror(trace);
     int r = tl_backend_get_all(trace->lake->backend, key, &stored, fail);
     uint64_t number;
     if (r >= 0)
         r = compose(trace, &text, &number);
-    /* What it says of a trace that is being decoded may be a moment old. */
+    /* For a trace being decoded the copy may be slightly outdated. */
     pthread_mutex_lock(&trace->lock);
     const bool busy =
         trace->making || trace->session || trace->mirror_stale || !tl_trace_mine_locked(trace);
@@ -237,7 +237,7 @@ int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state, s
     return r;
 }
 
-/* A row of the catalog as far as its copy has it. */
+/* Part of a catalog row that its copy contains. */
 struct said {
     struct tl_buf body;
     char *setup;
@@ -352,7 +352,7 @@ static int take_line(struct row *row, char *name, char *value)
     return TL_OK;
 }
 
-/* `row->text` holds the object. TL_BAD: it is damaged. */
+/* Parse the object in `row->text`. TL_BAD: it is damaged. */
 static int parse(struct row *row)
 {
     char *p = (char *)row->text.p;
@@ -377,10 +377,10 @@ static int parse(struct row *row)
     return row->trace.id ? TL_OK : TL_BAD;
 }
 
-/* ---- making the catalog anew ---------------------------------------------------------------- */
+/* ---- rebuilding the catalog ----------------------------------------------------------------- */
 
 struct names {
-    struct tl_buf keys; /* NUL-ended, one behind another */
+    struct tl_buf keys; /* NUL-terminated, concatenated */
 };
 
 static int add_name(void *context, const char *key, uint64_t size)
@@ -413,7 +413,7 @@ static int rebuild_shard(struct tl_lake *lake, const struct tl_catalog_trace *t,
     return r;
 }
 
-/* A stream's shards as far as they are sound and in order; `*whole`: there was no trouble. */
+/* Add a stream's shards as long as they are intact and contiguous; `*whole`: all were. */
 static int rebuild_stream(struct tl_lake *lake, const struct tl_catalog_trace *t, const char *line,
                           bool *whole, struct tl_fail *fail)
 {
@@ -476,7 +476,7 @@ static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *
         r = rebuild_note(lake, t->id, row->notes[i], fail);
     for (size_t i = 0; r >= 0 && i < row->n_streams; i++)
         r = rebuild_stream(lake, t, row->streams[i], &whole, fail);
-    /* What is missing behind a damaged shard comes back by decoding anew. */
+    /* Decoding again restores what is missing after a damaged shard. */
     if (r >= 0 && !whole && !t->raw_removed && t->wanted == t->generation) {
         t->wanted = t->generation + 1;
         t->state = t->complete ? TL_TRACE_DECODING : TL_TRACE_LIVE;
@@ -485,7 +485,7 @@ static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *
     return r;
 }
 
-/* Raw bytes of which nothing else is known: kept, as a trace that cannot be decoded yet. */
+/* Raw bytes without any other data: kept as a trace that cannot be decoded yet. */
 static int rebuild_raw(struct tl_lake *lake, const char *id, struct tl_fail *fail)
 {
     uint64_t end;
@@ -522,7 +522,7 @@ static int rebuild_image(struct tl_lake *lake, const char *key, struct tl_fail *
         r = tl_backend_get_all(lake->backend, key, &content, fail);
     if (r >= 0)
         r = tl_image_describe((const char *)name.p, (struct tl_bytes){content.p, content.n}, &row);
-    if (r >= 0 && strcmp(row.hash + 7, key + 2) == 0) { /* else it is damaged */
+    if (r >= 0 && strcmp(row.hash + 7, key + 2) == 0) { /* otherwise it is damaged */
         const struct tl_catalog_image image = {
             .hash = row.hash, .name = row.name, .build_id = row.build_id, .size = row.size};
         r = tl_catalog_add_image(lake->catalog, &image, fail);
@@ -543,7 +543,8 @@ static int rebuild_mirrored(struct tl_lake *lake, const char *key, struct tl_fai
     if (r >= 0 && strcmp(row.trace.id, key + 2) == 0)
         r = rebuild_trace(lake, &row, fail);
     row_fini(&row);
-    return r == TL_BAD || r == TL_EXISTS ? TL_OK : r; /* then its raw bytes tell what they can */
+    return r == TL_BAD || r == TL_EXISTS ? TL_OK
+                                         : r; /* then use what the raw bytes alone provide */
 }
 
 static int rebuild_key(struct tl_lake *lake, const char *key, struct tl_fail *fail)

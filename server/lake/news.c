@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sharing thread. Twice a second it looks after the leases of this server's traces, takes
- * traces that are to be decoded and that nobody has, and reads what others have changed. What they
- * tell meanwhile it looks at at once: nothing depends on it, but that it is soon.
- *
- * A trace of ours whose live edge is read at another server has the catalog say how far it is at
- * shorter intervals.
+ * The sharing thread. Twice a second it checks the leases of this server's traces, takes over
+ * traces that need decoding and have no holder, and reads the changes of other servers. Messages
+ * received in between are processed immediately; they only make things faster. If another server
+ * reads the live edge of a trace of ours, its progress is written to the catalog at shorter
+ * intervals.
  */
 #include "lake/share.h"
 
@@ -14,21 +13,23 @@
 
 #define TICK_NS   INT64_C(500000000)
 #define EDGE_NS   INT64_C(50000000)   /* the same for traces whose live edge is read elsewhere */
-#define READ_NS   INT64_C(5000000000) /* that it is, without another word */
-#define ADOPTIONS 64                  /* attempts of a tick */
-#define NEWS_MOST (64 << 10)          /* bytes; what is told beyond that is found by looking */
-#define EDGES     256                 /* traces whose progress is told at short intervals */
+#define READ_NS   INT64_C(5000000000) /* how long an edge counts as read after the last message */
+#define ADOPTIONS 64                  /* attempts per tick */
+#define NEWS_MOST (64 << 10)          /* bytes; changes beyond that are found at the next tick */
+#define EDGES     256                 /* traces whose progress is written at short intervals */
 
 struct sharing {
     struct tl_lake *lake;
-    bool any;                     /* something was changed by others */
-    struct tl_trace *read[EDGES]; /* elsewhere: of ours, or that were */
+    bool any;                     /* something was changed by other servers */
+    struct tl_trace *read[EDGES]; /* read elsewhere: traces that are or were ours */
     size_t n_read;
 };
 
 /* ---- news ----------------------------------------------------------------------------------- */
 
-/* One behind another: a kind and the name with its NUL. From a thread of the backend. */
+/*
+ * Stored one after another: a kind, and the name with its NUL. Called by a thread of the backend.
+ */
 static void hear(void *context, enum tl_news news, const char *name)
 {
     struct tl_lake *const lake = context;
@@ -62,7 +63,7 @@ static int take_row(void *context, const struct tl_catalog_trace *row)
     return take_change(context, row->id, row);
 }
 
-/* Its live edge is read at another server, where it may be ours. */
+/* The live edge is read at another server; the trace may be ours. */
 static void note_read(struct sharing *s, struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
@@ -84,7 +85,7 @@ static void take_news(struct sharing *s, const struct tl_buf *news)
         const char *const name = p + 1;
         if (*p == TL_NEWS_ROW) {
             if (tl_catalog_find(s->lake->catalog, name, take_row, s, NULL) == TL_NOTFOUND)
-                (void)!take_change(s, name, NULL); /* else the next look tells */
+                (void)!take_change(s, name, NULL); /* otherwise the next tick finds it */
             continue;
         }
         struct tl_trace *const trace = tl_lake_resident(s->lake, name);
@@ -96,7 +97,7 @@ static void take_news(struct sharing *s, const struct tl_buf *news)
     }
 }
 
-/* ---- looking -------------------------------------------------------------------------------- */
+/* ---- polling -------------------------------------------------------------------------------- */
 
 static void look(struct sharing *s)
 {
@@ -105,7 +106,7 @@ static void look(struct sharing *s)
     size_t n;
     const int64_t now = tl_monotonic_ns();
     unsigned adoptions = 0;
-    /* Where the store does not answer, the next round tells. */
+    /* If the store does not respond, the next round repeats it. */
     (void)!tl_catalog_changes(lake->catalog, take_change, s, NULL);
     if (tl_lake_all_resident(lake, &traces, &n) < 0)
         n = 0;
@@ -140,7 +141,7 @@ static void tell_edges(struct sharing *s)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* Until `when`, monotonic, or there are news, or the lake closes. */
+/* Wait until `when` (monotonic), until there is news, or until the lake closes. */
 static void wait_locked(struct tl_lake *lake, int64_t when)
 {
     const int64_t until = tl_wall_ns() + when - tl_monotonic_ns();
@@ -188,7 +189,7 @@ int tl_share_start(struct tl_lake *lake, struct tl_fail *fail)
     return r < 0 ? r : tl_chore_start(&lake->share, lake, share, "the sharing thread", fail);
 }
 
-/* All sessions are closed, nothing is decoded any more. */
+/* All sessions are closed, nothing is being decoded. */
 void tl_share_stop(struct tl_lake *lake)
 {
     tl_chore_stop(&lake->share, lake);

@@ -45,7 +45,7 @@ int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **note
     return TL_OK;
 }
 
-/* Its times, as far as its stream has any. */
+/* Set its times, if its stream has time. */
 static int place_note(struct tl_lake *lake, const char *trace, struct tl_note *note,
                       struct tl_fail *fail)
 {
@@ -80,7 +80,7 @@ static int check_note(const struct tl_note *note, const struct list *list, struc
     return TL_OK;
 }
 
-/* What has changed is told to who watches, and repeated as an object. */
+/* Report a change to watchers, and update the object that repeats it. */
 static void noted(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MEMO_MOST  (1u << 20) /* then it is begun anew */
+#define MEMO_MOST  (1u << 20) /* maximum entries; then the cache is cleared */
 #define CODE_BYTES 15
 
 static const struct tl_isa_options any_core = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
@@ -29,7 +29,7 @@ void tl_opcodes_fini(struct tl_opcodes *o)
     memo_fini(&o->blocks);
 }
 
-/* What is remembered, or < 0. */
+/* The cached value, or < 0. */
 static int recall(const struct tl_opcode_memo *memo, uint64_t key)
 {
     const uint32_t number = tl_numbers_find(&memo->numbers, key);
@@ -113,7 +113,7 @@ static uint64_t word_key(enum tl_isa isa, struct tl_bytes code)
 
 int tl_opcodes_match(struct tl_opcodes *o, enum tl_isa isa, uint64_t pc, struct tl_bytes code)
 {
-    /* Operands tell where a branch goes to; mnemonics and encodings do not. */
+    /* Operands depend on the branch target; mnemonics and encodings do not. */
     const bool by_place = !o->encoding && strchr(o->text, ' ');
     const uint64_t key = word_key(isa, code) ^ (by_place ? tl_fnv(TL_FNV, &pc, sizeof pc) : 0);
     int known = recall(&o->words, key);
@@ -148,8 +148,8 @@ void tl_opcodes_remember(struct tl_opcodes *o, const struct tl_block *block, uin
 
 /* ---- chunks --------------------------------------------------------------------------------- */
 
-/* Bytes of the image's instruction at `pc` << 1, and whether it fits; < 0: the image does not tell.
- */
+/* Length of the image's instruction at `pc` in bytes << 1 | whether it matches; < 0: the image does
+ * not contain it. */
 static int look(struct tl_opcodes *o, const struct tl_image *image, enum tl_isa isa, uint64_t pc)
 {
     const uint64_t key = pc << 4 | isa;
@@ -182,15 +182,15 @@ static bool run_promising(struct tl_opcodes *o, const struct tl_image *image, en
     return false;
 }
 
-/* May code of a chunk whose core runs `isa` be of `other`, too? Only of Arm the sets differ in what
- * their bytes mean. */
+/* Can a chunk whose core is in `isa` also contain code of `other`? The interpretation of bytes
+ * differs only between Arm's instruction sets. */
 static bool may_run(enum tl_isa isa, bool changes, enum tl_isa other)
 {
     return isa == other || (changes && isa <= TL_ISA_T32 && other <= TL_ISA_T32);
 }
 
-/* Have short gaps between runs of code been left out, and may there be data in them? Then no short
- * one is left. */
+/* Have short gaps between runs of code been merged, so that there may be data inside? Then no short
+ * gap is left. */
 static bool has_closed_gaps(const uint64_t *edges, uint32_t n)
 {
     for (uint32_t i = 1; i + 1 < n; i += 2)
@@ -206,7 +206,7 @@ bool tl_opcodes_promising(struct tl_opcodes *o, const struct tl_image *image,
                                        TL_ISA_RV64};
     const enum tl_isa isa = (enum tl_isa)chunk->at.isa;
     const bool changes = chunk->kinds & (1u << TL_ITEM_MODE);
-    /* Where instructions begin at any byte, the edges do not tell at which. */
+    /* If instructions can begin at any byte, the edges do not give their begins. */
     if (!image || chunk->n_code == UINT32_MAX || isa == TL_ISA_NONE || isa >= TL_ISA_X16)
         return true;
     const uint64_t *const edges = index->code + chunk->code;

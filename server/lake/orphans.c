@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects that the catalog does not know: what a crash left behind between two steps of a deletion
- * or a swap. */
+/* Objects unknown to the catalog: left by a crash between two steps of a deletion or a swap. */
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
 
@@ -9,11 +8,11 @@
 
 struct orphans {
     struct tl_lake *lake;
-    struct tl_buf keys;   /* NUL-ended, one behind another */
-    struct tl_buf traces; /* the same: complete ones that have a segment which is not packed */
+    struct tl_buf keys;   /* NUL-terminated, concatenated */
+    struct tl_buf traces; /* the same: complete traces that have an unpacked segment */
 };
 
-/* What counts of the trace that a key belongs to. */
+/* What must be known of the trace that a key belongs to. */
 struct owner {
     bool is_there, complete, raw_removed;
     int state;
@@ -51,7 +50,7 @@ static int look_up(struct tl_lake *lake, const char *id, struct owner *out)
     return TL_OK;
 }
 
-/* The trace whose key it is, in `id`. False: of none. */
+/* Get the trace that a key belongs to, in `id`. False: none. */
 static bool trace_of(const char *key, char id[static 64])
 {
     if (!strchr("trmc", key[0]) || key[1] != '/')
@@ -60,7 +59,7 @@ static bool trace_of(const char *key, char id[static 64])
     return n < 64 && snprintf(id, 64, "%.*s", (int)n, key + 2) > 0;
 }
 
-/* Where that is not known it is none. */
+/* If it cannot be determined it is not an orphan. */
 static bool is_orphan(struct tl_lake *lake, const char *key, struct owner *owner)
 {
     char id[64];
@@ -93,8 +92,8 @@ static int collect(void *context, const char *key, uint64_t size)
                : TL_OK;
 }
 
-/* A new trace of the same name may have come since it was collected: its row is written under the
- * same lock, and its objects behind that. */
+/* A new trace of the same name may have been created since the key was collected: its row is
+ * written under the same lock, before its objects. */
 static int remove_one(struct tl_lake *lake, const char *key, struct tl_fail *fail)
 {
     struct owner owner;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Who called whom in a range: the call tree as people read it, from above or from below. */
+/* Call tree of a range for users, top-down or bottom-up. */
 #include "lake/calltree.h"
 #include "lake/query.h"
 
@@ -8,18 +8,18 @@
 #define NODES     2000
 #define NODES_MAX 20000
 
-/* A tree that is being told: nodes by number, with their sums. */
+/* A tree being output: nodes by number, with their totals. */
 struct tree {
     struct tl_calltree paths; /* numbers, parents, own instructions, calls */
     uint64_t *total;
-    uint32_t *first, *next; /* children as lists, the largest first; 0: none */
+    uint32_t *first, *next; /* linked lists of children, largest first; 0: none */
     bool *told;
 };
 
-/* ---- the tree from below ----------------------------------------------------------------------
- */
+/* ---- the tree from below
+ * ---------------------------------------------------------------------- */
 
-/* Under each function those that called it; self is what ends there. */
+/* Invert the tree: under each function its callers; self is what ends there. */
 static int turn_over(const struct tl_calltree *from, struct tl_calltree *to)
 {
     if (tl_calltree_path(to, 0, TL_NO_FUNCTION) < 0)
@@ -42,8 +42,8 @@ static int turn_over(const struct tl_calltree *from, struct tl_calltree *to)
     return TL_OK;
 }
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums
+ * -------------------------------------------------------------------------------------- */
 
 struct ranked {
     uint64_t total;
@@ -79,7 +79,7 @@ static int sum_up(struct tree *t, size_t most, bool *truncated)
     for (size_t i = 0; i < n; i++)
         ranked[i] = (struct ranked){t->total[i], (uint32_t)i};
     qsort(ranked, n, sizeof *ranked, by_total);
-    /* A parent has no less than its child, and a lower number: it is told, too. */
+    /* A parent has at least the total of its child, and a lower number: it is included too. */
     size_t told = 0;
     for (size_t i = 0; i < n; i++)
         if (ranked[i].total > 0 && told < most) {
@@ -88,7 +88,7 @@ static int sum_up(struct tree *t, size_t most, bool *truncated)
         } else if (ranked[i].total > 0) {
             *truncated = true;
         }
-    /* Lists are filled from their ends. */
+    /* Lists are built from their ends. */
     for (size_t i = n; i-- > 0;) {
         const uint32_t node = ranked[i].node;
         if (node == 0 || !t->told[node])
@@ -148,8 +148,8 @@ static int list_nodes(const struct tree *t, const struct tl_image *image, struct
     return TL_OK;
 }
 
-/* ---- functions ---------------------------------------------------------------------------------
- */
+/* ---- functions
+ * --------------------------------------------------------------------------------- */
 
 static int by_self(const void *a, const void *b)
 {
@@ -161,7 +161,7 @@ static int by_self(const void *a, const void *b)
     return x->pc < y->pc ? -1 : x->pc > y->pc;
 }
 
-/* Is the path's last function on the path before? */
+/* Does the path's last function occur earlier in the path? */
 static bool is_recursive(const struct tl_calltree *t, size_t node)
 {
     const uint32_t function = t->nodes[node].function;
@@ -176,7 +176,7 @@ static int list_functions(struct tl_calltree *t, const struct tl_image *image,
 {
     uint64_t *const total = calloc(t->n_nodes + 1, sizeof *total);
     int r = total ? TL_OK : TL_NOMEM;
-    /* Those that were only run, not called, too. */
+    /* Also functions that were executed but not called. */
     for (size_t i = 1; i < t->n_nodes && r >= 0; i++)
         r = tl_calltree_function(t, t->nodes[i].function) < 0 ? TL_NOMEM : TL_OK;
     out->functions = calloc(t->n_functions + 1, sizeof *out->functions);
@@ -213,8 +213,8 @@ static int list_functions(struct tl_calltree *t, const struct tl_image *image,
     return TL_OK;
 }
 
-/* ---- the answer --------------------------------------------------------------------------------
- */
+/* ---- the answer
+ * -------------------------------------------------------------------------------- */
 
 void tl_profile_fini(struct tl_profile *profile)
 {

@@ -8,18 +8,18 @@
 
 struct resolver {
     struct tl_lake *lake;
-    struct tl_buf *images; /* hashes of what was found */
+    struct tl_buf *images; /* hashes of the images found */
     struct tl_buf content;
-    char last[72]; /* whose it is; "": nobody's */
+    char last[72]; /* the last resolved name; "": none */
 };
 
-/* Content is known by its hash alone. */
+/* Content is identified only by its hash. */
 static int resolve(void *context, const char *file, struct tl_bytes *bytes, struct tl_fail *fail)
 {
     struct resolver *resolver = context;
     char hash[72];
     const int found = tl_lake_image_hash(resolver->lake, file, hash);
-    if (found < 0) /* only what the store knows not to be there is missing */
+    if (found < 0) /* only images known not to be in the store count as missing */
         return found == TL_NOTFOUND
                    ? tl_fail_set(fail, TL_NOTFOUND, "image %.100s was not uploaded", file)
                    : tl_fail_set(fail, TL_IO, "the store does not tell of image %.100s", file);
@@ -47,7 +47,7 @@ static int load_images(struct tl_program *program, struct tl_lake *lake,
         struct tl_fail fail = {0};
         r = tl_setup_load_images(&one, program->image, resolve, &resolver, &fail);
         if (r == TL_IO || r == TL_NOMEM)
-            break; /* it may be there */
+            break; /* it may exist */
         if (r < 0) {
             snprintf(program->message, sizeof(program->message), "%s", fail.text);
             r = tl_buf_add(&program->images, "-\n", 2);
@@ -79,8 +79,8 @@ static int load(struct tl_program **out, struct tl_lake *lake, const struct tl_s
     return TL_OK;
 }
 
-/* The same for all setups that have the same content at the same places. `*lacks`: how many images
- * have none. */
+/* The same for all setups with the same contents at the same places. `*lacks`: number of images
+ * without contents. */
 static int name(struct tl_lake *lake, const struct tl_setup *setup, char key[static TL_HASH_TEXT],
                 size_t *lacks)
 {
@@ -140,9 +140,9 @@ int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct t
     loaded->lacks = lacks;
     *out = loaded;
     if (loaded->message[0])
-        return TL_OK; /* what is missing now may be there for the next one */
+        return TL_OK; /* what is missing now may be available for the next one */
     pthread_mutex_lock(&lake->program_lock);
-    struct tl_program *other = find_locked(lake, key); /* somebody else has loaded it meanwhile */
+    struct tl_program *other = find_locked(lake, key); /* loaded by another thread meanwhile */
     if (!other) {
         memcpy(loaded->key, key, sizeof(loaded->key));
         loaded->next = lake->programs;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of a stream, streamed chunk by chunk in constant memory: as flow text and its lines
- * straight from the items, as STF copied from the shards' frames or, where that cannot be, through
- * the flow writer.
+ * Ranges of a stream, streamed chunk by chunk in constant memory: flow text and its lines directly
+ * from the items, STF copied from the shards' frames or, if that is not possible, through the flow
+ * writer.
  */
 #include "lake/range.h"
 #include "lake/rangezstf.h"
@@ -10,27 +10,27 @@
 
 #include <stdlib.h>
 
-#define PIECE_MARKERS 8192 /* instructions in a piece of STF */
+#define PIECE_MARKERS 8192 /* instructions per piece of STF */
 
 struct tl_range {
     struct tl_cut cut;
     enum tl_range_format format;
     uint64_t first, count;
-    uint64_t to; /* as asked for: UINT64_MAX of a range that is open at its end, which … */
-    bool tail;   /* … has what follows the last instruction */
+    uint64_t to; /* as requested: UINT64_MAX for an open-ended range */
+    bool tail;   /* includes what follows the last instruction */
     bool begun, ended;
     /* Text and lines: */
     struct tl_cut_walk walk;
-    struct tl_buf text;  /* of one item, to be taken apart into lines */
-    size_t item;         /* of the walk's: the next to be written */
-    bool lined;          /* text: instructions are told one by one, … */
-    struct tl_buf lines; /* … and these are the chunk's, … */
-    size_t line;         /* … of which this byte is next; SIZE_MAX: no memory */
+    struct tl_buf text;  /* of one item, to be split into lines */
+    size_t item;         /* index of the walk's next item to write */
+    bool lined;          /* text: instructions are formatted one by one */
+    struct tl_buf lines; /* lines of the chunk */
+    size_t line;         /* next byte of `lines`; SIZE_MAX: out of memory */
     /* STF: */
     bool opened, anew;
-    bool copied; /* else it is written anew */
+    bool copied; /* false: it is rewritten */
     struct tl_range_copy copy;
-    struct tl_bytes rest; /* of what is copied, of a run that is more than a piece */
+    struct tl_bytes rest; /* rest of a copied run that is longer than a piece */
     struct tl_range_flow flow;
     struct tl_range_zstf *zstf;
 };
@@ -64,7 +64,7 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         return r;
     }
     range->count = end - range->first;
-    /* What follows the last instruction belongs to a range that is open at its end. */
+    /* What follows the last instruction belongs to an open-ended range. */
     const bool whole = request->to == UINT64_MAX ||
                        (request->unit == TL_UNIT_INSN && request->to > range->cut.end);
     range->to = whole ? UINT64_MAX : end;
@@ -108,7 +108,7 @@ static int next_chunk(struct tl_range *range, struct tl_fail *fail)
     return r;
 }
 
-/* A chunk is far more than a piece as text. The next item; TL_EOF behind the last. */
+/* A chunk is much more than a piece of text. Go to the next item; TL_EOF after the last. */
 static int next_item(struct tl_range *range, size_t *item, struct tl_fail *fail)
 {
     while (range->item >= range->walk.walk.n) {
@@ -134,7 +134,7 @@ static void form_line(void *context, const struct tl_walk_insn *insn)
                                       insn->opcode, (enum tl_isa)insn->isa);
 }
 
-/* What others wrote says more of instructions than their lines: its blocks tell that. */
+/* Imported STF has more per instruction than its lines: its blocks contain it. */
 static void begin_lines(struct tl_range *range)
 {
     range->lined = range->cut.lane->protocol != TL_PROTO_STF;
@@ -191,8 +191,8 @@ static int add_lines(struct tl_range *range, size_t i, tl_line_sink *sink, void 
         const uint8_t *const line = text->p + at;
         const uint8_t *const end = memchr(line, '\n', text->n - at);
         const size_t n = end ? (size_t)(end - line) : text->n - at;
-        /* Of all items only blocks take several positions, one an instruction; what is told of one
-         * stands behind it. Any other item's lines are at its own position. */
+        /* Only blocks cover several positions, one per instruction; additional lines follow their
+         * instruction. Any other item's lines are at its own position. */
         if (line[0] == 'I' || line[0] == 'N')
             position = next++;
         r = sink(context, position, (struct tl_bytes){line, n});
@@ -218,7 +218,7 @@ static void write_anew(struct tl_range *range)
     tl_range_flow_begin(&range->flow, &range->cut, range->first, range->to, range->tail);
 }
 
-/* Copied, if that is possible. */
+/* Copy, if that is possible. */
 static int open_stf(struct tl_range *range, struct tl_fail *fail)
 {
     if (range->opened)
@@ -227,7 +227,7 @@ static int open_stf(struct tl_range *range, struct tl_fail *fail)
     int r = range->anew ? TL_UNSUPPORTED
                         : tl_range_copy_begin(&range->copy, &range->cut, range->first, range->to,
                                               range->tail, fail);
-    /* A .zstf is made before its first byte is sent. */
+    /* For a .zstf this is checked when the file is made, before its first byte is sent. */
     if (r >= 0 && range->format == TL_FORMAT_STF)
         r = tl_range_copy_check(&range->copy, fail);
     range->copied = r >= 0;
@@ -242,7 +242,7 @@ void tl_range_write_anew(struct tl_range *range)
     range->anew = true;
 }
 
-/* Written anew. */
+/* Rewrite. */
 static int next_flow(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)
 {
     struct tl_range_flow *const flow = &range->flow;
@@ -263,7 +263,7 @@ static int next_flow(struct tl_range *range, struct tl_buf *out, struct tl_fail 
     return TL_OK;
 }
 
-/* The next run of what is copied; TL_EOF behind the last. */
+/* The next copied run; TL_EOF after the last. */
 static int next_run(struct tl_range *range, struct tl_bytes *out, struct tl_fail *fail)
 {
     struct tl_range_copy *const copy = &range->copy;

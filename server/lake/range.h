@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Of ranges (lake.h), what tests need. */
+/* Test interface of ranges (lake.h). */
 #ifndef TL_LAKE_RANGE_H
 #define TL_LAKE_RANGE_H
 
 #include "lake.h"
 
-/* Write the range's STF anew, from its items, as if nothing of it could be copied: to compare with.
- * Before the first tl_range_next(). */
+/* Write the range's STF entirely from its items, without copying, for comparison. Call before the
+ * first tl_range_next(). */
 void tl_range_write_anew(struct tl_range *range);
 
 #endif

@@ -25,8 +25,8 @@ static int contradiction(struct tl_fail *fail, const struct tl_view *view)
 
 /* ---- the first group ------------------------------------------------------------------------ */
 
-/* The header and the first group of a file: the layout that the one tells, where readers stand
- * behind the other, and the bytes of both. `*size` SIZE_MAX: there is no whole group. */
+/* Read the header and the first group of a file: the layout given by the header, the state of a
+ * reader after the group, and the size of both. `*size` SIZE_MAX: there is no complete group. */
 static int read_first(struct tl_bytes stf, struct tl_stf_layout *layout, uint64_t *pc, size_t *size)
 {
     struct tl_stf_groups groups = {0};
@@ -42,10 +42,10 @@ static int read_first(struct tl_bytes stf, struct tl_stf_layout *layout, uint64_
     return head < 0 ? head : TL_OK;
 }
 
-#define NEAR 64 /* positions among which the first instruction is looked for at first */
+#define NEAR 64 /* initial number of positions searched for the first instruction */
 
-/* The header and the first group of [from, to) into copy->head. TL_EOF: it ends before it is known
- * what follows that group. */
+/* Write the header and the first group of [from, to) to copy->head. TL_EOF: it ends before it is
+ * known what follows that group. */
 static int write_head(struct tl_range_copy *copy, uint64_t from, uint64_t to, bool tail,
                       uint64_t *position, struct tl_fail *fail)
 {
@@ -63,7 +63,7 @@ static int write_head(struct tl_range_copy *copy, uint64_t from, uint64_t to, bo
     return r;
 }
 
-/* What the head says of the layout, and where the flow goes on behind its group. */
+/* Get the layout from the head, and where the flow continues after its group. */
 static int read_head(struct tl_range_copy *copy)
 {
     size_t size;
@@ -74,8 +74,8 @@ static int read_head(struct tl_range_copy *copy)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-/* What stands behind the group of the instruction at `position`, the last one in front of `to`,
- * into copy->trail. */
+/* Write the records after the group of the instruction at `position`, the last one before `to`, to
+ * copy->trail. */
 static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t to, bool tail,
                        struct tl_fail *fail)
 {
@@ -99,7 +99,7 @@ static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t t
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-/* Markers of its shard in front of `position` + `behind` (0 or 1), and the last of them, as
+/* Markers of the shard before `position` + `behind` (0 or 1), and the last of them, as
  * tl_splice_markers(). */
 static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsigned behind,
                       size_t *shard, uint64_t *markers, uint64_t *last, struct tl_fail *fail)
@@ -118,8 +118,8 @@ static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsig
     return r;
 }
 
-/* Did the shard end with an instruction, whose group says where the flow goes on? Others ended
- * among very many items, some of whose records may not be stored, or are older. */
+/* Did the shard end with an instruction, whose group contains where the flow continues? Others
+ * ended among very many items, some of whose records may not be stored, or are older. */
 static bool ends_with_group(const struct tl_shard_index *index)
 {
     uint64_t log = 0;
@@ -140,7 +140,7 @@ static bool copyable(const struct tl_range_copy *copy, size_t shard, const struc
         return false;
     if (!tl_protocol_has(cut->lane->protocol, TL_TRAIT_RECORDS))
         return index->version >= 2;
-    /* Page walks count instructions from where their trace begins. */
+    /* Page walks count instructions from the begin of their trace. */
     const bool walks = !stats->told || !stats->counted ||
                        stats->records[tl_insn_stats_record(TL_STF_PAGE_TABLE_WALK)] > 0;
     return index->version >= 3 && (copy->from == 0 || !walks);
@@ -161,7 +161,7 @@ int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
     return r;
 }
 
-/* Is there a marker at all? */
+/* Is there any marker? */
 static bool any_marker(const struct tl_cut *cut, uint64_t from, uint64_t to)
 {
     for (size_t i = tl_cut_shard_at(cut, from); i < cut->n_rows && cut->rows[i].first < to; i++)
@@ -196,21 +196,21 @@ int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut, uin
         return TL_UNSUPPORTED;
     if (r >= 0 && (tail || last + 1 < to))
         r = write_trail(out, last, to, tail, fail);
-    out->marker++; /* the head has it */
+    out->marker++; /* it is in the head */
     return r;
 }
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-/* The frame that is next. */
+/* The next frame. */
 struct next {
     struct tl_view *view; /* referenced */
     size_t frame;
-    uint64_t begin, end; /* its markers, of the shard, … */
-    uint64_t to;         /* … and the last that is wanted */
+    uint64_t begin, end; /* its markers, as numbers in the shard */
+    uint64_t to;         /* end of the wanted ones */
 };
 
-/* The frame that has a marker. */
+/* The frame that contains a marker. */
 static size_t frame_at(const struct tl_shard_index *index, uint64_t marker)
 {
     size_t frame = 0;
@@ -224,15 +224,15 @@ static uint64_t frame_end(const struct tl_shard_index *index, size_t frame)
     return frame + 1 < index->n_frames ? index->frames[frame + 1].marker : index->row.markers;
 }
 
-/* The frame behind the last that is wanted of a shard. */
+/* The end of the frames wanted of a shard. */
 static size_t frames_end(const struct tl_range_copy *copy, size_t shard,
                          const struct tl_shard_index *index)
 {
     return shard == copy->end_shard ? frame_at(index, copy->end_marker - 1) + 1 : index->n_frames;
 }
 
-/* Have the shard behind the one that is next made, if it is a virtual one. What is to be packed is
- * left to the reader: then the crew packs. */
+/* Request the shard after the next one, if it is virtual. Shards to be packed are left to the
+ * reader: the crew then does the packing. */
 static void want_next(struct tl_range_copy *copy)
 {
     const struct tl_cut *const cut = copy->cut;
@@ -249,8 +249,8 @@ static void want_next(struct tl_range_copy *copy)
     tl_view_put(view);
 }
 
-/* The view of the shard that is next, with a reference: nearly always that of the last frame. It
- * has the frames from copy->marker on that are wanted. */
+/* The view of the next shard, with a reference: nearly always that of the last frame. It has the
+ * wanted frames from copy->marker on. */
 static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_fail *fail)
 {
     if (!copy->view || copy->view_shard != copy->shard) {
@@ -276,7 +276,7 @@ static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_f
     return TL_OK;
 }
 
-/* TL_EOF: nothing is next. */
+/* TL_EOF: there is none. */
 static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fail *fail)
 {
     for (;;) {
@@ -308,8 +308,8 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
     }
 }
 
-/* Groups in front of the next marker: the place behind them in copy->frame, whose records begin at
- * `at`. */
+/* Skip groups before the next marker: `at` receives the position after them in copy->frame, whose
+ * records begin at `at`. */
 static int skip(struct tl_range_copy *copy, const struct next *next, size_t *at,
                 struct tl_fail *fail)
 {
@@ -333,7 +333,7 @@ static int skip(struct tl_range_copy *copy, const struct next *next, size_t *at,
     return TL_OK;
 }
 
-/* Bytes from `at` on of the groups that are wanted; copy->pc moves on. */
+/* Size of the wanted groups from `at` on; advances copy->pc. */
 static int measure(struct tl_range_copy *copy, const struct next *next, size_t at, size_t *size,
                    struct tl_fail *fail)
 {
@@ -345,7 +345,7 @@ static int measure(struct tl_range_copy *copy, const struct next *next, size_t a
         return TL_OK;
     }
     if (next->to == next->end && copy->shard < copy->end_shard)
-        return TL_OK; /* find_next() tells */
+        return TL_OK; /* found by find_next() */
     *size = tl_splice_pass(&copy->layout, rest, next->to - copy->marker, &copy->pc);
     return *size == SIZE_MAX ? contradiction(fail, next->view) : TL_OK;
 }
@@ -384,9 +384,9 @@ int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out, s
     return TL_OK;
 }
 
-/* ---- frames as they are packed ------------------------------------------------------------- */
+/* ---- frames in packed form ------------------------------------------------------------------ */
 
-/* The begin of the frame as it is packed. */
+/* Read the begin of the packed frame. */
 static int read_begin(const struct tl_range_frame *f, struct tl_packer *packer, struct tl_buf *out,
                       struct tl_fail *fail)
 {
@@ -398,7 +398,7 @@ static int read_begin(const struct tl_range_frame *f, struct tl_packer *packer, 
     return view->backend->ops->get(view->backend, view->key, frame->offset, n, out, fail);
 }
 
-/* The head of a shard's first frame. TL_AGAIN: it is not apart. */
+/* Make the head of a shard's first frame. TL_AGAIN: it is not stored separately. */
 static int make_head(struct tl_range_copy *copy, struct tl_range_frame *f, struct tl_packer *packer,
                      struct tl_fail *fail)
 {
@@ -428,7 +428,7 @@ void tl_range_frame_end(struct tl_range_frame *frame)
     frame->view = NULL;
 }
 
-/* Bytes of the frame as it is stored; of a growing shard it is packed for that. */
+/* Size of the frame as stored; for a growing shard it is packed. */
 static int packed_size(const struct tl_range_frame *f, struct tl_packer *packer, size_t *out)
 {
     struct tl_bytes bytes = {.n = f->view->index.frames[f->frame].size};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A .zstf names the place of its index in its first bytes. Where the range begins with a stored
- * frame, and all frames up to its last are full, these are copied: their sizes are known, so the
- * index's place is, too, and nothing waits for the last byte. Else the file is made in a scratch
- * file first and then read from there; frames that happen to lie right are copied all the same.
+ * A .zstf contains the position of its index in its first bytes. If the range begins with a stored
+ * frame, and all frames except the last are full, these are copied: their sizes are known, so the
+ * index's position is too, and output can begin immediately. Otherwise the file is written to a
+ * scratch file first and then read back; frames with the right alignment are still copied.
  */
 #include "lake/rangezstf.h"
 
@@ -15,26 +15,26 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define PLAN_MAX (1u << 20) /* frames that are copied without a scratch file */
+#define PLAN_MAX (1u << 20) /* maximum frames copied without a scratch file */
 
 /* A frame in the plan of a file. */
 struct planned {
     uint64_t offset; /* in its shard */
     uint32_t shard, frame;
-    uint32_t size; /* stored */
+    uint32_t size; /* as stored */
     uint32_t crc;
-    uint32_t head, head_n; /* of plan.heads: what it gets in place of its own head … */
-    bool own;              /* … unless it keeps that */
+    uint32_t head, head_n; /* in plan.heads: replacement for its own head, unless `own` */
+    bool own;              /* it keeps its own head */
 };
 
-/* The whole file but for what is copied. */
+/* The whole file except for what is copied. */
 struct plan {
-    struct tl_buf begin, end; /* with the first and the last chunk */
+    struct tl_buf begin, end; /* including the first and the last chunk */
     struct planned *frames;
     size_t n, cap;
     struct tl_buf heads;
-    struct tl_buf large;               /* a frame that is more than a piece */
-    size_t begin_at, end_at, large_at; /* so much of these was handed out */
+    struct tl_buf large;               /* a frame that is larger than a piece */
+    size_t begin_at, end_at, large_at; /* number of bytes of each already returned */
     size_t next;
 };
 
@@ -60,7 +60,7 @@ int tl_range_zstf_new(struct tl_range_zstf **out, struct tl_range_copy *copy,
     z->flow = flow;
     z->backend = backend;
     z->scratch = -1;
-    if (copy) /* whose marker is the one behind the head's */
+    if (copy) /* whose marker is the one after the head's */
         copy->packed = (copy->marker - 1) % TL_CHUNK_MARKERS == 0;
     int r = tl_packer_new(&z->packer);
     if (r >= 0)
@@ -125,7 +125,7 @@ static int flow_chunk(struct tl_range_zstf *z, uint64_t *begun, struct tl_buf *b
     return r < 0 ? r : write_scratch(z, bytes, fail);
 }
 
-/* All chunks, written anew. */
+/* All chunks, rewritten. */
 static int flow_chunks(struct tl_range_zstf *z, struct tl_buf *bytes, struct tl_fail *fail)
 {
     uint64_t begun = 0;
@@ -138,13 +138,13 @@ static int flow_chunks(struct tl_range_zstf *z, struct tl_buf *bytes, struct tl_
         if (r < 0)
             return r;
     }
-    /* What follows a full last chunk has no instruction, and no place in a .zstf. */
+    /* Records after a full last chunk contain no instruction, and are not part of a .zstf. */
     if (tl_stf_flow_markers(z->flow->flow) > begun || begun == 0)
         return flow_chunk(z, &begun, bytes, fail);
     return TL_OK;
 }
 
-/* Records that are to become chunks. */
+/* Records to be put into chunks. */
 struct pending {
     struct tl_buf stf;
     uint64_t markers;
@@ -152,7 +152,7 @@ struct pending {
     uint64_t chunks;
 };
 
-/* The first `n` bytes become a chunk. */
+/* Make a chunk of the first `n` bytes. */
 static int put_chunk(struct tl_range_zstf *z, struct pending *p, size_t n, uint64_t markers,
                      struct tl_buf *bytes, struct tl_fail *fail)
 {
@@ -163,11 +163,11 @@ static int put_chunk(struct tl_range_zstf *z, struct pending *p, size_t n, uint6
     return r < 0 ? r : write_scratch(z, bytes, fail);
 }
 
-/* Add a run, and put chunks as they become full. */
+/* Add a run, and write chunks as they become full. */
 static int add_run(struct tl_range_zstf *z, struct pending *p, const struct tl_range_piece *run,
                    struct tl_buf *bytes, struct tl_fail *fail)
 {
-    size_t at = p->stf.n; /* where the run begins */
+    size_t at = p->stf.n; /* begin of the run */
     uint64_t pc = run->pc;
     if (p->markers == 0 && p->stf.n == 0)
         p->pc = run->pc;
@@ -188,7 +188,7 @@ static int add_run(struct tl_range_zstf *z, struct pending *p, const struct tl_r
     return r;
 }
 
-/* The next frame as it is packed, where nothing waits. TL_AGAIN: it wants to be taken apart. */
+/* Copy the next packed frame, if nothing is pending. TL_AGAIN: it must be unpacked. */
 static int copy_frame(struct tl_range_zstf *z, struct pending *p, struct tl_buf *bytes,
                       struct tl_fail *fail)
 {
@@ -272,8 +272,8 @@ static int read_scratch(struct tl_range_zstf *z, struct tl_buf *out, struct tl_f
     return TL_OK;
 }
 
-/* ---- the plan ---------------------------------------------------------------------------------
- */
+/* ---- the plan
+ * --------------------------------------------------------------------------------- */
 
 static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
 {
@@ -293,8 +293,7 @@ static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
     return r < 0 ? r : tl_zstf_writer_skip(z->writer, f->size, f->plain, TL_CHUNK_MARKERS, f->pc);
 }
 
-/* The first chunk: the head, and the rest of the frame that it is of. TL_AGAIN: it is no full one.
- */
+/* Plan the first chunk: the head, and the rest of its frame. TL_AGAIN: it is not a full one. */
 static int plan_first(struct tl_range_zstf *z, struct tl_fail *fail)
 {
     struct tl_range_copy *const copy = z->copy;
@@ -314,7 +313,7 @@ static int plan_first(struct tl_range_zstf *z, struct tl_fail *fail)
     return r;
 }
 
-/* The last chunk. TL_AGAIN: it is not the last. */
+/* Plan the last chunk. TL_AGAIN: it is not the last. */
 static int plan_last(struct tl_range_zstf *z, struct tl_fail *fail)
 {
     struct tl_range_copy *const copy = z->copy;
@@ -334,7 +333,7 @@ static int plan_last(struct tl_range_zstf *z, struct tl_fail *fail)
     return r;
 }
 
-/* Is a frame's shard a virtual one? */
+/* Is a frame's shard virtual? */
 static bool is_made(const struct tl_cut *cut, const struct tl_range_frame *frame)
 {
     return frame->shard < cut->n_stored ? !frame->view->backend
@@ -353,7 +352,7 @@ static int try_plan(struct tl_range_zstf *z, struct tl_fail *fail)
         struct tl_range_frame frame;
         r = tl_range_copy_frame(z->copy, TL_CHUNK_MARKERS, z->packer, &frame, fail);
         if (r == TL_OK) {
-            /* Shards that were made are gone when the file is read: it is written at once. */
+            /* Regenerated shards may be evicted before the file is read: write it at once. */
             made = is_made(z->copy->cut, &frame);
             r = made ? TL_AGAIN : plan_frame(z, &frame);
             tl_range_frame_end(&frame);
@@ -386,7 +385,7 @@ static int plan_file(struct tl_range_zstf *z, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* A frame that lies in memory, or gets another head, or is long. */
+/* Read a frame that is in memory, gets another head, or is long. */
 static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
                     struct tl_fail *fail)
 {
@@ -400,7 +399,7 @@ static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_
     return r;
 }
 
-/* Frames of a stored shard that lie one behind another, `most` bytes of them if there are two. */
+/* Read consecutive frames of a stored shard, up to `most` bytes unless it is one frame. */
 static int read_run(struct tl_range_zstf *z, size_t most, struct tl_buf *out, struct tl_fail *fail)
 {
     struct plan *const plan = &z->plan;
@@ -427,7 +426,7 @@ static int read_run(struct tl_range_zstf *z, size_t most, struct tl_buf *out, st
     return r;
 }
 
-/* What is left of `from`, as far as there is room in the piece. */
+/* Append the rest of `from`, as far as it fits the piece. */
 static int give(const struct tl_buf *from, size_t *at, size_t room, struct tl_buf *out)
 {
     const size_t n = from->n - *at < room ? from->n - *at : room;
@@ -440,7 +439,7 @@ static int read_plan(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail
 {
     struct plan *const plan = &z->plan;
     const size_t before = out->n;
-    int r = tl_buf_reserve(out, TL_RANGE_PIECE); /* never more, lest what is read is moved */
+    int r = tl_buf_reserve(out, TL_RANGE_PIECE); /* never more, so that read data is not moved */
     while (r >= 0 && out->n - before < TL_RANGE_PIECE) {
         const struct planned *const p = &plan->frames[plan->next];
         const size_t room = TL_RANGE_PIECE - (out->n - before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rig's bytes and what it said of them, given back. */
+/* Reading a capture's raw bytes and setup. */
 #include "lake/lakeint.h"
 
 #include <stdlib.h>

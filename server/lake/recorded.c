@@ -27,7 +27,7 @@ static int read_all(const struct tl_gen *gen, struct tl_perf_import *import, str
     return r == TL_EOF ? tl_perf_import_finish(import) : r;
 }
 
-/* Code that is in no file but the capture is stored like any other image. */
+/* Code that only exists in the capture is stored like any other image. */
 static int store_made(struct tl_lake *lake, struct tl_setup *setup, struct tl_fail *fail)
 {
     struct tl_image_row row;
@@ -49,7 +49,7 @@ static int store_made(struct tl_lake *lake, struct tl_setup *setup, struct tl_fa
     return r;
 }
 
-/* A copy, to be added to. */
+/* A copy, to which images are added. */
 static int copy_setup(const struct tl_setup *from, struct tl_setup *to, struct tl_fail *fail)
 {
     struct tl_buf text = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding a trace anew, with another setup or the one before. */
+/* Decoding a trace again, with another setup or the previous one. */
 #include "lake/lakeint.h"
 
 #include <stdio.h>
@@ -40,7 +40,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
         r = tl_fail_set(fail, TL_AGAIN, "trace %s is being changed by another; try again", id);
     } else {
         trace->making = gen;
-        /* What is served keeps its setup, until another one has been decoded. */
+        /* The serving generation keeps its setup until another one has been decoded. */
         if (strcmp(text, trace->setup) != 0 && (!old || old == trace->serving)) {
             old_setup = trace->earlier;
             trace->earlier = trace->setup;
@@ -63,7 +63,7 @@ int tl_lake_redecode(struct tl_lake *lake, const char *id, const char *setup, st
     } else {
         free(old_setup);
         r = tl_trace_save(trace, fail);
-        /* Not before the catalog knows: until then it is what a restart goes on with. */
+        /* Only once the catalog is updated: until then a restart continues with it. */
         if (r >= 0 && given_up)
             atomic_store(&old->obsolete, true);
         tl_gen_put(old);

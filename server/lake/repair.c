@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Checking every stored byte, and rebuilding what follows from something intact. */
+/* Checking every stored byte, and rebuilding what can be derived from intact data. */
 #include "lake/kept.h"
 #include "lake/lakeint.h"
 
@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define NAMES        256 /* of traces that are read at once */
-#define MIRROR_LOOKS 25  /* at an old copy of a catalog row, 20 ms apart */
+#define NAMES        256 /* traces read at once */
+#define MIRROR_LOOKS 25  /* checks of an outdated copy of a catalog row, 20 ms apart */
 
 /* ---- checking ------------------------------------------------------------------------------- */
 
@@ -23,12 +23,12 @@ struct checkup {
     struct tl_buf *report;
     struct tl_fail *fail;
     int findings;
-    int raw_lost;  /* spans of raw bytes that are gone */
-    int raw_heads; /* damage of raw objects that costs no bytes */
-    int shards;    /* damaged, and not mended */
+    int raw_lost;  /* lost spans of raw bytes */
+    int raw_heads; /* damage of raw objects that loses no bytes */
+    int shards;    /* damaged, and not repaired */
     bool raw_removed;
     bool repair;
-    struct tl_packer *packer; /* made when it is needed */
+    struct tl_packer *packer; /* created when needed */
 };
 
 TL_PRINTF(2, 3) static int tell(struct checkup *c, const char *format, ...)
@@ -79,7 +79,7 @@ static bool same_row(const struct tl_shard_row *a, const struct tl_shard_row *b)
                                 same_anchor(&a->anchor_last, &b->anchor_last)));
 }
 
-/* Write what a sound shard says of itself into the catalog and into memory. */
+/* Write the values of an intact shard to the catalog and to memory. */
 static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_shard_row *row,
                     const struct tl_buf *summary)
 {
@@ -99,7 +99,7 @@ static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_sha
     return TL_OK;
 }
 
-/* A shard is sound: does the catalog repeat it rightly? `row` is the catalog's, NULL: none. */
+/* Check the catalog's row for an intact shard. `row`: the catalog's, NULL: none. */
 static int check_row(struct checkup *c, struct tl_lane *lane, const char *key, uint64_t number,
                      const struct tl_shard_row *row)
 {
@@ -148,16 +148,16 @@ static const struct tl_shard_row *find_stored(const struct stored_rows *stored, 
     return NULL;
 }
 
-/* Nothing else can make it again, so that what is lost of it is lost. */
+/* Nothing else can restore it, so that what is lost is lost. */
 static bool is_last_resort(const struct checkup *c)
 {
     return c->raw_removed || c->raw_lost > 0;
 }
 
 /*
- * Make a damaged shard whole from itself: at once where nothing is lost by it, else only where
- * decoding anew cannot. The new object takes the old one's place in one step. 1: it is whole, 0:
- * it is not.
+ * Repair a damaged shard from itself: at once if nothing is lost, otherwise only if decoding again
+ * is not possible. The new object replaces the old one in one step. 1: it is repaired, 0: it is
+ * not.
  */
 static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, uint64_t number)
 {
@@ -193,7 +193,7 @@ static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, 
     return r < 0 ? r : whole;
 }
 
-/* Check a shard in the form that it is stored in. Returns the number of findings. */
+/* Check a shard in its stored form. Returns the number of findings. */
 static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number,
                         char key[static 192], bool *virtual)
 {
@@ -219,8 +219,8 @@ static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number
     return r < 0 ? r : 1;
 }
 
-/* What is kept beside a shard says nothing that it does not. Of an older version it is made anew
- * when somebody asks. `r`: how reading it went. */
+/* Data stored along with a shard is derived from it. An older version is recomputed at the next
+ * query. `r`: result of reading it. */
 static int told_kept(struct checkup *c, const char *key, const char *what, int r)
 {
     if (r != TL_NOTFOUND)
@@ -287,7 +287,7 @@ static int check_lane(struct checkup *c, struct tl_gen *gen, struct tl_lane *lan
         return r;
     r = tl_catalog_shards(c->lake->catalog, gen->trace, gen->number, lane->index, add_stored,
                           &stored, c->fail);
-    if (r == TL_BAD) { /* a row that cannot be read is told as one that is missing */
+    if (r == TL_BAD) { /* an unreadable row is reported as missing */
         stored.n = 0;
         r = TL_OK;
     }
@@ -300,7 +300,7 @@ static int check_lane(struct checkup *c, struct tl_gen *gen, struct tl_lane *lan
 
 /* ---- images --------------------------------------------------------------------------------- */
 
-/* One image by its hash; a damaged one that is to be repaired is removed, to be uploaded again. */
+/* Check one image by its hash; with repair, a damaged one is removed, to be uploaded again. */
 static int check_image(struct checkup *c, const char *hash)
 {
     struct tl_buf content = {0};
@@ -325,7 +325,7 @@ static int check_image(struct checkup *c, const char *hash)
     return r;
 }
 
-/* Those that `setup` (NULL: no matter) names and that were uploaded. */
+/* Check the uploaded images that `setup` names (NULL: all). */
 static int check_images(struct checkup *c, const char *setup)
 {
     struct tl_image_row *rows;
@@ -351,12 +351,12 @@ static int check_mirror(struct checkup *c)
 {
     enum tl_mirror_state state;
     int r = tl_trace_mirror_check(c->trace, &state, c->fail);
-    /* Whoever changed the row a moment ago is about to write the copy. */
+    /* If the row was changed a moment ago, its copy is about to be written. */
     for (int i = 0; r >= 0 && state == TL_MIRROR_OLD && i < MIRROR_LOOKS; i++) {
         nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
         r = tl_trace_mirror_check(c->trace, &state, c->fail);
     }
-    if (r == TL_NOTFOUND) /* the trace may just have begun */
+    if (r == TL_NOTFOUND) /* the trace may have just begun */
         state = c->trace->complete ? TL_MIRROR_DAMAGED : TL_MIRROR_SAME;
     else if (r < 0)
         return r;
@@ -370,7 +370,7 @@ static int check_mirror(struct checkup *c)
     return r;
 }
 
-/* What a shard loses that cannot be made again. */
+/* Report what is lost with a shard that cannot be restored. */
 static int tell_lost_shards(struct checkup *c, const char *why)
 {
     return tell(c, "%s: %d damaged shard%s cannot be made again: %s; all other shards are served",

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Retention: which rule counts for which trace, and what has to go.
+ * Retention: which rule applies to which trace, and what must be removed.
  *
- * A rule's traces form a pool. Of a pool, what is older than the rule's age goes, and then the
- * oldest until the rest is no larger than the rule's size; raw and decoded data each for itself.
+ * A rule's traces form a pool. From a pool, everything older than the rule's age is removed, and
+ * then the oldest until the rest is within the rule's size; separately for raw and decoded data.
  */
 #include "lake/lakeint.h"
 
@@ -93,14 +93,14 @@ static bool kept_by_label(const char *labels)
 
 /* ---- traces --------------------------------------------------------------------------------- */
 
-/* What retention must know of a trace. */
+/* What retention needs to know of a trace. */
 struct kept {
     char id[64];
-    size_t rule; /* the index of the one that counts for it; how many there are: none */
+    size_t rule; /* index of the rule that applies to it; number of rules: none */
     int64_t updated_ns;
     uint64_t raw_bytes, decoded_bytes;
     bool raw_removed, decoded_removed, sealed;
-    bool stays, is_virtual; /* by its labels */
+    bool stays, is_virtual; /* from its labels */
 };
 
 struct all_kept {
@@ -109,7 +109,7 @@ struct all_kept {
     size_t n, cap;
 };
 
-/* The index of the rule that counts for a trace; n: none. */
+/* The index of the rule that applies to a trace; n: none. */
 static size_t rule_of(const struct rules *rules, const struct tl_catalog_trace *trace)
 {
     size_t found = rules->n, label = rules->n;
@@ -146,7 +146,7 @@ static int keep(void *context, const struct tl_catalog_trace *row)
     return TL_OK;
 }
 
-/* The catalog is told of what grows only now and then. */
+/* The catalog is updated only from time to time while a trace grows. */
 static void take_resident(struct tl_lake *lake, struct kept *kept)
 {
     struct tl_trace *const t = tl_lake_peek(lake, kept->id);
@@ -171,14 +171,14 @@ static int list_kept(struct tl_lake *lake, struct all_kept *all, struct tl_fail 
 
 /* ---- removing ------------------------------------------------------------------------------- */
 
-/* Is it at rest, so that nothing of it is needed? */
+/* Is it idle, so that none of its data is needed? */
 static bool at_rest_locked(const struct tl_trace *trace)
 {
     return trace->complete && !trace->session && !trace->deleted && !trace->making &&
            (trace->state == TL_TRACE_SEALED || trace->state == TL_TRACE_FAILED);
 }
 
-/* Without its raw bytes a virtual shard cannot be read: they go when what was decoded has gone. */
+/* A virtual shard cannot be read without raw bytes: they are removed after the decoded data. */
 static int are_needed(struct tl_trace *trace, bool *needed, struct tl_fail *fail)
 {
     struct tl_gen *gen = tl_trace_serving(trace);
@@ -209,13 +209,13 @@ static int remove_raw(struct tl_trace *trace, struct tl_fail *fail)
         return r;
     }
     snprintf(prefix, sizeof(prefix), "r/%s", trace->id);
-    pthread_mutex_lock(&trace->lake->garbage_lock); /* of it nothing is being packed */
+    pthread_mutex_lock(&trace->lake->garbage_lock); /* none of its segments is being packed */
     tl_lake_discard(trace->lake, prefix);
     pthread_mutex_unlock(&trace->lake->garbage_lock);
     return 1;
 }
 
-/* Another generation, of nothing, serves from now on. Who reads the old one goes on. */
+/* Let a new, empty generation serve. Readers of the old one continue. */
 static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
 {
     struct tl_gen *empty, *old = NULL;
@@ -270,7 +270,7 @@ static int remove_of(struct tl_lake *lake, const struct kept *row, bool raw, str
     int r = tl_trace_pin(trace, TL_PIN_TRY, fail);
     if (r < 0) {
         tl_trace_put(trace);
-        return r == TL_AGAIN || r == TL_NOTFOUND ? TL_OK : r; /* another server is at it */
+        return r == TL_AGAIN || r == TL_NOTFOUND ? TL_OK : r; /* another server is working on it */
     }
     r = raw ? remove_raw(trace, fail) : remove_decoded(trace, fail);
     tl_trace_unpin(trace);
@@ -301,7 +301,7 @@ static int older_first(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Carry out one limit over a pool. Returns the number of removals. */
+/* Apply one limit to a pool. Returns the number of removals. */
 static int limit_pool(struct tl_lake *lake, struct member *members, size_t n, bool raw,
                       uint64_t age_s, uint64_t bytes, int64_t now_ns, struct tl_fail *fail)
 {
@@ -358,7 +358,7 @@ void tl_lake_set_retain_stf(struct tl_lake *lake, uint64_t seconds)
     rules_changed(lake);
 }
 
-/* Have its stored shards become old? */
+/* Have its stored shards exceeded the age? */
 static bool is_old(struct tl_lake *lake, const struct kept *kept, int64_t now_ns, uint64_t seconds)
 {
     const int64_t age = (now_ns - kept->updated_ns) / 1000000000;
@@ -377,7 +377,7 @@ static bool is_old(struct tl_lake *lake, const struct kept *kept, int64_t now_ns
     return old;
 }
 
-/* 1; 0: another server is at it, or has done it. */
+/* 1; 0: another server is working on it, or has done it. */
 static int make_one_virtual(struct tl_lake *lake, const char *id, struct tl_fail *fail)
 {
     struct tl_trace *const trace = tl_lake_find_trace(lake, id);
@@ -398,7 +398,7 @@ static int make_one_virtual(struct tl_lake *lake, const char *id, struct tl_fail
     return r < 0 ? r : !is_done;
 }
 
-/* Returns how many traces are being decoded anew for that. */
+/* Returns the number of traces being decoded again for this. */
 static int make_virtual(struct tl_lake *lake, const struct all_kept *all, int64_t now_ns,
                         uint64_t seconds, struct tl_fail *fail)
 {

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-/* So many shards or chunks are looked into; of more, the ends must do. */
+/* Maximum shards or chunks that are read; beyond this only their ends are used. */
 #define FINE 24
 
-/* … unless it is known that trace is missing there for this part of what is wanted. */
+/* Unless trace is missing there for at least this fraction of the wanted range. */
 #define WIDE_PARTS 512
 
 struct maker {
@@ -17,9 +17,9 @@ struct maker {
     enum tl_scale_kind kind;
     bool by_value;
     uint64_t from, to;
-    uint64_t wide;             /* values that a break is to be seen from */
-    struct tl_buckets summary; /* if has_summary: which rows may have breaks, … */
-    uint64_t summarised;       /* … of the first so many */
+    uint64_t wide;             /* minimum width of a break, in values */
+    struct tl_buckets summary; /* if has_summary: which rows may have breaks */
+    uint64_t summarised;       /* number of rows covered by `summary` */
     bool has_summary;
     struct tl_scale_break missing; /* since the last point, if `broken` */
     bool broken;
@@ -40,7 +40,7 @@ static int add_point(struct tl_scale *s, uint64_t position, uint64_t value)
     return TL_OK;
 }
 
-/* Where trace is missing the value jumps at once. */
+/* When trace is missing the value jumps. */
 static int add_break(struct maker *m, uint64_t value)
 {
     struct tl_scale *const s = m->scale;
@@ -70,7 +70,7 @@ static int add(struct maker *m, uint64_t position, uint64_t raw)
     return r < 0 ? r : add_point(s, position, value);
 }
 
-/* An item in front of `position`: is trace missing there? */
+/* Process an item before `position`: is trace missing there? */
 static void note_item(struct maker *m, const struct tl_item *item, uint64_t position)
 {
     if (item->kind != TL_ITEM_GAP && item->kind != TL_ITEM_TRACE_ON)
@@ -85,7 +85,7 @@ static void note_item(struct maker *m, const struct tl_item *item, uint64_t posi
         m->missing.flags = TL_FLAG_OFF;
 }
 
-/* Does a stretch, with the raw values at its ends, touch what is to be fine? */
+/* Does an interval, with the raw values at its ends, touch the range of full resolution? */
 static bool touches(const struct maker *m, uint64_t first, uint64_t last, uint64_t low,
                     uint64_t high)
 {
@@ -94,12 +94,12 @@ static bool touches(const struct maker *m, uint64_t first, uint64_t last, uint64
     return a <= m->to && b >= m->from;
 }
 
-/* A row or a chunk with what is between it and the next one, in positions and raw values. */
+/* A row or a chunk including the space to the next one, in positions and raw values. */
 struct stretch {
     uint64_t first, last, low, high;
 };
 
-/* From the last timestamp before it to the first one behind it, the lines cross it. */
+/* From the last timestamp before it to the first one after it, which the interpolation crosses. */
 static struct stretch row_stretch(const struct maker *m, size_t i)
 {
     const struct tl_shard_row *row = &m->cut->rows[i];
@@ -138,7 +138,7 @@ static bool is_wide(const struct maker *m, struct stretch s)
     return m->kind == TL_SCALE_TIME && shown(m, s.high) - shown(m, s.low) >= m->wide;
 }
 
-/* May trace be missing in a row? No shard is opened to know. */
+/* Can trace be missing in a row? Determined without opening a shard. */
 static bool may_break(struct maker *m, size_t i)
 {
     const struct tl_shard_row *row = &m->cut->rows[i];
@@ -267,7 +267,7 @@ static int add_row_ends(struct maker *m, const struct tl_shard_row *row)
     return r;
 }
 
-/* How wide a break must be to be looked for: of all the time in question. */
+/* Compute the minimum width of breaks from the total time. */
 static void measure(struct maker *m)
 {
     uint64_t low = UINT64_MAX, high = 0;
@@ -307,7 +307,7 @@ static int make(struct maker *m, struct tl_fail *fail)
         r = add_view(m, i, view, touched <= 3, fail);
         tl_view_put(view);
     }
-    /* The end has the last byte that is known. */
+    /* The end has the last known byte offset. */
     if (r >= 0 && m->kind == TL_SCALE_BYTE && cut->n_rows > 0)
         r = add(m, cut->end, cut->rows[cut->n_rows - 1].byte_last);
     return r;
@@ -333,7 +333,7 @@ void tl_scale_close(struct tl_scale *scale)
     *scale = (struct tl_scale){0};
 }
 
-/* ---- along the lines ------------------------------------------------------------------------ */
+/* ---- interpolation -------------------------------------------------------------------------- */
 
 static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
 {
@@ -341,7 +341,7 @@ static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
     return (uint64_t)((product + (up ? c - 1 : 0)) / c);
 }
 
-/* The first point behind a position. */
+/* The first point after a position. */
 static size_t point_behind(const struct tl_scale *s, uint64_t position)
 {
     size_t low = 0, high = s->n;
@@ -362,8 +362,8 @@ bool tl_scale_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from
         return false;
     *from = behind > 0 ? s->points[behind - 1].value : 0;
     *to = behind < s->n ? s->points[behind].value : UINT64_MAX;
-    /* At a break what is in front of it counts as of the time before, what is behind it as of the
-     * time behind: neither is known. */
+    /* At a break, what precedes it has the time before, what follows it the time after: both are
+     * bounds. */
     for (size_t i = 0; i < s->n_breaks; i++) {
         const struct tl_scale_break *const b = &s->breaks[i];
         if (behind < s->n && s->points[behind].position == b->position && b->to > *to)

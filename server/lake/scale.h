@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A scale: positions of a lane against time or raw byte offsets, as points with straight lines
- * between them. It is fine where it was asked to be, coarse elsewhere: every timestamp of the
- * chunks in question, or the first and last of chunks or shards where there are many of those.
+ * A scale: positions of a lane against time or raw byte offsets, as points with linear
+ * interpolation between them. It has full resolution in the requested range: every timestamp of the
+ * chunks there, or the first and last of chunks or shards if there are many. Elsewhere it is
+ * coarse.
  */
 #ifndef TL_LAKE_SCALE_H
 #define TL_LAKE_SCALE_H
@@ -13,21 +14,21 @@ enum tl_scale_kind { TL_SCALE_TIME, TL_SCALE_BYTE };
 
 struct tl_scale_point {
     uint64_t position;
-    uint64_t value; /* as users see it; never falls */
+    uint64_t value; /* as shown to users; never decreases */
 };
 
 /*
- * Trace is missing in front of a position. What lies between the last timestamp before it and the
- * first one behind it happened sometime between these two: there is no line from one to the other.
+ * Trace is missing before a position. Everything between the last timestamp before it and the first
+ * one after it happened at an unknown time between these two: no interpolation across.
  */
 struct tl_scale_break {
     uint64_t position;
     uint64_t from, to; /* values: the last known one, and the next */
-    uint64_t count;    /* of gaps between these two; 0: tracing was off, and nothing was lost */
-    uint8_t flags;     /* enum tl_bucket_flag, of all of them */
+    uint64_t count;    /* number of gaps between them; 0: tracing was off, and nothing was lost */
+    uint8_t flags;     /* enum tl_bucket_flag bits of all of them */
 };
 
-/* Was nothing lost, because nothing was traced? */
+/* Was tracing off, so that nothing was lost? */
 static inline bool tl_scale_is_off(const struct tl_scale_break *b)
 {
     return (b->flags & (uint8_t) ~(TL_FLAG_GAP | TL_FLAG_OPEN)) == TL_FLAG_OFF;
@@ -36,32 +37,33 @@ static inline bool tl_scale_is_off(const struct tl_scale_break *b)
 struct tl_scale {
     struct tl_scale_point *points;
     size_t n, cap;
-    struct tl_scale_break *breaks; /* time: in order, wherever it is fine or they are wide */
+    /* Time scale: in order, where the resolution is full or they are wide. */
+    struct tl_scale_break *breaks;
     size_t n_breaks, cap_breaks;
-    uint64_t end; /* behind the last position */
+    uint64_t end; /* after the last position */
 };
 
 /*
- * A scale that is fine at positions (`by_value`: at values) [from, to]. Breaks of time that are as
- * wide as a 512th of it are found there wherever they are. TL_NOMEM, TL_IO, TL_BAD.
+ * Create a scale with full resolution at positions (`by_value`: at values) [from, to]. Breaks of at
+ * least 1/512 of the scale are found everywhere. TL_NOMEM, TL_IO, TL_BAD.
  */
 TL_MUST_USE int tl_scale_open(struct tl_scale *out, const struct tl_cut *cut,
                               enum tl_scale_kind kind, bool by_value, uint64_t from, uint64_t to,
                               struct tl_fail *fail);
 void tl_scale_close(struct tl_scale *scale);
 
-/* The value at a position; false: there is no point at all. */
+/* The value at a position; false: the scale has no points. */
 bool tl_scale_value(const struct tl_scale *scale, uint64_t position, uint64_t *out);
-/* The values that are known on both sides of a position: no less than the one, no more than the
- * other, UINT64_MAX behind the last point. false: there is no point at all. */
+/* Known values on both sides of a position: lower and upper bound, UINT64_MAX after the last point.
+ * false: the scale has no points. */
 bool tl_scale_bounds(const struct tl_scale *scale, uint64_t position, uint64_t *from, uint64_t *to);
 /* The first position whose value is at least `value`; the end if there is none. */
 uint64_t tl_scale_position(const struct tl_scale *scale, uint64_t value);
 
-/* A position in all units. */
+/* Convert a position to all units. */
 TL_MUST_USE int tl_cut_locate(const struct tl_cut *cut, uint64_t position, struct tl_position *out,
                               struct tl_fail *fail);
-/* Resolve a range of any unit to positions. TL_USAGE: the stream has no times. */
+/* Convert a range of any unit to positions. TL_USAGE: the stream has no time. */
 TL_MUST_USE int tl_cut_resolve(const struct tl_cut *cut, enum tl_range_unit unit, uint64_t from,
                                uint64_t to, uint64_t *first, uint64_t *end, struct tl_fail *fail);
 

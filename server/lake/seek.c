@@ -44,7 +44,7 @@ static bool is_in(const struct tl_seek *s, uint64_t pc)
         return false;
     if (w->kind != TL_FIND_SYMBOL)
         return true;
-    /* Is it the symbol that is looked for, rather than another context's at the same place? */
+    /* Is it the wanted symbol, rather than another context's at the same address? */
     const int64_t i = tl_flow_now_symbol(&s->now, w->image, w->pc_from);
     return i >= 0 && !strcmp(tl_image_symbols(w->image, &n)[i].name, w->text);
 }
@@ -59,7 +59,7 @@ static int hit(struct tl_seek *s, uint64_t position, uint64_t pc)
 
 static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail);
 
-/* `behind`: the position of what comes next. */
+/* `behind`: the position of what follows. */
 static int at_address(struct tl_seek *s, uint64_t position, uint64_t pc, uint64_t behind,
                       struct tl_fail *fail)
 {
@@ -92,8 +92,8 @@ static int seek_block(struct tl_seek *s, const struct tl_item *item, uint64_t po
     return r;
 }
 
-/* Instructions by what they are. Blocks come again and again: how many of them one has is
- * remembered where its memory never changes. */
+/* Search for instructions by kind. Blocks are executed repeatedly: the number of matches in each is
+ * cached if its memory never changes. */
 static int seek_codes(struct tl_seek *s, const struct tl_item *item, uint64_t position)
 {
     const struct tl_block *b = item->block;
@@ -125,7 +125,7 @@ static int seek_codes(struct tl_seek *s, const struct tl_item *item, uint64_t po
     return r;
 }
 
-/* "switch PID TID NAME": is it the process or thread of this name, which may be a pattern, or
+/* "switch PID TID NAME": is it the process or thread with this name, which may be a pattern, or
  * number? */
 static bool is_switch_to(const char *note, const char *process)
 {
@@ -228,7 +228,7 @@ static int seek_items(struct tl_seek *s, struct tl_fail *fail)
     return r;
 }
 
-/* ---- where something may be ----------------------------------------------------------------- */
+/* ---- candidates ----------------------------------------------------------------------------- */
 
 static bool calls_promising(const struct tl_seek *s, const struct tl_shard_index *index,
                             const struct tl_chunk *c)
@@ -245,7 +245,7 @@ static bool calls_promising(const struct tl_seek *s, const struct tl_shard_index
     return false;
 }
 
-/* May the chunk have a hit? */
+/* Can the chunk have a hit? */
 static bool promising(struct tl_seek *s, const struct tl_view *view, const struct tl_chunk *c)
 {
     const struct tl_sought *const w = s->sought;
@@ -262,7 +262,7 @@ static bool promising(struct tl_seek *s, const struct tl_view *view, const struc
     }
 }
 
-/* May the shard have one? Its first and last bucket may include items of its neighbours. */
+/* Can the shard have one? Its first and last bucket may include items of its neighbours. */
 static bool promising_shard(const struct tl_seek *s, size_t shard)
 {
     const struct tl_buckets *all = &s->summary;
@@ -311,7 +311,7 @@ static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *v
     return tl_walk_chunk(walk, view, chunk, &walked, fail);
 }
 
-/* Was the instruction in front of `position` in the address range? */
+/* Was the instruction before `position` in the address range? */
 static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail)
 {
     const struct tl_seek_range range = {.from = position - 1, .to = position};
@@ -342,7 +342,7 @@ static int seek_window(struct tl_seek *s, struct tl_view *view, size_t chunk,
     return r < 0 ? r : seek_items(s, fail);
 }
 
-/* From the chunk's end to its begin, in windows that grow. */
+/* From the chunk's end to its begin, in growing windows. */
 static int seek_backward(struct tl_seek *s, struct tl_view *view, size_t chunk,
                          const struct tl_seek_range *range, int (*window)(void *),
                          struct tl_fail *fail)
@@ -351,7 +351,7 @@ static int seek_backward(struct tl_seek *s, struct tl_view *view, size_t chunk,
     const uint64_t begin = c->first > range->from ? c->first : range->from;
     struct tl_seek_range part = *range;
     const uint64_t end = c->first + c->n < range->to ? c->first + c->n : range->to;
-    bool tail = true; /* items at the end of the chunk are the first window's */
+    bool tail = true; /* items at the end of the chunk belong to the first window */
     int r = TL_OK;
     uint64_t to = end > begin ? end : begin;
     for (uint64_t size = WINDOW; r >= 0 && (to > begin || tail); size *= 8) {

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define GROWTH ((size_t)16384) /* rows that the file grows by */
-#define WARM   ((size_t)1024)  /* rows behind which older ones are let go of */
+#define GROWTH ((size_t)16384) /* rows by which the file grows */
+#define WARM   ((size_t)1024)  /* older rows are dropped from memory */
 
 static size_t bytes_of(size_t rows)
 {
@@ -31,8 +31,8 @@ void tl_rows_fini(struct tl_rows *rows)
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-/* With room for `cap` rows, or NULL. Its blocks are there before it is mapped: a full disk is told
- * here, and not by a signal. */
+/* Map with room for `cap` rows, or NULL. The blocks are allocated before mapping, so that a full
+ * disk is reported here and not by a signal. */
 static struct tl_shard_row *map(int file, size_t cap)
 {
     if (posix_fallocate(file, 0, (off_t)bytes_of(cap)) != 0)
@@ -41,7 +41,7 @@ static struct tl_shard_row *map(int file, size_t cap)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* From the heap into a file. */
+/* Move the rows from the heap into a file. */
 static bool move_out(struct tl_rows *rows, struct tl_backend *backend)
 {
     struct tl_fail fail = {0};
@@ -62,7 +62,7 @@ static bool move_out(struct tl_rows *rows, struct tl_backend *backend)
     return true;
 }
 
-/* Back onto the heap. */
+/* Move them back to the heap. */
 static int move_in(struct tl_rows *rows)
 {
     struct tl_rows heap = {.n = rows->n, .totals = rows->totals};
@@ -121,7 +121,7 @@ int tl_rows_add(struct tl_rows *rows, const struct tl_shard_row *row, struct tl_
     rows->v[rows->n++] = *row;
     count(&rows->totals, row);
     if (rows->is_mapped && rows->n % WARM == 0)
-        (void)madvise(rows->v, bytes_of(rows->cap), MADV_DONTNEED); /* it is in the file */
+        (void)madvise(rows->v, bytes_of(rows->cap), MADV_DONTNEED); /* the file has it */
     return TL_OK;
 }
 
@@ -141,7 +141,7 @@ int tl_rows_copy(struct tl_rows_copy *out, const struct tl_rows *rows, size_t mo
 {
     *out = (struct tl_rows_copy){0};
     if (rows->is_mapped && rows->cap - rows->n >= more) {
-        /* What is written behind the rows is the copy's own. */
+        /* Rows written behind these are private to the copy. */
         const size_t bytes = bytes_of(rows->n + more);
         void *const v = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, rows->file, 0);
         if (v == MAP_FAILED)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store that several servers share: whoever has a trace's lease writes it, all others show what
- * the catalog says of it.
+ * A store shared by several servers: the holder of a trace's lease writes it, all others show its
+ * state in the catalog.
  *
- *   pinned    who changes a trace has its lease for as long; it is read anew when it comes
- *   held      a trace that is pushed, or decoded, or packed, keeps it
- *   asked for its holder gives it back as soon as nobody pushes the trace there; a push of the same
- *             rig at another server ends one that may hang in a dead connection
- *   lost      pushes end, decoding is forgotten: the next holder goes on at the durable bytes
+ *   pinned    a lease is held while a trace is changed; the trace is read again on acquiring it
+ *   held      a trace that is pushed, decoded or packed keeps its lease
+ *   asked for the holder releases the lease as soon as the trace is not being pushed there; a push
+ * by the same rig at another server ends one that may hang in a dead connection lost      pushes
+ * end, decoding is dropped: the next holder continues at the durable bytes
  *
- * The thread of news.c does all of that.
+ * The thread of news.c does all of this.
  */
 #include "lake/share.h"
 
@@ -20,14 +20,15 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define RETRY_NS  INT64_C(100000000) /* between two attempts to have a lease … */
-#define ASK_EVERY 3                  /* … and so many of them to a question for it */
-/* That nothing is heard of a trace, or between two looks whether anybody decodes it: longer than
- * leases usually last, so that a rig whose server is gone has it before one that only decodes. */
+#define RETRY_NS  INT64_C(100000000) /* between two attempts to acquire a lease */
+#define ASK_EVERY 3                  /* every this-many-th attempt also asks the holder for it */
+/* Time without changes of a trace before this server tries to take it over, and between two checks
+ * whether it is being decoded. Longer than leases usually last, so that a rig whose server is gone
+ * gets its trace before a server that only decodes. */
 #define ADOPT_NS    INT64_C(3000000000)
-#define YIELD_NS    INT64_C(1500000000) /* that a trace is left to who has asked for it */
+#define YIELD_NS    INT64_C(1500000000) /* a trace is left to the server that asked for it */
 #define GRACE_NS    INT64_C(60000000000)
-#define EPOCH_SHIFT 16 /* numbers of pushes and generations under one grant of a lease */
+#define EPOCH_SHIFT 16 /* numbers of pushes and generations per grant of a lease */
 
 bool tl_trace_mine_locked(const struct tl_trace *trace)
 {
@@ -42,14 +43,14 @@ static bool is_mine(struct tl_trace *trace)
     return mine;
 }
 
-/* ---- what the catalog says ------------------------------------------------------------------ */
+/* ---- updates from the catalog --------------------------------------------------------------- */
 
 struct adoption {
     struct tl_trace *trace;
     struct tl_fail *fail;
 };
 
-/* Show the trace as its row is; a generation whose shards may have changed is loaded anew. */
+/* Update the trace from its row; a generation whose shards may have changed is reloaded. */
 static int adopt(void *context, const struct tl_catalog_trace *row)
 {
     const struct adoption *const a = context;
@@ -126,7 +127,7 @@ struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id)
     return NULL;
 }
 
-/* ---- taking a trace ------------------------------------------------------------------------- */
+/* ---- acquiring a trace ---------------------------------------------------------------------- */
 
 static int denied(int r, const char *id, struct tl_fail *fail)
 {
@@ -135,10 +136,10 @@ static int denied(int r, const char *id, struct tl_fail *fail)
                : r;
 }
 
-/* The lease is new: go on where its last holder was. */
+/* The lease is new: continue where its last holder stopped. */
 static int go_on(struct tl_trace *trace, uint64_t epoch, struct tl_fail *fail)
 {
-    /* Where its bytes ended when they were refused here does not count: others have appended. */
+    /* The local end after failed writes is obsolete: others have appended. */
     tl_spool_forget(trace->lake->spool, trace->id);
     int r = read_anew(trace, fail);
     if (r == TL_NOTFOUND)
@@ -156,14 +157,14 @@ static int go_on(struct tl_trace *trace, uint64_t epoch, struct tl_fail *fail)
         r = tl_trace_revive(trace, fail);
     if (r < 0)
         return r;
-    tl_housekeeper_wake(trace->lake); /* its hash */
+    tl_housekeeper_wake(trace->lake); /* compute its hash */
     tl_repack_wake(trace->lake);
     return TL_OK;
 }
 
 static void give_back(struct tl_trace *trace, bool lost);
 
-/* It was given to another server just now, which may not have taken it yet. */
+/* It has just been released for another server, which may not have acquired it yet. */
 static bool is_promised_locked(const struct tl_trace *trace, uint64_t ask)
 {
     return ask < trace->yielded && tl_monotonic_ns() - trace->tried_ns < YIELD_NS;
@@ -213,7 +214,8 @@ int tl_trace_pin(struct tl_trace *trace, uint64_t ask, struct tl_fail *fail)
     if (!trace->lake->shared)
         return TL_OK;
     const int64_t until = tl_monotonic_ns() + (ask == TL_PIN_TRY ? 0 : TL_PIN_WAIT_NS);
-    /* Whoever gets it in between, once its holder is gone, has not heard of an earlier question. */
+    /* If the holder is gone, another server may acquire it in between, without having seen the
+     * earlier request. */
     for (unsigned tries = 0;; tries++) {
         pthread_mutex_lock(&trace->owning);
         const int r = pin_once(trace, ask, fail);
@@ -247,8 +249,9 @@ int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **l
     r = there ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", id) : tl_no_trace(lake, fail, id);
     tl_trace_put(there);
     if (r == TL_NOTFOUND)
-        r = TL_OK; /* the catalog has said so: anything else leaves all as it is */
-    /* What is left of an older trace of this name, whose server ended before it had removed all. */
+        r = TL_OK; /* confirmed by the catalog: any other result changes nothing */
+    /* Leftovers of an older trace of this name, whose server ended before it had removed
+     * everything. */
     for (size_t i = 0; r >= 0 && i < sizeof kinds / sizeof *kinds; i++) {
         char prefix[80];
         snprintf(prefix, sizeof prefix, "%s/%s", kinds[i], id);
@@ -263,9 +266,9 @@ int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **l
     return TL_OK;
 }
 
-/* ---- giving it back ------------------------------------------------------------------------- */
+/* ---- releasing it --------------------------------------------------------------------------- */
 
-/* With trace->owning held. Where the lease was lost nothing is written any more. */
+/* Called with trace->owning held. If the lease was lost nothing is written any more. */
 static void give_back(struct tl_trace *trace, bool lost)
 {
     struct tl_lake *const lake = trace->lake;
@@ -281,14 +284,14 @@ static void give_back(struct tl_trace *trace, bool lost)
     if (making && !lost)
         tl_gen_leave(making);
     if (!lost)
-        (void)!tl_trace_save_quietly(trace, NULL); /* refused: it was lost just now */
+        (void)!tl_trace_save_quietly(trace, NULL); /* fails if it was lost just now */
     const int r = read_anew(trace, NULL);
-    pthread_mutex_lock(&trace->opening); /* no segment's packed form is taking its place */
+    pthread_mutex_lock(&trace->opening); /* wait for a segment being replaced by its packed form */
     pthread_mutex_lock(&trace->lock);
     trace->lease = NULL;
     trace->tried_ns = tl_monotonic_ns();
     if (r < 0 && making && making == trace->serving)
-        tl_gen_stop(making); /* it is shown as far as it came */
+        tl_gen_stop(making); /* it is shown with its progress so far */
     pthread_mutex_unlock(&trace->lock);
     pthread_mutex_unlock(&trace->opening);
     tl_gen_put(making);
@@ -298,7 +301,7 @@ static void give_back(struct tl_trace *trace, bool lost)
     tl_trace_changed(trace);
 }
 
-/* Is there nothing to be done any more that the lease is for? */
+/* Is there no more work that needs the lease? */
 static bool is_idle_locked(const struct tl_trace *trace)
 {
     return trace->complete && !trace->session && !trace->making && !trace->mirror_stale &&
@@ -314,10 +317,10 @@ void tl_share_tell_progress(struct tl_trace *trace)
     trace->told = told;
     pthread_mutex_unlock(&trace->lock);
     if (tells && tl_trace_save_row(trace, NULL) < 0)
-        return; /* it is told with the next bytes */
+        return; /* it is updated with the next bytes */
 }
 
-/* Is it to be given back? `*lost`: it was taken away. */
+/* Must the lease be released? `*lost`: it was revoked. */
 static bool is_due_locked(struct tl_trace *trace, bool *lost)
 {
     uint64_t asked;
@@ -336,7 +339,7 @@ void tl_share_look_after(struct tl_trace *trace)
 {
     bool lost;
     if (pthread_mutex_trylock(&trace->owning) != 0)
-        return; /* it is being taken */
+        return; /* it is being acquired */
     pthread_mutex_lock(&trace->lock);
     const bool due = is_due_locked(trace, &lost);
     const bool keeps = trace->lease && !due;
@@ -357,7 +360,7 @@ bool tl_share_adopt(struct tl_trace *trace, int64_t now)
                         now - trace->tried_ns >= ADOPT_NS;
     if (adopts) {
         trace->tried_ns = now;
-        trace->yielded = 0; /* who had asked for it has had its time, and may be gone */
+        trace->yielded = 0; /* the server that asked for it has had its time, and may be gone */
     }
     pthread_mutex_unlock(&trace->lock);
     if (!adopts)
@@ -367,9 +370,9 @@ bool tl_share_adopt(struct tl_trace *trace, int64_t now)
     return true;
 }
 
-/* ---- what others have changed ---------------------------------------------------------------- */
+/* ---- changes by other servers ---------------------------------------------------------------- */
 
-/* Labels and notes of a trace of ours may be another server's. */
+/* Labels and notes of our traces can be changed by other servers. */
 static void take_labels(struct tl_trace *trace, const struct tl_catalog_trace *row)
 {
     char *labels = strdup(row->labels);
@@ -404,9 +407,9 @@ int tl_share_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row
     pthread_mutex_unlock(&trace->owning);
     if (row && !mine) {
         pthread_mutex_lock(&trace->lock);
-        trace->tried_ns = tl_monotonic_ns(); /* somebody has it; see tl_share_adopt() */
+        trace->tried_ns = tl_monotonic_ns(); /* someone else holds it; see tl_share_adopt() */
         pthread_mutex_unlock(&trace->lock);
         tl_trace_changed(trace);
     }
-    return r == TL_NOMEM || r == TL_IO ? r : TL_OK; /* a setup that cannot be read stays unread */
+    return r == TL_NOMEM || r == TL_IO ? r : TL_OK; /* an unreadable setup stays unreadable */
 }

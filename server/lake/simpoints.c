@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Representative regions of a stream. Intervals are looked through in any order by all idle
- * processors, but in order and by one where their vectors are wanted, too.
+ * Representative regions of a stream. Intervals are processed in any order by all idle processors,
+ * but in order and by one thread if their vectors are requested.
  */
 #include "regions/simpoints.h"
 #include "base/cancel.h"
@@ -12,13 +12,13 @@
 #include <stdlib.h>
 
 #define INTERVALS_MAX 1000000
-#define PIECE_INSNS   (UINT64_C(4) << 20) /* at least so many in a piece of a sweep */
+#define PIECE_INSNS   (UINT64_C(4) << 20) /* minimum size of a piece of a sweep */
 
 struct search {
     const struct tl_cut *cut;
     const struct tl_simpoints_request *request;
     uint64_t from, to;
-    uint64_t piece;             /* instructions, whole intervals */
+    uint64_t piece;             /* instructions, a multiple of the interval */
     struct tl_simpoints *found; /* by piece */
 };
 
@@ -53,7 +53,7 @@ static int add_block(struct tl_vectors *v, const struct tl_walk *walk, const str
     return r;
 }
 
-/* Positions [from, to): what is no instruction with a known encoding counts as one all the same. */
+/* Add positions [from, to): unknown encodings count as instructions too. */
 static int add_range(struct tl_vectors *v, const struct tl_cut *cut, uint64_t from, uint64_t to,
                      struct tl_fail *fail)
 {

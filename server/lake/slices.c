@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Call-stack slices of a range. Each index chunk tells the stack at its begin, and each frame there
- * knows where it began. A short range is walked. Of a long one the stacks are compared where every
- * n-th chunk begins: frames that live at none of these places are too short to be seen. Between
- * which two of them one of the others has ended is known then; in which chunk, stacks of the chunks
- * between them tell; where exactly, that chunk's instructions.
+ * Call-stack slices of a range. Each index chunk stores the stack at its begin, including where
+ * each frame began. A short range is walked. In a long one the stacks are compared at the begin of
+ * every n-th chunk: frames that are active at none of these are too short to be visible. This
+ * brackets the end of each other frame; the stacks of the chunks in between narrow it to one chunk;
+ * and that chunk's instructions give the exact end.
  */
 #include "lake/query.h"
 #include "lake/stacks.h"
@@ -12,10 +12,10 @@
 #include <stdlib.h>
 
 #define SLICES_MAX  4096
-#define COLUMNS     1024                /* that the picture has, unless somebody says so, … */
-#define COLUMNS_MAX 4096                /* … and at most */
+#define COLUMNS     1024                /* default width of the picture */
+#define COLUMNS_MAX 4096                /* maximum width */
 #define WALKS       128                 /* chunks whose instructions are read */
-#define SHORT       (UINT64_C(1) << 22) /* positions of a range that is walked */
+#define SHORT       (UINT64_C(1) << 22) /* maximum positions of a range that is walked */
 
 struct slice {
     uint64_t from, to; /* positions */
@@ -25,21 +25,21 @@ struct slice {
     uint32_t function;
     uint16_t exception;
     uint8_t kind;
-    bool exact; /* `to` is */
+    bool exact; /* `to` is exact */
 };
 
 struct slices {
     const struct tl_cut *cut;
     const struct tl_image *image;
-    uint64_t from, to; /* the range, inside the lane */
+    uint64_t from, to; /* the range, clipped to the lane */
     struct slice *p;
     size_t n, cap;
-    uint64_t resolution; /* every slice with more positions of the range than that is there */
+    uint64_t resolution; /* every slice with more positions of the range than this is included */
     bool truncated;
     struct tl_walk walk; /* of the chunk read last */
 };
 
-/* ---- the widest ones ------------------------------------------------------------------------ */
+/* ---- selecting the widest ------------------------------------------------------------------- */
 
 static uint64_t width(const struct slices *s, const struct slice *slice)
 {
@@ -58,7 +58,7 @@ static void leave_out(struct slices *s, uint64_t most)
 struct width {
     uint64_t positions;
     uint64_t
-        turn; /* among those of one width: as it falls, so that they are from all over the range */
+        turn; /* pseudo-random order among equal widths, so that they are spread over the range */
     size_t slice;
 };
 
@@ -78,7 +78,7 @@ static int by_slice(const void *a, const void *b)
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
-/* All slices, the widest first: the caller's. NULL: no memory. */
+/* All slices, widest first, owned by the caller. NULL: out of memory. */
 static struct width *widest(const struct slices *s)
 {
     struct width *order = malloc((s->n + 1) * sizeof(*order));
@@ -90,7 +90,7 @@ static struct width *widest(const struct slices *s)
     return order;
 }
 
-/* Keep no more than the widest SLICES_MAX. */
+/* Keep only the widest SLICES_MAX. */
 static int trim(struct slices *s)
 {
     if (s->n <= SLICES_MAX)
@@ -146,8 +146,8 @@ static struct slice slice_of(const struct tl_frame *frame, uint32_t depth, uint6
 
 /* ---- walking -------------------------------------------------------------------------------- */
 
-/* From the begin of the chunk that holds `from` on, where the stack is known: frames that end
- * before `to` are told to `sink`. */
+/* Walk from the begin of the chunk that contains `from`, where the stack is known: frames that end
+ * before `to` are passed to `sink`. */
 static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_sink *sink,
                        uint64_t from, uint64_t to, struct tl_fail *fail)
 {
@@ -156,7 +156,7 @@ static int walk_frames(struct slices *s, struct tl_callstack *calls, tl_frame_si
     walk.range.tail = false;
     walk.walk = s->walk;
     const int r = tl_cut_walk_follow(&walk, calls, sink, NULL, s, fail);
-    s->walk = walk.walk; /* its memory is used again */
+    s->walk = walk.walk; /* reuse its memory */
     walk.walk = (struct tl_walk){0};
     tl_cut_walk_end(&walk);
     return r;
@@ -186,7 +186,7 @@ static int walked(struct slices *s, struct tl_callstack *calls, struct tl_fail *
 
 /* ---- a long one: where stacks differ -------------------------------------------------------- */
 
-/* Frames of `last`, the stack at `low`, that `now`, the one at `high`, has no more ended between
+/* Frames of `last`, the stack at `low`, that are not in `now`, the one at `high`, ended between
  * them. */
 static int compare_stacks(struct slices *s, const struct tl_callstack *last,
                           const struct tl_callstack *now, uint64_t low, uint64_t high)
@@ -238,7 +238,7 @@ static int sampled(struct slices *s, uint32_t columns, struct tl_callstack *last
     return r < 0 ? r : compare_stacks(s, last, now, low, s->to);
 }
 
-/* ---- and where exactly ---------------------------------------------------------------------- */
+/* ---- exact bounds --------------------------------------------------------------------------- */
 
 static int on_end(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                   uint32_t depth, uint64_t insn)
@@ -255,8 +255,8 @@ static int on_end(void *context, enum tl_frame_change change, const struct tl_fr
     return TL_OK;
 }
 
-/* Of slices in the order of their places: the ends of the widest. A chunk that is walked tells of
- * all that ended in it. */
+/* Find the ends of the widest slices, in order of position. Walking a chunk finds all ends
+ * in it. */
 static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_callstack *now,
                      struct tl_fail *fail)
 {
@@ -271,7 +271,7 @@ static int find_ends(struct slices *s, struct tl_callstack *calls, struct tl_cal
         r = tl_stack_bisect(s->cut, &frame, slice->depth, &slice->low, &slice->high, now, fail);
         if (r >= 0)
             r = walk_frames(s, calls, on_end, slice->low, slice->high, fail);
-        if (!slice->exact) { /* behind the last instruction there */
+        if (!slice->exact) { /* after the last instruction there */
             slice->to = slice->high;
             slice->exact = true;
         }
@@ -308,7 +308,7 @@ static int answer(struct slices *s, enum tl_range_unit axis, struct tl_slices *o
         if (axis == TL_UNIT_TIME &&
             (!tl_scale_value(&time, from, &from) || !tl_scale_value(&time, to, &to)))
             continue;
-        if (width(s, slice) == 0) /* it turned out to have ended before the range */
+        if (width(s, slice) == 0) /* it ended before the range */
             continue;
         out->p[out->n++] = (struct tl_stack_slice){
             .from = from,

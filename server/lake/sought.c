@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What people look for, out of what they write. */
+/* Parsing of search queries. */
 #include "lake/seek.h"
 
 #include <ctype.h>
@@ -108,7 +108,7 @@ static bool name_fits(const char *name, const char *text, enum fit fit)
     }
 }
 
-/* Other names of the same place are wanted, too: the flow is told by one of them. */
+/* Include other names for the same address: the flow uses one of them. */
 static void want_aliases(struct tl_sought *s, const struct tl_symbol *symbols)
 {
     for (size_t i = 1; i < s->n_symbols; i++)
@@ -121,7 +121,7 @@ static void want_aliases(struct tl_sought *s, const struct tl_symbol *symbols)
             s->symbols[i - 1] = 1;
 }
 
-/* Calls of the function of this name, else of all that it fits or is a part of; TL_NOTFOUND. */
+/* Calls of the function of this name; otherwise of all that match it or contain it; TL_NOTFOUND. */
 static int want_calls(struct tl_sought *s, const char *name, struct tl_fail *fail)
 {
     size_t n = 0, named = 0;
@@ -178,7 +178,7 @@ static bool same(const char *text, size_t n, const char *name)
     return strlen(name) == n && strncmp(text, name, n) == 0;
 }
 
-/* A kind of items, several of them with commas between, or a reason of gaps. */
+/* Parse a kind of items, several separated by commas, or a reason for gaps. */
 static bool is_event(struct tl_sought *s, const char *name)
 {
     s->gap = -1;
@@ -217,7 +217,7 @@ static int want_event(struct tl_sought *s, const char *name, struct tl_fail *fai
     return TL_OK;
 }
 
-/* Where a process or thread begins to run. */
+/* Search for the begin of execution of a process or thread. */
 static int want_process(struct tl_sought *s, const char *name, struct tl_fail *fail)
 {
     if (!*name)
@@ -230,7 +230,7 @@ static int want_process(struct tl_sought *s, const char *name, struct tl_fail *f
     return TL_OK;
 }
 
-/* Is a context of the trace called so? */
+/* Does a context of the trace have this name? */
 static bool is_process(const struct tl_setup *setup, const char *name)
 {
     bool is = false;
@@ -239,9 +239,9 @@ static bool is_process(const struct tl_setup *setup, const char *name)
     return is;
 }
 
-/* ---- any of these --------------------------------------------------------------------------- */
+/* ---- any kind ------------------------------------------------------------------------------- */
 
-/* "0x1f", or digits that are meant as such; `*end` is behind it. */
+/* Parse "0x1f", or hex digits; `*end` is after it. */
 static bool read_hex(const char *text, const char **end, uint64_t *out)
 {
     const char *const digits = strncasecmp(text, "0x", 2) ? text : text + 2;
@@ -254,7 +254,7 @@ static bool read_hex(const char *text, const char **end, uint64_t *out)
     return errno == 0;
 }
 
-/* "ADDR", "ADDR:ADDR" or "ADDR-ADDR". Without 0x there must be a decimal digit in it. */
+/* Parse "ADDR", "ADDR:ADDR" or "ADDR-ADDR". Without 0x it must contain a decimal digit. */
 static bool is_address(const char *text, uint64_t *from, uint64_t *to)
 {
     const char *end;
@@ -267,7 +267,7 @@ static bool is_address(const char *text, uint64_t *from, uint64_t *to)
            *to > *from;
 }
 
-/* "main+0x10" */
+/* Parse "main+0x10". */
 static bool is_offset(const struct tl_sought *s, const char *text, uint64_t *pc)
 {
     const char *const plus = strrchr(text, '+');

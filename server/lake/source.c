@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Source files: stored as images whose names say so (lake.h). A path of debug information belongs
- * to the stored one that has most of its last components, of those that were given for its image if
- * there are any, else of those for all images.
+ * Source files: stored as images with special names (lake.h). A path in debug information is
+ * resolved to the stored file that shares most of its last components, among those uploaded for its
+ * image if there are any, otherwise among those for all images.
  */
 #include "lake/debuginfo.h"
 #include "lake/query.h"
@@ -13,7 +13,7 @@
 #define TEXT_MOST  (4u << 20)
 #define PARTS_MOST 64
 
-/* Components of a path, the last ones, without "." and with ".." carried out. */
+/* Last components of a path, with "." removed and ".." resolved. */
 struct parts {
     struct tl_bytes v[PARTS_MOST];
     size_t n;
@@ -36,7 +36,7 @@ static void split(const char *path, struct parts *out)
     }
 }
 
-/* How many of their last components are the same. */
+/* Number of equal components at the ends. */
 static size_t alike(const struct parts *a, const struct parts *b)
 {
     size_t n = 0;
@@ -48,12 +48,12 @@ static size_t alike(const struct parts *a, const struct parts *b)
 
 struct search {
     struct parts wanted;
-    const char *image; /* hash of the one that was built of it */
+    const char *image; /* hash of the image built from it */
     size_t best;
     char hash[72];
 };
 
-/* Of those that fit equally well the newest counts. */
+/* Among equal matches the newest wins. */
 static int match(void *context, const struct tl_catalog_image *image)
 {
     struct search *const search = context;
@@ -81,7 +81,7 @@ bool tl_is_source(const char *name)
     return strncmp(name, TL_SOURCE_PREFIX, strlen(TL_SOURCE_PREFIX)) == 0;
 }
 
-/* The text of the file that belongs to a path. TL_NOTFOUND: none was given. */
+/* Get the text of the file that matches a path. TL_NOTFOUND: none was uploaded. */
 static int read_text(struct tl_lake *lake, const char *image, const char *path, struct tl_buf *text,
                      struct tl_fail *fail)
 {

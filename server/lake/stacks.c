@@ -25,7 +25,7 @@ int tl_stack_at_chunk(const struct tl_view *view, size_t chunk, struct tl_callst
 int tl_stack_bisect(const struct tl_cut *cut, const struct tl_frame *frame, uint32_t depth,
                     uint64_t *low, uint64_t *high, struct tl_callstack *calls, struct tl_fail *fail)
 {
-    uint64_t behind = *low + 1; /* the last chunk that is known to have it */
+    uint64_t behind = *low + 1; /* the last chunk known to have it */
     int r = TL_OK;
     while (r >= 0 && behind < *high) {
         const uint64_t middle = behind + (*high - behind) / 2;
@@ -75,7 +75,7 @@ static int on_pop(void *context, enum tl_frame_change change, const struct tl_fr
     return TL_EOF;
 }
 
-/* From the begin of the chunk that `from` is in, or until the sink ends it. */
+/* From the begin of the chunk that contains `from`, until the end or the sink stops. */
 static int walk_calls(const struct tl_cut *cut, uint64_t from, uint64_t to, tl_frame_sink *sink,
                       void *context, struct tl_callstack *calls, struct tl_fail *fail)
 {
@@ -99,7 +99,7 @@ int tl_stack_end(const struct tl_cut *cut, const struct tl_frame *frame, uint32_
     uint64_t low = position, high = cut->end, step = TL_CHUNK_MARKERS;
     struct watch w = {.frame = frame, .depth = depth};
     int r = TL_OK;
-    /* Most calls are short: look near first. */
+    /* Most calls are short: look nearby first. */
     for (; low + step < high; step *= 4) {
         struct tl_view *view;
         const size_t shard = tl_cut_shard_at(cut, low + step);
@@ -120,7 +120,7 @@ int tl_stack_end(const struct tl_cut *cut, const struct tl_frame *frame, uint32_
     r = tl_stack_bisect(cut, frame, depth, &low, &high, calls, fail);
     if (r >= 0)
         r = walk_calls(cut, low, high, on_pop, &w, calls, fail);
-    /* Between two chunks it ends where the one behind it begins. */
+    /* Between two chunks it ends at the begin of the second. */
     *end = w.ended ? w.end : high;
     return r;
 }

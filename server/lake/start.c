@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a start looks at. Before it takes calls: traces that are not finished. All others are looked
- * over behind it, unless they are few: whether their copies are as they should be, and what a crash
- * has left in the store.
+ * Work at server start. Before calls are accepted: unfinished traces. All others are checked
+ * afterwards, unless they are few: whether their copies are up to date, and what a crash has left
+ * in the store.
  */
 #include "lake/lakeint.h"
 
 #include <stdlib.h>
 
-#define A_FEW 256 /* traces that are looked over before it takes calls, or else at once */
+#define A_FEW 256 /* maximum traces that are checked before calls are accepted */
 
-/* Go on where an earlier run was: shards are loaded from the catalog, raw bytes lie in the spool.
- */
+/* Continue where an earlier run stopped: load shards from the catalog, raw bytes from the spool. */
 int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail)
 {
     struct tl_lake *const lake = trace->lake;
@@ -61,8 +60,8 @@ static int load_row(void *context, const struct tl_catalog_trace *row)
     return r;
 }
 
-/* Go on with what is not finished. Shards are loaded behind the rows: the catalog is locked while
- * it tells them. */
+/* Resume unfinished traces. Shards are loaded after the rows, since the catalog is locked during
+ * the iteration. */
 static int go_on(struct tl_lake *lake, struct tl_fail *fail)
 {
     int r = tl_catalog_unfinished(lake->catalog, load_row, lake, fail);
@@ -86,8 +85,8 @@ static int go_on(struct tl_lake *lake, struct tl_fail *fail)
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-/* The process may have ended between the row and its copy. A trace that is not worked on is read
- * whole only where its copy is to be written. */
+/* The process may have ended between writing the row and its copy. An idle trace is loaded only if
+ * its copy must be written. */
 static void look_at(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *trace = tl_lake_peek(lake, id);
@@ -120,7 +119,7 @@ static void *look_over(void *context)
         look_at_all(lake, &names);
     }
     tl_buf_fini(&names.text);
-    /* What the medium refuses now is there at the next start. */
+    /* What the medium fails to remove now is retried at the next start. */
     if (r >= 0 && !atomic_load(&lake->closing))
         (void)!tl_lake_remove_orphans(lake, NULL);
     return NULL;
@@ -130,7 +129,7 @@ int tl_lake_begin(struct tl_lake *lake, struct tl_fail *fail)
 {
     struct tl_names names = {0};
     if (lake->shared)
-        return TL_OK; /* the sharing thread takes what nobody has */
+        return TL_OK; /* the sharing thread adopts traces without a holder */
     int r = go_on(lake, fail);
     if (r >= 0)
         r = tl_lake_names(lake, A_FEW, &names, fail);

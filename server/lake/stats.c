@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact statistics of a range. Of whole sealed shards their index says what they consist of; what
- * lies in a part of a shard, or in one whose index does not say it, is counted as an index is. What
- * is known of whole shards is remembered, as far as there is room.
+ * Exact statistics of a range. Whole sealed shards have them in their index; parts of a shard, and
+ * shards without them, are counted the same way. Statistics of whole shards are cached within a
+ * size limit.
  */
 #include "lake/lost.h"
 #include "lake/query.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 
 #define TOP_FUNCTIONS 1000
-#define KEEP_MAX      (32u << 20) /* bytes of what is remembered of a stream's shards */
+#define KEEP_MAX      (32u << 20) /* cache size per stream, in bytes */
 
 static_assert(TL_GAP_KINDS <= TL_STATS_REASONS, "each reason has room");
 
@@ -30,13 +30,13 @@ struct function_count {
 
 struct counting {
     const struct tl_image *image;
-    struct tl_shard_stats sum;        /* all but functions */
+    struct tl_shard_stats sum;        /* everything except functions */
     struct function_count *functions; /* by symbol index, the last one for none */
     size_t n_functions;
     struct tl_stats_lost lost[TL_GAP_KINDS];
 };
 
-/* ---- shards that are remembered ------------------------------------------------------------- */
+/* ---- cached shards -------------------------------------------------------------------------- */
 
 static void forget(struct tl_shard_stats *stats)
 {
@@ -82,7 +82,7 @@ static void add_stats(struct counting *s, const struct tl_shard_stats *from)
     }
 }
 
-/* Add what is remembered of shard `i`, if it is. */
+/* Add the cached statistics of shard `i`, if there are any. */
 static bool recall(struct counting *s, struct tl_lane *lane, size_t i)
 {
     pthread_mutex_lock(&lane->lock);
@@ -93,7 +93,7 @@ static bool recall(struct counting *s, struct tl_lane *lane, size_t i)
     return stats != NULL;
 }
 
-/* Takes what `stats` holds. That there is no memory to remember it is no failure. */
+/* Cache the statistics, taking them over. Best effort. */
 static void remember(struct tl_lane *lane, size_t i, struct tl_shard_stats *stats)
 {
     struct tl_shard_stats *kept = malloc(sizeof(*kept));
@@ -266,7 +266,7 @@ static int count_stream(struct counting *s, const struct tl_cut *cut, uint64_t f
     return r;
 }
 
-/* All streams, each wholly. */
+/* All streams in full. */
 static int stats_of_all(struct counting *s, struct tl_lake *lake, const char *id,
                         struct tl_stats *out, struct tl_fail *fail)
 {

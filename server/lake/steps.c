@@ -63,8 +63,8 @@ static int add_step(struct tl_steps *s, uint64_t key, uint64_t position)
     return r;
 }
 
-/* ---- calls ------------------------------------------------------------------------------------
- */
+/* ---- calls
+ * ------------------------------------------------------------------------------------ */
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
@@ -88,8 +88,8 @@ static int add_calls(struct tl_steps *s)
     return r;
 }
 
-/* ---- turns ------------------------------------------------------------------------------------
- */
+/* ---- turns
+ * ------------------------------------------------------------------------------------ */
 
 static uint64_t place_key(const struct tl_steps *s, uint32_t function, uint64_t pc)
 {
@@ -128,7 +128,7 @@ int tl_steps_want(struct tl_steps *s, size_t n, struct tl_fail *fail)
 {
     while (s->n - s->at < n && !s->over) {
         if (s->at > 65536 && s->at > s->n / 2) {
-            /* One of those that were passed stays: what follows is not the first. */
+            /* Keep one consumed step: what follows is not the first. */
             memmove(s->steps, s->steps + s->at - 1, (s->n - s->at + 1) * sizeof *s->steps);
             s->n -= s->at - 1;
             s->at = 1;

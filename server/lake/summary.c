@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What spans of many shards sum up to, from the catalog: no shard is opened for it.
- *
- * A lane keeps the buckets of all its shards. Where these become many, four at a time are made one,
- * so that a trace of any length has no more than lake->options.summary_buckets in memory. A part of
- * it for which those are too coarse is read from the catalog, as coarse as it may be itself.
+ * Summaries of spans of many shards, read from the catalog without opening a shard. A lane keeps
+ * the buckets of all its shards. When these become too many, groups of four are merged, so that a
+ * trace of any length uses at most lake->options.summary_buckets in memory. For a part of it for
+ * which those are too coarse, finer ones are read from the catalog, as coarse as the part allows.
  */
 #include "lake/lakeint.h"
 
-/* Less than this part of the most buckets is too little for the columns of a tile. */
+/*
+ * Fewer than this fraction of the maximum number of buckets are too few for the columns of a tile.
+ */
 #define TOO_FEW 32
 
-/* Buckets that are being summed up. */
+/* Buckets being summed up. */
 struct sum {
     struct tl_buckets *all;
     size_t most;
@@ -54,7 +55,7 @@ static int read(const struct tl_cut *cut, uint64_t first, uint64_t last, struct 
                                 first, last, add, &sum, fail);
 }
 
-/* Of what the lane keeps, the buckets that positions [from, to) touch. */
+/* Copy the lane's buckets that overlap positions [from, to). */
 static int copy_part(struct tl_lane *lane, uint64_t from, uint64_t to, struct tl_buckets *out,
                      uint64_t *shards)
 {
@@ -82,7 +83,7 @@ static int copy_part(struct tl_lane *lane, uint64_t from, uint64_t to, struct tl
     return r;
 }
 
-/* Give the lane a newer summary, unless another thread was faster. */
+/* Store a newer summary in the lane, unless another thread was faster. */
 static void keep(struct tl_lane *lane, struct tl_buckets *summary, uint64_t shards)
 {
     pthread_mutex_lock(&lane->lock);
@@ -102,7 +103,7 @@ void tl_lane_forget_summary_locked(struct tl_lane *lane)
     lane->summary_shards = 0;
 }
 
-/* Have the lane know all that the cut has. */
+/* Bring the lane's summary up to the cut. */
 static int catch_up(const struct tl_cut *cut, struct tl_fail *fail)
 {
     struct tl_lane *const lane = cut->lane;

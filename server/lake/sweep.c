@@ -9,9 +9,9 @@ struct sweep {
     tl_sweep_piece *piece;
     void *context;
     pthread_mutex_t lock;
-    /* Under the lock: */
+    /* Guarded by the lock: */
     size_t next;
-    uint64_t workers; /* those that are in a piece */
+    uint64_t workers; /* bit set of workers that are processing a piece */
     int result;
     struct tl_fail fail;
 };

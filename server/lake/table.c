@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The table of traces: those that are worked on, and of all others the ones that were asked for
- * last. The rest is in the catalog.
+ * The table of traces: active traces, and the most recently used others. The rest is in the
+ * catalog.
  */
 #include "base/hash.h"
 #include "ingest/repack.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- what is in it -------------------------------------------------------------------------- */
+/* ---- entries -------------------------------------------------------------------------------- */
 
 static struct tl_trace **bucket_of(struct tl_lake *lake, const char *id)
 {
@@ -57,7 +57,7 @@ void tl_lake_unlink(struct tl_lake *lake, struct tl_trace *trace)
     const bool was_there = tl_lake_unlink_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
     if (was_there)
-        tl_trace_put(trace); /* the table's */
+        tl_trace_put(trace); /* reference of the table */
 }
 
 static struct tl_trace *look(struct tl_lake *lake, const char *id, bool uses)
@@ -97,9 +97,9 @@ int tl_lake_all_resident(struct tl_lake *lake, struct tl_trace ***out, size_t *n
     return r;
 }
 
-/* ---- making room ---------------------------------------------------------------------------- */
+/* ---- eviction ------------------------------------------------------------------------------- */
 
-/* Can it be read again as it is, and does nobody use it? */
+/* Is it unused, and can it be reloaded unchanged? */
 static bool may_leave_locked(struct tl_trace *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -111,7 +111,7 @@ static bool may_leave_locked(struct tl_trace *t)
     return may;
 }
 
-/* Traces that were not asked for for the longest time leave, a quarter of the table at once. */
+/* Evict the least recently used traces, a quarter of the table at once. */
 static void make_room(struct tl_lake *lake)
 {
     struct tl_trace *leaving = NULL;
@@ -174,7 +174,7 @@ int tl_trace_take_row(struct tl_trace *t, const struct tl_catalog_trace *row, st
     return whole ? TL_OK : tl_fail_set(fail, TL_NOMEM, "no memory");
 }
 
-/* A trace object with its first generation, in no table yet. */
+/* Create a trace object with its first generation, in no table yet. */
 static int make_trace(struct tl_lake *lake, const struct tl_catalog_trace *row,
                       struct tl_trace **out, struct tl_fail *fail)
 {
@@ -240,7 +240,7 @@ void tl_lake_insert(struct tl_lake *lake, struct tl_trace *trace)
     trace->used = ++lake->uses;
     insert_locked(lake, trace);
     pthread_mutex_unlock(&lake->lock);
-    tl_trace_put(shown); /* the table's */
+    tl_trace_put(shown); /* reference of the table */
 }
 
 /* ---- finding -------------------------------------------------------------------------------- */
@@ -256,14 +256,14 @@ static int keep_row(void *context, const struct tl_catalog_trace *row)
     return tl_trace_of_row(reading->lake, row, &reading->trace);
 }
 
-/* From the catalog, in no table yet. */
+/* Load from the catalog, in no table yet. */
 static int read_trace(struct tl_lake *lake, const char *id, struct tl_trace **out)
 {
     struct reading reading = {.lake = lake};
     int r = tl_catalog_find(lake->catalog, id, keep_row, &reading, NULL);
     struct tl_trace *const t = reading.trace;
-    /* What a crash left of other generations: nobody works on the trace, or it were in the table.
-     */
+    /* Leftovers of other generations after a crash: nobody works on the trace, otherwise it would
+     * be in the table. */
     if (r >= 0 && !lake->shared)
         r = tl_catalog_drop_others(lake->catalog, id, t->serving->number, t->wanted, NULL);
     if (r >= 0)
@@ -273,13 +273,13 @@ static int read_trace(struct tl_lake *lake, const char *id, struct tl_trace **ou
         return r;
     }
     if (!lake->shared && t->complete)
-        t->repacked = t->raw_bytes; /* else lookover.c says so */
+        t->repacked = t->raw_bytes; /* otherwise set by orphans.c */
     *out = t;
     return TL_OK;
 }
 
-/* Put a trace that was read into the table, unless it is there or anything was taken out since: it
- * may have been this one. Returns what is there, with a reference. */
+/* Put a loaded trace into the table, unless it is there or anything was removed since, which may
+ * have been this trace. Returns the entry, with a reference. */
 static struct tl_trace *settle_in(struct tl_lake *lake, struct tl_trace *trace, uint64_t unlinked)
 {
     struct tl_trace *found = NULL;
@@ -354,7 +354,7 @@ static bool is_content(const char *name)
     return strncmp(name, "sha256:", 7) == 0;
 }
 
-/* Ask the catalog once more why a trace was not found. */
+/* Ask the catalog again why a trace was not found. */
 static int explain(struct tl_lake *lake, struct tl_fail *fail, const char *name, bool content)
 {
     struct tl_fail why = {0};
@@ -366,7 +366,7 @@ static int explain(struct tl_lake *lake, struct tl_fail *fail, const char *name,
     if (r >= 0)
         r = tl_gen_load(reading.trace->serving, &why);
     tl_trace_put(reading.trace);
-    if (r >= 0) /* it is there after all: reading it failed a moment ago, or it has just come */
+    if (r >= 0) /* it exists: reading it failed a moment ago, or it has just been created */
         return tl_fail_set(fail, TL_AGAIN, "trace %.64s could not be read; try again", name);
     if (r == TL_NOTFOUND)
         return tl_fail_set(fail, r, "there is no trace %.64s", name);
@@ -407,7 +407,7 @@ struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
         return tl_lake_find_trace(lake, name);
     if (tl_catalog_by_content(lake->catalog, name, keep_id, id, NULL) >= 0)
         return tl_lake_find_trace(lake, id);
-    /* One whose row could not be written when it had been hashed. */
+    /* A trace whose row could not be written after hashing. */
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next)
         if (has_content(t, name))
@@ -427,7 +427,7 @@ int tl_lake_gen(struct tl_lake *lake, const char *name, struct tl_gen **out, str
     return TL_OK;
 }
 
-/* ---- new ones ------------------------------------------------------------------------------- */
+/* ---- new traces ----------------------------------------------------------------------------- */
 
 int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, const char *setup,
                       struct tl_trace **out, struct tl_fail *fail)
@@ -462,7 +462,7 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
     trace->making = tl_gen_get(trace->serving);
     row.format = trace->format;
     pthread_mutex_lock(&lake->garbage_lock); /* see orphans.c */
-    pthread_mutex_lock(&lake->reading);      /* nobody reads the row before the trace is there */
+    pthread_mutex_lock(&lake->reading); /* nobody reads the row before the trace is in the table */
     r = tl_catalog_add_trace(lake->catalog, &row, fail);
     if (r >= 0) {
         *out = tl_trace_get(trace);
@@ -478,7 +478,7 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
     return TL_OK;
 }
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all traces ----------------------------------------------------------------------------- */
 
 struct page {
     struct tl_lake *lake;
@@ -493,11 +493,11 @@ static int keep_trace(void *context, const struct tl_catalog_trace *row)
     const int r = tl_grow(&page->traces, &page->cap, page->n + 1, sizeof(struct tl_trace *));
     return r < 0 ? r
                  : (tl_trace_of_row(page->lake, row, &page->traces[page->n]) < 0
-                        ? TL_OK /* it cannot be shown, others can */
+                        ? TL_OK /* only this one cannot be shown */
                         : (page->n++, TL_OK));
 }
 
-/* The row of a trace of the catalog, which is in the table or not. */
+/* Fill the row of a trace in the catalog, whether or not it is in the table. */
 static int fill(struct tl_lake *lake, struct tl_trace *read, struct tl_trace_row *row)
 {
     struct tl_trace *const resident = tl_lake_resident(lake, read->id);
@@ -521,7 +521,7 @@ static bool is_behind(const struct tl_trace_row *row, const struct tl_trace_plac
                                                 : strcmp(row->id, place->id) > 0;
 }
 
-/* All that is in memory behind a place: what can be shown while the store does not answer. */
+/* All traces in memory after a place: what can be shown while the store does not respond. */
 static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *behind,
                         struct tl_trace_list *list)
 {
@@ -535,7 +535,7 @@ static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *behin
         if (behind && !is_behind(&all.rows[i], behind))
             continue;
         list->rows[list->n++] = all.rows[i];
-        all.rows[i].labels = NULL; /* they are the list's now */
+        all.rows[i].labels = NULL; /* owned by the list now */
         all.rows[i].streams = NULL;
     }
     tl_trace_list_free(&all);
@@ -562,7 +562,7 @@ int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size
     }
     free(page.traces);
     if (r == TL_IO)
-        r = TL_UNREACHABLE; /* the store is there again, or known to be away, a moment later */
+        r = TL_UNREACHABLE; /* a moment later the store is available again, or known to be away */
     return r < 0 ? r : more;
 }
 

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tiles. A tile's 512 buckets are spans of positions: equal ones on the instruction axis, on the
- * time axis those between two edges in time. Either way they are summed up from
- *
- *   the items themselves, where the tile spans few positions (exact),
- *   the shards' stored buckets (TL_LEVEL_STORED),
- *   the catalog's summaries (TL_LEVEL_SUMMARY or coarser: summary.c), where it spans many shards.
- *
- * On the time axis a stored bucket can lie across an edge; then it is divided in proportion, and
- * its events go to the side on which it begins. A span in which no instruction begins shows the one
- * that runs, and where trace is missing a span has a share of that.
+ * Tiles. A tile's 512 buckets are spans of positions: equal ones on the instruction axis; on the
+ * time axis those between two edges in time. They are summed up from the items themselves if the
+ * tile spans few positions (exact), otherwise from the shards' stored buckets (TL_LEVEL_STORED),
+ * or, if it spans many shards, from the catalog's summaries (TL_LEVEL_SUMMARY or coarser:
+ * summary.c). On the time axis a stored bucket may cross an edge; then it is divided in proportion,
+ * and its events are counted on the side on which it begins. A span in which no instruction begins
+ * shows the running one, and a span within a gap gets its share of the gap.
  */
 #include "lake/query.h"
 
@@ -18,9 +15,9 @@
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
-#define EXACT_MOST    (UINT64_C(1) << 20) /* positions that are worth decoding for a tile */
-#define STORED_SHARDS 12                  /* shards whose own buckets are read */
-#define BREAK_WIDE    8                   /* buckets of a break that is told by itself */
+#define EXACT_MOST    (UINT64_C(1) << 20) /* maximum positions decoded for a tile */
+#define STORED_SHARDS 12                  /* maximum shards whose own buckets are read */
+#define BREAK_WIDE    8 /* width in buckets of a break that is shown individually */
 
 struct spans {
     const struct tl_cut *cut;
@@ -29,10 +26,10 @@ struct spans {
     uint64_t edges[N + 1]; /* positions */
     struct tl_bucket buckets[N];
     uint64_t times[N + 1]; /* time axis */
-    struct tl_scale time;  /* the same, and on the instruction axis where breaks are shown */
-    size_t last;           /* span that was asked for */
+    struct tl_scale time;  /* for the time axis, and for the instruction axis if breaks are shown */
+    size_t last;           /* span returned last */
     size_t quiet;          /* time axis: the next span that may be empty */
-    uint16_t tail_mask;    /* of items behind the last position */
+    uint16_t tail_mask;    /* of items after the last position */
     uint8_t tail_flags;
     /* From items: */
     struct tl_callstack calls;
@@ -44,8 +41,8 @@ static inline bool is_in(const struct spans *s, size_t span, uint64_t position)
     return s->edges[span] <= position && position < s->edges[span + 1];
 }
 
-/* The last span that begins at or before `position` and is not empty there; N: none. Whoever goes
- * over positions nearly always asks for the last one again, or for the next. */
+/* The last non-empty span that begins at or before `position`; N: none. Callers that iterate over
+ * positions nearly always get the previous span again, or the next one. */
 static size_t span_at(struct spans *s, uint64_t position)
 {
     size_t low = 0, high = N;
@@ -68,13 +65,13 @@ static size_t span_at(struct spans *s, uint64_t position)
 
 /* ---- from items ----------------------------------------------------------------------------- */
 
-/* Messages of software trace are moments: nothing goes on between two of them. */
+/* Messages of software trace are instantaneous: nothing continues between two of them. */
 static bool goes_on(const struct spans *s)
 {
     return s->axis == TL_UNIT_TIME && !tl_item_is_point(s->cut->lane->protocol, TL_ITEM_SOFTWARE);
 }
 
-/* Empty spans whose last position before them is one of [position, end), at `pc` or so. */
+/* Fill empty spans whose preceding position is one of [position, end), at about `pc`. */
 static void take_quiet(struct spans *s, uint64_t position, uint64_t end, uint64_t function,
                        uint64_t pc, unsigned privilege, unsigned depth)
 {
@@ -97,7 +94,7 @@ static void take_block(struct spans *s, const struct tl_item *item, uint64_t pos
         const uint64_t stop = s->edges[i + 1] < end ? s->edges[i + 1] : end;
         if (stop <= at)
             continue;
-        /* Instruction addresses inside the block: near enough for its page. */
+        /* Approximate address inside the block: sufficient for its page. */
         const uint64_t pc = at == position ? b->pc : b->pc + (at - position) * b->size / b->n;
         tl_bucket_insns(&s->buckets[i], stop - at, function, pc, privilege, depth);
         at = stop;
@@ -149,7 +146,7 @@ static void take_item(void *context, const struct tl_walk *walk, size_t at)
 static int from_items(struct spans *s, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
-    /* From the instruction on that runs where the first span begins. */
+    /* Begin with the instruction being executed at the begin of the first span. */
     const uint64_t first = s->edges[0] - (s->edges[0] > 0 && goes_on(s));
     tl_cut_walk_begin(&walk, s->cut, first, s->edges[N]);
     const int r = tl_cut_walk_follow(&walk, &s->calls, NULL, take_item, s, fail);
@@ -164,7 +161,7 @@ static uint64_t share(uint64_t n, uint64_t part, uint64_t whole)
     return whole == 0 ? 0 : (uint64_t)((unsigned __int128)n * part / whole);
 }
 
-/* Of a few of a bucket's instructions rounding leaves nothing: they are of what most of it is. */
+/* If rounding leaves nothing of a few instructions, they count for the most frequent entry. */
 static void keep_most(struct tl_top *top, const struct tl_top *from, size_t n, uint64_t part)
 {
     size_t most = 0;
@@ -188,7 +185,7 @@ static void keep_most_privilege(uint64_t to[static 4], const uint64_t from[stati
     to[most] = from[most] > 0 ? part : 0;
 }
 
-/* `part` of the `whole` positions of a bucket; `events`: those come along. */
+/* Merge `part` of the `whole` positions of a bucket; `events`: including its events. */
 static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uint64_t part,
                        uint64_t whole, bool events)
 {
@@ -214,7 +211,7 @@ static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uin
     tl_bucket_merge(into, &piece);
 }
 
-/* Is a break that lies at one of these positions shown by itself? */
+/* Is a break at one of these positions shown individually? */
 static bool is_shown(const struct spans *s, uint64_t low, uint64_t high)
 {
     for (size_t i = 0; i < s->time.n_breaks && s->time.breaks[i].position < high; i++)
@@ -223,7 +220,7 @@ static bool is_shown(const struct spans *s, uint64_t low, uint64_t high)
     return false;
 }
 
-/* A bucket over [first, end), of which positions [low, high) exist. */
+/* Distribute a bucket over [first, end), of which positions [low, high) exist. */
 static void spread(struct spans *s, const struct tl_bucket *from, uint64_t low, uint64_t high)
 {
     if (low >= s->edges[N] || high < s->edges[0])
@@ -246,7 +243,7 @@ static void spread(struct spans *s, const struct tl_bucket *from, uint64_t low, 
         merge_part(&s->buckets[i], from, b - a, whole, first && begins);
         first = false;
     }
-    if (first && begins && i < N) /* nothing but items: no positions */
+    if (first && begins && i < N) /* only items: no positions */
         merge_part(&s->buckets[i], from, 0, 0, true);
 }
 
@@ -282,8 +279,7 @@ static int from_shards(struct spans *s, size_t first, size_t last, struct tl_fai
     return r;
 }
 
-/* Summaries of sealed shards, and the buckets of those in front of `last` that are still in memory.
- */
+/* Summaries of sealed shards, and the buckets of those before `last` that are still in memory. */
 static int from_summary(struct spans *s, size_t last, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
@@ -374,8 +370,8 @@ static uint64_t time_last(const struct spans *s)
     return s->time.n > 0 ? s->time.points[s->time.n - 1].value : 0;
 }
 
-/* What of a span's time there is trace of, what is lost, and why; `*next` is the first break that
- * may reach into it. */
+/* Determine how much of a span's time is traced or lost, and why; `*next` is the first break that
+ * may extend into it. */
 static void fill_time(struct tl_tile_lane *m, struct spans *s, size_t i, size_t *next)
 {
     const uint64_t width = s->times[i + 1] - s->times[i];
@@ -420,7 +416,7 @@ static void fill_column(struct tl_tile_lane *m, size_t i, const struct tl_bucket
     m->depth_max[i] = b.insns > 0 ? b.depth_max : 0;
 }
 
-/* What ran last still runs. */
+/* The last executed instruction is still being executed. */
 static void repeat_column(struct tl_tile_lane *m, size_t i)
 {
     m->function[i] = m->function[i - 1];
@@ -441,7 +437,7 @@ static void fill_columns(struct tl_tile_lane *m, struct spans *s, uint64_t width
     for (size_t i = 0; i < N; i++) {
         struct tl_bucket b = s->buckets[i];
         const uint64_t n = s->edges[i + 1] - s->edges[i];
-        /* Counts are exact where a bucket was divided, too. */
+        /* Counts are exact even if a bucket was divided. */
         if (n > 0 || !goes_on(s))
             b.insns = n;
         const bool edge = s->edges[i + 1] == s->cut->end && n > 0;
@@ -468,7 +464,7 @@ static void add_break(struct tl_tile_lane *m, uint64_t position, uint64_t from, 
         m->breaks[m->n_breaks++] = (struct tl_tile_break){position, from, to, flags};
 }
 
-/* In front of a position; the time is told where it is known. */
+/* Add a break before a position, with its time if known. */
 static void add_insn_break(struct tl_tile_lane *m, const struct spans *s, uint64_t position,
                            uint8_t flags)
 {
@@ -488,7 +484,7 @@ static bool is_break(uint8_t flags, uint16_t mask)
     return flags & TL_FLAG_GAP || mask & TL_HAS_TRACE_ON;
 }
 
-/* Where single instructions are seen, each break between two of them. */
+/* If single instructions are visible, add each break between two of them. */
 static int insn_breaks(struct tl_tile_lane *m, struct spans *s, struct tl_fail *fail)
 {
     bool any = is_break(s->tail_flags, s->tail_mask);
@@ -506,7 +502,7 @@ static int insn_breaks(struct tl_tile_lane *m, struct spans *s, struct tl_fail *
     return r;
 }
 
-/* Those wide enough to be told apart. */
+/* Add breaks wide enough to be distinguished. */
 static void time_breaks(struct tl_tile_lane *m, const struct spans *s, uint64_t width)
 {
     for (size_t i = 0; i < s->time.n_breaks; i++) {
@@ -523,7 +519,7 @@ static uint64_t mix(uint64_t hash, uint64_t value)
     return tl_fnv(hash, &value, sizeof value);
 }
 
-/* What the lane's part of the tile depends on while the lane grows. */
+/* Record what the lane's part of the tile depends on while the lane grows. */
 static void note_revision(struct tl_tile *tile, const struct spans *s)
 {
     uint64_t what = s->edges[N];
@@ -620,7 +616,7 @@ int tl_lake_tile(struct tl_lake *lake, const char *id, enum tl_range_unit axis, 
     out->bucket = UINT64_C(1) << 2 * level;
     out->first = out->bucket * N * index;
     out->revision = mix(TL_FNV, gen->number);
-    /* Asked before: a trace that is sealed now was complete when the lanes were read. */
+    /* Determined beforehand: a trace that is sealed now was complete when the lanes were read. */
     out->sealed = is_sealed(trace, gen);
     for (unsigned i = lane_from; i <= lane_to && r >= 0; i++) {
         struct tl_lane *const lane = tl_gen_lane_at(gen, i);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* One trace: its references, its row, its decode job, and what the catalog functions do to it. */
+/* A trace: references, row, decode job, and catalog operations. */
 #include "base/journal.h"
 #include "ingest/decode_job.h"
 #include "ingest/resume.h"
@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAGE 256 /* traces that are read at once */
+#define PAGE 256 /* traces read at once */
 
 struct tl_trace *tl_trace_get(struct tl_trace *trace)
 {
@@ -61,12 +61,12 @@ void tl_trace_digest_locked(struct tl_trace *trace, struct tl_digest *out)
     tl_gen_totals(trace->serving, &out->insns, &out->stored_bytes);
 }
 
-/* One copy of the row into the catalog; `*again`: it has changed meanwhile. */
+/* Write a copy of the row to the catalog; `*again`: the row has changed meanwhile. */
 static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
     *again = false;
-    if (!tl_trace_mine_locked(trace)) { /* its row says what another server did */
+    if (!tl_trace_mine_locked(trace)) { /* its row is maintained by another server */
         pthread_mutex_unlock(&trace->lock);
         return tl_fail_set(fail, TL_DENIED, "another server has trace %.64s now", trace->id);
     }
@@ -118,7 +118,7 @@ int tl_trace_save_row(struct tl_trace *trace, struct tl_fail *fail)
 {
     bool again = true;
     int r = TL_OK;
-    /* Of two that save at a time, the older copy may come last: then it is not the last. */
+    /* With two concurrent saves the older copy may be written last: repeat. */
     while (again && r >= 0)
         r = save_once(trace, &again, fail);
     return r;
@@ -143,7 +143,7 @@ void tl_trace_changed(struct tl_trace *trace)
 
 /* ---- the decode job ------------------------------------------------------------------------- */
 
-/* Between attempts to store shards: doubled up to about a second. */
+/* Delay between attempts to store shards: doubled up to about a second. */
 #define RETRY_FIRST_NS INT64_C(8000000)
 #define RETRY_DOUBLED  7
 
@@ -161,7 +161,7 @@ static void set_state(struct tl_trace *trace, enum tl_trace_state state, const c
     pthread_mutex_unlock(&trace->lock);
 }
 
-/* The new generation has caught up: from now on it serves. */
+/* The new generation has caught up: let it serve. */
 static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
 {
     pthread_mutex_lock(&trace->lock);
@@ -188,8 +188,8 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
     return TL_OK;
 }
 
-/* In the unit shown to users. A clock of a known rate that seems to run otherwise by a hundredth
- * was not pushed as it went. */
+/* Convert to the unit shown to users. If a clock with known rate appears to deviate by more than 1
+ * %, the capture was not pushed while it was recorded. */
 static void fill_clock(const struct tl_lane *lane, struct tl_stream_row *row,
                        const struct tl_clock_relation *clock)
 {
@@ -240,8 +240,8 @@ static uint64_t told_by(struct tl_gen *gen)
 }
 
 /*
- * Would the new generation take away what is served? With a setup that does not fit, decoding anew
- * fails or tells nothing at all.
+ * Would the new generation lose what is served? With an unsuitable setup, decoding again fails or
+ * yields nothing.
  */
 static bool is_worse(struct tl_trace *trace, struct tl_gen *gen, int r)
 {
@@ -251,7 +251,7 @@ static bool is_worse(struct tl_trace *trace, struct tl_gen *gen, int r)
     return worse;
 }
 
-/* Go on with what is served, and with its setup. Its number is not used again. */
+/* Keep the serving generation and its setup. The abandoned number is not used again. */
 static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
                    struct tl_fail *fail)
 {
@@ -268,7 +268,7 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
     pthread_mutex_unlock(&trace->lock);
     const int r = tl_trace_save(trace, fail);
     if (r < 0)
-        return r; /* tried again: the state says what is served in any case */
+        return r; /* retried: the state shows what is served in any case */
     tl_gen_stop(gen);
     tl_resume_remove(trace->lake, gen->trace, gen->number);
     pthread_mutex_lock(&trace->lock);
@@ -286,10 +286,10 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
     return TL_OK;
 }
 
-/* All is decoded and sealed. */
+/* Everything is decoded and sealed. */
 static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
 {
-    /* What was wrong with it is still so when the server starts again. */
+    /* Problems must persist over a server restart. */
     char message[sizeof gen->message];
     pthread_mutex_lock(&gen->lock);
     memcpy(message, gen->message, sizeof message);
@@ -307,7 +307,7 @@ static int seal_trace(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail
     if (done)
         trace->making = NULL;
     else
-        trace->state = TL_TRACE_DECODING; /* it is to be decoded anew already */
+        trace->state = TL_TRACE_DECODING; /* it is to be decoded again already */
     pthread_mutex_unlock(&trace->lock);
     if (done)
         tl_gen_put(gen);
@@ -322,7 +322,10 @@ static bool is_making(struct tl_trace *trace, const struct tl_gen *gen)
     return is;
 }
 
-/* The shards that are there were made of other items (another decoder version): make all anew. */
+/*
+ * The existing shards were made from different items (another decoder version): decode everything
+ * again.
+ */
 static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_fail fail = {0};
@@ -332,8 +335,8 @@ static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
     return 0;
 }
 
-/* Another server, which may not change the trace while this one does, was given an image that it
- * lacked: is it decoded anew? */
+/* Another server, which may not change the trace while this one decodes it, received a missing
+ * image: must the trace be decoded again? */
 static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_fail fail = {0};
@@ -345,8 +348,8 @@ static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
            tl_lake_redecode(trace->lake, trace->id, NULL, &fail) >= 0;
 }
 
-/* A capture that nobody said the program of may tell itself what was in memory: is it decoded anew
- * with that? */
+/* A capture pushed without a program may itself describe what was in memory: must it be decoded
+ * again with that? */
 static bool takes_recorded(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_buf text = {0};
@@ -379,7 +382,7 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
                    ? retry_delay(gen)
                    : -1;
     if (r == TL_EOF && is_worse(trace, gen, r))
-        return -1; /* of a live trace that has told more: more bytes may come */
+        return -1; /* of a live trace that has yielded more: more bytes may come */
     if (r == TL_EOF && gen != trace->serving)
         r = swap(trace, gen, fail) < 0 ? TL_IO : TL_EOF;
     if (r == TL_EOF && last && (takes_recorded(trace, gen) || takes_image(trace, gen)))
@@ -427,7 +430,7 @@ int64_t tl_lake_run_job(struct tl_trace *trace)
         return -1;
     }
     struct tl_fail fail = {0};
-    /* Decoding stops later than ingest does, and before there is no space for the catalog. */
+    /* Decoding stops later than ingest, and before there is no space for the catalog. */
     struct tl_lake *lake = trace->lake;
     const uint64_t left = lake->backend->ops->free_bytes(lake->backend);
     const bool full = left < atomic_load(&lake->min_free) / 2;

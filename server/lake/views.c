@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Views of shards that are kept: of stored shards, and of those that were made of raw bytes. */
+/* Caches of views: of stored shards, and of regenerated ones. */
 #include "ingest/remake.h"
 #include "lake/lakeint.h"
 
@@ -51,7 +51,7 @@ void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
     pthread_mutex_unlock(&lake->cache_lock);
 }
 
-/* From the store, in the form that it is in: most likely as the lane's last one. */
+/* Open from the store in its stored form: most likely the same as the lane's last one. */
 static int open_view(struct tl_lane *lane, bool first, uint64_t number, struct tl_view **out,
                      struct tl_fail *fail)
 {

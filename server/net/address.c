@@ -13,7 +13,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-/* Split at the last colon; brackets around the host are taken off. */
+/* Split at the last colon; removes brackets around the host. */
 static int split(const char *text, char *host, size_t host_size, const char **port)
 {
     const char *const colon = strrchr(text, ':');

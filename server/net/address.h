@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ADDR:PORT texts to socket addresses and back. Thread-safe. */
+/* Conversion between ADDR:PORT texts and socket addresses. Thread-safe. */
 #ifndef TL_NET_ADDRESS_H
 #define TL_NET_ADDRESS_H
 
@@ -13,18 +13,18 @@ struct tl_address {
 };
 
 /*
- * Resolve "127.0.0.1:7070", "[::1]:7070", "localhost:7070", "*:7070" (any address). May ask the
- * name service, thus block. TL_USAGE: not of that form, or the name is not known.
+ * Resolve "127.0.0.1:7070", "[::1]:7070", "localhost:7070", "*:7070" (any address). May query the
+ * name service, and therefore block. TL_USAGE: not of that form, or the name is unknown.
  */
 TL_MUST_USE int tl_address_parse(struct tl_address *out, const char *text, bool passive,
                                  struct tl_fail *fail);
-/* As "127.0.0.1:7070" or "[::1]:7070" into `out`; returns it. "*" becomes "0.0.0.0". */
+/* Format as "127.0.0.1:7070" or "[::1]:7070" into `out`; returns it. "*" becomes "0.0.0.0". */
 char *tl_address_text(const struct tl_address *address, char *out, size_t n);
-/* Is "name[:port]" an address or localhost? NULL, too: no browser leaves it out. */
+/* Is "name[:port]" an IP address or localhost? NULL also counts: no browser omits it. */
 bool tl_host_is_local(const char *host);
 bool tl_address_loopback(const struct tl_address *address);
 
-/* A listening, non-blocking socket at the address; `address` gets the true port. TL_IO. */
+/* Create a listening, non-blocking socket; `address` receives the actual port. TL_IO. */
 TL_MUST_USE int tl_address_listen(struct tl_address *address, struct tl_fail *fail);
 
 #endif

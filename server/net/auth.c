@@ -51,7 +51,7 @@ struct tl_grant tl_auth_by_digest(const struct tl_auth *auth,
                              .expires = found->expires};
 }
 
-/* The digest of a certificate's name must not be reached by a token that looks like one. */
+/* A token must not be able to collide with the digest of a certificate's name. */
 static struct tl_grant look_up(const struct tl_auth *auth, const char *token, size_t n)
 {
     uint8_t digest[TL_TOKEN_DIGEST];
@@ -61,7 +61,7 @@ static struct tl_grant look_up(const struct tl_auth *auth, const char *token, si
     return tl_auth_by_digest(auth, digest);
 }
 
-/* user:password in base64; the user's name does not matter. */
+/* user:password in base64; the user name is ignored. */
 static struct tl_grant look_up_basic(const struct tl_auth *auth, const char *text)
 {
     static const struct tl_grant broken = {.why = "the password is not well encoded"};
@@ -72,7 +72,7 @@ static struct tl_grant look_up_basic(const struct tl_auth *auth, const char *tex
     int got = EVP_DecodeBlock(plain, (const unsigned char *)text, (int)n);
     if (got < 0)
         return broken;
-    got -= (text[n - 1] == '=') + (text[n - 2] == '='); /* it counts the padding */
+    got -= (text[n - 1] == '=') + (text[n - 2] == '='); /* the count includes padding */
     const unsigned char *const colon = got > 0 ? memchr(plain, ':', (size_t)got) : NULL;
     if (!colon)
         return broken;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The body of an HTTP request as it comes in: kept whole in memory for a route that takes one, up
- * to the route's limit and to what all received messages may take together; else dropped.
+ * The body of an HTTP request being received: kept in memory for a route that accepts one, within
+ * the route's limit and the limit of all received messages; otherwise dropped.
  */
 #ifndef TL_NET_BODY_H
 #define TL_NET_BODY_H
@@ -9,23 +9,23 @@
 #include "net/netint.h"
 #include "net/workers.h"
 
-/* Zeroed: none is wanted. Not thread-safe: whoever reads it does so once all has come. */
+/* Zero-initialised: none expected. Not thread-safe: to be read once everything has arrived. */
 struct tl_body {
     struct tl_buf data;
-    size_t most;               /* 0: none is wanted */
-    size_t held;               /* what it counts towards tl_net_stats.inbound … */
-    enum tl_role_class class_; /* … of this class */
-    int error;                 /* TL_LIMIT, TL_NOMEM: why the rest was dropped */
+    size_t most;               /* limit; 0: none expected */
+    size_t held;               /* its contribution to tl_net_stats.inbound */
+    enum tl_role_class class_; /* class in which `held` is counted */
+    int error;                 /* TL_LIMIT, TL_NOMEM: reason for dropping the rest */
 };
 
 /*
- * Does the request's route take a body, and may this client send it one? Then `body` takes what
- * comes. `headers` with ":authority" or "host", "authorization" and so on.
+ * Prepare `body` if the request's route accepts a body, and this client may send one. `headers`
+ * include ":authority" or "host", "authorization" and so on.
  */
 void tl_body_expect(struct tl_net *net, const char *method, const char *target,
                     const struct tl_fields *headers, const struct tl_caller *caller,
                     struct tl_body *body);
-/* The next bytes. False: they were dropped. */
+/* Append received bytes. False: they were dropped. */
 bool tl_body_add(struct tl_net *net, struct tl_body *body, const uint8_t *p, size_t n);
 void tl_body_fini(struct tl_net *net, struct tl_body *body);
 

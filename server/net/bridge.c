@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A connection on this side, libmicrohttpd's HTTP/1.1 on the other: bytes, decrypted where it is
- * TLS, go through a socket pair and back, and heads of requests are looked at on their way. One
- * buffer each way; a full one stops reading, so neither side can run ahead of the other.
+ * Bridges a connection to libmicrohttpd's HTTP/1.1 server: bytes, decrypted if it uses TLS, are
+ * copied through a socket pair in both directions, and request heads are validated on the way. One
+ * buffer per direction; a full one stops reading, so that neither side can run ahead of the other.
  */
 #include "net/conn.h"
 #include "net/headscan.h"
@@ -13,12 +13,11 @@
 #include <unistd.h>
 
 #define BRIDGE 16384
-#define ROUNDS 16 /* then other connections have their turn */
+#define ROUNDS 16 /* then other connections get their turn */
 
 /*
- * What is passed on in place of the rest of a malformed head: whatever part of a head stands
- * before it, with this it is one that is refused with 400, behind the answers to requests that
- * came before it.
+ * Sent in place of the rest of a malformed head: whatever part of a head precedes it, the result is
+ * rejected with 400, after the answers to earlier requests.
  */
 static const char malformed[] = "\r\nHost: a\r\nHost: b\r\n\r\n";
 
@@ -26,8 +25,8 @@ struct pipe {
     uint8_t p[1 + BRIDGE + sizeof malformed];
     size_t at;
     size_t n;
-    bool ended;  /* nothing more comes in */
-    bool closed; /* … and that was passed on */
+    bool ended;  /* no more input */
+    bool closed; /* the end was passed on */
 };
 
 struct tl_bridge {
@@ -36,7 +35,7 @@ struct tl_bridge {
     int fd;
     int events;
     struct tl_headscan scan;
-    bool cr;          /* one was read that waits for what follows it */
+    bool cr;          /* a CR was read that waits for what follows */
     struct pipe up;   /* client to server */
     struct pipe down; /* server to client */
 };
@@ -48,7 +47,7 @@ static ssize_t local_result(ssize_t n)
     return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? TL_AGAIN : TL_IO;
 }
 
-/* New bytes are in `up`, the first `n` of it. */
+/* Validate new bytes, the first `n` in `up`. */
 static void scan_heads(struct tl_bridge *b, size_t n)
 {
     struct pipe *const up = &b->up;
@@ -58,15 +57,15 @@ static void scan_heads(struct tl_bridge *b, size_t n)
     b->cr = good < n;
     if (!b->scan.bad)
         return;
-    /* An empty line would end the head before the fields that spoil it. */
+    /* An empty line would end the head before the fields that invalidate it. */
     const size_t skip = b->scan.line_n ? 0 : 2;
     memcpy(up->p + good, malformed + skip, sizeof malformed - 1 - skip);
     up->n += sizeof malformed - 1 - skip;
     up->ended = true;
-    up->closed = true; /* not shut down: it would say that the client is gone */
+    up->closed = true; /* not shut down: that would mean that the client is gone */
 }
 
-/* Returns whether anything moved, or TL_IO. */
+/* Returns whether anything was moved, or TL_IO. */
 static int move_up(struct tl_bridge *b)
 {
     struct pipe *const up = &b->up;
@@ -85,7 +84,7 @@ static int move_up(struct tl_bridge *b)
     }
     if (up->at < up->n) {
         const ssize_t n = local_result(send(b->fd, up->p + up->at, up->n - up->at, MSG_NOSIGNAL));
-        if (n == TL_IO) { /* nobody reads it any more, but an answer may be there */
+        if (n == TL_IO) { /* nobody reads it any more, but there may be an answer */
             up->at = up->n;
             up->ended = true;
             up->closed = true;
@@ -129,8 +128,8 @@ static int move_down(struct tl_bridge *b)
 }
 
 /*
- * Our end has an error where the other one was closed with bytes unread, such as a body that
- * nobody wanted. libuv stops the handle then, but what was answered before can still be read.
+ * Our end has an error if the other one was closed with unread bytes, such as an ignored body.
+ * libuv stops the handle then, but an answer sent before can still be read.
  */
 static void on_local(uv_poll_t *poll, int status, int events)
 {
@@ -156,7 +155,7 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
     struct tl_bridge *const b = conn->bridge;
     struct tl_outq none = {0};
     int up = 0;
-    int down = tl_conn_flush(conn, &none); /* what is encrypted goes first */
+    int down = tl_conn_flush(conn, &none); /* pending encrypted bytes first */
     for (int i = 0; i < ROUNDS && down >= 0; i++) {
         up = move_up(b);
         down = up < 0 ? up : move_down(b);
@@ -177,14 +176,14 @@ void tl_bridge_ready(struct tl_conn *conn, int events)
         tl_conn_again(conn);
     tl_conn_poll(conn, (up_full || b->up.ended ? 0 : UV_READABLE) |
                            (down_full || tl_conn_blocked(conn) ? UV_WRITABLE : 0));
-    /* An end is readable for ever. */
+    /* An ended socket stays readable. */
     poll_local(b, (down_full || b->down.ended ? 0 : UV_READABLE) | (up_full ? UV_WRITABLE : 0));
 }
 
 int tl_bridge_start(struct tl_conn *conn)
 {
     int pair[2];
-    struct tl_bridge *const b = malloc(sizeof *b); /* its buffers need no zeros */
+    struct tl_bridge *const b = malloc(sizeof *b); /* its buffers need not be zeroed */
     if (!b)
         return TL_NOMEM;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who is at the other end of a connection: its address, and the names that a certificate of ours
- * gives it. Shared by the connection and its requests; does not change once requests have it.
+ * The client of a connection: its address, and the names in its client certificate. Shared by the
+ * connection and its requests; immutable once requests have it.
  */
 #ifndef TL_NET_CALLER_H
 #define TL_NET_CALLER_H
@@ -14,12 +14,12 @@
 struct tl_caller {
     atomic_uint refs;
     char address[64];    /* "10.0.0.7:41234", "[fe80::1]:41234" */
-    struct tl_buf names; /* each with a NUL behind it; none without a certificate */
+    struct tl_buf names; /* NUL-terminated names; empty without a certificate */
 };
 
-/* NULL: out of memory. */
+/* Create. NULL: out of memory. */
 struct tl_caller *tl_caller_new(const struct sockaddr_storage *peer, socklen_t n);
 struct tl_caller *tl_caller_get(struct tl_caller *caller);
-void tl_caller_put(struct tl_caller *caller); /* NULL is fine */
+void tl_caller_put(struct tl_caller *caller); /* accepts NULL */
 
 #endif

@@ -30,7 +30,7 @@ static bool set_serial(X509 *cert)
     unsigned char bytes[16];
     if (RAND_bytes(bytes, sizeof bytes) != 1)
         return false;
-    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and never short */
+    bytes[0] = (bytes[0] & 0x7f) | 0x40; /* positive, and of full length */
     BIGNUM *const number = BN_bin2bn(bytes, sizeof bytes, NULL);
     const bool ok = number && BN_to_ASN1_INTEGER(number, X509_get_serialNumber(cert));
     BN_free(number);
@@ -65,7 +65,7 @@ static FILE *create(const char *path, mode_t mode)
     const int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode);
     if (fd < 0)
         return NULL;
-    fchmod(fd, mode); /* it may have been there with other rights */
+    fchmod(fd, mode); /* it may have existed with other permissions */
     FILE *const file = fdopen(fd, "w");
     if (!file)
         close(fd);

@@ -195,7 +195,8 @@ static void sniff(struct tl_conn *conn)
             start_h2(conn);
             return;
         }
-        /* Too few to tell. They stay in the socket, so polling would spin: look again soon. */
+        /* Too few bytes to decide. They stay in the socket, so polling would spin: check again
+         * soon. */
         tl_conn_poll(conn, 0);
         uv_timer_start(&conn->timer, on_timer, RETRY_MS, 0);
         return;
@@ -219,8 +220,8 @@ static void handshake(struct tl_conn *conn)
 }
 
 /*
- * Closing a socket with unread bytes resets it, and a reset takes back what the peer has not
- * read yet, such as our GOAWAY. So what still comes is read and dropped for a while.
+ * Closing a socket with unread bytes resets it, and a reset discards what the peer has not read
+ * yet, such as our GOAWAY. So further input is read and dropped for a while.
  */
 void tl_conn_linger(struct tl_conn *conn)
 {
@@ -271,7 +272,7 @@ static void ready(struct tl_conn *conn, int events)
     }
 }
 
-/* libuv stops the handle of a socket that has an error, such as a reset: nothing more comes. */
+/* libuv stops the handle of a socket with an error, such as a reset: nothing more will come. */
 static void on_events(uv_poll_t *poll, int status, int events)
 {
     struct tl_conn *const conn = poll->data;
@@ -305,7 +306,7 @@ static void on_again(struct tl_task *task)
 {
     struct tl_conn *const conn = (struct tl_conn *)((char *)task - offsetof(struct tl_conn, again));
     conn->again_posted = false;
-    if (!conn->handles) { /* closed meanwhile; on_closed left it to us */
+    if (!conn->handles) { /* closed meanwhile; on_closed left freeing to us */
         conn->handles = 1;
         on_closed((uv_handle_t *)&conn->timer);
         return;

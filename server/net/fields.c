@@ -11,7 +11,7 @@
 
 #define MAX_PAIRS 64
 
-#define USUAL 512 /* bytes of text that most lists have */
+#define USUAL 512 /* sufficient bytes of text for most lists */
 
 void tl_fields_fini(struct tl_fields *fields)
 {
@@ -74,7 +74,7 @@ const char *tl_fields_get(const struct tl_fields *fields, const char *name)
     return NULL;
 }
 
-/* "q=0", "q=0.000": the client refuses this one. */
+/* "q=0", "q=0.000": rejected by the client. */
 static bool refused(const char *parameters, const char *end)
 {
     for (const char *p = parameters; p + 2 < end; p++) {

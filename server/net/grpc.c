@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GZIP_FROM 1024 /* smaller replies are not worth it */
+#define GZIP_FROM 1024 /* smaller replies are not worth compressing */
 
 static const char expired_text[] = "the deadline has passed";
 
@@ -54,7 +54,7 @@ enum tl_grpc_status tl_grpc_status_of(int err)
     }
 }
 
-/* grpc-message is percent-encoded outside of printable ASCII. */
+/* grpc-message is percent-encoded except for printable ASCII. */
 static void add_message(struct tl_fields *trailers, const char *text)
 {
     char out[3 * sizeof(struct tl_fail) + 64];
@@ -96,7 +96,7 @@ static void finish(struct tl_stream *stream, bool headed, enum tl_grpc_status st
         struct tl_fields head = {0};
         make_head(stream, &head);
         make_trailers(stream, status, text, &trailers);
-        /* Both at once: an error then travels as one HEADERS frame ("trailers-only"). */
+        /* Both at once: an error is then sent as one HEADERS frame ("trailers-only"). */
         tl_stream_finish(stream, &head, &trailers);
         return;
     }
@@ -229,7 +229,7 @@ static void put_prefix(uint8_t *p, bool compressed, size_t n)
     p[4] = (uint8_t)n;
 }
 
-/* Replace a plain message, prefix and all, by its compressed form if that is smaller. */
+/* Replace a plain message, including its prefix, by its compressed form if that is smaller. */
 static struct tl_chunk *compress(struct tl_chunk *plain)
 {
     static const uint8_t room[5];
@@ -251,7 +251,7 @@ static struct tl_chunk *compress(struct tl_chunk *plain)
 static int send_message(struct tl_call *call, const ProtobufCMessage *reply, bool latest)
 {
     const size_t n = protobuf_c_message_get_packed_size(reply);
-    /* A waiting message may be replaced by one with longer numbers: leave room. */
+    /* A pending message may be replaced by one with longer numbers: reserve space. */
     struct tl_chunk *chunk = n <= UINT32_MAX ? tl_chunk_new(n + 5 + (latest ? 64 : 0)) : NULL;
     if (!chunk)
         return TL_NOMEM;
@@ -284,7 +284,7 @@ static size_t put_varint(uint8_t *p, uint64_t v)
     return n;
 }
 
-/* Send a message of two parts, the prefix in front of the first; takes both over. */
+/* Send a message in two parts, the first with the prefix; takes over both. */
 static int send_parts(struct tl_call *call, struct tl_chunk *head, struct tl_chunk *body)
 {
     if (call->stream->gzip_out && body->n >= GZIP_FROM) {
@@ -368,7 +368,7 @@ static const char *trace_of(const ProtobufCMessage *request)
     return text ? text : "";
 }
 
-/* Foreign traces are not there for who only looks. */
+/* Traces outside of the scope appear not to exist to callers that only read. */
 static int reach_of(struct tl_call *call, const ProtobufCMessage *request)
 {
     const struct tl_stream *const stream = call->stream;
@@ -422,7 +422,7 @@ static void work(void *argument)
     struct tl_call call = {.stream = stream, .fail.offset = TL_NO_OFFSET};
     const struct tl_cancel cancel = {tl_stream_unwanted, stream};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
-    /* It may have waited for this thread until nobody wanted it any more. */
+    /* It may have waited for this thread until it was no longer wanted. */
     const int64_t begin = tl_now_ns();
     const int rc = tl_stream_unwanted(stream) ? TL_CANCELLED : run(&call);
     if (stream->method->shape == TL_UNARY)
@@ -468,7 +468,7 @@ void tl_grpc_received(struct tl_stream *stream)
         start(stream);
 }
 
-/* ---- beginning -------------------------------------------------------------------------- */
+/* ---- starting a call -------------------------------------------------------------------- */
 
 bool tl_grpc_is(const char *type)
 {
@@ -510,7 +510,7 @@ static const char *header(const struct tl_stream *stream, const char *name)
     return tl_fields_get(&stream->request, name);
 }
 
-/* Which compression the client uses; false: one that we do not know. */
+/* Determine the client's compression; false: an unknown one. */
 static bool read_encoding(struct tl_stream *stream)
 {
     const char *const encoding = header(stream, "grpc-encoding");

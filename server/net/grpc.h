@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * gRPC calls as a handler sees them. A handler runs on a worker thread of its own and may
+ * gRPC calls from a handler's point of view. A handler runs on a worker thread of its own and may
  * block; it reads messages, sends messages, and returns a result that becomes the status. When the
- * client has cancelled or the deadline has passed, tl_cancel_check() tells it (base/cancel.h).
+ * client has cancelled or the deadline has passed, tl_cancel_check() reports it (base/cancel.h).
  *
  * Source: gRPC over HTTP2 (PROTOCOL-HTTP2), the compression and status-code documents.
  */
@@ -49,67 +49,67 @@ struct tl_method {
     const char *path; /* "/package.Service/Method" */
     const ProtobufCMessageDescriptor *request;
     uint8_t shape; /* enum tl_shape */
-    uint8_t role;  /* enum tl_role that a token must have */
+    uint8_t role;  /* enum tl_role required of the token */
     /*
-     * `request`: the one request of TL_UNARY and TL_SERVER_STREAM, else NULL; borrowed. Returns
+     * `request`: the request of TL_UNARY and TL_SERVER_STREAM, otherwise NULL; borrowed. Returns
      * TL_OK or an enum tl_err, with details in tl_call_fail().
      */
     int (*run)(struct tl_call *call, const void *request);
-    uint8_t effort; /* enum tl_effort of TL_UNARY; streams last */
+    uint8_t effort; /* enum tl_effort of TL_UNARY; streams are TL_LASTING */
     uint8_t reach;  /* enum tl_reach */
 };
 
 /* The app's context. */
 void *tl_call_context(struct tl_call *call);
-/* The scope of the call's token, NULL: everything. Borrowed. */
+/* The scope of the call's token, NULL: unrestricted. Borrowed. */
 const struct tl_scope *tl_call_scope(struct tl_call *call);
-/* The client's address, "10.0.0.7:41234". Lasts as long as the handler runs. */
+/* The client's address, "10.0.0.7:41234". Valid while the handler runs. */
 const char *tl_call_client(struct tl_call *call);
-/* Where a handler writes what went wrong. */
+/* Where a handler describes a failure. */
 struct tl_fail *tl_call_fail(struct tl_call *call);
-/* Does the caller's token have this role? For handlers whose need depends on the request. */
+/* Does the caller have this role? For handlers whose required role depends on the request. */
 bool tl_call_may(struct tl_call *call, enum tl_role role);
 
 /*
- * The next request of a client stream; free by tl_call_free_request(). TL_EOF: there are no
- * more; TL_AGAIN: poked, or `timeout_ms` (negative: none) is over, or the server stops (ask
- * tl_call_draining()); TL_CANCELLED; TL_BAD, TL_LIMIT: told in tl_call_fail().
+ * Receive the next request of a client stream; free with tl_call_free_request(). TL_EOF: no more;
+ * TL_AGAIN: poked, `timeout_ms` (negative: none) elapsed, or the server is stopping (see
+ * tl_call_draining()); TL_CANCELLED; TL_BAD, TL_LIMIT: described in tl_call_fail().
  */
 TL_MUST_USE int tl_call_recv(struct tl_call *call, ProtobufCMessage **out, int64_t timeout_ms);
 void tl_call_free_request(ProtobufCMessage *message);
 
-/* A request as its encoded bytes, for a handler that reads them itself. */
+/* An encoded request, for a handler that parses it itself. */
 struct tl_call_bytes {
     struct tl_bytes bytes;
-    struct tl_message *held; /* what owns them: the received message, or … */
-    struct tl_buf plain;     /* … what it was decompressed to */
+    struct tl_message *held; /* owner of the bytes: the received message */
+    struct tl_buf plain;     /* owner of the bytes if it was compressed */
 };
-/* As tl_call_recv(); free by tl_call_free_bytes(). */
+/* As tl_call_recv(); free with tl_call_free_bytes(). */
 TL_MUST_USE int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out,
                                    int64_t timeout_ms);
 void tl_call_free_bytes(struct tl_call *call, struct tl_call_bytes *bytes);
-/* Decode them as the method's request. Free by tl_call_free_request(). TL_BAD. */
+/* Decode as the method's request type. Free with tl_call_free_request(). TL_BAD. */
 TL_MUST_USE int tl_call_unpack(struct tl_call *call, struct tl_bytes bytes, ProtobufCMessage **out);
 
 /* Send a reply. Blocks while the client does not read. TL_CANCELLED, TL_NOMEM. */
 TL_MUST_USE int tl_call_send(struct tl_call *call, const ProtobufCMessage *reply);
-/* The same, but a newer reply sent by this function takes the place of one still waiting. */
+/* The same, but replaces a still pending reply sent by this function. */
 TL_MUST_USE int tl_call_send_latest(struct tl_call *call, const ProtobufCMessage *reply);
 /*
- * Send a reply whose last field is `tag` (bytes) with the contents of `data`, which is taken
- * over without being copied (the buffer is empty then).
+ * Send a reply whose last field is `tag` (bytes) with the contents of `data`, which is taken over
+ * without copying (the buffer is empty afterwards).
  */
 TL_MUST_USE int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
                                   struct tl_buf *data);
 
 /* Wake the handler from tl_call_recv() or tl_call_wait(). Any thread, never blocks for long. */
 void tl_call_poke(struct tl_call *call);
-/* Wait for a poke. TL_OK: poked; TL_AGAIN: time is up; TL_CANCELLED. */
+/* Wait for a poke. TL_OK: poked; TL_AGAIN: timeout; TL_CANCELLED. */
 TL_MUST_USE int tl_call_wait(struct tl_call *call, int64_t timeout_ms);
-/* What tl_call_wait() waits on, for those who poke. Lives as long as the handler runs. */
+/* The waiter of tl_call_wait(), for threads that poke. Valid while the handler runs. */
 struct tl_waiter *tl_call_waiter(struct tl_call *call);
 
-/* The server stops: long calls should end now, by returning tl_call_stop(). */
+/* Is the server stopping? Long calls should then end by returning tl_call_stop(). */
 bool tl_call_draining(struct tl_call *call);
 int tl_call_stop(struct tl_call *call);
 

@@ -4,7 +4,7 @@
 #include <limits.h>
 #include <zlib.h>
 
-#define GZIP_WINDOW (MAX_WBITS + 16) /* zlib's way to ask for the gzip wrapper */
+#define GZIP_WINDOW (MAX_WBITS + 16) /* selects the gzip wrapper in zlib */
 
 int tl_gzip(struct tl_bytes in, int level, struct tl_buf *out)
 {
@@ -33,7 +33,7 @@ static int inflate_all(z_stream *z, size_t max, struct tl_buf *out)
     const size_t before = out->n;
     for (;;) {
         const size_t left = max - (out->n - before);
-        /* One byte more than allowed tells "exactly so much" from "too much". */
+        /* One byte more than allowed distinguishes "exactly at the limit" from "too much". */
         size_t room = z->avail_in * 4 + 1024;
         if (room > left)
             room = left + 1;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP/1.1 by libmicrohttpd: a thread per connection, so that handlers may block, and sockets
- * that come from our own listeners. Handlers are those of HTTP/2. Long work waits for one of the
- * threads that it has there.
+ * HTTP/1.1 by libmicrohttpd: one thread per connection, so that handlers may block, with sockets
+ * from our own listeners. Handlers are the same as for HTTP/2. Long work waits for one of the
+ * threads reserved for it.
  */
 #include "net/body.h"
 #include "net/caller.h"
@@ -26,10 +26,10 @@
 #define IDLE_S         60
 #define STACK_BYTES    (512u << 10)
 #define PIECE          65536
-#define LOOK_MS        10           /* between two looks whether a client is still there */
-#define GOODBYE_S      3            /* for connections to end by themselves at shutdown */
-#define LATE_MS        1000         /* how often late connections are looked for, at least */
-#define BODY_STEP      (256u << 10) /* of a body that come while a request may be under way */
+#define LOOK_MS        10           /* between two checks whether a client is still there */
+#define GOODBYE_S      3            /* time for connections to end by themselves at shutdown */
+#define LATE_MS        1000         /* maximum interval between checks for late connections */
+#define BODY_STEP      (256u << 10) /* bytes of a body that extend the request's deadline */
 
 struct tl_h1 {
     struct tl_net *net;
@@ -39,44 +39,46 @@ struct tl_h1 {
     struct connection *connections;
     pthread_cond_t changed; /* no connection is left, or `ending` is set */
     struct tl_peers peers;
-    pthread_t watch; /* ends connections that are late */
+    pthread_t watch; /* thread that ends late connections */
     bool watching;
     bool ending;
 };
 
-/* A socket of MHD's, from when it is handed over. */
+/* A socket handed over to MHD. */
 struct connection {
     struct connection *next;
     struct connection **link;
     int fd;
-    bool begun;       /* MHD has told of it */
+    bool begun;       /* MHD has reported it */
     int64_t deadline; /* by tl_now_ms(): its request must be complete; guarded by h1->lock */
     struct sockaddr_storage peer;
     struct tl_caller *caller;
 };
 
-/* One request. Held by MHD's connection until completed, and by a response that is pulled. */
+/*
+ * One request. Referenced by MHD's connection until completed, and by a response with a producer.
+ */
 struct exchange {
     struct exchange *next;
     struct exchange **link;
     struct tl_h1 *h1;
     unsigned refs; /* guarded by h1->lock */
     bool begun;
-    bool announced; /* a body */
+    bool announced; /* has a body */
     bool bad;
     char *target;
     int fd;
-    int64_t looked_ms; /* last, at the socket */
+    int64_t looked_ms; /* last check of the socket */
     struct tl_fields headers;
     struct tl_waiter waiter;
-    struct tl_waiter done; /* poked when long work is */
+    struct tl_waiter done; /* poked when long work is done */
     struct tl_http_request request;
     struct tl_http_response response;
     struct tl_body body;
     size_t body_step;    /* bytes of it since the deadline was set */
-    struct tl_buf piece; /* pulled, not yet given to MHD */
+    struct tl_buf piece; /* produced, not yet given to MHD */
     size_t piece_at;
-    int last; /* what the producer returned */
+    int last; /* last result of the producer */
 };
 
 static void put_exchange(struct exchange *x)
@@ -112,7 +114,7 @@ static void set_deadline(struct tl_h1 *h1, struct MHD_Connection *connection, in
     pthread_mutex_unlock(&h1->lock);
 }
 
-/* Called with the request line: the one place where MHD tells the target as it was sent. */
+/* Called with the request line: the only place where MHD provides the original target. */
 static void *on_request_line(void *context, const char *uri, struct MHD_Connection *connection)
 {
     struct tl_h1 *const h1 = context;
@@ -155,7 +157,7 @@ struct head {
     struct tl_fields *fields;
     unsigned hosts;
     unsigned lengths;
-    bool coded; /* Transfer-Encoding */
+    bool coded; /* has Transfer-Encoding */
     bool bad;
 };
 
@@ -172,9 +174,8 @@ static enum MHD_Result on_header(void *context, enum MHD_ValueKind kind, const c
 }
 
 /*
- * What MHD lets pass, though a proxy in front of us may read it another way: two lengths of a
- * body, no Host or two of them, blanks in a name. Source: RFC 9112, 3.2, 5.1 and 6.3. More of it
- * is kept away by net/headscan.h.
+ * Reject what MHD accepts although a proxy may parse it differently: two body lengths, no Host or
+ * several, blanks in a name. Source: RFC 9112, 3.2, 5.1 and 6.3. net/headscan.h rejects more.
  */
 static bool well_formed(const struct head *head, const char *version)
 {
@@ -184,8 +185,8 @@ static bool well_formed(const struct head *head, const char *version)
 
 /* ---- work ------------------------------------------------------------------------------- */
 
-/* For struct tl_cancel: the client is gone. It has no more to say than a request: who closes its
- * half of the connection waits for nothing. */
+/* For struct tl_cancel: the client is gone. It has nothing to send after its request: a client that
+ * closes its half of the connection does not wait for the response. */
 static bool unwanted(void *context)
 {
     struct exchange *const x = context;
@@ -203,7 +204,7 @@ static void work(struct exchange *x)
 {
     const struct tl_cancel cancel = {unwanted, x};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
-    if (unwanted(x)) /* since it waits for this thread */
+    if (unwanted(x)) /* while it waited for this thread */
         x->response.status = 503;
     else
         tl_http_run(x->h1->net, &x->request, x->target, &x->response);
@@ -291,7 +292,7 @@ static struct MHD_Response *make_response(struct exchange *x)
     return response;
 }
 
-/* The head is complete: who asks, and is the body wanted? */
+/* The head is complete: identify the client, and decide whether the body is wanted. */
 static enum MHD_Result on_head(struct exchange *x, struct MHD_Connection *connection,
                                const char *method, const char *version)
 {
@@ -336,8 +337,8 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         x->begun = true;
         if (on_head(x, connection, method, version) == MHD_NO)
             return MHD_NO;
-        /* An answer in this first call ends the connection: that spares it a body that nobody
-         * wants. */
+        /* An answer in this first call ends the connection, which avoids receiving an unwanted
+         * body. */
         if (!x->announced || x->body.most)
             return MHD_YES;
     }
@@ -353,7 +354,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
         x->response.status = 400;
     else
         answer(x);
-    /* Nobody looked at what follows a body: see net/headscan.h. */
+    /* What follows a body is not validated: see net/headscan.h. */
     if (x->bad || x->announced)
         (void)!tl_fields_add(&x->response.headers, "connection", "close");
     struct MHD_Response *const response = make_response(x);
@@ -367,7 +368,7 @@ static enum MHD_Result on_request(void *context, struct MHD_Connection *connecti
 
 /* ---- life ------------------------------------------------------------------------------- */
 
-/* With the lock held. */
+/* Lock held. */
 static struct connection *find_connection(struct tl_h1 *h1, int fd)
 {
     struct connection *c = h1->connections;
@@ -376,7 +377,7 @@ static struct connection *find_connection(struct tl_h1 *h1, int fd)
     return c;
 }
 
-/* With the lock held. */
+/* Lock held. */
 static void end_connection(struct tl_h1 *h1, struct connection *c)
 {
     *c->link = c->next;
@@ -389,7 +390,7 @@ static void end_connection(struct tl_h1 *h1, struct connection *c)
         pthread_cond_broadcast(&h1->changed);
 }
 
-/* MHD closes the socket after it has told of its end. */
+/* MHD closes the socket after reporting the end. */
 static void on_connection(void *context, struct MHD_Connection *connection, void **state,
                           enum MHD_ConnectionNotificationCode code)
 {
@@ -409,8 +410,8 @@ static void on_connection(void *context, struct MHD_Connection *connection, void
 }
 
 /*
- * End connections whose request is not complete in time. MHD's own limit counts from the last
- * byte: whoever sends one now and then would keep a thread for ever.
+ * End connections whose request is not complete in time. MHD's own limit is measured from the last
+ * byte: a client that sends one from time to time would occupy a thread forever.
  */
 static void *watch(void *context)
 {
@@ -442,7 +443,7 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
     h1->net = net;
     pthread_mutex_init(&h1->lock, NULL);
     pthread_cond_init(&h1->changed, NULL);
-    /* Half of the connections are enough for one address: others come in, too. */
+    /* At most half of the connections per address, so that others can connect too. */
     tl_peers_init(&h1->peers, net->options.max_http1, (net->options.max_http1 + 1) / 2);
     h1->daemon = MHD_start_daemon(
         MHD_USE_THREAD_PER_CONNECTION | MHD_USE_POLL_INTERNAL_THREAD | MHD_USE_NO_LISTEN_SOCKET |
@@ -461,7 +462,7 @@ int tl_h1_new(struct tl_h1 **out, struct tl_net *net, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Best effort: a client that has sent much already may see a reset instead. */
+/* Best effort: a client that has already sent much may see a reset instead. */
 static void refuse(struct tl_h1 *h1, int fd)
 {
     static const char text[] = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n"
@@ -491,7 +492,7 @@ void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
     c->caller = tl_caller_get(caller);
     pthread_mutex_lock(&h1->lock);
     struct connection *const stale = find_connection(h1, fd);
-    if (stale) /* MHD closed it without a word, for want of memory */
+    if (stale) /* MHD closed it without notice, because of lack of memory */
         end_connection(h1, stale);
     c->next = h1->connections;
     c->link = &h1->connections;
@@ -499,7 +500,7 @@ void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
         c->next->link = &c->next;
     h1->connections = c;
     pthread_mutex_unlock(&h1->lock);
-    /* When it fails, the socket is closed, and `c` is stale. */
+    /* On failure, the socket is closed, and `c` is stale. */
     const struct sockaddr_un local = {.sun_family = AF_UNIX};
     (void)!MHD_add_connection(h1->daemon, fd, (const struct sockaddr *)&local, sizeof local);
 }
@@ -513,9 +514,9 @@ void tl_h1_drain(struct tl_h1 *h1)
 }
 
 /*
- * End all connections before the daemon is stopped: libmicrohttpd up to 0.9.75 at least crashes
- * where it refuses a malformed request at the very moment that it is stopped (MHD_queue_response()
- * then succeeds without a response).
+ * End all connections before the daemon is stopped: libmicrohttpd up to 0.9.75 at least crashes if
+ * it rejects a malformed request at the very moment that it is stopped (MHD_queue_response() then
+ * succeeds without a response).
  */
 static void say_goodbye(struct tl_h1 *h1)
 {
@@ -528,7 +529,7 @@ static void say_goodbye(struct tl_h1 *h1)
     int rc = 0;
     while (h1->connections && rc == 0) {
         for (struct connection *c = h1->connections; c; c = c->next)
-            (void)shutdown(c->fd, SHUT_RDWR); /* those that have just begun, too */
+            (void)shutdown(c->fd, SHUT_RDWR); /* including those that have just begun */
         rc = pthread_cond_timedwait(&h1->changed, &h1->lock, &until);
     }
     pthread_mutex_unlock(&h1->lock);
@@ -559,8 +560,8 @@ void tl_h1_free(struct tl_h1 *h1)
 
 #ifdef __SANITIZE_THREAD__
 /*
- * For ThreadSanitizer: libmicrohttpd is not built with it, so the flag by which its thread learns
- * that it shall end, and frees what was handed over, is not seen as the order that it is.
+ * For ThreadSanitizer: libmicrohttpd is not instrumented, so the ordering by the flag that ends its
+ * thread, which then frees what was handed over, is not visible.
  */
 const char *__tsan_default_suppressions(void);
 const char *__tsan_default_suppressions(void)

@@ -5,14 +5,14 @@
 #include <string.h>
 
 #define OUT_MARK     (256u << 10) /* nghttp2 waits while more is queued for the socket */
-#define DATA_FRAME   65536        /* larger frames cost less; more would hold up other streams */
-#define READ_ROUNDS  8            /* then other connections have their turn */
-#define QUIET_MS     30000        /* nothing heard while streams are open: ask */
-#define DEAD_MS      60000        /* … and no answer: gone */
-#define IDLE_MS      600000       /* no stream for so long: close */
-#define CREDIT_BURST 2000.0       /* cheap frames (PING, SETTINGS, PRIORITY, empty DATA) */
+#define DATA_FRAME   65536 /* larger frames cost less; even larger ones would delay other streams */
+#define READ_ROUNDS  8     /* then other connections get their turn */
+#define QUIET_MS     30000 /* silence with open streams: send PING */
+#define DEAD_MS      60000 /* no answer: the connection is dead */
+#define IDLE_MS      600000 /* no stream for this long: close */
+#define CREDIT_BURST 2000.0 /* burst of cheap frames (PING, SETTINGS, PRIORITY, empty DATA) */
 #define CREDIT_PER_S 500.0
-#define MAX_DROPPED  (1u << 20) /* of a request body that nobody wants */
+#define MAX_DROPPED  (1u << 20) /* of an unwanted request body */
 
 /* ---- sending ---------------------------------------------------------------------------- */
 
@@ -32,7 +32,7 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
     struct tl_h2 *const h2 = user;
     if (h2->out.bytes > OUT_MARK)
         return NGHTTP2_ERR_WOULDBLOCK;
-    /* We never pad (no select_padding_callback), so a frame is its head and the slice. */
+    /* We never pad (no select_padding_callback), so a frame is its header and the slice. */
     if (tl_outq_copy(&h2->out, head, 9) < 0 || tl_stream_emit(source->ptr, &h2->out, length) < 0)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     return 0;
@@ -102,7 +102,7 @@ static void submit(struct tl_h2 *h2, struct tl_stream *stream)
         nghttp2_submit_rst_stream(h2->session, 0, stream->id, NGHTTP2_INTERNAL_ERROR);
 }
 
-/* A worker has done something to its stream. */
+/* A worker has changed its stream. */
 void tl_h2_stream_task(struct tl_task *task);
 void tl_h2_stream_task(struct tl_task *task)
 {
@@ -134,8 +134,8 @@ void tl_h2_stream_task(struct tl_task *task)
 }
 
 /*
- * Write until the socket is full or nothing is left. Returns false when the connection is over.
- * The loop matters: when flushing has made room, no event will come to call for more.
+ * Write until the socket is full or nothing is left. Returns false when the connection is over. The
+ * loop is required: when flushing has freed space, no event will trigger another call.
  */
 static bool flush(struct tl_h2 *h2)
 {
@@ -150,7 +150,8 @@ static bool flush(struct tl_h2 *h2)
         if (rc < 0)
             return false;
     } while (rc && some && nghttp2_session_want_write(h2->session));
-    /* Who does not take our answers is not heard either: else acks would pile up. */
+    /* Stop reading from a client that does not read our answers: otherwise acks would
+     * accumulate. */
     const bool read = h2->out.bytes <= 2 * OUT_MARK;
     tl_conn_poll(conn, (read ? UV_READABLE : 0) | (rc ? 0 : UV_WRITABLE));
     return !rc || nghttp2_session_want_read(h2->session) || nghttp2_session_want_write(h2->session);
@@ -178,7 +179,7 @@ void tl_h2_flush_all(struct tl_netloop *loop)
 
 /* ---- receiving -------------------------------------------------------------------------- */
 
-/* Frames that make work and bring nothing are rationed. */
+/* Frames that cause work without content are rate-limited. */
 static bool take_credit(struct tl_h2 *h2)
 {
     const uint64_t now = uv_now(&h2->conn->loop->loop.uv);
@@ -232,7 +233,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     struct tl_stream *const stream =
         nghttp2_session_get_stream_user_data(session, frame->hd.stream_id);
     if (!stream || stream->dispatched)
-        return 0; /* trailers: nothing of ours looks at them */
+        return 0; /* trailers: not used */
     if (stream->request.n >= TL_H2_MAX_HEADERS ||
         stream->request.text.n + name_n + value_n > TL_H2_MAX_HEADER_BYTES) {
         if (stream->too_large)
@@ -259,8 +260,8 @@ static void dispatch(struct tl_stream *stream)
 }
 
 /*
- * Requests that are not gRPC are answered when they are complete, though nobody may want their
- * body: clients such as curl take an answer that comes before they have sent all for a failure.
+ * Requests that are not gRPC are answered when they are complete, even if their body is unwanted:
+ * clients such as curl treat an early answer as a failure.
  */
 static void begin_http(struct tl_stream *stream)
 {
@@ -276,7 +277,7 @@ static void on_ping(struct tl_h2 *h2, const nghttp2_frame *frame)
         return;
     h2->ping_pending = false;
     if (h2->draining && !h2->last_goaway) {
-        /* All that the client sent before it saw the first GOAWAY has arrived. */
+        /* Everything that the client sent before it saw the first GOAWAY has arrived. */
         h2->last_goaway = true;
         nghttp2_submit_goaway(h2->session, 0, nghttp2_session_get_last_proc_stream_id(h2->session),
                               NGHTTP2_NO_ERROR, NULL, 0);
@@ -308,8 +309,8 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
                    size_t length, void *user)
 {
     struct tl_stream *const stream = nghttp2_session_get_stream_user_data(session, stream_id);
-    /* The connection's window is given back at once, so that a stream that waits for the disk
-     * holds up no other; the stream's own window, when a worker has taken the bytes. */
+    /* The connection's window is returned at once, so that a stream that waits for the disk does
+     * not block others; the stream's own window when a worker has consumed the bytes. */
     nghttp2_session_consume_connection(session, length);
     const ssize_t free_now = stream ? tl_stream_receive(stream, data, length) : (ssize_t)length;
     if (stream && !stream->is_grpc && !tl_body_add(stream->net, &stream->body, data, length) &&
@@ -322,7 +323,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream_id, c
 
 static int on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *user)
 {
-    /* A stream that ends in an error was work for nothing. */
+    /* A stream that ends in an error was wasted work. */
     if (frame->hd.type == NGHTTP2_RST_STREAM && frame->rst_stream.error_code != NGHTTP2_NO_ERROR)
         take_credit(user);
     if ((frame->hd.type != NGHTTP2_HEADERS && frame->hd.type != NGHTTP2_DATA) ||
@@ -362,12 +363,12 @@ void tl_h2_ready(struct tl_conn *conn, int events)
         }
         h2->heard_at = uv_now(&conn->loop->loop.uv);
         if (nghttp2_session_mem_recv(h2->session, scratch, (size_t)n) < 0) {
-            /* A broken preface or the like; what it queued (GOAWAY) is still sent. */
+            /* An invalid preface or the like; what was queued (GOAWAY) is still sent. */
             nghttp2_session_terminate_session(h2->session, NGHTTP2_PROTOCOL_ERROR);
             break;
         }
         if (!conn->tls && n < TL_SCRATCH)
-            break; /* the socket is empty, most likely */
+            break; /* the socket is most likely empty */
         if (h2->out.bytes > 2 * OUT_MARK)
             break;
     }

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-/* An HTTP/2 session on a connection. All on the loop's thread. Source: RFC 9113. */
+/* An HTTP/2 session on a connection. Everything runs on the loop's thread. Source: RFC 9113. */
 #ifndef TL_NET_H2_H
 #define TL_NET_H2_H
 
 #include "net/conn.h"
 #include "net/stream.h"
 
-/* What we advertise. */
+/* Advertised settings. */
 #define TL_H2_MAX_STREAMS   128
 #define TL_H2_STREAM_WINDOW (4 << 20)
 #define TL_H2_CONN_WINDOW   (16 << 20)
-/* Of one request's header fields, names and values. */
+/* Limits for a request's header fields, names and values. */
 #define TL_H2_MAX_HEADER_BYTES 65536
 #define TL_H2_MAX_HEADERS      128
 
@@ -23,15 +23,15 @@ struct tl_h2 {
     bool flush_queued;
     bool draining;
     bool greeted;      /* the client's preface is complete */
-    bool last_goaway;  /* the second one is sent */
-    bool ping_pending; /* are you there? */
-    uint64_t heard_at; /* loop time of the last bytes */
-    uint64_t busy_at;  /* … when there last was a stream */
+    bool last_goaway;  /* the second GOAWAY is sent */
+    bool ping_pending; /* a keep-alive PING is unanswered */
+    uint64_t heard_at; /* loop time of the last received bytes */
+    uint64_t busy_at;  /* loop time when there last was a stream */
     uint64_t credit_at;
-    double credit; /* frames that cost us work and carry nothing: tokens left */
+    double credit; /* tokens left for frames that cost work and carry nothing (flood protection) */
 };
 
-/* Send soon what the session has to say. */
+/* Send the session's pending output soon. */
 void tl_h2_flush_soon(struct tl_h2 *h2);
 
 #endif

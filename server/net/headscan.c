@@ -12,7 +12,7 @@ static void end_line(struct tl_headscan *scan)
 {
     if (scan->line_n) {
         scan->in_fields = true;
-    } else if (scan->in_fields) { /* before a request line, empty lines mean nothing */
+    } else if (scan->in_fields) { /* empty lines before a request line are ignored */
         scan->in_fields = false;
         scan->blind = scan->body;
     }

@@ -16,10 +16,10 @@
 #include <string.h>
 #include <strings.h>
 
-#define GZIP_FROM  860 /* smaller bodies fit one packet anyway */
+#define GZIP_FROM  860 /* smaller bodies fit into one packet anyway */
 #define MAX_TARGET 8192
 
-/* The page runs its own script and style alone, and nothing may frame it. */
+/* The page may only run its own script and style, and must not be framed. */
 static const char content_policy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; worker-src 'self'; manifest-src 'self'; "
@@ -119,7 +119,7 @@ static void clear(struct tl_http_response *response)
     tl_fields_fini(&response->headers);
 }
 
-/* Both texts are UTF-8. Without memory the error goes out without a body. */
+/* Both texts are UTF-8. Without memory the error is sent without a body. */
 static void fail_with(struct tl_http_response *response, int status, const char *code,
                       const char *text)
 {
@@ -155,8 +155,8 @@ static void fail_as(struct tl_http_response *response, int rc)
 /* ---- routing ---------------------------------------------------------------------------- */
 
 /*
- * Match the still encoded path `path`; parts are left encoded in `part`, as offset and length.
- * A slash inside of a part can only be written %2F.
+ * Match the percent-encoded path `path`; `part` receives the encoded parts, as offset and length. A
+ * slash inside a part can only be written %2F.
  */
 struct span {
     const char *p;
@@ -203,7 +203,7 @@ static const struct tl_route *find_route(const struct tl_app *app, const char *m
     return NULL;
 }
 
-/* No route of the path has this verb: say which ones there are, if any. */
+/* No route of the path has this verb: list those that exist, if any. */
 static void fail_without_route(const struct tl_app *app, struct span path,
                                struct tl_http_response *response)
 {
@@ -238,7 +238,7 @@ bool tl_http_same_origin(const struct tl_fields *headers)
         return !strcmp(site, "same-origin") || !strcmp(site, "none");
     const char *const origin = tl_fields_get(headers, "origin");
     if (!origin)
-        return true; /* no browser */
+        return true; /* not a browser */
     const char *host = tl_fields_get(headers, ":authority");
     if (!host)
         host = tl_fields_get(headers, "host");
@@ -246,7 +246,7 @@ bool tl_http_same_origin(const struct tl_fields *headers)
     return name && host && !strcasecmp(name + 3, host);
 }
 
-/* Decoded copies of path and parts, all in one piece of memory that starts with the path. */
+/* Decoded copies of path and parts, in one allocation that begins with the path. */
 static int keep_path(struct tl_http_request *request, struct span path, const struct span *part,
                      size_t n_parts)
 {
@@ -271,9 +271,9 @@ static int keep_path(struct tl_http_request *request, struct span path, const st
     return TL_OK;
 }
 
-/* ---- around the handler ----------------------------------------------------------------- */
+/* ---- before and after the handler ------------------------------------------------------- */
 
-/* Is `tag` in an If-None-Match list? Weak comparison, as RFC 9110 13.1.2 wants. */
+/* Is `tag` in an If-None-Match list? Weak comparison, as required by RFC 9110, 13.1.2. */
 static bool tag_listed(const char *list, const char *tag)
 {
     if (!strncmp(tag, "W/", 2))
@@ -293,8 +293,8 @@ static bool tag_listed(const char *list, const char *tag)
 }
 
 /*
- * What may go out as gzip or plain has one tag for both, and a strong one would say that they
- * are the same bytes. Source: RFC 9110, 8.8.3.3.
+ * A response that may be sent gzip'd or plain has the same tag for both, so it must be weak: a
+ * strong one means identical bytes. Source: RFC 9110, 8.8.3.3.
  */
 static void weaken_tag(struct tl_http_response *response)
 {
@@ -359,7 +359,7 @@ static void gzip_body(const struct tl_http_request *request, struct tl_http_resp
     response->body = out;
 }
 
-/* "http://host/path" is the same as "/path" to a server. Source: RFC 9112, section 3.2.2. */
+/* "http://host/path" means "/path" to a server. Source: RFC 9112, section 3.2.2. */
 static const char *origin_form(const char *target)
 {
     const char *const host = !strncasecmp(target, "http://", 7)    ? target + 7
@@ -389,15 +389,15 @@ enum tl_effort tl_http_effort(const struct tl_net *net, const char *method, cons
     return route ? route->effort : TL_SHORT;
 }
 
-/* A person's browser that opens a page, and has shown no token. */
+/* Is it a browser that opens a page, without a token? */
 static bool is_visit(const struct tl_http_request *request)
 {
     return !strcmp(request->method, "GET") && !tl_http_header(request, "authorization") &&
            tl_list_has(tl_http_header(request, "accept"), "text/html");
 }
 
-/* To the page that asks for a token, and then leads back. Relative: a proxy may have put the server
- * below a path of its own. */
+/* Redirect to the page that asks for a token, and then returns. Relative, since a proxy may have
+ * put the server below a path. */
 static void send_to_login(struct tl_http_response *response, const char *target)
 {
     static const char kept[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
@@ -441,7 +441,7 @@ static void refuse_role(struct tl_net *net, const struct tl_http_request *reques
     (void)!tl_fields_add(&response->headers, "www-authenticate", "Bearer realm=\"tracelake\"");
 }
 
-/* False: it cannot be answered at once. */
+/* False: it cannot be answered without blocking. */
 static bool run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
                       struct tl_http_response *response)
 {
@@ -456,7 +456,7 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     }
     const struct tl_route *const route =
         find_route(&net->app, request->method, path, part, &n_parts);
-    /* What is refused is told to the journal, and takes its time. */
+    /* Denials are logged, which takes time. */
     if (request->at_once && (!route || !route->run_at_once || request->scope ||
                              (request->roles & route->role) != route->role))
         return false;
@@ -556,7 +556,7 @@ static bool is_page(const char *type)
     return type && !strncmp(type, "text/html", 9);
 }
 
-/* All that an answer gets whoever gave it. */
+/* Complete any answer, whoever gave it. */
 static void complete(struct tl_net *net, struct tl_http_request *request,
                      struct tl_http_response *response)
 {

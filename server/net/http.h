@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * HTTP requests and responses as a handler sees them, the same over HTTP/1.1 and HTTP/2.
- * A handler runs on a worker thread and may block.
+ * HTTP requests and responses from a handler's point of view, the same over HTTP/1.1 and HTTP/2. A
+ * handler runs on a worker thread and may block.
  *
- * The layer around it does: routing, HEAD, roles, ETag and 304, gzip, errors as JSON, and the
- * header fields that every answer has.
+ * The surrounding layer handles routing, HEAD, roles, ETag and 304, gzip, errors as JSON, and the
+ * common header fields.
  */
 #ifndef TL_NET_HTTP_H
 #define TL_NET_HTTP_H
@@ -21,70 +21,73 @@ struct tl_http_request {
     struct tl_net *net;
     const char *method;
     char *path;                      /* decoded, without the query */
-    const char *part[TL_HTTP_PARTS]; /* what the pattern's {…} stand for, in order */
+    const char *part[TL_HTTP_PARTS]; /* values of the pattern's {…}, in order */
     size_t n_parts;
     struct tl_fields query;
     const struct tl_fields *headers;
-    struct tl_bytes body;     /* of a route that takes one */
-    int body_error;           /* TL_LIMIT, TL_NOMEM: it was not kept; the layer around answers */
-    struct tl_waiter *waiter; /* for producers that wait for news; closed when nobody listens */
+    struct tl_bytes body; /* for a route that accepts one */
+    int body_error; /* TL_LIMIT, TL_NOMEM: the body was dropped; the surrounding layer answers */
+    struct tl_waiter *waiter; /* for producers that wait for news; closed when the client is gone */
     unsigned roles;
-    struct tl_scope *scope; /* of the token; NULL: everything. The request's reference */
-    const char *denial;     /* what is wrong with the token, NULL: there is none, or nothing */
+    struct tl_scope *scope;         /* of the token; NULL: unrestricted. The request's reference */
+    const char *denial;             /* what is wrong with the token, NULL: no token, or nothing */
     const struct tl_caller *caller; /* borrowed */
     bool tls;
-    bool at_once; /* it is asked whether it can be answered at once */
+    bool at_once; /* called to answer without blocking, see run_at_once */
 };
 
 struct tl_http_response {
     int status; /* 200 unless set */
     struct tl_fields headers;
-    struct tl_buf body;    /* owned; or … */
-    struct tl_bytes fixed; /* … bytes that outlive everything, or, of an answer at once, … */
-    void (*let_go)(void *owner); /* … that live until this is called, if it is set */
+    struct tl_buf body;    /* owned; or `fixed` is used */
+    struct tl_bytes fixed; /* borrowed bytes that outlive the response */
+    /* if set, called when `fixed` is not needed any more; only for run_at_once */
+    void (*let_go)(void *owner);
     void *owner;
-    bool gzipped;          /* body or fixed are gzip already */
-    bool compress;         /* body may be gzip'd for clients that take it */
+    bool gzipped;  /* body or fixed are already gzip'd */
+    bool compress; /* body may be gzip'd for clients that accept it */
     /*
-     * Or pieces: append some to `out`, return TL_OK, or TL_EOF behind the last (with or without
-     * bytes), or < 0: the response is cut off and the client notices. Called from one thread
-     * at a time. `release` is called once in any case.
+     * Alternatively, a producer of pieces: appends some to `out`, returns TL_OK, or TL_EOF after
+     * the last (with or without bytes), or < 0: the response is cut off and the client notices.
+     * Called from one thread at a time. `release` is called exactly once.
      */
     int (*produce)(void *producer, struct tl_buf *out);
     void (*release)(void *producer);
     void *producer;
-    bool ranges; /* the body is the same each time: a client may ask for a part of it … */
-    int (*rewind)(void *producer); /* … and this begins it anew. TL_OK, or < 0 */
-    struct tl_fail fail;           /* where a handler writes what went wrong */
+    bool ranges;                   /* the body is reproducible: a client may request a part of it */
+    int (*rewind)(void *producer); /* restart from the beginning. TL_OK, or < 0 */
+    struct tl_fail fail;           /* where a handler describes a failure */
 };
 
 enum tl_verb { TL_GET, TL_PUT, TL_POST, TL_DELETE };
 
 /*
- * Several routes may have a pattern, one for each verb. What changes something is not done for a
- * page of another site, though the user's browser sends it with the user's password.
+ * Several routes may have the same pattern, one per verb. Requests that change something are
+ * rejected if they come from a page of another site, although the browser sends the user's
+ * credentials.
  */
 struct tl_route {
-    const char *pattern; /* "/api/v1/traces/{t}"; a last "{*}" takes the rest, slashes and all */
-    uint8_t role;        /* enum tl_role that a token must have */
-    /* TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
+    /* "/api/v1/traces/{t}"; a final "{*}" matches the rest, including slashes. */
+    const char *pattern;
+    uint8_t role; /* enum tl_role required of the token */
+    /* Returns TL_OK, or an enum tl_err that becomes a JSON error with response->fail's text. */
     int (*run)(struct tl_http_request *request, struct tl_http_response *response);
-    uint8_t effort;     /* enum tl_effort of `run`; what a response's `produce` does lasts */
-    uint8_t reach;      /* enum tl_reach; the first {…} of TL_REACH_TRACE is the trace */
-    uint8_t verb;       /* enum tl_verb; HEAD is asked of TL_GET */
-    uint32_t body_most; /* the largest body that it takes, 0: it takes none */
-    /* As `run`, from what lies in memory alone: never waits, for it runs on a loop's thread.
-     * TL_AGAIN: that does not do, and `run` is to answer. NULL: it never does. */
+    uint8_t effort;     /* enum tl_effort of `run`; a response with `produce` is TL_LASTING */
+    uint8_t reach;      /* enum tl_reach; for TL_REACH_TRACE the first {…} is the trace */
+    uint8_t verb;       /* enum tl_verb; HEAD is handled as TL_GET */
+    uint32_t body_most; /* maximum body size, 0: no body accepted */
+    /* As `run`, but only from memory and without blocking, since it runs on a loop's thread.
+     * TL_AGAIN: not possible, use `run`. NULL: never possible. */
     int (*run_at_once)(struct tl_http_request *request, struct tl_http_response *response);
 };
 
-/* The value of a query argument or header field, NULL where there is none. */
+/* The value of a query argument or header field, NULL if absent. */
 const char *tl_http_query(const struct tl_http_request *request, const char *name);
 const char *tl_http_header(const struct tl_http_request *request, const char *name);
 
 /*
- * An argument as an unsigned number, decimal or 0x…, `otherwise` where there is none. TL_USAGE
- * (told in `fail`) where it is no number.
+ * Get an argument as an unsigned number, decimal or 0x…; `otherwise` if absent. TL_USAGE (described
+ * in `fail`) if it is not a number.
  */
 TL_MUST_USE int tl_http_number(const struct tl_http_request *request, const char *name,
                                uint64_t otherwise, uint64_t *out, struct tl_fail *fail);
@@ -92,45 +95,44 @@ TL_MUST_USE int tl_http_number(const struct tl_http_request *request, const char
 TL_MUST_USE int tl_http_parse_number(const char *text, const char *what, uint64_t *out,
                                      struct tl_fail *fail);
 
-/* Does the client want this content type rather than the usual one? */
+/* Does the client prefer this content type to the default? */
 bool tl_http_accepts(const struct tl_http_request *request, const char *type);
 
 /* Set the content type. */
 TL_MUST_USE int tl_http_type(struct tl_http_response *response, const char *type);
 
-/* Handlers of routes of TL_POST: log a browser in by the token that comes with the request, so that
- * a cookie stands for it from then on, and out. */
+/* Handlers for TL_POST routes: log a browser in with the token in the request, which a cookie then
+ * stands for, and out. */
 int tl_http_login(struct tl_http_request *request, struct tl_http_response *response);
 int tl_http_logout(struct tl_http_request *request, struct tl_http_response *response);
 
 /* ---- for the adapters (h1.c, http2.c) ----------------------------------------------------- */
 
-/* Set what the request may do, by its headers and its client. */
+/* Determine the permissions of the request, from its headers and client. */
 void tl_http_identify(struct tl_net *net, struct tl_http_request *request);
 
 /*
- * Answer a request whose method, headers, waiter, client and tls are set, and which is identified.
- * `target` is the request target (path and query as sent). Fills `response` completely, :status
- * included.
+ * Answer an identified request whose method, headers, waiter, client and tls are set. `target` is
+ * the request target (path and query as sent). Fills `response` completely, including :status.
  */
 void tl_http_run(struct tl_net *net, struct tl_http_request *request, const char *target,
                  struct tl_http_response *response);
 /*
- * The same if it can be answered at once, on a loop's thread. False: it cannot, and both are as they
- * were.
+ * The same if it is possible without blocking, on a loop's thread. False: it is not, and both
+ * arguments are unchanged.
  */
 bool tl_http_run_at_once(struct tl_net *net, struct tl_http_request *request, const char *target,
                          struct tl_http_response *response);
-/* The route of a request, NULL: there is none. */
+/* The route of a request, NULL: none. */
 const struct tl_route *tl_http_route(const struct tl_net *net, const char *method,
                                      const char *target);
-/* What a request takes, and the role that it needs. */
+/* The effort of a request, and the role that it requires. */
 enum tl_effort tl_http_effort(const struct tl_net *net, const char *method, const char *target,
                               unsigned *role);
-/* False: a page of another site made a browser send it. */
+/* False: the request was caused by a page of another site. */
 bool tl_http_same_origin(const struct tl_fields *headers);
 void tl_http_request_fini(struct tl_http_request *request);
-/* Free all but what the adapter took out. Calls `release`. */
+/* Free everything that the adapter did not take. Calls `release`. */
 void tl_http_response_fini(struct tl_http_response *response);
 
 /* The HTTP status of an enum tl_err. */

@@ -10,7 +10,7 @@
 
 struct exchange {
     struct tl_stream *stream;
-    unsigned role; /* that the route needs */
+    unsigned role; /* required by the route */
     struct tl_http_request request;
     struct tl_http_response response;
 };
@@ -34,7 +34,7 @@ static void make_head(struct exchange *x, struct tl_fields *head, size_t length,
                                tl_fields_value(from, i), from->at[i].value_n);
 }
 
-/* Pieces, as fast as the client takes them. */
+/* Send pieces as fast as the client accepts them. */
 static void produce(void *argument)
 {
     struct exchange *const x = argument;
@@ -70,7 +70,7 @@ static void send_whole(struct exchange *x, bool body)
     if (body && n) {
         chunk = r->body.n ? tl_chunk_of(&r->body) : tl_chunk_fixed(r->fixed, r->let_go, r->owner);
         if (chunk && !r->body.n && n == r->fixed.n)
-            r->let_go = NULL; /* the chunk does */
+            r->let_go = NULL; /* the chunk owns it */
         if (!chunk) {
             tl_fields_fini(&head);
             tl_stream_reset(x->stream, NGHTTP2_INTERNAL_ERROR);
@@ -92,7 +92,7 @@ static void work(void *argument)
     struct exchange *const x = argument;
     const struct tl_cancel cancel = {tl_stream_unwanted, x->stream};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
-    if (tl_stream_unwanted(x->stream)) /* since it waits for this thread */
+    if (tl_stream_unwanted(x->stream)) /* while it waited for this thread */
         x->response.status = 503;
     else
         tl_http_run(x->stream->net, &x->request, tl_fields_get(&x->stream->request, ":path"),
@@ -113,7 +113,7 @@ static void work(void *argument)
     }
 }
 
-/* An answer without a handler. */
+/* Answer without a handler. */
 static void refuse(struct tl_stream *stream, const char *status)
 {
     struct tl_fields head = {0};

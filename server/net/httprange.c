@@ -8,10 +8,10 @@
 struct wanted {
     bool from_end; /* the last `from` bytes */
     uint64_t from;
-    uint64_t to; /* behind the last */
+    uint64_t to; /* exclusive end */
 };
 
-/* Digits, UINT64_MAX at most. Returns what follows them, NULL where there are none. */
+/* Parse digits, UINT64_MAX at most. Returns what follows them, NULL if there are none. */
 static const char *number(const char *p, uint64_t *out)
 {
     const char *const begin = p;
@@ -43,7 +43,7 @@ static bool parse(const char *text, struct wanted *out)
     return text && !*text && last >= out->from;
 }
 
-/* Has the body changed since the client got its part? */
+/* Is the body unchanged since the client got its part? */
 static bool is_current(const struct tl_http_request *request,
                        const struct tl_http_response *response)
 {
@@ -77,7 +77,7 @@ static int produce_part(void *context, struct tl_buf *out)
     p->left -= out->n;
     if (!p->left)
         return TL_EOF;
-    return rc == TL_EOF ? TL_BAD : TL_OK; /* shorter than it was: the client has to know */
+    return rc == TL_EOF ? TL_BAD : TL_OK; /* shorter than before: the client must notice */
 }
 
 static void release_part(void *context)

@@ -6,10 +6,11 @@
 #include "net/http.h"
 
 /*
- * Cut a complete response with `ranges` down to what the request wants of it: 206 with
- * Content-Range. Several ranges, other units and what cannot be read are ignored, as they may be.
- * A body in pieces is made once to know its length, and again from its begin. TL_OK; TL_LIMIT:
- * nothing is there, `total` is the length; others: the body could not be made.
+ * Reduce a complete response with `ranges` to the part that the request asks for: 206 with
+ * Content-Range. Multiple ranges, other units and invalid headers are ignored, as permitted. A body
+ * in pieces is produced once to determine its length, and again from its begin. TL_OK; TL_LIMIT:
+ * the range is outside the body, `total` is its length; other errors: the body could not be
+ * produced.
  */
 TL_MUST_USE int tl_http_range(const struct tl_http_request *request,
                               struct tl_http_response *response, uint64_t *total);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Listeners live on loop 0 and deal new sockets out to all loops in turn: a few rigs that push
- * hard then never share a loop while another is idle, as the kernel's hashing
- * (SO_REUSEPORT) may have it; and an address in use is noticed.
+ * Listeners run on loop 0 and distribute new sockets to all loops in turn: so a few rigs that push
+ * hard never share a loop while another is idle, as could happen with the kernel's hashing
+ * (SO_REUSEPORT); and an address in use is detected.
  */
 #include "net/address.h"
 #include "net/netint.h"

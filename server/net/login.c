@@ -76,7 +76,7 @@ static bool read_value(const struct tl_logins *logins, const char *value, size_t
     if (value[SIGNED] != '.' || !sign(logins, text, mac) ||
         CRYPTO_memcmp(mac, value + SIGNED + 1, HEX) != 0)
         return false;
-    /* What is signed is as it was made. */
+    /* The signature guarantees the format. */
     if (strtoull(text + HEX + 1, NULL, 16) <= (unsigned long long)time(NULL))
         return false;
     for (size_t i = 0; i < TL_TOKEN_DIGEST; i++) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logins of browsers: a cookie that stands for a token, so that the page's script never keeps it.
- * The value names the token by its digest and ends after a week; a key that is made when the server
- * starts signs it. A token that is revoked or expires ends its logins; so does a restart.
+ * Browser logins: a cookie that stands for a token, so that the page's script never stores the
+ * token. Its value contains the token's digest and an expiry time of one week, signed with a key
+ * generated at server start. A revoked or expired token ends its logins; so does a restart.
  *
- * Thread-safe once made.
+ * Thread-safe once initialised.
  */
 #ifndef TL_NET_LOGIN_H
 #define TL_NET_LOGIN_H
@@ -16,19 +16,19 @@
 
 struct tl_logins {
     uint8_t key[32];
-    char name[24]; /* of the cookie: servers on other ports of this host have cookies, too */
+    char name[24]; /* of the cookie: cookies of servers on other ports of the host are also sent */
 };
 
-/* TL_IO: the system gives no random bytes. */
+/* TL_IO: the system provides no random bytes. */
 TL_MUST_USE int tl_logins_init(struct tl_logins *logins, struct tl_fail *fail);
 
-/* A Set-Cookie value for what was granted; `grant` NULL: one that ends a login. TL_NOMEM. */
+/* Add a Set-Cookie field for a grant; `grant` NULL: one that ends the login. TL_NOMEM. */
 TL_MUST_USE int tl_login_cookie(const struct tl_logins *logins, const struct tl_grant *grant,
                                 bool tls, struct tl_fields *headers);
 
 /*
- * The digest of the token that a request's cookies stand for. False: there is no login in them, or
- * none of this server, or it is over.
+ * Get the digest of the token that a request's cookies stand for. False: no login, not one of this
+ * server, or expired.
  */
 bool tl_login_find(const struct tl_logins *logins, const struct tl_fields *headers,
                    uint8_t digest[static TL_TOKEN_DIGEST]);

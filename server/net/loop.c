@@ -3,7 +3,7 @@
 
 #include <stddef.h>
 
-/* The loop whose thread this is, between tl_loop_enter() and tl_loop_leave(). */
+/* The loop of this thread, between tl_loop_enter() and tl_loop_leave(). */
 static _Thread_local const struct tl_loop *entered;
 
 static void run_tasks(struct tl_loop *loop)
@@ -14,7 +14,7 @@ static void run_tasks(struct tl_loop *loop)
     loop->tail = &loop->head;
     pthread_mutex_unlock(&loop->lock);
     while (task) {
-        struct tl_task *const next = task->next; /* running may free or post it again */
+        struct tl_task *const next = task->next; /* run() may free or repost it */
         task->run(task);
         task = next;
     }
@@ -76,7 +76,7 @@ void tl_loop_post(struct tl_loop *loop, struct tl_task *task)
     pthread_mutex_lock(&loop->lock);
     *loop->tail = task;
     loop->tail = &task->next;
-    /* Under the lock: the loop cannot be gone before the task is in its list. */
+    /* Lock held: the loop cannot end before the task is in its list. */
     if (entered != loop)
         uv_async_send(&loop->wake);
     pthread_mutex_unlock(&loop->lock);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * An event loop with a thread of its own, and a mailbox by which other threads reach it.
- */
+/* An event loop with its own thread, and a mailbox for other threads. */
 #ifndef TL_NET_LOOP_H
 #define TL_NET_LOOP_H
 
@@ -12,7 +10,7 @@
 
 struct tl_loop;
 
-/* Work for the loop's thread; embed it. It must not be posted again before it has begun to run. */
+/* Work for the loop's thread; embed it. Must not be posted again before it has begun to run. */
 struct tl_task {
     struct tl_task *next;
     void (*run)(struct tl_task *task);
@@ -25,23 +23,23 @@ struct tl_loop {
     pthread_mutex_t lock; /* guards the list */
     struct tl_task *head;
     struct tl_task **tail;
-    void (*after)(struct tl_loop *loop); /* set before the start: runs behind each batch */
+    void (*after)(struct tl_loop *loop); /* set before the start: called after each batch */
 };
 
-/* Start the thread. The loop must not move. */
+/* Start the thread. The loop must not be moved. */
 TL_MUST_USE int tl_loop_start(struct tl_loop *loop, const char *name, struct tl_fail *fail);
 
-/* Let the loop's thread run the task soon, after those posted before. Any thread. */
+/* Run the task on the loop's thread soon, after tasks posted earlier. Any thread. */
 void tl_loop_post(struct tl_loop *loop, struct tl_task *task);
 
 /*
- * On the loop's thread, around what posts tasks to its own loop: tl_loop_leave() runs what is posted
- * by then, so that the thread need not be woken for it.
+ * Bracket code on the loop's thread that posts tasks to its own loop: tl_loop_leave() runs the
+ * tasks posted so far, which avoids waking the thread.
  */
 void tl_loop_enter(struct tl_loop *loop);
 void tl_loop_leave(struct tl_loop *loop);
 
-/* End the thread once all handles but the mailbox are closed. Not from the loop's thread. */
+/* End the thread once all handles except the mailbox are closed. Not from the loop's thread. */
 void tl_loop_stop(struct tl_loop *loop);
 
 #endif

@@ -60,7 +60,7 @@ static void obey(struct tl_task *task)
     tl_waiter_poke(order->done);
 }
 
-/* Run `act` on every loop's thread, and wait until all have. */
+/* Run `act` on every loop's thread, and wait for all. */
 static void on_all_loops(struct tl_net *net, void (*act)(struct tl_netloop *loop))
 {
     for (unsigned i = 0; i < net->n_loops; i++) {
@@ -74,8 +74,8 @@ static void on_all_loops(struct tl_net *net, void (*act)(struct tl_netloop *loop
 }
 
 /*
- * What a loop's thread has closed is really gone when the next task runs: from then on nothing
- * is handed over to HTTP/1.1 any more.
+ * What a loop's thread has closed is released when the next task runs: from then on nothing is
+ * handed over to HTTP/1.1 any more.
  */
 static void settle(struct tl_netloop *loop)
 {
@@ -105,7 +105,7 @@ static void set_defaults(struct tl_net_options *o)
         o->drain_ms = 3000;
 }
 
-/* Each connection is a file: let as many be open as the system allows us. */
+/* Each connection is a file descriptor: raise the limit as far as the system permits. */
 static void raise_file_limit(void)
 {
     struct rlimit limit;
@@ -115,7 +115,7 @@ static void raise_file_limit(void)
     setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-/* A new set of what lies in files; NULL where there is none. */
+/* A new set of file contents; NULL if not configured. */
 struct files {
     struct tl_auth *auth;
     struct tl_tls *tls;
@@ -123,7 +123,7 @@ struct files {
 
 static void free_files(struct files *files)
 {
-    tl_tls_free(files->tls); /* connections hold OpenSSL's part of it themselves */
+    tl_tls_free(files->tls); /* connections hold references to OpenSSL's part */
     tl_auth_free(files->auth);
 }
 
@@ -158,7 +158,7 @@ static void take_files(struct tl_net *net, struct files *files)
     free_files(files);
 }
 
-/* Files and limits; what cannot change stays. */
+/* Apply files and limits; other options are unchanged. */
 static void take_options(struct tl_net_options *o, const struct tl_net_options *fresh)
 {
     if (o->tokens)
@@ -385,7 +385,7 @@ bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers
                                 tl_host_is_local(tl_fields_get(headers, "host")));
 }
 
-#define PART_OF_PUBLIC 64 /* of the memory that pushes may take … */
+#define PART_OF_PUBLIC 64 /* fraction of the pushes' memory limit */
 #define PART_OF_OTHERS 4
 
 bool tl_net_hold(struct tl_net *net, enum tl_role_class class, size_t n)

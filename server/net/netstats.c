@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the network half counts, as text for Prometheus. */
+/* Metrics of the network layer as Prometheus text. */
 #include "net/grpc.h"
 #include "net/http.h"
 #include "net/netint.h"
@@ -41,7 +41,7 @@ static int add_results(const struct tl_net_stats *s, struct tl_buf *out)
     return rc;
 }
 
-/* Only of what was asked for: the others would be many lines of zeros. */
+/* Only for routes and methods that were used: the others would be many lines of zeros. */
 static int add_times(const struct tl_net *net, struct tl_buf *out)
 {
     static const char http[] = "http_request_seconds";

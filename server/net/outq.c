@@ -145,7 +145,7 @@ void tl_outq_drop(struct tl_outq *q, size_t n)
         q->first = (q->first + 1) & (q->cap - 1);
         q->count--;
     }
-    /* All written: begin the block again instead of making a new one. */
+    /* Everything is written: reuse the block instead of allocating a new one. */
     if (!q->count && q->block && q->block->refs == 1)
         q->block->n = 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes on their way to a socket: a queue of slices, so that a payload of a megabyte goes from
- * its producer to the kernel without being copied. Not thread-safe: belongs to a loop's thread.
+ * Output queue of a socket: a list of slices, so that a large payload goes from its producer to the
+ * kernel without copying. Not thread-safe: belongs to a loop's thread.
  */
 #ifndef TL_NET_OUTQ_H
 #define TL_NET_OUTQ_H
@@ -11,24 +11,24 @@
 
 #include <sys/uio.h>
 
-/* A block of memory with owners. Its count is changed by one thread at a time. */
+/* A reference-counted block of memory. The count is changed by one thread at a time. */
 struct tl_chunk {
     struct tl_chunk *next;
     unsigned refs;
-    bool latest; /* may be replaced by a newer one while it waits */
+    bool latest; /* may be replaced by a newer one while it is queued */
     uint8_t *p;
     size_t n;
     size_t cap;
-    void *owned; /* freed with it, … */
-    void (*let_go)(void *owned); /* … by this, if it is set. NULL: `p` lies behind this struct */
+    void *owned;                 /* freed with the chunk */
+    void (*let_go)(void *owned); /* frees `owned`, if set. NULL: `p` follows this struct */
 };
 
-/* Room for `n` bytes, n of them used. NULL: out of memory. One reference. */
+/* Create a chunk with `n` used bytes and one reference. NULL: out of memory. */
 struct tl_chunk *tl_chunk_new(size_t n);
-/* Take the buffer's memory (the buffer is empty then). NULL: out of memory. */
+/* Take over the buffer's memory (the buffer is empty afterwards). NULL: out of memory. */
 struct tl_chunk *tl_chunk_of(struct tl_buf *buf);
-/* Bytes that live until let_go(owner) is called with the last reference; `let_go` NULL: that outlive
- * everything. NULL: out of memory. */
+/* Create a chunk for bytes that live until let_go(owner) is called with the last reference;
+ * `let_go` NULL: they outlive everything. NULL: out of memory. */
 struct tl_chunk *tl_chunk_fixed(struct tl_bytes bytes, void (*let_go)(void *owner), void *owner);
 void tl_chunk_put(struct tl_chunk *chunk);
 
@@ -50,11 +50,11 @@ struct tl_outq {
 void tl_outq_fini(struct tl_outq *q);
 /* Append a copy. TL_NOMEM. */
 TL_MUST_USE int tl_outq_copy(struct tl_outq *q, const void *p, size_t n);
-/* Append a slice of the chunk, taking a reference of its own. TL_NOMEM. */
+/* Append a slice of the chunk, taking another reference. TL_NOMEM. */
 TL_MUST_USE int tl_outq_slice(struct tl_outq *q, struct tl_chunk *chunk, size_t at, size_t n);
-/* The first slices as up to `max` vectors; returns how many. */
+/* Get the first slices as up to `max` vectors; returns their number. */
 int tl_outq_peek(const struct tl_outq *q, struct iovec *out, int max);
-/* The first `n` bytes are written. */
+/* Remove the first `n` bytes, which are written. */
 void tl_outq_drop(struct tl_outq *q, size_t n);
 
 #endif

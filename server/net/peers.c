@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* IPv4, also when it comes mapped into IPv6, in the low half; the /64 of IPv6 as it stands. */
+/* IPv4 addresses, also mapped into IPv6, in the low half; otherwise the /64 of an IPv6 address. */
 static uint64_t address_of(const struct sockaddr_storage *at)
 {
     uint64_t address = 0;

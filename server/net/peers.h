@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many connections each address has, so that no single one takes all of them. An IPv6
- * client has a /64 to choose from, so that prefix counts as one address. Internally locked.
+ * Connections per client address, so that no single client can take all of them. An IPv6 client
+ * usually has a whole /64, so that prefix counts as one address. Internally locked.
  */
 #ifndef TL_NET_PEERS_H
 #define TL_NET_PEERS_H
@@ -23,18 +23,19 @@ struct tl_peers {
     unsigned max_each;
     unsigned max;
     unsigned n;
-    struct tl_peer *peers; /* at most `max`: going over them is nothing beside an accept() */
+    /* At most `max`: a linear search is negligible compared with an accept(). */
+    struct tl_peer *peers;
     size_t n_peers, cap;
 };
 
-/* At most `max` connections in all, and `max_each` of one address. */
+/* At most `max` connections in total, and `max_each` per address. */
 void tl_peers_init(struct tl_peers *peers, unsigned max, unsigned max_each);
 void tl_peers_fini(struct tl_peers *peers);
-/* From now on; those above it stay. */
+/* Change the limits; existing connections stay. */
 void tl_peers_limit(struct tl_peers *peers, unsigned max, unsigned max_each);
-/* Count a connection from `at`. False: it is one too many, or there is no memory. */
+/* Count a connection from `at`. False: a limit is exceeded, or out of memory. */
 TL_MUST_USE bool tl_peers_add(struct tl_peers *peers, const struct sockaddr_storage *at);
-/* A counted connection has ended. */
+/* Stop counting a connection. */
 void tl_peers_remove(struct tl_peers *peers, const struct sockaddr_storage *at);
 
 #endif

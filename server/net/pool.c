@@ -15,13 +15,13 @@ struct job {
     struct job *next;
     void (*run)(void *argument);
     void *argument;
-    int64_t since; /* by tl_now_ns(): when it was given */
+    int64_t since; /* by tl_now_ns(): when it was queued */
 };
 
 struct tl_pool {
     struct tl_pool_options options; /* max_threads is guarded by the lock */
     struct tl_histogram waits;
-    struct tl_waiter waiter; /* its lock guards all below */
+    struct tl_waiter waiter; /* its lock guards everything below */
     struct job *head;
     struct job **tail;
     unsigned queued;
@@ -54,7 +54,7 @@ static struct job *take_locked(struct tl_pool *pool)
     return job;
 }
 
-/* The calling thread counts as idle already. */
+/* The calling thread already counts as idle. */
 static struct job *next_job_locked(struct tl_pool *pool)
 {
     const int64_t until = tl_now_ms() + IDLE_MS;
@@ -97,12 +97,12 @@ static bool start_thread_locked(struct tl_pool *pool)
     if (ok) {
         pthread_setname_np(thread, pool->options.name);
         pool->threads++;
-        pool->idle++; /* from the start: a job may count on it */
+        pool->idle++; /* from the start: a job may rely on it */
     }
     return ok;
 }
 
-/* A waiting job has a thread coming to it, or may wait in the queue. */
+/* Can a waiting job get a thread, or stay in the queue? */
 static bool admit_locked(struct tl_pool *pool)
 {
     if (pool->queued < pool->idle)

@@ -10,8 +10,8 @@
 
 struct tl_scope {
     atomic_uint refs;
-    struct tl_buf rigs;   /* globs, each with a NUL behind it; none: all rigs */
-    struct tl_buf labels; /* "key=value\n"…, a NUL behind the last */
+    struct tl_buf rigs;   /* NUL-terminated globs; none: all rigs */
+    struct tl_buf labels; /* "key=value\n"…, NUL-terminated */
 };
 
 static int add_rigs(struct tl_scope *scope, const char *globs)
@@ -82,7 +82,7 @@ bool tl_scope_has_rig(const struct tl_scope *scope, const char *rig)
     return false;
 }
 
-/* Is `line`, of `n` bytes with its newline, one of the lines of `text`? */
+/* Does `text` contain the line `line`, of `n` bytes with its newline? */
 static bool has_line(const char *text, const char *line, size_t n)
 {
     for (const char *p = text; *p;) {

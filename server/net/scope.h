@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a token is for: rigs by name, traces by label. NULL, where a scope is wanted, is everything.
- * Immutable once shared; references may be taken and given back by any thread.
+ * The scope of a token: rigs by name, traces by label. A NULL scope is unrestricted. Immutable once
+ * shared; references may be taken and released by any thread.
  */
 #ifndef TL_NET_SCOPE_H
 #define TL_NET_SCOPE_H
@@ -13,21 +13,23 @@
 struct tl_scope;
 
 /*
- * Add a word of a tokens file, making the scope if `*scope` is NULL: "rig=GLOB", with more after
- * commas, or "label=KEY=VALUE". TL_USAGE: neither of them; TL_NOMEM.
+ * Add a word of a tokens file, creating the scope if `*scope` is NULL: "rig=GLOB", optionally with
+ * more separated by commas, or "label=KEY=VALUE". TL_USAGE: neither of them; TL_NOMEM.
  */
 TL_MUST_USE int tl_scope_add(struct tl_scope **scope, const char *word);
 
-struct tl_scope *tl_scope_get(struct tl_scope *scope); /* NULL is fine, and of the next */
+struct tl_scope *tl_scope_get(struct tl_scope *scope); /* both accept NULL */
 void tl_scope_put(struct tl_scope *scope);
 
-/* May it push as this rig? */
+/* Does it permit pushing as this rig? */
 bool tl_scope_has_rig(const struct tl_scope *scope, const char *rig);
-/* Is a trace of this rig, with labels as in "key=value\n"…, one of its own? */
+/* Does it include a trace of this rig with these labels, "key=value\n"…? */
 bool tl_scope_covers(const struct tl_scope *scope, const char *rig, const char *labels);
-/* As it was written, "rig=a,b label=k=v"; "" without one. The caller's to free; NULL: no memory. */
+/*
+ * Format as in the file, "rig=a,b label=k=v"; "" if NULL. The caller frees it; NULL: out of memory.
+ */
 char *tl_scope_text(const struct tl_scope *scope);
-/* The labels that its traces have, "key=value\n"…; "" if any will do. Borrowed. */
+/* The labels that its traces must have, "key=value\n"…; "" if any. Borrowed. */
 const char *tl_scope_labels(const struct tl_scope *scope);
 
 #endif

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A reader that has not taken all by then, behind the deadline, is reset. It has its own timer,
- * whose error it should see: one that is reset earlier calls that a cancellation. */
+/* A client that has not read everything by then, after the deadline, is reset. It has its own
+ * timer, whose error it should see: a client that is reset earlier reports a cancellation. */
 #define DEADLINE_GRACE_MS 200
 
 /* ---- life ------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ void tl_stream_put(struct tl_stream *stream)
     free(stream);
 }
 
-/* Let the loop look at the stream. Lock held. */
+/* Let the loop process the stream. Lock held. */
 static void touch_locked(struct tl_stream *stream)
 {
     if (stream->dirty)
@@ -108,7 +108,7 @@ void tl_stream_head(struct tl_stream *stream, struct tl_fields *head)
     tl_fields_fini(head);
 }
 
-/* Put the bytes of a `latest` chunk in the place of the last one that waits. */
+/* Replace the last pending chunk with the bytes of a `latest` chunk. */
 static bool replace_locked(struct tl_stream *stream, struct tl_chunk *chunk)
 {
     struct tl_chunk *const last = stream->out_last;
@@ -292,8 +292,8 @@ size_t tl_stream_max_message(const struct tl_stream *stream)
 }
 
 /*
- * Let `partial`, NULL at first, hold `n` bytes of its message. What is announced costs nothing:
- * memory is taken, and counted, as bytes come in.
+ * Grow `partial`, initially NULL, to hold `n` bytes of its message. An announced size costs
+ * nothing: memory is allocated, and counted, as bytes arrive.
  */
 static int grow_partial(struct tl_stream *stream, size_t n)
 {
@@ -321,7 +321,7 @@ static size_t announced(const struct tl_stream *stream)
     return (size_t)head[1] << 24 | (size_t)head[2] << 16 | (size_t)head[3] << 8 | head[4];
 }
 
-/* The 5 bytes in front of a message are complete. */
+/* The 5-byte prefix of a message is complete. */
 static int begin_message(struct tl_stream *stream)
 {
     const uint8_t *const head = stream->prefix;
@@ -341,7 +341,7 @@ static int begin_message(struct tl_stream *stream)
     return TL_OK;
 }
 
-/* Bytes of a message that has begun. Returns how many belong to it, or TL_NOMEM. */
+/* Process bytes of a message in progress. Returns how many belong to it, or TL_NOMEM. */
 static ssize_t continue_message(struct tl_stream *stream, const uint8_t *p, size_t n)
 {
     const struct tl_message *const message = stream->partial;
@@ -424,7 +424,7 @@ void tl_stream_receive_end(struct tl_stream *stream)
     pthread_mutex_lock(&stream->waiter.lock);
     stream->in_ended = true;
     if (broken && !stream->in_error)
-        stream->in_error = TL_BAD; /* it ends inside of a message */
+        stream->in_error = TL_BAD; /* it ends inside a message */
     pthread_cond_broadcast(&stream->waiter.cond);
     pthread_mutex_unlock(&stream->waiter.lock);
     if (stream->method)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define READ_BUFFER 65536 /* of a connection that is being read from */
+#define READ_BUFFER 65536 /* for a connection being read */
 
 struct tl_tls {
     SSL_CTX *ctx;
@@ -22,7 +22,7 @@ static const char *ssl_reason(void)
     return text ? text : "unknown";
 }
 
-/* The server's order decides: HTTP/2 wherever the client has it. */
+/* The server's preference decides: HTTP/2 if the client supports it. */
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_n,
                            const unsigned char *in, unsigned in_n, void *argument)
 {
@@ -37,7 +37,7 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 
 static bool ask_clients(SSL_CTX *ctx, const char *path)
 {
-    static const unsigned char context[] = "tracelake"; /* of sessions that are resumed */
+    static const unsigned char context[] = "tracelake"; /* for resumed sessions */
     STACK_OF(X509_NAME) *const names = SSL_load_client_CA_file(path);
     if (!names)
         return false;
@@ -78,7 +78,7 @@ int tl_tls_new(struct tl_tls **out, const char *cert, const char *key, const cha
                                       SSL_OP_IGNORE_UNEXPECTED_EOF |
                                       SSL_OP_CIPHER_SERVER_PREFERENCE);
     SSL_CTX_set_mode(tls->ctx, SSL_MODE_RELEASE_BUFFERS);
-    /* Several records by one call of the system. */
+    /* Read several records with one system call. */
     SSL_CTX_set_read_ahead(tls->ctx, 1);
     SSL_CTX_set_default_read_buffer_len(tls->ctx, READ_BUFFER);
     SSL_CTX_set_alpn_select_cb(tls->ctx, choose_protocol, NULL);

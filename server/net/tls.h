@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS: one server context, ALPN, and the certificate made on first start. */
+/* TLS: the server context, ALPN, and the certificate generated at first start. */
 #ifndef TL_NET_TLS_H
 #define TL_NET_TLS_H
 
@@ -10,9 +10,8 @@
 struct tl_tls;
 
 /*
- * Load a PEM chain and key, and (unless NULL) the certificates that a client's own may be signed
- * with: then clients are asked for theirs, need not have one, and are refused with a bad one.
- * Errors: TL_BAD, TL_IO, with what to do.
+ * Load a PEM chain and key, and (unless NULL) the CA certificates for clients: a client certificate
+ * is then requested, optional, and rejected if invalid. Errors: TL_BAD, TL_IO, with what to do.
  */
 TL_MUST_USE int tl_tls_new(struct tl_tls **out, const char *cert, const char *key,
                            const char *client_ca, struct tl_fail *fail);
@@ -21,19 +20,20 @@ void tl_tls_free(struct tl_tls *tls);
 /* SHA-256 of the certificate as "AB:CD:…". */
 const char *tl_tls_fingerprint(const struct tl_tls *tls);
 
-/* A server's session, whose ends are the caller's to set. NULL: out of memory. Thread-safe. */
+/* Create a server session; the caller attaches its BIOs. NULL: out of memory. Thread-safe. */
 SSL *tl_tls_accept(struct tl_tls *tls);
-/* The handshake chose HTTP/2. */
+/* Did ALPN select HTTP/2? */
 bool tl_tls_is_h2(const SSL *ssl);
 /*
- * Append the names in the client's certificate, each with a NUL behind it: DNS names, e-mail
- * addresses and URIs, then common names. Nothing without one. TL_NOMEM.
+ * Append the names in the client's certificate, NUL-terminated: DNS names, e-mail addresses and
+ * URIs, then common names. Nothing without a certificate. TL_NOMEM.
  */
 TL_MUST_USE int tl_tls_client_names(const SSL *ssl, struct tl_buf *out);
 
 /*
- * Make a P-256 key and a self-signed certificate for localhost, 127.0.0.1 and ::1, unless both
- * files exist. The key is readable by its owner alone. Returns 1 if made, 0 if there. TL_IO.
+ * Create a P-256 key and a self-signed certificate for localhost, 127.0.0.1 and ::1, unless both
+ * files exist. The key is readable only by its owner. Returns 1 if created, 0 if they existed.
+ * TL_IO.
  */
 TL_MUST_USE int tl_tls_make_certificate(const char *cert, const char *key, struct tl_fail *fail);
 

@@ -9,17 +9,17 @@
 #include <sys/socket.h>
 
 #define RECORD  16384        /* bytes in a full record. Source: RFC 8446, 5.1 */
-#define BATCH   (64u << 10)  /* the largest piece that goes through the stack whole */
-#define BLOCKED (256u << 10) /* more waits only where answers are asked for and not read */
+#define BATCH   (64u << 10)  /* the largest piece that the network stack handles as a whole */
+#define BLOCKED (256u << 10) /* exceeded only if a client requests answers without reading them */
 #define VECTORS 64
 
 struct tl_tlsio {
     SSL *ssl;
     struct tl_buf *gather;
     int fd;
-    bool dry;           /* the last read took what there was: no more without the socket */
-    struct tl_buf rest; /* encrypted; waits for the socket … */
-    size_t rest_at;     /* … from here on */
+    bool dry;           /* the last read was short: nothing more without another event */
+    struct tl_buf rest; /* encrypted, waiting for the socket */
+    size_t rest_at;     /* begin of the rest */
 };
 
 /* ---- where OpenSSL writes to ---------------------------------------------------------------- */
@@ -97,7 +97,7 @@ const SSL *tl_tlsio_session(const struct tl_tlsio *io)
 
 /* ---- the socket ----------------------------------------------------------------------------- */
 
-/* How many of the bytes the socket takes, or TL_IO. */
+/* Send as many bytes as the socket accepts, or TL_IO. */
 static ssize_t send_some(int fd, const uint8_t *p, size_t n)
 {
     size_t done = 0;
@@ -117,7 +117,7 @@ bool tl_tlsio_blocked(const struct tl_tlsio *io)
     return io->rest_at < io->rest.n;
 }
 
-/* 1: nothing is blocked any more, 0, TL_IO. */
+/* 1: nothing is pending any more, 0, TL_IO. */
 static int send_rest(struct tl_tlsio *io)
 {
     if (!tl_tlsio_blocked(io))
@@ -133,7 +133,7 @@ static int send_rest(struct tl_tlsio *io)
     return 1;
 }
 
-/* What was gathered, behind what is blocked. 1: all of it is sent, 0, TL_IO. */
+/* Send what was gathered, after what is pending. 1: everything is sent, 0, TL_IO. */
 static int send_gathered(struct tl_tlsio *io)
 {
     struct tl_buf *const g = io->gather;
@@ -152,11 +152,11 @@ static int send_gathered(struct tl_tlsio *io)
 
 /* ---- records -------------------------------------------------------------------------------- */
 
-/* Of a call that gave `rc`; what it wrote is sent. */
+/* Result of a call that returned `rc`; what it wrote is sent. */
 static int result(struct tl_tlsio *io, int rc)
 {
     const int error = SSL_get_error(io->ssl, rc);
-    ERR_clear_error(); /* the queue belongs to the thread: leave nothing for other sessions */
+    ERR_clear_error(); /* the error queue is per thread: leave nothing for other sessions */
     if (send_gathered(io) < 0)
         return TL_IO;
     if (error == SSL_ERROR_NONE)
@@ -172,7 +172,7 @@ int tl_tlsio_handshake(struct tl_tlsio *io)
     return rc == TL_EOF ? TL_IO : rc;
 }
 
-/* Small records are many in what one read from the socket brought. */
+/* One read from the socket may have returned many small records. */
 ssize_t tl_tlsio_read(struct tl_tlsio *io, void *p, size_t n)
 {
     const size_t most = n > INT32_MAX ? INT32_MAX : n;
@@ -182,7 +182,7 @@ ssize_t tl_tlsio_read(struct tl_tlsio *io, void *p, size_t n)
         got = SSL_read(io->ssl, (uint8_t *)p + have, (int)(most - have));
         have += got > 0 ? (size_t)got : 0;
     } while (got > 0 && have < most && SSL_has_pending(io->ssl));
-    /* Errors come again. */
+    /* Errors will recur. */
     const int rc = result(io, got);
     io->dry = rc == TL_AGAIN;
     return have > 0 ? (ssize_t)have : rc;
@@ -190,7 +190,7 @@ ssize_t tl_tlsio_read(struct tl_tlsio *io, void *p, size_t n)
 
 bool tl_tlsio_pending(const struct tl_tlsio *io)
 {
-    return !io->dry && SSL_has_pending(io->ssl); /* which is true of half a record, too */
+    return !io->dry && SSL_has_pending(io->ssl); /* which is also true for half a record */
 }
 
 ssize_t tl_tlsio_write(struct tl_tlsio *io, const void *p, size_t n)
@@ -203,8 +203,8 @@ ssize_t tl_tlsio_write(struct tl_tlsio *io, const void *p, size_t n)
     return rc == TL_OK ? put : TL_IO;
 }
 
-/* The bytes of the next record: of one slice where it is long enough, else gathered into `room`,
- * lest each head of a frame become a record of its own. */
+/* The bytes of the next record: from one slice if it is long enough, otherwise gathered into
+ * `room`, so that frame headers do not become records of their own. */
 static struct tl_bytes next_record(const struct tl_outq *q, uint8_t *room)
 {
     struct iovec vectors[VECTORS];
@@ -221,11 +221,11 @@ static struct tl_bytes next_record(const struct tl_outq *q, uint8_t *room)
     return (struct tl_bytes){room, n};
 }
 
-/* A batch of records out of the queue. */
+/* Encrypt a batch of records from the queue. */
 static int encrypt(struct tl_tlsio *io, struct tl_outq *q, size_t *taken)
 {
     uint8_t room[RECORD];
-    /* OpenSSL makes a buffer for each record and gives it back, unless more follow at once. */
+    /* OpenSSL allocates and frees a buffer for each record, unless more follow at once. */
     SSL_clear_mode(io->ssl, SSL_MODE_RELEASE_BUFFERS);
     while (q->bytes > 0 && io->gather->n < BATCH) {
         const struct tl_bytes record = next_record(q, room);
@@ -261,5 +261,5 @@ void tl_tlsio_shutdown(struct tl_tlsio *io)
     SSL_shutdown(io->ssl);
     ERR_clear_error();
     if (send_gathered(io) < 0)
-        return; /* nobody is there to hear it */
+        return; /* the peer is gone */
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Names of clients by their certificates. */
+/* Names in client certificates. */
 #include "net/tls.h"
 
 #include <openssl/x509v3.h>
 #include <string.h>
 
-/* A name with a NUL in it is none: what reads it as text would see another one. */
+/* A name with an embedded NUL is ignored: when read as text it would be a different name. */
 static int add(struct tl_buf *out, const unsigned char *p, int n)
 {
     if (n <= 0 || memchr(p, 0, (size_t)n))

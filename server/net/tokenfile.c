@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changing the file of access tokens: other lines stay as they are, comments and all. */
+/* Modifying the file of access tokens: other lines, including comments, are unchanged. */
 #include "base/bytes.h"
 #include "net/tokens.h"
 
@@ -16,7 +16,7 @@ struct change {
     const char *path;
     int fd; /* of the file, locked */
     struct stat st;
-    struct tl_buf text; /* what it becomes */
+    struct tl_buf text; /* new contents */
 };
 
 static int fail_io(const char *path, struct tl_fail *fail)
@@ -24,7 +24,7 @@ static int fail_io(const char *path, struct tl_fail *fail)
     return tl_fail_set(fail, TL_IO, "%.120s: %s", path, strerror(errno));
 }
 
-/* Who waited for the lock may hold it of a file that was replaced meanwhile: look again. */
+/* While waiting for the lock the file may have been replaced: check again. */
 static int lock(struct change *c, bool make, struct tl_fail *fail)
 {
     for (;;) {
@@ -59,7 +59,7 @@ static int write_all(int fd, struct tl_bytes bytes)
     return TL_OK;
 }
 
-/* Beside it, and renamed when it is whole; it belongs to whom it belonged. */
+/* Write a temporary file and rename it, keeping the owner. */
 static int replace(const struct change *c, struct tl_fail *fail)
 {
     char path[4096];
@@ -83,7 +83,7 @@ fail:;
     return rc;
 }
 
-/* Make of the lines what they become; called with the file locked. */
+/* Transform the lines with the file locked. */
 static int change(const char *path, bool make,
                   int (*edit)(struct change *c, struct tl_bytes old, const char *argument,
                               struct tl_fail *fail),
@@ -138,7 +138,7 @@ static int append(struct change *c, struct tl_bytes old, const char *line, struc
     return rc < 0 ? rc : tl_buf_printf(&c->text, "%s\n", line);
 }
 
-/* By its name, its certificate's name, or the begin of its digest. */
+/* By its name, its certificate's name, or a prefix of its digest. */
 static bool is_meant(const struct tl_token *token, const char *who)
 {
     char id[TL_TOKEN_ID + 1];
@@ -156,7 +156,7 @@ static int without(struct change *c, struct tl_bytes old, const char *who, struc
         const char *const end = memchr(line, '\n', old.n - at);
         const size_t n = end ? (size_t)(end - line) + 1 : old.n - at;
         struct tl_token token;
-        /* A line that cannot be read stays: what is there may be mended. */
+        /* An invalid line is kept: it may be repaired. */
         const bool is_token = parse_copy(&token, line, n, NULL) == TL_OK;
         const bool gone = is_token && is_meant(&token, who);
         if (is_token)

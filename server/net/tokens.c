@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define LEAST 16 /* characters of a token */
+#define LEAST 16 /* minimum characters of a token */
 
 /* ---- parts of a line ------------------------------------------------------------------------ */
 
@@ -54,7 +54,7 @@ static bool parse_role(struct tl_token *token, const char *name)
     return false;
 }
 
-/* Of the form of `pattern`, in which 0 stands for a digit. */
+/* Does it match `pattern`, in which 0 stands for a digit? */
 static bool has_form(const char *text, const char *pattern)
 {
     for (; *pattern; text++, pattern++)

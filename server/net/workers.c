@@ -6,14 +6,14 @@
 
 #include <stdlib.h>
 
-#define LONG_LEAST 4 /* threads for long work, however few the processors */
-#define OWN        0 /* as many as the server's options say */
+#define LONG_LEAST 4 /* minimum threads for long work */
+#define OWN        0 /* value from the server's options */
 
 struct tl_workers {
     struct tl_pool *pools[TL_ROLE_CLASSES][TL_EFFORTS];
 };
 
-/* Threads start when they are needed, so that a pool that nobody uses costs nothing. */
+/* Threads start on demand, so that an unused pool costs nothing. */
 static const struct tl_pool_options sizes[TL_ROLE_CLASSES][TL_EFFORTS] = {
     [TL_FOR_PUBLIC] = {{"public", 4, 256}, {"public-long", 1, 16}, {"public-lasts", 32, 0}},
     [TL_FOR_READ] = {{"read", 16, 4096}, {"read-long", OWN, 256}, {"read-lasts", OWN, 0}},
@@ -91,7 +91,7 @@ void tl_workers_free(struct tl_workers *workers)
 {
     if (!workers)
         return;
-    /* Jobs of the others may give jobs to those that last. */
+    /* Jobs of the other pools may submit jobs to the lasting ones. */
     for (unsigned effort = 0; effort < TL_EFFORTS; effort++)
         for (unsigned class = 0; class < TL_ROLE_CLASSES; class ++)
             tl_pool_free(workers->pools[class][effort]);

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #define ANSWER_MS      1000
-#define QUIET_MS       300 /* after a repeated request: both answers may still come */
+#define QUIET_MS       300 /* after a repeated request: both answers may still arrive */
 #define ATTEMPTS       3
-#define SILENT_MAX     4 /* modules in a row; then the rest is not asked any more */
+#define SILENT_MAX     4 /* consecutive modules; then the rest is skipped */
 #define PAUSE_FIRST_MS 1000
 #define PAUSE_LAST_MS  30000
 
@@ -25,10 +25,10 @@ enum {
     SPECIAL = 0x0200,
     SCM_SYSRST = 0x0204
 };
-enum { SCM_NUM_MOD = 2, SCM_MAX_PKT_LEN = 3 }; /* in `special` */
+enum { SCM_NUM_MOD = 2, SCM_MAX_PKT_LEN = 3 }; /* indices in `special` */
 enum { SYSRST_CPU = 2 };
 
-/* FLAGS of register packets with 16 bits. */
+/* FLAGS of register packets with 16-bit values. */
 enum {
     READ = 0x0000,
     WRITE = 0x1000,
@@ -44,7 +44,7 @@ enum { VENDOR_OSD = 1, SCM = 1, UART = 2, MAM = 3, STM = 4, CTM = 5, CDM = 6 };
 static const struct {
     const char *name;
     const char *option;
-    uint8_t n_special;      /* registers to read from 0x0200 on */
+    uint8_t n_special;      /* number of registers to read from 0x0200 on */
     const char *special[4]; /* their names in a setup */
 } kinds[] = {
     [SCM] = {"SCM", NULL, 4, {"SYSTEM_VENDOR_ID", "SYSTEM_DEVICE_ID", "NUM_MOD", "MAX_PKT_LEN"}},
@@ -70,7 +70,7 @@ static void say(const struct tl_osd_bringup *b, const char *format, ...)
     b->log(b->context, line);
 }
 
-/* Index into `kinds`, 0: none that we know. */
+/* Index into `kinds`, 0: unknown. */
 static unsigned kind_of(const struct tl_osd_found *m)
 {
     return m->vendor == VENDOR_OSD && m->type < N_KINDS ? m->type : 0;
@@ -101,7 +101,7 @@ int tl_osd_start_parse(const char *text, unsigned *start)
     }
 }
 
-/* ---- the order of work -------------------------------------------------------------------- */
+/* ---- the sequence ------------------------------------------------------------------------- */
 
 struct access {
     uint16_t address;
@@ -115,7 +115,7 @@ static bool is_started(const struct tl_osd_bringup *b, const struct tl_osd_found
     return m->answers && kind_of(m) && (b->start >> m->type & 1);
 }
 
-/* Does the phase touch this module? */
+/* Does the phase access this module? */
 static bool concerns(const struct tl_osd_bringup *b, size_t module)
 {
     const struct tl_osd_found *const m = &b->modules[module];
@@ -135,7 +135,7 @@ static bool concerns(const struct tl_osd_bringup *b, size_t module)
     }
 }
 
-/* The accesses of a phase to a module, one after the other; false behind the last. */
+/* The current access of a phase to a module; false after the last. */
 static bool access_of(const struct tl_osd_bringup *b, struct access *out)
 {
     if (b->at >= b->n_modules || !concerns(b, b->at))
@@ -193,7 +193,7 @@ static void count_started(struct tl_osd_bringup *b)
     say(b, "running, %u of %zu modules switched on", n, b->n_modules);
 }
 
-/* From where we are to the next access that there is, or to a phase that waits. */
+/* Advance to the next access, or to a phase that waits. */
 static void seek(struct tl_osd_bringup *b)
 {
     struct access access;
@@ -245,7 +245,7 @@ int tl_osd_bringup_begin(struct tl_osd_bringup *b, int64_t now)
     if (!b->modules && !(b->modules = calloc(TL_OSD_LOCALS, sizeof *b->modules)))
         return TL_NOMEM;
     memset(b->modules, 0, TL_OSD_LOCALS * sizeof *b->modules);
-    b->n_modules = 1; /* the SCM, which tells the number */
+    b->n_modules = 1; /* the SCM, which has the number of modules */
     b->rounds++;
     b->asked = false;
     b->attempts = 0;
@@ -281,7 +281,7 @@ unsigned tl_osd_bringup_next(struct tl_osd_bringup *b, uint16_t out[static TL_OS
     b->asked = true;
     b->attempts++;
     b->deadline = now + b->answer_ms;
-    /* It may be done though no answer comes. */
+    /* It may have taken effect even without an answer. */
     if (b->phase == TL_OSD_ACTIVATE)
         b->modules[b->at].active = true;
     b->halted = b->halted || b->phase == TL_OSD_HALT;
@@ -377,7 +377,7 @@ static void wait_for_scm(struct tl_osd_bringup *b, int64_t now)
     b->deadline = now + b->pause_ms;
 }
 
-/* The module in work will not answer any more. */
+/* The current module does not answer any more. */
 static void give_up(struct tl_osd_bringup *b, int64_t now)
 {
     b->asked = false;
@@ -403,12 +403,12 @@ void tl_osd_bringup_tick(struct tl_osd_bringup *b, int64_t now)
         return;
     b->timeouts++;
     if (b->attempts < (b->phase == TL_OSD_DEACTIVATE || b->silent ? 1 : ATTEMPTS))
-        b->asked = false; /* once more */
+        b->asked = false; /* retry */
     else
         give_up(b, now);
 }
 
-/* ---- in words ----------------------------------------------------------------------------- */
+/* ---- names -------------------------------------------------------------------------------- */
 
 const char *tl_osd_phase_name(enum tl_osd_phase phase)
 {
@@ -427,7 +427,7 @@ const char *tl_osd_phase_name(enum tl_osd_phase phase)
     return names[phase];
 }
 
-/* Bits of what it sends, 0 where that does not vary. */
+/* Width of its values in bits, 0 if it does not vary. */
 static unsigned width_of(const struct tl_osd_found *m)
 {
     return kind_of(m) == CTM || kind_of(m) == STM ? m->special[0] : 0;

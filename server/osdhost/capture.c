@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define RETRY_MS 1000
-#define KEEP     (8u << 20) /* bytes kept while the disk refuses */
+#define KEEP     (8u << 20) /* bytes kept while the disk fails */
 
 static void say(const struct tl_osd_capture *c, const char *format, ...) TL_PRINTF(2, 3);
 
@@ -23,7 +23,7 @@ static void say(const struct tl_osd_capture *c, const char *format, ...)
     c->log(c->context, line);
 }
 
-/* From the spool's thread. */
+/* Called by the spool's thread. */
 static void on_durable(void *context, uint64_t offset)
 {
     struct tl_osd_capture *const c = context;
@@ -98,7 +98,7 @@ void tl_osd_capture_describe(struct tl_osd_capture *c, const struct tl_osd_bring
         rc = tl_buf_add(&text, "", 1);
     tl_setup_fini(&setup);
     if (rc >= 0)
-        c->described = (char *)text.p; /* else the decoder learns it from the answers */
+        c->described = (char *)text.p; /* otherwise the decoder learns it from the answers */
     else
         tl_buf_fini(&text);
 }
@@ -110,7 +110,7 @@ int tl_osd_label_connection(struct tl_lake *lake, const char *trace, const char 
     return tl_lake_set_labels(lake, trace, label, NULL);
 }
 
-/* Begin the trace, or go on with the one that waited: what is durable of it is there. */
+/* Open the trace, or continue one that waited, after its durable bytes. */
 static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
 {
     const struct tl_ingest_request request = {.rig = c->rig,
@@ -128,7 +128,7 @@ static int open_trace(struct tl_osd_capture *c, struct tl_fail *fail)
     c->sent = 0;
     if (at > c->base)
         drop(c, at);
-    if (at < c->base) /* nothing durable is lost but by a damaged disk; the rest is still trace */
+    if (at < c->base) /* durable data is lost only by a damaged disk; the rest is still trace */
         c->base = at;
     if (c->from)
         (void)!tl_osd_label_connection(c->lake, c->trace, c->from);
@@ -143,7 +143,7 @@ static void forget_trace(struct tl_osd_capture *c)
     c->base = 0;
 }
 
-/* End the trace with what it has. */
+/* Complete the trace with what it has. */
 static void finish(struct tl_osd_capture *c, const char *why)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -154,7 +154,7 @@ static void finish(struct tl_osd_capture *c, const char *why)
     forget_trace(c);
 }
 
-/* The disk is full or fails: it can be mended while the capture waits. */
+/* The disk is full or fails: it can be repaired while the capture waits. */
 static void wait_for_disk(struct tl_osd_capture *c, const char *why, int64_t now)
 {
     if (!c->retry)

@@ -9,14 +9,14 @@
 #define MAX_WORDS 65535
 #define MIN_WORDS 3
 #define ID_MAX    255
-#define TEXT_MAX  63 /* of a management message; longer ones are none that we know */
+#define TEXT_MAX  63 /* of a management message; longer ones are unknown */
 
-/* Somebody who has an address or is a gateway. */
+/* A participant that has an address or is a gateway. */
 struct tl_osd_peer {
     struct tl_osd_peer *next;
     int64_t connection;
     bool gone;
-    unsigned uses; /* links and addresses */
+    unsigned uses; /* number of links and addresses */
     uint8_t n_id;
     uint8_t id[ID_MAX];
 };
@@ -27,8 +27,8 @@ struct tl_osd_ctl {
     struct tl_osd_ctl_counters counters;
     struct tl_osd_peer *peers;
     struct tl_osd_link *links;
-    struct tl_osd_link *gateways[TL_OSD_SUBNETS]; /* the one that has the subnet now */
-    struct tl_osd_peer *hosts[TL_OSD_LOCALS];     /* who has address 1.n */
+    struct tl_osd_link *gateways[TL_OSD_SUBNETS]; /* the current owner of the subnet */
+    struct tl_osd_peer *hosts[TL_OSD_LOCALS];     /* owner of address 1.n */
     bool stopping;
 };
 
@@ -44,7 +44,7 @@ static void say(const struct tl_osd_ctl *ctl, const char *format, ...)
     ctl->sink.log(ctl->sink.context, line);
 }
 
-/* Of what a peer can repeat at will, the 1st, 2nd, 4th, 8th … is worth a line. */
+/* Of events that a peer can repeat at will, log the 1st, 2nd, 4th, 8th … */
 static bool tell(uint64_t count)
 {
     return (count & (count - 1)) == 0;
@@ -62,7 +62,7 @@ static struct tl_bytes id_of(const struct tl_osd_peer *peer)
     return (struct tl_bytes){peer->id, peer->n_id};
 }
 
-/* Those met lately are in front. */
+/* Recently used peers are in front. */
 static struct tl_osd_peer *find_peer(struct tl_osd_ctl *ctl, struct tl_bytes id)
 {
     for (struct tl_osd_peer **p = &ctl->peers; *p; p = &(*p)->next) {
@@ -76,7 +76,7 @@ static struct tl_osd_peer *find_peer(struct tl_osd_ctl *ctl, struct tl_bytes id)
     return NULL;
 }
 
-/* The peer with this id; a new one has no use yet. NULL: out of memory. */
+/* Find or add the peer with this id; a new one has no uses yet. NULL: out of memory. */
 static struct tl_osd_peer *get_peer(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection)
 {
     struct tl_osd_peer *peer = find_peer(ctl, id);
@@ -107,7 +107,8 @@ static void put_peer(struct tl_osd_ctl *ctl, struct tl_osd_peer *peer)
 static int send_text(struct tl_osd_ctl *ctl, struct tl_bytes id, const char *text)
 {
     const struct tl_bytes payload = {(const uint8_t *)text, strlen(text)};
-    (void)ctl->sink.send(ctl->sink.context, id, 'M', payload); /* who is gone needs no answer */
+    (void)ctl->sink.send(ctl->sink.context, id, 'M',
+                         payload); /* a peer that is gone needs no answer */
     return TL_OK;
 }
 
@@ -135,7 +136,7 @@ static void free_address(struct tl_osd_ctl *ctl, unsigned local)
 
 static int give_address(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection)
 {
-    unsigned local = 1; /* 0 is ours */
+    unsigned local = 1; /* 0 is our own */
     while (local < TL_OSD_LOCALS && ctl->hosts[local])
         local++;
     if (local == TL_OSD_LOCALS)
@@ -181,7 +182,7 @@ static int send_packet(struct tl_osd_ctl *ctl, struct tl_osd_peer *peer, struct 
     return rc;
 }
 
-/* Send what the bring-up wants to be sent, and tell how far it is. */
+/* Send pending packets of the bring-up, and report its progress. */
 static void pump(struct tl_osd_ctl *ctl, struct tl_osd_link *link, int64_t now)
 {
     uint16_t words[TL_OSD_REQUEST_WORDS];
@@ -235,7 +236,7 @@ static void close_link(struct tl_osd_ctl *ctl, struct tl_osd_link *link, const c
     free(link);
 }
 
-/* " 5": the number of a subnet that a gateway may have; else -1. */
+/* Parse " 5": the number of a subnet that a gateway may have; otherwise -1. */
 static int parse_subnet(const char *text)
 {
     char *end;
@@ -264,7 +265,7 @@ static int register_gateway(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t 
     const int rc = open_link(ctl, id, connection, (unsigned)subnet, &link);
     if (rc < 0)
         return rc;
-    (void)accept_it(ctl, id); /* first: it waits for this, and dies of anything else */
+    (void)accept_it(ctl, id); /* first: it waits for this, and aborts on anything else */
     const int begun = tl_osd_bringup_begin(&link->bringup, now);
     pump(ctl, link, now);
     return begun;
@@ -307,10 +308,10 @@ static int take_management(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t c
         return register_gateway(ctl, id, connection, text + sizeof reg - 1, now);
     if (!strncmp(text, unreg, sizeof unreg - 1))
         return unregister_gateway(ctl, id, text + sizeof unreg - 1);
-    return accept_it(ctl, id); /* as osd-sw does with what it does not know */
+    return accept_it(ctl, id); /* as osd-sw does with unknown requests */
 }
 
-/* The link over which a packet came, or NULL: it comes from a host module. */
+/* The link over which a packet arrived, or NULL: it is from a host module. */
 static struct tl_osd_link *link_of(struct tl_osd_ctl *ctl, const struct tl_osd_peer *peer,
                                    unsigned subnet)
 {
@@ -320,19 +321,19 @@ static struct tl_osd_link *link_of(struct tl_osd_ctl *ctl, const struct tl_osd_p
             continue;
         if (link->subnet == subnet)
             return link;
-        any = link; /* whatever it says of its source, it came from there */
+        any = link; /* whatever its source address is, it came from there */
     }
     return any;
 }
 
-/* An event, or the answer to a register access: devices send such. */
+/* Is it an event, or an answer to a register access, as sent by devices? */
 static bool is_from_device(const uint16_t *words)
 {
     const unsigned type = words[2] >> 14;
     return !(words[2] & 0x3ff) && (type == 2 || (type == 0 && words[2] & 0x2000));
 }
 
-/* A gateway that registered with the process before us goes on sending. */
+/* A gateway that registered with an earlier process continues sending. */
 static int adopt(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connection,
                  const uint16_t *words, int64_t now, struct tl_osd_link **link)
 {
@@ -373,10 +374,10 @@ static int take_data(struct tl_osd_ctl *ctl, struct tl_bytes id, int64_t connect
     const size_t n = payload->n / 2;
     if (payload->n % 2 || n < MIN_WORDS || n > MAX_WORDS)
         return malformed(ctl, "a packet that is none");
-    memcpy(words, payload->p, payload->n); /* in the order of the machine that both run on */
+    memcpy(words, payload->p, payload->n); /* in the byte order of the machine, on which both run */
     ctl->counters.packets++;
     struct tl_osd_peer *const peer = find_peer(ctl, id);
-    if (peer && peer->connection != connection) { /* back, under its old name */
+    if (peer && peer->connection != connection) { /* back, with its old id */
         peer->connection = connection;
         peer->gone = false;
     }

@@ -22,9 +22,9 @@ struct talk {
     struct tl_buf out; /* not yet sent */
     uint8_t *piece;
     int64_t now;
-    int64_t until; /* when we stop waiting for modules to be switched off, -1: no need */
+    int64_t until; /* deadline for deactivating modules, -1: not needed */
     bool any;
-    const char *why; /* it is over, for that reason; NULL: it is not */
+    const char *why; /* reason for ending; NULL: not ended */
 };
 
 static void on_log(void *context, const char *line)

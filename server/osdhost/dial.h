@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A device that we dialled and whose modules we are to start ourselves: one connection, from its
- * beginning to its end. Blocks; any thread.
+ * A device that we connect to and whose modules we activate: one connection, from beginning to end.
+ * Blocks; any thread.
  */
 #ifndef TL_OSDHOST_DIAL_H
 #define TL_OSDHOST_DIAL_H
@@ -15,21 +15,21 @@ struct tl_osd_dial {
     const char *setup; /* INI text of format di */
     enum tl_shards shards;
     unsigned start;     /* TL_OSD_START_… */
-    bool reset;         /* hold the cores while modules are switched on */
-    unsigned answer_ms; /* how long a register access may take, 0: the usual time */
+    bool reset;         /* hold the cores in reset during activation */
+    unsigned answer_ms; /* time limit of a register access, 0: the default */
     void (*log)(const char *line);
     /*
-     * In which byte order to ask; the device's own once it has said anything. Where `try_both` is
-     * set and not one byte comes, the connection is given up, and the next one shall be in the
-     * other order: half understood, requests may leave a device out of step for good.
+     * Byte order of requests; replaced by the device's own once it has sent anything. If `try_both`
+     * is set and no byte is received, the connection is abandoned, and the next one uses the other
+     * order: requests in the wrong order may leave a device permanently out of step.
      */
     bool *little_endian;
     bool try_both;
     int fd;      /* connected */
-    int stop_fd; /* readable: switch off what was switched on, and end */
+    int stop_fd; /* readable: deactivate what was activated, and end */
 };
 
-/* Returns whether any byte came. */
+/* Run. Returns whether any byte was received. */
 bool tl_osd_dial_run(const struct tl_osd_dial *dial);
 
 #endif

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #define HEADER  8   /* bytes: length, DEST, SRC, FLAGS */
-#define ANSWER  10  /* the longest: a header and one value */
-#define LENGTHS 255 /* words of a packet that are usual */
+#define ANSWER  10  /* maximum: a header and one value */
+#define LENGTHS 255 /* usual maximum words of a packet */
 
 void tl_osd_glip_init(struct tl_osd_glip *g)
 {
@@ -26,7 +26,7 @@ static void put_word(uint8_t *p, uint16_t word, bool little_endian)
         tl_put_be16(p, word);
 }
 
-/* The answer with this header, if it is there whole: true, and it was taken. */
+/* Find the complete answer with this header: true, and it was processed. */
 static bool find(struct tl_osd_glip *g, struct tl_bytes bytes, uint16_t module, uint16_t words,
                  uint16_t flags, bool little_endian, int64_t now)
 {
@@ -58,7 +58,7 @@ static bool search(struct tl_osd_glip *g, struct tl_bytes bytes, int64_t now)
     return false;
 }
 
-/* A connection begins with a length: in one of the orders it is that of a packet. */
+/* A connection begins with a length: check in which order it is valid. */
 static void look_at_first(struct tl_osd_glip *g, struct tl_bytes bytes)
 {
     if (g->order_known || bytes.n < 2)
@@ -72,7 +72,7 @@ static void look_at_first(struct tl_osd_glip *g, struct tl_bytes bytes)
 void tl_osd_glip_take(struct tl_osd_glip *g, struct tl_bytes bytes, int64_t now)
 {
     look_at_first(g, bytes);
-    /* First what may lie across the seam to the bytes before, then the rest. */
+    /* First check what crosses the boundary to earlier bytes, then the rest. */
     uint8_t seam[sizeof g->tail + ANSWER];
     const size_t head = bytes.n < ANSWER ? bytes.n : ANSWER;
     if (!g->bringup.asked)
@@ -82,7 +82,7 @@ void tl_osd_glip_take(struct tl_osd_glip *g, struct tl_bytes bytes, int64_t now)
     const size_t n = g->n_tail + head;
     const bool found = search(g, (struct tl_bytes){seam, n}, now) || search(g, bytes, now);
     if (found) {
-        g->n_tail = 0; /* the next answer comes after the next request */
+        g->n_tail = 0; /* the next answer follows the next request */
     } else if (bytes.n >= ANSWER) {
         memcpy(g->tail, bytes.p + bytes.n - ANSWER, ANSWER);
         g->n_tail = ANSWER;

@@ -16,15 +16,15 @@
 #include <unistd.h>
 #include <zmq.h>
 
-#define MAX_MESSAGE  (2 * 65536) /* bytes; longer ones end the connection */
-#define BATCH        2048        /* messages between two looks at everything else */
-#define QUEUE_IN     1000        /* messages of one peer that wait for us */
-#define QUEUE_OUT    5000        /* … and for it: a slow host module loses what is more */
+#define MAX_MESSAGE  (2 * 65536) /* bytes; longer messages end the connection */
+#define BATCH        2048        /* messages between two checks of everything else */
+#define QUEUE_IN     1000        /* messages of one peer waiting for us */
+#define QUEUE_OUT    5000 /* messages waiting for a peer: a slow host module loses further ones */
 #define STOP_MS      2000
 #define PUBLISH_MS   200
 #define MONITOR_NAME "inproc://monitor"
 
-/* What tl_osd_host_metrics() tells of a subnet's gateway. */
+/* Data of a subnet's gateway for tl_osd_host_metrics(). */
 struct state {
     bool here;
     enum tl_osd_phase phase;
@@ -43,21 +43,21 @@ struct tl_osd_host {
     struct tl_osd_ctl *ctl;
     void *zmq;
     void *router;
-    void *monitor; /* tells when connections end */
-    int stop_fd;   /* readable from the moment we stop */
+    void *monitor; /* socket that reports ended connections */
+    int stop_fd;   /* readable once we are stopping */
     bool started;
     pthread_t thread;
     int64_t now;
     zmq_msg_t frames[3]; /* identity, type, payload */
-    bool news;           /* not yet published */
+    bool news;           /* not published yet */
     int64_t published;
 
-    pthread_mutex_t lock; /* guards what follows */
+    pthread_mutex_t lock; /* guards the following members */
     struct tl_osd_ctl_counters counters;
     struct state states[TL_OSD_SUBNETS];
 };
 
-/* ---- what the controller says ------------------------------------------------------------- */
+/* ---- events of the controller ------------------------------------------------------------- */
 
 static void on_log(void *context, const char *line)
 {
@@ -70,7 +70,7 @@ static void on_log(void *context, const char *line)
 static int on_send(void *context, struct tl_bytes id, char type, struct tl_bytes payload)
 {
     const struct tl_osd_host *const host = context;
-    /* The first frame tells whether the peer is there, and whether its queue has room. */
+    /* The first frame shows whether the peer exists, and whether its queue has space. */
     if (zmq_send(host->router, id.p, id.n, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return errno == EHOSTUNREACH ? TL_UNREACHABLE : TL_LIMIT;
     if (zmq_send(host->router, &type, 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
@@ -89,7 +89,7 @@ static void on_opened(void *context, struct tl_osd_link *link)
         snprintf(rig, sizeof rig, "%s", host->rig);
     snprintf(line, sizeof line, "gateway of subnet %u, rig %s", link->subnet, rig);
     on_log(host, line);
-    link->user = capture; /* without memory its packets are routed, but not kept */
+    link->user = capture; /* out of memory: its packets are routed, but not stored */
     if (!capture)
         return;
     tl_osd_capture_init(capture, host->lake, rig, host->setup, host, on_log);
@@ -133,7 +133,7 @@ static void on_closed(void *context, struct tl_osd_link *link, const char *why)
 
 /* ---- messages ----------------------------------------------------------------------------- */
 
-/* Take what has come about ended connections. */
+/* Process notifications about ended connections. */
 static void drain_monitor(struct tl_osd_host *host)
 {
     zmq_msg_t event, address;
@@ -158,7 +158,7 @@ static void drain_monitor(struct tl_osd_host *host)
     zmq_msg_close(&event);
 }
 
-/* Receive one message, of which three frames are kept. Their number; 0: there is none. */
+/* Receive one message, keeping up to three frames. Returns their number; 0: none. */
 static size_t receive(struct tl_osd_host *host)
 {
     size_t n = 0;
@@ -168,7 +168,7 @@ static size_t receive(struct tl_osd_host *host)
         if (n >= 3)
             zmq_msg_init(&other);
         if (zmq_msg_recv(frame, host->router, ZMQ_DONTWAIT) < 0)
-            return 0; /* frames of a message come together, so this is the first */
+            return 0; /* frames of a message arrive together, so this is the first */
         more = zmq_msg_more(frame);
         if (n >= 3)
             zmq_msg_close(&other);
@@ -187,7 +187,7 @@ static void take_message(struct tl_osd_host *host, size_t n)
     const struct tl_osd_frame frames[2] = {
         n > 1 ? frame_of(&host->frames[1]) : (struct tl_osd_frame){0},
         n > 2 ? frame_of(&host->frames[2]) : (struct tl_osd_frame){0}};
-    /* A connection's number may be in use again: first hear which ones have ended. */
+    /* A connection's number may have been reused: first process ended connections. */
     if (frames[0].n && frames[0].p[0] == 'M')
         drain_monitor(host);
     host->news = true;
@@ -197,7 +197,7 @@ static void take_message(struct tl_osd_host *host, size_t n)
         on_log(host, "out of memory, a message is lost");
 }
 
-/* Take what has come, up to a batch. False: there may be more. */
+/* Process received messages, up to a batch. False: there may be more. */
 static bool take_messages(struct tl_osd_host *host)
 {
     for (unsigned i = 0; i < BATCH; i++) {
@@ -236,7 +236,7 @@ static void due_of_link(void *context, struct tl_osd_link *link)
 static void publish_link(void *context, struct tl_osd_link *link)
 {
     struct state *const state = &((struct tl_osd_host *)context)->states[link->subnet];
-    if (state->here) /* the newest comes first */
+    if (state->here) /* the most recent one is first */
         return;
     *state = (struct state){
         .here = true,
@@ -286,7 +286,7 @@ static void *run(void *argument)
 {
     struct tl_osd_host *const host = argument;
     bool stopping = false, drained = true;
-    int64_t until = -1; /* when we stop waiting for modules to be switched off */
+    int64_t until = -1; /* deadline for deactivating modules */
     for (;;) {
         if (drained)
             wait_for_news(host, until, stopping);
@@ -330,7 +330,7 @@ static bool open_sockets(struct tl_osd_host *host, bool ipv6)
            set(host->router, ZMQ_LINGER, 200) == 0 &&
            set(host->router, ZMQ_RCVHWM, QUEUE_IN) == 0 &&
            set(host->router, ZMQ_SNDHWM, QUEUE_OUT) == 0 &&
-           /* a machine that went away without a word is noticed after two minutes or so */
+           /* a machine that vanished silently is detected after about two minutes */
            set(host->router, ZMQ_TCP_KEEPALIVE, 1) == 0 &&
            set(host->router, ZMQ_TCP_KEEPALIVE_IDLE, 30) == 0 &&
            set(host->router, ZMQ_TCP_KEEPALIVE_INTVL, 15) == 0 &&

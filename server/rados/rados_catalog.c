@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalog in the index objects: its table of functions, images, rules, and the whole of it.
- * rados_rows.h says what lies where. */
+/* The catalog in the index objects: its function table, images, rules, and operations on the whole.
+ * rados_rows.h describes the layout. */
 #include "base/cancel.h"
 #include "rados/rados_rows.h"
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define READY "ready" /* key of the root: the catalog was filled once */
+#define READY "ready" /* key in the root: the catalog was filled once */
 
 /* ---- images --------------------------------------------------------------------------------- */
 
@@ -59,10 +59,10 @@ static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *
     now.announced = false;
     const int r = set_image(tl_rados_behind(catalog), &now,
                             (int64_t)t.tv_sec * 1000000000 + t.tv_nsec, tl_text(""), fail);
-    return r == TL_AGAIN ? TL_OK : r; /* it is there */
+    return r == TL_AGAIN ? TL_OK : r; /* it exists */
 }
 
-/* Nothing else of it changes, so that one attempt that loses shows that another has done it. */
+/* Nothing else in it changes, so that a failed condition shows that another server has done it. */
 static int announce_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
 {
     struct tl_rados *const r = tl_rados_behind(catalog);
@@ -243,7 +243,7 @@ static int check_row(void *context, const char *key, struct tl_bytes value)
     return check->each(check->context, finding);
 }
 
-/* A page looks at no row but what it reads: only the whole is looked at. */
+/* A quick check would read no rows beyond normal operation: only a full check does anything. */
 static int check(struct tl_catalog *catalog, bool whole,
                  int (*each)(void *context, const char *finding), void *context,
                  struct tl_fail *fail)

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What has changed of the traces' rows, whoever did it. Each change of an index object gives it
- * another version, so that only those with another one than last time are read; of the rows that
- * were seen there their checksums are kept.
+ * Detection of changes to the traces' rows by any server. Each change gives an index object a new
+ * version, so that only objects with a changed version are read; the checksums of their rows are
+ * kept for comparison.
  */
 #include "rados/rados_rows.h"
 
 #include <stdlib.h>
 
-#define ASKED 16 /* objects that are asked for their version at a time */
+#define ASKED 16 /* objects whose version is requested at the same time */
 
 struct tl_seen {
-    uint64_t version;   /* of the object; 0: it was not read */
-    struct tl_buf rows; /* of each trace its checksum (4 bytes) and name with its NUL, in order */
+    uint64_t version; /* of the object; 0: it was not read */
+    /* For each trace the checksum (4 bytes) and NUL-terminated name, in order. */
+    struct tl_buf rows;
     struct tl_catalog_totals totals;
 };
 
@@ -24,7 +25,7 @@ void tl_rados_seen_free(struct tl_rados_catalog *c)
     c->seen = NULL;
 }
 
-/* The version of objects [first, first + n). Returns what librados does. */
+/* Get the versions of objects [first, first + n). Returns the result of librados. */
 static int versions(struct tl_rados *r, unsigned first, unsigned n, uint64_t *out)
 {
     rados_completion_t asked[ASKED];
@@ -57,7 +58,7 @@ static int versions(struct tl_rados *r, unsigned first, unsigned n, uint64_t *ou
 struct change_call {
     int (*each)(void *context, const char *id, const struct tl_catalog_trace *trace);
     void *context;
-    const uint8_t *old, *old_end; /* rows seen last time that are to be compared */
+    const uint8_t *old, *old_end; /* rows of the last time, to be compared */
     struct tl_buf *now;
     struct tl_catalog_totals totals;
     struct tl_fail *fail;
@@ -82,7 +83,7 @@ static void add_up(struct tl_catalog_totals *to, const struct tl_catalog_totals 
     to->insns += from->insns;
 }
 
-/* Rows that were there last time, in front of this name (NULL: all that are left), are gone. */
+/* Report rows of last time before this name (NULL: all that are left) as gone. */
 static int tell_gone(struct change_call *call, const char *name)
 {
     int r = TL_OK;
@@ -101,7 +102,7 @@ static int take_row(void *context, const char *key, struct tl_bytes value)
     struct change_call *const call = context;
     const char *const id = key + 2;
     struct tl_catalog_trace t;
-    int r = tl_row_read_trace(&t, key, value, call->fail); /* it has a checksum then */
+    int r = tl_row_read_trace(&t, key, value, call->fail); /* so it has a checksum */
     if (r >= 0) {
         add_row(&call->totals, &t);
         r = tell_gone(call, id);

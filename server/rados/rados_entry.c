@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Entries of the index, and the pieces they name. */
+/* Index entries and the pieces that they name. */
 #include "rados/rados_int.h"
 #include "store/varint.h"
 
@@ -201,8 +201,8 @@ static bool names(const struct tl_entry *e, const struct tl_extent *x)
     return false;
 }
 
-/* The extent at `i`, as far as its name reaches in the entry, if it is the first of its name and
- * `after` has none of it. */
+/* The extent at `i`, extended over all extents with its name in the entry, if it is the first with
+ * its name and `after` has none. */
 static bool dropped(const struct tl_entry *before, size_t i, const struct tl_entry *after,
                     struct tl_extent *out)
 {
@@ -225,11 +225,11 @@ void tl_pieces_drop(struct tl_change *change, const struct tl_entry *before,
             tl_intent_set(change, &x);
 }
 
-/* A log's writer may have gone farther than its entry says, with gaps of what was under way. */
+/* A log's writer may have written beyond its entry, with gaps from concurrent writes. */
 #define BEYOND (2 * TL_FLIGHT)
 
-/* Remove the pieces of a name from the extent's begin to its end, and those behind it until there
- * are none. Returns < 0 where that was refused. */
+/* Remove the pieces of a name within the extent, and those after it until there are none. Returns <
+ * 0 on failure. */
 static int remove_pieces(struct tl_rados *r, const struct tl_extent *x)
 {
     const uint64_t end = (x->to + TL_PIECE_BYTES - 1) / TL_PIECE_BYTES;
@@ -268,7 +268,7 @@ void tl_pieces_discard(struct tl_rados *r, struct tl_bytes owner, const struct t
 
 struct sweep {
     struct tl_rados *r;
-    struct tl_buf intents; /* struct tl_extent */
+    struct tl_buf intents; /* array of struct tl_extent */
 };
 
 static int take_intent(void *context, const char *key, struct tl_bytes value)
@@ -290,8 +290,8 @@ static int by_session(const void *a, const void *b)
     return (x->session > y->session) - (x->session < y->session);
 }
 
-/* Remove the pieces of one intent, and the intent, which lies beside what they belong to, whoever
- * that was. */
+/* Remove the pieces of an intent, and the intent, which is in the index object of its owner,
+ * whichever that is. */
 static int sweep_one(struct tl_rados *r, const struct tl_extent *x, struct tl_fail *fail)
 {
     struct tl_flight flight = {0};

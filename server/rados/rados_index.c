@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Changing and reading the index. */
+/* Modifying and reading the index. */
 #include "base/hash.h"
 #include "rados/rados_int.h"
 
@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 1000 /* entries that are read at once */
+#define PAGE 1000 /* entries per read */
 
 char *tl_index_at(char oid[static 24], unsigned i)
 {
@@ -17,7 +17,7 @@ char *tl_index_at(char oid[static 24], unsigned i)
 
 char *tl_index_of(char oid[static 24], const struct tl_rados *r, struct tl_bytes owner)
 {
-    const uint64_t h = tl_fnv(TL_FNV, owner.p, owner.n); /* it decides what is where for ever */
+    const uint64_t h = tl_fnv(TL_FNV, owner.p, owner.n); /* determines the placement permanently */
     return tl_index_at(oid, (unsigned)((h ^ h >> 32) % r->n_index));
 }
 
@@ -121,7 +121,7 @@ void tl_change_expect_any(struct tl_change *c, const char *key)
     tl_op_compare(c->op, key, LIBRADOS_CMPXATTR_OP_GT, tl_text(""));
 }
 
-/* Is the epoch of a lease we hold still ours? TL_DENIED, TL_OK; TL_IO where that is not known. */
+/* Is the epoch of a lease we hold still current? TL_DENIED, TL_OK; TL_IO if that is unknown. */
 static int check_epoch(struct tl_change *c, const char *key, struct tl_bytes name, uint64_t epoch,
                        struct tl_fail *fail)
 {
@@ -196,12 +196,12 @@ int tl_index_get(struct tl_rados *r, struct tl_bytes owner, const char *key, str
     return tl_omap_get(r, tl_index_of(oid, r, owner), key, out, fail);
 }
 
-/* One page of an object's entries, read by an operation. */
+/* One page of an object's entries, filled by a read operation. */
 struct page {
     rados_omap_iter_t rows;
     unsigned char more;
     int rval;
-    char last[TL_HEAD_END]; /* key that it begins behind, then its last one */
+    char last[TL_HEAD_END]; /* key after which it begins, then its last one */
 };
 
 static rados_read_op_t page_op(struct page *page, const char *prefix, unsigned most)
@@ -240,7 +240,7 @@ static int finish_page(struct page *page, int rc, const char *oid, tl_index_each
     return r;
 }
 
-/* What is behind the page's last key. */
+/* Continue after the page's last key. */
 static int scan_on(struct tl_rados *r, struct page *page, const char *oid, const char *prefix,
                    tl_index_each *each, void *context, struct tl_fail *fail)
 {
@@ -267,7 +267,9 @@ int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
     return tl_omap_scan(r, tl_index_of(oid, r, owner), prefix, behind, each, context, fail);
 }
 
-/* All objects, several at a time; `end` NULL: all their keys, else as tl_index_heads(). */
+/*
+ * Scan all objects, several at a time; `end` NULL: all their keys, otherwise as tl_index_heads().
+ */
 static int scan_objects(struct tl_rados *r, const char *prefix, const char *behind, unsigned most,
                         char *end, tl_index_each *each, void *context, struct tl_fail *fail)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Leases: an exclusive lock of the cluster says who is alive, an epoch in the index who may write.
- * The lock may be lost at any time; what counts is the epoch, which each change compares.
+ * Leases: an exclusive lock of the cluster shows who is alive, an epoch in the index who may write.
+ * The lock may be lost at any time; the epoch, which each change compares, is authoritative.
  */
 #include "rados/rados_int.h"
 
@@ -11,8 +11,8 @@
 #include <time.h>
 
 #define LOCK_NAME "owner"
-#define RENEWALS  3       /* while a lock lasts */
-#define ASKED     "asked" /* key of a lock's object: another process has asked for it */
+#define RENEWALS  3       /* during the lifetime of a lock */
+#define ASKED     "asked" /* key of a lock's object: another process has asked for the lease */
 
 static char *lock_object(char oid[static 80], const char *name)
 {
@@ -33,7 +33,7 @@ static int64_t renewal_ms(const struct tl_rados *r)
     return (int64_t)r->lease_s * 1000 / RENEWALS;
 }
 
-/* Raise the epoch at `key` of an object by one, in `*epoch`. */
+/* Increment the epoch at `key` of an object; returns it in `*epoch`. */
 static int raise_epoch(struct tl_rados *r, const char *oid, const char *key, uint64_t *epoch,
                        struct tl_fail *fail)
 {
@@ -58,8 +58,7 @@ static int raise_epoch(struct tl_rados *r, const char *oid, const char *key, uin
     }
 }
 
-/* Have every index object know the epoch; one that knows a higher one shows that the lease is gone.
- */
+/* Write the epoch to every index object; one with a higher epoch shows that the lease is lost. */
 static int spread_epoch(struct tl_rados *r, uint64_t epoch, struct tl_fail *fail)
 {
     struct tl_flight flight = {0};
@@ -83,7 +82,7 @@ static bool is_whole(const struct tl_rados_lease *lease)
     return strcmp(lease->name, TL_LEASE_ALL) == 0;
 }
 
-/* Where a lease's epoch is raised. */
+/* Find where a lease's epoch is stored. */
 static void find_epoch(const struct tl_rados_lease *lease, char oid[static 24],
                        char key[static TL_EPOCH_KEY])
 {
@@ -104,7 +103,9 @@ static int take_epoch(struct tl_rados_lease *lease, struct tl_fail *fail)
     return rc < 0 || !is_whole(lease) ? rc : spread_epoch(lease->r, lease->base.epoch, fail);
 }
 
-/* Whoever asked for it has it now. If that fails, it is given back once for nothing. */
+/*
+ * Clear requests for it, since it was acquired. If that fails, it is released once unnecessarily.
+ */
 static void answer(const struct tl_rados_lease *lease)
 {
     const rados_write_op_t op = tl_librados.create_write_op();
@@ -145,7 +146,7 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
         return rc;
     }
     answer(lease);
-    tl_rados_forget(r, NULL); /* what its last holder has changed is seen from here on */
+    tl_rados_forget(r, NULL); /* from here on, changes by its last holder are visible */
     lease->due_ms = tl_rados_now_ms() + renewal_ms(r);
     pthread_mutex_lock(&r->lock);
     lease->next = r->held;
@@ -249,7 +250,7 @@ void tl_rados_lose(struct tl_rados *r, struct tl_bytes name, uint64_t epoch)
 
 /* ---- sessions ------------------------------------------------------------------------------- */
 
-#define LIFE_S 60 /* a session that has not said so for so long is over */
+#define LIFE_S 60 /* a session without a sign of life for this long has ended */
 
 static char *life_object(char oid[static 40], uint64_t session)
 {
@@ -257,7 +258,7 @@ static char *life_object(char oid[static 40], uint64_t session)
     return oid;
 }
 
-/* A session that was held to be over cannot come back: what it announced may be gone. */
+/* A session that was declared dead cannot return: its announced pieces may be gone. */
 static int lock_life(struct tl_rados *r, uint64_t session, uint8_t flags)
 {
     char oid[40];
@@ -298,17 +299,16 @@ void tl_rados_bury(struct tl_rados *r, uint64_t session)
 
 /* ---- keepers -------------------------------------------------------------------------------- */
 
-/* Several threads renew leases: where a part of the cluster does not answer, the leases of the rest
- * do not run out. */
+/* Several threads renew leases: if a part of the cluster does not respond, the other leases still
+ * do not expire. */
 
-/* What a keeper found of a lease. */
+/* What a keeper found out about a lease. */
 struct found {
     bool lost;
     uint64_t asked;
 };
 
-/* Has nobody had the lease since it was taken? Where that cannot be read, it is as far as is known.
- */
+/* Has nobody acquired the lease since we did? If that cannot be read, assume so. */
 static bool is_last_epoch(const struct tl_rados_lease *lease)
 {
     struct tl_buf now = {0};
@@ -322,8 +322,8 @@ static bool is_last_epoch(const struct tl_rados_lease *lease)
     return !other;
 }
 
-/* A lock that ran out is taken again if nobody has had it meanwhile. `looks`: also whether somebody
- * has asked for it, which news tell sooner. */
+/* An expired lock is acquired again if it had no other holder since. `looks`: also check whether
+ * someone has asked for it, which news reports sooner. */
 static struct found renew(const struct tl_rados_lease *lease, bool looks)
 {
     struct tl_buf asked = {0};
@@ -347,7 +347,7 @@ static struct found renew(const struct tl_rados_lease *lease, bool looks)
     return found;
 }
 
-/* A lease whose time to be renewed has come; else `*next` is earlier if one's comes before. */
+/* A lease that is due for renewal; otherwise `*next` is lowered to the earliest due time. */
 static struct tl_rados_lease *due_locked(const struct tl_rados *r, int64_t now, int64_t *next)
 {
     for (struct tl_rados_lease *l = r->held; l; l = l->next) {

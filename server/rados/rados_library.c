@@ -5,7 +5,7 @@
 #include <pthread.h>
 
 struct tl_librados tl_librados;
-static const char *missing; /* of its names, NULL: all are there */
+static const char *missing; /* a missing function, NULL: all are there */
 
 static void *symbol(void *library, const char *name)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * librados, loaded when a store in a cluster is opened: it and what it needs would cost each start
- * of the program 14 ms and 10 MB.
+ * librados, loaded on demand when a store in a cluster is opened: with its dependencies it would
+ * add 14 ms and 10 MB to each start of the program.
  */
 #ifndef TL_RADOS_RADOS_LIBRARY_H
 #define TL_RADOS_RADOS_LIBRARY_H
@@ -10,7 +10,7 @@
 
 #include <rados/librados.h>
 
-/* What is used of it, without "rados_". */
+/* The functions used, without "rados_". */
 #define TL_LIBRADOS(X)                                                                             \
     X(aio_create_completion2)                                                                      \
     X(aio_get_return_value)                                                                        \
@@ -59,11 +59,11 @@ struct tl_librados {
     TL_LIBRADOS(TL_LIBRADOS_MEMBER)
 #undef TL_LIBRADOS_MEMBER
 };
-extern struct tl_librados tl_librados; /* written by the two functions below alone */
+extern struct tl_librados tl_librados; /* written only by the two functions below */
 
 /* Load it, once; from any thread. TL_UNSUPPORTED: it is not installed. */
 TL_MUST_USE int tl_librados_load(struct tl_fail *fail);
-/* Use these functions and no library: for tests. While no store is open. */
+/* Use these functions instead of the library: for tests. While no store is open. */
 void tl_librados_use(const struct tl_librados *functions);
 
 #endif

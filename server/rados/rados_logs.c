@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Logs: an entry of the index names the pieces their bytes lie in and how many of them count.
+ * Logs: an index entry names the pieces with their bytes and how many bytes are valid.
  *
- * Writes go to pieces of a name of the handle's own, many at a time; a sync waits for them and then
- * has the entry say so, which is where a former holder of the lease fails: what it wrote is in
- * pieces that no entry names. Others see what was synced.
+ * Writes go to pieces with a name of the handle's own, many at a time; a sync waits for them and
+ * then updates the entry, which fails for a former holder of the lease: what it wrote is in pieces
+ * that no entry names. Others see what was synced.
  */
 #include "rados/rados_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Blocks of a segment are found from one to the next one: a small read brings what lies behind it,
- * which is held to be as it was read for a moment. */
+/* The blocks of a segment are found one after another. A small read also fetches the bytes that
+ * follow, which are considered current for a moment. */
 #define AHEAD_BYTES (128u << 10)
 #define AHEAD_MS    100
 
@@ -20,16 +20,16 @@ struct rados_log {
     struct tl_log base;
     struct tl_rados *r;
     pthread_mutex_t lock;
-    /* Under the lock: */
-    struct tl_entry entry; /* with what was written since the last sync */
-    struct tl_buf stored;  /* the entry as the index has it */
+    /* Guarded by the lock: */
+    struct tl_entry entry; /* includes what was written since the last sync */
+    struct tl_buf stored;  /* the entry as stored in the index */
     uint64_t synced;       /* its size */
     bool dirty;
-    bool named;     /* `own` is a name for pieces … */
-    bool announced; /* … with its intent set, which the first sync takes back */
+    bool named;     /* `own` is a name for pieces */
+    bool announced; /* `own` has an intent, which the first sync removes */
     struct tl_extent own;
     struct tl_flight flight;
-    struct tl_buf ahead; /* bytes from `ahead_at` on, as they were at `ahead_ms` */
+    struct tl_buf ahead; /* bytes from `ahead_at` on, as of `ahead_ms` */
     uint64_t ahead_at;
     int64_t ahead_ms;
     char key[TL_ENTRY_KEY]; /* "k/" and the log's key */
@@ -50,13 +50,13 @@ static int no_memory(struct tl_fail *fail)
     return tl_fail_set(fail, TL_NOMEM, "no memory");
 }
 
-/* Read the entry as the index has it. */
+/* Read the entry from the index. */
 static int refresh_locked(struct rados_log *log, struct tl_fail *fail)
 {
     struct tl_buf now = {0};
     struct tl_entry entry = {0};
     int rc = tl_entry_get(log->r, log->key + 2, &now, &entry, fail);
-    if (rc >= 0 && entry.kind == 'I') /* no log: read as an object is */
+    if (rc >= 0 && entry.kind == 'I') /* not a log: read it as an object */
         rc = tl_fail_set(fail, TL_USAGE, "%s is not a log", log->key + 2);
     if (rc < 0) {
         tl_entry_fini(&entry);
@@ -120,7 +120,7 @@ int tl_rados_log_open(struct tl_backend *backend, const char *key, bool create, 
     return TL_OK;
 }
 
-/* Have a name for pieces in which nothing that counts is overwritten. */
+/* Choose a name for pieces in which no valid data is overwritten. */
 static int name_locked(struct rados_log *log, uint64_t offset, struct tl_fail *fail)
 {
     struct tl_change change;
@@ -175,7 +175,7 @@ static int read_locked(struct rados_log *log, uint64_t offset, size_t n, struct 
                      : tl_pieces_read(log->r, &log->entry, offset, some, out, log->key + 2, fail);
 }
 
-/* From what was read ahead, which is let go of with its last byte. */
+/* Take bytes that were read ahead; they are dropped after the last one. */
 static bool take_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out)
 {
     const uint64_t end = log->ahead_at + log->ahead.n;
@@ -188,7 +188,7 @@ static bool take_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, 
     return true;
 }
 
-/* Where nothing is under way. */
+/* Called if nothing is pending. */
 static int read_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
                              struct tl_fail *fail)
 {
@@ -216,7 +216,7 @@ static int read_some_locked(struct rados_log *log, uint64_t offset, size_t n, st
                                           : read_locked(log, offset, n, out, fail);
 }
 
-/* Bytes that are under way are waited for: librados does not order reads behind writes. */
+/* Wait for writes in flight: librados does not order reads after writes. */
 int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_buf *out,
                       struct tl_fail *fail)
 {
@@ -232,20 +232,20 @@ int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_
     } else {
         const int landed = tl_flight_land(&log->flight);
         if (landed < 0) {
-            log->flight.failed = landed; /* the sync is to hear of it, too */
+            log->flight.failed = landed; /* the sync must also report it */
             rc = tl_rados_refused(fail, landed, "write", log->key + 2);
         }
     }
     if (rc >= 0)
         rc = read_some_locked(log, offset, n, out, fail);
-    /* Another process may have dropped pieces between the entry and them. */
+    /* Another process may have dropped pieces after the entry was read. */
     if (rc == TL_NOTFOUND && !log->dirty && (rc = refresh_locked(log, fail)) >= 0)
         rc = read_some_locked(log, offset, n, out, fail);
     pthread_mutex_unlock(&log->lock);
     return rc;
 }
 
-/* Have the index say what the entry does, in place of what it said. */
+/* Store the entry in the index, replacing the previous one. */
 static int store_locked(struct rados_log *log, struct tl_fail *fail)
 {
     struct tl_change change;
@@ -284,7 +284,7 @@ static int store_locked(struct rados_log *log, struct tl_fail *fail)
         log->dirty = false;
         log->announced = false;
         if (log->entry.n == 0)
-            log->named = false; /* its pieces went with the rest */
+            log->named = false; /* its pieces were removed with the rest */
     }
     tl_entry_fini(&before);
     tl_buf_fini(&next);

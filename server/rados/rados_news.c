@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * News between servers, by watch and notify on one object: each server watches it and is told what
- * the others have changed. News are gathered, so that what goes over the object depends on how many
- * servers there are, not on how many traces. They are hints: what gets lost is found by looking.
+ * News between servers, by watch and notify on one object: each server watches it and is notified
+ * of the changes by the others. News is collected, so that the traffic depends on the number of
+ * servers, not of traces. It is only a hint: what gets lost is found by polling.
  *
- *     "<session, hex>\n", then lines "<kind><number, hex> <name>\n"
+ *   "<session, hex>\n", then lines "<kind><number, hex> <name>\n"
  */
 #include "rados/rados_int.h"
 
@@ -12,14 +12,14 @@
 #include <stdlib.h>
 #include <time.h>
 
-#define GATHER_MS  20         /* between two notifications of one server */
-#define NEWS_BYTES (16 << 10) /* of one; more than that is found by looking */
-#define UNDER_WAY  32         /* notifications: a watcher that is gone holds each up for a second */
+#define GATHER_MS  20         /* between two notifications by a server */
+#define NEWS_BYTES (16 << 10) /* of one notification; more than that is found by polling */
+#define UNDER_WAY  32         /* pending ones: a dead watcher delays each by a second */
 #define TIMEOUT_MS 1000       /* of a notification */
-#define WATCH_S    10         /* a watcher that is not heard of for so long is gone */
+#define WATCH_S    10         /* a watcher without a sign of life for this long is dropped */
 #define AGAIN_S    1          /* between two attempts to watch */
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- sending -------------------------------------------------------------------------------- */
 
 void tl_rados_say(struct tl_rados *r, enum tl_news news, uint64_t number, const char *name)
 {
@@ -69,7 +69,7 @@ static void notify(struct tl_rados *r, const struct tl_buf *lines)
     tl_buf_fini(&text);
 }
 
-/* ---- hearing -------------------------------------------------------------------------------- */
+/* ---- receiving ------------------------------------------------------------------------------ */
 
 static void take_line(struct tl_rados *r, const char *line)
 {
@@ -78,11 +78,11 @@ static void take_line(struct tl_rados *r, const char *line)
     if (sscanf(line, "%c%llx %79s", &kind, &number, name) != 3)
         return;
     if (kind == TL_NEWS_ASKED && !tl_rados_asked(r, name, number))
-        return; /* another one has it */
+        return; /* another process holds it */
     r->news.told(r->news.context, (enum tl_news)kind, name);
 }
 
-/* From a thread of librados. */
+/* Called by a thread of librados. */
 static void on_notify(void *context, uint64_t id, uint64_t handle, uint64_t from, void *data,
                       size_t n)
 {
@@ -103,7 +103,7 @@ static void on_notify(void *context, uint64_t id, uint64_t handle, uint64_t from
     (void)!tl_librados.notify_ack(r->io, TL_NEWS, id, handle, NULL, 0);
 }
 
-/* The cluster has forgotten the watch. */
+/* The cluster has dropped the watch. */
 static void on_watch_error(void *context, uint64_t handle, int error)
 {
     struct tl_rados *const r = context;
@@ -122,7 +122,7 @@ static void unwatch(struct tl_rados *r)
     r->news.watches = false;
 }
 
-/* By the thread below alone. */
+/* Only called by the thread below. */
 static bool watch(struct tl_rados *r)
 {
     const rados_write_op_t op = tl_librados.create_write_op();
@@ -136,7 +136,7 @@ static bool watch(struct tl_rados *r)
 
 /* ---- the thread ----------------------------------------------------------------------------- */
 
-/* With the lock held: it is given back for as long. */
+/* Called with the lock held, which is released during the pause. */
 static void pause_locked(struct tl_rados_news *n, long ms)
 {
     struct timespec until;
@@ -193,7 +193,7 @@ int tl_rados_listen(struct tl_backend *backend,
     pthread_mutex_unlock(&n->telling);
     pthread_mutex_lock(&n->lock);
     const bool begins = told && !n->listens;
-    n->broken = n->broken || begins; /* it is not watched yet */
+    n->broken = n->broken || begins; /* not yet watched */
     n->listens = n->listens || begins;
     pthread_mutex_unlock(&n->lock);
     if (!begins)

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects: their bytes in pieces or, where they are few, in the index. */
+/* Objects: their bytes are in pieces or, if short, in the index. */
 #include "rados/rados_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-#define INLINE_BYTES 4096 /* an object that is no larger lies in its entry */
-#define TRIES        1000 /* of an entry that others keep changing */
+#define INLINE_BYTES 4096 /* maximum size of an object stored in its entry */
+#define TRIES        1000 /* attempts for an entry that others keep changing */
 
-#define KEPT_MS 100 /* that an entry is held to be as it was read */
+#define KEPT_MS 100 /* time during which a cached entry is considered current */
 
-/* ---- entries that were just read ------------------------------------------------------------- */
+/* ---- cached entries -------------------------------------------------------------------------- */
 
 /*
- * A range of an object costs one trip to the cluster then and not two. What was replaced meanwhile
- * is read as it was a moment before, or, once its pieces are gone, anew.
+ * Cache an entry: reading a range of an object then takes one round trip to the cluster instead of
+ * two. If an object was replaced in between, its state of a moment before is read, or, if its
+ * pieces are gone, it is read again.
  */
 static void keep(struct tl_rados *r, const char *key, const struct tl_buf *value)
 {
@@ -39,7 +40,7 @@ static void keep(struct tl_rados *r, const char *key, const struct tl_buf *value
     pthread_mutex_unlock(&r->kept_lock);
 }
 
-/* Append what was kept of it to `value`. */
+/* Append its cached value to `value`. */
 static bool recall(struct tl_rados *r, const char *key, struct tl_buf *value)
 {
     bool found = false;
@@ -61,7 +62,7 @@ void tl_rados_forget(struct tl_rados *r, const char *key)
     pthread_mutex_unlock(&r->kept_lock);
 }
 
-/* As tl_entry_get(); `kept`: it may be as it was a moment ago. */
+/* Like tl_entry_get(); `kept`: a value from a moment ago is sufficient. */
 static int entry_of(struct tl_rados *r, const char *key, bool kept, struct tl_buf *value,
                     struct tl_entry *entry, struct tl_fail *fail)
 {
@@ -85,8 +86,8 @@ static int bad_key(struct tl_fail *fail, const char *key)
     return tl_fail_set(fail, TL_USAGE, "\"%.64s\" is not a key", key);
 }
 
-/* Replace a key's entry by `next` (NULL: remove it), whose intent ends with that. The pieces of the
- * one before are removed. */
+/* Replace a key's entry with `next` (NULL: remove it), whose intent is removed by this. The pieces
+ * of the previous entry are removed. */
 static int replace(struct tl_rados *r, const char *key, const struct tl_entry *next,
                    struct tl_fail *fail)
 {
@@ -133,7 +134,7 @@ static int replace(struct tl_rados *r, const char *key, const struct tl_entry *n
     return rc;
 }
 
-/* Objects next to each other that have one owner: how many, from `i` on? */
+/* Number of consecutive objects from `i` on with the same owner. */
 static size_t run_of(const struct tl_object *objects, size_t n, size_t i)
 {
     const struct tl_bytes owner = tl_key_owner(objects[i].key);
@@ -216,7 +217,7 @@ int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, s
     if (!tl_key_valid(key))
         return bad_key(fail, key);
     int rc = TL_NOTFOUND;
-    /* Its pieces may be replaced between the entry and them. */
+    /* Its pieces may be replaced after the entry was read. */
     for (int tries = 0; rc == TL_NOTFOUND && tries < TRIES; tries++) {
         rc = entry_of(r, key, tries == 0, &value, &entry, fail);
         if (rc < 0)
@@ -262,7 +263,7 @@ int tl_rados_remove(struct tl_backend *backend, const char *key, struct tl_fail 
 
 struct listing {
     const char *prefix;
-    struct tl_buf rows; /* size (8 bytes), key and NUL, one behind another */
+    struct tl_buf rows; /* size (8 bytes), key and NUL, concatenated */
     size_t n;
 };
 
@@ -299,7 +300,7 @@ int tl_rados_list(struct tl_backend *backend, const char *prefix,
     if (*prefix && !tl_key_valid(prefix))
         return bad_key(fail, prefix);
     tl_entry_key(name, prefix);
-    /* Two parts tell whose it is. */
+    /* Two parts of the prefix identify the owner. */
     int rc = strchr(prefix, '/')
                  ? tl_index_scan(r, tl_key_owner(prefix), name, "", take_key, &l, fail)
                  : tl_index_scan_all(r, name, take_key, &l, fail);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Traces by age and by content: keys beside the row that name it in another order. A key may be
- * left behind by an operation of a server that ended; what counts is the row.
+ * Traces by age and by content: additional keys that name the row in another order. A key may be
+ * left behind by an operation of a dead server; the row is authoritative.
  */
 #include "rados/rados_rows.h"
 
@@ -10,7 +10,7 @@
 
 char *tl_row_age_key(char out[static TL_ROW_KEY], int64_t created_ns, const char *id)
 {
-    /* Keys are in order, the newest is the first. */
+    /* Keys sort in descending age, the newest first. */
     snprintf(out, TL_ROW_KEY, "A/%016llx/%.200s", ~(unsigned long long)created_ns, id);
     return out;
 }
@@ -23,7 +23,7 @@ char *tl_row_content_key(char out[static TL_ROW_KEY], const char *content, const
 
 /* ---- pages ---------------------------------------------------------------------------------- */
 
-/* Keys, each with its NUL. */
+/* NUL-terminated keys. */
 struct keys {
     struct tl_buf text;
     size_t n;
@@ -42,7 +42,7 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* The keys in order; to be freed. */
+/* The keys in order; free the result. */
 static const char **sorted(const struct keys *keys)
 {
     const char **const out = calloc(keys->n + 1, sizeof *out);
@@ -63,12 +63,12 @@ static const char *name_in(const char *key)
 }
 
 struct page {
-    char place[TL_HEAD_END]; /* key that it begins behind, then its last one */
-    size_t left;             /* rows that it may have still */
+    char place[TL_HEAD_END]; /* key after which it begins, then its last one */
+    size_t left;             /* number of rows it may still receive */
     bool more;
 };
 
-/* Some more of a page: those of a round of all objects. */
+/* Add to a page: one round over all objects. */
 static int add_to_page(struct tl_catalog *catalog, struct page *page,
                        int (*each)(void *context, const struct tl_catalog_trace *trace),
                        void *context, struct tl_fail *fail)
@@ -76,7 +76,7 @@ static int add_to_page(struct tl_catalog *catalog, struct page *page,
     struct tl_rados *const r = tl_rados_behind(catalog);
     struct keys keys = {0};
     char end[TL_HEAD_END];
-    /* Twice as many of each object as it has on average. */
+    /* Twice the average number per object. */
     const unsigned most = (unsigned)(2 * page->left / r->n_index) + 4;
     int rc = tl_index_heads(r, "A/", page->place, most, end, take_key, &keys, fail);
     const char **const order = rc < 0 ? NULL : sorted(&keys);
@@ -181,7 +181,7 @@ int tl_rados_name_all(struct tl_rados *r, bool fresh, struct tl_fail *fail)
     char text[32];
     if (r->layout == TL_LAYOUT)
         return TL_OK;
-    /* Rows of a catalog that is set aside go: one that is damaged must not keep it from that. */
+    /* Rows of a catalog that is set aside are removed; a damaged row must not prevent that. */
     const int rc = fresh ? TL_OK : tl_index_scan_all(r, "T/", name_row, &n, fail);
     int done = tl_flight_land(&n.flight);
     if (rc < 0)

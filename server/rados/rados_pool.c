@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SILENT_MS 1000 /* that a cluster may be silent for, beyond the time of a lease */
-#define FREE_MS   5000 /* between two questions how much is free */
+#define SILENT_MS 1000 /* how long a cluster may be silent, in addition to the lease time */
+#define FREE_MS   5000 /* between two queries of the free space */
 
 int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char *key)
 {
@@ -44,14 +44,14 @@ static int finished(rados_completion_t done)
     return rc;
 }
 
-/* Any answer but none at all. */
+/* Any response counts, unless there was none at all. */
 static void heard(struct tl_rados *r, int rc)
 {
     if (rc != -ETIMEDOUT && rc != -ENOTCONN)
         atomic_store(&r->heard_ms, tl_rados_now_ms());
 }
 
-/* Have room for one more. */
+/* Free a slot for one more. */
 static bool take_off(struct tl_flight *f, rados_completion_t *done)
 {
     if (f->n == TL_FLIGHT) {
@@ -142,7 +142,7 @@ static int rados_scratch(struct tl_backend *backend, struct tl_fail *fail)
     return named;
 }
 
-/* The keeper asks it for something several times in that long. */
+/* The keeper contacts it several times during this period. */
 static int rados_usable(struct tl_backend *backend, struct tl_fail *fail)
 {
     struct tl_rados *const r = tl_rados_of(backend);
@@ -152,7 +152,7 @@ static int rados_usable(struct tl_backend *backend, struct tl_fail *fail)
                : TL_OK;
 }
 
-/* A cluster without a manager does not know. The monitors are asked once in a while. */
+/* A cluster without a manager does not know it. The monitors are queried from time to time. */
 static uint64_t rados_free_bytes(struct tl_backend *backend)
 {
     struct tl_rados *const r = tl_rados_of(backend);
@@ -297,9 +297,9 @@ static int connect_to(struct tl_rados *r, const struct place *place, struct tl_f
         r->cluster = NULL;
         return tl_rados_refused(fail, rc, "use", "librados");
     }
-    /* An operation that gets no answer is given up, so that who waits hears of it. */
+    /* An operation without a response is abandoned, so that callers get an error. */
     static const char *const limits[][2] = {
-        {"objecter_timeout", "1"}, /* an OSD is looked for again */
+        {"objecter_timeout", "1"}, /* interval for looking for an OSD again */
         {"objecter_tick_interval", "0.5"},
         {"rados_osd_op_timeout", "15"},
         {"rados_mon_op_timeout", "10"},
@@ -321,7 +321,7 @@ static int connect_to(struct tl_rados *r, const struct place *place, struct tl_f
     r->has_io = true;
     if (*place->space)
         tl_librados.ioctx_set_namespace(r->io, place->space);
-    tl_librados.set_pool_full_try(r->io); /* a full pool refuses, it does not hold up */
+    tl_librados.set_pool_full_try(r->io); /* a full pool fails operations, it does not block */
     return TL_OK;
 }
 
@@ -342,7 +342,7 @@ static int read_layout(struct tl_rados *r, struct tl_fail *fail)
     return rc;
 }
 
-/* Make the objects, the root last: whoever finds it finds all. */
+/* Create the objects, the root last: whoever finds it finds all. */
 static int make_layout(struct tl_rados *r, unsigned n_index, struct tl_fail *fail)
 {
     struct tl_flight flight = {0};

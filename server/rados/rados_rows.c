@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of the catalog as values of the index, and those of streams and shards. */
+/* Rows of the catalog as values of the index, and rows of streams and shards. */
 #include "rados/rados_rows.h"
 
 #include "base/crc32c.h"
@@ -94,7 +94,7 @@ uint64_t tl_row_last_number(const char *key)
     return strtoull(strrchr(key, '/') + 1, NULL, 16);
 }
 
-/* What begins with a key and '/' is in front of that key and '0', the next character. */
+/* Keys that begin with a key and '/' sort before that key and '0', the next character. */
 static void add_char(char key[static TL_ROW_KEY], char c)
 {
     const size_t n = strlen(key);
@@ -112,9 +112,9 @@ void tl_rows_remove(struct tl_change *change, char kind, const char *id, const u
 
 /* ---- rows by age ---------------------------------------------------------------------------- */
 
-/* Keys and values of a scan, copied one behind another. */
+/* Keys and values of a scan, copied and concatenated. */
 struct listing {
-    struct tl_buf bytes; /* of each: lengths of both (8 bytes each), key and NUL, value */
+    struct tl_buf bytes; /* for each: lengths of both (8 bytes each), key and NUL, value */
     size_t n;
 };
 
@@ -131,7 +131,7 @@ static int take_row(void *context, const char *key, struct tl_bytes value)
     return r;
 }
 
-/* The row at `*at`, which moves to the next one. */
+/* The row at `*at`, which is advanced. */
 static const char *next_row(const uint8_t **at, struct tl_bytes *value)
 {
     uint64_t lengths[2];
@@ -142,7 +142,7 @@ static const char *next_row(const uint8_t **at, struct tl_bytes *value)
     return key;
 }
 
-/* A row in the order in which the catalog tells them: by age, then by name. */
+/* A row with its sort key: by age, then by name. */
 struct aged {
     int64_t created_ns;
     const char *key;
@@ -181,7 +181,7 @@ int tl_rows_by_age(struct tl_rados *r, const char *prefix, tl_row_age *age, tl_i
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* Begin a change of rows of a trace that is there, commit it. */
+/* Begin a change of rows of an existing trace, commit it. */
 static int begin(struct tl_change *change, struct tl_catalog *catalog, const char *trace,
                  struct tl_fail *fail)
 {
@@ -245,7 +245,7 @@ static int stream_row(void *context, const char *key, struct tl_bytes value)
     return r < 0 ? r : call->each(call->context, &stream);
 }
 
-/* All rows whose keys are "KIND/trace/<n[0]>/…/" and one more number. */
+/* Scan all rows with keys "KIND/trace/<n[0]>/…/" and one more number. */
 static int scan(struct tl_catalog *catalog, char kind, const char *trace, const uint64_t *n,
                 size_t n_numbers, uint64_t from, tl_index_each *each, void *context,
                 struct tl_fail *fail)
@@ -436,7 +436,7 @@ int tl_rados_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t
     return commit(&change, trace, fail);
 }
 
-/* Between the two that stay, in front of them and behind them. */
+/* Remove what is before, between and after the two that are kept. */
 int tl_rados_drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                          uint64_t other, struct tl_fail *fail)
 {

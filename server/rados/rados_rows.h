@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Rows of the catalog as values of the index: numbers (varint.h) and texts one behind another, then
- * the CRC-32C of these.
+ * Rows of the catalog as values of the index: a sequence of numbers (varint.h) and texts, then the
+ * CRC-32C of these.
  *
  *   T/<trace>                                  the trace, with its labels
- *   A/<created>/<trace>                        … its place in the list of all, newest first
- *   S/<content>/<trace>                        … and its name by the hash of its raw bytes
+ *   A/<created>/<trace>                        its place in the list of all, newest first
+ *   S/<content>/<trace>                        its name by the hash of its raw bytes
  *   N/<trace>/<note>                           a note
  *   R/<trace>/<generation>/<stream>            a stream
  *   H/<trace>/<generation>/<stream>/<shard>    a shard
  *   Y/<trace>/<generation>/<stream>/<shard>    its summary
  *   I/<hash>                                   an image
- *   C/<scope>                                  a rule of retention
+ *   C/<scope>                                  a retention rule
  *
- * Numbers in keys are 16 hex digits: they are in order. Rows of a trace lie in its index object, so
- * that any change of it is one operation; images are spread by their hash, rules lie together.
+ * Numbers in keys are 16 hex digits, so that they sort numerically. Rows of a trace are in its
+ * index object, so that any change of it is one operation; images are distributed by their hash,
+ * rules are stored together.
  */
 #ifndef TL_RADOS_ROWS_H
 #define TL_RADOS_ROWS_H
@@ -24,15 +25,15 @@
 #include "store/varint.h"
 
 #define TL_ROW_KEY   320
-#define TL_ROW_TRIES 1000 /* of a row that others keep changing */
+#define TL_ROW_TRIES 1000 /* attempts to change a row that others keep changing */
 
 struct tl_rados_catalog {
     struct tl_catalog base;
     struct tl_rados *r;
     bool fresh;
-    struct tl_seen *seen; /* of each index object: rados_changes.c */
+    struct tl_seen *seen; /* per index object: rados_changes.c */
     pthread_mutex_t lock;
-    struct tl_catalog_totals totals; /* under the lock: as of the last look for changes */
+    struct tl_catalog_totals totals; /* guarded by the lock: as of the last look for changes */
 };
 
 static inline struct tl_rados *tl_rados_behind(const struct tl_catalog *catalog)
@@ -40,7 +41,7 @@ static inline struct tl_rados *tl_rados_behind(const struct tl_catalog *catalog)
     return ((const struct tl_rados_catalog *)catalog)->r;
 }
 
-/* A row being written; zero is an empty one. What fails is told by tl_row_end(). */
+/* A row being written; zero-initialise. tl_row_end() returns errors. */
 struct tl_row {
     struct tl_buf bytes;
     int failed;
@@ -48,7 +49,7 @@ struct tl_row {
 void tl_row_number(struct tl_row *row, uint64_t value);
 void tl_row_text(struct tl_row *row, const char *text); /* NULL is "" */
 void tl_row_bytes(struct tl_row *row, struct tl_bytes bytes);
-/* The checksum. TL_NOMEM. */
+/* Append the checksum. TL_NOMEM. */
 TL_MUST_USE int tl_row_end(struct tl_row *row, struct tl_fail *fail);
 static inline struct tl_bytes tl_row_value(const struct tl_row *row)
 {
@@ -59,42 +60,45 @@ static inline void tl_row_fini(struct tl_row *row)
     tl_buf_fini(&row->bytes);
 }
 
-/* Read a row: TL_OK, or TL_BAD where its checksum is not right. Numbers by tl_varint_get(). */
+/*
+ * Open a row for reading: TL_OK, or TL_BAD if its checksum is wrong. Read numbers with
+ * tl_varint_get().
+ */
 TL_MUST_USE int tl_row_open(struct tl_varint_reader *in, struct tl_bytes value);
-/* Borrowed from the value. */
+/* Read a text or bytes, borrowed from the value. */
 const char *tl_row_get_text(struct tl_varint_reader *in);
 struct tl_bytes tl_row_get_bytes(struct tl_varint_reader *in);
-/* Has all been read as it was written? TL_BAD with the row's key if not. */
+/* Check that the row was read completely and without error. Otherwise TL_BAD, with its key. */
 TL_MUST_USE int tl_row_close(const struct tl_varint_reader *in, const char *key,
                              struct tl_fail *fail);
 int tl_row_damaged(const char *key, struct tl_fail *fail); /* TL_BAD */
 
-/* "KIND/id". Returns `out`, as all of these. */
+/* Format "KIND/id". Returns `out`, like all of these. */
 char *tl_row_key(char out[static TL_ROW_KEY], char kind, const char *id);
-/* "KIND/id/<n[0]>/<n[1]>…". */
+/* Format "KIND/id/<n[0]>/<n[1]>…". */
 char *tl_row_key_of(char out[static TL_ROW_KEY], char kind, const char *id, const uint64_t *n,
                     size_t n_numbers);
-/* Forget [from, to) of the keys "KIND/id/<n[0]>/…", where these two are numbers behind those. */
+/* Remove all keys that begin with "KIND/id/<n[0]>/…/". */
 void tl_rows_remove(struct tl_change *change, char kind, const char *id, const uint64_t *n,
                     size_t n_numbers);
 
 /* The number at the end of a key. */
 uint64_t tl_row_last_number(const char *key);
 
-/* When what a row tells of was made, Unix time. */
+/* Get the creation time of a row's object, Unix time. */
 typedef int tl_row_age(const char *key, struct tl_bytes value, int64_t *created_ns,
                        struct tl_fail *fail);
-/* `each` with all rows whose keys begin with `prefix`, in the order in which the catalog tells
- * them: by age, then by key. A result < 0 ends it and is returned. */
+/* Call `each` with all rows whose keys begin with `prefix`, in the order of the catalog: by age,
+ * then by key. A result < 0 ends the call and is returned. */
 TL_MUST_USE int tl_rows_by_age(struct tl_rados *r, const char *prefix, tl_row_age *age,
                                tl_index_each *each, void *context, struct tl_fail *fail);
 
-/* What a trace's row says; texts are borrowed from `key`, "T/<trace>", and `value`. */
+/* Parse a trace's row; texts are borrowed from `key`, "T/<trace>", and `value`. */
 TL_MUST_USE int tl_row_read_trace(struct tl_catalog_trace *t, const char *key,
                                   struct tl_bytes value, struct tl_fail *fail);
 void tl_rados_seen_free(struct tl_rados_catalog *catalog);
 
-/* Its table of functions, see catalog.h. */
+/* Implementation of the functions in catalog.h. */
 int tl_rados_changes(struct tl_catalog *catalog,
                      int (*each)(void *context, const char *id,
                                  const struct tl_catalog_trace *trace),
@@ -113,11 +117,11 @@ int tl_rados_by_content(struct tl_catalog *catalog, const char *content,
                         void *context, struct tl_fail *fail);
 int tl_rados_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
                     struct tl_fail *fail);
-/* The keys that name a trace by its age and its content: rados_pages.c. Return `out`. */
+/* Format the keys that name a trace by its age and its content: rados_pages.c. Return `out`. */
 char *tl_row_age_key(char out[static TL_ROW_KEY], int64_t created_ns, const char *id);
 char *tl_row_content_key(char out[static TL_ROW_KEY], const char *content, const char *id);
-/* A store of an earlier layout gets these for all its traces; if the catalog is `fresh`, when it is
- * filled. */
+/* Add these keys for all traces to a store with an earlier layout; for a `fresh` catalog, when it
+ * is filled. */
 TL_MUST_USE int tl_rados_name_all(struct tl_rados *r, bool fresh, struct tl_fail *fail);
 int tl_rados_traces(struct tl_catalog *catalog,
                     int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,

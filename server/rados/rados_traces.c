@@ -60,15 +60,15 @@ int tl_row_read_trace(struct tl_catalog_trace *t, const char *key, struct tl_byt
     return tl_row_close(&in, key, fail);
 }
 
-/* Changes a trace's row as it is now; what is changed beside it goes into `change`. A result != 0
- * ends it and is returned. */
+/* Modifies a trace's current row; further changes go into `change`. A result != 0 ends the edit and
+ * is returned. */
 typedef int trace_edit(void *context, struct tl_catalog_trace *t, struct tl_change *change,
                        struct tl_fail *fail);
 
 typedef int begin_change(struct tl_change *change, struct tl_rados *r, struct tl_bytes owner,
                          struct tl_fail *fail);
 
-/* Until nobody else has changed the row meanwhile. TL_NOTFOUND: there is no such trace. */
+/* Retry until nobody else has changed the row meanwhile. TL_NOTFOUND: no such trace. */
 static int edit_with(struct tl_rados *r, const char *id, trace_edit *edit, void *context,
                      begin_change *begin, struct tl_fail *fail)
 {
@@ -112,7 +112,7 @@ static int edit_with(struct tl_rados *r, const char *id, trace_edit *edit, void 
                : rc;
 }
 
-/* Labels and notes are changed at any server. */
+/* Labels and notes can be changed at any server. */
 static int edit_anywhere(struct tl_rados *r, const char *id, trace_edit *edit, void *context,
                          struct tl_fail *fail)
 {
@@ -172,7 +172,7 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
                      fail);
 }
 
-/* Remove the keys that name a trace, with its row, which may be gone. */
+/* Remove the keys that name a trace, together with its row, which may be gone. */
 static int remove_names(struct tl_change *change, struct tl_rados *r, const char *id,
                         struct tl_fail *fail)
 {

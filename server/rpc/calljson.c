@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* JSON of calls, call trees and comparisons. docs/http.md says what it is. */
+/* JSON of calls, call trees and comparisons, described in docs/http.md. */
 #include "rpc/webjson.h"
 
 static bool add_time(cJSON *o, const struct tl_call_info *c)
@@ -8,7 +8,7 @@ static bool add_time(cJSON *o, const struct tl_call_info *c)
                             tl_webjson_u64(o, "time_to", c->time_to));
 }
 
-/* Of all calls of the function. */
+/* Totals of all calls of the function. */
 static bool add_all(cJSON *o, const struct tl_call_info *c)
 {
     cJSON *const all = cJSON_AddObjectToObject(o, "all");

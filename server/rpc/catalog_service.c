@@ -17,9 +17,9 @@ static int no_trace(struct tl_call *call, int rc, const char *trace)
                          : tl_fail_set(fail, rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
 }
 
-#define PAGE 1024 /* rows that are read for a message */
+#define PAGE 1024 /* rows read per message */
 
-/* Rows from `*next` on, as many as one message takes. */
+/* Send rows from `*next` on, as many as fit into one message. */
 static int send_page(struct tl_call *call, struct tl_trace_list *list, size_t *next, bool more)
 {
     Tracelake__V1__ListTracesReply reply;
@@ -72,7 +72,7 @@ static int run_get(struct tl_call *call, const void *message)
 
 /* ---- watching --------------------------------------------------------------------------- */
 
-/* Send the state if it is not the one sent last. */
+/* Send the state if it differs from the last one sent. */
 static int send_state(struct tl_call *call, const Tracelake__V1__WatchTracesRequest *request,
                       uint64_t *sent, bool *first)
 {
@@ -83,9 +83,8 @@ static int send_state(struct tl_call *call, const Tracelake__V1__WatchTracesRequ
     if (!*trace && !*first && !tl_has_news(lake, *sent))
         return TL_OK;
     if (!*trace)
-        rc = request->limit
-                 ? tl_scoped_page(lake, tl_call_scope(call), NULL, request->limit, &list)
-                 : tl_scoped_traces(lake, tl_call_scope(call), &list);
+        rc = request->limit ? tl_scoped_page(lake, tl_call_scope(call), NULL, request->limit, &list)
+                            : tl_scoped_traces(lake, tl_call_scope(call), &list);
     else
         rc = tl_scoped_covers(lake, tl_call_scope(call), trace, tl_call_fail(call));
     if (rc >= 0 && *trace)
@@ -134,9 +133,9 @@ static int run_watch(struct tl_call *call, const void *message)
 
 /* ---- changing --------------------------------------------------------------------------- */
 
-#define DELETE_MOST 4096 /* traces at once */
+#define DELETE_MOST 4096 /* traces per request */
 
-/* Traces that are to be deleted, and which of them are not. */
+/* Traces to be deleted, and the failures. */
 struct deletion {
     const char **names;
     size_t n;
@@ -167,7 +166,7 @@ static void refuse(struct deletion *d, const char *trace, int code, const char *
     tracelake__v1__refusal__init(r);
     r->trace = (char *)(uintptr_t)trace;
     r->code = (int32_t)tl_grpc_status_of(code);
-    r->message = strdup(text); /* NULL: protobuf-c leaves it out */
+    r->message = strdup(text); /* NULL: omitted by protobuf-c */
     d->n_refused++;
 }
 
@@ -177,7 +176,7 @@ static void refused(void *context, size_t i, int code, const struct tl_fail *fai
     refuse(d, d->names[i], code, fail->text[0] ? fail->text : tl_err_name(code));
 }
 
-/* The token may not be for all of them. */
+/* The token may not include all of them. */
 static void add_names(struct tl_call *call, const Tracelake__V1__DeleteTraceRequest *request,
                       struct deletion *d)
 {
@@ -270,7 +269,7 @@ static int run_seal(struct tl_call *call, const void *message)
     return rc < 0 ? no_trace(call, rc, request->trace) : send_trace(call, request->trace);
 }
 
-/* What fits into a reply, in whole lines. */
+/* Limit the report to what fits into a reply, in whole lines. */
 static int end_report(struct tl_buf *report)
 {
     size_t n = report->n;

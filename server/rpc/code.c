@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* How often code was run, and what of it: Code and Coverage of tracelake.v1.Ranges. */
+/* Execution counts and coverage: Code and Coverage of tracelake.v1.Ranges. */
 #include "rpc/rangejson.h"
 
 #include "base/utf8.h"
@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define ROWS 4096 /* in a reply */
+#define ROWS 4096 /* per reply */
 
-/* A request; also[] has to live as long. */
+/* A converted request; also[] must live as long. */
 struct request {
     struct tl_code_request code;
     struct tl_code_source *also;
@@ -38,7 +38,7 @@ static int read_request(struct tl_call *call, const Tracelake__V1__CodeRequest *
         return tl_fail_set(fail, TL_USAGE, "unit %u is not known", (unsigned)r->unit);
     for (size_t i = 0; i < r->n_also; i++) {
         out->also[i] = (struct tl_code_source){r->also[i]->trace, r->also[i]->stream};
-        /* Whoever dispatches has looked at the first trace. */
+        /* The dispatcher has checked the first trace. */
         const int rc =
             tl_scoped_covers(tl_call_rpc(call)->lake, tl_call_scope(call), r->also[i]->trace, fail);
         if (rc < 0)
@@ -47,7 +47,7 @@ static int read_request(struct tl_call *call, const Tracelake__V1__CodeRequest *
     return TL_OK;
 }
 
-/* Rows of one reply: messages and the pointers to them that protobuf wants. */
+/* Rows of one reply: messages and the pointers to them that protobuf-c needs. */
 struct rows {
     Tracelake__V1__CodeCount counts[ROWS];
     Tracelake__V1__CodeCount *p[ROWS];
@@ -110,7 +110,7 @@ int tl_run_code(struct tl_call *call, const void *message)
 
 /* ---- coverage -------------------------------------------------------------------------------- */
 
-/* As it is on the wire: 0 is no file. */
+/* In the message 0 means no file. */
 static uint32_t file_of(uint32_t file)
 {
     return file == TL_COVERAGE_NOWHERE ? 0 : file + 1;

@@ -27,7 +27,7 @@ int tl_labels_each(const char *labels,
     return rc < 0 ? rc : TL_OK;
 }
 
-/* One trace stays below TL_REPLY_BYTES, or nearly: a stream takes at most 240 bytes. */
+/* One trace stays below TL_REPLY_BYTES, or nearly: a stream needs at most 240 bytes. */
 #define LABELS_BYTES   (256u << 10)
 #define LABEL_OVERHEAD 16
 #define STREAMS        16384

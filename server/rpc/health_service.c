@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* grpc.health.v1.Health. The server serves until it stops. */
+/* grpc.health.v1.Health. Reports SERVING until the server stops. */
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
 

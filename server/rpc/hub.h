@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tells those who wait that something in the lake changed. Internally locked. */
+/* Notifies waiters that something in the lake changed. Internally locked. */
 #ifndef TL_RPC_HUB_H
 #define TL_RPC_HUB_H
 
@@ -15,18 +15,18 @@ struct tl_hub_seat {
 struct tl_hub {
     struct tl_lake *lake;
     int handle;
-    pthread_mutex_t lock; /* taken before a waiter's lock */
+    pthread_mutex_t lock; /* acquired before a waiter's lock */
     struct tl_hub_seat *seats;
 };
 
 TL_MUST_USE int tl_hub_init(struct tl_hub *hub, struct tl_lake *lake);
 void tl_hub_fini(struct tl_hub *hub);
 
-/* From now on `waiter` is poked at every change, until tl_hub_leave(). */
+/* Poke `waiter` at every change, until tl_hub_leave(). */
 void tl_hub_join(struct tl_hub *hub, struct tl_hub_seat *seat, struct tl_waiter *waiter);
 void tl_hub_leave(struct tl_hub *hub, struct tl_hub_seat *seat);
 
-/* How often one listener is told of changes at most. */
+/* Minimum interval between notifications of one listener. */
 #define TL_HUB_PERIOD_MS 100
 
 #endif

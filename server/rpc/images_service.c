@@ -10,7 +10,7 @@
 
 #define PIECE        (256u << 10)
 #define MAX_IMAGE    (256u << 20)
-#define MAX_TOGETHER (1024ull << 20) /* images that are being sent at the same time */
+#define MAX_TOGETHER (1024ull << 20) /* total size of images being transferred at the same time */
 
 static void fill(struct tl_image_row *row, Tracelake__V1__Image *out)
 {
@@ -28,7 +28,7 @@ static int send_row(struct tl_call *call, struct tl_image_row *row)
     return tl_call_send(call, &reply.base);
 }
 
-/* Content that is there need not be sent. TL_NOTFOUND: it must. */
+/* Content that is stored need not be sent. TL_NOTFOUND: it must. */
 static int send_stored(struct tl_call *call, const char *hash)
 {
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
@@ -81,7 +81,7 @@ static int begin(struct tl_call *call, struct upload *u, const Tracelake__V1__Pu
     return TL_OK;
 }
 
-/* Returns TL_EOF when the client has sent all, TL_OK when the answer is given already. */
+/* Returns TL_EOF when the client has sent everything, TL_OK if it has already been answered. */
 static int receive(struct tl_call *call, struct upload *u)
 {
     for (bool first = true;;) {

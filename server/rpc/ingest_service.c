@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracelake.v1.Ingest. A push has a worker thread of its own. It takes a chunk only when the
- * spool has taken the one before, so a disk that is slower than the rig closes the rig's window
- * and nothing piles up here.
+ * tracelake.v1.Ingest. Each push has its own worker thread. It reads a chunk only when the spool
+ * has accepted the previous one, so that a disk that is slower than the rig closes the rig's window
+ * and nothing accumulates here.
  */
 #include "base/cancel.h"
 #include "base/crc32c.h"
@@ -19,13 +19,13 @@ struct push {
     struct tl_rpc *rpc;
     struct tl_ingest *ingest;
     char trace[64];
-    atomic_ullong durable; /* as the spool told last */
-    uint64_t acked;        /* as we told last */
-    uint64_t next;         /* offset behind the last appended byte */
+    atomic_ullong durable; /* as last reported by the spool */
+    uint64_t acked;        /* as last sent to the client */
+    uint64_t next;         /* offset after the last appended byte */
     bool finished;
 };
 
-/* From the spool's thread. */
+/* Called by the spool's thread. */
 static void on_durable(void *context, uint64_t offset)
 {
     struct push *const push = context;
@@ -69,7 +69,7 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
         tl_scoped_push(push->rpc->lake, tl_call_scope(push->call), open->rig, open->trace, fail);
     if (rc < 0)
         return rc;
-    /* The last words of a rig that is gone must not take the trace from the push behind it. */
+    /* Late requests of a rig that is gone must not take the trace from its next push. */
     rc = tl_cancel_check();
     if (rc < 0)
         return rc;
@@ -205,7 +205,7 @@ static int run_push(struct tl_call *call, const void *none)
                                        : fail->text[0]    ? fail->text
                                                           : tl_err_name(rc));
     }
-    tl_ingest_close(push.ingest); /* what was appended is durable now, however the call ended */
+    tl_ingest_close(push.ingest); /* appended data is durable now, however the call ended */
     uint64_t durable;
     bool complete;
     if (!push.finished && rc != TL_CANCELLED &&

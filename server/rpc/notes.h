@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes: calls of tracelake.v1.Catalog, and handlers of HTTP paths. */
+/* Notes: methods of tracelake.v1.Catalog, and handlers of HTTP paths. */
 #ifndef TL_RPC_NOTES_H
 #define TL_RPC_NOTES_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "rpc/pushchunk.h"
 
-/* Keys on the wire: field number << 3 | wire type. Source: ingest.proto. */
+/* Wire format keys: field number << 3 | wire type. Source: ingest.proto. */
 #define KEY_CHUNK  (2 << 3 | 2)
 #define KEY_OFFSET (1 << 3 | 0)
 #define KEY_DATA   (2 << 3 | 2)

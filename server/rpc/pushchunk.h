@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The one message that comes by the gigabyte, read in place: a PushRequest that is a chunk in the
- * form that every encoder writes. All else is left to protobuf-c. Pure functions, thread-safe.
+ * Zero-copy parser for the only message with a high data volume: a PushRequest that is a chunk, in
+ * the form that every encoder writes. Everything else is left to protobuf-c. Pure functions,
+ * thread-safe.
  */
 #ifndef TL_RPC_PUSHCHUNK_H
 #define TL_RPC_PUSHCHUNK_H
@@ -16,7 +17,7 @@ struct tl_push_chunk {
     uint32_t crc32c;
 };
 
-/* Returns whether the message is a chunk and nothing else, each of its fields at most once. */
+/* Parse; returns whether the message is only a chunk, with each field at most once. */
 bool tl_push_chunk_parse(struct tl_bytes message, struct tl_push_chunk *out);
 
 #endif

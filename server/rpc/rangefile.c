@@ -14,7 +14,7 @@ struct tl_rangefile {
     struct tl_range_request request;
     bool begun, ended;
     size_t rows;
-    struct tl_buf *out; /* of the piece that is made */
+    struct tl_buf *out; /* receives the current piece */
 };
 
 int tl_rangefile_open(struct tl_lake *lake, const struct tl_range_request *request,
@@ -46,7 +46,7 @@ void tl_rangefile_close(struct tl_rangefile *file)
 
 /* ---- JSON ------------------------------------------------------------------------------- */
 
-/* {"trace":…,"stream":…,"first":…,"count":…,"items":[, and the rows follow. */
+/* Write {"trace":…,"stream":…,"first":…,"count":…,"items":[; the rows follow. */
 static int begin(const struct tl_rangefile *file, struct tl_buf *out)
 {
     uint64_t first, count;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A range of a stream as a file: what the lake writes, or JSON made of its lines. One thread at a
- * time.
+ * A range of a stream as a file: either as written by the lake, or as JSON made from its lines. One
+ * thread at a time.
  */
 #ifndef TL_RPC_RANGEFILE_H
 #define TL_RPC_RANGEFILE_H
@@ -10,16 +10,15 @@
 
 struct tl_rangefile;
 
-/* TL_FORMAT_LINES is JSON. The request's names are borrowed until it is closed. Errors as
- * tl_range_open(). */
+/* Open. TL_FORMAT_LINES gives JSON. The request's strings are borrowed until it is closed. Errors
+ * as tl_range_open(). */
 TL_MUST_USE int tl_rangefile_open(struct tl_lake *lake, const struct tl_range_request *request,
                                   struct tl_rangefile **out, struct tl_fail *fail);
 /* First instruction and count, as resolved at open. */
 void tl_rangefile_extent(const struct tl_rangefile *file, uint64_t *first, uint64_t *count);
-/* Append the next piece to `out`; all pieces, one behind another, are the file. TL_EOF behind the
- * last. */
+/* Append the next piece to `out`; the concatenated pieces are the file. TL_EOF after the last. */
 TL_MUST_USE int tl_rangefile_next(struct tl_rangefile *file, struct tl_buf *out,
                                   struct tl_fail *fail);
-void tl_rangefile_close(struct tl_rangefile *file); /* NULL is fine */
+void tl_rangefile_close(struct tl_rangefile *file); /* accepts NULL */
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "tracelake/v1/ranges.pb-c.h"
 
-/* `text` gets the JSON and its NUL. */
+/* `text` receives the JSON and its NUL. */
 static int write_json(struct tl_buf *text, cJSON *json)
 {
     const int rc = tl_webjson_append(text, json);
@@ -207,7 +207,7 @@ int tl_run_compare(struct tl_call *call, const void *message)
     struct tl_compare compare = {0};
     if (!with)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "compare with what?");
-    /* Whoever dispatches has looked at the first trace. */
+    /* The dispatcher has checked the first trace. */
     int rc = tl_scoped_covers(lake, tl_call_scope(call), with->trace, tl_call_fail(call));
     if (rc < 0)
         return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of tracelake.v1.Ranges whose answers are JSON, as over HTTP. */
+/* Methods of tracelake.v1.Ranges that reply with JSON, as over HTTP. */
 #ifndef TL_RPC_RANGEJSON_H
 #define TL_RPC_RANGEJSON_H
 
@@ -19,13 +19,13 @@ int tl_run_code(struct tl_call *call, const void *message);      /* code.c */
 int tl_run_coverage(struct tl_call *call, const void *message);  /* code.c */
 int tl_run_simpoints(struct tl_call *call, const void *message); /* regions.c */
 
-/* What a region's name stands for: instructions [from, to) of a stream. */
+/* A named region: instructions [from, to) of a stream. */
 struct tl_region_place {
     char stream[32];
     uint64_t from, to;
 };
-/* A region that is kept as a label of its trace, "region.NAME=STREAM FROM TO WARM-UP …"; `from` is
- * where it is warmed up. TL_NOTFOUND. */
+/* Look up a region stored as a label of its trace, "region.NAME=STREAM FROM TO WARM-UP …"; `from`
+ * is the begin of the warm-up. TL_NOTFOUND. */
 TL_MUST_USE int tl_region_named(struct tl_lake *lake, const char *trace, const char *name,
                                 struct tl_region_place *out, struct tl_fail *fail);
 

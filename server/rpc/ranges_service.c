@@ -20,7 +20,7 @@ static uint64_t or_end(uint64_t to)
 
 /* ---- Fetch ------------------------------------------------------------------------------ */
 
-/* Send all of a range; the first reply says what it is. */
+/* Send a whole range; the first reply describes it. */
 static int send_range(struct tl_call *call, const struct tl_range_request *request)
 {
     struct tl_fail *const fail = tl_call_fail(call);
@@ -64,10 +64,10 @@ static int run_fetch(struct tl_call *call, const void *message)
     struct tl_range_request request = {
         .trace = r->trace,
         .stream = r->stream,
-        .unit = (enum tl_range_unit)r->unit, /* numbered alike */
+        .unit = (enum tl_range_unit)r->unit, /* the enums have the same values */
         .from = r->begin,
         .to = or_end(r->to),
-        .format = (enum tl_range_format)r->format, /* JSON is made of lines */
+        .format = (enum tl_range_format)r->format, /* JSON is made from lines */
     };
     int rc = check_enums(call, (unsigned)r->unit, (unsigned)r->format);
     if (rc >= 0 && *r->region) {
@@ -99,7 +99,7 @@ static const struct tl_stream_row *find_stream(const struct tl_trace_row *row, c
     return NULL;
 }
 
-/* Each range is a file of its own and names its stream; a followed one is named once. */
+/* Each range is a file of its own and names its stream; a followed stream is named only once. */
 static void drop_heading(struct tl_buf *piece)
 {
     const uint8_t *const end = piece->n ? memchr(piece->p, '\n', piece->n) : NULL;
@@ -142,7 +142,7 @@ static int send_news(struct follow *f, uint64_t to)
     }
     tl_rangefile_close(range);
     if (rc == TL_EOF) {
-        /* Not `to`: the range may have been opened on less than was seen before. */
+        /* Not `to`: the range may have been opened with a smaller extent than seen before. */
         if (end > f->at)
             f->at = end;
         rc = TL_OK;
@@ -167,7 +167,7 @@ static int catch_up(struct follow *f)
                          trace, f->request->stream);
     const bool there = stream != NULL;
     tl_trace_list_free(&list);
-    /* At last also what stands behind the last position. */
+    /* At the end include what follows the last position. */
     if (rc == TL_OK && there && (over ? to >= f->at : to > f->at))
         rc = send_news(f, over ? UINT64_MAX : to);
     return rc == TL_OK && over ? TL_EOF : rc;

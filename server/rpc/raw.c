@@ -19,11 +19,11 @@
 
 #define MAX_CONNECTIONS 64
 #define PIECE           (256u << 10)
-#define LOOK_MS         20 /* between two looks whether bytes are durable that others wait for */
+#define LOOK_MS         20 /* between two checks whether bytes are durable that others wait for */
 #define DIAL_FIRST_MS   500
 #define DIAL_LAST_MS    10000
 #define CONTROL_MS      1000
-#define QUIET_S         30 /* then the kernel asks whether the rig is still there */
+#define QUIET_S         30 /* then the kernel probes whether the rig is still there */
 
 struct tl_raw {
     struct tl_lake *lake;
@@ -32,15 +32,15 @@ struct tl_raw {
     struct feed *feeds;
     unsigned connections;
     unsigned threads;
-    int stop_fd; /* readable from the moment we stop */
+    int stop_fd; /* readable once we are stopping */
 };
 
-/* A listener, a source, or one connection of a listener. Has a thread. */
+/* A listener, a source, or one connection of a listener. Has its own thread. */
 struct feed {
-    struct feed *next; /* of those that own their spec */
+    struct feed *next; /* in the list of those that own their spec */
     struct tl_raw *raw;
-    struct tl_raw_spec spec; /* of a connection: its listener's, borrowed */
-    char from[128];          /* the other end's address */
+    struct tl_raw_spec spec; /* for a connection: borrowed from its listener */
+    char from[128];          /* address of the other end */
     int fd;
 };
 
@@ -56,7 +56,7 @@ static void say(struct tl_raw *raw, const char *format, ...)
     raw->log(line);
 }
 
-/* Wait until `fd` has what is asked for. False: we stop, or `ms` (negative: no limit) is over. */
+/* Wait until `fd` has the events. False: stopping, or `ms` (negative: no limit) elapsed. */
 static bool wait_for(const struct tl_raw *raw, int fd, short events, int ms)
 {
     struct pollfd p[2] = {{.fd = raw->stop_fd, .events = POLLIN}, {.fd = fd, .events = events}};
@@ -80,7 +80,7 @@ static void log_line(void *context, const char *line)
     say(context, "%s", line);
 }
 
-/* How long until something is to be done though no byte comes; -1: nothing is. */
+/* Time until something must be done without input; -1: nothing. */
 static int time_left(struct tl_osd_capture *c, int64_t now)
 {
     const int64_t due = tl_osd_capture_due(c);
@@ -89,10 +89,10 @@ static int time_left(struct tl_osd_capture *c, int64_t now)
     return soon ? LOOK_MS : (int)left;
 }
 
-/* What comes next, into the capture. > 0 bytes, TL_AGAIN, TL_EOF; TL_IO, with errno. */
+/* Read the next piece into the capture. > 0 bytes, TL_AGAIN, TL_EOF; TL_IO, with errno. */
 static int read_piece(const struct feed *feed, int fd, uint8_t *piece, struct tl_osd_capture *c)
 {
-    /* Where the disk is full the rig waits: TCP tells it. */
+    /* If the disk is full the rig waits: TCP provides back-pressure. */
     const bool closed = tl_osd_capture_ahead(c);
     if (!wait_for(feed->raw, closed ? -1 : fd, POLLIN, time_left(c, tl_now_ms())) || closed)
         return TL_AGAIN;
@@ -105,7 +105,7 @@ static int read_piece(const struct feed *feed, int fd, uint8_t *piece, struct tl
                                                                                        : 1;
 }
 
-/* Read until the connection ends. Returns whether any byte came. */
+/* Read until the connection ends. Returns whether any byte was received. */
 static bool read_capture(const struct feed *feed, int fd)
 {
     struct tl_osd_capture c;
@@ -117,7 +117,7 @@ static bool read_capture(const struct feed *feed, int fd)
     c.from = feed->from;
     c.shards = feed->spec.shards;
     c.at_once = true;
-    /* What has come is stored, whenever there is room for it; what is refused otherwise ends it. */
+    /* Received data is stored as soon as there is space; any other failure ends it. */
     while (!stopping(feed->raw) &&
            (c.retry ? c.waits && (!ended || tl_osd_capture_pending(&c)) : !ended)) {
         if (!ended) {
@@ -136,7 +136,7 @@ static bool read_capture(const struct feed *feed, int fd)
     return any;
 }
 
-/* The same, and the device's modules are switched on, if that was asked for. */
+/* The same, also activating the device's modules, if requested. */
 static bool read_device(const struct feed *feed, int fd, bool *little_endian, bool try_both)
 {
     const struct tl_raw_spec *const spec = &feed->spec;
@@ -239,7 +239,7 @@ static void *run_listener(void *argument)
     return NULL;
 }
 
-/* A connected socket, or -1 with errno. `next`: to the port after the one that was given. */
+/* A connected socket, or -1 with errno. `next`: connect to the port after the given one. */
 static int dial(const struct feed *feed, bool next, int ms)
 {
     struct tl_address address;
@@ -247,7 +247,7 @@ static int dial(const struct feed *feed, bool next, int ms)
         errno = EHOSTUNREACH;
         return -1;
     }
-    /* The port is at the same place in both families. */
+    /* The port is at the same offset for both address families. */
     struct sockaddr_in *const in = (struct sockaddr_in *)&address.at;
     in->sin_port = htons((uint16_t)(ntohs(in->sin_port) + next));
     const int fd = socket(address.at.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -268,11 +268,11 @@ static int dial(const struct feed *feed, bool next, int ms)
     return -1;
 }
 
-/* Returns whether any byte came. */
+/* Returns whether any byte was received. */
 static bool read_source(const struct feed *feed, int fd, bool *little_endian)
 {
     const struct tl_raw_spec *const spec = &feed->spec;
-    /* A GLIP device is not ready until somebody is connected to its control port, too. */
+    /* A GLIP device is not ready until its control port is connected as well. */
     const int control = spec->is_di && !spec->no_control ? dial(feed, true, CONTROL_MS) : -1;
     const bool any = read_device(feed, fd, little_endian, !spec->order);
     if (control >= 0)
@@ -286,7 +286,7 @@ static void *run_source(void *argument)
     struct tl_raw *const raw = feed->raw;
     bool little_endian = feed->spec.order == 'l';
     int pause = DIAL_FIRST_MS;
-    int told = 0; /* the trouble that was logged last */
+    int told = 0; /* the error logged last */
     while (!stopping(raw)) {
         const int fd = dial(feed, false, DIAL_LAST_MS);
         if (fd >= 0) {
@@ -353,7 +353,7 @@ static void unheard(void *context, uint64_t offset)
 {
 }
 
-/* Nobody is there for it any more. */
+/* Its connection is gone. */
 static void end_orphan(struct tl_lake *lake, const struct tl_trace_row *row,
                        void (*log)(const char *line))
 {

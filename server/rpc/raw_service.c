@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* tracelake.v1.Raw: the rig's bytes, and its setup. */
+/* tracelake.v1.Raw: raw bytes and setup of captures. */
 #include "rpc/rpcint.h"
 
 #include "tracelake/v1/raw.pb-c.h"

@@ -45,7 +45,7 @@ static int store_image(struct tl_lake *lake, const char *path, struct tl_image_r
     return rc;
 }
 
-/* The lake knows images by content alone. */
+/* The lake identifies images by content only. */
 static int store_images(struct tl_lake *lake, struct tl_setup *setup, struct tl_fail *fail)
 {
     if (!lake)
@@ -74,7 +74,7 @@ struct parts {
     const char *rig;
     const char *config;
     const char *shards;
-    const char *start; /* of DI alone, these */
+    const char *start; /* the following are only for DI */
     const char *reset;
     const char *order;
     const char *control;
@@ -91,7 +91,7 @@ static bool append(char *to, size_t size, const char *text)
     return fits;
 }
 
-/* What is none of ours belongs to the format: "format=tpiu,sync=fsync,rig=a". */
+/* Unknown parts belong to the format: "format=tpiu,sync=fsync,rig=a". */
 static int take_part(struct parts *parts, const char *part, struct tl_fail *fail)
 {
     const struct tl_arg ours[] = {
@@ -151,7 +151,7 @@ static bool is_no(const char *text)
     return !text || !strcmp(text, "no") || !strcmp(text, "0");
 }
 
-/* What concerns Open SoC Debug devices alone. */
+/* Options for Open SoC Debug devices only. */
 static int take_osd(struct tl_raw_spec *out, const struct parts *parts, struct tl_fail *fail)
 {
     if (!out->is_di && (parts->start || parts->reset || parts->order || parts->control))
@@ -167,7 +167,7 @@ static int take_osd(struct tl_raw_spec *out, const struct parts *parts, struct t
     return TL_OK;
 }
 
-/* `parts` has what is the case where the text says nothing. */
+/* `parts` has the defaults. */
 static int parse(struct tl_raw_spec *out, struct tl_lake *lake, const char *text,
                  struct parts *parts, struct tl_fail *fail)
 {

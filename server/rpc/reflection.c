@@ -78,7 +78,7 @@ static bool skip(struct tl_bytes *in, size_t n)
     return true;
 }
 
-/* The next length-delimited field; others are passed over. False at the end. */
+/* The next length-delimited field; others are skipped. False at the end. */
 static bool next_field(struct tl_bytes *in, struct field *out)
 {
     uint64_t tag;
@@ -156,7 +156,8 @@ static int add_enum(struct tl_reflection *r, const char *scope, struct tl_bytes 
 {
     if (!add_symbol(r, scope, body, KIND_OTHER))
         return TL_NOMEM;
-    return add_children(r, scope, body, ENUM_VALUE); /* values live beside their enum */
+    return add_children(r, scope, body,
+                        ENUM_VALUE); /* values are in the scope of their enum's parent */
 }
 
 static int add_message(struct tl_reflection *r, const char *scope, struct tl_bytes body)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the served interfaces look like: files, services, messages and their symbols, from the
- * descriptor set that is compiled in. Read-only once made: thread-safe.
+ * Descriptions of the served interfaces: files, services, messages and their symbols, from the
+ * compiled-in descriptor set. Immutable once created: thread-safe.
  *
  * Source: google/protobuf/descriptor.proto.
  */
@@ -16,12 +16,15 @@ struct tl_reflection;
 TL_MUST_USE int tl_reflection_new(struct tl_reflection **out, struct tl_fail *fail);
 void tl_reflection_free(struct tl_reflection *reflection);
 
-/* Index of the file with that name, or that declares the symbol ("package.Type.field"…), or -1. */
+/*
+ * Index of the file with this name, or of the one that declares the symbol ("package.Type.field"…),
+ * or -1.
+ */
 int tl_reflection_file(const struct tl_reflection *reflection, const char *name);
 int tl_reflection_symbol(const struct tl_reflection *reflection, const char *symbol);
 
 /*
- * Indices of a file and of all that it imports, itself first, each once; returns how many are
+ * Indices of a file and everything that it imports, the file first, each once; returns the number
  * written to `out`, at most `max`.
  */
 size_t tl_reflection_imports(const struct tl_reflection *reflection, int file, int *out,
@@ -29,7 +32,7 @@ size_t tl_reflection_imports(const struct tl_reflection *reflection, int file, i
 /* The file's serialized FileDescriptorProto. */
 struct tl_bytes tl_reflection_bytes(const struct tl_reflection *reflection, int file);
 
-/* Full name of the i-th service, NULL behind the last. */
+/* Full name of the i-th service, NULL after the last. */
 const char *tl_reflection_service(const struct tl_reflection *reflection, size_t i);
 /* Is it the full name of a message? */
 bool tl_reflection_is_message(const struct tl_reflection *reflection, const char *name);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * grpc.reflection.v1 and v1alpha: the same messages on the wire, so one implementation.
- */
+/* grpc.reflection.v1 and v1alpha, which have the same wire format and share one implementation. */
 #include "rpc/reflection.h"
 #include "rpc/rpcint.h"
 
@@ -66,7 +64,7 @@ static int send_services(struct tl_call *call, Response *reply)
     return tl_call_send(call, &reply->base);
 }
 
-/* proto3 files of ours extend nothing. */
+/* Our proto3 files have no extensions. */
 static int send_extensions(struct tl_call *call, Response *reply, char *type)
 {
     Grpc__Reflection__V1__ExtensionNumberResponse none =

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Representative regions, by RPC and over HTTP. */
+/* Representative regions, over RPC and HTTP. */
 #include "rpc/rangejson.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"

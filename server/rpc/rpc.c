@@ -133,7 +133,7 @@ int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t peri
     int rc = tl_waiter_wait(waiter, timeout_ms);
     if (rc != TL_OK)
         return rc;
-    /* Changes in the rest of the period are reported together with this one. */
+    /* Changes during the rest of the period are reported together with this one. */
     const int64_t rest = last_ms + period_ms - tl_now_ms();
     if (rest > 0)
         rc = tl_waiter_sleep(waiter, rest);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Inside of server/rpc: what its files share. Not for other folders. */
+/* Internal to server/rpc: shared by its files. */
 #ifndef TL_RPC_RPCINT_H
 #define TL_RPC_RPCINT_H
 
@@ -8,7 +8,7 @@
 #include "rpc/hub.h"
 #include "rpc/rpc.h"
 
-/* Unary replies end here, or a little behind it: most clients refuse more than 4 MiB. */
+/* Unary replies are cut at about this size: most clients reject more than 4 MiB. */
 #define TL_REPLY_BYTES (3u << 20)
 
 struct tl_rpc {
@@ -20,8 +20,8 @@ struct tl_rpc {
     struct tl_method *methods;
     struct tl_reflection *reflection;
     struct tl_tilecache *tiles;
-    atomic_ullong image_bytes;                             /* of images that are just being sent */
-    int (*add_metrics)(void *context, struct tl_buf *out); /* NULL: nothing to add */
+    atomic_ullong image_bytes;                             /* of images being transferred */
+    int (*add_metrics)(void *context, struct tl_buf *out); /* NULL: none */
     void *metrics_context;
 };
 
@@ -42,10 +42,10 @@ static inline struct tl_rpc *tl_call_rpc(struct tl_call *call)
     return tl_call_context(call);
 }
 
-/* What became of a question about a trace, or its stream (NULL: all of it): where it is an error
- * and the lake did not say of what, `fail` does. Returns `rc`. */
+/* Complete the error of a query on a trace, or its stream (NULL: the whole trace): if the lake set
+ * no message, `fail` receives one. Returns `rc`. */
 int tl_explain(struct tl_fail *fail, int rc, const char *trace, const char *stream);
-/* The same of the trace and stream in a request's path. */
+/* The same for the trace and stream in a request's path. */
 int tl_web_explain(const struct tl_http_request *request, struct tl_http_response *response,
                    int rc);
 
@@ -54,20 +54,20 @@ static inline struct tl_lake *tl_web_lake(const struct tl_http_request *request)
     return ((const struct tl_rpc *)request->context)->lake;
 }
 
-/* The trace's present generation. TL_NOTFOUND. */
+/* The trace's current generation. TL_NOTFOUND. */
 TL_MUST_USE int tl_generation_of(struct tl_lake *lake, const char *trace, uint64_t *out);
 
-/* Is there something to tell whom the list of that revision was told? Not while the store does not
- * answer: a list of what is in memory alone would say that all other traces are gone. */
+/* Has anything changed since the list of this revision was sent? False while the store does not
+ * respond: a list of only what is in memory would suggest that all other traces are gone. */
 bool tl_has_news(struct tl_lake *lake, uint64_t revision);
 
 /*
- * For those who report changes as they come: wait until something changes, but report at most
- * every TL_HUB_PERIOD_MS; `last_ms` is when it last was reported (tl_now_ms). TL_OK: look again;
- * TL_AGAIN: `timeout_ms` passed without a change; TL_CANCELLED.
+ * Wait for a change, for reporting changes at most every TL_HUB_PERIOD_MS; `last_ms` is the time of
+ * the last report (tl_now_ms). TL_OK: look again; TL_AGAIN: `timeout_ms` passed without a change;
+ * TL_CANCELLED.
  */
 TL_MUST_USE int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms);
-/* The same at most every `period_ms`. */
+/* The same with a minimum interval of `period_ms`. */
 TL_MUST_USE int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms,
                                      int64_t timeout_ms);
 

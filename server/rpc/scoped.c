@@ -26,7 +26,7 @@ int tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *scope, const c
                : tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
 }
 
-/* Leave out what is not covered of the rows from `first` on. */
+/* Remove rows outside of the scope, beginning with number `first`. */
 static void keep_covered(const struct tl_scope *scope, struct tl_trace_list *out, size_t first)
 {
     size_t kept = first;
@@ -96,7 +96,7 @@ int tl_scoped_push(struct tl_lake *lake, const struct tl_scope *scope, const cha
     const int rc = tl_lake_trace(lake, trace, &list);
     const bool own = rc == TL_NOTFOUND || (rc >= 0 && covers_row(scope, list.rows));
     tl_trace_list_free(&list);
-    if (rc < 0 && rc != TL_NOTFOUND) /* whose it is is not known */
+    if (rc < 0 && rc != TL_NOTFOUND) /* its owner is unknown */
         return tl_fail_set(fail, (enum tl_err)rc, "trace \"%.63s\": %s", trace, tl_err_name(rc));
     return own ? TL_OK : tl_fail_set(fail, TL_DENIED, "the token is not for trace %.63s", trace);
 }

@@ -12,8 +12,8 @@
 #define SLOTS 4096 /* a power of two */
 
 struct entry {
-    struct entry *next;          /* of the slot */
-    struct entry *newer, *older; /* by use */
+    struct entry *next;          /* next in the slot */
+    struct entry *newer, *older; /* in order of use */
     atomic_uint refs;
     struct tl_tilekey key;
     size_t n;
@@ -23,7 +23,7 @@ struct entry {
 struct tl_tilecache {
     pthread_mutex_t lock;
     size_t most;
-    /* Under the lock: */
+    /* Guarded by the lock: */
     size_t bytes;
     uint64_t hits, misses;
     struct entry *newest, *oldest;

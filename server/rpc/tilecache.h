@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Encoded tiles that will never change, so that what many look at is computed and packed once. The
- * least used go first where there are too many bytes. Internally locked, for moments.
+ * Cache of encoded tiles that will never change, so that a tile viewed often is computed and
+ * compressed once. Evicts the least recently used when it is full. Internally locked, for short
+ * times.
  */
 #ifndef TL_RPC_TILECACHE_H
 #define TL_RPC_TILECACHE_H
@@ -15,11 +16,13 @@
 
 struct tl_tilecache;
 
-/* It keeps at most `most` bytes, and a little for each tile. TL_NOMEM. */
+/* Create a cache of at most `most` bytes, plus a small overhead per tile. TL_NOMEM. */
 TL_MUST_USE int tl_tilecache_new(struct tl_tilecache **out, size_t most);
-void tl_tilecache_free(struct tl_tilecache *cache); /* NULL is fine */
+void tl_tilecache_free(struct tl_tilecache *cache); /* accepts NULL */
 
-/* Which tile, and how it is encoded. Zero all of it first: it is compared byte by byte. */
+/*
+ * Identifies a tile and its encoding. Zero the whole struct first: keys are compared byte by byte.
+ */
 struct tl_tilekey {
     char trace[64];
     uint64_t generation, index;
@@ -27,12 +30,12 @@ struct tl_tilekey {
     bool gzip;
 };
 
-/* The tile's bytes, which live until tl_tilecache_let_go() is called with what is returned, even if
- * the cache is gone by then. NULL: it is not there. */
+/* Get a tile's bytes, valid until tl_tilecache_let_go() is called with the result, even if the
+ * cache is freed before. NULL: not cached. */
 void *tl_tilecache_get(struct tl_tilecache *cache, const struct tl_tilekey *key,
                        struct tl_bytes *out);
 void tl_tilecache_let_go(void *tile);
-/* Keep a copy, if there is memory. */
+/* Store a copy, if there is memory. */
 void tl_tilecache_put(struct tl_tilecache *cache, const struct tl_tilekey *key,
                       struct tl_bytes tile);
 /* Append Prometheus text. TL_NOMEM. */

@@ -45,7 +45,7 @@ const ProtobufCMessage *tl_tile_pb(const struct tl_tile *tile, struct tl_tile_pb
 {
     Tracelake__V1__Tile *const t = &pb->tile;
     tracelake__v1__tile__init(t);
-    t->axis = (Tracelake__V1__Unit)tile->axis; /* numbered alike */
+    t->axis = (Tracelake__V1__Unit)tile->axis; /* the enums have the same values */
     t->level = tile->level;
     t->index = tile->index;
     t->bucket = tile->bucket;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles as messages. */
+/* Conversion of tiles to messages. */
 #ifndef TL_RPC_TILEPB_H
 #define TL_RPC_TILEPB_H
 
@@ -7,7 +7,7 @@
 
 #include "tracelake/v1/ranges.pb-c.h"
 
-#define TL_TILE_PB_BREAKS 1024 /* of all lanes together, the first ones */
+#define TL_TILE_PB_BREAKS 1024 /* total of all lanes, the first ones */
 
 struct tl_tile_pb {
     Tracelake__V1__Tile tile;
@@ -16,7 +16,7 @@ struct tl_tile_pb {
     size_t n_breaks;
 };
 
-/* `tile` as the message `pb->tile`, which borrows its columns and is returned. Nothing to free. */
+/* Fill and return the message `pb->tile`, which borrows the columns of `tile`. Nothing to free. */
 const ProtobufCMessage *tl_tile_pb(const struct tl_tile *tile, struct tl_tile_pb *pb);
 
 #endif

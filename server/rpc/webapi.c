@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The HTTP interface to traces: rows, look-ups and ranges. docs/http.md says what they give. */
+/* The HTTP interface to traces: rows, look-ups and ranges, described in docs/http.md. */
 #include "rpc/webapi.h"
 
 #include "rpc/rangefile.h"
@@ -16,7 +16,7 @@
 #define MAX_INSNS   4096
 #define MAX_STREAMS 16
 
-/* What was written row by row, and whether that went well. */
+/* Respond with what was written row by row, or with the error. */
 static int respond_rows(const struct tl_http_request *request, struct tl_http_response *response,
                         struct tl_buf *json, int rc)
 {
@@ -28,9 +28,9 @@ static int respond_rows(const struct tl_http_request *request, struct tl_http_re
     return tl_web_explain(request, response, rc);
 }
 
-#define PAGE 1000 /* traces of a page, where nobody says how many */
+#define PAGE 1000 /* default traces per page */
 
-/* The traces behind a cursor, with the one behind which the next page begins. */
+/* The traces after a cursor, and the cursor of the next page. */
 static int respond_page(struct tl_http_request *request, struct tl_http_response *response)
 {
     const char *const cursor = tl_http_query(request, "cursor");
@@ -219,7 +219,7 @@ static int slices_request(const struct tl_http_request *request, struct tl_slice
     return rc;
 }
 
-/* A stream's slices into `*out`. */
+/* Write a stream's slices to `*out`. */
 static int json_slices(const struct tl_http_request *request, const char *stream, void *context,
                        cJSON **out, struct tl_fail *fail)
 {
@@ -331,7 +331,7 @@ struct puller {
     struct tl_lake *lake;
     struct tl_range_request request; /* its names are the HTTP request's, which outlives this */
     struct tl_rangefile *range;
-    struct tl_buf first; /* read before the head was sent, so that errors have a status */
+    struct tl_buf first; /* read before the head was sent, so that errors get a status */
     int rc;
 };
 
@@ -347,7 +347,7 @@ static int pull(void *context, struct tl_buf *out)
     return tl_rangefile_next(p->range, out, NULL);
 }
 
-/* A stream that has grown meanwhile is another body. */
+/* If the stream has grown meanwhile the body differs. */
 static int rewind_range(void *context)
 {
     struct puller *const p = context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers of the HTTP paths, as struct tl_route wants them (net/http.h). */
+/* Handlers of the HTTP paths, for struct tl_route (net/http.h). */
 #ifndef TL_RPC_WEBAPI_H
 #define TL_RPC_WEBAPI_H
 
@@ -49,7 +49,7 @@ int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *r
 
 /* webtile.c */
 int tl_web_tile(struct tl_http_request *request, struct tl_http_response *response);
-/* The same from memory; TL_AGAIN: it is not there. */
+/* Answer from the cache only; TL_AGAIN: not cached. */
 int tl_web_tile_kept(struct tl_http_request *request, struct tl_http_response *response);
 
 /* webevents.c */
@@ -65,17 +65,17 @@ int tl_web_states(struct tl_http_request *request, struct tl_http_response *resp
 int tl_web_counters(struct tl_http_request *request, struct tl_http_response *response);
 
 /*
- * One answer for the streams of `streams=NAME,NAME…`: an object with what `each` makes of each of
- * them, which the caller of `each` deletes.
+ * Answer for each stream in `streams=NAME,NAME…`: an object with the result of `each` for every
+ * stream, which the caller of `each` deletes.
  */
 typedef int tl_web_stream(const struct tl_http_request *request, const char *stream, void *context,
                           cJSON **out, struct tl_fail *fail);
 int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response *response,
                        tl_web_stream *each, void *context);
 
-/* Make the message the body. TL_NOMEM. */
+/* Pack the message as the body. TL_NOMEM. */
 TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);
-/* "insn", "time" or "byte". TL_USAGE. */
+/* Parse "insn", "time" or "byte". TL_USAGE. */
 TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls, call trees and sources over HTTP. docs/http.md says what they give. */
+/* Calls, call trees and sources over HTTP, described in docs/http.md. */
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
@@ -106,7 +106,7 @@ int tl_web_compare(struct tl_http_request *request, struct tl_http_response *res
     wanted.b.trace = trace;
     wanted.b.stream = slash + 1;
     int rc = compare_request(request, &wanted, &response->fail);
-    /* The route has looked at the first trace. */
+    /* The route has checked the first trace. */
     if (rc >= 0)
         rc = tl_scoped_covers(tl_web_lake(request), request->scope, trace, &response->fail);
     if (rc >= 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page may change: labels, images, captures brought in piece by piece. docs/http.md. */
+/* Changes made by the page: labels, images, captures uploaded in pieces. docs/http.md. */
 #include "net/caller.h"
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
@@ -11,7 +11,7 @@
 
 /* ---- labels ----------------------------------------------------------------------------- */
 
-/* {"key":"value"…} as lines for the lake. */
+/* Convert {"key":"value"…} to lines for the lake. */
 static int labels_of(struct tl_bytes body, struct tl_buf *out, struct tl_fail *fail)
 {
     cJSON *const json = cJSON_ParseWithLength((const char *)body.p, body.n);
@@ -54,7 +54,7 @@ int tl_web_delete(struct tl_http_request *request, struct tl_http_response *resp
 
 /* ---- captures --------------------------------------------------------------------------- */
 
-/* The spool tells a push what became durable; here nobody waits for it. */
+/* The spool reports durable offsets; nobody waits for them here. */
 static void on_durable(void *context, uint64_t offset)
 {
 }
@@ -114,7 +114,7 @@ static int append(struct tl_ingest *ingest, const struct tl_http_request *reques
     return rc == TL_OK && last ? tl_ingest_finish(ingest, &durable, fail) : rc;
 }
 
-/* The next bytes of a capture that tl_web_begin() began. */
+/* Append to a capture begun by tl_web_begin(). */
 int tl_web_append(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_fail *const fail = &response->fail;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Server-sent events: the traces as they grow. Source: WHATWG HTML, section 9.2. */
+/* Server-sent events: the traces as they change. Source: WHATWG HTML, section 9.2. */
 #include "rpc/rpcint.h"
 #include "rpc/scoped.h"
 #include "rpc/webapi.h"
@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define HEARTBEAT_MS 15000 /* keeps proxies awake, and notices clients that are gone */
-#define RETRY_MS     1000  /* when the browser shall come back after a restart */
+#define HEARTBEAT_MS 15000 /* keeps proxies awake, and detects clients that are gone */
+#define RETRY_MS     1000  /* delay before the browser reconnects after a restart */
 
-/* A trace as it was told last. */
+/* A trace as it was last sent. */
 struct told {
     char id[64];
     int64_t created_ns;
@@ -27,8 +27,8 @@ struct events {
     uint64_t revision;
     int64_t told_ms;
     int64_t period_ms;
-    bool changes_only; /* behind the first event */
-    size_t limit;      /* tells of so many traces, the newest; 0: of all */
+    bool changes_only; /* after the first event */
+    size_t limit;      /* only this many traces, the newest; 0: all */
     bool begun;
     struct told *told; /* [n_told], newest first */
     size_t n_told;
@@ -42,8 +42,8 @@ static bool add_gone(cJSON *gone, const char *id)
 }
 
 /*
- * What is not as it was told. Both lists have the newest first: what stands in only one of them is
- * new or gone; one that was replaced is both.
+ * The differences to what was sent. Both lists have the newest first: an entry in only one of them
+ * is new or gone; a replaced one is both.
  */
 static cJSON *changes_of(const struct events *e, const struct tl_trace_list *list, bool more)
 {
@@ -90,7 +90,7 @@ static int remember(struct events *e, const struct tl_trace_list *list)
     return TL_OK;
 }
 
-/* Append the rows, if there is news. */
+/* Append the rows, if there are changes. */
 static int tell(struct events *e, struct tl_buf *out)
 {
     struct tl_trace_list list = {0};

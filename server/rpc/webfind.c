@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Searching over HTTP, in a stream or in all of a trace. docs/http.md says what it gives. */
+/* Searching over HTTP, in a stream or in all streams of a trace, described in docs/http.md. */
 #include "rpc/rpcint.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
@@ -10,7 +10,7 @@
 
 #define MAX_HITS 10000
 
-/* An address is hexadecimal wherever one is asked for, with or without 0x. */
+/* Addresses are always hexadecimal, with or without 0x. */
 static int parse_address(const char *text, uint64_t *out, struct tl_fail *fail)
 {
     const char *const digits =
@@ -23,7 +23,7 @@ static int parse_address(const char *text, uint64_t *out, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* "ADDR" or "FROM:TO" (or "FROM-TO"), the end excluded. */
+/* Parse "ADDR" or "FROM:TO" (or "FROM-TO"), end exclusive. */
 static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fail *fail)
 {
     char copy[64];
@@ -39,7 +39,7 @@ static int parse_pc(const char *text, struct tl_find_request *find, struct tl_fa
     return rc;
 }
 
-/* Which of the kinds is asked for, by the first argument of it that is there. */
+/* Determine the kind from the first such argument present. */
 static int parse_kind(const struct tl_http_request *request, struct tl_find_request *find,
                       struct tl_fail *fail)
 {

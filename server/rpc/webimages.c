@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Program images over HTTP: those of the server, and which of them a trace has or lacks.
- * docs/http.md says what it gives. */
+/* Program images over HTTP: those of the server, and which of them a trace uses or lacks, described
+ * in docs/http.md. */
 #include "rpc/rpcint.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- of the server ----------------------------------------------------------------------- */
+/* ---- images of the server ---------------------------------------------------------------- */
 
 int tl_web_images(struct tl_http_request *request, struct tl_http_response *response)
 {
@@ -39,9 +39,9 @@ int tl_web_put_image(struct tl_http_request *request, struct tl_http_response *r
     return rc < 0 ? rc : tl_webjson_respond(response, tl_webjson_image(&row));
 }
 
-/* ---- of a trace -------------------------------------------------------------------------- */
+/* ---- images of a trace ------------------------------------------------------------------- */
 
-enum { PLACES = 16 }; /* of an image are told */
+enum { PLACES = 16 }; /* maximum mappings returned per image */
 
 /* Images of one file together, in the order of the setup. */
 struct entry {
@@ -72,7 +72,7 @@ static cJSON *place_of(const struct tl_setup *setup, const struct tl_setup_image
                (!name || tl_webjson_text(o, "name", name)));
 }
 
-/* The same place at another time, or of another part of the file? */
+/* Is it the same mapping at another time, or of another part of the file? */
 static bool is_told(const struct tl_setup_image *const *told, size_t n,
                     const struct tl_setup_image *m)
 {
@@ -86,7 +86,7 @@ static bool is_told(const struct tl_setup_image *const *told, size_t n,
     return false;
 }
 
-/* `n` entries of one file. */
+/* Convert `n` entries of one file. */
 static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, size_t n)
 {
     const struct tl_setup_image *const first = all[0].image;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT (UINT64_C(1) << 53) /* below, a double holds every integer */
+#define EXACT (UINT64_C(1) << 53) /* below this a double represents every integer */
 
 cJSON *tl_webjson_number(uint64_t value)
 {
@@ -260,7 +260,7 @@ static cJSON *stats_function(const struct tl_stats_function *f)
                                       tl_webjson_u64(o, "calls", f->calls));
 }
 
-/* {"name":count,…} of a group. */
+/* Add {"name":count,…} of a group. */
 static bool add_counts(cJSON *o, const char *title, const struct tl_stats *stats,
                        enum tl_stats_group group)
 {
@@ -272,7 +272,7 @@ static bool add_counts(cJSON *o, const char *title, const struct tl_stats *stats
     return ok;
 }
 
-/* {"overflow":{"n","total","longest"},…} of reasons that cost time. */
+/* Add {"overflow":{"n","total","longest"},…} of reasons that cover time. */
 static bool add_lost(cJSON *o, const struct tl_stats *stats)
 {
     cJSON *const lost = cJSON_AddObjectToObject(o, "lost");
@@ -312,7 +312,7 @@ cJSON *tl_webjson_stats(const struct tl_stats *s, size_t most)
     return tl_webjson_complete(o, ok && functions);
 }
 
-/* "main", "exception 5 vector", or its address. */
+/* Add "main", "exception 5 vector", or its address. */
 static bool add_slice_name(cJSON *o, const struct tl_stack_slice *s)
 {
     char text[512];

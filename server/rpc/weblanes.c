@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What lanes show beside tiles, over HTTP. docs/http.md says what it gives. */
+/* Additional lane data over HTTP, described in docs/http.md. */
 #include "rpc/rpcint.h"
 #include "rpc/webapi.h"
 #include "rpc/webjson.h"
@@ -18,8 +18,8 @@ static int axis_of(const struct tl_http_request *request, enum tl_range_unit *ax
     return rc < 0 ? rc : tl_http_number(request, "to", UINT64_MAX, to, fail);
 }
 
-/* ---- log --------------------------------------------------------------------------------------
- */
+/* ---- log
+ * -------------------------------------------------------------------------------------- */
 
 static int json_log(const struct tl_http_request *request, const char *stream, void *context,
                     cJSON **out, struct tl_fail *fail)
@@ -50,8 +50,8 @@ int tl_web_log(struct tl_http_request *request, struct tl_http_response *respons
     return tl_web_each_stream(request, response, json_log, &log);
 }
 
-/* ---- what runs at a time ----------------------------------------------------------------------
- */
+/* ---- what runs at a time
+ * ---------------------------------------------------------------------- */
 
 struct moment {
     uint64_t time;
@@ -65,7 +65,7 @@ static int take_row(void *context, const struct tl_insn_row *row)
     return moment->row ? TL_OK : TL_NOMEM;
 }
 
-/* The instruction that ran last at a time: its position and its row. */
+/* The last instruction executed at a time: its position and its row. */
 static int json_at(const struct tl_http_request *request, const char *stream, void *context,
                    cJSON **out, struct tl_fail *fail)
 {
@@ -95,8 +95,8 @@ int tl_web_at(struct tl_http_request *request, struct tl_http_response *response
     return rc < 0 ? rc : tl_web_each_stream(request, response, json_at, &moment);
 }
 
-/* ---- states -----------------------------------------------------------------------------------
- */
+/* ---- states
+ * ----------------------------------------------------------------------------------- */
 
 static cJSON *state_row(const struct tl_state_run *run)
 {
@@ -152,10 +152,10 @@ int tl_web_states(struct tl_http_request *request, struct tl_http_response *resp
     return rc < 0 ? rc : tl_web_each_stream(request, response, json_states, &wanted);
 }
 
-/* ---- counters ---------------------------------------------------------------------------------
- */
+/* ---- counters
+ * --------------------------------------------------------------------------------- */
 
-/* An array of one member of each column. */
+/* Add an array with one member of each column. */
 static bool add_column(cJSON *o, const char *name, const struct tl_counters *counters,
                        size_t member)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is served where, the page's files, and the paths for those who watch the server. */
+/* The table of routes, the page's files, and the paths for monitoring. */
 #include "rpc/notes.h"
 #include "rpc/rpcint.h"
 #include "rpc/tilecache.h"
@@ -56,7 +56,7 @@ static int healthy(struct tl_http_request *request, struct tl_http_response *res
     return rc < 0 ? rc : plain(response, "text/plain; charset=utf-8");
 }
 
-/* Ready: the store is there, and the server does not stop. */
+/* Ready: the store responds, and the server is not stopping. */
 static int ready(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_rpc *const rpc = request->context;
@@ -70,7 +70,7 @@ static int ready(struct tl_http_request *request, struct tl_http_response *respo
 
 #define TRACE  "/api/v1/traces/{trace}"
 #define STREAM TRACE "/streams/{stream}"
-/* The largest bodies. */
+/* Maximum body sizes. */
 #define LABELS (64u << 10)
 #define SETUP  (4u << 20)
 #define IMAGE  (256u << 20)

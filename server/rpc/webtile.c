@@ -11,7 +11,7 @@
 #include <string.h>
 
 #define MAX_LANES  16
-#define GZIP_LEVEL 4 /* of what is packed once and sent often */
+#define GZIP_LEVEL 4 /* for data that is compressed once and sent often */
 
 struct tile_request {
     const char *trace;
@@ -125,11 +125,11 @@ static cJSON *json_tile(const struct tl_tile *tile)
 
 /* ---- the handler ------------------------------------------------------------------------ */
 
-/* A sealed tile never changes within its generation, so its address is its identity. */
+/* A sealed tile never changes within its generation, so its URL identifies it. */
 static int sealed_headers(uint64_t generation, bool json, bool dated,
                           struct tl_http_response *response)
 {
-    /* Weak: it goes out plain and as gzip. */
+    /* Weak: it is sent both plain and gzip'd. */
     int rc = tl_fields_addf(&response->headers, "etag", "W/\"%llx-0%s\"",
                             (unsigned long long)generation, json ? "-j" : "");
     if (rc == TL_OK)
@@ -163,14 +163,14 @@ static int respond(const struct tl_tile *tile, bool json, bool dated,
                         : open_headers(tile, json, response);
 }
 
-/* ---- from memory ------------------------------------------------------------------------- */
+/* ---- cached tiles ------------------------------------------------------------------------ */
 
 static bool takes_gzip(const struct tl_http_request *request)
 {
     return tl_list_has(tl_http_header(request, "accept-encoding"), "gzip");
 }
 
-/* False: such a tile is not kept. */
+/* False: such a tile is not cached. */
 static bool make_key(const struct tile_request *t, bool gzip, struct tl_tilekey *key)
 {
     memset(key, 0, sizeof *key);
@@ -187,7 +187,7 @@ static bool make_key(const struct tile_request *t, bool gzip, struct tl_tilekey 
     return true;
 }
 
-/* TL_AGAIN: it is not kept. */
+/* TL_AGAIN: it is not cached. */
 static int respond_kept(const struct tl_http_request *request, const struct tile_request *t,
                         bool dated, struct tl_http_response *response)
 {
@@ -218,7 +218,7 @@ static int respond_kept(const struct tl_http_request *request, const struct tile
     return rc == TL_OK ? sealed_headers(t->generation, false, dated, response) : rc;
 }
 
-/* Keep what was answered, as it goes out. */
+/* Cache the response as it is sent. */
 static void keep(const struct tl_http_request *request, const struct tile_request *t,
                  struct tl_http_response *response)
 {
@@ -257,7 +257,7 @@ int tl_web_tile(struct tl_http_request *request, struct tl_http_response *respon
     struct tile_request t = {0};
     struct tl_fail *const fail = &response->fail;
     int rc = parse(request, &t, fail);
-    const bool dated = t.generation != 0; /* else the address means "the present one" */
+    const bool dated = t.generation != 0; /* otherwise the URL means "the current one" */
     if (rc == TL_OK && !dated)
         rc = tl_generation_of(lake, t.trace, &t.generation);
     if (rc == TL_OK) {

@@ -64,7 +64,7 @@ int tl_backend_get_all(struct tl_backend *backend, const char *key, struct tl_bu
 }
 
 struct key_list {
-    struct tl_buf keys; /* NUL-ended, one behind another */
+    struct tl_buf keys; /* NUL-terminated, concatenated */
 };
 
 static int collect(void *context, const char *key, uint64_t size)

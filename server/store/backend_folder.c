@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects and logs as files below DIR/objects, half-written ones in DIR/tmp, the catalog in
+ * Objects and logs as files below DIR/objects, incomplete ones in DIR/tmp, the catalog in
  * DIR/catalog.db, leases as flock()ed files in DIR/leases.
  *
- * Durable means: the file is synced before it gets its name, and the folder that holds the name
- * is synced after. Folders are made on the way and never removed while they may be in use.
+ * Durability: a file is synced before it gets its name, and the folder that contains the name is
+ * synced afterwards. Folders are created on demand and never removed while they may be in use.
  */
 #include "store/backend.h"
 #include "store/openfiles.h"
@@ -33,8 +33,8 @@ struct folder {
     struct tl_openfiles *open; /* of objects */
     atomic_ulong serial;
     pthread_mutex_t lock;
-    struct folder_lease *held; /* under the lock */
-    char path[PATH_MAX];       /* of the data folder */
+    struct folder_lease *held; /* guarded by the lock */
+    char path[PATH_MAX];       /* path of the data folder */
     char uri[PATH_MAX + 32];
 };
 
@@ -48,7 +48,7 @@ struct folder_log {
 struct folder_lease {
     struct tl_lease base;
     struct folder *f;
-    struct folder_lease *next; /* that the same object holds */
+    struct folder_lease *next; /* next one held by the same object */
     int fd;
     char name[64];
 };
@@ -58,7 +58,7 @@ static struct folder *folder_of(struct tl_backend *backend)
     return (struct folder *)backend;
 }
 
-/* The failure of the last system call, as a code and a text. */
+/* Convert the error of the last system call to a code and a text. */
 static int refused(struct tl_fail *fail, const char *what, const char *key)
 {
     const int e = errno;
@@ -71,7 +71,7 @@ static int refused(struct tl_fail *fail, const char *what, const char *key)
     return code;
 }
 
-/* The same of what makes objects: there is nothing that may be missing but the data folder. */
+/* The same when creating objects, where only the data folder itself can be missing. */
 static int lost(struct tl_fail *fail, const char *what, const char *key)
 {
     if (errno == ENOENT)
@@ -79,7 +79,7 @@ static int lost(struct tl_fail *fail, const char *what, const char *key)
     return refused(fail, what, key);
 }
 
-/* A lease is held by a lock on the file that has its name: is it still that file? */
+/* A lease is a lock on the file with its name: is it still the same file? */
 static bool is_held(const struct folder_lease *lease)
 {
     struct stat named, mine;
@@ -87,7 +87,7 @@ static bool is_held(const struct folder_lease *lease)
            named.st_ino == mine.st_ino && named.st_dev == mine.st_dev;
 }
 
-/* May this object change `key`? No, if it lost a lease that guards it. */
+/* May this object change `key`? Not if it lost a lease that guards it. */
 static int fenced(struct folder *f, const char *key, struct tl_fail *fail)
 {
     int r = TL_OK;
@@ -137,14 +137,14 @@ static int read_some(int fd, uint64_t offset, size_t n, struct tl_buf *out)
     return 0;
 }
 
-/* `n` cut to what a file has behind `offset`, so that no caller's wish sizes a buffer. */
+/* Limit `n` to what the file has after `offset`, so that callers cannot cause a huge allocation. */
 static size_t limit_to_size(uint64_t size, uint64_t offset, size_t n)
 {
     const uint64_t there = offset < size ? size - offset : 0;
     return n < there ? n : (size_t)there;
 }
 
-/* Make the folders of `key` below `at`, each one durable in its parent. */
+/* Create the folders of `key` below `at`, each durable in its parent. */
 static int make_parents(int at, const char *key)
 {
     char path[544];
@@ -171,7 +171,7 @@ static int make_parents(int at, const char *key)
     return 0;
 }
 
-/* Make the name `key` itself durable. */
+/* Make the name `key` durable. */
 static int sync_parent(int at, const char *key)
 {
     char path[544];
@@ -203,8 +203,8 @@ static int write_temporary(struct folder *f, const char *name, struct tl_bytes b
     return r;
 }
 
-/* Give a written file its name. Its folder may not be there yet; a removal beside us may take one
- * that is empty away again. */
+/* Give a written file its name. Its folder may not exist yet; a concurrent removal may delete an
+ * empty one again. */
 static int place(struct folder *f, const char *name, const char *key)
 {
     for (int tries = 0;; tries++) {
@@ -221,7 +221,7 @@ static int not_stored(struct tl_fail *fail, const char *key)
     return code == TL_NOTFOUND ? TL_IO : code;
 }
 
-/* Write an object under its name, which is not yet durable. */
+/* Write an object under its name, which is not durable yet. */
 static int write_object(struct folder *f, const struct tl_object *object, struct tl_fail *fail)
 {
     char name[32];
@@ -233,7 +233,7 @@ static int write_object(struct folder *f, const struct tl_object *object, struct
     return code;
 }
 
-/* Do both keys lie in the same folder? */
+/* Are both keys in the same folder? */
 static bool are_together(const char *a, const char *b)
 {
     const char *const end_a = strrchr(a, '/'), *const end_b = strrchr(b, '/');
@@ -254,7 +254,7 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
         r = fenced(f, key, fail);
         if (r >= 0)
             r = write_object(f, &objects[i], fail);
-        /* One sync for names that follow each other in a folder. */
+        /* One sync for consecutive names in the same folder. */
         if (r >= 0 && (i + 1 == n || !are_together(key, objects[i + 1].key)) &&
             sync_parent(f->objects, key) < 0)
             r = not_stored(fail, key);
@@ -304,8 +304,8 @@ static int folder_remove(struct tl_backend *backend, const char *key, struct tl_
     if (unlinkat(f->objects, key, 0) < 0 && errno != ENOENT)
         return refused(fail, "remove", key);
     tl_openfiles_forget(f->open, key);
-    /* Folders that have become empty go too; a full one refuses, which ends the climb. Those on
-     * top stay: another thread may be about to put something there. */
+    /* Remove folders that have become empty; rmdir() fails on others, which ends the loop. The
+     * topmost ones are kept: another thread may be about to create something there. */
     char path[544];
     snprintf(path, sizeof(path), "%s", key);
     for (char *slash = strrchr(path, '/'); slash; slash = strrchr(path, '/')) {
@@ -467,7 +467,7 @@ static void folder_log_close(struct tl_log *base)
 
 /* ---- leases, space, life ------------------------------------------------------------------ */
 
-/* What a stopped process left half-written is of no use to anyone. */
+/* Remove incomplete files left by an earlier process. */
 static void empty_tmp(struct folder *f)
 {
     struct dirent **names;
@@ -480,7 +480,7 @@ static void empty_tmp(struct folder *f)
         free(names);
 }
 
-/* The file holds the epoch of its last grant, as text. */
+/* The file contains the epoch of its last grant, as text. */
 static int next_epoch(struct folder_lease *lease)
 {
     char text[32] = "";
@@ -512,7 +512,7 @@ static int folder_lease(struct tl_backend *backend, const char *name, struct tl_
         return tl_fail_set(fail, TL_DENIED, "another process holds the data folder's lease \"%s\"",
                            name);
     }
-    /* It was taken away between opening and locking. */
+    /* It was revoked between opening and locking. */
     lease->f = f;
     snprintf(lease->name, sizeof(lease->name), "%s", name);
     if (!is_held(lease) || next_epoch(lease) < 0) {
@@ -552,7 +552,7 @@ static int folder_scratch(struct tl_backend *backend, struct tl_fail *fail)
     const int fd = openat(f->tmp, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    /* Not every file system has unnamed files. */
+    /* Not every file system supports unnamed files. */
     char name[40];
     snprintf(name, sizeof(name), "scratch%lu", atomic_fetch_add(&f->serial, 1));
     const int named = openat(f->tmp, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
@@ -570,7 +570,7 @@ static uint64_t folder_free_bytes(struct tl_backend *backend)
     return (uint64_t)st.f_bavail * st.f_frsize;
 }
 
-/* The descriptor keeps a folder that was removed, or moved away, or whose file system is gone. */
+/* The descriptor stays valid for a folder that was removed, moved or unmounted. */
 static int folder_usable(struct tl_backend *backend, struct tl_fail *fail)
 {
     const struct folder *f = folder_of(backend);
@@ -651,7 +651,7 @@ static int open_below(int dir, const char *name)
     return openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-/* SQLite's URIs use '%', '?' and '#' for themselves. */
+/* '%', '?' and '#' have a special meaning in SQLite's URIs. */
 static int write_uri(struct folder *f, const char *dir)
 {
     const char *const path = f->path;

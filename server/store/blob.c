@@ -9,10 +9,10 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define PLAIN_MAX (256u << 20) /* plain bytes of a blob */
-#define SPARE_MAX (1u << 20)   /* bytes of a piece whose memory is worth keeping */
-/* Blobs that wait until the crew is called for them: that costs a tenth of packing one. Fewer stay
- * plain until others come, or are packed by whoever wants to store them. */
+#define PLAIN_MAX (256u << 20) /* maximum plain bytes of a blob */
+#define SPARE_MAX (1u << 20)   /* maximum size of a piece whose memory is kept */
+/* Number of blobs for which the crew is called: a call costs a tenth of packing one. Fewer stay
+ * plain until there are more, or are packed when they are stored. */
 #define BATCH 6
 
 enum state { PLAIN, BUSY, PACKED };
@@ -21,12 +21,12 @@ struct tl_blob {
     atomic_uint refs;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    /* Under the lock: */
+    /* Guarded by the lock: */
     enum state state;
-    struct tl_stf_piece plain; /* while it is not packed; nobody changes it when it is busy */
+    struct tl_stf_piece plain; /* until it is packed; not modified while busy */
     uint8_t *packed;
     size_t n_packed;
-    struct tl_packing *pool; /* gets the piece's memory back; NULL: none */
+    struct tl_packing *pool; /* receives the piece's memory; NULL: none */
 };
 
 struct tl_packing {
@@ -34,12 +34,12 @@ struct tl_packing {
     struct tl_crew_work work;
     bool offered;
     pthread_mutex_t lock;
-    /* Under the lock: */
-    struct tl_blob **queue; /* a ring */
+    /* Guarded by the lock: */
+    struct tl_blob **queue; /* a ring buffer */
     size_t first, n, size;
     struct tl_stf_piece *spare;
     size_t n_spare;
-    struct tl_packer **packers; /* [n_packers] that nobody uses; room for one a thread */
+    struct tl_packer **packers; /* [n_packers] unused ones; capacity for one per thread */
     size_t n_packers;
 };
 
@@ -107,7 +107,8 @@ static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
 {
     tl_buf_reset(&piece->stf);
     piece->n_marks = piece->head = 0;
-    if (pool && piece->marks && piece->stf.cap <= SPARE_MAX) { /* else too short for the next one */
+    if (pool && piece->marks &&
+        piece->stf.cap <= SPARE_MAX) { /* otherwise too small for the next one */
         pthread_mutex_lock(&pool->lock);
         if (pool->n_spare < pool->size) {
             pool->spare[pool->n_spare++] = *piece;
@@ -148,7 +149,7 @@ struct tl_blob *tl_blob_of_packed(struct tl_bytes packed)
     return blob;
 }
 
-/* Pack it, unless somebody else does or did. */
+/* Pack it, unless another thread does or did. */
 static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
 {
     pthread_mutex_lock(&blob->lock);
@@ -196,7 +197,7 @@ int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer, struct tl_byt
 
 /* ---- the crew -------------------------------------------------------------------------------- */
 
-/* Pack a blob, if one waits. */
+/* Pack a queued blob, if there is one. */
 static bool pack_piece(void *context)
 {
     struct tl_packing *const p = context;
@@ -212,7 +213,7 @@ static bool pack_piece(void *context)
     pthread_mutex_unlock(&p->lock);
     if (!blob)
         return false;
-    /* What cannot be packed now stays plain, and is tried again when it is needed. */
+    /* A blob that cannot be packed now stays plain, and is packed when needed. */
     if (packer || tl_packer_new(&packer) == TL_OK) {
         (void)!pack_blob(blob, packer);
         pthread_mutex_lock(&p->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Bytes of a shard in memory, shared by reference count: plain at first, packed by whoever gets
- * to it: a thread of a pool, or the one that wants to store it. What they hold never changes, and
- * neither does what they are packed to, whoever does it. Internally locked.
+ * Bytes of a shard in memory, reference-counted: plain at first, later packed by a thread of a pool
+ * or by whoever needs to store them. Neither the content nor its packed form ever changes, whoever
+ * packs it. Internally locked.
  */
 #ifndef TL_STORE_BLOB_H
 #define TL_STORE_BLOB_H
@@ -14,47 +14,49 @@
 
 struct tl_blob;
 
-/* A copy of plain bytes. NULL: no memory. */
+/* Copy plain bytes. NULL: out of memory. */
 struct tl_blob *tl_blob_new(struct tl_bytes bytes);
-/* Plain bytes and their marks, taken from `piece`, which is empty then. NULL: no memory. */
+/* Take the plain bytes and marks out of `piece`, which becomes empty. NULL: out of memory. */
 struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
-/* Plain bytes with their marks, packed at once; `head` as of tl_packer_stf(). NULL: no memory. */
+/*
+ * Pack plain bytes with their marks immediately; `head` as for tl_packer_stf(). NULL: out of
+ * memory.
+ */
 struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain, size_t head,
                              const struct tl_stf_mark *marks, size_t n);
-/* A copy of bytes that are packed already: one zstd frame with its content size. NULL: no memory.
- */
+/* Copy bytes that are already packed: one zstd frame with its content size. NULL: out of memory. */
 struct tl_blob *tl_blob_of_packed(struct tl_bytes packed);
 struct tl_blob *tl_blob_get(struct tl_blob *blob);
-void tl_blob_put(struct tl_blob *blob); /* NULL is fine */
+void tl_blob_put(struct tl_blob *blob); /* accepts NULL */
 
 /* Append the plain bytes to `out`. TL_NOMEM, TL_BAD. */
 TL_MUST_USE int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out);
 
 /*
- * The packed bytes, packed now if nobody has begun to, waited for if somebody has. They live as
+ * Get the packed bytes: pack them now, or wait if another thread is packing them. They are valid as
  * long as the blob. TL_NOMEM.
  */
 TL_MUST_USE int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer,
                                struct tl_bytes *out);
 
-/* ---- packing by the threads of a crew ---------------------------------------------------------
- */
+/* ---- packing by the threads of a crew
+ * --------------------------------------------------------- */
 
 struct tl_packing;
 struct tl_crew;
 
-/* `crew` is borrowed, and has threads. TL_NOMEM, TL_IO. */
+/* `crew` is borrowed, and must have threads. TL_NOMEM, TL_IO. */
 TL_MUST_USE int tl_packing_new(struct tl_packing **out, struct tl_crew *crew);
-/* Blobs that are still in the queue stay plain. NULL is fine. */
+/* Blobs still in the queue stay plain. Accepts NULL. */
 void tl_packing_free(struct tl_packing *packing);
 /*
- * Have a blob packed some time. Where the queue is full the caller does it, with `packer`: who
- * makes blobs faster than the threads pack them is held up. One that is too small to be any work is
- * packed when it is needed. TL_NOMEM.
+ * Queue a blob for packing. If the queue is full the caller packs it itself, with `packer`: a
+ * producer faster than the threads is slowed down. A blob too small to be worth queueing is packed
+ * when needed. TL_NOMEM.
  */
 TL_MUST_USE int tl_packing_add(struct tl_packing *packing, struct tl_blob *blob,
                                struct tl_packer *packer);
-/* An empty piece with the memory of one that has been packed, if there is any. */
+/* Return an empty piece, reusing the memory of a packed one if available. */
 void tl_packing_piece(struct tl_packing *packing, struct tl_stf_piece *out);
 
 #endif

@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-/* Space-saving: an unknown id takes over the smallest counter, count and all. Returns whether
- * the id is new to the table. */
+/* Space-saving counters: an unknown id takes over the smallest counter, including its count.
+ * Returns whether the id is new to the table. */
 static bool count(struct tl_top *top, size_t size, uint64_t id, uint64_t n)
 {
     size_t least = 0;
@@ -13,7 +13,7 @@ static bool count(struct tl_top *top, size_t size, uint64_t id, uint64_t n)
         return false;
     }
     for (size_t i = 0; i < size; i++) {
-        if (top[i].n == 0) { /* free, and so are all behind it */
+        if (top[i].n == 0) { /* free, like all after it */
             least = i;
             break;
         }
@@ -106,7 +106,7 @@ static bool is_before(const struct tl_top *x, const struct tl_top *y)
     return x->n != y->n ? x->n > y->n : x->id < y->id;
 }
 
-/* By insertion: they are few, and most are free. */
+/* Insertion sort: there are few, most of them free. */
 static void sort(struct tl_top *top, size_t size)
 {
     for (size_t i = 1; i < size; i++) {
@@ -150,7 +150,7 @@ struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position)
             return NULL;
         memset(buckets->p + buckets->n, 0, ((size_t)i + 1 - buckets->n) * sizeof(*buckets->p));
         buckets->n = (size_t)i + 1;
-        if (buckets->n < buckets->cap) /* long ago it was another one */
+        if (buckets->n < buckets->cap) /* previously another bucket */
             for (size_t k = 0; k < sizeof(*buckets->p); k += 64)
                 __builtin_prefetch((const uint8_t *)&buckets->p[buckets->n] + k, 1);
     }
@@ -165,7 +165,7 @@ void tl_buckets_state(struct tl_buckets *buckets, struct tl_state *s)
     if (tl_state_loads(s) && s->rc >= 0)
         tl_state_fail(s, tl_grow(&buckets->p, &buckets->cap, n + 1, sizeof(*buckets->p)));
     buckets->n = s->rc >= 0 ? n : 0;
-    if (buckets->n > 0) /* numbers alone, which may have any value */
+    if (buckets->n > 0) /* plain numbers, for which any value is valid */
         tl_state_bytes(s, buckets->p, n * sizeof(*buckets->p));
 }
 
@@ -180,11 +180,11 @@ int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from)
     return TL_OK;
 }
 
-/* A bucket: what is zero in most of them is announced by a bit each. */
-#define BUCKET_MAX 256 /* bytes of one */
+/* A bucket: fields that are usually zero are announced by one bit each. */
+#define BUCKET_MAX 256 /* maximum encoded size */
 enum { E_EVENTS = 1, E_PRIVILEGE = 2, E_DEPTH = 4, E_FLAGS = 8 };
 
-/* The `most` (up to TL_BUCKET_KEPT) most frequent of `top`, most frequent first. */
+/* Write the `most` (up to TL_BUCKET_KEPT) most frequent entries of `top`, most frequent first. */
 static size_t put_tops(uint8_t *p, const struct tl_top *top, size_t size, size_t most)
 {
     struct tl_top kept[TL_BUCKET_KEPT];
@@ -306,7 +306,7 @@ int tl_buckets_read(struct tl_buckets *out, struct tl_varint_reader *in)
     out->level = (unsigned)tl_varint_get(in);
     out->first = tl_varint_get(in);
     const uint64_t n = tl_varint_get(in);
-    /* A bucket has 6 bytes at least. */
+    /* A bucket has at least 6 bytes. */
     if (in->bad || out->level > 31 || n > (uint64_t)(in->end - in->p) / 6)
         return TL_BAD;
     if (n > 0 && tl_grow(&out->p, &out->cap, (size_t)n, sizeof(*out->p)) < 0)

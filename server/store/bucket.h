@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Tile buckets: what a span of a stream's positions sums up to. Merging is associative, so that
- * any level of the pyramid can be made from the one below.
+ * Tile buckets: summaries of a span of a stream's positions. Merging is associative, so that any
+ * level of the pyramid can be computed from the one below.
  *
- * Functions and pages are kept as the few most frequent ones by space-saving counters: exact
- * where a bucket has few of them, approximate (never too small for the winner) elsewhere.
- * Pure functions, thread-safe.
+ * Only the most frequent functions and pages are kept, by space-saving counters: exact if a bucket
+ * has few of them, otherwise approximate (never too low for the winner). Pure functions,
+ * thread-safe.
  */
 #ifndef TL_STORE_BUCKET_H
 #define TL_STORE_BUCKET_H
@@ -14,12 +14,12 @@
 #include "flow/item.h"
 #include "store/varint.h"
 
-#define TL_BUCKET_FUNCTIONS 12 /* counted */
+#define TL_BUCKET_FUNCTIONS 12 /* counters per bucket */
 #define TL_BUCKET_PAGES     4
-#define TL_BUCKET_KEPT      4 /* of the functions, and half as many pages, when encoded */
+#define TL_BUCKET_KEPT      4 /* functions kept when encoded, and half as many pages */
 /* Levels of the pyramid: a bucket of level L spans 4^L positions. */
-#define TL_LEVEL_STORED  6 /* finest one that shards hold; finer ones are made on demand */
-#define TL_LEVEL_SUMMARY 8 /* … that the catalog holds */
+#define TL_LEVEL_STORED  6 /* finest level stored in shards; finer ones are computed on demand */
+#define TL_LEVEL_SUMMARY 8 /* finest level stored in the catalog */
 
 enum tl_bucket_event {
     TL_HAS_EXCEPTION = 1,
@@ -42,7 +42,7 @@ enum tl_bucket_flag {
     TL_FLAG_UNSYNCED = 64
 };
 
-/* A counter of id 0 and count 0 is free. */
+/* A counter with id 0 and count 0 is free. */
 struct tl_top {
     uint64_t id;
     uint64_t n;
@@ -50,31 +50,31 @@ struct tl_top {
 
 struct tl_bucket {
     uint64_t insns;    /* positions: instructions, branches or messages */
-    uint64_t branches; /* that were taken */
+    uint64_t branches; /* taken branches */
     uint64_t events;
     struct tl_top functions[TL_BUCKET_FUNCTIONS]; /* id = symbol index + 1 */
     struct tl_top pages[TL_BUCKET_PAGES];         /* id = pc >> 12 */
-    uint64_t privilege[4];                        /* instructions at each level */
-    uint16_t event_mask;                          /* enum tl_bucket_event */
-    uint8_t flags;                                /* enum tl_bucket_flag */
-    uint8_t distinct;                             /* functions seen, at most 255 */
-    uint8_t depth_min, depth_max;                 /* of the call stack; valid if insns > 0 */
+    uint64_t privilege[4];        /* instructions at each exception level or privilege */
+    uint16_t event_mask;          /* enum tl_bucket_event */
+    uint8_t flags;                /* enum tl_bucket_flag */
+    uint8_t distinct;             /* number of functions seen, saturating at 255 */
+    uint8_t depth_min, depth_max; /* of the call stack; valid if insns > 0 */
 };
 
-/* Count `n` instructions of `function` (0: none) from `pc` on. `privilege` > 3: not known. */
+/* Count `n` instructions of `function` (0: none) beginning at `pc`. `privilege` > 3: not known. */
 void tl_bucket_insns(struct tl_bucket *bucket, uint64_t n, uint64_t function, uint64_t pc,
                      unsigned privilege, unsigned depth);
-/* The same in parts: of one function (true: the bucket did not have it, and it is to be counted in
- * `distinct`), of one page, and what all of them have in common; each instruction is to be counted
- * once by each of the three. */
+/* Parts of tl_bucket_insns(): by function (true: new in the bucket, and to be counted in
+ * `distinct`), by page, and the common rest; each instruction must be counted once by each of the
+ * three. */
 bool tl_bucket_function(struct tl_bucket *bucket, uint64_t function, uint64_t n);
 void tl_bucket_page(struct tl_bucket *bucket, uint64_t page, uint64_t n);
 void tl_bucket_span(struct tl_bucket *bucket, uint64_t n, unsigned privilege, unsigned depth_min,
                     unsigned depth_max);
-/* Count an item that is no instruction. */
+/* Count an item that is not an instruction. */
 void tl_bucket_item(struct tl_bucket *bucket, const struct tl_item *item);
-/* The same in parts: which enum tl_bucket_event and enum tl_bucket_flag it is, and whether it is
- * counted as an event. */
+/* Parts of tl_bucket_item(): the item's enum tl_bucket_event and enum tl_bucket_flag bits, and
+ * whether it counts as an event. */
 static inline uint16_t tl_bucket_mask(const struct tl_item *item)
 {
     static const uint8_t masks[TL_ITEM_KINDS] = {
@@ -105,36 +105,36 @@ static inline bool tl_item_is_event(const struct tl_item *item)
 }
 /* Add all of `from`. */
 void tl_bucket_merge(struct tl_bucket *into, const struct tl_bucket *from);
-/* Most frequent first. */
+/* Sort counters, most frequent first. */
 void tl_bucket_sort(struct tl_bucket *bucket);
 
-/* ---- a run of buckets --------------------------------------------------------------------- */
+/* ---- arrays of buckets ----------------------------------------------------------------------- */
 
 struct tl_buckets {
     unsigned level;
-    uint64_t first; /* number of the first: it begins at position first << 2 * level */
+    uint64_t first; /* number of the first bucket, which begins at position first << 2 * level */
     struct tl_bucket *p;
     size_t n, cap;
 };
 
 void tl_buckets_fini(struct tl_buckets *buckets);
-/* Make room for `n` at once. TL_NOMEM. */
+/* Reserve capacity for `n` buckets. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_reserve(struct tl_buckets *buckets, size_t n);
-/* The bucket that holds `position`, made (empty ones before it too) if it lies behind the last.
- * NULL: no memory, or `position` lies before the first. */
+/* The bucket that contains `position`, created (with empty ones before it) if it is after the last.
+ * NULL: out of memory, or `position` is before the first. */
 struct tl_bucket *tl_buckets_at(struct tl_buckets *buckets, uint64_t position);
 /* Add all of `from`, whose level is the same or finer. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_merge(struct tl_buckets *into, const struct tl_buckets *from);
 
-/* All that they hold, into bytes or, of empty ones of the same level, from them. */
+/* Save the content to bytes, or load it into empty buckets of the same level. */
 void tl_buckets_state(struct tl_buckets *buckets, struct tl_state *state);
 
-/* Append the encoded buckets; tl_buckets_decode() makes them again. TL_NOMEM. */
+/* Append the encoded buckets; decode with tl_buckets_decode(). TL_NOMEM. */
 TL_MUST_USE int tl_buckets_encode(const struct tl_buckets *buckets, struct tl_buf *out);
-/* The same of their summary, TL_LEVEL_SUMMARY. TL_NOMEM. */
+/* Append the encoded summary, at TL_LEVEL_SUMMARY. TL_NOMEM. */
 TL_MUST_USE int tl_buckets_encode_summary(const struct tl_buckets *buckets, struct tl_buf *out);
 TL_MUST_USE int tl_buckets_decode(struct tl_buckets *out, struct tl_bytes bytes);
-/* The same of buckets that have more behind them. */
+/* As tl_buckets_decode(), for buckets followed by other data. */
 TL_MUST_USE int tl_buckets_read(struct tl_buckets *out, struct tl_varint_reader *in);
 
 #endif

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two things happen to every item, at two paces: it is logged (counted, indexed) at once, and it
- * goes through the STF flow writer, which holds an instruction back until it knows where the
- * flow goes on. A cut (of a .zstf chunk or a shard) is therefore first reached by the log, and
- * stays pending until the writer has reached it too; until then items are taken one by one and
- * go to the writer first. Only items without an instruction can come in between.
+ * Every item is processed twice, at different paces: it is logged (counted, indexed) at once, and
+ * it goes through the STF flow writer, which delays an instruction until it knows where the flow
+ * continues. A cut (of a .zstf chunk or a shard) is therefore first reached by the log, and stays
+ * pending until the writer has reached it too; until then items are taken one by one, writer first.
+ * Only items without an instruction can occur in between.
  */
 #include "store/build_parts.h"
 #include "store/splice.h"
 
 #include <stdlib.h>
 
-/* Limits for items without positions, so that they cannot grow a chunk or shard without end. */
+/* Limits for items without positions, which could otherwise grow a chunk or shard indefinitely. */
 #define CHUNK_LOG_BYTES (256u << 10)
 #define CHUNK_POSITIONS (2u * TL_CHUNK_MARKERS)
 
-/* The shard that the log is in. */
+/* The shard of the log. */
 static struct tl_shard_builder *shard_of(const struct tl_build *b)
 {
     return b->index.shard;
@@ -34,13 +34,13 @@ static int begin_chunk(struct tl_build *b)
     return tl_shard_builder_begin(shard, &b->index.calls);
 }
 
-/* The frame that the writer is in; all in front of it are full. */
+/* The writer's current frame; all earlier ones are full. */
 static uint32_t open_frame(const struct tl_build *b)
 {
     return (uint32_t)(b->frame_marker / b->options.chunk_markers);
 }
 
-/* The shard that the writer is in. */
+/* The shard of the writer. */
 static struct tl_shard_builder *written(const struct tl_build *b)
 {
     return b->closing ? b->closing : shard_of(b);
@@ -53,8 +53,8 @@ void tl_build_choose(struct tl_build *b)
     tl_stf_flow_dry(b->flow, shard->bare || (shard->replayed && !b->wet));
 }
 
-/* Begin shard `number`: a replayed shard, of which nothing is kept, if it is in the store already.
- */
+/* Begin shard `number`: a replayed shard, of which nothing is kept, if it is already in
+ * the store. */
 static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
 {
     struct tl_shard_builder *const shard = tl_shard_builder_new(number, position, &b->index.now);
@@ -65,7 +65,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     shard->replayed = number < b->options.sealed || shard->remade;
     shard->bare = b->options.index_only;
     shard->counter.untold = shard->replayed;
-    /* Of a remade one, too: what its logs say hangs on it. */
+    /* Also for a remade one, since its logs depend on it. */
     shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade);
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
     shard->coder.counting = !shard->replayed && !shard->by_insn;
@@ -74,7 +74,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
         tl_call_counter_begin(&shard->caller, &b->index.calls, position, 0);
     if (shard->by_insn)
         tl_insn_stats_begin(b->insn_stats, &b->index.now);
-    /* Shards are of much the same size. */
+    /* Shards have similar sizes. */
     const struct tl_shard_builder *const before = b->closing;
     int r = TL_OK;
     if (before)
@@ -126,7 +126,7 @@ void tl_build_free(struct tl_build *b)
 
 /* ---- cuts ---------------------------------------------------------------------------------- */
 
-/* Where the shards that are there end is known: these must end there too. */
+/* The end of the existing shards is known: the replayed ones must end there too. */
 static int check_replayed(const struct tl_build *b, const struct tl_shard_row *row)
 {
     if (b->options.part)
@@ -140,7 +140,7 @@ int tl_build_packer(struct tl_build *b)
     return b->packer ? TL_OK : tl_packer_new(&b->packer);
 }
 
-/* What packs, here and now; where a pool does it or nobody, NULL. */
+/* Packer for immediate packing; NULL if a pool packs, or nothing is packed. */
 static int packer_for(struct tl_build *b, struct tl_packer **out)
 {
     const bool here = !b->options.packing && !b->options.part;
@@ -158,8 +158,8 @@ static int pack(struct tl_build *b, struct tl_blob *blob)
     return r < 0 ? r : tl_packing_add(b->options.packing, blob, b->packer);
 }
 
-/* The writer's records as a blob, packed now where there is no pool; `head` bytes of them apart.
- * NULL: no memory. */
+/* The writer's records as a blob, packed now if there is no pool, with the first `head` bytes
+ * separate. NULL: out of memory. */
 static struct tl_blob *take_records(struct tl_build *b, size_t head)
 {
     struct tl_stf_piece piece = {0};
@@ -177,7 +177,7 @@ static struct tl_blob *take_records(struct tl_build *b, size_t head)
     }
     if (b->options.packing)
         tl_packing_piece(b->options.packing, &piece);
-    /* Chunks are of much the same size. */
+    /* Chunks have similar sizes. */
     if (piece.stf.cap < records.n && tl_buf_reserve(&piece.stf, records.n + records.n / 4) < 0)
         return NULL;
     tl_stf_flow_swap(b->flow, &piece);
@@ -200,7 +200,7 @@ static void add_totals(struct tl_build_totals *t, const struct tl_shard_row *row
     t->anchors += row->anchors;
 }
 
-/* A part of a shard that is remade, to whom it belongs. */
+/* Pass a regenerated part of a shard to its consumer. */
 static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
                     const struct tl_chunk *chunk, struct tl_blob *log)
 {
@@ -212,8 +212,8 @@ static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
     return b->options.part(b->options.context, &part);
 }
 
-/* The writer knows where the flow goes on behind the shard. What interrupts it there is in the next
- * one already. */
+/* The writer knows where the flow continues after the shard. An interruption there belongs to the
+ * next shard. */
 static void end_code(struct tl_build *b, struct tl_shard_builder *shard, bool last)
 {
     const struct tl_shard_index *const index = &shard->view->index;
@@ -222,7 +222,7 @@ static void end_code(struct tl_build *b, struct tl_shard_builder *shard, bool la
         tl_code_counter_end(&shard->coder, index->row.markers, goes_on ? index->frames[0].pc : 0);
 }
 
-/* `last`: nothing is behind it. */
+/* `last`: nothing follows. */
 static int seal(struct tl_build *b, struct tl_shard_builder *shard, bool last)
 {
     struct tl_view *view = NULL;
@@ -249,16 +249,17 @@ static int seal(struct tl_build *b, struct tl_shard_builder *shard, bool last)
     return r;
 }
 
-/* A frame was taken that is so far the last one: the first one's entry tells where the flow goes on
- * behind it. */
+/* A frame was added that is currently the last: record in the first one's entry where the flow
+ * continues after it. */
 static void note_end(struct tl_build *b, struct tl_shard_builder *shard, uint64_t markers)
 {
     shard->view->index.frames[0].pc =
         markers > 0 && !tl_stf_flow_is_open(b->flow) ? tl_stf_flow_chunk_pc(b->flow) : 0;
 }
 
-/* The writer's records become a frame of `part`. Records alone, behind full frames, stay out:
- * other tools expect an instruction in every chunk, and the index has what they say. */
+/* Turn the writer's records into a frame of `part`. Records without an instruction after full
+ * frames are dropped: other tools expect an instruction in every chunk, and the index has their
+ * information. */
 static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
 {
     const uint64_t markers = tl_stf_flow_markers(b->flow);
@@ -319,7 +320,7 @@ static int carry_out_cut(struct tl_build *b)
     return seal(b, shard, false);
 }
 
-/* All that the shard will have is logged. */
+/* Everything in the shard has been logged. */
 static void end_counting(struct tl_build *b)
 {
     tl_call_counter_end(&shard_of(b)->caller, tl_shard_builder_position(shard_of(b)));
@@ -327,7 +328,7 @@ static void end_counting(struct tl_build *b)
         tl_insn_stats_tell(b->insn_stats, &shard_of(b)->view->index.stats);
 }
 
-/* The log has reached the end of a shard: go on in a new one. */
+/* The log has reached the end of a shard: continue in a new one. */
 static int begin_cut_shard(struct tl_build *b, enum cut cut)
 {
     const struct tl_shard_row *row = &shard_of(b)->view->index.row;
@@ -361,7 +362,7 @@ static int begin_cut_frame(struct tl_build *b)
     return next_chunk(b, ++b->frame);
 }
 
-/* Is it time for a cut, now that something was logged? `marker`: it was an instruction. */
+/* After logging: is it time for a cut? `marker`: an instruction was logged. */
 static int check_cut(struct tl_build *b, bool marker)
 {
     const struct tl_shard_builder *const shard = shard_of(b);
@@ -378,7 +379,7 @@ static int check_cut(struct tl_build *b, bool marker)
     return TL_OK;
 }
 
-/* What fits into the chunk in front of the next cut. */
+/* What fits into the chunk before the next cut. */
 static struct tl_indexer_room room_of(const struct tl_build *b)
 {
     const struct tl_shard_builder *const shard = shard_of(b);
@@ -410,7 +411,7 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
 
 /* ---- items --------------------------------------------------------------------------------- */
 
-/* A cut behind an item waits for nothing: writer and log begin the next shard together. */
+/* A cut after an item is immediate: writer and log begin the next shard together. */
 static int cut_here(struct tl_build *b)
 {
     if (b->cut != CUT_HERE)
@@ -419,7 +420,7 @@ static int cut_here(struct tl_build *b)
     return r < 0 ? r : carry_out_cut(b);
 }
 
-/* A cut is pending: give the writer one more item. */
+/* A cut is pending: pass one more item to the writer. */
 static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_stf_flow_at *at)
 {
     const size_t item = at->item;
@@ -435,7 +436,7 @@ static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_st
         if (r >= 0)
             r = check_cut(b, false);
     }
-    /* While it was pending the next shard may have become full, too. */
+    /* While it was pending the next shard may have become full too. */
     if (r >= 0 && b->cut == CUT_NONE && shard_of(b)->view->index.row.n >= b->options.shard_insns)
         r = begin_cut_shard(b, CUT_HERE);
     return r < 0 || !there ? r : cut_here(b);
@@ -472,7 +473,7 @@ int tl_build_finish(struct tl_build *b)
     if (r >= 0 && b->cut != CUT_NONE) {
         const bool shard = b->cut != CUT_FRAME;
         if (shard && shard_of(b)->view->index.row.n == 0)
-            tl_code_counter_stop(&shard_of(b)->coder); /* nothing ran behind it */
+            tl_code_counter_stop(&shard_of(b)->coder); /* nothing was executed after it */
         r = carry_out_cut(b);
         if (r >= 0 && shard)
             r = tl_stf_flow_finish(b->flow);
@@ -498,7 +499,7 @@ int tl_build_finish(struct tl_build *b)
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* Positions of `part` whose instructions the writer has let out. */
+/* Positions of `part` whose instructions the writer has output. */
 static uint64_t readable(const struct tl_build *b, const struct tl_shard_builder *shard)
 {
     const struct tl_shard_row *row = &shard->view->index.row;
@@ -531,13 +532,13 @@ void tl_build_totals(const struct tl_build *b, struct tl_build_totals *out)
         out->position = b->options.sealed_position;
 }
 
-/* ---- making parts once more ----------------------------------------------------------------- */
+/* ---- regenerating parts --------------------------------------------------------------------- */
 
 void tl_build_want(struct tl_build *b, uint64_t shard, uint32_t frame)
 {
     b->want_shard = shard;
     b->want_frame = frame;
-    /* At the first item a frame begins. */
+    /* A frame begins at the first item. */
     if (tl_shard_builder_is_empty(shard_of(b)) && !b->closing && !shard_of(b)->partial) {
         shard_of(b)->log_wanted = wants(b, shard_of(b)->view->index.row.number, 0);
         tl_build_choose(b);

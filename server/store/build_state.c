@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All of a builder as bytes, and back. */
+/* Saving and loading the complete state of a builder. */
 #include "store/build_parts.h"
 #include "store/stackmark.h"
 
@@ -14,7 +14,7 @@ static void totals_state(struct tl_build_totals *t, struct tl_state *s)
     tl_state_u64(s, &t->anchor_last.time);
 }
 
-/* The call stack, as a shard's log has it. */
+/* The call stack, in the form used in a shard's log. */
 static void calls_state(struct tl_callstack *calls, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
@@ -26,7 +26,7 @@ static void calls_state(struct tl_callstack *calls, struct tl_state *s)
     tl_buf_fini(&bytes);
 }
 
-/* Is it a shard that is in the store already, or the one behind them? */
+/* Is it a shard that is already in the store, or the next one? */
 static bool shard_fits(const struct tl_build *b, const struct tl_shard_builder *shard)
 {
     const struct tl_shard_row *row = &shard->view->index.row;
@@ -37,7 +37,7 @@ static bool shard_fits(const struct tl_build *b, const struct tl_shard_builder *
            (row->number > o->sealed || row->first == o->sealed_position);
 }
 
-/* A new one to be loaded. False: there was an error. */
+/* Create a new one to load. False: there was an error. */
 static bool renew(struct tl_shard_builder **shard, struct tl_state *s)
 {
     static const struct tl_flow_now nothing;
@@ -60,7 +60,7 @@ static void builder_state(struct tl_build *b, struct tl_shard_builder **shard, s
         tl_shard_builder_replay(*shard);
 }
 
-/* The shard that waits for the writer, if there is one, and the one behind it. */
+/* The shard that waits for the writer, if there is one, and the next one. */
 static void builders_state(struct tl_build *b, struct tl_state *s)
 {
     uint64_t number = b->options.sealed, end = b->options.sealed_position;
@@ -82,7 +82,7 @@ static void builders_state(struct tl_build *b, struct tl_state *s)
                                           : row->number <= number);
 }
 
-/* What it counts is of the shard. */
+/* Its counts belong to the shard. */
 static void insn_stats_state(struct tl_build *b, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
@@ -101,7 +101,7 @@ static void insn_stats_state(struct tl_build *b, struct tl_state *s)
     tl_buf_fini(&bytes);
 }
 
-/* Where it stands, but for the shards. */
+/* The position, without the shards. */
 static void place_state(struct tl_build *b, struct tl_state *s)
 {
     uint8_t cut = (uint8_t)b->cut;
@@ -132,7 +132,7 @@ void tl_build_state(struct tl_build *b, struct tl_state *s)
     if (s->rc < 0)
         return;
     insn_stats_state(b, s);
-    if (tl_state_loads(s)) /* a replayed shard's frame is not made, whatever was saved of it */
+    if (tl_state_loads(s)) /* a replayed shard's frame is not made, whatever was saved */
         tl_stf_flow_dry(b->flow, b->options.index_only);
 }
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Most calls go to where the last one of the same path went. So a path is looked up by name only
- * where it is another one, and functions are added up at the end.
+ * Most calls from a path have the same destination as the previous one. So a path is looked up by
+ * function only when it changes, and functions are summed up at the end.
  */
 #include "store/call_counter.h"
 
 #include <stdlib.h>
 
-/* Count the tree's newest paths, too. */
+/* Extend the counters to the tree's newest paths. */
 static int know_paths(struct tl_call_counter *c)
 {
     const size_t n = c->tree.n_nodes;
@@ -23,14 +23,14 @@ static __attribute__((noinline)) int64_t find_path(struct tl_call_counter *c, ui
     const int64_t path = tl_calltree_path(&c->tree, parent, function);
     if (path < 0 || know_paths(c) < 0)
         return TL_NOMEM;
-    if ((uint32_t)path != parent) { /* else the tree is full */
+    if ((uint32_t)path != parent) { /* otherwise the tree is full */
         c->known[parent].callee = function;
         c->known[parent].child = (uint32_t)path;
     }
     return path;
 }
 
-/* The path of a call out of path `parent`; that one itself where the tree is full. TL_NOMEM. */
+/* The path of a call from path `parent`; `parent` itself if the tree is full. TL_NOMEM. */
 static inline int64_t path_of(struct tl_call_counter *c, uint32_t parent, uint32_t function)
 {
     const struct tl_call_path *const known = &c->known[parent];
@@ -38,7 +38,7 @@ static inline int64_t path_of(struct tl_call_counter *c, uint32_t parent, uint32
                                                           : find_path(c, parent, function);
 }
 
-/* Calls of a function are told to the tree itself. */
+/* Add calls of a function directly to the tree. */
 static int count_function(struct tl_call_counter *c, const struct tl_calltree_function *more)
 {
     const int64_t place = tl_calltree_function(&c->tree, more->function);
@@ -48,14 +48,14 @@ static int count_function(struct tl_call_counter *c, const struct tl_calltree_fu
     return TL_OK;
 }
 
-/* Where the tree is full a path stands for calls of other functions, too: one that begins, … */
+/* If the tree is full a path also represents calls of other functions: begin such a call. */
 static __attribute__((noinline)) int begin_other(struct tl_call_counter *c, uint32_t function)
 {
     return count_function(
         c, &(struct tl_calltree_function){.function = function, .calls = 1, .min = UINT64_MAX});
 }
 
-/* … and ends. */
+/* End such a call. */
 static __attribute__((noinline)) int end_other(struct tl_call_counter *c,
                                                const struct tl_frame *frame, uint64_t length)
 {
@@ -67,7 +67,7 @@ static __attribute__((noinline)) int end_other(struct tl_call_counter *c,
                                                             .longest = frame->insn});
 }
 
-/* Instructions up to a position ran in the innermost frame, which is at `depth`. */
+/* Count the instructions up to a position for the innermost frame, at `depth`. */
 static inline void count_own(struct tl_call_counter *c, uint32_t depth, uint64_t position)
 {
     if (position > c->since) {
@@ -150,7 +150,7 @@ void tl_call_counter_begin(struct tl_call_counter *c, struct tl_callstack *calls
         tl_call_counter_fini(c);
 }
 
-/* It does not listen any more. */
+/* Stop listening. */
 static void leave(struct tl_call_counter *c)
 {
     if (c->calls)

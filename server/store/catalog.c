@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each function of the catalog is its implementation's. */
+/* Dispatches the catalog's functions to its implementation. */
 #include "store/catalog_ops.h"
 #include "store/catalog_sql.h"
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The catalog: small transactional metadata of everything in the store. Each function is one
- * transaction; a committed change survives a power cut. Where the catalog lies is its backend's
- * matter: catalog_ops.h.
+ * transaction; a committed change survives a power cut. The backend decides where the catalog is
+ * stored: catalog_ops.h.
  *
- * Internally locked. TL_NOSPACE, TL_IO where the medium refuses; TL_DENIED where the lease that
- * guards the trace was lost.
+ * Internally locked. TL_NOSPACE, TL_IO if the medium fails; TL_DENIED if the lease that guards the
+ * trace was lost.
  */
 #ifndef TL_STORE_CATALOG_H
 #define TL_STORE_CATALOG_H
@@ -17,21 +17,21 @@
 
 struct tl_catalog;
 
-/* Open the backend's catalog, made or brought up to date. `backend` is borrowed. TL_UNSUPPORTED:
- * a newer program made it. TL_BAD: it is damaged. */
+/* Open the backend's catalog, creating or upgrading it. `backend` is borrowed. TL_UNSUPPORTED: it
+ * was written by a newer program. TL_BAD: it is damaged. */
 TL_MUST_USE int tl_catalog_open(struct tl_catalog **out, struct tl_backend *backend,
                                 struct tl_fail *fail);
-void tl_catalog_close(struct tl_catalog *catalog); /* NULL is fine */
+void tl_catalog_close(struct tl_catalog *catalog); /* accepts NULL */
 /*
- * A catalog is fresh until tl_catalog_ready() is called once: it knows nothing yet, but the store
- * may have objects, from which it can be filled.
+ * A catalog is fresh until tl_catalog_ready() is called once: it is empty, but the store may have
+ * objects from which it can be filled.
  */
 bool tl_catalog_fresh(const struct tl_catalog *catalog);
 TL_MUST_USE int tl_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail);
 /* Forget all traces and images. */
 TL_MUST_USE int tl_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);
-/* Check the database's structure, the `whole` of it or only pages: `each` with what is wrong. What
- * its rows say is checked against the store's objects (tl_lake_verify()). */
+/* Check the structure of the database, completely (`whole`) or only pages: `each` receives the
+ * findings. Consistency with the store's objects is checked by tl_lake_verify(). */
 TL_MUST_USE int tl_catalog_check(struct tl_catalog *catalog, bool whole,
                                  int (*each)(void *context, const char *finding), void *context,
                                  struct tl_fail *fail);
@@ -40,35 +40,35 @@ TL_MUST_USE int tl_catalog_check(struct tl_catalog *catalog, bool whole,
 
 struct tl_catalog_trace {
     const char *id, *rig, *format, *setup, *message;
-    const char *labels;  /* "key=value\n"…, reading only */
-    uint64_t notes;      /* how many, reading only */
+    const char *labels;  /* "key=value\n"…, read-only */
+    uint64_t notes;      /* number of notes, read-only */
     const char *earlier; /* the setup before the present one, "" or NULL: none */
     const char *content; /* "sha256:<64 hex>" of the raw bytes, "" or NULL: not known */
     int state;           /* enum tl_trace_state */
-    bool complete;       /* the rig said that it is all */
+    bool complete;       /* the rig has reported the end */
     int64_t created_ns, updated_ns;
     uint64_t raw_bytes;     /* total, once complete */
-    uint64_t decoded_bytes; /* when it was sealed */
-    uint64_t insns; /* positions of the generation that serves, without derived streams … */
-    uint64_t stored_bytes; /* … and the bytes of its shards, as last written */
-    uint64_t generation;   /* that serves */
-    uint64_t wanted;       /* that decoding is to make; equal when all is done */
-    bool raw_removed;      /* by retention; so it cannot be decoded anew */
-    bool decoded_removed;  /* by retention; decoding anew brings it back */
+    uint64_t decoded_bytes; /* set when it was sealed */
+    uint64_t insns;         /* positions of the serving generation, without derived streams */
+    uint64_t stored_bytes;  /* bytes of its shards, as last written */
+    uint64_t generation;    /* the serving generation */
+    uint64_t wanted;        /* the generation to be decoded; equal when decoding is complete */
+    bool raw_removed;       /* by retention: it cannot be decoded again */
+    bool decoded_removed;   /* by retention: decoding again restores it */
 };
 
-/* TL_EXISTS. */
+/* Add a trace. TL_EXISTS. */
 TL_MUST_USE int tl_catalog_add_trace(struct tl_catalog *catalog,
                                      const struct tl_catalog_trace *trace, struct tl_fail *fail);
-/* Write everything of it but labels, rig and creation time. TL_NOTFOUND. */
+/* Write all members except labels, rig and creation time. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_update_trace(struct tl_catalog *catalog,
                                         const struct tl_catalog_trace *trace, struct tl_fail *fail);
-/* With their streams, shards, labels and notes: all of them, or none. Where traces lie apart (in a
- * cluster), some may be gone when it fails; those that are gone already are no error. */
+/* Remove traces with their streams, shards, labels and notes: all or none. If traces are stored
+ * separately (in a cluster), some may be gone after a failure; missing ones are not an error. */
 TL_MUST_USE int tl_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids,
                                          size_t n, struct tl_fail *fail);
 
-/* Is there work to be done on it: is it live or being decoded, or without its hash? */
+/* Is there pending work: is the trace live or being decoded, or is its hash missing? */
 static inline bool tl_catalog_is_unfinished(const struct tl_catalog_trace *t)
 {
     return t->state < TL_TRACE_SEALED ||
@@ -76,69 +76,69 @@ static inline bool tl_catalog_is_unfinished(const struct tl_catalog_trace *t)
 }
 
 /*
- * A store may have a hundred thousand traces or more, so that only those are read that are asked
- * for. Texts are borrowed for the call of `each`, which must not call the catalog; a result < 0 of
- * it ends the call and is returned.
+ * A store may have a hundred thousand traces or more, so that only requested rows are read. Strings
+ * are borrowed for the call of `each`, which must not call the catalog; a result < 0 of it ends the
+ * call and is returned.
  */
 
-/* `each` with up to `most` traces behind a place (NULL: from the newest on), newest first. Returns
- * 1: there may be more, even where there were fewer of them; TL_OK: that was all. */
+/* Call `each` with up to `most` traces after a place (NULL: from the newest), newest first. Returns
+ * 1: there may be more, even if there were fewer; TL_OK: end of the list. */
 TL_MUST_USE int tl_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
                                 size_t most,
                                 int (*each)(void *context, const struct tl_catalog_trace *trace),
                                 void *context, struct tl_fail *fail);
-/* `each` with every trace that is unfinished. TL_UNSUPPORTED where processes share the store: there
- * tl_catalog_changes() tells them. */
+/* Call `each` with every unfinished trace. TL_UNSUPPORTED if processes share the store: there,
+ * tl_catalog_changes() reports them. */
 TL_MUST_USE int tl_catalog_unfinished(struct tl_catalog *catalog,
                                       int (*each)(void *context,
                                                   const struct tl_catalog_trace *trace),
                                       void *context, struct tl_fail *fail);
-/* `each` with the newest trace whose raw bytes have this hash. TL_NOTFOUND. */
+/* Call `each` with the newest trace whose raw bytes have this hash. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_by_content(struct tl_catalog *catalog, const char *content,
                                       int (*each)(void *context,
                                                   const struct tl_catalog_trace *trace),
                                       void *context, struct tl_fail *fail);
 
 struct tl_catalog_totals {
-    uint64_t states[4];           /* how many traces are in each enum tl_trace_state */
-    uint64_t raw_bytes;           /* kept of those that are sealed or failed … */
-    uint64_t stored_bytes, insns; /* … and this */
+    uint64_t states[4];           /* number of traces in each enum tl_trace_state */
+    uint64_t raw_bytes;           /* raw bytes kept of sealed and failed traces */
+    uint64_t stored_bytes, insns; /* of the same traces */
 };
-/* Of all traces. Where processes share the store: as of the last tl_catalog_changes(). */
+/* Totals over all traces. If processes share the store: as of the last tl_catalog_changes(). */
 TL_MUST_USE int tl_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
                                   struct tl_fail *fail);
 
-/* `each` with every trace, oldest first. */
+/* Call `each` with every trace, oldest first. */
 TL_MUST_USE int tl_catalog_traces(struct tl_catalog *catalog,
                                   int (*each)(void *context, const struct tl_catalog_trace *trace),
                                   void *context, struct tl_fail *fail);
-/* `each` with one of them. TL_NOTFOUND. */
+/* Call `each` with one trace. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_find(struct tl_catalog *catalog, const char *id,
                                 int (*each)(void *context, const struct tl_catalog_trace *trace),
                                 void *context, struct tl_fail *fail);
 /*
- * What whoever has changed of traces' rows since the last call, at first all of them: `each` with
- * the trace, NULL if it is gone. One caller at a time. TL_UNSUPPORTED where processes cannot share
- * the store.
+ * Call `each` with every trace whose row was changed, by any process, since the last call; the
+ * first call reports all. The row is NULL if the trace is gone. One caller at a time.
+ * TL_UNSUPPORTED if processes cannot share the store.
  */
 TL_MUST_USE int tl_catalog_changes(struct tl_catalog *catalog,
                                    int (*each)(void *context, const char *id,
                                                const struct tl_catalog_trace *trace),
                                    void *context, struct tl_fail *fail);
-/* An empty value removes the key. TL_IO: there is no such trace. */
+/* Set a label; an empty value removes the key. TL_IO: no such trace. */
 TL_MUST_USE int tl_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
                                      const char *value, struct tl_fail *fail);
 /* Append "key=value\n"… in order of key. */
 TL_MUST_USE int tl_catalog_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
                                   struct tl_fail *fail);
 
-/* Write a note of a trace, new or not. */
+/* Write a new or existing note of a trace. */
 TL_MUST_USE int tl_catalog_put_note(struct tl_catalog *catalog, const char *trace,
                                     const struct tl_note *note, struct tl_fail *fail);
-/* TL_NOTFOUND. */
+/* Remove a note. TL_NOTFOUND. */
 TL_MUST_USE int tl_catalog_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
                                        struct tl_fail *fail);
-/* `each` with every note of a trace, by id. */
+/* Call `each` with every note of a trace, by id. */
 TL_MUST_USE int tl_catalog_notes(struct tl_catalog *catalog, const char *trace,
                                  int (*each)(void *context, const struct tl_note *note),
                                  void *context, struct tl_fail *fail);
@@ -164,35 +164,35 @@ tl_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64_t gener
 struct tl_catalog_shard {
     uint64_t stream;
     struct tl_shard_row row;
-    struct tl_bytes summary; /* its encoded buckets of TL_LEVEL_SUMMARY */
+    struct tl_bytes summary; /* encoded buckets at TL_LEVEL_SUMMARY */
 };
 
-/* Sealed shards of a generation, all or none of them. One that is there is replaced. */
+/* Add sealed shards of a generation, all or none. Existing ones are replaced. */
 TL_MUST_USE int tl_catalog_add_shards(struct tl_catalog *catalog, const char *trace,
                                       uint64_t generation, const struct tl_catalog_shard *shards,
                                       size_t n, struct tl_fail *fail);
-/* `each` with every shard of a stream, in order. */
+/* Call `each` with every shard of a stream, in order. */
 TL_MUST_USE int tl_catalog_shards(struct tl_catalog *catalog, const char *trace,
                                   uint64_t generation, uint64_t stream,
                                   int (*each)(void *context, const struct tl_shard_row *row),
                                   void *context, struct tl_fail *fail);
-/* `each` with the summaries of shards [from, to). */
+/* Call `each` with the summaries of shards [from, to). */
 TL_MUST_USE int tl_catalog_summaries(struct tl_catalog *catalog, const char *trace,
                                      uint64_t generation, uint64_t stream, uint64_t from,
                                      uint64_t to,
                                      int (*each)(void *context, struct tl_bytes summary),
                                      void *context, struct tl_fail *fail);
-/* Is a shard's summary there as it was stored? */
+/* Check that a shard's summary is as it was stored. */
 TL_MUST_USE int tl_catalog_check_summary(struct tl_catalog *catalog, const char *trace,
                                          uint64_t generation, uint64_t stream, uint64_t number,
                                          bool *intact, struct tl_fail *fail);
-/* Forget the shards of a stream from number `from` on, or (stream UINT64_MAX) streams and
- * shards of a whole generation. */
+/* Drop the shards of a stream from number `from` on, or (stream UINT64_MAX) streams and shards of a
+ * whole generation. */
 TL_MUST_USE int tl_catalog_drop_shards(struct tl_catalog *catalog, const char *trace,
                                        uint64_t generation, uint64_t stream, uint64_t from,
                                        struct tl_fail *fail);
 
-/* Forget all generations of a trace but these two. */
+/* Drop all generations of a trace except these two. */
 TL_MUST_USE int tl_catalog_drop_others(struct tl_catalog *catalog, const char *trace,
                                        uint64_t generation, uint64_t other, struct tl_fail *fail);
 
@@ -201,7 +201,7 @@ TL_MUST_USE int tl_catalog_drop_others(struct tl_catalog *catalog, const char *t
 /* Set (or, with NULL, remove) the rule of a scope: "" for all, "label KEY=VALUE", "trace ID". */
 TL_MUST_USE int tl_catalog_set_retention(struct tl_catalog *catalog, const char *scope,
                                          const struct tl_retention *rule, struct tl_fail *fail);
-/* `each` with every rule, in order of scope. */
+/* Call `each` with every rule, in order of scope. */
 TL_MUST_USE int tl_catalog_retention(struct tl_catalog *catalog,
                                      int (*each)(void *context, const char *scope,
                                                  const struct tl_retention *rule),
@@ -212,14 +212,14 @@ TL_MUST_USE int tl_catalog_retention(struct tl_catalog *catalog,
 struct tl_catalog_image {
     const char *hash, *name, *build_id;
     uint64_t size;
-    bool announced; /* traces that name it are decoded with it; reading only */
+    bool announced; /* traces that name it are decoded with it; read-only */
 };
-/* One that is there already stays as it is. */
+/* Add an image; an existing one is unchanged. */
 TL_MUST_USE int tl_catalog_add_image(struct tl_catalog *catalog,
                                      const struct tl_catalog_image *image, struct tl_fail *fail);
 TL_MUST_USE int tl_catalog_announce_image(struct tl_catalog *catalog, const char *hash,
                                           struct tl_fail *fail);
-/* One that is not there is no error. */
+/* Remove an image; a missing one is not an error. */
 TL_MUST_USE int tl_catalog_remove_image(struct tl_catalog *catalog, const char *hash,
                                         struct tl_fail *fail);
 TL_MUST_USE int tl_catalog_images(struct tl_catalog *catalog,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an implementation of the catalog provides: catalog.h says what each function does. Its
- * catalog begins with struct tl_catalog; `close` is never called with NULL.
+ * Functions of a catalog implementation, described in catalog.h. The implementation's struct begins
+ * with struct tl_catalog; `close` is never called with NULL.
  *
  * Implementations: SQLite (catalog_sql.h), for backends with tl_backend_ops.catalog_uri; omap of a
  * Ceph cluster (rados/rados_rows.h). One test runs against both.

@@ -118,7 +118,7 @@ int tl_sql_catalog_traces(struct tl_catalog *catalog,
 
 struct page_call {
     struct trace_call call;
-    size_t n; /* rows so far */
+    size_t n; /* number of rows so far */
 };
 
 static int page_row(void *context, sqlite3_stmt *s)
@@ -163,7 +163,7 @@ int tl_sql_catalog_unfinished(struct tl_catalog *catalog,
 {
     struct tl_sql *c = tl_sql_of(catalog);
     struct trace_call call = {each, context};
-    return tl_sql_each(c, trace_row, &call, fail, /* in the very words of its index */
+    return tl_sql_each(c, trace_row, &call, fail, /* exactly the expression of its index */
                        TRACES " WHERE state < 2 OR"
                               " (complete = 1 AND raw_removed = 0 AND content = '')",
                        "");
@@ -393,7 +393,7 @@ int tl_sql_catalog_summaries(struct tl_catalog *catalog, const char *trace, uint
                        "siiii", trace, generation, stream, from, to);
 }
 
-/* Version 1 kept no checksums: -1. */
+/* Version 1 stored no checksums: -1. */
 static int intact_row(void *context, sqlite3_stmt *s)
 {
     bool *const intact = context;

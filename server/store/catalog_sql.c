@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Each entry brings the schema from version i to i + 1. Entries are never changed, only added. */
+/* Each entry upgrades the schema from version i to i + 1. Entries are never changed, only added. */
 static const char *const migrations[] = {
     "CREATE TABLE traces("
     " id TEXT PRIMARY KEY, rig TEXT NOT NULL, format TEXT NOT NULL, setup TEXT NOT NULL,"
@@ -74,8 +74,8 @@ static const char *const migrations[] = {
 };
 #define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
 
-/* "TLLK": this catalog was filled once, so what it does not know is not there. Catalogs of version
- * 1 have no such mark, and were filled. */
+/* "TLLK": the catalog has been filled once, so what is not in it does not exist. Catalogs of
+ * version 1 do not have this mark, and are filled. */
 #define APPLICATION 0x544c4c4b
 
 /* ---- SQLite, wrapped ------------------------------------------------------------------------ */
@@ -152,7 +152,7 @@ int tl_sql_bind(struct tl_sql *c, sqlite3_stmt *s, struct tl_fail *fail, const c
 {
     va_list args;
     va_start(args, types);
-    sqlite3_reset(s); /* what it last said was heard when it said it */
+    sqlite3_reset(s); /* its error has already been reported */
     const int r = bind_all(s, types, args);
     va_end(args);
     return r == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
@@ -302,7 +302,7 @@ int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail)
     return r;
 }
 
-#define CHECK_STEPS 10000 /* of SQLite's machine: well below a millisecond */
+#define CHECK_STEPS 10000 /* of SQLite's virtual machine: well below a millisecond */
 
 static int on_progress(void *context)
 {
@@ -328,7 +328,7 @@ static int check(struct tl_sql *c, const char *sql, int (*each)(void *context, c
     return r < 0 ? r : TL_OK;
 }
 
-/* All of it takes long: through a connection of its own, beside which others read and write. */
+/* A full check takes long: use a separate connection, so that others can read and write. */
 int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole,
                          int (*each)(void *context, const char *finding), void *context,
                          struct tl_fail *fail)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SQLite, wrapped just enough for the catalog's files. */
+/* Thin SQLite wrapper for the catalog's files. */
 #ifndef TL_STORE_CATALOG_SQL_H
 #define TL_STORE_CATALOG_SQL_H
 
@@ -13,7 +13,7 @@ struct tl_sql {
     sqlite3 *db;
     pthread_mutex_t lock;
     struct tl_backend *backend;
-    bool fresh; /* it was made by this opening */
+    bool fresh; /* created by this open */
 };
 
 static inline struct tl_sql *tl_sql_of(struct tl_catalog *catalog)
@@ -21,11 +21,11 @@ static inline struct tl_sql *tl_sql_of(struct tl_catalog *catalog)
     return (struct tl_sql *)catalog;
 }
 
-/* The catalog in the database at the backend's catalog_uri. */
+/* Open the catalog in the database at the backend's catalog_uri. */
 TL_MUST_USE int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend,
                                     struct tl_fail *fail);
 
-/* What the database last said, as a code and a text. */
+/* Convert the database's last error to a code and a text. */
 int tl_sql_failed(struct tl_sql *c, struct tl_fail *fail);
 
 /*
@@ -34,31 +34,31 @@ int tl_sql_failed(struct tl_sql *c, struct tl_fail *fail);
  */
 TL_MUST_USE int tl_sql_prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail,
                                const char *sql, const char *types, ...);
-/* Bind other values to a statement, which begins anew. */
+/* Reset a statement and bind other values. */
 TL_MUST_USE int tl_sql_bind(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail,
                             const char *types, ...);
-/* A transaction, with the lock held. */
+/* Begin a transaction, with the lock held. */
 TL_MUST_USE int tl_sql_begin(struct tl_sql *c, struct tl_fail *fail);
-/* End it: commit, or with `result` < 0 or where that is refused, take all of it back. Returns why
- * it was taken back, or TL_OK. */
+/* End the transaction: commit, or roll back if `result` < 0 or the commit fails. Returns the reason
+ * for the rollback, or TL_OK. */
 TL_MUST_USE int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail);
 /* Run a statement without rows, under the lock. Returns the number of changed rows. */
 TL_MUST_USE int tl_sql_run(struct tl_sql *c, struct tl_fail *fail, const char *sql,
                            const char *types, ...);
-/* Run a statement under the lock, and call `row` with each of its rows; a result < 0 of it ends
- * that and is returned. */
+/* Run a statement under the lock, and call `row` with each row; a result < 0 of it ends the call
+ * and is returned. */
 TL_MUST_USE int tl_sql_each(struct tl_sql *c, int (*row)(void *context, sqlite3_stmt *statement),
                             void *context, struct tl_fail *fail, const char *sql, const char *types,
                             ...);
 /* Step to the next row: 1, or 0 at the end. */
 TL_MUST_USE int tl_sql_step(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail);
 
-/* Columns; text is "" for NULL. */
+/* Read a column; text is "" for NULL. */
 const char *tl_sql_text(sqlite3_stmt *statement, int column);
 uint64_t tl_sql_u64(sqlite3_stmt *statement, int column);
 struct tl_bytes tl_sql_bytes(sqlite3_stmt *statement, int column);
 
-/* Its table of functions, see catalog.h. */
+/* Implementation of the functions in catalog.h. */
 bool tl_sql_catalog_fresh(const struct tl_catalog *catalog);
 int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail);
 int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A checkpoint: where the decoding of a generation stood between two slices of its raw bytes, so
- * that a restart goes on from there. It is never needed: whatever is wrong with one, decoding
- * begins further in front. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
+ * A checkpoint: the decoder's state between two slices of a generation's raw bytes, so that
+ * decoding continues from there after a restart. It is optional: if one is unusable, decoding
+ * starts at an earlier one. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
  *
- *     "TLCHEC11", u32 crc32c of all that follows
- *     the state below by base/state.h, begun by a number that tells the machine's byte order and
- *     the text of whom it is for
+ *     "TLCHEC11", u32 crc32c of everything after it
+ *     the state below by base/state.h, preceded by a number that identifies the machine's byte
+ * order and the text that identifies who can use it
  *
  * Pure functions.
  */
@@ -23,7 +23,7 @@ struct tl_checkpoint_lane {
 };
 
 struct tl_checkpoint {
-    uint64_t offset; /* raw bytes decoded */
+    uint64_t offset; /* number of raw bytes decoded */
     uint64_t lost_bytes;
     char message[256];
     struct tl_checkpoint_lane *lanes;
@@ -33,18 +33,25 @@ struct tl_checkpoint {
 
 void tl_checkpoint_fini(struct tl_checkpoint *checkpoint);
 
-/* Append it. `whose` names what it is good for: program, setup, images. TL_NOMEM. */
+/*
+ * Append a checkpoint. `whose` identifies what it is valid for: program, setup, images. TL_NOMEM.
+ */
 TL_MUST_USE int tl_checkpoint_encode(struct tl_checkpoint *checkpoint, const char *whose,
                                      struct tl_buf *out);
-/* Is it undamaged, whoever's it is? */
+/* Is it undamaged, regardless of whom it is for? */
 bool tl_checkpoint_sound(struct tl_bytes bytes);
-/* Its raw offset, of what may be damaged; UINT64_MAX: it has none. */
+/* Raw offset of a possibly damaged checkpoint; UINT64_MAX: none. */
 uint64_t tl_checkpoint_offset(struct tl_bytes bytes);
-/* Read it into `out`, to be freed in any case. TL_BAD: damaged, or another's. TL_NOMEM. */
+/*
+ * Read a checkpoint into `out`, which must be freed in any case. TL_BAD: damaged, or for another
+ * `whose`. TL_NOMEM.
+ */
 TL_MUST_USE int tl_checkpoint_decode(struct tl_checkpoint *out, const char *whose,
                                      struct tl_bytes bytes);
 
-/* "c/<trace>/<generation>" and, with an offset, the object's name behind it; returns `out`. */
+/*
+ * Format "c/<trace>/<generation>" and, with an offset, the object's name after it; returns `out`.
+ */
 char *tl_checkpoint_key(char out[static 192], const char *trace, uint64_t generation,
                         const uint64_t *offset);
 

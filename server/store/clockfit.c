@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Differences up to here multiply within 128 bits: 146 years in ns. */
+/* Products of differences up to this fit into 128 bits: 146 years in ns. */
 #define FAR (UINT64_C(1) << 62)
 
 typedef __int128 wide;
@@ -16,21 +16,21 @@ static wide across(struct tl_clock_pair a, struct tl_clock_pair b, struct tl_clo
     return x1 * y2 - y1 * x2;
 }
 
-/* How far `p` lies above the line through a and b: ns. */
+/* Distance of `p` above the line through a and b: ns. */
 static double above(struct tl_clock_pair a, struct tl_clock_pair b, struct tl_clock_pair p)
 {
     const double slope = (double)((wide)b.ns - a.ns) / (double)((wide)b.ticks - a.ticks);
     return (double)((wide)p.ns - a.ns) - slope * (double)((wide)p.ticks - a.ticks);
 }
 
-/* Behind all others. */
+/* `p` is after all others. */
 static void add_hull(struct tl_clockfit *f, struct tl_clock_pair p)
 {
     struct tl_clock_pair *const h = f->hull;
     while (f->n_hull >= 2 && across(h[f->n_hull - 2], h[f->n_hull - 1], p) <= 0)
         f->n_hull--;
     if (f->n_hull == TL_CLOCKFIT_HULL) {
-        /* Without the corner that lies nearest to the line between its neighbours. */
+        /* Remove the corner closest to the line between its neighbours. */
         size_t least = 1;
         double depth = INFINITY;
         for (size_t i = 1; i + 1 < f->n_hull; i++) {
@@ -46,7 +46,7 @@ static void add_hull(struct tl_clockfit *f, struct tl_clock_pair p)
     h[f->n_hull++] = p;
 }
 
-/* `last` is not replaced any more. */
+/* `last` is final. */
 static void commit(struct tl_clockfit *f)
 {
     if (f->pairs == 1)

@@ -10,7 +10,7 @@ void tl_code_counter_fini(struct tl_code_counter *c)
     *c = (struct tl_code_counter){0};
 }
 
-/* The number of a run; 0 where it gave up. */
+/* The number of a run; 0 if counting was given up. */
 static uint32_t run_of(struct tl_code_counter *c, uint64_t first, uint64_t last)
 {
     uint32_t number = TL_NO_NUMBER;
@@ -36,7 +36,7 @@ uint32_t tl_code_counter_block(struct tl_code_counter *c, const struct tl_block 
     const uint32_t run = c->counting ? run_of(c, block->pc, last_of(block)) : 0;
     if (c->counting && tl_code_is_direct(block)) {
         struct tl_code_turn *const turn = &c->turns[run];
-        /* Code that changed while it ran may lead elsewhere. */
+        /* Self-modified code may have another branch target. */
         if (turn->next != 0 && turn->target != block->target)
             return tl_code_counter_fini(c), 0;
         turn->target = block->target;
@@ -74,10 +74,10 @@ void tl_code_counter_arrive(struct tl_code_counter *c, uint64_t pc)
 {
     bool other = c->left == TL_CODE_LEFT_OTHER;
     if (c->left == TL_CODE_LEFT_DIRECT && pc != c->turns[c->left_run].target) {
-        c->turns[c->left_run].taken--; /* the trace says otherwise */
+        c->turns[c->left_run].taken--; /* the trace shows that it was not taken */
         other = true;
     }
-    /* Where a branch leads straight on, nobody can tell whether it was taken. */
+    /* If the branch target is the next instruction, it is unknown whether it was taken. */
     if (other && pc != c->left_next)
         add_edge(c, c->left_program, c->left_last, pc);
     c->left = TL_CODE_LEFT_STRAIGHT;
@@ -95,7 +95,7 @@ void tl_code_counter_left(struct tl_code_counter *c, const struct tl_block *bloc
     c->left_program = c->program;
 }
 
-/* The run under way ends: its number, 0 where it gave up. */
+/* End the current run: returns its number, 0 if counting was given up. */
 static uint32_t end_run(struct tl_code_counter *c)
 {
     const uint32_t run = c->open ? run_of(c, c->first, c->last) : 0;
@@ -122,7 +122,7 @@ void tl_code_counter_part(struct tl_code_counter *c, const struct tl_block *bloc
     (void)end_run(c);
     if (!c->counting)
         return;
-    /* Its branch is counted where it arrives, as another kind's. */
+    /* Its branch is counted at its destination, like one of another kind. */
     c->left = taken ? TL_CODE_LEFT_OTHER : TL_CODE_LEFT_STRAIGHT;
     c->left_last = c->last;
     c->left_next = c->next;

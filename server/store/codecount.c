@@ -8,7 +8,7 @@
 
 enum { VERSION = 2, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
 
-enum { CONTEXT = 1, VMID = 2 }; /* identifiers that a program has */
+enum { CONTEXT = 1, VMID = 2 }; /* identifiers of a program */
 
 void tl_codecount_fini(struct tl_codecount *c)
 {
@@ -73,7 +73,7 @@ int tl_codecount_program(struct tl_codecount *c, const struct tl_code_program *p
     return TL_OK;
 }
 
-/* The number of what goes from `a` to `b`, and room for its count. */
+/* The number of the pair `a` to `b`, with capacity for its count. */
 static int pair_of(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **counts, size_t *cap,
                    uint32_t program, uint64_t a, uint64_t b, uint32_t *out)
 {
@@ -191,7 +191,7 @@ int tl_codecount_encode(const struct tl_codecount *c, struct tl_packer *packer, 
     return r;
 }
 
-/* `numbers` is of those of the object, by their places there. */
+/* `numbers` maps indices in the object to numbers here. */
 static int get_programs(struct tl_varint_reader *in, const struct tl_image *image,
                         struct tl_codecount *out, uint32_t **numbers, uint64_t *n)
 {

@@ -10,11 +10,11 @@
 #define PAGE_SHIFT (12 - TL_CODE_SHIFT) /* of bits */
 #define PAGE_BITS  (1u << PAGE_SHIFT)
 #define ADDRESSES  (UINT64_MAX >> TL_CODE_SHIFT)
-#define BITS_MAX   (UINT64_C(1) << 19) /* no block is as long */
-#define FEW        56 /* fit into 8 bytes, whichever bit of the first they begin with */
+#define BITS_MAX   (UINT64_C(1) << 19) /* longer than any block */
+#define FEW        56 /* number of bits that fit into 8 bytes from any bit of the first */
 
 struct tl_code_page {
-    uint8_t bits[PAGE_BITS / 8 + 8]; /* behind the last: none, but set_few() writes there */
+    uint8_t bits[PAGE_BITS / 8 + 8]; /* padding for set_few() */
 };
 
 void tl_code_set_fini(struct tl_code_set *set)
@@ -30,7 +30,7 @@ void tl_code_set_reset(struct tl_code_set *set)
     set->full = false;
 }
 
-/* The page of this address >> 12; NULL: there is no room for it. */
+/* The page with this address >> 12; NULL: no capacity for it. */
 static struct tl_code_page *page_of(struct tl_code_set *set, uint64_t address)
 {
     uint32_t i = tl_numbers_find(&set->numbers, address);
@@ -44,7 +44,7 @@ static struct tl_code_page *page_of(struct tl_code_set *set, uint64_t address)
     return &set->pages[i];
 }
 
-/* Set `n` bits, at most FEW, from `first` on, wherever words end. */
+/* Set `n` bits, at most FEW, from `first` on, across words. */
 static inline void set_few(uint8_t *bits, uint32_t first, uint32_t n)
 {
     uint8_t *const p = bits + first / 8;
@@ -83,7 +83,7 @@ void tl_code_set_add(struct tl_code_set *set, uint64_t pc, uint64_t size)
     const uint64_t begin = pc >> TL_CODE_SHIFT, last = (pc + size - 1) >> TL_CODE_SHIFT;
     const uint64_t number = begin >> PAGE_SHIFT;
     const uint32_t i = tl_numbers_find(&set->numbers, number);
-    /* Nearly all are short, and in one page that is known. */
+    /* Nearly all ranges are short, and in a single known page. */
     if (i != TL_NO_NUMBER && last - begin < FEW && last >> PAGE_SHIFT == number)
         set_few(set->pages[i].bits, begin % PAGE_BITS, (uint32_t)(last - begin) + 1);
     else
@@ -99,7 +99,7 @@ void tl_code_set_state(struct tl_code_set *set, struct tl_state *s)
         tl_state_u64(s, &number);
         if (tl_state_loads(s) && s->rc >= 0 && !page_of(set, number))
             tl_state_fail(s, TL_NOMEM);
-        tl_state_check(s, set->numbers.n == i + 1); /* else it came twice */
+        tl_state_check(s, set->numbers.n == i + 1); /* otherwise there is a duplicate */
         if (s->rc >= 0)
             tl_state_bytes(s, set->pages[i].bits, PAGE_BITS / 8);
     }
@@ -112,8 +112,8 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Edges of a page that begins at `begin`, the bit in front of which is `*before`, to `out`. Returns
- * where they end. */
+/* Append the edges of a page that begins at `begin` to `out`; `*before` is the bit before it.
+ * Returns the new end. */
 static uint64_t *page_edges(const struct tl_code_page *page, uint64_t begin, uint64_t *before,
                             uint64_t *out)
 {
@@ -128,10 +128,10 @@ static uint64_t *page_edges(const struct tl_code_page *page, uint64_t begin, uin
     return out;
 }
 
-/* As if the code in gaps of less than `gap` units had run, too. */
+/* Merge ranges across gaps of less than `gap` units. */
 static size_t close_gaps(uint64_t *edges, size_t n, uint64_t gap)
 {
-    size_t kept = 1; /* the first begin; an end is kept with the begin behind it */
+    size_t kept = 1; /* the first begin; an end is kept together with the next begin */
     for (size_t i = 1; i + 1 < n; i += 2)
         if (edges[i + 1] - edges[i] >= gap) {
             edges[kept++] = edges[i];

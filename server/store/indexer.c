@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Most instructions are counted by count_quickly(): blocks that ran whole, within a bucket of the
- * timeline, and the cycle counts and timestamps between them. What a block adds there is one number
- * at its place, its kind, and nearly never a call. All else, and the block in which a bucket ends,
- * is counted by count_closely() and count_item().
+ * Most instructions are counted by count_quickly(): blocks executed in full, within a timeline
+ * bucket, and the cycle counts and timestamps between them. Such a block only increments a counter
+ * at its place and one for its kind, and rarely a call. Everything else, and the block in which a
+ * bucket ends, is counted by count_closely() and count_item().
  */
 #include "store/indexer.h"
 
@@ -13,15 +13,16 @@ void tl_indexer_init(struct tl_indexer *ix, enum tl_protocol protocol, const str
                      const struct tl_flow_now *now, uint64_t position)
 {
     *ix = (struct tl_indexer){.protocol = protocol, .image = image, .now = *now};
-    ix->blocks[0].number = 1; /* no block's there, and so not that of blocks without a number */
+    ix->blocks[0].number =
+        1; /* not the number of any block in this slot, nor 0, that of blocks without a number */
     tl_callstack_init(&ix->calls, image, position, NULL, NULL);
 }
 
-/* Where it stands: in an item, a PATH's step, and the step's block. */
+/* Current position: an item, a PATH's step, and the step's block. */
 struct place {
     size_t item, step;
-    uint32_t insn;  /* of the block */
-    uint32_t whole; /* instructions of the item in front of the block */
+    uint32_t insn;  /* inside the block */
+    uint32_t whole; /* instructions of the item before the block */
 };
 
 static struct place place_at(const struct tl_item *items, size_t n, const struct tl_stf_flow_at *at)
@@ -41,9 +42,9 @@ static inline void next_item(struct place *p)
     *p = (struct place){.item = p->item + 1};
 }
 
-/* ---- one thing at a time -------------------------------------------------------------------- */
+/* ---- single items --------------------------------------------------------------------------- */
 
-/* Blocks of trace that came as STF know no image. */
+/* Blocks of imported STF have no function from the image. */
 static void name_block(const struct tl_indexer *ix, const struct tl_block *block,
                        struct tl_block *out)
 {
@@ -52,8 +53,8 @@ static void name_block(const struct tl_indexer *ix, const struct tl_block *block
     out->entry = tl_begins_function(ix->image, out->function, block->pc);
 }
 
-/* As many instructions of the block as there is room for; up to position `*quick` the next ones
- * need no closer look: there the bucket ends, or somebody has to look. */
+/* Count as many instructions of the block as fit; up to position `*quick` the following ones can be
+ * counted quickly: there the bucket ends, or the owner must check. */
 static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
                          const struct tl_indexer_room *room, uint64_t *quick)
 {
@@ -70,7 +71,8 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     const uint64_t position = tl_shard_builder_position(shard), left = room->cut - position,
                    logged = shard->log.n;
     const uint32_t n = one.n - first < left ? one.n - first : (uint32_t)left;
-    /* A part of a block is left straight on, only its end as the item says. */
+    /* Only the end of a block is a branch as given by the item; a part of it continues
+     * straight on. */
     const bool ends = first + n == one.n, taken = ends && one.flags & TL_ITEM_TAKEN;
     const bool whole = n == block->n, known = block->isa == ix->now.isa;
     int r = tl_callstack_arrive(&ix->calls, block, position);
@@ -117,7 +119,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     return whole && known && next < end ? TL_OK : TL_INDEXED_INSNS;
 }
 
-/* An item that is no instruction of a block. */
+/* Count an item that is not an instruction of a block. */
 static int count_item(struct tl_indexer *ix, const struct tl_item *item,
                       const struct tl_indexer_room *room)
 {
@@ -149,8 +151,8 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
     return r < 0 ? r : TL_INDEXED_ITEM;
 }
 
-/* The unmapped code that items[0..n) begin with; returns how many items they are. Millions of them
- * may stand one behind another: those behind the first change no call stack. */
+/* Count the unmapped code at the begin of items[0..n); returns its number of items. There may be
+ * millions in a row: those after the first do not change the call stack. */
 static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, size_t n,
                           const struct tl_indexer_room *room)
 {
@@ -169,19 +171,19 @@ static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, si
     return (int)n;
 }
 
-/* ---- many at once --------------------------------------------------------------------------- */
+/* ---- counting several ----------------------------------------------------------------------- */
 
-/* What ran within a bucket. */
+/* Executions within a bucket. */
 #define WINDOW (1u << 2 * TL_LEVEL_STORED)
 struct window {
-    uint64_t insns, taken;                     /* that the shard does not have yet */
-    uint32_t n;                                /* different blocks */
+    uint64_t insns, taken;                     /* not yet added to the shard */
+    uint32_t n;                                /* distinct blocks */
     uintptr_t last;                            /* step; 0: none */
     const struct tl_block *blocks[WINDOW + 1]; /* large: not cleared */
 };
 
-/* Beside a block that is new there are counters for it from now on. False: there are none, since it
- * will not come again, or another block needs them still. */
+/* Assign counters to a new block. False: there are none, since it is not expected again, or another
+ * block still needs them. */
 static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
                                                     const struct tl_block *block)
 {
@@ -192,7 +194,7 @@ static __attribute__((noinline)) bool take_counters(struct tl_indexer *ix,
     return true;
 }
 
-/* The open chunk has not had this block yet. */
+/* The block is new in the open chunk. */
 static __attribute__((noinline)) int meet(struct tl_shard_builder *shard,
                                           const struct tl_flow_now *now,
                                           const struct tl_block *block,
@@ -209,7 +211,7 @@ static __attribute__((noinline)) int meet(struct tl_shard_builder *shard,
     return place;
 }
 
-/* Put all of the window into the shard. */
+/* Add the whole window to the shard. */
 static int count_window(struct tl_indexer *ix, struct window *w)
 {
     struct tl_shard_builder *const shard = ix->shard;
@@ -241,16 +243,16 @@ static int count_window(struct tl_indexer *ix, struct window *w)
     return TL_OK;
 }
 
-/* Did the flow go on elsewhere than the code says where the direct branch of `before` leads? Only
- * between items it does. */
+/* Did the flow continue elsewhere than at the target of the direct branch of `before` in the code?
+ * This happens only between items. */
 static bool strays(uintptr_t before, uint64_t pc)
 {
     const struct tl_block *const block = tl_path_block(before);
     return tl_path_taken(before) && tl_code_is_direct(block) && block->target != pc;
 }
 
-/* Branches between steps whose destination the code does not tell: only behind those that `turns`
- * names, and in front of the first step. */
+/* Count branches between steps whose destination is not given by the code: only after those in
+ * `turns`, and before the first step. */
 static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t turns,
                         const struct window *w)
 {
@@ -260,7 +262,7 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
     if (!before) {
         tl_code_counter_arrive(coder, pc);
     } else if (strays(before, pc)) {
-        /* The trace is right: it is not counted as the block's branch, but by itself. */
+        /* The trace is authoritative: it is not counted as the block's branch, but separately. */
         const struct tl_block *const block = tl_path_block(before);
         ix->blocks[block->number % TL_INDEXER_BLOCKS].ran -= 1u << 16;
         tl_code_counter_edge(coder, block, pc);
@@ -274,10 +276,10 @@ static void count_edges(struct tl_indexer *ix, const uintptr_t *steps, uint64_t 
 }
 
 /*
- * Of `n` steps of one instruction set, all of which ran whole, as many as need no closer look: up
- * to position `end`; the first begins at `at`. Returns how many. Calls are followed behind the
- * counting, since no processor foresees which steps are calls or returns. Of a shard that is
- * replayed nothing else is wanted: then `counts` is false.
+ * Count as many of `n` steps of one instruction set, all of them executed in full, as need no
+ * closer look: up to position `end`; the first begins at `at`. Returns their number. Calls are
+ * followed after the counting, since processors cannot predict which steps are calls or returns.
+ * When a shard is replayed only that is needed: then `counts` is false.
  */
 static inline __attribute__((always_inline)) uint32_t pass_steps(struct tl_indexer *ix,
                                                                  const uintptr_t *steps, uint32_t n,
@@ -339,7 +341,7 @@ static uint32_t follow_steps(struct tl_indexer *ix, const uintptr_t *steps, uint
     return pass_steps(ix, steps, n, at, end, w, false);
 }
 
-/* As count_steps(), but the first of them may pass the position at which the next offset is due. */
+/* As count_steps(), but the first may pass the position at which the next offset is due. */
 static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32_t n, uint64_t at,
                            uint64_t end, struct window *w)
 {
@@ -352,15 +354,15 @@ static uint32_t count_some(struct tl_indexer *ix, const uintptr_t *steps, uint32
                                : count_steps(ix, steps, n, at, end, w);
 }
 
-/* A cycle count, or a time at which no other program begins (tl_codecount_switches()). */
+/* A cycle count, or a timestamp at which the program does not change (tl_codecount_switches()). */
 static inline bool is_measurement(const struct tl_item *item, const struct tl_code_counter *coder)
 {
     return item->kind == TL_ITEM_CYCLES ||
            (item->kind == TL_ITEM_TIME && item->value < coder->until);
 }
 
-/* Blocks from `*p` on up to position `end`, and the measurements between them, as far as they need
- * no closer look. */
+/* Count blocks from `*p` on up to position `end`, and the measurements between them, as long as
+ * this is possible quickly. */
 static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
                          const struct tl_indexer_room *space, struct place *p)
 {
@@ -421,7 +423,7 @@ int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t 
                      const struct tl_indexer_room *room, struct tl_stf_flow_at *at)
 {
     struct place p = place_at(items, n, at);
-    uint64_t quick = 0; /* position up to which blocks need no closer look */
+    uint64_t quick = 0; /* position up to which blocks can be counted quickly */
     int r = TL_OK;
     while (r == TL_OK && p.item < n) {
         if (quick > tl_shard_builder_position(ix->shard) && !ix->shard->coder.open)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A walk joins instructions to blocks as they lie one behind another. While a shard is built the
- * same is done with the groups of records that it is built from, so that both count alike. What an
- * address means (its function, what kind of instruction it is) is remembered.
+ * A walk joins consecutive instructions into blocks. While a shard is built the same is done with
+ * the groups of records it is built from, so that both count identically. Properties of an address
+ * (its function, the kind of its instruction) are cached.
  */
 #include "store/insn_stats.h"
 
@@ -11,14 +11,14 @@
 
 #include <stdlib.h>
 
-#define MEMO 8192 /* instructions, and begins of blocks, whose nature is remembered */
+#define MEMO 8192 /* cache entries for instructions and for begins of blocks */
 
 bool tl_insn_stats_wanted(enum tl_protocol protocol)
 {
     return !tl_protocol_has(protocol, TL_TRAIT_BLOCKS);
 }
 
-/* Records of instructions that are counted, in order of their descriptors. */
+/* Types of records that are counted, in order of their descriptors. */
 static const uint8_t record_types[TL_STATS_RECORDS] = {
     TL_STF_INST_REG,           TL_STF_INST_READY_REG,
     TL_STF_PAGE_TABLE_WALK,    TL_STF_INST_MEM_ACCESS,
@@ -38,7 +38,7 @@ const char *tl_insn_stats_record_name(unsigned i)
     return tl_stf_type_name(record_types[i]);
 }
 
-/* Where an INST_MEM_ACCESS says what it is. */
+/* Offset of the access type in an INST_MEM_ACCESS. */
 enum { ACCESS_TYPE = 13 };
 
 struct insn_memo {
@@ -50,27 +50,27 @@ struct insn_memo {
 
 struct block_memo {
     uint64_t pc;
-    uint64_t mode, context, changed; /* in which it is this function */
+    uint64_t mode, context, changed; /* state for which the function is valid */
     uint32_t function;
     bool used, entered;
 };
 
-/* Code that is counted as one. */
+/* Code counted as a unit. */
 struct piece {
     uint32_t n, size; /* instructions and bytes */
     bool leads_away;  /* its last instruction is a call, a return or an indirect branch */
 };
 
 struct tl_insn_stats {
-    const struct tl_image *image; /* NULL: it has no functions */
+    const struct tl_image *image; /* NULL: no functions */
     enum tl_protocol protocol;
-    struct tl_stats_counter counts; /* only the statistics itself, and its functions */
+    struct tl_stats_counter counts; /* only its statistics and functions are used */
     struct tl_flow_now now;
-    /* Pieces of the blocks to come, and the first that is not counted yet. */
+    /* Pieces of the following blocks, and the first one not counted yet. */
     struct piece *pieces;
     size_t n_pieces, cap_pieces, piece;
     bool piece_ended, no_memory;
-    uint64_t nowhere; /* instructions in no function, where there is none */
+    uint64_t nowhere; /* instructions outside of functions, if there are no functions */
     /* While a shard is built: the block that a walk would join; n == 0: none. */
     uint64_t pc;
     uint32_t n, size;
@@ -133,7 +133,7 @@ static size_t memo_slot(uint64_t pc)
     return (size_t)(pc >> 1 ^ pc >> 14) % MEMO;
 }
 
-/* What the trace tells of the instruction besides: all but the closing record of its group. */
+/* Count the additional records of the instruction: all except the closing record of its group. */
 static void count_records(struct tl_shard_stats *stats, const struct tl_walk_insn *insn)
 {
     if (!insn->group.n)
@@ -152,8 +152,8 @@ static void count_records(struct tl_shard_stats *stats, const struct tl_walk_ins
     }
 }
 
-/* `n` more instructions of the piece that began behind the last one that ended any; `mix`: the last
- * of them, the others are plain. */
+/* Add `n` instructions to the piece that began after the last one that ended a piece; `mix` is the
+ * class of the last of them, the others are plain. */
 static void add_to_piece(struct tl_insn_stats *c, uint32_t n, uint32_t size, enum tl_mix mix)
 {
     if (c->piece_ended || c->n_pieces == 0) {
@@ -190,7 +190,7 @@ static void count_insn(void *context, const struct tl_walk_insn *insn)
 
 /* ---- blocks and items ---------------------------------------------------------------------- */
 
-/* The function at `pc`, and is that its first instruction? */
+/* The function at `pc`, and whether that is its first instruction. */
 static const struct block_memo *function_at(struct tl_insn_stats *c, uint64_t pc)
 {
     struct block_memo *const m = &c->blocks[memo_slot(pc)];
@@ -210,7 +210,7 @@ static const struct block_memo *function_at(struct tl_insn_stats *c, uint64_t pc
     return m;
 }
 
-/* Are calls told by the trace? Else a function is called where it is entered at its start. */
+/* Does the trace report calls? Otherwise a function is called when it is entered at its start. */
 static bool tells_calls(const struct tl_insn_stats *c)
 {
     return tl_protocol_has(c->protocol, TL_TRAIT_CALLS);
@@ -227,11 +227,13 @@ static void count_at(struct tl_insn_stats *c, uint64_t pc, uint64_t n)
     add_function(c, m->function, n, !tells_calls(c) && m->entered);
 }
 
-/* `n` instructions of consecutive addresses, `size` bytes; each piece counts where it begins. */
+/*
+ * Count `n` instructions at consecutive addresses, `size` bytes; each piece counts where it begins.
+ */
 static void count_run(struct tl_insn_stats *c, uint64_t pc, uint32_t n, uint32_t size, bool taken)
 {
     const uint64_t end = pc + size;
-    bool away = false; /* though STF does not say where to, if nothing is known behind it */
+    bool away = false; /* STF does not contain the destination if nothing is known after it */
     for (uint32_t left = n; left > 0 && c->piece < c->n_pieces;) {
         struct piece *const piece = &c->pieces[c->piece];
         const bool ends = piece->n <= left;
@@ -252,7 +254,7 @@ static void count_run(struct tl_insn_stats *c, uint64_t pc, uint32_t n, uint32_t
         tl_shard_stats_mode(stats, c->now.mode, n);
 }
 
-/* Of a point. A note's is only kept where it says something. */
+/* Address of a position item; a note's is kept only if it is meaningful. */
 static uint64_t address_of(const struct tl_item *item)
 {
     if (item->kind == TL_ITEM_BRANCH)
@@ -319,7 +321,7 @@ void tl_insn_stats_begin(struct tl_insn_stats *insn_stats, const struct tl_flow_
     insn_stats->now = *now;
 }
 
-/* The walk's block ends. */
+/* End of the walk's block. */
 static void end_run(struct tl_insn_stats *c, bool taken)
 {
     if (c->n > 0)
@@ -345,8 +347,8 @@ static void add_insn(struct tl_insn_stats *c, const struct tl_walk_insn *insn)
     c->size += insn->size;
 }
 
-/* Bytes of the group at `stf` if it is a usual one of an instruction of four bytes: by itself, or
- * behind a memory access. Else 0. */
+/* Size of the group at `stf` if it is a common one of a four-byte instruction: alone, or after a
+ * memory access. Otherwise 0. */
 static uint32_t usual_group(struct tl_bytes stf)
 {
     const uint32_t closing = TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES;
@@ -359,8 +361,8 @@ static uint32_t usual_group(struct tl_bytes stf)
 }
 
 /*
- * Of `n` instructions at `pc` that are not the last of their block, pass over those that are surely
- * plain: nearly all are. Only one of two bytes may be none at all. Returns how many.
+ * Skip as many of `n` instructions at `pc`, none the last of its block, as are certainly plain:
+ * nearly all are. Only a two-byte one can be invalid. Returns their number.
  */
 static uint32_t add_plain(struct tl_insn_stats *c, enum tl_isa isa, uint64_t pc, uint32_t n,
                           struct tl_bytes *rest)
@@ -393,14 +395,14 @@ static uint32_t add_plain(struct tl_insn_stats *c, enum tl_isa isa, uint64_t pc,
     return done;
 }
 
-/* The next one, whatever it is. Returns where the flow goes. */
+/* Add the next one, of any kind. Returns where the flow continues. */
 static uint64_t add_group(struct tl_insn_stats *c, const struct tl_stf_layout *layout, uint8_t isa,
                           uint64_t pc, struct tl_bytes *rest)
 {
     struct tl_walk_step step;
     const int size = tl_walk_step(layout, isa, true, *rest, pc, &step);
     if (size < 0)
-        return pc; /* never: it was read before */
+        return pc; /* impossible: it was read before */
     tl_walk_code(&step, isa);
     const struct tl_walk_insn insn = {step.pc,   step.opcode, step.size, isa,
                                       step.code, step.group,  layout};
@@ -414,7 +416,7 @@ static uint64_t add_group(struct tl_insn_stats *c, const struct tl_stf_layout *l
     return step.next;
 }
 
-/* Instructions with whole groups. */
+/* Add instructions with whole groups. */
 static void add_groups(struct tl_insn_stats *c, const struct tl_block *b, uint32_t first,
                        uint32_t n)
 {
@@ -434,7 +436,7 @@ static void add_groups(struct tl_insn_stats *c, const struct tl_block *b, uint32
     }
 }
 
-/* Instructions of which nothing but their code is told. */
+/* Add instructions of which only the code is known. */
 static void add_code(struct tl_insn_stats *c, const struct tl_block *b, uint32_t at, uint32_t n)
 {
     for (; n > 0 && b->code && at < b->size; n--) {

@@ -9,12 +9,12 @@ enum {
     HAS_POSITION = 0x20,
     HAS_FLAGS = 0x40,
     HAS_OFFSET = 0x80,
-    UNMAPPED_MAX = 2 + 3 * TL_VARINT_MAX, /* bytes of one */
+    UNMAPPED_MAX = 2 + 3 * TL_VARINT_MAX, /* maximum size of an encoded UNMAPPED */
     TURNED = 64                           /* in a GAP's sub: see itemlog.h */
 };
 static_assert((int)TL_GAP_KINDS <= (int)TURNED, "both fit");
 
-/* What an item of each kind holds beside its flags and `sub`. */
+/* Fields of each kind of item besides flags and `sub`. */
 enum field { F_PC = 1, F_VALUE = 2, F_TIME = 4, F_TEXT = 8, F_DATA = 16 };
 static const uint8_t fields[32] = {
     [TL_ITEM_UNKNOWN] = F_PC,
@@ -35,7 +35,7 @@ static const uint8_t fields[32] = {
     [TL_ITEM_CHUNK] = F_DATA,
 };
 
-/* Kinds whose pc says nothing unless the flag is set, and need not be kept then. */
+/* Kinds whose pc is meaningless, and not stored, unless the flag is set. */
 static bool keeps_pc(const struct tl_item *item)
 {
     if (!(fields[item->kind] & F_PC))
@@ -93,13 +93,13 @@ static inline __attribute__((always_inline)) size_t put_head(struct tl_itemlog_b
     return n;
 }
 
-/* Bytes of a text with its NUL; 0: there is none. */
+/* Size of a text with its NUL; 0: none. */
 static size_t text_size(const char *text)
 {
     return text ? strlen(text) + 1 : 0;
 }
 
-/* How many, and they themselves. */
+/* Write the size, then the bytes. */
 static size_t put_bytes(uint8_t *p, const void *bytes, size_t n)
 {
     const size_t head = tl_varint_put(p, n);
@@ -138,7 +138,7 @@ static inline bool may_tell_turn(uint8_t kind)
     return kinds >> kind & 1;
 }
 
-/* One is added: the flag to say that the instruction in front changed the flow. */
+/* For a new entry: the flag for a change of flow by the preceding instruction. */
 static inline uint8_t take_turn(struct tl_itemlog *log, uint64_t position)
 {
     const bool first = log->base.lost != position;
@@ -146,7 +146,7 @@ static inline uint8_t take_turn(struct tl_itemlog *log, uint64_t position)
     return log->turned && first ? TL_ITEM_TAKEN : 0;
 }
 
-/* One near the item before: see itemlog.h. Bytes behind it may change, too. */
+/* Encode an entry near the previous one: see itemlog.h. Bytes after it may be overwritten. */
 static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_t away)
 {
     away = tl_zigzag((int64_t)away);
@@ -166,7 +166,7 @@ static __attribute__((noinline)) size_t put_far(struct tl_itemlog_base *base, ui
     return n + put_address(p + n, &base->pc, tl_item_address(item));
 }
 
-/* An AWAY or UNMAPPED. */
+/* Encode an AWAY or UNMAPPED. */
 static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
                               uint8_t turned, const struct tl_item *item)
 {
@@ -199,7 +199,7 @@ int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position, const str
     return TL_OK;
 }
 
-/* All of it but data and texts. */
+/* Encode an item without data and texts. */
 static inline size_t put_item(struct tl_itemlog *log, uint8_t *p, uint64_t position,
                               const struct tl_item *item)
 {
@@ -261,7 +261,7 @@ static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t po
     return TL_OK;
 }
 
-/* What put_head() makes, and a byte behind it: all of them small. */
+/* What put_head() writes, and one more byte: all of them small. */
 static inline __attribute__((always_inline)) int
 put_small(struct tl_itemlog *log, unsigned kind, uint64_t behind, uint64_t away, uint64_t last)
 {
@@ -274,8 +274,8 @@ put_small(struct tl_itemlog *log, unsigned kind, uint64_t behind, uint64_t away,
     return TL_OK;
 }
 
-/* With cycle counts there is one behind nearly every packet, and where no image is known a gap
- * behind every few; nearly all of them are near the item before. */
+/* With cycle counts nearly every packet yields one, and without an image every few packets yield a
+ * gap; nearly all of them are near the previous item. */
 int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
 {
     const uint64_t behind = position - log->base.position, away = item->offset - log->base.offset;
@@ -299,7 +299,7 @@ int tl_itemlog_add_isa(struct tl_itemlog *log, uint64_t position, enum tl_isa is
     return tl_itemlog_add(log, position, &item);
 }
 
-/* Half of all that is logged: nothing that they do not have is asked for. */
+/* Half of all log entries: only the fields they have are written. */
 static inline int add_offset(struct tl_itemlog *log, uint64_t position, uint64_t offset,
                              uint8_t flags)
 {
@@ -362,7 +362,7 @@ static const char *get_text(struct tl_varint_reader *r)
     return (const char *)text;
 }
 
-/* The difference of one near the item before; it has `n` bytes. */
+/* Decode the difference of an entry near the previous item; it has `n` bytes. */
 static uint64_t get_near(struct tl_varint_reader *r, struct tl_itemlog_base *base, size_t n)
 {
     const uint8_t *const bytes = tl_varint_bytes(r, 1 + n);
@@ -375,7 +375,7 @@ static uint64_t get_near(struct tl_varint_reader *r, struct tl_itemlog_base *bas
     return (uint64_t)tl_unzigzag(away);
 }
 
-/* What is in front of the fields. */
+/* Decode what precedes the fields. */
 static void get_head(struct tl_varint_reader *r, struct tl_itemlog_base *base, uint8_t head,
                      struct tl_item *item)
 {
@@ -407,7 +407,7 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
         item->text = get_text(r);
 }
 
-/* That the instruction in front changed the flow is no part of the item. */
+/* Extract the change-of-flow bit, which is not part of the item. */
 static bool tells_turn(struct tl_item *item)
 {
     const uint16_t turned = item->kind == TL_ITEM_GAP ? TURNED : 0;

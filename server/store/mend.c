@@ -18,9 +18,9 @@ struct patient {
     const struct tl_mend *mend;
     struct tl_sums sums;
     bool has_sums;
-    bool has_index;       /* the body was good, and is in view->index */
+    bool has_index;       /* the body was intact, and is in view->index */
     struct tl_view *view; /* in memory */
-    int lost;             /* item logs */
+    int lost;             /* number of lost item logs */
     uint64_t end;         /* raw offset at the end of the last item log */
     struct tl_fail *fail;
 };
@@ -30,7 +30,7 @@ static int hopeless(struct patient *p, const char *why)
     return tl_fail_set(p->fail, TL_BAD, "%s", why);
 }
 
-/* The bytes if they lie in the file and have this checksum; else none. */
+/* The bytes, if they lie in the file and match this checksum; otherwise none. */
 static struct tl_bytes good_bytes(const struct patient *p, uint64_t offset, struct tl_sum sum)
 {
     if (offset > p->file.n || sum.size > p->file.n - offset || sum.size == 0 ||
@@ -39,9 +39,9 @@ static struct tl_bytes good_bytes(const struct patient *p, uint64_t offset, stru
     return (struct tl_bytes){p->file.p + offset, sum.size};
 }
 
-/* ---- the index, as far as it is there -------------------------------------------------------- */
+/* ---- the index, as far as present ------------------------------------------------------------ */
 
-/* What a damaged footer may still say of it. */
+/* The version, as far as a damaged footer still shows it. */
 static uint32_t told_version(struct tl_bytes file)
 {
     const uint32_t told =
@@ -49,7 +49,7 @@ static uint32_t told_version(struct tl_bytes file)
     return told > 0 && told < TL_SHARD_VERSION ? told : TL_SHARD_VERSION;
 }
 
-/* The body, found by the footer or by the sums. */
+/* Find the body, by the footer or by the sums. */
 static int find_index(struct patient *p)
 {
     struct tl_shard_footer footer;
@@ -72,7 +72,7 @@ static int find_index(struct patient *p)
     return tl_shard_index_decode(&p->view->index, body, &footer);
 }
 
-/* No body: frames and chunks where the sums say that they are; nothing else of them is known. */
+/* No body: take frames and chunks from the sums; nothing else is known of them. */
 static int layout(struct patient *p)
 {
     const struct tl_sums *s = &p->sums;
@@ -156,7 +156,7 @@ struct log_facts {
     uint32_t plain;
 };
 
-/* Offsets count from the chunk's begin, which the log's head tells. */
+/* Offsets are relative to the chunk's begin, which is in the log's head. */
 static int read_log(struct patient *p, size_t i, struct log_facts *out)
 {
     struct tl_buf log = {0};
@@ -181,10 +181,10 @@ static int read_log(struct patient *p, size_t i, struct log_facts *out)
     return r == TL_BAD ? hopeless(p, "an item log does not tell how its chunk begins") : r;
 }
 
-/* Markers in a frame. */
+/* Count the markers in a frame. */
 static int count_markers(struct patient *p, size_t frame, uint64_t *out)
 {
-    struct tl_stf_groups head = {0}; /* what the shard's header says of the layout */
+    struct tl_stf_groups head = {0}; /* layout from the shard's header */
     struct tl_buf plain = {0};
     int r = tl_blob_plain(p->view->frames[0], &plain);
     if (r >= 0)
@@ -206,7 +206,7 @@ static int count_markers(struct patient *p, size_t frame, uint64_t *out)
     return r;
 }
 
-/* Chunk `i` begins as its log says; the one before ends there. */
+/* Chunk `i` begins as given in its log; the previous one ends there. */
 static int place_chunk(struct patient *p, size_t i, const struct log_facts *facts)
 {
     struct tl_shard_index *index = &p->view->index;
@@ -258,11 +258,11 @@ static int place_chunks(struct patient *p)
 
 /* ---- a lost item log ------------------------------------------------------------------------- */
 
-/* Logs again what STF tells of a chunk. */
+/* Logs what STF contains of a chunk. */
 struct relog {
     const struct tl_chunk *chunk;
     uint64_t markers; /* of the chunk */
-    bool last;        /* of the shard: what is behind its last instruction belongs to it */
+    bool last;        /* last of the shard: what follows its last instruction belongs to it */
     uint64_t at;      /* marker of the shard */
     uint8_t isa;
     struct tl_itemlog log;
@@ -285,7 +285,7 @@ static int relog_item(struct relog *l, const struct tl_item *item)
     if (l->at < begin || l->at > end || (l->at == end && !l->last))
         return TL_OK;
     struct tl_item copy = *item;
-    copy.offset = l->log.base.offset; /* that of the STF is of no use */
+    copy.offset = l->log.base.offset; /* the STF's offset is meaningless */
     return tl_itemlog_add(&l->log, l->at - begin, &copy);
 }
 
@@ -330,7 +330,7 @@ static int give_once(void *context, struct tl_bytes *out, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* All STF up to the chunk's end: what is in force there is told long before. */
+/* Read all STF up to the chunk's end: its state may have been set long before. */
 static int read_stf(struct patient *p, uint32_t upto, struct relog *l)
 {
     struct tl_buf stf = {0};
@@ -376,9 +376,9 @@ static int relog(struct patient *p)
     return r;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- the whole shard ------------------------------------------------------------------------- */
 
-/* Where the index was good it is taken as it was, but for what its lost logs had told. */
+/* An intact index is kept, except for the contents of its lost logs. */
 static int mend_index(struct patient *p)
 {
     const struct tl_mend *mend = p->mend;

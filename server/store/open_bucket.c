@@ -4,11 +4,11 @@
 #include <limits.h>
 #include <string.h>
 
-/* A function or page that has less than one in so many of a run's instructions is none of the few
- * most frequent ones that are kept. */
+/* A function or page with less than one in FEW of the instructions cannot be among the most
+ * frequent ones that are kept. */
 #define FEW 32u
 
-/* The key's number, new if need be. TL_LIMIT: there is none left; TL_NOMEM. */
+/* The key's number, assigned if new. TL_LIMIT: none left; TL_NOMEM. */
 static int number_of(struct tl_numbers *t, uint64_t key)
 {
     const uint32_t number = tl_numbers_find(t, key);
@@ -33,7 +33,7 @@ static void empty(struct tl_open_bucket *open)
 void tl_open_bucket_init(struct tl_open_bucket *open, uint64_t position)
 {
     open->position = position;
-    open->last_page = UINT64_MAX; /* no address has it */
+    open->last_page = UINT64_MAX; /* not a valid page */
     empty(open);
 }
 
@@ -80,7 +80,7 @@ static void names_state(struct tl_numbers *t, struct tl_state *s)
         const int number = number_of(t, name);
         if (number == TL_NOMEM)
             tl_state_fail(s, TL_NOMEM);
-        tl_state_check(s, number == (int)i); /* else it came twice */
+        tl_state_check(s, number == (int)i); /* otherwise there is a duplicate */
     }
 }
 
@@ -114,7 +114,7 @@ void tl_open_bucket_state(struct tl_open_bucket *open, struct tl_state *s)
 
 /* ---- the end of a bucket ------------------------------------------------------------------- */
 
-/* Numbers of functions, or of pages, that have any of the bucket's instructions. */
+/* Numbers of functions, or of pages, that have instructions in the bucket. */
 struct some {
     uint32_t n;
     uint16_t numbers[TL_OPEN_PLACES + 1];
@@ -157,20 +157,19 @@ static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
     return false;
 }
 
-/* What has fewer of the bucket's instructions is not counted; that which has the most always
- * is. */
+/* Minimum count to be included; the most frequent entry always is. */
 static uint64_t least_of(const struct tl_open_bucket *open, const struct some *some,
                          const uint64_t *sums)
 {
     uint64_t least = (open->n + FEW - 1) / FEW, most = 0;
-    if (some->n < FEW) /* so one has as many */
+    if (some->n < FEW) /* so at least one reaches the minimum */
         return least;
     for (uint32_t i = 0; i < some->n; i++)
         most = sums[some->numbers[i]] > most ? sums[some->numbers[i]] : most;
     return most < least ? most : least;
 }
 
-/* The functions are different: what the bucket has not had before is only looked for there. */
+/* Functions are distinct: new ones are only compared with those already in the bucket. */
 static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
                              const struct some *functions)
 {

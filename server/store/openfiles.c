@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A fetch goes through its shards one by one, twice: first for what it will copy. */
+/* A fetch reads its shards in order, twice: first to find what it will copy. */
 #define SLOTS 256
 
 struct slot {
@@ -19,7 +19,7 @@ struct slot {
     uint64_t hash; /* of the key */
     int fd;
     unsigned users;
-    bool forgotten; /* closed with its last user */
+    bool forgotten; /* to be closed by its last user */
     uint64_t used;
 };
 
@@ -83,7 +83,7 @@ static void forget_locked(struct slot *s)
         empty(s);
 }
 
-/* The slot that was unused for the longest time, emptied; -1: all are in use. */
+/* The least recently used slot, emptied; -1: all are in use. */
 static int make_room_locked(struct tl_openfiles *files)
 {
     int oldest = -1;
@@ -97,7 +97,7 @@ static int make_room_locked(struct tl_openfiles *files)
     return oldest;
 }
 
-/* One that is held. False: there is none that is still the file of that name. */
+/* Get a cached file. False: none that is still the file with that name. */
 static bool take_held(struct tl_openfiles *files, const char *key, struct tl_openfile *out)
 {
     pthread_mutex_lock(&files->lock);
@@ -119,7 +119,7 @@ static bool take_held(struct tl_openfiles *files, const char *key, struct tl_ope
     return false;
 }
 
-/* Hold a file that was just opened, unless another thread was faster. */
+/* Cache a file that was just opened, unless another thread was faster. */
 static int hold(struct tl_openfiles *files, const char *key, int fd)
 {
     char *const copy = strdup(key);

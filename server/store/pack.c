@@ -9,17 +9,17 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define HEAD      12          /* bytes in front of a first block that is not compressed */
-#define PLAIN_MAX (64u << 10) /* bytes made in place that are left as they are */
+#define HEAD      12          /* size of the headers before a first uncompressed block */
+#define PLAIN_MAX (64u << 10) /* maximum size left uncompressed by tl_packer_end() */
 
 struct tl_packer {
-    ZSTD_CCtx *any;    /* of bytes */
-    ZSTD_CCtx *coding; /* of sequences that were found here */
+    ZSTD_CCtx *any;    /* for arbitrary bytes */
+    ZSTD_CCtx *coding; /* for sequences found here */
     tl_search_run *find;
     struct tl_search search;
     ZSTD_Sequence *sequences;
     size_t cap;
-    struct tl_stf_mark *marks; /* of what is behind a head */
+    struct tl_stf_mark *marks; /* for what follows a head */
     size_t cap_marks;
     struct tl_buf scratch, rest;
 };
@@ -30,7 +30,7 @@ static bool set_up(ZSTD_CCtx *coding)
         ZSTD_cParameter parameter;
         int value;
     } settings[] = {
-        /* Nothing is searched for: the smallest tables. */
+        /* No search is done: the smallest tables. */
         {ZSTD_c_strategy, ZSTD_fast}, {ZSTD_c_hashLog, ZSTD_HASHLOG_MIN},
         {ZSTD_c_windowLog, 24},       {ZSTD_c_blockDelimiters, ZSTD_sf_noBlockDelimiters},
         {ZSTD_c_minMatch, 4},
@@ -73,7 +73,7 @@ void tl_packer_free(struct tl_packer *packer)
 enum { SINGLE_SEGMENT = 0x20, SIZE_OF_4 = 0x80, LAST_BLOCK = 1, BLOCK_HEAD = 3, FRAME_HEAD = 9 };
 static_assert(FRAME_HEAD + BLOCK_HEAD == HEAD, "a frame's head and a block's");
 
-/* The head of a frame of `size` bytes (RFC 8878, 3.1.1.1). */
+/* Header of a frame of `size` bytes (RFC 8878, 3.1.1.1). */
 static void put_frame_head(uint8_t head[static FRAME_HEAD], size_t size)
 {
     tl_put_le32(head, ZSTD_MAGICNUMBER);
@@ -81,14 +81,14 @@ static void put_frame_head(uint8_t head[static FRAME_HEAD], size_t size)
     tl_put_le32(head + 5, (uint32_t)size);
 }
 
-/* The head of a block of `n` bytes that are not compressed (3.1.1.2). */
+/* Header of an uncompressed block of `n` bytes (3.1.1.2). */
 static void put_block_head(uint8_t head[static BLOCK_HEAD], size_t n, unsigned last)
 {
     tl_put_le16(head, (uint16_t)(n << 3 | last));
     head[2] = (uint8_t)(n >> 13);
 }
 
-/* The head of a frame of one block that is not compressed. */
+/* Headers of a frame with one uncompressed block. */
 static void put_head(uint8_t head[static HEAD], size_t n)
 {
     put_frame_head(head, n);
@@ -148,7 +148,7 @@ int tl_packer_end(struct tl_packer *packer, size_t begin, struct tl_buf *out)
     return tl_buf_add(out, packer->scratch.p, packer->scratch.n);
 }
 
-/* Append a frame of records of which nothing is to be apart. */
+/* Append a frame of records without a separate head. */
 static int pack_stf(struct tl_packer *packer, struct tl_bytes stf, const struct tl_stf_mark *marks,
                     size_t n, struct tl_buf *out)
 {
@@ -169,7 +169,7 @@ static int pack_stf(struct tl_packer *packer, struct tl_bytes stf, const struct 
 
 /* ---- heads apart ---------------------------------------------------------------------------- */
 
-/* Marks behind the first `head` bytes, counted from there. */
+/* Marks after the first `head` bytes, relative to there. */
 static int shift_marks(struct tl_packer *packer, const struct tl_stf_mark *marks, size_t *n,
                        size_t head)
 {
@@ -186,7 +186,7 @@ static int shift_marks(struct tl_packer *packer, const struct tl_stf_mark *marks
     return TL_OK;
 }
 
-/* Bytes of a frame's head. */
+/* Size of a frame's header. */
 static size_t frame_head_size(const uint8_t *frame)
 {
     static const uint8_t window[] = {1, 0}, sizes[2][4] = {{0, 2, 4, 8}, {1, 2, 4, 8}};
@@ -196,9 +196,8 @@ static size_t frame_head_size(const uint8_t *frame)
 }
 
 /*
- * What is behind the head is a frame of its own, which begins as every frame does: without offsets
- * and tables of what was before. A block that is not compressed leaves none behind either, so it
- * may stand in front.
+ * The part after the head is a frame of its own, which begins without offsets and tables from
+ * before, as every frame does. An uncompressed block does not set any, so it may precede it.
  */
 static int put_apart(struct tl_bytes head, struct tl_bytes rest, size_t size, struct tl_buf *out)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Compression of what goes into shards. A packer keeps its contexts and tables, so that a frame
- * costs no set-up. Not thread-safe: one for each thread. What it makes depends on its arguments
- * alone, never on what it packed before.
+ * Compression of shard contents. A packer keeps its contexts and tables, so that a frame has no
+ * set-up cost. Not thread-safe: use one per thread. The output depends only on the arguments, never
+ * on what was packed before.
  *
- * In STF of a program's flow what was said before is found by who wrote it, not byte by byte
- * (store/search.h); zstd then codes these sequences as it codes its own.
+ * In STF of a program's flow, repeats are found from hints of the writer, not byte by byte
+ * (store/search.h); zstd then encodes these sequences as its own.
  */
 #ifndef TL_STORE_PACK_H
 #define TL_STORE_PACK_H
@@ -18,47 +18,50 @@
 struct tl_packer;
 
 TL_MUST_USE int tl_packer_new(struct tl_packer **out);
-void tl_packer_free(struct tl_packer *packer); /* NULL is fine */
+void tl_packer_free(struct tl_packer *packer); /* accepts NULL */
 
 /*
- * Append `stf` as one zstd frame with its content size. `marks` are hints: rising places in it;
- * wrong ones cost space, nothing else. Without any it is packed as any bytes are. TL_NOMEM.
+ * Append `stf` as one zstd frame with its content size. `marks` are hints: ascending places in it;
+ * wrong ones only cost space. Without marks it is packed like arbitrary bytes. TL_NOMEM.
  *
- * The first `head` bytes, at most TL_PACK_HEAD, 0: none, are stored as they are, in a block of
- * their own to which nothing behind it refers: they can be exchanged, see tl_pack_reheaded().
+ * The first `head` bytes (at most TL_PACK_HEAD, 0: none) are stored uncompressed, in a block of
+ * their own that later blocks do not refer to: they can be exchanged, see tl_pack_reheaded().
  */
 #define TL_PACK_HEAD 4096
 TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, size_t head,
                               const struct tl_stf_mark *marks, size_t n, struct tl_buf *out);
-/* The same in memory of its own that is just large enough, to be freed by the caller. */
+/* The same into newly allocated memory of exactly the needed size, to be freed by the caller. */
 TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
                                   const struct tl_stf_mark *marks, size_t n, uint8_t **out,
                                   size_t *size);
 
-/* The bytes that a frame of tl_packer_stf() has in front, by its first TL_PACK_HEAD_READ bytes, or
- * all if it has fewer. n == 0: its head was 0, or too long. */
+/* The uncompressed head of a frame made by tl_packer_stf(), from the frame's first
+ * TL_PACK_HEAD_READ bytes, or all if it is shorter. n == 0: its head was 0, or too long. */
 #define TL_PACK_HEAD_READ (TL_PACK_HEAD + 32)
 struct tl_bytes tl_pack_head(struct tl_bytes frame);
-/* What tl_pack_reheaded() makes of a frame of `size` bytes. */
+/* Size of the result of tl_pack_reheaded() for a frame of `size` bytes. */
 size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n);
-/* Append `frame` with `head`, of at most TL_PACK_HEAD bytes, in place of its own, of which it must
- * have one. TL_NOMEM. */
+/* Append `frame` with its head, which it must have, replaced by `head`, of at most TL_PACK_HEAD
+ * bytes. TL_NOMEM. */
 TL_MUST_USE int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out);
-/* Of fewer bytes, mostly numbers that have been made short, zstd takes off next to nothing: they
- * are stored as they are, in a frame all the same. */
+/* Inputs shorter than this, mostly small numbers, hardly compress: they are stored uncompressed, in
+ * a valid frame. */
 #define TL_PACK_SMALL 1024
-/* Append any bytes as one zstd frame with its content size. TL_NOMEM. */
+/* Append arbitrary bytes as one zstd frame with its content size. TL_NOMEM. */
 TL_MUST_USE int tl_packer_bytes(struct tl_packer *packer, struct tl_bytes plain,
                                 struct tl_buf *out);
-/* The same behind a u32, the CRC32C of the frame: an object by itself, for tl_unpack_checked(). */
+/*
+ * The same preceded by the frame's CRC32C as a u32: a self-contained object, for
+ * tl_unpack_checked().
+ */
 TL_MUST_USE int tl_packer_checked(struct tl_packer *packer, struct tl_bytes plain,
                                   struct tl_buf *out);
 
 /*
- * As tl_packer_bytes(), of bytes that are made where they go, between tl_packer_begin() and
- * tl_packer_end(), which gets the size that `out` had before. Of up to 64 KiB nothing is
- * compressed, nor copied: the index of a shard is as long, half of which zstd would take off in a
- * hundredth of the time that the shard took. TL_NOMEM.
+ * As tl_packer_bytes(), for bytes written in place, between tl_packer_begin() and tl_packer_end(),
+ * whose `begin` is the size of `out` before. Up to 64 KiB are neither compressed nor copied: a
+ * shard's index is that long, and compressing it to half would take 1 % of the time spent on the
+ * shard. TL_NOMEM.
  */
 TL_MUST_USE int tl_packer_begin(struct tl_buf *out);
 TL_MUST_USE int tl_packer_end(struct tl_packer *packer, size_t begin, struct tl_buf *out);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a walk reads goes through an indexer again, as it did when the shard was built: in blocks as
- * the decoder delivered them (runs.h), since functions and depths are told of whole blocks. Of a
- * range the shard that is built is thrown away, but for its statistics.
+ * Feeds what a walk reads through an indexer, as when the shard was built: in blocks as the decoder
+ * delivered them (runs.h), since functions and depths belong to whole blocks. For a range only the
+ * statistics of the resulting shard are kept.
  */
 #include "store/recount.h"
 
@@ -21,7 +21,7 @@ struct recount {
     struct tl_runs runs;
 };
 
-/* Begin a shard of the same number at a position, where `at` holds. TL_NOMEM. */
+/* Begin a shard with the same number at a position, with the state `at`. TL_NOMEM. */
 static int begin(struct recount **out, struct tl_view *view, enum tl_protocol protocol,
                  const struct tl_image *image, uint64_t position, const struct tl_flow_now *at)
 {
@@ -45,7 +45,7 @@ static void end(struct recount *c)
     free(c);
 }
 
-/* What was walked; c->index.now holds there. */
+/* Count what was walked; c->index.now is updated. */
 static int count_items(struct recount *c, struct tl_walk *walk)
 {
     static const struct tl_indexer_room room = {UINT64_MAX, UINT64_MAX, SIZE_MAX};
@@ -66,8 +66,7 @@ static int count_chunk(struct recount *c, struct tl_walk *walk, const struct tl_
                                                                                           : r;
 }
 
-/* The walk stands behind chunk `i`: if a frame ends there too, the next one begins where it
- * stands. */
+/* After chunk `i`: if a frame ends there too, the next one begins at the walk's position. */
 static void learn_pc(struct tl_shard_index *index, size_t i, const struct tl_walk *walk)
 {
     const uint32_t stf = index->chunks[i].stf;
@@ -76,7 +75,7 @@ static void learn_pc(struct tl_shard_index *index, size_t i, const struct tl_wal
         index->frames[index->chunks[i + 1].stf].pc = walk->pc;
 }
 
-/* The walk stands behind the last chunk: is that behind the last record, too? */
+/* After the last chunk: is it also after the last record? */
 static void learn_end(struct tl_shard_index *index, const struct tl_walk *walk)
 {
     const bool last = walk->view && walk->frame_number + 1 == index->n_frames;
@@ -98,8 +97,8 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
             r = count_chunk(c, &walk, &index->chunks[i]);
         if (r >= 0 && pcs)
             learn_pc(index, i, &walk);
-        /* A last one is closed, too, so that there are as many as before; where they begin and what
-         * holds there is taken over. */
+        /* Close the last one too, so that the number of chunks is as before; their begins and
+         * states are copied. */
         if (r >= 0)
             r = tl_shard_builder_next_chunk(c->index.shard, 0, &c->index.now, NULL, &log, &ended);
     }
@@ -109,7 +108,7 @@ static int count_all(struct recount *c, bool pcs, struct tl_fail *fail)
     return r;
 }
 
-/* What blocks do not know themselves, of a range. */
+/* Count what blocks do not know themselves, for a range. */
 static int count_insns(struct tl_view *view, const struct tl_walk_range *range,
                        const struct tl_image *image, struct tl_shard_stats *out,
                        struct tl_fail *fail)
@@ -124,7 +123,7 @@ static int count_insns(struct tl_view *view, const struct tl_walk_range *range,
     return r < 0 || out->told ? r : TL_NOMEM;
 }
 
-/* Take over what was counted; where things are stays. */
+/* Copy the counts; positions of data in the file are kept. */
 static void take_over(struct tl_shard_index *to, struct tl_shard_index *from)
 {
     for (size_t i = 0; i < to->n_chunks; i++) {
@@ -179,8 +178,8 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
 
 /* ---- statistics of a range ------------------------------------------------------------------ */
 
-/* What the index tells of its shard; where that is of blocks, positions and branches are the
- * index's own. */
+/* Statistics from the index; if they are from blocks, positions and branches are those of the
+ * index. */
 static int copy_stats(const struct tl_shard_index *index, struct tl_shard_stats *out)
 {
     *out = index->stats;
@@ -200,7 +199,7 @@ static int copy_stats(const struct tl_shard_index *index, struct tl_shard_stats 
     return TL_OK;
 }
 
-/* By the index that a shard of nothing else would have. */
+/* Compute them as the index of a shard with only this range would have them. */
 static int count_blocks(struct tl_view *view, const struct tl_walk_range *range,
                         const struct tl_image *image, struct tl_shard_stats *out,
                         struct tl_fail *fail)

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEEP_MAX ((size_t)8 << 20) /* bytes of runs that stay for the next chunk */
+#define KEEP_MAX ((size_t)8 << 20) /* maximum size of runs kept for the next chunk */
 
-/* What a run's blocks depend on, beside its instructions. */
+/* What a run's blocks depend on, besides its instructions. */
 struct key {
     uint64_t pc, mode, context, changed;
     uint32_t n, size, coded_size;
@@ -34,7 +34,7 @@ void tl_runs_fini(struct tl_runs *runs)
     runs->bytes = 0;
 }
 
-/* The bytes of the run's instructions. */
+/* Collect the bytes of the run's instructions. */
 static int read_code(const struct tl_walk *walk, const struct tl_block *run, uint8_t *code)
 {
     struct tl_walk_step insn = {.next = run->pc};
@@ -50,7 +50,7 @@ static int read_code(const struct tl_walk *walk, const struct tl_block *run, uin
     return TL_OK;
 }
 
-/* The instruction at byte `at`: can the flow leave behind it? */
+/* Decode the instruction at byte `at`: can the flow change after it? */
 static bool ends_block(const struct tl_block *run, uint32_t at, struct tl_insn *insn)
 {
     *insn = (struct tl_insn){0};
@@ -99,7 +99,7 @@ static int add_run(struct tl_runs *runs, struct tl_block_run **list, const struc
                    const struct tl_walk *walk, const struct tl_block *block,
                    const struct tl_flow_now *now)
 {
-    /* A block for each instruction, at most. */
+    /* At most one block per instruction. */
     const size_t blocks = sizeof(struct tl_block_run) + block->n * sizeof(struct tl_block),
                  path = blocks + block->n * sizeof(uintptr_t), code = path + block->size,
                  all = code + block->coded_size;
@@ -160,7 +160,7 @@ int tl_runs_split(struct tl_runs *runs, struct tl_walk *walk, const struct tl_fl
 {
     struct tl_flow_now now = *at;
     struct key key;
-    bool known = false; /* what of the key depends on `now` is */
+    bool known = false; /* the part of the key that depends on `now` has been set */
     if (runs->bytes > KEEP_MAX)
         tl_runs_fini(runs);
     for (size_t i = 0; i < walk->n; i++) {

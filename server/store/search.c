@@ -7,12 +7,12 @@
 #include <stdbool.h>
 
 #define LEAST TL_SEARCH_LEAST
-#define LONG  32 /* bytes between matches that are gone over */
+#define LONG  32 /* minimum bytes between matches to be scanned */
 
 #define INLINE inline __attribute__((always_inline))
 
-/* Bytes that are the same at `a` and, behind it, at `b`, up to `end`. Nobody can foresee where they
- * end: variants have few jumps for that. */
+/* Length of the match between `a` and `b` (after it), up to `end`. It is unpredictable, so variants
+ * avoid branches. */
 typedef size_t same_bytes(const uint8_t *a, const uint8_t *b, const uint8_t *end);
 
 static INLINE size_t same_to(const uint8_t *a, const uint8_t *b, const uint8_t *end)
@@ -45,7 +45,7 @@ static INLINE size_t same_words(const uint8_t *a, const uint8_t *b, const uint8_
     return (size_t)(b - begin) + same_to(a, b, end);
 }
 
-/* Where the block begins whose turn is at `at`: behind a target and a closing record. */
+/* Begin of the block whose change of flow is at `at`: after a target and a closing record. */
 static INLINE uint32_t entry_of(struct tl_bytes stf, uint32_t at)
 {
     if (stf.p[at] == TL_STF_INST_PC_TARGET)
@@ -59,25 +59,25 @@ static INLINE uint32_t slot(uint32_t key)
     return key >> (32 - TL_SEARCH_BITS);
 }
 
-/* What has been found so far: matches, the end of the last one, and how far was gone over. */
+/* Result so far: matches, the end of the last one, and how far was scanned. */
 struct found {
     ZSTD_Sequence *out;
     uint32_t done, seen;
 };
 
-/* Bytes to the next record, of those that are by far the most; of others each byte is looked at. */
+/* Distance to the next record, for the most frequent ones; others are scanned byte by byte. */
 static const uint8_t steps[256] = {
     [TL_STF_INST_32] = 5,         [TL_STF_INST_16] = 3,  [TL_STF_INST_PC_TARGET] = 9,
     [TL_STF_EVENT_PC_TARGET] = 9, [TL_STF_FORCE_PC] = 9,
 };
 
-/* Go over what lies between the last match and `to`. */
+/* Scan what lies between the last match and `to`. */
 typedef struct found go_over_run(struct tl_search *s, struct tl_bytes stf, uint32_t to,
                                  struct found f);
 
 /*
- * From record to record. In others the longer nothing is found the fewer bytes are looked at, so
- * that those that do not repeat cost little.
+ * Scan record by record. Elsewhere the step grows while nothing is found, so that data without
+ * repeats costs little.
  */
 static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uint32_t to,
                                    struct found f, same_bytes *same)
@@ -109,10 +109,10 @@ static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uin
 }
 
 /*
- * Most marks lie within the match before them, and only the place of their turn is noted. Where a
- * match ends, and so which mark is the next one outside, nobody can foresee either; so what is
- * looked at there begins at the mark, not at the end of the match within its turn, and waits for
- * nothing of the match.
+ * Most marks lie within the preceding match, and only the place of their change of flow is
+ * recorded. Where a match ends, and so which mark is the next one outside, is unpredictable; so
+ * matching begins at the mark, not at the end of the match, and does not depend on the match's
+ * result.
  */
 static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
                             const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out,
@@ -126,7 +126,7 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
         uint32_t *const turn = &s->turns[slot(m->turn)];
         const uint32_t at = m->at, before = *turn;
         *turn = at + 1;
-        /* A turn's records end at the same place whatever the target was. */
+        /* Its records end at the same place whatever the target was. */
         if (done >= at + TL_STF_TARGET_BYTES || at >= stf.n)
             continue;
         if (__builtin_expect(at >= done + LONG, false)) {
@@ -140,7 +140,7 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
         uint32_t begin = done > at ? done : at, back = at + 1 - before, stop = 0;
         if (before && before <= at) {
             stop = at + (uint32_t)same(stf.p + at - back, stf.p + at, end);
-            /* It may differ before the end of the last match, and be the same behind that. */
+            /* It may differ before the end of the last match, and be equal after it. */
             if (__builtin_expect(stop < done, false))
                 stop = begin + (uint32_t)same(stf.p + begin - back, stf.p + begin, end);
         }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The search for what STF said before. Records of a program's flow say the same few thousand
- * blocks over and over, and whoever wrote them knows where each begins. So hardly anything is
- * searched for byte by byte: wherever the flow turns, the place where it last turned the same way
- * is looked up, and what follows is compared from there. Only what is left between marks, and is
- * long, is gone over: addresses where there is no image, exceptions, and code that is new.
+ * Match finder for STF. Records of a program's flow repeat the same few thousand blocks, and their
+ * writer knows where each begins. So hardly anything is searched byte by byte: at each change of
+ * flow, the place of the last identical change is looked up, and what follows is compared from
+ * there. Only long data between marks is scanned: addresses without an image, exceptions, and new
+ * code.
  */
 #ifndef TL_STORE_SEARCH_H
 #define TL_STORE_SEARCH_H
@@ -19,10 +19,10 @@
 #define TL_SEARCH_BITS 12
 #define TL_SEARCH_MOST (UINT32_MAX / 2) /* bytes */
 
-#define TL_SEARCH_LEAST 8 /* bytes that a match must have to be worth a sequence */
+#define TL_SEARCH_LEAST 8 /* minimum length of a match to be worth a sequence */
 
-/* The last place of each turn, of each block's begin, and of eight bytes between marks, + 1; 0:
- * none yet. By their hashes. */
+/* Last place, + 1, of each change of flow, each block begin, and each 8-byte word between marks, by
+ * hash; 0: none yet. */
 struct tl_search {
     uint32_t turns[1u << TL_SEARCH_BITS];
     uint32_t entries[1u << TL_SEARCH_BITS];
@@ -30,10 +30,9 @@ struct tl_search {
 };
 
 /*
- * Find sequences in `stf`, of not more than TL_SEARCH_MOST bytes: at most one for each
- * TL_SEARCH_LEAST bytes, in order; what is behind the last one is literal. `marks` are hints,
- * rising places: wrong ones cost sequences, nothing else. `search` needs no initial value. Returns
- * how many were found.
+ * Find sequences in `stf`, at most TL_SEARCH_MOST bytes long: at most one per TL_SEARCH_LEAST
+ * bytes, in order; bytes after the last one are literals. `marks` are hints, ascending places:
+ * wrong ones only cost sequences. `search` needs no initialisation. Returns the number found.
  */
 typedef size_t tl_search_run(struct tl_search *search, struct tl_bytes stf,
                              const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out);

@@ -106,13 +106,13 @@ int tl_unpack_checked(struct tl_bytes object, size_t limit, struct tl_buf *out)
 
 /* ---- encoding ------------------------------------------------------------------------------ */
 
-/* A list of numbers, written and read by the same function each: the two cannot drift apart. */
+/* A list of numbers, written and read by the same function, so that both agree. */
 struct codec {
-    uint8_t *out;                /* writing; there is room for all of them */
-    struct tl_varint_reader *in; /* reading, if out is NULL */
+    uint8_t *out;                /* when writing; has capacity for all of them */
+    struct tl_varint_reader *in; /* when reading, if out is NULL */
 };
 
-/* Bytes of each list. */
+/* Maximum size of each list. */
 #define NOW_MAX   (7 * TL_VARINT_MAX)
 #define ROW_MAX   (13 * TL_VARINT_MAX + NOW_MAX)
 #define CHUNK_MAX (18 * TL_VARINT_MAX + NOW_MAX)
@@ -206,10 +206,10 @@ static void code_frame(struct codec *c, struct tl_shard_frame *frame)
     number(c, &frame->pc);
 }
 
-/* Each is a difference to the one before; it wraps where the next chunk's begin. */
+/* Each is relative to the previous one; the difference wraps where the next chunk's edges begin. */
 static int put_edges(const uint64_t *edges, size_t n, struct tl_buf *out)
 {
-    enum { BATCH = 64 }; /* that room is made for at once */
+    enum { BATCH = 64 }; /* capacity reserved at once */
     uint64_t last = 0;
     int r = tl_varint_add(out, n);
     for (size_t i = 0; r >= 0 && i < n;) {
@@ -308,7 +308,7 @@ static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t versio
     tl_put_le32(footer + 44, tl_crc32c(0, footer, 44));
 }
 
-/* Behind the index, which begins at `body`. */
+/* Append the footer after the index, which begins at `body`. */
 static int add_footer(const struct tl_shard_index *index, uint64_t items, size_t body,
                       struct tl_buf *file)
 {
@@ -361,7 +361,7 @@ int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t s
     return TL_OK;
 }
 
-/* Does everything that the index says lie where it can? */
+/* Is everything in the index within its bounds? */
 static bool plausible(const struct tl_shard_index *index, const struct tl_shard_footer *footer)
 {
     uint64_t position = index->row.first;
@@ -385,10 +385,10 @@ static bool plausible(const struct tl_shard_index *index, const struct tl_shard_
     return position == index->row.first + index->row.n && index->n_chunks > 0;
 }
 
-/* The table of `n` edges, or of as many pages. */
+/* Read the table of `n` edges, or of as many pages. */
 static int read_edges(struct tl_varint_reader *in, uint64_t n, struct tl_shard_index *out)
 {
-    if (in->bad || n > (uint64_t)(in->end - in->p)) /* a byte each at least */
+    if (in->bad || n > (uint64_t)(in->end - in->p)) /* at least one byte each */
         return TL_BAD;
     if (n > 0 && tl_grow(&out->code, &out->cap_code, n, sizeof(*out->code)) < 0)
         return TL_NOMEM;
@@ -398,7 +398,7 @@ static int read_edges(struct tl_varint_reader *in, uint64_t n, struct tl_shard_i
     return in->bad ? TL_BAD : TL_OK;
 }
 
-/* Older shards tell only in which pages code was executed: say it of all that is in them. */
+/* Older shards only have the pages with executed code: treat them as completely executed. */
 static int edges_of_pages(struct tl_shard_index *out)
 {
     const size_t n = out->n_code;
@@ -423,7 +423,7 @@ static int edges_of_pages(struct tl_shard_index *out)
     return TL_OK;
 }
 
-/* `*n_pages`: of an older shard, behind the lists. */
+/* `*n_pages`: for an older shard, follows the lists. */
 static int read_lists(struct tl_varint_reader *r, struct tl_shard_index *out, uint64_t *n_pages)
 {
     const size_t most = (size_t)(r->end - r->p);
@@ -491,7 +491,7 @@ int tl_shard_index_decode(struct tl_shard_index *out, struct tl_bytes body,
     return r;
 }
 
-/* ---- looking things up --------------------------------------------------------------------- */
+/* ---- look-ups ------------------------------------------------------------------------------ */
 
 uint64_t tl_shard_chunk_markers(const struct tl_shard_index *index, uint64_t head)
 {
@@ -518,8 +518,8 @@ size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position)
 {
     const struct tl_chunk *const chunks = index->chunks;
     size_t i = tl_shard_chunk_at(index, position);
-    /* Where a chunk of the .zstf begins the one in front ended with its last instruction; elsewhere
-     * it may have ended behind any item. */
+    /* Where a .zstf chunk begins the previous one ended with its last instruction; elsewhere it may
+     * have ended after any item. */
     while (i > 0 && chunks[i].first == position && chunks[i].stf == chunks[i - 1].stf)
         i--;
     return i;
@@ -533,7 +533,7 @@ bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk
     from >>= TL_CODE_SHIFT;
     to >>= TL_CODE_SHIFT;
     const uint64_t *edges = index->code + chunk->code;
-    size_t low = 0, high = chunk->n_code; /* the first edge behind `from` */
+    size_t low = 0, high = chunk->n_code; /* the first edge after `from` */
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         if (edges[middle] <= from)

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-/* Append what was executed to the index's table, and tell the chunk where it is. */
+/* Append the executed code to the index's table, and set its place in the chunk. */
 static int store_code(const struct tl_code_set *set, struct tl_shard_index *index,
                       struct tl_chunk *chunk)
 {
@@ -49,7 +49,7 @@ static void open_chunk(struct tl_shard_builder *shard, uint32_t stf, const struc
     shard->offset_noted = shard->open.first >> TL_SHARD_OFFSETS;
 }
 
-/* Is it known what its logs say? */
+/* Are the contents of its logs known? */
 static bool has_log(const struct tl_shard_builder *shard)
 {
     return !shard->replayed || shard->remade;
@@ -144,7 +144,7 @@ static int add_frame(struct tl_view *view, const struct tl_shard_frame *frame, s
     return TL_OK;
 }
 
-/* The log as a blob of its own, packed if there is a packer, while its memory stays for the next
+/* The log as a new blob, packed if there is a packer, so that its memory is reused for the next
  * one; NULL in `*out`: it is empty. */
 static int take_log(const struct tl_shard_builder *shard, struct tl_packer *packer,
                     struct tl_blob **out)
@@ -156,8 +156,8 @@ static int take_log(const struct tl_shard_builder *shard, struct tl_packer *pack
     return log.n > 0 && !*out ? TL_NOMEM : TL_OK;
 }
 
-/* Where the chunk ends in the raw bytes, and how its last instruction was left: nothing else but
- * the index would tell. */
+/* Log the chunk's end in the raw bytes, and whether its last instruction changed the flow:
+ * otherwise only the index would have this. */
 static int note_end(struct tl_shard_builder *shard)
 {
     const struct tl_shard_row *row = &shard->view->index.row;
@@ -194,7 +194,7 @@ static int close_chunk(struct tl_shard_builder *shard, struct tl_packer *packer,
     int r = shard->bare ? TL_OK : take_log(shard, packer, &items);
     if (r < 0)
         return r;
-    c->items_size = 0; /* known when it is packed */
+    c->items_size = 0; /* known once it is packed */
     r = store_code(&shard->code, &shard->view->index, c);
     if (r < 0) {
         tl_blob_put(items);
@@ -218,16 +218,16 @@ int tl_shard_builder_frame(struct tl_shard_builder *shard, struct tl_blob *stf, 
                            uint64_t marker, uint64_t pc)
 {
     if (shard->replayed) {
-        shard->view->index.n_frames = 1; /* it matters only whether there is one */
+        shard->view->index.n_frames = 1; /* only whether there is one matters */
         return TL_OK;
     }
     const struct tl_shard_frame frame = {.plain = (uint32_t)plain, .marker = marker, .pc = pc};
     return add_frame(shard->view, &frame, stf);
 }
 
-/* ---- what happens -------------------------------------------------------------------------- */
+/* ---- instructions and events --------------------------------------------------------------- */
 
-/* Add the open bucket to `view`, a copy of the shard's or, if it ends, that itself. */
+/* Add the open bucket to `view`: a copy of the shard's or, if it ends, the shard's own. */
 static int settle(struct tl_shard_builder *shard, struct tl_view *view, bool ends)
 {
     struct tl_open_bucket *const open = &shard->bucket;
@@ -245,14 +245,14 @@ int tl_shard_builder_settle(struct tl_shard_builder *shard)
     return settle(shard, shard->view, true);
 }
 
-/* Tell of what was counted for each function. */
+/* Add the per-function counts to the statistics. */
 static void tell_functions(struct tl_shard_builder *shard)
 {
     if (tl_open_bucket_tell(&shard->bucket, &shard->counter) < 0)
         shard->counter.untold = true;
 }
 
-/* The open bucket has no number left for a place: give all of them back. */
+/* The open bucket has no number left for a place: release all of them. */
 static int renew(struct tl_shard_builder *shard)
 {
     const int r = tl_shard_builder_settle(shard);
@@ -326,7 +326,7 @@ void tl_shard_builder_left(struct tl_shard_builder *shard, bool taken)
     shard->log.turned = taken;
 }
 
-/* Items are here, and of these kinds. Buckets are made in their order. */
+/* Record items of these kinds here. Buckets are created in order. */
 static int note_items(struct tl_shard_builder *shard, uint32_t kinds)
 {
     const int r = tl_open_bucket_room(&shard->bucket) == 0 ? tl_shard_builder_settle(shard) : TL_OK;
@@ -373,7 +373,7 @@ int tl_shard_builder_item(struct tl_shard_builder *shard, const struct tl_flow_n
     }
     tl_shard_stats_items(&shard->counter.stats, item, 1);
     switch (item->kind) {
-    case TL_ITEM_CYCLES: /* by far the most */
+    case TL_ITEM_CYCLES: /* by far the most frequent */
         return TL_OK;
     case TL_ITEM_TIME:
         if (tl_item_is_anchor(item))
@@ -427,7 +427,7 @@ int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t position, u
     if (position >> TL_SHARD_OFFSETS == shard->offset_noted)
         return TL_OK;
     shard->offset_noted = position >> TL_SHARD_OFFSETS;
-    /* An item shortly before tells as well; but statistics by instruction expect the note. */
+    /* An item shortly before gives it as well; but per-instruction statistics expect the entry. */
     const bool told =
         at - shard->log.base.position < 1u << (TL_SHARD_OFFSETS - 1) && !shard->by_insn;
     return told ? TL_OK : tl_itemlog_add_offset(&shard->log, at, offset);
@@ -446,7 +446,7 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     if (r < 0 || shard->replayed)
         return r;
     tl_shard_builder_tell(shard);
-    /* Items behind the last frame's last marker belong to no frame: give them the last. */
+    /* Items after the last frame's last marker belong to no frame: assign the last one. */
     for (size_t i = index->n_chunks; i-- > 0 && index->chunks[i].stf >= index->n_frames;)
         index->chunks[i].stf = (uint32_t)index->n_frames - 1;
     if (shard->coder.counting && (shard->view->counts = malloc(sizeof *shard->view->counts))) {
@@ -519,7 +519,7 @@ static int copy_open(const struct tl_shard_builder *shard, struct tl_bytes stf, 
     return add_frame(view, &frame, records);
 }
 
-/* Cut what lies behind the positions that can be read. */
+/* Remove everything after the readable positions. */
 static void clip(struct tl_view *view, uint64_t positions)
 {
     struct tl_shard_index *index = &view->index;
@@ -543,7 +543,7 @@ int tl_shard_builder_snapshot(struct tl_shard_builder *shard, struct tl_bytes st
     struct tl_view *view = tl_view_new();
     int r = view ? copy_closed(shard->view, view) : TL_NOMEM;
     if (r >= 0)
-        r = settle(shard, view, false); /* that somebody looked must make no difference */
+        r = settle(shard, view, false); /* taking a snapshot must make no difference */
     if (r >= 0)
         r = copy_open(shard, stf, marker, pc, view);
     if (r < 0) {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A shard builder as bytes and back: the lists of its index, with the open chunk as the last one,
- * packed frames and logs as they are, and all that is still being counted.
+ * Saving and loading a shard builder: the lists of its index, with the open chunk as the last one,
+ * packed frames and logs, and all counters.
  */
 #include "store/shard_builder.h"
 
 #include <stdlib.h>
 
-#define LOG_MOST (64u << 20) /* bytes of an open chunk's log */
+#define LOG_MOST (64u << 20) /* maximum size of an open chunk's log */
 
 /* Values, chunks and frames. */
 static void lists_state(struct tl_shard_builder *shard, struct tl_state *s)
@@ -34,13 +34,13 @@ static void lists_state(struct tl_shard_builder *shard, struct tl_state *s)
         tl_state_check(s, index->n_chunks > 0);
         if (s->rc >= 0)
             shard->open = index->chunks[--index->n_chunks];
-        else /* there are no blobs for what was read */
+        else /* there are no blobs for what was loaded */
             index->n_chunks = index->n_frames = 0;
     }
     tl_buf_fini(&lists);
 }
 
-/* Packed bytes; NULL: there are none. */
+/* Packed bytes; NULL: none. */
 static void blob_state(struct tl_blob **blob, struct tl_packer *packer, struct tl_state *s)
 {
     struct tl_bytes packed = {0};
@@ -67,7 +67,7 @@ static void blobs_state(struct tl_blob ***blobs, size_t *cap, size_t *n, bool wa
 {
     const size_t all = *n;
     if (tl_state_loads(s)) {
-        *n = 0; /* until they are there */
+        *n = 0; /* until they are loaded */
         if (s->rc >= 0)
             tl_state_fail(s, tl_grow(blobs, cap, all + 1, sizeof(**blobs)));
     }
@@ -92,7 +92,7 @@ static void code_state(struct tl_shard_index *index, struct tl_state *s)
         tl_state_bytes(s, index->code, n * sizeof(*index->code));
 }
 
-/* Of a shard that is complete but for records: what it consists of. */
+/* For a shard that is complete except for records: its statistics. */
 static void stats_state(struct tl_shard_stats *stats, struct tl_state *s)
 {
     struct tl_buf bytes = {0};
@@ -126,7 +126,7 @@ static void log_state(struct tl_shard_builder *shard, struct tl_state *s)
     log_values(shard, s);
 }
 
-/* Are chunks and frames those of this shard, one behind the other? A replayed shard has none. */
+/* Are chunks and frames contiguous parts of this shard? A replayed shard has none. */
 static bool lists_fit(const struct tl_shard_builder *shard)
 {
     const struct tl_shard_index *const index = &shard->view->index;
@@ -150,7 +150,7 @@ static bool lists_fit(const struct tl_shard_builder *shard)
            shard->open.n <= row->n && shard->open.first == row->first + row->n - shard->open.n;
 }
 
-/* Buckets are made up to where the open bucket is, no further: so none of them is far away. */
+/* Buckets exist up to the open bucket, no further: so none of them is far away. */
 static bool counts_fit(const struct tl_shard_builder *shard)
 {
     const struct tl_shard_row *const row = &shard->view->index.row;
@@ -187,7 +187,7 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
     tl_state_check(s, s->rc >= 0 && lists_fit(shard) && counts_fit(shard));
 }
 
-/* Where the open chunk ends depends on how long its log is, not on what it says. */
+/* The end of the open chunk depends on its log's length, not on its contents. */
 static void log_length(struct tl_itemlog *log, struct tl_state *s)
 {
     size_t n = log->bytes.n;

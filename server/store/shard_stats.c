@@ -84,7 +84,7 @@ int tl_stats_counter_function(struct tl_stats_counter *t, uint32_t function, uin
     return TL_OK;
 }
 
-/* The kind of the instruction at byte `*at` of the block; goes on to the next one. False: there is
+/* Class of the instruction at byte `*at` of the block; advances to the next one. False: there is
  * none. */
 static bool next_mix(const struct tl_block *block, uint32_t *at, enum tl_mix *mix)
 {
@@ -217,7 +217,7 @@ static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)
     return r;
 }
 
-/* What statistics begins with. */
+/* First value of encoded statistics. */
 enum { UNTOLD, TOLD, COUNTED };
 
 int tl_shard_stats_encode(const struct tl_shard_stats *stats, struct tl_buf *out)

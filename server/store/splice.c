@@ -9,7 +9,7 @@
 
 /* ---- heads ---------------------------------------------------------------------------------- */
 
-/* Bytes of the first group, or of all records if none is closed. */
+/* Size of the first group, or of all records if none is closed. */
 static size_t group_size(const struct tl_stf_layout *layout, struct tl_bytes stf, bool *closed)
 {
     struct tl_stf_group group = {stf, *layout};
@@ -34,10 +34,10 @@ size_t tl_splice_head(struct tl_bytes records)
     return closed && n <= TL_PACK_HEAD ? n : 0;
 }
 
-/* ---- the first group within a longer trace -----------------------------------------------------
- */
+/* ---- the first group within a longer trace
+ * ----------------------------------------------------- */
 
-/* The first group while it is changed; what is behind it stays. */
+/* The first group while it is modified; what follows it is unchanged. */
 struct joint {
     const struct tl_view *view;
     const struct tl_stf_groups *groups;
@@ -49,7 +49,7 @@ static struct tl_bytes bytes_of(const struct joint *j)
     return (struct tl_bytes){j->stf.p, j->stf.n};
 }
 
-/* Take `size` bytes out. */
+/* Remove `size` bytes. */
 static void drop(struct joint *j, size_t at, size_t size)
 {
     memmove(j->stf.p + at, j->stf.p + at + size, j->stf.n - at - size);
@@ -71,15 +71,16 @@ static int insert(struct joint *j, size_t at, const struct tl_stf_record *record
     return r < 0 ? r : TL_OK;
 }
 
-/* What of a group matters where it follows another. */
+/* Properties of a group that matter when it follows another one. */
 struct sight {
     bool iem, force;  /* it has an INST_IEM, a FORCE_PC */
-    size_t own;       /* where the first record stands that does not stand anywhere */
-    size_t before;    /* … that tells nothing that was in force before the instruction */
-    size_t told;      /* the last event that tells the instruction set alone; SIZE_MAX: none … */
-    uint32_t size;    /* … its size … */
-    enum tl_isa says; /* … and what it tells */
-    enum tl_isa mode; /* what other changes of mode tell; NONE: nothing */
+    size_t own;       /* position of the first record that is specific to the group */
+    size_t before;    /* position of the first record that does not describe the state before the
+                         instruction */
+    size_t told;      /* the last event that only gives the instruction set; SIZE_MAX: none */
+    uint32_t size;    /* size of that event */
+    enum tl_isa says; /* instruction set given by that event */
+    enum tl_isa mode; /* instruction set given by other changes of mode; NONE: none */
     bool has_word;
     uint64_t word; /* the last mode of all */
 };
@@ -136,9 +137,8 @@ static void look(const struct joint *j, struct sight *s)
 }
 
 /*
- * Readers take the group's instruction for one of the set that the instruction before it had,
- * unless they are told: what flow_writer.h tells them. `told` is the mode that the shard told
- * again.
+ * Readers assume for the group's instruction the instruction set of the previous one, unless it is
+ * given: see flow_writer.h. `told` is the mode repeated in the shard.
  */
 static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t *told)
 {
@@ -177,7 +177,7 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
                                 .event = {TL_STF_EVENT_MODE_CHANGE, {fields, sizeof(fields)}}});
 }
 
-/* Records that were made from flow items. */
+/* Join records that were made from flow items. */
 static int join_ours(struct joint *j, uint64_t pc)
 {
     const struct tl_stf_header *const header = &j->groups->header;
@@ -198,7 +198,7 @@ static int join_ours(struct joint *j, uint64_t pc)
     return r < 0 ? r : tell_isa(j, &s, at != SIZE_MAX ? &mode : NULL);
 }
 
-/* Records that others wrote: what they say is all there is. */
+/* Join imported records, which are complete by themselves. */
 static void join_others(struct joint *j)
 {
     struct tl_bytes records;
@@ -246,7 +246,7 @@ size_t tl_splice_pass(const struct tl_stf_layout *layout, struct tl_bytes stf, u
     const uint8_t *p = stf.p, *const end = stf.p + stf.n;
     struct tl_stf_pc at = {.next = *pc};
     while (n > 0) {
-        /* Nearly all groups have nothing but their closing record. */
+        /* Nearly all groups consist only of their closing record. */
         while (n > 0 && end - p >= TL_STF_CLOSING_BYTES && !at.has_target &&
                (*p == TL_STF_INST_32 || *p == TL_STF_INST_16)) {
             const bool wide = *p == TL_STF_INST_32;
@@ -275,12 +275,12 @@ int tl_splice_markers(struct tl_view *view, size_t chunk, enum tl_protocol proto
     struct tl_itemlog_reader reader;
     struct tl_buf log = {0};
     bool any = false;
-    uint64_t points = 0, run = 0; /* `run`: of points right in front of the position */
+    uint64_t points = 0, run = 0; /* `run`: consecutive point items right before the position */
     for (unsigned kind = 0; kind < TL_ITEM_KINDS; kind++)
         any |= c->kinds >> kind & 1 && tl_item_is_point(protocol, kind);
     int r = any ? tl_view_items(view, chunk, &log, fail) : TL_EOF;
     tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, 0, 0);
-    uint64_t next = UINT64_MAX; /* position behind the run */
+    uint64_t next = UINT64_MAX; /* position after the run */
     while (r >= 0) {
         struct tl_item item;
         uint64_t at;

@@ -8,8 +8,8 @@
 
 static const char magic[8] = "TLSUMS01";
 
-#define HEAD 24 /* bytes in front of the list */
-#define TAIL 4  /* … and behind it */
+#define HEAD 24 /* size before the list */
+#define TAIL 4  /* size after the list */
 
 void tl_sums_fini(struct tl_sums *sums)
 {
@@ -85,7 +85,7 @@ int tl_sums_find(struct tl_bytes file, struct tl_sums *out)
     return TL_NOTFOUND;
 }
 
-/* ---- how a chunk begins --------------------------------------------------------------------- */
+/* ---- chunk heads ---------------------------------------------------------------------------- */
 
 int tl_chunk_head_encode(const struct tl_chunk *chunk, struct tl_buf *out)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Variable-length integers as in protobuf: 7 bits a byte, lowest first. Writing grows a buffer;
- * reading has a sticky error, so that a whole structure is read and checked once.
+ * Variable-length integers as in protobuf: 7 bits per byte, lowest first. Writing appends to a
+ * buffer; reading has a sticky error, so that a whole structure is read and checked once.
  */
 #ifndef TL_STORE_VARINT_H
 #define TL_STORE_VARINT_H
@@ -22,8 +22,8 @@ static inline size_t tl_varint_put(uint8_t out[static TL_VARINT_MAX], uint64_t v
     return n;
 }
 
-/* The same of a number whose length nobody can foresee, without a loop. Bytes behind it may change,
- * too. */
+/* Branch-free variant for values of unpredictable length. May also change bytes after the
+ * result. */
 static inline size_t tl_varint_put_any(uint8_t out[static TL_VARINT_MAX], uint64_t v)
 {
     if (v >> 56 != 0)
@@ -56,7 +56,7 @@ TL_MUST_USE static inline int tl_varint_add(struct tl_buf *out, uint64_t v)
 
 struct tl_varint_reader {
     const uint8_t *p, *end;
-    bool bad; /* a number was cut or too long: all later ones are 0 */
+    bool bad; /* a number was truncated or too long: all later ones are 0 */
 };
 
 static inline uint64_t tl_varint_get(struct tl_varint_reader *r)
@@ -80,7 +80,7 @@ static inline int64_t tl_varint_get_signed(struct tl_varint_reader *r)
     return tl_unzigzag(tl_varint_get(r));
 }
 
-/* `n` bytes, or NULL and `bad`. */
+/* Take `n` bytes; NULL and `bad` if there are fewer. */
 static inline const uint8_t *tl_varint_bytes(struct tl_varint_reader *r, uint64_t n)
 {
     if ((uint64_t)(r->end - r->p) < n) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Every byte of a shard is checked: the container's head and index against the private index,
- * each frame and item block by its checksum, the private index by its own.
+ * Checks every byte of a shard: the container's head and index against the private index, each
+ * frame and item block by its checksum, the private index by its own.
  */
 #include "store/view.h"
 
@@ -28,7 +28,7 @@ static void finding(struct check *c, uint64_t offset, const char *what)
                                   (unsigned long long)offset, what);
 }
 
-/* The container's own index, which follows from the private one byte by byte. */
+/* Check the container's own index, which is fully determined by the private one. */
 static void check_container(struct check *c, const struct tl_buf *file,
                             const struct tl_shard_index *index, uint64_t items)
 {
@@ -63,7 +63,7 @@ static void check_container(struct check *c, const struct tl_buf *file,
         finding(c, base, "the chunk index is damaged");
 }
 
-/* The sums between the chunk index and the item blocks, which older shards do not have. */
+/* Check the sums between the chunk index and the item blocks, which older shards do not have. */
 static int check_sums(struct check *c, const struct tl_buf *file,
                       const struct tl_shard_index *index, uint64_t *covered)
 {
@@ -100,7 +100,7 @@ static void check_block(struct check *c, const struct tl_buf *file, uint64_t off
 static int check_contents(struct check *c, struct tl_view *view, struct tl_fail *fail)
 {
     struct tl_walk walk = {0};
-    /* Which items are positions does not matter for whether they can be read. */
+    /* Which items are positions does not affect whether they can be read. */
     const struct tl_walk_range range = {.to = 0, .protocol = TL_PROTO_NONE};
     int r = TL_OK;
     for (size_t i = 0; i < view->index.n_chunks && r >= 0; i++) {

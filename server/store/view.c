@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Read with the footer, so that most shards take one read to open. */
+/* Read together with the footer, so that most shards are opened with one read. */
 #define TAIL_READ (96u << 10)
-#define FRAME_MAX (256u << 20) /* plain bytes of a frame or item block */
+#define FRAME_MAX (256u << 20) /* maximum plain bytes of a frame or item block */
 
 struct tl_view *tl_view_new(void)
 {
@@ -123,7 +123,7 @@ static int damaged(struct tl_fail *fail, uint64_t offset, const char *key, const
     return tl_fail_at(fail, TL_BAD, offset, "%s: %s is damaged; decode the trace again", key, what);
 }
 
-/* The body frame into `body`, read again from the store only where `tail` does not hold it. */
+/* Read the body frame into `body`, from the store only if `tail` does not contain it. */
 static int read_body(struct tl_backend *backend, const char *key, uint64_t size,
                      const struct tl_buf *tail, const struct tl_shard_footer *footer,
                      struct tl_buf *body, struct tl_fail *fail)
@@ -182,7 +182,7 @@ int tl_view_open(struct tl_view **out, struct tl_backend *backend, const char *k
     return TL_OK;
 }
 
-/* `size` packed bytes at `offset` with checksum `crc`, unpacked to `out`. */
+/* Read and unpack `size` packed bytes at `offset` with checksum `crc` to `out`. */
 static int stored_bytes(const struct tl_view *view, uint64_t offset, uint32_t size, uint32_t crc,
                         uint32_t plain, struct tl_buf *out, struct tl_fail *fail)
 {
@@ -216,7 +216,10 @@ int tl_view_part(struct tl_view *view, size_t from, size_t to, bool packed, stru
     return TL_OK;
 }
 
-/* What of a virtual shard is not there, or of what was made of it was not made. */
+/*
+ * Read a part of a virtual shard that is not stored, or of a regenerated one that was not
+ * regenerated.
+ */
 static int of_made(const struct tl_view *view, size_t frame, size_t i, struct tl_buf *out,
                    struct tl_fail *fail,
                    int (*read)(const struct tl_view *, size_t, struct tl_buf *, struct tl_fail *))
@@ -236,7 +239,7 @@ static int plain_items(const struct tl_view *view, size_t i, struct tl_buf *out,
 {
     const size_t end = out->n + view->index.chunks[i].items_plain;
     const int r = view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
-    /* Of a growing shard more may have been made than was there. */
+    /* More of a growing shard may have been regenerated than the view has. */
     if (view->base && out->n > end)
         out->n = end;
     return r;
@@ -279,7 +282,7 @@ int tl_view_frame(const struct tl_view *view, size_t i, struct tl_buf *out, stru
 
 /* ---- writing ------------------------------------------------------------------------------- */
 
-/* Add the bytes that these have when they are packed, which they are then. */
+/* Add the packed sizes of these blobs, packing them if necessary. */
 static int add_sizes(struct tl_blob *const *blobs, size_t n, struct tl_packer *packer, size_t *sum)
 {
     for (size_t i = 0; i < n; i++) {
@@ -294,7 +297,7 @@ static int add_sizes(struct tl_blob *const *blobs, size_t n, struct tl_packer *p
     return TL_OK;
 }
 
-/* Make room for all of the shard at once, nearly always. */
+/* Reserve memory for the whole shard at once, which is nearly always sufficient. */
 static int reserve(const struct tl_view *view, struct tl_packer *packer, struct tl_buf *out)
 {
     size_t n = TL_ZSTF_HEAD + tl_sums_size(&view->index) + tl_shard_index_about(&view->index);
@@ -346,7 +349,7 @@ static int write_items(const struct tl_view *view, struct tl_packer *packer,
     return TL_OK;
 }
 
-/* The private index, behind the chunk index. */
+/* Write the private index, after the chunk index. */
 static int write_private(const struct tl_view *view, struct tl_packer *packer,
                          struct tl_shard_index *index, struct tl_buf *out)
 {
@@ -366,7 +369,7 @@ static int write_private(const struct tl_view *view, struct tl_packer *packer,
     return r;
 }
 
-/* Copies of the parts of the index that get offsets, the rest borrowed. */
+/* Copy the parts of the index that receive offsets, borrow the rest. */
 static int borrow_index(const struct tl_shard_index *from, struct tl_shard_index *to)
 {
     *to = *from;

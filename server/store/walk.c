@@ -30,7 +30,7 @@ void tl_walk_slim(struct tl_walk *walk)
 
 /* ---- STF records to instructions ------------------------------------------------------------ */
 
-/* The other records of a group. Returns the record's size, or < 0. */
+/* Process the other records of a group. Returns the record's size, or < 0. */
 static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest,
                         struct tl_walk_step *insn, uint64_t *pc, bool *has_next)
 {
@@ -55,7 +55,7 @@ static int other_record(const struct tl_stf_layout *layout, struct tl_bytes rest
     return size;
 }
 
-/* Are micro-operations the bytes of instructions, where others wrote the trace? */
+/* Do micro-operations carry the bytes of instructions, in imported STF? */
 static bool in_microops(uint8_t isa)
 {
     return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
@@ -86,7 +86,7 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
             return (int)insn->group.n;
         }
         if (type == TL_STF_INST_PC_TARGET && rest.n >= TL_STF_TARGET_BYTES) {
-            insn->taken = true; /* be it to the next instruction */
+            insn->taken = true; /* even if to the next instruction */
             insn->next = tl_le64(rest.p + 1);
             has_next = true;
             rest = (struct tl_bytes){rest.p + TL_STF_TARGET_BYTES, rest.n - TL_STF_TARGET_BYTES};
@@ -101,7 +101,7 @@ int tl_walk_step(const struct tl_stf_layout *layout, uint8_t isa, bool whole, st
     return TL_BAD;
 }
 
-/* The next instruction of the frame, and the walk's place behind it. */
+/* Get the next instruction of the frame, and advance. */
 static int next_insn(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
 {
     const struct tl_bytes rest = {w->frame.p + w->at, w->frame.n - w->at};
@@ -115,9 +115,9 @@ static int next_insn(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
 }
 
 /*
- * Pass over instructions of which nothing but the closing record is told, and that are followed by
- * the next one: nearly all are. At most `n`, or up to the last few of the frame. Returns how many;
- * `*size` is that of the last.
+ * Skip instructions of which only the closing record is present, and that are followed by the next
+ * one: nearly all are. At most `n`, or up to the last few of the frame. Returns the number; `*size`
+ * is the size of the last.
  */
 static inline uint64_t pass_plain(struct tl_walk *w, uint64_t n, uint32_t *size)
 {
@@ -142,7 +142,7 @@ static inline uint64_t pass_plain(struct tl_walk *w, uint64_t n, uint32_t *size)
     return done;
 }
 
-/* Take `size` bytes out of the frame, `at` behind where the walk stands; SIZE_MAX: none. */
+/* Remove `size` bytes of the frame, `at` after the current position; SIZE_MAX: none. */
 static void drop(struct tl_walk *w, size_t at, size_t size)
 {
     if (at == SIZE_MAX)
@@ -157,8 +157,8 @@ static struct tl_bytes rest_of(const struct tl_walk *w)
     return (struct tl_bytes){w->frame.p + w->at, w->frame.n - w->at};
 }
 
-/* What the shard tells again in its first group was not in the trace; there what others wrote is
- * copied as it is, and what is in force the index tells. */
+/* Remove what the shard repeats in its first group, since it was not in the trace: imported records
+ * are copied unchanged there, and the current state is in the index. */
 static void drop_told(struct tl_walk *w)
 {
     const struct tl_shard_index *const index = &w->headed->index;
@@ -179,7 +179,7 @@ static void drop_told(struct tl_walk *w)
     }
 }
 
-/* The walk's next marker is the first one of the frame that it has. */
+/* The walk's next marker is the first one of the frame. */
 static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
 {
     w->marker = frame->marker;
@@ -192,7 +192,7 @@ static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
     }
 }
 
-/* Have a frame. */
+/* Load a frame. */
 static int load_frame(struct tl_walk *w, struct tl_view *view, size_t number, struct tl_fail *fail)
 {
     tl_buf_reset(&w->frame);
@@ -207,8 +207,7 @@ static int load_frame(struct tl_walk *w, struct tl_view *view, size_t number, st
     return TL_OK;
 }
 
-/* The frame that tells it is likely to be the next one that is wanted, where it is wanted at all.
- */
+/* Its frame is likely to be the next one needed, if any. */
 int tl_walk_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
 {
     if (w->headed == view || view->index.n_frames == 0)
@@ -236,7 +235,7 @@ int tl_walk_head(struct tl_walk *w, struct tl_view *view, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Stand in front of marker `marker` of the chunk's frame. */
+/* Move to marker `marker` of the chunk's frame. */
 static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_chunk *chunk,
                        uint64_t marker, struct tl_fail *fail)
 {
@@ -259,7 +258,7 @@ static int seek_marker(struct tl_walk *w, struct tl_view *view, const struct tl_
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-/* Where the next item goes, which stands at `position`. NULL: no memory. */
+/* Add an item at `position`. NULL: out of memory. */
 static inline struct tl_item *next_item(struct tl_walk *w, uint64_t position)
 {
     if ((w->n == w->cap_items &&
@@ -299,7 +298,7 @@ static struct tl_block *new_block(struct tl_walk *w, uint64_t pc, size_t at,
     return b;
 }
 
-/* In a block every instruction of odd length but the last says where the next one is. */
+/* In a block every instruction of odd length except the last gives the address of the next one. */
 static void put_target(struct tl_walk *w, struct tl_block *b)
 {
     uint8_t *last = w->stf.p + w->stf.n - b->last_coded;
@@ -367,7 +366,7 @@ static int tell_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step 
     return TL_OK;
 }
 
-/* Is the last block an instruction behind a gap? */
+/* Is the last block an instruction after a gap? */
 static bool is_found(const struct tl_walk *w, const struct tl_block *b)
 {
     const size_t i = w->last_block;
@@ -375,8 +374,8 @@ static bool is_found(const struct tl_walk *w, const struct tl_block *b)
            w->positions[i - 1] == w->positions[i];
 }
 
-/* Can the flow have turned to the instruction right behind it? Behind a gap our records tell where
- * an instruction leads whether it turned or not: no return is likely to have led there. */
+/* Can the instruction have branched to the one right after it? After a gap our records give an
+ * instruction's destination whether or not it branched: a return is unlikely to have led there. */
 static bool may_turn(const struct tl_insn *insn, uint64_t next, bool found)
 {
     if (insn->kind == TL_INSN_BRANCH)
@@ -384,13 +383,13 @@ static bool may_turn(const struct tl_insn *insn, uint64_t next, bool found)
     return !found && (insn->kind == TL_INSN_INDIRECT || insn->kind == TL_INSN_RETURN_EX);
 }
 
-/* The same ones end blocks again and again: they are remembered by their addresses. NULL: no
+/* The same instructions end blocks repeatedly: they are cached by address. NULL: not an
  * instruction. */
 static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct tl_walk_step *last)
 {
     static const struct tl_isa_options options = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
     struct tl_walk_last *const known = &w->lasts[(last->pc >> 1 ^ last->pc >> 9) % TL_WALK_LASTS];
-    const bool usual = last->size == 4 || last->size == 2; /* else the opcode is not all of it */
+    const bool usual = last->size == 4 || last->size == 2; /* otherwise the opcode is incomplete */
     if (usual && known->size == last->size && known->pc == last->pc &&
         known->opcode == last->opcode && known->isa == isa)
         return &known->insn;
@@ -406,8 +405,8 @@ static const struct tl_insn *decode_last(struct tl_walk *w, uint8_t isa, struct 
     return &known->insn;
 }
 
-/* Is it a jump, call or return of x86 that has no condition? One of odd size that leads to the next
- * instruction has no records but those that all instructions of that size have. */
+/* Is it an unconditional x86 jump, call or return? One of odd size that leads to the next
+ * instruction only has the records that all instructions of that size have. */
 static bool always_turns(struct tl_walk *w, uint8_t isa, struct tl_walk_step *insn)
 {
     if (w->whole || !in_microops(isa) || tl_x86_quick((enum tl_isa)isa, insn->code))
@@ -416,8 +415,8 @@ static bool always_turns(struct tl_walk *w, uint8_t isa, struct tl_walk_step *in
     return decoded && decoded->kind != TL_INSN_PLAIN && !decoded->conditional;
 }
 
-/* Behind the block's last instruction: what that is, for whoever follows calls. `end` is the byte
- * of the frame where its group ends. */
+/* Finish a block after its last instruction, which is classified for callers that follow calls.
+ * `end` is the byte of the frame where its group ends. */
 static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last, size_t end)
 {
     struct tl_item *const item = &w->items[w->n - 1];
@@ -438,8 +437,8 @@ static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step
 
 /* ---- several instructions at once --------------------------------------------------------- */
 
-/* As many plain instructions as belong to the block and tell nobody anything, at most `n`: `last`
- * is then the last of them. Returns how many. */
+/* Add as many plain instructions as belong to the block and need no callback, at most `n`: `last`
+ * is then the last of them. Returns their number. */
 static uint64_t add_plain(struct tl_walk *w, struct tl_block *b, uint64_t n,
                           struct tl_walk_step *last)
 {
@@ -459,7 +458,7 @@ static uint64_t add_plain(struct tl_walk *w, struct tl_block *b, uint64_t n,
     return n;
 }
 
-/* Pass over the next instruction if nothing but where it led to is told of it. */
+/* Skip the next instruction if only its destination is recorded. */
 static inline bool pass_taken(struct tl_walk *w, struct tl_walk_step *insn)
 {
     const uint8_t *const p = w->frame.p + w->at, *const closing = p + TL_STF_TARGET_BYTES;
@@ -480,7 +479,7 @@ static inline bool pass_taken(struct tl_walk *w, struct tl_walk_step *insn)
     return true;
 }
 
-/* Such a one ends its block. */
+/* Such an instruction ends its block. */
 static bool add_taken(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last)
 {
     if (b->n == TL_BLOCK_MAX || !pass_taken(w, last))
@@ -493,8 +492,8 @@ static bool add_taken(struct tl_walk *w, struct tl_block *b, struct tl_walk_step
     return true;
 }
 
-/* Pass over runs of plain instructions, and branches behind them, that lie where nobody looks. At
- * most `n`; returns how many. */
+/* Skip runs of plain instructions, and branches after them, outside of the wanted addresses. At
+ * most `n`; returns their number. */
 static uint64_t pass_elsewhere(struct tl_walk *w, uint64_t n)
 {
     uint64_t done = 0;
@@ -521,8 +520,8 @@ static uint64_t pass_elsewhere(struct tl_walk *w, uint64_t n)
 }
 
 /*
- * Of `n` instructions in brief blocks, as many as need no closer look. `*block` is the one that has
- * not ended, or NULL, and `last` its last instruction. Returns how many, or TL_NOMEM.
+ * Add as many of `n` instructions to brief blocks as can be processed quickly. `*block` is the
+ * unfinished one, or NULL, and `last` its last instruction. Returns their number, or TL_NOMEM.
  */
 static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t n,
                            uint64_t position, const struct tl_flow_now *now,
@@ -550,13 +549,13 @@ static int64_t add_quickly(struct tl_walk *w, struct tl_block **block, uint64_t 
     return (int64_t)done;
 }
 
-/* `n` instructions from the frame, the first at `position`. */
+/* Add `n` instructions of the frame, the first at `position`. */
 static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
                      const struct tl_flow_now *now)
 {
     struct tl_block *b = NULL;
     struct tl_walk_step insns[2], *insn = &insns[0];
-    struct tl_walk_step *last = &insns[1]; /* of the block, where there is one */
+    struct tl_walk_step *last = &insns[1]; /* of the block, if there is one */
     const bool quick = is_brief(w) && !w->each;
     for (uint64_t i = 0;; i++) {
         const int64_t done = quick ? add_quickly(w, &b, n - i, position + i, now, last) : 0;
@@ -605,7 +604,7 @@ int tl_walk_insn(const struct tl_walk *walk, const struct tl_block *block, size_
     return TL_OK;
 }
 
-/* Buffers no longer move: make pointers of the blocks' offsets. */
+/* Buffers no longer move: convert the blocks' offsets to pointers. */
 static void fix_blocks(struct tl_walk *w)
 {
     struct tl_block *b = w->blocks;
@@ -625,17 +624,17 @@ static void fix_blocks(struct tl_walk *w)
 
 /* ---- chunks -------------------------------------------------------------------------------- */
 
-/* Where a walk through a chunk stands. */
+/* Current position of a walk in a chunk. */
 struct place {
     const struct tl_chunk *chunk;
     struct tl_view *view;
     const struct tl_walk_range *range;
     uint64_t position;
-    uint64_t marker; /* of the shard, of the instruction at `position` */
+    uint64_t marker; /* marker of the shard, for the instruction at `position` */
     struct tl_flow_now now;
 };
 
-/* Instructions up to position `to`. */
+/* Process instructions up to position `to`. */
 static int pass_insns(struct tl_walk *w, struct place *at, uint64_t to, struct tl_fail *fail)
 {
     const struct tl_walk_range *range = at->range;
@@ -662,7 +661,7 @@ static bool wanted(const struct place *at)
     return at->position < range->to || range->tail;
 }
 
-/* The log tells that the last instruction changed the flow: no record does. */
+/* The log, rather than a record, contains that the last instruction changed the flow. */
 static void turn_last(struct tl_walk *w, uint64_t position)
 {
     struct tl_block *const b = w->n_blocks > 0 ? &w->blocks[w->n_blocks - 1] : NULL;
@@ -707,7 +706,7 @@ static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)
         position += c->first;
         if (position < at->position)
             return TL_BAD;
-        /* A snapshot's log may be ahead of the instructions that can be read. */
+        /* A snapshot's log may be ahead of the readable instructions. */
         if (position > end)
             return pass_insns(w, at, end, fail);
         r = pass_insns(w, at, position, fail);
@@ -758,8 +757,8 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
     return TL_OK;
 }
 
-/* Blocks come again and again: what function begins a block is remembered by its address, as long
- * as the same memory is seen. */
+/* Blocks are executed repeatedly: the function at the begin of a block is cached by address, as
+ * long as the memory view is the same. */
 #define MEMO 512
 
 void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)

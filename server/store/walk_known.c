@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-/* What others' STF told of the machine in front of an instruction. */
+/* The machine state recorded in imported STF before an instruction. */
 #include "stf/group.h"
 #include "stf/known.h"
 #include "store/insn_stats.h"
 #include "store/walk.h"
 
-/* Of the groups at the begin of `rest` those of `*left` instructions; `*left` becomes fewer. */
+/*
+ * The groups of the first `*left` instructions at the begin of `rest`; `*left` is reduced by their
+ * number.
+ */
 static struct tl_bytes take_groups(const struct tl_stf_layout *layout, struct tl_bytes rest,
                                    uint64_t *left)
 {
