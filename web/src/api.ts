@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The server's HTTP interface, as far as it is GET and idempotent: a request that fails in transport is
-// tried once more, since a server that drains its connection may drop those under way.
+// The server's HTTP interface, only GET and other idempotent requests: one that fails in transport
+// is retried once, because a server that drains its connections may drop requests in progress.
 import {
   readFound, readFunctions, readInsns, readPosition, readSlices, readStats, readTrace, readTraces,
   thereIsMore, type Found, type FunctionRow, type InsnRow, type Position, type Slices, type Stats, type Trace,
@@ -16,14 +16,14 @@ export class ApiError extends Error {
   }
 }
 
-/** An answer that does not come counts as failed after so long, and is asked for again. */
+/** A request without an answer counts as failed after this time, and is retried. */
 const LIMIT_MS = 60000;
 
 export function limited(signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(LIMIT_MS)]);
 }
 
-/** GET, tried again once if the transport failed. Aborts are passed on. */
+/** GET, retried once if the transport failed. Aborts are passed on. */
 export async function get(path: string, init: RequestInit = {}): Promise<Response> {
   let reply: Response;
   try {
@@ -32,12 +32,12 @@ export async function get(path: string, init: RequestInit = {}): Promise<Respons
     if (init.signal?.aborted || (error as Error).name === "AbortError") throw error;
     reply = await fetch(path, init);
   }
-  // The login is over: ask for a token, and come back to what is shown.
+  // The login has expired: ask for a token, and return to the current view.
   if (reply.status === 401) location.assign(`login${location.hash}`);
   return reply;
 }
 
-/** End the login, where there is one. */
+/** End the login, if there is one. */
 export async function logOut(): Promise<void> {
   await fetch(`${ROOT}/logout`, { method: "POST" }).catch(() => undefined);
   location.assign("login");
@@ -51,7 +51,7 @@ export async function json(path: string, signal?: AbortSignal): Promise<unknown>
   return reply.json();
 }
 
-/** The server's own words for an error, as far as it has any. */
+/** The server's error message, if it sent one. */
 export async function reason(reply: Response): Promise<string> {
   const body = (await reply.text().catch(() => "")).trim();
   try {
@@ -78,7 +78,7 @@ export function streamPath(trace: string, stream: string): string {
   return `${tracePath(trace)}/streams/${encodeURIComponent(stream)}`;
 }
 
-/** The newest traces; `more`: there are others. */
+/** The newest traces; `more`: there are further ones. */
 export async function newest(limit: number): Promise<{ traces: Trace[]; more: boolean }> {
   const told = await json(`${ROOT}/traces?limit=${limit}`);
   return { traces: readTraces(told), more: thereIsMore(told) };
@@ -100,7 +100,7 @@ export async function locate(
     await json(`${streamPath(trace.id, stream)}/locate?${where}`, signal), trace.epoch);
 }
 
-/** One of them: as it is written, a kind of event, or a function that is called. */
+/** A query: text as entered, a kind of event, or a called function. */
 export interface Query {
   readonly q?: string;
   readonly event?: string;
@@ -108,18 +108,18 @@ export interface Query {
 }
 
 export interface Around {
-  /** Hits behind this instruction of a stream, or in front of it, the nearest first. */
+  /** Hits after this instruction of a stream, or before it, nearest first. */
   readonly near?: { readonly stream: string; readonly insn: number } | undefined;
-  /** … those at it, too, but for so many that come first. */
+  /** Includes hits at it, except for the first `skip`. */
   readonly skip?: number;
-  /** Or those at an instruction. */
+  /** Or hits at an instruction. */
   readonly at?: { readonly stream: string; readonly insn: number };
   readonly backward?: boolean;
   readonly limit: number;
   readonly count?: boolean;
 }
 
-/** In all streams, or at an instruction of one. */
+/** Search in all streams, or at an instruction of one. */
 export async function find(trace: Ref, query: Query, how: Around, signal?: AbortSignal): Promise<Found> {
   const params = new URLSearchParams({ ...query, limit: String(how.limit) });
   if (how.near) {
@@ -145,7 +145,7 @@ export async function insns(
     await json(`${streamPath(trace.id, stream)}/insns?${where}`, signal), trace.epoch);
 }
 
-/** Of several streams at once, by their names. */
+/** Slices of several streams at once, by name. */
 export async function slices(
   trace: Ref, streams: readonly string[], axis: Axis, from: number, to: number,
   signal?: AbortSignal,
@@ -163,7 +163,7 @@ export async function stats(
   return readStats(await json(`${streamPath(id, stream)}/stats?from=${from}&to=${to}&functions=${functions}`, signal));
 }
 
-/** Of all streams, wholly. */
+/** Statistics of all streams in full. */
 export async function traceStats(id: string, signal?: AbortSignal): Promise<Stats> {
   return readStats(await json(`${tracePath(id)}/stats`, signal));
 }

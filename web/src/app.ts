@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The state of the page and everything that changes it. Drawing reads it; it knows no DOM beyond
-// the location and the scheduling of frames.
+// The state of the page and everything that changes it. Drawing code reads it; it uses no DOM
+// except the location and the scheduling of frames.
 import * as api from "./api.ts";
 import { epochOn, exact, near } from "./epoch.ts";
 import { follow, hops, settled } from "./follow.ts";
@@ -20,33 +20,33 @@ import { decodePlace, emptyPlace, encodePlace, type Beside, type Panel, type Pla
 
 const URL_MS = 60;
 const NAMES_MS = 1000;
-/** A zoom gesture is over when nothing more of it came for so long, and for so many frames. */
+/** A zoom gesture is over after this time and this number of frames without further events. */
 const ZOOM_REST_MS = 80;
 const ZOOM_REST_FRAMES = 2;
-/** As long as the page is busy it is drawn at least so often. */
+/** While the page is busy it is drawn at least this often. */
 const BUSY_MS = 250;
-/** Following goes on without its tiles after so long. */
+/** Following continues without its tiles after this time. */
 const HOP_MS = 1500;
-/** Where the edge runs ahead of the view it is looked at so often: nobody reads faster. */
+/** If the edge runs ahead of the view, the view follows at this interval: nobody reads faster. */
 const HOP_REST_MS = 600;
 
 export class App {
   traces: Trace[] | undefined;
-  moreTraces = false; // than those
+  moreTraces = false; // than the loaded ones
   connection: Connection = "connecting";
   session: Session | undefined;
   trouble = ""; // why the trace in the URL cannot be shown
   panel: Panel = "overview";
-  kinds = ""; // of events that are listed, "" as usual
+  kinds = ""; // kinds of events that are listed, "" for the default
   comparedWith = ""; // "TRACE/STREAM"
   readonly subs = new Set<Sub>(); // what is shown below lanes
-  beside: readonly Beside[] = []; // traces that are laid beside this one
-  noteWished = 0; // how often a note was to be written
+  beside: readonly Beside[] = []; // traces shown next to this one
+  noteWished = 0; // number of requests to write a note
   following: number | undefined;
   help = false;
   table = false;
   filter = "";
-  sort = { key: "", down: false }; // of the list of traces; "": the newest first
+  sort = { key: "", down: false }; // of the list of traces; "": newest first
   searchText = "";
   theme: Theme = "light";
   announced = ""; // for the live region
@@ -54,7 +54,7 @@ export class App {
   private readonly frames = new Frames((pointed) => {
     if (!pointed) this.step();
     this.paint(pointed);
-    // Whatever ends without a word, a page that was shown busy is looked at again.
+    // Whatever ends without notification, a page that was shown busy is checked again.
     if (this.settled) this.looks.cancel();
     else if (!pointed) this.looks.within(BUSY_MS);
   });
@@ -69,12 +69,12 @@ export class App {
   private readonly reduced = matchMedia("(prefers-reduced-motion: reduce)");
   private functionsAt = -Infinity;
   private live: Live | undefined;
-  private readonly again = new Later(() => this.changed()); // what is asked for by itself had to wait
+  private readonly again = new Later(() => this.changed()); // automatic requests that had to wait
 
-  /** `paint` is called once a frame when something changed; `pointed`: nothing but the pointer. */
+  /** `paint` is called once per frame when something changed; `pointed`: only the pointer moved. */
   constructor(private readonly paint: (pointed: boolean) => void) {}
 
-  /** List older traces, too. */
+  /** Also list older traces. */
   showMore(): void {
     this.live?.showMore();
   }
@@ -125,7 +125,7 @@ export class App {
     const all = whole(s.view.axis, s.extent);
     const full = Math.abs(s.view.from - all.from) + Math.abs(s.view.to - all.to) < span(all) / 1000;
     const bare = full || (this.following ?? 0) > 0;
-    // Positions keep what a pixel needs, not more.
+    // Positions have the precision that a pixel needs.
     const epoch = epochOn(s.trace, s.view.axis);
     const text = (at: number, step = 1): string => exact(epoch, at, step);
     const step = span(s.view) / 2000;
@@ -152,7 +152,7 @@ export class App {
     }, URL_MS);
   }
 
-  /** Does the URL tell what is seen, and is nothing asked for? */
+  /** Does the URL match what is shown, with no requests pending? */
   get settled(): boolean {
     const s = this.session;
     return this.urlTimer === undefined && !(s && (s.busy || this.zooming(s)));
@@ -172,7 +172,7 @@ export class App {
     this.changed();
   }
 
-  /** Streams of software trace alone have no instructions to count by. */
+  /** Streams of software trace alone have no instruction axis. */
   private axisFor(trace: Trace, wanted: Axis): Axis {
     if (!hasTime(trace)) return "insn";
     return trace.streams.every((stream) => stream.insns === 0) ? "time" : wanted;
@@ -222,7 +222,7 @@ export class App {
     }
     const now = traces.find((t) => t.id === s.trace.id);
     if (now && (now.createdMs !== s.trace.createdMs || now.epoch !== s.trace.epoch)) {
-      // Another capture has the name now, or its times have become too large.
+      // The name now belongs to another capture, or its times have become too large.
       void this.open(this.place());
     } else if (now && (now.revision !== s.trace.revision || s.trace.state === "deleted")) {
       this.grown(s, now);
@@ -238,10 +238,10 @@ export class App {
     const anew = trace.generation !== s.trace.generation;
     const before = s.trace;
     const usual = s.folds === undefined;
-    // Who looks at everything goes on to see everything.
+    // A view of everything keeps showing everything.
     const atEnd = span(s.view) >= (s.extent.last - s.extent.first) * 0.999
       && this.following === undefined;
-    // The list may leave out what only the trace itself tells.
+    // The list may omit data that only the trace itself has.
     s.trace = before.streams.length > 0 && trace.streams.length === 0
       ? { ...trace, streams: before.streams } : trace;
     if (usual && s.trace.streams.length > before.streams.length) s.fold(undefined, []);
@@ -293,7 +293,7 @@ export class App {
     this.table = false;
   }
 
-  /** A tile speaks of a function that was not there when the names were fetched. */
+  /** A tile refers to a function that was not there when the names were fetched. */
   missName(s: Session): void {
     if (s !== this.session || s.namesRevision === s.trace.revision) return;
     const rest = Math.max(pace.wait, this.functionsAt + NAMES_MS - performance.now());
@@ -301,17 +301,17 @@ export class App {
     else void this.loadFunctions(s);
   }
 
-  /** The same of a trace that is shown beside the open one. */
+  /** The same for a trace shown next to the open one. */
   missNameOf(s: Session): void {
     if (s.namesRevision !== s.trace.revision) void this.loadFunctions(s);
   }
 
-  /** Names come apart from tiles; a live trace makes new ones as it meets them. */
+  /** Names are fetched separately from tiles; a live trace adds new ones over time. */
   async loadFunctions(s: Session): Promise<void> {
     this.functionsAt = performance.now();
     s.namesRevision = s.trace.revision;
     if (s === this.session) {
-      // Without names there is no table of them to fetch. Traces that are shown beside it are not counted.
+      // Without names there is no table to fetch. Traces shown next to it have no overview.
       await Promise.race([s.overview.first, s.named]);
       if (s.overview.nameless || s !== this.session) return;
     }
@@ -328,13 +328,13 @@ export class App {
       s.addresses = addresses;
       this.changed();
     } catch {
-      // Numbers stand for the names until the next try.
+      // Numbers are shown instead of names until the next attempt.
     }
   }
 
   // ---- the view --------------------------------------------------------------------------
 
-  /** One frame of what moves by itself. */
+  /** One frame of automatic movement. */
   private step(): void {
     const s = this.session;
     if (!s) return;
@@ -354,7 +354,7 @@ export class App {
       s.hop = undefined;
     }
     if (hops(s.view, last, Math.min(last, s.drawnTo)) || s.view.to < s.extent.first) {
-      // Who has just begun to follow is not kept waiting.
+      // The first step after following begins is not delayed.
       const soon = this.hoppedAt === -Infinity ? 0 : Math.max(pace.wait, this.hoppedAt + HOP_REST_MS - performance.now());
       if (soon > 0) {
         this.again.within(soon);
@@ -389,7 +389,7 @@ export class App {
     if (!s) return;
     const at = anchor ?? this.anchor(s);
     const next = zoom(s.view, factor, at, s.extent);
-    // Where frames are slow the next turn of the wheel comes late, too.
+    // With slow frames the next wheel event also arrives late.
     const rest = Math.max(ZOOM_REST_MS, ZOOM_REST_FRAMES * this.frames.ms);
     s.zoomsUntil = performance.now() + rest;
     s.zoomedOn = at;
@@ -405,7 +405,7 @@ export class App {
     setTimeout(() => this.changed(), rest + 5);
   }
 
-  /** Is a zoom gesture under way? Then finer tiles are not asked for yet. */
+  /** Is a zoom gesture in progress? Finer tiles are not requested during it. */
   zooming(s: Session): boolean {
     return performance.now() < s.zoomsUntil;
   }
@@ -462,7 +462,7 @@ export class App {
     return Math.min(s.drawnTo, s.view.to);
   }
 
-  /** The same part of the trace on the other axis, told by the selected lane. */
+  /** Switch to the same part of the trace on the other axis, based on the selected lane. */
   async setAxis(axis: Axis): Promise<void> {
     const s = this.session;
     if (!s || s.view.axis === axis || (axis === "time" && !hasTime(s.trace))) return;
@@ -483,7 +483,7 @@ export class App {
         if (!everything && b > a) next = clamp({ axis, from: a, to: b }, extent);
         if (s.cursor !== undefined) cursor = await at(s.cursor);
       } catch {
-        // Then the whole trace is shown.
+        // In that case the whole trace is shown.
       }
     }
     if (this.session !== s || s.view.axis === axis) return;
@@ -531,7 +531,7 @@ export class App {
     const controller = new AbortController();
     this.locating = controller;
     try {
-      // Stepping quickly asks once, at the end.
+      // Quick steps cause a single request, at the end.
       await new Promise((resolve) => setTimeout(resolve, 60));
       if (controller.signal.aborted) return;
       const position = await api.locate(s.trace, stream.name, s.view.axis, at, controller.signal);
@@ -539,7 +539,7 @@ export class App {
       s.position = position;
       this.changed();
     } catch {
-      // Details stay as they are without.
+      // On failure details stay unchanged.
     }
   }
 
@@ -551,7 +551,7 @@ export class App {
     this.changed();
   }
 
-  /** Exact statistics of the selection, or of what is in view, in the selected lane. */
+  /** Exact statistics of the selection, or of the view, in the selected lane. */
   measure(functions = 50): void {
     const s = this.session;
     const stream = s?.stream;
@@ -587,7 +587,7 @@ export class App {
 
   // ---- going somewhere ---------------------------------------------------------------------
 
-  /** Put the cursor on an instruction of the selected lane, whatever the axis. */
+  /** Put the cursor on an instruction of the selected lane, on either axis. */
   async goTo(insn: number, time?: number): Promise<void> {
     const s = this.session;
     const name = s?.stream?.name;
@@ -611,7 +611,7 @@ export class App {
     void this.goTo(insn, time);
   }
 
-  /** Something that the link tells has changed. */
+  /** Something that is part of the link has changed. */
   moved(): void {
     this.toUrl();
     this.changed();
@@ -623,7 +623,7 @@ export class App {
     if (!s) return;
     const which = all ? s.full : s.open;
     if (!which.delete(lane)) which.add(lane);
-    // What else is shown below lanes is folded with the call stack, and comes back with it.
+    // Other parts below a lane are folded together with the call stack, and shown again with it.
     const name = s.trace.streams[lane]!.name;
     const others = s.arrangement.folded.filter((id) => id !== `${name}/states` && id !== `${name}/counters`);
     const parts = s.open.has(lane) ? [] : [...this.subs].map((sub) => `${name}/${sub}`);
@@ -631,13 +631,13 @@ export class App {
     this.moved();
   }
 
-  /** As if it were typed into the search box. */
+  /** Search for a text as if it was typed into the search box. */
   lookFor(text: string): void {
     this.searchText = text;
     void this.finder.search(text);
   }
 
-  /** The whole trace was counted. */
+  /** The whole trace has been counted. */
   counted(s: Session): void {
     if (s !== this.session) return;
     const { stats } = s.overview;
@@ -649,7 +649,7 @@ export class App {
     return this.swatches.of(name, this.theme);
   }
 
-  /** Show one function's colour alone, "": all. */
+  /** Highlight a single function's colour, "": show all. */
   highlight(name: string): void {
     this.swatches.setHighlight(name);
     this.moved();
@@ -679,7 +679,7 @@ export class App {
     if (node) this.arrange(moveNode(node, this.session!.arrangement, by));
   }
 
-  /** Alone in the window; once more: all are shown. */
+  /** Show a node alone; a second call shows all again. */
   aloneNode(id: string): void {
     const s = this.session;
     const node = s?.node(id);
@@ -698,13 +698,13 @@ export class App {
     this.keepSelected(s);
   }
 
-  /** What is selected is to be seen, if anything is. */
+  /** Keep the selected lane visible, if any lane is. */
   private keepSelected(s: Session): void {
     const { lanes } = s;
     if (lanes.length > 0 && !lanes.includes(s.lane)) this.selectLane(lanes.find((lane) => lane > s.lane) ?? lanes.at(-1)!);
   }
 
-  /** The lane that is seen above or below the selected one. */
+  /** Select the visible lane above or below the selected one. */
   nextLane(by: 1 | -1): void {
     const s = this.session;
     const lane = s?.lanes[s.lanes.indexOf(s.lane) + by];
@@ -716,7 +716,7 @@ export class App {
     this.moved();
   }
 
-  /** Lay a trace beside this one, or change the offset of one that is. */
+  /** Show a trace next to this one, or change the offset of one that is shown. */
   layBeside(trace: string, offset: bigint | undefined): void {
     const others = this.beside;
     this.beside = others.some((b) => b.trace === trace) ? others.map((b) => (b.trace === trace ? { trace, offset } : b)) : [...others, { trace, offset }];
@@ -730,13 +730,13 @@ export class App {
     this.changed();
   }
 
-  /** Write a note at the cursor: the panel does. */
+  /** Write a note at the cursor, in the panel. */
   writeNote(): void {
     this.noteWished++;
     this.setPanel("notes");
   }
 
-  /** A note without a text at the cursor. */
+  /** Write a note without text at the cursor. */
   async bookmark(): Promise<void> {
     const s = this.session;
     const stream = s?.stream?.name;
@@ -755,7 +755,7 @@ export class App {
     void this.goTo(note.at, note.time);
   }
 
-  /** The next note, or the one before, in all lanes. */
+  /** Go to the next or previous note, in all lanes. */
   nextNote(by: 1 | -1): void {
     const s = this.session;
     if (!s) return;
@@ -767,10 +767,10 @@ export class App {
     else this.say(placed.length === 0 ? "There are no notes." : "There is no further note.");
   }
 
-  /** Show something below all lanes, or no longer. */
+  /** Show or hide something below all lanes. */
   toggleSub(sub: Sub): void {
     if (!this.subs.delete(sub)) this.subs.add(sub);
-    // Where it was taken away it comes back.
+    // If it was removed from single lanes, it is shown there again.
     this.arrange({ folded: this.session?.arrangement.folded.filter((id) => !id.endsWith(`/${sub}`)) ?? [] });
   }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Lanes as a tree, rig / core / stream, and what people make of it: order, what is hidden, folded and
-// pinned. Nodes are known by names, since a trace that grows may get more of them: a lane by its
-// stream's, a group by its path, which begins with a slash.
+// Lanes as a tree (rig / core / stream) and how the user arranged it: order, hidden, folded and
+// pinned nodes. Nodes are identified by names, because a growing trace may get more of them: a lane
+// by the name of its stream, a group by its path, which begins with a slash.
 
 export interface Arrangement {
-  readonly order: readonly string[]; // among siblings those that were moved come first, in this order; then the others
+  readonly order: readonly string[]; // moved nodes come first among their siblings, in this order; then the others
   readonly hidden: readonly string[]; // lanes
-  readonly pinned: readonly string[]; // nodes that stay on top
-  readonly folded: readonly string[]; // groups that are one line; what lies below a lane as "STREAM/PART"
-  readonly only: string; // lanes whose name, called name, protocol or path has this; "": all
+  readonly pinned: readonly string[]; // nodes that stay at the top
+  readonly folded: readonly string[]; // folded groups; parts below a lane as "STREAM/PART"
+  readonly only: string; // only lanes whose name, display name, protocol or path contains this; "": all
 }
 
 export const AS_THEY_COME: Arrangement = { order: [], hidden: [], pinned: [], folded: [], only: "" };
@@ -19,29 +19,29 @@ export interface Named {
   readonly core: string;
 }
 
-/** What the lanes are arranged by. */
+/** Data that the arrangement is based on. */
 export interface Told {
   readonly rig: string;
   called(stream: string): string;
-  /** Names of the groups that a lane lies in, outermost first, without the rig. */
+  /** Names of the groups that contain a lane, outermost first, without the rig. */
   path(stream: string): readonly string[];
 }
 
 export interface Node {
   readonly id: string;
-  readonly name: string; // as people call it
+  readonly name: string; // display name
   readonly lane: number | undefined; // index of the stream; undefined: a group
   readonly level: number; // 1: outermost
   readonly pinned: boolean;
   readonly folded: boolean;
-  readonly lanes: readonly number[]; // in it, from top to bottom
+  readonly lanes: readonly number[]; // lanes in it, from top to bottom
   readonly children: readonly Node[];
-  readonly siblings: readonly string[]; // ids from top to bottom, its own among them
+  readonly siblings: readonly string[]; // ids from top to bottom, including its own
 }
 
 export const ROOT = "/";
 
-/** Does everything lie below one line? Not what is alone. */
+/** Is everything below a single root? Not if there is only one lane. */
 function rooted(streams: readonly Named[]): boolean {
   return streams.length > 1;
 }
@@ -75,7 +75,7 @@ export function treeOf(streams: readonly Named[], a: Arrangement, told: Told, al
   return lifted(build(seen, 0, "", true), a);
 }
 
-/** Pinned nodes are taken out of where they lie and put on top, in the order in which they were pinned. */
+/** Pinned nodes are moved from their place to the top, in the order in which they were pinned. */
 function lifted(roots: readonly Node[], a: Arrangement): Node[] {
   const top: Node[] = [];
   const outermost = (node: Node, by: number): Node => ({ ...node, pinned: true, level: node.level - by, children: node.children.map((c) => outermost(c, by)) });
@@ -94,7 +94,7 @@ function lifted(roots: readonly Node[], a: Arrangement): Node[] {
   return [...top.map((node) => ({ ...node, siblings: ids })), ...below];
 }
 
-/** Those that have a line of their own, from top to bottom. */
+/** Nodes that have a line of their own, from top to bottom. */
 export function visible(nodes: readonly Node[]): Node[] {
   return nodes.flatMap((node) => [node, ...(node.folded ? [] : visible(node.children))]);
 }
@@ -105,7 +105,7 @@ function isShown({ name, protocol }: Named, a: Arrangement, told: Told): boolean
     && (only === "" || [name, told.called(name), protocol, ...told.path(name)].some((t) => t.toLowerCase().includes(only)));
 }
 
-/** A node one place up or down among its siblings. */
+/** Move a node up or down by one among its siblings. */
 export function moveNode(node: Node, a: Arrangement, by: 1 | -1): Arrangement {
   const ids = [...node.siblings];
   const at = ids.indexOf(node.id);
@@ -120,7 +120,7 @@ export function toggled(list: readonly string[], name: string): string[] {
   return list.includes(name) ? list.filter((n) => n !== name) : [...list, name];
 }
 
-/** Show a node's lanes alone; once more: all. */
+/** Show only a node's lanes; a second call shows all again. */
 export function alone(streams: readonly Named[], a: Arrangement, node: Node): Arrangement {
   const others = streams.filter((_, i) => !node.lanes.includes(i)).map((s) => s.name);
   const already = others.length > 0 && others.every((n) => a.hidden.includes(n));
@@ -128,8 +128,9 @@ export function alone(streams: readonly Named[], a: Arrangement, node: Node): Ar
 }
 
 /**
- * Groups that lanes lie in, without the rig. `said`: by people, levels between slashes. `usual`: as
- * the trace tells; such a group is worth a line only if it holds some lanes and not all.
+ * Groups that contain lanes, without the rig. `said`: set by users, levels separated by slashes.
+ * `usual`: derived from the trace; such a group gets a line only if it contains some lanes but not
+ * all.
  */
 export function pathsOf(
   streams: readonly Named[], said: (stream: string) => string | undefined, usual: (stream: Named) => string,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A question to the server that a panel asks while it is drawn: once, until it is another one.
+// A request that a panel makes while it is drawn: sent once, and again only when the request
+// changes.
 
 export interface Asked<T> {
   readonly key: string;
@@ -8,7 +9,7 @@ export interface Asked<T> {
   error: string;
 }
 
-/** `last` if that is what was asked last; else it is given up, and `run` asks. */
+/** Return `last` if it has the same key; otherwise abort it, and start `run`. */
 export function ask<T>(
   last: Asked<T> | undefined, key: string, run: (signal: AbortSignal) => Promise<T>, changed: () => void,
 ): Asked<T> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls taken apart and call trees of ranges, as the server tells them.
+// Details of calls and call trees of ranges, as the server reports them.
 import { json, streamPath, tracePath } from "./api.ts";
 import { absolute, epochOn, since, type Ref } from "./epoch.ts";
 import type { Axis } from "./scale.ts";
@@ -33,7 +33,7 @@ const count = (o: Fields, key: string): number => Number(o[key] ?? 0);
 const text = (o: Fields, key: string): string => (typeof o[key] === "string" ? o[key] as string : "");
 const maybe = (o: Fields, key: string): number | undefined => (o[key] === undefined ? undefined : Number(o[key]));
 
-/** The call at `depth` (undefined: the innermost) that is under way at an instruction. */
+/** The call at `depth` (undefined: the innermost) that is active at an instruction. */
 export async function call(
   trace: Ref, stream: string, at: number, depth: number | undefined, signal: AbortSignal,
 ): Promise<CallInfo> {
@@ -80,7 +80,7 @@ export interface Profile {
   readonly functions: readonly ProfileFunction[];
 }
 
-/** Of a stream, or of all. No range: the whole. */
+/** Profile of a stream, or of all. Without a range: everything. */
 export async function profile(
   trace: Ref, stream: string | undefined, axis: Axis, range: readonly [number, number] | undefined,
   callers: boolean, signal: AbortSignal,
@@ -104,14 +104,14 @@ export async function profile(
   };
 }
 
-/** A node's place in the picture: shares of the width, and its parent. */
+/** Position of a node in the picture: fractions of the width, and its parent. */
 export interface Box {
   readonly left: number;
   readonly width: number;
   readonly parent: number; // -1: none
 }
 
-/** Where the nodes of a tree lie, each behind its parent in the list. */
+/** Compute the positions of a tree's nodes, each after its parent in the list. */
 export function layout(nodes: readonly TreeNode[], whole: number): Box[] {
   const path: { index: number; next: number }[] = [];
   const boxes: Box[] = [];

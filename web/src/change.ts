@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the page changes on the server. Nothing of it is tried twice by itself.
+// Requests that change something on the server. They are never retried automatically.
 import { ApiError, reason, tracePath } from "./api.ts";
 
 async function send(method: string, path: string, body?: BodyInit): Promise<unknown> {
@@ -8,18 +8,18 @@ async function send(method: string, path: string, body?: BodyInit): Promise<unkn
   return reply.json();
 }
 
-/** Traces that name its build ID are decoded again by themselves. */
+/** The server then decodes traces that name its build ID again. */
 export async function putImage(file: File): Promise<{ sha256: string; buildId: string }> {
   const told = await send("PUT", `api/v1/images?name=${encodeURIComponent(file.name.slice(-100))}`, file) as { sha256?: unknown; build_id?: unknown };
   return { sha256: String(told.sha256), buildId: String(told.build_id ?? "") };
 }
 
-/** The trace is decoded again with it. `address`: for ELF a bias. */
+/** The trace is decoded again with it. `address`: a bias for ELF files. */
 export async function bindImage(trace: string, sha256: string, address: string): Promise<void> {
   await send("POST", `${tracePath(trace)}/images?${new URLSearchParams({ sha256, address })}`);
 }
 
-/** An empty value takes the label away. */
+/** An empty value removes the label. */
 export async function setLabels(trace: string, labels: Readonly<Record<string, string>>): Promise<void> {
   await send("POST", `${tracePath(trace)}/labels`, JSON.stringify(labels));
 }
@@ -30,7 +30,7 @@ export async function deleteTrace(trace: string): Promise<void> {
 
 const PIECE = 4 << 20;
 
-/** Push a file as a trace of its own; `told` hears how far it is. */
+/** Push a file as a new trace; `told` receives the progress. */
 export async function pushFile(
   trace: string, setup: string, file: File, told: (share: number) => void, signal: AbortSignal,
 ): Promise<void> {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two runs compared, as the server tells it.
+// The comparison of two runs, as the server reports it.
 import { json, streamPath } from "./api.ts";
 
 export interface Hunk {
@@ -35,7 +35,7 @@ type Fields = Readonly<Record<string, unknown>>;
 const count = (o: Fields, key: string): number => Number(o[key] ?? 0);
 const list = (o: Fields, key: string): Fields[] => (Array.isArray(o[key]) ? o[key] as Fields[] : []);
 
-/** Instructions `range` of a stream beside those of another, "TRACE/STREAM". */
+/** Compare instructions `range` of a stream with another, "TRACE/STREAM". */
 export async function compare(
   trace: string, stream: string, range: readonly [number, number] | undefined, other: string,
   calls: boolean, signal: AbortSignal,
@@ -61,14 +61,14 @@ export async function compare(
   };
 }
 
-/** A row of the two side by side: instruction numbers, undefined where the other has more. */
+/** A row of the side-by-side view: instruction numbers, undefined if the other side has more. */
 export interface Pair {
   readonly a: number | undefined;
   readonly b: number | undefined;
   readonly same: boolean;
 }
 
-/** A hunk with what is alike around it; of long ones the first instructions. */
+/** A hunk with equal context around it; only the first instructions of long ones. */
 export function pairs(hunk: Hunk, around: number, most: number, ends: readonly [number, number]): Pair[] {
   const rows: Pair[] = [];
   const before = Math.min(around, hunk.aFrom, hunk.bFrom);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What lies at a place, in words: for the line under the timeline, the tip and the live region.
+// Describes a position in words: for the line under the timeline, the tooltip and the live region.
 import type { Node } from "./arrange.ts";
 import type { Session } from "./session.ts";
 import { absolute, type Ref } from "./epoch.ts";
@@ -14,9 +14,9 @@ import type { Hover } from "./timeline/timeline.ts";
 export interface Description {
   readonly lane: string;
   readonly what: string; // function, page or state
-  readonly share: string; // how much of the bucket that is, "" for all
+  readonly share: string; // its share of the bucket, "" for all
   readonly where: string; // position
-  readonly width: string; // of the bucket, "" for a single unit
+  readonly width: string; // width of the bucket, "" for a single unit
   readonly mode: string;
   readonly events: string;
   readonly lost: string;
@@ -37,19 +37,19 @@ function names(table: readonly (readonly [number, string])[], bits: number): str
   return table.filter(([bit]) => (bits & bit) !== 0).map(([, name]) => name).join(", ");
 }
 
-/** A time of the trace. */
+/** Format a time of the trace. */
 export function timeText(trace: Ref, at: number, ns: boolean): string {
   const n = absolute(trace.epoch, at);
   return ns ? exactTime(n) : `${grouped(n)} ticks`;
 }
 
-/** Why trace is missing, of a break or a bucket. */
+/** Reasons for missing trace, for a break or a bucket. */
 export function reasons(flags: number): string {
   const known = flags & FLAG_LOST & ~FLAG.gap;
   return names(FLAG_NAMES, known === 0 ? flags & FLAG_LOST : known);
 }
 
-/** Of a lane: what is counted there may be no instructions. */
+/** Format a position of a lane, which may not count instructions. */
 export function positionText(session: Session, at: number, protocol: string): string {
   if (session.view.axis === "insn") return `${unitName(protocol).replace(/(ch)?es$|s$/, "$1")} ${grouped(at)}`;
   return timeText(session.trace, at, timeIsNs(session.trace));
@@ -73,7 +73,7 @@ function mode(protocol: string, shares: Uint8Array, bucket: number): string {
   }).join(", ");
 }
 
-/** The line or value of software trace at a place, as far as it is here. */
+/** The line or value of software trace at a position, if it is loaded. */
 function said(session: Session, { lane, from, width }: Hover): string {
   const name = session.trace.streams[lane]?.name ?? "";
   const timed = session.view.axis === "time";
@@ -83,7 +83,7 @@ function said(session: Session, { lane, from, width }: Hover): string {
   return first ? `${first.text}${entries.length > 1 ? ` (+${entries.length - 1})` : ""}` : "";
 }
 
-/** A group of software trace alone: nothing goes on between two messages. */
+/** Does a group contain only software trace, in which nothing continues between messages? */
 export function allSoftware(s: Session, { lanes }: Node): boolean {
   return lanes.every((lane) => isSoftware(s.trace.streams[lane]!.protocol));
 }
@@ -135,10 +135,10 @@ export function spoken(d: Description): string {
     .join(", ");
 }
 
-/** Why a lane has no instruction: which file it needs, as far as that is known. */
+/** Why a lane has no instructions: which file is needed, if known. */
 export function nothingRan(s: Session, { name, gaps }: Stream): string {
   const astray = s.overview.astray.get(name);
-  if (!astray) { // or it is one of too many
+  if (!astray) { // or it is beyond the limit
     const named = s.overview.more && s.overview.files.length > 0 ? "; the overview names missing files" : "";
     return gaps === 0 ? "" : `Nothing could be followed: ${gaps === 1 ? "a gap is" : `${gaps} gaps are`} all there is${named}`;
   }

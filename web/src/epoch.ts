@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Times are 64-bit integers, and the page computes with doubles, which are exact below 2^53. So it
-// counts the times of a trace from an epoch: 0 where that does, else near the first of them. It is
-// a multiple of the width of any tile that is looked at, so that tiles begin at whole numbers of it.
+// Times are 64-bit integers, but the page computes with doubles, which are exact below 2^53. So it
+// stores times relative to an epoch of the trace: 0 if that is precise enough, otherwise a value
+// near the first time. The epoch is a multiple of the width of every tile in use, so that tiles
+// begin at integers.
 import type { Axis } from "./scale.ts";
 
-/** A trace, as requests name it. */
+/** Identifies a trace in requests. */
 export interface Ref {
   readonly id: string;
-  readonly epoch: bigint; // of its times
+  readonly epoch: bigint; // origin of its times
 }
 
-/** A tile of the coarsest level that is looked at where the epoch is not 0. */
+/** Minimum size of a coarsest tile for which the epoch is not 0. */
 const GRAIN = 1n << 49n;
 const EXACT = 1n << 52n;
 
-/** For a trace with times from `first` to `last`. */
+/** The epoch for a trace with times from `first` to `last`. */
 export function epochOf(first: bigint, last: bigint): bigint {
   if (last < EXACT || last - first > GRAIN) return 0n;
   return first - (first % GRAIN);
@@ -24,25 +25,25 @@ export function epochOn(ref: Ref, axis: Axis): bigint {
   return axis === "time" ? ref.epoch : 0n;
 }
 
-/** A number or decimal text of the server's, from the epoch on; 0 where it is none. */
+/** Convert the server's number or decimal string to a value relative to the epoch; 0 if invalid. */
 export function since(epoch: bigint, value: unknown): number {
   return Number(whole(value) - epoch);
 }
 
-/** The integer itself. */
+/** The exact integer. */
 export function whole(value: unknown): bigint {
   if (typeof value === "bigint") return value;
   if (typeof value === "number") return Number.isFinite(value) ? BigInt(Math.trunc(value)) : 0n;
   return typeof value === "string" && /^-?\d+$/.test(value) ? BigInt(value) : 0n;
 }
 
-/** A position of the page as the server counts. */
+/** Convert a position of the page to the server's. */
 export function absolute(epoch: bigint, at: number): bigint {
   const n = BigInt(Math.floor(at)) + epoch;
   return n > 0n ? n : 0n;
 }
 
-/** A position as text, with the decimals that a step of `step` units needs. */
+/** Format a position with the decimals needed for steps of `step` units. */
 export function exact(epoch: bigint, at: number, step: number): string {
   if (step >= 1) return String(BigInt(Math.round(at)) + epoch);
   const digits = Math.min(3, Math.ceil(-Math.log10(step)));
@@ -54,7 +55,7 @@ export function exact(epoch: bigint, at: number, step: number): string {
   return `${BigInt(below) + carry + epoch}${decimals}`;
 }
 
-/** The position that such a text names. */
+/** Parse such a text. */
 export function near(epoch: bigint, text: string): number {
   const dot = text.indexOf(".");
   const [int, part] = dot < 0 ? [text, ""] : [text.slice(0, dot), text.slice(dot)];

@@ -1,28 +1,28 @@
 // SPDX-License-Identifier: MIT
-// Looking for something in all lanes: the server finds, the page keeps the hits around the cursor
-// and knows how many there are.
+// Search in all lanes: the server searches, the page keeps the hits around the cursor and the total
+// number of hits.
 import * as api from "./api.ts";
 import type { App } from "./app.ts";
 import type { Hit, Trace } from "./model.ts";
 import { nearNames, parseSearch } from "./search.ts";
 import type { Session } from "./session.ts";
 
-/** Hits asked for behind the cursor, and in front of it. */
+/** Number of hits requested after the cursor, and before it. */
 const BEHIND = 150;
 const BEFORE = 50;
-/** So many are fetched altogether: then ticks show all of them. */
+/** Up to this many are fetched completely, so that ticks show all of them. */
 const ALL = 2000;
 
-/** What `[` and `]` go to. */
+/** Targets of `[` and `]`. */
 export const EVENTS = "exception,event,software,gap,note";
 
-/** A place in the order of all lanes: that of a stream's instruction. */
+/** A place in the order of all lanes: an instruction of a stream. */
 export interface Spot {
   readonly stream: string;
   readonly insn: number;
 }
 
-/** Where a question goes on: behind so many hits at a place, or, backward, in front of them. */
+/** Where a query continues: after this many hits at a place, or, backward, before them. */
 interface Edge {
   readonly near: Spot;
   readonly skip: number;
@@ -33,18 +33,18 @@ function edgeOf(found: api.Found | undefined): Edge | undefined {
   return last && { near: { stream: last.stream, insn: last.insn }, skip: found!.skip };
 }
 
-/** Hits of one question, as far as they are here: neighbours, in the order of all lanes. */
+/** Loaded hits of a query: a contiguous section, in the order of all lanes. */
 export class Hits {
-  what = ""; // how the server understood it
+  what = ""; // the server's interpretation of the query
   hits: readonly Hit[] = [];
-  first: number | undefined; // of all hits, which one hits[0] is
+  first: number | undefined; // overall number of hits[0]
   total: number | undefined;
   running = false;
   error = "";
-  index = -1; // of the present hit
-  at = 0; // so many of those here are in front of the place that they lie around
-  private back: Edge | undefined; // from where there are more in front …
-  private ahead: Edge | undefined; // … and behind
+  index = -1; // of the current hit
+  at = 0; // number of loaded hits before the place that they surround
+  private back: Edge | undefined; // set if there are more before the loaded ones
+  private ahead: Edge | undefined; // set if there are more after the loaded ones
   private readonly controller = new AbortController();
 
   constructor(
@@ -55,20 +55,20 @@ export class Hits {
     this.controller.abort();
   }
 
-  /** Are there more in front? */
+  /** Are there more before? */
   get before(): boolean {
     return this.back !== undefined;
   }
 
-  /** Are there more behind? */
+  /** Are there more after? */
   get behind(): boolean {
     return this.ahead !== undefined;
   }
 
-  /** Fetch what lies around a place; without one, the first. False: it failed, or was given up. */
+  /** Fetch hits around a place; without one, the first. False: it failed, or was aborted. */
   async around(spot: Spot | undefined): Promise<boolean> {
     return this.run(async (ask) => {
-      // The order is by time, and across a gap neighbouring instructions may lie far apart.
+      // The order is by time, and across a gap neighbouring instructions may be far apart.
       const [before, here, behind] = await Promise.all([
         spot && ask({ near: spot, backward: true, limit: BEFORE }),
         spot && ask({ at: spot, limit: BEHIND }),
@@ -85,14 +85,14 @@ export class Hits {
     });
   }
 
-  /** How many there are, and which these are. Few are fetched altogether. */
+  /** Count all hits, and number the loaded ones. A small number is fetched completely. */
   async count(): Promise<void> {
     const at = this.hits[0];
     if (!at || (this.total !== undefined && this.first !== undefined)) return;
     await this.run(async (ask) => {
-      // The nearest in front of the first that is here tells which one that is.
+      // The nearest hit before the first loaded one gives its number.
       const got = await ask({ ...(this.back ?? { near: at }), backward: true, limit: 1, count: true });
-      if (this.hits[0] !== at) return; // it has grown meanwhile
+      if (this.hits[0] !== at) return; // the list has grown meanwhile
       this.total = got.total ?? 0;
       this.first = got.hits.length === 0 ? 0 : (got.before ?? 0) + 1;
       if (this.total > ALL || this.total <= this.hits.length) return;
@@ -140,7 +140,7 @@ export class Hits {
     }
   }
 
-  /** "12 of 312", as far as it is known. */
+  /** "12 of 312", as far as known. */
   get position(): string {
     const n = this.total === undefined ? `${this.hits.length}${this.behind || this.before ? "+" : ""}`
       : this.total.toLocaleString("en-US");
@@ -150,12 +150,12 @@ export class Hits {
 }
 
 export interface Found {
-  readonly text: string; // as it was written
+  readonly text: string; // as entered
   readonly list: Hits;
-  offers: readonly string[]; // names that are like it
+  offers: readonly string[]; // similar names
 }
 
-/** Where `[`, `]` and the like have gone, and which one of how many that is. */
+/** Target of `[`, `]` and similar commands, with its number. */
 export interface Step {
   readonly lane: number;
   readonly cursor: number;
@@ -177,7 +177,7 @@ export class Finder {
     this.step?.stop();
   }
 
-  /** The cursor, or where the view begins. */
+  /** The cursor, or the begin of the view. */
   private async spot(s: Session): Promise<Spot | undefined> {
     const { stream } = s;
     if (!stream) return undefined;
@@ -231,7 +231,7 @@ export class Finder {
     if (found) this.goToOf(found.list, index);
   }
 
-  /** The cursor goes to a hit of a list, in its lane. */
+  /** Move the cursor to a hit of a list, in its lane. */
   goToOf(list: Hits, index: number): void {
     const hit = list.hits[index];
     if (!hit) return;
@@ -239,7 +239,7 @@ export class Finder {
     this.app.goToIn(hit.stream, hit.insn, hit.time);
   }
 
-  /** To the next or previous hit of the search, from the cursor. */
+  /** Go to the next or previous hit of the search, from the cursor. */
   async next(by: 1 | -1): Promise<void> {
     const { app } = this;
     const s = app.session;
@@ -250,15 +250,15 @@ export class Finder {
     await list.count();
   }
 
-  /** From the cursor to the next hit or the one before: in the list, or if it is not there anew. */
+  /** Go from the cursor to the next or previous hit: in the list, or by a new request. */
   private async from(list: Hits, by: 1 | -1, spot: Spot | undefined): Promise<boolean> {
     if (same(list.hits[list.index], spot)) return this.along(list, by, list.index + by, spot);
-    if (!await list.around(spot)) return true; // it was given up, or tells why it failed
+    if (!await list.around(spot)) return true; // it was aborted, or reports its failure itself
     const skip = this.app.session?.cursor === undefined ? undefined : spot;
     return this.along(list, by, by > 0 ? list.at : list.at - 1, skip);
   }
 
-  /** To hit `i`, or the next one that is not at `skip`. */
+  /** Go to hit `i`, or the next one that is not at `skip`. */
   private async along(list: Hits, by: 1 | -1, i: number, skip?: Spot): Promise<boolean> {
     for (;;) {
       for (; i >= 0 && i < list.hits.length; i += by) {
@@ -272,7 +272,7 @@ export class Finder {
     }
   }
 
-  /** To the next or previous thing of a kind, from the cursor, in all lanes. */
+  /** Go to the next or previous item of a kind, from the cursor, in all lanes. */
   async jump(kind: "event" | "gap" | "call", by: 1 | -1): Promise<void> {
     const { app } = this;
     const s = app.session;

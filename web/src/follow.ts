@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Following the live edge: the right edge of the view is pinned to it, with the zoom as it is or
-// with the newest N units in view. The edge comes in jumps; the view glides after it.
+// Following the live edge: the right edge of the view stays at the live edge, with the current zoom
+// or with the newest N units in view. The edge moves in jumps; the view glides after it.
 import { span, type Extent, type View } from "./scale.ts";
 
-/** Air at the right of the edge, as a share of the span. */
+/** Empty space to the right of the edge, as a fraction of the span. */
 export const AIR = 0.04;
-/** The share of the remaining way that a frame goes. */
+/** Fraction of the remaining distance per frame. */
 const GLIDE = 0.18;
 
-/** The next frame's view. `newest`: 0 keeps the zoom. `glide`: else it jumps. */
+/** The next frame's view. `newest`: 0 keeps the zoom. `glide`: otherwise it jumps. */
 export function follow(view: View, extent: Extent, newest: number, glide: boolean): View {
   const wide = newest > 0 ? Math.max(8, newest) * (1 + AIR) : span(view);
   const target = extent.last + wide * AIR / (1 + AIR);
   const way = target - view.to;
   const width = span(view) + (wide - span(view)) * (glide ? GLIDE * 1.5 : 1);
   const settled = Math.abs(way) < wide / 4000 && Math.abs(width - wide) < wide / 4000;
-  // What is more than a few screens away is not worth watching pass by.
+  // Distances of more than a few screens are not animated.
   const jump = !glide || settled || Math.abs(way) > 4 * wide;
   const to = jump ? target : view.to + way * GLIDE;
   const size = jump ? wide : width;
@@ -23,14 +23,14 @@ export function follow(view: View, extent: Extent, newest: number, glide: boolea
 }
 
 /**
- * Is the edge more than the view away from what is drawn? Then gliding would show emptiness:
- * the view stays until the tiles of the next one are here, and goes there in one step.
+ * Is the edge more than a view's width beyond what is drawn? Then gliding would show empty space:
+ * the view stays until the tiles of the next one are loaded, and moves in one step.
  */
 export function hops(view: View, last: number, drawnTo: number): boolean {
   return last - drawnTo > span(view) * 0.9;
 }
 
-/** Does the view already show what follow() leads to? */
+/** Has the view reached the target of follow()? */
 export function settled(view: View, next: View): boolean {
   return view.from === next.from && view.to === next.to;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Numbers as people read them.
+// Formats numbers for people.
 
 /** 1234567 as "1,234,567". */
 export function grouped(n: number | bigint): string {
@@ -46,7 +46,7 @@ export function duration(ns: number): string {
   return `${Math.round(ns)} ns`;
 }
 
-/** A position in ns, exact, in the unit that has something in front of the point: "1.802 347 ms". */
+/** Format a position in ns exactly, in the unit with a non-zero integer part: "1.802 347 ms". */
 export function exactTime(ns: number | bigint): string {
   const n = typeof ns === "bigint" ? ns : BigInt(Math.floor(ns));
   const digits = String(n);
@@ -57,7 +57,7 @@ export function exactTime(ns: number | bigint): string {
   return `${grouped(BigInt(digits.slice(0, at)))}.${rest} ${["ns", "µs", "ms", "s"][unit]}`;
 }
 
-/** Three significant digits, as far as there are that many. */
+/** Format three significant digits, if there are that many. */
 export function significant(value: number): string {
   return value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0);
 }
@@ -78,13 +78,15 @@ export function percent(part: number, whole: number): string {
   return p > 0 && p < 0.1 ? "< 0.1 %" : `${p.toFixed(p >= 99.95 ? 0 : 1)} %`;
 }
 
-/** The digits of an address, as many as its neighbours have: 8, or 16. */
+/** Hexadecimal digits of an address, padded to 8, or 16. */
 export function addressDigits(pc: string): string {
   const digits = pc.replace(/^0x0*/, "");
   return digits.padStart(digits.length > 8 ? 16 : 8, "0");
 }
 
-/** "0xffff000008081234" without what every address of a machine begins with, for narrow places. */
+/**
+ * "0xffff000008081234" without the prefix common to all addresses of a machine, for narrow places.
+ */
 export function shortAddress(pc: string): string {
   const digits = pc.replace(/^0x/, "");
   return digits.length > 8 ? `…${digits.slice(-8)}` : `0x${digits}`;

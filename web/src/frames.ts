@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// One paint a frame, when something has changed.
+// Paints at most once per frame, and only when something has changed.
 
 const LONGEST_MS = 500;
 
 export class Frames {
   private frame = 0;
-  private askedAt = 0; // ms: when that frame was asked for
-  private pointed = true; // nothing but the pointer has moved since the last frame
+  private askedAt = 0; // ms: when the frame was requested
+  private pointed = true; // only the pointer has moved since the last frame
   private lately = 0; // ms
 
-  /** `paint` is called once a frame; `pointed`: nothing but the pointer has moved. */
+  /** `paint` is called once per frame; `pointed`: only the pointer has moved. */
   constructor(private readonly paint: (pointed: boolean) => void) {}
 
   changed(): void {
@@ -22,12 +22,13 @@ export class Frames {
     this.schedule();
   }
 
-  /** How long a frame takes from being asked for to its end, lately: milliseconds, above all those of slow ones. */
+  /** Recent duration of a frame from its request to its end in milliseconds, dominated by
+   * slow ones. */
   get ms(): number {
     return this.lately;
   }
 
-  /** Draw now what has changed: for who acts on what is shown, as keys do. */
+  /** Draw pending changes now: for input that depends on what is shown, such as keys. */
   flush(): void {
     if (this.frame === 0 || this.pointed) return;
     cancelAnimationFrame(this.frame);

@@ -30,7 +30,7 @@ export class InsnCache {
     return this.blocks.get(block)?.[insn - block * BLOCK];
   }
 
-  /** See to it that [from, to) comes, as far as it lies below `end`. */
+  /** Ensure that [from, to) is loaded, as far as it is below `end`. */
   want(from: number, to: number, end: number): void {
     const first = Math.max(0, Math.floor(from / BLOCK));
     const last = Math.floor((Math.min(to, end) - 1) / BLOCK);
@@ -68,7 +68,7 @@ export class InsnCache {
       if (controller.signal.aborted) return;
       this.blocks.set(block, rows);
       this.failed.delete(block);
-      // A block cut short by the live edge is asked for again when the edge has moved.
+      // A block truncated by the live edge is requested again when the edge has moved.
       if (rows.length < BLOCK) this.failed.set(block, Date.now());
     } catch {
       if (controller.signal.aborted) return;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The one table of keys: dispatch and the help page are made from it. `code` is
-// KeyboardEvent.code, so that WASD is where the fingers are on any layout; punctuation that moves
-// between layouts is matched by `key`.
+// The table of keys, used for dispatch and for the help page. `code` is KeyboardEvent.code, so that
+// WASD is in the same place on every layout; punctuation, whose place depends on the layout, is
+// matched by `key`.
 
 export type Command =
   | "zoomIn" | "zoomOut" | "panLeft" | "panRight" | "home" | "end" | "whole" | "zoomSelection"
@@ -15,9 +15,9 @@ export interface Binding {
   readonly key?: string;
   readonly shift?: boolean; // undefined: either
   readonly ctrl?: boolean;
-  /** Acts as long as it is held, once a frame. */
+  /** Repeats once per frame while it is held. */
   readonly held?: boolean;
-  /** As it is called on the help page. */
+  /** Name on the help page. */
   readonly shown: string;
 }
 
@@ -156,7 +156,7 @@ export interface KeyLike {
   readonly altKey: boolean;
 }
 
-/** The binding that a key press means, if any. */
+/** The binding for a key press, if any. */
 export function match(event: KeyLike): Binding | undefined {
   if (event.altKey) return undefined;
   const ctrl = event.ctrlKey || event.metaKey;
@@ -164,7 +164,7 @@ export function match(event: KeyLike): Binding | undefined {
     && (b.ctrl ?? false) === ctrl && (b.shift === undefined || b.shift === event.shiftKey));
 }
 
-/** The keys of a command as shown to people. */
+/** The keys of a command, for display. */
 export function shownKeys(command: Command): string[] {
   return BINDINGS.filter((b) => b.command === command).map((b) => b.shown);
 }

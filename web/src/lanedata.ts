@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What lanes show beside tiles: fetched for a view with a view's width on each side, of all lanes that
-// want it at once, and kept until the view has left that or is much closer.
+// Data that lanes show in addition to tiles. It is fetched for all lanes that need it at once, for
+// the view and one view width on each side, and kept until the view leaves that range or is zoomed
+// in much closer.
 import * as api from "./api.ts";
 import { absolute, epochOn, since, type Ref } from "./epoch.ts";
 import { bytes } from "./format.ts";
@@ -8,7 +9,7 @@ import { Later } from "./later.ts";
 import { pace } from "./pace.ts";
 import { span, type View } from "./scale.ts";
 
-/** A view that moves is not asked for at every frame. */
+/** No request per frame while the view moves. */
 const PAUSE_MS = 120;
 const FAILED_MS = 3000;
 /** An answer for a wide view is too coarse for one that is narrower by this factor. */
@@ -21,7 +22,7 @@ interface Wish {
 }
 
 interface Held<T> {
-  readonly view: View; // that it was asked for
+  readonly view: View; // that it was requested for
   readonly from: number;
   readonly to: number;
   readonly revision: number;
@@ -41,17 +42,17 @@ export class LaneData<T> {
   constructor(
     private readonly trace: Ref, private readonly kind: string, private readonly arguments_: string,
     private readonly read: Reader<T>, private readonly changed: () => void,
-    /** Units on each side at least: what begins there may reach into the view. */
+    /** Minimum units on each side: what begins there may extend into the view. */
     private readonly reach = 0,
   ) {}
 
-  /** The best that is here for the view; a coarser one stands in while a closer one is under way. */
+  /** The best data for the view; coarser data is used while a finer request is pending. */
   get(stream: string, view: View): T | undefined {
     const held = this.held.get(stream);
     return held && held.view.axis === view.axis && held.from < view.to && held.to > view.from ? held.data : undefined;
   }
 
-  /** Say each frame what is in view. `open`: it may have grown with the trace. */
+  /** Call each frame with what is in view. `open`: it may have grown with the trace. */
   want(streams: readonly string[], view: View, revision: number, open: boolean): void {
     const missing = streams.filter((s) => !this.fits(this.held.get(s), view, revision, open));
     this.wish = missing.length > 0 ? { streams: missing, view, revision } : undefined;
@@ -60,7 +61,7 @@ export class LaneData<T> {
     this.later.within(grew ? Math.max(PAUSE_MS, pace.wait) : PAUSE_MS);
   }
 
-  /** Is something under way? */
+  /** Is a request pending? */
   get busy(): boolean {
     return this.later.pending || this.flying !== undefined;
   }
@@ -151,7 +152,7 @@ function valueText(e: Json): string {
   return size > 0 ? `${text(e.value)} (${bytes(size)})` : text(e.value);
 }
 
-/** `epoch` is that of times, whatever the axis. */
+/** `epoch` is that of times, on either axis. */
 export function readLog(told: unknown, epoch: bigint): Log {
   const o = told as Json;
   return {
@@ -174,8 +175,8 @@ export interface StateRun {
   readonly from: number;
   readonly to: number;
   readonly mode: string;
-  readonly context: string; // "0x100", or a number of Linux' in decimal; "" if not known
-  readonly name: string; // what people call it, "" if nobody says
+  readonly context: string; // "0x100", or a Linux number in decimal; "" if not known
+  readonly name: string; // display name, "" if there is none
   readonly vmid: string;
   readonly mixed: boolean;
 }
@@ -185,7 +186,7 @@ export interface States {
   readonly sampled: boolean;
 }
 
-/** `decimal`: contexts are Linux' processes. */
+/** `decimal`: contexts are Linux processes. */
 export function readStates(told: unknown, epoch: bigint, decimal = false): States {
   const o = told as Json;
   const context = (of: string): string => (decimal && of !== "" ? String(BigInt(of)) : of);
@@ -210,7 +211,7 @@ export function contextName(run: StateRun): string {
 export interface Counters {
   readonly from: number;
   readonly to: number;
-  readonly rate: readonly number[]; // instructions per unit of time, NaN where not known; empty: no times
+  readonly rate: readonly number[]; // instructions per unit of time, NaN if not known; empty: no times
   readonly cpi: readonly number[]; // cycles per instruction; empty: no cycle counts
   readonly sampled: boolean;
 }

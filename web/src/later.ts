@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 
-/** One thing that is to be done later, once: the soonest of the times that were said. */
+/** A single action to be done later, once: at the earliest of the requested times. */
 export class Later {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private due = 0; // ms

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The traces as they grow: server-sent events, and where those do not come through, polling.
+// Updates of growing traces: server-sent events, or polling where those do not get through.
 import * as api from "./api.ts";
 import { readTraces, thereIsMore, type Trace } from "./model.ts";
 import { pace } from "./pace.ts";
@@ -7,24 +7,25 @@ import { pace } from "./pace.ts";
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
 const HIDDEN_MS = 10000;
-/** News more often than this nobody can follow. */
+/** Minimum interval of updates. */
 const EVERY_MS = 300;
-/** Of news of many traces: their own is still asked for. */
+/** Limit for news of many traces: shown ones are still requested. */
 const MOST_SPENT = 10000;
-/** So many traces are listed, the newest, and as many more each time somebody asks for more. */
+/** Number of traces listed, the newest, and added with each request for more. */
 const PAGE = 500;
 
 export type Connection = "connecting" | "live" | "polling" | "lost";
 
 export interface Listener {
-  /** The newest ones and those that are shown; `more`: there are others. `gone`: is one known not to be there? */
+  /** The newest traces and those that are shown; `more`: there are others. `gone`: is one known to
+   * be deleted? */
   traces(traces: Trace[], more: boolean, gone: (id: string) => boolean): void;
-  /** Traces that are shown, the newest or not. */
+  /** Traces that are shown, whether or not they are among the newest. */
   shown(): readonly string[];
   connection(state: Connection): void;
 }
 
-/** The traces with what has changed, newest first. */
+/** Apply changes to the traces, newest first. */
 export function changed(known: readonly Trace[], told: unknown): Trace[] {
   const { gone } = told as { gone?: unknown };
   const rows = readTraces(told);
@@ -33,24 +34,24 @@ export function changed(known: readonly Trace[], told: unknown): Trace[] {
   return [...rows.filter((row) => !kept.includes(row)), ...kept].sort((a, b) => b.createdMs - a.createdMs);
 }
 
-/** Listens as long as the page is in sight. */
+/** Listens while the page is visible. */
 export class Live {
   private source: EventSource | undefined;
   private timer: ReturnType<typeof setTimeout> | undefined;
   private hiding: ReturnType<typeof setTimeout> | undefined;
-  private closed = false; // nobody looks
+  private closed = false; // the page is not visible
   private heard = false;
   private known: readonly Trace[] = [];
-  private more = false; // than are known
-  private older: readonly Trace[] = []; // that are shown and not among the known
+  private more = false; // than the known ones
+  private older: readonly Trace[] = []; // shown traces that are not among the known ones
   private limit = PAGE;
   private publishing = false;
   private again = false;
 
   constructor(private readonly listener: Listener) {
     this.listen();
-    // Over HTTP/1.1 a browser has six connections to a server, for all its tabs together: tabs
-    // that nobody sees leave theirs to the others.
+    // Over HTTP/1.1 a browser has six connections to a server, shared by all its tabs: invisible
+    // tabs leave theirs to the others.
     document.addEventListener("visibilitychange", () => {
       clearTimeout(this.hiding);
       if (document.hidden) this.hiding = setTimeout(() => this.pause(), HIDDEN_MS);
@@ -69,7 +70,7 @@ export class Live {
     clearTimeout(this.timer);
   }
 
-  /** List older traces, too. */
+  /** Also list older traces. */
   showMore(): void {
     this.limit += PAGE;
     this.stop();
@@ -82,7 +83,7 @@ export class Live {
     void this.publish();
   }
 
-  /** Traces that are shown are asked for by name where they are not among the newest. */
+  /** Shown traces are requested by name if they are not among the newest. */
   private async publish(): Promise<void> {
     this.again = this.publishing;
     if (this.publishing) return;
@@ -125,14 +126,14 @@ export class Live {
         this.heard = true;
         this.listener.connection("live");
       } catch {
-        // A line that is not ours: the next one may be.
+        // An unknown line: the next one may be valid.
       }
     };
     source.onmessage = take;
     source.addEventListener("traces", take);
     source.addEventListener("changes", take);
     source.onerror = () => {
-      // What the stream left out while it was away comes by a poll.
+      // Changes missed while disconnected are fetched by polling.
       source.close();
       if (this.source !== source) return;
       this.source = undefined;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Asks for an access token and has the server make a cookie of it that no script can read. Then it
-// leads back to where the browser was going, never to another site.
+// Asks for an access token and has the server store it in a cookie that scripts cannot read. Then
+// it returns to the page the browser was going to, never to another site.
 
 const field = document.querySelector<HTMLInputElement>("#token")!;
 const trouble = document.querySelector("#trouble")!;
@@ -12,7 +12,7 @@ function goOn(): void {
     const wanted = new URL(new URLSearchParams(location.search).get("next") ?? "", here);
     if (wanted.origin === here.origin) next = wanted;
   } catch {
-    // No address.
+    // Not a URL.
   }
   if (next.hash === "") next.hash = location.hash;
   location.replace(next);
@@ -23,7 +23,7 @@ async function logIn(token: string): Promise<void> {
   try {
     const reply = await fetch("api/v1/login", { method: "POST", headers: { authorization: `Bearer ${token}` } });
     if (reply.ok) {
-      localStorage.setItem("tracelake.loggedIn", "yes"); // the cookie itself cannot be seen by the page
+      localStorage.setItem("tracelake.loggedIn", "yes"); // the page cannot read the cookie itself
       goOn();
       return;
     }
@@ -37,11 +37,11 @@ async function logIn(token: string): Promise<void> {
 
 document.querySelector("form")!.addEventListener("submit", (event) => {
   event.preventDefault();
-  // What no token has would not even make a header.
+  // Characters that no token has are not valid in a header.
   const token = field.value.trim();
   if (/^[!-~]+$/.test(token)) void logIn(token);
   else trouble.textContent = "A token has letters and digits alone.";
 });
 
-// Logged in already, or a server without tokens.
+// Already logged in, or a server without tokens.
 fetch("api/v1/traces", { method: "HEAD" }).then((reply) => { if (reply.ok) goOn(); }, () => undefined);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A map that holds at most `capacity` entries and forgets the one not used for longest.
+// A map that holds at most `capacity` entries and drops the least recently used one.
 
 export class Lru<K, V> {
   private readonly map = new Map<K, V>();
@@ -13,7 +13,7 @@ export class Lru<K, V> {
     return this.map.size;
   }
 
-  /** The value, which counts as a use. */
+  /** Get the value; counts as a use. */
   get(key: K): V | undefined {
     const value = this.map.get(key);
     if (value !== undefined) {
@@ -23,7 +23,7 @@ export class Lru<K, V> {
     return value;
   }
 
-  /** The value, without counting as a use. */
+  /** Get the value without counting as a use. */
   peek(key: K): V | undefined {
     return this.map.get(key);
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Puts the page together: panels by lit-html, the timeline beside them, one paint per frame.
+// Assembles the page: panels with lit-html, the timeline beside them, one paint per frame.
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { App } from "./app.ts";
 import { describe, widthText } from "./describe.ts";
@@ -19,7 +19,7 @@ import { span } from "./scale.ts";
 import type { Session } from "./session.ts";
 import { Timeline } from "./timeline/timeline.ts";
 
-/** The build puts style.css here: opening the page asks for nothing more. */
+/** Replaced by style.css at build time: opening the page needs no further request. */
 declare const STYLE_SHEET: string;
 const sheet = new CSSStyleSheet();
 sheet.replaceSync(STYLE_SHEET);
@@ -35,7 +35,7 @@ const tools = new ListTools(app);
 const box = new CommandBox(app, command, TABS, () => timeline.save(app.session));
 const divider = new Divider(() => app.changed());
 let opened: Session | undefined;
-let listed = false; // the list of traces was seen last
+let listed = false; // the list of traces was shown last
 
 function chosenTheme(): Theme {
   const stored = localStorage.getItem("theme");
@@ -52,13 +52,13 @@ function applyTheme(): void {
 
 function toggleTheme(): void {
   const other: Theme = app.theme === "dark" ? "light" : "dark";
-  // Back at what the system says, the system leads again.
+  // If the choice equals the system's theme, follow the system again.
   if ((other === "dark") === dark.matches) localStorage.removeItem("theme");
   else localStorage.setItem("theme", other);
   applyTheme();
 }
 
-/** "gap overflow, 3 of 5", as long as the cursor stands there. */
+/** "gap overflow, 3 of 5", as long as the cursor is there. */
 function stepText(s: Session): string {
   const { step } = s;
   return step && step.cursor === s.cursor && step.lane === s.lane ? `${step.text}, ${step.list.position}` : "";
@@ -81,7 +81,7 @@ function status(s: Session): TemplateResult {
     <span class="busy ${app.settled && !timeline.late ? "" : "on"}" aria-hidden="true"></span>`;
 }
 
-/** What is under the pointer, beside it. The line at the bottom has the rest. */
+/** Description of what is under the pointer, next to it. The status line has the details. */
 function tip(s: Session): TemplateResult | typeof nothing {
   const hover = timeline.hover;
   if (!hover || timeline.dragging || hover.y < 24) return nothing;
@@ -128,7 +128,7 @@ function paint(pointed: boolean): void {
   details(s);
 }
 
-/** Where the focus was is gone: it goes to what stands in its place. */
+/** If the focused element is gone, move the focus to its replacement. */
 function keepFocus(s: Session | undefined): void {
   const lost = document.activeElement === null || document.activeElement === document.body;
   if (s !== opened && lost) {
@@ -136,18 +136,18 @@ function keepFocus(s: Session | undefined): void {
     else if (!s && opened) document.getElementById(`trace-${opened.trace.id}`)?.focus();
   }
   opened = s;
-  // A link to a trace shows no list on its way.
+  // A link to a trace does not show the list first.
   if (s) listed = false;
   else if (!location.hash.startsWith("#/trace/")) listed = true;
 }
 
-/** What follows the pointer. */
+/** Content that follows the pointer. */
 function details(s: Session): void {
   render(status(s), document.getElementById("status")!);
   render(tip(s), timeline.tips);
 }
 
-/** What keys do with a lane or a group. */
+/** Key commands for a lane or a group. */
 function arrange(what: "laneHigher" | "laneLower" | "pinLane" | "aloneLane" | "hideLane", node: string | undefined): void {
   if (node === undefined) return;
   if (what === "laneHigher") app.moveNode(node, -1);
@@ -210,7 +210,8 @@ function command(e: KeyboardEvent): void {
         case "hitForward": void app.finder.next(1); break;
         case "hitBack": void app.finder.next(-1); break;
         default:
-          // The rest belongs to the timeline, wherever the focus is, unless it means something there.
+          // Other keys belong to the timeline, wherever the focus is, unless they have a meaning
+          // there.
           if (target.closest("button, a, [role=listbox], [role=tablist], [role=tree], [role=region], ol")
             && /Arrow|Enter|Home|End/.test(e.code)) return;
           if (target.id !== "timeline") timeline.key(e);
@@ -222,9 +223,9 @@ function command(e: KeyboardEvent): void {
 }
 
 dark.addEventListener("change", applyTheme);
-// Several keys may come between two frames: each acts on what the one before it has changed.
+// Several keys may arrive between two frames: each acts on the result of the previous one.
 window.addEventListener("keydown", () => app.flush(), { capture: true });
-// What a choice or a click has set in a field is there before anything else is typed into it.
+// The effect of a choice or click is drawn before anything is typed into a field.
 window.addEventListener("change", () => app.flush());
 window.addEventListener("click", () => app.flush());
 window.addEventListener("keydown", command);

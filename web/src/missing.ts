@@ -1,33 +1,33 @@
 // SPDX-License-Identifier: MIT
-// Program images that a trace lacks: files that its setup names, as the traced machine called them, and
-// addresses that were run where no file is known to have been.
+// Program images missing from a trace: files named in its setup, with the path they have on the
+// traced machine, and executed addresses for which no file is known.
 import type { Hit } from "./model.ts";
 
-/** Addresses this close belong to one image, most likely. */
+/** Addresses this close most likely belong to one image. */
 const NEAR = 1n << 20n;
 
-/** Addresses that were run without an image. */
+/** Addresses executed without an image. */
 export interface Missing {
   readonly from: bigint;
   readonly to: bigint; // the last one
   readonly times: number;
-  readonly hit: Hit; // the first of them
+  readonly hit: Hit; // the first hit among them
 }
 
-/** Where a file was mapped. */
+/** A mapping of a file. */
 export interface Place {
   readonly from: bigint;
-  readonly to: bigint; // behind the last address
-  readonly context: string; // "0x8ca", "" if it is there whoever runs
-  readonly name: string; // of the context, "" if nobody says
+  readonly to: bigint; // end address, exclusive
+  readonly context: string; // "0x8ca", "" if it is mapped in all contexts
+  readonly name: string; // of the context, "" if there is none
 }
 
-/** A file that was mapped and is not there. */
+/** A file that was mapped and is missing. */
 export interface MissingFile {
   readonly path: string;
   readonly buildId: string; // "" if not known
   readonly places: readonly Place[];
-  readonly more: number; // places that are not told
+  readonly more: number; // number of further mappings
 }
 
 type Json = Record<string, unknown>;
@@ -44,13 +44,16 @@ export function readMissing(told: unknown): MissingFile[] {
   }));
 }
 
-/** Who mapped a file, as "walk 2250": numbers of Linux' processes are decimal. */
+/** Who mapped a file, as "walk 2250": numbers of Linux processes are decimal. */
 export function whoMapped(place: Place, decimal: boolean): string {
   if (place.context === "") return place.name;
   return [place.name || "process", decimal ? Number(place.context) : place.context].join(" ");
 }
 
-/** The files that may have been at an address; of a thread's stream ("thread.2250.walk") those of its process alone. */
+/**
+ * The files that may have been mapped at an address; for a thread's stream ("thread.2250.walk")
+ * only those of its process.
+ */
 export function filesAt(files: readonly MissingFile[], pc: string, stream: string): MissingFile[] {
   const at = address(pc);
   const own = /^thread\.(\d+)\./.exec(stream)?.[1];
@@ -60,7 +63,7 @@ export function filesAt(files: readonly MissingFile[], pc: string, stream: strin
   return mine.length > 0 ? mine : mapped(() => true);
 }
 
-/** The same of hits, of which many are at one place: each is looked up once. */
+/** The same for hits, many of which are at one address: each is looked up once. */
 function filesOf(files: readonly MissingFile[]): (hit: Hit) => readonly MissingFile[] {
   const known = new Map<string, readonly MissingFile[]>();
   return ({ pc, stream }) => {
@@ -71,7 +74,10 @@ function filesOf(files: readonly MissingFile[]): (hit: Hit) => readonly MissingF
   };
 }
 
-/** Those that the trace ran in first. Of those without a build ID, which nobody can send, no others. */
+/**
+ * Those in which the trace ran first. Files without a build ID, which cannot be uploaded, only if
+ * used.
+ */
 export function byUse(files: readonly MissingFile[], hits: readonly Hit[]): MissingFile[] {
   const used = new Map(files.map((f) => [f, 0]));
   const at = filesOf(files);
@@ -79,7 +85,7 @@ export function byUse(files: readonly MissingFile[], hits: readonly Hit[]): Miss
   return files.filter((f) => f.buildId !== "" || used.get(f)! > 0).sort((a, b) => used.get(b)! - used.get(a)!);
 }
 
-/** Neighbouring addresses together, but those that a missing file was mapped to. */
+/** Merge neighbouring addresses, except those that a missing file was mapped to. */
 export function missingFrom(hits: readonly Hit[], files: readonly MissingFile[] = []): Missing[] {
   const known = filesOf(files);
   const sorted = hits.filter((h) => /^0x[0-9a-f]*[1-9a-f]/.test(h.pc) && known(h).length === 0)

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What the server tells, as the page keeps it. Readers are lenient: a field that is not there reads
-// as zero or empty, and a 64-bit integer may come as a number or as a decimal string.
+// The server's data as the page keeps it. Readers are lenient: a missing field reads as zero or
+// empty, and a 64-bit integer may be a number or a decimal string.
 import { epochOf, since, whole, type Ref } from "./epoch.ts";
 import type { Axis, Extent } from "./scale.ts";
 
-/** "deleted" is the page's own: the server no longer has the trace. */
+/** "deleted" is set by the page: the server no longer has the trace. */
 export type TraceState = "live" | "decoding" | "sealed" | "failed" | "deleted";
 
-/** A time t of the stream, not counted from its trace's epoch, was unix + (t - at) * rate by the server's clock. */
+/**
+ * A time t of the stream, not relative to its trace's epoch, was at unix + (t - at) * rate by the
+ * server's clock.
+ */
 export interface StreamClock {
   readonly at: bigint;
   readonly unix: bigint; // ns since 1970
@@ -19,8 +22,8 @@ export interface StreamClock {
 export interface Stream {
   readonly name: string;
   readonly protocol: string;
-  readonly core: string; // "Cortex-A53", "" if not told
-  readonly device: string; // of its source: "ETM_0", "" if not told
+  readonly core: string; // "Cortex-A53", "" if not known
+  readonly device: string; // of its source: "ETM_0", "" if not known
   readonly insns: number;
   readonly timeFirst: number;
   readonly timeLast: number;
@@ -33,7 +36,7 @@ export interface Stream {
   readonly storedBytes: number;
 }
 
-/** Times of streams count from the trace's epoch. */
+/** Times of streams are relative to the trace's epoch. */
 export interface Trace extends Ref {
   readonly rig: string;
   readonly state: TraceState;
@@ -46,7 +49,7 @@ export interface Trace extends Ref {
   readonly revision: number;
   readonly message: string;
   readonly labels: Readonly<Record<string, string>>;
-  readonly notes: number; // grows with every change of its notes, 0: none
+  readonly notes: number; // increases with every change of its notes, 0: none
   readonly tileBase: Readonly<Record<Axis, number>>;
   readonly streams: readonly Stream[];
 }
@@ -69,14 +72,14 @@ export interface Hit extends Position {
   readonly text: string;
 }
 
-/** Hits, and where they were counted how many there are, and how many in front of the first. */
+/** Hits; if counted, also their number and how many precede the first. */
 export interface Found {
   readonly what: string;
   readonly hits: readonly Hit[];
   readonly more: boolean;
-  readonly skip: number; // if there are more: which of those at its position the last one is
+  readonly skip: number; // if there are more: number of the last hit among those at its position
   readonly total: number | undefined;
-  readonly before: number | undefined; // how many are in front of the first
+  readonly before: number | undefined; // number of hits before the first
 }
 
 export interface InsnRow {
@@ -94,10 +97,10 @@ export interface InsnRow {
   readonly inlined: readonly Inlined[]; // outermost first
 }
 
-/** A function whose body stands where it was called. */
+/** An inlined function. */
 export interface Inlined {
   readonly fn: string;
-  readonly file: string; // where it was called, "" if not known
+  readonly file: string; // call site, "" if not known
   readonly line: number;
 }
 
@@ -110,7 +113,7 @@ export interface Slice {
 
 export interface Slices {
   readonly slices: readonly Slice[];
-  readonly truncated: boolean; // those too narrow to be seen are left out
+  readonly truncated: boolean; // those too narrow to be visible are omitted
 }
 
 export interface Count {
@@ -118,7 +121,9 @@ export interface Count {
   readonly count: number;
 }
 
-/** For how long trace is missing for a reason: it lies within so many stretches between timestamps. */
+/**
+ * Duration of missing trace for a reason: number of intervals between timestamps that contain it.
+ */
 export interface Lost {
   readonly n: number;
   readonly total: number; // in units of time
@@ -128,7 +133,7 @@ export interface Lost {
 export interface Stats {
   readonly lost: ReadonlyMap<string, Lost>; // by reason
   readonly insns: number;
-  readonly functionsRun: number; // of which those with most instructions are told
+  readonly functionsRun: number; // number of functions executed; those with most instructions are listed
   readonly functions: readonly { name: string; pc: string; insns: number; calls: number }[];
   readonly groups: readonly { title: string; rows: readonly Count[] }[];
 }
@@ -152,7 +157,7 @@ function number(value: unknown): number {
   return Number.isFinite(n) ? n : 0;
 }
 
-/** An address as "0x…", from a string or a number. */
+/** Convert an address, a string or a number, to "0x…". */
 function address(value: unknown): string {
   return typeof value === "number" ? `0x${value.toString(16)}` : text(value);
 }
@@ -217,7 +222,7 @@ export function readTraces(value: unknown): Trace[] {
   return list(Array.isArray(value) ? value : object(value).traces).map(readTrace);
 }
 
-/** Are there traces behind those that were told? */
+/** Are there traces after the listed ones? */
 export function thereIsMore(value: unknown): boolean {
   return !Array.isArray(value) && object(value).more === true;
 }
@@ -256,7 +261,7 @@ function splitOffset(name: string): { fn: string; offset: string } {
   return at ? { fn: name.slice(0, at.index), offset: at[0] } : { fn: name, offset: "" };
 }
 
-/** A line of flow text in words; anything else as it is. */
+/** Describe a line of flow text in words; anything else is unchanged. */
 export function eventText(line: string): string {
   const [letter, ...rest] = line.split(" ");
   const all = rest.join(" ");
@@ -275,7 +280,7 @@ export function eventText(line: string): string {
   }
 }
 
-/** Neighbours that are the same once, with how often. */
+/** Merge equal neighbours, with their count. */
 function collapse(lines: readonly string[]): string[] {
   const out: { line: string; n: number }[] = [];
   for (const line of lines) {
@@ -361,7 +366,7 @@ export function readStats(value: unknown): Stats {
   };
 }
 
-/** What all lanes cover on an axis. */
+/** The extent of all lanes on an axis. */
 export function extentOf(trace: Trace, axis: Axis): Extent {
   if (axis === "insn") {
     return { first: 0, last: Math.max(1, ...trace.streams.map((s) => s.insns)) };
@@ -381,7 +386,7 @@ export function hasTime(trace: Trace): boolean {
   return trace.streams.some((s) => s.hasTime);
 }
 
-/** Contexts are processes of Linux, whose numbers people write in decimal. */
+/** Are contexts Linux processes, whose numbers are shown in decimal? */
 export function ofLinux(trace: Trace): boolean {
   return trace.format.startsWith("perf");
 }
@@ -390,17 +395,17 @@ export function timeIsNs(trace: Trace): boolean {
   return trace.streams.every((s) => s.timeIsNs || !s.hasTime);
 }
 
-/** Streams of software trace: their records are counted, not instructions. */
+/** Is it a stream of software trace, which counts records instead of instructions? */
 export function isSoftware(protocol: string): boolean {
   return /stm|itm|uart|transactions|^osd$|^perf-events$/i.test(protocol);
 }
 
-/** Is the stream put together from others of its trace? */
+/** Is the stream assembled from others of its trace? */
 export function isDerived(name: string): boolean {
   return name.startsWith("thread.");
 }
 
-/** What all streams hold, nothing counted twice. */
+/** Total over all streams, nothing counted twice. */
 export function executed(trace: Trace): number {
   return trace.streams.reduce((n, s) => n + (isDerived(s.name) ? 0 : s.insns), 0);
 }
@@ -410,7 +415,7 @@ export function unitName(protocol: string): string {
   return isSoftware(protocol) ? "records" : protocol === "osd-ctm" ? "branches" : "insns";
 }
 
-/** Trace of Arm cores has exception levels, of x86 rings, else U S H M. */
+/** Arm cores have exception levels, x86 rings, others U S H M. */
 export function privilegeName(protocol: string, level: number): string {
   if (/etm|ete|ptm|cs|tpiu/i.test(protocol)) return `EL${level}`;
   if (/^(pt|intel)/i.test(protocol)) return `ring ${level}`;

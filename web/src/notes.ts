@@ -10,7 +10,7 @@ export interface Note {
   readonly stream: string;
   readonly at: number; // instructions [at, to]
   readonly to: number;
-  readonly time: number | undefined; // of both, from the trace's epoch on
+  readonly time: number | undefined; // of both, relative to the trace's epoch
   readonly timeTo: number | undefined;
   readonly text: string; // "": a bookmark
   readonly writtenMs: number; // since 1970
@@ -26,7 +26,7 @@ export function readNote(told: unknown, epoch: bigint): Note {
   };
 }
 
-/** Where a note lies on an axis; undefined: nowhere. */
+/** Position of a note on an axis; undefined: none. */
 export function noteSpan(note: Note, axis: Axis): readonly [number, number] | undefined {
   if (axis === "insn") return [note.at, note.to];
   return note.time === undefined ? undefined : [note.time, note.timeTo ?? note.time];
@@ -35,12 +35,12 @@ export function noteSpan(note: Note, axis: Axis): readonly [number, number] | un
 export class Notes {
   list: readonly Note[] = [];
   trouble = "";
-  private known = 0; // as of the trace when they were fetched
+  private known = 0; // the trace's `notes` when they were fetched
   private fetching = false;
 
   constructor(private readonly changed: () => void) {}
 
-  /** See to it that they are those of the trace now. A trace without any is not asked. */
+  /** Ensure that they are up to date with the trace. No request for a trace without notes. */
   want(trace: Trace): void {
     if (this.fetching || trace.notes === this.known) return;
     this.fetching = true;
@@ -56,7 +56,8 @@ export class Notes {
     this.list = (Array.isArray(told) ? told : []).map((n) => readNote(n, trace.epoch)).sort((a, b) => a.at - b.at || a.id - b.id);
   }
 
-  /** Write one; `id` 0 is a new one. The one that was written, or undefined and what is the trouble. */
+  /** Write a note; `id` 0 creates one. Returns the written note, or undefined and sets the
+   * error. */
   async put(trace: Trace, note: { id: number; stream: string; at: number; to: number }, text: string): Promise<Note | undefined> {
     const where = `id=${note.id}&stream=${encodeURIComponent(note.stream)}&at=${note.at}&to=${note.to}`;
     const reply = await this.send(`${api.tracePath(trace.id)}/notes?${where}`, { method: "POST", body: text });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the whole trace consists of: counted by the server, asked for when the trace is opened and as it
-// grows; and the addresses that were run though no program image holds them.
+// Totals of the whole trace, counted by the server; requested when the trace is opened and as it
+// grows. Also the executed addresses that no program image contains.
 import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { EVENTS } from "./find.ts";
@@ -8,12 +8,12 @@ import { byUse, missingFrom, readMissing, type Missing, type MissingFile } from 
 import { ofLinux, type Stats, type Trace } from "./model.ts";
 import { pace } from "./pace.ts";
 
-/** While a trace grows it is counted again so often. */
+/** A growing trace is counted again at this interval. */
 const AGAIN_MS = 5000;
-/** Addresses that are looked at for missing images. */
+/** Maximum number of addresses checked for missing images. */
 const MOST = 5000;
 
-/** Kinds of items in the list of events, as they are counted. */
+/** Kinds of items in the list of events, as counted by the server. */
 export const EVENT_GROUP = EVENTS.split(",").filter((k) => k !== "gap")
   .concat("return", "mode", "context", "trace-on");
 
@@ -21,15 +21,15 @@ export class Overview {
   stats: Stats | undefined;
   error = "";
   missing: readonly Missing[] | undefined; // undefined: not known (yet)
-  files: readonly MissingFile[] = []; // that were mapped, and are not there
-  readonly astray = new Map<string, { pc: string; places: number }>(); // by stream: where it first went without an image
-  more = false; // addresses that were not looked at
+  files: readonly MissingFile[] = []; // mapped files that are missing
+  readonly astray = new Map<string, { pc: string; places: number }>(); // by stream: the first address without an image
+  more = false; // there are addresses that were not examined
   private asked = -Infinity;
   private revision = -1;
   private generation = -1;
   private readonly controller = new AbortController();
   private tell: () => void = () => {};
-  /** Once it was counted, or could not be. */
+  /** Resolved once it was counted, or could not be. */
   readonly first = new Promise<void>((done) => { this.tell = done; });
 
   constructor(private readonly trace: Ref, private readonly counted: (stats: Stats) => void) {}
@@ -38,12 +38,12 @@ export class Overview {
     this.controller.abort();
   }
 
-  /** It was counted, and nothing that ran has a name. */
+  /** It was counted, and nothing executed has a name. */
   get nameless(): boolean {
     return this.stats !== undefined && this.stats.insns > 0 && this.stats.functions.every((f) => f.pc === "0x0");
   }
 
-  /** Say each frame what there is to be counted. For so many ms it is left alone; 0: it is counted, or is known. */
+  /** Call each frame. Returns for how many ms to wait; 0: it is being counted, or is known. */
   want(trace: Trace): number {
     const anew = trace.generation !== this.generation;
     if (!anew && trace.revision === this.revision) return 0;
@@ -72,7 +72,7 @@ export class Overview {
         this.files = [];
         return;
       }
-      // The setup of a trace of Linux names files; that of one of which nothing could be followed may, too.
+      // The setup of a Linux trace names files; that of a trace that could not be followed may too.
       const [found, images] = await Promise.all([
         api.find(this.trace, { event: "branch,unknown" }, { limit: MOST }, signal),
         ofLinux(trace) || stats.insns === 0 ? api.json(`${api.tracePath(this.trace.id)}/images`, signal) : [],

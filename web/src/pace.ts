@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
-// How much a page asks for by itself while a trace grows: tiles that got longer, calls at the edge, counts.
-// Answers are paid for at a fixed rate, and nothing is asked for by itself before that is done: whatever
-// the zoom, the lanes and the rig's rate, it is no more. What people do is never waited for.
+// Limits how much a page requests on its own while a trace grows: tiles that got longer, calls at
+// the edge, counts. The page pays for each answer from a budget that refills at a fixed rate, and
+// sends no further request of its own until the last one is paid. So the load is bounded whatever
+// the zoom, the number of lanes and the speed of the rig. Requests caused by the user are never
+// delayed.
 
-/** Bytes a millisecond, events included: well below 100 KB a second. */
+/** Bytes per millisecond, including events: well below 100 KB per second. */
 const RATE = 70;
-/** What opening and zooming cost is forgotten after some seconds; no single answer is longer. */
+/**
+ * The cost of opening and zooming is forgotten after some seconds; no single answer counts more.
+ */
 const MOST = 5000 * RATE;
 
 export class Pace {
@@ -19,7 +23,7 @@ export class Pace {
     this.at = this.now();
   }
 
-  /** So many milliseconds nothing is to be asked for by itself. */
+  /** Milliseconds during which no automatic requests are to be made. */
   get wait(): number {
     return this.left() / RATE;
   }
@@ -29,10 +33,10 @@ export class Pace {
   }
 }
 
-/** The page's. */
+/** The page's instance. */
 export const pace = new Pace();
 
-/** Count what is fetched from now on, as long as `counts` says so. */
+/** Count fetched bytes from now on, while `counts` returns true. */
 export function observe(counts: () => boolean): void {
   new PerformanceObserver((list) => {
     if (counts()) for (const entry of list.getEntries() as PerformanceResourceTiming[]) pace.spend(entry.transferSize);

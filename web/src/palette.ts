@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Colours of functions. A name has the same colour in every trace and on every visit: a hash picks
-// from a fixed palette, of which there is one for each theme. Every colour has at least 3:1 contrast
-// to the theme's background and carries its label at 4.5:1.
+// Colours of functions. A name has the same colour in every trace and on every visit: its hash
+// selects an entry of a fixed palette. There is one palette per theme. Every colour has a contrast
+// of at least 3:1 to the theme's background and of 4.5:1 to its label.
 
 export type Theme = "light" | "dark";
 
@@ -12,9 +12,9 @@ export interface Colour {
 
 export const PALETTE_SIZE = 24;
 
-/** What the colours are drawn upon. */
+/** Background of the colours. */
 export const GROUND: Record<Theme, string> = { light: "#ffffff", dark: "#101418" };
-/** Text upon a colour of the palette. */
+/** Text colour on the palette's colours. */
 export const INK: Record<Theme, string> = { light: "#070b10", dark: "#0b0e11" };
 
 /** FNV-1a, 32 bits, over UTF-16 code units. */
@@ -38,7 +38,9 @@ function gamma(value: number): number {
   return Math.round(255 * (c <= 0.0031308 ? 12.92 * c : 1.055 * c ** (1 / 2.4) - 0.055));
 }
 
-/** OKLCH to a colour; out-of-gamut channels are cut. Source: Ottosson, "Oklab", 2020. */
+/**
+ * Convert OKLCH to a colour; out-of-gamut channels are clipped. Source: Ottosson, "Oklab", 2020.
+ */
 export function oklch(l: number, chroma: number, hue: number): Colour {
   const a = chroma * Math.cos((hue * Math.PI) / 180);
   const b = chroma * Math.sin((hue * Math.PI) / 180);
@@ -77,7 +79,7 @@ export function contrast(a: string, b: string): number {
   return (Math.max(x, y) + 0.05) / (Math.min(x, y) + 0.05);
 }
 
-// Neighbours in hue differ in lightness, so that they stay apart for colour-blind eyes too.
+// Neighbouring hues differ in lightness, so that they can be distinguished by colour-blind users.
 function make(theme: Theme): Colour[] {
   const out: Colour[] = [];
   for (let i = 0; i < PALETTE_SIZE; i++) {
@@ -99,7 +101,7 @@ export function functionColour(name: string, theme: Theme): Colour {
   return PALETTES[theme][hash(name) % PALETTE_SIZE]!;
 }
 
-/** Of functions that share a colour: greys, so that neighbours are told apart. */
+/** Greys for functions that share a colour, so that neighbours can be distinguished. */
 export function greyColour(name: string, theme: Theme): Colour {
   return GREYS[theme][hash(name) % GREYS[theme].length]!;
 }
@@ -109,13 +111,13 @@ const GREYS: Record<Theme, readonly Colour[]> = {
   dark: [0.59, 0.62, 0.65].map((l) => oklch(l, 0.012, 250)),
 };
 
-/** Code without a symbol: by its page, greyer, so that the two are not taken for one another. */
+/** Code without a symbol: by page, less saturated, so that the two are not confused. */
 export function pageColour(page: number, theme: Theme): Colour {
   const hue = (hash(page.toString(16)) % 12) * 30;
   return theme === "light" ? oklch(0.62, 0.035, hue) : oklch(0.7, 0.035, hue);
 }
 
-/** Privilege 0..3: EL0..3, U S H M, ring 0..3. None of them is the red of lost trace. */
+/** Privilege 0..3: EL0..3, U S H M, ring 0..3. None of them is the red used for lost trace. */
 export const PRIVILEGE: Record<Theme, readonly Colour[]> = {
   light: [oklch(0.62, 0.04, 240), oklch(0.64, 0.14, 60), oklch(0.56, 0.11, 175), oklch(0.52, 0.18, 340)],
   dark: [oklch(0.62, 0.05, 240), oklch(0.78, 0.13, 70), oklch(0.76, 0.12, 175), oklch(0.7, 0.17, 340)],

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The visible range of an axis, and the ruler. Positions are units of the axis (instructions or
-// time) as doubles: exact to a unit below 2^53. Times are counted from the trace's epoch (epoch.ts).
+// The visible range of an axis, and the ruler. Positions are doubles in units of the axis
+// (instructions or time), exact to one unit below 2^53. Times are relative to the trace's epoch
+// (epoch.ts).
 import { grouped } from "./format.ts";
 
 export type Axis = "insn" | "time";
 
-/** What is seen: [from, to) over `width` CSS pixels. */
+/** The visible range: [from, to) over `width` CSS pixels. */
 export interface View {
   readonly axis: Axis;
   readonly from: number;
@@ -14,17 +15,17 @@ export interface View {
 
 export interface Extent {
   readonly first: number;
-  readonly last: number; // behind the last
+  readonly last: number; // end, exclusive
 }
 
-/** The narrowest view: so many units over the whole width. */
+/** The narrowest view, in units over the whole width. */
 export const MIN_SPAN = 8;
-/** The narrowest one whose positions doubles can tell apart. */
+/** The narrowest view whose positions can be distinguished as doubles. */
 function least(extent: Extent): number {
   return Math.max(MIN_SPAN, 2 ** Math.ceil(Math.log2(Math.max(1, extent.last)) - 42));
 }
 
-/** How much emptiness a view may show beside the trace, as a share of its span. */
+/** Maximum empty space that a view may show outside the trace, as a fraction of its span. */
 const MARGIN = 0.5;
 
 export function span(view: View): number {
@@ -44,7 +45,7 @@ export function toUnit(view: View, width: number, pixel: number): number {
   return view.from + (pixel / Math.max(1, width)) * span(view);
 }
 
-/** Keep the span legal, and at least a part of the trace in sight. */
+/** Clamp the span, and keep at least part of the trace visible. */
 export function clamp(view: View, extent: Extent): View {
   const narrowest = least(extent);
   const whole = Math.max(extent.last - extent.first, narrowest);
@@ -58,13 +59,13 @@ export function clamp(view: View, extent: Extent): View {
   return { axis: view.axis, from, to: from + wide };
 }
 
-/** Everything, with a little air at the right. */
+/** Everything, with some space at the right. */
 export function whole(axis: Axis, extent: Extent): View {
   const wide = Math.max(extent.last - extent.first, least(extent));
   return { axis, from: extent.first, to: extent.first + wide * 1.01 };
 }
 
-/** `factor` < 1 zooms in; `anchor` (in units) stays where it is. */
+/** `factor` < 1 zooms in; `anchor` (in units) stays in place. */
 export function zoom(view: View, factor: number, anchor: number, extent: Extent): View {
   const narrowest = least(extent);
   const most = Math.max(extent.last - extent.first, narrowest) * (1 + MARGIN);
@@ -74,13 +75,13 @@ export function zoom(view: View, factor: number, anchor: number, extent: Extent)
   return clamp({ axis: view.axis, from, to: from + wide }, extent);
 }
 
-/** By `share` of the view's width; > 0 goes right. */
+/** By `share` of the view's width; > 0 moves right. */
 export function pan(view: View, share: number, extent: Extent): View {
   const by = span(view) * share;
   return clamp({ axis: view.axis, from: view.from + by, to: view.to + by }, extent);
 }
 
-/** The same span around `at`. */
+/** The same span centred at `at`. */
 export function centre(view: View, at: number, extent: Extent): View {
   const half = span(view) / 2;
   return clamp({ axis: view.axis, from: at - half, to: at + half }, extent);
@@ -91,7 +92,7 @@ export interface Tick {
   readonly label: string; // "" for a minor one
 }
 
-/** The smallest of 1, 2, 5 × 10^n that is not below `least`. */
+/** The smallest of 1, 2, 5 × 10^n that is at least `least`. */
 export function niceStep(least: number): number {
   const power = 10 ** Math.floor(Math.log10(least));
   for (const m of [1, 2, 5, 10]) {
@@ -101,8 +102,8 @@ export function niceStep(least: number): number {
 }
 
 /**
- * Ticks of the ruler, labels at least `spacing` pixels apart. `ns`: the time axis is in ns. `zero`:
- * labels count from there on, if it is not the axis' own zero.
+ * Ticks of the ruler, with labels at least `spacing` pixels apart. `ns`: the time axis is in ns.
+ * `zero`: origin of the labels, if it is not the axis' own.
  */
 export function ticks(
   view: View, width: number, spacing: number, ns: boolean, zero = 0,
@@ -125,7 +126,7 @@ export function ticks(
 const INSN_UNITS = [[1e9, " G"], [1e6, " M"], [1e3, " k"], [1, ""]] as const;
 const TIME_UNITS = [[1e9, " s"], [1e6, " ms"], [1e3, " µs"], [1, " ns"]] as const;
 
-/** As many digits as tell neighbours apart, in the unit that keeps the number short. */
+/** As many digits as distinguish neighbours, in the unit with the shortest number. */
 export function tickLabel(at: number, step: number, ns: boolean): string {
   if (at === 0) return ns ? "0 s" : "0";
   const units = ns ? TIME_UNITS : INSN_UNITS;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What is typed into the search box. The server understands all but "#1234".
+// Parses the text in the search box. The server understands everything except "#1234".
 export type Search =
   | { readonly kind: "none" }
   | { readonly kind: "goto"; readonly insn: number }
   | { readonly kind: "query"; readonly text: string }
   | { readonly kind: "error"; readonly text: string };
 
-/** Those offered; the server knows more, and every kind of gap. */
+/** Suggested kinds; the server knows more, and every kind of gap. */
 export const EVENT_KINDS = ["exception", "return", "gap", "overflow", "event", "software", "mode",
   "context", "trace-on", "note"] as const;
 
-/** "#1234" goes to an instruction; anything else is looked for. */
+/** "#1234" goes to an instruction; anything else is searched for. */
 export function parseSearch(input: string): Search {
   const text = input.trim();
   if (text === "") return { kind: "none" };
@@ -20,7 +20,7 @@ export function parseSearch(input: string): Search {
     : { kind: "error", text: "After # an instruction's number is expected." };
 }
 
-/** How many letters must be put in, left out, replaced or swapped; more than `most` is `most` + 1. */
+/** Edit distance with transpositions; `most` + 1 if it is more than `most`. */
 export function distance(a: string, b: string, most: number): number {
   if (Math.abs(a.length - b.length) > most) return most + 1;
   let [before, last, row]: number[][] = [[], [], Array.from({ length: b.length + 1 }, (_, i) => i)];
@@ -35,7 +35,7 @@ export function distance(a: string, b: string, most: number): number {
   return Math.min(row![b.length]!, most + 1);
 }
 
-/** Names that someone may have meant, the nearest first. */
+/** Similar names, nearest first. */
 export function nearNames(input: string, names: readonly string[], most: number): string[] {
   const text = input.trim().toLowerCase().replace(/^(call|symbol):/, "").replace(/\+0x[0-9a-f]*$/, "");
   if (text.length < 2) return [];
@@ -47,7 +47,7 @@ export function nearNames(input: string, names: readonly string[], most: number)
     .slice(0, most).map((n) => n.name);
 }
 
-/** Names to offer for what is typed so far: those that begin with it first. */
+/** Suggestions for the text typed so far: names that begin with it first. */
 export function suggestions(input: string, names: readonly string[], most: number): string[] {
   const text = input.trim().toLowerCase();
   if (text === "" || text.startsWith("#") || text.startsWith("0x")) return [];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Everything that belongs to the trace that is open: what is in view, selected and found, and what was
-// fetched of it.
+// Everything that belongs to the open trace: view, selection, search results, and the data fetched
+// so far.
 import { AS_THEY_COME, pathsOf, treeOf, visible, type Arrangement, type Node } from "./arrange.ts";
 import type { Found, Step } from "./find.ts";
 import { Overview } from "./overview.ts";
@@ -12,16 +12,19 @@ import { whole, type Axis, type Extent, type View } from "./scale.ts";
 import { SliceCache } from "./slices.ts";
 import { TileClient } from "./tiles.ts";
 
-/** What a session asks of the page. */
+/** What a session needs from the page. */
 export interface Host {
   changed(): void;
   counted(session: Session): void;
   missName(session: Session): void;
 }
 
-/** With so many lanes all call stacks are open at first. */
+/** Up to this many lanes all call stacks are open initially. */
 const FEW_LANES = 6;
-/** Records on each side of the view that are asked for at least: a line of text is often one for each letter. */
+/**
+ * Minimum number of records requested on each side of the view: a line of text often has one per
+ * letter.
+ */
 const LINE_REACH = 256;
 
 export interface Measured {
@@ -35,7 +38,7 @@ export interface Measured {
 export class Session {
   readonly tiles: TileClient;
   readonly slices: SliceCache;
-  readonly mapSlices: SliceCache; // of the whole trace: what code without symbols has its colours by in the overview
+  readonly mapSlices: SliceCache; // of the whole trace: gives code without symbols its colours in the overview
   readonly overview: Overview;
   readonly notes: Notes;
   readonly log: LaneData<Log>;
@@ -45,28 +48,28 @@ export class Session {
   names: string[] = []; // of functions by id
   namesVersion = 0;
   addresses: string[] = [];
-  namesRevision = -1; // of the trace when the names were asked for
+  namesRevision = -1; // revision of the trace when the names were requested
   view: View;
   lane = 0;
   cursor: number | undefined; // in units of the view's axis
   chosen: { readonly lane: number; readonly cursor: number; readonly insn: number } | undefined;
-  depth: number | undefined; // of the call at the cursor that was chosen; undefined: the innermost
-  position: Position | undefined; // of the cursor, once the server has said it
+  depth: number | undefined; // selected call at the cursor; undefined: the innermost
+  position: Position | undefined; // of the cursor, once the server has returned it
   selection: readonly [number, number] | undefined; // in units of the axis
   found: Found | undefined;
   step: Step | undefined;
   measured: Measured | undefined;
-  readonly open = new Set<number>(); // lanes whose call stack is shown, …
-  readonly full = new Set<number>(); // … with all its rows
-  /** How far the lanes can be drawn by now: the edge to follow. */
+  readonly open = new Set<number>(); // lanes whose call stack is shown
+  readonly full = new Set<number>(); // lanes whose call stack is shown with all its rows
+  /** How far the lanes can be drawn now: the edge to follow. */
   drawnTo = Infinity;
-  /** Where following goes as soon as the tiles there are `ready`. */
+  /** Target of following once the tiles there are `ready`. */
   hop: { view: View; edge: number; since: number; ready: boolean } | undefined;
-  private readonly ends = new Map<number, number>(); // where the axis ended at a revision
-  zoomsUntil = -Infinity; // ms: a zoom gesture is under way
-  zoomedOn = 0; // what stayed in its place then
+  private readonly ends = new Map<number, number>(); // end of the axis at a revision
+  zoomsUntil = -Infinity; // ms: a zoom gesture is in progress
+  zoomedOn = 0; // its fixed point
   private tellNamed: () => void = () => {};
-  /** Once a tile has spoken of a function. */
+  /** Resolved once a tile has referred to a function. */
   readonly named = new Promise<void>((done) => { this.tellNamed = done; });
 
   constructor(public trace: Trace, axis: Axis, private readonly app: Host) {
@@ -83,7 +86,7 @@ export class Session {
     this.fold(undefined, []);
   }
 
-  /** Open these lanes' call stacks, by name; undefined: those of few lanes. */
+  /** Open these lanes' call stacks, by name; undefined: the default of fold(). */
   fold(open: readonly string[] | undefined, full: readonly string[]): void {
     this.open.clear();
     this.full.clear();
@@ -97,7 +100,7 @@ export class Session {
     return this.trace.streams.length <= FEW_LANES;
   }
 
-  /** Names of the open lanes, undefined where they are as fold() makes them. */
+  /** Names of the open lanes, undefined if they are the default of fold(). */
   get folds(): string[] | undefined {
     const { streams } = this.trace;
     return this.open.size === (this.openByItself ? streams.length : 0) ? undefined
@@ -106,7 +109,7 @@ export class Session {
 
   arrangement: Arrangement = AS_THEY_COME;
 
-  /** What people call a stream: a label of its trace. */
+  /** Display name of a stream: a label of its trace. */
   called = (name: string): string => this.trace.labels[`lane.${name}`] ?? name;
 
   private made: { readonly of: readonly unknown[]; readonly tree: readonly Node[]; readonly rows: readonly Node[] } | undefined;
@@ -122,7 +125,7 @@ export class Session {
     return this.made;
   }
 
-  /** The groups that lanes lie in, as people said or as the trace tells. */
+  /** The groups that contain lanes, as set by users or derived from the trace. */
   paths(): Map<string, readonly string[]> {
     return pathsOf(this.trace.streams, (name) => this.trace.labels[`core.${name}`],
       ({ name, core }) => ({ pt: "processors", thread: "threads", event: "events" })[name.split(".")[0]!] ?? core);
@@ -169,11 +172,11 @@ export class Session {
     return cache;
   }
 
-  /** The cursor as an instruction of its lane, as far as that is known. */
+  /** The cursor as an instruction of its lane, if known. */
   get cursorInsn(): number | undefined {
     if (this.cursor === undefined) return undefined;
     if (this.view.axis === "insn") return Math.floor(this.cursor);
-    // Several instructions may have one time: the one that somebody went to counts.
+    // Several instructions may have the same time: prefer the one that was selected.
     const at = this.chosen;
     return at && at.lane === this.lane && at.cursor === this.cursor ? at.insn : this.position?.insn;
   }
@@ -188,7 +191,7 @@ export class Session {
     return own && own.last > own.first ? own.last : this.extent.last;
   }
 
-  /** The trace at its present revision ends here; remembered for tiles asked for now. */
+  /** Record the trace's end at its present revision, for tiles requested now. */
   noteEnd(): void {
     this.ends.set(this.trace.revision, this.liveEnd);
     if (this.ends.size > 100) this.ends.delete(this.ends.keys().next().value!);
@@ -211,9 +214,9 @@ export class Session {
     return `function ${id}`;
   };
 
-  /** Is something of what is in view under way? */
+  /** Is something in view being loaded? */
   get busy(): boolean {
-    // What grows is asked for again and again.
+    // A growing trace is requested continuously.
     if (this.trace.state === "live") return this.tiles.busy;
     return this.tiles.busy || this.slices.busy || this.mapSlices.busy || this.log.busy || this.states.busy || this.counters.busy
       || [...this.insnCaches.values()].some((c) => c.busy);

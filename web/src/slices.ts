@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Call-stack slices of open lanes. The server leaves out those too narrow to be seen: an answer for a
-// wide range tells of a part of it only as long as that is not looked at much more closely.
+// Call-stack slices of open lanes. The server leaves out slices too narrow to be visible, so the
+// answer for a wide range can only be used for a part of it until the user zooms in much closer.
 import * as api from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { Later } from "./later.ts";
@@ -8,15 +8,15 @@ import type { Slice } from "./model.ts";
 import { pace } from "./pace.ts";
 import { span, type Axis, type View } from "./scale.ts";
 
-/** A view that moves is not asked for at every frame. */
+/** No request per frame while the view moves. */
 const PAUSE_MS = 120;
-/** … and one that grows the more seldom the longer its answers are: so long for each slice. */
+/** A growing view is requested less often the longer its answers are: this time per slice. */
 const GROWING_MS = 0.18;
-/** After a failure the outline of the depth stands in for so long. */
+/** After a failure the outline of the depth is shown for this time. */
 const FAILED_MS = 3000;
-/** What was in view, and what comes next when following. */
+/** Previous view, and the next one when following. */
 const KEEP = 2;
-/** Slices left out of a wide answer are missed when the view is narrower by this factor. */
+/** Slices omitted from a wide answer are noticeable when the view is narrower by this factor. */
 const CLOSER = 2;
 
 interface Held {
@@ -24,7 +24,7 @@ interface Held {
   readonly from: number;
   readonly to: number;
   readonly slices: readonly Slice[] | undefined; // undefined: the server failed
-  readonly narrowest: number; // span of the view that it has enough slices for; 0: for any
+  readonly narrowest: number; // narrowest span of the view for which it has enough slices; 0: any
   readonly revision: number;
 }
 
@@ -46,19 +46,19 @@ export class SliceCache {
   private readonly later = new Later(() => {
     if (this.wish && !this.coming(this.wish)) void this.fetch(this.wish);
   });
-  private length = 0; // slices of the last answer
+  private length = 0; // number of slices in the last answer
   private askedAt = -Infinity;
 
   constructor(private readonly trace: Ref, private readonly changed: () => void) {}
 
-  /** The best that is known of the view; a wider answer stands in while a closer one is under way. */
+  /** The best data for the view; a wider answer is used while a closer request is pending. */
   get(stream: string, view: View): Shown | undefined {
     const best = this.covering(stream, view).filter((h) => h.slices)
       .sort((a, b) => a.narrowest - b.narrowest)[0];
     return best?.slices && { slices: best.slices, complete: best.narrowest === 0 };
   }
 
-  /** Is there nothing to wait for: they are here, or will not come? */
+  /** Is there nothing to wait for: loaded, or not available? */
   known(stream: string, view: View): boolean {
     return this.find(stream, view) !== undefined;
   }
@@ -72,14 +72,14 @@ export class SliceCache {
     return this.covering(stream, view).find((h) => span(view) >= h.narrowest);
   }
 
-  /** Say each frame what is in view, or will be. `open`: it may have grown with the trace. */
+  /** Call each frame with what is in view, or will be. `open`: it may have grown with the trace. */
   want(streams: readonly string[], view: View, revision: number, open: boolean): void {
     const missing = streams.filter((s) => {
       const held = this.find(s, view);
       return !held || (open && held.revision !== revision);
     });
     this.wish = missing.length > 0 ? { streams: missing, view, revision } : undefined;
-    // What is under way and will do is waited for: asking anew at each frame would never end.
+    // Wait for a suitable pending request: a new request per frame would never finish.
     if (!this.wish || this.coming(this.wish)) return;
     const grew = missing.every((s) => this.known(s, view));
     this.later.within(grew ? Math.max(PAUSE_MS, pace.wait, this.askedAt + GROWING_MS * this.length - performance.now()) : PAUSE_MS);
@@ -111,7 +111,7 @@ export class SliceCache {
     this.flying?.controller.abort();
     const controller = new AbortController();
     this.flying = { wish, controller };
-    // A view's width on each side, so that short pans find them here.
+    // A view's width on each side, so that short pans find data.
     const pad = span(view);
     const { axis } = view;
     const range = { axis, from: view.from - pad, to: view.to + pad, revision };

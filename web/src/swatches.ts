@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// Which functions have a colour of their own: those with most instructions, by rank, so that no two
-// are alike; the rest is grey. Where nothing is known of ranks, the name decides.
+// Selects the functions that get a colour of their own: those with the most instructions, by rank,
+// so that no two share a colour; all others are grey. Without ranks, the name determines the
+// colour.
 import {
   functionColour, greyColour, PALETTE_SIZE, palette, type Colour, type Theme,
 } from "./palette.ts";
 
-/** So many functions have a colour of their own. */
+/** Number of functions with a colour of their own. */
 export const RANKS = 20;
-/** Neighbours by rank lie far apart in the palette: 7 and its size have no common factor. */
+/** Neighbours by rank are far apart in the palette: 7 and its size are coprime. */
 const STRIDE = 7;
 
 export class Swatches {
   private readonly ranks = new Map<string, number>();
   private known = false;
-  highlight = ""; // alone has a colour, "": none
+  highlight = ""; // the only one with a colour, "": none
   version = 0; // changes with any colour
 
   forget(): void {
@@ -22,7 +23,7 @@ export class Swatches {
     this.version++;
   }
 
-  /** The hottest functions, hottest first. Those that had a colour keep it. */
+  /** Set the hottest functions, hottest first. Those that already have a colour keep it. */
   rank(names: readonly string[]): void {
     const hot = names.slice(0, RANKS);
     for (const name of [...this.ranks.keys()]) if (!hot.includes(name)) this.ranks.delete(name);
@@ -43,14 +44,15 @@ export class Swatches {
     this.version++;
   }
 
-  /** Of a trace that lies beside: what runs in both is alike, and the name decides for the rest, whose ranks are not known. */
+  /** Colour for a trace shown next to this one: functions in both have the same, others get one by
+   * name, as their ranks are not known. */
   beside(name: string, theme: Theme): Colour {
     return this.highlight === "" && !this.ranks.has(name) ? functionColour(name, theme) : this.of(name, theme);
   }
 
   of(name: string, theme: Theme): Colour {
     if (this.highlight !== "" && name !== this.highlight) return greyColour(name, theme);
-    // Code without a symbol has an address for its name: there are no ranks of these.
+    // Code without a symbol has an address as name, which has no rank.
     if (!this.known || name.startsWith("0x")) return functionColour(name, theme);
     const rank = this.ranks.get(name);
     if (rank !== undefined) return palette(theme)[(rank * STRIDE) % PALETTE_SIZE]!;

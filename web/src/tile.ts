@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where tiles lie, and what is in them. A tile is TILE_BUCKETS buckets wide; a bucket of level L is
-// 2^base * 4^L units of the axis wide; a stripe holds a tile of STRIPE_LANES neighbouring lanes.
+// Positions and contents of tiles. A tile is TILE_BUCKETS buckets wide; a bucket of level L is
+// 2^base * 4^L units of the axis wide; a stripe holds one tile for each of STRIPE_LANES
+// neighbouring lanes.
 import { fromBinary } from "@bufbuild/protobuf";
 import { TileSchema, Unit, type Lane } from "../gen/tracelake/v1/ranges_pb";
 import { since } from "./epoch.ts";
@@ -35,7 +36,9 @@ export function levelFor(unitsPerPixel: number, base: number): number {
   return Math.min(Math.max(level, 0), MAX_LEVEL);
 }
 
-/** Indices of the tiles that a view touches, within the extent: [first, last], none if last < first. */
+/**
+ * Indices of the tiles that a view touches, within the extent: [first, last], none if last < first.
+ */
 export function tileRange(view: View, extent: Extent, base: number, level: number): [number, number] {
   const width = tileWidth(base, level);
   const from = Math.max(view.from, extent.first);
@@ -62,10 +65,10 @@ export const EVENT = {
   note: 128,
 };
 
-/** Call stacks that are deeper are told as so deep. */
+/** Maximum depth of call stacks in tiles. */
 export const TOLD_DEPTH = 255;
 
-/** A lane's columns, one element a bucket. */
+/** A lane's columns, one element per bucket. */
 export interface Columns {
   readonly insns: Float64Array;
   readonly coverage: Uint8Array;
@@ -75,7 +78,7 @@ export interface Columns {
   readonly share2: Uint8Array;
   readonly distinct: Uint8Array;
   readonly page: Float64Array;
-  readonly privilege: Uint8Array; // 4 a bucket
+  readonly privilege: Uint8Array; // 4 per bucket
   readonly branches: Uint8Array;
   readonly events: Uint16Array;
   readonly eventCount: Uint32Array;
@@ -86,7 +89,7 @@ export interface Columns {
   readonly breaks: readonly Break[];
 }
 
-/** Trace is missing in front of an instruction, sometime between two times. */
+/** Trace is missing before an instruction, at an unknown time between two times. */
 export interface Break {
   readonly position: number;
   readonly from: number; // of the time axis; from = to: not known
@@ -94,12 +97,12 @@ export interface Break {
   readonly flags: number;
 }
 
-/** Does the lane run in a bucket, be it an instruction that began before? */
+/** Is the lane executing in a bucket, even if the instruction began before? */
 export function runs(c: Columns, b: number): boolean {
   return c.insns[b]! > 0 || c.coverage[b]! > 0;
 }
 
-/** Is nothing lost, because nothing was traced? */
+/** Was tracing off, so that nothing was lost? */
 export function isOff(flags: number): boolean {
   return (flags & FLAG_LOST & ~FLAG.gap) === FLAG.off;
 }
@@ -112,8 +115,8 @@ export interface Stripe {
 }
 
 /**
- * Decode a Tile message. Throws on bytes that are none. Missing or short columns read as zero.
- * `epoch` is that of times.
+ * Decode a Tile message. Throws on invalid bytes. Missing or short columns read as zero. `epoch` is
+ * that of times.
  */
 export function decodeStripe(bytes: Uint8Array, epoch = 0n): Stripe {
   const tile = fromBinary(TileSchema, bytes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Fetches stripes and keeps the last ones, decoded. Every frame says what it wants; what nobody
-// wants any more is aborted, the newest wish goes first.
+// Fetches stripes and keeps the most recent ones, decoded. Every frame declares what it needs;
+// requests nobody needs any more are aborted, and the newest request is sent first.
 import { get, limited, tileUrl } from "./api.ts";
 import type { Ref } from "./epoch.ts";
 import { Lru } from "./lru.ts";
@@ -9,9 +9,9 @@ import { decodeStripe, tileKey, type Stripe, type TileId } from "./tile.ts";
 
 export const CAPACITY = 256;
 export const IN_FLIGHT = 6;
-/** An open tile is asked for again this long after the last answer, if its trace has grown. */
+/** An unsealed tile is requested again this long after the last answer, if its trace has grown. */
 const REFRESH_MS = 200;
-/** A tile that could not be had is left alone for so long. */
+/** A tile that failed to load is not requested for this time. */
 const FAILED_MS = 3000;
 
 interface Entry {
@@ -31,7 +31,7 @@ export class TileClient {
   private wanted: TileId[] = [];
   private revision = 0;
   private generation = 0;
-  /** Counted for tests and the status line. */
+  /** Counters for tests and the status line. */
   fetched = 0;
 
   constructor(
@@ -42,7 +42,7 @@ export class TileClient {
     private readonly rest: () => number = () => pace.wait,
   ) {}
 
-  /** The trace is now at this revision; another generation makes all tiles void. */
+  /** Set the trace's present revision; another generation invalidates all tiles. */
   update(generation: number, revision: number): void {
     if (generation !== this.generation) {
       this.abortAll();
@@ -52,18 +52,18 @@ export class TileClient {
     this.revision = revision;
   }
 
-  /** The stripe as far as it is here, of whatever revision. Counts as a use. */
+  /** The stripe as far as it is loaded, of any revision. Counts as a use. */
   peek(id: TileId): Stripe | undefined {
     return this.cache.get(tileKey(id))?.stripe;
   }
 
-  /** The trace's revision when the stripe was last asked for; undefined if it is not here. */
+  /** The trace's revision when the stripe was last requested; undefined if it is not loaded. */
   revisionOf(id: TileId): number | undefined {
     const entry = this.cache.peek(tileKey(id));
     return entry?.stripe && entry.revision;
   }
 
-  /** What this frame needs, the most needed first. Replaces what was wanted before. */
+  /** Set what this frame needs, most needed first. Replaces the previous list. */
   want(ids: readonly TileId[]): void {
     this.wanted = ids.filter((id) => !this.fresh(id));
     const keys = new Set(ids.map(tileKey));
@@ -76,12 +76,12 @@ export class TileClient {
     this.pump();
   }
 
-  /** Is something under way that is not here at all? What only grew is asked for again and again. */
+  /** Is something that is not loaded at all pending? Growing tiles are requested continuously. */
   get busy(): boolean {
     return [...this.flying.keys()].some((key) => this.cache.peek(key)?.stripe === undefined);
   }
 
-  /** Something wanted will have to be asked for again soon, though nothing is under way. */
+  /** Something wanted must be requested again soon, though nothing is pending. */
   get waiting(): boolean {
     return this.wanted.length > 0 && this.flying.size === 0;
   }

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What streams run at a time, of one trace or of several whose clocks are laid upon each other.
+// Which instruction each stream executes at a given time, for one trace or for several whose clocks
+// are aligned.
 import * as api from "./api.ts";
 import { absolute, since } from "./epoch.ts";
 import { readInsns, type InsnRow, type Stream, type StreamClock, type Trace } from "./model.ts";
 
 export interface Moment {
   readonly insn: number;
-  readonly time: number; // of the trace, by count of instructions
-  readonly from: number; // it was no sooner …
-  readonly to: number; // … and no later; Infinity: not known
+  readonly time: number; // of the trace, interpolated by instruction count
+  readonly from: number; // lower bound of the real time
+  readonly to: number; // upper bound; Infinity: not known
   readonly row: InsnRow | undefined;
 }
 
@@ -24,25 +25,25 @@ export function readMoments(told: unknown, epoch: bigint): Map<string, Moment> {
   }));
 }
 
-/** Streams that have times, at a time of their trace. */
+/** Positions of streams with time, at a time of their trace. */
 export async function moments(trace: Trace, streams: readonly Stream[], time: number, signal: AbortSignal): Promise<Map<string, Moment>> {
   const names = streams.map((s) => encodeURIComponent(s.name)).join(",");
   return readMoments(await api.json(`${api.tracePath(trace.id)}/at?streams=${names}&time=${absolute(trace.epoch, Math.max(0, time))}`, signal), trace.epoch);
 }
 
-/** Two traces count time by the same clock if people gave them the same label `clock`. */
+/** Two traces use the same clock if users gave them the same label `clock`. */
 export function sameClock(a: Trace, b: Trace): boolean {
   return (a.labels.clock ?? "") !== "" && a.labels.clock === b.labels.clock;
 }
 
-/** How the times of a trace relate to the server's clock: those of the stream that arrived most evenly. */
+/** Relation of a trace's times to the server's clock: that of the stream with the least jitter. */
 function clockOf(trace: Trace): StreamClock | undefined {
   const clocks = trace.streams.flatMap((s) => (s.clock && s.timeIsNs ? [s.clock] : []));
   return clocks.reduce<StreamClock | undefined>((best, c) => (best && best.spread <= c.spread ? best : c), undefined);
 }
 
-/** What is added to a time of `a`, near `at` from its epoch on, for one of `b`, and within how many ns that is so: by the
- * server's clock, which both of them were related to as they arrived. */
+/** Offset from a time of `a`, near `at` relative to its epoch, to `b`, and its accuracy in ns: by
+ * the server's clock, to which both were related on arrival. */
 export function byArrival(a: Trace, b: Trace, at?: number): { offset: bigint; within: number } | undefined {
   const [x, y] = [clockOf(a), clockOf(b)];
   if (!x || !y) return undefined;
@@ -58,12 +59,15 @@ function begin(trace: Trace): bigint {
   return timed.length === 0 ? 0n : trace.epoch + BigInt(Math.floor(Math.min(...timed.map((s) => s.timeFirst))));
 }
 
-/** What is added to a time of `a` for one of `b`: by their clock, by the server's, else so that both begin together. */
+/**
+ * Offset from a time of `a` to `b`: by their clock, by the server's, otherwise aligning their
+ * begins.
+ */
 export function usualOffset(a: Trace, b: Trace, at?: number): bigint {
   return sameClock(a, b) ? 0n : byArrival(a, b, at)?.offset ?? begin(b) - begin(a);
 }
 
-/** A time of `a` as `b` counts, both from their epochs on. */
+/** Convert a time of `a` to `b`, both relative to their epochs. */
 export function laidUpon(a: Trace, b: Trace, time: number, offset: bigint): number {
   return Number(absolute(a.epoch, time) + offset - b.epoch);
 }

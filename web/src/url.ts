@@ -8,20 +8,20 @@ import type { Axis } from "./scale.ts";
 export type Panel = "overview" | "insns" | "events" | "stats" | "find" | "calls" | "source" | "log" | "notes" | "together" | "compare" | "none";
 const PANELS: readonly string[] = ["overview", "insns", "events", "stats", "find", "calls", "source", "log", "notes", "together", "compare", "none"];
 
-/** What is shown below lanes. */
+/** Sub-lanes shown below lanes. */
 export type Sub = "states" | "counters";
 const SUBS: readonly string[] = ["states", "counters"];
 
-/** A trace that is laid beside the open one. */
+/** A trace shown next to the open one. */
 export interface Beside {
   readonly trace: string;
-  readonly offset: bigint | undefined; // of its times, undefined: as usual
+  readonly offset: bigint | undefined; // of its times, undefined: the default
 }
 
 export interface Place {
   trace: string | undefined;
   axis: Axis;
-  /** Positions are texts, in units of the axis: times may be too large for a number. */
+  /** Positions are strings, in units of the axis: times may be too large for a number. */
   from: string | undefined;
   to: string | undefined;
   lane: string | undefined; // a stream's name
@@ -29,12 +29,12 @@ export interface Place {
   select: readonly [string, string] | undefined;
   find: string;
   panel: Panel;
-  alone: string; // the function that alone has its colour
+  alone: string; // the only function with a colour
   arrangement: Arrangement; // of lanes
-  kinds: string; // of events that are listed, "" as usual
-  with: string; // "TRACE/STREAM" that is compared
-  open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: as usual
-  full: readonly string[]; // … with all of its levels
+  kinds: string; // kinds of events that are listed, "" for the default
+  with: string; // "TRACE/STREAM" to compare with
+  open: readonly string[] | undefined; // lanes whose call stack is open, by name; undefined: the default
+  full: readonly string[]; // lanes shown with all levels
   show: readonly Sub[]; // sub-lanes
   beside: readonly Beside[];
   /** undefined: not following; 0: keep the zoom; else the newest N units. */
@@ -49,7 +49,7 @@ export function emptyPlace(trace?: string): Place {
   };
 }
 
-/** With a cursor the instructions around it, else what the trace consists of. */
+/** With a cursor the instructions around it, otherwise the overview of the trace. */
 function usual(place: Place): Panel {
   return place.at === undefined ? "overview" : "insns";
 }
@@ -95,13 +95,13 @@ function component(text: string): string | undefined {
   }
 }
 
-/** Names between commas, which they may have encoded in them. */
+/** Comma-separated names, in which commas are encoded. */
 function names(query: string | undefined, key: string): string[] | undefined {
   const text = new RegExp(`(?:^|&)${key}=([^&]*)`).exec(query ?? "")?.[1];
   return text?.split(",").map(component).filter((n) => n !== undefined && n !== "") as string[] | undefined;
 }
 
-/** Never throws: what cannot be read is as if absent. */
+/** Never throws: invalid parts are treated as absent. */
 export function decodePlace(hash: string): Place {
   const matched = /^#\/trace\/([^?]+)(?:\?(.*))?$/.exec(hash);
   const trace = matched ? component(matched[1]!) : undefined;

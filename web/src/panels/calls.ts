@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The call at the cursor, taken apart, and who called whom in a range: picture, tree and table.
+// Details of the call at the cursor, and the callers and callees in a range: picture, tree and
+// table.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { ask, type Asked } from "../asking.ts";
@@ -15,8 +16,8 @@ export class CallsPanel {
   private whole: Asked<Profile> | undefined;
   private callers = false;
   private all = false;
-  private most = 100; // functions that are listed
-  private range: readonly [number, number] | undefined; // that the tree is of, in units of the axis
+  private most = 100; // number of functions listed
+  private range: readonly [number, number] | undefined; // of the tree, in units of the axis
   private readonly flame: Flame;
 
   constructor(private readonly app: App) {
@@ -84,7 +85,7 @@ export class CallsPanel {
         <button class="action" title="The call tree of this call" @click=${() => void this.select(s, c)}>Select</button></p>`;
   }
 
-  /** The call becomes the selection, and its tree is shown. */
+  /** Select the call, and show its tree. */
   private async select(s: Session, c: CallInfo): Promise<void> {
     const time = s.view.axis === "time";
     if (time && (c.timeFrom === undefined || c.timeTo === undefined)) return;
@@ -118,7 +119,7 @@ export class CallsPanel {
     const tree = this.tree.answer;
     if (this.tree.error !== "") return html`${bar}<p class="trouble" role="alert">${this.tree.error}</p>`;
     if (!tree) return html`${bar}<p class="muted hint">Counting…</p>`;
-    // What it is of the whole comes behind it: that may take a while.
+    // Its share of the whole is loaded afterwards: that may take a while.
     this.whole = this.ask(this.whole, base, (signal) => profile(s.trace, name, axis, undefined, false, signal));
     return html`${bar}${this.flame.view(tree, this.callers)}${this.functions(tree, this.whole.answer)}`;
   }

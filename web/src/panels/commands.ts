@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Everything that can be done, found by typing: commands of the keyboard, panels, traces.
+// The command palette: all keyboard commands, panels and traces, found by typing.
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { BINDINGS, GROUPS, shownKeys, type Command } from "../keys.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Two runs: where they part, the differences, and one of them side by side.
+// Two runs: the place where they diverge, their differences, and one difference side by side.
 import { html, nothing, type TemplateResult } from "lit-html";
 import * as api from "../api.ts";
 import type { App } from "../app.ts";
@@ -24,9 +24,9 @@ export class ComparePanel {
   private result: Asked<Comparison> | undefined;
   private rows: Asked<Rows> | undefined;
   private calls = false;
-  private part = false; // of the selection, or what is in view, not of everything
+  private part = false; // of the selection, or the view, not of everything
   private index = 0;
-  private most = 50; // functions that are listed
+  private most = 50; // number of functions listed
 
   constructor(private readonly app: App) {}
 

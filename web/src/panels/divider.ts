@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The bar between timeline and panel: dragged, or moved by arrow keys. How wide the panel is stays with
-// the browser.
+// The bar between timeline and panel, moved by dragging or with arrow keys. The browser remembers
+// the width of the panel.
 import { html, type TemplateResult } from "lit-html";
 
 const LEAST = 260;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A call tree as a picture, and as a list that opens level by level, for who does not see or point.
+// A call tree as a flame graph, and as an expandable list for people who cannot see the picture or
+// use a pointer.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { layout, type Box, type Profile, type TreeNode } from "../calls.ts";
@@ -7,7 +8,7 @@ import { grouped, percent, short } from "../format.ts";
 import { INK } from "../palette.ts";
 
 const ROW = 18;
-const LEAST = 0.002; // share of the width: narrower ones are not drawn
+const LEAST = 0.002; // fraction of the width: narrower boxes are not drawn
 const LEVELS = 40;
 const ROWS = 400;
 

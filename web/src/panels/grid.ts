@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A table of any length of which only the rows in sight exist. Rows are chosen by click and keys.
+// A table of any length of which only the visible rows exist. Rows are selected by click and keys.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 
@@ -10,14 +10,14 @@ const AHEAD = 8;
 export interface Rows {
   readonly id: string; // of the element, and of its rows' ids
   readonly label: string;
-  readonly cls: string; // has the widths of the columns
+  readonly cls: string; // class that sets the widths of the columns
   readonly heads: readonly string[];
   readonly n: number;
   readonly total: number | undefined;
   readonly selected: number; // -1: none
   cells(i: number): readonly unknown[];
   go(i: number): void;
-  /** Rows near an end are in sight. */
+  /** Called when rows near an end are visible. */
   edge(by: 1 | -1): void;
 }
 
@@ -43,7 +43,7 @@ export class Grid {
     if (this.element) this.observer.observe(this.element);
   };
 
-  /** `added` rows have come in front of what was there. */
+  /** `added` rows were inserted at the begin. */
   shift(added: number): void {
     this.shown += this.shown >= 0 ? added : 0;
     this.top += added * ROW;

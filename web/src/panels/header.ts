@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The bar on top: where we are, search, follow, theme, help.
+// The bar at the top: current location, search, follow, theme, help.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../app.ts";
@@ -8,7 +8,7 @@ import { widthText } from "../describe.ts";
 import { suggestions } from "../search.ts";
 import { stateBadge } from "./list.ts";
 
-/** The search box keeps which suggestion is marked. */
+/** The search box keeps track of the marked suggestion. */
 export class Header {
   private input: HTMLInputElement | undefined;
   private marked = -1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of keys, made from the table of keys.
+// The page of keyboard shortcuts, generated from the table of keys.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { logOut } from "../api.ts";
 import { GROUPS, shownKeys } from "../keys.ts";
@@ -28,7 +28,7 @@ function legend(protocol: string): TemplateResult {
     ${[0, 1, 2, 3].map((p) => key(`p${p}`, `running at ${privilegeName(protocol, p)}`))}</ul></section>`;
 }
 
-/** `protocol`: of the selected lane, whose modes are explained; "": there is none. */
+/** `protocol`: of the selected lane, whose modes are explained; "": none. */
 export function helpDialog(protocol: string, close: () => void): TemplateResult {
   return modal("", protocol !== "" ? "Lanes, keys and mouse" : "Keys and mouse", html`<div class="columns">
       ${GROUPS.map((g) => html`<section><h3>${g.title}</h3><dl>${g.commands.map((c) => html`<div>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lists of what the server found, bound to the cursor both ways: hits of the search, events and gaps.
+// Lists of search hits, events and gaps, synchronized with the cursor in both directions.
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { timeText } from "../describe.ts";
@@ -11,7 +11,7 @@ import { Grid } from "./grid.ts";
 
 class HitGrid {
   private readonly grid: Grid;
-  private here: string | undefined; // the cursor when the list was last laid around it
+  private here: string | undefined; // the cursor around which the list was last loaded
 
   constructor(private readonly app: App, private readonly id: string) {
     this.grid = new Grid(() => app.changed());
@@ -43,7 +43,7 @@ class HitGrid {
     });
   }
 
-  /** The row at the cursor, or the last one in front of it. Where it is not here, the list moves. */
+  /** The row at the cursor, or the last one before it. If it is not loaded, the list moves. */
   private selected(s: Session, list: Hits): number {
     const insn = s.cursorInsn;
     const stream = s.stream?.name;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Program images that a trace lacks: where it ran without one, and a way to bring one in.
+// Program images missing from a trace: where it ran without one, and a way to add one.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { bindImage, putImage } from "../change.ts";
 import type { App } from "../app.ts";
@@ -18,7 +18,7 @@ export class ImagesPanel {
   private files: readonly File[] = [];
   private elf = false; // all of them
   private address = "";
-  private state = ""; // what is under way, or has happened
+  private state = ""; // the operation in progress, or its result
   private error = "";
   private all = false;
 
@@ -39,7 +39,7 @@ export class ImagesPanel {
       ${this.form(s)}`;
   }
 
-  /** Which file, and who mapped it. */
+  /** A row with a file, and who mapped it. */
   private fileRow(f: MissingFile, decimal: boolean): TemplateResult {
     const by = [...new Set(f.places.map((p) => whoMapped(p, decimal)).filter((t) => t !== ""))];
     const from = [...new Set(f.places.map((p) => hex(p.from)))];

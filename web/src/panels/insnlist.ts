@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The list of instructions: only the rows in sight exist, whatever the length of the trace. It has
-// no scroll height (a billion rows would pass what browsers can lay out); wheel and keys move it.
+// The list of instructions. Only the visible rows exist, whatever the length of the trace. It has
+// no scroll height, since a billion rows exceed what browsers can lay out; wheel and keys move it.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../app.ts";
@@ -11,7 +11,7 @@ import type { InsnRow } from "../model.ts";
 const ROW = 19;
 
 export class InsnList {
-  private top = 0; // instruction of the first row, fractions scroll smoothly
+  private top = 0; // instruction of the first row; fractions allow smooth scrolling
   private rows = 20;
   private shownCursor: number | undefined;
   private shownLane = -1;
@@ -38,7 +38,7 @@ export class InsnList {
     const at = s.cursorInsn;
     if (at !== undefined && (at !== this.shownCursor || s.lane !== this.shownLane)) {
       this.shownCursor = at;
-      // A step keeps the list still as long as the row is in it; a jump centres it.
+      // A step does not move the list while the row is in it; a jump centres it.
       if (s.lane !== this.shownLane || at < this.top + 1 || at > this.top + this.rows - 2) {
         const near = Math.abs(at - this.top) < 2 * this.rows && s.lane === this.shownLane;
         this.top = !near ? at - Math.floor(this.rows / 3)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The lanes as a table: what the timeline shows as a picture, for those who read.
+// The lanes as a table: the content of the timeline as text.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { AS_THEY_COME, toggled } from "../arrange.ts";
 import type { App } from "../app.ts";
@@ -10,7 +10,7 @@ import { bytes, duration, grouped } from "../format.ts";
 import type { Stream } from "../model.ts";
 import type { Timeline } from "../timeline/timeline.ts";
 
-/** A name that people give a lane, or the core that they say it is of, is a label of its trace. */
+/** Set a user-defined name of a lane, or its core, which is a label of its trace. */
 async function call(app: App, trace: string, label: string, name: string, usual: string): Promise<void> {
   try {
     await setLabels(trace, { [label]: name.trim() === usual ? "" : name.trim() });
@@ -36,7 +36,7 @@ function tools(app: App, s: Session): TemplateResult {
     <button class="action" @click=${() => fold(true)}>Open all</button></p>`;
 }
 
-/** What is arranged of a lane. */
+/** Arrangement controls of a lane. */
 function place(app: App, s: Session, name: string): TemplateResult {
   const a = s.arrangement;
   const others = s.trace.streams.map((x) => x.name).filter((n) => n !== name);
@@ -50,7 +50,7 @@ function place(app: App, s: Session, name: string): TemplateResult {
     ${button("Alone", "Show alone", alone, () => app.arrange({ hidden: alone ? [] : others }))}`;
 }
 
-/** Lanes that are in the picture, and all, from top to bottom. */
+/** Lanes that are visible, and all lanes, from top to bottom. */
 function rowsOf(s: Session): { seen: Set<number>; all: number[] } {
   const seen = s.rows.flatMap((node) => (node.lane !== undefined || node.folded ? node.lanes : []));
   return { seen: new Set(seen), all: [...new Set([...seen, ...s.trace.streams.keys()])] };

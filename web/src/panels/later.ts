@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Panels that are loaded when one of them is opened: a file of its own (build.mjs).
+// Panels that are loaded when one of them is first opened; they are bundled into a separate file
+// (build.mjs).
 export { CallsPanel } from "./calls.ts";
 export { ComparePanel } from "./compare.ts";
 export { SourcePanel } from "./source.ts";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// A panel whose code is loaded when it is opened first.
+// A panel whose code is loaded when it is first opened.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import type { Session } from "../session.ts";
 
 export interface Loaded {
   view(s: Session): TemplateResult;
-  /** What goes below the timeline. */
+  /** Content below the timeline. */
   below?(s: Session): TemplateResult | typeof nothing;
 }
 

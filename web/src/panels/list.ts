@@ -64,7 +64,7 @@ function sorted(app: App, traces: readonly Trace[]): readonly Trace[] {
 
 function head(app: App, c: Column): TemplateResult {
   const on = app.sort.key === c.key;
-  // A click turns the order round; numbers begin with the largest.
+  // A click reverses the order; numbers begin with the largest.
   const click = (): void => {
     app.sort = { key: c.key, down: on ? !app.sort.down : c.number === true };
     app.changed();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What can be done to traces from their list: bring one in, edit labels, delete.
+// Actions on traces in the list: import one, edit labels, delete.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { deleteTrace, pushFile, setLabels } from "../change.ts";
@@ -7,7 +7,7 @@ import { bytes, grouped, short } from "../format.ts";
 import { executed, type Trace } from "../model.ts";
 import { modal } from "./modal.ts";
 
-/** With streams of threads and of events. */
+/** Including streams of threads and of events. */
 const PERF = "perf,threads=yes,events=yes";
 
 const FORMATS: readonly (readonly [string, string])[] = [
@@ -17,13 +17,13 @@ const FORMATS: readonly (readonly [string, string])[] = [
   ["pt", "Intel PT of one processor (pt)"], ["di", "Open SoC Debug datagrams (di)"], ["stf", "STF or .zstf (stf)"],
 ];
 
-/** What a file says that it is by its first bytes; "": nothing. */
+/** Format of a file from its first bytes; "": unknown. */
 export async function tellFormat(file: Blob): Promise<string> {
   const magic = new TextDecoder("latin1").decode(await file.slice(0, 8).arrayBuffer());
   return magic === "PERFILE2" || magic === "2ELIFREP" ? PERF : "";
 }
 
-/** What a file probably is, by its name. */
+/** Probable format of a file from its name. */
 export function guessFormat(name: string): string {
   const end = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
   const known: Readonly<Record<string, string>> = {
@@ -32,7 +32,7 @@ export function guessFormat(name: string): string {
   return known[end] ?? "tpiu";
 }
 
-/** A trace's name from that of a file. */
+/** Trace name derived from that of a file. */
 export function traceName(file: string): string {
   return file.replace(/\.[a-z0-9]{1,5}$/i, "").replace(/[^A-Za-z0-9._-]+/g, "-").replace(/^[-.]+/, "").slice(0, 63) || "trace";
 }
@@ -41,9 +41,9 @@ interface Upload {
   file: File | undefined;
   name: string;
   format: string;
-  said: { name?: boolean; format?: boolean }; // by hand: what a file is called does not change it
+  said: { name?: boolean; format?: boolean }; // set by the user: not replaced when a file is chosen
   setup: string;
-  share: number | undefined; // while it is sent
+  share: number | undefined; // while it is being sent
   abort: AbortController;
 }
 
@@ -75,7 +75,7 @@ export class ListTools {
     if (file) void this.look(this.upload, file);
   }
 
-  /** Its first bytes count more than its name. */
+  /** The first bytes take precedence over the name. */
   private async look(upload: Upload, file: File): Promise<void> {
     const format = await tellFormat(file).catch(() => "");
     if (upload.file !== file || upload.said.format || format === "") return;
@@ -94,7 +94,7 @@ export class ListTools {
     this.open();
   };
 
-  /** For the page that files are dropped upon. */
+  /** Handlers for files dropped onto the page. */
   readonly drop = {
     over: (e: DragEvent): void => {
       if (!e.dataTransfer?.types.includes("Files")) return;
@@ -127,12 +127,12 @@ export class ListTools {
     return this.error === "" ? nothing : html`<p class="trouble" role="alert">${this.error}</p>`;
   }
 
-  /** What is asked in the dialog, if it is open. */
+  /** The state of the dialog, if it is open. */
   private get asked(): object | undefined {
     return this.labels ?? this.doomed ?? this.upload;
   }
 
-  /** Do it, and close; what goes wrong is told, unless the dialog was closed meanwhile. */
+  /** Run `work`, and close; errors are shown, unless the dialog was closed meanwhile. */
   private async run(e: Event, work: () => Promise<void>): Promise<void> {
     e.preventDefault();
     const dialog = (e.currentTarget as Element).closest("dialog")!;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What software trace says in view, line by line, bound to the cursor both ways.
+// The software trace in view, line by line, synchronized with the cursor in both directions.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../app.ts";
@@ -53,7 +53,7 @@ export class LogPanel {
         <span class="muted src">${sourceName(row)}</span><code class=${row.isText ? "" : "muted"}>${row.text}</code></button></li>`)}</ol>`;
   }
 
-  /** The last one that was said at the cursor. */
+  /** The last entry at the cursor. */
   private nearest(s: Session, rows: readonly Row[], time: boolean): number {
     if (s.cursor === undefined) return -1;
     let found = -1;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A dialog over the page. It ends by Escape, a click beside it, or an element with the class "shut"; the
-// focus goes back to where it was.
+// A dialog over the page. Escape, a click outside it, or an element with the class "shut" closes
+// it; the focus then returns to where it was.
 import { html, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 
-/** What a press of the pointer began on: one that began within is no click beside, wherever it ends. */
+/** Target of the pointer press: one that began inside is not a click outside, wherever it ends. */
 let pressed: EventTarget | null = null;
 const press = (e: Event): void => { pressed = e.target; };
 
-/** One function for all, so that it is called once for a dialog: one that was closed stays so. */
+/** A single function, so that it is called once per dialog: a closed one stays closed. */
 const show = (e: Element | undefined): void => {
   if (e) queueMicrotask(() => { if (e.isConnected) (e as HTMLDialogElement).showModal(); });
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Notes of the trace: listed, written, changed and removed, with the keyboard alone if one likes.
+// Notes of the trace: list, create, edit and delete them; everything works with the keyboard alone.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import * as api from "../api.ts";
@@ -19,7 +19,7 @@ interface Draft {
 
 export class NotesPanel {
   private draft: Draft | undefined;
-  private asked = 0; // which wish for a new note was answered
+  private asked = 0; // last request for a new note that was handled
   private focused: Draft | undefined;
 
   constructor(private readonly app: App) {}
@@ -105,7 +105,7 @@ export class NotesPanel {
     this.app.say("Note removed.");
   }
 
-  /** The last one at or before the cursor, of its lane. */
+  /** The last one at or before the cursor, in its lane. */
   private nearest(s: Session): Note | undefined {
     if (s.cursor === undefined) return undefined;
     return s.notes.list.filter((n) => n.stream === s.stream?.name && (noteSpan(n, s.view.axis)?.[0] ?? Infinity) <= s.cursor!).at(-1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a trace consists of, at a glance: hottest functions, what is missing, events, modes.
+// An overview of a trace: hottest functions, missing images, events, modes.
 import { html, nothing, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { bytes, duration, grouped, percent, short } from "../format.ts";
@@ -18,11 +18,11 @@ const EVENT_TEXT: Readonly<Record<string, string>> = {
   mode: "changes of mode", context: "changes of context", "trace-on": "tracing on", note: "notes of the decoder",
 };
 
-/** Heads of a table of gaps with their lengths. */
+/** Header of a table of gaps with their lengths. */
 export const LENGTHS = html`<tr><th scope="col">Reason</th><th scope="col" class="n">Gaps</th>
   <th scope="col" class="n" title="From the last timestamp before it to the next one behind it: no more than that is missing">Longest</th><th scope="col" class="n" title="Of all such stretches">Together</th></tr>`;
 
-/** Cells: how long trace is missing for a reason, where timestamps tell. */
+/** Cells: duration of missing trace for a reason, if there are timestamps. */
 export function lengths(s: Session, lost: Stats["lost"], reason: string): TemplateResult | typeof nothing {
   if (lost.size === 0) return nothing;
   const l = lost.get(reason);
@@ -57,7 +57,7 @@ export class OverviewPanel {
     }
     const rows = named.slice(0, RANKS);
     const most = Math.max(1, rows[0]!.insns);
-    // Several programs may have a function of one name.
+    // Several programs may have functions of the same name.
     const several = (name: string): boolean => rows.filter((f) => f.name === name).length > 1;
     const rest = stats.insns - rows.reduce((n, f) => n + f.insns, 0);
     return html`<table class="figures hot"><caption>Hottest functions</caption>

@@ -28,7 +28,7 @@ export const TABS: readonly (readonly [Panel, string])[] = [
   ["compare", "Compare"],
 ];
 
-/** What stands upon the tabs, 16 × 16. */
+/** Icons of the tabs, 16 × 16. */
 const ICONS: Readonly<Partial<Record<Panel, string>>> = {
   overview: "M2.5 13.5V8M6.2 13.5v-11M9.8 13.5V6M13.5 13.5v-4",
   insns: "M2 4h12M2 8h12M2 12h8",
@@ -102,7 +102,7 @@ export class Side {
     const row = s.insns(s.lane)?.get(at);
     const time = s.position?.time ?? row?.time;
     const ns = s.stream?.timeIsNs ?? true;
-    // Messages are executed nowhere.
+    // Messages are not executed anywhere.
     const software = isSoftware(s.stream?.protocol ?? "");
     const executed: (readonly [string, unknown])[] = [
       ["Function", row === undefined ? "…" : row.fn === "" ? "–" : html`<span class="swatch"

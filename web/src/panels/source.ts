@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The source around the cursor beside the instructions: the text where it was given, else the line's
-// place; and the calls of inlined functions that lead to the instruction.
+// Source code around the cursor, beside the instructions: the text if available, otherwise the file
+// and line; and the chain of inlined calls that leads to the instruction.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import * as api from "../api.ts";
@@ -24,10 +24,10 @@ interface Frame {
   readonly line: number;
 }
 
-/** So many lines around the present one are there to scroll through. */
+/** Number of lines around the current one that can be scrolled to. */
 const AROUND = 150;
 const FILES = 16;
-/** A step gives up after so many instructions of one line. */
+/** A step gives up after this many instructions of one line. */
 const STEP_MOST = 1024;
 
 async function fetchSource(path: string, signal: AbortSignal): Promise<SourceFile> {
@@ -36,7 +36,7 @@ async function fetchSource(path: string, signal: AbortSignal): Promise<SourceFil
   return { file: String(told.file ?? ""), lines: text?.split("\n"), why: String(told.why ?? "") };
 }
 
-/** The instruction's own line first, then where each function around it was called. */
+/** The instruction's own line first, then the call sites of the functions around it. */
 function framesOf(row: InsnRow): Frame[] {
   const inner = [...row.inlined].reverse();
   const names = [...inner.map((i) => i.fn || "?"), row.fn || "the function"];
@@ -49,8 +49,8 @@ export class SourcePanel {
   private readonly files = new Lru<string, SourceFile>(FILES);
   private asked: Asked<SourceFile> | undefined;
   private frame = 0;
-  private frameOf = ""; // the place that the frame was chosen at
-  private shown = ""; // what was scrolled to
+  private frameOf = ""; // the place at which the frame was chosen
+  private shown = ""; // what was last scrolled to
 
   constructor(private readonly app: App) {
     this.list = new InsnList(app);
@@ -87,7 +87,7 @@ export class SourcePanel {
       ${this.text(s, frame, got)}`;
   }
 
-  /** Files are asked for by an instruction: whoever may see the trace may see them. */
+  /** Files are requested by instruction: permission to see the trace includes its files. */
   private file(s: Session, at: number, frame: Frame): SourceFile | undefined {
     const key = `${s.trace.id}/${s.trace.generation}/${frame.file}`;
     const known = frame.file === "" ? undefined : this.files.get(key);
@@ -112,7 +112,7 @@ export class SourcePanel {
     const scroll = (element: Element | undefined): void => {
       if (!element || this.shown === key) return;
       this.shown = key;
-      // Once the lines behind it are there, too.
+      // Once the lines after it are there, too.
       requestAnimationFrame(() => {
         const list = element.parentElement as HTMLElement;
         const row = element as HTMLElement;
@@ -131,7 +131,7 @@ export class SourcePanel {
   })}</ol>`;
   }
 
-  /** Lines of the file that instructions around the cursor belong to, and the nearest of these. */
+  /** Lines of the file for instructions around the cursor, and the nearest instruction of each. */
   private linesNear(s: Session, file: string): Map<number, number> {
     const at = s.cursorInsn ?? 0;
     const near = new Map<number, number>();
@@ -145,7 +145,7 @@ export class SourcePanel {
     return near;
   }
 
-  /** To the first instruction of the next line, or of the one before. */
+  /** Go to the first instruction of the next or previous line. */
   private async step(s: Session, by: 1 | -1): Promise<void> {
     const { stream, cursorInsn } = s;
     if (!stream || cursorInsn === undefined) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where an instruction comes from, in few words.
+// A short description of an instruction's source location.
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import type { InsnRow } from "../model.ts";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lanes of another trace below the timeline, where the same pixel is the same time.
+// Lanes of another trace below the timeline, aligned by time.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { ref } from "lit-html/directives/ref.js";
 import type { App } from "../app.ts";
@@ -27,7 +27,7 @@ export class Strip {
 
   constructor(private readonly app: App) {}
 
-  /** `shift`: what is added to a position of the open trace for one of `trace`, in units of the axis. */
+  /** `shift`: added to a position of the open trace to get one of `trace`, in units of the axis. */
   view(s: Session, trace: Trace, shift: number): TemplateResult {
     const other = this.open(s, trace);
     other.view = { axis: s.view.axis, from: s.view.from + shift, to: s.view.to + shift };
@@ -46,7 +46,7 @@ export class Strip {
       ${trace.streams.length > LANES ? html`<p class="muted">The first ${LANES} of ${trace.streams.length} lanes.</p>` : nothing}</section>`;
   }
 
-  /** Not made anew at each frame: then the element would seem to come and go. */
+  /** Not created per frame: otherwise the element would appear to be removed and added. */
   private readonly attach = (element: Element | undefined): void => {
     this.observer.disconnect();
     this.canvas = element as HTMLCanvasElement | undefined;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What all cores run at the cursor's time, and how certain that is; with another trace beside it.
+// What all cores execute at the cursor's time, and how certain that is; optionally with another
+// trace beside it.
 import { html, nothing, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import type { App } from "../app.ts";
@@ -22,7 +23,7 @@ export class TogetherPanel {
 
   constructor(private readonly app: App, private readonly strip: () => Strip) {}
 
-  /** Those that are laid beside the open one and are there. */
+  /** The traces shown next to the open one that exist. */
   private laid(s: Session): { trace: Trace; offset: bigint; said: boolean }[] {
     return this.app.beside.flatMap((b) => {
       const trace = this.app.traces?.find((t) => t.id === b.trace && t.id !== s.trace.id);
@@ -34,7 +35,7 @@ export class TogetherPanel {
     return s.view.axis === "time" ? s.cursor : s.position?.time;
   }
 
-  /** The other traces' lanes, below this one's: by time, or by instructions as they are counted. */
+  /** The other traces' lanes, below this one's: by time, or by instruction number. */
   below(s: Session): TemplateResult | typeof nothing {
     const laid = this.laid(s);
     for (const id of [...this.strips.keys()]) if (!laid.some((l) => l.trace.id === id)) this.strips.delete(id);
@@ -123,7 +124,7 @@ export class TogetherPanel {
   }
 }
 
-/** How far apart the timestamps around it are: "± 120 ns", "within 3 µs", "after 40 µs". */
+/** Distance of the surrounding timestamps: "± 120 ns", "within 3 µs", "after 40 µs". */
 export function certain(m: Moment, ns: boolean): string {
   const text = (n: number): string => (ns ? duration(n) : `${short(n)} ticks`);
   if (m.to === Infinity) return "open";

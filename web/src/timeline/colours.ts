@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The colours that the canvases use: those of the style sheet, and those of functions.
+// The colours used on the canvases: those from the style sheet and those of functions.
 import {
   INK, pageColour, parseHex, PRIVILEGE, rgb, type Colour, type Theme,
 } from "../palette.ts";
@@ -14,7 +14,7 @@ export type Named = Record<(typeof NAMES)[number], Colour>;
 export class Colours {
   readonly theme: Theme;
   readonly named: Named;
-  readonly label: string; // text upon a function's colour
+  readonly label: string; // text on a function's colour
   private readonly functions: Colour[] = [];
   private readonly byName = new Map<string, Colour>();
   private readonly faints = new Map<number, Colour>();
@@ -54,7 +54,7 @@ export class Colours {
     return colour;
   }
 
-  /** A colour let through to the ground by half: for what is everywhere. */
+  /** A colour blended with the background by half: for what is everywhere. */
   faint(colour: Colour): Colour {
     let faint = this.faints.get(colour.rgba);
     if (!faint) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Notes on their lanes: a flag at the place, a bracket over a range, the first words where there is room.
+// Notes on their lanes: a flag at the position, a bracket over a range, the first words where there
+// is room.
 import { noteSpan } from "../notes.ts";
 import { toPixel } from "../scale.ts";
 import type { Session } from "../session.ts";

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where trace is missing, over what is painted: by time from the last known time to the next, with
-// how long that may have been and why; by instructions between two of them.
+// Gaps in the trace, drawn over the lanes. On the time axis a gap reaches from the last known time
+// to the next one and shows how long it may have been and why; on the instruction axis it lies
+// between two instructions.
 import { reasons } from "../describe.ts";
 import { duration, short } from "../format.ts";
 import { toPixel, type Extent, type View } from "../scale.ts";
@@ -13,7 +14,7 @@ import { lossOf } from "./paint.ts";
 const PATTERN = 7;
 const patterns = new Map<string, CanvasPattern>();
 
-/** Diagonal lines as hatch() paints them, upon the ground. */
+/** Diagonal lines as painted by hatch(), on the background. */
 function pattern(ctx: CanvasRenderingContext2D, css: string, ground: string): CanvasPattern {
   const key = css + ground;
   let made = patterns.get(key);
@@ -33,14 +34,14 @@ function pattern(ctx: CanvasRenderingContext2D, css: string, ground: string): Ca
   return made;
 }
 
-/** How long it may have been, and why: "≤ 3.2 µs, overflow". */
+/** Maximum duration and reason: "≤ 3.2 µs, overflow". */
 export function breakText(b: Break, ns: boolean): string {
   const why = isOff(b.flags) ? "not traced" : reasons(b.flags);
   const wide = b.to - b.from;
   return wide <= 0 ? why : `≤ ${ns ? duration(wide) : `${short(wide)} ticks`}, ${why}`;
 }
 
-/** As much of a text as has room, in whole parts from its front: half a number would tell another one. */
+/** As much of a text as fits, in whole parts from its begin: a truncated number would be wrong. */
 export function whole(text: string, room: number, wide: (text: string) => number): string {
   return [text, text.split(", ")[0]!].find((t) => wide(t) <= room) ?? "";
 }
@@ -78,7 +79,9 @@ export function drawTimeBreaks(
   }
 }
 
-/** Trace was off for so long, where no gap tells of it: buckets in which nothing ran and nothing was lost. */
+/**
+ * Tracing was off without a gap in the trace: buckets in which nothing ran and nothing was lost.
+ */
 export function drawUntold(
   ctx: CanvasRenderingContext2D, all: readonly Span[], breaks: readonly Break[], view: View, top: number, box: LaneBox,
   colours: Colours, width: number, ns: boolean, ground: string,
@@ -100,7 +103,10 @@ export function drawUntold(
   }
 }
 
-/** Those of the next tile to the right, which tells of what reaches into it, too; several may lie in front of one instruction. */
+/**
+ * Add the breaks of the next tile to the right, which includes those that extend into it; there may
+ * be several before one instruction.
+ */
 export function addBreaks(all: Break[], next: readonly Break[]): void {
   const last = all[all.length - 1];
   all.push(...next.filter((b) => !last || b.position > last.position || (b.position === last.position && b.from > last.from)));
@@ -113,7 +119,7 @@ export interface Span {
 
 const emptyIn = new WeakMap<Columns, readonly Span[]>();
 
-/** Where in a tile nothing ran and nothing was lost; found once. */
+/** Where in a tile nothing ran and nothing was lost; computed once. */
 export function untold(stripe: Stripe, columns: Columns): readonly Span[] {
   let known = emptyIn.get(columns);
   if (known) return known;
@@ -127,7 +133,7 @@ export function untold(stripe: Stripe, columns: Columns): readonly Span[] {
   return known;
 }
 
-/** Those that touch, across the edges of tiles, as one, within the lane. */
+/** Merge spans that touch, across tile boundaries, within the lane. */
 export function joinedSpans(all: readonly Span[], { first, last }: Extent): Span[] {
   const out: Span[] = [];
   for (const span of all) {
@@ -135,11 +141,11 @@ export function joinedSpans(all: readonly Span[], { first, last }: Extent): Span
     if (before && span.from <= before.to) out[out.length - 1] = { from: before.from, to: Math.max(before.to, span.to) };
     else out.push(span);
   }
-  // Before its first instruction and behind its last one a lane says nothing.
+  // Before its first instruction and after its last one a lane has no information.
   return out.filter((s) => s.from > first && s.to < last);
 }
 
-/** A cut through the lane, with a wedge on top of it. */
+/** A cut through the lane, with a wedge at its top. */
 export function drawInsnBreaks(
   ctx: CanvasRenderingContext2D, breaks: readonly Break[], view: View, top: number, box: LaneBox,
   colours: Colours, width: number, ground: string,

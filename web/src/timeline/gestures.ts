@@ -8,7 +8,7 @@ import { RULER_HEIGHT } from "./ruler.ts";
 import type { Timeline } from "./timeline.ts";
 
 const CLICK_PX = 4;
-/** Per frame while a key is held: share of the view, and zoom. At 60 frames a second. */
+/** Per frame while a key is held: fraction of the view, and zoom. At 60 frames per second. */
 const PAN_STEP = 0.025;
 const ZOOM_STEP = 1.045;
 const FRAME_MS = 1000 / 60;
@@ -66,7 +66,7 @@ export class Gestures {
     const width = Math.max(1, this.timeline.plotWidth);
     if (dx !== 0) this.app.panBy(dx / width);
     if (dy === 0) return;
-    // Up and down scrolls lanes that do not all fit; else it goes along the axis.
+    // Vertical movement scrolls lanes that do not all fit; otherwise it moves along the axis.
     if (!e.shiftKey && !onMap && this.timeline.scrollBy(dy)) return;
     this.app.panBy(dy / width);
   }
@@ -103,7 +103,7 @@ export class Gestures {
     }
   }
 
-  /** What is measured snaps to edges, but with Alt. */
+  /** Measurements snap to edges, except with Alt. */
   private measured(e: PointerEvent): number {
     return e.altKey ? this.timeline.unitAt(e.offsetX) : this.timeline.snap(e.offsetX, e.offsetY);
   }
@@ -136,7 +136,7 @@ export class Gestures {
     this.app.moveCursor(at);
   }
 
-  /** Zoom to a slice, else in on the place. */
+  /** Zoom to a slice, otherwise zoom in at the position. */
   private twice(e: MouseEvent): void {
     const s = this.app.session;
     const hit = this.timeline.sliceAt(e.offsetX, e.offsetY);
@@ -184,7 +184,7 @@ export class Gestures {
       if (!this.held.has(e.code)) {
         this.held.set(e.code, { command: binding.command, fast: e.shiftKey });
         this.last = performance.now() - FRAME_MS;
-        // At least one step for however short a press, larger than a frame's.
+        // At least one step for a short press, larger than a frame's.
         this.act(binding.command, 3, e.shiftKey);
       }
       return;
@@ -195,7 +195,7 @@ export class Gestures {
     }
   }
 
-  /** Called once a frame: keys that are held go on. */
+  /** Called once per frame: continues held keys. */
   frame(): void {
     if (this.held.size === 0) return;
     const now = performance.now();
@@ -215,7 +215,7 @@ export class Gestures {
     this.app.draw();
   }
 
-  /** Commands that belong to the timeline; false for those of the page. */
+  /** Commands of the timeline; false for those of the page. */
   private run(command: Command, shift: boolean): boolean {
     const s = this.app.session;
     if (!s) return false;
@@ -239,7 +239,7 @@ export class Gestures {
     this.app.nextLane(by);
   }
 
-  /** By an instruction, or where those cannot be told apart by a bucket. */
+  /** Move by one instruction, or if those cannot be distinguished by one bucket. */
   private step(by: 1 | -1, extend: boolean): void {
     const s = this.app.session!;
     const at = s.cursor ?? Math.floor((s.view.from + s.view.to) / 2);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The heads of lanes and groups beside the plot: a tree that is gone through, folded and arranged by
-// keys and by hand.
+// The heads of lanes and groups beside the plot: a tree that can be navigated, folded and arranged
+// with keys and the pointer.
 import { html, nothing, render, type TemplateResult } from "lit-html";
 import { repeat } from "lit-html/directives/repeat.js";
 import type { App } from "../app.ts";
@@ -14,7 +14,7 @@ import { RULER_HEIGHT } from "./ruler.ts";
 
 const DRAG_PX = 5;
 
-/** What lies below a lane and can be taken away from it. */
+/** Parts below a lane that can be removed. */
 const PARTS = [["stack", "Call stack"], ["states", "Processes, modes"], ["counters", "Counters"]] as const;
 type Part = (typeof PARTS)[number][0];
 
@@ -30,7 +30,7 @@ export class Heads {
   private shown: readonly unknown[] = [];
   private items: readonly Item[] = [];
   private at = ""; // the item that has the focus, or would get it
-  private focused = false; // its element is to have the focus
+  private focused = false; // its element should have the focus
   private drag: { readonly id: string; readonly y: number; moved: boolean; steady: boolean } | undefined;
 
   constructor(private readonly app: App, private readonly reach: (box: LaneBox) => void) {
@@ -52,14 +52,15 @@ export class Heads {
     element.addEventListener("click", (e) => this.click(e));
   }
 
-  /** The node that keys act on: with the focus in the tree its own, else the selected lane's. */
+  /** The node that keys act on: its own with the focus in the tree, otherwise the selected
+   * lane's. */
   get node(): string | undefined {
     const s = this.app.session;
     return this.element.contains(document.activeElement) ? this.at.replace(/(?<=[^/])\/(stack|states|counters)$/, "") : s?.stream?.name;
   }
 
   draw(s: Session, boxes: readonly LaneBox[], depths: readonly number[]): void {
-    // Nothing of it changes while the view moves.
+    // Nothing in it changes while the view moves.
     const now: unknown[] = [s, s.trace, s.lane, s.arrangement, ...s.overview.astray.values(), this.at, this.focused, ...[...s.open].sort(), "|", ...[...s.full].sort()];
     for (const box of boxes) now.push(box.node, box.y, box.h, box.stack.y, box.stack.h, box.states.h, box.counters.h, depths[box.lane]);
     if (this.drag) this.drag.steady = true;
@@ -117,7 +118,7 @@ export class Heads {
   private part(s: Session, { id, box }: Item, part: Part): TemplateResult {
     const node = box.node!;
     const text = PARTS.find(([p]) => p === part)![1];
-    // Below what stands in the lane's own head there is room for a word.
+    // Below the lane's own head there is space for a word.
     const y = box.y + this.band(box, part).y;
     return html`<div role="treeitem" class="part ${box.pinned ? "pinned" : ""} ${box.lane === s.lane ? "selected" : ""}" data-id=${id} tabindex=${this.at === id ? 0 : -1}
         aria-level=${node.level + 1} aria-label=${`${text} of ${node.name}`} aria-selected="false" .style=${this.place(y, 13, node.level)} title=${`${text}; Del or ← takes it away`}>
@@ -128,7 +129,7 @@ export class Heads {
     return `top:${RULER_HEIGHT + y}px;height:${h}px;--level:${Math.min(6, level - 1)}`;
   }
 
-  /** For the pointer; keys do the same. */
+  /** For the pointer; there are keys for the same commands. */
   private tools(s: Session, id: string, name: string): TemplateResult {
     const node = s.node(id);
     const pinned = s.arrangement.pinned.includes(id);
@@ -234,7 +235,7 @@ export class Heads {
     this.drag = { id, y: e.clientY, moved: false, steady: true };
   }
 
-  /** A node goes where it is dragged among its siblings, at once. */
+  /** A node moves immediately when it is dragged among its siblings. */
   private move(e: PointerEvent): void {
     const { drag } = this;
     const s = this.app.session;
@@ -251,7 +252,7 @@ export class Heads {
     const at = node.siblings.indexOf(drag.id);
     const [before, after] = [this.span(s, node.siblings[at - 1]), this.span(s, node.siblings[at + 1])];
     const own = this.span(s, drag.id);
-    // Past the far edge of where it would be: then it does not come back by itself.
+    // Beyond the far edge of its new place, so that it does not move back.
     const by = before && own && y < before[0] + Math.min(before[1] - before[0], own[1] - own[0]) ? -1
       : after && own && y > after[1] - Math.min(after[1] - after[0], own[1] - own[0]) ? 1 : 0;
     if (by === 0) return;
@@ -259,7 +260,7 @@ export class Heads {
     this.app.moveNode(drag.id, by);
   }
 
-  /** Where a node and all that is in it lies. */
+  /** Extent of a node with everything in it. */
   private span(s: Session, id: string | undefined): [number, number] | undefined {
     const node = id === undefined ? undefined : s.node(id);
     if (!node) return undefined;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Inlined functions below the call stack, where instructions are wide enough to be told apart: they
-// were not called, so their boxes are open.
+// Inlined functions below the call stack, shown where instructions are wide enough to be
+// distinguished. They were not called, so their boxes are not filled.
 import type { InsnCache } from "../insns.ts";
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
@@ -15,12 +15,12 @@ export interface InlinedRun {
   readonly fn: string;
 }
 
-/** Runs of instructions of one inlined function, in the rows below the slices that hold them. */
+/** Runs of instructions of one inlined function, in the rows below the slices that contain them. */
 export function inlinedRuns(
   cache: InsnCache, slices: readonly Slice[], from: number, to: number,
 ): InlinedRun[] {
   const out: InlinedRun[] = [];
-  let before: InlinedRun[] = []; // of the instruction before, by level
+  let before: InlinedRun[] = []; // of the previous instruction, by level
   for (let i = from; i < to; i++) {
     const row = cache.get(i);
     const now: InlinedRun[] = [];
@@ -41,7 +41,7 @@ export function inlinedRuns(
   return out;
 }
 
-/** Draw them; returns how many rows of the stack they need. */
+/** Draw them; returns the number of stack rows they need. */
 export function drawInlined(
   ctx: CanvasRenderingContext2D, all: readonly InlinedRun[], view: View, top: number, box: LaneBox,
   colours: Colours, width: number,

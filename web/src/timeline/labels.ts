@@ -11,15 +11,17 @@ import type { LaneBox } from "./layout.ts";
 export const SANS = '"Inter", system-ui, sans-serif';
 export const MONO = '"JetBrains Mono", ui-monospace, monospace';
 
-/** Shorter than this a label says nothing. */
+/** Shorter labels are useless. */
 export const LEAST_LABEL = 28;
-/** A run may have so much of other functions in it (of 255) and keep its name. */
+/** A run keeps its name with up to this share (of 255) of its own function. */
 const PURE = 190;
 
 const widths = new Map<string, number>();
 let font = "";
 
-/** What is measured and drawn from now on: asking a canvas for its font takes longer than measuring. */
+/**
+ * Font for measuring and drawing from now on: reading a canvas' font takes longer than measuring.
+ */
 export function setFont(ctx: CanvasRenderingContext2D, to: string): void {
   ctx.font = font = to;
 }
@@ -35,7 +37,7 @@ export function measured(ctx: CanvasRenderingContext2D, text: string): number {
   return width;
 }
 
-/** `text` cut to `room` pixels; "" where not even three letters fit. */
+/** `text` cut to `room` pixels; "" if not even three letters fit. */
 export function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
   const width = measured(ctx, text);
   if (width <= room) return text;
@@ -51,7 +53,7 @@ export interface Run {
 
 const runsOf = new WeakMap<Columns, readonly { b0: number; b1: number; fn: number }[]>();
 
-/** Neighbouring buckets that belong to one function, found once. */
+/** Neighbouring buckets of one function, computed once. */
 function bucketRuns(columns: Columns): readonly { b0: number; b1: number; fn: number }[] {
   let known = runsOf.get(columns);
   if (known) return known;
@@ -66,7 +68,7 @@ function bucketRuns(columns: Columns): readonly { b0: number; b1: number; fn: nu
   return known;
 }
 
-/** Those in view as pixels. */
+/** Visible runs in pixels. */
 export function runs(
   stripe: Stripe, columns: Columns, view: View, width: number, end: number,
 ): Run[] {
@@ -87,7 +89,7 @@ function pure(columns: Columns, b: number): boolean {
   return isRunning(columns, b) && columns.share[b]! >= PURE && columns.coverage[b]! >= PURE;
 }
 
-/** Join runs that touch across the edge of a tile. */
+/** Join runs that touch across tile boundaries. */
 export function joined(all: readonly Run[]): Run[] {
   const out: Run[] = [];
   for (const run of all) {
@@ -124,7 +126,7 @@ export function drawRuns(
   }
 }
 
-/** Words in a lane that has nothing to draw, upon `ground` where it has something else. */
+/** Text in a lane with nothing to draw, on the background if there is something else. */
 export function drawNote(
   ctx: CanvasRenderingContext2D, text: string, top: number, box: LaneBox, colours: Colours, ground = "",
 ): void {
@@ -139,7 +141,9 @@ export function drawNote(
   ctx.fillText(text, 12, y + 0.5);
 }
 
-/** The innermost call that is wide enough to be seen, of each pixel: its colour, 0 where there is none. */
+/**
+ * Colour of the innermost call that is wide enough to be visible, per pixel; 0 if there is none.
+ */
 export function innermost(slices: readonly Slice[], view: View, width: number, colours: Colours): Uint32Array {
   const out = new Uint32Array(width);
   const scale = width / (view.to - view.from);
@@ -152,11 +156,11 @@ export function innermost(slices: readonly Slice[], view: View, width: number, c
   return out;
 }
 
-/** An instruction of so many pixels has room for what it is, at least for its mnemonic. */
+/** Width of an instruction in pixels that has space for text, at least its mnemonic. */
 export const TEXT_CELL = 32;
 const OPERANDS = 60;
 
-/** Single instructions: borders, and where there is room what each of them is. */
+/** Single instructions: borders, and their text if there is space. */
 export function drawInsns(
   ctx: CanvasRenderingContext2D, cache: InsnCache, view: View, top: number, box: LaneBox,
   colours: Colours, width: number, end: number,
@@ -171,7 +175,7 @@ export function drawInsns(
     ctx.fillRect(Math.round((i - view.from) * wide), y, 1, box.fn.h);
   }
   ctx.globalAlpha = 1;
-  // Many lanes leave no room below the functions: then the text stands upon them.
+  // With many lanes there is no space below the functions: the text is drawn on them.
   const band = box.density.h >= 10 ? box.density : box.fn;
   if (wide < TEXT_CELL || band.h < 10) return;
   setFont(ctx, `400 10px ${MONO}`);

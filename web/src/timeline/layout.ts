@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where a lane's bands lie. From top to bottom: marks (events and gaps), the function band, the
-// privilege strip, branch density, and in an open lane the call stack. A group of lanes has a line of
-// its own, with marks and the function band where it is folded.
+// The layout of a lane's bands. From top to bottom: marks (events and gaps), the function band, the
+// privilege strip, branch density, and in an open lane the call stack. A group of lanes has a line
+// of its own, with marks and function band when it is folded.
 import type { Node } from "../arrange.ts";
 
 export interface Band {
@@ -29,7 +29,7 @@ export const STACK_ROW = 15;
 const GROUP_ROW = 21;
 const STATE_ROW = 13;
 const CURVE_ROW = 34;
-/** Rows of an open call stack, until somebody asks for all of them. */
+/** Rows of an open call stack, unless all are requested. */
 export const FEW_ROWS = 12;
 
 interface Sizes {
@@ -50,20 +50,20 @@ export interface LaneShape {
   readonly lane: number; // index of the stream; NO_LANE: a group
   readonly node?: Node;
   readonly open: boolean;
-  readonly full: boolean; // open with every row
+  readonly full: boolean; // open with all rows
   readonly depth: number; // deepest call stack known, 0: none known
   readonly pinned?: boolean;
   readonly states?: boolean; // processes and modes are shown
-  readonly counters?: number; // so many curves are
-  readonly software?: boolean; // messages have no use for height
+  readonly counters?: number; // number of curves
+  readonly software?: boolean; // messages need no height
 }
 
-/** So few lanes fill the window. */
+/** Up to this many lanes fill the window. */
 const FILLING = 3;
-/** How high the plot of branches becomes at most. */
+/** Maximum height of the plot of branches. */
 const HIGHEST = 72;
 
-/** `room`: the height that there is. */
+/** `room`: available height. */
 export function layoutLanes(shapes: readonly LaneShape[], room = 0): { boxes: LaneBox[]; height: number } {
   const lanes = shapes.filter((shape) => shape.lane !== NO_LANE).length;
   const sizes = sizesFor(lanes);
@@ -126,7 +126,7 @@ function lay(
   return { boxes, height: top };
 }
 
-/** Where the lanes are seen: pinned ones do not scroll. */
+/** Positions of the lanes on screen: pinned ones do not scroll. */
 export function placed(boxes: readonly LaneBox[], scroll: number): LaneBox[] {
   return boxes.map((box) => (box.pinned || scroll === 0 ? box : { ...box, y: box.y - scroll }));
 }

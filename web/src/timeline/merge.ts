@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Several lanes' columns as those of one: a folded group's line.
+// Merges the columns of several lanes into one, for the line of a folded group.
 import type { Extent } from "../scale.ts";
 import { runs, TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
 
-/** From where the first of them begins to where the last ends. */
+/** From the first begin to the last end. */
 export function together(extents: readonly Extent[]): Extent {
   return { first: Math.min(...extents.map((e) => e.first)), last: Math.max(...extents.map((e) => e.last)) };
 }
 
 /**
- * The function that most of the lanes run in a bucket, by their instructions; coverage and branches
- * are the mean of all lanes, one that does not run among them. Breaks are those of single lanes.
+ * The function with most instructions over all lanes in each bucket; coverage and branches are the
+ * mean of all lanes, including idle ones. Breaks are those of single lanes.
  */
 export function merged(all: readonly Columns[]): Columns {
   const n = all.length;
@@ -60,7 +60,7 @@ export function merged(all: readonly Columns[]): Columns {
   return out;
 }
 
-/** Merged columns, made once for each tile and group. */
+/** Merged columns, computed once per tile and group. */
 export class Merger {
   private readonly made = new WeakMap<Stripe, Map<string, { of: readonly Columns[]; columns: Columns }>>();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The whole trace in a strip: every lane a few pixels high, the view as a window in it, hits of the
-// search as ticks.
+// The whole trace in a strip: every lane a few pixels high, the view as a window, search hits as
+// ticks.
 import type { Session } from "../session.ts";
 import { isSoftware, streamExtent, type Hit, type Slice } from "../model.ts";
 import { toPixel, type View } from "../scale.ts";
@@ -22,10 +22,10 @@ export interface Strip {
   readonly lane: number;
   readonly stripe: Stripe;
   readonly columns: Columns;
-  readonly slices: readonly Slice[] | undefined; // of code without symbols: it has their colours
+  readonly slices: readonly Slice[] | undefined; // for code without symbols: gives its colours
 }
 
-/** Every lane's dominant function a column, lost trace across the lane's strip. */
+/** Every lane's dominant function per column, lost trace across the lane's strip. */
 export function paintOverview(
   target: Target, session: Session, strips: readonly Strip[], colours: Colours, dpr: number,
 ): void {

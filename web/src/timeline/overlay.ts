@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What lies over the lanes and moves with the pointer: hairline, cursor, selection, hits.
+// The overlay over the lanes that changes with the pointer: hairline, cursor, selection, hits.
 import type { Session } from "../session.ts";
 import { drawFlags } from "./flags.ts";
 import { duration, grouped, short } from "../format.ts";

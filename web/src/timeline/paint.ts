@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A lane's columns as pixels, a bucket wide each, straight into a Uint32 view of ImageData: what
+// Paints a lane's columns, one pixel per bucket, directly into a Uint32 view of ImageData, which
 // pictures.ts keeps and stretches. The cost depends on the tile, not on the trace or the view.
 import { EVENT, FLAG_LOST, FLAG, isOff, runs, TILE_BUCKETS, type Columns } from "../tile.ts";
 import type { Colour } from "../palette.ts";
@@ -16,13 +16,13 @@ export interface Target {
 export interface Look {
   readonly box: LaneBox;
   readonly timed: boolean; // on the time axis
-  readonly moments: boolean; // software trace: nothing goes on between two messages
-  readonly share: boolean; // the height tells how much of the bucket was traced, on either axis
-  readonly between: boolean; // a bucket is an instruction: what is lost lies between two, and is drawn by itself
-  readonly targets: Uint32Array | undefined; // of code without symbols: the colour of the call in each bucket, 0: not known
+  readonly moments: boolean; // software trace: nothing continues between two messages
+  readonly share: boolean; // the height shows how much of the bucket was traced, on either axis
+  readonly between: boolean; // a bucket is one instruction: losses are between two, and drawn separately
+  readonly targets: Uint32Array | undefined; // for code without symbols: the colour of the call in each bucket, 0: not known
 }
 
-/** What one call paints. */
+/** A paint operation. */
 interface Job extends Look {
   readonly columns: Columns;
 }
@@ -30,12 +30,12 @@ interface Job extends Look {
 /** Branches are seldom more than a third of the instructions: that fills the plot. */
 const DENSITY_FULL = 96;
 
-/** How high the bands are that a picture has: all above the call stack, but what is shown below lanes. */
+/** Height of the bands in a picture: everything above the call stack, except sub-lanes. */
 export function areaHeight(box: LaneBox): number {
   return Math.max(...[box.marks, box.fn, box.privilege, box.density].map((band) => band.y + band.h));
 }
 
-/** The bands above the call stack, the marks among them, a pixel a bucket. */
+/** The bands above the call stack, including the marks, one pixel per bucket. */
 export function paintAreas(target: Target, look: Look, columns: Columns, colours: Colours): void {
   const job: Job = { ...look, columns };
   for (let b = 0; b < TILE_BUCKETS; b++) {
@@ -47,7 +47,7 @@ export function paintAreas(target: Target, look: Look, columns: Columns, colours
   }
 }
 
-/** The marks alone, two pixels a bucket, of which the first has the mark. */
+/** Only the marks, two pixels per bucket, the first of which has the mark. */
 export function paintMarks(target: Target, look: Look, columns: Columns, colours: Colours): void {
   for (let b = 0; b < TILE_BUCKETS; b++) {
     const mark = markOf(columns, b, look, colours, 2);
@@ -55,12 +55,12 @@ export function paintMarks(target: Target, look: Look, columns: Columns, colours
   }
 }
 
-/** The depth of the call stack as an outline, a pixel a bucket and level. */
+/** The depth of the call stack as an outline, one pixel per bucket and level. */
 export function paintDepth(target: Target, columns: Columns, colours: Colours): void {
   for (let b = 0; b < TILE_BUCKETS; b++) {
     if (!runs(columns, b)) continue;
     fill(target, b, b + 1, 0, columns.depthMin[b]!, colours.named.depth.rgba);
-    // Where the depth varies within the bucket.
+    // Range of the depth within the bucket.
     fill(target, b, b + 1, columns.depthMin[b]!, columns.depthMax[b]!, colours.named.depth2.rgba);
   }
 }
@@ -83,12 +83,15 @@ function column(target: Target, job: Job, colours: Colours, b: number): void {
 }
 
 export interface Mark {
-  readonly h: number; // from the foot of the marks' band
+  readonly h: number; // from the bottom of the marks' band
   readonly colour: Colour;
   readonly block: boolean; // as wide as the bucket
 }
 
-/** The mark of a bucket that is so many pixels wide. Lost trace is never hidden by what else is in the bucket. */
+/**
+ * The mark of a bucket of this width in pixels. Lost trace is never hidden by other items in the
+ * bucket.
+ */
 export function markOf(c: Columns, b: number, look: Look, colours: Colours, wide: number): Mark | undefined {
   const [flags, events] = [c.flags[b]!, c.events[b]!];
   const { h } = look.box.marks;
@@ -103,18 +106,18 @@ export function markOf(c: Columns, b: number, look: Look, colours: Colours, wide
   } else if (events & (EVENT.software | EVENT.note)) {
     [share, colour] = [0.7, colours.named.software];
   }
-  // Where buckets are narrow, events are often in every one of them: then they are a texture.
+  // Narrow buckets often all have events: then they are drawn as a texture.
   return { h: Math.ceil(share * h), colour: wide >= 6 ? colour : colours.faint(colour), block: false };
 }
 
 export function lossOf(flags: number): "lost" | "warn" | "muted" {
   if (flags & (FLAG.overflow | FLAG.bad)) return "lost";
   if (flags & FLAG.noImage) return "warn";
-  // FLAG.gap alone: something is missing and the server knows no more than that.
+  // FLAG.gap alone: something is missing for an unknown reason.
   return flags & (FLAG.off | FLAG.unsynced) ? "muted" : "lost";
 }
 
-/** By time: what is lost is hatched, above what ran in the same bucket; what was not traced is a line. */
+/** Time axis: lost trace is hatched, above what ran in the same bucket; untraced time is a line. */
 function missing(target: Target, job: Job, colours: Colours, b: number): void {
   const { columns: c, box } = job;
   const lost = c.lost[b]!;
@@ -128,7 +131,7 @@ function missing(target: Target, job: Job, colours: Colours, b: number): void {
   }
 }
 
-/** Messages of software trace are as high as there are many. */
+/** Height of software trace messages by their number. */
 export function messageHeight(box: LaneBox, n: number): number {
   return Math.round(box.fn.h * Math.min(1, 0.4 + Math.log2(n) / 20));
 }
@@ -139,13 +142,16 @@ function messages(target: Target, job: Job, colours: Colours, b: number): void {
   fill(target, b, b + 1, fn.y + fn.h - h, fn.y + fn.h, colours.faint(colours.named.software).rgba);
 }
 
-/** The two functions with most instructions and the rest, stacked by share; lower ids lower. */
+/**
+ * The two functions with most instructions and the rest, stacked by share; lower ids at the bottom.
+ */
 function functions(target: Target, job: Job, colours: Colours, b: number): void {
   const { columns: c, box } = job;
-  // By time, the height tells how much of the bucket was traced; by instructions all of it was.
+  // On the time axis, the height shows how much of the bucket was traced; on the other, all of it
+  // was.
   const h = !job.timed && !job.share ? box.fn.h : Math.max(3, Math.round((c.coverage[b]! / 255) * box.fn.h));
   const [f1, f2] = [c.fn[b]!, c.fn2[b]!];
-  // Without any share told, the one function is all there is.
+  // Without shares there is only one function.
   const share1 = c.share[b]! === 0 && c.share2[b]! === 0 ? 255 : c.share[b]!;
   let h1 = Math.round((share1 / 255) * h);
   let h2 = Math.min(h - h1, Math.round((c.share2[b]! / 255) * h));
@@ -171,7 +177,7 @@ function privilege(target: Target, job: Job, colours: Colours, b: number): void 
   const shares = c.privilege;
   const total = shares[4 * b]! + shares[4 * b + 1]! + shares[4 * b + 2]! + shares[4 * b + 3]!;
   if (total === 0 || box.privilege.h === 0) return;
-  // Higher privilege on top, each at least a pixel: short visits to the kernel stay visible.
+  // Higher privilege on top, each at least one pixel: short visits to the kernel stay visible.
   const least = box.privilege.y;
   let y = least + box.privilege.h;
   for (let p = 0; p < 4 && y > least; p++) {
@@ -186,7 +192,7 @@ function privilege(target: Target, job: Job, colours: Colours, b: number): void 
   }
 }
 
-/** Pixels [x0, x1) × [y0, y1), as far as they lie within the target. */
+/** Pixels [x0, x1) × [y0, y1), clipped to the target. */
 export function fill(
   t: Target, x0: number, x1: number, y0: number, y1: number, rgba: number,
 ): void {
@@ -203,7 +209,7 @@ export function fill(
   }
 }
 
-/** Diagonal lines two pixels thick, in step with their neighbours'. */
+/** Diagonal lines two pixels thick, aligned with their neighbours'. */
 export function hatch(
   t: Target, x0: number, x1: number, y0: number, y1: number, rgba: number,
 ): void {

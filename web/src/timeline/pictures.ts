@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lanes' tiles as pictures, a bucket a pixel wide, that are made once and stretched over the view:
-// going along and zooming paint nothing anew. What is kept is bounded, and so is what a frame makes.
+// Pictures of lanes' tiles, one pixel per bucket, painted once and then stretched to the view:
+// panning and zooming repaint nothing. The number of pictures kept is bounded, and so is the
+// number painted per frame.
 import type { Slice } from "../model.ts";
 import type { Extent, View } from "../scale.ts";
 import { TILE_BUCKETS, type Columns, type Stripe } from "../tile.ts";
@@ -9,16 +10,16 @@ import { innermost } from "./labels.ts";
 import { STACK_ROW, type LaneBox } from "./layout.ts";
 import { areaHeight, markOf, messageHeight, paintAreas, paintDepth, paintMarks, type Look, type Target } from "./paint.ts";
 
-/** Pictures that are not in view are dropped above this. */
+/** Pictures that are not in view are evicted above this size. */
 const KEPT_BYTES = 12 << 20;
-/** A frame makes pictures for so long; the others come with the next ones. */
+/** Time per frame for creating pictures; others are created in the next frames. */
 const FRAME_MS = 0.7;
-/** From this width on marks are drawn one by one, below half of it with the other bands. */
+/** From this width on marks are drawn individually, below half of it with the other bands. */
 const SINGLE = 4;
-/** From this width on a bucket that stands in would be taken for what it is not. */
+/** From this width on a coarser stand-in would be misleading. */
 const COARSE = 12;
 
-/** What is shown of a lane's tile, from where to where. */
+/** Visible part of a lane's tile. */
 export interface Shown {
   readonly view: View;
   readonly width: number; // pixels of the view
@@ -29,11 +30,11 @@ export interface Shown {
   readonly columns: Columns;
   readonly from: number; // units
   readonly to: number;
-  readonly exact: boolean; // of the level asked for; else it stands in, and looks like it
+  readonly exact: boolean; // of the requested level; otherwise a stand-in, and drawn as one
   readonly outline: boolean; // of the call stack's depth: not all slices are drawn over it
   readonly moments: boolean;
   readonly share: boolean;
-  readonly slices: readonly Slice[] | undefined; // of code without symbols: their colours are the band's
+  readonly slices: readonly Slice[] | undefined; // for code without symbols: they give the band's colours
 }
 
 interface Picture {
@@ -43,7 +44,7 @@ interface Picture {
   marks: OffscreenCanvas | undefined;
   depth: OffscreenCanvas | undefined;
   bytes: number;
-  used: number; // in which frame
+  used: number; // last frame in which it was used
 }
 
 function canvasOf(width: number, height: number, paint: (target: Target) => void): OffscreenCanvas {
@@ -59,7 +60,7 @@ export class Pictures {
   private bytes = 0;
   private frame = 0;
   private spent = 0;
-  /** Was there no time for some? */
+  /** Were some not created for lack of time? */
   late = false;
 
   begin(): void {
@@ -73,7 +74,7 @@ export class Pictures {
     }
   }
 
-  /** Draw what is here; `must`: even if it takes longer than a frame may. False: there was no time. */
+  /** Draw what is loaded; `must`: even if it exceeds the frame's time. False: out of time. */
   draw(ctx: CanvasRenderingContext2D, shown: Shown, colours: Colours, must: boolean): boolean {
     const picture = this.of(shown, colours, must);
     if (!picture) return false;
@@ -125,7 +126,7 @@ export class Pictures {
       const mark = markOf(columns, b, look, colours, wide);
       if (!mark) continue;
       const end = Math.min(x1, mark.block ? Math.round(left + (b + 1) * wide) : x + 2);
-      // A stand-in does not tell where in its bucket something was lost: a line.
+      // A stand-in does not show where in its bucket something was lost: a line.
       const h = mark.block && !shown.exact && wide >= 8 ? 2 : mark.h;
       ctx.fillStyle = mark.colour.css;
       ctx.fillRect(x, mark.block ? foot - box.marks.h : foot - h, Math.max(1, end - x), h);
@@ -165,7 +166,7 @@ export class Pictures {
     return picture;
   }
 
-  /** One more canvas of a picture, in place of `old`. */
+  /** Add a canvas to a picture, replacing `old`. */
   private add(picture: Picture, width: number, height: number, paint: (target: Target) => void, old?: OffscreenCanvas): OffscreenCanvas {
     const bytes = 4 * (width * height - (old ? old.width * old.height : 0));
     picture.bytes += bytes;
@@ -174,11 +175,11 @@ export class Pictures {
   }
 }
 
-// ---- what no picture is needed for -------------------------------------------------------------
+// ---- drawn directly ----------------------------------------------------------------------------
 
 const dots = new Map<string, CanvasPattern>();
 
-/** A part of a lane of which nothing is known yet: dots, which no trace is drawn as. */
+/** A part of a lane that is not loaded yet: dots, which are not used for trace. */
 export function drawUnknown(ctx: CanvasRenderingContext2D, box: LaneBox, top: number, x0: number, x1: number, colours: Colours): void {
   if (x1 <= x0) return;
   const { css } = colours.named.muted;
@@ -199,7 +200,7 @@ export function drawUnknown(ctx: CanvasRenderingContext2D, box: LaneBox, top: nu
   ctx.restore();
 }
 
-/** A part of a lane in which nothing was traced: a line, with nothing upon it. */
+/** A part of a lane in which nothing was traced: a line. */
 export function drawUntraced(ctx: CanvasRenderingContext2D, box: LaneBox, top: number, x0: number, x1: number, colours: Colours): void {
   ctx.fillStyle = colours.named.density.css;
   if (x1 > x0) ctx.fillRect(x0, top + box.fn.y + (box.fn.h >> 1), x1 - x0, 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tiles a picture needs, and what stands in for those not here yet: the nearest ancestor,
-// and over it whatever descendants are in the cache.
+// Selects the tiles a picture needs, and substitutes for those not yet loaded: the nearest
+// ancestor, covered by any descendants that are in the cache.
 import type { Extent, View } from "../scale.ts";
 import {
   children, levelFor, MAX_LEVEL, parent, STRIPE_LANES, tileRange, tileWidth, type Stripe,
@@ -46,10 +46,10 @@ export interface Piece {
   readonly stripe: Stripe;
   readonly from: number; // units
   readonly to: number;
-  readonly exact: boolean; // of the level asked for
+  readonly exact: boolean; // of the requested level
 }
 
-/** What to paint for a tile, in the order of painting. Empty: nothing is known of it yet. */
+/** What to paint for a tile, in painting order. Empty: nothing is known of it yet. */
 export function pieces(source: Source, id: TileId, base: number): Piece[] {
   const width = tileWidth(base, id.level);
   const from = id.index * width;
@@ -57,7 +57,7 @@ export function pieces(source: Source, id: TileId, base: number): Piece[] {
   return exact ? [{ stripe: exact, from, to: from + width, exact: true }] : standIns(source, id, base);
 }
 
-/** What to paint for a tile as long as it is not here itself. */
+/** What to paint for a tile while it is not loaded. */
 export function standIns(source: Source, id: TileId, base: number): Piece[] {
   const width = tileWidth(base, id.level);
   const from = id.index * width;

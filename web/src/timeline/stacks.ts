@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Call stacks: all slices of a lane as one strip, a pixel high for each level, which is stretched over its
-// rows; a view has tens of thousands of slices, and a rectangle for each would take most of a frame.
+// Call stacks: all slices of a lane are painted into one strip, one pixel high per level, which is
+// then stretched over its rows. A view has tens of thousands of slices, and one rectangle for each
+// would take most of a frame.
 import type { Slice } from "../model.ts";
 import type { View } from "../scale.ts";
 import type { Colours } from "./colours.ts";
@@ -20,12 +21,12 @@ function byRow(slices: readonly Slice[]): readonly (readonly Slice[])[] {
   return known;
 }
 
-/** How deep they go. */
+/** Maximum depth. */
 export function levels(slices: readonly Slice[]): number {
   return byRow(slices).length;
 }
 
-/** The first of a row that ends behind `at`. */
+/** The first slice of a row that ends after `at`. */
 function firstBehind(row: readonly Slice[], at: number): number {
   let [low, high] = [0, row.length];
   while (low < high) {
@@ -36,7 +37,7 @@ function firstBehind(row: readonly Slice[], at: number): number {
   return low;
 }
 
-/** The slice of a depth at a place; one that is narrower than `slack` is taken to be as wide. */
+/** The slice of a depth at a position; one narrower than `slack` is treated as that wide. */
 export function sliceIn(slices: readonly Slice[], depth: number, at: number, slack: number): Slice | undefined {
   const row = byRow(slices)[depth];
   if (!row) return undefined;
@@ -55,10 +56,10 @@ interface Wide {
   readonly name: string;
 }
 
-/** A lane's strip. Who goes along finds the next half of a view on each side of it. */
+/** A lane's strip. It extends by half a view on each side, for panning. */
 interface Strip {
   readonly key: readonly unknown[];
-  readonly scale: number; // pixels a unit
+  readonly scale: number; // pixels per unit
   readonly from: number; // units: its left edge
   readonly canvas: OffscreenCanvas;
   readonly wide: readonly Wide[];
@@ -67,7 +68,7 @@ interface Strip {
 export class Stacks {
   private readonly strips = new Map<number, Strip>(); // by lane
 
-  /** Those of lanes that are seen no more. */
+  /** Drop those of lanes that are no longer visible. */
   keep(lanes: ReadonlySet<number>): void {
     for (const lane of this.strips.keys()) if (!lanes.has(lane)) this.strips.delete(lane);
   }
@@ -79,7 +80,7 @@ export class Stacks {
     const scale = width / (view.to - view.from);
     const key = [slices, rows, colours, width];
     let strip = this.strips.get(box.lane);
-    // By whole pixels: then it is the same picture, elsewhere.
+    // By whole pixels: then it is the same picture at another position.
     const moved = strip && key.every((x, i) => x === strip!.key[i]) && Math.abs(strip.scale / scale - 1) < 1e-9
       ? (view.from - strip.from) * scale : NaN;
     const whole = Math.abs(moved - Math.round(moved)) < 0.01;
@@ -91,7 +92,7 @@ export class Stacks {
     }
     const y = top + box.stack.y;
     ctx.imageSmoothingEnabled = false;
-    // Row by row: the ground shows between them.
+    // Row by row, with the background between them.
     for (let row = 0; row < rows; row++) ctx.drawImage(strip.canvas, left, row, width, 1, 0, y + row * STACK_ROW, width, STACK_ROW - 1);
     setFont(ctx, `400 10.5px ${SANS}`);
     ctx.textBaseline = "middle";
@@ -116,12 +117,12 @@ function paint(
   const to = from + width / scale;
   byRow(slices).slice(0, rows).forEach((row, depth) => {
     const line = depth * width;
-    let drawn = 0; // up to here
+    let drawn = 0; // drawn up to here
     for (let i = firstBehind(row, from); i < row.length && row[i]!.from < to; i++) {
       const slice = row[i]!;
       const x0 = Math.round((slice.from - from) * scale);
       const x1 = Math.round((slice.to - from) * scale);
-      // Of several in one pixel the first is seen.
+      // The first of several in one pixel is visible.
       const first = Math.max(0, x0);
       if (x1 - x0 < 1 && first < drawn) continue;
       const end = Math.min(width, x0 + Math.max(1, x1 - x0 - (x1 - x0 > 3 ? 1 : 0)));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Below a lane: processes and modes as boxes, counters as curves with their scale, and what software
-// trace says as text.
+// Sub-lanes: processes and modes as boxes, counters as curves with a scale, and software trace as
+// text.
 import { contextName, type Counters, type Log, type States } from "../lanedata.ts";
 import { significant } from "../format.ts";
 import { functionColour } from "../palette.ts";
@@ -11,7 +11,7 @@ import type { Band, LaneBox } from "./layout.ts";
 
 const LEAST_LABEL = 28;
 
-/** Privilege of a mode word, for its colour; undefined if it tells none. */
+/** Privilege of a mode word, for its colour; undefined if it has none. */
 function level(mode: string): number | undefined {
   const digit = /^(?:el|ring)(\d)/.exec(mode)?.[1];
   return digit !== undefined ? Number(digit) : { u: 0, s: 1, h: 2, m: 3 }[mode.split(".")[0] ?? ""];
@@ -63,7 +63,7 @@ export interface Curve {
   readonly title: string;
   readonly points: readonly { x0: number; x1: number; value: number }[]; // NaN: not known
   readonly unit: (value: number) => string;
-  readonly most: number; // the scale's end
+  readonly most: number; // maximum of the scale
   readonly sampled: boolean;
 }
 
@@ -77,7 +77,7 @@ export function rateText(rate: number, ns: boolean): string {
   return `${Math.round(perSecond)} /s`;
 }
 
-/** Columns of a counter as pixels. */
+/** Columns of a counter in pixels. */
 export function columnPoints(
   counters: Counters, values: readonly number[], view: View, width: number,
 ): { x0: number; x1: number; value: number }[] {
@@ -88,19 +88,19 @@ export function columnPoints(
   })).filter((p) => p.x1 > 0 && p.x0 < width);
 }
 
-/** The scale's end: 1, 2 or 5 times a power of ten. */
+/** Maximum of the scale: 1, 2 or 5 times a power of ten. */
 export function niceMost(most: number): number {
   if (!(most > 0)) return 1;
   const power = 10 ** Math.floor(Math.log10(most));
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= most * 0.999) ?? 10 * power;
 }
 
-/** The scale's end for values that may be anything. */
+/** Maximum of the scale for arbitrary values. */
 export function scaleOf(points: Curve["points"]): number {
   return niceMost(points.reduce((m, p) => (Number.isNaN(p.value) ? m : Math.max(m, p.value)), 0));
 }
 
-/** Each curve's place: its foot, and how much room is above that. */
+/** Position of each curve: its baseline, and the space above it. */
 function places(curves: readonly Curve[], band: Band, top: number): { curve: Curve; foot: number; room: number }[] {
   const h = Math.floor(band.h / Math.max(1, curves.length));
   return curves.map((curve, k) => ({ curve, foot: top + band.y + (k + 1) * h - 2, room: h - 6 }));
@@ -115,7 +115,7 @@ export function drawCurves(
     ctx.fillRect(0, foot - room, width, 1);
     ctx.fillStyle = colours.named.accent.css;
     ctx.globalAlpha = 0.35;
-    // Edges on whole pixels, so that neighbours neither overlap nor leave seams.
+    // Edges on whole pixels, so that neighbours neither overlap nor leave gaps.
     const bars = curve.points.filter((p) => !Number.isNaN(p.value)).map((p) => {
       const x = Math.max(0, Math.round(p.x0));
       return { x, w: Math.min(width, Math.round(p.x1)) - x, tall: Math.min(1, p.value / curve.most) * room };
@@ -126,7 +126,7 @@ export function drawCurves(
   }
 }
 
-/** What the curves are, and their scale. */
+/** Names of the curves, and their scale. */
 export function drawTitles(ctx: CanvasRenderingContext2D, curves: readonly Curve[], band: Band, top: number, colours: Colours): void {
   setFont(ctx, `400 10px ${SANS}`);
   ctx.textBaseline = "alphabetic";
@@ -143,7 +143,7 @@ export function drawTitles(ctx: CanvasRenderingContext2D, curves: readonly Curve
 
 // ---- software trace ----------------------------------------------------------------------------
 
-/** Text at its place, as long as neighbours leave room; returns whether any was drawn. */
+/** Text at its position, if neighbours leave space; returns whether any was drawn. */
 export function drawLog(
   ctx: CanvasRenderingContext2D, log: Log, view: View, top: number, box: LaneBox, colours: Colours, width: number,
 ): boolean {
@@ -168,7 +168,7 @@ export function drawLog(
     const e = log.entries[i]!;
     const label = fitted(ctx, e.text, end - Math.max(0, x) - 8);
     if (label === "") continue;
-    // The line's own records go on behind it.
+    // The line's own records continue after it.
     ctx.fillStyle = colours.named.ground.css;
     ctx.fillRect(Math.max(0, x) + 1, middle - 9, ctx.measureText(label).width + 7, 18);
     ctx.fillStyle = e.isText ? colours.named.software.css : colours.named.muted.css;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which sub-lanes there are, what they need, and drawing them.
+// The kinds of sub-lanes, the data they need, and drawing them.
 import { html, type TemplateResult } from "lit-html";
 import type { App } from "../app.ts";
 import { isSoftware, streamExtent } from "../model.ts";
@@ -12,7 +12,7 @@ import { columnPoints, drawCurves, drawLog, drawStates, rateText, scaleOf, type 
 
 type Visit = (each: (stripe: Stripe, columns: Columns, from: number, to: number) => void) => void;
 
-/** So many entries can be told apart in a view. */
+/** Maximum entries that can be distinguished in a view. */
 const ENTRIES = 400;
 
 export class SubLanes {
@@ -28,7 +28,7 @@ export class SubLanes {
     };
   }
 
-  /** Branches always, the others where the stream has times and cycle counts. */
+  /** Branches always, others if the stream has times and cycle counts. */
   private curves(s: Session, lane: number): number {
     const stream = s.trace.streams[lane]!;
     const known = s.counters.get(stream.name, s.view);
@@ -46,7 +46,7 @@ export class SubLanes {
     if (this.app.subs.has("counters") && cores.length > 0) s.counters.want(cores, s.view, revision, edge);
   }
 
-  /** All but the titles of the curves that it returns. */
+  /** Draws everything except the titles of the curves that it returns. */
   draw(
     ctx: CanvasRenderingContext2D, s: Session, box: LaneBox, top: number, colours: Colours, width: number, visit: Visit,
   ): readonly Curve[] {

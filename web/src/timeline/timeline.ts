@@ -30,21 +30,21 @@ import { levels, sliceIn, Stacks } from "./stacks.ts";
 import { drawTitles } from "./sublanes.ts";
 import { SubLanes } from "./subs.ts";
 
-/** From this many pixels an instruction on, they are told apart. */
+/** Minimum pixels per instruction to draw them individually. */
 const CELL = 5;
-/** A measure snaps to edges that are so near, in pixels. */
+/** Measurements snap to edges within this distance, in pixels. */
 const SNAP = 7;
 
-/** A gesture that zooms asks for finer tiles so many levels apart. */
+/** A zoom gesture requests finer tiles at intervals of this many levels. */
 const GESTURE_LEVELS = 2;
 
-/** Of so many lanes without symbols calls are asked for though nobody has opened them. */
+/** Up to this many lanes without symbols, calls are requested even if no stack is open. */
 const BARE_LANES = 16;
 
-/** What the pointer is over. */
+/** What is under the pointer. */
 export interface Hover {
-  readonly lane: number; // of a group: one of its lanes
-  readonly group?: Node; // that is folded, and under the pointer
+  readonly lane: number; // for a group: one of its lanes
+  readonly group?: Node; // folded group under the pointer
   readonly at: number; // units
   readonly columns: Columns | undefined;
   readonly bucket: number; // index in the columns
@@ -82,7 +82,7 @@ export class Timeline {
   private readonly over = surface("over");
   private readonly pictures = new Pictures();
   private mapImage: ImageData | undefined;
-  private mapped: unknown[] = []; // what mapImage shows
+  private mapped: unknown[] = []; // contents of mapImage
   private width = 0;
   private height = 0;
   private colours: Colours | undefined;
@@ -90,13 +90,13 @@ export class Timeline {
   private boxes: LaneBox[] = [];
   private lanesHeight = 0;
   private scroll = 0;
-  private depths: number[] = []; // deepest call stack seen, by lane
+  private depths: number[] = []; // maximum call stack depth seen, by lane
   private sounded = new WeakSet<Columns>();
-  private asked = -1; // level that was asked for last
-  private gestured: readonly TileId[] = []; // what the zoom gesture under way has asked for
+  private asked = -1; // level requested last
+  private gestured: readonly TileId[] = []; // tiles requested by the current zoom gesture
   private shown: Session | undefined;
   private shownLane = -1;
-  private readonly inlined = new Map<number, readonly InlinedRun[]>(); // those drawn, by lane
+  private readonly inlined = new Map<number, readonly InlinedRun[]>(); // drawn runs, by lane
   private readonly gestures: Gestures;
   private readonly subs: SubLanes;
   private readonly merger = new Merger();
@@ -128,7 +128,7 @@ export class Timeline {
     document.fonts.addEventListener("loadingdone", () => this.app.draw());
   }
 
-  /** A key press that was meant for the timeline though the focus is elsewhere. */
+  /** A key press for the timeline although the focus is elsewhere. */
   key(e: KeyboardEvent): void {
     this.gestures.keyDown(e);
   }
@@ -147,7 +147,7 @@ export class Timeline {
     return this.heads.node;
   }
 
-  /** Is something of what is here still to be painted? */
+  /** Is something loaded still to be painted? */
   get late(): boolean {
     return this.pictures.late;
   }
@@ -165,7 +165,7 @@ export class Timeline {
     this.height = Math.floor(height);
   }
 
-  /** Fix the sizes of the canvases to those of the page. True when something is to be seen. */
+  /** Adapt the sizes of the canvases to the page. True when something is visible. */
   private measure(): boolean {
     if (this.width === 0) this.resized(this.plot.clientWidth, this.plot.clientHeight);
     if (this.width < 10 || this.height < 10) return false;
@@ -210,7 +210,7 @@ export class Timeline {
     this.gestures.frame();
   }
 
-  /** What lies over the lanes and moves with the pointer. */
+  /** What is drawn over the lanes and moves with the pointer. */
   drawOver(s: Session): void {
     if (!this.colours) return;
     const { ctx } = this.over;
@@ -237,7 +237,7 @@ export class Timeline {
     }
   }
 
-  /** Boxes in sight, those that scroll first: pinned ones lie over them. */
+  /** Visible boxes, scrolling ones first: pinned ones are drawn over them. */
   private get inSight(): LaneBox[] {
     const seen = this.boxes.filter((b) => b.y + b.h > 0 && b.y < this.height - RULER_HEIGHT);
     return [...seen.filter((b) => !b.pinned), ...seen.filter((b) => b.pinned)];
@@ -247,7 +247,7 @@ export class Timeline {
     return this.boxes.find((b) => b.lane === lane);
   }
 
-  /** Lanes of which something is in sight, those of folded groups among them. */
+  /** Lanes that are partly visible, including those of folded groups. */
   private get lanesInSight(): Set<number> {
     return new Set(this.inSight.flatMap((b) => (b.lane !== NO_LANE ? [b.lane] : b.node?.folded ? b.node.lanes : [])));
   }
@@ -261,7 +261,7 @@ export class Timeline {
     const need = needed(s.view, this.width, s.extent, base, stripes);
     let wanted: TileId[] = [...need.tiles];
     if (this.app.zooming(s)) {
-      // Every few levels what the gesture is aimed at; of the rest only what has no stand-in at all.
+      // Every few levels request the gesture's target; otherwise only what has no stand-in at all.
       if (Math.abs(need.level - this.asked) >= GESTURE_LEVELS) {
         this.asked = need.level;
         const aim = Math.floor(s.zoomedOn / tileWidth(base, need.level));
@@ -273,17 +273,17 @@ export class Timeline {
       this.asked = need.level;
       this.gestured = [];
     }
-    // Closed lanes of code without symbols have the colours of the calls, too.
+    // Closed lanes of code without symbols also use the colours of the calls.
     const called = s.trace.streams.filter((_, i) => (this.depths[i] ?? 0) > 0);
     const bare = s.overview.nameless ? called.slice(0, BARE_LANES) : [];
     const open = called.filter((o) => {
       const i = s.laneOf(o.name);
       return seen.has(i) && this.boxOf(i) && (s.open.has(i) || bare.includes(o));
     }).map((o) => o.name);
-    // The whole trace in view has the overview's calls already.
+    // If the whole trace is in view the overview already has its calls.
     if (bare.length > 0 && span(s.view) < span(overview(s))) s.mapSlices.want(bare.map((o) => o.name), overview(s), s.trace.revision, false);
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
-    // Tiles tell which lanes have calls: asked for once all of them have told.
+    // Tiles show which lanes have calls: they are requested once all tiles are loaded.
     const told = need.tiles.every((id) => pieces(s.tiles, id, base).length > 0);
     s.slices.want(told ? open : [], s.hop?.view ?? s.view, s.trace.revision, edge);
     this.subs.want(s, this.inSight.map((b) => b.lane), edge);
@@ -304,7 +304,7 @@ export class Timeline {
     if (s.tiles.waiting) this.again.within(Math.max(100, pace.wait));
   }
 
-  /** Are the tile's children enough? Once sealed, or as long as the view asks for them anyway. */
+  /** Are the tile's children sufficient? Once sealed, or while the view requests them anyway. */
   private madeUp(s: Session, id: TileId, base: number, asked: ReadonlySet<string>): boolean {
     if (id.level === 0) return false;
     const width = tileWidth(base, id.level - 1);
@@ -313,14 +313,14 @@ export class Timeline {
       || s.tiles.peek(child)?.sealed === true);
   }
 
-  /** Where the trace ended when the tile was asked for, as far as it is here. */
+  /** End of the trace when the tile was requested, if it is loaded. */
   private upTo(s: Session, id: TileId): number {
     const stripe = s.tiles.peek(id);
     if (!stripe) return -Infinity;
     return stripe.sealed ? Infinity : s.endAt(s.tiles.revisionOf(id)!) ?? -Infinity;
   }
 
-  /** The newest of what is drawn: known when its tile was asked for, not what grew since. */
+  /** The newest data drawn: known when its tile was requested, not what was added since. */
   private noteDrawn(s: Session, tiles: readonly TileId[], base: number): void {
     let newest: TileId | undefined;
     let revision: number | undefined;
@@ -336,7 +336,7 @@ export class Timeline {
     s.drawnTo = Math.min(edge, s.endAt(revision) ?? Infinity);
   }
 
-  /** Visit what there is to paint of a lane, in the order of painting. */
+  /** Visit everything to paint of a lane, in painting order. */
   private visit(s: Session, lane: number, each: Each): void {
     this.visitTiles(s, stripesOf(lane, lane)[0]!, (stripe) => stripe.lanes.get(lane), each);
   }
@@ -362,7 +362,7 @@ export class Timeline {
     ctx.fillRect(0, 0, this.width, this.height);
     const visible = this.inSight;
     this.stacks.keep(new Set(visible.map((b) => b.lane)));
-    // Pinned lanes lie over those that scroll.
+    // Pinned lanes are drawn over scrolling ones.
     const pinned = Math.min(height, visible.reduce((n, b) => (b.pinned ? Math.max(n, b.y + b.h) : n), 0));
     for (const box of visible) {
       if (box.lane === s.lane && this.boxes.length > 1) {
@@ -393,7 +393,8 @@ export class Timeline {
     if (this.pictures.late) this.app.draw();
   }
 
-  /** The lanes of a folded group as one: what most of them run, as high as many of them run. */
+  /** The lanes of a folded group as one: the most frequent function, with a height by the number of
+   * lanes. */
   private paintGroup(s: Session, box: LaneBox, node: Node, colours: Colours): void {
     const extent = together(node.lanes.map((lane) => streamExtent(s.trace.streams[lane]!, s.view.axis)));
     this.paintTiles(s, stripesOf(node.lanes[0]!, node.lanes[0]!)[0]!, (stripe) => this.mergedOf(s, node, stripe), { box, extent, outline: false, moments: allSoftware(s, node), share: true, slices: undefined }, colours);
@@ -423,7 +424,7 @@ export class Timeline {
     }
   }
 
-  /** Tiles of a stripe of lanes in view, from left to right. */
+  /** Tiles of a stripe of visible lanes, from left to right. */
   private tilesOf(s: Session, at: number): TileId[] {
     const { tiles } = needed(s.view, this.width, s.extent, s.trace.tileBase[s.view.axis], [at]);
     return [...tiles].sort((a, b) => a.index - b.index);
@@ -433,7 +434,7 @@ export class Timeline {
     return Math.min(this.width, Math.max(0, Math.round(toPixel(s.view, this.width, at))));
   }
 
-  /** The columns of a group's lanes as one. */
+  /** The merged columns of a group's lanes. */
   private mergedOf(s: Session, node: Node, stripe: Stripe): Columns | undefined {
     const { axis } = s.view;
     const [, ...others] = new Set(node.lanes.map((lane) => stripesOf(lane, lane)[0]!));
@@ -454,19 +455,19 @@ export class Timeline {
       return columns;
     }, {
       box, extent, moments, share: false,
-      // Where slices are too narrow to be listed, the outline of the depth shows behind the others.
+      // If slices are too narrow to be listed, the outline of the depth is shown behind the others.
       outline: box.stack.h > 0 && known?.complete !== true,
-      // Code without symbols has the colours of the calls, band and stack alike.
+      // Code without symbols has the colours of the calls, both in the band and in the stack.
       slices: s.names.length === 0 && !moments ? known?.slices : undefined,
     }, colours);
     if (s.view.axis !== "time" || !stream.hasTime || moments) return;
-    // The others were traced before it, or go on.
+    // The other lanes begin before it, or continue.
     for (const [from, to] of [[s.extent.first, extent.first], [extent.last, s.extent.last]] as const) {
       if (to > from) drawUntraced(this.base.ctx, box, RULER_HEIGHT + box.y, this.pixel(s, from), this.pixel(s, to), colours);
     }
   }
 
-  /** A lane's height may grow while looking around, never shrink under the pointer. */
+  /** A lane's height may grow while navigating, but never shrink under the pointer. */
   private sound(lane: number, columns: Columns): void {
     if (this.sounded.has(columns)) return;
     this.sounded.add(columns);
@@ -508,7 +509,7 @@ export class Timeline {
     const slices = box.stack.h > 0 ? s.slices.get(stream.name, s.view) : undefined;
     if (slices) {
       this.stacks.draw(ctx, slices.slices, s.view, top, box, colours, this.width);
-      this.deepen(box.lane, levels(slices.slices)); // tiles tell no more than TOLD_DEPTH
+      this.deepen(box.lane, levels(slices.slices)); // tiles limit the depth to TOLD_DEPTH
     }
     if (slices && cells && perUnit >= 8) {
       const cache = s.insns(box.lane);
@@ -530,7 +531,7 @@ export class Timeline {
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
-    drawTitles(ctx, curves, box.counters, top, colours); // upon gaps, too
+    drawTitles(ctx, curves, box.counters, top, colours); // also over gaps
     if (stream.insns > 0 || isSoftware(stream.protocol)) return;
     const why = nothingRan(s, stream);
     if (why !== "") drawNote(ctx, why, top, box, colours, ground);
@@ -560,7 +561,7 @@ export class Timeline {
         }
       }
     }
-    // It seldom changes: it is painted when what it is made of has changed.
+    // It seldom changes: it is painted only when its inputs have changed.
     if (made.length !== this.mapped.length || made.some((m, i) => m !== this.mapped[i])) {
       this.mapped = made;
       const target: Target = {
@@ -585,7 +586,7 @@ export class Timeline {
       ${label("insn", "Instructions")}${label("time", "Time")}</div>${this.subs.buttons()}`, this.corner);
   }
 
-  /** What is seen as a PNG file: the overview, the ruler, the lanes and their names. */
+  /** Save the visible part as a PNG file: the overview, the ruler, the lanes and their names. */
   save(s: Session | undefined): void {
     if (!s || !this.colours) return;
     const dpr = window.devicePixelRatio || 1;
@@ -627,7 +628,7 @@ export class Timeline {
     return true;
   }
 
-  /** Scroll until the lane is in sight. False: it was. */
+  /** Scroll until the lane is visible. False: it was. */
   reveal(lane: number): boolean {
     const box = this.boxOf(lane);
     if (!box || box.pinned) return false;
@@ -641,12 +642,12 @@ export class Timeline {
     return lane === NO_LANE ? undefined : lane;
   }
 
-  /** Pinned lanes lie over the others. */
+  /** Pinned lanes are over the others. */
   private boxAtY(y: number): LaneBox | undefined {
     return laneAt([...this.inSight].reverse(), y - RULER_HEIGHT);
   }
 
-  /** See to it that a line is in sight, unless it is pinned. */
+  /** Scroll a line into view, unless it is pinned. */
   private reach(box: LaneBox): void {
     const room = this.height - RULER_HEIGHT;
     const above = this.boxes.reduce((n, b) => (b.pinned ? n + b.h : n), 0);
@@ -660,7 +661,7 @@ export class Timeline {
     return s ? toUnit(s.view, this.width, x) : 0;
   }
 
-  /** The unit at a place, or the edge of a call, of the lane or the cursor where one is near. */
+  /** The unit at a position, or a nearby edge of a call, of the lane or the cursor. */
   snap(x: number, y: number): number {
     const s = this.app.session;
     const at = this.unitAt(x);
@@ -685,7 +686,7 @@ export class Timeline {
     return best;
   }
 
-  /** The row of the call stack at a place of the plot. */
+  /** The row of the call stack at a position of the plot. */
   private rowAt(x: number, y: number): { lane: number; depth: number; at: number } | undefined {
     const s = this.app.session;
     const lane = this.laneAtY(y);
@@ -696,13 +697,13 @@ export class Timeline {
     return { lane, depth, at: toUnit(s.view, this.width, x) };
   }
 
-  /** The run of an inlined function at a place of the plot. */
+  /** The run of an inlined function at a position of the plot. */
   inlinedAt(x: number, y: number): InlinedRun | undefined {
     const row = this.rowAt(x, y);
     return row && this.inlined.get(row.lane)?.find((r) => r.depth === row.depth && r.from <= row.at && r.to > row.at);
   }
 
-  /** The slice of the call stack at a place of the plot. */
+  /** The slice of the call stack at a position of the plot. */
   sliceAt(x: number, y: number): { lane: number; slice: Slice } | undefined {
     const s = this.app.session;
     const row = this.rowAt(x, y);
@@ -732,7 +733,7 @@ export class Timeline {
     return this.inspect(s, this.laneAtY(y) ?? s.lane, at, x, y);
   }
 
-  /** The finest that is known of a place. */
+  /** The most detailed information about a position. */
   inspect(s: Session, lane: number, at: number, x = 0, y = 0): Hover {
     return this.finest({ lane, at, columns: undefined, bucket: 0, from: at, width: 1, x, y }, (each) => this.visit(s, lane, each));
   }
