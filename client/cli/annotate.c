@@ -13,9 +13,9 @@ struct tl_annotate {
     FILE *file;
     struct tl_linewise lines;
     struct tl_codetext code;
-    bool has_isa; /* a mode was told */
+    bool has_isa; /* the mode is known */
     enum tl_isa isa;
-    struct tl_buf out; /* the line that is made */
+    struct tl_buf out; /* line being built */
 };
 
 int tl_annotate_new(struct tl_annotate **out, const struct tl_annotate_options *options, FILE *file)
@@ -51,12 +51,12 @@ void tl_annotate_mode(struct tl_annotate *a, const char *mode)
         }
 }
 
-/* Bytes in memory order of an encoding as flow text has it. */
+/* Convert an encoding in flow text to bytes in memory order. */
 static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN_MOST])
 {
     uint8_t value[INSN_MOST];
     const size_t n = tl_line_bytes(hex, value, INSN_MOST);
-    /* x86 is in that order already; T32 by halfwords, the first one on top; else a value. */
+    /* x86 is in memory order already; T32 in halfwords, first one first; otherwise a value. */
     const size_t unit = tl_isa_is_x86(isa) ? 1 : isa == TL_ISA_T32 ? 2 : n;
     for (size_t i = 0; i < n; i++) {
         const size_t begin = i / unit * unit;
@@ -65,7 +65,7 @@ static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN
     return n;
 }
 
-/* "PC ENCODING", of I, or "PC", of N. */
+/* Process "PC ENCODING", of I, or "PC", of N. */
 static int add_insn(struct tl_annotate *a, const char *line)
 {
     char *end;

@@ -20,7 +20,7 @@ void tl_args_watch(void (*reader)(void *context, const struct tl_arg *args), voi
     watch.context = context;
 }
 
-/* What there is, for completion and tests: name and kind of value, one a line. */
+/* Print all options for completion and tests: name and kind of value, one per line. */
 static void print_options(const struct tl_arg *args)
 {
     static const char *const kinds[] = {

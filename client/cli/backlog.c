@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In memory: a ring. In a folder: files of at most an eighth of the room, named by the 16 hex
- * digits of their first byte's number, that hold nothing but bytes. A file is removed when its last
- * byte is dropped; how long it is, is what its file system says.
+ * In memory: a ring buffer. In a folder: files of at most an eighth of the capacity, named by the
+ * number of their first byte in 16 hex digits, which contain only capture bytes. A file is removed
+ * when its last byte is dropped; its length is that of the file.
  */
 #include "cli/backlog.h"
 
@@ -28,10 +28,10 @@ struct tl_backlog {
     uint8_t *ring; /* NULL: in a folder */
     int folder;
     uint64_t part_most;
-    struct part *parts; /* the last one is written to, if `writing` is open */
+    struct part *parts; /* the last one is being written, if `writing` is open */
     size_t n_parts, cap_parts;
     int writing;
-    bool splices; /* not refused yet by the system */
+    bool splices; /* splice() has not been refused yet */
     int reading;  /* of the part that begins at reading_from */
     uint64_t reading_from;
 };
@@ -65,7 +65,7 @@ static void part_name(uint64_t from, char out[static NAME + 2])
     snprintf(out, NAME + 2, "%016llx.raw", (unsigned long long)from);
 }
 
-/* Is it a part's name? */
+/* Parse a part's name. */
 static bool parse_name(const char *name, uint64_t *from)
 {
     char same[NAME + 2];
@@ -90,7 +90,7 @@ static int add_part(struct tl_backlog *b, uint64_t from, uint64_t n)
     return TL_OK;
 }
 
-/* What a process before has left, in order. */
+/* Find what an earlier process left, in order. */
 static int find_parts(struct tl_backlog *b, const char *path, struct tl_fail *fail)
 {
     DIR *const dir = opendir(path);
@@ -179,11 +179,11 @@ static int new_part(struct tl_backlog *b)
     if (b->writing < 0)
         return TL_IO;
     if (b->n_parts && b->parts[b->n_parts - 1].n == 0)
-        return TL_OK; /* of a process before, and of the same name */
+        return TL_OK; /* left by an earlier process, with the same name */
     return add_part(b, b->end, 0);
 }
 
-/* The part that is written to, or NULL. */
+/* The part being written, or NULL. */
 static struct part *last_part(const struct tl_backlog *b)
 {
     return b->n_parts && b->writing >= 0 ? &b->parts[b->n_parts - 1] : NULL;
@@ -191,7 +191,7 @@ static struct part *last_part(const struct tl_backlog *b)
 
 ssize_t tl_backlog_room(struct tl_backlog *b)
 {
-    /* Of a file nothing is free before all is. */
+    /* A file's space is freed only when all of it is dropped. */
     const uint64_t from = b->ring || b->n_parts == 0 ? b->begin : b->parts[0].from;
     uint64_t room = b->most > b->end - from ? b->most - (b->end - from) : 0;
     if (room == 0)
@@ -210,7 +210,7 @@ ssize_t tl_backlog_room(struct tl_backlog *b)
     return (ssize_t)(room < left ? room : left);
 }
 
-/* By way of memory: `fd` is no pipe, or the file system does not take from one. */
+/* Copy through memory: `fd` is not a pipe, or the file system does not support splice(). */
 static ssize_t copy_in(const struct tl_backlog *b, int fd, size_t n)
 {
     uint8_t bytes[64 << 10];
@@ -220,7 +220,7 @@ static ssize_t copy_in(const struct tl_backlog *b, int fd, size_t n)
         if (put >= 0)
             done += put;
         else if (errno == ENOSPC || errno == EDQUOT)
-            sleep(1); /* what was read is nowhere else */
+            sleep(1); /* the bytes read are nowhere else */
         else if (errno != EINTR)
             return -1;
     }
@@ -247,7 +247,7 @@ void tl_backlog_commit(struct tl_backlog *b, size_t n)
         b->parts[b->n_parts - 1].n += n;
 }
 
-/* ---- taking ------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 static ssize_t get_from_ring(const struct tl_backlog *b, uint64_t offset, uint8_t *p, size_t n)
 {
@@ -288,7 +288,7 @@ ssize_t tl_backlog_get(struct tl_backlog *b, uint64_t offset, uint8_t *p, size_t
         n = (size_t)(part->from + part->n - offset);
     const ssize_t got = pread(b->reading, p, n, (off_t)(offset - part->from));
     if (got == 0)
-        errno = EIO; /* the file was made shorter */
+        errno = EIO; /* the file was truncated */
     return got > 0 ? got : TL_IO;
 }
 
@@ -300,7 +300,8 @@ void tl_backlog_drop(struct tl_backlog *b, uint64_t offset)
     if (b->ring)
         return;
     size_t done = 0;
-    /* The last one stays while it can be written to: its name says where the capture stands. */
+    /* The last part is kept while it can be written to: its name marks the position in the
+     * capture. */
     while (done + 1 < b->n_parts && b->parts[done].from + b->parts[done].n <= offset) {
         char name[NAME + 2];
         part_name(b->parts[done++].from, name);

@@ -21,7 +21,7 @@ static int no_buffer(const struct tl_cli_captures *what, const struct tl_bundle 
     return TL_CLI_USAGE;
 }
 
-/* Each has a name of its own: the second one with the same gets "-2". */
+/* Make names unique: the second buffer with the same name gets "-2". */
 static void tell_apart(struct tl_bundle *bundle)
 {
     for (size_t i = 1; i < bundle->n_captures; i++) {

@@ -9,10 +9,10 @@ enum { STACK_POINTER = 6, FLAGS = 25, INSTRUCTION_POINTER = 26 };
 enum { INTEGER = 64, FLOATING = 128, VECTOR = 192, REGISTERS = 32 };
 enum { DESTINATIONS = 2, SOURCES = 4, WRITES = 2, READS = 4 };
 
-/* Where the fields begin. */
+/* Offsets of the fields. */
 enum { IS_BRANCH = 8, TAKEN = 9, DESTINATION = 10, SOURCE = 12, WRITTEN = 16, READ = 32 };
 
-/* Add a register to a list of `most`, once, as long as there is room. */
+/* Add a register to a list of `most`, once, if there is space. */
 static void add_register(uint8_t *list, int most, uint8_t number)
 {
     for (int i = 0; i < most; i++) {
@@ -34,7 +34,7 @@ static void add_address(uint8_t *list, int most, uint64_t address)
         }
 }
 
-/* The number that stands for a register, 0: none. x0 of RISC-V is no register. */
+/* ChampSim's number for a register, 0: none. x0 of RISC-V counts as none. */
 static uint8_t number_of(const struct tl_stf_operand *operand, enum tl_isa isa)
 {
     const bool riscv = isa == TL_ISA_RV32 || isa == TL_ISA_RV64;
@@ -52,8 +52,8 @@ static uint8_t number_of(const struct tl_stf_operand *operand, enum tl_isa isa)
     }
 }
 
-/* The registers by which ChampSim knows kinds of branches, beside the program's own sources where
- * the flow depends on these: of indirect branches and conditional ones. */
+/* Add the registers by which ChampSim recognises kinds of branches, in addition to the program's
+ * own sources if the flow depends on them: for indirect and conditional branches. */
 static void tell_branch(uint8_t *out, const struct tl_insn *insn)
 {
     const bool indirect = insn->kind == TL_INSN_INDIRECT && !insn->is_return;
@@ -72,7 +72,7 @@ static void tell_branch(uint8_t *out, const struct tl_insn *insn)
         add_register(out + SOURCE, SOURCES, INSTRUCTION_POINTER);
     if (!indirect && !conditional)
         return;
-    if (own[0] == 0) /* the trace tells no registers */
+    if (own[0] == 0) /* the trace does not record registers */
         own[0] = conditional ? FLAGS : INTEGER + 1;
     for (int i = 0; i < SOURCES && own[i]; i++)
         add_register(out + SOURCE, SOURCES, own[i]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake call`: a call, taken apart. */
+/* `tracelake call`: details of a call. */
 #include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/remote.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A number or text of the answer, "-" if it is not there. */
+/* A number or text of the answer, "-" if absent. */
 static const char *field(const cJSON *o, const char *name, char room[static 32])
 {
     const cJSON *const item = cJSON_GetObjectItem(o, name);

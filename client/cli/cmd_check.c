@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake check`: does an STF file obey the specification? */
+/* `tracelake check`: checks an STF file against the specification. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -14,10 +14,10 @@
 
 struct report {
     const char *path;
-    uint64_t limit; /* findings printed of each rule, 0: all */
-    bool summary;   /* only how many there are of each rule, and the first one */
+    uint64_t limit; /* findings printed per rule, 0: all */
+    bool summary;   /* print only the count and first finding of each rule */
     bool json;
-    uint64_t printed; /* findings */
+    uint64_t printed; /* number of findings */
     uint64_t total[3];
     struct {
         uint64_t n;
@@ -26,7 +26,7 @@ struct report {
     size_t n_rules;
 };
 
-/* How many of its rule there are with this one. */
+/* Number of findings of this one's rule so far, including it. */
 static uint64_t count_rule(struct report *r, const struct tl_stf_finding *finding)
 {
     for (size_t i = 0; i < r->n_rules; i++) {
@@ -105,7 +105,7 @@ static void print_total_json(const struct report *r, const struct tl_stf_checker
 
 /* ------------------------------------------------------------------------------------------- */
 
-/* `n`: how many there are of its rule, of which this is the first. */
+/* `n`: total findings of its rule, of which this is the first. */
 static void print_one(struct report *r, const struct tl_stf_finding *finding, uint64_t n)
 {
     tl_progress_hide();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake coverage`: what of a program was executed. */
+/* `tracelake coverage`: executed parts of a program. */
 #include "cli/codeof.h"
 #include "cli/outfile.h"
 #include "cli/plain.h"
@@ -39,8 +39,8 @@ static int branches_by_file(const void *a, const void *b)
     return (x->pc > y->pc) - (x->pc < y->pc);
 }
 
-/* Each of these prints what is of `file` from place `i` on, and returns where the next file's are.
- */
+/* Each of these prints the entries of `file` beginning at index `i`, and returns the index of the
+ * next file's. */
 
 static size_t lcov_functions(const struct tracelake_coverage *c, size_t i, uint32_t file, FILE *out)
 {
@@ -57,7 +57,7 @@ static size_t lcov_functions(const struct tracelake_coverage *c, size_t i, uint3
     return i;
 }
 
-/* Both ways of each conditional branch; "-": it was not executed at all. */
+/* Both outcomes of each conditional branch; "-": not executed at all. */
 static size_t lcov_branches(const struct tracelake_coverage *c, size_t i, uint32_t file, FILE *out)
 {
     size_t found = 0, hit = 0;

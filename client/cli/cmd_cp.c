@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake cp`: captures from one server to another, with their setups, images and labels. */
+/* `tracelake cp`: copies captures from one server to another, with setups, images and labels. */
 #include "cli/plain.h"
 #include "cli/remote.h"
 #include "cli/rows_out.h"
@@ -15,7 +15,7 @@
 
 struct copy {
     struct tracelake *from, *to;
-    const char *as; /* another name, NULL: the same */
+    const char *as; /* new name, NULL: unchanged */
     bool json;
     const struct tracelake_trace *trace;
 };
@@ -27,7 +27,7 @@ static int copy_image(const struct copy *c, const char *name)
     void *data;
     size_t n;
     int r = tracelake_get_image(c->from, name, &data, &n, &image, &error);
-    if (r == TRACELAKE_NOTFOUND) { /* the copy is decoded as the original is */
+    if (r == TRACELAKE_NOTFOUND) { /* the copy is decoded like the original */
         tl_cli_warn(c->trace->id, "%s", error.text);
         return TL_CLI_DONE;
     }
@@ -52,7 +52,7 @@ static int copy_images(const struct copy *c, const char *setup)
     return status;
 }
 
-/* The first `n` bytes of a trace into a hash. */
+/* Hash the first `n` bytes of a trace. */
 static int sum_begin(struct tracelake *lake, const char *trace, uint64_t n, EVP_MD_CTX *sum)
 {
     struct tracelake_error error;
@@ -68,7 +68,7 @@ static int sum_begin(struct tracelake *lake, const char *trace, uint64_t n, EVP_
     return r == TRACELAKE_EOF ? TL_CLI_DONE : tl_remote_fail_query(trace, &error);
 }
 
-/* The hash so far, as text; it can go on. */
+/* The hash so far, as text; hashing can continue. */
 static void tell_sum(const EVP_MD_CTX *sum, char text[static HASH_TEXT])
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
@@ -82,7 +82,7 @@ static void tell_sum(const EVP_MD_CTX *sum, char text[static HASH_TEXT])
         snprintf(text + 7 + 2 * i, 3, "%02x", digest[i]);
 }
 
-/* Are the `n` bytes that are there the begin of what is copied? `sum` hashes them. */
+/* Are the existing `n` bytes a prefix of the source? Hashes them into `sum`. */
 static int check_begin(const struct copy *c, const char *to, uint64_t n, EVP_MD_CTX *sum)
 {
     char here[HASH_TEXT], there[HASH_TEXT];
@@ -111,7 +111,7 @@ static int check_begin(const struct copy *c, const char *to, uint64_t n, EVP_MD_
     return status;
 }
 
-/* The raw bytes from the push's offset on, and into the hash. */
+/* Copy and hash the raw bytes from the push's offset on. */
 static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_CTX *sum)
 {
     struct tracelake_error error;
@@ -134,7 +134,7 @@ static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_
                                              : TL_CLI_DONE;
 }
 
-/* Are they the bytes whose hash the first server tells? */
+/* Compare the hash with the one reported by the source server. */
 static int compare(const struct copy *c, const EVP_MD_CTX *sum)
 {
     char text[HASH_TEXT];
@@ -156,7 +156,7 @@ static int copy_labels(const struct copy *c, const char *to)
     return TL_CLI_DONE;
 }
 
-/* A token may allow pushing there and nothing else. */
+/* The token may permit only pushing. */
 static int tell_copied(const struct copy *c, const char *to)
 {
     struct tracelake_error error;

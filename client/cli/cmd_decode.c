@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake decode`: a capture to flow text, packet listing or STF files, without a server. */
+/*
+ * `tracelake decode`: decodes a capture to flow text, packet listing or STF files, without a
+ * server.
+ */
 #include "base/crew.h"
 #include "base/processors.h"
 #include "cli/args.h"
@@ -35,13 +38,13 @@ struct options {
     const char *input;
     struct tl_arg_list images, streams, symbols;
     struct tl_code_places places;
-    char **rest; /* [n_rest] options of the tool that --like names */
+    char **rest; /* [n_rest] options of the tool named by --like */
     int n_rest;
     bool text, disasm, source;
     bool packets, raw_bytes;
     bool json;
-    uint64_t chunk;   /* bytes per push: results must not depend on it, tests vary it */
-    uint64_t threads; /* that decode at the same time */
+    uint64_t chunk;   /* bytes per push: must not affect results; varied by tests */
+    uint64_t threads; /* decoding threads */
 };
 
 struct fault {
@@ -50,15 +53,15 @@ struct fault {
     char reason[160];
 };
 
-/* What one decode leaves behind for the exit status. */
+/* Result of a decode, for the exit status. */
 struct run {
     const char *name; /* of the input, for messages */
     struct tl_decode_out *out;
-    struct tl_interleave *interleave; /* packets with text or bytes; NULL: not these */
+    struct tl_interleave *interleave; /* packet listing with flow text or bytes; NULL: none */
     const struct tl_decode_out_place *place;
-    uint64_t items; /* that tell of execution or software, over all streams */
+    uint64_t items; /* items of execution or software trace, over all streams */
     unsigned losses;
-    struct fault faults[LOSSES_SHOWN]; /* the first ones, by offset: told when all are known */
+    struct fault faults[LOSSES_SHOWN]; /* the first ones by offset, printed at the end */
 };
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
@@ -97,7 +100,7 @@ static int count_items(void *context, const struct tl_decode_stream *stream,
 
 #define COUNT sizeof(uint64_t)
 
-/* How many items tell of something, and behind that their text. */
+/* Number of items with content, followed by their text. */
 static int on_digest(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
                      const struct tl_item *items, size_t n)
 {
@@ -131,7 +134,7 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
 {
     struct run *const r = context;
     r->items++;
-    /* Of the container itself, frames and datagrams, there is no stream. */
+    /* The container itself (frames, datagrams) has no stream. */
     if (stream ? !tl_decode_out_wants(r->place, stream->name) : r->place->n_streams > 0)
         return TL_OK;
     if (r->interleave)
@@ -156,7 +159,7 @@ static bool is_before(const struct fault *a, const struct fault *b)
     return b->stream && (!a->stream || a->stream->index < b->stream->index);
 }
 
-/* Streams may come each in its turn, whatever their offsets. */
+/* Streams may arrive one after another, whatever their offsets. */
 static void note_fault(struct run *r, const struct tl_decode_loss *loss)
 {
     struct fault fault = {loss->stream, loss->offset, loss->bytes, ""};
@@ -183,7 +186,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct run *const r = context;
     if (!loss->fault && loss->stream)
-        return TL_OK; /* the text says so where it happened */
+        return TL_OK; /* the text contains it in place */
     if (!loss->fault) {
         if (strcmp(loss->reason, TL_LOSS_NO_ID))
             tl_cli_warn(r->name, "%s: %llu bytes not decoded", loss->reason,
@@ -194,7 +197,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-/* Where a file's bytes go: a decode, or the log of another tool. */
+/* Destination of a file's bytes: a decoder, or the log of another tool. */
 typedef int push_bytes(void *to, const uint8_t *p, size_t n);
 
 static int push_decode(void *to, const uint8_t *p, size_t n)
@@ -203,7 +206,7 @@ static int push_decode(void *to, const uint8_t *p, size_t n)
     return rc < 0 ? rc : tl_decode_flush(to);
 }
 
-/* Read until `n` bytes are there, the end, or an error. */
+/* Read until there are `n` bytes, the end, or an error. */
 static ssize_t read_full(struct tl_bundle_input *in, uint8_t *p, size_t n)
 {
     size_t done = 0;
@@ -252,14 +255,16 @@ static int push_capture(push_bytes *push, void *to, const struct tl_bundle_captu
     return rc;
 }
 
-/* One a processor that we may use, as long as that gains much. */
+/* One per usable processor, as long as that is worthwhile. */
 static unsigned default_threads(void)
 {
     const unsigned n = tl_processors();
     return n < MOST_THREADS ? n : MOST_THREADS;
 }
 
-/* The lines of the files that --symbols names, else of the images that are whole ELF files. */
+/*
+ * Source lines from the files of --symbols, otherwise from the images that are complete ELF files.
+ */
 static int open_sources(const struct options *o, const struct tl_setup *setup,
                         struct tl_sources **out, struct tl_fail *fail)
 {
@@ -274,7 +279,7 @@ static int open_sources(const struct options *o, const struct tl_setup *setup,
     return r;
 }
 
-/* `alone`: there is no other one. */
+/* `alone`: it is the only one. */
 static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
                           const struct options *o)
 {
@@ -310,9 +315,9 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         rc = tl_image_freeze(image);
     if (rc == TL_OK)
         rc = tl_codetext_symbols(o->symbols.v, o->symbols.n, &symbols, &fail);
-    /* Those of files apart from what was traced; without any those of the images count. */
+    /* Symbols of separate files take precedence; without any, those of the images are used. */
     place.disasm = symbols ? symbols : o->disasm || o->source ? image : NULL;
-    place.coded = setup->container != TL_CONTAINER_STF; /* whose blocks have their records */
+    place.coded = setup->container != TL_CONTAINER_STF; /* its blocks have their records */
     if (!place.disasm)
         place.first = o->streams.n == 1                         ? o->streams.v[0]
                       : setup->container == TL_CONTAINER_SINGLE ? ""
@@ -365,7 +370,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
             rc = written.code;
         }
     }
-    if (rc < 0 && ferror(stdout)) { /* packets go there at once */
+    if (rc < 0 && ferror(stdout)) { /* packets are printed there immediately */
         where = NULL;
         tl_fail_set(&fail, TL_IO, "standard output: cannot write all of it");
     }
@@ -405,7 +410,7 @@ static int push_osdsw(void *to, const uint8_t *p, size_t n)
     return ok ? TL_OK : TL_IO;
 }
 
-/* A DI capture as osd-sw's own loggers print it, Intel PT as libipt's tools do. */
+/* A DI capture in the format of osd-sw's loggers, Intel PT in that of libipt's tools. */
 static int decode_like(const struct tl_bundle_capture *capture, const struct options *o)
 {
     const struct tl_setup *const setup = &capture->setup;

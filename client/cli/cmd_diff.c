@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake diff`: where two runs part, and what differs by function. */
+/* `tracelake diff`: where two runs diverge, and the differences by function. */
 #include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One of the two: "T/S[@A:B]". */
+/* One of the two runs: "T/S[@A:B]". */
 struct side {
     struct tl_remote_name name;
     uint64_t from, to;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake dump`: the records of an STF file as text, one a line. */
+/* `tracelake dump`: the records of an STF file as text, one per line. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/codetext.h"
@@ -16,7 +16,7 @@
 
 struct dump {
     struct tl_stf_reader *reader;
-    uint64_t from, to; /* record numbers, `to` behind the last */
+    uint64_t from, to; /* record numbers, `to` exclusive */
     uint64_t index;    /* of the next record */
     uint64_t insn;     /* instructions so far */
     struct tl_stf_pc pc;
@@ -136,7 +136,7 @@ static int run(const char *path, const char *out, const char *form,
     if (tl_outfile_begin(&file, out, path, &fail) < 0)
         return tl_cli_fail(NULL, &fail);
     const int status = dump_to(path, form, options, from, to, json, file.file);
-    /* Records in front of a fault are a result. */
+    /* Records before an error are still a result. */
     return status == TL_CLI_BAD && tl_outfile_close(&file, TL_CLI_DONE) == TL_CLI_DONE
                ? TL_CLI_BAD
                : tl_outfile_close(&file, status);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake find`: where an address, a function or an event occurs. */
+/* `tracelake find`: finds occurrences of an address, a function or an event. */
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
@@ -111,8 +111,8 @@ static int run(struct tracelake *lake, struct tl_remote_name *name, struct trace
     return TL_CLI_DONE;
 }
 
-/* --after and --before: "INSN", or "STREAM:INSN" where all streams are looked through; "+N" behind
- * it for the first N hits there. */
+/* --after and --before: "INSN", or "STREAM:INSN" when searching all streams; a trailing "+N" skips
+ * the first N hits there. */
 static int parse_place(const char *text, char near[static 64], struct tracelake_query *query)
 {
     const char *const colon = strrchr(text, ':');
@@ -133,7 +133,7 @@ static int parse_place(const char *text, char near[static 64], struct tracelake_
 }
 
 struct find_args {
-    const char *text[TRACELAKE_FIND_TEXT + 1]; /* by enum tracelake_find_kind */
+    const char *text[TRACELAKE_FIND_TEXT + 1]; /* indexed by enum tracelake_find_kind */
     const char *after, *before;
     char near[64];
     bool all;

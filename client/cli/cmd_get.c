@@ -21,15 +21,15 @@ struct options {
     const char *out;
     bool text, json, lines, ndjson, disasm;
     struct tl_arg_list symbols;   /* ELF files */
-    const struct tl_image *image; /* of these, NULL: none */
+    const struct tl_image *image; /* symbols of these, NULL: none */
     bool source;
-    struct tl_sources *sources; /* … and their lines, NULL: none */
+    struct tl_sources *sources; /* source lines of these, NULL: none */
     enum tracelake_format format;
     enum tracelake_unit unit;
     struct tl_arg_range range;
-    const char *region;    /* a name that 'simpoints --save' gave */
-    struct tl_where where; /* … or places that the range lies between */
-    const char *form;      /* another form than STF or text: cli/export.h */
+    const char *region;    /* a name given by 'simpoints --save' */
+    struct tl_where where; /* places that delimit the range */
+    const char *form;      /* another format than STF or text: cli/export.h */
     enum tl_export export;
     uint64_t interval;
 };
@@ -40,7 +40,7 @@ static bool ends_with(const char *text, const char *end)
     return n >= m && strcmp(text + n - m, end) == 0;
 }
 
-/* What has an option of its own can be said by --format, too. */
+/* Formats that have an option of their own can also be selected with --format. */
 static void take_form(struct options *o)
 {
     bool *const own = !o->form                        ? NULL
@@ -98,10 +98,10 @@ static int check_arguments(struct options *o)
     return TL_ARGS_GO;
 }
 
-/* Where the pieces go. */
+/* Destination of the pieces. */
 struct sink {
     FILE *file;
-    /* What they are made into; all NULL: they stay as they are. */
+    /* Conversion; all NULL: none. */
     struct tl_exporter *exporter;
     struct tl_lines *lines;
     struct tl_annotate *annotate;
@@ -137,7 +137,7 @@ static int put(const struct sink *sink, const char *where, const void *p, size_t
     return TL_CLI_BAD;
 }
 
-/* A range tells the mode where it changes: ask what it is where it begins. */
+/* The text gives the mode only where it changes: ask for the mode at its begin. */
 static void ask_mode(const struct sink *sink, const struct tracelake_fetch *fetch)
 {
     char mode[TL_REMOTE_MODE];
@@ -182,10 +182,10 @@ static int copy(struct tracelake_fetch *fetch, const char *where, const struct s
     }
 }
 
-/* Instead of an exit status: the range lies behind the stream's end. */
+/* Returned instead of an exit status: the range is after the stream's end. */
 enum { NOTHING = -2 };
 
-/* Is no trace there, rather than trace without instructions? */
+/* Is there no trace, as opposed to trace without instructions? */
 static bool is_behind(const struct options *o, struct tracelake *lake,
                       const struct tl_remote_name *name)
 {
@@ -203,7 +203,7 @@ static bool is_behind(const struct options *o, struct tracelake *lake,
     return behind;
 }
 
-/* A range that is not all there says so; NOTHING: none of it is. */
+/* Report a range that is only partly available; NOTHING: none of it is. */
 static int say_extent(const struct options *o, struct tracelake *lake,
                       const struct tl_remote_name *name, const struct tracelake_fetch *fetch,
                       const char *where)
@@ -267,7 +267,7 @@ static int copy_all(const struct options *o, struct tracelake *lake, struct trac
     return status;
 }
 
-/* The exit status, or NOTHING. */
+/* Returns the exit status, or NOTHING. */
 static int get_stream(const struct options *o, struct tracelake *lake,
                       const struct tl_remote_name *name, FILE *file)
 {
@@ -300,7 +300,7 @@ static int get_all(const struct options *o, struct tracelake *lake, struct tl_re
     if (tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
         return tl_remote_fail_query(name->trace, &error);
     int status = TL_CLI_DONE;
-    size_t without = 0; /* streams that end in front of the range */
+    size_t without = 0; /* streams that end before the range */
     for (size_t i = 0; i < trace->n_streams && status == TL_CLI_DONE; i++) {
         snprintf(name->stream, sizeof name->stream, "%s", trace->streams[i].name);
         status = get_stream(o, lake, name, stdout);
@@ -333,7 +333,7 @@ static int get(const struct options *o, struct tracelake *lake, struct tl_remote
 {
     if (o->out)
         return get_file(o, lake, name);
-    /* Nothing in the other simulators' forms tells one stream from the next. */
+    /* The other simulators' formats cannot distinguish streams. */
     int status = o->form && !o->region ? tl_remote_one_stream(lake, name) : TL_ARGS_GO;
     if (status != TL_ARGS_GO)
         return status;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake images`: upload program images and their sources before, during or after a capture,
- * and list them. */
+/* `tracelake images`: uploads program images and sources before, during or after a capture, and
+ * lists them. */
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
@@ -86,7 +86,7 @@ static int put_source(struct tracelake *lake, const char *image, const char *pat
     return status;
 }
 
-/* All source files below a folder. Links are not followed, what is hidden is left out. */
+/* Upload all source files below a folder. Links are not followed, hidden files are skipped. */
 static int put_sources(struct tracelake *lake, const char *image, const char *dir)
 {
     char *const root = realpath(dir, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The commands about traces as a whole: ls, show, rm, label, redecode, verify. */
+/* Commands for traces as a whole: ls, show, rm, label, redecode, verify. */
 #include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/rows_out.h"
@@ -28,7 +28,7 @@ static int worse(int a, int b)
 
 /* ---- ls and show -------------------------------------------------------------------------- */
 
-/* Has it all the labels, each KEY=VALUE or KEY (with any value)? */
+/* Does it have all the labels, each KEY=VALUE or KEY (with any value)? */
 static bool has_labels(const struct tracelake_trace *trace, const struct tl_arg_list *wanted)
 {
     for (size_t i = 0; i < wanted->n; i++) {
@@ -201,8 +201,8 @@ int tl_cmd_label(int argc, char **argv)
 /* ---- redecode ----------------------------------------------------------------------------- */
 
 struct redecode {
-    struct tl_setup setup; /* of --config, or the images alone */
-    bool whole;            /* it replaces the trace's setup */
+    struct tl_setup setup; /* from --config, or only images */
+    bool whole;            /* replaces the trace's setup */
     struct tl_buf text;
     bool back;
     bool no_wait;
@@ -224,7 +224,7 @@ static int read_redecode(struct redecode *r, const char *config, const struct tl
     return result < 0 ? tl_cli_fail(where, &fail) : TL_ARGS_GO;
 }
 
-/* Start it: with a new setup, by binding images, or as it is. */
+/* Start decoding: with a new setup, by binding images, or unchanged. */
 static int start_redecode(const struct redecode *r, struct tracelake *lake, const char *trace,
                           struct tracelake_error *error)
 {
@@ -315,8 +315,8 @@ int tl_cmd_redecode(int argc, char **argv)
 
 /* ---- verify ------------------------------------------------------------------------------- */
 
-/* {"id":"run7","trace":"run7","findings":1,"report":"…\n"}, a line for each trace; `trace` is
- * another name of `id`, as programs know it. */
+/* {"id":"run7","trace":"run7","findings":1,"report":"…\n"}, one line per trace; `trace` equals
+ * `id`, the member that programs expect. */
 static void print_findings(const char *trace, uint32_t findings, const char *report)
 {
     fputs("{\"id\":", stdout);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake materialise`: virtual shards become stored ones. */
+/* `tracelake materialise`: converts virtual shards to stored ones. */
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "cli/rows_out.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake profile`: how often code was run, for compilers and viewers of profiles. */
+/* `tracelake profile`: execution counts and call stacks, for compilers and profile viewers. */
 #include "cli/codeof.h"
 #include "cli/outfile.h"
 #include "cli/profile_branches.h"
@@ -34,7 +34,7 @@ static int written(const struct options *o, bool ok)
     return ok ? TL_CLI_DONE : TL_CLI_BAD;
 }
 
-/* Of the program that the options tell of. */
+/* The program selected by the options. */
 static struct tl_profile_binary binary_of(const struct options *o)
 {
     return (struct tl_profile_binary){
@@ -59,7 +59,7 @@ static int write_code(const struct options *o, struct tracelake *lake, const str
     return status;
 }
 
-/* A trace's answer behind its name, which is none that has to be escaped. */
+/* Write a trace's answer after its name, which needs no escaping. */
 static bool write_answer(const struct tracelake_range *range, const char *json, FILE *file)
 {
     const bool all = !range->stream || !range->stream[0];
@@ -67,7 +67,7 @@ static bool write_answer(const struct tracelake_range *range, const char *json, 
                    all ? "" : range->stream, all ? "" : "\",", json + 1) > 0;
 }
 
-/* … of several traces an object each. */
+/* The same for several traces: one object each. */
 static int write_json(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                       FILE *file)
 {
@@ -84,7 +84,7 @@ static int write_json(const struct options *o, struct tracelake *lake, const str
     return status;
 }
 
-/* Call stacks of several traces one behind another: who reads them adds them up. */
+/* Call stacks of several traces, concatenated: readers add them up. */
 static int write_stacks(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
                         FILE *file)
 {
@@ -114,14 +114,14 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
     return status;
 }
 
-/* Bytes of an instruction, which flow text has behind the address: two digits each. */
+/* Size of an instruction from its encoding in flow text: two digits per byte. */
 static unsigned size_of(const struct tracelake_item *item)
 {
     const char *const encoding = strchr(item->text, ' ');
     return encoding ? (unsigned)strspn(encoding + 1, "0123456789abcdef") / 2 : 0;
 }
 
-/* The branches of one stream. */
+/* Write the branches of one stream. */
 static int write_stream(const struct options *o, struct tracelake *lake,
                         const struct tl_remote_name *name, FILE *file)
 {
@@ -147,7 +147,7 @@ static int write_stream(const struct options *o, struct tracelake *lake,
                               : tl_remote_fail_query(name->trace, &error);
 }
 
-/* Those of all streams with instructions, one behind another, where none is named. */
+/* If no stream is named, write those of all streams with instructions, one after another. */
 static int write_branches_of(const struct options *o, struct tracelake *lake,
                              struct tl_remote_name *name, FILE *file)
 {

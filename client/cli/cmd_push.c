@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake push`: captures to a server. */
+/* `tracelake push`: sends captures to a server. */
 #include "cli/captures.h"
 #include "cli/perf_live.h"
 #include "cli/remote.h"
@@ -26,12 +26,12 @@ struct options {
     struct tl_code_places places;
     const struct tl_bundle_request *request;
     char host[64];
-    struct tl_perf_live *live; /* of the capture that is pushed; or NULL */
+    struct tl_perf_live *live; /* of the capture being pushed; or NULL */
     const char *spool;
     char spool_dir[4096];
 };
 
-/* A name that may stand in a trace's id: other characters become '-'. */
+/* Make a name valid as part of a trace id: other characters become '-'. */
 static void clean_name(char *out, size_t cap, const char *from)
 {
     size_t n = 0;
@@ -49,7 +49,7 @@ static const char *host_name(struct options *o)
     return o->host;
 }
 
-/* "SNAPSHOT.BUFFER": the folder's name, or --trace, and the buffer's. */
+/* "SNAPSHOT.BUFFER": the folder's name, or --trace, and the buffer's name. */
 static void name_buffer(const struct options *o, const char *buffer, char *out, size_t cap)
 {
     char *const real = o->trace ? NULL : realpath(o->snapshot, NULL);
@@ -66,7 +66,7 @@ static void warn(void *context, const char *text)
     tl_cli_warn(context, "%s", text);
 }
 
-/* What comes live has its setup in its own bytes. */
+/* A live capture contains its setup in its own bytes. */
 static int begin_live(struct options *o, struct tl_bundle_capture *capture)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -152,7 +152,7 @@ int tl_cmd_push(int argc, char **argv)
         TL_CLI_PLACES(o.places),
         {"rig", 0, TL_ARG_TEXT, &o.rig},
         {"trace", 0, TL_ARG_TEXT, &o.trace},
-        {"resume", 0, TL_ARG_FLAG, &resume}, /* what is done anyway */
+        {"resume", 0, TL_ARG_FLAG, &resume}, /* the default behaviour */
         {"shards", 0, TL_ARG_TEXT, &o.sender.shards},
         {"no-resume", 0, TL_ARG_FLAG, &o.sender.no_resume},
         {"rate", 0, TL_ARG_SIZE, &o.sender.rate},
@@ -174,7 +174,7 @@ int tl_cmd_push(int argc, char **argv)
     if (status != TL_ARGS_GO)
         return status;
     o.sender.remote = &o.remote;
-    if (!o.spool) /* else the input is read before the server is looked for */
+    if (!o.spool) /* otherwise the input is read before the server is contacted */
         status = tl_remote_connect(&o.sender.lake, &o.remote);
     else
         status = read_spool(&o);
@@ -192,7 +192,7 @@ int tl_cmd_push(int argc, char **argv)
                                                      .as_it_comes = true,
                                                      .warn = warn},
                                          .buffer = o.buffer,
-                                         .stop = TL_CLI_USAGE}; /* the next fares no better */
+                                         .stop = TL_CLI_USAGE}; /* the next would fail, too */
     o.request = &what.request;
     status = tl_cli_captures(&what, push_one, &o);
     tl_remote_on_default();

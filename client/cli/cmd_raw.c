@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake raw`: the rig's bytes as they came, and its setup. */
+/* `tracelake raw`: the raw bytes of a capture, and its setup. */
 #include "cli/jsonwrite.h"
 #include "cli/outfile.h"
 #include "cli/progress.h"
@@ -67,8 +67,8 @@ static int out_of_memory(const char *what)
     return TL_CLI_BAD;
 }
 
-/* A stored image as a file in `dir`, and its path, to be freed. One that is not stored stays named
- * by its hash. */
+/* Write a stored image to a file in `dir`; returns its path, to be freed. A missing image stays
+ * named by its hash. */
 static int write_image(const struct options *o, struct tracelake *lake, const char *name,
                        const char *dir, char **path)
 {
@@ -85,7 +85,7 @@ static int write_image(const struct options *o, struct tracelake *lake, const ch
     }
     if (r < 0)
         return tl_remote_fail_query(name, &error);
-    /* What it was called, behind enough of its hash for two of a name. */
+    /* Its original name, prefixed with enough of its hash to distinguish equal names. */
     const char *const slash = strrchr(image.name, '/');
     const char *const base = slash ? slash + 1 : image.name;
     const char *const digits = strchr(image.sha256, ':');
@@ -97,14 +97,14 @@ static int write_image(const struct options *o, struct tracelake *lake, const ch
     if (status == TL_ARGS_GO)
         status = tl_outfile_open(&out, *path);
     if (status == TL_ARGS_GO) {
-        fwrite(data, 1, n, out.file); /* closing tells whether it was written */
+        fwrite(data, 1, n, out.file); /* close reports write errors */
         status = tl_outfile_close(&out, TL_CLI_DONE);
     }
     free(data);
     return status;
 }
 
-/* The setup with the images' paths in place of their hashes. */
+/* Print the setup with the images' paths in place of their hashes. */
 static void print_local(const char *setup, const struct tl_setup_images *images, char *const *paths,
                         FILE *file)
 {
@@ -115,7 +115,7 @@ static void print_local(const char *setup, const struct tl_setup_images *images,
     fputs(setup, file);
 }
 
-/* … and these as files. */
+/* Write the images as files. */
 static int write_local(const struct options *o, struct tracelake *lake, const char *setup,
                        FILE *file)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake retain`: how long raw and decoded data are kept. */
+/* `tracelake retain`: sets how long raw and decoded data are kept. */
 #include "base/lifetime.h"
 #include "cli/remote.h"
 
@@ -54,7 +54,7 @@ static int show(struct tracelake *lake, bool json)
     return TL_CLI_DONE;
 }
 
-/* What is not said anew stays as it was. */
+/* Members that are not given keep their old values. */
 static int read_old(struct tracelake *lake, struct tracelake_retention *rule)
 {
     struct tracelake_retention *rules;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake seal`: the end of live captures whose rig is gone. */
+/* `tracelake seal`: ends live captures whose rig is gone. */
 #include "cli/cli.h"
 #include "cli/remote.h"
 #include "cli/rows_out.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake serve`: its options, from the command line and from a file. */
+/* `tracelake serve`: options from the command line and from a file. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "serve.h"
@@ -11,19 +11,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The options, once read; what they point to lives in here and in argv. */
+/* The parsed options; what they point to is stored here and in argv. */
 struct config {
     struct tl_serve_options out;
     const char *file;
     bool check, rebuild_catalog;
     struct tl_arg_list listen, listen_tls, raw, source;
     uint64_t threads;
-    char *kept[TL_ARG_LIST_MAX]; /* values of the file */
+    char *kept[TL_ARG_LIST_MAX]; /* values from the file */
     size_t n_kept;
     char restart[256];
 };
 
-/* Those that the command line alone has come first. */
+/* The options that only the command line has come first. */
 enum { ONLY_HERE = 3, MAX_KEYS = 40 };
 
 static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
@@ -46,7 +46,7 @@ static void make_table(struct config *c, struct tl_arg table[static MAX_KEYS])
         {"threads", 0, TL_ARG_U64, &c->threads},
         {"log-format", 0, TL_ARG_TEXT, &o->log_format},
         {"log-level", 0, TL_ARG_TEXT, &o->log_level},
-        /* From here on those that SIGHUP takes anew. */
+        /* The following ones are reloaded by SIGHUP. */
         {"tls-cert", 0, TL_ARG_TEXT, &o->tls_cert},
         {"tls-key", 0, TL_ARG_TEXT, &o->tls_key},
         {"tokens", 0, TL_ARG_TEXT, &o->tokens},
@@ -76,7 +76,7 @@ struct reader {
     struct config *config;
     const struct tl_arg *known;
     struct tl_fail *fail;
-    bool failed; /* the first mistake is told */
+    bool failed; /* only the first error is reported */
 };
 
 static int refuse(struct reader *r, const char *format, ...) TL_PRINTF(2, 3);
@@ -132,7 +132,7 @@ static int read_file(struct config *c, const char *path, const struct tl_arg *kn
     return tl_fail_set(fail, TL_BAD, "%.90s: line %d: %.120s", path, line, why);
 }
 
-/* ---- reading it all ------------------------------------------------------------------------- */
+/* ---- reading the options -------------------------------------------------------------------- */
 
 static struct tl_serve_list list_of(const struct tl_arg_list *list)
 {
@@ -146,7 +146,9 @@ static void config_free(struct config *c)
     free(c);
 }
 
-/* Returns TL_ARGS_GO with a new config, or the exit status; `fail` has what is not said yet. */
+/*
+ * Returns TL_ARGS_GO with a new config, or the exit status; `fail` has an error not yet reported.
+ */
 static int config_read(struct config **out, int argc, char **argv, struct tl_fail *fail)
 {
     struct config *const c = calloc(1, sizeof *c);
@@ -159,7 +161,7 @@ static int config_read(struct config **out, int argc, char **argv, struct tl_fai
     int status = tl_args_parse(argc, argv, table, &first);
     if (status == TL_ARGS_GO && first < argc)
         status = tl_cli_usage("serve", "\"%s\" is no option", argv[first]);
-    if (status == TL_ARGS_GO && c->file) { /* the command line wins over it; lists grow by it */
+    if (status == TL_ARGS_GO && c->file) { /* the command line has precedence; lists are extended */
         const char *const file = c->file;
         *c = (struct config){0};
         if (read_file(c, file, table + ONLY_HERE, fail) < 0)
@@ -204,7 +206,7 @@ static bool same_value(const struct tl_arg *a, const struct tl_arg *b)
     return *(uint64_t *)a->value == *(uint64_t *)b->value;
 }
 
-/* Which keys have changed that SIGHUP does not take? */
+/* Determine the changed keys that SIGHUP does not reload. */
 static void name_changes(struct config *c, struct config *before)
 {
     struct tl_arg now[MAX_KEYS], then[MAX_KEYS];

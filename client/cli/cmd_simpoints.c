@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake simpoints`: regions that stand for all of an execution, as files for simulators. */
+/* `tracelake simpoints`: representative regions of an execution, as files for simulators. */
 #include "cli/jsonread.h"
 #include "cli/progress.h"
 #include "cli/regionset.h"
@@ -26,11 +26,11 @@ struct options {
     bool json;
 };
 
-/* ---- of a file ------------------------------------------------------------------------------- */
+/* ---- from a file ----------------------------------------------------------------------------- */
 
 struct both {
     struct tl_simpoints points;
-    struct tl_regionset *set; /* takes the vectors, if they are kept */
+    struct tl_regionset *set; /* receives the vectors, if they are kept */
     struct tl_buf line;
 };
 
@@ -124,7 +124,7 @@ static int take_vectors(void *context, const void *lines, size_t n)
     return tl_regionset_vectors(context, lines, n) < 0 ? TRACELAKE_IO : TRACELAKE_OK;
 }
 
-/* Where slices come from. */
+/* Source of the slices. */
 struct stream {
     struct tracelake *lake;
     const struct tl_remote_name *name;
@@ -164,7 +164,7 @@ struct region_label {
     char key[128], value[160];
 };
 
-/* Is that the label of a region that an earlier choice of this name had, and this one has not? */
+/* Is it the label of a region from an earlier selection with this name that is not in this one? */
 static bool is_former(const struct options *o, const struct tl_regionset *set, const char *label)
 {
     char key[128];
@@ -174,7 +174,7 @@ static bool is_former(const struct options *o, const struct tl_regionset *set, c
     return n > set->n && strcmp(key, label) == 0;
 }
 
-/* Names for the regions, as labels of the trace: "region.NAME.1=cs.10 FROM TO WARM-UP WEIGHT". */
+/* Save region names as labels of the trace: "region.NAME.1=cs.10 FROM TO WARM-UP WEIGHT". */
 static int save(const struct options *o, const struct stream *s, const struct tl_regionset *set)
 {
     struct tracelake_error error = {.code = TRACELAKE_NOMEM};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake slice`: a range of an STF file's instructions as an STF file of its own. */
+/* `tracelake slice`: extracts a range of an STF file's instructions into an STF file. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/jsonwrite.h"
@@ -15,11 +15,11 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Where the slice goes, and why it went no further. */
+/* Destination of the slice, and the error that ended it. */
 struct output {
     struct tl_outfile to;
     int error;
-    uint64_t insns; /* of the file, once it is whole */
+    uint64_t insns; /* of the file, once it is complete */
 };
 
 static int write_out(void *context, const uint8_t *p, size_t n)
@@ -37,7 +37,7 @@ static int rewrite_out(void *context, const uint8_t *p, size_t n)
     return fseek(out->to.file, 0, SEEK_SET) == 0 ? write_out(out, p, n) : TL_IO;
 }
 
-/* Records of `file` until the slice is complete. */
+/* Feed records of `file` until the slice is complete. */
 static int feed(struct tl_stf_file *file, struct tl_stf_slicer *slicer, struct tl_fail *fail)
 {
     const struct tl_stf_source source = tl_stf_file_source(file);
@@ -61,7 +61,7 @@ static int cannot_write(const struct output *to, struct tl_fail *fail)
     return tl_cli_fail(NULL, fail);
 }
 
-/* Keep what there is of a damaged trace, and say so. */
+/* Keep what is available of a damaged trace, and report it. */
 static int finish(const char *path, struct tl_stf_slicer *slicer, struct tl_stf_out *out,
                   struct output *to, const struct tl_arg_range *range, int result,
                   struct tl_fail *fail)
@@ -125,7 +125,7 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
     return status;
 }
 
-/* What the file has, which was written also where the status tells of a fault of the input. */
+/* The contents of the file, which is also written if the status reports an error in the input. */
 static int print_json(const char *out, uint64_t from, uint64_t written)
 {
     cJSON *const o = cJSON_CreateObject();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake stats`: what a range consists of. */
+/* `tracelake stats`: statistics of a range. */
 #include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
@@ -16,7 +16,7 @@ static double share(double n, double all)
     return all > 0 ? 100 * n / all : 0;
 }
 
-/* An object of counts: a line each, with its share of `all` (0: without). */
+/* Print an object of counts: one per line, with its share of `all` (0: without). */
 static void print_counts(const char *title, const cJSON *counts, double all)
 {
     const cJSON *count;
@@ -76,7 +76,7 @@ static int print_stats(const char *json, bool raw)
     return TL_CLI_DONE;
 }
 
-/* A line for each path: instructions with all that was called, its own, calls, function. */
+/* Print a path: instructions including callees, own instructions, calls, function. */
 static void print_node(const cJSON *node)
 {
     printf("%14.0f %14.0f %10.0f  %*s", tl_json_number(node, "total"), tl_json_number(node, "self"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake store`: what concerns a server's store, without the server. */
+/* `tracelake store`: operations on a server's store, without the server. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/progress.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 struct copied {
-    char id[128]; /* of the trace that is shown */
+    char id[128]; /* of the trace currently shown */
     bool quiet, json;
     size_t done, there, busy, bad, missing;
     uint64_t bytes;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake tail`: a live stream as it grows. */
+/* `tracelake tail`: follows a live stream. */
 #include "cli/annotate.h"
 #include "cli/lines.h"
 #include "cli/parts.h"
@@ -18,9 +18,9 @@ struct options {
     uint64_t from;
     bool json, lines, disasm;
     struct tl_arg_list symbols;   /* ELF files */
-    const struct tl_image *image; /* … of these; NULL: none */
+    const struct tl_image *image; /* symbols of these; NULL: none */
     bool source;
-    struct tl_sources *sources; /* … and their lines; NULL: none */
+    struct tl_sources *sources; /* source lines of these; NULL: none */
 };
 
 static const struct tracelake_stream *find_stream(const struct tracelake_trace *trace,
@@ -41,8 +41,8 @@ static int say_streams(const struct tracelake_trace *trace, const char *name)
 }
 
 /*
- * Wait until the stream is there: a rig may have only just begun. Where others are there, not for
- * long. `*at` gets what it holds.
+ * Wait until the stream exists, since the rig may have only just started; only briefly if there are
+ * other streams. `*at` receives its current length.
  */
 static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, uint64_t *at)
 {
@@ -75,14 +75,14 @@ static int wait_for_stream(struct tracelake *lake, struct tl_remote_name *name, 
     }
 }
 
-/* What was printed so far, so that it can go on there after the connection broke. */
+/* What has been printed, so that printing can continue after a broken connection. */
 struct printed {
     struct tl_parts parts; /* without the heading that names the stream */
     bool begun, json;
-    bool went_on;                 /* in this call */
-    struct tl_lines *lines;       /* NULL: as it comes */
-    struct tl_annotate *annotate; /* NULL: without assembly and functions */
-    bool asks_mode;               /* it is not known yet what is in force */
+    bool went_on;                 /* a later call continued the text */
+    struct tl_lines *lines;       /* NULL: text is printed unchanged */
+    struct tl_annotate *annotate; /* NULL: no assembly and functions */
+    bool asks_mode;               /* the current mode is not known yet */
 };
 
 static int put(struct printed *p, struct tl_bytes text)
@@ -94,7 +94,7 @@ static int put(struct printed *p, struct tl_bytes text)
     return fwrite(text.p, 1, text.n, stdout) != text.n || fflush(stdout) != 0 ? -1 : 0;
 }
 
-/* A piece; `head`: the first one of a call, which names the stream. */
+/* Process a piece; `head`: the first one of a call, which names the stream. */
 static int take(struct printed *p, struct tracelake_fetch *fetch, struct tl_bytes text, bool head)
 {
     const uint8_t *const end = head ? memchr(text.p, '\n', text.n) : NULL;
@@ -113,7 +113,7 @@ static int take(struct printed *p, struct tracelake_fetch *fetch, struct tl_byte
     return put(p, fresh);
 }
 
-/* The text tells the mode where it changes: ask what it is where it begins. */
+/* The text gives the mode only where it changes: ask for the mode at its begin. */
 static void ask_mode(struct printed *p, struct tracelake *lake, const struct tl_remote_name *name,
                      const struct tracelake_fetch *fetch)
 {
@@ -127,7 +127,9 @@ static void ask_mode(struct printed *p, struct tracelake *lake, const struct tl_
         tl_annotate_mode(p->annotate, mode);
 }
 
-/* One call, to the end of the trace or of the connection. AGAIN: standard output refuses. */
+/*
+ * One call, to the end of the trace or of the connection. AGAIN: writing to standard output failed.
+ */
 static int follow_once(const struct options *o, struct tracelake *lake,
                        const struct tl_remote_name *name, struct printed *p,
                        struct tracelake_error *error)
@@ -173,11 +175,11 @@ static int follow(const struct options *o, struct tracelake *lake,
         return tl_cli_warn(NULL, "out of memory"), TL_CLI_BAD;
     do {
         if (tries > 0 && p.json && p.begun)
-            break; /* a document that was cut cannot be gone on with */
+            break; /* a truncated document cannot be continued */
         result = follow_once(o, lake, name, &p, &error);
         if (p.went_on)
             tries = 0;
-        /* A server that takes the trace over knows its streams when it has decoded some of them. */
+        /* A server that takes over the trace knows its streams once it has decoded some of them. */
         unknown = result == TRACELAKE_NOTFOUND && tries > 0;
     } while (tl_remote_again(unknown ? TRACELAKE_UNREACHABLE : result, &tries,
                              unknown ? UNKNOWN_TRIES : TL_REMOTE_TRIES));
@@ -187,7 +189,7 @@ static int follow(const struct options *o, struct tracelake *lake,
         tl_cli_warn(NULL, "standard output: %s", strerror(errno));
         return TL_CLI_BAD;
     }
-    /* Ended by the user or by the end of the trace: both are what tail is for. */
+    /* Ending by the user and by the end of the trace are both successful. */
     return result == TRACELAKE_EOF || result == TRACELAKE_CANCELLED
                ? TL_CLI_DONE
                : tl_remote_fail_query(where, &error);

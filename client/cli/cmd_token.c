@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* `tracelake token`: the file of access tokens, on the server's machine. */
+/* `tracelake token`: manages the file of access tokens, on the server's machine. */
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/plain.h"
@@ -25,7 +25,7 @@ static bool is_word(const char *text)
     return *text && !text[strcspn(text, " \t\r\n")];
 }
 
-/* `secret`: the token itself, NULL where nobody knows it any more. */
+/* `secret`: the token itself, NULL if it is no longer known. */
 static void print_json(const struct tl_token *token, const char *secret)
 {
     char id[TL_TOKEN_ID + 1];
@@ -86,7 +86,7 @@ static int add_words(struct tl_buf *line, const struct options *o, int64_t expir
     return rc < 0 ? rc : tl_buf_add(line, "", 1);
 }
 
-/* A blank would make another word of what follows it. */
+/* A blank would start another word of the line. */
 static int check_words(const struct options *o)
 {
     const char *const one[] = {o->name ? o->name : "x", o->cert ? o->cert : "x"};
@@ -102,7 +102,7 @@ static int check_words(const struct options *o)
     return TL_ARGS_GO;
 }
 
-/* The line is taken apart. */
+/* Modifies the line while parsing it. */
 static int added_json(char *line, const char *secret, struct tl_fail *fail)
 {
     struct tl_token token;
@@ -222,7 +222,7 @@ int tl_cmd_token(int argc, char **argv)
         const char *name;
         int (*run)(const struct options *o, int argc, char **argv, int first);
     } verbs[] = {{"add", add}, {"list", list}, {"revoke", revoke}};
-    static struct options o; /* lists make it large */
+    static struct options o; /* large because of its lists */
     const struct tl_arg args[] = {
         {"tokens", 0, TL_ARG_TEXT, &o.file},
         {"role", 0, TL_ARG_TEXT, &o.role},

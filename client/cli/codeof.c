@@ -20,7 +20,7 @@ struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
         range->given ? range->from : 0, range->given ? range->to : TRACELAKE_END};
 }
 
-/* Numbers with commas between them. */
+/* Parse comma-separated numbers. */
 static int read_contexts(struct tl_codeof *of, const char *command, const char *text)
 {
     if (!text)

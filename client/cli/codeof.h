@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of which code `profile` and `coverage` tell: the traces and streams on the command line, a range,
- * and which processes.
+ * Selection of the code that `profile` and `coverage` cover: the traces and streams on the command
+ * line, a range, and the processes.
  */
 #ifndef TL_CLI_CODEOF_H
 #define TL_CLI_CODEOF_H
@@ -12,10 +12,10 @@
 struct tl_codeof_options {
     struct tl_arg_range insn, time;
     const char *contexts; /* "N,N,…"; NULL: all */
-    const char *image;    /* a file here, else as the server knows it; NULL: all code */
+    const char *image;    /* a local file, else a name the server knows; NULL: all code */
 };
 
-/* A request that tl_codeof_fini() frees, also after an error. */
+/* A request; free with tl_codeof_fini(), also after an error. */
 struct tl_codeof {
     struct tracelake_code_request request;
     struct tl_remote_name *names;
@@ -24,17 +24,20 @@ struct tl_codeof {
     char hash[TL_FILE_HASH];
 };
 
-/* TRACE[/STREAM]… and the options as a request: TL_ARGS_GO, or the exit status of what was said. */
+/*
+ * Build the request from TRACE[/STREAM]… and the options. Returns TL_ARGS_GO, or the exit status if
+ * an error was reported.
+ */
 int tl_codeof_init(struct tl_codeof *of, const char *command,
                    const struct tl_codeof_options *options, char **names, int n);
 void tl_codeof_fini(struct tl_codeof *of);
 
-/* Print an error of the request: of one trace with its name, of several, whose error names the one
- * that it is of, with the command's. The exit status. */
+/* Report a failed request and return the exit status: prefixed with the trace's name if there is
+ * only one, otherwise with the command's (the error then names the trace). */
 int tl_codeof_fail(const struct tl_codeof *of, const char *command,
                    const struct tracelake_error *error);
 
-/* One of the names alone, as a range. */
+/* The range of a single name. */
 struct tracelake_range tl_codeof_range(const struct tl_codeof_options *options,
                                        const struct tl_remote_name *name);
 

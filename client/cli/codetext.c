@@ -15,7 +15,7 @@ void tl_codetext_fini(struct tl_codetext *t)
     *t = (struct tl_codetext){0};
 }
 
-/* NULL: there is none. */
+/* NULL: none available. */
 static struct tl_disasm *disasm_of(struct tl_codetext *t, enum tl_isa isa)
 {
     if (!t->tried[isa] && tl_disasm_new(&t->disasm[isa], isa, NULL) < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions as people read them: assembly text, and which function they belong to. */
+/* Human-readable instructions: assembly text, and the function they belong to. */
 #ifndef TL_CLI_CODETEXT_H
 #define TL_CLI_CODETEXT_H
 
@@ -9,25 +9,25 @@
 
 #include <stdbool.h>
 
-/* Disassemblers, made as they are needed. Zero-initialised is none. Not thread-safe. */
+/* Disassemblers, created on demand. Zero-initialise. Not thread-safe. */
 struct tl_codetext {
     struct tl_disasm *disasm[TL_ISA_COUNT];
     bool tried[TL_ISA_COUNT];
 };
 
 void tl_codetext_fini(struct tl_codetext *t);
-/* The assembly text of an instruction's bytes, in memory order; "-" where there is none. */
+/* Format the assembly text of an instruction's bytes, in memory order; "-" if there is none. */
 void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
                       char *out, size_t size);
-/* Append " <main+0x10>", or nothing where no symbol covers `pc`. `image` may be NULL. TL_NOMEM. */
+/* Append " <main+0x10>", or nothing if no symbol covers `pc`. `image` may be NULL. TL_NOMEM. */
 TL_MUST_USE int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out);
 
 #define TL_CODETEXT_PATH 4096
 
-/* Take "FILE[@BIAS]" apart. */
+/* Split "FILE[@BIAS]". */
 void tl_codetext_file(const char *text, char path[static TL_CODETEXT_PATH], uint64_t *bias);
-/* An image of the symbols of ELF files, "FILE[@BIAS]"; NULL where there is no file. TL_BAD, TL_IO,
- * TL_NOMEM. */
+/* Create an image with the symbols of ELF files, "FILE[@BIAS]"; NULL if there are no files. TL_BAD,
+ * TL_IO, TL_NOMEM. */
 TL_MUST_USE int tl_codetext_symbols(const char *const *files, size_t n, struct tl_image **out,
                                     struct tl_fail *fail);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What may stand at the cursor. The shells' scripts only ask; all that is known of commands and
- * options comes from the commands themselves, and names of traces from the server.
+ * Completion candidates at the cursor. The shell scripts only call this; commands and options come
+ * from the commands themselves, and names of traces from the server.
  */
 #include "cli/args.h"
 #include "cli/cli.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_MS 1000 /* for the server: somebody waits at a prompt */
+#define PATIENCE_MS 1000 /* for the server: a user is waiting at the prompt */
 
 /* ---- scripts ------------------------------------------------------------------------------- */
 
@@ -153,7 +153,7 @@ static void learn(const struct tl_command *command, struct options *out)
     (void)command->run(1, argv);
 }
 
-/* What the help says behind "  --NAME", up to the end of its line. */
+/* The help text after " --NAME", up to the end of its line. */
 static const char *text_of(const char *help, const char *name, char out[static 128])
 {
     char tag[80];
@@ -189,7 +189,7 @@ static bool takes_value(const struct options *o, const char *word)
 
 /* ---- from the server ----------------------------------------------------------------------- */
 
-/* The value of an option among the words in front of the cursor. */
+/* The value of an option among the words before the cursor. */
 static const char *value_of(char **words, size_t n, const char *option)
 {
     for (size_t i = 0; i + 1 < n; i++)
@@ -230,7 +230,7 @@ static void offer_streams(struct tracelake *lake, const char *begin)
     tracelake_trace_free(trace);
 }
 
-/* `streams`: one of its streams is to follow. */
+/* `streams`: to be followed by one of its streams. */
 static void offer_traces(struct tracelake *lake, const char *begin, bool streams)
 {
     struct tracelake_list *list;
@@ -287,7 +287,7 @@ static void offer_values(char **words, size_t n, const char *option, const char 
         puts(":file");
 }
 
-/* By what the lines of use say. */
+/* According to the usage lines. */
 static void offer_positional(const struct tl_command *command, char **words, size_t n,
                              const char *begin)
 {
@@ -328,7 +328,7 @@ int tl_cmd_complete(int argc, char **argv)
     if (!command)
         return TL_CLI_DONE;
     learn(command, &options);
-    char **const words = argv + 1; /* the command first */
+    char **const words = argv + 1; /* beginning with the command */
     const size_t n = (size_t)argc - 2;
     if (n > 1 && takes_value(&options, words[n - 1]))
         offer_values(words, n, words[n - 1], begin);

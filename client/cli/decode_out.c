@@ -17,31 +17,31 @@
 
 enum { FLUSH_AT = 1 << 18 };
 
-/* One stream's output. Text of all but the first one is held back in unnamed temporary files. */
+/* Output of one stream. Text of all but the first one is held back in unnamed temporary files. */
 struct lane {
     char name[32];
     char *path; /* of the STF file */
-    FILE *file; /* standard output: `is_first` */
+    FILE *file; /* standard output if `is_first` */
     struct tl_buf text;
     struct tl_itemjson json;
     struct tl_cli_stf *stf;
     bool left_out;
-    bool titled; /* its name stands in front of its text */
+    bool titled; /* its name precedes its text */
     bool is_first;
-    bool begun; /* … and its name was written */
+    bool begun; /* its name has been written */
 };
 
 struct tl_decode_out {
     enum tl_decode_out_kind kind;
     struct tl_decode_out_place place;
     struct tl_crew *crew;      /* borrowed */
-    struct tl_zstf_pool *pool; /* of all lanes' STF */
-    struct tl_crew_work work;  /* of the pool, */
-    bool offered;              /* … if the crew knows of it */
-    struct lane **lanes;       /* by stream index */
+    struct tl_zstf_pool *pool; /* of the STF of all lanes */
+    struct tl_crew_work work;  /* the pool's work */
+    bool offered;              /* `work` has been offered to the crew */
+    struct lane **lanes;       /* indexed by stream */
     size_t n;
     size_t cap;
-    struct tl_fail fail; /* what went wrong between new and finish */
+    struct tl_fail fail; /* error between new and finish */
 };
 
 static bool pack_piece(void *context)
@@ -73,7 +73,7 @@ int tl_decode_out_new(struct tl_decode_out **out, enum tl_decode_out_kind kind,
     return TL_OK;
 }
 
-/* DIR/STREAM.zstf, or DIR/BUFFER.STREAM.zstf. NULL: no memory. */
+/* DIR/STREAM.zstf, or DIR/BUFFER.STREAM.zstf. NULL: out of memory. */
 static char *path_of(const struct tl_decode_out_place *place, const char *stream)
 {
     const char *const buffer = place->buffer ? place->buffer : "";
@@ -176,7 +176,7 @@ static int by_name(const void *a, const void *b)
     return strcmp((*(struct lane *const *)a)->name, (*(struct lane *const *)b)->name);
 }
 
-/* Copy the file behind `fd` to standard output, without a detour where the system can. */
+/* Copy the file `fd` to standard output, inside the kernel if possible. */
 static int copy_out(int fd)
 {
     for (ssize_t got = 1; got > 0;) {
@@ -194,7 +194,7 @@ static int copy_out(int fd)
     return got < 0 ? TL_IO : TL_OK;
 }
 
-/* … each instruction with its assembly text and function. */
+/* The same with assembly text and function for each instruction. */
 static int annotate_out(int fd, const struct tl_decode_out_place *place)
 {
     const struct tl_annotate_options options = {

@@ -95,7 +95,7 @@ static int add_text(struct tl_exporter *e, const struct tl_stf_insn *insn)
     char text[256], encoding[33];
     const struct tl_bytes bytes = {code, tl_stf_insn_bytes(e->insns, insn, code)};
     tl_codetext_insn(&e->code, isa, insn->pc, bytes, text, sizeof text);
-    for (size_t i = 0; i < bytes.n; i++) /* x86 in memory order; else the value */
+    for (size_t i = 0; i < bytes.n; i++) /* x86 in memory order; otherwise the value */
         snprintf(encoding + 2 * i, 3, "%02x", code[tl_isa_is_x86(isa) ? i : bytes.n - 1 - i]);
     int r = tl_buf_printf(&e->out, "%llu %016llx %s %s", (unsigned long long)e->number++,
                           (unsigned long long)insn->pc, encoding, text);
@@ -122,7 +122,7 @@ static int add(struct tl_exporter *e, const struct tl_stf_insn *insn)
     }
 }
 
-/* What can be read now: TL_AGAIN or TL_EOF, or an error. */
+/* Process what can be read now: TL_AGAIN or TL_EOF, or an error. */
 static int take(struct tl_exporter *e, struct tl_fail *fail)
 {
     struct tl_stf_insn batch[BATCH];

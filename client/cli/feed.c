@@ -22,22 +22,22 @@ struct tl_feed {
     struct tl_feed_options o;
     struct tl_bundle_input in;
     const char *name;
-    uint64_t at; /* the next byte to be taken, in the capture */
-    uint64_t seen; /* by the tap, of what comes live */
-    bool opened;   /* `in` is */
+    uint64_t at;   /* capture offset of the next byte to return */
+    uint64_t seen; /* by the tap, for live input */
+    bool opened;   /* `in` is open */
 
-    /* Of a live input or a spool: */
+    /* For a live input or a spool: */
     struct tl_backlog *backlog; /* NULL: a file */
     uint64_t base;              /* the capture offset of the backlog's byte 0 */
-    uint64_t skip;              /* bytes of the input that are in the backlog, or were */
+    uint64_t skip;              /* bytes of the input that have been put into the backlog */
     pthread_t thread;
     bool running;
-    int more;   /* eventfd: readable when there are bytes, or the end */
-    int halt;   /* eventfd: the thread shall end */
-    pthread_mutex_t lock; /* of what follows, and of the backlog */
+    int more;             /* eventfd: readable when there are bytes, or at the end */
+    int halt;             /* eventfd: request to the thread to end */
+    pthread_mutex_t lock; /* guards the following members, and the backlog */
     pthread_cond_t room;
     bool stop, ended;
-    int error; /* errno of reading */
+    int error; /* errno of a failed read */
 };
 
 /* ---- the thread that reads ---------------------------------------------------------------- */
@@ -46,10 +46,10 @@ static void ring(int event)
 {
     const uint64_t one = 1;
     if (write(event, &one, sizeof one) < 0)
-        return; /* it is readable already */
+        return; /* already readable */
 }
 
-/* Readable, or to be ended: true. */
+/* Wait until the input is readable or the feed ends: true. */
 static bool await_input(const struct tl_feed *feed, int ms)
 {
     struct pollfd fds[2] = {{feed->halt, POLLIN, 0}, {feed->in.fd, POLLIN, 0}};
@@ -59,7 +59,7 @@ static bool await_input(const struct tl_feed *feed, int ms)
     return !fds[0].revents;
 }
 
-/* Room for bytes, 0: the feed ends. Says that the input has to wait. */
+/* Wait for free capacity, 0: the feed ends. Reports that the input has to wait. */
 static size_t await_room_locked(struct tl_feed *feed)
 {
     bool told = false;
@@ -89,8 +89,8 @@ static size_t await_room_locked(struct tl_feed *feed)
     return 0;
 }
 
-/* The bytes that a push before has taken already, of an input that begins anew. False: it ends, or
- * the feed does. */
+/* Skip the bytes that an earlier push has read, for an input that starts again. False: the input or
+ * the feed ends. */
 static bool pass_over(struct tl_feed *feed, uint64_t n)
 {
     uint8_t bytes[64 << 10];
@@ -118,7 +118,7 @@ static void end_locked(struct tl_feed *feed, int error)
         tl_cli_warn(spool->path, "%s", fail.text);
 }
 
-/* Read what there is room for. 0: the input ends; < 0: it or the disk does not let us, errno. */
+/* Read as much as fits. 0: end of the input; < 0: error of the input or the disk, errno. */
 static ssize_t read_some(struct tl_feed *feed, size_t room)
 {
     for (;;) {
@@ -173,7 +173,7 @@ static int open_backlog(struct tl_feed *feed, struct tl_fail *fail)
     const int rc = tl_backlog_folder(&feed->backlog, spool->path, feed->o.spool_bytes, fail);
     if (rc < 0)
         return rc;
-    /* An input that begins with the capture's first byte: nothing has to be asked. */
+    /* The input begins with the capture's first byte: no need to ask the server. */
     if (!feed->o.goes_on && !spool->has_base) {
         spool->has_base = true;
         spool->base = 0;
@@ -182,7 +182,7 @@ static int open_backlog(struct tl_feed *feed, struct tl_fail *fail)
     }
     feed->base = spool->base;
     feed->ended = spool->ended;
-    /* A push before was killed while it removed the spool: all of the capture is on the server. */
+    /* An earlier push was killed while removing the spool: the server has the whole capture. */
     if (spool->ended && tl_backlog_end(feed->backlog) == 0)
         tl_backlog_start(feed->backlog, spool->length);
     if (!feed->o.goes_on)
@@ -267,7 +267,7 @@ bool tl_feed_is_file(const struct tl_feed *feed)
     return !feed->backlog;
 }
 
-/* ---- taking ------------------------------------------------------------------------------- */
+/* ---- reading ------------------------------------------------------------------------------ */
 
 static int from_file(struct tl_feed *feed, uint64_t durable, struct tl_fail *fail)
 {
@@ -337,7 +337,7 @@ static ssize_t take_locked(struct tl_feed *feed, uint8_t *p, size_t n)
     const uint64_t end = feed->base + tl_backlog_end(feed->backlog);
     if (feed->at < end)
         return tl_backlog_get(feed->backlog, feed->at - feed->base, p, n);
-    if (feed->at > end) { /* the server has it already */
+    if (feed->at > end) { /* the server already has it */
         tl_backlog_drop(feed->backlog, end - feed->base);
         pthread_cond_signal(&feed->room);
     }
@@ -350,7 +350,7 @@ static ssize_t take_locked(struct tl_feed *feed, uint8_t *p, size_t n)
     return feed->stop ? TL_CANCELLED : TL_AGAIN;
 }
 
-/* Bytes that the server has already are for the tap alone. */
+/* Bytes that the server already has are passed only to the tap. */
 static void show_locked(struct tl_feed *feed, uint8_t *p, size_t n)
 {
     ssize_t got = 1;
@@ -373,7 +373,7 @@ ssize_t tl_feed_take(struct tl_feed *feed, uint8_t *p, size_t n)
     } else {
         uint64_t count;
         if (read(feed->more, &count, sizeof count) < 0)
-            count = 0; /* nothing new was rung */
+            count = 0; /* no new signal */
         pthread_mutex_lock(&feed->lock);
         show_locked(feed, p, n);
         got = take_locked(feed, p, n);

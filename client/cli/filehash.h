@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a file here is called by its content. */
+/* Content hash of a local file. */
 #ifndef TL_CLI_FILEHASH_H
 #define TL_CLI_FILEHASH_H
 
@@ -7,7 +7,7 @@
 
 #define TL_FILE_HASH 72 /* "sha256:", 64 hex digits and a NUL */
 
-/* "sha256:…". TL_IO, with errno: it cannot be read. */
+/* Compute "sha256:…". TL_IO, with errno: the file cannot be read. */
 TL_MUST_USE int tl_file_hash(const char *path, char out[static TL_FILE_HASH]);
 
 #endif

@@ -7,31 +7,31 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT_BYTES (1u << 20) /* of a stream, in front of its next packet */
+#define KEPT_BYTES (1u << 20) /* per stream, before its next packet */
 
-/* Lines with their place in the capture, which never falls: u64 place, u32 length, text. */
+/* Lines with their offset in the capture, which never decreases: u64 offset, u32 length, text. */
 struct track {
     FILE *file; /* NULL: none yet */
     uint64_t last;
-    /* While all is printed: */
+    /* While printing: */
     bool done;
     uint64_t next;
     struct tl_buf text;
 };
 
-/* A stream, or the container. Its last packet waits for where the next one begins. */
+/* A stream, or the container. Its last packet is held until the begin of the next one is known. */
 struct source {
     struct track packets, items;
     bool waiting;
-    uint64_t begin;     /* of the waiting packet */
+    uint64_t begin;     /* of the held packet */
     struct tl_buf line; /* its text */
     struct tl_buf bytes;
-    uint64_t *places; /* of the bytes, [cap] */
+    uint64_t *places; /* offsets of the bytes, [cap] */
     size_t cap;
 };
 
 struct tl_interleave {
-    struct source **sources; /* the container, and by stream index behind it */
+    struct source **sources; /* the container, followed by the streams by index */
     size_t n, cap;
     struct tl_buf text;
 };
@@ -101,7 +101,7 @@ static void forget_bytes(struct source *s, size_t n)
     s->bytes.n -= n;
 }
 
-/* Bytes from the waiting packet's first one up to `end` go with it, and are forgotten. */
+/* Attach the bytes from the held packet's first one up to `end` to it, and drop them. */
 static int add_raw(struct source *s, uint64_t end)
 {
     size_t from = 0, to;
@@ -109,7 +109,7 @@ static int add_raw(struct source *s, uint64_t end)
         from++;
     for (to = from; to < s->bytes.n && s->places[to] < end;)
         to++;
-    /* Its first bytes, if there are still all. */
+    /* The raw bytes are shown only if none of the first ones was dropped. */
     const bool whole = from < to && s->places[from] == s->begin;
     const size_t most = whole ? TL_INTERLEAVE_RAW : 0;
     const size_t n = to - from < most ? to - from : most;
@@ -123,7 +123,7 @@ static int add_raw(struct source *s, uint64_t end)
     return rc < 0 ? rc : TL_OK;
 }
 
-/* The waiting packet ends at `end`. */
+/* The held packet ends at `end`. */
 static int end_packet(struct source *s, uint64_t end)
 {
     if (!s->waiting)
@@ -142,7 +142,7 @@ int tl_interleave_packet(struct tl_interleave *w, const struct tl_decode_stream 
                          const char *line)
 {
     struct source *s;
-    /* "@OFFSET", of a datagram, which is the container's; else "OFFSET". */
+    /* "@OFFSET" for a datagram, which belongs to the container; otherwise "OFFSET". */
     const bool datagram = line[0] == '@';
     const uint64_t place = strtoull(line + datagram, NULL, 10);
     int rc = source_of(w, datagram ? NULL : stream, &s);
@@ -185,7 +185,7 @@ int tl_interleave_items(struct tl_interleave *w, const struct tl_decode_stream *
         struct tl_buf *const text = &w->text;
         tl_buf_reset(text);
         rc = tl_item_text(text, &items[i], 1);
-        /* An item may be several lines: the instructions of a block. */
+        /* An item may have several lines: the instructions of a block. */
         const char *p = (const char *)text->p, *const end = p + text->n;
         for (const char *line; rc >= 0 && p < end; p = line) {
             char name[40];
@@ -202,7 +202,7 @@ int tl_interleave_items(struct tl_interleave *w, const struct tl_decode_stream *
     return rc;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static int read_next(struct track *t)
 {
@@ -226,7 +226,7 @@ static int begin_track(struct track *t)
     return read_next(t);
 }
 
-/* The track whose next line comes first: of two at one place the packet, then by stream. */
+/* The track whose line is next: at equal offsets packets first, then by stream. */
 static struct track *first_of(struct tl_interleave *w)
 {
     struct track *first = NULL;

@@ -56,8 +56,8 @@ int tl_itemjson_add(struct tl_itemjson *j, const struct tl_item *items, size_t n
             const uint8_t *const line = j->lines.p + k;
             const uint8_t *const end = memchr(line, '\n', j->lines.n - k);
             const size_t size = end ? (size_t)(end - line) : j->lines.n - k;
-            /* Of all items only blocks take several positions, one an instruction; what is told of
-             * one stands behind it. */
+            /* Only blocks have several positions, one per instruction; messages about one follow
+             * it. */
             if (items[i].kind == TL_ITEM_BLOCK && *line == 'I')
                 at = j->next++;
             rc = add_line(j, at, (struct tl_bytes){line, size}, out);
@@ -75,7 +75,7 @@ void tl_itemjson_fini(struct tl_itemjson *j)
 
 /* ---- NAME=VALUE … ------------------------------------------------------------------------- */
 
-/* A name that comes again has an array. */
+/* Repeated names get an array. */
 static void put_value(cJSON *fields, const char *name, const char *value)
 {
     cJSON *const before = cJSON_GetObjectItemCaseSensitive(fields, name);
@@ -91,7 +91,7 @@ static void put_value(cJSON *fields, const char *name, const char *value)
     cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(fields, name), cJSON_CreateString(value));
 }
 
-/* Where the word ends, of name="text" behind the text. */
+/* End of the word at `p`; name="text" ends after the closing quote. */
 static char *end_of(char *p)
 {
     for (bool quoted = false; *p && (quoted || *p != ' '); p++) {
@@ -103,7 +103,7 @@ static char *end_of(char *p)
     return p;
 }
 
-/* The text between the quotes, as it stands there; else the value. */
+/* The text between the quotes, unchanged; without quotes, the value. */
 static const char *unquoted(char *value)
 {
     const size_t n = strlen(value);
@@ -113,7 +113,7 @@ static const char *unquoted(char *value)
     return value + 1;
 }
 
-/* Words without "=" go to bare[0..most). Returns how many there were. */
+/* Words without "=" go to bare[0..most). Returns their number. */
 static size_t put_words(cJSON *fields, char *text, char **bare, size_t most)
 {
     size_t n = 0;
@@ -143,7 +143,7 @@ int tl_itemjson_packet(const char *buffer, const char *stream, const char *line,
     char *bare[2];
     if (!copy)
         return TL_NOMEM;
-    char *rest; /* behind the offset, which some containers write as "@16" */
+    char *rest; /* after the offset, which some containers write as "@16" */
     cJSON *const o = cJSON_CreateObject(), *const fields = cJSON_CreateObject();
     begin(o, buffer, stream);
     tl_json_put_u64(o, "offset", strtoull(copy + (*copy == '@'), &rest, 10));
@@ -171,7 +171,7 @@ int tl_itemjson_record(uint64_t index, const struct tl_stf_record *record, uint6
         tl_buf_fini(&text);
         return rc;
     }
-    char *bare[3]; /* TYPE, and behind a semicolon what its number is called */
+    char *bare[3]; /* TYPE, and after a semicolon the name of its number */
     cJSON *const o = cJSON_CreateObject(), *const fields = cJSON_CreateObject();
     const size_t n = put_words(fields, (char *)text.p, bare, 3);
     tl_json_put_u64(o, "record", index);

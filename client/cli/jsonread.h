@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Members of a server's JSON, where numbers that may pass 2^53 are texts (docs/http.md). */
+/*
+ * Accessors for the server's JSON, in which numbers that may exceed 2^53 are strings
+ * (docs/http.md).
+ */
 #ifndef TL_CLI_JSONREAD_H
 #define TL_CLI_JSONREAD_H
 
@@ -7,7 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* A number as it is, or as a text; 0: it is none, or not there. */
+/* Value of a number or of a numeric string; 0: absent or not a number. */
 static inline double tl_json_value(const cJSON *item)
 {
     return cJSON_IsString(item)   ? strtod(item->valuestring, NULL)
@@ -20,7 +23,7 @@ static inline double tl_json_number(const cJSON *object, const char *name)
     return tl_json_value(cJSON_GetObjectItem(object, name));
 }
 
-/* The same, exactly, of one that is not negative. */
+/* Exact value of a non-negative number. */
 static inline uint64_t tl_json_u64(const cJSON *object, const char *name)
 {
     const cJSON *const item = cJSON_GetObjectItem(object, name);
@@ -28,7 +31,7 @@ static inline uint64_t tl_json_u64(const cJSON *object, const char *name)
                                 : (uint64_t)tl_json_value(item);
 }
 
-/* A function's name, or what stands for one that has none. */
+/* A function's name, or a placeholder if it has none. */
 static inline const char *tl_json_function(const cJSON *object, const char *name)
 {
     const char *const text = cJSON_GetStringValue(cJSON_GetObjectItem(object, name));

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define EXACT (UINT64_C(1) << 53) /* integers from here on are texts */
+#define EXACT (UINT64_C(1) << 53) /* integers from here on are written as strings */
 
 void tl_json_put_u64(cJSON *object, const char *name, uint64_t value)
 {

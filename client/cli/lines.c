@@ -9,7 +9,7 @@
 
 enum { OPEN_MOST = 64, TEXT_MOST = 4096, LETTERS_MOST = 256 };
 
-/* Of one source and channel, while it is being written. */
+/* Incomplete line of one source and channel. */
 struct open_line {
     char origin[64]; /* "itm 0" */
     char time[24];
@@ -20,7 +20,7 @@ struct tl_lines {
     FILE *file;
     char time[24];
     struct tl_linewise lines;
-    struct open_line *open[OPEN_MOST]; /* the oldest first */
+    struct open_line *open[OPEN_MOST]; /* oldest first */
     size_t n_open;
 };
 
@@ -51,7 +51,7 @@ static void end_line(struct tl_lines *l, size_t i)
     memmove(l->open + i, l->open + i + 1, (--l->n_open - i) * sizeof *l->open);
 }
 
-/* The origin's open line; n_open: it has none. */
+/* Index of the origin's open line; n_open: none. */
 static size_t find_open(const struct tl_lines *l, const char *origin)
 {
     size_t i = 0;
@@ -85,14 +85,13 @@ static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
     return TL_OK;
 }
 
-/* Bytes of a payload in the order of memory, without zeros behind them; 0 where not all are
- * characters. */
+/* Bytes of a payload in memory order, without trailing zeros; 0 if not all are characters. */
 static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MOST])
 {
     size_t n = tl_line_bytes(hex, out, LETTERS_MOST);
     if (hex[2 * n])
         return 0;
-    for (size_t i = 0; n <= 8 && i < n / 2; i++) { /* a number: its last byte comes first */
+    for (size_t i = 0; n <= 8 && i < n / 2; i++) { /* a number: reverse the bytes */
         const uint8_t c = out[i];
         out[i] = out[n - 1 - i];
         out[n - 1 - i] = c;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Text that comes in any pieces, line by line. Zero-initialised is empty. Not thread-safe. */
+/* Splits text that arrives in arbitrary pieces into lines. Zero-initialise. Not thread-safe. */
 #ifndef TL_CLI_LINEWISE_H
 #define TL_CLI_LINEWISE_H
 
@@ -9,11 +9,11 @@
 #include <string.h>
 
 struct tl_linewise {
-    struct tl_buf rest; /* of a line that has not come whole */
+    struct tl_buf rest; /* of an incomplete line */
 };
 
-/* `take` with each line, without its end, as text that it may change; an error of it ends all.
- * TL_NOMEM. */
+/* Call `take` with each line, without its end, as a string that it may modify; an error from it
+ * ends the call. TL_NOMEM. */
 TL_MUST_USE static inline int tl_linewise_push(struct tl_linewise *w, struct tl_bytes text,
                                                int (*take)(void *context, char *line),
                                                void *context)
@@ -37,13 +37,13 @@ TL_MUST_USE static inline int tl_linewise_push(struct tl_linewise *w, struct tl_
     return TL_OK;
 }
 
-/* The value of a digit as flow text has it, base 16; -1: it is none. */
+/* Value of a lower-case hex digit; -1: not one. */
 static inline int tl_line_digit(char c)
 {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* Bytes of pairs of digits, at most `most`. Returns how many. */
+/* Convert pairs of hex digits to bytes, at most `most`. Returns their number. */
 static inline size_t tl_line_bytes(const char *hex, uint8_t *out, size_t most)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The `tracelake` executable: finds the command and tells what there is. */
+/* The `tracelake` executable: finds the command, prints help. */
 #include "cli/cli.h"
 #include "cli/commands.h"
 #include "cli/plain.h"
@@ -535,7 +535,7 @@ int tl_cli_fail(const char *where, const struct tl_fail *fail)
     const size_t n = where ? strlen(where) : 0;
     tl_progress_hide();
     fputs("tracelake: ", stderr);
-    /* A failure to open a file names it already. */
+    /* Messages about opening a file already contain its name. */
     if (where && (strncmp(fail->text, where, n) != 0 || fail->text[n] != ':')) {
         tl_print_plain(stderr, where, 0);
         fputs(": ", stderr);
@@ -566,7 +566,7 @@ static int usage(FILE *out)
     return out == stdout ? TL_CLI_DONE : TL_CLI_USAGE;
 }
 
-/* Whoever forces a level wants that one, not another in its place. */
+/* A forced level must not be replaced by another one. */
 static int no_such_level(const char *name)
 {
     fprintf(stderr, "tracelake: TRACELAKE_CPU=%s: this machine has", name);
@@ -612,7 +612,7 @@ int main(int argc, char **argv)
     if (tl_cpu_unknown() != NULL)
         return no_such_level(tl_cpu_unknown());
     int status = command->run(argc - 1, argv + 1);
-    /* Output that did not reach its file is a failure, however late it shows. */
+    /* Failing to write output is an error, even if it is detected late. */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         if (status == TL_CLI_DONE) {
             perror("tracelake: standard output");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Manual pages, made of the help texts: man(7)'s macros around what the commands themselves say. */
+/* Manual pages, generated from the help texts of the commands as man(7) macros. */
 #include "cli/commands.h"
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ static struct line next_line(const char **text)
     return (struct line){begin, n};
 }
 
-/* Text as man(7) wants it: backslashes and dashes told, nothing taken for a macro. */
+/* Print text for man(7): backslashes and dashes escaped, nothing mistaken for a macro. */
 static void put(const char *p, size_t n)
 {
     if (n && (*p == '.' || *p == '\''))
@@ -47,7 +47,10 @@ static size_t indent_of(struct line line)
     return n;
 }
 
-/* Where two blanks or more part an option from its text; the length, if nothing does. */
+/*
+ * Position of two or more blanks that separate an option from its text; the length, if there are
+ * none.
+ */
 static size_t gap_of(struct line line, size_t from)
 {
     for (size_t i = from; i + 1 < line.n; i++)
@@ -62,7 +65,7 @@ static bool starts(struct line line, const char *with)
     return line.n >= n && !memcmp(line.p, with, n);
 }
 
-/* "  --rig NAME          who sends": a tag, and its text below it. */
+/* " --rig NAME who sends": a tag, with its text below. */
 static void put_option(struct line line)
 {
     const size_t from = indent_of(line);
@@ -93,7 +96,7 @@ static void put_use(const char **help)
     puts(".fi");
 }
 
-/* What stands behind the lines of use. */
+/* Everything after the usage lines. */
 static void put_body(const char *help)
 {
     bool in_options = false;

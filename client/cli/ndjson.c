@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/ndjson.h"
 
-/* Elements stand on lines of their own, the document's head and end on others. */
+/* Elements are on lines of their own, separate from the document's begin and end. */
 static int take_line(void *context, char *line)
 {
     const struct tl_ndjson *const n = context;

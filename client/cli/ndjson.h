@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A range as JSON (docs/http.md), made of documents into an object a line, each with its stream:
- * {"stream":"cs.10","at":7,"kind":"I",…}. Not thread-safe.
+ * A range as JSON (docs/http.md), converted from one document to one object per line, each with its
+ * stream: {"stream":"cs.10","at":7,"kind":"I",…}. Not thread-safe.
  */
 #ifndef TL_CLI_NDJSON_H
 #define TL_CLI_NDJSON_H
@@ -16,7 +16,7 @@ struct tl_ndjson {
     struct tl_linewise lines;
 };
 
-/* The document in any pieces. TL_NOMEM, TL_IO. */
+/* Process the document, split anywhere. TL_NOMEM, TL_IO. */
 TL_MUST_USE int tl_ndjson_push(struct tl_ndjson *n, struct tl_bytes json);
 
 #endif

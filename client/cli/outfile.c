@@ -13,10 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what a signal leaves nothing of ----------------------------------------------------------
- */
+/* ---- what a signal leaves nothing of
+ * ---------------------------------------------------------- */
 
-/* Never freed: a signal may come to another thread at any time. */
+/* Never freed: a signal may be delivered to another thread at any time. */
 struct tl_outfile_beside {
     struct tl_outfile_beside *next;
     atomic_bool there;
@@ -34,7 +34,7 @@ static void on_signal(int number)
     raise(number);
 }
 
-/* Where nobody else takes care of them. */
+/* Install signal handlers unless others handle the signals. */
 static void take_signals(void)
 {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ};
@@ -45,7 +45,7 @@ static void take_signals(void)
     }
 }
 
-/* A temporary beside `path`, with the permissions `mode`. */
+/* Create a temporary file next to `path`, with the permissions `mode`. */
 static int make_beside(struct tl_outfile *out, mode_t mode, struct tl_fail *fail)
 {
     const size_t size = strlen(out->path) + sizeof ".XXXXXX";
@@ -79,8 +79,8 @@ static int make_beside(struct tl_outfile *out, mode_t mode, struct tl_fail *fail
     return tl_fail_set(fail, TL_NOMEM, "out of memory");
 }
 
-/* ---- files ------------------------------------------------------------------------------------
- */
+/* ---- files
+ * ------------------------------------------------------------------------------------ */
 
 static int begin_stdout(struct tl_outfile *out, struct tl_fail *fail)
 {
@@ -159,8 +159,8 @@ int tl_outfile_commit(struct tl_outfile *out, struct tl_fail *fail)
     return rc;
 }
 
-/* ---- with exit statuses -----------------------------------------------------------------------
- */
+/* ---- with exit statuses
+ * ----------------------------------------------------------------------- */
 
 int tl_outfile_open(struct tl_outfile *out, const char *path)
 {

@@ -18,17 +18,17 @@ enum { PIECE = 64 << 10, AHEAD_MOST = 64 << 20, LEAST_MS = 1000 };
 struct tl_perf_live {
     struct tl_perf_import *import;
     const struct tl_bundle_request *request;
-    struct tl_setup base; /* what the user said */
-    /* Files of the setup that was last made, and that setup: its images have other names once they
-     * are uploaded. */
+    struct tl_setup base; /* given by the user */
+    /* Files of the last setup created, and that setup: its images get other names once they are
+     * uploaded. */
     char **files;
     size_t n_files, cap_files;
     const struct tl_setup *made;
-    uint64_t ahead;        /* bytes that were read ahead and come again */
+    uint64_t ahead;        /* bytes read ahead, which are returned again */
     uint64_t sent;         /* number of the setup that the server has */
     int64_t begun, tended; /* ms */
-    bool failed;           /* out of memory: the setup stays as it is */
-    struct tl_buf text;    /* the setup that was sent last */
+    bool failed;           /* out of memory: the setup stays unchanged */
+    struct tl_buf text;    /* the setup sent last */
 };
 
 static int64_t now_ms(void)
@@ -58,7 +58,7 @@ void tl_perf_live_free(struct tl_perf_live *live)
     free(live);
 }
 
-/* What was uploaded need not be read, or put together, again. */
+/* Uploaded files need not be read, or assembled, again. */
 static void learn_stored(struct tl_perf_live *live)
 {
     for (size_t i = 0; i < live->n_files && i < live->made->n_images; i++)
@@ -80,7 +80,7 @@ static int remember_files(struct tl_perf_live *live, const struct tl_setup *setu
     return rc < 0 ? rc : TL_OK;
 }
 
-/* What the user said, and what the bytes say so far. */
+/* Combine the user's setup with what is known from the bytes so far. */
 static int make_setup(struct tl_perf_live *live, struct tl_setup *out)
 {
     struct tl_buf text = {0};
@@ -118,7 +118,7 @@ static int read_ahead(struct tl_perf_live *live, struct tl_buf *bytes)
     return rc;
 }
 
-/* The capture begins with the bytes read ahead. */
+/* Prepend the bytes read ahead to the capture. */
 static int put_first(struct tl_bundle_capture *capture, const struct tl_buf *bytes)
 {
     const int rc = tl_bundle_add_bytes(capture, "-", (struct tl_bytes){bytes->p, bytes->n});
@@ -173,7 +173,7 @@ void tl_perf_live_tap(void *context, const uint8_t *p, size_t n)
             tl_perf_import_push(live->import, (struct tl_bytes){p + known, n - known}) < 0;
 }
 
-/* Send the setup as it is now. */
+/* Send the current setup. */
 static int send_setup(struct tl_perf_live *live, struct tracelake *lake, const char *trace)
 {
     const uint64_t number = tl_perf_import_number(live->import);
@@ -205,7 +205,7 @@ const char *tl_perf_live_tend(void *context, struct tracelake *lake, const char 
 {
     struct tl_perf_live *const live = context;
     const int64_t now = now_ms();
-    /* In the order of time they are known at the end only. */
+    /* Their order in time is known only at the end. */
     const bool threads = last && tl_setup_want_all(&live->base);
     if (live->failed || (live->sent == tl_perf_import_number(live->import) && !threads))
         return NULL;

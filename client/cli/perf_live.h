@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `perf record -o - … | tracelake push --format perf -`: a capture whose setup is in its own bytes,
- * pushed while they come. What was mapped before the trace began is sent first; what is mapped
- * later is sent when it is seen, and the server decodes the trace with it, anew: each time not
- * before as much time has passed as the capture had taken, so that this costs at most as much again
- * as the decoding itself, and once more at the end.
+ * `perf record -o - … | tracelake push --format perf -`: a capture whose setup is contained in its
+ * own bytes, pushed while they arrive. Code mapped before the trace begins is sent first. Code
+ * mapped later is sent when its record is seen, and the server then decodes the trace again with
+ * it. To bound the cost, this happens only after as much time has passed as the capture had taken
+ * so far (at most doubling the decoding work), and once more at the end.
  */
 #ifndef TL_CLI_PERF_LIVE_H
 #define TL_CLI_PERF_LIVE_H
@@ -15,19 +15,19 @@
 struct tl_perf_live;
 
 /*
- * Read ahead of standard input up to where the trace begins; the capture then has these bytes, the
- * rest of standard input, and the setup so far. `request` is borrowed. TL_NOMEM, TL_IO.
+ * Read standard input ahead to where the trace begins; the capture then consists of these bytes and
+ * the rest of standard input, with the setup known so far. `request` is borrowed. TL_NOMEM, TL_IO.
  */
 TL_MUST_USE int tl_perf_live_new(struct tl_perf_live **out, struct tl_bundle_capture *capture,
                                  const struct tl_bundle_request *request, struct tl_fail *fail);
-void tl_perf_live_free(struct tl_perf_live *live); /* NULL is fine */
+void tl_perf_live_free(struct tl_perf_live *live); /* accepts NULL */
 
-/* See all bytes that are read behind those read ahead: struct tl_bundle_input, `tap`. */
+/* Receives all bytes read after those read ahead: `tap` of struct tl_bundle_input. */
 void tl_perf_live_tap(void *live, const uint8_t *p, size_t n);
 
-/* The trace's bytes so far have been sent; `last`: all of them. Bring its setup up to date, if it
- * is time. What fails is said, and tried again. Returns a setup that the server has now, borrowed
- * until the next call; NULL: the one that it had. */
+/* Update the trace's setup if it is time; all bytes read so far have been sent, with `last` all
+ * bytes of the capture. Failures are reported and retried. Returns the setup that the server has
+ * now, borrowed until the next call; NULL: unchanged. */
 const char *tl_perf_live_tend(void *live, struct tracelake *lake, const char *trace, bool last);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/plain.h"
 
-#define ESCAPED 4 /* columns of \xHH */
+#define ESCAPED 4 /* width of \xHH */
 
 int tl_control_at(const char *text)
 {

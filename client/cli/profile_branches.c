@@ -14,8 +14,8 @@ static bool is_within(const struct tl_profile_binary *binary, uint64_t pc)
     return pc >= binary->bias && pc < binary->end;
 }
 
-/* Where it was when the sample was taken, and the branches, the latest first; whether one was
- * predicted, in a transaction or an abort, and its cycles, a trace does not tell. */
+/* Print a sample: its address, and the branches, latest first. Whether a branch was predicted, in a
+ * transaction or an abort, and its cycles, are not known from a trace. */
 static void print_sample(const struct tl_branch_stack *s)
 {
     const uint64_t bias = s->binary->bias;
@@ -38,7 +38,7 @@ static void add_branch(struct tl_branch_stack *s, uint64_t from, uint64_t to)
 {
     if (s->n == TL_BRANCH_STACK) {
         print_sample(s);
-        /* What ran between it and the next branch is told by a sample that has both. */
+        /* The run between it and the next branch is represented by a sample that has both. */
         s->v[0] = s->v[s->n - 1];
         s->n = 1;
         s->printed = true;

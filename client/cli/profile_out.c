@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEEPEST 4096 /* frames of a stack */
+#define DEEPEST 4096 /* maximum frames of a stack */
 
 enum tl_profile_form tl_profile_parse(const char *name)
 {
@@ -44,7 +44,7 @@ static size_t how_many(const struct tl_profile_binary *binary,
     return some;
 }
 
-/* A number of lines and the lines, "FROM" between "TO:COUNT". */
+/* Print the number of lines and the lines, "FROM" between "TO:COUNT". */
 static void print_section(const struct tl_profile_binary *binary,
                           const struct tracelake_code_count *counts, size_t n, const char *between,
                           FILE *file)
@@ -74,7 +74,7 @@ bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_cod
     }
     print_section(binary, code->runs, code->n_runs, "-", file);
     if (form == TL_PROFILE_AUTOFDO)
-        fputs("0\n", file); /* single addresses */
+        fputs("0\n", file); /* single addresses: none */
     print_section(binary, code->branches, code->n_branches, "->", file);
     if (form == TL_PROFILE_AUTOFDO && binary->build_id)
         fprintf(file, "// build_id: 0x%s\n", binary->build_id);
@@ -83,7 +83,7 @@ bool tl_profile_write_code(enum tl_profile_form form, const struct tracelake_cod
 
 /* ---- call stacks ----------------------------------------------------------------------------- */
 
-/* "main;parse;read 1200": what separates frames may not be within their names. */
+/* "main;parse;read 1200": the separator must not occur in names. */
 static void print_folded(const cJSON *const *stack, size_t depth, double self, FILE *file)
 {
     for (size_t i = 0; i < depth; i++) {
@@ -110,7 +110,7 @@ static bool write_folded(const cJSON *nodes, FILE *file)
     return !ferror(file);
 }
 
-/* The names are frames; each stack with instructions of its own is a sample. */
+/* Names become frames; each stack with own instructions is a sample. */
 static cJSON *speedscope(const cJSON *nodes)
 {
     cJSON *const tree = cJSON_CreateObject();

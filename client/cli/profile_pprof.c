@@ -15,9 +15,9 @@
 
 #define DEEPEST 4096
 
-enum { EMPTY, INSTRUCTIONS, COUNT, TEXTS }; /* the first ones of the table of strings */
+enum { EMPTY, INSTRUCTIONS, COUNT, TEXTS }; /* the first entries of the string table */
 
-/* A function and the place that stands for it. */
+/* A function and the location that represents it. */
 struct function {
     Perftools__Profiles__Function function;
     Perftools__Profiles__Line line, *lines[1];
@@ -30,14 +30,14 @@ struct sample {
 };
 
 struct pprof {
-    struct tl_numbers names; /* by hash: functions */
+    struct tl_numbers names; /* functions by hash */
     char **texts;
     struct function **functions;
     struct sample **samples;
     size_t n_samples, cap_texts, cap_functions, cap_samples;
 };
 
-/* The number of a function, from 0. */
+/* Get the number of a function, from 0. */
 static bool number_of(struct pprof *p, const char *name, uint32_t *out)
 {
     const uint64_t key = tl_fnv_text(name);
@@ -69,7 +69,7 @@ static bool number_of(struct pprof *p, const char *name, uint32_t *out)
     return true;
 }
 
-/* The stack's functions, from the outermost one, at `path`. */
+/* Add a sample for the stack's functions, outermost first, at `path`. */
 static bool add_sample(struct pprof *p, const uint32_t *path, size_t depth, double self)
 {
     if (tl_grow(&p->samples, &p->cap_samples, p->n_samples + 1, sizeof *p->samples) < 0)

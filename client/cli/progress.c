@@ -17,9 +17,9 @@ static struct {
     char what[96];
     const char *unit;
     int64_t begun, next; /* ms */
-    uint64_t from;       /* what was done at the first step: the rate is of the rest */
-    pthread_t clock;     /* tells how long it takes, … */
-    bool ticking;        /* … while it runs */
+    uint64_t from;       /* value at the first step: the rate excludes it */
+    pthread_t clock;     /* shows the elapsed time */
+    bool ticking;        /* the clock thread is running */
     pthread_cond_t over;
 } line = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER};
 
@@ -60,7 +60,7 @@ static void clear_locked(void)
     line.shown = false;
 }
 
-/* At most as wide as the terminal: a line that wraps cannot be written over. */
+/* At most as wide as the terminal: a line that wraps cannot be overwritten. */
 static void print_locked(const char *text)
 {
     struct winsize size;
@@ -140,7 +140,7 @@ void tl_progress_wait(const char *what)
         return;
     pthread_mutex_lock(&line.lock);
     begin_locked(what, "s");
-    /* Signals are for the thread that waits. */
+    /* Signals are left to the waiting thread. */
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

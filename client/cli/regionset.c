@@ -13,14 +13,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* The path of a file of the folder. */
+/* Path of a file in the folder. */
 static const char *path_of(const struct tl_regionset *set, const char *name, char out[static 4096])
 {
     snprintf(out, 4096, "%s/%s", set->folder, name);
     return out;
 }
 
-/* The path of a region's file, the first is number 0. */
+/* Path of a region's file; the first has number 0. */
 static const char *region_path(const struct tl_regionset *set, size_t i, char out[static 4096])
 {
     char name[64];
@@ -61,7 +61,7 @@ void tl_regionset_fini(struct tl_regionset *set)
         gzclose(set->gzip);
     tl_outfile_drop(&set->vectors);
     if (set->made)
-        (void)rmdir(set->folder); /* refused, unless it is empty */
+        (void)rmdir(set->folder); /* fails unless it is empty */
     free(set->regions);
 }
 
@@ -85,7 +85,7 @@ int tl_regionset_add(struct tl_regionset *set, uint64_t from, uint64_t n, uint64
     return r;
 }
 
-/* A text as YAML has it in double quotes. */
+/* Print a text in double quotes for YAML. */
 static void print_quoted(FILE *file, const char *text)
 {
     putc('"', file);

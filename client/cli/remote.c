@@ -33,14 +33,14 @@ static int read_token(const char *path, char *out, size_t cap)
     return TL_CLI_USAGE;
 }
 
-/* What the environment says where the command line does not; empty is not said. */
+/* Use the environment if the command line has no value; empty counts as unset. */
 static const char *or_environment(const char *given, const char *name)
 {
     const char *const text = given ? given : getenv(name);
     return text && *text ? text : NULL;
 }
 
-/* One of these on the command line stands for all of them. */
+/* If one of these is on the command line, all of them are taken from it. */
 static void choose_trust(const struct tl_remote *remote, struct tracelake_options *options)
 {
     const bool given = remote->cafile || remote->fingerprint || remote->insecure;
@@ -120,7 +120,7 @@ bool tl_remote_again(int result, unsigned *tries, unsigned most)
     return true;
 }
 
-/* tracelake_wait_sealed(), and how far it is. */
+/* tracelake_wait_sealed() with progress. */
 static int show_decode(struct tracelake *lake, const char *trace, struct tracelake_trace **out,
                        struct tracelake_error *error)
 {
@@ -155,7 +155,7 @@ int tl_remote_decoded(struct tracelake *lake, const char *trace, bool wait,
 int tl_remote_fail(const char *where, const struct tracelake_error *error)
 {
     const size_t n = where ? strlen(where) : 0;
-    /* A failure to read a file names it already. */
+    /* Messages about reading a file already contain its name. */
     const bool named = n > 0 && strncmp(error->text, where, n) == 0 && error->text[n] == ':';
     tl_cli_warn(named ? NULL : where, "%s", error->text);
     switch (error->code) {
@@ -267,7 +267,7 @@ void tl_print_json_text(const char *text)
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
         if (*p == '"' || *p == '\\')
             printf("\\%c", *p);
-        else if (tl_control_at((const char *)p) == 2) /* C1: its second byte is its number */
+        else if (tl_control_at((const char *)p) == 2) /* C1: its second byte is the code point */
             printf("\\u%04x", *++p);
         else if (tl_control_at((const char *)p))
             printf("\\u%04x", *p);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the commands that talk to a server share: its address, its errors, names of streams. */
+/* Shared by the commands that talk to a server: its address, its errors, stream names. */
 #ifndef TL_CLI_REMOTE_H
 #define TL_CLI_REMOTE_H
 
@@ -9,17 +9,17 @@
 
 struct tl_remote {
     const char *url;
-    const char *token; /* file */
+    const char *token; /* path of a file */
     const char *cafile;
     const char *fingerprint;
     const char *cert;
     const char *key;
     bool insecure;
-    uint64_t timeout; /* s, 0: the library's */
-    int patience_ms;  /* instead of it, and nothing is said of failures; 0: not so */
+    uint64_t timeout; /* s, 0: the library's default */
+    int patience_ms;  /* replaces it, and failures are not reported; 0: not used */
 };
 
-/* The options that set them, for a command's table of arguments. */
+/* The options that fill a struct tl_remote, for a command's argument table. */
 #define TL_REMOTE_ARGS(r)                                                                          \
     {"server", 0, TL_ARG_TEXT, &(r).url}, {"token", 0, TL_ARG_TEXT, &(r).token},                   \
         {"cafile", 0, TL_ARG_TEXT, &(r).cafile},                                                   \
@@ -29,17 +29,17 @@ struct tl_remote {
         "timeout", 0, TL_ARG_U64, &(r).timeout                                                     \
     }
 
-/* Connect, or say why not: TL_ARGS_GO, or the exit status to return. */
+/* Connect, or report why not: TL_ARGS_GO, or the exit status to return. */
 int tl_remote_connect(struct tracelake **out, const struct tl_remote *remote);
-/* The same, and where the server is not there tell by `error`: TL_ARGS_GO, the exit status of what
- * was said, or TL_REMOTE_AWAY. */
+/* Connect, but return TL_REMOTE_AWAY with `error` filled if the server cannot be reached. Otherwise
+ * TL_ARGS_GO, or the exit status of a reported error. */
 #define TL_REMOTE_AWAY (-2)
 int tl_remote_try(struct tracelake **out, const struct tl_remote *remote,
                   struct tracelake_error *error);
 
 /*
- * A command for each of several traces, on one connection: parse the arguments, of which `remote`
- * is a part, and call `each`, which returns an exit status, with every TRACE. Returns the worst.
+ * Run a command on each of several traces, on one connection: parse the arguments, which include
+ * `remote`, and call `each`, which returns an exit status, for every TRACE. Returns the worst.
  */
 int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
                          const struct tl_remote *remote,
@@ -47,39 +47,38 @@ int tl_remote_each_trace(int argc, char **argv, const struct tl_arg *args,
                          void *context);
 
 /*
- * Print `tracelake: WHERE: TEXT` and return the exit status that fits: USAGE for arguments that
- * make no sense, BAD where the input or the local system is at fault, else REFUSED. `where` may
- * be NULL.
+ * Print `tracelake: WHERE: TEXT` and return the matching exit status: USAGE for invalid arguments,
+ * BAD if the input or the local system is at fault, otherwise REFUSED. `where` may be NULL.
  */
 int tl_remote_fail(const char *where, const struct tracelake_error *error);
-/* The same for a question: what the server calls an invalid argument is USAGE. */
+/* The same for a query: an argument that the server rejects as invalid gives USAGE. */
 int tl_remote_fail_query(const char *where, const struct tracelake_error *error);
 
 /*
- * Shall a call that can be made twice be made again after this result? Where the connection broke,
- * or the server has no room at the moment: yes, behind a pause that grows to a second, `most`
- * times. `*tries` begins at 0.
+ * Decide whether a repeatable call is to be made again after this result. Yes if the connection
+ * broke or the server is temporarily full: pauses, increasing to one second, up to `most` times.
+ * `*tries` begins at 0.
  */
 #define TL_REMOTE_TRIES 600 /* ten minutes */
 bool tl_remote_again(int result, unsigned *tries, unsigned most);
 
 /*
- * A trace when it is decoded, or, if not `wait`, as it is: with progress on a terminal. As
- * tracelake_wait_sealed(); a connection that broke is waited for.
+ * Get a trace once it is decoded, or, if not `wait`, as it is now; shows progress on a terminal. As
+ * tracelake_wait_sealed(); waits for a broken connection to return.
  */
 TL_MUST_USE int tl_remote_decoded(struct tracelake *lake, const char *trace, bool wait,
                                   struct tracelake_trace **out, struct tracelake_error *error);
 
-/* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: there is none yet). A second
- * signal ends the program at once. */
+/* Let SIGINT and SIGTERM interrupt the calls on this connection (NULL: none yet). A second signal
+ * ends the program at once. */
 void tl_remote_on_signal(struct tracelake *lake);
-/* Signals end the program again. */
+/* Restore the default: signals end the program. */
 void tl_remote_on_default(void);
 bool tl_remote_signalled(void);
-/* Interrupt the calls in so many seconds, as a signal would; 0: not any more. */
+/* Interrupt the calls in `seconds`, as a signal would; 0: cancel the alarm. */
 void tl_remote_alarm(unsigned seconds);
 
-/* "TRACE" or "TRACE/STREAM" taken apart; `stream` is "" where there is none. USAGE is said. */
+/* Split "TRACE" or "TRACE/STREAM"; `stream` is "" if there is none. USAGE is reported. */
 struct tl_remote_name {
     char trace[128];
     char stream[64];
@@ -87,22 +86,22 @@ struct tl_remote_name {
 int tl_remote_name(const char *command, const char *text, struct tl_remote_name *out);
 
 /*
- * Give `name` the trace's only stream where it names none. TL_ARGS_GO, or the exit status where
- * there are several or none, which is said.
+ * Set `name`'s stream to the trace's only one if it names none. TL_ARGS_GO, or the exit status if
+ * there are several or none, which is reported.
  */
 int tl_remote_one_stream(struct tracelake *lake, struct tl_remote_name *name);
 
-/* A text as a JSON string, with its quotes. */
+/* Print a text as a JSON string, with quotes. */
 void tl_print_json_text(const char *text);
-/* A whole number as JSON has it everywhere: from 2^53 on as a text (docs/http.md). */
+/* Print a whole number as JSON; from 2^53 on as a string (docs/http.md). */
 void tl_print_json_number(uint64_t value);
-/* ,"name":value */
+/* Print ,"name":value */
 void tl_print_json_member(const char *name, uint64_t value);
 
 #define TL_REMOTE_MODE 64
 
-/* What is in force where instruction `at` of a stream is executed, e.g. "el1.ns.a64", as
- * tl_annotate_mode() wants it; false: no flow is there, or the server cannot be asked. */
+/* Mode current at instruction `at` of a stream, e.g. "el1.ns.a64", as for tl_annotate_mode().
+ * Returns false if there is no flow, or the server cannot be reached. */
 bool tl_remote_mode(struct tracelake *lake, const struct tl_remote_name *name, uint64_t at,
                     char mode[static TL_REMOTE_MODE]);
 

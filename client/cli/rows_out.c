@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-/* Bytes as people read them: "812", "3.4M". */
+/* Human-readable size: "812", "3.4M". */
 static const char *size_text(uint64_t n, char out[static 16])
 {
     static const char units[] = "KMGTPE";
@@ -85,7 +85,7 @@ void tl_rows_table(const struct tracelake_trace *const *traces, size_t n)
     }
 }
 
-/* A line of a trace's own text. */
+/* Print a line of free text of the trace. */
 static void own_line(const char *name, const char *text)
 {
     printf("%-10s ", name);
@@ -100,7 +100,7 @@ static void own_member(const char *name, const char *text)
     putchar('\n');
 }
 
-/* When a time of the trace was, and how certain that is. */
+/* Print the wall-clock relation of a stream, with its uncertainty. */
 static void print_clock(const struct tracelake_stream *s)
 {
     const struct tracelake_stream_clock *const c = &s->clock;
@@ -175,7 +175,7 @@ static void field_bool(const char *name, bool value)
     printf(",\"%s\":%s", name, value ? "true" : "false");
 }
 
-/* Names and kinds of values are those of HTTP. */
+/* Names and types of values are those of HTTP. */
 static void stream_json(const struct tracelake_stream *s)
 {
     printf("{\"name\":");

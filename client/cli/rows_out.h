@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Traces printed: as a table, in full, or as JSON. */
+/* Output of traces: as a table, in full, or as JSON. */
 #ifndef TL_CLI_ROWS_OUT_H
 #define TL_CLI_ROWS_OUT_H
 
@@ -7,17 +7,17 @@
 
 #include <stdbool.h>
 
-/* What a stream's positions count: instructions, or records of software trace. */
+/* Do the stream's positions count instructions? Otherwise records of software trace. */
 bool tl_counts_insns(const struct tracelake_stream *stream);
-/* A line per trace under a headline. */
+/* Print one line per trace below a header line. */
 void tl_rows_table(const struct tracelake_trace *const *traces, size_t n);
-/* All about one trace. */
+/* Print all details of one trace. */
 void tl_rows_full(const struct tracelake_trace *trace);
-/* A JSON array of objects. */
+/* Print a JSON array of objects. */
 void tl_rows_json(const struct tracelake_trace *const *traces, size_t n);
-/* The object of one, a line: what commands that change traces print for each. */
+/* Print one object on a line, as commands that change traces do for each. */
 void tl_row_json(const struct tracelake_trace *trace);
-/* Of a trace that is gone, or that may not be looked at: {"id":"run7"}. */
+/* Print the object of a trace that was removed or cannot be read: {"id":"run7"}. */
 void tl_row_json_id(const char *trace);
 
 #endif

@@ -20,7 +20,7 @@
 
 enum { PIECE = 256 << 10, LOOK_MS = 100, FAREWELL_S = 2, AWAY_FIRST_MS = 100, AWAY_MOST_MS = 3000 };
 
-/* One capture under way. */
+/* A capture being sent. */
 struct job {
     struct tl_sender *sender;
     struct tl_bundle_capture *capture; /* NULL: what is left in a spool */
@@ -28,8 +28,8 @@ struct job {
     struct tl_feed *feed;
     struct tracelake_push *push;
     char trace[64]; /* "": not known yet */
-    uint64_t total; /* bytes of a file, 0: not known */
-    uint8_t *bytes; /* PIECE of them */
+    uint64_t total; /* size of a file, 0: not known */
+    uint8_t *bytes; /* buffer of PIECE bytes */
 };
 
 static int64_t now_ms(void)
@@ -54,7 +54,7 @@ static unsigned tries_of(const struct job *job)
     return job->spool.path && job->sender->retry_s > UINT_MAX ? UINT_MAX : TL_REMOTE_TRIES;
 }
 
-/* What is read goes to the spool meanwhile: there is no hurry. Without one it is an error. */
+/* With a spool, input is stored meanwhile, so keep trying. Without one it is an error. */
 static int find_server(const struct job *job)
 {
     struct tl_sender *const sender = job->sender;
@@ -132,7 +132,7 @@ static void show(const struct job *job)
     tl_feed_acked(job->feed, acked);
 }
 
-/* Until the feed or the server has something new, or `ms` are over; then serve the connection. */
+/* Wait until the feed or the server has something new, or for `ms`; then serve the connection. */
 static int await_more(const struct job *job, int feed_fd, int ms, struct tracelake_error *error)
 {
     bool writing;
@@ -163,7 +163,7 @@ static int throttle(const struct job *job, int64_t begun, uint64_t sent,
     return TRACELAKE_OK;
 }
 
-/* All was written: wait until it is durable, and tell that it is all. */
+/* Everything was written: wait until it is durable, and report the end. */
 static int finish(const struct job *job, struct tracelake_error *error)
 {
     int result = TRACELAKE_OK;
@@ -173,7 +173,7 @@ static int finish(const struct job *job, struct tracelake_error *error)
     return result < 0 ? result : tracelake_push_finish(job->push, error);
 }
 
-/* The trace may have another setup then, which the push has to know when it connects again. */
+/* This may change the trace's setup, which the push must know for a reconnect. */
 static void tend(const struct job *job, bool last)
 {
     const struct tl_sender *const sender = job->sender;
@@ -204,7 +204,7 @@ static int send_all(const struct job *job, struct tracelake_error *error)
         else if (got == TL_CANCELLED)
             return TRACELAKE_CANCELLED;
         else if (got < 0)
-            return TRACELAKE_AGAIN; /* said by the feed */
+            return TRACELAKE_AGAIN; /* reported by the feed */
         if (got > 0) {
             result = tracelake_push_write(job->push, job->bytes, (size_t)got, error);
             sent += (uint64_t)got;
@@ -221,8 +221,8 @@ static int send_all(const struct job *job, struct tracelake_error *error)
 /* ---- the end ------------------------------------------------------------------------------ */
 
 /*
- * After a signal: what was read of a live input shall not be lost where there is nothing that holds
- * it, as long as the server takes it. A second signal does not wait for it.
+ * After a signal: bytes read from a live input without spool exist nowhere else, so send them as
+ * long as the server accepts them. A second signal ends this.
  */
 static void say_farewell(const struct job *job)
 {
@@ -249,7 +249,7 @@ static void say_farewell(const struct job *job)
     tl_remote_alarm(0);
 }
 
-/* The push ends before the capture did: what is safe, and what to do. */
+/* The push ended before the capture did: report what is durable, and how to continue. */
 static void say_rest(const struct job *job, const char *why)
 {
     const uint64_t durable = job->push ? tracelake_push_acked(job->push) : 0;
@@ -277,7 +277,7 @@ static void say_rest(const struct job *job, const char *why)
         tl_cli_warn(name, "%s%s%s%s", why, *why ? "; " : "", stored, rest);
 }
 
-/* The trace is complete on the server: does the input say the same? */
+/* The trace is complete on the server: compare its length with the input. */
 static int compare_complete(struct job *job, uint64_t durable)
 {
     struct tl_fail fail;
@@ -300,7 +300,7 @@ static int compare_complete(struct job *job, uint64_t durable)
     return TL_ARGS_GO;
 }
 
-/* The push is open: to its end. TL_ARGS_GO: all is stored. */
+/* The push is open: send everything. TL_ARGS_GO: all is stored. */
 static int send_job(struct job *job)
 {
     struct tracelake_error error = {0};
@@ -321,7 +321,7 @@ static int send_job(struct job *job)
     return status;
 }
 
-/* The name is known to the server? TL_ARGS_GO: `*complete` tells. */
+/* Does the server know the name? TL_ARGS_GO: `*complete` is set. */
 static int ask_offset(const struct job *job, uint64_t *durable, bool *complete)
 {
     struct tracelake_error error;
@@ -329,7 +329,7 @@ static int ask_offset(const struct job *job, uint64_t *durable, bool *complete)
     if (!job->trace[0] || job->sender->no_resume)
         return TL_ARGS_GO;
     const int known = tracelake_offset(job->sender->lake, job->trace, durable, complete, &error);
-    /* A token may allow pushing and nothing else; a push survives a connection that breaks. */
+    /* The token may permit only pushing; a push survives a broken connection. */
     if (known < 0 && known != TRACELAKE_NOTFOUND && known != TRACELAKE_DENIED &&
         known != TRACELAKE_UNREACHABLE && known != TRACELAKE_NOSPACE && known != TRACELAKE_TIMEOUT)
         return tl_remote_fail(tl_feed_name(job->feed), &error);
@@ -378,7 +378,7 @@ static int begin_job(struct job *job, const char *trace)
         tl_cli_warn(NULL, "out of memory");
         return TL_CLI_BAD;
     }
-    /* A file is what a spool would hold. */
+    /* A file needs no spool. */
     if (sender->spool && live &&
         tl_spooldir_open(&job->spool, sender->spool, trace, sender->rig, &fail) < 0) {
         tl_cli_warn(sender->spool, "%s: %s", trace, fail.text);
@@ -421,7 +421,7 @@ static int take_wanted(void *context, const char *trace, bool ended)
     return 1;
 }
 
-/* The capture that a push of this rig was killed in, or a name for a new one. */
+/* The capture that a killed push of this rig left, or a name for a new one. */
 static void name_spooled(const struct tl_sender *sender, char out[static 64])
 {
     struct wanted w = {.ended = false};
@@ -445,7 +445,7 @@ static int report(const struct tl_sender *sender, const char *trace, const char 
     return tl_sent_report(sender->lake, trace, input, !sender->no_wait, form);
 }
 
-/* What pushes before have left whole: they are sent in front, while `capture` is being read. */
+/* Send complete captures left by earlier pushes first, while `capture` is being read. */
 static int send_left(struct tl_sender *sender, const char *except, struct tl_setup *setup)
 {
     int worst = TL_CLI_DONE;

@@ -31,13 +31,13 @@ int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
     struct tracelake_error error;
     const int result = tl_remote_decoded(lake, trace, wait, &row, &error);
     if (result == TRACELAKE_CANCELLED)
-        return TL_CLI_DONE; /* the bytes are stored; nobody wants to wait for more */
+        return TL_CLI_DONE; /* the bytes are stored; waiting was not requested */
     if (result == TRACELAKE_DENIED) {
         if (form == TL_SENT_JSON)
             tl_row_json_id(trace);
         else if (form == TL_SENT_TEXT)
             printf("%s: stored\n", trace);
-        return TL_CLI_DONE; /* a token that may push and not look */
+        return TL_CLI_DONE; /* the token permits pushing but not reading */
     }
     if (result < 0)
         return tl_remote_fail(trace, &error);

@@ -33,7 +33,7 @@ static int address_of(const struct tl_slice_where *where, const char *symbol, ui
     return i < n ? TL_ARGS_GO : TL_CLI_BAD;
 }
 
-/* The address that is named; `*given`: one is. */
+/* The given address; `*given`: there is one. */
 static int read_place(const struct tl_slice_where *where, const char *symbol, const char *pc,
                       uint64_t *address, bool *given)
 {
@@ -45,19 +45,18 @@ static int read_place(const struct tl_slice_where *where, const char *symbol, co
     return symbol ? address_of(where, symbol, address) : TL_ARGS_GO;
 }
 
-/* ---- looking for them ----------------------------------------------------------------------- */
+/* ---- searching ------------------------------------------------------------------------------ */
 
-/* What is looked for: first the n-th `from` at or behind instruction `begin`, then the next `to`.
- */
+/* The search: first the n-th `from` at or after instruction `begin`, then the next `to`. */
 struct sought {
     bool has_from, has_to;
     uint64_t from, to; /* addresses */
     uint64_t occurrence, begin, end;
-    uint64_t n;           /* how often `from` was executed */
-    uint64_t first, last; /* instructions where both were found, UINT64_MAX: not yet */
+    uint64_t n;           /* number of executions of `from` so far */
+    uint64_t first, last; /* instructions where both were found; UINT64_MAX: not yet */
 };
 
-/* Is all found? */
+/* Has everything been found? */
 static bool look(struct sought *s, uint64_t pc, uint64_t at)
 {
     if (s->first != UINT64_MAX) {

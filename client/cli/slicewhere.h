@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A range of an STF file told by what is executed: from the n-th time that an address is, or that a
- * function begins, for so many instructions or until another address.
+ * A range of an STF file, given by what is executed: from the n-th execution of an address, or of
+ * the begin of a function, for a number of instructions or up to another address.
  */
 #ifndef TL_CLI_SLICEWHERE_H
 #define TL_CLI_SLICEWHERE_H
@@ -11,10 +11,10 @@
 struct tl_slice_where {
     const char *from_symbol, *from_pc;
     const char *to_symbol, *to_pc;
-    const char *symbols; /* "FILE[@BIAS]" that has the functions */
-    uint64_t occurrence; /* of the begin, from 1 */
-    uint64_t count;      /* instructions, 0: up to the place that is told, or to the end */
-    uint64_t warm_up;    /* instructions in front of it that come along */
+    const char *symbols; /* "FILE[@BIAS]" with the functions */
+    uint64_t occurrence; /* of the begin, counted from 1 */
+    uint64_t count;      /* instructions; 0: up to the given place, or to the end */
+    uint64_t warm_up;    /* preceding instructions to include */
 };
 
 #define TL_SLICE_WHERE_ARGS(w)                                                                     \
@@ -26,8 +26,8 @@ struct tl_slice_where {
         "warm-up", 0, TL_ARG_COUNT, &(w).warm_up                                                   \
     }
 
-/* Find it in the file, between the range's instructions, which it narrows. TL_ARGS_GO, or the exit
- * status; what is wrong is said. */
+/* Find it in the file, within the range's instructions, and narrow the range to it. TL_ARGS_GO, or
+ * the exit status; errors are printed. */
 int tl_slice_where_find(const struct tl_slice_where *where, const char *path,
                         struct tl_arg_range *range);
 

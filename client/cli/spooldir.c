@@ -22,8 +22,7 @@ static int read_capture(struct tl_spooldir *s, FILE *file)
             snprintf(s->rig, sizeof s->rig, "%.63s", line + 4);
         else if (strncmp(line, "base ", 5) == 0 && tl_number_parse(line + 5, &s->base) == TL_OK)
             s->has_base = true;
-        else if (strncmp(line, "length ", 7) == 0 &&
-                 tl_number_parse(line + 7, &s->length) == TL_OK)
+        else if (strncmp(line, "length ", 7) == 0 && tl_number_parse(line + 7, &s->length) == TL_OK)
             s->ended = true;
         else
             return TL_BAD;
@@ -31,7 +30,7 @@ static int read_capture(struct tl_spooldir *s, FILE *file)
     return *s->rig ? TL_OK : TL_BAD;
 }
 
-/* Open what is there, without making any of it. TL_NOTFOUND, TL_EXISTS, TL_IO, TL_BAD. */
+/* Open an existing folder. TL_NOTFOUND, TL_EXISTS, TL_IO, TL_BAD. */
 static int take(struct tl_spooldir *s, struct tl_fail *fail)
 {
     char *name = NULL;
@@ -40,13 +39,11 @@ static int take(struct tl_spooldir *s, struct tl_fail *fail)
         return tl_fail_set(fail, errno == ENOENT ? TL_NOTFOUND : TL_IO, "%s", strerror(errno));
     if (flock(s->lock, LOCK_EX | LOCK_NB) < 0)
         return tl_fail_set(fail, TL_EXISTS, "another push of trace %s is using it", s->trace);
-    FILE *const file =
-        asprintf(&name, "%s/capture", s->path) < 0 ? NULL : fopen(name, "re");
+    FILE *const file = asprintf(&name, "%s/capture", s->path) < 0 ? NULL : fopen(name, "re");
     const int why = errno;
     free(name);
     if (!file)
-        return tl_fail_set(fail, why == ENOENT ? TL_NOTFOUND : TL_IO, "capture: %s",
-                           strerror(why));
+        return tl_fail_set(fail, why == ENOENT ? TL_NOTFOUND : TL_IO, "capture: %s", strerror(why));
     const int rc = read_capture(s, file);
     fclose(file);
     return rc < 0 ? tl_fail_set(fail, TL_BAD, "its file \"capture\" is not one of a push's spool")
@@ -88,8 +85,8 @@ int tl_spooldir_save(const struct tl_spooldir *s, struct tl_fail *fail)
     char text[256];
     int n = snprintf(text, sizeof text, "rig %s\n", s->rig);
     if (s->has_base)
-        n += snprintf(text + n, sizeof text - (size_t)n, "base %llu\n",
-                      (unsigned long long)s->base);
+        n +=
+            snprintf(text + n, sizeof text - (size_t)n, "base %llu\n", (unsigned long long)s->base);
     if (s->ended)
         n += snprintf(text + n, sizeof text - (size_t)n, "length %llu\n",
                       (unsigned long long)s->length);
@@ -102,8 +99,8 @@ int tl_spooldir_save(const struct tl_spooldir *s, struct tl_fail *fail)
 }
 
 /*
- * Only files of ours are in it. Those of the backlog go in their order, so that what is left is its
- * end, whenever the process is killed.
+ * The folder contains only our files. Those of the backlog are removed in order, so that what is
+ * left is its end, whenever the process is killed.
  */
 static void remove_all(const struct tl_spooldir *s)
 {
@@ -115,7 +112,7 @@ static void remove_all(const struct tl_spooldir *s)
         free(names[i]);
     }
     free(names);
-    unlinkat(s->lock, "capture", 0); /* last: without it a folder says nothing */
+    unlinkat(s->lock, "capture", 0); /* last: without it a folder is meaningless */
     rmdir(s->path);
 }
 
@@ -137,7 +134,8 @@ int tl_spooldir_scan(const char *dir, const char *rig,
     int result = 0;
     for (int i = 0; i < n; i++) {
         struct tl_spooldir s;
-        if (result == 0 && names[i]->d_name[0] != '.' && strlen(names[i]->d_name) < sizeof s.trace &&
+        if (result == 0 && names[i]->d_name[0] != '.' &&
+            strlen(names[i]->d_name) < sizeof s.trace &&
             new_spooldir(&s, dir, names[i]->d_name, NULL) == TL_OK) {
             const bool ours = take(&s, NULL) == TL_OK && strcmp(s.rig, rig) == 0;
             const bool ended = s.ended;

@@ -12,7 +12,7 @@
 
 struct tl_cli_stf {
     struct tl_outfile to;
-    struct tl_fail *fail; /* the caller's */
+    struct tl_fail *fail; /* owned by the caller */
     struct tl_stf_flow *flow;
     struct tl_zstf_writer *writer;
     struct tl_zstf_pool *pool;
@@ -124,7 +124,7 @@ int tl_cli_stf_finish(struct tl_cli_stf *out, uint64_t *insns)
     if (rc == TL_OK)
         rc = put(out);
     if (rc == TL_OK && fseek(out->to.file, 0, SEEK_SET) == 0)
-        (void)fwrite(head, 1, sizeof head, out->to.file); /* the commit sees whether that failed */
+        (void)fwrite(head, 1, sizeof head, out->to.file); /* commit detects failures */
     if (rc == TL_OK)
         rc = tl_outfile_commit(&out->to, out->fail);
     else if (rc != TL_IO)

@@ -26,7 +26,7 @@ static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i
     char *const hash = strdup(stored.sha256);
     if (!hash)
         return TL_CLI_BAD;
-    /* The same file is often mapped at several places. */
+    /* The same file is often mapped at several addresses. */
     for (size_t k = i + 1; k < setup->n_images; k++) {
         char *const other = setup->images[k].file;
         char *const same = strcmp(other, path) == 0 ? strdup(hash) : NULL;

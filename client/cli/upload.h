@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Program images of a setup to a server. */
+/* Upload of a setup's program images to a server. */
 #ifndef TL_CLI_UPLOAD_H
 #define TL_CLI_UPLOAD_H
 
@@ -7,9 +7,9 @@
 #include "tracelake.h"
 
 /*
- * Store every image file that the setup names on the server, and let the setup name it by its
- * content ("sha256:…") from now on. `tries`: as of tl_remote_again(). TL_ARGS_GO, or the exit status of
- * what was said.
+ * Store every image file named in the setup on the server, and replace its name in the setup by its
+ * content hash ("sha256:…"). `tries`: as for tl_remote_again(). TL_ARGS_GO, or the exit status of a
+ * reported error.
  */
 int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup, unsigned tries);
 

@@ -11,7 +11,7 @@ bool tl_where_given(const struct tl_where *where)
            where->to_pc || where->to_event || where->count || where->warm_up;
 }
 
-/* One of the three ways to name a place; kind -1: none. USAGE is said. */
+/* Parse one of the three ways to name a place; kind -1: none. USAGE is reported. */
 static int name_place(const char *symbol, const char *pc, const char *event,
                       struct tracelake_query *query, bool *given)
 {
@@ -26,7 +26,7 @@ static int name_place(const char *symbol, const char *pc, const char *event,
     return TL_ARGS_GO;
 }
 
-/* Too few of them. */
+/* Report that there are too few hits. */
 static int say_too_few(const char *trace, const struct tracelake_found *found, uint64_t n,
                        uint64_t from)
 {
@@ -38,7 +38,7 @@ static int say_too_few(const char *trace, const struct tracelake_found *found, u
     return TL_CLI_BAD;
 }
 
-/* The instruction of the n-th hit from `range->from` on; the server tells some at a time. */
+/* The instruction of the n-th hit from `range->from` on; the server returns the hits in parts. */
 static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
                     struct tracelake_query *query, uint64_t n, uint64_t *insn)
 {
@@ -53,7 +53,7 @@ static int find_nth(struct tracelake *lake, const struct tracelake_range *range,
         if (tracelake_search(lake, query, &found, &error) < 0)
             return tl_remote_fail_query(range->trace, &error);
         before += found->n;
-        int status = TL_CLI_DONE; /* it goes on */
+        int status = TL_CLI_DONE; /* continues */
         if (before >= n) {
             *insn = found->hits[query->limit - 1].at.insn;
             status = TL_ARGS_GO;

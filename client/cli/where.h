@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A range told by what happens there: from the n-th time that a function is called, an address is
- * executed or an event occurs, for so many instructions or until something else happens.
+ * A range selected by its contents: it begins the n-th time that a function is called, an address
+ * is executed or an event occurs, and extends for a number of instructions or until another such
+ * place.
  */
 #ifndef TL_CLI_WHERE_H
 #define TL_CLI_WHERE_H
@@ -11,9 +12,9 @@
 struct tl_where {
     const char *from_symbol, *from_pc, *from_event;
     const char *to_symbol, *to_pc, *to_event;
-    uint64_t occurrence; /* of the begin, from 1 */
-    uint64_t count;      /* instructions, 0: up to the place that is told, or to the end */
-    uint64_t warm_up;    /* instructions in front of it that come along */
+    uint64_t occurrence; /* of the beginning, from 1 */
+    uint64_t count;      /* instructions, 0: up to the given place, or to the end */
+    uint64_t warm_up;    /* additional warm-up instructions before the range */
 };
 
 #define TL_WHERE_ARGS(w)                                                                           \
@@ -27,8 +28,8 @@ struct tl_where {
     }
 
 bool tl_where_given(const struct tl_where *where);
-/* Find it in the range's trace and stream, between its `from` and `to` instructions, which it
- * narrows. TL_ARGS_GO, or the exit status; what is wrong is said. */
+/* Find the range in the trace and stream of `range`, between its `from` and `to` instructions, and
+ * narrow it. TL_ARGS_GO, or the exit status; errors are reported. */
 int tl_where_find(const struct tl_where *where, struct tracelake *lake,
                   struct tracelake_range *range);
 

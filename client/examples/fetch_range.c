@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetches a range of executed instructions from a tracelake server and prints their index,
- * address and encoding; of streams that hold branches alone, where they went. Build and run:
+ * Fetches a range of executed instructions from a tracelake server and prints their index, address
+ * and encoding; for branch-only streams, the branch targets. Build and run:
  *
  *     cc -o fetch_range fetch_range.c $(pkg-config --cflags --libs tracelake)
  *     ./fetch_range http://127.0.0.1:7070 TRACE STREAM 1000 2000

@@ -26,7 +26,7 @@ template <typename T> using Owned = std::unique_ptr<T, Close>;
 
 using Counts = std::unordered_map<std::uint64_t, std::uint64_t>;
 
-// TL_EOF, or what went wrong in `fail`.
+// Returns TL_EOF, or an error described in `fail`.
 int count(const char *path, Counts &counts, tl_fail &fail)
 {
     tl_stf_file *file = nullptr;

@@ -12,7 +12,7 @@
 
 #define START 0x80000000
 
-/* The first record that cannot be written ends it all: `fail` says which rule it breaks. */
+/* The first record that cannot be written ends everything: `fail` names the violated rule. */
 struct maker {
     struct tl_stf_out *out;
     int result;

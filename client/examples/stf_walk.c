@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Walks the instructions of an STF file: address, mode, process, what was read and written.
+ * Walks the instructions of an STF file: address, mode, process, memory reads and writes.
  *
  *     stf_walk FILE [FIRST [COUNT]]
  *     cc stf_walk.c $(pkg-config --cflags --libs tracelake-stf) -o stf_walk
@@ -54,7 +54,9 @@ static void print_insn(const struct tl_stf_insns *insns, const struct tl_stf_ins
     putchar('\n');
 }
 
-/* Print `count` instructions from `first` on. TL_OK, or what went wrong in `fail`. */
+/*
+ * Print `count` instructions beginning at `first`. Returns TL_OK, or an error described in `fail`.
+ */
 static int walk(struct tl_stf_insns *insns, uint64_t first, uint64_t count, struct tl_fail *fail)
 {
     struct tl_stf_insn batch[64];

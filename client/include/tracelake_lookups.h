@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A part of tracelake.h, which includes it: what can be asked about a trace. Positions, searches,
- * statistics, calls, source, comparisons, regions, notes, and how often code was run.
+ * Part of tracelake.h, which includes it: queries on a trace. Positions, searches, statistics,
+ * calls, source, comparisons, regions, notes, and execution counts.
  */
 #ifndef TRACELAKE_LOOKUPS_H
 #define TRACELAKE_LOOKUPS_H
@@ -21,39 +21,42 @@ struct tracelake_position {
     bool has_time;
 };
 
-/* A position given in one unit, in all units. */
+/* Convert a position from one unit to all units. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_locate(struct tracelake *lake, const char *trace,
                                                       const char *stream, enum tracelake_unit unit,
                                                       uint64_t at, struct tracelake_position *out,
                                                       struct tracelake_error *error);
 
 enum tracelake_find_kind {
-    TRACELAKE_FIND_PC,     /* executions of addresses */
-    TRACELAKE_FIND_SYMBOL, /* where the flow enters a function, also by a return */
-    TRACELAKE_FIND_EVENT,  /* exception gap event software mode context, or a reason of gaps */
-    TRACELAKE_FIND_CALL,   /* calls of a function: its name, or a part or pattern (*, ?) of names */
-    TRACELAKE_FIND_MNEMONIC, /* instructions by mnemonic (*, ?), or a part of the assembly text */
-    TRACELAKE_FIND_OPCODE,   /* … by encoding, as in flow text, x for any digit */
-    TRACELAKE_FIND_TEXT      /* any of these, as docs/http.md says of `q` */
+    TRACELAKE_FIND_PC,     /* executions of an address range */
+    TRACELAKE_FIND_SYMBOL, /* entries of a function by the flow, including returns into it */
+    TRACELAKE_FIND_EVENT,  /* exception gap event software mode context, or a reason for gaps */
+    TRACELAKE_FIND_CALL,   /* calls of a function: its name, or part or a pattern (*, ?) of names */
+    TRACELAKE_FIND_MNEMONIC, /* instructions by mnemonic (*, ?), or part of the assembly text */
+    TRACELAKE_FIND_OPCODE,   /* instructions by encoding, as in flow text, x for any digit */
+    TRACELAKE_FIND_TEXT      /* any of the above, as described for `q` in docs/http.md */
 };
 
 struct tracelake_query {
     const char *trace;
-    const char *stream; /* NULL, "": all of the trace, in one order; then not `from` and `to` */
+    /* NULL, "": all streams of the trace, merged; `from` and `to` are not used then. */
+    const char *stream;
     enum tracelake_find_kind kind;
     uint64_t pc_from; /* PC: [pc_from, pc_to) */
     uint64_t pc_to;
-    const char *text; /* of the other kinds */
-    uint64_t from;    /* instructions to search: [from, to) */
-    uint64_t to;      /* TRACELAKE_END: to the end */
-    uint64_t limit;   /* most hits wanted, 0: 100; a few more where they are at one position */
-    const char *near; /* only hits behind instruction `at` of this stream, with `backward` those in
-                         front of it; NULL: all */
+    const char *text; /* for the other kinds */
+    uint64_t from;    /* first instruction to search */
+    uint64_t to;      /* end, exclusive; TRACELAKE_END: to the end of the stream */
+    /* Maximum number of hits, 0: 100; slightly more if several are at one position. */
+    uint64_t limit;
+    const char *near; /* only hits after instruction `at` of this stream, or before it if
+                         `backward`; NULL: no restriction */
     uint64_t at;
-    bool backward; /* the last hits, the nearest first */
-    bool count;    /* count all, too */
-    uint64_t
-        skip; /* > 0: hits at `at` itself, too, but for so many, first ones in this direction */
+    bool backward; /* return the last hits, nearest first */
+    bool count;    /* also count all hits */
+    /* > 0: also hits at `at` itself, without this many of them, the first ones in this direction.
+     */
+    uint64_t skip;
 };
 
 struct tracelake_hit {
@@ -64,24 +67,27 @@ struct tracelake_hit {
 };
 
 struct tracelake_found {
-    struct tracelake_hit *hits; /* in order, by time where there are several streams */
+    struct tracelake_hit *hits; /* in order; by time if there are several streams */
     size_t n;
     bool more;       /* the limit cut the list */
-    uint64_t total;  /* of all, whatever `near` is, if they were to be counted, … */
-    uint64_t before; /* … and of those in front of hits[0] */
-    char what[160];  /* what was looked for: "calls of main" */
-    uint64_t skip;   /* if there are more: `skip` of the query that goes on, with the last hit's
-                        stream and instruction as `near` and `at` */
+    uint64_t total;  /* number of all hits regardless of `near`, if `count` was set */
+    uint64_t before; /* number of hits before hits[0], if `count` was set */
+    char what[160];  /* description of the query: "calls of main" */
+    uint64_t skip;   /* if there are more: `skip` for the next query, with the last hit's stream and
+                        instruction as `near` and `at` */
 };
 
-/* Free it with tracelake_found_free(). */
+/* Search. Free `*out` with tracelake_found_free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_search(struct tracelake *lake,
                                                       const struct tracelake_query *query,
                                                       struct tracelake_found **out,
                                                       struct tracelake_error *error);
-TRACELAKE_API void tracelake_found_free(struct tracelake_found *found); /* NULL is fine */
+TRACELAKE_API void tracelake_found_free(struct tracelake_found *found); /* accepts NULL */
 
-/* The same in short: hits in order; free `*hits` with free(). `*more`: the limit cut the list. */
+/*
+ * Short form of tracelake_search(): hits in order; free `*hits` with free(). `*more`: the limit cut
+ * the list.
+ */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_find(struct tracelake *lake,
                                                     const struct tracelake_query *query,
                                                     struct tracelake_hit **hits, size_t *n,
@@ -94,7 +100,7 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_stats(struct tracelake *lake, con
 
 #define TRACELAKE_INNERMOST UINT32_MAX
 /*
- * The call at `depth` (0: the outermost) that is under way at an instruction, and what is known of
+ * Describe the call at `depth` (0: the outermost) that is active at an instruction, with totals for
  * all calls of its function, as JSON text (docs/http.md); free `*json` with free().
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_call(struct tracelake *lake, const char *trace,
@@ -103,10 +109,9 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_call(struct tracelake *lake, cons
                                                     struct tracelake_error *error);
 
 /*
- * Who called whom in a range, and how many instructions that took, as JSON text (docs/http.md);
- * free
- * `*json` with free(). An empty stream is all of them; then the range is one of time. `callers`:
- * from below. `nodes`: how many paths are told, 0: 2000.
+ * Call tree of a range with instruction counts, as JSON text (docs/http.md); free `*json` with
+ * free(). An empty stream means all streams; the range is then in units of time. `callers`:
+ * bottom-up. `nodes`: maximum number of paths returned, 0: 2000.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile(struct tracelake *lake,
                                                        const struct tracelake_range *range,
@@ -115,7 +120,7 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_profile(struct tracelake *lake,
 
 /*
  * Call stacks of a range of instructions or time, as JSON text (docs/http.md, slices); free `*json`
- * with free(). `columns` of the picture that is made of them, 0: 1024.
+ * with free(). `columns`: width of the picture drawn from them, 0: 1024.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_slices(struct tracelake *lake,
                                                       const struct tracelake_range *range,
@@ -129,8 +134,8 @@ TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_disassembly(struct tracelake *lake, const char *trace, const char *stream, uint64_t from,
                       uint32_t count, char **json, struct tracelake_error *error);
 /*
- * The source file of an instruction (`frame` 0), or of the call of the function inlined there (1:
- * the innermost, 2: the one around it, …), as JSON text (docs/http.md, source); free `*json` with
+ * Source file of an instruction (`frame` 0), or of the call site of an inlined function (1: the
+ * innermost, 2: the next outer one, …), as JSON text (docs/http.md, source); free `*json` with
  * free().
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_source(struct tracelake *lake, const char *trace,
@@ -138,18 +143,17 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_source(struct tracelake *lake, co
                                                       uint32_t frame, char **json,
                                                       struct tracelake_error *error);
 /*
- * What software trace of a range says, as lines, as JSON text (docs/http.md, log); free `*json`
- * with free(). `limit` 0: 200, at most 10,000, the first or the `last` ones.
+ * Output of software trace in a range, as lines in JSON text (docs/http.md, log); free `*json` with
+ * free(). `limit` 0: 200, at most 10,000, the first lines or, with `last`, the last ones.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_log(struct tracelake *lake,
                                                    const struct tracelake_range *range,
                                                    uint32_t limit, bool last, char **json,
                                                    struct tracelake_error *error);
 /*
- * Where two runs part and meet again, and what differs by function, as JSON text (docs/http.md);
- * free
- * `*json` with free(). Ranges are of instructions. `calls`: compare which functions were called,
- * not which instructions were run. `hunks`: how many are told, 0: 100.
+ * Where two runs diverge and rejoin, and the differences by function, as JSON text (docs/http.md);
+ * free `*json` with free(). Ranges are in instructions. `calls`: compare the sequence of called
+ * functions, not of executed instructions. `hunks`: maximum number of differences returned, 0: 100.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_compare(struct tracelake *lake,
                                                        const struct tracelake_range *a,
@@ -158,9 +162,9 @@ TRACELAKE_MUST_USE TRACELAKE_API int tracelake_compare(struct tracelake *lake,
                                                        struct tracelake_error *error);
 
 /*
- * Regions of `interval` instructions that stand for all of a range (SimPoint), at most `most`
- * (0: 30), as JSON text (docs/http.md); free `*json` with free(). `vectors` (NULL: nobody) is told
- * the intervals' basic-block vectors as lines of a .bb file, some at a time; a result < 0 ends the
+ * Representative regions of `interval` instructions each (SimPoint), at most `most` (0: 30), as
+ * JSON text (docs/http.md); free `*json` with free(). `vectors` (may be NULL) receives the
+ * intervals' basic-block vectors as lines of a .bb file, several at a time; a result < 0 ends the
  * call, which returns it. Has no time limit.
  */
 TRACELAKE_MUST_USE TRACELAKE_API int
@@ -168,15 +172,15 @@ tracelake_simpoints(struct tracelake *lake, const struct tracelake_range *range,
                     uint32_t most, int (*vectors)(void *context, const void *lines, size_t n),
                     void *context, char **json, struct tracelake_error *error);
 
-/* What people wrote at places of a trace. */
+/* Notes that users attach to places of a trace. */
 
 struct tracelake_note {
-    uint64_t id; /* from 1 in a trace */
+    uint64_t id; /* from 1, unique within a trace */
     char *stream;
-    uint64_t at, to; /* instructions, the last one included */
+    uint64_t at, to; /* instructions, both ends included */
     char *text;      /* empty: a bookmark */
     bool has_time;
-    uint64_t time, time_to;         /* of `at` and `to`, when it was written */
+    uint64_t time, time_to;         /* times of `at` and `to`, as of when the note was written */
     int64_t created_ns, updated_ns; /* Unix time */
 };
 struct tracelake_notes {
@@ -184,35 +188,36 @@ struct tracelake_notes {
     size_t n;
 };
 
-/* Free with tracelake_notes_free(). NOTFOUND. */
+/* List a trace's notes. Free with tracelake_notes_free(). Errors: NOTFOUND. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_list_notes(struct tracelake *lake, const char *trace,
                                                           struct tracelake_notes **out,
                                                           struct tracelake_error *error);
-TRACELAKE_API void tracelake_notes_free(struct tracelake_notes *notes); /* NULL is fine */
-/* Write a new note (`id` 0) or replace one; of the rest, `stream`, `at`, `to` and `text` are read.
- * `*id` (NULL: nobody) is what it got. NOTFOUND, USAGE. */
+TRACELAKE_API void tracelake_notes_free(struct tracelake_notes *notes); /* accepts NULL */
+/* Create a note (`id` 0) or replace one; besides `id`, only `stream`, `at`, `to` and `text` are
+ * read. `*id` (`id` may be NULL) receives its number. Errors: NOTFOUND, USAGE. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_put_note(struct tracelake *lake, const char *trace,
                                                         const struct tracelake_note *note,
                                                         uint64_t *id,
                                                         struct tracelake_error *error);
-/* NOTFOUND. */
+/* Errors: NOTFOUND. */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_delete_note(struct tracelake *lake,
                                                            const char *trace, uint64_t id,
                                                            struct tracelake_error *error);
 
-/* How often code was run: for compilers, and for coverage. */
+/* Execution counts: for compilers, and for coverage. */
 
 struct tracelake_code_source {
     const char *trace, *stream;
 };
 struct tracelake_code_request {
-    struct tracelake_range range; /* an empty stream is all of them: then it is one of time */
-    const struct tracelake_code_source *also; /* others, which count together with it */
+    /* An empty stream means all streams; the range is then in units of time. */
+    struct tracelake_range range;
+    const struct tracelake_code_source *also; /* further streams, counted together with it */
     size_t n_also;
-    const uint64_t *contexts; /* only what ran with one of these context IDs; none: all */
+    const uint64_t *contexts; /* only code executed with one of these context IDs; none: all */
     size_t n_contexts;
-    const char *image; /* of tracelake_code(), not NULL: only that file's code, at its own
-                          addresses; "sha256:…", "build-id:…" or its name */
+    const char *image; /* tracelake_code() only: restrict to this file's code, at the file's own
+                          addresses; "sha256:…", "build-id:…" or its name; NULL: all code */
 };
 
 struct tracelake_code_count {
@@ -221,23 +226,23 @@ struct tracelake_code_count {
 };
 struct tracelake_code {
     uint64_t insns;
-    struct tracelake_code_count *runs; /* instructions `from` to `to`, one behind another */
+    struct tracelake_code_count *runs; /* instructions `from` to `to`, consecutive */
     size_t n_runs;
-    struct tracelake_code_count *branches; /* that were taken, at `from` to `to` */
+    struct tracelake_code_count *branches; /* taken branches at `from` to `to` */
     size_t n_branches;
-    bool truncated; /* there were too many different ones */
+    bool truncated; /* too many distinct entries; some were dropped */
 };
-/* Free it with tracelake_code_free(). */
+/* Count executed code. Free with tracelake_code_free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int tracelake_code(struct tracelake *lake,
                                                     const struct tracelake_code_request *request,
                                                     struct tracelake_code **out,
                                                     struct tracelake_error *error);
-TRACELAKE_API void tracelake_code_free(struct tracelake_code *code); /* NULL is fine */
+TRACELAKE_API void tracelake_code_free(struct tracelake_code *code); /* accepts NULL */
 
 struct tracelake_covered_function {
     char *name;
     uint64_t pc, calls, insns, executed;
-    uint32_t file, line; /* file: from 1 on in `files`, 0: not known */
+    uint32_t file, line; /* file: index into `files` from 1, 0: not known */
 };
 struct tracelake_covered_line {
     uint32_t file, line;
@@ -250,19 +255,20 @@ struct tracelake_covered_branch {
 struct tracelake_coverage {
     char **files;
     size_t n_files;
-    struct tracelake_covered_function *functions; /* of the program, executed or not */
+    /* All functions of the program, executed or not. */
+    struct tracelake_covered_function *functions;
     size_t n_functions;
     struct tracelake_covered_line *lines; /* by file and line, executed or not */
     size_t n_lines;
-    struct tracelake_covered_branch *branches; /* conditional ones */
+    struct tracelake_covered_branch *branches; /* conditional branches */
     size_t n_branches;
     bool truncated;
 };
-/* What of the traces' programs was executed. Free it with tracelake_coverage_free(). */
+/* Coverage of the traces' programs. Free with tracelake_coverage_free(). */
 TRACELAKE_MUST_USE TRACELAKE_API int
 tracelake_coverage(struct tracelake *lake, const struct tracelake_code_request *request,
                    struct tracelake_coverage **out, struct tracelake_error *error);
-TRACELAKE_API void tracelake_coverage_free(struct tracelake_coverage *coverage); /* NULL is fine */
+TRACELAKE_API void tracelake_coverage_free(struct tracelake_coverage *coverage); /* accepts NULL */
 
 #ifdef __cplusplus
 }

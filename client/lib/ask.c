@@ -68,7 +68,10 @@ void tl_ask_close(struct tl_ask *ask)
     free(ask);
 }
 
-/* Room for a message of `n` bytes behind those that wait, and its head. NULL: said. */
+/*
+ * Reserve space for a message of `n` bytes after the pending ones, and write its header. NULL:
+ * `*result` is set.
+ */
 static uint8_t *make_room(struct tl_ask *ask, size_t n, int *result, struct tracelake_error *error)
 {
     struct tl_buf *const out = &ask->io.out;
@@ -167,14 +170,14 @@ static int status_of_reset(uint32_t code)
     }
 }
 
-/* The server cannot serve this call now: another one may. */
+/* The server cannot serve this call now: try another one. */
 static void leave(const struct tl_ask *ask)
 {
     if (ask->mux == ask->lake->mux)
         tl_client_leave(ask->lake);
 }
 
-/* How a closed call ended: EOF for status OK. */
+/* Result of a closed call: EOF for status OK. */
 static int ending(const struct tl_ask *ask, struct tracelake_error *error)
 {
     const struct tl_ask_io *io = &ask->io;
@@ -241,10 +244,10 @@ int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error
     return end;
 }
 
-/* One step; TIMEOUT when nothing moved since *since for too long. */
+/* Perform one step; TIMEOUT if nothing has moved for too long since `*since`. */
 static int step(struct tl_ask *ask, int64_t *since, struct tracelake_error *error)
 {
-    /* What was handed out, and what an unfinished message needs, makes room for more. */
+    /* What was handed out, and what an incomplete message needs, opens the window for more. */
     tl_mux_consume(ask->mux, &ask->io);
     int ms = -1;
     if (ask->timeout_ms >= 0) {
@@ -296,7 +299,7 @@ int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *ki
     return TRACELAKE_OK;
 }
 
-/* May it be done although it may be done already? */
+/* May the call be repeated although the first attempt may have taken effect? */
 static bool repeats(const char *method)
 {
     static const char *const once[] = {"BindImage", "DeleteNote", "DeleteTrace", "PutNote",
@@ -327,7 +330,7 @@ static int ask_once(struct tracelake *lake, const char *method, int timeout_ms,
         result = tl_client_fail(error, TRACELAKE_BAD, "the server gave no answer to %s", method);
     if (result == TRACELAKE_OK)
         result = tl_ask_unpack(ask, kind, bytes, &message, error);
-    /* A reply counts only when the status behind it is OK. */
+    /* A reply counts only if the status after it is OK. */
     if (result == TRACELAKE_OK) {
         result = tl_ask_recv(ask, &bytes, error);
         if (result == TRACELAKE_EOF)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One gRPC call from this side: messages out, messages in, a status at the end; and the
+ * The client side of a gRPC call (messages out, messages in, a status at the end), and the
  * connection object that calls are made on.
  */
 #ifndef TL_CLIENT_ASK_H
@@ -10,13 +10,13 @@
 
 #include <protobuf-c/protobuf-c.h>
 
-/* A server's name may have several addresses; a place is one of these. */
+/* A connection. A server name may resolve to several addresses; a place is one of these. */
 struct tracelake {
     struct tl_url *urls;
-    size_t *n_addresses; /* of each, as last seen; 0: not yet */
+    size_t *n_addresses; /* addresses of each URL as last resolved; 0: not resolved yet */
     size_t n_urls;
     size_t at, address;  /* the place of the last connection, which is tried first */
-    bool heard;          /* an answer came on this connection */
+    bool heard;          /* an answer has arrived on this connection */
     char *authorization; /* "Bearer …" or NULL */
     char *cafile;
     char *certfile;
@@ -26,13 +26,13 @@ struct tracelake {
     int timeout_ms; /* -1: none */
     int wake_fd;
     atomic_bool interrupted;
-    struct tl_mux *mux; /* NULL, or perhaps dead: see tl_client_connect() */
+    struct tl_mux *mux; /* NULL, or possibly dead: see tl_client_connect() */
 };
 
-/* Have a usable connection, making a new one if need be: to the place of the last one, or the first
- * behind it that answers. */
+/* Ensure there is a usable connection, creating one if needed: to the place of the last one, or the
+ * first place after it that answers. */
 TL_MUST_USE int tl_client_connect(struct tracelake *lake, struct tracelake_error *error);
-/* Have the next connection at the next place. Calls under way keep theirs. */
+/* Make the next connection go to the next place. Calls in progress keep theirs. */
 void tl_client_leave(struct tracelake *lake);
 /* Are there several places? */
 bool tl_client_others(const struct tracelake *lake);
@@ -43,82 +43,83 @@ static inline const struct tl_url *tl_client_url(const struct tracelake *lake)
 }
 
 /*
- * A call that can be made twice ended with `result`: shall it be made again? Yes, for some seconds,
- * where the server went away and there are others; behind a pause once all were asked.
+ * Decide whether a repeatable call that ended with `result` is to be made again. Yes, for some
+ * seconds, if the server went away and there are others; pauses after every place was tried.
  */
 struct tl_again {
-    int64_t begun; /* 0: not yet */
+    int64_t begun; /* 0: not started */
     unsigned tries;
 };
 bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result);
 
-/* A text of a message that is sent, which protobuf-c takes as char * and leaves alone; NULL is an
- * empty one. */
+/* Text field of an outgoing message, which protobuf-c declares as char * and does not modify; NULL
+ * becomes an empty text. */
 static inline char *tl_ask_text(const char *s)
 {
     return (char *)(uintptr_t)(s ? s : "");
 }
 
-/* Where a range that is asked for ends: on the wire 0 stands for TRACELAKE_END. */
+/* End of a requested range: on the wire 0 stands for TRACELAKE_END. */
 static inline uint64_t tl_ask_end_of(uint64_t to)
 {
     return to == TRACELAKE_END ? 0 : to;
 }
 
-#define TL_GRPC_UNAVAILABLE 14 /* the server cannot serve this call now; another one may */
+#define TL_GRPC_UNAVAILABLE 14 /* this server cannot serve the call now; another one may */
 
 struct tl_ask {
     struct tracelake *lake;
     struct tl_mux *mux;
     const char *method; /* "/tracelake.v1.Ingest/Push"; static storage */
-    int timeout_ms;     /* without progress; -1: none */
-    size_t in_at;       /* of io.in, already handed out */
+    int timeout_ms;     /* time limit without progress; -1: none */
+    size_t in_at;       /* bytes of io.in already handed out */
     struct tl_ask_io io;
 };
 
-/* Begin a call. `timeout_ms`: longest time without progress, 0: the connection's, -1: none. */
+/* Begin a call. `timeout_ms`: time limit without progress, 0: that of the connection, -1: none. */
 TL_MUST_USE int tl_ask_open(struct tl_ask **out, struct tracelake *lake, const char *method,
                             int timeout_ms, struct tracelake_error *error);
-/* Free; a call that is not over is cancelled. */
+/* Free; an unfinished call is cancelled. */
 void tl_ask_close(struct tl_ask *ask);
 
-/* Queue a message; it is sent by the steps that follow. LIMIT, NOMEM. */
+/* Queue a message; later steps send it. LIMIT, NOMEM. */
 TL_MUST_USE int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message,
                             struct tracelake_error *error);
 TL_MUST_USE int tl_ask_send_bytes(struct tl_ask *ask, struct tl_bytes message,
                                   struct tracelake_error *error);
-/* No more messages from this side. */
+/* Half-close: no more messages from this side. */
 void tl_ask_end(struct tl_ask *ask);
-/* Queued bytes that have not left yet. */
+/* Number of queued bytes that have not been sent. */
 size_t tl_ask_unsent(const struct tl_ask *ask);
 
-/* A complete message that has arrived, without waiting: OK, AGAIN, or the end as tl_ask_recv().
- * `out` is valid until the next receive. */
+/* Take a complete message that has arrived, without waiting: OK, AGAIN, or the end as for
+ * tl_ask_recv(). `out` is valid until the next receive. */
 TL_MUST_USE int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out,
                             struct tracelake_error *error);
-/* Wait for a message. EOF: the call ended with status OK; else what the server answered. */
+/*
+ * Wait for a message. EOF: the call ended with status OK; otherwise the status the server returned.
+ */
 TL_MUST_USE int tl_ask_recv(struct tl_ask *ask, struct tl_bytes *out,
                             struct tracelake_error *error);
-/* Wait until at most `most` bytes are queued. Ends early when the call does. */
+/* Wait until at most `most` bytes are queued. Returns early if the call ends. */
 TL_MUST_USE int tl_ask_drain(struct tl_ask *ask, size_t most, struct tracelake_error *error);
 
-/* A message of the given kind from bytes; BAD if they are none. */
+/* Unpack a message of the given kind; BAD if the bytes are not one. */
 TL_MUST_USE int tl_ask_unpack(const struct tl_ask *ask, const ProtobufCMessageDescriptor *kind,
                               struct tl_bytes bytes, void *out, struct tracelake_error *error);
 
-/* A whole call: one message out, one in; made again, see tl_client_again(), unless it changes
- * something that it would change twice. Free `*reply` (a pointer to a message struct) with
- * protobuf_c_message_free_unpacked(). */
+/* A complete unary call. Repeated as in tl_client_again(), unless repeating could apply a change
+ * twice. Free `*reply` (a pointer to a message struct) with protobuf_c_message_free_unpacked(). */
 TL_MUST_USE int tl_ask_once(struct tracelake *lake, const char *method, int timeout_ms,
                             const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
                             void *reply, struct tracelake_error *error);
 
-/* Takes one reply of a stream (a message struct). TRACELAKE_NOMEM is told; any result < 0 ends the
- * call. */
+/* Consume one reply of a stream (a message struct). TRACELAKE_NOMEM is reported as an error; any
+ * result < 0 ends the call. */
 typedef int tl_ask_take_reply(void *context, const void *reply);
 
-/* A whole call with any number of replies, each of which is taken: OK, or what ended it. Made again
- * as long as none has come. */
+/* A complete call with any number of replies, each passed to `take`. Returns OK, or what ended the
+ * call. Repeated as long as no reply has arrived. */
 TL_MUST_USE int tl_ask_each(struct tracelake *lake, const char *method, int timeout_ms,
                             const ProtobufCMessage *request, const ProtobufCMessageDescriptor *kind,
                             tl_ask_take_reply *take, void *context, struct tracelake_error *error);

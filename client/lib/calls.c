@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Questions whose answers are JSON. */
+/* Queries with JSON answers. */
 #include "ask.h"
 #include "tracelake/v1/ranges.pb-c.h"
 

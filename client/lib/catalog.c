@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The catalog: what traces there are, and what can be done with them. */
+/* The catalog: listing and managing traces. */
 #include "ask.h"
 #include "rows.h"
 
@@ -49,7 +49,10 @@ static int add_page(struct tracelake_list *list, const Tracelake__V1__ListTraces
     return TRACELAKE_OK;
 }
 
-/* The page that `*token` begins (owned, and replaced by the next one's), behind what there is. */
+/*
+ * Request the page with `*token` (owned, and replaced by the next one's), and append it to the
+ * list.
+ */
 static int ask_page(struct tracelake *lake, struct tracelake_list *list, char **token,
                     struct tracelake_error *error)
 {
@@ -62,7 +65,7 @@ static int ask_page(struct tracelake *lake, struct tracelake_list *list, char **
         return result;
     result = add_page(list, reply);
     free(*token);
-    /* An empty page ends it, whatever it says: else this could go on for ever. */
+    /* An empty page ends the list, whatever its token: otherwise this could loop forever. */
     *token = strdup(reply->n_traces ? reply->next_page_token : "");
     tracelake__v1__list_traces_reply__free_unpacked(reply, NULL);
     return result < 0 || !*token ? nomem(error) : result;
@@ -86,7 +89,7 @@ int tracelake_list_traces(struct tracelake *lake, struct tracelake_list **out,
     return result;
 }
 
-/* A call whose answer is a Trace. `out` may be NULL. */
+/* A call that returns a Trace. `out` may be NULL. */
 static int ask_trace(struct tracelake *lake, const char *method, const ProtobufCMessage *request,
                      struct tracelake_trace **out, struct tracelake_error *error)
 {
@@ -160,7 +163,7 @@ int tracelake_delete(struct tracelake *lake, const char *trace, struct tracelake
     return result;
 }
 
-#define AT_ONCE 4096 /* traces in a question */
+#define AT_ONCE 4096 /* traces per request */
 
 /* The first error of `n`, or OK. */
 static int first_error(const struct tracelake_error *errors, size_t n)
@@ -202,7 +205,7 @@ static int delete_some(struct tracelake *lake, const char *const *traces, size_t
     const bool old = reply->removed == 0 && reply->n_refused == 0;
     note_refusals(reply, traces, n, errors);
     tracelake__v1__delete_trace_reply__free_unpacked(reply, NULL);
-    /* A server that knows of no others has removed the first one. */
+    /* An older server, which ignores the others, has removed only the first one. */
     for (size_t i = 1; i < n && old; i++)
         (void)!tracelake_delete(lake, traces[i], &errors[i]);
     return first_error(errors, n);
@@ -275,7 +278,7 @@ int tracelake_verify(struct tracelake *lake, const char *trace, bool repair, uin
     Tracelake__V1__VerifyReply *reply;
     request.trace = tl_ask_text(trace);
     request.repair = repair;
-    /* It reads every byte of the trace before it answers: no time limit. */
+    /* The server reads every byte of the trace before it answers: no time limit. */
     const int result = tl_ask_once(lake, "/tracelake.v1.Catalog/Verify", -1, &request.base,
                                    &tracelake__v1__verify_reply__descriptor, &reply, error);
     if (result < 0)

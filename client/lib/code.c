@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* How often code was run. */
+/* Execution counts of code. */
 #include "ask.h"
 #include "tracelake/v1/ranges.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* Ask, and have each reply taken. */
+/* Send the request, and have each reply processed. */
 static int ask(struct tracelake *lake, const char *method,
                const struct tracelake_code_request *asked, const ProtobufCMessageDescriptor *kind,
                tl_ask_take_reply *take, void *context, struct tracelake_error *error)
@@ -23,7 +23,7 @@ static int ask(struct tracelake *lake, const char *method,
         request.also[i] = &also[i];
     }
     request.n_also = asked->n_also;
-    request.contexts = (uint64_t *)(uintptr_t)asked->contexts; /* is read only */
+    request.contexts = (uint64_t *)(uintptr_t)asked->contexts; /* only read */
     request.n_contexts = asked->n_contexts;
     request.trace = tl_ask_text(asked->range.trace);
     request.stream = tl_ask_text(asked->range.stream);
@@ -38,7 +38,7 @@ static int ask(struct tracelake *lake, const char *method,
     return r;
 }
 
-/* Room for `more` elements behind `*n` of an array. */
+/* Reserve capacity for `more` elements after the first `n` of an array. */
 static int grow(void *array, size_t n, size_t more, size_t size)
 {
     void **const p = array;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The connection object: made once, reconnected when a call finds it dead. */
+/* The connection object: created once, reconnected when a call finds it dead. */
 #include "ask.h"
 
 #include "base/digits.h"
@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 enum {
-    QUIET_MS = 5000,  /* where calls have no limit */
-    AGAIN_MS = 10000, /* how long a call is made again */
-    PAUSE_MS = 20,    /* once all places were asked; doubled each time … */
+    QUIET_MS = 5000,  /* when calls have no time limit */
+    AGAIN_MS = 10000, /* how long a call is repeated */
+    PAUSE_MS = 20,    /* after all places were tried; doubled each time */
     PAUSE_MOST_MS = 500
 };
 
@@ -35,7 +35,10 @@ static int parse_pin(const char *text, uint8_t out[static 32])
     return digits == 64 ? TRACELAKE_OK : TRACELAKE_USAGE;
 }
 
-/* One, or several with commas between them: servers may have certificates of their own. */
+/*
+ * Parse one or several fingerprints separated by commas: servers may have certificates of their
+ * own.
+ */
 static int take_pins(struct tracelake *lake, const char *text, struct tracelake_error *error)
 {
     size_t cap = 0;
@@ -63,7 +66,7 @@ static int take_token(struct tracelake *lake, const char *token, struct tracelak
     return TRACELAKE_OK;
 }
 
-/* A copy, or NULL of NULL. */
+/* Copy a string; NULL gives NULL. */
 static int keep(char **out, const char *text)
 {
     *out = text ? strdup(text) : NULL;
@@ -75,7 +78,7 @@ static int take_options(struct tracelake *lake, const struct tracelake_options *
 {
     lake->timeout_ms = options->timeout_ms ? options->timeout_ms : 60000;
     lake->wire.connect_ms = options->connect_ms > 0 ? options->connect_ms : 10000;
-    /* Asked behind a twelfth of what a call may take: behind 5 s, of 60. */
+    /* Probe the link after a twelfth of the time limit of calls: after 5 s, of 60. */
     lake->wire.quiet_ms = lake->timeout_ms > 0 ? lake->timeout_ms / 12 + 1 : QUIET_MS;
     lake->wire.insecure = options->insecure;
     lake->wire.wake_fd = lake->wake_fd;
@@ -144,7 +147,7 @@ void tracelake_interrupt(struct tracelake *lake)
     const uint64_t one = 1;
     atomic_store(&lake->interrupted, true);
     if (write(lake->wake_fd, &one, sizeof one) < 0)
-        return; /* full: it is readable already */
+        return; /* full: already readable */
 }
 
 void tracelake_resume(struct tracelake *lake)
@@ -152,7 +155,7 @@ void tracelake_resume(struct tracelake *lake)
     uint64_t count;
     atomic_store(&lake->interrupted, false);
     if (read(lake->wake_fd, &count, sizeof count) < 0)
-        return; /* nobody had interrupted */
+        return; /* there was no interrupt */
 }
 
 int tracelake_descriptor(const struct tracelake *lake, bool *writing)
@@ -205,13 +208,13 @@ bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result)
     if (++again->tries % places == 0) {
         const size_t round = again->tries / places;
         const int pause = round > 5 ? PAUSE_MOST_MS : PAUSE_MS << (round - 1);
-        /* Interrupted: the call that follows says so. */
+        /* Interrupted: reported by the next call. */
         return tl_wire_sleep(pause, lake->wake_fd, NULL) <= TRACELAKE_OK;
     }
     return true;
 }
 
-/* Within so many ms at one address. */
+/* Connect to one address, with this time limit in ms. */
 static int connect_at(struct tracelake *lake, const struct tl_url *url,
                       const struct addrinfo *address, int64_t ms, struct tracelake_error *error)
 {
@@ -220,7 +223,7 @@ static int connect_at(struct tracelake *lake, const struct tl_url *url,
     return tl_mux_open(&lake->mux, url, address, &options, &lake->interrupted, error);
 }
 
-/* At the addresses of a server, from number `first` on: OK, or the last failure. */
+/* Try the addresses of a server, beginning with number `first`: OK, or the last failure. */
 static int connect_to(struct tracelake *lake, size_t at, size_t first, int64_t deadline,
                       struct tracelake_error *error)
 {
@@ -277,12 +280,12 @@ int tl_client_connect(struct tracelake *lake, struct tracelake_error *error)
     if (atomic_load(&lake->interrupted))
         return tl_client_fail(error, TRACELAKE_CANCELLED, "interrupted");
     if (lake->mux) {
-        /* Notice now that the server has gone since the last call, rather than in this one. */
+        /* Detect now, rather than during this call, that the server has gone since the last one. */
         if (tl_mux_step(lake->mux, 0, NULL) == TRACELAKE_NOMEM)
             return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
         if (tl_mux_usable(lake->mux))
             return TRACELAKE_OK;
-        /* One that breaks its connections without a word is as good as away. */
+        /* A server that breaks its connections without an answer counts as unavailable. */
         if (!lake->heard)
             tl_client_leave(lake);
         tl_mux_put(lake->mux);

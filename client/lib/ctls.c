@@ -16,7 +16,7 @@ struct tl_ctls {
     SSL *ssl;
     BIO_METHOD *method;
     const struct tl_wire_options *options; /* during the handshake */
-    const uint8_t (*pins)[32];             /* borrowed, as the options */
+    const uint8_t (*pins)[32];             /* borrowed, like the options */
     size_t n_pins;
     bool insecure;
     bool wants_write;
@@ -87,7 +87,7 @@ static int trust(struct tl_ctls *tls, const struct tl_url *url,
     return TRACELAKE_OK;
 }
 
-/* Show the server our certificate, if it asks. */
+/* Present our certificate, if the server requests it. */
 static int identify(struct tl_ctls *tls, const struct tl_wire_options *options,
                     struct tracelake_error *error)
 {
@@ -189,7 +189,7 @@ static bool peer_digest(const struct tl_ctls *tls, uint8_t out[static 32])
 
 static int refuse(const struct tl_ctls *tls, struct tracelake_error *error)
 {
-    /* OpenSSL has looked at the certificate where it is known by its fingerprint, too. */
+    /* OpenSSL verifies a pinned certificate, too: ignore that result. */
     const bool verifies = SSL_get_verify_mode(tls->ssl) & SSL_VERIFY_PEER;
     const long verify = verifies ? SSL_get_verify_result(tls->ssl) : X509_V_OK;
     const unsigned long code = ERR_peek_error();
@@ -230,7 +230,7 @@ static int accept_peer(const struct tl_ctls *tls, struct tracelake_error *error)
                           tls->host, text);
 }
 
-/* AGAIN where OpenSSL only waits for the socket, else 0. */
+/* AGAIN if OpenSSL only waits for the socket, otherwise 0. */
 static int waits(struct tl_ctls *tls, int result)
 {
     switch (SSL_get_error(tls->ssl, result)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* TLS for a wire: OpenSSL over a non-blocking socket, without signals. */
+/* TLS for tl_wire: OpenSSL over a non-blocking socket, raises no signals. */
 #ifndef TL_CLIENT_CTLS_H
 #define TL_CLIENT_CTLS_H
 
@@ -7,13 +7,13 @@
 
 struct tl_ctls;
 
-/* `fd` is borrowed. NOMEM, IO (cafile). */
+/* Create. `fd` is borrowed. NOMEM, IO (cafile). */
 TL_MUST_USE int tl_ctls_new(struct tl_ctls **out, int fd, const struct tl_url *url,
                             const struct tl_wire_options *options, struct tracelake_error *error);
 void tl_ctls_free(struct tl_ctls *tls);
 
-/* One step: OK when done and the certificate is accepted, AGAIN (then tl_ctls_wants_write()),
- * DENIED, UNREACHABLE. */
+/* Perform one step of the handshake: OK when it is complete and the certificate is accepted, AGAIN
+ * (then see tl_ctls_wants_write()), DENIED, UNREACHABLE. */
 TL_MUST_USE int tl_ctls_handshake(struct tl_ctls *tls, struct tracelake_error *error);
 bool tl_ctls_wants_write(const struct tl_ctls *tls);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Results and failures of the client library. */
+/* Results and error reporting of the client library. */
 #ifndef TL_CLIENT_ERROR_H
 #define TL_CLIENT_ERROR_H
 
@@ -10,12 +10,12 @@
 int tl_client_fail(struct tracelake_error *error, int code, const char *format, ...)
     TL_PRINTF(3, 4);
 
-/* The same for an answer of the server: `status` is a gRPC status other than 0, `message` its
- * text (may be empty), `method` the name of the call. */
+/* Fill `error` from a server response: `status` is a gRPC status other than 0, `message` its text
+ * (may be empty), `method` the name of the call. */
 int tl_client_refused(struct tracelake_error *error, int status, const char *message,
                       const char *method);
 
-/* The same from a project-internal failure. */
+/* Fill `error` from an internal failure. */
 int tl_client_fail_from(struct tracelake_error *error, int code, const struct tl_fail *fail);
 
 #endif

@@ -27,7 +27,7 @@ static void set_what(Tracelake__V1__FindRequest *request, Tracelake__V1__PcRange
         pc->to = query->pc_to;
         request->pc = pc;
     } else {
-        request->symbol = tl_ask_text(query->text); /* all texts share this place */
+        request->symbol = tl_ask_text(query->text); /* all text members share this storage */
     }
 }
 

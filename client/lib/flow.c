@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow, element by element: out of the JSON of ranges, which has an element a line. Of a live
- * stream whose connection broke the elements at the last position are passed over when they come
- * again.
+ * Flow, element by element, parsed from the JSON of ranges, which has one element per line. When
+ * the connection of a live stream broke, elements at the last position are skipped when they are
+ * received again.
  */
 #include "ask.h"
 
@@ -16,11 +16,11 @@ enum { PAUSE_MS = 50, PAUSE_MOST_MS = 1000, AWAY_MS = 600000, UNKNOWN_MS = 20000
 struct tracelake_flow {
     struct tracelake *lake;
     struct tracelake_fetch *fetch; /* NULL: to be opened again */
-    char *trace, *stream;          /* of a live stream, else NULL */
+    char *trace, *stream;          /* of a live stream, otherwise NULL */
     struct tl_buf lines;
-    size_t at;           /* of them, taken */
+    size_t at;           /* bytes consumed */
     uint64_t last, seen; /* elements at position `last` that were handed out */
-    uint64_t skip;       /* of them, still to come again */
+    uint64_t skip;       /* how many of them are still to be received again */
     bool begun;
     uint64_t time;
     bool has_time;
@@ -88,7 +88,7 @@ void tracelake_flow_close(struct tracelake_flow *flow)
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-/* The value of a member whose text has nothing that JSON escapes, as none of flow text has. */
+/* Value of a member whose text needs no JSON unescaping, as for all of flow text. */
 static char *member(char *line, const char *name)
 {
     char *const at = strstr(line, name);
@@ -106,7 +106,7 @@ static void copy_word(char *out, size_t size, const char **from)
     *from += n + ((*from)[n] == ' ');
 }
 
-/* What the element says of those behind it, and of itself. */
+/* Update the state for following elements, and set the element's own fields. */
 static void take_meaning(struct tracelake_flow *flow, struct tracelake_item *item)
 {
     const char *words = item->text;
@@ -143,7 +143,7 @@ static void take_meaning(struct tracelake_flow *flow, struct tracelake_item *ite
     }
 }
 
-/* Take an element's line apart; false: it is another one. */
+/* Parse an element's line; false: another kind of line. */
 static bool take_line(struct tracelake_flow *flow, char *line, struct tracelake_item *item)
 {
     char *at = line + strlen("{\"at\":");
@@ -160,7 +160,7 @@ static bool take_line(struct tracelake_flow *flow, char *line, struct tracelake_
     return true;
 }
 
-/* The next whole line of what has come, or NULL. */
+/* The next complete line received, or NULL. */
 static char *next_line(struct tracelake_flow *flow)
 {
     char *const line = (char *)flow->lines.p + flow->at;
@@ -173,7 +173,7 @@ static char *next_line(struct tracelake_flow *flow)
     return line;
 }
 
-/* ---- more of them -------------------------------------------------------------------------- */
+/* ---- fetching more ------------------------------------------------------------------------- */
 
 static int fetch_more(struct tracelake_flow *flow, struct tracelake_error *error)
 {
@@ -189,12 +189,12 @@ static int fetch_more(struct tracelake_flow *flow, struct tracelake_error *error
                : TRACELAKE_OK;
 }
 
-/* The connection of a live stream broke with `result`: make it again. */
+/* The connection of a live stream broke with `result`: reconnect. */
 static int go_on(struct tracelake_flow *flow, int result, struct tracelake_error *error)
 {
     const int64_t begun = tl_wire_now();
     int pause = PAUSE_MS;
-    /* A server that takes the trace over knows its streams when it has decoded some of them. */
+    /* A server that takes over the trace knows its streams once it has decoded some of them. */
     while ((result == TRACELAKE_UNREACHABLE && tl_wire_now() - begun < AWAY_MS) ||
            (result == TRACELAKE_NOTFOUND && tl_wire_now() - begun < UNKNOWN_MS)) {
         tracelake_fetch_close(flow->fetch);
@@ -208,7 +208,7 @@ static int go_on(struct tracelake_flow *flow, int result, struct tracelake_error
         tl_buf_reset(&flow->lines);
         result = tracelake_follow_open(&flow->fetch, flow->lake, flow->trace, flow->stream,
                                        flow->last, TRACELAKE_JSON, error);
-        /* Whether the server is there shows with the first answer. */
+        /* Only the first answer shows whether the server is available. */
         if (result == TRACELAKE_OK)
             result = fetch_more(flow, error);
     }

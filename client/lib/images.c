@@ -34,7 +34,7 @@ static int hash(const void *data, size_t n, char out[static 72], struct tracelak
     return TRACELAKE_OK;
 }
 
-/* Send the content, unless the server answers before it has all: it knows it already. */
+/* Send the content, unless the server answers early because it already has it. */
 static int send_image(struct tl_ask *ask, const char *name, char *sha256, const uint8_t *p,
                       size_t n, struct tracelake_error *error)
 {
@@ -147,9 +147,9 @@ int tracelake_put_image_file(struct tracelake *lake, const char *path,
     return result;
 }
 
-/* An image that is coming. */
+/* An image being received. */
 struct coming {
-    struct tracelake_image *image; /* NULL: not wanted */
+    struct tracelake_image *image; /* NULL: not requested */
     struct tl_buf content;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An iterator over a range's instructions: compressed STF from the server, unpacked and read back
- * to flow items as it comes. What is an instruction there gets an index; everything else is left
- * to those who fetch text.
+ * Iterator over a range's instructions: compressed STF from the server, decompressed and parsed
+ * into flow items as it arrives. Instructions get an index; everything else is ignored: it can be
+ * fetched as text.
  */
 #include "error.h"
 #include "stf/file.h"
@@ -18,16 +18,16 @@ struct tracelake_insns {
     struct tl_stf_unpack *unpack;
     struct tl_stf_reader *reader;
     struct tl_stf_flow_reader *flow;
-    struct tl_bytes in;  /* of the fetched piece, not yet unpacked */
-    struct tl_buf plain; /* given to the reader */
-    bool any;            /* there was a piece */
-    bool fetched;        /* there are no more pieces */
-    bool ended;          /* there are no more records */
+    struct tl_bytes in;  /* received piece, not yet decompressed */
+    struct tl_buf plain; /* passed to the parser */
+    bool any;            /* a piece was received */
+    bool fetched;        /* no more pieces */
+    bool ended;          /* no more records */
     bool branches;       /* the stream's positions are branches */
     uint64_t first;
     uint64_t count;
     uint64_t index;
-    struct tracelake_insn *list; /* read, not yet handed out from `at` on */
+    struct tracelake_insn *list; /* parsed, not yet returned from `at` on */
     size_t n, cap, at;
 };
 
@@ -90,7 +90,7 @@ static int bad(struct tracelake_error *error, int result, const struct tl_fail *
     return tl_client_fail_from(error, result, fail);
 }
 
-/* Fetch and unpack until there are plain bytes. EOF: there are no more. */
+/* Receive and decompress until there are plain bytes. EOF: there are no more. */
 static int more_plain(struct tracelake_insns *insns, struct tracelake_error *error)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -124,7 +124,7 @@ static int more_plain(struct tracelake_insns *insns, struct tracelake_error *err
     }
 }
 
-/* Give the reader the plain bytes there are, or more of them, or their end. */
+/* Pass available plain bytes to the parser, or receive more, or signal the end. */
 static int feed(struct tracelake_insns *insns, struct tracelake_error *error)
 {
     const int result = more_plain(insns, error);
@@ -135,11 +135,11 @@ static int feed(struct tracelake_insns *insns, struct tracelake_error *error)
     return result == TRACELAKE_EOF ? TRACELAKE_OK : result;
 }
 
-/* All was read: was it all that was promised? */
+/* Everything was read: check the count against the announced one. */
 static int end_of_range(const struct tracelake_insns *insns, struct tracelake_error *error)
 {
     const uint64_t got = insns->index - insns->first;
-    /* Positions of software trace are no instructions. */
+    /* Positions of software trace are not instructions. */
     if (got == insns->count || got == 0)
         return TRACELAKE_EOF;
     return tl_client_fail(error, TRACELAKE_BAD,
@@ -187,7 +187,7 @@ int tracelake_insns_open(struct tracelake_insns **out, struct tracelake *lake,
         tl_client_fail(error, result, "out of memory");
     else
         result = tracelake_fetch_open(&insns->fetch, lake, range, TRACELAKE_ZSTF, error);
-    /* The first piece tells whether the stream is there, and how long the range is. */
+    /* The first piece shows whether the stream exists, and how long the range is. */
     if (result == TRACELAKE_OK)
         result = feed(insns, error);
     if (result < 0) {

@@ -8,8 +8,8 @@
 
 enum {
     OUT_MAX = 256 << 10, /* bytes gathered for one write */
-    IN_MAX = 256 << 10,  /* bytes taken by one read */
-    IN_ROUNDS = 16,      /* reads before output gets its turn */
+    IN_MAX = 256 << 10,  /* bytes per read */
+    IN_ROUNDS = 16,      /* reads before output is written */
     CONNECTION_WINDOW = 64 << 20
 };
 
@@ -20,14 +20,14 @@ struct tl_mux {
     const atomic_bool *interrupted;
     bool dead;
     bool draining;              /* GOAWAY: no new calls */
-    bool greeted;               /* it speaks HTTP/2: its SETTINGS have come */
-    struct tracelake_error why; /* it is dead */
+    bool greeted;               /* SETTINGS were received: the server speaks HTTP/2 */
+    struct tracelake_error why; /* reason why it is dead */
     int quiet_ms;               /* tl_wire_options */
-    bool news;                  /* something came that is no answer to a PING */
-    int64_t heard;              /* when the other side showed last that it lives: ms */
+    bool news;                  /* something other than the answer to a PING was received */
+    int64_t heard;              /* last sign of life of the peer: ms */
     int64_t looked;             /* when tl_mux_step() last waited */
-    int64_t asked;              /* when it was asked since, by a PING; 0: it was not */
-    size_t unsent;              /* bytes that its system had not taken then */
+    int64_t asked;              /* when a PING was sent since; 0: none */
+    size_t unsent;              /* bytes not acknowledged by its system then */
     uint8_t *in;
     uint8_t *out;
     size_t out_n;
@@ -41,7 +41,7 @@ static struct tl_ask_io *io_of(nghttp2_session *session, int32_t stream)
     return nghttp2_session_get_stream_user_data(session, stream);
 }
 
-/* grpc-message is percent-encoded; what is not well-formed is kept as it stands. */
+/* grpc-message is percent-encoded; malformed text is kept as it is. */
 static void decode_message(char *out, size_t cap, const uint8_t *p, size_t n)
 {
     size_t used = 0;
@@ -58,7 +58,7 @@ static void decode_message(char *out, size_t cap, const uint8_t *p, size_t n)
     out[used] = 0;
 }
 
-/* A small decimal number, or -1. */
+/* Parse a small decimal number, or -1. */
 static int small_number(const uint8_t *p, size_t n)
 {
     int value = 0;
@@ -146,7 +146,7 @@ static ssize_t read_out(nghttp2_session *session, int32_t stream, uint8_t *p, si
                         uint32_t *flags, nghttp2_data_source *source, void *context)
 {
     struct tl_ask_io *io = io_of(session, stream);
-    if (!io) /* forgotten while still sending: its reset is on the way */
+    if (!io) /* abandoned while sending: its reset is pending */
         return NGHTTP2_ERR_DEFERRED;
     const size_t left = io->out.n - io->out_at;
     const size_t now = left < n ? left : n;
@@ -198,7 +198,7 @@ static int new_session(struct tl_mux *mux)
 
 /* ---- life --------------------------------------------------------------------------------- */
 
-/* Wait for the server's first words: what answers with others is no tracelake server. */
+/* Wait for the server's first bytes: anything else than SETTINGS is not a tracelake server. */
 static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
                  struct tracelake_error *error)
 {
@@ -255,7 +255,7 @@ void tl_mux_put(struct tl_mux *mux)
     if (!mux || --mux->refs)
         return;
     if (mux->wire && !mux->dead) {
-        /* A farewell where it costs nothing; the server copes without. */
+        /* Send GOAWAY if it does not block; the server does not depend on it. */
         nghttp2_session_terminate_session(mux->session, NGHTTP2_NO_ERROR);
         if (tl_mux_step(mux, 0, NULL) < 0)
             mux->dead = true;
@@ -348,7 +348,7 @@ void tl_mux_forget(struct tl_mux *mux, struct tl_ask_io *io)
 static int flush_out(struct tl_mux *mux, bool *moved)
 {
     for (;;) {
-        /* One frame is at most 16 KiB and its head. */
+        /* A frame is at most 16 KiB plus its header. */
         while (mux->out_n + (17 << 10) <= OUT_MAX) {
             const uint8_t *p;
             const ssize_t n = nghttp2_session_mem_send(mux->session, &p);
@@ -400,9 +400,10 @@ static int take_in(struct tl_mux *mux, bool *moved)
 }
 
 /*
- * A link that swallows bytes looks like a server that has nothing to say. Where nothing came for
- * so long, a PING asks: its answer needs nothing but the server's event loop. A long queue of ours
- * that gets shorter is a sign of life, too: the PING waits behind it. False: the link is dead.
+ * Check that the link is alive. A link that swallows bytes looks like a server that has nothing to
+ * send, so a PING is sent after some silence: its answer needs nothing but the server's event loop.
+ * A long send queue that gets shorter is also a sign of life, since the PING waits behind it.
+ * False: the link is dead.
  */
 static bool alive(struct tl_mux *mux, int64_t now)
 {
@@ -417,7 +418,7 @@ static bool alive(struct tl_mux *mux, int64_t now)
     if (!mux->asked) {
         bool moved;
         if (nghttp2_submit_ping(mux->session, NGHTTP2_FLAG_NONE, NULL) != 0)
-            return true; /* out of memory: the next time */
+            return true; /* out of memory: retry next time */
         mux->asked = now;
         mux->dead = flush_out(mux, &moved) < 0;
         return !mux->dead;
@@ -429,7 +430,7 @@ static bool alive(struct tl_mux *mux, int64_t now)
     return false;
 }
 
-/* How long to wait until alive() has to look again, at most `ms` (< 0: for ever). */
+/* Time until alive() must be called again, at most `ms` (< 0: forever). */
 static int next_look(const struct tl_mux *mux, int64_t now, int ms)
 {
     const int64_t left = (mux->asked ? mux->asked : mux->heard) + mux->quiet_ms - now;
@@ -438,7 +439,7 @@ static int next_look(const struct tl_mux *mux, int64_t now, int ms)
     return left > 0 ? (int)left : 1;
 }
 
-/* Both ways once. A write that fails because the peer has gone may have left words to read. */
+/* Read and write once. A write that fails because the peer has gone may leave data to read. */
 static int move(struct tl_mux *mux, bool *moved)
 {
     const int sent = flush_out(mux, moved);
@@ -452,7 +453,7 @@ int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
 {
     const int64_t begun = tl_wire_now();
     const int64_t deadline = begun + ms;
-    /* A connection on which nobody waited is not quiet for it. */
+    /* Time during which nobody waited on the connection does not count as silence. */
     if (!mux->asked && begun - mux->looked > mux->quiet_ms)
         mux->heard = begun;
     mux->looked = begun;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What people wrote at places of a trace. */
+/* Notes at places of a trace. */
 #include "ask.h"
 #include "tracelake/v1/catalog.pb-c.h"
 

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A push session: a ring of bytes that the server has not acknowledged, and the call that
- * carries them.
+ * A push session: a ring buffer of unacknowledged bytes, and the call that sends them.
  *
  *     acked ≤ sent ≤ head, all offsets in the capture; [acked, head) is in the ring
  *
- * When the connection breaks, a new call is opened with resume; the server says what it has,
- * `sent` goes back there, and everything behind is sent again.
+ * When the connection breaks, a new call is opened with resume; the server reports its durable
+ * offset, `sent` is set back to it, and everything after it is sent again.
  */
 #include "ask.h"
 #include "base/crc32c.h"
@@ -21,13 +20,13 @@ enum {
     WINDOW = 16 << 20,
     CHUNK = 256 << 10,
     CHUNK_MAX = (4 << 20) - (64 << 10), /* proto/tracelake/v1/ingest.proto */
-    QUEUE = 512 << 10,                  /* framed bytes that may wait for the connection */
+    QUEUE = 512 << 10,                  /* framed bytes that may be pending for the connection */
     RETRY_MS = 30000,
     DENIED_MS = 1000,
-    TAKEOVER_MS = 10000, /* one server loses a trace, the next one has it */
+    TAKEOVER_MS = 10000, /* time between one server losing a trace and the next one having it */
     BACKOFF_FIRST_MS = 10,
     BACKOFF_MAX_MS = 3000,
-    BACKOFF_OTHERS_MS = 300 /* the same where there are several servers */
+    BACKOFF_OTHERS_MS = 300 /* the same if there are several servers */
 };
 
 struct tracelake_push {
@@ -35,16 +34,16 @@ struct tracelake_push {
     struct tl_ask *ask; /* NULL: not connected */
     char *rig, *setup, *trace, *shards;
     size_t chunk;
-    int retry_ms; /* -1: for ever, 0: not at all */
+    int retry_ms; /* -1: forever, 0: never */
     void (*notice)(void *context, const char *text);
     void *context;
     uint8_t *ring;
     size_t cap;
     uint64_t acked, sent, head;
     uint64_t epoch; /* of this push, 0: not opened yet */
-    int64_t since;  /* when anything was acknowledged last, or connected: ms */
-    int full_ms;    /* the next pause where the server has no room, 0: it has had some */
-    bool finishing; /* Finish was queued in this call */
+    int64_t since;  /* time of the last acknowledgement or connect: ms */
+    int full_ms;    /* next pause while the server is full, 0: it is not */
+    bool finishing; /* Finish has been queued in this call */
     bool finished;
     bool failed;
     struct tracelake_error why;
@@ -59,7 +58,7 @@ static int bad_answer(struct tracelake_error *error)
                           "answer to it");
 }
 
-/* Take the next reply. Kinds: Opened, Ack, Finished. */
+/* Process the next reply: Opened, Ack, Finished. */
 static int take_reply(struct tracelake_push *push, struct tl_bytes bytes,
                       Tracelake__V1__PushReply **out, struct tracelake_error *error)
 {
@@ -81,7 +80,7 @@ static int send_open(struct tracelake_push *push, bool resume, struct tracelake_
     return tl_ask_send(push->ask, &request.base, error);
 }
 
-/* An answer that ends the call with OK where more was due. */
+/* The call ended with OK although more replies were due. */
 static int early_end(int result, struct tracelake_error *error)
 {
     if (result != TRACELAKE_EOF)
@@ -89,7 +88,7 @@ static int early_end(int result, struct tracelake_error *error)
     return tl_client_fail(error, TRACELAKE_UNREACHABLE, "the server ended the push");
 }
 
-/* Open the call; `*durable` is where the server wants to go on. */
+/* Open the call; `*durable` receives the offset at which to continue. */
 static int begin(struct tracelake_push *push, bool resume, uint64_t *durable,
                  struct tracelake_error *error)
 {
@@ -127,7 +126,7 @@ static int begin(struct tracelake_push *push, bool resume, uint64_t *durable,
     return result;
 }
 
-/* Queue the next chunk, taken from the ring where it does not wrap. */
+/* Queue the next chunk, limited to the contiguous part of the ring. */
 static int send_chunk(struct tracelake_push *push, struct tracelake_error *error)
 {
     const size_t at = (size_t)(push->sent % push->cap);
@@ -176,13 +175,13 @@ static int take_durable(struct tracelake_push *push, uint64_t durable,
         push->since = tl_wire_now();
         push->full_ms = 0;
     }
-    /* The server may have got them from a call before this one. */
+    /* The server may have received them in an earlier call. */
     if (durable > push->sent)
         push->sent = durable;
     return TRACELAKE_OK;
 }
 
-/* Take every reply that is there. */
+/* Process all available replies. */
 static int take_replies(struct tracelake_push *push, struct tracelake_error *error)
 {
     for (;;) {
@@ -218,8 +217,8 @@ static int take_replies(struct tracelake_push *push, struct tracelake_error *err
     }
 }
 
-/* Queue what the connection can take, move bytes for up to `ms`, take the replies. AGAIN:
- * nothing moved. */
+/* Queue what the connection accepts, transfer for up to `ms`, process replies. AGAIN: nothing
+ * moved. */
 static int serve_once(struct tracelake_push *push, int ms, struct tracelake_error *error)
 {
     int result = TRACELAKE_OK;
@@ -229,7 +228,7 @@ static int serve_once(struct tracelake_push *push, int ms, struct tracelake_erro
         return result;
     tl_mux_consume(push->ask->mux, &push->ask->io);
     const int moved = tl_mux_step(push->ask->mux, ms, error);
-    /* Words that came before the connection broke count: they say why. */
+    /* Messages received before the connection broke give the reason. */
     struct tracelake_error words;
     result = take_replies(push, &words);
     if (result < 0) {
@@ -248,14 +247,14 @@ static void tell(const struct tracelake_push *push, const char *text)
         push->notice(push->context, text);
 }
 
-/* How long to wait behind a pause of `ms`. */
+/* The next pause after one of `ms`. */
 static int longer(const struct tracelake_push *push, int ms)
 {
     const int most = tl_client_others(push->lake) ? BACKOFF_OTHERS_MS : BACKOFF_MAX_MS;
     return ms * 2 < most ? ms * 2 : most;
 }
 
-/* May trying again help? A full or failing disk of the server can be mended while the rig waits. */
+/* Can a retry help? A full or failing disk of the server can be repaired while the rig waits. */
 static bool passes(int result, const struct tracelake_error *why)
 {
     return result == TRACELAKE_UNREACHABLE || result == TRACELAKE_TIMEOUT ||
@@ -274,14 +273,14 @@ static int rewind_to(struct tracelake_push *push, uint64_t durable, struct trace
     return result;
 }
 
-/* The finish was under way when the connection broke: did it arrive? */
+/* Finish was being sent when the connection broke: did it arrive? */
 static int check_finished(struct tracelake_push *push, struct tracelake_error *error)
 {
     uint64_t durable;
     bool complete;
     int result = tracelake_offset(push->lake, push->trace, &durable, &complete, error);
     if (result == TRACELAKE_NOTFOUND && push->head == 0) {
-        /* An empty capture leaves no trace. */
+        /* An empty capture is deleted. */
         push->finished = true;
         return TRACELAKE_OK;
     }
@@ -292,7 +291,7 @@ static int check_finished(struct tracelake_push *push, struct tracelake_error *e
     return result;
 }
 
-/* Wait, but end with an interrupt. */
+/* Wait, but end when interrupted. */
 static int pause_for(struct tracelake_push *push, int ms, struct tracelake_error *error)
 {
     const int64_t until = tl_wire_now() + ms;
@@ -317,10 +316,10 @@ static int try_again(struct tracelake_push *push, bool was_finishing, struct tra
 }
 
 /*
- * The call failed with `result`: connect again, within the time that was allowed for it. Where
- * another push has taken over, or the token is refused now, that is asked once: whoever took over
- * may have been the last words of a push that is gone, and the server knows that soon. Of several
- * servers one may have lost the trace where none of the others has it yet.
+ * The call failed with `result`: reconnect, within the permitted time. If another push has taken
+ * over, or the token is rejected now, retry once: the takeover may be a leftover of a push that is
+ * gone, which the server soon notices. With several servers one may have lost the trace before
+ * another one has it.
  */
 static int reconnect(struct tracelake_push *push, int result, struct tracelake_error *error)
 {
@@ -330,12 +329,12 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     const bool others = tl_client_others(push->lake);
     const bool full = result == TRACELAKE_NOSPACE;
     int backoff = denied && !others ? DENIED_MS : BACKOFF_FIRST_MS;
-    if (full && push->full_ms > 0) /* it took the push, and refused its bytes again */
+    if (full && push->full_ms > 0) /* the push was opened, and its bytes were rejected again */
         backoff = push->full_ms;
     bool told = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
-    /* What this server cannot do another one may. */
+    /* Another server may be able to do it. */
     if (result != TRACELAKE_UNREACHABLE)
         tl_client_leave(push->lake);
     while (result < 0 && (denied || passes(result, &push->why))) {
@@ -363,7 +362,7 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     return result;
 }
 
-/* Serve for up to `ms`; a broken connection is made again. AGAIN: nothing moved. */
+/* Serve for up to `ms`; reconnects if the connection broke. AGAIN: nothing moved. */
 static int serve(struct tracelake_push *push, int ms, struct tracelake_error *error)
 {
     if (push->failed) {
@@ -372,7 +371,7 @@ static int serve(struct tracelake_push *push, int ms, struct tracelake_error *er
         return push->why.code;
     }
     const int patience = push->lake->timeout_ms;
-    /* Without a call: a reconnect was interrupted, and is taken up again here. */
+    /* No call: an interrupted reconnect is continued here. */
     int result = push->ask ? serve_once(push, ms, &push->why) : TRACELAKE_UNREACHABLE;
     if (result == TRACELAKE_AGAIN && (push->acked < push->head || push->finishing) &&
         patience >= 0 && tl_wire_now() - push->since > patience)
@@ -419,8 +418,9 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
 }
 
 /*
- * The server was there, or tracelake_connect() had failed. A named trace is the same one each time;
- * one that has no name yet is gone with its connection. Not so a new one that may not exist.
+ * The server was available, otherwise tracelake_connect() would have failed. A named trace can be
+ * opened repeatedly; an unnamed one is lost with its connection, and a new one that must not exist
+ * cannot be retried.
  */
 static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durable,
                        struct tracelake_error *error)
@@ -511,7 +511,7 @@ int tracelake_push_write(struct tracelake_push *push, const void *data, size_t n
         push->head += now;
         p += now;
         n -= now;
-        /* Wait only for room; else send what the connection takes now. */
+        /* Wait only if the window is full; otherwise send what the connection accepts now. */
         int result;
         do
             result = serve(push, now ? 0 : 1000, error);
@@ -551,7 +551,7 @@ int tracelake_push_finish(struct tracelake_push *push, struct tracelake_error *e
         int result = serve(push, push->sent < push->head || push->finishing ? 1000 : 0, error);
         if (result < 0 && result != TRACELAKE_AGAIN)
             return result;
-        /* A call that was made again has not been told yet. */
+        /* A repeated call has not reported this yet. */
         if (push->sent == push->head && !push->finishing && !push->finished) {
             result = send_finish(push, error);
             if (result < 0)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ranges as files, and look-ups. */
+/* Ranges as files, and queries. */
 #include "ask.h"
 #include "base/crc32c.h"
 #include "position.h"
@@ -16,18 +16,18 @@ struct tracelake_fetch {
     struct tracelake *lake;
     const char *method;
     struct tl_buf request;
-    struct tl_ask *ask; /* NULL: to be asked again, … */
-    uint64_t taken;     /* … where so many bytes come a second time; with their CRC32C: … */
+    struct tl_ask *ask; /* NULL: to be requested again */
+    uint64_t taken;     /* bytes already returned, which are received a second time */
     uint32_t crc, crc_again;
-    uint64_t skip; /* … of them, still to come */
-    size_t at;     /* bytes of the reply that were passed over */
+    uint64_t skip; /* how many of them are still to be skipped */
+    size_t at;     /* bytes of the reply that were skipped */
     struct tl_again again;
-    Tracelake__V1__FetchReply *reply; /* whose data was handed out last */
+    Tracelake__V1__FetchReply *reply; /* its data was returned last */
     uint64_t first, count;
     bool begun;
 };
 
-/* A live stream is followed by calls of its own, to where its reader is. */
+/* Is it a live stream, which is followed with a separate method, up to the reader's position? */
 static bool follows(const struct tracelake_fetch *fetch)
 {
     return strcmp(fetch->method, method_follow) == 0;
@@ -78,7 +78,7 @@ int tracelake_fetch_open(struct tracelake_fetch **out, struct tracelake *lake,
     request.unit = (Tracelake__V1__Unit)range->unit;
     request.begin = range->from;
     request.to = tl_ask_end_of(range->to);
-    /* [0, 0) cannot be said on the wire; [1, 1) is as empty. */
+    /* [0, 0) cannot be encoded; [1, 1) is also empty. */
     if (range->to == 0)
         request.begin = request.to = 1;
     request.format = (Tracelake__V1__Format)format;
@@ -115,7 +115,7 @@ static void drop_reply(struct tracelake_fetch *fetch)
     fetch->reply = NULL;
 }
 
-/* The next message, from whichever server has it. */
+/* Receive the next message, from any server that has it. */
 static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
                    struct tracelake_error *error)
 {
@@ -133,7 +133,7 @@ static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
     }
 }
 
-/* Pass over what was handed out. BAD: it is something else this time. */
+/* Skip what was already returned. BAD: the data is different this time. */
 static int pass_over(struct tracelake_fetch *fetch, ProtobufCBinaryData *data,
                      struct tracelake_error *error)
 {
@@ -205,7 +205,7 @@ void tl_client_position(struct tracelake_position *out, const Tracelake__V1__Pos
 {
     if (from)
         *out = (struct tracelake_position){from->insn, from->time, from->byte, from->has_time};
-    else /* all zero is not sent */
+    else /* a zero message is not sent */
         *out = (struct tracelake_position){0};
 }
 

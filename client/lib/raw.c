@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rig's bytes, and its setup. */
+/* Raw bytes of a capture, and its setup. */
 #include "ask.h"
 #include "tracelake/v1/raw.pb-c.h"
 
@@ -11,12 +11,12 @@ struct tracelake_raw {
     char *trace;
     uint64_t to;
     struct tl_again again;
-    struct tl_ask *ask;                  /* NULL: to be asked again */
-    Tracelake__V1__FetchRawReply *reply; /* whose data was handed out last */
-    uint64_t next;                       /* offset of the byte that must come */
+    struct tl_ask *ask;                  /* NULL: to be requested again */
+    Tracelake__V1__FetchRawReply *reply; /* its data was returned last */
+    uint64_t next;                       /* expected offset of the next byte */
 };
 
-/* Ask for the bytes from `next` on. */
+/* Request the bytes from `next` on. */
 static int ask(struct tracelake_raw *raw, struct tracelake_error *error)
 {
     Tracelake__V1__FetchRawRequest request = TRACELAKE__V1__FETCH_RAW_REQUEST__INIT;
@@ -53,7 +53,7 @@ int tracelake_raw_open(struct tracelake_raw **out, struct tracelake *lake, const
     return TRACELAKE_OK;
 }
 
-/* The next message, from whichever server has it. */
+/* Receive the next message, from any server that has it. */
 static int receive(struct tracelake_raw *raw, struct tl_bytes *out, struct tracelake_error *error)
 {
     for (;;) {
@@ -66,7 +66,7 @@ static int receive(struct tracelake_raw *raw, struct tl_bytes *out, struct trace
             return result;
         tl_ask_close(raw->ask);
         raw->ask = NULL;
-        /* All of a range that ends was there, but for the end of the call. */
+        /* The range is complete; only the end of the call is missing. */
         if (raw->next == raw->to)
             return TRACELAKE_EOF;
     }

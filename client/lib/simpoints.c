@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where the answer goes. */
+/* Destination of the answer. */
 struct answer {
-    int (*vectors)(void *context, const void *lines, size_t n); /* NULL: nobody wants them */
+    int (*vectors)(void *context, const void *lines, size_t n); /* NULL: not requested */
     void *context;
     char *json;
 };

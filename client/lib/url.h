@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The address of a server. */
+/* Parsing of server URLs. */
 #ifndef TL_CLIENT_URL_H
 #define TL_CLIENT_URL_H
 
@@ -9,11 +9,11 @@ struct tl_url {
     bool tls;
     char host[256]; /* without brackets */
     char port[8];
-    char authority[272]; /* as the :authority of requests */
+    char authority[272]; /* the :authority value of requests */
 };
 
-/* Parse http://HOST[:PORT][/] or https://…, one or several with commas between them, into a new
- * array. TRACELAKE_USAGE says what is wrong. */
+/* Parse http://HOST[:PORT][/] or https://…, one or several separated by commas, into a new array.
+ * TRACELAKE_USAGE: the error's text gives the reason. */
 TL_MUST_USE int tl_url_parse(struct tl_url **out, size_t *n, const char *text,
                              struct tracelake_error *error);
 

@@ -35,7 +35,7 @@ static int poll_fd(int fd, int wake_fd, short events, int ms, struct tracelake_e
     const int n = poll(fds, 2, ms);
     if (n > 0 && fds[1].revents)
         return tl_client_fail(error, TRACELAKE_CANCELLED, "interrupted");
-    /* A signal is left to the caller's loop, which looks at its clock again. */
+    /* A signal is handled by the caller's loop, which checks its clock again. */
     return n > 0 ? TRACELAKE_OK : TRACELAKE_AGAIN;
 }
 
@@ -54,8 +54,8 @@ static int poll_until(const struct tl_wire *wire, short events, int64_t deadline
 }
 
 /*
- * A peer that vanished without a word (power, cable) is noticed within half a minute, whether
- * bytes are under way or not.
+ * Configure keep-alive: a peer that vanished silently (power, cable) is detected within half a
+ * minute, whether or not bytes are in flight.
  */
 static void tune(int fd)
 {
@@ -93,7 +93,7 @@ static int connect_one(struct tl_wire *wire, const struct addrinfo *a, int64_t d
 int tl_wire_resolve(struct addrinfo **out, const struct tl_url *url, struct tracelake_error *error)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
-    /* AI_ADDRCONFIG leaves out what no interface has; loopback alone counts as none. */
+    /* AI_ADDRCONFIG omits address families without an interface; loopback alone counts as none. */
     int failure = getaddrinfo(url->host, url->port, &hints, out);
     if (failure != 0) {
         const struct addrinfo any = {.ai_socktype = SOCK_STREAM};
