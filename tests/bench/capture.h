@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Real captures for benchmarks: the trace of the largest ETMv4 source of a snapshot's first buffer,
- * where it is present (tests/unit/data.h).
+ * Real captures for benchmarks: the trace of the largest ETMv4 source in the first buffer of a
+ * snapshot, if the data is available (tests/unit/data.h).
  */
 #ifndef TL_BENCH_CAPTURE_H
 #define TL_BENCH_CAPTURE_H
@@ -18,7 +18,7 @@ static const char *const captures[] = {"juno-uname-002", "juno_r1_1", "a55-test-
 #define N_CAPTURES (sizeof captures / sizeof captures[0])
 
 struct capture {
-    struct tl_bundle snapshot; /* of which `source` is one */
+    struct tl_bundle snapshot; /* contains `source` */
     const struct tl_source *source;
     struct tl_buf trace;
 };
@@ -57,7 +57,7 @@ static inline void capture_fini(struct capture *c)
     tl_bundle_fini(&c->snapshot);
 }
 
-/* False: it is not there, or there is no such source in it. */
+/* False: the snapshot is not available or has no such source. */
 static inline bool capture_read(struct capture *c, const char *name)
 {
     struct capture_ids ids = {0};
@@ -87,7 +87,9 @@ static inline bool capture_read(struct capture *c, const char *name)
     return c->source != NULL;
 }
 
-/* Behind an A-Sync, trace info, where a decoder may begin: the first such place from `i` on. */
+/*
+ * Position of the first A-Sync followed by trace info at or after `i`: a decoder can start there.
+ */
 static inline size_t capture_sync(const struct tl_buf *trace, size_t i)
 {
     static const uint8_t sync[13] = {[11] = 0x80, [12] = 0x01};
@@ -98,9 +100,9 @@ static inline size_t capture_sync(const struct tl_buf *trace, size_t i)
 }
 
 /*
- * Cut the trace to what may be repeated: from the first A-Sync with trace info up to the last one,
- * so that each repetition begins as a trace does and ends at a packet's end. False: there are no
- * two of them, and the trace stays as it is.
+ * Cut the trace to a part that can be repeated: from the first A-Sync with trace info to the last
+ * one, so that each repetition starts like a trace and ends at a packet boundary. False: there are
+ * fewer than two of them; the trace is unchanged.
  */
 static inline bool capture_cut(struct tl_buf *trace)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What benchmarks decode: the trace of a simulated core, in several mixes, and real captures where
- * they are present, each with its image.
+ * Inputs of the benchmarks: traces of a simulated core, in several mixes, and real captures where
+ * available, each with its image.
  */
 #ifndef TL_BENCH_INPUTS_H
 #define TL_BENCH_INPUTS_H
@@ -15,10 +15,10 @@
 #include "opencsd.h"
 #endif
 
-#define INPUT_INSNS  (12u << 20) /* that the simulated core executes at most */
+#define INPUT_INSNS  (12u << 20) /* maximum for the simulated core */
 #define INPUT_STEP   (1u << 18)
-#define INPUT_PIECE  (2u << 20) /* bytes of a capture's repetitions */
-#define INPUT_PLACES 16         /* regions of memory that the peer is told of, at most */
+#define INPUT_PIECE  (2u << 20) /* bytes of repeated capture */
+#define INPUT_PLACES 16 /* maximum number of memory regions given to the reference decoder */
 
 struct input {
     const char *name;
@@ -66,7 +66,7 @@ static inline void input_die(const char *why)
     exit(1);
 }
 
-/* The image holds something at `address`. */
+/* Does the image have contents at `address`? */
 static inline void input_place(struct input *in, uint64_t address)
 {
     if (in->n_places == INPUT_PLACES)
@@ -104,7 +104,7 @@ static inline void input_simulate(struct input *in, const struct input_mix *mix,
     tl_sim_program_fini(&program);
 }
 
-/* False, with a word why: it cannot be measured. */
+/* False, after printing why: it cannot be measured. */
 static inline bool input_capture(struct input *in, const char *name)
 {
     struct capture capture;
@@ -136,7 +136,10 @@ static inline bool input_capture(struct input *in, const char *name)
     return some;
 }
 
-/* The input with this in its name, a mix of at least `bytes` of trace. False: it is not there. */
+/*
+ * The input whose name contains this; a mix gets at least `bytes` of trace. False: it is not
+ * available.
+ */
 static inline bool input_named(struct input *in, const char *name, uint64_t bytes)
 {
     *in = (struct input){0};
@@ -156,7 +159,7 @@ static inline void input_drop(struct input *in)
 }
 
 #ifdef HAVE_OPENCSD
-/* The flow of the first `n` bytes, `piece` at a time: instructions. */
+/* Decode the flow of the first `n` bytes, `piece` at a time; returns the number of instructions. */
 static inline uint64_t input_decode_opencsd(const struct input *in, size_t n, size_t piece)
 {
     struct tl_opencsd_memory memory[INPUT_PLACES];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How a benchmark program reports: one line per figure, that tests/bench/run.py gathers into the
- * table and into bench.json. A figure may have a peer, measured in the same run.
+ * Output of the benchmark programs: one line per figure, which tests/bench/run.py collects into the
+ * table and into bench.json. A figure may have a reference figure ("peer"), measured in the same
+ * run.
  */
 #ifndef TL_BENCH_REPORT_H
 #define TL_BENCH_REPORT_H
@@ -20,8 +21,8 @@ static inline double bench_now(void)
 
 /*
  * `stage` groups figures ("frame", "etm4", "flow", "stf", …), `input` says what was processed,
- * `unit` is a rate ("MB/s", "Minsn/s"). `peer` NULL: nothing to compare with. `trace` is MB/s of
- * trace where the rate is another one, else 0.
+ * `unit` is a rate ("MB/s", "Minsn/s"). `peer` NULL: no reference figure. `trace`: MB/s of trace if
+ * the rate is in another unit, otherwise 0.
  */
 static inline void bench_report_trace(const char *stage, const char *input, double value,
                                       const char *unit, const char *peer, double peer_value,
@@ -42,7 +43,7 @@ static inline void bench_report(const char *stage, const char *input, double val
     bench_report_trace(stage, input, value, unit, peer, peer_value, 0);
 }
 
-/* Processor time of the whole process, in seconds: other load on the machine is not in it. */
+/* Processor time of the whole process, in seconds; not affected by other load on the machine. */
 static inline double bench_cpu(void)
 {
     struct timespec t;
@@ -58,7 +59,7 @@ static inline double bench_cpu_thread(void)
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* As bench_best(), of processor time. */
+/* Like bench_best(), but processor time. */
 static inline double bench_best_cpu(int rounds, void (*fn)(void *context), void *context)
 {
     double best = 1e9;
@@ -77,14 +78,14 @@ static inline int bench_by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Of `n` values, an odd number; sorts them. */
+/* Median of `n` values, `n` odd; sorts them. */
 static inline double bench_median(double *values, size_t n)
 {
     qsort(values, n, sizeof *values, bench_by_value);
     return values[n / 2];
 }
 
-/* Best of `rounds` calls of `fn(context)`, in seconds: the least disturbed one. */
+/* Best of `rounds` calls of `fn(context)`, in seconds: the one with the least disturbance. */
 static inline double bench_best(int rounds, void (*fn)(void *context), void *context)
 {
     double best = 1e9;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * STF read and written the usual way, as a peer for ours in the same run: each record is an object
- * of its own from a pool, made and filled field by field out of a stream by what its descriptor
- * asks for; an instruction owns lists of its records; a window of instructions stands in front of
- * the reader. That is how C++ libraries for simulators do it, as far as costs go. For regular .zstf
- * files of the usual records alone.
+ * STF read and written in the usual way, as a reference measured in the same run as ours: each
+ * record is an object from a pool, filled field by field from a stream according to its descriptor;
+ * an instruction owns lists of its records; the reader buffers a window of instructions. The costs
+ * are those of C++ libraries for simulators. Only for regular .zstf files with the common records.
  *
- * One thread. What goes wrong ends the program.
+ * Single-threaded. Any error ends the program.
  */
 #ifndef TL_BENCH_STF_PLAIN_H
 #define TL_BENCH_STF_PLAIN_H
@@ -14,19 +13,19 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
-/* All records of a .zstf, one at a time: how many there are. */
+/* Read all records of a .zstf, one at a time; returns their number. */
 uint64_t plain_read_records(struct tl_bytes file);
 
 /*
- * All its instructions. `fields`: of each one every access with its data, every register, and the
- * target, else PC and opcode alone. Returns a sum of what was looked at.
+ * Read all instructions. `fields`: look at every access with its data, every register and the
+ * target of each instruction; otherwise only at PC and opcode. Returns a checksum of the values.
  */
 uint64_t plain_read_insns(struct tl_bytes file, bool fields);
 
-/* Plain STF written as .zstf with zstd's `level`, the records read one at a time, too; `out` gets
- * the chunks alone. */
+/* Write plain STF as .zstf with zstd level `level`, including reading the records one at a time;
+ * `out` gets only the chunks. */
 void plain_write(struct tl_bytes stf, int level, struct tl_buf *out);
-/* What of that is reading. */
+/* The reading part of plain_write(). */
 uint64_t plain_parse_records(struct tl_bytes stf);
 
 #endif

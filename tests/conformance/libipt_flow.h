@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow as Debian's libipt says it: its instruction decoder, and its block decoder, over a trace and
- * a simulated program, the way that ptxed uses them, as a list of what comes one after another.
+ * Runs the instruction decoder and the block decoder of Debian's libipt over a trace and a
+ * simulated program, the way ptxed does, and lists the results in order.
  */
 #ifndef TL_TEST_LIBIPT_FLOW_H
 #define TL_TEST_LIBIPT_FLOW_H
@@ -19,7 +19,7 @@ static inline uint8_t isa_of(enum pt_exec_mode mode)
                                 : TL_ISA_NONE;
 }
 
-/* Those that say where, in all that an event may have. */
+/* The events that have an IP, with all fields an event may have. */
 static inline struct tl_sim_pt_truth power_of_libipt(const struct pt_event *e)
 {
     switch (e->type) {
@@ -131,8 +131,8 @@ static inline int libipt_events(struct pt_insn_decoder *decoder, struct tl_buf *
     return status;
 }
 
-/* Instructions between two packets, at most: what is behind damage may be an endless loop without
- * any, in which Debian's libipt stays. */
+/* Maximum number of instructions between two packets: damaged trace may lead to an endless loop
+ * without packets, which Debian's libipt never leaves. */
 #define LIBIPT_STEPS (1u << 18)
 
 /* From a PSB to an error or the end of the trace. */
@@ -188,7 +188,7 @@ static inline enum tl_pt_error error_of_libipt(int status)
     return code < sizeof errors && errors[code] ? (enum tl_pt_error)errors[code] : TL_PT_INTERNAL;
 }
 
-/* struct said, one after another. Behind an error it goes on at the next PSB. */
+/* Result: struct said, one after another. After an error it continues at the next PSB. */
 static inline void libipt_flow(struct tl_buf *out, const struct pt_config *config,
                                const struct tl_sim_x86_program *program)
 {
@@ -213,7 +213,7 @@ static inline void libipt_flow(struct tl_buf *out, const struct pt_config *confi
 
 /* ---- by blocks ------------------------------------------------------------------------------- */
 
-/* The instructions of a block, which may go on behind a direct call or jump. */
+/* The instructions of a block, which may continue after a direct call or jump. */
 static inline void say_block(struct tl_buf *out, const struct pt_block *block,
                              const struct tl_sim_x86_program *program)
 {
@@ -250,7 +250,7 @@ static inline int libipt_block_events(struct pt_block_decoder *decoder, struct t
     return status;
 }
 
-/* As libipt_flow(), of a trace without errors. */
+/* Like libipt_flow(), for a trace without errors. */
 static inline void libipt_block_flow(struct tl_buf *out, const struct pt_config *config,
                                      const struct tl_sim_x86_program *program)
 {

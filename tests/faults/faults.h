@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fault tests share: a capture, and what must hold of a trace in the end. */
+/* Shared by the fault tests: a capture, and the invariants of a trace at the end. */
 #ifndef TL_TESTS_FAULTS_H
 #define TL_TESTS_FAULTS_H
 
@@ -18,7 +18,7 @@ static inline uint64_t fault_random(uint64_t *state)
     return z ^ z >> 31;
 }
 
-/* How many rounds: the first argument, else `usual`. */
+/* Number of rounds: the first argument, or `usual`. */
 static inline unsigned fault_rounds(unsigned usual)
 {
     const char *rounds = getenv("TL_FAULT_ROUNDS");
@@ -31,7 +31,7 @@ static inline uint64_t fault_seed(void)
     return seed;
 }
 
-/* With virtual shards there are many places to make them from, and most raw bytes are packed. */
+/* Virtual shards with many places to build them from, and most raw bytes packed. */
 static inline struct tl_lake_options fault_options(const char *dir, bool is_virtual)
 {
     return (struct tl_lake_options){.dir = dir,
@@ -69,7 +69,7 @@ static inline int fault_count_virtual(void *context, const char *key, uint64_t s
     return TL_OK;
 }
 
-/* Virtual shards of a trace. */
+/* Number of virtual shards of a trace. */
 static inline unsigned fault_virtual(struct tl_lake *lake, const char *id)
 {
     char prefix[80];
@@ -80,7 +80,7 @@ static inline unsigned fault_virtual(struct tl_lake *lake, const char *id)
     return n;
 }
 
-/* The medium changes a byte of a shard's index; whoever checks mends it. */
+/* Change a byte of a shard's index on the medium; whoever checks it repairs it. */
 static inline int fault_damage(struct tl_lake *lake, uint64_t *random)
 {
     struct tl_backend *backend = lake->backend;
@@ -103,8 +103,8 @@ static inline int fault_damage(struct tl_lake *lake, uint64_t *random)
     return r;
 }
 
-/* All of the capture is stored and decoded as if nothing had happened, but for damage that was
- * not mended yet. */
+/* Check that the whole capture is stored and decoded as if nothing had happened, except for damage
+ * not yet repaired. */
 static inline void fault_check(struct tl_lake *lake, const char *id, const struct capture *c)
 {
     struct tl_buf got = {0};
@@ -131,7 +131,7 @@ static inline void fault_check(struct tl_lake *lake, const char *id, const struc
     tl_buf_fini(&got);
 }
 
-/* A rig that goes on where it may; returns false once something was refused. */
+/* A rig that resumes where the server tells it to; returns false once something was refused. */
 static inline bool fault_push(struct tl_lake *lake, const char *id, const struct capture *c,
                               uint64_t *random, void (*on_durable)(void *, uint64_t), void *context)
 {
@@ -140,7 +140,7 @@ static inline bool fault_push(struct tl_lake *lake, const char *id, const struct
     struct tl_image_row row;
     char trace[64];
     uint64_t at;
-    /* Now and then the image comes behind the capture: then all is decoded anew. */
+    /* Sometimes the image arrives after the capture, so that everything is decoded again. */
     const bool image_first = fault_random(random) % 4 != 0;
     const struct tl_bytes elf = {c->elf.p, c->elf.n};
     if (image_first && tl_lake_put_image(lake, "program", elf, &row, &fail) < 0)
@@ -165,8 +165,8 @@ static inline bool fault_push(struct tl_lake *lake, const char *id, const struct
     return r >= 0;
 }
 
-/* What else is done to a lake, at any moment: failures are told and leave everything as it was, or
- * as it shall be. Trace "u" comes and goes, of "t" nothing may be lost. */
+/* Other operations on a lake, at any moment: failures must be reported, and leave everything either
+ * as it was or as intended. Trace "u" is created and deleted; nothing of "t" may be lost. */
 static inline void fault_house(struct tl_lake *lake, const struct capture *c, uint64_t *random)
 {
     const struct tl_retention rule = {.raw_age_s = 3600};

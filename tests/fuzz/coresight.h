@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* What CoreSight captures of any bytes are decoded with: sources of every protocol, an image. */
+/*
+ * The setup with which arbitrary bytes are decoded as a CoreSight capture: sources of every
+ * protocol, and an image.
+ */
 #ifndef TL_FUZZ_CORESIGHT_H
 #define TL_FUZZ_CORESIGHT_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the fuzz targets of byte-stream decoders have in common. */
+/* Shared by the fuzz targets of byte-stream decoders. */
 #ifndef TL_FUZZ_STREAM_H
 #define TL_FUZZ_STREAM_H
 
@@ -54,8 +54,8 @@ static inline void fuzz_decode(const struct tl_stream_ops *ops, bool packets, co
 }
 
 /*
- * Items and packets are compared apart from each other: a batch of items comes when it is full or
- * at the end of a push, a packet at once.
+ * Items and packets are compared separately: a batch of items is delivered when it is full or at
+ * the end of a push, a packet immediately.
  */
 static inline int fuzz_stream(const struct tl_stream_ops *ops, const uint8_t *data, size_t size)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the live tests share: a lake with its host controller and its dialled sources on one side,
- * simulated devices in threads on the other, and a comparison of what was sent with what is stored
- * and decoded.
+ * Shared by the live tests: a lake with host controller and dialled sources on one side, simulated
+ * devices in threads on the other, and a comparison of what was sent with what is stored and
+ * decoded.
  */
 #ifndef TL_TESTS_OSD_LIVE_LAB_H
 #define TL_TESTS_OSD_LIVE_LAB_H
@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #define SETUP    "[trace]\nformat=di\n"
-#define PATIENCE 240000 /* ms until something is taken for broken */
+#define PATIENCE 240000 /* ms until a test is considered hung */
 
 /* ---- the server's side -------------------------------------------------------------------- */
 
@@ -59,7 +59,7 @@ struct lab {
     struct tl_raw *raw;
 };
 
-/* `answer_ms`: how long the controller waits for an answer, 0: as usual. */
+/* `answer_ms`: how long the controller waits for an answer; 0: the default. */
 static inline void open_lab_with(struct lab *lab, unsigned answer_ms)
 {
     struct tl_fail fail = {0};
@@ -99,14 +99,14 @@ static inline void close_lab(struct lab *lab)
     tl_buf_fini(&log_text);
 }
 
-/* The id of the n-th trace that was begun. */
+/* The id of the n-th trace, in order of creation. */
 static inline void trace_id(struct lab *lab, size_t n, char id[static 64])
 {
     struct tl_trace_list list;
     assert_int_equal(tl_lake_traces(lab->lake, &list), TL_OK);
     if (n >= list.n)
         fail_msg("%zu traces, not %zu", list.n, n + 1);
-    snprintf(id, 64, "%s", list.rows[list.n - 1 - n].id); /* the newest is in front */
+    snprintf(id, 64, "%s", list.rows[list.n - 1 - n].id); /* newest first */
     tl_trace_list_free(&list);
 }
 
@@ -119,7 +119,7 @@ static inline size_t traces(struct lab *lab)
     return n;
 }
 
-/* ---- what was sent against what is there -------------------------------------------------- */
+/* ---- sent against stored data ------------------------------------------------------------ */
 
 static inline void stored_bytes(struct lab *lab, const char *id, struct tl_buf *out)
 {
@@ -171,7 +171,7 @@ static inline size_t count_lines(const struct tl_buf *text, const char *start)
     return n;
 }
 
-/* The trace's text says what the device's events of [from, to) of its bytes were. */
+/* Compare the trace's text with the device's events in [from, to) of its bytes. */
 static inline void check_text(const struct tl_buf *text, const struct tl_sim_osd *sent, size_t from,
                               size_t to)
 {
@@ -201,7 +201,7 @@ static inline void check_text(const struct tl_buf *text, const struct tl_sim_osd
     tl_buf_fini(&got);
 }
 
-/* Trace `id` holds the device's bytes from `from` up to `to`, and their events. */
+/* Check that trace `id` holds the device's bytes from `from` to `to`, and their events. */
 static inline void check_trace(struct lab *lab, const char *id, const struct tl_sim_osd *sent,
                                size_t from, size_t to)
 {
@@ -223,7 +223,7 @@ struct device {
     struct osd_plan plan;
     struct osd_glip glip;
     const char *endpoint; /* of the controller; NULL: GLIP */
-    uint16_t port;        /* to connect to, 0: it listens */
+    uint16_t port;        /* to connect to; 0: it listens */
     pthread_t thread;
     int rc;
 };
@@ -248,7 +248,7 @@ static inline void join_device(struct device *d, int expected)
     assert_int_equal(d->rc, expected);
 }
 
-/* It leaves when its modules are switched off; the server may be gone then. */
+/* The device leaves when its modules are switched off; the server may be gone by then. */
 static inline void join_switched_off(struct device *d)
 {
     pthread_join(d->thread, NULL);
@@ -262,7 +262,7 @@ static inline void wait_until_sent(const struct device *d)
     assert_true(atomic_load(&d->plan.done));
 }
 
-/* What the host must have done to the device's modules: all but SCM and MAM. */
+/* What the host must have done with the device's modules: all except SCM and MAM. */
 static inline void check_switched(const struct tl_sim_osd_device *d, unsigned starts,
                                   unsigned stops, uint16_t host)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A simulated rig: something that makes trace bytes without end, and knows what they mean.
- * Deterministic by seed. Not thread-safe.
+ * A simulated rig: produces endless trace bytes and knows their meaning. Deterministic by seed. Not
+ * thread-safe.
  */
 #ifndef RIG_H
 #define RIG_H
@@ -16,17 +16,17 @@ struct rig;
 struct rig_kind {
     const char *name;
     const char *about;
-    /* TL_NOMEM. `truth`: what was traced is written down as flow text, in memory that grows. */
+    /* TL_NOMEM. `truth`: record what was traced as flow text, in growing memory. */
     int (*start)(struct rig **out, uint64_t seed, bool truth);
     void (*stop)(struct rig *rig);
     /* Describe the capture. `code` gets the program image, empty if there is none: an ELF file, or
-     * one that the setup's images are parts of, whatever they call it. */
+     * a file of which the setup's images are parts, whatever they are called. */
     int (*describe)(struct rig *rig, struct tl_setup *setup, struct tl_buf *code);
-    /* The i-th source file of the program; TL_NOTFOUND behind the last. NULL: there is none. */
+    /* The i-th source file of the program; TL_NOTFOUND after the last. NULL: no source files. */
     int (*source)(struct rig *rig, unsigned i, const char **path, struct tl_buf *text);
-    /* Append at least `n` more bytes, ending so that all that was traced is out. */
+    /* Append at least `n` more bytes, ending so that everything traced so far is in the output. */
     int (*more)(struct rig *rig, size_t n, struct tl_buf *out);
-    /* What a decoder must find in the bytes so far, each stream behind its "# stream" line. */
+    /* Write the expected decoding of all bytes so far, each stream after its "# stream" line. */
     int (*truth)(struct rig *rig, FILE *file);
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A64 encodings, as many as a made-up program needs. Branch distances are in instructions.
+ * A64 encodings, as far as the generated program needs them. Branch distances are in instructions.
  *
  * Source: Arm DDI0487, chapter C4.
  */
@@ -26,7 +26,7 @@ enum a64_cond { A64_EQ, A64_NE, A64_CS, A64_CC, A64_MI, A64_PL, A64_VS, A64_VC }
 #define A64_TBZ(rt, bit)  (0x36000000u | ((bit)&31u) << 19 | ((bit) >> 5) << 31 | (rt))
 #define A64_TBNZ(rt, bit) (0x37000000u | ((bit)&31u) << 19 | ((bit) >> 5) << 31 | (rt))
 
-/* A direct branch's encoding with its distance put in. */
+/* Put the distance into the encoding of a direct branch. */
 static inline uint32_t a64_set_distance(uint32_t encoding, int32_t distance)
 {
     const uint32_t d = (uint32_t)distance;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An ETMv4 or ETE trace unit: takes what a core does, makes the bytes that the unit would, and
- * tells what can be known from them. For tests, benchmarks and simulated rigs.
+ * An ETMv4 or ETE trace unit: gets what a core does, produces the bytes that the unit would, and
+ * reports what a decoder can know from them. For tests, benchmarks and simulated rigs.
  *
- * Deterministic, not thread-safe. Every function returns TL_OK, TL_NOMEM, or what the truth
- * sink returned.
+ * Deterministic, not thread-safe. Every function returns TL_OK, TL_NOMEM, or the error of the truth
+ * sink.
  *
  * Source: Arm IHI0064H; Arm DDI0487 chapter D6.
  */
@@ -20,22 +20,22 @@
 struct tl_sim_etm4_options {
     bool ete; /* ETE 1.`minor`, else ETMv4.`minor` */
     uint8_t minor;
-    uint8_t trace_id; /* CoreSight trace ID, 0 for a stream that is not formatted */
+    uint8_t trace_id; /* CoreSight trace ID; 0: the stream is not formatted */
     bool return_stack;
     bool branch_broadcast; /* an address for every taken branch */
     bool cycle_count;
-    uint16_t threshold; /* cycles before a cycle count is worth a packet, at least 4 */
+    uint16_t threshold; /* minimum number of cycles for a cycle count packet, at least 4 */
     bool commit_opt;    /* TRCIDR0.COMMOPT: cycle counts carry no commits */
     bool timestamps;
-    uint32_t timestamp_every; /* ticks between two, 0: 20000 */
+    uint32_t timestamp_every; /* ticks between two; 0: 20000 */
     bool context_id;
     bool vmid;
-    uint32_t sync_every;    /* bytes between two A-Syncs, 0: 4096 */
-    uint8_t max_spec_depth; /* TRCIDR8: > 0 makes commit packets */
+    uint32_t sync_every;    /* bytes between two A-Syncs; 0: 4096 */
+    uint8_t max_spec_depth; /* TRCIDR8; > 0: there are commit packets */
     bool ts_marker;         /* ETE 1.1 and ETMv4.6: a marker before each timestamp */
 };
 
-/* Trace units of one system that differ in as much as possible; unit 1 is an ETE 1.`ete_minor`. */
+/* Trace units of one system that differ as much as possible; unit 1 is an ETE 1.`ete_minor`. */
 static inline struct tl_sim_etm4_options tl_sim_etm4_unlike(unsigned unit, uint8_t ete_minor)
 {
     return (struct tl_sim_etm4_options){
@@ -56,14 +56,14 @@ static inline struct tl_sim_etm4_options tl_sim_etm4_unlike(unsigned unit, uint8
 }
 
 /*
- * What a decoder must find again, in order. Instructions are told once the trace proves them:
- * at the branch, exception or synchronisation behind them.
+ * What a decoder must produce, in order. Instructions are reported once the trace confirms them: at
+ * the next branch, exception or synchronisation.
  */
 enum tl_sim_truth_kind {
     TL_SIM_TRUTH_INSN,      /* pc, encoding; `taken` if it changed the flow */
     TL_SIM_TRUTH_EXCEPTION, /* pc = preferred return address, value = exception type */
     TL_SIM_TRUTH_ERET,
-    TL_SIM_TRUTH_CONTEXT, /* el, context_id, vmid now in force */
+    TL_SIM_TRUTH_CONTEXT, /* el, context_id, vmid from now on */
     TL_SIM_TRUTH_TIME,    /* value = timestamp */
     TL_SIM_TRUTH_CYCLES,  /* value; `taken` false: not known */
     TL_SIM_TRUTH_EVENT,   /* value = bits */
@@ -94,25 +94,24 @@ struct tl_sim_context {
 
 struct tl_sim_etm4;
 
-/* `out` gets the trace bytes, appended; its user may drop what he has taken. `truth` may be NULL.
- */
+/* Trace bytes are appended to `out`; the user may drop bytes already taken. `truth` may be NULL. */
 TL_MUST_USE int tl_sim_etm4_new(struct tl_sim_etm4 **e, const struct tl_sim_etm4_options *options,
                                 struct tl_buf *out, tl_sim_truth_sink *truth, void *context);
 void tl_sim_etm4_free(struct tl_sim_etm4 *e);
 
-/* Fill a setup's source with the registers that this trace unit would show. */
+/* Fill in a setup's source with the register values of this trace unit. */
 TL_MUST_USE int tl_sim_etm4_source(const struct tl_sim_etm4_options *options,
                                    struct tl_source *source);
 
-/* Tracing begins, or begins again, with the instruction at `pc`. */
+/* Tracing starts or resumes with the instruction at `pc`. */
 TL_MUST_USE int tl_sim_etm4_on(struct tl_sim_etm4 *e, uint64_t pc,
                                const struct tl_sim_context *context);
 /* Tracing stops; instructions since the last branch remain unknown. */
 TL_MUST_USE int tl_sim_etm4_off(struct tl_sim_etm4 *e);
-/* The unit's buffer overflows: as off, and then on again by the next tl_sim_etm4_on(). */
+/* The unit's buffer overflows: tracing is off until the next tl_sim_etm4_on(). */
 TL_MUST_USE int tl_sim_etm4_overflow(struct tl_sim_etm4 *e);
 
-/* An instruction that is no branch has executed, taking `cycles`. */
+/* An instruction other than a branch was executed and took `cycles`. */
 TL_MUST_USE int tl_sim_etm4_insn(struct tl_sim_etm4 *e, uint64_t pc, uint32_t encoding,
                                  unsigned cycles);
 
@@ -121,16 +120,16 @@ struct tl_sim_branch {
     uint32_t encoding;
     bool indirect;
     bool link;
-    bool is_return; /* RET: may be taken from the return stack */
+    bool is_return; /* RET: the return stack may predict it */
     bool eret;
     bool taken;
-    uint64_t target;             /* where execution goes on if taken */
-    struct tl_sim_context after; /* in force there */
+    uint64_t target;             /* where execution continues if taken */
+    struct tl_sim_context after; /* context there */
 };
 TL_MUST_USE int tl_sim_etm4_branch(struct tl_sim_etm4 *e, const struct tl_sim_branch *branch,
                                    unsigned cycles);
 
-/* An exception of `type`, to return to `back`; its handler is at `target`. */
+/* An exception of `type` with return address `back`; its handler is at `target`. */
 TL_MUST_USE int tl_sim_etm4_exception(struct tl_sim_etm4 *e, unsigned type, uint64_t back,
                                       uint64_t target, const struct tl_sim_context *after);
 
@@ -139,10 +138,10 @@ TL_MUST_USE int tl_sim_etm4_event(struct tl_sim_etm4 *e, unsigned bits);
 /* Software instrumentation (ETE 1.3). */
 TL_MUST_USE int tl_sim_etm4_ite(struct tl_sim_etm4 *e, unsigned el, uint64_t value);
 
-/* Set the time, in ticks. Timestamps appear at the next branch or exception that is due. */
+/* Set the time, in ticks. A timestamp that is due is sent at the next branch or exception. */
 void tl_sim_etm4_time(struct tl_sim_etm4 *e, uint64_t ticks);
 
-/* Write out what is waiting, e.g. atoms not packed yet. */
+/* Write out pending data, e.g. atoms not yet packed. */
 TL_MUST_USE int tl_sim_etm4_flush(struct tl_sim_etm4 *e);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random ETMv4 and ETE packets of every type that a configuration has, good and bad, with what
- * a packetizer must make of them. No flow makes sense of them: they are for the packet layer.
+ * Random ETMv4 and ETE packets of every type that a configuration allows, valid and invalid, with
+ * the expected result of a packetizer. They make no sensible flow: they only test the packet layer.
  *
  * Deterministic, not thread-safe.
  */
@@ -12,9 +12,9 @@
 #include "etm4/packetizer.h"
 #include "sim/program_rng.h"
 
-/* How often what comes. */
+/* Frequencies of packet types. */
 enum tl_sim_mix {
-    TL_SIM_MIX_ALL,       /* every type alike */
+    TL_SIM_MIX_ALL,       /* all types equally often */
     TL_SIM_MIX_ATOMS,     /* mostly atoms */
     TL_SIM_MIX_ADDRESSES, /* mostly addresses and atoms, as with branch broadcast */
     TL_SIM_MIXES
@@ -24,7 +24,7 @@ struct tl_sim_packets {
     struct tl_etm4_config config;
     struct tl_sim_rng rng;
     enum tl_sim_mix mix;
-    bool bad; /* reserved headers and bad sequences, too */
+    bool bad; /* also reserved headers and bad sequences */
     struct tl_buf bytes;
     struct tl_etm4_packet *expected;
     size_t n, cap;
@@ -43,7 +43,7 @@ void tl_sim_packets_init(struct tl_sim_packets *s, const struct tl_etm4_config *
                          enum tl_sim_mix mix, bool bad, uint64_t seed);
 void tl_sim_packets_fini(struct tl_sim_packets *s);
 
-/* Append an A-Sync (always first) or `n` random packets. TL_NOMEM. */
+/* Append an A-Sync (must come first) or `n` random packets. TL_NOMEM. */
 TL_MUST_USE int tl_sim_packets_async(struct tl_sim_packets *s);
 TL_MUST_USE int tl_sim_packets_add(struct tl_sim_packets *s, size_t n);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A core with two processes that load and unload code while it is traced (sim/etm4_encoder.h), one
- * plug-in after another at the same address, and the records that tell of it, as an operating
- * system writes them. The programs of the processes lie at one address, too.
+ * A core with two processes that load and unload code while it is traced (sim/etm4_encoder.h):
+ * plug-ins that use the same address one after another, and the records about them as an operating
+ * system writes them. The programs of the processes also share one address.
  *
  * Deterministic, not thread-safe. The members may be read.
  */
@@ -17,15 +17,15 @@
 /* Their code, raw. */
 enum tl_sim_loading_file {
     TL_SIM_FILE_KERNEL,
-    TL_SIM_FILE_MAIN, /* and one more */
+    TL_SIM_FILE_MAIN, /* and the one after it */
     TL_SIM_FILE_PLUGIN = TL_SIM_FILE_MAIN + 2,
     TL_SIM_LOADING_FILES = TL_SIM_FILE_PLUGIN + TL_SIM_PLUGINS
 };
 
-/* `file` was mapped at `address` of a process at that time, or no longer is. */
+/* `file` was mapped at `address` of a process at that time, or unmapped. */
 struct tl_sim_record {
     uint64_t time;    /* ticks; 0: before the trace began */
-    uint32_t process; /* its context ID, TL_SIM_LOADING_FIRST and one more; 0: of the kernel */
+    uint32_t process; /* context ID: TL_SIM_LOADING_FIRST or one more; 0: of the kernel */
     unsigned file;
     uint64_t address;
     bool unloads;
@@ -36,17 +36,17 @@ struct tl_sim_record {
 struct tl_sim_loading {
     struct tl_buf files[TL_SIM_LOADING_FILES];
     struct tl_buf trace;
-    struct tl_buf truth; /* flow text, instructions alone: "I pc encoding" */
+    struct tl_buf truth; /* flow text, instructions only: "I pc encoding" */
     struct tl_sim_record *records;
     size_t n_records, cap_records;
-    unsigned changes; /* plug-ins that took another one's place */
+    unsigned changes; /* plug-ins that replaced another one */
     struct tl_sim_etm4 *etm;
     struct tl_sim_rng rng;
     uint64_t cycles;
-    unsigned process;  /* that runs: 0 or 1 */
-    int plugin[2];     /* that a process has loaded; -1: none */
-    bool was_there[2]; /* it has had one */
-    bool settled;      /* may be set: nothing is loaded or unloaded any more */
+    unsigned process;  /* the running one: 0 or 1 */
+    int plugin[2];     /* loaded by each process; -1: none */
+    bool was_there[2]; /* the process has had one */
+    bool settled;      /* may be set: no more loading or unloading */
 };
 
 /* A tick is 10 cycles; `options` should have context IDs and timestamps. TL_NOMEM. */
@@ -54,7 +54,7 @@ TL_MUST_USE int tl_sim_loading_init(struct tl_sim_loading *l, uint64_t seed,
                                     const struct tl_sim_etm4_options *options);
 void tl_sim_loading_fini(struct tl_sim_loading *l);
 
-/* Run through `n` system calls, and write out what the trace unit holds. TL_NOMEM. */
+/* Run `n` system calls, and write out the data pending in the trace unit. TL_NOMEM. */
 TL_MUST_USE int tl_sim_loading_run(struct tl_sim_loading *l, unsigned n);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Makes the DI datagrams that an Open SoC Debug system sends to its host: enumeration, CTM, STM
- * and UART events, split events, overflow. For tests and simulated rigs; it remembers what it
- * said, so that a decoder's result can be held against it.
+ * Produces the DI datagrams that an Open SoC Debug system sends to its host: enumeration, CTM, STM
+ * and UART events, split events, overflow. For tests and simulated rigs; it records the meaning, so
+ * that a decoder's result can be compared.
  *
  * Not thread-safe. Every function appends to `out` and returns TL_OK or TL_NOMEM.
  *
@@ -15,7 +15,7 @@
 
 #include <stdbool.h>
 
-#define TL_SIM_OSD_HOST 0x0401 /* the usual address of the host's first module */
+#define TL_SIM_OSD_HOST 0x0401 /* the usual address of the first module of the host */
 
 enum tl_sim_osd_module_type {
     TL_SIM_OSD_SCM = 1,
@@ -32,13 +32,13 @@ struct tl_sim_osd_module {
     uint8_t width;    /* CTM: ADDR_WIDTH, STM: VALWIDTH; 16, 32, 64 */
 };
 
-/* What was said: one entry per CTM, STM or UART event and per overflow packet. */
+/* The meaning of what was sent: one entry per CTM, STM or UART event and per overflow packet. */
 struct tl_sim_osd_truth {
-    uint64_t offset; /* of the length word of the (last) packet that said it */
+    uint64_t offset; /* of the length word of the (last) packet of the event */
     uint64_t packet; /* index of that packet */
     uint16_t src;
     uint8_t type;    /* enum tl_sim_osd_module_type */
-    bool overflow;   /* `value` events were lost here; the other members mean nothing */
+    bool overflow;   /* `value` events were lost here; the other members are undefined */
     uint32_t time;   /* ticks */
     uint64_t pc;     /* CTM */
     uint64_t npc;    /* CTM */
@@ -51,31 +51,31 @@ struct tl_sim_osd_truth {
 };
 
 struct tl_sim_osd {
-    struct tl_buf out;    /* capture bytes; the user may drop what he has taken */
-    uint64_t written;     /* capture bytes made so far, dropped ones included */
-    uint64_t packets;     /* datagrams made so far */
+    struct tl_buf out;    /* capture bytes; the user may drop bytes already taken */
+    uint64_t written;     /* capture bytes produced so far, including dropped ones */
+    uint64_t packets;     /* datagrams produced so far */
     uint16_t dest;        /* of all packets */
-    uint16_t max_pkt_len; /* words, header included; longer events are split */
-    bool little_endian;   /* host order, as in *.pkgdump; else as on GLIP */
-    bool keep_truth;      /* remember what was said (grows without bound) */
+    uint16_t max_pkt_len; /* words, including the header; longer events are split */
+    bool little_endian;   /* host order, as in *.pkgdump; otherwise as on GLIP */
+    bool keep_truth;      /* record the meaning (grows without bound) */
     struct tl_sim_osd_truth *truth;
     size_t n_truth;
     size_t cap_truth;
 };
 
-/* Begin: host 0x0401, 12 words per packet, GLIP order, truth kept. */
+/* Initialize: host 0x0401, 12 words per packet, GLIP order, truth recorded. */
 void tl_sim_osd_init(struct tl_sim_osd *e);
 void tl_sim_osd_fini(struct tl_sim_osd *e);
 
-/* One packet as it is; at most max_pkt_len - 3 words of payload are usual, not checked. */
+/* One packet, unchanged; usually at most max_pkt_len - 3 words of payload, which is not checked. */
 TL_MUST_USE int tl_sim_osd_packet(struct tl_sim_osd *e, uint16_t dest, uint16_t src, uint16_t flags,
                                   const uint16_t *payload, size_t n);
 
-/* An event of any length, split where it must be. */
+/* An event of any length, split where necessary. */
 TL_MUST_USE int tl_sim_osd_event(struct tl_sim_osd *e, uint16_t src, const uint16_t *payload,
                                  size_t n);
 
-/* The answers to the register reads that a host does to get to know the system. */
+/* The answers to the register reads with which a host enumerates the system. */
 TL_MUST_USE int tl_sim_osd_enumerate(struct tl_sim_osd *e, const struct tl_sim_osd_module *modules,
                                      size_t n);
 
@@ -95,7 +95,7 @@ TL_MUST_USE int tl_sim_osd_stm_print(struct tl_sim_osd *e, uint16_t src, unsigne
 
 TL_MUST_USE int tl_sim_osd_uart(struct tl_sim_osd *e, uint16_t src, uint8_t character);
 
-/* `count` events were lost, 65535 means at least so many. */
+/* `count` events were lost; 65535: at least that many. */
 TL_MUST_USE int tl_sim_osd_overflow(struct tl_sim_osd *e, uint16_t src, uint16_t count,
                                     enum tl_sim_osd_module_type type);
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A made-up A64 program that looks and runs like a small embedded system: tasks at EL0 with
- * nested calls, loops and table jumps, and a kernel at EL1 with exception vectors, a timer
- * interrupt, system calls and an idle loop. Encodings are real, so that any A64 tool can
- * follow it; what its branches do is decided by the executor (sim/program_core.h).
+ * A generated A64 program that resembles a small embedded system: tasks at EL0 with nested calls,
+ * loops and table jumps, and a kernel at EL1 with exception vectors, a timer interrupt, system
+ * calls and an idle loop. The encodings are real, so any A64 tool can follow it; the executor
+ * decides what its branches do (sim/program_core.h).
  *
- * Deterministic: the same options give the same program. Read-only once made.
+ * Deterministic: the same options give the same program. Read-only once created.
  */
 #ifndef TL_SIM_PROGRAM_H
 #define TL_SIM_PROGRAM_H
@@ -33,14 +33,14 @@ struct tl_sim_insn {
     uint8_t kind; /* enum tl_sim_kind */
     bool conditional;
     bool link;
-    uint8_t percent; /* a conditional branch without a loop: how often it is taken */
-    uint32_t loop;   /* loop + 1: taken until the loop's trips are used up; 0: none */
+    uint8_t percent; /* a conditional branch outside of loops: how often it is taken */
+    uint32_t loop;   /* loop + 1: taken until the loop's iterations are used up; 0: none */
     uint32_t target; /* BRANCH: instruction; INDIRECT: first of n_targets in `targets` */
     uint32_t n_targets;
 };
 
 struct tl_sim_loop {
-    uint32_t least, most; /* trips */
+    uint32_t least, most; /* iterations */
 };
 
 struct tl_sim_function {
@@ -67,18 +67,18 @@ struct tl_sim_program {
     size_t n_loops, cap_loops;
     uint32_t *targets;
     size_t n_targets, cap_targets;
-    uint32_t reset;               /* where the kernel begins */
+    uint32_t reset;               /* entry of the kernel */
     uint32_t vectors[3];          /* by enum tl_sim_vector */
-    uint32_t tasks[TL_SIM_TASKS]; /* where the tasks begin */
-    uint32_t switcher;            /* the kernel function that chooses the next task */
+    uint32_t tasks[TL_SIM_TASKS]; /* entries of the tasks */
+    uint32_t switcher;            /* the kernel function that selects the next task */
 };
 
 struct tl_sim_program_options {
     uint64_t seed;
     uint64_t task_base;   /* 0: 0x400000 */
     uint64_t kernel_base; /* 0: 0xffffffc000080000 */
-    unsigned extra;       /* random functions beside the named ones */
-    bool short_loops;     /* few trips everywhere: much code in few instructions, for tests */
+    unsigned extra;       /* random functions in addition to the named ones */
+    bool short_loops;     /* few iterations everywhere: much code in few instructions, for tests */
 };
 
 /* TL_NOMEM. */
@@ -94,8 +94,8 @@ TL_MUST_USE int tl_sim_program_code(const struct tl_sim_program *program, unsign
                                     struct tl_buf *out);
 
 /*
- * Append the whole as an ELF64 executable for AArch64: one executable segment a section, a symbol
- * for each function, and debug information (sim/program_dwarf.h). TL_NOMEM.
+ * Append the whole program as an ELF64 executable for AArch64: one executable segment per section,
+ * a symbol for each function, and debug information (sim/program_dwarf.h). TL_NOMEM.
  */
 TL_MUST_USE int tl_sim_program_elf(const struct tl_sim_program *program, struct tl_buf *out);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The made-up program's sources, and the debug information (DWARF 4) that a compiler would have
- * made of them. There are two files, one a section, and a header whose function is inlined into
- * all functions of 16 instructions and more.
+ * The sources of the generated program, and the debug information (DWARF 4) that a compiler would
+ * have produced for them. There are two files, one per section, and a header whose function is
+ * inlined into every function of 16 or more instructions.
  */
 #ifndef TL_SIM_PROGRAM_DWARF_H
 #define TL_SIM_PROGRAM_DWARF_H
@@ -18,11 +18,11 @@ extern const char *const tl_sim_source_paths[TL_SIM_SOURCES];
 struct tl_sim_place {
     unsigned source;
     uint32_t line;
-    bool inlined;       /* it is of the header's function, which was called in … */
-    uint32_t call_line; /* … this line of the section's file */
+    bool inlined;       /* it belongs to the header's function */
+    uint32_t call_line; /* if so: line of the call in the section's file */
 };
 
-/* Where an instruction comes from. False: of no function. */
+/* Source location of an instruction. False: it belongs to no function. */
 bool tl_sim_program_place(const struct tl_sim_program *program, uint32_t insn,
                           struct tl_sim_place *out);
 /* Append the text of a source. TL_NOMEM. */

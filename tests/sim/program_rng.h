@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small seeded random generator, the same on every machine.
+ * A small seeded random generator with the same results on every machine.
  *
  * Source: Sebastiano Vigna, splitmix64.
  */

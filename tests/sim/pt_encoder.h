@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT packets to bytes, with the IP compression and TNT packing of a processor. Each function
- * appends to `out`; without memory the program ends. Not thread-safe.
+ * Encodes Intel PT packets, with the IP compression and TNT packing of a processor. Each function
+ * appends to `out`; if memory runs out, the program ends. Not thread-safe.
  *
  * Source: Intel SDM volume 3, "Intel Processor Trace", Trace Packets and Data Types.
  */
@@ -12,39 +12,42 @@
 #include "pt/packet.h"
 #include "sim/program_rng.h"
 
-/* Zeroed: as a processor begins. */
+/* All zeros: the initial state of a processor. */
 struct tl_sim_pt {
     struct tl_buf out;
     uint64_t ip;       /* last IP */
-    uint64_t outcomes; /* of branches, not sent yet; the newest in bit 0 */
+    uint64_t outcomes; /* of branches, not yet sent; the newest in bit 0 */
     unsigned n_outcomes;
-    bool long_tnt; /* TNT_64 where there are more than 6 */
+    bool long_tnt; /* use TNT_64 for more than 6 */
 };
 
 void tl_sim_pt_fini(struct tl_sim_pt *pt);
 
-/* The packet as it says, its payload cut to what it can hold. Last IP is kept up with. */
+/* Encode the packet as given, its payload cut to the maximum size. Updates the last IP. */
 void tl_sim_pt_packet(struct tl_sim_pt *pt, const struct tl_pt_packet *packet);
-/* One that is nothing but its kind: PAD, PSB, PSBEND, OVF, STOP. */
+/* A packet without payload: PAD, PSB, PSBEND, OVF, STOP. */
 void tl_sim_pt_bare(struct tl_sim_pt *pt, enum tl_pt_kind kind);
 
-/* The outcome of a branch, which waits until there are enough for a packet. */
+/* The outcome of a branch, held back until there are enough for a packet. */
 void tl_sim_pt_branch(struct tl_sim_pt *pt, bool taken);
-/* Send those that wait. */
+/* Send the outcomes held back. */
 void tl_sim_pt_flush(struct tl_sim_pt *pt);
 
-/* TIP, TIP.PGE, TIP.PGD, FUP with as few bytes as say `ip`; outcomes that wait go before it. */
+/*
+ * TIP, TIP.PGE, TIP.PGD or FUP with the smallest number of bytes that encodes `ip`; outcomes held
+ * back are sent before it.
+ */
 void tl_sim_pt_ip(struct tl_sim_pt *pt, enum tl_pt_kind kind, uint64_t ip);
 /* The same without an IP. */
 void tl_sim_pt_no_ip(struct tl_sim_pt *pt, enum tl_pt_kind kind);
 
-/* A packet of any kind but INVALID, with a random payload that is none too bad to be parsed. */
+/* A packet of any kind except INVALID, with a random payload that can still be parsed. */
 void tl_sim_pt_random(struct tl_pt_packet *packet, struct tl_sim_rng *rng);
 
 /*
- * About `bytes` bytes as of a program that runs for long: PSB+ every few KiB, between them
- * branches, indirect ones to some hundred addresses, interrupts. `timing`: CYC before each packet,
- * and MTC.
+ * About `bytes` bytes, like those of a long-running program: PSB+ every few KiB, in between
+ * branches, indirect branches to some hundred addresses, interrupts. `timing`: CYC before each
+ * packet, and MTC.
  */
 void tl_sim_pt_program(struct tl_sim_pt *pt, struct tl_sim_rng *rng, size_t bytes, bool timing);
 

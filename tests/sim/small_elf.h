@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small ELF file: one executable segment and function symbols, of either width and byte order,
- * for any machine. Header only.
+ * Builds a small ELF file: one executable segment and function symbols, of either width and byte
+ * order, for any machine. Header only.
  */
 #ifndef TL_SIM_SMALL_ELF_H
 #define TL_SIM_SMALL_ELF_H
@@ -77,7 +77,7 @@ static inline int tl_sim_elf_add_symbol(struct tl_buf *out, const struct tl_sim_
     return rc;
 }
 
-/* ELF header: `sections` is where the section headers are. */
+/* ELF header; `sections`: offset of the section headers. */
 static inline int tl_sim_elf_header(struct tl_buf *out, const struct tl_sim_elf *elf,
                                     uint64_t sections)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86 instructions made at random, of all lengths: what they are is known without a decoder. Pure
- * functions.
+ * Random x86 instructions of all lengths, whose meaning is known without a decoder. Pure functions.
  *
  * Source: Intel SDM volume 2, chapter 2 and appendix A.
  */
@@ -13,7 +12,7 @@
 
 enum { TL_SIM_X86_MAX = 15 };
 
-/* What an instruction does to the flow, and to a trace. */
+/* Effect of an instruction on the flow, and on a trace. */
 enum tl_sim_x86_kind {
     TL_SIM_X86_OTHER,
     TL_SIM_X86_COND,
@@ -25,7 +24,7 @@ enum tl_sim_x86_kind {
     TL_SIM_X86_TRAP, /* SYSCALL, SYSENTER, INT n, INT3 */
     TL_SIM_X86_FAR_CALL,
     TL_SIM_X86_FAR_JUMP,
-    TL_SIM_X86_FAR_RETURN, /* and IRET, SYSRET */
+    TL_SIM_X86_FAR_RETURN, /* also IRET, SYSRET */
     TL_SIM_X86_PTWRITE,
     TL_SIM_X86_MOV_CR3,
     TL_SIM_X86_VMPTRLD,
@@ -43,13 +42,13 @@ struct tl_sim_x86_bytes {
                          the instruction's end to its target, and left zero */
 };
 
-/* An instruction of `kind` for the mode `isa` (TL_ISA_X16, X32, X64); the kinds behind FAR_RETURN
- * only for X64. */
+/* An instruction of `kind` for the mode `isa` (TL_ISA_X16, X32, X64); kinds after FAR_RETURN only
+ * for X64. */
 void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum tl_isa isa,
                      enum tl_sim_x86_kind kind);
 
-/* Instructions one behind another, at most `size` bytes of them; some are branches, over a few
- * others. Returns how many bytes they are. */
+/* Consecutive instructions, at most `size` bytes; some are branches over a few others. Returns the
+ * number of bytes. */
 uint32_t tl_sim_x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t seed);
 
 #endif

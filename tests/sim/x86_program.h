@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86 programs made at random, and executions of them: a kernel and a user part of 64 bit, one of
- * 32 and one of 16 bit, each of functions with loops, calls, indirect branches and far transfers.
- * Nothing is computed: where an execution goes is chosen, so that it is known without a processor,
- * and without a decoder of instructions. Same seed, same program, same execution. Not thread-safe.
+ * Random x86 programs and their executions: a kernel and a user part of 64 bit, one part of 32 and
+ * one of 16 bit, each with functions that contain loops, calls, indirect branches and far
+ * transfers. Nothing is computed: the path of an execution is chosen, so it is known without a
+ * processor or an instruction decoder. The same seed gives the same program and execution. Not
+ * thread-safe.
  *
- * Between two instructions whose outcome a trace must tell there is no loop: direct jumps and calls
- * only go forward.
+ * Between two instructions whose outcome must be in the trace there is no loop: direct jumps and
+ * calls only go forward.
  */
 #ifndef TL_SIM_X86_PROGRAM_H
 #define TL_SIM_X86_PROGRAM_H
@@ -24,7 +25,7 @@ enum tl_sim_x86_zone {
 
 struct tl_sim_x86_insn {
     uint64_t pc;
-    uint32_t target; /* of a direct branch, and XBEGIN's fallback: index of an instruction */
+    uint32_t target; /* of a direct branch, or of XBEGIN's fallback: index of an instruction */
     uint8_t size;
     uint8_t kind; /* enum tl_sim_x86_kind */
     uint8_t zone; /* enum tl_sim_x86_zone */
@@ -35,13 +36,13 @@ struct tl_sim_x86_program {
     struct {
         uint64_t base;
         struct tl_buf code;
-        uint32_t function, functions; /* first in the table, and how many */
+        uint32_t function, functions; /* index of the first in the table, and number */
     } parts[TL_SIM_X86_ZONES];
     struct tl_buf insns;     /* struct tl_sim_x86_insn */
     struct tl_buf functions; /* uint32_t: index of the first instruction; one more for the end */
 };
 
-/* With `functions` functions in each zone, at most 100. */
+/* Create `functions` functions in each zone, at most 100. */
 void tl_sim_x86_program_init(struct tl_sim_x86_program *program, uint64_t seed, unsigned functions);
 void tl_sim_x86_program_fini(struct tl_sim_x86_program *program);
 
@@ -53,19 +54,19 @@ tl_sim_x86_insn(const struct tl_sim_x86_program *program, uint32_t index)
     return (const struct tl_sim_x86_insn *)(const void *)program->insns.p + index;
 }
 
-/* Up to `size` bytes of the program at `pc`. Returns how many there are. */
+/* Read up to `size` bytes of the program at `pc`. Returns the number of bytes. */
 size_t tl_sim_x86_read(const struct tl_sim_x86_program *program, uint64_t pc, uint8_t *out,
                        size_t size);
 
-/* Append it as an ELF64 executable: a segment for each zone, a symbol for each function. */
+/* Append it as an ELF64 executable: a segment per zone, a symbol per function. */
 void tl_sim_x86_program_elf(const struct tl_sim_x86_program *program, struct tl_buf *out);
 
 /* ---- executions ----------------------------------------------------------------------------- */
 
 enum tl_sim_x86_event {
     TL_SIM_X86_EXECUTED,
-    TL_SIM_X86_INTERRUPTED, /* in front of the instruction */
-    TL_SIM_X86_ABORTED      /* a transaction, in front of the instruction or by it */
+    TL_SIM_X86_INTERRUPTED, /* before the instruction */
+    TL_SIM_X86_ABORTED      /* a transaction was aborted, before or by the instruction */
 };
 
 struct tl_sim_x86_step {
@@ -75,7 +76,7 @@ struct tl_sim_x86_step {
     bool in_transaction; /* the instruction */
 };
 
-/* Where returns go to; of more than these the oldest is forgotten. */
+/* Return targets; if there are more, the oldest is dropped. */
 struct tl_sim_x86_stack {
     uint32_t to[64];
     unsigned n;
@@ -92,7 +93,7 @@ struct tl_sim_x86_run {
     struct tl_sim_x86_stack calls, frames;
 };
 
-/* Begins at a function of the user's. */
+/* Starts at a function of the user part. */
 void tl_sim_x86_run_init(struct tl_sim_x86_run *run, const struct tl_sim_x86_program *program,
                          uint64_t seed);
 void tl_sim_x86_step(struct tl_sim_x86_run *run, struct tl_sim_x86_step *out);

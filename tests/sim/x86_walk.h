@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A walk at random through much 64-bit code, as Intel PT traces it: functions of a few hundred
- * bytes, of instructions as compilers make them, with a conditional branch after every few of them,
- * and an indirect jump to any function at the end. Same seed, same walk.
+ * A random walk through a large amount of 64-bit code, as Intel PT traces it: functions of a few
+ * hundred bytes with instructions like those of compilers, a conditional branch after every few
+ * instructions, and an indirect jump to a random function at the end. The same seed gives the same
+ * walk.
  */
 #ifndef TL_SIM_X86_WALK_H
 #define TL_SIM_X86_WALK_H
@@ -18,7 +19,7 @@ struct tl_sim_x86_walk {
     uint64_t insns; /* executed */
 };
 
-/* `visits` functions are gone through, of `functions`. Without memory the program ends. */
+/* The walk makes `visits` visits to `functions` functions. If memory runs out, the program ends. */
 void tl_sim_x86_walk_init(struct tl_sim_x86_walk *walk, uint64_t seed, unsigned functions,
                           unsigned visits);
 void tl_sim_x86_walk_fini(struct tl_sim_x86_walk *walk);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A random A64 program, run by a model of a processor with a trace unit that sends the toy format:
- * the program, its trace, and the instructions that can be known of it.
+ * A random A64 program, executed by a model of a processor with a trace unit that sends the toy
+ * format: the program, its trace, and the instructions that can be derived from it.
  */
 #ifndef TL_TOY_SIM_H
 #define TL_TOY_SIM_H
@@ -33,12 +33,12 @@ struct toy_sim {
     uint32_t code[TOY_PROGRAM];
     struct tl_buf trace;
     struct tl_buf truth; /* uint32_t each: number of the instruction */
-    size_t known;        /* of them, bytes: the trace unit has sent what they take */
+    size_t known;        /* of `truth`, in bytes: everything needed for them has been sent */
     uint32_t at, n_stack, stack[TOY_FUNCTIONS];
     uint32_t bits, n_bits;
 };
 
-/* Calls lead to later functions, so that there is an end to them. */
+/* Calls only lead to later functions, so that they end. */
 static inline void toy_program(struct toy_sim *s)
 {
     for (uint32_t f = 0; f < TOY_FUNCTIONS; f++) {
@@ -104,7 +104,7 @@ static inline void toy_step(struct toy_sim *s)
         s->known = s->truth.n;
 }
 
-/* A trace of at least `bytes` bytes, with a synchronisation each `every` instructions. */
+/* A trace of at least `bytes` bytes, with a synchronisation every `every` instructions. */
 static inline void toy_sim_init(struct toy_sim *s, uint64_t seed, size_t bytes, unsigned every)
 {
     memset(s, 0, sizeof *s);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* HTTP requests to a server over the lake's double, over HTTP/1.1 and HTTP/2, plain and with TLS.
- */
+/* HTTP requests to a server with a fake lake, over HTTP/1.1 and HTTP/2, with and without TLS. */
 #ifndef TL_TESTS_ASKING_H
 #define TL_TESTS_ASKING_H
 
@@ -34,7 +33,7 @@ static inline void answer_fini(struct answer *a)
 
 /* ---- HTTP/1.1 by hand --------------------------------------------------------------------- */
 
-/* Undo the chunked coding in place. */
+/* Decode the chunked coding in place. */
 static inline void dechunk(struct tl_buf *b)
 {
     size_t in = 0;
@@ -136,7 +135,7 @@ static inline struct answer ask_with(struct fixture *f, enum way way, const char
         ask_h1(url, method, path, extra, body, &a);
     else
         ask_h2(url, method, path, extra, body, &a);
-    assert_int_equal(tl_buf_add(&a.body, "", 1), TL_OK); /* texts end */
+    assert_int_equal(tl_buf_add(&a.body, "", 1), TL_OK); /* NUL-terminated */
     a.body.n--;
     return a;
 }
@@ -169,7 +168,7 @@ static inline void add_trace(struct tl_lake *lake, const char *name, uint32_t in
     char id[64];
     uint64_t durable = 0;
     struct tl_fail fail = {0};
-    atomic_store(&fake.stall, true); /* nobody is told: there is nobody */
+    atomic_store(&fake.stall, true); /* nobody is notified: there is nobody */
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &durable, &fail),
                      TL_OK);
     uint8_t *const bytes = calloc(insns + 1, 4);

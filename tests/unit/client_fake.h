@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small gRPC server for tests of the client library: one thread, one connection at a time,
- * which breaks connections when told to. It keeps what is pushed as a real one does: chunks must
- * leave no hole, only durable bytes outlive a connection.
+ * A small gRPC server for tests of the client library: one thread, one connection at a time, which
+ * breaks connections on demand. It stores pushed bytes like the real server: chunks must leave no
+ * hole, and only durable bytes survive a broken connection.
  */
 #ifndef CLIENT_FAKE_H
 #define CLIENT_FAKE_H
@@ -32,12 +32,12 @@ struct fake {
     char url[64];
     pthread_t thread;
     atomic_bool stop;
-    atomic_bool kick; /* set: break the present connection */
+    atomic_bool kick; /* set: break the current connection */
     unsigned seed;    /* of the connections' budgets */
-    int port;         /* where it listens, 0: anywhere; … */
-    unsigned address; /* … at 127.0.0.address, 0: 1 */
+    int port;         /* port to listen on; 0: any */
+    unsigned address; /* listen at 127.0.0.address; 0: 1 */
 
-    /* what it keeps */
+    /* what it has stored */
     struct tl_buf received;
     atomic_size_t durable;
     atomic_bool complete;
@@ -45,22 +45,22 @@ struct fake {
     atomic_uint connections;
     atomic_uint chunks;
 
-    /* how it behaves; set before fake_start() */
-    size_t budget;            /* > 0: break a connection after a random 1..budget bytes */
-    unsigned breaks;          /* at most so many times */
+    /* behaviour; set before fake_start() */
+    size_t budget;   /* > 0: break a connection after a random number of bytes, 1..budget */
+    unsigned breaks; /* at most this often */
     atomic_int refuse_status; /* > 0: answer every call with this status */
-    unsigned refuse_calls;    /* only so many of them; 0: all */
+    unsigned refuse_calls;    /* only this many of them; 0: all */
     const char *refuse_message;
     bool silent;         /* answer no call */
-    bool lose_finished;  /* once: take the finish, then break the connection */
-    bool forget;         /* lose all durable bytes with the second connection */
-    struct tl_buf fetch; /* what Fetch answers, in messages of fetch_piece bytes */
+    bool lose_finished;  /* once: receive the finish, then break the connection */
+    bool forget;         /* lose all durable bytes at the second connection */
+    struct tl_buf fetch; /* answer of Fetch, in messages of fetch_piece bytes */
     size_t fetch_piece;
     uint64_t fetch_count;
-    size_t n_traces; /* what ListTraces answers, … */
-    size_t page;     /* … so many at a time; 0: all */
+    size_t n_traces; /* in the answer of ListTraces */
+    size_t page;     /* traces per page; 0: all */
 
-    /* the present connection */
+    /* the current connection */
     int fd;
     size_t left; /* of its budget; SIZE_MAX: no limit */
     nghttp2_session *session;
@@ -76,7 +76,7 @@ struct fake_stream {
     struct tl_buf out;
     size_t out_at;
     bool open_seen;
-    bool finished; /* trailers follow the output */
+    bool finished; /* trailers come after the output */
     int status;
 };
 
@@ -371,7 +371,7 @@ static ssize_t fake_send(nghttp2_session *session, const uint8_t *p, size_t n, i
     return done < 0 ? NGHTTP2_ERR_WOULDBLOCK : done;
 }
 
-/* In a pause everything becomes durable. */
+/* While nothing arrives, everything becomes durable. */
 static void fake_idle(struct fake *fake)
 {
     if (!fake->pushing || fake->durable == fake->received.n)
@@ -440,11 +440,11 @@ static void *fake_main(void *context)
         }
         if (fake->forget && fake->connections == 2)
             fake->durable = 0;
-        /* Only what was durable outlived the connection. */
+        /* Only durable bytes survived the connection. */
         fake->received.n = fake->durable;
         fake_serve(fake);
         if (fake->left == 0 && fake_random(fake) % 2) {
-            const struct linger now = {1, 0}; /* a reset instead of an orderly end */
+            const struct linger now = {1, 0}; /* a reset instead of an orderly close */
             setsockopt(fake->fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
         }
         close(fake->fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where real captures lie, for tests that use them where they are present. */
+/* Location of real captures, for tests that use them if available. */
 #ifndef TL_TEST_DATA_H
 #define TL_TEST_DATA_H
 
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The path of `name` below $TL_DATA, or ../shared/data beside the source. False: not there. */
+/* The path of `name` below $TL_DATA, or ../shared/data beside the source. False: not available. */
 static inline bool test_data(char *out, size_t size, const char *name)
 {
     const char *const dir = getenv("TL_DATA");

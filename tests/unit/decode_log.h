@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Everything that a decode says, kept to be compared with what another one says. */
+/* Records everything a decode outputs, to compare it with another decode. */
 #ifndef TL_TESTS_DECODE_LOG_H
 #define TL_TESTS_DECODE_LOG_H
 
@@ -14,7 +14,7 @@
 
 enum { STREAMS = 128 };
 
-/* All that a decode said, by stream; the last losses are the container's. */
+/* All output of a decode, by stream; the last losses are those of the container. */
 struct log {
     struct tl_buf items[STREAMS], losses[STREAMS + 1];
     struct tl_buf offsets[STREAMS]; /* of the items */

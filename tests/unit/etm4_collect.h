@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A packetizer's sink that keeps all packets. */
+/* A sink for a packetizer that keeps all packets. */
 #ifndef TL_TESTS_ETM4_COLLECT_H
 #define TL_TESTS_ETM4_COLLECT_H
 
@@ -17,7 +17,7 @@
 struct packets {
     struct tl_etm4_packet *p;
     size_t n, cap;
-    size_t stop_at; /* the sink fails once there are so many, 0: never */
+    size_t stop_at; /* the sink fails at this number of packets; 0: never */
 };
 
 static inline int collect(void *context, const struct tl_etm4_packet *packets, size_t n)

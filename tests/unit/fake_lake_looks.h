@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The look-ups of the lake's double: a part of fake_lake.c, which includes it at its end. */
+/* The look-ups of the fake lake: a part of fake_lake.c, which includes it at its end. */
 #ifndef TL_TESTS_FAKE_LAKE_LOOKS_H
 #define TL_TESTS_FAKE_LAKE_LOOKS_H
 
@@ -52,7 +52,7 @@ void tl_found_fini(struct tl_found *found)
     *found = (struct tl_found){0};
 }
 
-/* A name with more than ASCII, and one that is no UTF-8. */
+/* A name with non-ASCII characters, and one that is not valid UTF-8. */
 #define NAME     "größe"
 #define BAD_NAME "gr\xf6\xdf"
 
@@ -221,7 +221,9 @@ int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id, st
     return check(lake, trace, STREAM, fail);
 }
 
-/* One slice; the resolution repeats the columns, and `truncated` that the axis was time. */
+/*
+ * One slice; the resolution is the number of columns, and `truncated` says that the axis was time.
+ */
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                    struct tl_slices *out, struct tl_fail *fail)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs of a source that has CoreSight frames back to back for itself. Header only. */
+/* Runs of a source that has all CoreSight frames for itself. Header only. */
 #ifndef TL_TESTS_FRAMED_H
 #define TL_TESTS_FRAMED_H
 
@@ -7,7 +7,7 @@
 
 #include <assert.h>
 
-/* Where byte `i` of the source is. */
+/* Offset of byte `i` of the source. */
 static inline uint64_t framed_offset(uint64_t i)
 {
     return i / 15 * 16 + i % 15;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A small blocking HTTP/2 client for tests: it shows what is on the wire, and can do what a
+ * A small blocking HTTP/2 client for tests: it shows what is on the wire, and can do things that a
  * well-behaved client would not.
  */
 #ifndef TL_TESTS_H2_CLIENT_H
@@ -22,10 +22,10 @@ struct h2_exchange {
     bool closed;   /* the stream is */
     bool ended;    /* END_STREAM was seen */
     bool reset;    /* RST_STREAM was seen */
-    uint32_t code; /* … with this code */
-    size_t at;     /* messages read up to here */
+    uint32_t code; /* code of the RST_STREAM */
+    size_t at;     /* position up to which messages are read */
     struct tl_buf out;
-    size_t out_at; /* sent up to here */
+    size_t out_at; /* position up to which data is sent */
     bool out_ended;
     bool deferred;
 };
@@ -50,21 +50,24 @@ void h2_free(struct h2_client *client);
 /* A plain connected socket to the URL's port. */
 int tcp_connect(const char *url);
 
-/* Start a request; extra "name: value" pairs end with NULL. The exchange lives as the client. */
+/*
+ * Start a request; extra "name: value" pairs end with NULL. The exchange lives as long as the
+ * client.
+ */
 struct h2_exchange *h2_request(struct h2_client *client, const char *method, const char *path,
                                bool end, ...);
 /* A gRPC call: POST with the usual header fields. */
 struct h2_exchange *h2_call(struct h2_client *client, const char *path);
 void h2_send(struct h2_client *client, struct h2_exchange *x, const void *p, size_t n, bool end);
-/* A message with its prefix. */
+/* Send a message with its prefix. */
 void h2_send_message(struct h2_client *client, struct h2_exchange *x,
                      const ProtobufCMessage *message, bool end);
-/* Send and receive until the stream is closed, or the connection is over. */
+/* Send and receive until the stream or the connection is closed. */
 void h2_finish(struct h2_client *client, struct h2_exchange *x);
 /* Send and receive once, waiting at most `ms`. False: nothing came. */
 bool h2_step(struct h2_client *client, int ms);
 /*
- * The next message of the response, received if need be; NULL: the stream is closed. Free by
+ * The next message of the response, received if necessary; NULL: the stream is closed. Free with
  * protobuf_c_message_free_unpacked().
  */
 ProtobufCMessage *h2_message(struct h2_client *client, struct h2_exchange *x,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A decode that is saved between two pushes and loaded into a fresh one, again and again, beside an
- * undisturbed one. */
+/* A decode that is repeatedly saved between two pushes and loaded into a new decoder, compared with
+ * an undisturbed one. */
 #ifndef TL_TESTS_HAND_ON_H
 #define TL_TESTS_HAND_ON_H
 
@@ -13,8 +13,8 @@ struct run {
     const struct tl_image *image;
     struct tl_bytes in;
     bool paths;
-    struct tl_crew *crew; /* of the one that is handed on */
-    uint64_t ns;          /* that each byte takes to arrive; 0: nobody knows when it does */
+    struct tl_crew *crew; /* of the decode that is saved and loaded */
+    uint64_t ns;          /* time that each byte takes to arrive; 0: arrival times are unknown */
 };
 
 static inline int read_again(void *context, uint64_t offset, uint8_t *out, size_t n)
@@ -40,7 +40,7 @@ static inline struct tl_decode *begin(const struct run *run, struct log *log)
     return d;
 }
 
-/* What offsets of paths are depends on the pieces: the same for both. */
+/* The meaning of path offsets depends on the pieces, so both decodes get the same ones. */
 static inline size_t piece(struct tl_sim_rng *rng, const struct run *run, size_t at, size_t most)
 {
     const size_t n = 1 + tl_sim_below(rng, (uint32_t)most);
@@ -68,7 +68,7 @@ static inline void undisturbed(const struct run *run, size_t most, struct tl_sim
     tl_decode_free(d);
 }
 
-/* Handed on behind each piece of up to `most` bytes where that can be; returns how often. */
+/* Saved and loaded after each piece of up to `most` bytes where possible; returns how often. */
 static inline unsigned handed_on(const struct run *run, size_t most, struct tl_sim_rng rng,
                                  struct log *log)
 {
@@ -94,7 +94,7 @@ static inline unsigned handed_on(const struct run *run, size_t most, struct tl_s
     return times;
 }
 
-/* Returns how often the one was handed on. */
+/* Returns how often the decode was saved and loaded. */
 static inline unsigned compare(struct run *run, size_t most, struct tl_sim_rng *rng)
 {
     struct log all = {0}, parts = {0};

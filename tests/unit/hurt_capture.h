@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Captures to be damaged, generated and real ones, and what a decode says of them, stream by
- * stream: what came before a fault, and what comes behind it.
+ * Captures to be damaged, generated and real ones, and what a decode outputs for each stream:
+ * before a fault and after it.
  */
 #ifndef TL_TESTS_HURT_CAPTURE_H
 #define TL_TESTS_HURT_CAPTURE_H
@@ -29,16 +29,16 @@
 
 enum { IDS = 128 };
 
-/* Where random numbers begin: always the same, or TL_SEED. */
+/* The random seed: always the same, or TL_SEED. */
 static inline uint64_t first_seed(void)
 {
     const char *const given = getenv("TL_SEED");
     return given ? strtoull(given, NULL, 0) : 1;
 }
 
-/* ---- what a decode says --------------------------------------------------------------------- */
+/* ---- results of a decode -------------------------------------------------------------------- */
 
-/* Something that happened, and the byte that said so. */
+/* An event, and the offset of the byte it comes from. */
 struct event {
     uint64_t offset;
     uint64_t what;
@@ -55,18 +55,18 @@ struct lane {
     size_t n, cap;
     struct sync *syncs;
     size_t n_syncs, cap_syncs;
-    bool aligned; /* an A-Sync was listed last, without an address behind it */
+    bool aligned; /* the last packet listed was an A-Sync, with no address after it yet */
     uint64_t aligned_at;
 };
 
 struct outcome {
     struct lane lanes[IDS];
     char last_reason[160];
-    unsigned faults; /* losses that are faults */
+    unsigned faults; /* losses caused by faults */
     uint64_t fault_at, fault_end;
-    bool gaps;               /* a stream said that something is missing */
-    unsigned out_of_step;    /* frames were found again elsewhere, … */
-    uint64_t out_of_step_at; /* … first here */
+    bool gaps;               /* a stream reported that something is missing */
+    unsigned out_of_step;    /* frame synchronisation was found again at another offset */
+    uint64_t out_of_step_at; /* where that happened first */
 };
 
 static inline uint64_t mix(uint64_t h, uint64_t value)
@@ -112,7 +112,7 @@ static inline void take_item(struct outcome *o, struct lane *lane, const struct 
     case TL_ITEM_EVENT:
         happened(lane, item->offset, mix(mix(h, item->pc), item->value));
         break;
-    case TL_ITEM_GAP: /* what state is told behind a gap depends on the gap */
+    case TL_ITEM_GAP: /* the state reported after a gap depends on the gap */
         if (tl_item_is_branch(item))
             happened(lane, item->offset, mix(mix(h, item->pc), 0));
         o->gaps = true;
@@ -147,8 +147,8 @@ static inline int on_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-/* Synchronisation points, from the listing: a stream is whole again behind the address that follows
- * an A-Sync; software trace at the packet behind it. */
+/* Collect synchronisation points from the listing: a stream is intact again after the address that
+ * follows an A-Sync; software trace after the packet that follows it. */
 static inline int on_packet(void *context, const struct tl_decode_stream *stream, const char *line)
 {
     struct lane *const lane = lane_of(context, stream);
@@ -238,7 +238,7 @@ static inline bool is_same(const struct lane *a, const struct lane *b)
     return a->n == b->n && same_first(a, b) == a->n;
 }
 
-/* Two decodes of the same bytes say the same. */
+/* Check that two decodes of the same bytes have the same results. */
 static inline void check_same(const struct outcome *a, const struct outcome *b)
 {
     for (unsigned id = 0; id < IDS; id++)
@@ -249,11 +249,11 @@ static inline void check_same(const struct outcome *a, const struct outcome *b)
 }
 
 struct bounds {
-    uint64_t from;  /* bytes before this one are whole */
-    uint64_t until; /* the container is whole again from here on */
+    uint64_t from;  /* bytes before this one are intact */
+    uint64_t until; /* the container is intact again from here on */
 };
 
-/* What `lane` lost lies between the fault and its next synchronisation point. */
+/* Check that the losses of `lane` lie between the fault and its next synchronisation point. */
 static inline void check_lane(const struct lane *whole, const struct lane *hurt,
                               const struct bounds *b, const char *what)
 {
@@ -261,7 +261,7 @@ static inline void check_lane(const struct lane *whole, const struct lane *hurt,
     if (first == whole->n && whole->n == hurt->n)
         return;
     const size_t last = same_last(whole, hurt);
-    if (first + last >= whole->n) /* something more was said, nothing lost */
+    if (first + last >= whole->n) /* there is more output, and nothing lost */
         return;
     if (whole->events[first].offset < b->from)
         fail_msg("%s: differs at %" PRIu64 " already", what, whole->events[first].offset);
@@ -379,7 +379,10 @@ static inline void make_capture(struct capture *c, enum tl_tpiu_sync sync, uint6
 
 /* ---- real captures -------------------------------------------------------------------------- */
 
-/* Calls `visit` for each buffer of each snapshot there is; returns how many. Skips without any. */
+/*
+ * Call `visit` for each buffer of each available snapshot; returns how many. Skips the test if
+ * there are none.
+ */
 static inline unsigned real_captures(void (*visit)(const struct capture *c, const char *name,
                                                    size_t buffer, void *context),
                                      void *context)

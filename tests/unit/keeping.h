@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A lake over memory with a simulated capture, for tests of what is done to traces that are kept:
- * retention, deleting, verifying. */
+/* A lake in memory with a simulated capture, for tests of stored traces: retention, deletion,
+ * verification. */
 #ifndef TL_TESTS_KEEPING_H
 #define TL_TESTS_KEEPING_H
 

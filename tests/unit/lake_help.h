@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What tests of the lake share: a lake over a memory backend, captures, results. */
+/* Shared by the tests of the lake: a lake over a memory backend, captures, results. */
 #ifndef TL_TESTS_LAKE_HELP_H
 #define TL_TESTS_LAKE_HELP_H
 
@@ -16,12 +16,12 @@
 
 #include <cmocka.h>
 
-/* One capture with its setup as the lake wants it (images by hash) and what decoding says. */
+/* A capture with its setup in the lake's form (images by hash) and the result of decoding. */
 struct capture {
     struct tl_buf bytes;
-    struct tl_buf setup; /* INI text, NUL-ended */
-    struct tl_buf text;  /* of all streams, as `decode --text` prints it */
-    struct tl_buf elf;   /* the program, where a simulation made it */
+    struct tl_buf setup; /* INI text, NUL-terminated */
+    struct tl_buf text;  /* of all streams, as printed by `decode --text` */
+    struct tl_buf elf;   /* the program, if it was simulated */
 };
 
 static inline void read_file(const char *path, struct tl_buf *out)
@@ -99,7 +99,7 @@ static inline struct tl_lake *open_lake_sized(struct tl_backend *backend, uint64
     return lake;
 }
 
-/* A lake over a memory of its own. */
+/* A lake over its own memory. */
 static inline struct tl_lake *open_memory_lake(struct tl_backend **backend, uint64_t shard_insns,
                                                unsigned threads)
 {
@@ -135,7 +135,10 @@ static inline void push_all(struct tl_lake *lake, const char *id, const struct c
     tl_ingest_close(ingest);
 }
 
-/* A sealed trace's row is written a moment after it says so, and its raw bytes are packed. */
+/*
+ * The row of a sealed trace is written shortly after the trace reports that state, and its raw
+ * bytes are packed.
+ */
 static inline void wait_at_rest(struct tl_lake *lake, const char *id)
 {
     struct tl_trace *trace = tl_lake_find_trace(lake, id);
@@ -171,7 +174,10 @@ static inline int wait_done(struct tl_lake *lake, const char *id)
     }
 }
 
-/* Pieces are small whatever a chunk holds: a client that reads slowly has two of them waiting. */
+/*
+ * Read a range. Messages must be small whatever the size of a chunk, since two of them are kept
+ * waiting for a client that reads slowly.
+ */
 static inline void fetch(struct tl_lake *lake, const struct tl_range_request *request,
                          struct tl_buf *out)
 {
@@ -188,7 +194,7 @@ static inline void fetch(struct tl_lake *lake, const struct tl_range_request *re
     tl_range_close(range);
 }
 
-/* The text of all streams, one behind another. */
+/* The text of all streams, one after another. */
 static inline void lake_text(struct tl_lake *lake, const char *id, struct tl_buf *out)
 {
     struct tl_trace_list list;

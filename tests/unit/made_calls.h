@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A long trace with deep calls, written as STF call by call and return by return, and what its
- * maker knows of it. For tests that define INSNS, how many instructions it shall have.
+ * A long trace with deep calls, written as STF call by call and return by return, together with the
+ * expected results. For tests that define INSNS, the number of instructions.
  */
 #ifndef TL_TESTS_MADE_CALLS_H
 #define TL_TESTS_MADE_CALLS_H
@@ -9,7 +9,7 @@
 #include "lake_help.h"
 #include "stf/writer.h"
 
-#define FUNCTIONS       40 /* without the outermost one, which is called like one of them, too */
+#define FUNCTIONS       40 /* except the outermost one, which is also called like one of them */
 #define DEEPEST         48
 #define ENTRY(function) (0x10000 + 0x1000 * (uint64_t)(function))
 
@@ -24,10 +24,10 @@ struct call {
 /* A core that calls and returns at random, and slowly drifts deeper and back. */
 struct core {
     struct tl_buf stf;
-    struct call *calls; /* all of them, by their ends */
+    struct call *calls; /* all of them, in order of their ends */
     size_t n_calls, cap_calls;
     struct call open[DEEPEST + 1];
-    uint64_t back[DEEPEST + 1]; /* where each returns to */
+    uint64_t back[DEEPEST + 1]; /* return addresses */
     uint32_t depth;             /* of the innermost one */
     uint64_t pc, insns, random;
 };
@@ -99,7 +99,7 @@ static void make_trace(void)
             call(below(FUNCTIONS));
         run(below(60));
     }
-    while (core.depth > 0) /* the root, too, ends where the trace does */
+    while (core.depth > 0) /* the root also ends at the end of the trace */
         leave();
     run(5);
     core.open[0].to = core.insns;

@@ -22,7 +22,7 @@ struct made {
     struct tl_item *items;
     size_t n, cap;
     uint64_t offset, time;
-    unsigned others; /* one in so many items is no block */
+    unsigned others; /* one of this many items is not a block */
 };
 
 static inline uint64_t made_random(struct made *m)
@@ -38,7 +38,7 @@ static inline uint64_t made_below(struct made *m, uint64_t n)
     return made_random(m) % n;
 }
 
-/* One instruction of the set, its bytes at `code`. Returns its size. */
+/* A random instruction of the instruction set, written to `code`. Returns its size. */
 static inline uint8_t made_insn(struct made *m, enum tl_isa isa, uint8_t *code, uint32_t *encoding)
 {
     if (isa == TL_ISA_A64) {
@@ -95,8 +95,8 @@ static inline struct tl_item *made_add(struct made *m, uint8_t kind)
     return item;
 }
 
-/* Addresses of no image, one behind another, as the trace of other programs has them; some behind a
- * gap. */
+/* Consecutive addresses that are in no image, as in the trace of other programs; some
+ * after a gap. */
 static inline void made_holes(struct made *m)
 {
     if (made_below(m, 3) == 0)
@@ -119,7 +119,8 @@ static inline void made_other(struct made *m)
     }
     static const uint8_t payload[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12};
     const uint8_t any = (uint8_t)(1 + made_below(m, TL_ITEM_KINDS - 1));
-    const uint8_t kind = any == TL_ITEM_PATH ? TL_ITEM_NOTE : any; /* a path is no item by itself */
+    const uint8_t kind =
+        any == TL_ITEM_PATH ? TL_ITEM_NOTE : any; /* a path cannot be an item of its own */
     struct tl_item *item = made_add(m, kind);
     item->flags = (uint8_t)(made_below(m, 4) << 1);
     item->pc = made_random(m) >> made_below(m, 60);
@@ -156,7 +157,7 @@ static inline void made_other(struct made *m)
     }
 }
 
-/* `n` items, one in `others` of them no block (0: only blocks). */
+/* `n` items, one of `others` of them not a block (0: only blocks). */
 static inline void made_stream(struct made *m, uint64_t seed, size_t n, unsigned others)
 {
     *m = (struct made){.random = seed, .others = others};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Shards of made-up items (made_items.h), and the text that they give back. */
+/* Shards of generated items (made_items.h), and the text read back from them. */
 #ifndef TL_TESTS_MADE_SHARDS_H
 #define TL_TESTS_MADE_SHARDS_H
 
@@ -74,7 +74,7 @@ static inline struct shards *shards_new(const struct run *run)
     return s;
 }
 
-/* A builder of what comes behind `sealed` shards. `packing` may be NULL. */
+/* A builder for what follows after `sealed` shards. `packing` may be NULL. */
 static inline struct tl_build *build_new(struct shards *s, const struct run *run, uint64_t sealed,
                                          uint64_t position, struct tl_packing *packing)
 {
@@ -96,7 +96,7 @@ static inline struct shards *build(struct made *m, const struct run *run, uint64
                                    uint64_t position, uint64_t seed)
 {
     struct shards *s = shards_new(run);
-    /* Half of them by threads: that makes no difference. */
+    /* Half of them with threads, which must make no difference. */
     struct tl_packing *packing = NULL;
     struct tl_crew *crew;
     assert_int_equal(tl_crew_new(&crew, 3), TL_OK);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Random STF traces as others write them, with records of all kinds, for tests. */
+/* Random STF traces like those of other programs, with records of all kinds, for tests. */
 #ifndef TL_TESTS_MADE_STF_H
 #define TL_TESTS_MADE_STF_H
 
@@ -88,7 +88,7 @@ static inline void put_event(struct maker *m, bool jump, uint64_t to)
     } else if (dice % 7 == 0) {
         number |= TL_STF_EVENT_INTERRUPT;
     } else if (m->layout.event64) {
-        number = dice >> 8 & 0xffffffffffff; /* more than the short form can hold */
+        number = dice >> 8 & 0xffffffffffff; /* more than fits in the short form */
     }
     for (size_t i = 0; i < n; i++)
         tl_put_le64(fields + 8 * i, roll(m));

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Allocations that fail, one place after another: of all that a scenario allocates, each place in
- * the code (by its call stack) gets NULL once, in a run of the scenario of its own. For programs
- * that are linked with malloc() and its like wrapped (tests/unit/CMakeLists.txt): what is wrapped
- * is what tracelake calls itself, not what libraries do for themselves.
+ * Failing allocations, one place after another: for all allocations of a scenario, each place in
+ * the code (identified by its call stack) gets NULL once, in a separate run of the scenario. For
+ * programs linked with malloc() and similar functions wrapped (tests/unit/CMakeLists.txt): only
+ * calls from tracelake itself are wrapped, not those inside libraries.
  *
- * A scenario returns an error code. In each run it must end, give back all memory, and return
- * TL_NOMEM or have gone on without; what it then made is what it makes in an undisturbed run.
+ * A scenario returns an error code. In each run it must end, free all memory, and either return
+ * TL_NOMEM or have continued without the allocation; in that case its result must equal that of an
+ * undisturbed run.
  */
 #ifndef TL_TESTS_NOMEM_H
 #define TL_TESTS_NOMEM_H
@@ -25,28 +26,28 @@
 #include <string.h>
 #include <zstd.h>
 
-#define NOMEM_DEPTH 7 /* callers that tell places apart */
+#define NOMEM_DEPTH 7 /* callers that identify a place */
 #define NOMEM_SITES 8192
-#define NOMEM_LIVE  (1u << 18) /* pieces at a time, at most half of it; a power of two */
+#define NOMEM_LIVE  (1u << 18) /* live allocations, at most half of it; a power of two */
 
 enum nomem_mode { NOMEM_OFF, NOMEM_RECORD, NOMEM_FAIL };
 
 static struct {
     pthread_mutex_t lock;
     enum nomem_mode mode;
-    bool given;  /* to a library, which frees it: nobody knows what is lost (but ./dev asan) */
-    bool others; /* only what other threads than the main one allocate */
-    bool closed; /* nothing is counted or fails for a while */
-    bool again;  /* everything behind the one that fails does, too */
+    bool given;  /* for a library, which frees it: only ./dev asan detects leaks */
+    bool others; /* only allocations of threads other than the main one */
+    bool closed; /* for now, nothing is counted or fails */
+    bool again;  /* everything after the failing one also fails */
     pthread_t main;
-    const void *outside; /* in call stacks: who called nomem_once() */
+    const void *outside; /* in call stacks: the caller of nomem_once() */
     uint64_t sites[NOMEM_SITES];
     size_t n;
-    uint64_t site; /* that fails */
+    uint64_t site; /* the one that fails */
     bool failed;
     void *frames[NOMEM_DEPTH]; /* of the one that failed */
     size_t live;
-    void *pieces[NOMEM_LIVE]; /* that a scenario allocated and has not freed, by their address */
+    void *pieces[NOMEM_LIVE]; /* allocations of a scenario that it has not freed, by address */
 } nomem = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 void *__real_malloc(size_t n);
@@ -82,7 +83,7 @@ static __attribute__((noinline)) uint64_t nomem_site(void **callers)
     return hash;
 }
 
-/* Shall this one fail? */
+/* Must this one fail? */
 static __attribute__((noinline)) bool nomem_fails(void)
 {
     void *callers[NOMEM_DEPTH];
@@ -129,7 +130,7 @@ static void *nomem_took(void *p)
     return p;
 }
 
-/* What was not allocated by a scenario, or by a library, is not there. */
+/* Forget a freed piece. Memory not allocated by the scenario is not in the table. */
 static void nomem_gave(const void *p)
 {
     pthread_mutex_lock(&nomem.lock);
@@ -138,7 +139,7 @@ static void nomem_gave(const void *p)
         nomem.live--;
         nomem.pieces[i] = NULL;
         for (i = (i + 1) % NOMEM_LIVE; nomem.pieces[i]; i = (i + 1) % NOMEM_LIVE) {
-            void *const other = nomem.pieces[i]; /* may have been put behind it */
+            void *const other = nomem.pieces[i]; /* may have been placed after it */
             nomem.pieces[i] = NULL;
             nomem.pieces[nomem_place(other)] = other;
         }
@@ -192,7 +193,7 @@ int __wrap_asprintf(char **out, const char *format, ...)
     return n;
 }
 
-/* A library's, freed by it. */
+/* Belongs to a library, which frees it. */
 ZSTD_CCtx *__wrap_ZSTD_createCCtx(void)
 {
     return nomem_fails() ? NULL : __real_ZSTD_createCCtx();
@@ -209,10 +210,10 @@ void __wrap_free(void *p)
     __real_free(p);
 }
 
-/* Result in `out`, which is the scenario's to fill and the caller's to free. */
+/* The result goes into `out`, which the scenario fills and the caller frees. */
 typedef int nomem_scenario(void *context, struct tl_buf *out);
 
-/* Say where it was that the allocation failed. */
+/* Print where the allocation failed. */
 static inline void nomem_tell(void)
 {
     fflush(NULL);
@@ -232,13 +233,13 @@ static __attribute__((noinline)) int nomem_once(nomem_scenario *scenario, void *
     return rc;
 }
 
-/* Run the scenario with nothing failing, and each place twice, alone and with all behind it.
- * Returns how many places failed. */
+/* Run the scenario undisturbed, then twice for each place: failing alone, and with all later ones.
+ * Returns the number of places that failed. */
 static inline size_t nomem_run(nomem_scenario *scenario, void *context)
 {
     struct tl_buf want = {0};
     size_t reached = 0;
-    assert_int_equal(scenario(context, &want), TL_OK); /* what is made once is made */
+    assert_int_equal(scenario(context, &want), TL_OK); /* one-time initializations are done */
     tl_buf_fini(&want);
     nomem.n = 0;
     nomem.main = pthread_self();

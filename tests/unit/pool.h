@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A store in the Ceph cluster that TL_RADOS names (rados:POOL?conf=FILE), in a namespace of its
- * own. Without it: over the model of one, rados/fake/librados.h.
+ * A store in the Ceph cluster named by TL_RADOS (rados:POOL?conf=FILE), in its own namespace.
+ * Without TL_RADOS: over a model of a cluster, rados/fake/librados.h.
  */
 #ifndef TL_TESTS_POOL_H
 #define TL_TESTS_POOL_H
@@ -25,7 +25,7 @@ enum { POOL_LEASE_S = 60 };
 
 static char pool_url[1200];
 
-/* Another namespace; false: the build knows no clusters, and the test is to be ended by
+/* Select a new namespace; false: the build has no cluster support, and the test must end with
  * skip_pool(). */
 static inline bool choose_pool(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a decoder of Intel PT says, one thing behind another: instructions, events, errors. In a
- * form that decoders and the truth of a simulation are compared in.
+ * The output of an Intel PT decoder in order: instructions, events, errors, in a form for comparing
+ * decoders with each other and with the truth of a simulation.
  */
 #ifndef TL_TEST_PT_SAID_H
 #define TL_TEST_PT_SAID_H
@@ -15,9 +15,9 @@
 
 struct said {
     struct tl_sim_pt_truth truth;
-    bool sync;              /* synchronised at a PSB, or … */
-    enum tl_pt_error error; /* … failed, or … */
-    uint64_t offset;        /* … in the trace; else `truth` */
+    bool sync;              /* synchronised at a PSB */
+    enum tl_pt_error error; /* if not 0: decoding failed */
+    uint64_t offset;        /* of these two in the trace; otherwise `truth` is set */
     uint64_t tsc;           /* of an event; 0: not known */
 };
 
@@ -36,7 +36,7 @@ static inline size_t n_said(const struct tl_buf *said)
     return said->n / sizeof(struct said);
 }
 
-/* Does an event of this kind say where it is, if it can? For PTWRITE some do always. */
+/* Does an event of this kind have a location, if known? Some PTWRITE events always do. */
 static inline bool has_place(unsigned what)
 {
     return what != TL_SIM_PT_PAGING && what != TL_SIM_PT_VMCS && what != TL_SIM_PT_STOP &&
@@ -64,7 +64,7 @@ static inline struct tl_image *image_of(const struct tl_sim_x86_program *program
     return image;
 }
 
-/* A mode said again is an event to some, and none to others. */
+/* Some decoders report a repeated mode as an event, others do not. */
 static inline void drop_repeated_modes(struct tl_buf *said)
 {
     struct said *const all = (struct said *)(void *)said->p;
@@ -81,7 +81,7 @@ static inline void drop_repeated_modes(struct tl_buf *said)
     said->n = kept * sizeof *all;
 }
 
-/* ---- ours ------------------------------------------------------------------------------------ */
+/* ---- our decoder ----------------------------------------------------------------------------- */
 
 static inline uint64_t power_of_ours(const struct tl_pt_packet *p)
 {
@@ -96,7 +96,7 @@ static inline uint64_t power_of_ours(const struct tl_pt_packet *p)
     }
 }
 
-/* Ours are in the same order; those that a simulation has not are TL_SIM_PT_WHATS. */
+/* Ours are in the same order; those that a simulation does not produce are TL_SIM_PT_WHATS. */
 static inline struct tl_sim_pt_truth event_of_ours(const struct tl_pt_event *e)
 {
     static const uint8_t whats[TL_PT_EV_IGNORED + 1] = {
@@ -183,7 +183,7 @@ static inline void insn_of_ours(void *context, const struct tl_pt_insn *insn)
                                           .speculative = insn->speculative}});
 }
 
-/* Up to an error, which may be the end. */
+/* Up to an error, which may be the end of the trace. */
 static inline int ours_from(struct tl_pt_insns *d, struct tl_buf *out, int status)
 {
     while (status >= 0) {
@@ -192,7 +192,7 @@ static inline int ours_from(struct tl_pt_insns *d, struct tl_buf *out, int statu
             status = tl_pt_insns_event(d, &event);
             if (status < 0)
                 return status;
-            /* Whether tracing is on is a status that Debian's reference does not tell. */
+            /* Whether tracing is on is a status that Debian's libipt does not report. */
             if (event.status && (event.kind == TL_PT_EV_ENABLED || event.kind == TL_PT_EV_DISABLED))
                 continue;
             struct said said = {.truth = event_of_ours(&event),
@@ -208,7 +208,7 @@ static inline int ours_from(struct tl_pt_insns *d, struct tl_buf *out, int statu
     return status;
 }
 
-/* struct said, one after another. Behind an error it goes on at the next PSB. */
+/* Result: struct said, one after another. After an error it continues at the next PSB. */
 static inline void ours_flow(struct tl_buf *out, const struct tl_pt_config *config,
                              const struct tl_image *image, struct tl_bytes trace)
 {
@@ -256,7 +256,9 @@ static inline bool said_alike(const struct tl_buf *a, size_t i, const struct tl_
     return !strcmp(a_text, b_text);
 }
 
-/* Around `i`, where they part; the trace goes to the file that TL_PT_DUMP names. */
+/*
+ * Print both around `i`, where they differ; the trace is written to the file named by TL_PT_DUMP.
+ */
 static inline void print_said(const struct tl_buf *a, size_t i, const struct tl_buf *b, size_t k,
                               struct tl_bytes trace)
 {
@@ -284,7 +286,7 @@ static inline void said_of_truth(struct tl_buf *out, const struct tl_buf *truth)
     }
 }
 
-/* They are the same. */
+/* Check that they are equal. */
 static inline void require_truth(struct tl_buf *said, const struct tl_buf *truths,
                                  struct tl_bytes trace)
 {

@@ -24,7 +24,7 @@ static inline uint32_t next(void)
     return (uint32_t)(seed >> 16);
 }
 
-/* First of all in main(). */
+/* Must be called first in main(). */
 static inline void begin_random(void)
 {
     seed = test_seed();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where a test's random numbers begin. */
+/* The random seed of a test. */
 #ifndef TL_TEST_SEED_H
 #define TL_TEST_SEED_H
 
@@ -10,15 +10,15 @@
 #include <string.h>
 #include <time.h>
 
-/* Is this to repeat one run? */
+/* Is this run a repetition of a given one? */
 static inline bool test_seed_given(void)
 {
     const char *const given = getenv("TL_SEED");
     return given && strcmp(given, "random") != 0;
 }
 
-/* The same each time; TL_SEED=N repeats another run, TL_SEED=random takes a new one. It is printed.
- */
+/* The same each time; TL_SEED=N repeats another run, TL_SEED=random uses a new seed. It is
+ * printed. */
 static inline uint64_t test_seed(void)
 {
     const char *const given = getenv("TL_SEED");

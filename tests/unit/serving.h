@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A server over the lake's double, for one test. */
+/* A server with a fake lake, for one test. */
 #ifndef TL_TESTS_SERVING_H
 #define TL_TESTS_SERVING_H
 

@@ -13,13 +13,14 @@ struct sim_options {
     unsigned cores; /* 1 or 2 */
     bool image;     /* with the program's image */
     bool events;    /* interrupts, faults, overflows, hardware events, timestamps */
-    /* With an ITM, "itm", that says a little now and then, from this instruction on; 0: none. */
+    /* With an ITM, "itm", that sends a little output now and then, from this instruction on; 0:
+     * none. */
     uint64_t itm_from;
-    /* The last core nearly always sleeps: it runs in one of so many turns, and then only RARE_INSNS
-     * instructions; 0: it runs as the others do. */
+    /* The last core sleeps nearly always: it runs in one of this many turns, and then only
+     * RARE_INSNS instructions; 0: it runs like the others. */
     unsigned rare;
     bool cycles; /* with cycle counts */
-    /* So many hardware events and changes of context of each core at one position, every so many
+    /* This many hardware events and context changes of each core at one position, every so many
      * instructions; 0: none. */
     unsigned burst;
     uint64_t burst_every;
@@ -39,7 +40,7 @@ static inline struct tl_sim_etm4_options sim_etm(const struct sim_options *o, un
                                         .threshold = 4};
 }
 
-/* A program's ELF into the lake; `hash` gets its name there. */
+/* Put a program's ELF file into the lake; `hash` gets its name there. */
 static inline void sim_put_image(struct tl_lake *lake, const struct tl_buf *elf,
                                  char hash[static 72])
 {
@@ -90,7 +91,7 @@ static inline void sim_setup(const struct sim_options *o, const char *hash, stru
     tl_setup_fini(&setup);
 }
 
-/* What the ITM says behind `done` instructions. */
+/* Output of the ITM after `done` instructions. */
 static inline void sim_itm(const struct sim_options *o, uint64_t done, struct tl_tpiu_encoder *tpiu)
 {
     static const uint8_t sync[] = {0, 0, 0, 0, 0, 0x80};
@@ -103,7 +104,7 @@ static inline void sim_itm(const struct sim_options *o, uint64_t done, struct tl
         assert_int_equal(tl_tpiu_encoder_add(tpiu, SIM_ITM, said, sizeof(said)), TL_OK);
 }
 
-/* Packets that are told one behind another, no instruction between them. */
+/* Packets in a row, with no instruction between them. */
 static inline void sim_burst(const struct sim_options *o, uint64_t done, struct tl_buf *trace)
 {
     if (o->burst == 0 || (done + 500) % o->burst_every != 0)
@@ -118,7 +119,7 @@ static inline void sim_burst(const struct sim_options *o, uint64_t done, struct 
     }
 }
 
-/* A capture, its setup and its text; the image goes into `lake`. */
+/* A capture, its setup and its text; the image is put into `lake`. */
 static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o, struct capture *c)
 {
     struct tl_sim_program program;
@@ -172,8 +173,8 @@ static inline void sim_capture(struct tl_lake *lake, const struct sim_options *o
     tl_sim_program_fini(&program);
 }
 
-/* A lake of one, over memory, with shards of `shard` instructions, and a capture with all kinds of
- * events: for tests that have the same three variables. */
+/* A lake in memory, with shards of `shard` instructions, and a capture with all kinds of events:
+ * for tests that have the same three variables. */
 static inline void sim_lake_begin(struct tl_backend **backend, struct tl_lake **lake,
                                   struct capture *c, uint64_t shard)
 {

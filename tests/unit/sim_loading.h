@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What sim/loading.h simulates, as a world to be decoded: the records become the image. */
+/* The simulation of sim/loading.h as a world to decode: the records become the image. */
 #ifndef TL_TESTS_SIM_LOADING_H
 #define TL_TESTS_SIM_LOADING_H
 
@@ -7,7 +7,7 @@
 #include "sim/loading.h"
 #include "unit/sim_world.h"
 
-/* Trace units that tell it all, of different kinds. */
+/* Trace units of different kinds with all the trace needed. */
 static inline struct tl_sim_etm4_options loading_etm(unsigned kind)
 {
     return (struct tl_sim_etm4_options){.ete = kind % 4 == 3,
@@ -21,7 +21,7 @@ static inline struct tl_sim_etm4_options loading_etm(unsigned kind)
                                         .max_spec_depth = kind % 4 == 2 ? 20 : 0};
 }
 
-/* Append the images that the records make. Files have the names that `name` gives. */
+/* Append the images that follow from the records. `name` gives the names of the files. */
 static inline void loading_images(const struct tl_sim_loading *l, struct tl_setup *setup,
                                   const char *(*name)(void *context, unsigned file), void *context)
 {
@@ -58,8 +58,8 @@ static inline int loading_content(void *context, const char *file, struct tl_byt
     return TL_OK;
 }
 
-/* A trace of `calls` system calls, or as many as make `bytes` of trace. `l` is the caller's to
- * free, without its trace. */
+/* A trace of `calls` system calls, or as many as produce `bytes` of trace. The caller frees `l`,
+ * but not its trace. */
 static inline void loading_world(struct world *w, struct tl_sim_loading *l,
                                  const struct tl_sim_etm4_options *etm, uint64_t seed, size_t bytes,
                                  unsigned calls)

@@ -52,11 +52,11 @@ static inline void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
         case 1:
             memset(trace->p + at, (int)tl_sim_below(rng, 256), tl_sim_below(rng, 32));
             break;
-        case 2: /* an A-Sync and trace info where there are none */
+        case 2: /* an A-Sync and trace info where they do not belong */
             memset(trace->p + at, 0, 11);
             memcpy(trace->p + at + 11, "\x80\x01\x01\x00", 4);
             break;
-        default: /* … and as the tail of a longer run of zeros */
+        default: /* the same, at the end of a longer run of zeros */
             memset(trace->p + at, 0, 20);
             memcpy(trace->p + at + 20, "\x80\x01", 2);
             break;
@@ -83,7 +83,7 @@ static inline void wrap_frames(struct tl_buf *trace)
     *trace = e.out;
 }
 
-/* The stream of round `round`: each second one damaged, each third one in frames. */
+/* The stream of round `round`: every second one damaged, every third one in frames. */
 static inline void streamed_world(struct world *w, unsigned round, uint64_t insns, uint32_t extra,
                                   struct tl_sim_rng *rng)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A simulated core's ETMv4 stream, not in frames, with what it takes to decode it. */
+/* The ETMv4 stream of a simulated core, not in frames, with everything needed to decode it. */
 #ifndef TL_TESTS_SIM_WORLD_H
 #define TL_TESTS_SIM_WORLD_H
 
@@ -23,7 +23,9 @@ struct world {
     struct tl_setup setup;
 };
 
-/* A program, its image, and at least `bytes` of trace of it, or `steps` of 50,000 instructions. */
+/*
+ * A program, its image, and at least `bytes` bytes of its trace, or `steps` of 50,000 instructions.
+ */
 static inline void world_init(struct world *w, const struct tl_sim_program_options *shape,
                               const struct tl_sim_core_options *options, size_t bytes,
                               unsigned steps)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Servers that can be stopped in front of each operation on their store: spools (their own code)
- * with sessions that own a trace, whose threads are coroutines. For test_ingest_ownership.c; one
- * world at a time.
+ * Servers that can be stopped before each operation on their store: spools (the real code) with
+ * sessions that own a trace, whose threads are coroutines. For test_ingest_ownership.c; one world
+ * at a time.
  */
 #ifndef TL_TESTS_STEPPED_SERVERS_H
 #define TL_TESTS_STEPPED_SERVERS_H
@@ -21,20 +21,20 @@
 #include <ucontext.h>
 
 enum {
-    SERVERS = 3, /* and a fresh one, to which the rig goes in the end */
+    SERVERS = 3, /* including a fresh one, to which the rig connects at the end */
     BYTES = 2,   /* of the capture */
     STACK = 128 << 10
 };
 
 static const char trace[] = "t";
 
-/* Rules that can be broken. */
+/* Rules that can be violated, to check that the search notices. */
 enum rule {
     RULES_HOLD,
-    WRITES_PAST_THE_FENCE,     /* by an object that holds no lease */
-    OPENS_BEFORE_IT_OWNS,      /* takes the lease when it knows where the bytes end */
-    RELEASES_BEFORE_IT_CLOSES, /* what waits is written without the lease */
-    REMEMBERS_OF_FORMER_OWNING /* where bytes ended, when it had the lease before */
+    WRITES_PAST_THE_FENCE,     /* through an object that holds no lease */
+    OPENS_BEFORE_IT_OWNS,      /* acquires the lease after it has determined where the bytes end */
+    RELEASES_BEFORE_IT_CLOSES, /* pending data is written without the lease */
+    REMEMBERS_OF_FORMER_OWNING /* keeps the end of the bytes from an earlier time as owner */
 };
 
 /* ---- coroutines ----------------------------------------------------------------------------- */
@@ -44,8 +44,8 @@ enum where { READY, BLOCKED, AT_OPERATION, AT_RIG, OVER };
 struct server;
 
 struct routine {
-    ucontext_t context; /* where it begins; later it is … */
-    jmp_buf place;      /* … here: setting signal masks would cost more than all else */
+    ucontext_t context; /* start of the coroutine; later `place` is used */
+    jmp_buf place;      /* where it continues; swapcontext() would be slow: it sets signal masks */
     bool begun;
     enum where where;
     struct server *server;
@@ -55,48 +55,48 @@ struct routine {
 };
 
 struct server {
-    struct tl_backend base; /* what its spool sees */
+    struct tl_backend base; /* what its spool uses */
     int number;
     struct tl_backend *real;
     struct tl_spool *spool;
     struct routine thread, session;
-    /* Hash of all that it was told since its session began: with this, and what its spool remembers
-     * of the one before, goes its whole state. */
+    /* Hash of everything it was told since its session began: together with what its spool
+     * remembers of the previous session, this is its whole state. */
     uint64_t seen;
-    int64_t distrusts; /* where bytes ended when a commit failed, -1: it remembers none */
-    /* Of its session: */
+    int64_t distrusts; /* where bytes ended when a commit failed; -1: it remembers none */
+    /* Of the session: */
     struct tl_capture *capture;
     bool connected;
     unsigned attempt; /* the rig's */
     uint64_t next;    /* offset of the next byte of the rig */
-    int piece;        /* that byte, -1: none has come */
-    char sent[BYTES]; /* bytes that it appended in this session … */
-    uint64_t told;    /* … from here on */
+    int piece;        /* that byte; -1: none has arrived */
+    char sent[BYTES]; /* bytes it appended in this session */
+    uint64_t told;    /* offset at which the session began, as reported to the rig */
     uint64_t durable;
 };
 
 static struct {
-    struct tl_backend *memory;   /* of which all servers have a view; holds no lease itself */
+    struct tl_backend *memory;   /* shared by the views of all servers; holds no lease itself */
     struct tl_backend *unfenced; /* another one */
     struct server servers[SERVERS + 1];
     struct routine *current;
     struct server *creating;
     jmp_buf scheduler;
     enum rule rule;
-    bool held; /* somebody has the lease and it has not run out … */
-    int owner; /* … who */
+    bool held; /* someone holds the lease and it has not expired */
+    int owner; /* its holder */
     bool refuse, reads;
     uint64_t bytes;
     /* The rig: */
-    int at; /* server that it is connected to, -1: none */
+    int at; /* server it is connected to; -1: none */
     bool answered;
     unsigned attempt;
     uint64_t acked, sent;
-    char acknowledged[BYTES]; /* what these bytes are */
-    char given[8][BYTES];     /* what each attempt sent, 0: nothing */
-    char appended[BYTES];     /* whose append at this offset some server called durable, 0: none */
+    char acknowledged[BYTES]; /* values of these bytes */
+    char given[8][BYTES];     /* what each attempt sent; 0: nothing */
+    char appended[BYTES];     /* attempt whose append here some server called durable; 0: none */
     unsigned connects, expiries, fails;
-    char wrong[256]; /* an invariant does not hold */
+    char wrong[256]; /* the violated invariant */
 } world;
 
 static void wrong(const char *text)
@@ -148,7 +148,7 @@ static void begin(struct routine *r, struct server *s, void *(*run)(void *), voi
     makecontext(&r->context, enter, 0);
 }
 
-/* A server goes on until its thread and its session wait for something. */
+/* A server runs until its thread and its session wait for something. */
 static void run_on(struct server *s)
 {
     for (bool any = true; any;) {
@@ -162,7 +162,7 @@ static void run_on(struct server *s)
     }
 }
 
-/* The spool's threads are made of these by the linker's --wrap. */
+/* The linker's --wrap redirects the creation of the spool's threads to this. */
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *),
                           void *p);
 int __wrap_pthread_join(pthread_t thread, void **result);
@@ -210,7 +210,7 @@ int __wrap_pthread_cond_signal(pthread_cond_t *cond)
     return __wrap_pthread_cond_broadcast(cond);
 }
 
-/* The same state is the same bytes. */
+/* Equal states must give equal bytes. */
 int __wrap_clock_gettime(clockid_t clock, struct timespec *out)
 {
     *out = (struct timespec){1, 0};
@@ -235,7 +235,7 @@ static int add_key(void *context, const char *key, uint64_t size)
     return tl_buf_add(context, key, strlen(key) + 1);
 }
 
-/* Of all bytes in the store. */
+/* Hash of all bytes in the store. */
 static uint64_t store_hash(void)
 {
     static struct tl_buf keys, bytes;
@@ -270,7 +270,7 @@ static struct seen_log *log_of(struct tl_log *log)
     return (struct seen_log *)log;
 }
 
-/* Stop here until the search lets it go on. */
+/* Stop here until the search continues. */
 static void operation(bool reads)
 {
     if (reads && !world.reads)
@@ -430,7 +430,7 @@ static void disconnect(struct server *s)
     s->connected = false;
 }
 
-/* What the rig is told when it has connected: where to go on. */
+/* What the rig is told when it has connected: where to continue. */
 static void answer(struct server *s)
 {
     s->durable = s->told = s->next = tl_capture_durable(s->capture);
@@ -440,7 +440,8 @@ static void answer(struct server *s)
         wrong("a server takes over in front of what was acknowledged");
     world.answered = true;
     world.sent = s->told;
-    /* It may have got there before an acknowledgement was lost; what it is, is in the store. */
+    /* It may have reached this point before an acknowledgement was lost; the value is in
+     * the store. */
     for (uint64_t at = world.acked; at < s->told; at++)
         world.acknowledged[at] = 0;
     world.acked = s->told > world.acked ? s->told : world.acked;

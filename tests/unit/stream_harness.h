@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* Runs one stream decoder over bytes, at any chunking, and keeps its text, packets and losses. */
+/*
+ * Runs one stream decoder over bytes, in chunks of any size, and keeps its text, packets and
+ * losses.
+ */
 #ifndef TL_TEST_STREAM_HARNESS_H
 #define TL_TEST_STREAM_HARNESS_H
 
@@ -38,7 +41,7 @@ static inline int harness_loss(void *context, const char *reason, uint64_t offse
     return TL_OK;
 }
 
-/* `chunk` 0: all at once; else random pieces of at most so many bytes. */
+/* `chunk` 0: all at once; otherwise random pieces of at most this many bytes. */
 static inline void run_stream(const struct tl_stream_ops *ops, const struct tl_source *source,
                               const uint8_t *p, size_t n, size_t chunk, struct stream_result *r)
 {
@@ -63,7 +66,7 @@ static inline void run_stream(const struct tl_stream_ops *ops, const struct tl_s
         abort();
 }
 
-/* ---- real captures and what the reference said of them ---- */
+/* ---- real captures and golden listings -------------------- */
 
 static inline int harness_run(void *context, uint8_t id, const struct tl_run *run)
 {
@@ -71,7 +74,7 @@ static inline int harness_run(void *context, uint8_t id, const struct tl_run *ru
     return id == ((uint8_t **)context)[1][0] ? d->ops->push(d, run) : TL_OK;
 }
 
-/* Decode source `id` of a capture of formatter frames. False: the capture is not here. */
+/* Decode source `id` of a capture of formatter frames. False: the capture is not available. */
 static inline bool run_capture(const struct tl_stream_ops *ops, const char *name, uint8_t id,
                                bool framed, struct stream_result *r)
 {
@@ -101,7 +104,7 @@ static inline bool run_capture(const struct tl_stream_ops *ops, const char *name
     return true;
 }
 
-/* The lines of a golden listing that `convert` makes something of. */
+/* The lines of a golden listing that `convert` accepts, converted. */
 static inline bool read_golden(const char *name, int (*convert)(struct tl_buf *, const char *),
                                struct tl_buf *out)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the STF tests share: bytes of records, files, data, random numbers. */
+/* Shared by the STF tests: bytes of records, files, data, random numbers. */
 #ifndef TEST_STF_UTIL_H
 #define TEST_STF_UTIL_H
 
@@ -36,7 +36,7 @@ static inline uint64_t rng_next(uint64_t *seed)
     return z ^ z >> 31;
 }
 
-/* The seed of a property test: from the environment, else fixed; printed. */
+/* The seed of a property test: from the environment, otherwise fixed; it is printed. */
 static inline uint64_t rng_seed(const char *test)
 {
     const char *const text = getenv("TL_SEED");
@@ -45,7 +45,7 @@ static inline uint64_t rng_seed(const char *test)
     return seed;
 }
 
-/* A header that every reader takes: RISC-V, RV64, at 0x1000. */
+/* A header that every reader accepts: RISC-V, RV64, at 0x1000. */
 static inline void put_header(struct tl_buf *out)
 {
     const struct tl_stf_header_spec spec = {
@@ -64,11 +64,11 @@ static inline void put_insn(struct tl_buf *out, uint32_t opcode)
     put_record(out, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = opcode});
 }
 
-/* The listing of all records, one a line, and how the reading ended. */
+/* The listing of all records, one per line, and how reading ended. */
 struct listing {
     struct tl_buf text;
     uint64_t records, insns;
-    int result; /* TL_EOF: orderly */
+    int result; /* TL_EOF: normally */
     struct tl_fail fail;
     unsigned faults;
 };
@@ -102,12 +102,12 @@ static inline void list_bytes(struct tl_bytes bytes, struct listing *l)
     tl_stf_file_close(file);
 }
 
-/* A source that hands out `bytes` in pieces of 1 to `most` bytes. */
+/* A source that returns `bytes` in pieces of 1 to `most` bytes. */
 struct pieces {
     struct tl_bytes rest;
     size_t most;
     uint64_t seed;
-    struct tl_buf copy; /* so that a reader that looks behind a piece is found out */
+    struct tl_buf copy; /* detects readers that access bytes after a piece */
 };
 
 static inline int pieces_next(void *context, struct tl_bytes *out, struct tl_fail *fail)
@@ -131,7 +131,7 @@ static inline int pieces_next(void *context, struct tl_bytes *out, struct tl_fai
     return TL_OK;
 }
 
-/* A path in the data folder; NULL where there is none. */
+/* A path in the data folder; NULL if it does not exist. */
 static inline const char *data_path(const char *name, char out[static 512])
 {
     const char *const data = getenv("TL_DATA");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes to and from a server by hand, with TLS or without. */
+/* Raw bytes to and from a server, with or without TLS. */
 #ifndef TL_TESTS_WIRE_H
 #define TL_TESTS_WIRE_H
 

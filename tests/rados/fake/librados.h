@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * librados over model.h, in place of the library and behind interposer.h: a store in RADOS without
- * a cluster. An operation is carried out while it is submitted.
+ * librados on top of model.h, in place of the library and below interposer.h: a store in RADOS
+ * without a cluster. An operation is carried out when it is submitted.
  */
 #ifndef TL_TESTS_RADOS_LIBRADOS_H
 #define TL_TESTS_RADOS_LIBRADOS_H
