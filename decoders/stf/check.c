@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The rules of the specification, record by record. Source of each: STF 1.3, "Specification of
- * Records" and "STF Exception Event and Event Meta-Data"; where today's stf_lib is stricter, that
- * is checked too.
+ * The rules of the specification, record by record. Source: STF 1.3, "Specification of Records" and
+ * "STF Exception Event and Event Meta-Data"; where current stf_lib is stricter, that is checked
+ * too.
  */
 #include "stf/check.h"
 
@@ -27,20 +27,20 @@ struct tl_stf_checker {
     uint64_t records, insns, markers;
     uint64_t behind_marker; /* records since the last marker */
     struct place first_behind;
-    struct place at; /* the record in hand */
-    uint64_t end;    /* offset behind it */
+    struct place at; /* the current record */
+    uint64_t end;    /* offset after it */
     unsigned told_faults;
-    uint32_t contents; /* INST_MEM_CONTENTs of the last access */
+    uint32_t contents; /* INST_MEM_CONTENTs so far of the last access */
     struct tl_stf_record access;
     struct place access_at;
     struct place target_at; /* the group's INST_PC_TARGET */
     struct place features_at;
-    struct place jump_at;    /* the last instruction: a jump that did not say where to */
-    struct place unaimed_at; /* the group's last EVENT but changes of mode, if `unaimed` */
+    struct place jump_at;    /* the last instruction, if `jumped` */
+    struct place unaimed_at; /* the group's last EVENT except mode changes, if `unaimed` */
     bool ended;              /* RESERVE_END */
-    bool jumped;             /* jump_at holds */
-    bool unaimed;            /* it has no EVENT_PC_TARGET so far */
-    bool memory, target, event, microop; /* what the group has so far */
+    bool jumped;             /* the last instruction always jumps, but had no target */
+    bool unaimed;            /* that EVENT has had no EVENT_PC_TARGET so far */
+    bool memory, target, event, microop; /* what the group contains so far */
     bool mode_told, has_walks, has_microops, has_memory, has_trap;
     uint64_t without_memory; /* loads and stores without a record */
     struct place first_without;
@@ -118,9 +118,9 @@ static void TL_PRINTF(5, 6) find(struct tl_stf_checker *c, enum tl_stf_severity 
 
 /* ---- header -------------------------------------------------------------------------------- */
 
-#define LAST_GENERATOR 14 /* the highest number that stf_lib lists, besides 0x40 */
+#define LAST_GENERATOR 14 /* the highest generator number listed by stf_lib, besides 0x40 */
 
-/* Which version a record type came with, its minor number; 0: before 1.4. */
+/* Minor version that introduced a record type; 0: before 1.4. */
 static unsigned since(uint8_t type)
 {
     switch (type) {
@@ -199,7 +199,7 @@ static void check_header_fields(struct tl_stf_checker *c, const struct tl_stf_re
                 since(r->type), h->minor);
 }
 
-/* What tl_stf_order_add() did not say: mandatory in 1.3, but not for readers. */
+/* Check what tl_stf_order_add() does not: records mandatory in 1.3, but not required by readers. */
 static void check_header_end(struct tl_stf_checker *c)
 {
     const unsigned soft = TL_STF_NO_COMMENT | TL_STF_NO_PROCESS_ID | TL_STF_ORDER;
@@ -245,14 +245,14 @@ static void check_walk(struct tl_stf_checker *c, const struct tl_stf_record *r)
         WARNING("walk-empty", "a page table walk without an entry");
     if (page == 0 || (page & (page - 1)))
         WARNING("walk-page", "page size %u is no power of two", page);
-    if (r->walk.first_access > c->insns + 1) /* they count from 1 */
+    if (r->walk.first_access > c->insns + 1) /* indices start at 1 */
         WARNING("walk-index", "first access at instruction %" PRIu64 ", which is still to come",
                 r->walk.first_access);
     c->has_walks = true;
 }
 
-/* The data of the last access are complete: as many words as its size wants. Producers write
- * the size in bytes or in bits, so either will do. */
+/* Check that the last access has as many content words as its size requires. Producers write the
+ * size in bytes or bits, so either is accepted. */
 static void check_access_end(struct tl_stf_checker *c)
 {
     if (c->contents == 0)
@@ -294,8 +294,8 @@ static void check_bus(struct tl_stf_checker *c, const struct tl_stf_record *r)
         WARNING("bus-master", "bus master type %u is not defined", r->bus.master);
 }
 
-/* STFInst::write() of stf_lib takes the n-th target for the n-th event that is no change of mode,
- * and ends in a crash where there are fewer. */
+/* STFInst::write() in stf_lib pairs the n-th target with the n-th event that is not a mode change,
+ * and crashes if there are fewer. */
 static void check_aimed(struct tl_stf_checker *c)
 {
     if (c->unaimed)
@@ -304,7 +304,7 @@ static void check_aimed(struct tl_stf_checker *c)
     c->unaimed = false;
 }
 
-/* Fields that the table of events wants. */
+/* Number of fields required by the table of events. */
 static unsigned event_fields(uint64_t number)
 {
     if (number & TL_STF_EVENT_INTERRUPT)
@@ -349,7 +349,7 @@ static void check_event(struct tl_stf_checker *c, const struct tl_stf_record *r)
                 fields, event_fields(number));
 }
 
-/* RISC-V: a jump that is always taken, by JAL, JALR or a compressed form. */
+/* RISC-V: is it an unconditional jump: JAL, JALR or a compressed form? */
 static bool always_jumps(const struct tl_stf_record *r, uint16_t iem)
 {
     if (r->type == TL_STF_INST_32)
@@ -357,11 +357,11 @@ static bool always_jumps(const struct tl_stf_record *r, uint16_t iem)
     const uint32_t quadrant = r->opcode & 3, funct3 = r->opcode >> 13 & 7;
     if (quadrant == 1) /* C.J; C.JAL */
         return funct3 == 5 || (funct3 == 1 && iem == TL_STF_IEM_32);
-    /* C.JR, C.JALR: no second register, and a first one (else C.EBREAK) */
+    /* C.JR, C.JALR: no second register, and a nonzero first one (else C.EBREAK) */
     return quadrant == 2 && funct3 == 4 && (r->opcode & 0x7c) == 0 && (r->opcode & 0xf80) != 0;
 }
 
-/* RISC-V: conditional branches, and what goes to or comes back from a handler. */
+/* RISC-V: conditional branches, and instructions that enter or leave a handler. */
 static bool may_jump(const struct tl_stf_record *r)
 {
     if (r->type == TL_STF_INST_32)
@@ -370,7 +370,7 @@ static bool may_jump(const struct tl_stf_record *r)
     return (quadrant == 1 && funct3 >= 6) || r->opcode == 0x9002;
 }
 
-/* INST_PC_TARGET: with each branch that is taken, and only with branches. */
+/* INST_PC_TARGET is required for each taken branch, and only allowed for branches. */
 static void check_target(struct tl_stf_checker *c, const struct tl_stf_record *r)
 {
     if (c->jumped)
@@ -500,11 +500,11 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
                                                                     : "group-order";
         ERROR(name, "%s: %s", tl_stf_type_name(record->type), rule);
     }
-    /* Missing records are found all at once: one message each. */
+    /* Missing records are all found at once: one message each. */
     if (in_header && c->order.header.complete) {
         const unsigned hard = c->order.header.faults & TL_STF_FAULTS_HARD & ~c->told_faults;
         unsigned more = hard & ~(TL_STF_REPEATED | TL_STF_FOREIGN | TL_STF_NO_VERSION);
-        more &= more - 1; /* tl_stf_order_add() told the first */
+        more &= more - 1; /* tl_stf_order_add() has reported the first */
         for (; more; more &= more - 1)
             ERROR("header", "%s", tl_stf_header_fault_text(more & -more));
         check_header_end(c);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The rules of the .zstf container, see zstf.h; and all rules, of a file. */
+/* The rules of the .zstf container, see zstf.h, and the check of a complete file. */
 #include "stf/check.h"
 #include "stf/group.h"
 
@@ -31,7 +31,8 @@ static void TL_PRINTF(5, 6) find(struct walk *w, enum tl_stf_severity severity, 
         w->result = result;
 }
 
-/* Markers of a chunk; *on_marker: it ends with one. < 0: a record is cut or unreadable. */
+/* Count the markers of a chunk; *on_marker: it ends with one. Returns < 0 if a record is truncated
+ * or unreadable. */
 static int64_t count(struct walk *w, struct tl_bytes plain, bool *on_marker)
 {
     int64_t markers = 0;
@@ -50,7 +51,7 @@ static int64_t count(struct walk *w, struct tl_bytes plain, bool *on_marker)
     return markers;
 }
 
-/* What shows where a chunk begins; w->pc is there. */
+/* Check the beginning of a chunk; w->pc is the PC there. */
 static void check_begin(struct walk *w, struct tl_zstf *zstf, uint64_t i, bool odd)
 {
     const struct tl_zstf_entry *const entry = tl_zstf_chunk(zstf, i);
@@ -58,13 +59,13 @@ static void check_begin(struct walk *w, struct tl_zstf *zstf, uint64_t i, bool o
     if (odd)
         find(w, TL_STF_ERROR, "chunk-frame", entry->offset,
              "chunk %llu is not exactly one frame of the size that the index says", n);
-    if (i && entry->start_pc != w->pc.next) /* chunk 0's is in the header */
+    if (i && entry->start_pc != w->pc.next) /* the header has chunk 0's */
         find(w, TL_STF_ERROR, "chunk-pc", entry->offset,
              "chunk %llu: start PC 0x%" PRIx64 " in the index, 0x%" PRIx64 " in the trace", n,
              entry->start_pc, w->pc.next);
 }
 
-/* What shows where it ends, with so many markers; -1: there is no whole record. */
+/* Check the end of a chunk with `markers` markers; -1: a record is incomplete. */
 static void check_end(struct walk *w, struct tl_zstf *zstf, uint64_t i, int64_t markers,
                       bool on_marker)
 {
@@ -95,7 +96,7 @@ static void check_first(struct walk *w, struct tl_zstf *zstf)
              TL_ZSTF_HEAD);
 }
 
-/* The chunks from number `i` on, at whose begin `w` stands, without their records being checked. */
+/* Check the chunks from number `i` on, where `w` is positioned, but not their records. */
 static int walk_chunks(struct walk *w, struct tl_zstf *zstf, uint64_t i, struct tl_fail *fail)
 {
     struct tl_buf plain = {0};
@@ -122,19 +123,23 @@ int tl_stf_check_container(struct tl_zstf *zstf, tl_stf_finding_sink *sink, void
     return walk_chunks(&w, zstf, 0, fail);
 }
 
-/* ---- records and container at once ----------------------------------------------------------- */
+/*
+ * ---- records and container together -----------------------------------------------------------
+ */
 
-/* A file's chunks as a source of records, each looked at as soon as its records were. */
+/*
+ * A file's chunks as a source of records. Each chunk is checked as soon as its records have been.
+ */
 struct chunks {
-    struct walk walk; /* where the chunk in hand begins */
+    struct walk walk; /* position at the beginning of the current chunk */
     struct tl_zstf *zstf;
     const struct tl_stf_checker *checker;
-    uint64_t n;       /* the chunk in hand, its end is not seen */
-    bool in_hand;     /* there is one */
-    bool odd;         /* it is */
-    int result;       /* < 0: it is damaged, and `plain` is what could be unpacked of it */
+    uint64_t n;       /* number of the current chunk, or the next one */
+    bool in_hand;     /* there is a current chunk */
+    bool odd;         /* its frame is irregular */
+    int result;       /* < 0: it is damaged, and `plain` is the part that could be unpacked */
     uint64_t end;     /* offset of its end in the plain stream */
-    uint64_t markers; /* in front of it */
+    uint64_t markers; /* markers before it */
     struct tl_buf plain;
     struct tl_fail fail;
 };
@@ -210,7 +215,7 @@ static int check_chunks(struct tl_zstf *zstf, struct tl_stf_checker *checker,
     check_first(&c.walk, zstf);
     const int result = c.walk.result < 0 ? c.walk.result : check_records(&source, checker, fail);
     tl_buf_fini(&c.plain);
-    /* Chunks behind where the records cannot be read on, or end: they may tell why. */
+    /* Check the chunks after the records end or become unreadable: they may show the reason. */
     struct tl_fail second;
     const int rest = walk_chunks(&c.walk, zstf, c.n, result < 0 ? &second : fail);
     return result < 0 ? result : rest;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * STF as a capture format: a simulator or a rig pushes .stf or .zstf itself, wrapped or not. One
- * stream, "stf.0"; its offsets are those of the plain STF bytes. It is announced once the header
- * has told what it is a trace of.
+ * STF as a capture format: a simulator or a rig pushes .stf or .zstf directly, wrapped or not.
+ * There is one stream, "stf.0"; its offsets are those of the plain STF bytes. It is announced once
+ * the header has shown the kind of trace.
  */
 #include "decode/ops.h"
 #include "stf/flow_map.h"
@@ -24,7 +24,7 @@ struct stf_decode {
     uint64_t index, insn;
     uint64_t pushed;
     bool announced;
-    bool over; /* what still comes cannot be read, or is behind the end */
+    bool over; /* the rest is unreadable or after the end, and ignored */
 };
 
 static int announce(struct stf_decode *d)
@@ -74,7 +74,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
         result = tl_stf_reader_new(&d->reader);
     if (result == TL_OK)
         result = tl_stf_flow_reader_new(&d->flow, deliver, d);
-    if (result == TL_OK && sink->packet) /* they come before the header is complete */
+    if (result == TL_OK && sink->packet) /* packets come before the header is complete */
         result = announce(d);
     if (result < 0) {
         destroy(&d->base);
@@ -84,7 +84,7 @@ static int create(struct tl_decode **out, const struct tl_setup *setup,
     return TL_OK;
 }
 
-/* Bad input is told, and the rest is not looked at: STF cannot be picked up in the middle. */
+/* Report bad input and ignore the rest, since STF cannot be resumed in the middle. */
 static int lose(struct stf_decode *d, const struct tl_fail *fail)
 {
     d->over = true;
@@ -99,7 +99,7 @@ static int lose(struct stf_decode *d, const struct tl_fail *fail)
     return d->sink.loss(d->sink.context, &loss);
 }
 
-/* Bytes that the container should not have, and that were passed over. */
+/* Report bytes that do not belong to the container and were skipped. */
 static int tell_strange(struct stf_decode *d)
 {
     struct tl_decode_loss loss = {.reason = "bytes between chunks that belong to none",
@@ -116,11 +116,11 @@ static int list(struct stf_decode *d, const struct tl_stf_record *record)
     const int result = tl_stf_listing_line(d->index++, record, pc, d->insn, &d->line);
     if (result < 0)
         return result;
-    d->line.p[d->line.n - 1] = 0; /* its line end */
+    d->line.p[d->line.n - 1] = 0; /* replaces the line end */
     return d->sink.packet(d->sink.context, &d->stream, (const char *)d->line.p);
 }
 
-/* All records that are there. */
+/* Read all available records. */
 static int read_records(struct stf_decode *d)
 {
     struct tl_stf_record record;
@@ -196,7 +196,7 @@ static void state(struct tl_decode *decode, struct tl_state *s)
     struct stf_decode *const d = (struct stf_decode *)decode;
     bool announced = d->announced;
     tl_state_check(s, d->pushed == 0);
-    if (d->sink.packet) /* a listing goes on nowhere */
+    if (d->sink.packet) /* a packet listing cannot be continued */
         tl_state_fail(s, TL_UNSUPPORTED);
     tl_state_u64(s, &d->pushed);
     tl_state_bool(s, &announced);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* STF files by path: the one place below decoders/ that does I/O. */
+/* Reads STF files by path. */
 #include "stf/file.h"
 
 #include <errno.h>
@@ -10,19 +10,19 @@
 #include <unistd.h>
 
 #define READ_PIECE  (256u << 10)
-#define WHOLE_CHUNK (UINT64_C(16) << 20) /* larger chunks are streamed, to bound the memory */
+#define WHOLE_CHUNK (UINT64_C(16) << 20) /* larger chunks are streamed, to limit memory */
 
 struct tl_stf_file {
     int fd; /* -1: memory */
     struct tl_bytes memory;
     int wrap;
-    struct tl_zstf *zstf;         /* the index; without an unpacker, chunks are read by it … */
-    uint64_t chunk;               /* … the next one */
-    struct tl_stf_unpack *unpack; /* … or all is streamed, from the front or from a chunk */
+    struct tl_zstf *zstf; /* the index; used for reading chunks unless there is an unpacker */
+    uint64_t chunk;       /* next chunk to read */
+    struct tl_stf_unpack *unpack; /* streams everything, from the front or from a chunk */
     struct tl_buf raw;            /* bytes of the file */
-    struct tl_bytes in;           /* those that are not unpacked yet */
+    struct tl_bytes in;           /* the part of `raw` not unpacked yet */
     struct tl_buf plain;
-    bool raw_end; /* the file is at its end */
+    bool raw_end; /* end of file reached */
     struct tl_fail warning;
 };
 
@@ -44,7 +44,8 @@ static int read_fd(void *context, uint64_t offset, uint8_t *p, size_t n, struct 
     return TL_OK;
 }
 
-/* At least `least` more raw bytes into `in`, unless the file ends. TL_EOF: there are none. */
+/* Read at least `least` more raw bytes into `in`, unless the file ends. Returns TL_EOF: there are
+ * none. */
 static int read_raw(struct tl_stf_file *file, size_t least, struct tl_fail *fail)
 {
     if (file->fd < 0)
@@ -74,7 +75,7 @@ static void warn_strange(struct tl_stf_file *file)
                    (unsigned long long)n);
 }
 
-/* The next plain bytes out of the unpacker. */
+/* Get the next plain bytes from the unpacker. */
 static int next_unpacked(struct tl_stf_file *file, struct tl_bytes *out, struct tl_fail *fail)
 {
     tl_buf_reset(&file->plain);
@@ -122,7 +123,7 @@ static int next_chunk(struct tl_stf_file *file, struct tl_bytes *out, struct tl_
         if (odd)
             warn_chunk(file, chunk);
         if (result < 0 && file->plain.n) {
-            /* What could be unpacked of a damaged chunk comes first, then the failure again. */
+            /* Return what could be unpacked of a damaged chunk first, then the failure. */
             file->chunk = chunk;
             if (file->in.p == file->plain.p && file->in.n == file->plain.n)
                 return result;
@@ -167,7 +168,7 @@ static int source_next(void *context, struct tl_bytes *out, struct tl_fail *fail
     return TL_OK;
 }
 
-/* Stream from the chunk at `offset` on. */
+/* Start streaming at the chunk at `offset`. */
 static int stream_from(struct tl_stf_file *file, uint64_t offset, struct tl_fail *fail)
 {
     if (file->fd >= 0 && lseek(file->fd, (off_t)offset, SEEK_SET) < 0)
@@ -195,7 +196,7 @@ static int source_seek(void *context, uint64_t insn, uint64_t *first, uint64_t *
     return file->unpack ? stream_from(file, tl_zstf_chunk(file->zstf, chunk)->offset, fail) : TL_OK;
 }
 
-/* Large chunks would have to be held as a whole. */
+/* Are the chunks small enough to be held in memory? */
 static bool chunks_fit(struct tl_zstf *zstf)
 {
     for (uint64_t i = 0; i < tl_zstf_chunks(zstf); i++) {
@@ -228,7 +229,7 @@ static int open_zstf(struct tl_stf_file *file, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Chunks at once where they fit, else as a stream that begins with the first of them. */
+/* Read chunk by chunk if they are small enough, else stream from the first one. */
 static int begin_chunks(struct tl_stf_file *file, struct tl_fail *fail)
 {
     file->in = (struct tl_bytes){0};
@@ -239,7 +240,7 @@ static int begin_chunks(struct tl_stf_file *file, struct tl_fail *fail)
     return stream_from(file, TL_ZSTF_HEAD, fail);
 }
 
-/* Look at the first bytes, and set up what reads them. */
+/* Examine the first bytes and set up the reader for the format. */
 static int begin(struct tl_stf_file *file, struct tl_fail *fail)
 {
     int result = file->fd < 0 ? TL_OK : read_raw(file, TL_ZSTF_HEAD, fail);

@@ -2,8 +2,8 @@
 /*
  * Unwraps STF from any supported file format: .stf, .zstf, .stf.gz, .stf.xz, .stf.zst.
  *
- * The unpacker does no I/O. tl_stf_file adds file access for programs that have a path; it is the
- * only part of the decoders that opens files. Neither is thread-safe.
+ * The unpacker does no I/O. tl_stf_file adds reading of files, for programs that have a path.
+ * Neither is thread-safe.
  */
 #ifndef TL_STF_FILE_H
 #define TL_STF_FILE_H

@@ -3,8 +3,8 @@
 
 #include "stf/close.h"
 
-#define RUN_BYTES   (128u << 10) /* of records that end a run */
-#define ARENA_BYTES (1u << 20)   /* that are delivered at once */
+#define RUN_BYTES   (128u << 10) /* bytes of records after which a run ends */
+#define ARENA_BYTES (1u << 20)   /* bytes after which items are delivered */
 
 static const struct tl_isa_options newest = {
     .arch_major = 9, .arch_minor = 5, .profile = 'A', .wfx_branch = false};
@@ -21,7 +21,7 @@ static bool has_text(uint8_t kind)
     return kind == TL_ITEM_EXCEPTION || kind == TL_ITEM_NOTE;
 }
 
-/* Offsets become pointers, now that the arena does not move any more. */
+/* Convert offsets to pointers, once the arena does not move any more. */
 static void resolve(struct tl_stf_batch *batch)
 {
     for (size_t i = 0; i < batch->n; i++) {
@@ -50,7 +50,7 @@ int tl_stf_batch_deliver(struct tl_stf_batch *batch)
     return result < 0 ? result : TL_OK;
 }
 
-/* Copy into the arena; the offset as a pointer. */
+/* Copy into the arena; *out is the offset as a pointer. */
 static int keep(struct tl_stf_batch *batch, const void *p, size_t n, const uint8_t **out)
 {
     *out = (const uint8_t *)(uintptr_t)batch->arena.n;
@@ -111,7 +111,7 @@ int tl_stf_batch_add(struct tl_stf_batch *batch, const struct tl_item *item)
     return result < 0 ? result : add(batch, &copy);
 }
 
-/* Its records go behind those of the run. */
+/* Append an instruction's records to those of the run. */
 static int add_records(struct tl_stf_batch *batch, uint64_t pc, const uint8_t *code, uint32_t size,
                        struct tl_bytes group)
 {
@@ -123,7 +123,7 @@ static int add_records(struct tl_stf_batch *batch, uint64_t pc, const uint8_t *c
     return tl_buf_add(&batch->stf, group.p, group.n);
 }
 
-/* Is it an instruction of this size, whatever else it may be? */
+/* Can it be decoded as an instruction of this size? */
 static bool decode_insn(enum tl_isa isa, uint64_t pc, const uint8_t *code, size_t size,
                         struct tl_insn *out)
 {
@@ -138,12 +138,12 @@ int tl_stf_batch_insn(struct tl_stf_batch *batch, enum tl_isa isa, uint64_t pc, 
     struct tl_insn insn;
     const bool known = decode_insn(isa, pc, code, size, &insn);
     if (!known && !batch->groups) {
-        /* An instruction set that we cannot tell apart: its address is all there is to say. */
+        /* An unknown instruction set: only the address can be reported. */
         const struct tl_item item = {
             .kind = TL_ITEM_UNKNOWN, .flags = TL_ITEM_HAS_PC, .pc = pc, .offset = offset};
         return tl_stf_batch_add(batch, &item);
     }
-    if (!known) { /* a block of its own, so that nobody has to find its end */
+    if (!known) { /* make it a block of its own, so that no instruction boundaries are needed */
         insn = (struct tl_insn){.size = (uint8_t)size, .kind = TL_INSN_PLAIN};
         isa = TL_ISA_NONE;
     }
@@ -173,9 +173,11 @@ int tl_stf_batch_flush(struct tl_stf_batch *batch)
     return result < 0 ? result : tl_stf_batch_deliver(batch);
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
-/* Does the run hang together? The last instruction is known by its code. */
+/* Check the run's consistency, and decode its last instruction. */
 static bool load_last(struct tl_stf_batch *batch, uint8_t size)
 {
     const size_t n = batch->code.n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks to STF records: copied whole where they come one behind another, in parts where a chunk
- * ends in them, or where their first instruction has records of its own.
+ * Blocks to STF records: consecutive blocks are copied whole; blocks in which a chunk ends, or
+ * whose first instruction has additional records, are copied in parts.
  */
 #include "stf/close.h"
 #include "stf/flow_copy.h"
@@ -11,7 +11,9 @@
 
 #include <assert.h>
 
-/* Bytes of the closing records and of the code of `n` instructions that begin at `stf`. */
+/*
+ * Size of the closing records, and of the code, of `n` instructions whose records begin at `stf`.
+ */
 static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
 {
     const uint8_t *p = stf;
@@ -39,7 +41,7 @@ static uint32_t measure(const uint8_t *stf, uint32_t n, uint32_t *code)
     return (uint32_t)(p - stf);
 }
 
-/* The same, from the block's start; by multiplication where all instructions are alike. */
+/* The same from the block's start; by multiplication if all instructions have the same size. */
 static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *code)
 {
     if (n == block->n) {
@@ -57,7 +59,8 @@ static uint32_t offset_of(const struct tl_block *block, uint32_t n, uint32_t *co
     return measure(block->coded, n, code);
 }
 
-/* Hold back instruction `i` of `block`: at `stf`, `n` bytes of records; `code` bytes from pc. */
+/* Hold back an instruction of `block` that is `code` bytes from pc; it has `n` bytes of records at
+ * `stf`. */
 static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool whole, bool taken,
                  const uint8_t *stf, uint32_t n, uint32_t code, uint32_t size)
 {
@@ -67,7 +70,7 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
         n -= TL_STF_TARGET_BYTES;
     }
     if (n > sizeof held->close)
-        n = sizeof held->close; /* never: no instruction is that long */
+        n = sizeof held->close; /* does not happen: no instruction is that long */
     flow->state.has_pc = flow->open = false;
     held->is = true;
     held->taken = taken;
@@ -87,14 +90,14 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     }
 }
 
-/* Tell readers of the instruction set, where the records so far do not. */
+/* Write records for a change of instruction set that readers cannot infer. */
 static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
 {
     struct tl_stf_front *const front = &flow->front;
     if (tl_stf_map_iem(isa) != tl_stf_map_iem((enum tl_isa)flow->state.isa)) {
         const struct tl_stf_layout layout = {0};
         const struct tl_stf_record record = {.type = TL_STF_INST_IEM, .iem = tl_stf_map_iem(isa)};
-        /* First in the group: descriptors must not decrease. */
+        /* First in the group, since descriptors must not decrease. */
         struct tl_buf lead = {0};
         int rc = flow->open ? tl_stf_flow_put_parting(&lead) : TL_OK;
         if (rc == TL_OK)
@@ -119,7 +122,7 @@ static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
     return tl_stf_flow_put_mode(&front->pre, mode, TL_STF_MODE_ISA_ONLY | TL_STF_MODE_BEFORE);
 }
 
-/* The header if it is not there yet, and the records that an instruction at `pc` needs. */
+/* Write the header if not written yet, and the records needed before an instruction at `pc`. */
 static int arrive(struct tl_stf_flow *flow, uint64_t pc, enum tl_isa isa)
 {
     if (!flow->header) {
@@ -133,7 +136,7 @@ static int arrive(struct tl_stf_flow *flow, uint64_t pc, enum tl_isa isa)
     return flow->read_isa == isa && flow->state.isa == isa ? TL_OK : change_isa(flow, isa);
 }
 
-/* One instruction in the middle of a block whose group has more than its closing records. */
+/* Write one instruction within a block whose group has more than its closing records. */
 static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf, uint32_t n,
                        uint32_t size)
 {
@@ -160,7 +163,7 @@ static inline bool has_marks(const struct tl_stf_flow *flow)
     return flow->options.marks && !flow->dry;
 }
 
-/* The flow turns from the held instruction to `to`. */
+/* Record a mark: control passes from the held-back instruction to `to`. */
 static int add_mark(struct tl_stf_flow *flow, uint64_t to)
 {
     if (!has_marks(flow) || !flow->held.is)
@@ -173,7 +176,7 @@ static int add_mark(struct tl_stf_flow *flow, uint64_t to)
 
 static_assert(TL_STF_CLOSE_MAX <= TL_BLOCK_CODE, "it is a block's code");
 
-/* Make `block`'s records, which it came without, in flow->scratch. */
+/* Build the records of a `block` that has none, in flow->scratch. */
 static int close_all(struct tl_stf_flow *flow, struct tl_block *block)
 {
     struct tl_buf *const out = &flow->scratch;
@@ -265,40 +268,41 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
 
 /* ---- runs of blocks -------------------------------------------------------------------------- */
 
-/* Can a held instruction come out without a look at anything but where the flow goes on? */
+/* Can a held-back instruction be written without considering anything but the next address? */
 static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
 {
     return !held->open && !held->event && held->post.n == 0 && !held->front.any &&
            !held->front.target && (!held->odd || tl_isa_is_x86(isa));
 }
 
-/* Behind a block's records: INST_PC_TARGET, the instruction in front of it, and all in pieces. */
+/* Space needed in addition to a block's records: INST_PC_TARGET, the previous instruction, and the
+ * surplus of copying in pieces. */
 #define BLOCK_ROOM ((size_t)2 * TL_BLOCK_SLACK)
 
-/* Paths of so many steps are worth a call. */
+/* Minimum steps of a path for which the specialised copy function pays off. */
 #define LONG_PATH 6
 
-/* So that a copier stays in registers. */
+/* Inline, so that a copier stays in registers. */
 #define INLINE TL_COPY_INLINE
 
-/* A run of whole blocks being copied, with the gaps and addresses that stand between them. */
+/* State while copying a run of whole blocks, including the gaps and addresses between them. */
 struct copier {
     struct tl_stf_cursor at;
-    const uint8_t *begin, *end;  /* of the records, and of the room there is */
-    uint64_t left;               /* markers before the next cut; apart: one more */
-    uint8_t isa;                 /* of blocks that can be copied */
-    bool apart;                  /* no instruction is held back: at.tail is nothing */
-    bool force, target;          /* as of struct tl_stf_front */
-    bool begun;                  /* apart, and a block was copied */
-    bool open;                   /* as of struct tl_stf_flow */
-    const struct tl_block *last; /* copied but for its last instruction; NULL: none */
-    bool known;                  /* apart: where the flow goes on, at `point` */
-    const struct tl_item *point; /* the last one; NULL: there was none */
-    bool line;                   /* of the last gap: it is to be put in front of what comes */
+    const uint8_t *begin, *end;  /* start of the records; end of the space */
+    uint64_t left;               /* markers before the next cut; if `apart`, one more */
+    uint8_t isa;                 /* instruction set of blocks that can be copied */
+    bool apart;                  /* no instruction is held back: at.tail is unused */
+    bool force, target;          /* as in struct tl_stf_front */
+    bool begun;                  /* `apart`, and a block was copied */
+    bool open;                   /* as in struct tl_stf_flow */
+    const struct tl_block *last; /* copied except for its last instruction; NULL: none */
+    bool known;                  /* `apart`: the next address is known, from `point` */
+    const struct tl_item *point; /* the last branch with only a target; NULL: none */
+    bool line;                   /* the last gap's comment is to precede the next record */
     const struct tl_stf_mark *mark_end;
 };
 
-/* False: nothing can be copied, such as into a flow that has no room yet. */
+/* Returns false if nothing can be copied, e.g. because there is no space yet. */
 static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, struct copier *c)
 {
     const struct tl_stf_held *const held = &flow->held;
@@ -331,7 +335,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     return true;
 }
 
-/* A block, if there is room for it and no cut. False: it wants a closer look. */
+/* Copy a block if there is space and no cut. Returns false if it needs individual treatment. */
 static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32_t n, bool taken,
                               bool marks)
 {
@@ -345,7 +349,7 @@ static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32
     return true;
 }
 
-/* The held instruction, behind which it is not known where the flow goes. */
+/* Write the held-back instruction when the next address is unknown. */
 static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
 {
     if (c->apart)
@@ -369,8 +373,8 @@ static INLINE bool leave(const struct tl_stf_flow *flow, struct copier *c)
 }
 
 /*
- * Can this gap, or branch of which nothing but the target is known, be passed? False: it wants a
- * closer look.
+ * Can this gap, or branch with only a target, be written by put_gaps()? False: it needs individual
+ * treatment.
  */
 static INLINE bool may_pass(struct tl_stf_flow *flow, struct copier *c, const struct tl_item *item,
                             bool line)
@@ -382,10 +386,10 @@ static INLINE bool may_pass(struct tl_stf_flow *flow, struct copier *c, const st
 }
 
 /*
- * Records of such an item, and of as many more of its kind behind it, from `*at` on, not beyond
- * `end` but for the first. Returns how many items. `line`, unless it is NULL, stands behind each
- * that has a branch behind it, whose group it is in. What a trace consists of where the image does
- * not hold the program.
+ * Write the records of such an item, and of following items of the same kind, at `*at`; except for
+ * the first one, not beyond `end`. Returns the number of items. `line`, unless NULL, is written
+ * after each item that is followed by a branch, in whose group it is. This is most of a trace if
+ * the image does not contain the program.
  */
 static __attribute__((noinline)) size_t put_gaps(uint8_t **at, const uint8_t *end,
                                                  const struct tl_item *items, size_t n,
@@ -412,8 +416,8 @@ static __attribute__((noinline)) size_t put_gaps(uint8_t **at, const uint8_t *en
 }
 
 /*
- * A block where nothing waits but that its address is to be told: the records that say so, and the
- * block. `more`: a step follows it. False: it wants a closer look.
+ * Copy a block when nothing is held back and only its address must be reported first. `more`: a
+ * step follows it. Returns false if it needs individual treatment.
  */
 static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool taken, bool more,
                               uint64_t stop, bool marks)
@@ -422,8 +426,8 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
         return false;
     const uint8_t first = b->coded[0];
     const size_t size = first == TL_STF_INST_32 ? 4 : 2;
-    /* An only instruction is held back: where it leads is told then, or now if that is sure. A mark
-     * stands in front of all that comes out with it. */
+    /* A single instruction is held back: its target is written then, or now if certain. A mark
+     * precedes everything written with it. */
     const bool single = b->n == 1;
     const bool sure = !c->target | more | (taken & (b->last_kind == TL_INSN_BRANCH));
     const bool good = c->force & (c->left != stop + 1) & (b->n > 1 || (sure && !marks)) &
@@ -474,7 +478,7 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     const uint64_t markers = stop - c->left + c->apart;
     if (c->apart && markers != flow->markers)
         flow->track = c->at.next;
-    flow->markers = markers; /* one comes out as another is held back */
+    flow->markers = markers; /* one is written as another is held back */
     if (c->apart)
         return;
     flow->track = b->pc + b->size - b->last_size;
@@ -482,7 +486,7 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
          b->last_size);
 }
 
-/* Is there room for all that comes of a path, and no cut? */
+/* Is there space for everything a path can need, and no cut? */
 static INLINE bool is_ample(const struct copier *c, const struct tl_item *item, bool marks)
 {
     const uint64_t room = (uint64_t)(c->end - c->at.p);
@@ -491,12 +495,12 @@ static INLINE bool is_ample(const struct copier *c, const struct tl_item *item, 
            (!marks || item->n <= (size_t)(c->mark_end - c->at.mark));
 }
 
-/* The steps of a path from `i` on, for all of which there is room; as copy_steps(). */
+/* Copy the steps of a path from `i` on, with space for all of them; as copy_steps(). */
 static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
                                const struct tl_item *item, size_t i)
 {
     const uintptr_t *const path = item->path;
-    struct tl_stf_cursor at = c->at; /* whose address is taken, not that of the copier */
+    struct tl_stf_cursor at = c->at; /* a copy, so that the address of the copier is not taken */
     const size_t end = (size_t)(flow->copy(&at, path + i, path + item->n, c->begin, c->isa) - path);
     c->at = at;
     if (end > i)
@@ -509,7 +513,7 @@ static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
     return end;
 }
 
-/* The steps of a path from `i` on; returns the first that is not copied. */
+/* Copy the steps of a path from `i` on; returns the first one not copied. */
 static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c,
                                 const struct tl_item *item, size_t i, bool marks)
 {
@@ -523,18 +527,18 @@ static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c
     return i;
 }
 
-/* Items that leave no records, if there are no comments. */
+/* Kinds of items that leave no records unless there are comments. */
 #define SILENT                                                                                     \
     (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |    \
      1u << TL_ITEM_NOTE)
 
-/* How far items have come: those in front of `item`, and this one's steps in front of `step`. */
+/* Progress: items before `item`, and of that one the steps before `step`. */
 struct progress {
     size_t item, step;
-    uint32_t insns; /* of these steps */
+    uint32_t insns; /* in these steps */
 };
 
-/* copy_from(), once for each value of `marks`. */
+/* copy_from(), specialised by `marks`. */
 static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                               uint64_t stop, struct progress *at, bool marks)
 {
@@ -576,7 +580,7 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
                 c.target = c.known = c.open = true;
             }
             if (line && (i + 1 == n || !tl_stf_flow_is_point(&items[i + 1]))) {
-                c.line = true; /* in front of whatever comes next */
+                c.line = true; /* goes before whatever comes next */
                 i++;
                 break;
             }
@@ -593,8 +597,8 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
 }
 
 /*
- * Copy as much as is whole blocks, gaps and mere addresses between them, or leaves no records; not
- * more than items[0..n), from step at->step of the first one on. `at` is moved on.
+ * Copy as many of items[0..n) as possible, from step at->step of the first one on: whole blocks,
+ * gaps and mere addresses between them, and items without records. Advances `at`.
  */
 static __attribute__((noinline)) void copy_from(struct tl_stf_flow *flow,
                                                 const struct tl_item *items, size_t n,
@@ -619,7 +623,7 @@ int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, 
                          uint64_t stop, uint32_t *done)
 {
     struct progress at = {0};
-    uint32_t within = *done; /* instructions of the next step that are used up */
+    uint32_t within = *done; /* instructions of the next step that were used already */
     for (; within > 0 && within >= tl_path_block(items->path[at.step])->n; at.step++)
         within -= tl_path_block(items->path[at.step])->n;
     at.insns = *done - within;
@@ -644,8 +648,11 @@ int64_t tl_stf_flow_path(struct tl_stf_flow *flow, const struct tl_item *items, 
     }
 }
 
-/* Of items[0..n) those up to the last path of two steps or more, if they are paths like the first
- * one, of fewer than `most` instructions in all (set in `*insns`), and items without records. */
+/*
+ * Number of items of items[0..n) up to the last path of at least two steps, as long as they are
+ * paths like the first one, with fewer than `most` instructions in all (returned in `*insns`), or
+ * items without records.
+ */
 static size_t passable(const struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
                        uint64_t most, uint64_t *insns)
 {
@@ -683,7 +690,8 @@ size_t tl_stf_flow_pass(struct tl_stf_flow *flow, const struct tl_item *items, s
     const struct tl_item *const last = passed > 0 ? &items[passed - 1] : NULL;
     if (!last || (passed == 1 && last->n < 4))
         return 0;
-    /* The first block takes what waits in front of it; the last two say how the flow goes on. */
+    /* The first block consumes pending records before it; the last two determine how the flow
+     * continues. */
     const struct tl_item ends[] = {tl_path_item(items, 0), tl_path_item(last, last->n - 2),
                                    tl_path_item(last, last->n - 1)};
     for (unsigned i = 0; i < 3; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Our COMMENT records hold lines of flow text: back to items. */
+/* Converts our COMMENT records, which contain lines of flow text, back to items. */
 #include "stf/flow_comment.h"
 
 #include <stdlib.h>
 
-/* The next word of a line; empty at its end. */
+/* Get the next word of a line; empty at its end. */
 static struct tl_bytes word(struct tl_bytes *line)
 {
     while (line->n && *line->p == ' ') {
@@ -62,7 +62,7 @@ static bool parse_gap(struct tl_bytes line, struct tl_item *out)
     return false;
 }
 
-/* Source names that items carry; their storage must be static. */
+/* Source names for items, in static storage. */
 static const char *source_name(struct tl_bytes w)
 {
     static const char *const names[] = {"itm", "stm", "osd-stm", "uart", "ite", "pt", "stf"};
@@ -107,7 +107,7 @@ static bool parse_number(uint8_t kind, struct tl_bytes line, int base, struct tl
     return number(word(&line), base, &out->value);
 }
 
-/* The rest of the line as a NUL-terminated text. */
+/* Copy the rest of the line as a NUL-terminated text. */
 static bool parse_note(struct tl_bytes line, struct tl_buf *data, struct tl_item *out)
 {
     tl_buf_reset(data);

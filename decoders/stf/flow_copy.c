@@ -3,7 +3,7 @@
 
 #include "simd/target.h"
 
-/* Functions of their own: the loop needs all registers there are. */
+/* Separate functions, since the loop needs all registers. */
 static TL_COPY_INLINE const uintptr_t *copy_steps(struct tl_stf_cursor *at, const uintptr_t *step,
                                                   const uintptr_t *end, const uint8_t *begin,
                                                   uint8_t isa, bool odds, bool marks,

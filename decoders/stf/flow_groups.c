@@ -9,14 +9,14 @@
 
 #include <stdio.h>
 
-/* ---- a trace --------------------------------------------------------------------------------- */
+/* ---- header ---------------------------------------------------------------------------------- */
 
 void tl_stf_groups_fini(struct tl_stf_groups *groups)
 {
     tl_buf_fini(&groups->head);
 }
 
-/* What must not stand in a header is not kept: it would be no header that others can read. */
+/* Records not allowed in a header are dropped: other readers could not read the header. */
 static bool belongs_in_header(uint8_t type)
 {
     return type <= TL_STF_END_HEADER;
@@ -78,12 +78,12 @@ size_t tl_stf_groups_mode(const struct tl_stf_groups *groups, struct tl_bytes st
     struct tl_stf_record r = {0};
     while (level <= 3 && !tl_stf_is_marker(r.type)) {
         if (tl_stf_group_next(&group, &r) != TL_OK)
-            return SIZE_MAX; /* never */
+            return SIZE_MAX; /* does not happen */
         if (r.type >= TL_STF_EVENT && place == SIZE_MAX)
-            place = (size_t)(group.rest.p - stf.p) - r.size; /* descriptors do not decrease */
+            place = (size_t)(group.rest.p - stf.p) - r.size; /* descriptors must not decrease */
         if (r.type == TL_STF_EVENT && r.event.number == TL_STF_EVENT_MODE_CHANGE &&
             r.event.fields.n && tl_stf_word(r.event.fields, 0) == level)
-            return SIZE_MAX; /* it says so itself */
+            return SIZE_MAX; /* the group itself reports it */
     }
     return place;
 }
@@ -123,14 +123,15 @@ size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_byt
             (mode ? fields.n == 8 && tl_stf_word(fields, 0) == tl_mode_privilege(*mode)
                   : fields.n == 16 && (tl_stf_word(fields, 1) & TL_STF_MODE_FLAGS) == again);
         *size = r.size;
-        return told ? (size_t)(group.rest.p - stf.p) - r.size : SIZE_MAX; /* it is the first one */
+        /* It is the first EVENT. */
+        return told ? (size_t)(group.rest.p - stf.p) - r.size : SIZE_MAX;
     }
     return SIZE_MAX;
 }
 
 /* ---- text ------------------------------------------------------------------------------------ */
 
-/* Is it said by an item, or by the instruction's line? */
+/* Is the record's content shown by an item or by the instruction's line? */
 static bool is_shown(const struct tl_stf_record *record)
 {
     switch (record->type) {
@@ -150,7 +151,7 @@ static bool is_shown(const struct tl_stf_record *record)
     }
 }
 
-/* The records of the next group that nothing else shows, as annotations. */
+/* Append the records of the next group that are not shown otherwise, as annotations. */
 static int group_text(struct tl_stf_group *group, struct tl_buf *out)
 {
     struct tl_stf_record r;
@@ -161,7 +162,7 @@ static int group_text(struct tl_stf_group *group, struct tl_buf *out)
         if (tl_stf_is_marker(r.type))
             return TL_OK;
     }
-    return TL_BAD; /* never */
+    return TL_BAD; /* does not happen */
 }
 
 static int insn_text(const struct tl_block *block, uint32_t at, struct tl_insn *insn,
@@ -192,7 +193,9 @@ static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out)
     return result;
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 void tl_stf_groups_state(struct tl_stf_groups *groups, struct tl_state *s)
 {

@@ -69,7 +69,7 @@ unsigned tl_stf_map_level(uint64_t mode)
 {
     const unsigned level = tl_mode_privilege(mode);
     if (level > 3)
-        return 0; /* not known: user, what readers take it for without any event */
+        return 0; /* unknown: user, which readers assume without any event */
     return tl_mode_arch(mode) == TL_ARCH_X86 ? 3 - level : level;
 }
 
@@ -84,8 +84,8 @@ uint64_t tl_stf_unmap_level(unsigned level, enum tl_isa isa)
 }
 
 /*
- * Numbers of ETMv4's exception packets, A and R profile, to the nearest event of STF.
- * Source: Arm IHI 0064, "Exception instruction trace packet", TYPE.
+ * Map ETMv4 exception numbers, A and R profile, to the nearest STF event. Source: Arm IHI 0064,
+ * "Exception instruction trace packet", TYPE.
  */
 static uint64_t map_arm(unsigned level, unsigned number)
 {

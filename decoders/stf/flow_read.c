@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A whole trace to flow items. */
+/* Converts a complete trace to flow items. */
 #include "stf/flow_reader.h"
 
 int tl_stf_flow_read(const struct tl_stf_source *source, tl_item_sink *sink, void *context,

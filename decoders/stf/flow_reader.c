@@ -2,10 +2,11 @@
 /*
  * STF records to flow items.
  *
- * What stands in a group behind an INST_PC_TARGET or an EVENT happened at or behind the group's
- * instruction, except where a FORCE_PC follows, or a bit of ours says so: then it happened before.
- * Such items wait in `waiting`. Addresses that no instruction closes (FORCE_PC, INST_PC_TARGET,
- * FORCE_PC …) are branches without an encoding; only our own traces are read that way.
+ * Records in a group after an INST_PC_TARGET or an EVENT describe what happened at or after the
+ * group's instruction, except if a FORCE_PC follows, or a flag of ours is set: then it happened
+ * before. Such items are kept in `waiting`. Addresses without a closing record (FORCE_PC,
+ * INST_PC_TARGET, FORCE_PC …) are branches without an encoding; only our own traces are interpreted
+ * that way.
  */
 #include "stf/flow_reader.h"
 
@@ -21,33 +22,33 @@
 #include <stdlib.h>
 
 #define WAITING_MAX 64
-#define GROUP_MAX   (4u << 20) /* bytes of a group that are kept whole */
+#define GROUP_MAX   (4u << 20) /* maximum bytes kept of a group */
 
 struct waiting {
     struct tl_item item;
-    size_t text;          /* of its text or payload in `texts` */
-    uint8_t branch_flags; /* kind is TL_ITEM_KINDS: flags of the next branch */
-    bool before;          /* the group's instruction, wherever it stands */
+    size_t text;          /* offset in `texts` of its text or payload */
+    uint8_t branch_flags; /* if kind is TL_ITEM_KINDS: flags of the next branch */
+    bool before;          /* before the group's instruction, wherever the record is */
 };
 
 /* The current group. */
 struct group {
-    bool forced;     /* a FORCE_PC was seen */
-    bool has_target; /* an INST_PC_TARGET was seen */
-    bool event;      /* an EVENT was seen */
-    bool jumped;     /* an EVENT_PC_TARGET was seen */
-    uint64_t pc;     /* forced */
+    bool forced;     /* there was a FORCE_PC */
+    bool has_target; /* there was an INST_PC_TARGET */
+    bool event;      /* there was an EVENT */
+    bool jumped;     /* there was an EVENT_PC_TARGET */
+    uint64_t pc;     /* from FORCE_PC */
     uint64_t target;
-    uint64_t next; /* EVENT_PC_TARGET */
+    uint64_t next; /* from EVENT_PC_TARGET */
     uint64_t offset;
-    uint8_t code[16]; /* of micro-operations */
+    uint8_t code[16]; /* from micro-operations */
     uint32_t n_code;
 };
 
 struct tl_stf_flow_reader {
     struct tl_stf_batch batch;
     struct tl_stf_header header;
-    bool in_trace; /* a header was read whole before */
+    bool in_trace; /* a complete header was read before */
     bool ours;
     bool first; /* no instruction since the header */
     enum tl_isa isa;
@@ -60,13 +61,13 @@ struct tl_stf_flow_reader {
     size_t n_waiting;
     struct tl_buf texts;
     struct tl_buf scratch;
-    bool whole;                  /* others wrote the trace: its groups are kept as they are */
-    struct tl_stf_groups groups; /* their trace */
-    struct tl_stf_pc track;      /* where it says that it stands */
+    bool whole;                  /* the trace is from another producer: its groups are kept */
+    struct tl_stf_groups groups; /* header and layout of that trace */
+    struct tl_stf_pc track;      /* PC according to its records */
     struct tl_buf kept;          /* records of the current group, if `whole` */
-    uint8_t kept_last;           /* the last one's type, but of those that stand anywhere */
-    size_t bare;                 /* where an access waits for its content */
-    bool overfull;               /* they were more than GROUP_MAX */
+    uint8_t kept_last;           /* type of the last one that is subject to group order */
+    size_t bare;                 /* offset in `kept` of an access without content so far */
+    bool overfull;               /* they exceeded GROUP_MAX */
     struct tl_stf_transactions transactions;
     uint8_t branch_flags;
 };
@@ -97,7 +98,7 @@ void tl_stf_flow_reader_free(struct tl_stf_flow_reader *reader)
 
 /* ---- delivering ------------------------------------------------------------------------------ */
 
-/* An item happens now. */
+/* Deliver an item now. */
 static int happen(struct tl_stf_flow_reader *r, const struct tl_item *item)
 {
     if (item->kind == TL_ITEM_MODE) {
@@ -109,7 +110,7 @@ static int happen(struct tl_stf_flow_reader *r, const struct tl_item *item)
     return tl_stf_batch_add(&r->batch, item);
 }
 
-/* The branch or the instruction without encoding that the group so far holds, if it does. */
+/* Deliver the branch or the instruction without encoding that the group contains so far, if any. */
 static int take_point(struct tl_stf_flow_reader *r)
 {
     struct group *const g = &r->group;
@@ -129,7 +130,7 @@ static int take_point(struct tl_stf_flow_reader *r)
     if (r->n_waiting == 0 || item.flags != TL_ITEM_HAS_VALUE || behind->kind != TL_ITEM_GAP ||
         behind->sub != TL_GAP_NO_IMAGE || behind->flags != 0)
         return happen(r, &item);
-    behind->flags = TL_ITEM_HAS_PC; /* it led to unmapped code */
+    behind->flags = TL_ITEM_HAS_PC; /* the branch went to unmapped code */
     behind->pc = item.value;
     behind->offset = item.offset;
     return TL_OK;
@@ -157,14 +158,14 @@ static int deliver_waiting(struct tl_stf_flow_reader *r)
     return result;
 }
 
-/* What the group holds that may be no more than a point, and what waits behind it. */
+/* Deliver a point in the group, if there is one, and the pending items after it. */
 static int deliver_point(struct tl_stf_flow_reader *r)
 {
     const int result = take_point(r);
     return result < 0 ? result : deliver_waiting(r);
 }
 
-/* Those that happened before the instruction; the others keep waiting. */
+/* Deliver pending items that happened before the instruction; keep the others. */
 static int deliver_before(struct tl_stf_flow_reader *r)
 {
     int result = TL_OK;
@@ -180,8 +181,8 @@ static int deliver_before(struct tl_stf_flow_reader *r)
 }
 
 /*
- * An item that happened before the group's instruction, or behind it if something of the
- * instruction was seen already. `n` bytes of text or payload go with it.
+ * Add an item that happened before the group's instruction, or after it if the group already has
+ * records of the instruction. `n` bytes of text or payload belong to it.
  */
 static int add_item(struct tl_stf_flow_reader *r, const struct tl_item *item, const void *text,
                     size_t n, uint8_t branch_flags)
@@ -199,7 +200,7 @@ static int add_item(struct tl_stf_flow_reader *r, const struct tl_item *item, co
     return tl_buf_add(&r->texts, text, n);
 }
 
-/* Deliver what waits, unless it belongs behind the instruction to come. */
+/* Deliver pending items unless they belong after the next instruction. */
 static int settle(struct tl_stf_flow_reader *r)
 {
     const struct group *const g = &r->group;
@@ -224,7 +225,7 @@ static int add_mode(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
         if (word & TL_STF_MODE_ISA_ONLY)
             return TL_OK;
         if ((word & TL_STF_MODE_STATE) && r->has_mode && r->mode == mode)
-            return TL_OK; /* the shard before left it in force */
+            return TL_OK; /* continues from the previous shard */
     }
     const struct tl_item item = {
         .kind = TL_ITEM_MODE, .flags = TL_ITEM_HAS_VALUE, .value = mode, .offset = record->offset};
@@ -233,7 +234,7 @@ static int add_mode(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     return result;
 }
 
-/* Ours: return address, number, name. */
+/* Our own form: return address, number, name. */
 static int add_our_exception(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     const struct tl_bytes fields = record->event.fields;
@@ -259,7 +260,7 @@ static int add_our_exception(struct tl_stf_flow_reader *r, const struct tl_stf_r
     return result;
 }
 
-/* Others': the number is RISC-V's cause, the address that of the instruction. */
+/* Other producers' form: the number is RISC-V's cause, the address is the instruction's. */
 static int add_exception(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     if (r->ours && record->event.fields.n >= 8 * TL_STF_X_FIELDS)
@@ -330,7 +331,7 @@ static int add_comment(struct tl_stf_flow_reader *r, const struct tl_stf_record 
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* The bytes in memory of an instruction that its closing record holds. */
+/* Bytes in memory of an instruction, from its closing record. */
 static void code_of(enum tl_isa isa, uint32_t opcode, uint32_t size, uint8_t out[static 4])
 {
     if (isa == TL_ISA_T32 && size == 4)
@@ -360,7 +361,7 @@ static void begin_kept(struct tl_stf_flow_reader *r)
     r->overfull = false;
 }
 
-/* Does it belong into a group? */
+/* Is the record allowed in a group? */
 static bool is_of_group(uint8_t type)
 {
     switch (type) {
@@ -374,7 +375,8 @@ static bool is_of_group(uint8_t type)
     }
 }
 
-/* Today's readers of instructions fail on reserved values, and on what has nothing to follow. */
+/* Current readers of instructions fail on reserved values and on records without a predecessor to
+ * refer to. */
 static bool can_be_read(const struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     const uint8_t last = r->kept_last;
@@ -394,7 +396,7 @@ static bool can_be_read(const struct tl_stf_flow_reader *r, const struct tl_stf_
     }
 }
 
-/* An access without a content is taken back. */
+/* Remove an access that has no content. */
 static void drop_bare_access(struct tl_stf_flow_reader *r, uint8_t next)
 {
     size_t size;
@@ -409,7 +411,7 @@ static void drop_bare_access(struct tl_stf_flow_reader *r, uint8_t next)
     memmove(p, p + size, r->kept.n - r->bare);
 }
 
-/* A record as it is, in the layout of the stream's first header. */
+/* Keep a record unchanged, in the layout of the stream's first header. */
 static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record)
 {
     if (r->overfull || !is_of_group(record->type))
@@ -426,7 +428,7 @@ static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record
     struct tl_stf_record copy = *record;
     int result = TL_OK;
     if (record->type == TL_STF_EVENT_PC_TARGET && !r->group.event) {
-        copy.type = TL_STF_INST_PC_TARGET; /* of no event, which nobody can read */
+        copy.type = TL_STF_INST_PC_TARGET; /* without an EVENT, it is unreadable */
         result = tl_stf_flow_put_parting(&r->kept);
     }
     if (result == TL_OK)
@@ -434,7 +436,7 @@ static int keep(struct tl_stf_flow_reader *r, const struct tl_stf_record *record
     return result == TL_USAGE ? TL_OK : result;
 }
 
-/* Of a group that is too long only the way is kept. */
+/* For a group that is too long keep only its control flow. */
 static int keep_way(struct tl_stf_flow_reader *r, const struct tl_stf_record *closing, uint64_t pc)
 {
     const struct tl_stf_layout *const layout = &r->groups.layout;
@@ -447,7 +449,7 @@ static int keep_way(struct tl_stf_flow_reader *r, const struct tl_stf_record *cl
     return result < 0 ? result : tl_stf_record_encode(layout, closing, &r->kept);
 }
 
-/* A further header: what it changes. */
+/* Keep the changes made by a further header. */
 static int keep_header(struct tl_stf_flow_reader *r)
 {
     const struct tl_stf_header *const h = &r->header;
@@ -465,7 +467,7 @@ static int keep_header(struct tl_stf_flow_reader *r)
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* `at`: its address as any reader follows it. */
+/* `at` is the instruction's address according to the records. */
 static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *record, uint64_t at)
 {
     struct group *const g = &r->group;
@@ -495,7 +497,7 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
                        uint64_t at)
 {
     int result = TL_OK;
-    if (r->first && !r->group.forced && !r->ours) /* the mode at the trace's begin */
+    if (r->first && !r->group.forced && !r->ours) /* the mode at the beginning of the trace */
         result = deliver_waiting(r);
     else
         result = settle(r);
@@ -516,7 +518,7 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
 static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
 {
     const struct tl_stf_header *const h = &r->header;
-    /* Whole groups are all under the first header, which says the ISA. */
+    /* Whole groups are all under the first header, which has the ISA. */
     if (!r->in_trace || !r->whole)
         r->isa = tl_stf_unmap_isa(h->isa, h->iem);
     else if (h->has_iem)
@@ -540,7 +542,7 @@ static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
         const struct tl_item *const item = &r->waiting[r->n_waiting - 1].item;
         if (result == TL_OK && r->in_trace && before.kind == TL_ITEM_CONTEXT &&
             before.pc == item->pc && before.value == item->value && before.flags == item->flags)
-            r->n_waiting--; /* the shard before left it in force */
+            r->n_waiting--; /* unchanged from the previous shard */
         if (result == TL_OK)
             result = deliver_waiting(r);
         if (result < 0)
@@ -562,7 +564,7 @@ static int in_header(struct tl_stf_flow_reader *r, const struct tl_stf_record *r
     return r->header.complete ? begin_trace(r, record->offset) : TL_OK;
 }
 
-/* A new trace behind the one before: shards of one stream. */
+/* Start a new trace after the previous one: shards of one stream. */
 static int restart(struct tl_stf_flow_reader *r)
 {
     const int result = deliver_point(r);
@@ -601,7 +603,7 @@ static int add_process(struct tl_stf_flow_reader *r, const struct tl_stf_record 
 {
     const int result = add_context(r, record->process.tgid, record->process.tid,
                                    record->process.asid, record->offset);
-    /* Holds for this instruction, wherever in its group it stands. */
+    /* Applies to this instruction, at any position in its group. */
     return result < 0 || r->ours ? result : deliver_waiting(r);
 }
 
@@ -658,7 +660,7 @@ int tl_stf_flow_reader_add(struct tl_stf_flow_reader *reader, const struct tl_st
     const int result = in_header(reader, record);
     if (result < 0 || !reader->header.complete || record->type == TL_STF_END_HEADER)
         return result;
-    return in_group(reader, record); /* it ended the header by itself */
+    return in_group(reader, record); /* it also ended the header */
 }
 
 int tl_stf_flow_reader_deliver(struct tl_stf_flow_reader *reader)
@@ -674,7 +676,9 @@ int tl_stf_flow_reader_finish(struct tl_stf_flow_reader *reader)
     return result;
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 static void group_state(struct group *g, struct tl_state *s)
 {
@@ -691,7 +695,7 @@ static void group_state(struct group *g, struct tl_state *s)
     tl_state_bytes(s, g->code, sizeof g->code);
 }
 
-/* The context in force, if there is one. */
+/* Save or restore the current context, if there is one. */
 static void context_state(struct tl_item *context, struct tl_state *s)
 {
     bool is = context->kind == TL_ITEM_CONTEXT;
@@ -703,7 +707,7 @@ static void context_state(struct tl_item *context, struct tl_state *s)
     tl_state_u64(s, &context->offset);
 }
 
-/* Are they records of one group, and is an access that waits for its content the last of them? */
+/* Are these records of one group, with an access without content only at the end? */
 static bool kept_fits(const struct tl_stf_flow_reader *r)
 {
     const uint8_t last = r->kept_last;

@@ -35,7 +35,7 @@ static int add_note(struct tl_stf_transactions *t, const struct tl_stf_record *r
 
 static int add_data(const struct tl_stf_record *record, struct tl_stf_batch *batch)
 {
-    const struct tl_bytes data = record->transaction.data; /* the channel comes first */
+    const struct tl_bytes data = record->transaction.data; /* begins with the channel byte */
     return tl_stf_batch_add(batch, &(struct tl_item){.kind = TL_ITEM_SOFTWARE,
                                                      .flags = TL_ITEM_HAS_PC,
                                                      .pc = data.p[0],

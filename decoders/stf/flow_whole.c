@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks with whole groups to STF: copied as they are. Nothing is held back, since each group says
- * itself where it leads. What is made anew is the header, and with it the mode in force.
+ * Writes blocks with whole groups to STF by copying the groups. Nothing is held back, since each
+ * group contains its own target. Only the header is regenerated, and with it the current mode.
  */
 #include "stf/flow_groups.h"
 #include "stf/flow_map.h"
@@ -11,7 +11,8 @@
 
 #include <stdio.h>
 
-/* The number in a PAGE_TABLE_WALK record, behind the descriptor and the virtual address. */
+/* Offset of the instruction number in a PAGE_TABLE_WALK record, after descriptor and virtual
+ * address. */
 enum { WALK_FIRST = 1 + 8 };
 
 static int put_head(struct tl_stf_flow *flow, const struct tl_block *block, uint64_t pc)
@@ -39,7 +40,7 @@ static int put_head(struct tl_stf_flow *flow, const struct tl_block *block, uint
     return result;
 }
 
-/* Where in a group of `n` bytes the first record stands that does not stand anywhere. */
+/* Offset of the first record in a group of `n` bytes that is subject to group order. */
 static size_t find_own(const struct tl_stf_groups *groups, const uint8_t *stf, size_t n)
 {
     struct tl_stf_group group = {{stf, n}, groups->layout};
@@ -49,8 +50,8 @@ static size_t find_own(const struct tl_stf_groups *groups, const uint8_t *stf, s
     return (size_t)(record.p - stf);
 }
 
-/* What is known of the machine, behind a COMMENT that says how much that is; before a record of
- * type `next`. */
+/* Write the known machine state, preceded by a COMMENT with its size; a record of type `next` will
+ * follow. */
 static int put_known(struct tl_stf_flow *flow, const struct tl_stf_groups *groups, uint8_t next)
 {
     struct tl_buf *const bytes = &flow->scratch;
@@ -68,8 +69,7 @@ static int put_known(struct tl_stf_flow *flow, const struct tl_stf_groups *group
     return result < 0 ? result : tl_buf_add(&flow->out, bytes->p, bytes->n);
 }
 
-/* The first group behind a header, `n` bytes: with what is known, and the mode, among its records.
- */
+/* Write the first group after a header, `n` bytes, with the known state and the mode inserted. */
 static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *groups,
                      const uint8_t *stf, size_t n)
 {
@@ -96,7 +96,7 @@ static int put_first(struct tl_stf_flow *flow, const struct tl_stf_groups *group
     return result < 0 ? result : tl_buf_add(&flow->out, stf + place, n - place);
 }
 
-/* Page walks in what was written from byte `at` on count from where this trace begins. */
+/* Adjust page walks in the output from byte `at` on to the beginning of this trace. */
 static void shift_walks(struct tl_stf_flow *flow, const struct tl_stf_groups *groups, size_t at)
 {
     const uint64_t first = flow->options.first;
@@ -111,7 +111,7 @@ static void shift_walks(struct tl_stf_flow *flow, const struct tl_stf_groups *gr
     }
 }
 
-/* Remember what groups tell, for the next shard; most blocks have nothing but their closing
+/* Accumulate the state reported by groups, for the next shard; most blocks have only closing
  * records. */
 static int remember(struct tl_stf_flow *flow, const struct tl_block *block, const uint8_t *stf,
                     size_t n)
@@ -126,7 +126,7 @@ static int remember(struct tl_stf_flow *flow, const struct tl_block *block, cons
                                           (struct tl_bytes){stf, n});
 }
 
-/* What waits was said by other items than groups, of which there are none where there are some. */
+/* Drop pending records, which come from items other than groups and are redundant with groups. */
 static void empty_front(struct tl_stf_front *front)
 {
     tl_buf_reset(&front->lead);
@@ -134,7 +134,7 @@ static void empty_front(struct tl_stf_front *front)
     front->force = front->target = front->any = false;
 }
 
-/* The header, and behind it the group at `stf`; returns its size. */
+/* Write the header and the group at `stf`; returns the group's size. */
 static int64_t begin(struct tl_stf_flow *flow, const struct tl_block *block, const uint8_t *stf,
                      struct tl_stf_pc *pc)
 {
@@ -153,14 +153,14 @@ static int64_t begin(struct tl_stf_flow *flow, const struct tl_block *block, con
     return result < 0 ? result : (int64_t)size;
 }
 
-/* Bytes of `n` groups at `stf`, `whole`: of all that are left of the block. */
+/* Size of `n` groups at `stf`; `whole`: they are all that is left of the block. */
 static size_t measure(const struct tl_block *block, const uint8_t *stf, uint32_t n, bool whole,
                       struct tl_stf_pc *pc)
 {
     const struct tl_stf_groups *const groups = tl_stf_groups_of(block);
     if (!whole || n == 0)
         return tl_stf_groups_pass(groups, stf, n, pc);
-    /* Instructions of a block lie one behind another: the last one tells where it leads. */
+    /* Instructions of a block are contiguous: only the last one can have a different successor. */
     const uint8_t *const end = block->coded + block->coded_size;
     *pc = (struct tl_stf_pc){.next = block->pc + block->size - block->last_size};
     tl_stf_groups_pass(groups, end - block->last_coded, 1, pc);

@@ -2,16 +2,16 @@
 /*
  * Flow items to STF records.
  *
- * A group is made of these parts, in the order that every writer's rules allow:
+ * A group consists of these parts, in the order that all writers' rules allow:
  *
  *     lead    INST_IEM, PROCESS_ID_EXT, COMMENT, FORCE_PC
  *     target  INST_PC_TARGET
- *     pre     EVENT (EVENT_PC_TARGET) of what happened before the instruction (a bit in a field
- *             says so)
- *     post    EVENT (EVENT_PC_TARGET) of what happened at or behind the instruction, COMMENT
+ *     pre     EVENT (EVENT_PC_TARGET) for what happened before the instruction (marked by a flag
+ *             in a field)
+ *     post    EVENT (EVENT_PC_TARGET) for what happened at or after the instruction, COMMENT
  *     close   INST_MICROOP…, INST_32 or INST_16
  *
- * Almost all instructions have only the last part: those are copied from their block. The last
+ * Almost all instructions have only the last part, which is copied from their block. The last
  * instruction of each block is held back, because target and post are known with the next item.
  */
 #include "stf/flow_writer.h"
@@ -67,7 +67,7 @@ void tl_stf_flow_know(struct tl_stf_flow *flow, struct tl_stf_known *known)
 
 /* ---- single records ----------------------------------------------------------------------- */
 
-/* `n` more bytes at the end of `out`, to be filled in; NULL: out of memory. */
+/* Extend `out` by `n` bytes to be filled in; NULL: out of memory. */
 static inline uint8_t *more(struct tl_buf *out, size_t n)
 {
     if (out->cap - out->n < n && tl_buf_reserve(out, n) < 0)
@@ -93,7 +93,7 @@ static int put_address(struct tl_buf *out, uint8_t type, uint64_t address)
     return TL_OK;
 }
 
-/* An EVENT of `n` fields, which the caller fills in. NULL: out of memory. */
+/* Append an EVENT with `n` fields, to be filled in by the caller. NULL: out of memory. */
 static uint8_t *put_event(struct tl_buf *out, uint64_t number, size_t n)
 {
     uint8_t *const p = more(out, 6 + 8 * n);
@@ -134,7 +134,7 @@ int tl_stf_flow_put_parting(struct tl_buf *out)
     return put_comment(out, (struct tl_bytes){&letter, 1});
 }
 
-/* What PROCESS_ID_EXT says. */
+/* Contents of PROCESS_ID_EXT. */
 struct process {
     uint32_t tgid, tid, asid;
 };
@@ -153,7 +153,7 @@ static struct process process_of(const struct tl_stf_flow_state *state)
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
 {
     const struct tl_stf_flow_state *const s = &flow->told;
-    if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* addresses alone: no block has told */
+    if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* only addresses so far: no block had one */
         flow->state.isa = (uint8_t)tl_mode_isa(s->mode);
     if (flow->state.isa == TL_ISA_NONE)
         flow->state.isa = (uint8_t)flow->options.isa;
@@ -182,7 +182,7 @@ int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
     flow->track = pc;
     flow->chunk_pc = 0;
     flow->read_isa = tl_stf_unmap_isa(spec.isa, spec.iem);
-    /* The mode in force goes in front of whatever waits. */
+    /* The current mode precedes all pending records. */
     if (!s->has_mode)
         return TL_OK;
     struct tl_buf first = {0};
@@ -211,8 +211,8 @@ static inline uint8_t *append(uint8_t *p, struct tl_bytes bytes)
     return p + bytes.n;
 }
 
-/* Exceptions in front of an instruction do not change where readers go on behind it. Returns
- * whether there are any. */
+/* Set the targets of exceptions before an instruction so that readers continue as without them.
+ * Returns whether there are any. */
 static bool aim(struct tl_buf *pre, uint64_t next)
 {
     struct tl_stf_group events = {.rest = {pre->p, pre->n}};
@@ -255,9 +255,9 @@ int tl_stf_flow_put_group(struct tl_stf_flow *flow, struct tl_stf_front *front, 
 }
 
 /*
- * Fill in where the flow went at the exception that the held group ends with. Each EVENT has its
- * target, since stf_lib cannot copy one that has none: where it is not `known`, that is where
- * readers would go on without it.
+ * Fill in the target of the exception at the end of the held-back group. Each EVENT gets a target,
+ * since stf_lib cannot copy one without: if it is not `known`, the address at which readers would
+ * continue anyway.
  */
 static void close_event(struct tl_stf_held *held, uint64_t target, bool known)
 {
@@ -270,7 +270,9 @@ static void close_event(struct tl_stf_held *held, uint64_t target, bool known)
         tl_put_le64(flags, tl_le64(flags) | TL_STF_X_NOWHERE);
 }
 
-/* The held instruction's group, which has at most a target in front of its closing records. */
+/*
+ * Write the held-back instruction's group, which has at most a target before its closing records.
+ */
 static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
 {
     struct tl_buf *const out = &flow->out;
@@ -289,7 +291,7 @@ static int put_closing(struct tl_stf_flow *flow, bool write, uint64_t target)
         tl_put_le64(p + 1, target);
         p += TL_STF_TARGET_BYTES;
     }
-    memcpy(p, flow->held.close, TL_STF_CLOSE_MAX); /* of a fixed size: no call */
+    memcpy(p, flow->held.close, TL_STF_CLOSE_MAX); /* fixed size: no function call */
     out->n = (size_t)(p - out->p) + flow->held.close_n;
     return TL_OK;
 }
@@ -316,8 +318,8 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
     if (next && flow->track != *next)
         flow->front.force = flow->front.any = true;
     if (held->post.n && !write && !held->event) {
-        /* Comments that wait here stand behind the instruction only if something of it is in
-         * front of them. */
+        /* Comments can only be recognised as being after the instruction if another record of it
+         * precedes them. */
         const int result = tl_buf_add(&flow->front.lead, held->post.p, held->post.n);
         if (result < 0)
             return result;
@@ -336,7 +338,8 @@ int tl_stf_flow_release(struct tl_stf_flow *flow, const uint64_t *next)
 
 /* ---- other items --------------------------------------------------------------------------- */
 
-/* A line behind the held instruction where a reader can tell that, else before the next one. */
+/* Write a comment after the held-back instruction if readers can recognise that, else before the
+ * next one. */
 static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
 {
     struct tl_stf_held *const held = &flow->held;
@@ -346,7 +349,7 @@ static int put_line(struct tl_stf_flow *flow, struct tl_bytes text)
     return put_comment(&flow->front.lead, text);
 }
 
-/* What STF has no record for: its line of flow text, if wanted. */
+/* Write an item without an STF record as a comment with its flow text, if enabled. */
 static int add_comment(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     if (!flow->options.comments)
@@ -371,7 +374,7 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
     }
     if (tl_mode_isa(mode) != TL_ISA_NONE)
         flow->read_isa = tl_mode_isa(mode);
-    /* Behind the held instruction, unless something came between. */
+    /* After the held-back instruction, unless something came in between. */
     if (flow->held.is && !flow->front.any) {
         flow->held.event = true;
         flow->told = flow->state;
@@ -448,8 +451,8 @@ static int add_exception(struct tl_stf_flow *flow, const struct tl_item *item)
 }
 
 /*
- * An instruction whose encoding nobody knows, or a branch of one: addresses alone. There is no
- * closing record to write, so these stay in front of whatever instruction comes next.
+ * Write an instruction with unknown encoding, or a branch of one: addresses only. Since there is no
+ * closing record, they precede the next instruction in its group.
  */
 static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
 {
@@ -504,7 +507,7 @@ int tl_stf_flow_gap_line(struct tl_stf_flow *flow, enum tl_gap gap)
     return result;
 }
 
-/* The held instruction comes out in front of an item that it has nothing to do with. */
+/* Write the held-back instruction before an item that is unrelated to it. */
 static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     switch (item->kind) {
@@ -512,11 +515,11 @@ static int release_before(struct tl_stf_flow *flow, const struct tl_item *item)
         return tl_stf_flow_release(flow, &item->pc);
     case TL_ITEM_BRANCH:
         return tl_stf_flow_release(flow, item->flags & TL_ITEM_HAS_PC ? &item->pc : NULL);
-    case TL_ITEM_TARGET: /* of the held instruction, whatever kind it is of */
+    case TL_ITEM_TARGET: /* of the held-back instruction, of any kind */
         flow->held.taken = true;
         return tl_stf_flow_release(flow, &item->value);
     case TL_ITEM_GAP:
-    case TL_ITEM_TRACE_ON: /* where it led is not known */
+    case TL_ITEM_TRACE_ON: /* its successor is unknown */
         return tl_stf_flow_release(flow, NULL);
     default:
         return TL_OK;
@@ -532,7 +535,7 @@ static int add_gap(struct tl_stf_flow *flow, const struct tl_item *item)
     return result < 0 ? result : add_comment(flow, &gap);
 }
 
-/* Whole groups say it themselves: it only counts for the next header. */
+/* Whole groups contain it already: only update the state for the next header. */
 static void note_item(struct tl_stf_flow *flow, const struct tl_item *item)
 {
     struct tl_stf_flow_state *const s = &flow->state;
@@ -554,7 +557,7 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     case TL_ITEM_UNKNOWN:
     case TL_ITEM_BRANCH:
         return add_point(flow, item);
-    case TL_ITEM_TARGET: /* release_before() has said all */
+    case TL_ITEM_TARGET: /* done by release_before() */
         return TL_OK;
     case TL_ITEM_EXCEPTION:
         return add_exception(flow, item);
@@ -572,7 +575,7 @@ static int add_item(struct tl_stf_flow *flow, const struct tl_item *item)
     }
 }
 
-/* Items that a run of copied blocks may begin with. */
+/* Kinds of items that may begin a run of copied blocks. */
 #define DRY_RUNS (1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP)
 #define RUNS     (DRY_RUNS | 1u << TL_ITEM_BLOCK | 1u << TL_ITEM_PATH)
 
@@ -616,7 +619,7 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
     return TL_OK;
 }
 
-/* ---- what comes out ------------------------------------------------------------------------ */
+/* ---- output -------------------------------------------------------------------------------- */
 
 struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow)
 {

@@ -10,7 +10,7 @@ static void fault(struct tl_stf_header *header, unsigned bit, uint64_t offset)
     header->faults |= bit;
 }
 
-/* Note that a once-only record was seen. */
+/* Record the presence of a record that must not be repeated. */
 static void once(struct tl_stf_header *header, bool *has, uint64_t offset)
 {
     if (*has)
@@ -46,7 +46,7 @@ static void end(struct tl_stf_header *header, const struct tl_stf_record *record
     check_missing(header, record->offset);
 }
 
-/* Records that describe the machine and the trace's begin. */
+/* Records that describe the machine and the start of the trace. */
 static bool add_state(struct tl_stf_header *header, const struct tl_stf_record *record)
 {
     switch (record->type) {
@@ -114,7 +114,7 @@ static bool add_about(struct tl_stf_header *header, const struct tl_stf_record *
     }
 }
 
-/* Records of instructions: they end a header whose END_HEADER is missing. */
+/* Does a record of this type end a header without END_HEADER? */
 static bool ends_header(uint8_t type)
 {
     return tl_stf_is_marker(type) || type == TL_STF_RESERVE_END;

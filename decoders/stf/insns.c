@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Instructions out of pieces of STF. scan() runs over whole records in place; only what decides
- * the address, the mode and the group's border is looked at. Groups that a piece cuts are put
- * together in `carry`.
+ * Instructions from pieces of STF. scan() processes complete records in place and only examines
+ * what determines the address, the mode and the group boundary. Groups that span pieces are
+ * assembled in `carry`.
  *
- * Assumption about workload: INST_32, INST_16, INST_PC_TARGET and memory records make up nearly
- * all records of a trace, some two of them per instruction.
+ * Workload assumption: INST_32, INST_16, INST_PC_TARGET and memory records make up nearly all
+ * records of a trace, about two per instruction.
  */
 #include "stf/insns.h"
 
 #include <stdlib.h>
 
 #define ALWAYS_INLINE inline __attribute__((always_inline))
-#define MARGIN        80 /* bytes behind a group's begin with which the fast path needs no checks */
+#define MARGIN        80 /* bytes after a group's start within which the fast path needs no checks */
 
 struct tl_stf_insns {
     struct tl_stf_insns_front front;
     struct tl_stf_source source;
-    struct tl_bytes in;  /* borrowed; in.p[0] is behind the last whole group */
-    size_t scanned;      /* bytes of `in` (or of carry, if it is in use) that were looked at */
+    struct tl_bytes in;  /* borrowed; in.p[0] is after the last complete group */
+    size_t scanned;      /* bytes of `in` (or of carry, if in use) already processed */
     struct tl_buf carry; /* a group's beginning, from earlier pieces */
-    uint64_t offset;     /* of in.p[0] in the stream, TL_NO_OFFSET behind a seek */
+    uint64_t offset;     /* of in.p[0] in the stream, TL_NO_OFFSET after a seek */
     struct tl_stf_header header;
     struct tl_stf_state state;
     uint64_t pc;     /* of the next instruction */
@@ -29,7 +29,7 @@ struct tl_stf_insns {
     uint8_t flags; /* of the current group */
     uint8_t mode, next_mode;
     bool has_pc;
-    bool first; /* no instruction was seen: a mode holds from the first one on */
+    bool first; /* no instruction yet: a mode applies to the first one too */
     bool finished;
     int result; /* < 0: final */
     struct tl_fail fail;
@@ -88,7 +88,7 @@ const struct tl_stf_header *tl_stf_insns_header(const struct tl_stf_insns *insns
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
-/* The offset of what is so many bytes behind in.p[0], as far as it is known. */
+/* Stream offset of the byte `behind` bytes after in.p[0], if known. */
 static uint64_t offset_at(const struct tl_stf_insns *s, size_t behind)
 {
     return s->offset == TL_NO_OFFSET ? TL_NO_OFFSET : s->offset + behind;
@@ -105,12 +105,14 @@ static int stop_bad(struct tl_stf_insns *s, int code, size_t behind, uint8_t des
                tl_stf_fail_record(&s->fail, code, offset_at(s, behind), &s->header, descriptor);
 }
 
-/* ---- one record, whatever it is -------------------------------------------------------------- */
+/*
+ * ---- single records ---------------------------------------------------------------------------
+ */
 
 enum step {
-    STEP_ON,     /* taken */
-    STEP_SPLIT,  /* not taken: it changes what holds for the batch */
-    STEP_MARKER, /* not taken: it closes the group */
+    STEP_ON,     /* processed */
+    STEP_SPLIT,  /* not processed: it changes the state common to the batch */
+    STEP_MARKER, /* not processed: it closes the group */
     STEP_END     /* RESERVE_END */
 };
 
@@ -192,11 +194,11 @@ static int step_header(struct tl_stf_insns *s, const struct tl_stf_record *recor
     s->pc = h->pc;
     s->has_pc = h->has_pc;
     s->flags = 0;
-    /* A closing record or the end mark may end a header that has no END_HEADER. */
+    /* A closing record or the end mark may end a header without END_HEADER. */
     return record->type == TL_STF_END_HEADER ? STEP_ON : step_group(s, record, false);
 }
 
-/* Look at the record `at` bytes behind `in` (which holds `n`). Its size in *size. */
+/* Process the record at `at` bytes in `in`. Sets *size. */
 static int step(struct tl_stf_insns *s, struct tl_bytes in, size_t at, bool batch, size_t *size)
 {
     struct tl_stf_record record;
@@ -219,13 +221,13 @@ static int step(struct tl_stf_insns *s, struct tl_bytes in, size_t at, bool batc
 
 struct scan {
     const uint8_t *p;     /* the next record */
-    const uint8_t *group; /* the current group's first */
+    const uint8_t *group; /* the current group's first record */
     const uint8_t *end;
     struct tl_stf_insn *out;
     size_t n, cap;
 };
 
-/* Where the first of two 32-bit numbers is in the 64 bits that they are in memory. */
+/* Shift of the first of two adjacent 32-bit numbers in a 64-bit word. */
 #define FIRST_HALF (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? 0 : 32)
 _Static_assert(offsetof(struct tl_stf_insn, opcode) == offsetof(struct tl_stf_insn, group_size) + 4,
                "written at once");
@@ -234,8 +236,8 @@ _Static_assert(offsetof(struct tl_stf_insn, mode) == offsetof(struct tl_stf_insn
                "written at once");
 
 /*
- * One instruction out. Its closing record, with `size` bytes of opcode, is at `closing`. In four
- * stores: a processor has few of them in a cycle.
+ * Output an instruction. Its closing record, with `size` bytes of opcode, is at `closing`. Uses
+ * four stores, since store throughput is the bottleneck.
  */
 static ALWAYS_INLINE void put_insn(struct tl_stf_insn *out, uint64_t pc, const uint8_t *group,
                                    const uint8_t *closing, uint32_t size, uint32_t tail)
@@ -249,7 +251,7 @@ static ALWAYS_INLINE void put_insn(struct tl_stf_insn *out, uint64_t pc, const u
     tl_put_le32(&out->size, size | tail);
 }
 
-/* What put_insn() stores behind the size. */
+/* The bytes put_insn() stores after the size. */
 static ALWAYS_INLINE uint32_t tail_of(uint32_t flags, uint32_t mode, uint32_t shape)
 {
     return flags << 8 | mode << 16 | shape << 24;
@@ -266,8 +268,9 @@ static ALWAYS_INLINE uint32_t opcode_size(uint8_t type)
 }
 
 /*
- * The group that s->flags and s->target tell of, and that began at c->group, up to and including
- * its closing record. False: some other record, or the end of what is surely whole, is in front.
+ * Process the rest of the group that began at c->group, up to and including its closing record;
+ * s->flags and s->target hold its state. Returns false before any other record, or at the end of
+ * what is certainly complete.
  */
 static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *safe)
 {
@@ -305,14 +308,15 @@ static bool scan_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *sa
     return true;
 }
 
-/* A group of several of the usual records. */
+/* A group that consists of several usual records. */
 struct mixed {
     const uint8_t *closing;
     uint64_t target;
     uint8_t flags, shape;
 };
 
-/* The group that begins at `p`. False: some other record, or the end of what is surely whole. */
+/* Scan the group that begins at `p`. Returns false at any other record, or at the end of what is
+ * certainly complete. */
 static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const uint8_t *safe)
 {
     unsigned flags = 0;
@@ -339,10 +343,10 @@ static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const ui
     return p < safe && closes(*p);
 }
 
-#define LEAST_INSN   TL_STF_CLOSING_16_BYTES /* bytes */
+#define LEAST_INSN   TL_STF_CLOSING_16_BYTES /* minimum bytes of an instruction */
 #define MEMORY_BYTES (TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES)
 
-/* The group that begins at `p`, if it has registers and a known shape. */
+/* Scan the group that begins at `p` if it has registers and a known shape. */
 static ALWAYS_INLINE bool scan_shape(struct mixed *m, const uint8_t *p)
 {
     unsigned flags = TL_STF_OTHERS, shape = TL_STF_SHAPE_KNOWN + 1;
@@ -374,13 +378,12 @@ static ALWAYS_INLINE bool scan_shape(struct mixed *m, const uint8_t *p)
 }
 
 /*
- * The records that most groups consist of, as long as they are surely whole. Stops in front of
- * the first other one.
+ * Process the records that most groups consist of, as long as they are certainly complete. Stops
+ * before any other one.
  *
  * Three shapes make up nearly all groups of a trace without registers: a closing record alone,
- * behind a memory access, or behind a branch target. Each has a path of its own here, where
- * nothing but the place, the address and the output changes. The fourth path is for groups
- * with registers and for mixtures.
+ * after a memory access, or after a branch target. Each has its own path here, which only updates
+ * position, address and output. The fourth path handles groups with registers and mixtures.
  */
 static void scan_fast(struct tl_stf_insns *s, struct scan *c)
 {
@@ -391,7 +394,7 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
         if (!scan_group(s, c, safe))
             return;
     }
-    const bool scalar = s->front.layout.vlen <= 64; /* then all registers have 12 bytes */
+    const bool scalar = s->front.layout.vlen <= 64; /* all registers have 12 bytes */
     const uint32_t plain = tail_of(0, s->mode, TL_STF_SHAPE_KNOWN),
                    memory =
                        tail_of(TL_STF_MEMORY, s->mode, TL_STF_SHAPE_KNOWN | TL_STF_SHAPE_ACCESS),
@@ -401,7 +404,7 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
         const uint8_t *p = c->p;
         struct tl_stf_insn *out = c->out + c->n;
         uint64_t pc = s->pc;
-        /* As far as the output's room lasts in any case. */
+        /* Stop where the output could be full. */
         const size_t room = LEAST_INSN * (c->cap - c->n);
         const uint8_t *const stop = (size_t)(safe - p) < room ? safe : p + room;
         do {
@@ -436,7 +439,7 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
                 p += TL_STF_TARGET_BYTES + TL_STF_CLOSING_16_BYTES;
             } else {
                 struct mixed mixed;
-                mixed.target = 0; /* groups without TL_STF_TAKEN tell none */
+                mixed.target = 0; /* undefined without TL_STF_TAKEN */
                 if (!(scalar && scan_shape(&mixed, p)) && !scan_mixed(&mixed, p, safe))
                     break;
                 const uint32_t size = opcode_size(*mixed.closing);
@@ -454,7 +457,7 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
     }
 }
 
-/* The group is whole: c->p is its closing record. */
+/* Finish a group: c->p is its closing record. */
 static int close_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin)
 {
     if (!s->has_pc)
@@ -482,7 +485,7 @@ static int close_group(struct tl_stf_insns *s, struct scan *c, const uint8_t *be
     return STEP_ON;
 }
 
-/* One record of any kind. */
+/* Process one record of any kind. */
 static int scan_one(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin)
 {
     if (c->p == c->end)
@@ -505,9 +508,9 @@ static int scan_one(struct tl_stf_insns *s, struct scan *c, const uint8_t *begin
 }
 
 /*
- * Instructions of `in`, whose current group begins at in.p and was looked at up to s->scanned;
- * c->out[c->n…cap]. Returns the bytes of whole groups, and sets s->scanned anew. What cannot be
- * decoded is in s->result.
+ * Output instructions of `in` to c->out[c->n…cap]. The current group begins at in.p and was
+ * processed up to s->scanned. Returns the bytes of complete groups and updates s->scanned. If
+ * something cannot be decoded, s->result is set.
  */
 static size_t scan(struct tl_stf_insns *s, struct tl_bytes in, struct scan *c)
 {
@@ -541,7 +544,7 @@ static void moved(struct tl_stf_insns *s, size_t n)
         s->offset += n;
 }
 
-/* A group that does not end: forget the records of it that were looked at. */
+/* Limit a group that does not end: drop the records already processed. */
 static void shorten(struct tl_stf_insns *s)
 {
     if (s->carry.n <= TL_STF_GROUP_MAX)
@@ -552,7 +555,7 @@ static void shorten(struct tl_stf_insns *s)
     s->flags |= TL_STF_HEADLESS;
 }
 
-/* Go on with the group in `carry`, with bytes of `in`. */
+/* Continue the group in `carry` with bytes of `in`. */
 static int read_carry(struct tl_stf_insns *s, struct scan *c)
 {
     const size_t cap = c->cap;
@@ -564,7 +567,7 @@ static int read_carry(struct tl_stf_insns *s, struct scan *c)
             return stop(s, TL_NOMEM, 0, "out of memory");
         const size_t used = scan(s, (struct tl_bytes){s->carry.p, s->carry.n}, c);
         moved(s, used);
-        if (used >= before) { /* the rest is a group of its own, in place */
+        if (used >= before) { /* the rest can be processed in place */
             advance(s, used - before);
             s->carry.n = 0;
             break;
@@ -577,7 +580,7 @@ static int read_carry(struct tl_stf_insns *s, struct scan *c)
     return TL_OK;
 }
 
-/* The next piece. What is left of the last one is the beginning of a group. */
+/* Get the next piece. The rest of the last one is the beginning of a group. */
 static int more(struct tl_stf_insns *s)
 {
     if (s->in.n && tl_buf_add(&s->carry, s->in.p, s->in.n) < 0)
@@ -619,7 +622,7 @@ static int read_insns(struct tl_stf_insns *s, struct tl_stf_insn *out, size_t ca
             moved(s, used);
         }
         if (c.n || s->result < 0)
-            break; /* pieces are valid until the next is asked for */
+            break; /* pieces are only valid until the next one is requested */
         const int result = more(s);
         if (result == TL_EOF)
             return at_end(s);
@@ -663,7 +666,7 @@ static int skip_to(struct tl_stf_insns *s, uint64_t at, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* The header decides how later chunks are read: have it before jumping over it. */
+/* Read the header before seeking past it: it determines how later chunks are read. */
 static int need_header(struct tl_stf_insns *s, struct tl_fail *fail)
 {
     if (s->header.complete)
@@ -685,7 +688,7 @@ static void restart(struct tl_stf_insns *s, uint64_t first, uint64_t pc)
     s->at = first;
     s->first = first == 0;
     s->offset = first ? TL_NO_OFFSET : 0;
-    if (first == 0) { /* reads the header again */
+    if (first == 0) { /* will read the header again */
         s->header = (struct tl_stf_header){0};
         s->front.layout = (struct tl_stf_layout){0};
         s->has_pc = false;
@@ -737,7 +740,8 @@ uint32_t tl_stf_insn_bytes(const struct tl_stf_insns *insns, const struct tl_stf
     if (!(insn->flags & TL_STF_OTHERS) || insns->header.isa == TL_STF_ISA_ARM)
         return insn->size;
     const bool x86 = insns->header.isa == TL_STF_ISA_X86;
-    if (!x86 && (insn->opcode & 31) != 31) /* RISC-V: 48 bits and more end in 11111 */
+    /* RISC-V: instructions of 48 bits and more end in 11111. */
+    if (!x86 && (insn->opcode & 31) != 31)
         return insn->size;
     uint32_t n = 0;
     struct tl_stf_group group = tl_stf_insn_group(insns, insn);

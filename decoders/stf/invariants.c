@@ -10,15 +10,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define PAGE       12 /* bits of an address within a page */
+#define PAGE       12 /* bits of the offset within a page */
 #define INSN_BYTES 16
-#define MEMO       4096 /* instructions whose nature is remembered */
+#define MEMO       4096 /* number of instructions whose decoding is cached */
 
-/* Something that was seen, by its key. */
+/* An observed value, by key. */
 struct seen {
     uint64_t value;
-    uint64_t at;    /* instruction at which it was seen last */
-    uint64_t fence; /* how many fences were before */
+    uint64_t at;    /* instruction at which it was last observed */
+    uint64_t fence; /* number of fences before that */
 };
 
 struct memory {
@@ -27,14 +27,14 @@ struct memory {
     size_t cap;
 };
 
-/* An instruction that was executed before, by its address. */
+/* Cached decoding of an instruction, by address. */
 struct memo {
     uint64_t pc;
     uint32_t opcode;
     uint8_t size, isa; /* size 0: free */
-    bool known;        /* `insn` holds */
+    bool known;        /* `insn` is valid */
     bool fence, traps;
-    uint32_t number; /* in `code`, TL_NO_NUMBER: it is not followed */
+    uint32_t number; /* in `code`; TL_NO_NUMBER: not tracked */
     struct tl_insn insn;
 };
 
@@ -42,24 +42,24 @@ struct tl_stf_invariants {
     tl_stf_finding_sink *sink;
     void *context;
     uint64_t insns, fences;
-    uint8_t isa;          /* enum tl_isa in force */
+    uint8_t isa;          /* current enum tl_isa */
     struct memory code;   /* opcodes by address */
     struct memory tables; /* page table entries by address */
     struct memory stores; /* pages by number; `at` is the last store */
     bool has_stores;
     uint64_t mode;
     bool has_mode;
-    /* Of the group: */
+    /* Of the current group: */
     uint64_t from; /* address of its instruction */
     uint64_t target;
     bool has_target, has_event, forced;
-    uint8_t bytes[INSN_BYTES]; /* of micro-operations */
+    uint8_t bytes[INSN_BYTES]; /* from micro-operations */
     uint32_t n_bytes;
     uint64_t mode_offset, mode_number, new_mode;
     bool mode_changes;
-    /* Of the one before: */
+    /* Of the previous group: */
     bool trapped;            /* it had an EVENT, or its instruction traps or returns from a trap */
-    uint64_t offset, number; /* of the record in hand */
+    uint64_t offset, number; /* of the current record */
     int result;
     struct memo memo[MEMO];
 };
@@ -106,8 +106,7 @@ static void TL_PRINTF(4, 5) find(struct tl_stf_invariants *v, enum tl_stf_severi
     v->result = r < 0 ? r : v->result;
 }
 
-/* What is known of a key; a new one is added with `*fresh`. NULL: there are too many, or no memory.
- */
+/* Find the entry of a key, or add one and set `*fresh`. NULL: too many, or out of memory. */
 static struct seen *look(struct tl_stf_invariants *v, struct memory *m, uint64_t key, bool *fresh)
 {
     uint32_t number = tl_numbers_find(&m->numbers, key);
@@ -135,8 +134,7 @@ static bool stored_since(const struct tl_stf_invariants *v, uint64_t address, ui
     return number != TL_NO_NUMBER && v->stores.p[number].at >= at;
 }
 
-/* ---- records in front of the instruction ------------------------------------------------------
- */
+/* ---- records before the closing record ------------------------------------------------------ */
 
 static void add_access(struct tl_stf_invariants *v, uint64_t address, uint8_t type)
 {
@@ -160,10 +158,10 @@ static void add_register(struct tl_stf_invariants *v, const struct tl_stf_header
              tl_stf_word(r->reg.value, 0));
     if (type == TL_STF_REG_CSR && r->reg.number == 0x180 &&
         (r->reg.meta >> 4 & 3) == TL_STF_OPERAND_DEST)
-        v->fences++; /* satp: another address space */
+        v->fences++; /* satp: the address space changed */
 }
 
-/* The entries that a walk read: pairs of address and value. What hardware itself sets (accessed,
+/* Check the entries that a walk read: pairs of address and value. Bits set by hardware (accessed,
  * dirty) may differ. */
 static void add_walk(struct tl_stf_invariants *v, const struct tl_stf_record *r)
 {
@@ -194,7 +192,7 @@ static void add_event(struct tl_stf_invariants *v, const struct tl_stf_record *r
     if (r->event.fields.n < 8)
         return;
     v->new_mode = tl_stf_word(r->event.fields, 0);
-    /* One that tells a mode that was in force already is no change. */
+    /* Reporting the current mode again is not a change. */
     v->mode_changes |= v->has_mode && v->new_mode != v->mode;
     v->mode_offset = r->offset;
     v->mode_number = v->number;
@@ -205,7 +203,7 @@ static void add_event(struct tl_stf_invariants *v, const struct tl_stf_record *r
 /* ---- the instruction --------------------------------------------------------------------------
  */
 
-/* The instruction's bytes in memory order: micro-operations hold those that are not 2 or 4 bytes
+/* Bytes of the instruction in memory order; micro-operations hold those that are not 2 or 4 bytes
  * long (docs/stf.md). */
 static struct tl_bytes bytes_of(struct tl_stf_invariants *v, const struct tl_stf_record *r)
 {
@@ -286,7 +284,7 @@ static void check_mode(struct tl_stf_invariants *v, bool traps)
     }
 }
 
-/* What is known of the instruction at `from`; its code is checked. */
+/* Get the decoding of the instruction at `from`, after checking its code. */
 static const struct memo *look_at(struct tl_stf_invariants *v, const struct tl_stf_record *r,
                                   enum tl_isa isa, struct tl_bytes code)
 {
@@ -294,7 +292,7 @@ static const struct memo *look_at(struct tl_stf_invariants *v, const struct tl_s
         .arch_major = 9, .arch_minor = 9, .profile = 'A'};
     struct memo *const m = &v->memo[(v->from >> 1) % MEMO];
     if (m->pc == v->from && m->opcode == r->opcode && m->size == code.n && m->isa == isa) {
-        /* No other opcode was there meanwhile: it would have this place. */
+        /* No other opcode was at this address meanwhile, since it would use the same entry. */
         if (m->number != TL_NO_NUMBER) {
             v->code.p[m->number].at = v->insns;
             v->code.p[m->number].fence = v->fences;
@@ -306,7 +304,7 @@ static const struct memo *look_at(struct tl_stf_invariants *v, const struct tl_s
                        .size = (uint8_t)code.n,
                        .isa = (uint8_t)isa,
                        .fence = is_fence(isa, r->opcode)};
-    /* What STF does not tell of T32 cannot be decoded. */
+    /* T32 is not decoded: STF does not contain everything needed for it. */
     m->known =
         isa != TL_ISA_A32 && tl_insn_decode(isa, &any_core, v->from, code, &m->insn) == (int)code.n;
     m->traps = m->known && (m->insn.kind == TL_INSN_RETURN_EX || m->insn.kind == TL_INSN_TRAP);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "stf/operands.h"
 
-/* Bytes of the record at `p` if it is a usual one and lies in front of `end`, else 0. */
+/* Size of the record at `p` if it is a usual one and ends before `end`, else 0. */
 static size_t usual_size(const uint8_t *p, const uint8_t *end)
 {
     if (end - p < TL_STF_ACCESS_BYTES)
@@ -13,7 +13,7 @@ static size_t usual_size(const uint8_t *p, const uint8_t *end)
     return *p == TL_STF_INST_MEM_CONTENT || *p == TL_STF_INST_PC_TARGET ? TL_STF_CONTENT_BYTES : 0;
 }
 
-/* Is the closing record of an instruction all that is left? */
+/* Is only the closing record of an instruction left? */
 static bool only_closing(const uint8_t *p, const uint8_t *end)
 {
     return end - p == TL_STF_CLOSING_BYTES      ? *p == TL_STF_INST_32
@@ -21,7 +21,7 @@ static bool only_closing(const uint8_t *p, const uint8_t *end)
                                                 : p == end;
 }
 
-/* Take the contents that directly follow the access. */
+/* Consume the contents that directly follow the access. */
 static void take_contents(struct tl_stf_group *group, uint8_t type, struct tl_stf_access *access)
 {
     access->data = group->rest.p;
@@ -33,7 +33,7 @@ static void take_contents(struct tl_stf_group *group, uint8_t type, struct tl_st
     }
 }
 
-/* The next access of the core, if usual records alone are in front of it. */
+/* Find the core's next access if only usual records precede it. */
 static bool usual_access(struct tl_stf_group *group, struct tl_stf_access *access)
 {
     const uint8_t *p = group->rest.p;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Records into a .stf or .zstf file. */
+/* Writes records to a .stf or .zstf file. */
 #include "stf/writer.h"
 
 #include <errno.h>
@@ -26,7 +26,7 @@ static int begin_zstf(struct tl_stf_out *out)
     return result < 0 ? result : tl_zstf_writer_begin(out->zstf, &out->file);
 }
 
-/* A plain file goes out in pieces of this buffer, wherever it is full. */
+/* A plain file is written in pieces whenever this buffer is full. */
 static int begin_plain(struct tl_stf_out *out)
 {
     out->front.chunk_end = UINT64_MAX;

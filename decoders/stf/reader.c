@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Records out of pushed or pulled pieces. A record that a piece cuts is put together in `carry`;
+ * Reads records from pushed or pulled pieces. A record that spans pieces is assembled in `carry`;
  * all others are decoded in place.
  */
 #include "stf/reader.h"
@@ -10,13 +10,13 @@
 #include <stdlib.h>
 
 struct tl_stf_reader {
-    struct tl_stf_reader_front front; /* front.p: borrowed bytes, not yet used … */
-    const uint8_t *end;               /* … up to here */
+    struct tl_stf_reader_front front; /* front.p: borrowed bytes, not used yet */
+    const uint8_t *end;               /* end of those bytes */
     struct tl_stf_source source;
-    struct tl_buf carry; /* the beginning of a record that the last piece cut */
+    struct tl_buf carry; /* the beginning of a record that spans pieces */
     struct tl_stf_layout layout;
     struct tl_stf_header header;
-    bool finished; /* nothing comes behind `end` */
+    bool finished; /* end of input: nothing follows `end` */
     int result;    /* < 0: final */
     struct tl_fail fail;
 };
@@ -45,7 +45,7 @@ void tl_stf_reader_free(struct tl_stf_reader *reader)
     free(reader);
 }
 
-/* Of the next record in the stream: `front.offset` counts from the address. */
+/* Stream offset of the next record; `front.offset` is relative to the address. */
 static uint64_t offset_of(const struct tl_stf_reader *reader)
 {
     return reader->front.offset + (uint64_t)(uintptr_t)reader->front.p - reader->carry.n;
@@ -56,7 +56,7 @@ static struct tl_bytes rest(const struct tl_stf_reader *reader)
     return (struct tl_bytes){reader->front.p, (size_t)(reader->end - reader->front.p)};
 }
 
-/* Go on with these bytes. */
+/* Continue with these bytes. */
 static void set_rest(struct tl_stf_reader *reader, struct tl_bytes bytes)
 {
     struct tl_stf_reader_front *const front = &reader->front;
@@ -65,7 +65,7 @@ static void set_rest(struct tl_stf_reader *reader, struct tl_bytes bytes)
     reader->end = bytes.p + bytes.n;
 }
 
-/* The usual records can be decoded in line as far as they are surely whole. */
+/* Enable inline decoding of usual records as far as they are certainly complete. */
 static void set_hot(struct tl_stf_reader *reader)
 {
     const bool hot = reader->header.complete && reader->carry.n == 0 && reader->result == 0;
@@ -88,7 +88,7 @@ const struct tl_stf_header *tl_stf_reader_header(const struct tl_stf_reader *rea
     return &reader->header;
 }
 
-/* Keep a failure: it is final. */
+/* Store a failure, which is final. */
 static int stop(struct tl_stf_reader *reader, int code, const char *what)
 {
     reader->result = code;
@@ -102,7 +102,7 @@ static int stop_bad(struct tl_stf_reader *reader, int code, uint8_t descriptor)
                                                &reader->header, descriptor);
 }
 
-/* The next piece. TL_OK, TL_AGAIN, TL_EOF, or the source's error. */
+/* Get the next piece. Returns TL_OK, TL_AGAIN, TL_EOF, or the source's error. */
 static int more(struct tl_stf_reader *reader)
 {
     if (reader->finished)
@@ -119,31 +119,31 @@ static int more(struct tl_stf_reader *reader)
     return result;
 }
 
-/* The end of the bytes: on a record's border, or not. */
+/* End of input, at a record boundary or not. */
 static int at_end(struct tl_stf_reader *reader, struct tl_bytes left)
 {
     return reader->result =
                tl_stf_fail_end(&reader->fail, offset_of(reader), &reader->header, left);
 }
 
-/* A record at `offset`, behind which the reader is already. */
+/* Process a record at `offset` that the reader has already passed. */
 static int accept(struct tl_stf_reader *reader, struct tl_stf_record *record, uint64_t offset)
 {
     record->offset = offset;
     if (!reader->header.complete && tl_stf_header_add(&reader->header, record) < 0) {
         reader->header.records = 0;
-        reader->front.offset -= record->size; /* where it is said to be wrong: at its begin */
+        reader->front.offset -= record->size; /* report the error at its beginning */
         return stop_bad(reader, TL_BAD, record->type);
     }
     tl_stf_layout_apply(&reader->layout, record);
     if (record->type == TL_STF_RESERVE_END)
-        reader->result = TL_EOF; /* behind this one */
+        reader->result = TL_EOF; /* after this record */
     return TL_OK;
 }
 
 /*
- * A record that pieces cut: add to `carry` until it is whole. At most one record is ever in
- * `carry`, because only what is missing is added.
+ * Assemble a record that spans pieces in `carry`. It never contains more than one record, since
+ * only the missing bytes are added.
  */
 static int next_carried(struct tl_stf_reader *reader, struct tl_stf_record *record)
 {
@@ -177,7 +177,7 @@ static int next_carried(struct tl_stf_reader *reader, struct tl_stf_record *reco
     }
 }
 
-/* The record that lies whole in the rest: TL_OK. TL_AGAIN: it is cut there. */
+/* Decode a record that is complete in the rest: TL_OK. TL_AGAIN: it is truncated. */
 static int next_whole(struct tl_stf_reader *reader, struct tl_stf_record *record)
 {
     const uint64_t offset = offset_of(reader);

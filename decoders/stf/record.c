@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes to records. Sizes first: a record is decoded only when it is whole. */
+/* Decodes records. The size is determined first: only complete records are decoded. */
 #include "stf/record.h"
 
 #define VARIABLE 255
 
-/* Bytes of each record of fixed size, descriptor included; 0: no such descriptor. */
+/* Size of each record of fixed size, including the descriptor; 0: undefined descriptor. */
 static const uint8_t fixed_size[256] = {
     [TL_STF_IDENTIFIER] = 4,
     [TL_STF_VERSION] = 9,
@@ -43,7 +43,7 @@ bool tl_stf_type_known(uint8_t type)
     return fixed_size[type] != 0;
 }
 
-/* Words of a vector register of `vlen` bits; 1.3 has one, whatever the register. */
+/* Words of a vector register of `vlen` bits; always one in 1.3. */
 static uint32_t vector_words(uint32_t vlen)
 {
     return vlen ? vlen / 64 + (vlen % 64 != 0) : 1;
@@ -55,8 +55,8 @@ static int limited(uint64_t size)
 }
 
 /*
- * Size of TileLink protocol data at `in`: the channel says which of the two arrays there are.
- * Source: STF specification 1.5, transaction traces.
+ * Size of TileLink protocol data at `in`: the channel determines which of the two arrays are
+ * present. Source: STF specification 1.5, transaction traces.
  */
 static int tilelink_size(struct tl_bytes in)
 {
@@ -182,7 +182,7 @@ static void decode_event(const struct tl_stf_layout *layout, const uint8_t *p,
     out->event.fields = (struct tl_bytes){p + 1, 8u * p[0]};
 }
 
-/* Header records, and the rarer ones; `p` is a whole record. TL_BAD: it contradicts itself. */
+/* Decode header records and other rare ones; `p` is complete. Returns TL_BAD: inconsistent. */
 static int decode_rare(const struct tl_stf_layout *layout, const uint8_t *p, size_t size,
                        struct tl_stf_record *out)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* Records to bytes. */
+/* Encodes records. */
 #include "stf/record.h"
 
 #include "stf/record_hot.h"
 
-/* Bytes of the payload in front of an array, at most 22; the array follows. */
+/* Payload before an array, at most 22 bytes, and the array. */
 struct encoding {
     uint8_t head[40];
     size_t n;
@@ -246,8 +246,8 @@ int tl_stf_record_encode(const struct tl_stf_layout *layout, const struct tl_stf
         memcpy(p + e.n, e.tail.p, e.tail.n);
     if (e.tail2.n)
         memcpy(p + e.n + e.tail.n, e.tail2.p, e.tail2.n);
-    /* A transaction's arrays carry lengths of their own: what does not read back as one record
-     * would make the whole rest of the file unreadable. */
+    /* A transaction's arrays contain lengths of their own: if they were wrong, the rest of the file
+     * would be unreadable. */
     if (record->type == TL_STF_TRANSACTION &&
         tl_stf_record_size(layout, (struct tl_bytes){p, n}) != (int)n)
         return TL_USAGE;

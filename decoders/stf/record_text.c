@@ -93,9 +93,9 @@ const char *tl_stf_event_name(uint64_t number)
 
 /* ---- records --------------------------------------------------------------------------------- */
 
-#define LINE_ROOM 192 /* offset, size, type and the fields of a record without arrays */
+#define LINE_ROOM 192 /* space for offset, size, type and the fields of a record without arrays */
 
-/* The commonest records. 0: not one of them. */
+/* Append the fields of the most frequent records. NULL: not one of them. */
 static uint8_t *put_common(uint8_t *p, const struct tl_stf_record *r)
 {
     switch (r->type) {
@@ -120,7 +120,7 @@ static uint8_t *put_common(uint8_t *p, const struct tl_stf_record *r)
     }
 }
 
-/* name="text": what is not printable ASCII as \xHH, quotes and backslashes escaped. */
+/* Append name="text": bytes other than printable ASCII as \xHH, quotes and backslashes escaped. */
 static int add_text(struct tl_buf *out, const char *name, struct tl_bytes text)
 {
     static const char hex[] = "0123456789abcdef";
@@ -156,7 +156,7 @@ static int add_hex(struct tl_buf *out, const char *name, struct tl_bytes bytes)
     return bytes.n ? TL_OK : tl_buf_add(out, "-", 1);
 }
 
-/* name=0x…,0x… */
+/* Append name=0x…,0x… */
 static int add_words(struct tl_buf *out, const char *name, struct tl_bytes words)
 {
     if (tl_buf_printf(out, " %s=", name) < 0)

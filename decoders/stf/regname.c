@@ -7,14 +7,15 @@
 
 #include <stdio.h>
 
-/* One CSR, or a run of them that differ in a number. */
+/* A CSR, or a range of numbered ones. */
 struct csr {
     uint16_t first, last;
-    const char *name; /* of the first; a run has %u where the number is, counted from `base` */
+    /* Of the first; in a range, %u is replaced by the number, counted from `base`. */
+    const char *name;
     uint8_t base;
 };
 
-/* By address. */
+/* Sorted by address. */
 static const struct csr csrs[] = {
     {0x001, 0x001, "FFLAGS", 0},
     {0x002, 0x002, "FRM", 0},
@@ -54,7 +55,7 @@ static const struct csr csrs[] = {
     {0x15f, 0x15f, "SCTRDEPTH", 0},
     {0x180, 0x180, "SATP", 0},
     {0x181, 0x181, "SRMCFG", 0},
-    {0x19a, 0x19a, "SENVCFG", 0}, /* where old traces have it */
+    {0x19a, 0x19a, "SENVCFG", 0}, /* address used in old traces */
     {0x200, 0x200, "VSSTATUS", 0},
     {0x204, 0x204, "VSIE", 0},
     {0x205, 0x205, "VSTVEC", 0},
@@ -187,7 +188,7 @@ static const struct csr csrs[] = {
     {0xfb0, 0xfb0, "MTOPI", 0},
 };
 
-/* Ranges that the architecture leaves to vendors. */
+/* Ranges reserved for custom use. */
 static bool is_custom(uint16_t number)
 {
     static const uint16_t ranges[][2] = {

@@ -7,7 +7,7 @@
 
 #define VECTOR_MAX (65536 / 8) /* bytes: RISC-V "V" extension, VLEN is at most 2^16 bits */
 
-/* Registers of each type, and where they lie in the table. */
+/* Registers of each type, and their position in the table. */
 enum { N_INT = 33, N_FP = 32, N_VECTOR = 32, N_CSR = 4096 };
 enum { INT = 0, FP = INT + N_INT, VECTOR = FP + N_FP, CSR = VECTOR + N_VECTOR, END = CSR + N_CSR };
 
@@ -42,7 +42,7 @@ bool tl_stf_regstate_any(const struct tl_stf_regstate *state)
     return state->any;
 }
 
-/* Index in the table, END: no such register. */
+/* Index in the table; END: no such register. */
 static size_t index_of(uint8_t type, uint16_t number)
 {
     switch (type) {

@@ -14,7 +14,9 @@ bool tl_stf_info_is_ours(const struct tl_stf_record *record)
     return record->info.text.n >= n && memcmp(record->info.text.p, TL_STF_GENERATOR_NAME, n) == 0;
 }
 
-/* All records of one type that the old header had, or the last one. Returns how many. */
+/*
+ * Write all records of one type from the original header, or only the last one. Returns how many.
+ */
 static int put_old(const struct tl_stf_rehead *spec, uint8_t type, bool all, struct tl_buf *out)
 {
     static const struct tl_stf_layout plain = {0};
@@ -41,7 +43,7 @@ static struct tl_bytes bytes_of(const char *text)
     return (struct tl_bytes){(const uint8_t *)text, strlen(text)};
 }
 
-/* Every tool that changes a trace adds itself. */
+/* Build the TRACE_INFO that every tool adds when it modifies a trace. */
 static void tell_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_record *record)
 {
     unsigned version[3] = {0};
@@ -51,7 +53,7 @@ static void tell_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_recor
                                (uint8_t)version[2], bytes_of(spec->info)};
 }
 
-/* Did we add ourselves already, as the last one? */
+/* Is our TRACE_INFO already the last one? */
 static bool told_ourselves(const struct tl_stf_rehead *spec)
 {
     struct tl_stf_group group = {.rest = spec->head};
@@ -64,8 +66,8 @@ static bool told_ourselves(const struct tl_stf_rehead *spec)
     return told;
 }
 
-/* Is the process another one than the old header's (none: all zero)? Then the trace tells of
- * processes, whatever its feature bits say. */
+/* Does the process differ from the original header's (none: all zero)? Then the trace contains
+ * process IDs, regardless of its feature bits. */
 static bool other_process(const struct tl_stf_rehead *spec)
 {
     struct tl_stf_group group = {.rest = spec->head};
@@ -77,7 +79,7 @@ static bool other_process(const struct tl_stf_rehead *spec)
            old.process.asid != spec->asid;
 }
 
-/* A record that is told anew, or that must be there. False: there is none. */
+/* Build a record that changes or is mandatory. Returns false if it is neither. */
 static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record *record)
 {
     switch (record->type) {

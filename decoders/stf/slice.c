@@ -8,15 +8,15 @@
 
 #include <stdlib.h>
 
-#define GROUP_MAX (UINT32_C(64) << 20) /* bytes of a group that is kept */
+#define GROUP_MAX (UINT32_C(64) << 20) /* maximum bytes kept of a group */
 
 struct tl_stf_slicer {
     uint64_t from, to;
     const char *comment;
     struct tl_stf_out *out;
     struct tl_stf_header header;
-    struct tl_buf head;  /* the header's records as they were */
-    struct tl_buf group; /* records of the group in hand, until the range begins */
+    struct tl_buf head;  /* original records of the header */
+    struct tl_buf group; /* records of the current group, until the range begins */
     struct tl_buf mode;  /* fields of the last MODE_CHANGE */
     struct tl_stf_known *known;
     struct tl_stf_layout layout;
@@ -26,8 +26,8 @@ struct tl_stf_slicer {
     uint16_t iem;
     uint64_t seen;
     uint64_t written;
-    bool ours;  /* MODE_CHANGEs have our second field */
-    bool begun; /* the new header is written */
+    bool ours;  /* MODE_CHANGEs have our additional field */
+    bool begun; /* the new header has been written */
     bool later; /* in the header of a further shard */
 };
 
@@ -85,7 +85,8 @@ static int put_header(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail
     const struct tl_stf_rehead spec = {
         .head = {s->head.p, s->head.n},
         .comment = s->comment,
-        /* Ours must stay the last one, others' must not become ours: readers go by the last. */
+        /* Readers decide by the last TRACE_INFO: ours must remain last, and foreign traces must not
+         * appear to be ours. */
         .info = s->ours ? TL_STF_GENERATOR_NAME " " TL_VERSION : "sliced by tracelake " TL_VERSION,
         .iem = s->iem,
         .features = s->features,
@@ -110,7 +111,7 @@ static int put_header(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail
     return result;
 }
 
-/* The mode in force, where descriptors allow it within the first group. */
+/* Write the current mode, at a position in the first group that group order allows. */
 static int put_mode(struct tl_stf_slicer *s, struct tl_fail *fail)
 {
     if (s->mode.n == 0)
@@ -123,7 +124,7 @@ static int put_mode(struct tl_stf_slicer *s, struct tl_fail *fail)
     return tl_stf_out_put(s->out, &r, fail);
 }
 
-/* What is known of the registers, as it was in front of the first instruction. */
+/* Write the registers as they were before the first instruction. */
 static int put_regs(struct tl_stf_slicer *s, struct tl_fail *fail)
 {
     struct tl_stf_record r;
@@ -134,7 +135,7 @@ static int put_regs(struct tl_stf_slicer *s, struct tl_fail *fail)
     return result;
 }
 
-/* The same of the page walks that still hold. */
+/* Write the page walks that are still valid. */
 static int put_walks(struct tl_stf_slicer *s, struct tl_fail *fail)
 {
     struct tl_stf_record r;
@@ -147,7 +148,7 @@ static int put_walks(struct tl_stf_slicer *s, struct tl_fail *fail)
 
 /* ---- the range ------------------------------------------------------------------------------- */
 
-/* What is in force is remembered from the trace's begin on. */
+/* Track the current state from the beginning of the trace. */
 static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
 {
     switch (record->type) {
@@ -170,7 +171,9 @@ static int remember(struct tl_stf_slicer *s, const struct tl_stf_record *record)
     }
 }
 
-/* What the records of the group in hand put in force: all of it, or what holds for it already. */
+/*
+ * Apply the current group's records: all of them, or those that affect the group's own instruction.
+ */
 static int remember_group(struct tl_stf_slicer *s, bool all)
 {
     struct tl_stf_group group = {{s->group.p, s->group.n}, s->layout};
@@ -185,7 +188,7 @@ static int remember_group(struct tl_stf_slicer *s, bool all)
     return result == TL_EOF ? TL_OK : TL_BAD;
 }
 
-/* The first group is whole: header, then its records with the mode among them. */
+/* The first group is complete: write the header, then its records with the state inserted. */
 static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
 {
     int result = remember_group(s, false);
@@ -218,7 +221,7 @@ static int begin(struct tl_stf_slicer *s, uint64_t pc, struct tl_fail *fail)
     return result;
 }
 
-/* A closing record in front of the range, or its first. */
+/* Process the closing record of a group before the range, or of its first group. */
 static int close_group(struct tl_stf_slicer *s, const struct tl_stf_record *record,
                        struct tl_stf_pc before, struct tl_fail *fail)
 {
@@ -261,7 +264,7 @@ static int in_header(struct tl_stf_slicer *s, const struct tl_stf_record *record
     return result < 0 ? tl_fail_set(fail, (enum tl_err)result, "out of memory") : TL_OK;
 }
 
-/* The header of a further shard: only what it changes matters. */
+/* Process the header of a further shard: only its changes matter. */
 static int in_later_header(struct tl_stf_slicer *s, const struct tl_stf_record *record,
                            struct tl_fail *fail)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Wrapped bytes to plain STF bytes, as they come. */
+/* Streaming conversion of wrapped bytes to plain STF bytes. */
 #include "stf/file.h"
 
 #include "stf/stand.h"
@@ -16,19 +16,19 @@
 struct tl_stf_unpack {
     int wrap; /* enum tl_stf_wrap, or -1 while `head` fills */
     uint8_t head[HEAD_BYTES];
-    size_t n_head, need; /* bytes of head; how many decide */
-    size_t head_used;    /* how many of them went through the decompressor */
-    uint64_t offset;     /* of the wrapped stream, bytes taken */
-    uint64_t index;      /* .zstf: E, 0 not known */
-    bool between;        /* at the end of a frame, a member, a stream */
-    uint8_t magic[4];    /* .zstf, between two chunks: what may be the next one's begin */
+    size_t n_head, need; /* bytes of head available; bytes needed for a decision */
+    size_t head_used;    /* bytes of head already decompressed */
+    uint64_t offset;     /* bytes of the wrapped stream consumed */
+    uint64_t index;      /* .zstf: E, 0: unknown */
+    bool between;        /* at the end of a frame, member or stream */
+    uint8_t magic[4];    /* .zstf, between chunks: possible beginning of the next one */
     size_t n_magic;
-    uint64_t strange, strange_at; /* bytes that belong to no chunk, and where the first one is */
-    uint64_t frames;              /* that are whole */
-    uint8_t count[8];             /* .zstf: what the index begins with, the number of chunks */
+    uint64_t strange, strange_at; /* bytes that belong to no chunk; offset of the first one */
+    uint64_t frames;              /* number of complete frames */
+    uint8_t count[8];             /* .zstf: beginning of the index: the number of chunks */
     size_t n_count;
-    bool done;         /* what still comes is not looked at */
-    uint64_t frame_at; /* where the frame, member or stream begins that has not ended */
+    bool done;         /* remaining input is ignored */
+    uint64_t frame_at; /* offset of the unfinished frame, member or stream */
     ZSTD_DCtx *zstd;
     z_stream gzip;
     lzma_stream xz;
@@ -113,7 +113,7 @@ static int zstf_head(struct tl_stf_unpack *u, struct tl_fail *fail)
     return begin_zstd(u);
 }
 
-/* Enough of the head is there: what is it? */
+/* Enough of the head is available: determine the format. */
 static int decide(struct tl_stf_unpack *u, struct tl_fail *fail)
 {
     const int wrap = tl_stf_sniff((struct tl_bytes){u->head, u->n_head});
@@ -152,7 +152,7 @@ int tl_stf_unpack_chunks(struct tl_stf_unpack *unpack, uint64_t offset, uint64_t
     u->between = true;
     u->done = false;
     u->n_magic = 0;
-    u->n_count = sizeof u->count + 1; /* chunks in front are not counted */
+    u->n_count = sizeof u->count + 1; /* chunks before this point are not counted */
     return TL_OK;
 }
 
@@ -162,7 +162,7 @@ uint64_t tl_stf_unpack_strange(const struct tl_stf_unpack *unpack, uint64_t *off
     return unpack->strange;
 }
 
-/* Does a frame, or one to be skipped, begin like this? Source: RFC 8878, 3.1. */
+/* Is it the magic number of a zstd frame or skippable frame? Source: RFC 8878, 3.1. */
 static bool is_magic(const uint8_t *p)
 {
     return tl_le32(p) == ZSTD_MAGICNUMBER ||
@@ -170,16 +170,15 @@ static bool is_magic(const uint8_t *p)
 }
 
 /*
- * Behind a chunk: pass over bytes up to the begin of the next one, or to the chunk index. Returns
- * whether four bytes that begin a chunk are in u->magic; else `in` has come to its end, or all is
- * done.
+ * After a chunk: skip bytes up to the next chunk or the chunk index. Returns true if u->magic
+ * contains the first four bytes of a chunk; otherwise `in` is exhausted or everything is done.
  */
 static bool find_chunk(struct tl_stf_unpack *u, struct tl_bytes *in)
 {
     while (u->n_magic < sizeof u->magic || !is_magic(u->magic)) {
         if (u->n_magic == sizeof u->magic) {
             if (u->offset == TL_ZSTF_HEAD && !u->index)
-                return true; /* zstd tells what is wrong */
+                return true; /* zstd will report the error */
             if (!u->index) { /* the index of a file whose head was not completed */
                 u->done = true;
                 in->p += in->n;
@@ -301,7 +300,7 @@ static int push_plain(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_bu
     return TL_OK;
 }
 
-/* Put bytes through the decompressor. `out` has room for PIECE bytes. */
+/* Decompress bytes. `out` has space for PIECE bytes. */
 static int push(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out,
                 struct tl_fail *fail)
 {
@@ -377,7 +376,7 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
     if (unpack->done || unpack->wrap == TL_STF_PLAIN)
         return TL_OK;
     if (unpack->n_magic > 0 && unpack->offset > TL_ZSTF_HEAD && !unpack->index)
-        return TL_OK; /* the begin of an index */
+        return TL_OK; /* the beginning of an index */
     if (unpack->index && unpack->offset < unpack->index)
         return bad(unpack, fail, "the .zstf is cut in front of its chunk index");
     if (unpack->wrap == TL_STF_XZ) {
@@ -393,7 +392,9 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
     return unpack->between ? TL_OK : bad(unpack, fail, "the compressed stream is cut");
 }
 
-/* ---- where it stands ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 static int push_packed(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_buf *out)
 {
@@ -404,7 +405,7 @@ static int push_packed(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_b
                                 : push_frame(u, in, out, NULL);
 }
 
-/* Nobody can ask a decompressor where it stands: bring a new one there. */
+/* Decompressors cannot save their state: bring a new one to the same position. */
 static int unpack_again(struct tl_stf_unpack *u, tl_stf_reread *reread, const void *context)
 {
     enum { SOME = 1 << 20 };

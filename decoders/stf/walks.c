@@ -5,26 +5,26 @@
 
 #include <stdlib.h>
 
-#define WALK_BYTES 22 /* of a record without entries */
-#define ENTRY      16 /* bytes of one: its address and its value */
+#define WALK_BYTES 22 /* bytes of a record without entries */
+#define ENTRY      16 /* bytes of an entry: address and value */
 
 struct walk {
     uint64_t key, va;
-    size_t entries; /* in `bytes` */
+    size_t entries; /* offset in `bytes` */
     uint32_t page_size;
     uint8_t n;
-    bool old; /* another one of the same page came later */
+    bool old; /* superseded by a later walk of the same page */
 };
 
 struct tl_stf_walks {
-    struct walk *walks; /* in the order in which they were told */
+    struct walk *walks; /* in trace order */
     size_t n, cap;
     struct tl_buf bytes;
-    struct tl_numbers pages; /* by key: … */
-    size_t *newest;          /* … index in `walks` */
+    struct tl_numbers pages; /* numbers of pages, by key */
+    size_t *newest;          /* index in `walks`, by page number */
     size_t cap_newest;
-    struct tl_numbers entries; /* by address: … */
-    uint64_t *values;          /* … what the last walk read there */
+    struct tl_numbers entries; /* numbers of entries, by address */
+    uint64_t *values;          /* value in the last walk, by entry number */
     size_t cap_values;
 };
 
@@ -47,7 +47,7 @@ void tl_stf_walks_free(struct tl_stf_walks *walks)
     free(walks);
 }
 
-/* The page, and by where its first table lies, the address space. */
+/* Key of a page in an address space, which is identified by its root table. */
 static uint64_t key_of(const struct tl_stf_record *record)
 {
     const uint64_t size = record->walk.page_size ? record->walk.page_size : 1;
@@ -55,7 +55,7 @@ static uint64_t key_of(const struct tl_stf_record *record)
     return record->walk.va / size * 0x9e3779b97f4a7c15u ^ size << 32 ^ root * 0xd6e8feb86659fd93u;
 }
 
-/* The number of `key`, new or not; `*values` gets room for it. */
+/* Get or assign the number of `key`; `*values` is grown for it. */
 static int number_of(struct tl_numbers *numbers, uint64_t key, void *values, size_t *cap,
                      size_t size, uint32_t *out)
 {
@@ -103,7 +103,7 @@ static struct tl_bytes entries_of(const struct tl_stf_walks *w, const struct wal
     return (struct tl_bytes){w->bytes.p + walk->entries, (size_t)ENTRY * walk->n};
 }
 
-/* The first of the walks that are kept: those behind it are as many as may be. */
+/* Index of the first walk to keep, so that the total size stays within the limit. */
 static size_t first_kept(const struct tl_stf_walks *w)
 {
     size_t i = w->n, size = 0;
@@ -116,7 +116,7 @@ static size_t first_kept(const struct tl_stf_walks *w)
     return i;
 }
 
-/* Forget those that are old, and those that are too many. */
+/* Drop superseded walks and those beyond the limit. */
 static int compact(struct tl_stf_walks *w)
 {
     const struct tl_stf_walks before = *w;
@@ -147,8 +147,8 @@ int tl_stf_walks_add(struct tl_stf_walks *walks, const struct tl_stf_record *rec
     return rc < 0 ? rc : add(w, &walk, record->walk.entries);
 }
 
-/* What of a table's entry decides where an address leads, of RISC-V: the page number, and whether
- * it is the last one. Source: RISC-V privileged architecture, "Sv39". */
+/* The part of a RISC-V table entry that determines translation: the page number, and whether it is
+ * a leaf. Source: RISC-V privileged architecture, "Sv39". */
 static uint64_t meaning(uint64_t entry)
 {
     return entry >> 10 << 1 | ((entry & 0xa) != 0);

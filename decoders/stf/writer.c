@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Headers, the order of records, and the plain stream. */
+/* Header writing, record order, and the plain stream. */
 #include "stf/writer.h"
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static int put_comments(const struct tl_stf_header_spec *spec, const char *gener
     return result;
 }
 
-/* Numbers at the end of the generator's name, e.g. 0.1.0 of "tracelake 0.1.0". */
+/* Parse the version at the end of the generator's name, e.g. 0.1.0 in "tracelake 0.1.0". */
 static void generator_version(const char *generator, struct tl_stf_record *r)
 {
     const char *const space = strrchr(generator, ' ');
@@ -103,7 +103,7 @@ static bool anywhere(uint8_t type)
     return type == TL_STF_COMMENT || type == TL_STF_PROCESS_ID_EXT || type == TL_STF_FORCE_PC;
 }
 
-/* A lower descriptor may follow in these cases only. */
+/* A lower descriptor may follow only in these cases. */
 static bool may_go_back(const struct tl_stf_order *order, uint8_t type)
 {
     const uint8_t last = order->prev;
@@ -194,7 +194,7 @@ void tl_stf_writer_fini(struct tl_stf_writer *writer)
     tl_buf_fini(&writer->out);
 }
 
-/* A function of its own: its registers would be saved for each of the hot records. */
+/* A separate function, so that hot records need not save its registers. */
 int tl_stf_writer_put_any(struct tl_stf_writer *writer, const struct tl_stf_record *record,
                           struct tl_fail *fail)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading the container by its index. */
+/* Reads the container through its index. */
 #include "stf/zstf.h"
 
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 
 struct tl_zstf {
     struct tl_zstf_input input;
-    struct tl_bytes memory; /* the file, where it is in memory */
+    struct tl_bytes memory; /* the file, if it is in memory */
     uint64_t markers;
     uint64_t index; /* offset of the index */
     struct tl_zstf_entry *entries;
@@ -32,7 +32,7 @@ static int read_at(struct tl_zstf *zstf, uint64_t offset, size_t n, struct tl_by
     return result;
 }
 
-/* Chunks lie one behind another, between the head and the index. */
+/* Check that chunks are in order, between the head and the index. */
 static int check_entries(const struct tl_zstf *zstf, struct tl_fail *fail)
 {
     uint64_t least = TL_ZSTF_HEAD;
@@ -150,13 +150,13 @@ const struct tl_zstf_entry *tl_zstf_chunk(const struct tl_zstf *zstf, uint64_t i
     return &zstf->entries[i];
 }
 
-/* Frame by frame, whatever they hold: the slow way for what others wrote. */
+/* Unpack frame by frame, with any contents: the slow path for other producers' files. */
 static int unpack_frames(struct tl_zstf *zstf, struct tl_bytes frame, struct tl_buf *out,
                          size_t *used)
 {
     ZSTD_inBuffer in = {frame.p, frame.n, 0};
     const size_t begin = out->n;
-    size_t hint = 1; /* 0: at a frame's end */
+    size_t hint = 1; /* 0: at the end of a frame */
     ZSTD_DCtx_reset(zstf->zstd, ZSTD_reset_session_only);
     while (in.pos < in.size) {
         if (hint == 0 && in.size - in.pos < 4)
@@ -168,7 +168,7 @@ static int unpack_frames(struct tl_zstf *zstf, struct tl_bytes frame, struct tl_
         const size_t result = ZSTD_decompressStream(zstf->zstd, &o, &in);
         if (ZSTD_isError(result)) {
             *used = at;
-            return hint == 0 ? TL_OK : TL_BAD; /* not a frame any more: bytes behind the chunk */
+            return hint == 0 ? TL_OK : TL_BAD; /* not another frame: bytes after the chunk */
         }
         hint = result;
         out->n += o.pos;
@@ -182,7 +182,7 @@ static int unpack_frames(struct tl_zstf *zstf, struct tl_bytes frame, struct tl_
 static int unpack_chunk(struct tl_zstf *zstf, const struct tl_zstf_entry *entry,
                         struct tl_bytes frame, struct tl_buf *out, bool *odd)
 {
-    /* The regular case: exactly one frame of exactly the promised size. */
+    /* The regular case: exactly one frame of exactly the expected size. */
     const size_t begin = out->n;
     const unsigned long long told = ZSTD_getFrameContentSize(frame.p, frame.n);
     if (entry->size <= TL_ZSTF_CHUNK_MAX &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Jobs are a ring: [head, next) are being compressed or are done, [next, tail) wait. Only the
- * adding thread moves `head` and `tail`, and gives chunks back; a job from its claim to `done`
- * belongs to who claimed it. All numbers are under the lock.
+ * Jobs form a ring: [head, next) are being compressed or done, [next, tail) are pending. Only the
+ * adding thread changes `head` and `tail` and returns chunks; from claim to `done` a job belongs to
+ * the thread that claimed it. All indices are protected by the lock.
  */
 #include "stf/zstf_pool.h"
 
@@ -11,8 +11,8 @@
 
 #define JOBS_A_THREAD 4
 #define JOBS_MOST     32
-#define PLAIN_MOST    ((size_t)6 << 20) /* bytes of chunks in the pool, but for one */
-#define FRAME_MOST    ((size_t)4 << 20) /* bytes of a frame's buffer that is kept for the next one */
+#define PLAIN_MOST    ((size_t)6 << 20) /* limit of chunk bytes in the pool, besides one chunk */
+#define FRAME_MOST    ((size_t)4 << 20) /* maximum capacity of a frame buffer kept for reuse */
 
 struct slot {
     struct tl_zstf_job job;
@@ -20,7 +20,7 @@ struct slot {
     bool done;
 };
 
-/* A packer that nobody uses. */
+/* An unused packer. */
 struct spare {
     struct spare *next;
     struct tl_zstf_packer *packer;
@@ -30,13 +30,13 @@ struct tl_zstf_pool {
     int level;
     tl_zstf_packed *packed;
     pthread_mutex_t lock;
-    pthread_cond_t done; /* for the adding thread */
+    pthread_cond_t done; /* signals the adding thread */
     struct spare *spares;
-    struct slot *slots; /* [n_slots], job i in i % n_slots */
+    struct slot *slots; /* [n_slots], job i is at i % n_slots */
     size_t n_slots;
     size_t head, next, tail;
     size_t plain; /* bytes of the chunks in [head, tail) */
-    size_t idle;  /* bytes of the buffers of the other slots; the adding thread's */
+    size_t idle;  /* capacity of the other slots' buffers; only for the adding thread */
 };
 
 int tl_zstf_pool_new(struct tl_zstf_pool **out, int level, unsigned threads, tl_zstf_packed *packed)
@@ -89,7 +89,9 @@ static struct spare *make_spare(int level)
     return NULL;
 }
 
-/* Work on the chunk that waits longest; false: none does. The lock is left meanwhile. */
+/*
+ * Compress the oldest pending chunk; returns false if there is none. Releases the lock meanwhile.
+ */
 static bool work_locked(struct tl_zstf_pool *pool)
 {
     if (pool->next == pool->tail)
@@ -123,7 +125,7 @@ bool tl_zstf_pool_work(struct tl_zstf_pool *pool)
     return worked;
 }
 
-/* Memory that was written to is worth keeping, as far as all of it is not too much. */
+/* Empty a job's buffers; keep their memory for reuse, within limits. */
 static void empty(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
 {
     if (job->stf.cap > PLAIN_MOST - pool->idle)
@@ -136,8 +138,8 @@ static void empty(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
 }
 
 /*
- * Give the first chunk back; false: it is not done. If `wait`, wait for it, and work meanwhile. The
- * lock is left meanwhile.
+ * Return the first chunk; returns false if it is not done. With `wait`, wait for it and compress
+ * meanwhile. Releases the lock meanwhile.
  */
 static bool retire_locked(struct tl_zstf_pool *pool, bool wait, int *rc)
 {

@@ -13,7 +13,7 @@ struct tl_zstf_packer {
 struct tl_zstf_writer {
     uint64_t markers; /* per chunk */
     struct tl_zstf_packer *packer;
-    uint64_t offset;  /* in the file, of the next byte */
+    uint64_t offset;  /* file offset of the next byte */
     bool short_chunk; /* the last chunk was not full: nothing may follow */
     struct tl_zstf_entry *entries;
     size_t n, cap;
@@ -42,7 +42,7 @@ void tl_zstf_packer_free(struct tl_zstf_packer *packer)
     free(packer);
 }
 
-/* One frame with its content size: readers then know at once how much room it needs. */
+/* Compress to one frame that includes its content size, so that readers know the space needed. */
 int tl_zstf_pack(struct tl_zstf_packer *packer, struct tl_bytes stf, struct tl_buf *out)
 {
     const size_t bound = ZSTD_compressBound(stf.n);
@@ -97,7 +97,7 @@ int tl_zstf_writer_begin(struct tl_zstf_writer *writer, struct tl_buf *out)
     return tl_buf_add(out, head, sizeof head);
 }
 
-/* May a chunk of `markers` come now? */
+/* Is a chunk of `markers` allowed now? */
 static int check_chunk(const struct tl_zstf_writer *writer, uint64_t markers)
 {
     return writer->short_chunk || markers > writer->markers ? TL_USAGE : TL_OK;
