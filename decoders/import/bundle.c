@@ -67,7 +67,7 @@ void tl_bundle_fini(struct tl_bundle *bundle)
 
 /* ---- importers ------------------------------------------------------------------------------- */
 
-/* Standard input into a file without a name: out->copy. */
+/* Copy standard input to an unnamed file: out->copy. */
 static int copy_input(struct tl_bundle *out, struct tl_fail *fail)
 {
     FILE *const file = tmpfile();
@@ -92,7 +92,7 @@ static int copy_input(struct tl_bundle *out, struct tl_fail *fail)
     return ok ? TL_OK : TL_IO;
 }
 
-/* Where nobody says what a file holds: by its first bytes. NULL: they do not tell. */
+/* Detect the format from the first bytes. NULL: unknown. */
 static const char *sniff(const struct tl_bundle_capture *capture)
 {
     uint8_t bytes[8];
@@ -104,7 +104,7 @@ static const char *sniff(const struct tl_bundle_capture *capture)
     return n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
 }
 
-/* All that a perf.data file says, to the setup. */
+/* Import the contents of a perf.data file to the setup. */
 static int import_perf(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
                        struct tl_fail *fail)
 {
@@ -190,7 +190,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     return rc;
 }
 
-/* A configuration that names the file of each source. */
+/* Read a configuration that names a file for each source. */
 static int read_sources(struct tl_bundle_capture *capture, const struct tl_bundle_request *request,
                         const char **where, struct tl_fail *fail)
 {
@@ -236,7 +236,7 @@ int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *reques
 
 /* ---- raw bytes ------------------------------------------------------------------------------- */
 
-/* Open the next piece, at its first byte, if there is one. */
+/* Open the current piece at its first byte, if there is one. */
 static int open_piece(struct tl_bundle_input *in)
 {
     struct stat st;
@@ -276,7 +276,7 @@ const char *tl_bundle_path(const struct tl_bundle_input *in)
     return capture->pieces[in->piece < capture->n_pieces ? in->piece : capture->n_pieces - 1].path;
 }
 
-/* The piece has ended: to the next one. 0: there is none; 1: there is; < 0: it cannot be read. */
+/* Advance to the next piece. Returns 0: none; 1: opened; < 0: it cannot be read. */
 static int next_piece(struct tl_bundle_input *in)
 {
     if (in->piece + 1 >= in->capture->n_pieces)
@@ -312,7 +312,9 @@ ssize_t tl_bundle_next(struct tl_bundle_input *in, uint8_t *p, size_t n)
     }
 }
 
-/* Pass over bytes of a piece that is a file. Returns how many; 0: it ends, or is none. */
+/*
+ * Skip bytes of a piece that is a seekable file. Returns how many; 0: at its end, or not seekable.
+ */
 static uint64_t skip_file(struct tl_bundle_input *in, uint64_t n)
 {
     const bool seeks = !in->live && !in->tap && in->fd >= 0;

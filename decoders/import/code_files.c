@@ -63,16 +63,16 @@ static void find_id(Elf *elf, struct tl_build_id *id)
     }
 }
 
-/* An ELF file under a descriptor. Modules of the kernel may be compressed. */
+/* An open ELF file. Kernel modules may be compressed. */
 struct opened {
-    Elf *elf; /* NULL: it is none */
+    Elf *elf; /* NULL: not an ELF file */
     bool is_packed;
-    struct tl_buf unpacked; /* in which `elf` is; not used where libdw unpacks */
+    struct tl_buf unpacked; /* memory of `elf`; unused if libdw decompresses */
 };
 
 enum { UNPACKED_MOST = 256 << 20 };
 
-/* Into o->unpacked. False: it is no whole frame, or there is no memory. */
+/* Decompress to o->unpacked. False: not a complete frame, or out of memory. */
 static bool unpack_zstd(struct opened *o, int fd)
 {
     uint8_t in[16 << 10];
@@ -114,7 +114,7 @@ static void open_elf(struct opened *o, int fd, enum tl_code_kind kind)
         o->elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
     else if (memcmp(magic, zstd, sizeof zstd) != 0)
         o->elf = dwelf_elf_begin(fd);
-    else if (unpack_zstd(o, fd)) /* which not every libdw can */
+    else if (unpack_zstd(o, fd)) /* not supported by every libdw */
         o->elf = elf_memory((char *)o->unpacked.p, o->unpacked.n);
 }
 
@@ -125,8 +125,8 @@ static void close_elf(struct opened *o)
     tl_buf_fini(&o->unpacked);
 }
 
-/* What there is to know of the file at out->path. False: there is no such file, or it has another
- * build ID than `id`. */
+/* Examine the file at out->path and fill in `out`. False: no such file, or its build ID differs
+ * from `id`. */
 static bool look_at(struct tl_code_file *out, enum tl_code_kind kind, const struct tl_build_id *id,
                     const char *symbol)
 {
@@ -179,9 +179,8 @@ __attribute__((format(printf, 2, 3))) static bool set_path(struct tl_code_file *
 }
 
 /*
- * Where copies of a cache come from systems without symbolic links, a small file has what the link
- * said: the path relative to its folder. Replaces out->path by where it leads. False: it is no such
- * file.
+ * In cache copies from systems without symbolic links, a small file contains the link's target,
+ * relative to its folder. Replace out->path by the target. False: not such a file.
  */
 static bool follow_text(struct tl_code_file *out)
 {
@@ -202,7 +201,7 @@ static bool follow_text(struct tl_code_file *out)
     return true;
 }
 
-/* The file that a cache's entry at out->path holds: the entry is a folder, or the file itself. */
+/* Find the file of the cache entry at out->path: the entry is a folder, or the file itself. */
 static bool in_entry(struct tl_code_file *out, enum tl_code_kind kind, const struct tl_build_id *id,
                      const char *symbol)
 {
@@ -216,7 +215,8 @@ static bool in_entry(struct tl_code_file *out, enum tl_code_kind kind, const str
     return false;
 }
 
-/* Files of the cache are named by their build ID: a copy of the kernel's core has none in it. */
+/* Search the cache. Its files are named by build ID, since a copy of the kernel's core contains
+ * none. */
 static bool in_cache(struct tl_code_file *out, const struct tl_code_places *places,
                      enum tl_code_kind kind, const struct tl_build_id *id, const char *symbol)
 {
@@ -248,7 +248,7 @@ static bool by_name(struct tl_code_file *out, const struct tl_code_places *place
            look_at(out, kind, id, NULL);
 }
 
-/* A given file counts, whatever its build ID: who names it knows. */
+/* An explicitly given file is used regardless of its build ID. */
 static bool given(struct tl_code_file *out, const char *path, const char *symbol)
 {
     const struct tl_build_id any = {0};
@@ -266,7 +266,7 @@ static bool find_kernel(struct tl_code_file *out, const struct tl_code_places *p
     if (given(out, places->kcore, symbol) || given(out, places->vmlinux, symbol) ||
         in_cache(out, places, TL_CODE_KERNEL, id, symbol))
         return true;
-    /* By name alone only with its build ID: this machine's kernel is seldom the one that ran. */
+    /* By name only with its build ID: this machine's kernel is rarely the traced one. */
     if (!release[0] || (!places->symfs && id->n == 0))
         return false;
     for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
@@ -278,10 +278,10 @@ static bool find_kernel(struct tl_code_file *out, const struct tl_code_places *p
     return false;
 }
 
-/* What compressed modules end with. */
+/* File name suffixes of compressed modules. */
 static const char *const packed_ends[] = {".xz", ".gz", ".zst"};
 
-/* A module, compressed or not, however the machine named it. */
+/* Find a module, compressed or not, by either form of its name. */
 static bool module_by_name(struct tl_code_file *out, const struct tl_code_places *places,
                            const char *name, const struct tl_build_id *id)
 {
@@ -321,8 +321,8 @@ static bool is_module(const char *path, const char *name, size_t n)
     return !strncmp(file + n, ".ko", 3);
 }
 
-/* "[name]" by the list that depmod makes of a kernel's modules, relative to their folder. Without a
- * build ID this machine's modules are not those that ran. */
+/* Find "[name]" in the list depmod makes of a kernel's modules, relative to their folder. Without a
+ * build ID this machine's modules are not used. */
 static bool module_by_list(struct tl_code_file *out, const struct tl_code_places *places,
                            const char *name, const struct tl_build_id *id, const char *release)
 {

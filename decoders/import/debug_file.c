@@ -150,7 +150,9 @@ __attribute__((format(printf, 2, 3))) static bool is_file(char out[static 4096],
     return f != NULL;
 }
 
-/* By a build ID its name is right; by .gnu_debuglink its checksum tells. */
+/*
+ * A file named by build ID is the right one; one named by .gnu_debuglink is verified by checksum.
+ */
 static bool by_id(char out[static 4096], const struct tl_code_places *places,
                   const struct tl_build_id *id)
 {

@@ -12,8 +12,8 @@ enum {
     HEADER = 40,    /* magic, version, size, machine, 0, pid; u64 time, flags */
     RECORD = 16,    /* id, size; u64 time */
     LOAD = 0,       /* i32 pid, tid; u64 vma, address, size, index; name; code */
-    LOAD_BODY = 40, /* in front of the name */
-    FLAG_TICKS = 1  /* of the header */
+    LOAD_BODY = 40, /* size before the name */
+    FLAG_TICKS = 1  /* in the header */
 };
 
 bool tl_jitdump_is(const char *path)
@@ -27,7 +27,7 @@ bool tl_jitdump_is(const char *path)
     return end > name + 4 && !strcmp(end, ".dump");
 }
 
-/* A LOAD record with its header, which is at `offset` of the file. */
+/* Parse a LOAD record, including its header, at file offset `offset`. */
 static bool read_load(struct tl_jit_code *out, bool swap, struct tl_bytes record, uint64_t offset)
 {
     const uint8_t *const p = record.p;
@@ -65,7 +65,7 @@ int tl_jitdump_read(struct tl_bytes in, uint64_t *at, bool *in_ticks,
         if (n < RECORD)
             return TL_BAD;
         if (n > in.n - *at)
-            break; /* it is being written */
+            break; /* still being written */
         if (id == LOAD) {
             if (!read_load(&code, swap, (struct tl_bytes){p, n}, *at))
                 return TL_BAD;

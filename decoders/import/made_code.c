@@ -10,7 +10,7 @@ enum {
     ALIGN = 16
 };
 
-/* Sections, and their names in the section that has them. */
+/* Section numbers, and the section name string table. */
 enum { NONE, TEXT, SYMBOLS, NAMES, SECTIONS };
 static const char section_names[] = "\0.text\0.symtab\0.strtab";
 
@@ -31,7 +31,7 @@ int tl_made_code_add(struct tl_made_code *made, struct tl_bytes code, const char
         return TL_LIMIT;
     *offset = CODE + made->code.n;
     if (name[0]) {
-        /* Names lie behind those of the sections. */
+        /* Names follow those of the sections. */
         const size_t at = sizeof section_names + made->names.n;
         if (tl_grow(&made->functions, &made->cap, made->n + 1, sizeof *made->functions) < 0 ||
             tl_buf_add(&made->names, name, strlen(name) + 1) < 0)

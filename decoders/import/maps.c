@@ -1,22 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Of each process a list of pieces: those that are there, whose addresses do not overlap, and those
- * that were. Lists are searched from end to end: a process has hundreds, and few maps replace
- * others.
+ * Each process has a list of pieces: current ones, whose addresses do not overlap, and past ones.
+ * Lists are searched linearly: a process has hundreds of maps, of which few replace others.
  */
 #include "import/maps.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define THERE UINT64_MAX /* `until` of a piece that is there still */
+#define THERE UINT64_MAX /* `until` of a current piece */
 
 struct piece {
     uint64_t first, last; /* addresses */
-    uint64_t offset;      /* in the file, of `first` */
+    uint64_t offset;      /* file offset of `first` */
     const char *file;     /* owned by the maps */
-    uint64_t told;        /* when it was mapped; it may be there from earlier on */
-    uint64_t from, until; /* until 0: it never was */
+    uint64_t told;        /* when it was mapped; its validity may begin earlier */
+    uint64_t from, until; /* until 0: never valid */
 };
 
 struct process {
@@ -25,7 +24,7 @@ struct process {
     size_t n, cap;
 };
 
-/* `id` is the process' own, or a thread's. */
+/* `id` is the process's own, or a thread's. */
 struct name {
     uint64_t id, process;
     uint64_t from, until;
@@ -34,7 +33,7 @@ struct name {
 struct tl_maps {
     struct process *processes;
     size_t n_processes, cap_processes;
-    struct name *names; /* of threads */
+    struct name *names; /* names of threads */
     size_t n_names, cap_names;
     char **files;
     size_t n_files, cap_files;
@@ -60,7 +59,7 @@ void tl_maps_free(struct tl_maps *maps)
     free(maps);
 }
 
-/* The process with this ID, made on first use; NULL: out of memory. */
+/* The process with this ID, created on first use; NULL: out of memory. */
 static struct process *process_of(struct tl_maps *maps, uint64_t id)
 {
     for (size_t i = maps->n_processes; i-- > 0;)
@@ -74,7 +73,7 @@ static struct process *process_of(struct tl_maps *maps, uint64_t id)
     return p;
 }
 
-/* The name, kept once; NULL: out of memory. */
+/* Store a file name without duplicates; NULL: out of memory. */
 static const char *keep_file(struct tl_maps *maps, const char *file)
 {
     for (size_t i = maps->n_files; i-- > 0;)
@@ -96,7 +95,7 @@ static int add_piece(struct process *p, struct piece piece)
     return TL_OK;
 }
 
-/* The part of a piece that lies in first..last. */
+/* The part of a piece within first..last. */
 static struct piece part_of(const struct piece *piece, uint64_t first, uint64_t last)
 {
     struct piece part = *piece;
@@ -112,8 +111,8 @@ static bool overlaps(const struct piece *piece, uint64_t first, uint64_t last)
 }
 
 /*
- * What is there at first..last was there until now; what came at the same time never was. Returns
- * whether anything was, or TL_NOMEM.
+ * End current pieces in first..last at `time`; those mapped at the same time were never valid.
+ * Returns whether there were any, or TL_NOMEM.
  */
 static int cut(struct process *p, uint64_t first, uint64_t last, uint64_t time)
 {
@@ -132,7 +131,7 @@ static int cut(struct process *p, uint64_t first, uint64_t last, uint64_t time)
     return any;
 }
 
-/* Since when nothing has been at first..last, where nothing is; 0: there never was anything. */
+/* Time since which first..last, currently unmapped, has been unmapped; 0: always. */
 static uint64_t free_since(const struct process *p, uint64_t first, uint64_t last)
 {
     uint64_t time = 0;
@@ -186,7 +185,7 @@ int tl_maps_fork(struct tl_maps *maps, uint64_t process, uint64_t parent, uint64
 
 int tl_maps_thread(struct tl_maps *maps, uint64_t process, uint64_t thread, uint64_t time)
 {
-    uint64_t from = 0; /* or when it was another one's */
+    uint64_t from = 0; /* or when it stopped belonging to another process */
     for (size_t i = 0; i < maps->n_names; i++) {
         struct name *const name = &maps->names[i];
         if (name->id != thread)
@@ -206,7 +205,7 @@ int tl_maps_thread(struct tl_maps *maps, uint64_t process, uint64_t thread, uint
 
 /* ---- images ---------------------------------------------------------------------------------- */
 
-/* The process' pieces as far as they were there while it had this name. */
+/* Append the process's pieces as images, for the time it had this name. */
 static int put_images(const struct process *p, const struct name *name, struct tl_setup *setup)
 {
     for (size_t i = 0; i < p->n; i++) {

@@ -57,7 +57,8 @@ int tl_perf_import_event(struct tl_perf_import *im, struct tl_perf_event event)
     return TL_OK;
 }
 
-/* What stands behind the records, and so comes too late for who takes the file as it comes. */
+/* Create a source for information after the records, which would be too late in a live decode.
+ * Returns NULL if it exists, see `known`. */
 static struct tl_source *make_source(struct tl_setup *setup, const char *name, bool *known)
 {
     *known = false;
@@ -69,7 +70,7 @@ static struct tl_source *make_source(struct tl_setup *setup, const char *name, b
     return source;
 }
 
-/* Events are called as perf calls them. */
+/* Name events as perf does. */
 static int name_events(const struct tl_perf_import *im, struct tl_setup *setup)
 {
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
@@ -90,7 +91,7 @@ static int name_events(const struct tl_perf_import *im, struct tl_setup *setup)
     return TL_OK;
 }
 
-/* The stream of a buffer, as the container calls it. */
+/* Name of a buffer's stream, as used by the container. */
 static char *name_area(int32_t who, char *out, size_t size)
 {
     if (who >= 0)
@@ -134,10 +135,10 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     (void)reason;
     (void)offset;
     (void)bytes;
-    return TL_OK; /* the decoder tells */
+    return TL_OK; /* reported by the decoder */
 }
 
-/* ---- as a whole ------------------------------------------------------------------------------ */
+/* ---- overall --------------------------------------------------------------------------------- */
 
 int tl_perf_import_new(struct tl_perf_import **out, const struct tl_code_places *places,
                        void (*warn)(void *context, const char *text), void *context)
@@ -191,7 +192,9 @@ uint64_t tl_perf_import_number(const struct tl_perf_import *im)
     return im->number;
 }
 
-/* Timestamps of another clock than the records' are what a stream tells. */
+/*
+ * Is the clock of a stream's timestamps known? Not if they are of another clock than the records'.
+ */
 static bool has_axis(const struct tl_perf_import *im)
 {
     return im->timed || !tl_perf_info_has_stamps(&im->info);

@@ -19,15 +19,15 @@ enum {
     HEAD_MOST = 1 << 26
 };
 
-/* What a file `data` says, read as far as its records, and behind them. */
+/* A file `data`, read up to its records and after them. */
 struct folder {
-    char path[4096]; /* of `data` */
-    size_t stem;     /* bytes of it in front of ".N" */
+    char path[4096]; /* path of `data` */
+    size_t stem;     /* bytes of it before ".N" */
     FILE *file;
     bool swap;
-    uint64_t size, data_at, data_size; /* bytes of the file; of its records */
-    uint64_t more;                     /* bytes of the other files */
-    size_t n;                          /* other files */
+    uint64_t size, data_at, data_size; /* bytes of the file; bytes of its records */
+    uint64_t more;                     /* total bytes of the other files */
+    size_t n;                          /* number of other files */
     struct tl_buf head, sections;
 };
 
@@ -49,7 +49,7 @@ static void put64(const struct folder *f, uint8_t *p, uint64_t v)
     memcpy(p, &v, sizeof v);
 }
 
-/* Up to `n` more bytes of the file. */
+/* Read `n` more bytes of the file. */
 static int read_some(struct folder *f, struct tl_buf *out, uint64_t n)
 {
     if (n > HEAD_MOST)
@@ -61,7 +61,7 @@ static int read_some(struct folder *f, struct tl_buf *out, uint64_t n)
     return got == n ? TL_OK : TL_BAD;
 }
 
-/* TL_BAD: it is none that could be put together with others. */
+/* Returns TL_BAD: it cannot be combined with others. */
 static int read_head(struct folder *f)
 {
     int rc = read_some(f, &f->head, HEADER);
@@ -81,8 +81,8 @@ static uint8_t *feature_byte(struct folder *f, unsigned feature)
     return f->head.p + FEATURES + (f->swap ? feature / 8 ^ 7 : feature / 8);
 }
 
-/* The features' sections lie behind the other files' records now, without those that are of the
- * folder, and of places in the file. */
+/* Adjust the features' sections, which now follow the other files' records; drop those about the
+ * folder and about positions in the file. */
 static int move_features(struct folder *f)
 {
     static const unsigned gone[] = {TL_PERF_FEATURE_AUXTRACE, TL_PERF_FEATURE_DIR_FORMAT};
@@ -112,7 +112,7 @@ static int move_features(struct folder *f)
         *feature_byte(f, gone[i]) &= (uint8_t) ~(1u << gone[i] % 8);
     const uint64_t behind = f->data_at + f->data_size + at;
     put64(f, f->head.p + DATA_SIZE, f->data_size + f->more);
-    f->data_at = behind; /* where the features themselves begin */
+    f->data_at = behind; /* start of the features' contents */
     return rc;
 }
 
@@ -125,7 +125,7 @@ static int add_parts(struct folder *f, struct tl_bundle_capture *capture)
     return rc;
 }
 
-/* `data` and the others, so that they are one file. */
+/* Combine `data` and the other files to one. */
 static int put_together(struct folder *f, struct tl_bundle_capture *capture)
 {
     int rc = read_head(f);
@@ -134,7 +134,7 @@ static int put_together(struct folder *f, struct tl_bundle_capture *capture)
         rc = move_features(f);
     if (rc == TL_NOMEM)
         return rc;
-    if (rc < 0 || data_size == 0) { /* it was cut: records run to the end */
+    if (rc < 0 || data_size == 0) { /* truncated recording: records extend to the end */
         rc = tl_bundle_add(capture, f->path, 0, UINT64_MAX);
         return rc < 0 ? rc : add_parts(f, capture);
     }

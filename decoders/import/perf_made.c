@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Code that is in no file of its own. */
+/* Code that is not in a file. */
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
 
@@ -8,12 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JITTED_MOST ((size_t)1 << 30) /* bytes of a file of code that was made at run time */
-#define POKES_MOST  4096              /* changes of the kernel's text: each is a change of memory */
+#define JITTED_MOST ((size_t)1 << 30) /* maximum bytes of a jitdump file */
+#define POKES_MOST  4096 /* maximum changes of the kernel's text: each changes the memory view */
 
-#define SYMBOLS_MOST 16384 /* names of the kernel's made code, and functions of BPF */
+#define SYMBOLS_MOST 16384 /* maximum names of generated kernel code, and of BPF functions */
 
-/* ---- the kernel's own ------------------------------------------------------------------------ */
+/* ---- kernel code
+ * --------------------------------------------------------------------------------- */
 
 enum { OF_BPF = 1, UNREGISTERED = 1 }; /* kind and flags of a KSYMBOL */
 
@@ -49,7 +50,7 @@ int tl_perf_import_ksymbol(struct tl_perf_import *im, const struct tl_perf_recor
     return rc < 0 ? rc : tl_perf_import_event(im, e);
 }
 
-/* What was last told to lie at this address. */
+/* Name of the last symbol reported at this address. */
 static const char *name_at(const struct tl_perf_import *im, uint64_t address)
 {
     for (size_t i = im->n_ksymbols; i-- > 0;)
@@ -58,7 +59,7 @@ static const char *name_at(const struct tl_perf_import *im, uint64_t address)
     return "";
 }
 
-/* Code of the kernel as it was or is from `time` on. */
+/* Add kernel code that is present from `time` on. */
 static int add_poked(struct tl_perf_import *im, const struct tl_perf_record *r,
                      struct tl_bytes code, uint64_t time)
 {
@@ -71,7 +72,7 @@ static int add_poked(struct tl_perf_import *im, const struct tl_perf_record *r,
         .dso = TL_PERF_MADE,
     };
     const char *const name = r->poke.before.n ? "" : name_at(im, r->poke.address);
-    if (code.n == 0) { /* it is not there any more */
+    if (code.n == 0) { /* removed */
         e.length = r->poke.before.n;
         e.dso = TL_PERF_NO_FILE;
         return tl_perf_import_event(im, e);
@@ -94,7 +95,7 @@ int tl_perf_import_poke(struct tl_perf_import *im, const struct tl_perf_record *
     }
     if (first)
         rc = tl_perf_map_set(&im->poked, r->poke.address, 0);
-    if (rc == TL_OK && first && r->poke.before.n > 0) /* whatever the kernel's file has there */
+    if (rc == TL_OK && first && r->poke.before.n > 0) /* overrides the kernel's file */
         rc = add_poked(im, r, r->poke.before, 0);
     if (rc == TL_OK)
         rc = add_poked(im, r, r->poke.after, r->time);
@@ -102,9 +103,11 @@ int tl_perf_import_poke(struct tl_perf_import *im, const struct tl_perf_record *
     return rc;
 }
 
-/* ---- programs of BPF ------------------------------------------------------------------------- */
+/*
+ * ---- BPF programs -----------------------------------------------------------------------------
+ */
 
-/* struct bpf_prog_info, in which addresses of arrays are offsets in the data behind it. */
+/* struct bpf_prog_info; array addresses in it are offsets in the data that follows. */
 enum {
     INFO_TAG = 8,
     INFO_N_CODE = 16,
@@ -122,7 +125,7 @@ static uint64_t count_at(const struct tl_perf_import *im, struct tl_bytes info, 
     return tl_perf_u32(tl_perf_reader_swaps(im->reader), info.p + at);
 }
 
-/* An array of the program: `n` members of `size` bytes. */
+/* An array of the program, with `n` members of `size` bytes. NULL: out of range. */
 static const uint8_t *array_at(const struct tl_perf_import *im, struct tl_bytes info, size_t at,
                                struct tl_bytes data, uint64_t n, size_t size)
 {
@@ -149,7 +152,7 @@ static int add_bpf(struct tl_perf_import *im, struct tl_bytes info, uint64_t add
     return rc;
 }
 
-/* A program's functions lie in memory each by itself, their code in the file one behind another. */
+/* A program's functions are at separate addresses; their code is contiguous in the file. */
 static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct tl_bytes data)
 {
     const bool swap = tl_perf_reader_swaps(im->reader);
@@ -165,7 +168,7 @@ static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct 
         const uint64_t address = tl_perf_u64(swap, addresses + 8 * i);
         if (length > n_code - at)
             break;
-        /* All zeros: the kernel did not let it out. */
+        /* All zeros: the kernel did not disclose it. */
         const struct tl_bytes one = {code + at, (size_t)length};
         at += length;
         if (length > 0 && address != 0 && im->n_bpf < SYMBOLS_MOST &&
@@ -175,7 +178,7 @@ static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct 
     return rc;
 }
 
-/* u32 programs; of each u32 bytes of its info, u32 bytes of data, u64 arrays that are there. */
+/* u32 number of programs; for each: u32 size of its info, u32 size of data, u64 arrays present. */
 int tl_perf_import_bpf(struct tl_perf_import *im, struct tl_bytes body)
 {
     enum { HEADER = 16 };
@@ -209,7 +212,7 @@ struct tl_perf_bpf *tl_perf_import_bpf_of(struct tl_perf_import *im, const struc
 {
     struct tl_perf_ksymbol *const symbol = &im->ksymbols[e->symbol];
     struct tl_perf_bpf *found = NULL;
-    /* Of several that lay there, one after another, by the program's tag. */
+    /* Distinguish several programs at the same address over time by the program's tag. */
     for (size_t i = 0; i < im->n_bpf; i++)
         if (im->bpf[i].address == e->address && (!found || strstr(symbol->name, im->bpf[i].tag)))
             found = &im->bpf[i];
@@ -222,7 +225,9 @@ struct tl_perf_bpf *tl_perf_import_bpf_of(struct tl_perf_import *im, const struc
     return found;
 }
 
-/* ---- compilers at run time ------------------------------------------------------------------- */
+/*
+ * ---- just-in-time compilers ---------------------------------------------------------------------
+ */
 
 struct jitted {
     struct tl_perf_import *im;

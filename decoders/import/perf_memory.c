@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The memory of processes over time, of what records say, with the code looked up in files. */
+/* Converts records to the memory of processes over time, with the code found in files. */
 #include "import/debug_file.h"
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
@@ -18,7 +18,7 @@ static int by_time(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* In ticks of the trace; Intel PT without any has no times. */
+/* Convert to trace ticks; 0 for Intel PT without time. */
 static uint64_t ticks(const struct tl_perf_import *im, uint64_t ns)
 {
     const bool none = im->info.kind == TL_PERF_TRACE_PT && !im->timed;
@@ -35,7 +35,7 @@ static const struct tl_build_id *id_of(const struct tl_perf_import *im, const st
     return &d->id;
 }
 
-/* What is missing is told once, with all that is known of it. */
+/* Report a missing file, once, with all available information. */
 static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_dso *d)
 {
     char id[2 * TL_BUILD_ID_MAX + 1];
@@ -46,7 +46,7 @@ static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_d
                                   : "give --symfs DIR or --buildid-dir DIR");
 }
 
-/* A file that is not there goes by its build ID, which a server may get later, or by a number. */
+/* Name a missing file by its build ID, with which a server may receive it later, or by a number. */
 static void set_later(const struct tl_perf_import *im, struct tl_perf_dso *d)
 {
     char id[2 * TL_BUILD_ID_MAX + 1];
@@ -56,7 +56,7 @@ static void set_later(const struct tl_perf_import *im, struct tl_perf_dso *d)
         snprintf(d->later, sizeof d->later, "missing:%zu", (size_t)(d - im->dsos));
 }
 
-/* By which of its symbols the kernel's place is told: "[kernel.kallsyms]_text". NULL: by none. */
+/* The symbol that gives the kernel's position, as in "[kernel.kallsyms]_text". NULL: none. */
 static const char *symbol_of(const struct tl_perf_dso *d)
 {
     const char *const bracket = d->kind == TL_CODE_KERNEL ? strchr(d->name, ']') : NULL;
@@ -75,7 +75,7 @@ void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
     set_later(im, d);
 }
 
-/* The kernel lies where one of its symbols says. */
+/* Map the kernel at the position given by one of its symbols. */
 static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d,
                       struct tl_setup *setup)
 {
@@ -84,7 +84,7 @@ static int add_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d
     return tl_setup_add_image_at(setup, d->file.path, bias, 0, UINT64_MAX, TL_SPACE_ANY);
 }
 
-/* … also of one that comes later. */
+/* The same for a kernel file that is not available yet. */
 static int add_later_kernel(const struct tl_perf_event *e, const struct tl_perf_dso *d,
                             struct tl_setup *setup)
 {
@@ -111,9 +111,9 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
         return tl_maps_add(maps, &map);
     }
     struct tl_perf_dso *const d = e->dso == TL_PERF_NO_FILE ? NULL : &im->dsos[e->dso];
-    if (d && tl_jitdump_is(d->name)) /* a sign that there is such a file, and no code */
+    if (d && tl_jitdump_is(d->name)) /* only announces a jitdump file; not code */
         return tl_maps_add(maps, &map);
-    /* What was never traced is not missed. */
+    /* Code that was not traced is not needed. */
     if (d && d->kind != TL_CODE_FILE && !tl_perf_import_has_kernel(im))
         return TL_OK;
     if (d && d->found == 1)
@@ -132,7 +132,7 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     const uint64_t limit = end < d->file.size ? end : d->file.size;
     map.offset += from;
     map.file = d->file.path;
-    /* A mapping is made of pages, a file ends anywhere. */
+    /* Mappings consist of pages, a file may end anywhere. */
     if (map.offset < from || map.offset >= limit) {
         tl_perf_import_tell(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped",
                             d->file.path, map.offset);
@@ -150,7 +150,7 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     return tl_maps_add(maps, &map);
 }
 
-/* Code of BPF begins or ends to lie there. */
+/* Process a KSYMBOL: BPF code is added or removed. */
 static int take_ksymbol(struct tl_perf_import *im, struct tl_maps *maps,
                         const struct tl_perf_event *e)
 {
@@ -169,7 +169,7 @@ static int take_ksymbol(struct tl_perf_import *im, struct tl_maps *maps,
     return code || e->exec ? tl_maps_add(maps, &map) : TL_OK;
 }
 
-/* Programs of which no record says when they were there: they were. */
+/* Add programs without a record of their lifetime, as always present. */
 static int add_untold(const struct tl_perf_import *im, struct tl_maps *maps)
 {
     int rc = TL_OK;
@@ -189,7 +189,8 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
                       const struct tl_perf_event *e, struct tl_setup *setup)
 {
     const uint64_t process = (uint32_t)e->pid, time = ticks(im, e->time);
-    /* Intel PT is told its processes; of CoreSight the trace itself tells threads. */
+    /* With Intel PT the context is the process, from records; with CoreSight it is the thread, from
+     * the trace. */
     const bool names_threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
     int rc = TL_OK;
     switch (e->type) {
@@ -233,8 +234,8 @@ static void name_contexts(const struct tl_perf_import *im, struct tl_setup *setu
     }
 }
 
-/* What the machine called the files that are not there: who has them later can tell which. Of
- * modules their .text is mapped, wherever that lies in the file. */
+/* Record the paths of missing files on the traced machine, so that they can be supplied later. For
+ * modules their .text is mapped, wherever it is in the file. */
 static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
     int rc = TL_OK;
@@ -254,7 +255,7 @@ static int name_missing(const struct tl_perf_import *im, struct tl_setup *setup,
     return rc;
 }
 
-/* The program and its symbols as one file; where they do not fit it is the program alone. */
+/* Join a program with its symbols; if they do not match, use the program alone. */
 static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, struct tl_buf *out)
 {
     const int rc = tl_debug_file_join(d->file.path, d->debug, out);
@@ -265,7 +266,7 @@ static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, st
     return rc == TL_NOMEM ? rc : TL_OK;
 }
 
-/* Compressed files are sent, and read, as what is in them; programs with their symbols. */
+/* Add the decompressed contents of compressed files, and programs joined with their symbols. */
 static int add_unpacked(const struct tl_perf_import *im, struct tl_setup *setup)
 {
     int rc = TL_OK;
@@ -283,7 +284,7 @@ static int add_unpacked(const struct tl_perf_import *im, struct tl_setup *setup)
     return rc;
 }
 
-/* The file of code that was made, if images name it. */
+/* Add the file of run-time code, if images refer to it. */
 static int add_made(const struct tl_perf_import *im, struct tl_setup *setup)
 {
     struct tl_buf bytes = {0};

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* What the contexts that the trace tells are called: processes of Intel PT, threads of CoreSight.
- */
+/* Names of the contexts in the trace: processes of Intel PT, threads of CoreSight. */
 #include "import/perf_parts.h"
 #include "perf/map.h"
 
 #include <string.h>
 
-/* Each has the name that it had last: one that runs another program takes that one's. */
+/* Each context has its last name, e.g. that of the last program executed. */
 struct names {
-    struct tl_perf_map known; /* by ID; indices of contexts in the setup, from `first` on */
+    struct tl_perf_map known; /* by ID; index of the setup's context, relative to `first` */
     struct tl_setup *setup;
     size_t first;
     bool is_vmid;
@@ -34,7 +33,7 @@ static int call(struct names *n, int32_t id, const char *name)
     return rc < 0 ? rc : tl_perf_map_set(&n->known, (uint32_t)id, (uint32_t)(last - n->first));
 }
 
-/* A child is called as its parent is, until it says otherwise. */
+/* A child has its parent's name until renamed. */
 static int take_fork(struct names *n, int32_t child, int32_t parent)
 {
     char name[sizeof n->setup->contexts->name];

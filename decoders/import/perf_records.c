@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What records and features of perf.data say, kept until a setup is asked for. */
+/* Collects information from records and features of perf.data until a setup is requested. */
 #include "import/jitdump.h"
 #include "import/perf_parts.h"
 #include "perf/sample.h"
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- build IDs that are told by name --------------------------------------------------------- */
+/* ---- build IDs given by name ----------------------------------------------------------------- */
 
 static int add_named(struct tl_perf_import *im, const char *name, size_t n,
                      const struct tl_build_id *id)
@@ -23,7 +23,8 @@ static int add_named(struct tl_perf_import *im, const char *name, size_t n,
     return TL_OK;
 }
 
-/* Linkers make IDs of 8, 16 and 20 bytes; where the length is not told, zeros are behind them. */
+/* Remove padding: linkers generate IDs of 8, 16 and 20 bytes; if the length is not given, zeros
+ * follow. */
 static void cut_id(struct tl_build_id *id)
 {
     static const uint8_t zeros[TL_BUILD_ID_MAX];
@@ -50,7 +51,7 @@ static int take_id(struct tl_perf_import *im, uint16_t misc, struct tl_bytes bod
     return add_named(im, name, strnlen(name, body.n - NAME), &id);
 }
 
-/* The feature has records of their own: {u32 0, u16 misc, u16 size} and the body. */
+/* The feature contains records of its own: {u32 0, u16 misc, u16 size} and the body. */
 static int take_ids(struct tl_perf_import *im, struct tl_bytes body)
 {
     enum { HEADER = 8 };
@@ -102,7 +103,7 @@ static int dso_of(struct tl_perf_import *im, const struct tl_perf_mapping *m, si
     return TL_OK;
 }
 
-/* Is code mapped? MMAP records of data say so, MMAP2 by their protection, if they have one. */
+/* Is code mapped? MMAP records have a flag for data, MMAP2 records a protection, if present. */
 static bool is_code(const struct tl_perf_record *r)
 {
     if (r->type == TL_PERF_MMAP)
@@ -128,7 +129,7 @@ int tl_perf_import_area(void *context, const struct tl_perf_area *area, uint64_t
     return TL_OK;
 }
 
-/* Trace may lie in samples. */
+/* Samples may contain trace. */
 static int take_sample(struct tl_perf_import *im, const struct tl_perf_raw *raw)
 {
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(im->reader);
@@ -148,7 +149,7 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
     struct tl_fail fail;
     if (raw->type == TL_PERF_AUXTRACE_INFO && im->info.kind == TL_PERF_TRACE_NONE) {
         const int rc = tl_perf_info_read(&im->info, swap, raw->body, &fail);
-        return rc == TL_NOMEM ? rc : TL_OK; /* the decoder tells */
+        return rc == TL_NOMEM ? rc : TL_OK; /* the decoder reports it */
     }
     if (raw->type == TL_PERF_SAMPLE)
         return take_sample(im, raw);
@@ -183,7 +184,7 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
         e.exec = r.misc & TL_PERF_MISC_EXEC;
         snprintf(e.comm, sizeof e.comm, "%s", r.comm.name);
         break;
-    case TL_PERF_FORK: /* not EXIT: who has the number next clears the memory */
+    case TL_PERF_FORK: /* EXIT is not needed: the next process with the same ID clears the memory */
         e.pid = r.task.pid;
         e.tid = r.task.tid;
         e.ppid = r.task.ppid;
@@ -208,7 +209,7 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
 
 /* ---- features -------------------------------------------------------------------------------- */
 
-/* A string of a feature. */
+/* Read a string of a feature. */
 static void take_text(const struct tl_perf_import *im, struct tl_bytes body, char *out, size_t size)
 {
     if (body.n < 4)
@@ -219,8 +220,8 @@ static void take_text(const struct tl_perf_import *im, struct tl_bytes body, cha
     snprintf(out, size, "%.*s", (int)strnlen(text, room), text);
 }
 
-/* Names of the events: {u32 events, u32 size of an attribute}, of each its attribute, u32 IDs, its
- * name, and the IDs. They stand in the order of the file's attributes. */
+/* Event names: {u32 events, u32 size of an attribute}, then for each event its attribute, u32
+ * number of IDs, name, and IDs, in the order of the file's attributes. */
 static int take_events(struct tl_perf_import *im, struct tl_bytes body)
 {
     enum { MOST = 256 };

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Arm trace snapshots: a folder of INI files that say which trace buffers there are, which
- * trace sources fed them, how these were configured, and what memory held.
+ * Arm trace snapshots: a folder of INI files that describe the trace buffers, the trace sources
+ * that fed them, their configuration, and memory contents.
  *
- * Source: "Arm Trace and Debug Snapshot file format 0v2", with the extensions that existing
- * snapshots use (buffer format dstream_coresight, memory spaces of Armv9).
+ * Source: "Arm Trace and Debug Snapshot file format 0v2", with the extensions used by existing
+ * snapshots (buffer format dstream_coresight, memory spaces of Armv9).
  */
 #include "base/args.h"
 #include "image/image.h"
@@ -36,7 +36,7 @@ struct dump {
 struct device {
     char name[NAME];
     char type[NAME];
-    bool is_source; /* of trace */
+    bool is_source; /* trace source */
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
     struct dump *dumps;
@@ -76,7 +76,7 @@ struct reading {
     size_t cap_buffers;
     struct pairs source_buffers; /* source → buffer */
     struct pairs core_sources;   /* core → source */
-    const char *file;            /* being read */
+    const char *file;            /* file being read */
 };
 
 TL_PRINTF(2, 3)
@@ -102,8 +102,8 @@ static int add_pair(struct pairs *list, const char *key, const char *value, stru
 }
 
 /*
- * Snapshots have comments behind values, too, without a space in front. Drops them, and lines that
- * are neither a section nor a key; line ends stay, so that lines keep their numbers.
+ * Snapshots also have comments after values, without a space before them. Removes those, and lines
+ * that are neither a section nor a key; line ends are kept, so that line numbers stay valid.
  */
 static void clean(const struct reading *r, struct tl_buf *text)
 {
@@ -154,7 +154,7 @@ static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
     return rc;
 }
 
-/* A value, or one of a list of them, without quotes and white space around it. */
+/* Copy a value, or an element of a list, without quotes and white space around it. */
 static void take_text(char *out, size_t room, const char *value, size_t n)
 {
     while (n && strchr(" \t\"'", *value)) {
@@ -166,7 +166,7 @@ static void take_text(char *out, size_t room, const char *value, size_t n)
     snprintf(out, room, "%.*s", (int)(n < room ? n : room - 1), value);
 }
 
-/* The next element of a list with commas into `out`, or false; empty ones are left out. */
+/* Copy the next element of a comma-separated list to `out`; false: none. Empty ones are skipped. */
 static bool next_of_list(const char **list, char *out, size_t room)
 {
     while (**list) {
@@ -179,7 +179,7 @@ static bool next_of_list(const char **list, char *out, size_t room)
     return false;
 }
 
-/* A source feeds one buffer, a core several sources: lists are allowed for both. */
+/* Add pairs: a source feeds one buffer, a core several sources; lists are accepted for both. */
 static int take_pairs(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
 {
     char name[NAME];
@@ -205,8 +205,8 @@ static int on_snapshot_entry(void *context, const char *section, bool begins, co
 /* ---- device files ---------------------------------------------------------------------------- */
 
 /*
- * Registers that describe a trace source; a core's own registers are not kept. Names stand in
- * front of a parenthesis that tells number and size.
+ * Keep a register if it describes a trace source; a core's own registers are dropped. The name is
+ * followed by parentheses with number and size.
  */
 static void take_register(const struct reading *r, struct device *device, const char *key,
                           const char *value)
@@ -321,7 +321,7 @@ static int read_devices(struct reading *r, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Can this dump be mapped? Says why not. A length beyond the file's end is cut. */
+/* Can this dump be mapped? If not, reports why. A length beyond the file's end is truncated. */
 static bool is_there(const struct reading *r, const struct device *device, struct dump *d)
 {
     char path[4096];
@@ -407,7 +407,7 @@ static int on_trace_entry(void *context, const char *section, bool begins, const
     return TL_OK;
 }
 
-/* ---- put together ---------------------------------------------------------------------------- */
+/* ---- captures -------------------------------------------------------------------------------- */
 
 static const struct device *device_named(const struct reading *r, const char *name)
 {
@@ -449,7 +449,7 @@ static uint16_t trace_id_of(const struct tl_source *s)
     }
 }
 
-/* The core that a trace source belongs to, or NULL: software trace has none. */
+/* The core that a trace source belongs to; NULL for software trace. */
 static const struct device *core_of(const struct reading *r, const char *source)
 {
     for (size_t i = 0; i < r->core_sources.n; i++)
@@ -532,8 +532,8 @@ static int add_dumps_of(const struct reading *r, struct tl_setup *setup,
     return rc;
 }
 
-/* The dumps of the `sources`' cores, then all others. In an image the region given last covers
- * others, but here the first one does: it is given last. */
+/* Add the dumps of the `sources`' cores, then all others, in reverse precedence: in an image the
+ * last region added takes precedence, but in a snapshot the first one does. */
 static int add_dumps(const struct reading *r, struct tl_setup *setup,
                      const struct device *const *sources, size_t n, struct tl_fail *fail)
 {
@@ -553,7 +553,8 @@ static int add_dumps(const struct reading *r, struct tl_setup *setup,
     return rc;
 }
 
-/* Does this device feed the buffer? Where nothing is said at all, every source feeds the one. */
+/* Does this device feed the buffer? If the snapshot has no such information, all sources feed the
+ * only buffer. */
 static bool feeds(const struct reading *r, const struct device *device, const struct buffer *buffer)
 {
     for (size_t i = 0; i < r->source_buffers.n; i++) {
@@ -596,7 +597,7 @@ static int add_sources(const struct reading *r, const struct buffer *buffer, str
     return rc;
 }
 
-/* The names of a `file=` value, with commas between them. Of several all must be there. */
+/* Add the files of a comma-separated `file=` value. If there are several, all must exist. */
 static int add_files(const struct reading *r, const char *files, struct tl_bundle_capture *out,
                      struct tl_fail *fail)
 {
@@ -637,7 +638,7 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
     if (rc == TL_OK && setup->container == TL_CONTAINER_SINGLE) {
         if (!setup->n_sources)
             return tl_fail_set(fail, TL_BAD, "no source feeds buffer %s", buffer->name);
-        /* A source that is not supported is decoded all the same: to a message and a count. */
+        /* An unsupported source is decoded too: to a message and a byte count. */
         const struct tl_source *const source = &setup->sources[0];
         const enum tl_protocol protocol =
             source->protocol ? (enum tl_protocol)source->protocol : TL_PROTO_ETM4;

@@ -10,7 +10,7 @@
 
 enum { ATTR = 64, PT_WORDS = 17 };
 
-/* Where bytes in memory are gathered until bytes of a file come. */
+/* Builds pieces; bytes in memory are collected until the next piece of a file. */
 struct making {
     struct tl_bundle_capture *capture;
     struct tl_buf bytes;
@@ -33,8 +33,7 @@ static int put_record(struct making *m, uint32_t type, const uint8_t *body, size
     return rc < 0 || n == 0 ? rc : tl_buf_add(&m->bytes, body, n);
 }
 
-/* What stands in front: that there are trailers with thread and CPU, and Intel PT without perf's
- * time. */
+/* Write the beginning: trailers contain thread and CPU; Intel PT without perf's time. */
 static int begin(struct making *m)
 {
     uint8_t header[16], attr[ATTR] = {0}, info[8 + 8 * PT_WORDS] = {0};
@@ -44,14 +43,14 @@ static int begin(struct making *m)
     tl_put_le64(attr + 24, TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_CPU);
     tl_put_le64(attr + 40, (uint64_t)1 << TL_PERF_SAMPLE_ID_ALL);
     tl_put_le32(info, 1);
-    tl_put_le64(info + 8 + 8 * 9, 1); /* a buffer for each CPU */
+    tl_put_le64(info + 8 + 8 * 9, 1); /* one buffer per CPU */
     int rc = tl_buf_add(&m->bytes, header, sizeof header);
     if (rc == TL_OK)
         rc = put_record(m, TL_PERF_ATTR, attr, sizeof attr);
     return rc < 0 ? rc : put_record(m, TL_PERF_AUXTRACE_INFO, info, sizeof info);
 }
 
-/* The area is a snapshot's. */
+/* Mark the area as a snapshot. */
 static int put_ring(struct making *m, int32_t cpu, int32_t tid)
 {
     uint8_t body[40] = {0};
@@ -83,7 +82,7 @@ static int put_area(struct making *m, const struct tl_setup_file *file, uint64_t
     return rc < 0 ? rc : put_record(m, TL_PERF_FINISHED_ROUND, NULL, 0);
 }
 
-/* "pt.3" is of a CPU, "pt.t4711" of a thread. */
+/* Parse a stream name: "pt.3" belongs to a CPU, "pt.t4711" to a thread. */
 static bool owner_of(const char *name, int32_t *cpu, int32_t *tid)
 {
     unsigned number;
@@ -132,7 +131,7 @@ int tl_sources_read(struct tl_bundle_capture *capture, struct tl_fail *fail)
     struct making m = {.capture = capture};
     int rc = begin(&m) < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory") : TL_OK;
     for (size_t i = 0; rc == TL_OK && i < setup->n_sources; i++) {
-        uint64_t offset = 0; /* files of a source are one behind the other */
+        uint64_t offset = 0; /* files of a source are consecutive */
         for (size_t k = 0; rc == TL_OK && k < setup->n_files; k++)
             if (setup->files[k].source == i)
                 rc = put_file(&m, &setup->files[k], &offset, fail);

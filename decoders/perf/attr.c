@@ -6,12 +6,12 @@
 #define MOST_ATTRS 65536u
 #define MOST_IDS   (1u << 22)
 
-/* What the trailer has of each attribute's sample_type. */
+/* Bits of sample_type whose members are in the trailer. */
 #define TRAILER                                                                                    \
     (TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_TIME | TL_PERF_SAMPLE_ID | TL_PERF_SAMPLE_STREAM_ID |     \
      TL_PERF_SAMPLE_CPU | TL_PERF_SAMPLE_IDENTIFIER)
 
-/* Machines of the other byte order have bit fields from the other end of each byte. */
+/* On machines of the other byte order, bit fields start at the other end of each byte. */
 static uint64_t mirrored(const uint8_t *p)
 {
     uint64_t v = tl_le64(p);
@@ -26,7 +26,7 @@ int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes byte
         return TL_BAD;
     const uint8_t *const p = bytes.p;
     uint32_t size = tl_perf_u32(swap, p + 4);
-    size = size == 0 ? TL_PERF_ATTR_LEAST : size; /* as the first versions wrote it */
+    size = size == 0 ? TL_PERF_ATTR_LEAST : size; /* as written by the first versions */
     if (size < TL_PERF_ATTR_LEAST || size > bytes.n)
         return TL_BAD;
     *attr = (struct tl_perf_attr){
@@ -73,7 +73,7 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
     return TL_OK;
 }
 
-/* {u64 id, idx, cpu, tid} of each event; CPU -1: it follows a thread. */
+/* {u64 id, idx, cpu, tid} per event; CPU -1: the event follows a thread. */
 int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes body)
 {
     enum { ENTRY = 32, CPU = 16 };

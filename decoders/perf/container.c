@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_FILLED 4096u /* AUX records of Intel PT that are kept */
+#define MOST_FILLED 4096u /* maximum AUX records of Intel PT kept */
 
 /* ---- losses and streams ---------------------------------------------------------------------- */
 
@@ -22,7 +22,7 @@ int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *str
     return d->sink.loss ? d->sink.loss(d->sink.context, &loss) : TL_OK;
 }
 
-/* What a CPU's stream gets its thread's gets, too. */
+/* Deliver a CPU stream's items to the stream of its current thread too. */
 static int deliver_to_thread(struct tl_stream_out *out, const struct tl_item *items, size_t n)
 {
     struct tl_perf_stream *const s = (struct tl_perf_stream *)out;
@@ -65,7 +65,7 @@ static void overlay(struct tl_source *to, const struct tl_source *from)
         to->clock_hz = from->clock_hz;
     for (size_t i = 0; i < from->n_regs; i++)
         if (tl_source_set_reg(to, from->regs[i].name, from->regs[i].value) < 0)
-            break; /* as many as there is room for */
+            break; /* no more space */
 }
 
 int tl_perf_stream_announce(struct tl_perf_stream *s)
@@ -100,7 +100,7 @@ static void area_free(struct tl_perf_area_state *a)
 
 static uint64_t area_key(int32_t cpu, int32_t tid, uint32_t idx)
 {
-    /* Buffers are numbered, but a number may come again for another CPU or thread. */
+    /* Buffers are numbered, but another CPU or thread may have the same number. */
     const uint64_t owner =
         cpu >= 0 ? (uint64_t)(uint32_t)cpu << 1 : (uint64_t)(uint32_t)tid << 1 | 1;
     return owner << 31 ^ idx;
@@ -137,7 +137,8 @@ const struct tl_perf_piece *tl_perf_area_find(const struct tl_perf_area_state *a
     return NULL;
 }
 
-/* Pieces that were decoded, but for the last one, which tells where the next should go on. */
+/* Drop decoded pieces, except the last one, which is needed to detect whether the next one
+ * continues it. */
 static void drop_pieces(struct tl_perf_area_state *a)
 {
     const bool is_pt = a->owner->info.kind == TL_PERF_TRACE_PT;
@@ -146,7 +147,7 @@ static void drop_pieces(struct tl_perf_area_state *a)
     while (n + 1 < seen && a->pieces[n + 1].position <= a->next && a->pieces[n].whole)
         n++;
     if (n < 64 && n + 1 < a->n_pieces)
-        return; /* what is moved is worth it */
+        return; /* avoid frequent moves */
     memmove(a->pieces, a->pieces + n, (a->n_pieces - n) * sizeof *a->pieces);
     a->n_pieces -= n;
     a->scanned_pieces -= is_pt ? n : 0;
@@ -157,7 +158,7 @@ void tl_perf_area_drop(struct tl_perf_area_state *a, uint64_t position)
     if (a->n_pieces > 0)
         drop_pieces(a);
     const size_t n = (size_t)(position - a->position);
-    /* What is moved is no more than what is dropped. */
+    /* Only if the amount moved is not more than the amount dropped. */
     if (n < a->bytes.n - n && n < ((size_t)1 << 20))
         return;
     tl_buf_drop(&a->bytes, n);
@@ -174,15 +175,15 @@ uint64_t tl_perf_held(const struct tl_perf_decode *d)
 
 static int go_on(struct tl_perf_decode *d, bool last);
 
-/* No rounds are told, or one is very long: go on with the records that are there. */
+/* Without rounds, or in a very long one: continue with the records available. */
 static int hurry(struct tl_perf_decode *d)
 {
     const int rc = tl_perf_sideband_hurry(&d->sideband);
     return rc < 0 ? rc : go_on(d, false);
 }
 
-/* Bytes of a piece from its byte `at` on. Whether too many wait is asked at the same places of a
- * piece, whatever the chunks it comes in. */
+/* Add bytes of a piece from its byte `at` on. The limit on pending bytes is checked at fixed
+ * positions in a piece, independent of chunking. */
 static int fill(struct tl_perf_area_state *a, uint64_t at, struct tl_bytes bytes, bool whole)
 {
     enum { ASKED = 1 << 20 };
@@ -224,7 +225,7 @@ static int on_area(void *context, const struct tl_perf_area *area, uint64_t at,
     return fill(d->filling, at, bytes, at + bytes.n == area->size);
 }
 
-/* Without an AUXTRACE_INFO the setup may say what the areas hold. */
+/* Without an AUXTRACE_INFO the setup may define the contents of areas. */
 static void take_setup(struct tl_perf_decode *d)
 {
     for (size_t i = 0; i < d->setup->n_sources && d->info.kind == TL_PERF_TRACE_NONE; i++)
@@ -232,7 +233,7 @@ static void take_setup(struct tl_perf_decode *d)
             d->info.kind = TL_PERF_TRACE_PT;
 }
 
-/* Decode what is final. */
+/* Decode everything that is final. */
 static int go_on(struct tl_perf_decode *d, bool last)
 {
     int rc = tl_perf_events_go_on(d);
@@ -287,7 +288,7 @@ bool tl_perf_area_overwrites(const struct tl_perf_area_state *a)
     return d->info.snapshot;
 }
 
-/* Of Intel PT: does it say anything new? */
+/* For Intel PT: does the record have new information? */
 static bool is_news(const struct tl_perf_decode *d, const struct tl_perf_filled *f)
 {
     for (size_t i = 0; i < d->n_filled && f->flags & TL_PERF_AUX_OVERWRITE; i++)
@@ -297,7 +298,7 @@ static bool is_news(const struct tl_perf_decode *d, const struct tl_perf_filled 
     return f->flags & (TL_PERF_AUX_OVERWRITE | TL_PERF_AUX_TRUNCATED);
 }
 
-/* What an AUX record says of its bytes beside that they are there: told once. */
+/* Report flags of AUX records about their bytes, once each. */
 static int tell_flags(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
     static const struct {
@@ -345,7 +346,7 @@ static int on_hw_id(struct tl_perf_decode *d, const struct tl_perf_record *r)
     return TL_OK;
 }
 
-/* Trace in a sample is a snapshot of what was there until then. */
+/* Trace in a sample is a snapshot of the preceding execution. */
 static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s, uint64_t offset,
                          bool packed)
 {
@@ -358,7 +359,7 @@ static int on_aux_sample(struct tl_perf_decode *d, const struct tl_perf_sample *
     return on_area(d, &area, 0, s->aux, offset);
 }
 
-/* A sample is an event's; one of sched:sched_switch may be all that says who runs. */
+/* A sample belongs to an event; sched:sched_switch may be the only source of context switches. */
 static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
 {
     enum { BY_TRACEPOINT = 1 };

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * AUX areas of CoreSight. Each AUX record is one enabling of the sink: trace units and formatter
- * begin anew there, so what it says was put into the area is decoded as a capture of its own, by
- * the CoreSight container. Its streams are those of the file: a trace ID is one stream, whichever
- * area its bytes lie in.
+ * AUX areas of CoreSight. Each AUX record corresponds to one enabling of the sink: trace units and
+ * formatter restart there, so the bytes it covers are decoded as a separate capture by the
+ * CoreSight container. The streams belong to the file: a trace ID is one stream, regardless of the
+ * area that contains its bytes.
  *
- * Enablings are decoded in the order of the records' times, which are those of their ends. Memory
- * is as it is then, or as the trace's timestamps say, where they can be compared: then as it was at
- * the enabling's first one until that comes.
+ * Enablings are decoded in order of the records' times, which are those of their ends. Memory is
+ * looked up as of that time, or according to the trace's timestamps if these are comparable; until
+ * the first one in the enabling, as of that one.
  */
 #include "perf/container.h"
 
@@ -15,21 +15,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* One enabling, on its way through a decode of its own. */
+/* An enabling being decoded. */
 struct enabling {
     struct tl_perf_decode *owner;
-    uint64_t base;                   /* offset in the file of its first byte */
-    uint64_t time;                   /* of the AUX record */
-    int64_t cpu;                     /* of the AUX record; -1: not told */
-    int32_t tid;                     /* whose buffer it is; -1: a CPU's */
-    uint8_t gap;                     /* in front of it, enum tl_gap */
-    struct tl_perf_stream **streams; /* by the decode's numbers */
+    uint64_t base;                   /* file offset of its first byte */
+    uint64_t time;                   /* from the AUX record */
+    int64_t cpu;                     /* from the AUX record; -1: unknown */
+    int32_t tid;                     /* owner of the buffer; -1: a CPU's buffer */
+    uint8_t gap;                     /* enum tl_gap before it */
+    struct tl_perf_stream **streams; /* by stream number of the enabling's decode */
     size_t n_streams, cap_streams;
 };
 
-/* ---- who runs -------------------------------------------------------------------------------- */
+/*
+ * ---- running thread ---------------------------------------------------------------------------
+ */
 
-/* Where the trace has no timestamps, what the record says is better than nothing. */
+/* If the trace has no timestamps, report the record's time instead. */
 static int tell_time(const struct enabling *e, struct tl_perf_stream *s)
 {
     const struct tl_item item = {.kind = TL_ITEM_TIME, .value = e->time, .offset = e->base};
@@ -37,7 +39,7 @@ static int tell_time(const struct enabling *e, struct tl_perf_stream *s)
     return tells ? tl_stream_out_items(&s->out, &item, 1) : TL_OK;
 }
 
-/* From now on this thread runs; pid -1: as records say. */
+/* This thread runs from now on; pid -1: according to records. */
 static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid, int32_t tid,
                  uint64_t offset)
 {
@@ -58,7 +60,8 @@ static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid
     return tl_stream_out_items(&s->out, &item, 1);
 }
 
-/* The trace does not say who runs: it is whose buffer it is, or who ran on the CPU last. */
+/* The trace does not identify the thread: use the buffer's owner, or the last one that ran on the
+ * CPU. */
 static int tell_run(const struct enabling *e, struct tl_perf_stream *s)
 {
     const struct tl_perf_run *const run =
@@ -67,7 +70,8 @@ static int tell_run(const struct enabling *e, struct tl_perf_stream *s)
     return tid < 0 ? TL_OK : enter(e, s, run ? run->pid : -1, tid, e->base);
 }
 
-/* ---- what comes of an enabling --------------------------------------------------------------- */
+/* ---- output of an enabling
+ * ------------------------------------------------------------------------ */
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
 {
@@ -77,7 +81,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     struct tl_perf_stream *const s = tl_perf_stream_of(d, stream->name);
     if (!s || tl_grow(&e->streams, &e->cap_streams, e->n_streams + 1, sizeof(void *)) < 0)
         return TL_NOMEM;
-    e->streams[e->n_streams++] = s; /* numbers come in order */
+    e->streams[e->n_streams++] = s; /* stream numbers are consecutive */
     int rc = TL_OK;
     if (d->n_streams > before) {
         if (stream->source)
@@ -88,7 +92,7 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
         const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = e->gap, .offset = e->base};
         rc = tl_stream_out_items(&s->out, &gap, 1);
     }
-    s->thread = NULL; /* until the trace or the records say who runs */
+    s->thread = NULL; /* until the trace or the records identify the thread */
     rc = rc == TL_OK ? tell_time(e, s) : rc;
     return rc == TL_OK && tl_perf_info_context(&d->info) == TL_PERF_CONTEXT_NONE ? tell_run(e, s)
                                                                                  : rc;
@@ -100,7 +104,7 @@ static struct tl_perf_stream *stream_of(const struct enabling *e,
     return stream && stream->index < e->n_streams ? e->streams[stream->index] : NULL;
 }
 
-/* Which thread a CONTEXT item says runs; -1: none. */
+/* The running thread according to a CONTEXT item; -1: none. */
 static int32_t thread_of(const struct enabling *e, const struct tl_item *item)
 {
     const enum tl_perf_context told = tl_perf_info_context(&e->owner->info);
@@ -122,7 +126,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     for (size_t at = 0; rc == TL_OK && s && at < n;) {
         size_t some = 0;
         int32_t tid = -1;
-        while (some < SOME && at < n && tid < 0) { /* up to where another thread runs */
+        while (some < SOME && at < n && tid < 0) { /* up to a change of thread */
             moved[some] = items[at++];
             moved[some].offset += e->base;
             tid = items[at - 1].kind == TL_ITEM_CONTEXT ? thread_of(e, &items[at - 1]) : -1;
@@ -164,7 +168,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
-/* Of an unformatted piece its CPU's unit alone, where that is known, else all that have an ID. */
+/* For an unformatted piece, add only its CPU's unit, if known; else all units that have an ID. */
 static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_filled *f,
                       struct tl_setup *setup)
 {
@@ -178,10 +182,10 @@ static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_fille
         setup->container = TL_CONTAINER_SINGLE;
     for (size_t i = 0; rc == TL_OK && i < d->info.n_units; i++) {
         struct tl_perf_unit unit = d->info.units[i];
-        /* Where no record says which CPU it was, any unit is as good. */
+        /* If the CPU is unknown, use the first unit. */
         if (is_raw && (f->cpu < 0 ? i > 0 : unit.cpu != f->cpu))
             continue;
-        if (is_raw && !unit.id) /* it is in no byte: any will do */
+        if (is_raw && !unit.id) /* unformatted bytes do not contain the ID: use any */
             unit.id = (uint8_t)((0x10 + 2 * unit.cpu) & 0x7f);
         if (!unit.id || !tl_perf_info_shares_sink(&d->info, f->cpu, &unit))
             continue;
@@ -193,7 +197,7 @@ static int make_setup(const struct tl_perf_decode *d, const struct tl_perf_fille
     return rc;
 }
 
-/* Stops at the first timestamp. */
+/* Find the first timestamp, and stop there. */
 static int on_first_items(void *context, const struct tl_decode_stream *stream,
                           const struct tl_item *items, size_t n)
 {
@@ -207,10 +211,10 @@ static int on_first_items(void *context, const struct tl_decode_stream *stream,
     return TL_OK;
 }
 
-/* The first timestamp of an enabling; 0: it has none. */
+/* Find the first timestamp of an enabling; 0: none. */
 static int find_time(const struct tl_setup *setup, struct tl_bytes bytes, uint64_t *out)
 {
-    enum { LOOK = 4096 }; /* bytes at once, where one may have come */
+    enum { LOOK = 4096 }; /* bytes decoded before checking for a timestamp */
     const struct tl_decode_sink sink = {.context = out, .items = on_first_items};
     struct tl_decode *decode = NULL;
     struct tl_fail fail = {0};
@@ -226,12 +230,12 @@ static int find_time(const struct tl_setup *setup, struct tl_bytes bytes, uint64
     return rc == TL_NOMEM ? rc : TL_OK;
 }
 
-/* When memory is looked at. */
+/* Set the time at which memory is looked up. */
 static int set_times(const struct tl_perf_decode *d, const struct tl_perf_filled *f,
                      struct tl_setup *setup, struct tl_bytes bytes)
 {
     const bool timed = tl_perf_info_is_timed(&d->info, NULL);
-    uint64_t since = f->time > 0 ? f->time : UINT64_MAX - 1; /* not told: what is known last */
+    uint64_t since = f->time > 0 ? f->time : UINT64_MAX - 1; /* unknown: the latest state */
     int rc = TL_OK;
     if (!d->image || tl_image_last_change(d->image, UINT64_MAX) == 0)
         return TL_OK;
@@ -294,10 +298,12 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
     return rc;
 }
 
-/* ---- which bytes ----------------------------------------------------------------------------- */
+/*
+ * ---- byte ranges ------------------------------------------------------------------------------
+ */
 
-/* The area's pieces have all bytes of the ring from `offset` on: where the first one lies; NULL:
- * they have not. */
+/* Find the piece with the ring's byte `offset`, if the area's pieces contain all `size` bytes from
+ * there on; else NULL. */
 static const struct tl_perf_piece *find_bytes(const struct tl_perf_area_state *a, uint64_t offset,
                                               uint64_t size)
 {
@@ -314,7 +320,7 @@ static const struct tl_perf_piece *find_bytes(const struct tl_perf_area_state *a
     return first;
 }
 
-/* Which bytes an AUX record is of; of a snapshot it tells the end. */
+/* Find the bytes of an AUX record; for a snapshot the record gives the end. */
 static const struct tl_perf_piece *bytes_of(const struct tl_perf_area_state *a,
                                             const struct tl_perf_filled *f, uint64_t *offset,
                                             uint64_t *size)
@@ -333,7 +339,7 @@ static const struct tl_perf_piece *bytes_of(const struct tl_perf_area_state *a,
     return NULL;
 }
 
-/* Decode what this AUX record is of. 1: its bytes have not come yet. */
+/* Decode the bytes of this AUX record. Returns 1: they have not arrived yet. */
 static int take_filled(struct tl_perf_decode *d, struct tl_perf_filled *f)
 {
     for (size_t i = 0; i < d->n_areas; i++) {
@@ -344,7 +350,7 @@ static int take_filled(struct tl_perf_decode *d, struct tl_perf_filled *f)
         if (!piece)
             continue;
         const uint64_t into = offset - piece->offset, position = piece->position + into;
-        if (position < a->next) /* it is told twice */
+        if (position < a->next) /* duplicate record */
             return TL_OK;
         a->next = position + size;
         return decode_enabling(a, f, position, size, piece->at + into);
@@ -360,7 +366,7 @@ static int by_time(const void *a, const void *b)
     return x->record < y->record ? -1 : x->record > y->record;
 }
 
-/* An area of which no record says anything: all of it is one enabling. */
+/* Decode an area without AUX records as one enabling. */
 static int take_untold(struct tl_perf_decode *d, struct tl_perf_area_state *a)
 {
     for (size_t i = 0; i < d->n_filled; i++)

@@ -8,17 +8,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_WAITING (1u << 20) /* entries; then those that are there count as all of that time */
-#define TEXT_MOST    200        /* bytes of an entry's text */
-#define SWITCHES     (-1)       /* in place of an attribute: event.switch … */
-#define TASKS        (-2)       /* … and event.task */
+#define MOST_WAITING (1u << 20) /* entries; beyond that, pending ones are treated as final */
+#define TEXT_MOST    200        /* maximum bytes of an entry's text */
+#define SWITCHES     (-1)       /* in place of an attribute: event.switch */
+#define TASKS        (-2)       /* in place of an attribute: event.task */
 
 struct tl_perf_entry {
     uint64_t time, number, offset;
-    int32_t stream; /* index of the attribute; SWITCHES, TASKS */
-    int32_t cpu;    /* -1: not told */
+    int32_t stream; /* index of the attribute, SWITCHES or TASKS */
+    int32_t cpu;    /* -1: unknown */
     int32_t pid, tid, to_pid, to_tid;
-    char *text; /* what else there is to say; owned */
+    char *text; /* further text; owned */
 };
 
 void tl_perf_events_fini(struct tl_perf_events *e)
@@ -29,7 +29,7 @@ void tl_perf_events_fini(struct tl_perf_events *e)
     *e = (struct tl_perf_events){0};
 }
 
-/* ---- what comes ------------------------------------------------------------------------------ */
+/* ---- input ----------------------------------------------------------------------------------- */
 
 static int add(struct tl_perf_decode *d, struct tl_perf_entry entry, const char *text)
 {
@@ -39,10 +39,10 @@ static int add(struct tl_perf_decode *d, struct tl_perf_entry entry, const char 
         free(copy);
         return TL_NOMEM;
     }
-    for (char *p = copy; *p; p++) /* names of files and threads may have any bytes */
+    for (char *p = copy; *p; p++) /* names of files and threads may contain any bytes */
         *p = iscntrl((unsigned char)*p) ? '?' : *p;
     const uint64_t final = d->sideband.final;
-    entry.time = entry.time > final ? entry.time : final + 1; /* it comes too late */
+    entry.time = entry.time > final ? entry.time : final + 1; /* it is late */
     entry.number = e->number++;
     entry.text = copy;
     e->waiting[e->n++] = entry;
@@ -60,7 +60,7 @@ static int add_switch(struct tl_perf_decode *d, const struct tl_perf_record *r,
     if (r->type == TL_PERF_SWITCH)
         return add(d, entry, out ? "ends to run" : "runs");
     if (!out)
-        return TL_OK; /* as the record of who went out says */
+        return TL_OK; /* the record of the thread switched out has both */
     entry.to_pid = r->who.pid;
     entry.to_tid = r->who.tid;
     return add(d, entry, "");
@@ -176,7 +176,7 @@ int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_perf_sample 
     if (tl_perf_sched_switch_read(&sched, s->raw, tl_perf_reader_swaps(d->reader), s->tid)) {
         n += (size_t)snprintf(text + n, sizeof text - n, " then %" PRId32 " %.16s", sched.to,
                               sched.to_name);
-    } else if (s->raw.n > 8) { /* behind the fields that all tracepoints have */
+    } else if (s->raw.n > 8) { /* after the fields common to all tracepoints */
         n += (size_t)snprintf(text + n, sizeof text - n, " raw ");
         for (size_t i = 8; i < s->raw.n && i < 40; i++)
             n += (size_t)snprintf(text + n, sizeof text - n, "%02x", s->raw.p[i]);
@@ -218,7 +218,7 @@ char *tl_perf_event_stream(char *out, size_t size, const char *name,
     return tl_perf_clean_name(out);
 }
 
-/* The name that the setup has for the event; NULL: it has none. */
+/* The setup's name for the event; NULL: none. */
 static const char *told_name(const struct tl_perf_decode *d, int32_t attr)
 {
     for (size_t i = 0; i < d->setup->n_sources; i++) {
@@ -250,7 +250,7 @@ static struct tl_perf_stream *stream_of(struct tl_perf_decode *d, int32_t which,
     return s;
 }
 
-/* ---- what goes ------------------------------------------------------------------------------- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 static int by_time(const void *a, const void *b)
 {
@@ -260,7 +260,7 @@ static int by_time(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* "2100 2100 ramble": process, thread and what it is called. */
+/* "2100 2100 ramble": process, thread and name. */
 static const char *who(const struct tl_perf_decode *d, char out[static 64], int32_t pid,
                        int32_t tid, uint64_t time)
 {
@@ -313,7 +313,9 @@ int tl_perf_events_go_on(struct tl_perf_decode *d)
     return rc;
 }
 
-/* ---- where they stand ------------------------------------------------------------------------ */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 static void text_state(char **text, struct tl_state *s)
 {

@@ -7,7 +7,7 @@
 
 enum {
     INFO_HEADER = 8, /* kind, 0 */
-    PT_LEAST = 10,   /* words of Intel PT */
+    PT_LEAST = 10,   /* minimum words for Intel PT */
     MOST_UNITS = 4096
 };
 
@@ -15,7 +15,7 @@ enum {
 #define MAGIC_ETM4 0x4040404040404040
 #define MAGIC_ETE  0x5050505050505050
 
-/* TRCCONFIGR, and which of a unit's values tells where its timestamps come from. */
+/* TRCCONFIGR bit, and the indices of the values that give a unit's timestamp source. */
 enum { TIMESTAMPS = 1 << 11, ETM4_TS_SOURCE = 7, ETE_TS_SOURCE = 8, VIRTUAL_COUNTER = 1 };
 
 static bool has_stamps(const struct tl_perf_unit *unit)
@@ -124,7 +124,7 @@ static void set_unit(struct tl_perf_unit *unit, uint64_t magic, unsigned version
                      : magic == MAGIC_ETE ? TL_PROTO_ETE
                                           : TL_PROTO_NONE;
     const uint64_t id = unit->n_regs > 1 ? unit->regs[1] : 0;
-    /* ETMv3 and PTM have their ID in the same place. */
+    /* ETMv3 and PTM have their ID at the same position. */
     const bool is_unused = version >= 2 && id >> 31 & 1;
     unit->takes_id = version >= 2;
     unit->id = is_unused ? 0 : (uint8_t)(id & 0x7f);
@@ -196,7 +196,8 @@ static struct tl_perf_unit *unit_of(const struct tl_perf_info *info, int64_t cpu
     return NULL;
 }
 
-/* Bits 7..0 are the ID, 63..60 a version that must be 0; if 59..56 are not 0, 39..8 are the sink.
+/*
+ * Bits 7..0 are the ID, 63..60 a version that must be 0; if 59..56 are not 0, 39..8 are the sink.
  */
 void tl_perf_info_hw_id(struct tl_perf_info *info, uint32_t cpu, uint64_t hw_id)
 {
@@ -220,12 +221,14 @@ bool tl_perf_info_shares_sink(const struct tl_perf_info *info, int64_t cpu,
     return !own || !own->has_sink || !unit->has_sink || own->sink == unit->sink;
 }
 
-/* ---- as sources ------------------------------------------------------------------------------ */
+/*
+ * ---- conversion to sources ---------------------------------------------------------------------
+ */
 
 static void set(struct tl_source *source, const char *name, uint64_t value)
 {
     const int rc = tl_source_set_reg(source, name, value);
-    (void)rc; /* names and their number are ours, and fit */
+    (void)rc; /* names and count are fixed, and fit */
 }
 
 void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr *attr,
@@ -282,7 +285,7 @@ enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info)
                                              : TL_PERF_CONTEXT_NONE;
 }
 
-/* All units with timestamps have those of the virtual counter. */
+/* Do all units with timestamps use the virtual counter? */
 static bool has_virtual_stamps(const struct tl_perf_info *info)
 {
     bool any = false;

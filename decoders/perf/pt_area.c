@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An AUX area of Intel PT: the scout looks at bytes as they come; what it finds, together with the
- * records, says where in the trace another thread runs or memory changes. Up to there the decoder
- * gets the bytes, then it is told.
+ * An AUX area of Intel PT. The scout scans bytes as they arrive; its points, together with the
+ * records, determine where in the trace the thread or memory changes. The decoder receives the
+ * bytes up to there, and is then informed.
  */
 #include "perf/container.h"
 
@@ -12,7 +12,8 @@
 
 /* ---- beginning ------------------------------------------------------------------------------- */
 
-/* Its stream, named by its CPU or thread; another buffer of the same one has its number behind. */
+/* Create the stream, named by its CPU or thread; for a further buffer of the same one its number is
+ * appended. */
 static struct tl_perf_stream *make_stream(struct tl_perf_area_state *a)
 {
     struct tl_perf_decode *const d = a->owner;
@@ -45,7 +46,9 @@ static int begin(struct tl_perf_area_state *a)
     return rc;
 }
 
-/* ---- what is told ---------------------------------------------------------------------------- */
+/*
+ * ---- sideband information ---------------------------------------------------------------------
+ */
 
 static uint64_t file_offset(const struct tl_perf_area_state *a, uint64_t position)
 {
@@ -123,7 +126,7 @@ static int add_break(struct tl_perf_area_state *a, uint64_t position, enum tl_ga
     return TL_OK;
 }
 
-/* The trace has a gap here. */
+/* Apply a gap in the trace. */
 static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *b)
 {
     struct tl_stream_told told = {
@@ -149,7 +152,7 @@ static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *
     return a->decoder->ops->tell(a->decoder, &told);
 }
 
-/* Bytes up to `to` that lie in one piece. */
+/* Decode bytes up to `to` within one piece. */
 static int decode_some(struct tl_perf_area_state *a, uint64_t to)
 {
     size_t i = 0;
@@ -171,7 +174,7 @@ static int decode_some(struct tl_perf_area_state *a, uint64_t to)
     return rc >= 0 && a->decoder && run.n > 0 ? a->decoder->ops->push(a->decoder, &run) : rc;
 }
 
-/* With the breaks in between. */
+/* Decode, applying the breaks in between. */
 int tl_perf_pt_decode(struct tl_perf_area_state *a, uint64_t to)
 {
     int rc = TL_OK;
@@ -203,7 +206,7 @@ static int scout_anew(struct tl_perf_area_state *a, uint64_t position)
     return rc;
 }
 
-/* Leave out the last `padding` bytes in front of piece `i`, and its first `known` ones. */
+/* Remove the last `padding` bytes before piece `i`, and its first `known` ones. */
 static void leave_out(struct tl_perf_area_state *a, size_t i, size_t padding, size_t known)
 {
     struct tl_perf_piece *const piece = &a->pieces[i];
@@ -220,7 +223,7 @@ static void leave_out(struct tl_perf_area_state *a, size_t i, size_t padding, si
         a->pieces[k].position -= n;
 }
 
-/* A snapshot has bytes that the one before had. */
+/* Remove the bytes of a snapshot that the previous one already had. */
 static int join_snapshot(struct tl_perf_area_state *a, size_t i, bool *joined)
 {
     const struct tl_perf_piece *const piece = &a->pieces[i];
@@ -230,13 +233,13 @@ static int join_snapshot(struct tl_perf_area_state *a, size_t i, bool *joined)
     if (rc < 0)
         return rc;
     *joined = rc == 1;
-    /* Padding waits, unless nothing was waited for any more. */
+    /* Padding has not been scanned yet, unless everything had to be processed. */
     const uint64_t waits = piece->position - a->scanned;
     leave_out(a, i, padding < waits ? padding : (size_t)waits, known);
     return TL_OK;
 }
 
-/* Does the piece go on where the one before it ended? */
+/* Does the piece continue where the previous one ended? */
 static bool goes_on(const struct tl_perf_piece *before, const struct tl_perf_piece *piece)
 {
     const uint64_t end = before->offset + before->size;
@@ -261,8 +264,8 @@ static int begin_piece(struct tl_perf_area_state *a, size_t i)
     return rc;
 }
 
-/* Up to where a piece can be looked at: a snapshot must be whole, and its last bytes may turn out
- * to be padding when the next one comes. */
+/* Position up to which a piece can be scanned: a snapshot must be complete, and its last bytes may
+ * turn out to be padding when the next one arrives. */
 static uint64_t scan_end(const struct tl_perf_area_state *a, const struct tl_perf_piece *piece,
                          bool is_snapshot)
 {
@@ -297,7 +300,7 @@ static int scan(struct tl_perf_area_state *a)
     return rc;
 }
 
-/* Trace is lost behind what these AUX records tell. */
+/* Add breaks where AUX records report lost trace after their bytes. */
 static int tell_truncated(struct tl_perf_area_state *a)
 {
     const struct tl_perf_decode *const d = a->owner;

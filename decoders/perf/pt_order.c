@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Areas of Intel PT side by side. Each goes from one change among the records that concerns it to
- * the next: it decodes up to where the change takes effect, and is told. The area whose change is
- * the earliest goes first, so that where a thread moves from one CPU to another, what it did on the
- * first has been decoded before it goes on on the second.
+ * Decodes areas of Intel PT concurrently. Each advances from one relevant change in the records to
+ * the next: it decodes up to where the change takes effect, and then applies it. The area with the
+ * earliest change goes first, so that when a thread moves from one CPU to another, its execution on
+ * the first one has been decoded before that on the second.
  */
 #include "perf/container.h"
 
-/* ---- where an area stands -------------------------------------------------------------------- */
+/*
+ * ---- position of an area -----------------------------------------------------------------------
+ */
 
-/* The next change behind what was told. */
+/* Time of the next change after those applied. */
 static uint64_t next_change(const struct tl_perf_area_state *a)
 {
     const struct tl_perf_sideband *const s = &a->owner->sideband;
@@ -20,7 +22,7 @@ static uint64_t next_change(const struct tl_perf_area_state *a)
     return tl_perf_sideband_next(s, a->cpu, a->seen);
 }
 
-/* What its turn is, and whether it can be taken. */
+/* Determine the area's next turn, and whether it can be processed. */
 static void look_on(struct tl_perf_area_state *a)
 {
     const uint64_t final = a->owner->sideband.final;
@@ -29,7 +31,7 @@ static void look_on(struct tl_perf_area_state *a)
     a->turn = UINT64_MAX;
     a->blocked = false;
     while (point && !a->left && point->time <= final && point->time < change) {
-        tl_perf_scout_take(&a->scout); /* nothing is told there */
+        tl_perf_scout_take(&a->scout); /* nothing to apply there */
         point = tl_perf_scout_first(&a->scout);
     }
     if (!a->left && change <= final) {
@@ -41,7 +43,7 @@ static void look_on(struct tl_perf_area_state *a)
     }
 }
 
-/* What ran there is decoded as far as it ran. */
+/* Decode up to the end of the current thread's execution. */
 static int leave(struct tl_perf_area_state *a, uint64_t position)
 {
     const int rc = tl_perf_pt_decode(a, position);
@@ -64,7 +66,9 @@ static int take_turn(struct tl_perf_area_state *a)
     return tl_perf_pt_tell(a, point.time);
 }
 
-/* ---- all of them ----------------------------------------------------------------------------- */
+/*
+ * ---- all areas --------------------------------------------------------------------------------
+ */
 
 static struct tl_perf_area_state *earliest(const struct tl_perf_decode *d)
 {
@@ -78,15 +82,15 @@ static struct tl_perf_area_state *earliest(const struct tl_perf_decode *d)
 }
 
 /*
- * So that threads' streams are in order, all wait for an area of which not all has come that was
- * before its change, unless too much waits. A CPU that idles may be waited for up to the end.
+ * To keep threads' streams in order, all areas wait for one whose bytes before its next change have
+ * not all arrived, unless too many bytes are pending. An idle CPU may be waited for up to the end.
  */
 static bool is_waited_for(const struct tl_perf_decode *d, bool last)
 {
     return !last && d->setup->threads && tl_perf_held(d) <= TL_PERF_HELD_MOST / 2;
 }
 
-/* Is there a CPU on which threads ran, and whose trace has not come yet? */
+/* Is there a CPU on which threads ran, but whose trace has not arrived yet? */
 static bool is_one_missing(const struct tl_perf_decode *d)
 {
     size_t n = 0;
@@ -119,21 +123,21 @@ static int take_turns(struct tl_perf_decode *d, bool last)
     return rc;
 }
 
-/* Can records still say who ran, where no time says when? */
+/* Without times: can records still identify the thread? */
 static bool may_be_told(const struct tl_perf_area_state *a)
 {
     const struct tl_perf_sideband *const s = &a->owner->sideband;
     return a->tid >= 0 || s->n_threads > 0 || s->n_heap > 0 || a->owner->info.switches > 0;
 }
 
-/* Decode what is behind the last change that was told. */
+/* Decode what follows the last change applied. */
 static int go_on(struct tl_perf_area_state *a, bool last)
 {
     uint64_t known = last || !a->timed ? a->scanned : tl_perf_scout_known(&a->scout);
     int rc = TL_OK;
     if (!a->timed && !last && may_be_told(a))
         return TL_OK;
-    if (!a->timed) /* nothing says when */
+    if (!a->timed) /* no times */
         rc = tl_perf_pt_tell(a, UINT64_MAX - 1);
     if (rc == TL_OK && known > a->next)
         rc = tl_perf_pt_decode(a, known);

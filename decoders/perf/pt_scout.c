@@ -38,7 +38,7 @@ static void take_time(struct tl_perf_scout *s, uint64_t position)
     close_point(s);
 }
 
-/* Execution is at `ip` now. */
+/* Execution continues at `ip`. */
 static void move_to(struct tl_perf_scout *s, uint64_t ip, uint64_t position)
 {
     const enum where to = ip >> 63 ? KERNEL : USER;

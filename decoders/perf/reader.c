@@ -16,15 +16,15 @@ enum {
 };
 
 enum state {
-    IN_HEADER,  /* fewer than 16 bytes, or a file's header */
-    IN_FRONT,   /* of the records: attributes */
-    IN_RECORDS, /* `gathered` is the beginning of one */
-    IN_AREA,    /* the bytes behind an AUXTRACE record */
-    BEHIND,     /* the records: features */
-    OVER        /* nothing can be made of what comes */
+    IN_HEADER,  /* the first 16 bytes, or a file's header */
+    IN_FRONT,   /* before the records: attributes */
+    IN_RECORDS, /* records; `gathered` is the beginning of one */
+    IN_AREA,    /* the bytes after an AUXTRACE record */
+    BEHIND,     /* after the records: features */
+    OVER        /* the rest cannot be parsed */
 };
 
-/* Why nothing can be made of the rest. */
+/* Why the rest cannot be parsed. */
 enum why {
     OLD_FILE,
     NO_PERF_DATA,
@@ -50,7 +50,7 @@ static const char *const why_texts[WHYS] = {
     [LARGE_FEATURES] = "the features of perf.data are too large",
 };
 
-/* Compressed bytes, where they lie in the file. */
+/* A range of compressed bytes in the file. */
 struct packed {
     uint64_t offset, n;
 };
@@ -59,23 +59,23 @@ struct tl_perf_reader {
     struct tl_perf_reader_sink sink;
     enum state state;
     bool swap, piped;
-    uint64_t position;      /* in the file, behind all bytes taken */
-    struct tl_buf gathered; /* bytes that wait for others, up to `position` */
+    uint64_t position;      /* file offset after all bytes processed */
+    struct tl_buf gathered; /* bytes collected before `position` */
     uint64_t data_at, data_end;
     struct tl_perf_attrs attrs;
-    /* Of a file. */
+    /* From a file's header. */
     uint64_t attr_size, attrs_at, attrs_size;
     uint8_t features[TL_PERF_FEATURES / 8];
-    /* An area. */
+    /* The current area. */
     struct tl_perf_area area;
     uint64_t area_at;
-    bool passes; /* it is none, but bytes behind a record that are of no use */
+    bool passes; /* not an area, but bytes after a record to be skipped */
     /* Compressed records. */
     ZSTD_DStream *zstd;
     struct tl_buf unpacked;
-    struct packed *packed; /* what went into `zstd` since its frame began */
+    struct packed *packed; /* input of `zstd` since its frame began */
     size_t n_packed, cap_packed;
-    uint64_t lost_at; /* OVER: from here on */
+    uint64_t lost_at; /* OVER: offset of the first lost byte */
     uint8_t lost_why; /* enum why */
 };
 
@@ -115,7 +115,7 @@ void tl_perf_reader_free(struct tl_perf_reader *r)
     free(r);
 }
 
-/* Nothing behind `offset` can be understood. */
+/* Stop parsing at `offset`. */
 static void give_up(struct tl_perf_reader *r, enum why why, uint64_t offset)
 {
     if (r->state != OVER) {
@@ -130,7 +130,9 @@ static int tell_loss(struct tl_perf_reader *r, const char *why, uint64_t offset,
     return r->sink.loss(r->sink.context, why, offset, bytes);
 }
 
-/* ---- in front of the records ----------------------------------------------------------------- */
+/*
+ * ---- before the records -----------------------------------------------------------------------
+ */
 
 static void read_header(struct tl_perf_reader *r)
 {
@@ -159,14 +161,14 @@ static void read_header(struct tl_perf_reader *r)
     r->attrs_size = tl_perf_u64(r->swap, p + 32);
     r->data_at = tl_perf_u64(r->swap, p + 40);
     const uint64_t data_size = tl_perf_u64(r->swap, p + 48);
-    /* A bit map is made of longs: in the other byte order its bytes are, too. */
+    /* A bitmap consists of longs, whose bytes are swapped in the other byte order. */
     for (unsigned i = 0; i < sizeof r->features; i++)
         r->features[r->swap ? i ^ 7 : i] = p[72 + i];
     if (r->data_at < FILE_HEADER || r->data_at > TL_PERF_HEAD_MOST) {
         give_up(r, BAD_DATA_OFFSET, 40);
         return;
     }
-    /* A recording that was cut has no size there, and runs to the end. */
+    /* A truncated recording has size 0, and extends to the end. */
     r->data_end =
         data_size == 0 || data_size > UINT64_MAX - r->data_at ? UINT64_MAX : r->data_at + data_size;
     r->state = IN_FRONT;
@@ -219,7 +221,7 @@ static int take_attr(struct tl_perf_reader *r, struct tl_bytes body, uint64_t of
     return rc == TL_BAD || rc == TL_LIMIT ? tell_loss(r, "a bad ATTR record", offset, body.n) : rc;
 }
 
-/* Whole records of what was unpacked. */
+/* Process complete records in the decompressed data. */
 static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
 {
     size_t at = 0;
@@ -241,8 +243,8 @@ static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
     return rc;
 }
 
-/* One stream goes on over all records. Where `perf record --threads` wrote several files each has
- * its own, which begins while the one in front has not ended: there it is no part of that. */
+/* Decompress a record. One zstd frame spans all records. With `perf record --threads` each file has
+ * its own frame, which begins before the previous one has ended. */
 static int unpack(struct tl_perf_reader *r, const uint8_t *header, struct tl_bytes in,
                   uint64_t offset)
 {
@@ -301,7 +303,7 @@ static int take_feature(struct tl_perf_reader *r, struct tl_bytes body)
                                       : TL_OK;
 }
 
-/* A whole record of `size` >= 8 bytes, that is no AUXTRACE. */
+/* Process a complete record of `size` >= 8 bytes, other than AUXTRACE. */
 static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
 {
     const struct tl_perf_raw raw = {
@@ -361,7 +363,7 @@ static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, u
     return r->sink.area(r->sink.context, &r->area, 0, (struct tl_bytes){0}, from);
 }
 
-/* What tracepoints look like stands behind its record, in a pipe. */
+/* In a pipe, tracepoint formats follow their record: skip them. */
 static int pass_tracing(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
 {
     const uint64_t n = size < RECORD_HEADER + 4 ? 0 : tl_perf_u32(r->swap, p + RECORD_HEADER);
@@ -376,8 +378,7 @@ static int pass_tracing(struct tl_perf_reader *r, const uint8_t *p, size_t size,
     return TL_OK;
 }
 
-/* Records at the beginning of `in`, which is at `offset`, as far as they are whole. Returns how
- * many bytes they are. */
+/* Process complete records at the beginning of `in`, which is at `offset`. Returns their size. */
 static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
 {
     size_t at = 0;
@@ -408,7 +409,7 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
     return (int64_t)at;
 }
 
-/* The bytes behind an AUXTRACE record. Returns how many of them there are. */
+/* Process bytes after an AUXTRACE record. Returns how many. */
 static int64_t take_area(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset)
 {
     const uint64_t left = r->area.size - r->area_at;
@@ -427,7 +428,7 @@ static int64_t take_area(struct tl_perf_reader *r, struct tl_bytes in, uint64_t 
 
 /* ---- push ------------------------------------------------------------------------------------ */
 
-/* Records and areas straight from `in`, without a copy. */
+/* Process records and areas directly from `in`. */
 static int take_data(struct tl_perf_reader *r, struct tl_bytes *in)
 {
     while (in->n > 0) {
@@ -449,7 +450,7 @@ static int take_data(struct tl_perf_reader *r, struct tl_bytes *in)
     return TL_OK;
 }
 
-/* How many bytes have to be gathered before something can be done with them. */
+/* Number of bytes that must be collected to continue. */
 static uint64_t wanted(const struct tl_perf_reader *r)
 {
     switch (r->state) {
@@ -468,7 +469,7 @@ static uint64_t wanted(const struct tl_perf_reader *r)
     }
 }
 
-/* So many bytes are gathered. */
+/* Process the collected bytes. */
 static int take_gathered(struct tl_perf_reader *r)
 {
     int rc = TL_OK;
@@ -530,7 +531,7 @@ int tl_perf_reader_push(struct tl_perf_reader *r, struct tl_bytes in)
     return rc;
 }
 
-/* Sections of the features stand behind the records, in the order of their bits. */
+/* The features' sections follow the records, in order of their bits. */
 static int take_features(struct tl_perf_reader *r)
 {
     const uint64_t base = r->position - r->gathered.n;
@@ -579,14 +580,16 @@ int tl_perf_reader_finish(struct tl_perf_reader *r)
     }
 }
 
-/* ---- where it stands ------------------------------------------------------------------------- */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 bool tl_perf_reader_in_area(const struct tl_perf_reader *r)
 {
     return r->state == IN_AREA && !r->passes;
 }
 
-/* Bring zstd to where it was in its frame: nobody can ask it for that. */
+/* Bring zstd to the same position in its frame, since its state cannot be saved. */
 static int unpack_again(struct tl_perf_reader *r, const struct tl_decode *decode)
 {
     struct tl_buf in = {0}, out = {0};

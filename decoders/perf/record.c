@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "perf/record.h"
 
-/* What is left of a record's body. */
+/* The unread part of a record's body. */
 struct rest {
     const uint8_t *p;
     size_t n;
@@ -57,7 +57,7 @@ static struct tl_bytes bytes(struct rest *r, size_t n)
     return b;
 }
 
-/* A name up to its end, and what pads it to a multiple of 8: names begin at one. */
+/* Read a name and its padding to a multiple of 8; names are aligned. */
 static const char *name(struct rest *r)
 {
     const uint8_t *const end = r->n ? memchr(r->p, 0, r->n) : NULL;
@@ -73,8 +73,7 @@ static const char *name(struct rest *r)
 
 /* ---- the trailer ----------------------------------------------------------------------------- */
 
-/* Which attribute a record of the kernel belongs to. Where trailers differ, the event ID is the
- * last member of each. */
+/* The attribute of a kernel record. If trailers differ, the event ID is the last member of each. */
 static const struct tl_perf_attr *attr_of(const struct tl_perf_raw *raw, bool swap,
                                           const struct tl_perf_attrs *attrs)
 {
@@ -89,7 +88,7 @@ static const struct tl_perf_attr *attr_of(const struct tl_perf_raw *raw, bool sw
     return attrs->v;
 }
 
-/* Without a CPU in the trailer, the event's ID says which it is, if it counts on one. */
+/* Without a CPU in the trailer, the event ID determines the CPU, if the event is bound to one. */
 static void find_cpu(struct tl_perf_record *out, uint64_t id, const struct tl_perf_attrs *attrs)
 {
     const int64_t cpu = tl_perf_map_get(&attrs->cpus, id);
@@ -110,7 +109,7 @@ static void read_trailer(struct tl_perf_record *out, const struct tl_perf_attr *
     }
     if (type & TL_PERF_SAMPLE_TIME) {
         out->time = tl_perf_u64(swap, p);
-        out->has_time = out->time > 0; /* perf itself wrote it otherwise */
+        out->has_time = out->time > 0; /* 0 in records synthesised by perf */
         p += 8;
     }
     if (type & TL_PERF_SAMPLE_ID) {
@@ -154,11 +153,11 @@ static void read_poke(struct tl_perf_record *out, struct rest *r)
     const size_t before = (size_t)take(r, 2), after = (size_t)take(r, 2);
     out->poke.before = bytes(r, before);
     out->poke.after = bytes(r, after);
-    const size_t used = 12 + before + after; /* it is padded to a multiple of 8 */
+    const size_t used = 12 + before + after; /* padded to a multiple of 8 */
     bytes(r, (8 - used % 8) % 8);
 }
 
-/* {u64 device, u64 inode} of each kind of namespace. */
+/* {u64 device, u64 inode} per kind of namespace. */
 static void read_spaces(struct tl_perf_record *out, struct rest *r)
 {
     out->spaces.pid = i32(r);
@@ -254,7 +253,7 @@ int tl_perf_record_read(struct tl_perf_record *out, const struct tl_perf_raw *ra
         return rc;
     const struct tl_perf_attr *const attr = attr_of(raw, swap, attrs);
     const size_t n = attr ? tl_perf_attr_trailer(attr) : 0;
-    /* What perf made up itself may have none. */
+    /* Records synthesised by perf may have no trailer. */
     if (n > 0 && r.n >= n)
         read_trailer(out, attr, swap, raw->body.p + raw->body.n - n, attrs);
     return TL_OK;

@@ -18,7 +18,7 @@ static uint64_t u64(struct rest *r)
     return v;
 }
 
-/* Two 32-bit numbers. */
+/* Read two 32-bit numbers. */
 static void pair(struct rest *r, uint32_t *first, uint32_t *second)
 {
     const uint8_t *const p = r->in.p;
@@ -37,7 +37,7 @@ static void skip(struct rest *r, uint64_t n)
     r->in.n -= (size_t)n;
 }
 
-/* Its attribute is the one of its event ID, which lies at the same place in samples of all. */
+/* Find the attribute by event ID, which is at the same position in all samples. */
 static int find_attr(size_t *out, struct tl_bytes body, bool swap,
                      const struct tl_perf_attrs *attrs)
 {
@@ -63,7 +63,7 @@ static int find_attr(size_t *out, struct tl_bytes body, bool swap,
     return TL_OK;
 }
 
-/* struct read_format of the values that a sample reads. */
+/* Skip a struct read_format. */
 static void skip_read(struct rest *r, uint64_t format)
 {
     enum { ENABLED = 1, RUNNING = 2, ID = 4, GROUP = 8, LOST = 16 };
@@ -73,11 +73,11 @@ static void skip_read(struct rest *r, uint64_t format)
     skip(r, n > UINT16_MAX ? UINT64_MAX : 8 * (times + n * each));
 }
 
-/* What lies behind the raw bytes, of which only the trace is of use. */
+/* Read the members after the raw bytes, of which only the trace is used. */
 static void read_rest(struct tl_perf_sample *out, struct rest *r, const struct tl_perf_attr *attr)
 {
     enum { HW_INDEX = 1 << 17, COUNTERS = 1 << 19 };
-    /* A member of eight bytes each. */
+    /* Members of eight bytes each. */
     static const uint64_t words = TL_PERF_SAMPLE_PHYS_ADDR | TL_PERF_SAMPLE_CGROUP |
                                   TL_PERF_SAMPLE_DATA_PAGE_SIZE | TL_PERF_SAMPLE_CODE_PAGE_SIZE;
     const uint64_t type = attr->sample_type;

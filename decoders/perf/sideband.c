@@ -7,7 +7,7 @@
 
 enum kind { RUN, THREAD, CHANGE };
 
-#define MOST_BEFORE 256 /* entries of a thread that are looked at */
+#define MOST_BEFORE 256 /* maximum entries of a thread that are searched */
 
 void tl_perf_sideband_fini(struct tl_perf_sideband *s)
 {
@@ -35,7 +35,7 @@ static int add_time(struct tl_perf_times *times, uint64_t time)
     return TL_OK;
 }
 
-/* How many are not behind `time`. */
+/* Number of times up to `time`. */
 static size_t count_to(const struct tl_perf_times *times, uint64_t time)
 {
     size_t low = 0, high = times->n;
@@ -69,21 +69,21 @@ static int add_run(struct tl_perf_sideband *s, uint32_t cpu, struct tl_perf_run 
     }
     struct tl_perf_runs *const r = &s->cpus[i];
     if (r->n > 0 && run.time < r->v[r->n - 1].time)
-        return TL_OK; /* without a time, behind others that have one */
+        return TL_OK; /* without a time, after others that have one */
     if (tl_grow(&r->v, &r->cap, r->n + 1, sizeof *r->v) < 0)
         return TL_NOMEM;
     r->v[r->n++] = run;
     return TL_OK;
 }
 
-/* Its runs; `*begun`: how many had begun by `time`. NULL: none is known. */
+/* A CPU's runs; `*begun`: number that began at or before `time`. NULL: unknown CPU. */
 static const struct tl_perf_runs *runs_of(const struct tl_perf_sideband *s, uint32_t cpu,
                                           uint64_t time, size_t *begun)
 {
     const int64_t i = tl_perf_map_get(&s->by_cpu, cpu);
     const struct tl_perf_runs *const r = i < 0 ? NULL : &s->cpus[i];
     size_t low = 0, high = r ? r->n : 0;
-    while (low < high) { /* the first one behind */
+    while (low < high) { /* finds the first one after `time` */
         const size_t middle = low + (high - low) / 2;
         if (r->v[middle].time > time)
             high = middle;
@@ -121,7 +121,7 @@ static struct tl_perf_thread *find_thread(const struct tl_perf_sideband *s, int3
     int64_t i = tl_perf_map_get(&s->by_tid, (uint32_t)tid);
     if (i < 0)
         return NULL;
-    /* What is told of it later is better than nothing. */
+    /* If `time` is before everything known, use the earliest entry. */
     for (unsigned n = 0; n < MOST_BEFORE && s->threads[i].time > time; n++) {
         if (s->threads[i].before < 0)
             break;
@@ -136,7 +136,7 @@ const struct tl_perf_thread *tl_perf_sideband_thread(const struct tl_perf_sideba
     return find_thread(s, tid, time);
 }
 
-/* Without a name it has the one it had, or its parent's. */
+/* Without a name, keep the previous one, or use the parent's. */
 static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
 {
     const struct tl_perf_thread *const old = find_thread(s, w->tid, w->time);
@@ -152,7 +152,7 @@ static int add_thread(struct tl_perf_sideband *s, const struct tl_perf_waiting *
     const int64_t last = tl_perf_map_get(&s->by_tid, (uint32_t)w->tid);
     const int32_t index = (int32_t)s->n_threads++;
     s->threads[index] = t;
-    if (last >= 0 && t.time < s->threads[last].time) { /* earlier than all that is known */
+    if (last >= 0 && t.time < s->threads[last].time) { /* earlier than all known entries */
         struct tl_perf_thread *const first = find_thread(s, w->tid, 0);
         s->threads[index].before = first->before;
         first->before = index;
@@ -170,7 +170,9 @@ uint64_t tl_perf_sideband_changed(const struct tl_perf_sideband *s, uint64_t tim
     return n > 0 ? s->changes.v[n - 1] : 0;
 }
 
-/* ---- in the order of time -------------------------------------------------------------------- */
+/*
+ * ---- processing in order of time ----------------------------------------------------------------
+ */
 
 static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
 {
@@ -180,7 +182,7 @@ static int apply(struct tl_perf_sideband *s, const struct tl_perf_waiting *w)
         return add_thread(s, w);
     struct tl_perf_run run = {w->time, w->pid, w->tid};
     const struct tl_perf_thread *const t =
-        run.pid < 0 ? find_thread(s, run.tid, run.time) : NULL; /* it is about to end */
+        run.pid < 0 ? find_thread(s, run.tid, run.time) : NULL; /* the thread is exiting */
     run.pid = t ? t->pid : run.pid < 0 ? run.tid : run.pid;
     return add_run(s, w->cpu, run);
 }
@@ -198,7 +200,7 @@ static int wait_for(struct tl_perf_sideband *s, struct tl_perf_waiting w)
     }
     if (tl_grow(&s->heap, &s->cap_heap, s->n_heap + 1, sizeof *s->heap) < 0)
         return TL_NOMEM;
-    w.time = w.time > s->final ? w.time : s->final + 1; /* it comes too late */
+    w.time = w.time > s->final ? w.time : s->final + 1; /* it is late */
     w.number = s->number++;
     size_t i = s->n_heap++;
     for (; i > 0 && is_before(&w, &s->heap[(i - 1) / 2]); i = (i - 1) / 2)
@@ -260,7 +262,7 @@ static int add_switch(struct tl_perf_sideband *s, const struct tl_perf_record *r
         w.pid = r->who.pid;
         w.tid = r->who.tid;
     } else if (out || !r->has_tid) {
-        return TL_OK; /* who comes next is told by itself */
+        return TL_OK; /* the next thread has a record of its own */
     }
     return r->has_cpu && w.tid >= 0 ? wait_for(s, w) : TL_OK;
 }
@@ -271,7 +273,7 @@ static int tell_thread(struct tl_perf_sideband *s, int32_t pid, int32_t tid, int
     struct tl_perf_waiting w = {
         .kind = THREAD, .time = time, .pid = pid, .tid = tid, .parent = parent};
     snprintf(w.name, sizeof w.name, "%s", name);
-    for (char *p = w.name; *p; p++) /* lines of text are made of it */
+    for (char *p = w.name; *p; p++) /* names become part of lines of text */
         *p = iscntrl((unsigned char)*p) ? '?' : *p;
     return tid < 0 ? TL_OK : wait_for(s, w);
 }
@@ -310,7 +312,9 @@ int tl_perf_sideband_add(struct tl_perf_sideband *s, const struct tl_perf_record
     }
 }
 
-/* ---- where it stands ------------------------------------------------------------------------- */
+/*
+ * ---- saved state ------------------------------------------------------------------------------
+ */
 
 static void times_state(struct tl_perf_times *times, struct tl_state *s)
 {

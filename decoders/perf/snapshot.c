@@ -4,10 +4,10 @@
 #include "pt/packet.h"
 
 enum {
-    LEAST_SAME = 32,      /* bytes that are the same by more than chance */
-    MOST_TAIL = 1 << 20,  /* bytes that are kept without a TSC */
-    MOST_TRIES = 1 << 12, /* places in a dump that are compared */
-    HEADER_MOST = 4096    /* bytes of a PSB+ */
+    LEAST_SAME = 32,      /* equal bytes that cannot be coincidence */
+    MOST_TAIL = 1 << 20,  /* maximum bytes kept without a TSC */
+    MOST_TRIES = 1 << 12, /* maximum positions compared in a dump */
+    HEADER_MOST = 4096    /* maximum bytes of a PSB+ */
 };
 
 void tl_perf_snapshot_fini(struct tl_perf_snapshot *s)
@@ -23,7 +23,7 @@ void tl_perf_snapshot_state(struct tl_perf_snapshot *s, struct tl_state *state)
     tl_state_bool(state, &s->any);
 }
 
-/* The TSC of the PSB+ at byte `at`. */
+/* Read the TSC of the PSB+ at byte `at`. */
 static bool read_tsc(struct tl_bytes in, size_t at, uint64_t *tsc)
 {
     static const struct tl_pt_config config = {0};
@@ -42,7 +42,7 @@ static bool read_tsc(struct tl_bytes in, size_t at, uint64_t *tsc)
     return false;
 }
 
-/* The last PSB+ that has a TSC; in.n: there is none. */
+/* Find the last PSB+ with a TSC; in.n: none. */
 static size_t last_tsc(struct tl_bytes in, uint64_t *tsc)
 {
     struct tl_bytes rest = in;
@@ -57,7 +57,7 @@ static size_t last_tsc(struct tl_bytes in, uint64_t *tsc)
     return in.n;
 }
 
-/* The PSB+ with this TSC; in.n: there is none. */
+/* Find the PSB+ with this TSC; in.n: none. */
 static size_t find_tsc(struct tl_bytes in, uint64_t tsc)
 {
     for (size_t at = 0; at < in.n;) {
@@ -72,7 +72,7 @@ static size_t find_tsc(struct tl_bytes in, uint64_t tsc)
     return in.n;
 }
 
-/* How many bytes up to the ends of both are the same. */
+/* Number of equal bytes at the ends of both. */
 static size_t same_ends(struct tl_bytes a, struct tl_bytes b)
 {
     size_t n = 0;
@@ -81,7 +81,7 @@ static size_t same_ends(struct tl_bytes a, struct tl_bytes b)
     return n;
 }
 
-/* Where in `dump` the bytes that `tail` ends with end; 0: nowhere. */
+/* Position in `dump` of the end of the longest suffix of `tail` found there; 0: none. */
 static size_t find_end(struct tl_bytes tail, struct tl_bytes dump)
 {
     size_t best = 0, length = 0;
@@ -123,7 +123,7 @@ size_t tl_perf_padding(struct tl_bytes dump)
     return n;
 }
 
-/* How many of the first bytes of both are the same. */
+/* Number of equal bytes at the beginnings of both. */
 static size_t same_beginnings(struct tl_bytes a, struct tl_bytes b)
 {
     size_t n = 0;
@@ -132,7 +132,9 @@ static size_t same_beginnings(struct tl_bytes a, struct tl_bytes b)
     return n;
 }
 
-/* The older one's bytes from its PSB on are found at `from`. */
+/*
+ * The older dump's bytes from its PSB on were found at `from`: return the end of the known bytes.
+ */
 static size_t known_behind(struct tl_bytes tail, struct tl_bytes dump, size_t from, size_t *padding)
 {
     const struct tl_bytes rest = {dump.p + from, dump.n - from};
@@ -160,13 +162,13 @@ int tl_perf_snapshot_join(struct tl_perf_snapshot *s, struct tl_bytes dump, size
         tail.n -= zeros;
         *known = find_end(tail, dump);
         joined = *known > 0;
-        size_t same = 0; /* of the zeros that are none of padding */
+        size_t same = 0; /* zeros that are not padding */
         while (joined && same < zeros && *known + same < dump.n && dump.p[*known + same] == 0)
             same++;
         *known += same;
         *padding = joined ? zeros - same : 0;
     }
-    if (joined && *known == dump.n) /* nothing new: what is kept of the older one is good still */
+    if (joined && *known == dump.n) /* nothing new: keep the older dump's tail */
         return joined;
     const int rc = keep_tail(s, dump);
     return rc < 0 ? rc : joined;

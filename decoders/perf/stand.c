@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where a decode of perf.data stands. What areas hold is named by its places in the capture and
- * read again, so a state is small: it has the records of who ran when, which grow with the
- * recording, and where each decoder stands.
+ * Saved state of a perf.data decode. Bytes held in areas are stored as positions in the capture and
+ * reread, so the state is small: it consists of the context switch records, which grow with the
+ * recording, and the state of each decoder.
  */
 #include "perf/container.h"
 
@@ -46,7 +46,7 @@ static bool is_name(const char *name)
     return p > name && !*p;
 }
 
-/* The stream with this number, announced again where it is loaded; NULL: an error. */
+/* The stream with this number; on restoring it is announced again. NULL: error. */
 static struct tl_perf_stream *named_stream(struct tl_perf_decode *d, size_t i, struct tl_state *s)
 {
     struct tl_perf_stream *stream = tl_state_loads(s) ? NULL : d->streams[i];
@@ -96,7 +96,7 @@ static void streams_state(struct tl_perf_decode *d, struct tl_state *s)
         stream_state(d, i, s);
     for (size_t i = 0; i < d->n_streams; i++)
         link_state(d, &d->streams[i]->thread, s);
-    /* What a CPU's stream delivers its thread's does not deliver further. */
+    /* A thread's stream does not forward items to another one. */
     for (size_t i = 0; tl_state_loads(s) && i < d->n_streams; i++)
         tl_state_check(s, !d->streams[i]->thread || !d->streams[i]->thread->thread);
     tl_perf_map_state(&d->by_tid, s, d->n_streams);
@@ -117,7 +117,7 @@ static void piece_state(struct tl_perf_piece *p, struct tl_state *s)
     tl_state_bool(s, &p->copied);
 }
 
-/* Do the pieces follow one another, up to `end`? */
+/* Are the pieces contiguous, up to `end`? */
 static bool are_joined(const struct tl_perf_area_state *a, uint64_t end)
 {
     uint64_t next = a->n_pieces > 0 ? a->pieces[0].position : end;
@@ -130,7 +130,7 @@ static bool are_joined(const struct tl_perf_area_state *a, uint64_t end)
     return next == end && (a->n_pieces == 0 || a->pieces[0].position <= a->next);
 }
 
-/* Those of a piece that were not decoded yet. */
+/* Save or restore bytes of a piece not decoded yet. */
 static void held_state(struct tl_perf_area_state *a, const struct tl_perf_piece *p,
                        struct tl_state *s)
 {
@@ -165,7 +165,7 @@ static void bytes_state(struct tl_perf_area_state *a, struct tl_state *s)
         piece_state(&a->pieces[i], s);
     if (tl_state_loads(s))
         a->position = a->next;
-    if (a->owner->hopeless) /* nothing is kept */
+    if (a->owner->hopeless) /* no bytes are kept */
         return;
     tl_state_check(s, a->next <= end && are_joined(a, end));
     for (size_t i = 0; i < a->n_pieces && s->rc >= 0; i++)
@@ -275,7 +275,7 @@ static void areas_state(struct tl_perf_decode *d, struct tl_state *s)
     tl_state_check(s, !tl_perf_reader_in_area(d->reader) || (d->filling && d->filling->n_pieces));
 }
 
-/* ---- all of it ------------------------------------------------------------------------------- */
+/* ---- overall --------------------------------------------------------------------------------- */
 
 static void filled_state(struct tl_perf_filled *f, struct tl_state *s)
 {
@@ -294,7 +294,7 @@ void tl_perf_state(struct tl_decode *decode, struct tl_state *s)
     enum { FILLED_LEAST = 57 };
     struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
     tl_state_check(s, d->n_streams == 0 && d->n_areas == 0 && d->sideband.number == 0);
-    if (d->sink.packet) /* a listing goes on nowhere */
+    if (d->sink.packet) /* a packet listing cannot be continued */
         tl_state_fail(s, TL_UNSUPPORTED);
     if (s->rc < 0)
         return;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Streams of threads: what a CPU's decoder delivers while a thread runs there is delivered as the
- * thread's, too. Where it goes on on another CPU, or after others, its stream has a gap, and is
- * told the mode that is in force there.
+ * Streams of threads: items that a CPU's decoder delivers while a thread runs there are also
+ * delivered to the thread's stream. If the thread moves to another CPU, or resumes after other
+ * threads, its stream has a gap, followed by the current mode.
  */
 #include "perf/container.h"
 
@@ -18,7 +18,7 @@ static void name_stream(char *out, size_t size, int32_t tid, const char *name)
     tl_perf_clean_name(out);
 }
 
-/* The stream of this thread; NULL and TL_OK: there are too many. */
+/* Get the stream of this thread; NULL and TL_OK: too many. */
 static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called,
                      struct tl_perf_stream **out)
 {
