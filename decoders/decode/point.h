@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Which items are positions of a stream, which instructions of a BLOCK always are. */
+/* Which items count as positions of a stream. Instructions (of a BLOCK) always do. */
 #ifndef TL_DECODE_POINT_H
 #define TL_DECODE_POINT_H
 
 #include "flow/item.h"
 #include "setup/format.h"
 
-/* Is every item of this kind a position of a stream of this protocol? */
+/* Does every item of this kind count as a position in a stream of this protocol? */
 static inline bool tl_item_is_point(enum tl_protocol protocol, unsigned kind)
 {
     switch (kind) {

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What stands behind the letter, in its order. */
+/* The fields after each letter, in order. */
 static const struct {
     char kind;
-    bool rest; /* the last field is all that follows, blanks included */
+    bool rest; /* the last field extends to the end of the line, including blanks */
     struct {
         const char *name;
         enum tl_line_type type;

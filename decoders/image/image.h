@@ -132,7 +132,7 @@ TL_MUST_USE int tl_image_freeze(struct tl_image *image);
 /* Is nothing mapped? */
 bool tl_image_is_empty(const struct tl_image *image);
 
-#define TL_IMAGE_NOTHING UINT64_MAX /* a view that shows nothing */
+#define TL_IMAGE_NOTHING UINT64_MAX /* a view without any memory */
 
 /*
  * Get the view: the memory visible in a context at a time. Regions bound to both of its identifiers

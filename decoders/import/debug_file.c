@@ -11,12 +11,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
-/* ---- ELF files of 64 bits, little-endian ------------------------------------------------------
+/* ---- 64-bit little-endian ELF files -----------------------------------------------------------
  */
 
 struct file {
     int fd;
-    Elf *elf;           /* NULL: it is none */
+    Elf *elf;           /* NULL: not an ELF file */
     Elf64_Ehdr *header; /* of `elf` */
     size_t n_sections, names;
 };
@@ -49,7 +49,7 @@ static const char *name_of(const struct file *f, const Elf64_Shdr *s)
     return name ? name : "";
 }
 
-/* The section of this name; NULL: there is none. */
+/* Find a section by name; NULL: there is none. */
 static const Elf64_Shdr *find_section(const struct file *f, const char *name)
 {
     for (Elf_Scn *scn = NULL; (scn = elf_nextscn(f->elf, scn));) {
@@ -60,10 +60,9 @@ static const Elf64_Shdr *find_section(const struct file *f, const char *name)
     return NULL;
 }
 
-/* ---- putting together -------------------------------------------------------------------------
- */
+/* ---- joining ------------------------------------------------------------------------------- */
 
-/* Bytes at a multiple of 8 behind all. */
+/* Append bytes at a multiple of 8. */
 static int add_behind(struct tl_buf *out, const void *p, size_t n, uint64_t *at)
 {
     static const uint8_t zeros[8];
@@ -72,8 +71,8 @@ static int add_behind(struct tl_buf *out, const void *p, size_t n, uint64_t *at)
     return r < 0 ? r : tl_buf_add(out, p, n);
 }
 
-/* Section `i` of the debug file: its bytes go to `out`, its header to `headers`. One that has no
- * bytes there has those of the program. */
+/* Append the bytes of the debug file's section `i` to `out`, and its header to `headers`. A section
+ * without contents there gets the program's. */
 static int add_section(const struct file *program, const struct file *debug, size_t i,
                        struct tl_buf *out, struct tl_buf *headers)
 {
@@ -96,7 +95,7 @@ static int add_section(const struct file *program, const struct file *debug, siz
     return r < 0 ? r : tl_buf_add(headers, &s, sizeof s);
 }
 
-/* Sections are numbered as in the debug file, since its symbols name them so. */
+/* Sections are numbered as in the debug file, since its symbols refer to those numbers. */
 static int join(const struct file *program, const struct file *debug, struct tl_buf *out)
 {
     struct tl_buf headers = {0};
@@ -178,7 +177,7 @@ static bool has_checksum(const char *path, uint32_t wanted)
     return same;
 }
 
-/* The name and the CRC32 that .gnu_debuglink has. */
+/* Find a debug file by the name and CRC32 from .gnu_debuglink. */
 static bool by_link(char out[static 4096], const struct tl_code_file *program,
                     const struct tl_code_places *places, const char *name, uint32_t sum)
 {

@@ -24,8 +24,9 @@
 bool tl_debug_file_find(char out[static 4096], const struct tl_code_file *program,
                         const struct tl_code_places *places, const struct tl_build_id *id);
 
-/* Append to `out`, which must be empty, the file at path `program` followed by what only the one at
- * path `debug` has. Returns TL_BAD: they do not belong to the same program; TL_NOMEM. */
+/* Append the file at path `program` to `out`, which must be empty, followed by the sections that
+ * only the file at path `debug` contains. Returns TL_BAD: they cannot be read, or are not of the
+ * same program; TL_NOMEM. */
 TL_MUST_USE int tl_debug_file_join(const char *program, const char *debug, struct tl_buf *out);
 
 #endif

@@ -37,8 +37,8 @@ uint64_t tl_perf_import_number(const struct tl_perf_import *import);
 /* Append images and sources; set the clock, unless the setup has one. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_setup(struct tl_perf_import *import, struct tl_setup *setup);
 
-/* Later setups name the file found at path `file` as `stored`, under which the server has it, and
- * do not read it again. */
+/* From now on, setups refer to the file found at path `file` by `stored`, its name in the server's
+ * storage, and it is not read again. */
 void tl_perf_import_stored(struct tl_perf_import *import, const char *file, const char *stored);
 
 /* First Intel PT stream in order of name, or "". */

@@ -218,8 +218,9 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
     return rc;
 }
 
-/* Where nothing tells them apart all processes are one. Of a kernel at EL2 nothing is at EL1, where
- * the kernels of virtual machines run. */
+/* Move process IDs to the identifier that the trace has; if it has none, all processes share one
+ * memory. If the kernel runs at EL2, its code is not mapped at EL1, where the kernels of virtual
+ * machines run. */
 static void name_contexts(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
     const enum tl_perf_context told = tl_perf_info_context(&im->info);

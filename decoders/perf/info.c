@@ -279,7 +279,7 @@ enum tl_perf_context tl_perf_info_context(const struct tl_perf_info *info)
         return TL_PERF_CONTEXT_ID;
     for (size_t i = 0; i < info->n_units; i++)
         config |= info->units[i].n_regs ? info->units[i].regs[0] : 0;
-    /* With both, Linux runs at EL2, and the context ID is what virtual machines have. */
+    /* With both, Linux runs at EL2, and context IDs are those of virtual machines. */
     return config & VMID && config & VMIDOPT ? TL_PERF_CONTEXT_VMID
            : config & CID                    ? TL_PERF_CONTEXT_ID
                                              : TL_PERF_CONTEXT_NONE;

@@ -184,7 +184,7 @@ static int read_body(struct tl_perf_record *out, struct rest *r)
     switch (out->type) {
     case TL_PERF_MMAP:
     case TL_PERF_MMAP2:
-        if (tl_perf_is_guest(out->misc)) /* its memory is not ours */
+        if (tl_perf_is_guest(out->misc)) /* not the host's memory */
             return TL_NOTFOUND;
         read_mapping(out, r);
         break;

@@ -76,7 +76,7 @@ struct tl_perf_record {
     };
 };
 
-/* By its `misc`: is it of a virtual machine's kernel, or of its programs? */
+/* Is a record with this `misc` from a virtual machine's kernel or programs? */
 bool tl_perf_is_guest(uint16_t misc);
 
 /*
