@@ -372,9 +372,10 @@ static int told(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
 int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail)
 {
     pthread_mutex_lock(&ingest->lock);
-    const int r = told(
-        ingest, ingest->capture ? tl_capture_failed(ingest->capture, fail) : fenced(ingest, fail),
-        fail);
+    /* fence() wakes the owner before it closes the capture. */
+    int r = fenced(ingest, fail);
+    if (r >= 0 && ingest->capture)
+        r = told(ingest, tl_capture_failed(ingest->capture, fail), fail);
     pthread_mutex_unlock(&ingest->lock);
     if (r == TL_NOSPACE)
         atomic_fetch_add(&ingest->lake->ingest_refused, 1);

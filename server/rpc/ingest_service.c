@@ -210,7 +210,8 @@ static int run_push(struct tl_call *call, const void *none)
     bool complete;
     if (!push.finished && rc != TL_CANCELLED &&
         tl_lake_offset(push.rpc->lake, push.trace, &durable, &complete) == TL_OK) {
-        const int sent = send_ack(&push, durable);
+        /* Bytes past `next` are of another push, which has taken over. */
+        const int sent = send_ack(&push, durable < push.next ? durable : push.next);
         if (rc == TL_OK)
             rc = sent;
     }

@@ -199,17 +199,25 @@ def vanished_rig(lab):
 def taken_over(lab):
     """The push that was taken over is told, and does not take the trace back."""
     simulated(lab, 60000)
-    first = lab.spawn('push', *described(lab), '--trace', 'two', '-', stdin=subprocess.PIPE)
     with open(lab.path('raw'), 'rb') as f:
         raw = f.read()
-    first.stdin.write(raw[:30000])
-    first.stdin.flush()
-    wait_offset(lab, 'two', 30000)
-    lab.run('push', *described(lab), '--trace', 'two', lab.path('raw'))
-    err = first.communicate(raw[30000:], timeout=60)[1]
-    check(first.returncode == 3, 'exit status', first.returncode)
-    check(b'taken over' in err, 'not told:', err)
-    check(lab.run('raw', 'two', '-').out == raw, 'bytes differ')
+    # One learns it when it has sent no more than the server had then, the other with the rest.
+    for trace, rest in ('quiet', b''), ('two', raw[30000:]):
+        first = lab.spawn('push', *described(lab), '--trace', trace, '-', stdin=subprocess.PIPE)
+        first.stdin.write(raw[:30000])
+        first.stdin.flush()
+        wait_offset(lab, trace, 30000)
+        lab.run('push', *described(lab), '--trace', trace, lab.path('raw'))
+        err = first.communicate(rest, timeout=60)[1] if rest else ended(first)
+        check(first.returncode == 3, 'exit status', first.returncode, err)
+        check(b'taken over' in err, 'not told:', err)
+        check(lab.run('raw', trace, '-').out == raw, 'bytes differ')
+
+
+def ended(process):
+    """What a push says that ends by itself, its input open."""
+    process.wait(60)
+    return process.stderr.read()
 
 
 @test
