@@ -175,6 +175,11 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     }
     if (rc == TL_OK)
         *where = NULL;
+    if (rc == TL_OK && !capture->setup.format[0] && strcmp(input, "-") != 0 &&
+        access(input, R_OK) < 0) {
+        *where = input;
+        rc = tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
+    }
     if (rc == TL_OK && !capture->setup.format[0])
         rc = tl_fail_set(fail, TL_USAGE,
                          "say what INPUT holds: --format %s, or format= in [trace] of --config",

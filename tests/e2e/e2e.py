@@ -389,6 +389,7 @@ def bad_input(lab):
     lab.fails(2, r'nonsense', 'push', '--format', 'nonsense', junk)
     lab.fails(2, r'nonsense', 'decode', '--format', 'nonsense', '--text', junk)
     lab.fails(1, r'No such file', 'push', '--format', 'tpiu', lab.path('nothing'))
+    lab.fails(1, r'No such file', 'push', lab.path('nothing'))
     lab.fails(1, r'No such file', 'push', '--format', 'tpiu', '--image', lab.path('no.elf'), junk)
     lab.fails(1, r'empty', 'push', '--format', 'tpiu', '-', stdin=b'')
     lab.fails(2, r'--help', 'push', junk)
