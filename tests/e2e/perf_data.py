@@ -218,11 +218,13 @@ def perf_without_code(lab):
 def perf_dropped(lab):
     """The bytes alone, as the page pushes a file that is dropped on it: what memory held the records tell, and code is
     found by build ID, be it there already or come later."""
+    captures = {name: capture(name) for name in ('pt-one-cpu', 'pt-five-tasks')}
+    come_later = {'pt-five-tasks': ['walk', 'pair', 'ramble', 'plug', 'plug1.so', 'plug2.so']}
     symfs = os.path.join(DATA, 'perf', 'symfs')
     lab.start()
     lab.run('images', os.path.join(symfs, 'opt/demo/stroll'))
-    for name, files in (('pt-one-cpu', []), ('pt-five-tasks', ['walk', 'pair', 'ramble', 'plug', 'plug1.so', 'plug2.so'])):
-        path, truth = capture(name)
+    for name, (path, truth) in captures.items():
+        files = come_later.get(name, [])
         with open(path, 'rb') as f:
             raw = f.read()
         begun = ask('PUT', lab, name, b'[trace]\nformat=perf,threads=yes,events=yes\n')
