@@ -118,6 +118,7 @@ static void same_from_a_checkpoint(void **state)
 {
     (void)state;
     struct capture half = capture;
+    bool has_checkpoint = false;
     for (unsigned i = 1; i <= 4; i++) {
         struct tl_ingest *ingest;
         char trace[64];
@@ -133,8 +134,13 @@ static void same_from_a_checkpoint(void **state)
         if (i == 4)
             assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
         tl_ingest_close(ingest);
-        if (i < 4)
+        if (i < 4) {
+            /* A lake may be closed before its decode has begun; the last one needs a checkpoint. */
+            while (i == 3 && !has_checkpoint && atomic_load(&lake->checkpoints) == 0)
+                usleep(1000);
+            has_checkpoint = has_checkpoint || atomic_load(&lake->checkpoints) > 0;
             reopen();
+        }
     }
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     assert_true(atomic_load(&lake->resumes) > 0);
