@@ -92,16 +92,20 @@ static int copy_input(struct tl_bundle *out, struct tl_fail *fail)
     return ok ? TL_OK : TL_IO;
 }
 
-/* Detect the format from the first bytes. NULL: unknown. */
-static const char *sniff(const struct tl_bundle_capture *capture)
+/* Detect the format from the first bytes. NULL: unknown. TL_IO: it cannot be opened. */
+static int sniff(const struct tl_bundle_capture *capture, const char **format, struct tl_fail *fail)
 {
     uint8_t bytes[8];
     struct tl_bundle_input in;
     ssize_t n = 0;
-    if (tl_bundle_open(&in, capture) == TL_OK)
+    int rc = tl_bundle_open(&in, capture);
+    if (rc == TL_OK)
         n = tl_bundle_next(&in, bytes, sizeof bytes);
+    else
+        rc = tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
     tl_bundle_close(&in);
-    return n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
+    *format = n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
+    return rc;
 }
 
 /* Import the contents of a perf.data file to the setup. */
@@ -165,8 +169,10 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         rc = tl_fail_set(fail, (enum tl_err)rc, "out of memory");
     if (rc == TL_OK)
         capture->pieces[0].fd = out->copy;
-    if (rc == TL_OK && !format)
-        format = sniff(capture);
+    if (rc == TL_OK && !format) {
+        *where = input;
+        rc = sniff(capture, &format, fail);
+    }
     if (rc == TL_OK && format)
         rc = tl_setup_format(&capture->setup, format, fail);
     if (rc == TL_OK && request->config) {
@@ -175,11 +181,6 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     }
     if (rc == TL_OK)
         *where = NULL;
-    if (rc == TL_OK && !capture->setup.format[0] && strcmp(input, "-") != 0 &&
-        access(input, R_OK) < 0) {
-        *where = input;
-        rc = tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
-    }
     if (rc == TL_OK && !capture->setup.format[0])
         rc = tl_fail_set(fail, TL_USAGE,
                          "say what INPUT holds: --format %s, or format= in [trace] of --config",
