@@ -125,8 +125,8 @@ static int check_arguments(const struct options *o, int n, char **inputs)
         return tl_cli_usage("push", "give an INPUT ('-' is standard input) or --snapshot DIR");
     if (n && !o->format && !o->config && !strcmp(inputs[0], "-"))
         return tl_cli_usage("push", "say what standard input holds: --format FMT");
-    if (o->snapshot && (o->format || o->config || o->images.n))
-        return tl_cli_usage("push", "a snapshot brings its own format, configuration and images");
+    if (o->snapshot && o->config)
+        return tl_cli_usage("push", "a snapshot brings its own configuration");
     if (o->buffer && !o->snapshot)
         return tl_cli_usage("push", "--buffer goes with --snapshot");
     if (o->sender.shards && strcmp(o->sender.shards, "stored") != 0 &&

@@ -549,3 +549,21 @@ void tl_tpiu_state(struct tl_tpiu *t, struct tl_state *s)
     if (t->sync == TL_TPIU_DSTREAM)
         tl_state_bytes(s, t->recent, sizeof t->recent);
 }
+
+bool tl_tpiu_is_marked(const uint8_t *p, size_t n)
+{
+    unsigned found = 0;
+    for (size_t i = 0; i + 4 <= n;) {
+        if (tl_le32(p + i) != FSYNC_LE) {
+            i++;
+            continue;
+        }
+        const size_t begin = i;
+        while (i + 4 <= n && tl_le32(p + i) == FSYNC_LE)
+            i += 4;
+        const bool is_barrier = begin % FRAME == 0 && (i - begin) % FRAME == 0;
+        if (!is_barrier && (begin == 0 || ++found == 2))
+            return true;
+    }
+    return false;
+}

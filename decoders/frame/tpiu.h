@@ -32,6 +32,12 @@ enum tl_tpiu_sync {
 /* Maximum number of bytes held back to distinguish a cut frame from an inserted FSYNC. */
 #define TL_TPIU_HOLD 16384
 
+/*
+ * Are there synchronisation words between the frames of these first bytes of a capture, wherever
+ * they begin? Barrier packets, four FSYNCs in the place of a frame, are none.
+ */
+bool tl_tpiu_is_marked(const uint8_t *p, size_t n);
+
 /* All members are private. A place is an offset from the first input byte, not counting footers. */
 struct tl_tpiu {
     enum tl_tpiu_sync sync;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "import/bundle.h"
 
+#include "frame/tpiu.h"
 #include "import/perf.h"
 #include "import/perf_folder.h"
 #include "import/sources.h"
@@ -92,20 +93,37 @@ static int copy_input(struct tl_bundle *out, struct tl_fail *fail)
     return ok ? TL_OK : TL_IO;
 }
 
+/* Read up to `n` first bytes of the capture. Returns how many; < 0: it cannot be opened. */
+static ssize_t first_bytes(const struct tl_bundle_capture *capture, uint8_t *p, size_t n)
+{
+    struct tl_bundle_input in;
+    ssize_t got = -1;
+    if (tl_bundle_open(&in, capture) == TL_OK)
+        got = tl_bundle_next(&in, p, n);
+    tl_bundle_close(&in);
+    return got;
+}
+
 /* Detect the format from the first bytes. NULL: unknown. TL_IO: it cannot be opened. */
 static int sniff(const struct tl_bundle_capture *capture, const char **format, struct tl_fail *fail)
 {
     uint8_t bytes[8];
-    struct tl_bundle_input in;
-    ssize_t n = 0;
-    int rc = tl_bundle_open(&in, capture);
-    if (rc == TL_OK)
-        n = tl_bundle_next(&in, bytes, sizeof bytes);
-    else
-        rc = tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno));
-    tl_bundle_close(&in);
+    const ssize_t n = first_bytes(capture, bytes, sizeof bytes);
     *format = n == (ssize_t)sizeof bytes && tl_perf_is(bytes, sizeof bytes) ? "perf" : NULL;
-    return rc;
+    return n < 0 ? tl_fail_set(fail, TL_IO, "cannot be read: %s", strerror(errno)) : TL_OK;
+}
+
+/* Do frames that are said to lie back to back have synchronisation words between them? */
+static bool is_marked(const struct tl_bundle_capture *capture)
+{
+    uint8_t bytes[PIECE];
+    struct stat st;
+    const struct tl_setup *const setup = &capture->setup;
+    if (setup->container != TL_CONTAINER_TPIU || setup->sync != TL_SYNC_NONE ||
+        stat(capture->pieces[0].path, &st) < 0 || !S_ISREG(st.st_mode))
+        return false;
+    const ssize_t n = first_bytes(capture, bytes, sizeof bytes);
+    return n > 0 && tl_tpiu_is_marked(bytes, (size_t)n);
 }
 
 /* Import the contents of a perf.data file to the setup. */
@@ -193,6 +211,11 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     }
     for (size_t i = 0; rc == TL_OK && i < request->n_images; i++)
         rc = tl_setup_add_image(&capture->setup, request->images[i], fail);
+    if (rc == TL_OK && request->warn && !strstr(capture->setup.format, "sync=") &&
+        is_marked(capture))
+        request->warn(request->context, "there are FSYNC packets between the frames, which are "
+                                        "taken as lying back to back; use --format "
+                                        "tpiu,sync=fsync");
     return rc;
 }
 
@@ -231,13 +254,54 @@ static int read_file(struct tl_bundle *out, const struct tl_bundle_request *requ
     return rc;
 }
 
+/*
+ * Complete the captures of a snapshot by what is named beside it. Its buffers of formatter frames
+ * have one format, with and without synchronisation words between the frames.
+ */
+static int complete(struct tl_bundle *out, const struct tl_bundle_request *request,
+                    struct tl_fail *fail)
+{
+    bool took_format = !request->format;
+    int rc = TL_OK;
+    for (size_t i = 0; rc == TL_OK && i < out->n_captures; i++) {
+        struct tl_setup *const setup = &out->captures[i].setup;
+        const bool is_formatted = setup->container == TL_CONTAINER_TPIU;
+        if (is_formatted && request->format && !strncmp(request->format, "tpiu", 4)) {
+            rc = tl_setup_format(setup, request->format, fail);
+            took_format = true;
+        } else if (!request->format && is_marked(&out->captures[i])) {
+            rc = tl_setup_format(setup, "tpiu,sync=fsync", fail);
+        }
+        for (size_t k = 0; rc == TL_OK && k < request->n_images; k++)
+            rc = tl_setup_add_image(setup, request->images[k], fail);
+    }
+    if (rc == TL_OK && !took_format)
+        rc = tl_fail_set(fail, TL_USAGE,
+                         "--format %.40s: a snapshot brings its own format; only tpiu,sync=… is "
+                         "taken, for buffers of formatter frames",
+                         request->format);
+    return rc;
+}
+
+static int read_snapshot(struct tl_bundle *out, const struct tl_bundle_request *request,
+                         const char **where, struct tl_fail *fail)
+{
+    *where = request->snapshot;
+    int rc = tl_snapshot_read(out, request->snapshot, request->warn, request->context, fail);
+    if (rc < 0)
+        return rc;
+    rc = complete(out, request, fail);
+    *where = NULL;
+    if (rc < 0)
+        tl_bundle_fini(out);
+    return rc;
+}
+
 int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *request,
                    const char **where, struct tl_fail *fail)
 {
-    *where = request->snapshot;
-    return request->snapshot
-               ? tl_snapshot_read(out, request->snapshot, request->warn, request->context, fail)
-               : read_file(out, request, where, fail);
+    return request->snapshot ? read_snapshot(out, request, where, fail)
+                             : read_file(out, request, where, fail);
 }
 
 /* ---- raw bytes ------------------------------------------------------------------------------- */

@@ -48,8 +48,11 @@ struct tl_bundle {
     int copy; /* unnamed file with a copy of standard input, if that is read twice; else 0 */
 };
 
-/* What was named on the command line; all borrowed. Either `snapshot`, or `input` with its options,
- * or `config` alone. */
+/*
+ * What was named on the command line; all borrowed. Either `snapshot`, or `input` with its options,
+ * or `config` alone. With a snapshot `format` is "tpiu" and its options, for all its buffers, and
+ * `images` are added to its own.
+ */
 struct tl_bundle_request {
     const char *snapshot;      /* folder */
     const char *input;         /* file, "-": standard input */

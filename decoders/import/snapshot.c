@@ -131,11 +131,27 @@ static void clean(const struct reading *r, struct tl_buf *text)
     text->n = out;
 }
 
-static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
-                      struct tl_fail *fail)
+/*
+ * The path of a file that the snapshot names, in memory of its own; NULL: no memory. Snapshots
+ * from Windows have '\\' between folders.
+ */
+static char *path_of(const struct reading *r, const char *name)
 {
     char *path = NULL;
     if (asprintf(&path, "%s/%s", r->dir, name) < 0)
+        return NULL;
+    if (access(path, F_OK) == 0)
+        return path;
+    for (char *p = path + strlen(r->dir); (p = strchr(p, '\\'));)
+        *p = '/';
+    return path;
+}
+
+static int parse_file(struct reading *r, const char *name, tl_ini_entry *entry,
+                      struct tl_fail *fail)
+{
+    char *const path = path_of(r, name);
+    if (!path)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     struct tl_buf text = {0};
     int rc = tl_buf_read_file(&text, path, MAX_FILE, fail);
@@ -321,17 +337,11 @@ static int read_devices(struct reading *r, struct tl_fail *fail)
     return TL_OK;
 }
 
-/* Can this dump be mapped? If not, reports why. A length beyond the file's end is truncated. */
-static bool is_there(const struct reading *r, const struct device *device, struct dump *d)
+/* Can this dump, of the file `path`, be mapped? If not, reports why. A length beyond the file's end
+ * is truncated. */
+static bool is_there(const struct reading *r, const char *path, struct dump *d)
 {
-    char path[4096];
     struct stat st;
-    if (!d->has_file || !d->has_address || d->bad) {
-        warn(r, "%.60s: a dump section lacks file= or address=, or a number is none; left out",
-             device->name);
-        return false;
-    }
-    snprintf(path, sizeof path, "%s/%s", r->dir, d->file);
     if (access(path, R_OK) != 0 || stat(path, &st) != 0) {
         warn(r, "%.200s: not there; code at 0x%llx cannot be followed", path,
              (unsigned long long)d->address);
@@ -348,16 +358,29 @@ static bool is_there(const struct reading *r, const struct device *device, struc
     return true;
 }
 
-static void drop_dumps(struct reading *r)
+static int drop_dumps(struct reading *r, struct tl_fail *fail)
 {
     for (size_t i = 0; i < r->n_devices; i++) {
         struct device *const device = &r->devices[i];
         size_t kept = 0;
-        for (size_t k = 0; k < device->n_dumps; k++)
-            if (is_there(r, device, &device->dumps[k]))
-                device->dumps[kept++] = device->dumps[k];
+        for (size_t k = 0; k < device->n_dumps; k++) {
+            struct dump *const d = &device->dumps[k];
+            if (!d->has_file || !d->has_address || d->bad) {
+                warn(r,
+                     "%.60s: a dump section lacks file= or address=, or a number is none; left out",
+                     device->name);
+                continue;
+            }
+            char *const path = path_of(r, d->file);
+            if (!path)
+                return tl_fail_set(fail, TL_NOMEM, "out of memory");
+            if (is_there(r, path, d))
+                device->dumps[kept++] = *d;
+            free(path);
+        }
         device->n_dumps = kept;
     }
+    return TL_OK;
 }
 
 /* ---- trace.ini ------------------------------------------------------------------------------- */
@@ -501,9 +524,9 @@ static int set_container(struct tl_setup *setup, const struct buffer *buffer, st
 static int add_dump(const struct reading *r, struct tl_setup *setup, const struct dump *d,
                     struct tl_fail *fail)
 {
-    char *path = NULL;
+    char *const path = path_of(r, d->file);
     int rc = TL_OK;
-    if (asprintf(&path, "%s/%s", r->dir, d->file) < 0)
+    if (!path)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     bool known = false;
     for (size_t m = 0; !known && m < setup->n_images; m++) {
@@ -604,15 +627,12 @@ static int add_files(const struct reading *r, const char *files, struct tl_bundl
     static const char blank[] = " \t,\"'";
     int rc = TL_OK;
     for (files += strspn(files, blank); rc == TL_OK && *files; files += strspn(files, blank)) {
-        const char *const name = files;
-        size_t n = strcspn(files, ",");
-        char *path = NULL;
+        char name[sizeof((struct buffer *)0)->file];
+        const size_t n = strcspn(files, ",");
+        take_text(name, sizeof name, files, n);
         files += n;
-        while (strchr(blank, name[n - 1]))
-            n--;
-        rc = asprintf(&path, "%s/%.*s", r->dir, (int)n, name) < 0 ? TL_NOMEM : TL_OK;
-        if (rc == TL_OK)
-            rc = tl_bundle_add(out, path, 0, UINT64_MAX);
+        char *const path = path_of(r, name);
+        rc = path ? tl_bundle_add(out, path, 0, UINT64_MAX) : TL_NOMEM;
         free(path);
     }
     if (rc < 0)
@@ -670,7 +690,8 @@ int tl_snapshot_read(struct tl_bundle *out, const char *dir,
         rc = tl_fail_set(fail, TL_BAD, "snapshot.ini: no metadata= in [trace]: there is no trace");
     if (rc == TL_OK)
         rc = read_devices(&r, fail);
-    drop_dumps(&r);
+    if (rc == TL_OK)
+        rc = drop_dumps(&r, fail);
     if (rc == TL_OK)
         rc = parse_file(&r, r.metadata, on_trace_entry, fail);
     for (size_t i = 0; rc == TL_OK && i < r.source_buffers.n; i++)

@@ -26,7 +26,7 @@ decoders/regions  base isa
 decoders/flow     base simd image isa
 decoders/frame    base simd
 decoders/setup    base image isa
-decoders/import   base image setup perf
+decoders/import   base image frame setup perf
 decoders/decode   base simd image isa flow frame setup
 decoders/etm4     base simd image isa flow frame setup decode
 decoders/itm      base simd image isa flow frame setup decode

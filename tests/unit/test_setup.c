@@ -495,6 +495,58 @@ static void a_snapshot_with_next_to_nothing(void **state)
     assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
 }
 
+/* What a snapshot cannot tell: FSYNC packets between its frames are found, and may be told. */
+static void beside_a_snapshot(void **state)
+{
+    static const char *const images[] = {"more.bin@0x4000"};
+    static const char frame[] = "\x21 one source's 15", fsync[] = "\xff\xff\xff\x7f";
+    struct tl_bundle_request request = {.snapshot = made};
+    struct tl_bundle snap;
+    struct tl_fail fail = {0};
+    const char *where;
+    char bytes[64];
+    put("snapshot.ini", "[device_list]\na=.\\windows\\etm.ini\n[trace]\nmetadata=.\\trace.ini\n");
+    char folder[256];
+    snprintf(folder, sizeof folder, "%s/windows", made);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    put("windows/etm.ini", "[device]\nname=e\nclass=trace_source\ntype=ETM4\n"
+                           "[dump1]\nfile=windows\\code.bin\naddress=0x1000\n");
+    put("windows/code.bin", "code");
+    put("trace.ini", "[trace_buffers]\nbuffers=one,two\n"
+                     "[one]\nfile=windows\\a.bin\nformat=coresight\n"
+                     "[two]\nfile=windows\\code.bin\nformat=source_data\n"
+                     "[source_buffers]\ne=one,two\n");
+    snprintf(bytes, sizeof bytes, "%s%.16s", fsync, frame);
+    put("windows/a.bin", bytes);
+    assert_int_equal(tl_bundle_read(&snap, &request, &where, &fail), TL_OK);
+    assert_int_equal(snap.n_captures, 2);
+    expect_bytes(&snap.captures[0], bytes);
+    assert_int_equal(snap.captures[0].setup.sync, TL_SYNC_FSYNC);
+    assert_string_equal(snap.captures[0].setup.format, "tpiu,sync=fsync");
+    assert_int_equal(snap.captures[0].setup.n_images, 1);
+    assert_int_equal(snap.captures[1].setup.container, TL_CONTAINER_SINGLE);
+    tl_bundle_fini(&snap);
+
+    request.format = "tpiu,sync=none";
+    request.images = images;
+    request.n_images = 1;
+    assert_int_equal(tl_bundle_read(&snap, &request, &where, &fail), TL_OK);
+    assert_int_equal(snap.captures[0].setup.sync, TL_SYNC_NONE);
+    assert_int_equal(snap.captures[0].setup.n_images, 2);
+    assert_int_equal(snap.captures[1].setup.n_images, 2);
+    tl_bundle_fini(&snap);
+    request.format = "itm";
+    assert_int_equal(tl_bundle_read(&snap, &request, &where, &fail), TL_USAGE);
+    request.format = "tpiu,sync=what";
+    assert_int_equal(tl_bundle_read(&snap, &request, &where, &fail), TL_USAGE);
+
+    put("windows/a.bin", frame);
+    request.format = NULL;
+    assert_int_equal(tl_bundle_read(&snap, &request, &where, &fail), TL_OK);
+    assert_string_equal(snap.captures[0].setup.format, "tpiu");
+    tl_bundle_fini(&snap);
+}
+
 static void image_arguments(void **state)
 {
     struct tl_setup s;
@@ -575,6 +627,7 @@ int main(void)
         cmocka_unit_test(pieces_of_files),
         cmocka_unit_test(one_file_is_a_bundle),
         cmocka_unit_test(a_snapshot_with_next_to_nothing),
+        cmocka_unit_test(beside_a_snapshot),
         cmocka_unit_test(real_snapshots),
     };
     return cmocka_run_group_tests_name("setup", tests, make_folder, remove_folder);

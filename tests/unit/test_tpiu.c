@@ -668,6 +668,26 @@ static void check_capture(const char *golden, const char *capture, enum tl_tpiu_
     tl_buf_fini(&bytes);
 }
 
+/* Synchronisation words are told from frames and from barrier packets by their place. */
+static void test_marked(void **state)
+{
+    static const uint8_t fsync[] = {0xff, 0xff, 0xff, 0x7f};
+    uint8_t p[160] = {0};
+    assert_false(tl_tpiu_is_marked(p, 0));
+    memcpy(p + 36, fsync, 4);
+    assert_false(tl_tpiu_is_marked(p, sizeof p));
+    memcpy(p + 91, fsync, 4); /* anywhere: the capture may have been cut */
+    assert_true(tl_tpiu_is_marked(p, sizeof p));
+    assert_false(tl_tpiu_is_marked(p, 94));
+    memset(p, 0, sizeof p);
+    for (size_t i = 0; i < 32; i += 4) {
+        memcpy(p + i, fsync, 4);
+        memcpy(p + 64 + i, fsync, 4);
+    }
+    assert_false(tl_tpiu_is_marked(p, sizeof p));
+    assert_true(tl_tpiu_is_marked(p, 12));
+}
+
 static void test_captures(void **state)
 {
     check_capture("a55-test-tpiu", "a55-test-tpiu/DSTREAM_0.bin", TL_TPIU_DSTREAM);
@@ -696,6 +716,7 @@ int main(void)
         cmocka_unit_test(test_moved_blocks),
         cmocka_unit_test(test_inserted_fsync),
         cmocka_unit_test(test_single_source_damage),
+        cmocka_unit_test(test_marked),
         cmocka_unit_test(test_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
