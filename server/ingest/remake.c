@@ -6,6 +6,8 @@
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 #include "stf/close.h"
+#include "store/hole.h"
+#include "store/walk.h"
 
 #include <stdlib.h>
 
@@ -28,7 +30,8 @@ struct tl_remaker {
     size_t used;
     size_t stream;
     uint64_t at;  /* raw bytes decoded */
-    bool damaged; /* raw bytes were damaged */
+    bool damaged; /* the next raw bytes, or others that are needed, are damaged: it cannot go on */
+    struct tl_hole hole; /* if damaged */
     bool finished;
     bool given_up;     /* abandoned during output: it cannot continue */
     struct job *job;   /* the job it works for */
@@ -137,6 +140,24 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return m->build && stream->index == m->stream ? tl_build_items(m->build, items, n) : TL_OK;
 }
 
+/* Where raw bytes are damaged, decoding ends: whether what comes after them belongs to the wanted
+ * positions would not be known. */
+static int meet_damage(struct tl_remaker *m, uint64_t from, uint64_t to)
+{
+    m->damaged = true;
+    m->hole.from = from;
+    m->hole.to = to;
+    return TL_BAD;
+}
+
+/* A tl_decode_read(). */
+static int read_again(void *context, uint64_t offset, uint8_t *out, size_t n)
+{
+    struct tl_remaker *const m = context;
+    const int r = tl_spool_read_again(m->reader, offset, out, n);
+    return r == TL_BAD ? meet_damage(m, offset, offset + n) : r;
+}
+
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     return TL_OK;
@@ -163,7 +184,7 @@ static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail 
         remaker_free(m);
         return r;
     }
-    tl_decode_again(m->decode, tl_spool_read_again, m->reader);
+    tl_decode_again(m->decode, read_again, m);
     tl_decode_paths(m->decode);
     tl_decode_code(m->decode, tl_stf_block_code);
     *out = m;
@@ -411,18 +432,14 @@ static int collect_open(struct job *job)
 
 /* ---- decoding ------------------------------------------------------------------------------- */
 
-/* The next raw bytes cannot be read: they become a gap, as when decoding again. */
-static int pass_damage(struct tl_remaker *m, uint64_t end, struct tl_fail *fail)
+/* The next raw bytes cannot be read. */
+static int at_damage(struct tl_remaker *m, uint64_t end, struct tl_fail *fail)
 {
     uint64_t next;
-    int r = tl_spool_skip(m->reader, m->at, end, &next, fail);
+    const int r = tl_spool_skip(m->reader, m->at, end, &next, fail);
     if (r >= 0 && next == m->at)
-        r = tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
-    if (r >= 0)
-        r = tl_decode_lost(m->decode, next - m->at);
-    m->at = next;
-    m->damaged = true;
-    return r;
+        return tl_fail_set(fail, TL_IO, "raw bytes cannot be read reliably");
+    return r < 0 ? r : meet_damage(m, m->at, next);
 }
 
 /* Decode at most `most` bytes. */
@@ -434,7 +451,7 @@ static int step(struct tl_remaker *m, uint64_t end, size_t most, struct tl_fail 
         m->used = 0;
         r = tl_spool_read(m->reader, m->at, end, &m->bytes, fail);
         if (r == TL_BAD)
-            return pass_damage(m, end, fail);
+            return at_damage(m, end, fail);
         if (r >= 0)
             tl_decode_arrival(m->decode, tl_spool_reader_arrival(m->reader));
     }
@@ -539,6 +556,172 @@ static int make(struct job *job, struct tl_fail *fail)
     return r < 0 ? r : decode(job, fail);
 }
 
+/* ---- holes ---------------------------------------------------------------------------------- */
+
+/* Take an unfinished part of the frame that has the hole, which begins at `position`. */
+static int take_open(struct job *job, const struct tl_build_part *part, uint64_t position)
+{
+    const struct tl_shard_index *const index = &job->base->index;
+    struct tl_view *const made = job->made;
+    struct tl_buf plain = {0};
+    int r = TL_OK;
+    if (part->shard != index->row.number || !part->blob)
+        return TL_OK;
+    if (!part->is_log) {
+        if (job->frame < job->to && part->stf.marker == index->frames[job->frame].marker)
+            made->frames[job->frame] = tl_blob_get(part->blob);
+        return TL_OK;
+    }
+    if (job->chunk == job->chunk_end || part->chunk.first != index->chunks[job->chunk].first ||
+        part->chunk.marker != index->chunks[job->chunk].marker)
+        return TL_OK;
+    r = tl_blob_plain(part->blob, &plain);
+    if (r >= 0)
+        r = tl_hole_log(&job->remaker->hole, &index->chunks[job->chunk],
+                        (struct tl_bytes){plain.p, plain.n}, position, &made->items[job->chunk]);
+    tl_buf_fini(&plain);
+    return r;
+}
+
+/* The builder gets the items of the hole, which end the records of the last instruction. */
+static int end_parts(struct job *job)
+{
+    struct tl_remaker *const m = job->remaker;
+    const struct tl_shard_index *const index = &job->base->index;
+    struct tl_build_part parts[2];
+    struct tl_item items[2];
+    size_t n = 0;
+    int r = collect(job);
+    if (r < 0 || !m->build || index->n_chunks == 0)
+        return r;
+    const size_t open = job->chunk < index->n_chunks ? job->chunk : index->n_chunks - 1;
+    const uint64_t position = tl_build_position(m->build);
+    tl_hole_items(&m->hole, &index->chunks[open], position, items);
+    r = tl_build_items(m->build, items, 2);
+    if (r >= 0)
+        r = collect(job);
+    if (r >= 0)
+        r = tl_build_open_parts(m->build, parts, &n);
+    for (size_t i = 0; i < n; i++) {
+        if (r >= 0)
+            r = take_open(job, &parts[i], position);
+        tl_blob_put(parts[i].blob);
+    }
+    return r;
+}
+
+/* Make holes of the missing chunks, and frames without records of the missing ones. */
+static int fill(struct job *job)
+{
+    const struct tl_shard_index *const index = &job->base->index;
+    struct tl_view *const made = job->made;
+    int r = TL_OK;
+    for (size_t i = job->chunk; i < job->chunk_end && r >= 0; i++)
+        if (!made->items[i])
+            r = tl_hole_log(&job->remaker->hole, &index->chunks[i], (struct tl_bytes){0},
+                            index->chunks[i].first, &made->items[i]);
+    for (size_t i = job->frame; i < job->to && i < index->n_frames && r >= 0; i++)
+        if (!made->frames[i] && !(made->frames[i] = tl_blob_new((struct tl_bytes){0})))
+            r = TL_NOMEM;
+    made->holed = true;
+    return r;
+}
+
+/* Can all chunks of the frame be read? */
+static int read_all(const struct job *job)
+{
+    const struct tl_walk_range range = {
+        .to = UINT64_MAX, .tail = true, .protocol = job->lane->protocol};
+    struct tl_walk *const walk = calloc(1, sizeof(*walk));
+    struct job all = *job;
+    int r = walk ? TL_OK : TL_NOMEM;
+    find_chunks(&all);
+    for (size_t i = all.chunk; i < all.chunk_end && r >= 0; i++)
+        r = tl_walk_chunk(walk, job->made, i, &range, NULL);
+    if (walk)
+        tl_walk_fini(walk);
+    free(walk);
+    return r;
+}
+
+/* What is missing of the wanted frame is a hole; if what precedes the damage cannot be read by
+ * itself, all of the frame is. */
+static int dig(struct job *job)
+{
+    int r = end_parts(job);
+    if (r >= 0)
+        r = fill(job);
+    if (r >= 0)
+        r = read_all(job);
+    if (r != TL_BAD)
+        return r;
+    r = start(job);
+    return r < 0 ? r : fill(job);
+}
+
+/* Regenerate frame by frame: those after a hole begin at a mark after it. */
+static int dig_each(struct job *job, struct tl_fail *fail)
+{
+    const struct tl_shard_index *const index = &job->base->index;
+    int r = start(job);
+    for (size_t f = job->from; f < job->to && r >= 0; f++) {
+        struct tl_view *part = NULL;
+        r = tl_remake(job->lane, job->base, f, f + 1, false, &part, fail);
+        if (r < 0)
+            break;
+        if (f < index->n_frames && part->frames[f]) {
+            job->made->frames[f] = tl_blob_get(part->frames[f]);
+            job->made->index.frames[f] = part->index.frames[f];
+        }
+        for (; job->chunk < job->chunk_end && tl_view_frame_of(job->base, job->chunk) <= f;
+             job->chunk++)
+            if (part->items[job->chunk])
+                job->made->items[job->chunk] = tl_blob_get(part->items[job->chunk]);
+        job->made->holed = job->made->holed || part->holed;
+        tl_view_put(part);
+    }
+    return r;
+}
+
+static int around_damage(struct job *job, struct tl_fail *fail)
+{
+    if (fail)
+        *fail = (struct tl_fail){0};
+    return is_many(job) ? dig_each(job, fail) : dig(job);
+}
+
+#define READ_BEHIND (256u << 10) /* raw bytes that decoding may read after the last position's */
+
+int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chunk,
+                    uint64_t byte_last, struct tl_fail *fail)
+{
+    struct tl_gen *const gen = lane->gen;
+    struct tl_spool_reader *reader = NULL;
+    struct tl_marks marks;
+    struct tl_buf bytes = {0};
+    const uint64_t decoded = atomic_load(&gen->decoded);
+    const uint64_t end = byte_last < decoded && decoded - byte_last > READ_BEHIND
+                             ? byte_last + READ_BEHIND
+                             : decoded;
+    uint64_t at = 0;
+    int r = tl_marks_begin(&marks, gen, view->index.chunks[chunk].at.offset, fail);
+    if (r >= 0 && (r = tl_marks_next(&marks)) >= 0)
+        at = tl_checkpoint_offset((struct tl_bytes){marks.bytes.p, marks.bytes.n});
+    if (r >= 0 || r == TL_EOF)
+        r = tl_spool_reader_new(&reader, gen->lake->backend, gen->trace);
+    while (r >= 0 && at < end && (r = tl_cancel_check()) >= 0) {
+        tl_buf_reset(&bytes);
+        r = tl_spool_read(reader, at, end, &bytes, fail);
+        at += bytes.n;
+    }
+    tl_marks_fini(&marks);
+    tl_spool_reader_free(reader);
+    tl_buf_fini(&bytes);
+    return r;
+}
+
+/* ---- a request, with its result ------------------------------------------------------------- */
+
 int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to, bool packed,
               struct tl_view **out, struct tl_fail *fail)
 {
@@ -550,7 +733,9 @@ int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to
         r = make(&job, fail);
     const struct tl_shard_row *const row = &view->index.row;
     const bool damaged = job.remaker && job.remaker->damaged;
-    const bool done = r >= 0 && is_done(&job) && !job.differs;
+    if (r == TL_BAD && damaged && !job.differs && !view->open)
+        r = around_damage(&job, fail);
+    const bool done = r >= 0 && !job.differs && (damaged || is_done(&job));
     const bool other = !damaged && !done && (r >= 0 || r == TL_BAD);
     if (done && !damaged && !job.remaker->finished && !job.remaker->given_up)
         keep(gen->lake, job.remaker);

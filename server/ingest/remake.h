@@ -59,6 +59,11 @@ void tl_mark_drop(struct tl_gen *gen);
 TL_MUST_USE int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to,
                           bool packed, struct tl_view **out, struct tl_fail *fail);
 
+/* Are the raw bytes intact of which positions from this chunk of a virtual view on are regenerated,
+ * and others up to raw offset `byte_last`? TL_BAD: they are damaged. Errors as above. */
+TL_MUST_USE int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chunk,
+                                uint64_t byte_last, struct tl_fail *fail);
+
 /* Free the decoders of generations whose shard keys begin with this prefix, none of which is being
  * read. */
 void tl_remakers_forget(struct tl_lake *lake, const char *prefix);

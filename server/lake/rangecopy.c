@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "lake/rangecopy.h"
 
+#include "ingest/remake.h"
 #include "lake/rangeflow.h"
 #include "stf/flow_groups.h"
 #include "store/build.h"
@@ -146,6 +147,19 @@ static bool copyable(const struct tl_range_copy *copy, size_t shard, const struc
     return index->version >= 3 && (copy->from == 0 || !walks);
 }
 
+/* Can all of the range be regenerated, whose first shard is virtual? */
+static int check_raw(const struct tl_range_copy *copy, const struct tl_view *view,
+                     struct tl_fail *fail)
+{
+    const struct tl_cut *const cut = copy->cut;
+    struct tl_fail damage = {0};
+    const int r = tl_remake_check(cut->lane, view, tl_shard_chunk_at(&view->index, copy->from),
+                                  cut->rows[copy->end_shard].byte_last, &damage);
+    if (r < 0 && r != TL_BAD && fail)
+        *fail = damage;
+    return r == TL_BAD ? TL_UNSUPPORTED : r;
+}
+
 int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
 {
     int r = TL_OK;
@@ -156,6 +170,8 @@ int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
             break;
         if (!copyable(copy, i, view))
             r = TL_UNSUPPORTED;
+        else if (i == copy->shard && view->make)
+            r = check_raw(copy, view, fail);
         tl_view_put(view);
     }
     return r;
@@ -289,7 +305,7 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
             return r;
         const struct tl_shard_index *const index = &view->index;
         const bool last = copy->shard == copy->end_shard;
-        if (!copyable(copy, copy->shard, view)) {
+        if (view->holed || !copyable(copy, copy->shard, view)) {
             tl_view_put(view);
             return TL_UNSUPPORTED;
         }

@@ -44,8 +44,9 @@ struct tl_range_piece {
 TL_MUST_USE int tl_range_copy_begin(struct tl_range_copy *out, const struct tl_cut *cut,
                                     uint64_t from, uint64_t to, bool tail, struct tl_fail *fail);
 void tl_range_copy_end(struct tl_range_copy *copy);
-/* Check all shards before copying. TL_UNSUPPORTED: older shards, or page walks, require rewriting.
- * Without this call the error occurs when that shard is reached. */
+/* Check all shards before copying. TL_UNSUPPORTED: older shards, page walks, or damaged raw bytes
+ * of virtual shards require rewriting. Without this call the error occurs when that shard is
+ * reached. */
 TL_MUST_USE int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail);
 
 /* Get the next piece after copy->head. TL_EOF: only copy->trail is left. */

@@ -23,9 +23,10 @@ struct checkup {
     struct tl_buf *report;
     struct tl_fail *fail;
     int findings;
-    int raw_lost;  /* lost spans of raw bytes */
-    int raw_heads; /* damage of raw objects that loses no bytes */
-    int shards;    /* damaged, and not repaired */
+    int raw_lost;       /* lost spans of raw bytes */
+    struct tl_buf lost; /* these spans: pairs of uint64_t, the offset and the end */
+    int raw_heads;      /* damage of raw objects that loses no bytes */
+    int shards;         /* damaged, and not repaired */
     bool raw_removed;
     bool repair;
     struct tl_packer *packer; /* created when needed */
@@ -51,6 +52,9 @@ static int on_raw(void *context, const struct tl_spool_damage *d)
                     (unsigned long long)d->at);
     }
     c->raw_lost++;
+    const uint64_t span[2] = {d->offset, d->offset + d->n};
+    if (tl_buf_add(&c->lost, span, sizeof(span)) < 0)
+        return TL_NOMEM;
     return tell(c, "%s: offset 0x%llx: raw bytes 0x%llx to 0x%llx are damaged or missing", d->key,
                 (unsigned long long)d->at, (unsigned long long)d->offset,
                 (unsigned long long)(d->offset + d->n - 1));
@@ -252,15 +256,50 @@ static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, boo
     return told_kept(c, key, calls ? "a shard's call paths" : "counts of a shard's code", r);
 }
 
+/* Do instructions of a shard come from lost raw bytes? */
+static bool is_raw_lost(const struct checkup *c, const struct tl_shard_row *row)
+{
+    for (size_t at = 0; at < c->lost.n; at += 2 * sizeof(uint64_t)) {
+        uint64_t span[2];
+        memcpy(span, c->lost.p + at, sizeof(span));
+        if (row->byte_first < span[1] && row->byte_last >= span[0])
+            return true;
+    }
+    return false;
+}
+
+/* Report virtual shards with a hole, consecutive ones together: `holed` are their positions, and
+ * become empty. */
+static int tell_hole(struct checkup *c, const struct tl_lane *lane, uint64_t holed[static 2])
+{
+    const uint64_t from = holed[0], to = holed[1];
+    holed[0] = holed[1] = 0;
+    if (from == to)
+        return TL_OK;
+    return tell(c,
+                "%s/%s: instructions %llu:%llu are regenerated from damaged raw bytes: those that "
+                "cannot be are read as a gap",
+                c->trace->id, lane->name, (unsigned long long)from, (unsigned long long)to);
+}
+
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
                         const struct stored_rows *stored)
 {
+    uint64_t holed[2] = {0};
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < cut->n_stored; i++) {
-        const uint64_t number = cut->rows[i].number;
+        const struct tl_shard_row *const row = &cut->rows[i];
+        const uint64_t number = row->number;
         char key[192];
         bool virtual;
         r = verify_shard(c, lane, number, key, &virtual);
+        if (r >= 0 && virtual && is_raw_lost(c, row)) {
+            holed[0] = holed[0] == holed[1] ? row->first : holed[0];
+            holed[1] = row->first + row->n;
+        } else if (r >= 0) {
+            const int told = tell_hole(c, lane, holed);
+            r = told < 0 ? told : r;
+        }
         bool whole = r == 0;
         if (r > 0) {
             c->findings += r;
@@ -275,6 +314,8 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
         if (r >= 0)
             r = check_kept(c, cut, i, true);
     }
+    if (r >= 0)
+        r = tell_hole(c, lane, holed);
     return r < 0 ? r : TL_OK;
 }
 
@@ -423,6 +464,7 @@ static int check_trace(struct checkup *c, const char *id)
     char *setup = strdup(c->trace->setup);
     pthread_mutex_unlock(&c->trace->lock);
     c->raw_lost = c->raw_heads = c->shards = 0;
+    tl_buf_reset(&c->lost);
     c->raw_removed = raw_removed;
     r = setup ? TL_OK : TL_NOMEM;
     if (r >= 0 && !raw_removed)
@@ -478,5 +520,6 @@ int tl_lake_verify(struct tl_lake *lake, const char *id, bool repair, struct tl_
     struct checkup c = {.lake = lake, .report = report, .fail = fail, .repair = repair};
     const int r = *id ? check_trace(&c, id) : check_all(&c);
     tl_packer_free(c.packer);
+    tl_buf_fini(&c.lost);
     return r < 0 ? r : c.findings;
 }

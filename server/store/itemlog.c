@@ -33,6 +33,7 @@ static const uint8_t fields[32] = {
     [TL_ITEM_NOTE] = F_PC | F_VALUE | F_TEXT,
     [TL_ITEM_STACK] = F_DATA,
     [TL_ITEM_CHUNK] = F_DATA,
+    [TL_ITEM_LOST] = F_VALUE,
 };
 
 /* Kinds whose pc is meaningless, and not stored, unless the flag is set. */
@@ -342,6 +343,12 @@ int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head)
     return add_data(log, TL_ITEM_CHUNK, head);
 }
 
+int tl_itemlog_add_lost(struct tl_itemlog *log, uint64_t position, uint64_t n)
+{
+    const struct tl_item item = {.kind = TL_ITEM_LOST, .value = n, .offset = log->base.offset};
+    return tl_itemlog_add(log, position, &item);
+}
+
 /* ---- reading ------------------------------------------------------------------------------- */
 
 void tl_itemlog_read(struct tl_itemlog_reader *reader, struct tl_bytes bytes, uint64_t offset,
@@ -443,7 +450,8 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
         item->kind = TL_ITEM_CYCLES;
         item->flags = TL_ITEM_HAS_VALUE;
         item->value = tl_varint_get(&r);
-    } else if (kind != TL_ITEM_BLOCK && (kind < TL_ITEM_KINDS || kind >= TL_ITEM_CHUNK)) {
+    } else if (kind != TL_ITEM_BLOCK &&
+               (kind < TL_ITEM_KINDS || kind >= TL_ITEM_CHUNK || kind == TL_ITEM_LOST)) {
         get_fields(&r, base, item);
     } else {
         return TL_BAD;

@@ -57,6 +57,8 @@
 /* AWAY and UNMAPPED close to the previous item. */
 #define TL_ITEM_NEAR_AWAY     24
 #define TL_ITEM_NEAR_UNMAPPED 23
+/* Only in regenerated logs (hole.h): the next `value` positions are missing. */
+#define TL_ITEM_LOST 22
 
 #define TL_ITEMLOG_ENTRY 80 /* maximum encoded size of an item, without its data and texts */
 
@@ -100,6 +102,8 @@ TL_MUST_USE int tl_itemlog_end(struct tl_itemlog *log, uint64_t position, uint64
  * index (sums.h). TL_NOMEM. */
 TL_MUST_USE int tl_itemlog_add_stack(struct tl_itemlog *log, struct tl_bytes stack);
 TL_MUST_USE int tl_itemlog_add_chunk(struct tl_itemlog *log, struct tl_bytes head);
+/* A mark: `n` positions are missing from `position` on. TL_NOMEM. */
+TL_MUST_USE int tl_itemlog_add_lost(struct tl_itemlog *log, uint64_t position, uint64_t n);
 
 struct tl_itemlog_reader {
     const uint8_t *p, *end;

@@ -688,6 +688,38 @@ static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *
     return TL_OK;
 }
 
+/* The log's last GAP and NOTE, which are about a hole, belong to any range that begins in it. */
+static int tell_hole(struct tl_walk *w, struct place *at)
+{
+    const struct tl_chunk *const c = at->chunk;
+    struct tl_itemlog_reader reader;
+    struct tl_item item, last[2] = {{.kind = TL_ITEM_LOST}, {.kind = TL_ITEM_LOST}};
+    uint64_t position;
+    int r = TL_OK;
+    tl_itemlog_read(&reader, (struct tl_bytes){w->log.p, w->log.n}, c->at.offset,
+                    c->at.has_time ? c->at.time : 0);
+    while (tl_itemlog_next(&reader, &item, &position) == TL_OK)
+        if (item.kind == TL_ITEM_GAP || item.kind == TL_ITEM_NOTE)
+            last[item.kind == TL_ITEM_NOTE] = item;
+    for (size_t i = 0; i < 2 && r >= 0; i++)
+        if (last[i].kind != TL_ITEM_LOST)
+            r = pass_item(w, at, &last[i]);
+    return r;
+}
+
+/* Skip the missing positions up to `to`. */
+static int pass_hole(struct tl_walk *w, struct place *at, uint64_t to)
+{
+    const bool told = at->position >= at->range->from;
+    int r = TL_OK;
+    if (!told && to > at->range->from) {
+        at->position = at->range->from;
+        r = tell_hole(w, at);
+    }
+    at->position = to;
+    return r;
+}
+
 static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)
 {
     const struct tl_chunk *c = at->chunk;
@@ -712,6 +744,12 @@ static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)
         r = pass_insns(w, at, position, fail);
         if (r >= 0 && reader.turned)
             turn_last(w, position);
+        if (r >= 0 && item.kind == TL_ITEM_LOST) {
+            r = item.value > end - position ? TL_BAD : pass_hole(w, at, position + item.value);
+            if (r < 0)
+                return r;
+            continue;
+        }
         const bool point = tl_item_is_point(at->range->protocol, item.kind);
         if (r >= 0 && point && position == end)
             return TL_OK;
@@ -755,39 +793,4 @@ int tl_walk_chunk(struct tl_walk *w, struct tl_view *view, size_t chunk,
         return r;
     fix_blocks(w);
     return TL_OK;
-}
-
-/* Blocks are executed repeatedly: the function at the begin of a block is cached by address, as
- * long as the memory view is the same. */
-#define MEMO 512
-
-void tl_walk_functions(struct tl_walk *w, const struct tl_image *image)
-{
-    struct {
-        uint64_t pc;
-        uint32_t function, sight;
-    } memo[MEMO] = {{0}};
-    struct tl_flow_now now = w->now;
-    struct tl_block *b = w->blocks;
-    uint32_t sight = 1;
-    uint64_t changed = image ? tl_image_last_change(image, now.time) : 0;
-    for (size_t i = 0; image && i < w->n; i++) {
-        const unsigned kind = w->items[i].kind;
-        if (kind != TL_ITEM_BLOCK) {
-            tl_flow_now_item(&now, &w->items[i]);
-            const uint64_t before = changed;
-            if (kind == TL_ITEM_TIME)
-                changed = tl_image_last_change(image, now.time);
-            sight += kind == TL_ITEM_MODE || kind == TL_ITEM_CONTEXT || changed != before;
-            continue;
-        }
-        const size_t slot = (b->pc >> 1 ^ b->pc >> 11) % MEMO;
-        if (memo[slot].pc != b->pc || memo[slot].sight != sight) {
-            memo[slot].function = tl_flow_now_function(&now, image, b->pc);
-            memo[slot].pc = b->pc;
-            memo[slot].sight = sight;
-        }
-        b->function = memo[slot].function;
-        b++;
-    }
 }

@@ -3,7 +3,7 @@
  * Virtual shards: what is made of raw bytes is, byte for byte, what is stored otherwise, and every
  * question is answered alike; whatever happens to marks, caches and the server meanwhile.
  */
-#include "sim_capture.h"
+#include "virtual_pair.h"
 
 #include "import/perf.h"
 #include "ingest/packed.h"
@@ -13,78 +13,6 @@
 #include "unit/seed.h"
 
 #include <dirent.h>
-
-enum { SHARD = 3000, INSNS = 60000 };
-
-/* A lake of its own over a backend of its own. */
-struct side {
-    struct tl_backend *backend;
-    struct tl_lake *lake;
-};
-
-static struct capture capture;
-static struct side stored, virtual;
-
-static void open_sized(struct side *s, bool is_virtual, uint64_t shard)
-{
-    struct tl_fail fail = {0};
-    const struct tl_lake_options options = {.shard_insns = shard,
-                                            .decode_threads = 2,
-                                            .min_free_bytes = 1,
-                                            .checkpoint_bytes = 8192,
-                                            .virtual_shards = is_virtual,
-                                            .segment_bytes = 4096,
-                                            .mark_bytes = 1024};
-    if (tl_lake_open_on(&s->lake, s->backend, &options, &fail) < 0)
-        fail_msg("%s", fail.text);
-}
-
-static void open_side(struct side *s, bool is_virtual)
-{
-    open_sized(s, is_virtual, SHARD);
-}
-
-static void begin_side(struct side *s, bool is_virtual)
-{
-    char hash[72];
-    assert_int_equal(tl_backend_memory(&s->backend), TL_OK);
-    open_side(s, is_virtual);
-    if (capture.elf.n > 0)
-        sim_put_image(s->lake, &capture.elf, hash);
-}
-
-static void end_side(struct side *s)
-{
-    tl_lake_close(s->lake);
-    tl_backend_free(s->backend);
-}
-
-static void begin(const struct sim_options *o)
-{
-    capture = (struct capture){{0}};
-    struct tl_lake *lake;
-    struct tl_backend *backend;
-    lake = open_memory_lake(&backend, SHARD, 1);
-    sim_capture(lake, o, &capture);
-    close_memory_lake(backend, lake);
-    begin_side(&stored, false);
-    begin_side(&virtual, true);
-}
-
-static void end(void)
-{
-    end_side(&stored);
-    end_side(&virtual);
-    capture_free(&capture);
-}
-
-static void push_both(size_t piece)
-{
-    push_all(stored.lake, "t", &capture, piece);
-    push_all(virtual.lake, "t", &capture, piece);
-    assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
-    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
-}
 
 struct kinds {
     unsigned shards, indexes, marks;
@@ -267,30 +195,6 @@ static void marks_are_not_needed(void **state)
     end();
 }
 
-/* Push up to `to`; `*up`: until the medium refuses. */
-static void push_part_to(struct tl_lake *lake, uint64_t to, bool *up)
-{
-    const struct tl_ingest_request request = {
-        .rig = "rig", .trace = "t", .setup = (const char *)capture.setup.p, .resume = true};
-    struct tl_ingest *ingest;
-    struct tl_fail fail = {0};
-    char id[64];
-    uint64_t at;
-    *up = *up && tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &at, &fail) >= 0;
-    if (!*up)
-        return;
-    for (; *up && at < to; at += 2000) {
-        const size_t n = to - at < 2000 ? (size_t)(to - at) : 2000;
-        *up = tl_ingest_append(ingest, at, (struct tl_bytes){capture.bytes.p + at, n}, &fail) >= 0;
-    }
-    tl_ingest_close(ingest);
-}
-
-static void push_part(uint64_t to, bool *up)
-{
-    push_part_to(virtual.lake, to, up);
-}
-
 /* A server that ends amid a capture, and one that loses its power, go on to the same shards. */
 static void restarts_change_nothing(void **state)
 {
@@ -332,48 +236,6 @@ static void kinds_can_change(void **state)
         shards_are_equal(2);
         texts_are_equal();
     }
-    end();
-}
-
-/* Raw bytes that are damaged: told, never a wrong instruction; decoded anew there is a gap. */
-static void raw_damage_is_told(void **state)
-{
-    begin(&runs[0]);
-    for (unsigned part = 1; part <= 8; part++)
-        push_part(capture.bytes.n * part / 8, &(bool){true});
-    push_both(3000);
-    struct tl_buf raw = {0}, report = {0}, text = {0};
-    struct tl_fail fail = {0};
-    char key[128];
-    struct tl_segments segments = {0};
-    assert_int_equal(tl_segments_list(&segments, virtual.backend, "t", NULL), TL_OK);
-    assert_true(segments.n > 3);
-    tl_packed_key(key, "t", segments.v[segments.n / 2].first);
-    tl_segments_fini(&segments);
-    assert_int_equal(tl_backend_get_all(virtual.backend, key, &raw, NULL), TL_OK);
-    raw.p[raw.n / 2] ^= 1;
-    assert_int_equal(tl_backend_put(virtual.backend, key, (struct tl_bytes){raw.p, raw.n}, NULL),
-                     TL_OK);
-    tl_lake_forget_views(virtual.lake, "");
-    const struct tl_range_request request = {
-        .trace = "t", .stream = "cs.10", .to = UINT64_MAX, .format = TL_FORMAT_TEXT};
-    struct tl_range *range;
-    int r = tl_range_open(virtual.lake, &request, &range, &fail);
-    while (r >= 0)
-        r = tl_range_next(range, &text, &fail);
-    assert_int_equal(r, TL_BAD);
-    assert_non_null(strstr(fail.text, "verify --repair"));
-    tl_range_close(range);
-    assert_true(tl_lake_verify(virtual.lake, "t", false, &report, &fail) == 1);
-    assert_int_equal(tl_lake_redecode(virtual.lake, "t", NULL, &fail), TL_OK);
-    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
-    tl_buf_reset(&text);
-    lake_text(virtual.lake, "t", &text);
-    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
-    assert_non_null(strstr((char *)text.p, "G transport"));
-    tl_buf_fini(&raw);
-    tl_buf_fini(&report);
-    tl_buf_fini(&text);
     end();
 }
 
@@ -550,8 +412,8 @@ static void take_perf(const char *dir, const char *name, size_t from)
     assert_int_equal(tl_buf_read_file(&file, path, 64 << 20, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&capture.bytes, file.p + from, file.n - from), TL_OK);
     tl_buf_fini(&file);
-    begin_side(&stored, false);
-    begin_side(&virtual, true);
+    begin_side(&stored, false, SHARD);
+    begin_side(&virtual, true, SHARD);
 }
 
 /* Pushed in pieces, with a restart amid the virtual one. Returns how many virtual shards there are.
@@ -675,7 +537,6 @@ int main(void)
         cmocka_unit_test(other_shards_are_refused),
         cmocka_unit_test(growing_shards_can_be_read),
         cmocka_unit_test(small_ranges_make_few_chunks),
-        cmocka_unit_test(raw_damage_is_told),
         cmocka_unit_test(retention_makes_them_virtual),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

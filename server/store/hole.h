@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Holes of virtual shards: positions that the index has, but that cannot be regenerated since raw
+ * bytes are damaged. The regenerated item log of a chunk then ends with a GAP (TL_GAP_TRANSPORT,
+ * the offset of the first lost byte, and their number), a NOTE, and a TL_ITEM_LOST mark, by which
+ * a walk knows how many positions are missing. A hole extends to the end of its chunk: the next
+ * chunk begins at its own position, with a GAP of its own if it is affected, too.
+ */
+#ifndef TL_STORE_HOLE_H
+#define TL_STORE_HOLE_H
+
+#include "store/blob.h"
+#include "store/shard.h"
+
+struct tl_hole {
+    uint64_t from, to; /* the damaged raw bytes */
+    char text[160];    /* of the note; private */
+};
+
+/*
+ * The GAP and the NOTE for a hole of chunk `c` from stream position `position` to its end. The
+ * text is valid as long as the hole, until the next call.
+ */
+void tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t position,
+                   struct tl_item out[static 2]);
+/*
+ * The item log of a chunk with a hole from `position` to its end: `log`, which ends with the hole's
+ * items, and the mark. If `log` is empty, so is the chunk: the items are added. TL_NOMEM, TL_BAD:
+ * `log` is no log of this chunk up to that position.
+ */
+TL_MUST_USE int tl_hole_log(struct tl_hole *hole, const struct tl_chunk *c, struct tl_bytes log,
+                            uint64_t position, struct tl_blob **out);
+
+#endif

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Virtual shards whose raw bytes are damaged: what can be regenerated is right and at its position,
+ * the rest is told as a gap, in each form in which a range is read.
+ */
+#include "virtual_pair.h"
+
+#include "ingest/packed.h"
+#include "ingest/segment.h"
+#include "stf/check.h"
+#include "stf/file.h"
+#include "unit/seed.h"
+
+/* Instructions by position, as lines of flow text, and the positions that notes call missing. */
+struct by_position {
+    char (*insn)[64];
+    bool *missing;
+    uint64_t n; /* positions of the stream */
+    uint64_t insns, gaps, notes;
+};
+
+static int add_line(void *context, uint64_t position, struct tl_bytes line)
+{
+    struct by_position *b = context;
+    char text[256];
+    unsigned long long from, to;
+    snprintf(text, sizeof(text), "%.*s", (int)line.n, (const char *)line.p);
+    b->gaps += strncmp(text, "G transport", 11) == 0;
+    const char *const note = strstr(text, "are damaged: instructions ");
+    if (note && sscanf(strchr(note, ':'), ": instructions %llu:%llu", &from, &to) == 2) {
+        b->notes++;
+        assert_true(from <= to && to <= b->n);
+        for (uint64_t i = from; i < to; i++)
+            b->missing[i] = true;
+    }
+    if (text[0] != 'I' && text[0] != 'N')
+        return TL_OK;
+    assert_true(position < b->n);
+    assert_int_equal(b->insn[position][0], 0); /* each once */
+    snprintf(b->insn[position], sizeof(*b->insn), "%.63s", text);
+    b->insns++;
+    return TL_OK;
+}
+
+/* The lines of [from, to). */
+static void lines_by_position(struct tl_lake *lake, const char *stream, uint64_t n, uint64_t from,
+                              uint64_t to, struct by_position *out)
+{
+    const struct tl_range_request request = {
+        .trace = "t", .stream = stream, .from = from, .to = to, .format = TL_FORMAT_LINES};
+    struct tl_range *range;
+    struct tl_fail fail = {0};
+    *out = (struct by_position){calloc(n + 1, 64), calloc(n + 1, sizeof(bool)), .n = n};
+    assert_non_null(out->insn);
+    assert_non_null(out->missing);
+    int r = tl_range_open(lake, &request, &range, &fail);
+    while (r >= 0)
+        r = tl_range_lines(range, add_line, out, &fail);
+    if (r != TL_EOF)
+        fail_msg("%s %llu:%llu: %s", stream, (unsigned long long)from, (unsigned long long)to,
+                 fail.text);
+    tl_range_close(range);
+}
+
+static void free_lines(struct by_position *b)
+{
+    free(b->insn);
+    free(b->missing);
+}
+
+/* Instructions of a range as STF, which must follow the rules. */
+static int on_finding(void *context, const struct tl_stf_finding *finding)
+{
+    if (finding->severity == TL_STF_ERROR)
+        fail_msg("%s", finding->text);
+    return TL_OK;
+}
+
+static uint64_t stf_insns(const char *stream, uint64_t from, uint64_t to,
+                          enum tl_range_format format)
+{
+    const struct tl_range_request request = {
+        .trace = "t", .stream = stream, .from = from, .to = to, .format = format};
+    struct tl_buf bytes = {0};
+    struct tl_stf_file *file;
+    struct tl_stf_checker *checker;
+    struct tl_fail fail = {0};
+    fetch(virtual.lake, &request, &bytes);
+    assert_int_equal(tl_stf_file_bytes(&file, (struct tl_bytes){bytes.p, bytes.n}, &fail), TL_OK);
+    assert_int_equal(tl_stf_checker_new(&checker, on_finding, NULL), TL_OK);
+    if (tl_stf_check_file(file, checker, on_finding, NULL, &fail) != TL_OK)
+        fail_msg("%s", fail.text);
+    const uint64_t n = tl_stf_checker_insns(checker);
+    tl_stf_checker_free(checker);
+    tl_stf_file_close(file);
+    tl_buf_fini(&bytes);
+    return n;
+}
+
+/* A damaged object, and its bytes before. */
+struct damage {
+    char key[128];
+    uint64_t first, end; /* raw bytes */
+    struct tl_buf before;
+};
+
+static void put(const char *key, const struct tl_buf *bytes)
+{
+    assert_int_equal(
+        tl_backend_put(virtual.backend, key, (struct tl_bytes){bytes->p, bytes->n}, NULL), TL_OK);
+    tl_lake_forget_views(virtual.lake, "");
+}
+
+/* Change a bit of the raw bytes of packed segment `i`, which are one frame. */
+static void damage_segment(size_t i, uint64_t random, struct damage *out)
+{
+    struct tl_segments segments = {0};
+    *out = (struct damage){{0}};
+    assert_int_equal(tl_segments_list(&segments, virtual.backend, "t", NULL), TL_OK);
+    out->first = segments.v[i].first;
+    out->end = i + 1 < segments.n ? segments.v[i + 1].first : capture.bytes.n;
+    tl_packed_key(out->key, "t", out->first);
+    tl_segments_fini(&segments);
+    struct tl_buf *const bytes = &out->before;
+    assert_int_equal(tl_backend_get_all(virtual.backend, out->key, bytes, NULL), TL_OK);
+    uint8_t *const p = &bytes->p[bytes->n / 3 + random % (bytes->n / 3)];
+    *p ^= 1;
+    put(out->key, bytes);
+    *p ^= 1;
+}
+
+static void undo(struct damage *damage)
+{
+    put(damage->key, &damage->before);
+    tl_buf_fini(&damage->before);
+}
+
+static size_t n_segments(void)
+{
+    struct tl_segments segments = {0};
+    assert_int_equal(tl_segments_list(&segments, virtual.backend, "t", NULL), TL_OK);
+    const size_t n = segments.n;
+    tl_segments_fini(&segments);
+    return n;
+}
+
+/* Is each position either what the stored shards have, or told as missing? `n`: of the range. */
+static void each_is_right_or_missing(const struct by_position *is, const struct by_position *should,
+                                     uint64_t from, uint64_t to)
+{
+    for (uint64_t i = from; i < to && i < is->n; i++) {
+        const bool there = is->insn[i][0] != 0, had = should->insn[i][0] != 0;
+        if (had ? there == is->missing[i] : there || is->missing[i] < should->missing[i])
+            fail_msg("position %llu: '%s', '%s', %d", (unsigned long long)i, is->insn[i],
+                     should->insn[i], is->missing[i]);
+        if (there && strcmp(is->insn[i], should->insn[i]) != 0)
+            fail_msg("position %llu: '%s', '%s', %d", (unsigned long long)i, is->insn[i],
+                     should->insn[i], is->missing[i]);
+    }
+}
+
+#define REACH 4 /* shards: marks are closer together, and so is what decoding looks ahead */
+
+/* Nothing is missing of shards well before and well after the damage. */
+static void the_rest_is_there(const char *stream, const struct by_position *is,
+                              const struct damage *damage)
+{
+    struct tl_cut cut;
+    assert_int_equal(tl_cut_open(&cut, virtual.lake, "t", stream, NULL), TL_OK);
+    for (size_t i = 0; i < cut.n_rows; i++) {
+        const struct tl_shard_row *const row = &cut.rows[i];
+        const bool before = i + REACH < cut.n_rows && cut.rows[i + REACH].byte_last < damage->first;
+        const bool after = i >= REACH && cut.rows[i - REACH].byte_first >= damage->end;
+        for (uint64_t p = row->first; (before || after) && p < row->first + row->n; p++)
+            assert_false(is->missing[p]);
+    }
+    tl_cut_close(&cut);
+}
+
+/* Ranges that begin or end in a hole, or lie in it, tell it, and STF has what text has. */
+static void parts_are_consistent(const char *stream, const struct by_position *all, uint64_t random)
+{
+    for (int round = 0; round < 12; round++) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        uint64_t from = (random >> 33) % all->n;
+        const uint64_t n = 1 + (random >> 20) % (all->n / 3);
+        if (round % 2) /* begin in the hole */
+            for (uint64_t i = 0; i < all->n && !all->missing[from]; i++)
+                from = (from + 1) % all->n;
+        const uint64_t to = from + n < all->n ? from + n : all->n;
+        struct by_position part;
+        lines_by_position(virtual.lake, stream, all->n, from, to, &part);
+        each_is_right_or_missing(&part, all, from, to);
+        if (all->missing[from])
+            assert_true(part.gaps > 0 && part.notes > 0);
+        assert_int_equal(stf_insns(stream, from, to, TL_FORMAT_ZSTF), part.insns);
+        assert_int_equal(stf_insns(stream, from, to, TL_FORMAT_STF), part.insns);
+        free_lines(&part);
+    }
+}
+
+/* Damage of several segments, one after another. */
+static void damaged_segments(const struct sim_options *options, uint64_t shard, uint64_t random)
+{
+    begin_with(options, shard);
+    for (unsigned part = 1; part <= 8; part++)
+        push_part(capture.bytes.n * part / 8, &(bool){true});
+    push_both(3000);
+    struct tl_trace_list list;
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    const size_t n = n_segments();
+    assert_true(n > 1);
+    uint64_t missing = 0, there = 0;
+    for (size_t i = 0; i < n; i += 1 + n / 6) {
+        struct damage damage;
+        damage_segment(i, random, &damage);
+        for (size_t k = 0; k < list.rows[0].n_streams; k++) {
+            const struct tl_stream_row *const s = &list.rows[0].streams[k];
+            struct by_position is, should;
+            lines_by_position(virtual.lake, s->name, s->insns, 0, UINT64_MAX, &is);
+            lines_by_position(stored.lake, s->name, s->insns, 0, UINT64_MAX, &should);
+            each_is_right_or_missing(&is, &should, 0, s->insns);
+            the_rest_is_there(s->name, &is, &damage);
+            for (uint64_t p = 0; p < s->insns; p++)
+                missing += is.missing[p];
+            there += is.insns;
+            if (i > 0 && i <= 1 + n / 6 && is.insns > 0)
+                parts_are_consistent(s->name, &is, random);
+            free_lines(&is);
+            free_lines(&should);
+        }
+        undo(&damage);
+        random = random * 6364136223846793005u + 1442695040888963407u;
+    }
+    assert_true((missing > 0 && there > 0) || !options->image);
+    tl_trace_list_free(&list);
+    end();
+}
+
+static void holes_are_told(void **state)
+{
+    const uint64_t random = test_seed();
+    const struct sim_options runs[] = {
+        {.seed = 5, .insns = INSNS, .cores = 2, .image = true, .events = true},
+        {.seed = 6, .insns = INSNS, .cores = 2, .image = true, .itm_from = 9000, .rare = 9},
+        {.seed = 7, .insns = 4 * INSNS, .cores = 1, .image = false, .events = true},
+        {.seed = 8, .insns = INSNS / 2, .cores = 1, .image = true, .events = true, .cycles = true},
+    };
+    for (size_t i = 0; i < sizeof(runs) / sizeof(*runs); i++)
+        damaged_segments(&runs[i], SHARD, random >> 1);
+}
+
+/* Shards of several frames. */
+static void frames_after_a_hole_are_there(void **state)
+{
+    const struct sim_options run = {
+        .seed = 9, .insns = 500000, .cores = 1, .image = true, .events = true};
+    damaged_segments(&run, 200000, test_seed() >> 1);
+}
+
+/* `verify` reports the damage, and decoding again gives a gap. */
+static void damage_is_verified(void **state)
+{
+    struct tl_buf report = {0}, text = {0};
+    struct tl_fail fail = {0};
+    struct damage damage;
+    begin(&(struct sim_options){
+        .seed = 5, .insns = INSNS, .cores = 2, .image = true, .events = true});
+    for (unsigned part = 1; part <= 8; part++)
+        push_part(capture.bytes.n * part / 8, &(bool){true});
+    push_both(3000);
+    damage_segment(n_segments() / 2, test_seed() >> 1, &damage);
+    assert_true(tl_lake_verify(virtual.lake, "t", false, &report, &fail) == 1);
+    tl_buf_reset(&report);
+    assert_true(tl_lake_verify(virtual.lake, "t", true, &report, &fail) == 1);
+    assert_int_equal(tl_buf_add(&report, "", 1), TL_OK);
+    assert_non_null(strstr((char *)report.p, "are read as a gap"));
+    assert_int_equal(tl_lake_redecode(virtual.lake, "t", NULL, &fail), TL_OK);
+    assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
+    lake_text(virtual.lake, "t", &text);
+    assert_int_equal(tl_buf_add(&text, "", 1), TL_OK);
+    assert_non_null(strstr((char *)text.p, "G transport"));
+    tl_buf_fini(&damage.before);
+    tl_buf_fini(&report);
+    tl_buf_fini(&text);
+    end();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(holes_are_told),
+        cmocka_unit_test(frames_after_a_hole_are_there),
+        cmocka_unit_test(damage_is_verified),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
