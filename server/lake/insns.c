@@ -23,6 +23,8 @@ struct rows {
     struct tl_buf events; /* flow text of the items before the next row */
     struct tl_buf line;
     struct tl_flow_now now;
+    uint64_t next; /* position of the next row */
+    bool lost;     /* there was a gap that may have cost positions (store/hole.h) */
 };
 
 /* One disassembler per instruction set and request; NULL without LLVM. */
@@ -121,6 +123,16 @@ static int add_row(struct rows *rows, uint64_t position, uint64_t pc, const char
     if (r >= 0)
         r = rows->sink(rows->context, &row);
     tl_buf_reset(&rows->events);
+    rows->next = position + 1;
+    return r;
+}
+
+/* Add rows for the positions before `to` that cannot be regenerated. */
+static int add_missing(struct rows *rows, uint64_t to)
+{
+    int r = TL_OK;
+    while (rows->lost && rows->next < to && r >= 0)
+        r = add_row(rows, rows->next, 0, "", "(missing: raw bytes are damaged)");
     return r;
 }
 
@@ -149,6 +161,7 @@ static int add_event(struct rows *rows, const struct tl_item *item)
 {
     const int r = tl_item_text(&rows->events, item, 1);
     tl_flow_now_item(&rows->now, item);
+    rows->lost = rows->lost || (item->kind == TL_ITEM_GAP && item->sub == TL_GAP_TRANSPORT);
     return r;
 }
 
@@ -193,6 +206,9 @@ static int add_items(struct rows *rows, const struct tl_walk *walk)
     int r = TL_OK;
     for (size_t i = 0; i < walk->n && r >= 0; i++) {
         const struct tl_item *item = &walk->items[i];
+        r = add_missing(rows, walk->positions[i]);
+        if (r < 0)
+            break;
         if (item->kind == TL_ITEM_BLOCK)
             r = add_block(rows, item, walk->positions[i]);
         else if (tl_item_is_point(rows->cut->lane->protocol, item->kind))
@@ -219,7 +235,7 @@ static int add_rows(struct rows *rows, uint64_t from, uint64_t to, struct tl_fai
         r = add_items(rows, &walk.walk);
     }
     tl_cut_walk_end(&walk);
-    return r == TL_EOF ? TL_OK : r;
+    return r == TL_EOF ? add_missing(rows, to) : r;
 }
 
 int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, uint64_t from,
@@ -235,6 +251,7 @@ int tl_lake_insns(struct tl_lake *lake, const char *trace, const char *stream, u
         .cut = &cut, .image = tl_gen_image(cut.gen), .sink = sink, .context = context};
     if (from > cut.end)
         from = cut.end;
+    rows.next = from;
     const uint64_t to = count < cut.end - from ? from + count : cut.end;
     r = tl_places_init(&rows.places, cut.gen);
     if (r >= 0)

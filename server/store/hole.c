@@ -13,10 +13,12 @@ void tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t posi
              "raw bytes 0x%" PRIx64 " to 0x%" PRIx64 " are damaged: instructions %" PRIu64
              ":%" PRIu64 " cannot be regenerated",
              hole->from, hole->to, position, c->first + c->n);
+    /* A hole goes on from chunk to chunk: the bytes are counted where it begins. */
+    const bool begins = position > c->first;
     out[0] = (struct tl_item){.kind = TL_ITEM_GAP,
-                              .flags = TL_ITEM_HAS_VALUE,
+                              .flags = begins ? TL_ITEM_HAS_VALUE : 0,
                               .sub = TL_GAP_TRANSPORT,
-                              .value = hole->to - hole->from,
+                              .value = begins ? hole->to - hole->from : 0,
                               .offset = hole->from};
     out[1] = (struct tl_item){.kind = TL_ITEM_NOTE, .offset = hole->from, .text = hole->text};
 }

@@ -177,6 +177,31 @@ static void the_rest_is_there(const char *stream, const struct by_position *is,
     tl_cut_close(&cut);
 }
 
+/* Rows of the disassembly list: one for each position, whether or not it is missing. */
+struct rows {
+    const struct by_position *all;
+    uint64_t next;
+};
+
+static int on_row(void *context, const struct tl_insn_row *row)
+{
+    struct rows *const rows = context;
+    assert_int_equal(row->insn, rows->next);
+    assert_int_equal(strncmp(row->text, "(missing", 8) == 0, rows->all->missing[rows->next]);
+    rows->next++;
+    return TL_OK;
+}
+
+static void rows_are_complete(const char *stream, const struct by_position *all, uint64_t from)
+{
+    const uint64_t n = all->n - from < 100 ? all->n - from : 100;
+    struct rows rows = {all, from};
+    struct tl_fail fail = {0};
+    assert_int_equal(
+        tl_lake_insns(virtual.lake, "t", stream, from, (uint32_t)n, on_row, &rows, &fail), TL_OK);
+    assert_int_equal(rows.next, from + n);
+}
+
 /* Ranges that begin or end in a hole, or lie in it, tell it, and STF has what text has. */
 static void parts_are_consistent(const char *stream, const struct by_position *all, uint64_t random)
 {
@@ -196,6 +221,7 @@ static void parts_are_consistent(const char *stream, const struct by_position *a
         assert_int_equal(stf_insns(stream, from, to, TL_FORMAT_ZSTF), part.insns);
         assert_int_equal(stf_insns(stream, from, to, TL_FORMAT_STF), part.insns);
         free_lines(&part);
+        rows_are_complete(stream, all, from);
     }
 }
 
