@@ -67,6 +67,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
     await page.keyboard.press("Shift+?");
     await page.waitForSelector("dialog[open]");
     assert.match(await page.textContent("dialog"), /How to read a lane/);
+    assert.equal(await page.locator("dialog").evaluate((e) => e.scrollTop), 0); // read from its beginning
     await accessible(page);
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog", { state: "detached" });

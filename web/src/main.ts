@@ -5,7 +5,7 @@ import { App } from "./app.ts";
 import { describe, widthText } from "./describe.ts";
 import { duration, short } from "./format.ts";
 import { match } from "./keys.ts";
-import { isSoftware, timeIsNs } from "./model.ts";
+import { timeIsNs, unitName } from "./model.ts";
 import { PRIVILEGE, type Theme } from "./palette.ts";
 import { CommandBox } from "./panels/commands.ts";
 import { Divider } from "./panels/divider.ts";
@@ -68,7 +68,8 @@ function status(s: Session): TemplateResult {
   const hover = timeline.hover ?? (s.cursor !== undefined ? timeline.inspect(s, s.lane, s.cursor) : undefined);
   const d = hover && describe(s, hover);
   const wide = span(s.view);
-  const size = s.view.axis === "insn" ? `${short(wide)} ${s.trace.streams.every((x) => isSoftware(x.protocol)) ? "records" : "insns"}`
+  const units = new Set(s.trace.streams.map((x) => unitName(x.protocol)));
+  const size = s.view.axis === "insn" ? `${short(wide)} ${units.size === 1 ? [...units][0] : "insns"}`
     : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
   const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
     text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;

@@ -405,9 +405,9 @@ export function isDerived(name: string): boolean {
   return name.startsWith("thread.");
 }
 
-/** Total over all streams, nothing counted twice. */
+/** Instructions and branches of all streams, nothing counted twice. */
 export function executed(trace: Trace): number {
-  return trace.streams.reduce((n, s) => n + (isDerived(s.name) ? 0 : s.insns), 0);
+  return trace.streams.reduce((n, s) => n + (isDerived(s.name) || isSoftware(s.protocol) ? 0 : s.insns), 0);
 }
 
 /** "16.3 M insns", "41 records", "400 branches". */

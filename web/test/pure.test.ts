@@ -6,7 +6,7 @@ import { follow } from "../src/follow.ts";
 import { bytes, duration, exactTime, grouped, percent, short } from "../src/format.ts";
 import { BINDINGS, GROUPS, match, shownKeys } from "../src/keys.ts";
 import { Lru } from "../src/lru.ts";
-import { extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
+import { executed, extentOf, privilegeName, readFound, readFunctions, readInsns, readStats, readTrace, unitName } from "../src/model.ts";
 import {
   contrast, functionColour, GROUND, hash, INK, pageColour, palette, PALETTE_SIZE, PRIVILEGE,
 } from "../src/palette.ts";
@@ -157,6 +157,18 @@ test("counts from 2^53 on come as texts", () => {
   assert.equal(stats.insns, 2 ** 53);
   assert.deepEqual(stats.groups.map((g) => g.rows),
     [[{ name: "plain", count: 2 ** 53 + 2 }], [{ name: "taken", count: 2 ** 54 }]]);
+});
+
+test("instructions of a trace: not software trace, and a thread's only once", () => {
+  const trace = readTrace({
+    id: "t",
+    streams: [
+      { name: "pt.0", protocol: "pt", insns: 700 }, { name: "thread.12.walk", protocol: "pt", insns: 500 },
+      { name: "cs.20", protocol: "stm", insns: 30 }, { name: "di.0.1", protocol: "osd-ctm", insns: 4 },
+      { name: "event.switch", protocol: "perf-events", insns: 90 },
+    ],
+  });
+  assert.equal(executed(trace), 704);
 });
 
 test("privilege is called what the architecture calls it", () => {

@@ -10,7 +10,11 @@ const press = (e: Event): void => { pressed = e.target; };
 
 /** A single function, so that it is called once per dialog: a closed one stays closed. */
 const show = (e: Element | undefined): void => {
-  if (e) queueMicrotask(() => { if (e.isConnected) (e as HTMLDialogElement).showModal(); });
+  if (e) queueMicrotask(() => {
+    if (!e.isConnected) return;
+    (e as HTMLDialogElement).showModal();
+    e.scrollTop = 0; // what takes the focus may be at the end of a long text
+  });
 };
 
 export function modal(cls: string, title: string, body: unknown, closed: () => void): TemplateResult {
