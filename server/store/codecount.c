@@ -18,6 +18,7 @@ void tl_codecount_fini(struct tl_codecount *c)
     free(c->run_counts);
     free(c->branch_counts);
     free(c->programs);
+    tl_numbers_fini(&c->program_keys);
     *c = (struct tl_codecount){0};
 }
 
@@ -51,25 +52,34 @@ static bool same_program(const struct tl_code_program *a, const struct tl_code_p
            a->context.context_id == b->context.context_id && a->context.vmid == b->context.vmid;
 }
 
+static uint64_t hash_program(const struct tl_code_program *p)
+{
+    const uint64_t k = UINT64_C(0x9e3779b97f4a7c15);
+    const uint64_t flags =
+        (p->context.has_context_id ? CONTEXT : 0) | (p->context.has_vmid ? VMID : 0);
+    return ((p->context.context_id * k + p->context.vmid) * k + p->view) * k + flags;
+}
+
 int tl_codecount_program(struct tl_codecount *c, const struct tl_code_program *program,
                          uint32_t *number)
 {
-    size_t i = c->n_programs;
-    *number = TL_NO_NUMBER;
-    while (i > 0 && !same_program(&c->programs[i - 1], program))
-        i--;
-    if (i == 0 && c->n_programs == TL_CODECOUNT_PROGRAMS) {
+    /* Programs of the same hash take the keys after it. */
+    uint64_t key = hash_program(program);
+    while ((*number = tl_numbers_find(&c->program_keys, key)) != TL_NO_NUMBER) {
+        if (same_program(&c->programs[*number], program))
+            return TL_OK;
+        key++;
+    }
+    if (c->n_programs == TL_CODECOUNT_PROGRAMS) {
         c->truncated = true;
         return TL_OK;
     }
-    if (i == 0) {
-        if (tl_grow(&c->programs, &c->cap_programs, c->n_programs + 1, sizeof *c->programs) < 0)
-            return TL_NOMEM;
-        c->programs[c->n_programs] = *program;
-        c->programs[c->n_programs].insns = 0;
-        i = ++c->n_programs;
-    }
-    *number = (uint32_t)(i - 1);
+    if (tl_grow(&c->programs, &c->cap_programs, c->n_programs + 1, sizeof *c->programs) < 0 ||
+        tl_numbers_add(&c->program_keys, key) < 0)
+        return TL_NOMEM;
+    *number = (uint32_t)c->n_programs;
+    c->programs[c->n_programs] = *program;
+    c->programs[c->n_programs++].insns = 0;
     return TL_OK;
 }
 

@@ -48,6 +48,7 @@ struct tl_codecount {
     size_t cap_runs, cap_branches;
     struct tl_code_program *programs;
     size_t n_programs, cap_programs;
+    struct tl_numbers program_keys; /* index in `programs` by a hash of the program */
     uint64_t insns;
     bool truncated; /* some entries were dropped */
 };
