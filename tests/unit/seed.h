@@ -31,4 +31,13 @@ static inline uint64_t test_seed(void)
     return seed;
 }
 
+/* How often a test of random input does so, out of `n` times: TL_ROUNDS percent of them, for
+ * machines that are emulated, which run the same tests as this one. */
+static inline unsigned test_rounds(unsigned n)
+{
+    const char *const percent = getenv("TL_ROUNDS");
+    const unsigned share = percent ? (unsigned)(n * strtoull(percent, NULL, 10) / 100) : n;
+    return share > 0 ? share : 1;
+}
+
 #endif

@@ -134,7 +134,7 @@ static void test_random_packets(void **state)
 {
     (void)state;
     struct tl_sim_rng rng = {test_seed()};
-    for (unsigned round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < test_rounds(60); round++) {
         struct input in = {0};
         struct tl_sim_packets s;
         tl_sim_packets_config(&in.config, &rng);
@@ -158,7 +158,7 @@ static void test_hostile(void **state)
                                   0x96, 0x9d, 0x82, 0x01, 0x0e, 0x80, 0xff, 0x95, 0x95, 0x9a};
     struct tl_sim_rng rng = {test_seed()};
 
-    for (unsigned round = 0; round < 120; round++) {
+    for (unsigned round = 0; round < test_rounds(120); round++) {
         struct input in = {.n = 4000};
         uint8_t *bytes = malloc(in.n);
         const unsigned kinds = 1 + tl_sim_below(&rng, sizeof few);
@@ -190,6 +190,7 @@ static const struct tl_etm4_config any_config = {.version = 0x44,
 static void test_every_header_everywhere(void **state)
 {
     (void)state;
+    const unsigned bytes_each = test_rounds(16 * 250);
     struct tl_sim_rng rng = {77};
 
     for (unsigned header = 1; header < 256; header++) {
@@ -199,7 +200,7 @@ static void test_every_header_everywhere(void **state)
         in.tape = header & 2;
         bytes[11] = 0x80;
         in.n = 12;
-        while (in.n < 16 * 250) {
+        while (in.n < bytes_each) {
             const unsigned atoms = tl_sim_below(&rng, 20), payload = tl_sim_below(&rng, 20);
             for (unsigned k = 0; k < atoms; k++)
                 bytes[in.n++] = (uint8_t)(0xc0 | tl_sim_below(&rng, 64));
@@ -261,7 +262,7 @@ static void test_states_and_halves(void **state)
     const unsigned n_parts = sizeof parts / sizeof parts[0];
     struct tl_sim_rng rng = {test_seed()};
 
-    for (unsigned round = 0; round < 90; round++) {
+    for (unsigned round = 0; round < test_rounds(90); round++) {
         static uint8_t bytes[20000];
         struct input in = {.config = any_config, .p = bytes};
         const unsigned first = round % 3 * 2;      /* with contexts, without, without 64-bit ones */
@@ -337,7 +338,7 @@ static void test_real_bytes(void **state)
         bytes[11] = 0x80;
         in.n = 12 + fread(bytes + 12, 1, 60000, f);
         fclose(f);
-        for (unsigned round = 0; round < 4; round++) {
+        for (unsigned round = 0; round < test_rounds(4); round++) {
             tl_sim_packets_config(&in.config, &rng);
             random_shape(&in, &rng);
             all_agree(&in);

@@ -6,6 +6,7 @@
  */
 #include "stf/flow_parts.h"
 #include "stf/flow_reader.h"
+#include "unit/seed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,7 +190,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
 static void same_records(void **state)
 {
     (void)state;
-    for (unsigned round = 0; round < 120; round++) {
+    for (unsigned round = 0; round < test_rounds(120); round++) {
         struct tl_buf a = {0}, b = {0};
         srand(round);
         comments = round % 2;
@@ -222,7 +223,7 @@ static void same_records(void **state)
 static void unwanted_records(void **state)
 {
     (void)state;
-    for (unsigned round = 0; round < 120; round++) {
+    for (unsigned round = 0; round < test_rounds(120); round++) {
         struct tl_buf a = {0}, b = {0};
         srand(1000 + round);
         comments = round % 2;
@@ -265,7 +266,7 @@ static void records_of(const struct tl_item *items, size_t n, size_t step, bool 
 static void points_together(void **state)
 {
     (void)state;
-    for (int round = 0; round < 200; round++) {
+    for (unsigned round = 0; round < test_rounds(200); round++) {
         struct tl_item items[100];
         const size_t n = sizeof items / sizeof *items;
         for (size_t i = 0; i < n; i++) {

@@ -213,7 +213,7 @@ static void no_state(void **state)
             r = tl_decode_save(d, &saved);
         }
         tl_decode_free(d);
-        for (unsigned k = 0; r == TL_OK && k < 600; k++) {
+        for (unsigned k = 0; r == TL_OK && k < 200; k++) {
             const size_t at = tl_sim_below(&rng, (uint32_t)saved.n);
             const uint8_t was = saved.p[at];
             const size_t cut = k % 3 ? saved.n : at;

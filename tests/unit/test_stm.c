@@ -94,7 +94,7 @@ static void any_bytes_any_chunking(void **state)
     const unsigned seed = (unsigned)test_seed();
     srand(seed);
     static uint8_t bytes[4000];
-    for (int round = 0; round < 300; round++) {
+    for (unsigned round = 0; round < test_rounds(300); round++) {
         size_t n = 0;
         while (n < sizeof bytes - 64 && rand() % 50) {
             if (rand() % 4 == 0)

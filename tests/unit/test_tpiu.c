@@ -6,6 +6,7 @@
 #include "sim/tpiu_encoder.h"
 #include "unit/data.h"
 #include "unit/random.h"
+#include "unit/seed.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -133,7 +134,7 @@ static void encode(struct tl_tpiu_encoder *e, size_t total, unsigned ids, unsign
 
 static void test_round_trip(void **state)
 {
-    for (unsigned round = 0; round < 240; round++) {
+    for (unsigned round = 0; round < test_rounds(240); round++) {
         const enum tl_tpiu_sync sync = round % 4;
         struct tl_tpiu_encoder e;
         struct sources said = {0}, whole = {0}, parts = {0};
@@ -269,7 +270,7 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
 /* Whatever happens to a few bytes: all is well again behind the FSYNC after the next one. */
 static void test_damage(void **state)
 {
-    for (unsigned round = 0; round < 600; round++) {
+    for (unsigned round = 0; round < test_rounds(600); round++) {
         struct tl_tpiu_encoder e;
         struct sources said = {0}, got = {0}, parts = {0};
         tl_tpiu_encoder_init(&e, round % 2 ? TL_TPIU_FSYNC : TL_TPIU_HSYNC, next());
@@ -339,7 +340,7 @@ static void test_damage(void **state)
 static void test_moved_blocks(void **state)
 {
     unsigned late = 0;
-    for (unsigned round = 0; round < 56; round++) {
+    for (unsigned round = 0; round < test_rounds(56); round++) {
         struct tl_tpiu_encoder e;
         struct sources said = {0}, got = {0}, parts = {0};
         tl_tpiu_encoder_init(&e, TL_TPIU_DSTREAM, next());
@@ -383,7 +384,7 @@ static void test_moved_blocks(void **state)
 /* An FSYNC put into the middle of a frame costs nothing. */
 static void test_inserted_fsync(void **state)
 {
-    for (unsigned round = 0; round < 200; round++) {
+    for (unsigned round = 0; round < test_rounds(200); round++) {
         struct tl_tpiu_encoder e;
         struct sources said = {0}, got = {0}, parts = {0};
         tl_tpiu_encoder_init(&e, TL_TPIU_FSYNC, next());
@@ -446,7 +447,7 @@ static void test_variants_alike(void **state)
     enum { FRAMES = 600 };
     static struct tl_demux d;
     static uint8_t in[FRAMES * 16 + 15];
-    for (int round = 0; round < 120; round++) {
+    for (unsigned round = 0; round < test_rounds(120); round++) {
         const uint8_t rare = (uint8_t)next(); /* how often there are IDs, from never to always */
         const unsigned ids = 1 + next() % 40; /* more or fewer than there are buffers */
         for (size_t i = 0; i < sizeof in; i++) {
@@ -492,7 +493,7 @@ static void test_variants_alike(void **state)
 static void test_many_and_single_frames(void **state)
 {
     static const enum tl_tpiu_sync syncs[] = {TL_TPIU_ALIGNED, TL_TPIU_FSYNC, TL_TPIU_DSTREAM};
-    for (int round = 0; round < 60; round++) {
+    for (unsigned round = 0; round < test_rounds(60); round++) {
         struct tl_tpiu_encoder e;
         struct sources one = {0}, many = {0};
         const enum tl_tpiu_sync sync = syncs[round % 3];
@@ -552,7 +553,7 @@ static void test_calls_before_turn(void **state)
 {
     static struct calls whole, again;
     size_t turns = 0;
-    for (int round = 0; round < 40; round++) {
+    for (unsigned round = 0; round < test_rounds(40); round++) {
         struct tl_tpiu_encoder e;
         tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, next());
         e.repeat_percent = round % 3 ? 0 : 10;
@@ -583,7 +584,7 @@ static void test_calls_before_turn(void **state)
         }
         tl_tpiu_encoder_fini(&e);
     }
-    assert_true(turns > 100);
+    assert_true(turns > test_rounds(100));
 }
 
 /* ---- real captures ---------------------------------------------------------------------- */
