@@ -135,7 +135,6 @@ async function memory(page, session) {
 
 /** What a page takes of the network while it follows a trace that grows, the stream of events included. */
 async function follow() {
-  await lab.live();
   for (const [what, newest, more] of [["the newest 10 k instructions", "10000", ""], ["the newest 1 M instructions", "1000000", ""],
     ["the newest 10 k instructions", "10000", ALL_SHOWN], ["the newest 1 M instructions", "1000000", ALL_SHOWN],
     ["the whole trace", "0", ALL_SHOWN], ["the whole trace by time", "0", `${ALL_SHOWN}&axis=time`]]) {
@@ -240,7 +239,7 @@ async function look() {
 try {
   await lab.start();
   if (!args.follow) await look();
-  await follow();
+  await lab.whileLive(follow);
 } finally {
   await lab.close();
   await browser.close();

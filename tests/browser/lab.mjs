@@ -82,11 +82,13 @@ export class Lab {
     return "finished";
   }
 
-  /** A capture that goes on until close(). */
-  async live() {
-    this.spawn("tracelake-rig", this.rig("etm", "live", ["--rate", "200000", "--seed", "8"]));
+  /** `body` gets the name of a trace that goes on until it returns. */
+  async whileLive(body) {
+    const rig = this.spawn("tracelake-rig", this.rig("etm", "live", ["--rate", "200000", "--seed", "8"]));
     await this.until("live", (t) => t.streams.some((s) => Number(s.insns) > 0));
-    return "live";
+    await body("live");
+    rig.child.kill("SIGTERM");
+    await rig.ended;
   }
 
   /** A buffer of a real capture of a board, where there is one; undefined else. */

@@ -45,7 +45,7 @@ const MOCK = {
 const LAB = {
   async server(lab, on) {
     await loginChecks(suite);
-    await serverChecks(suite, { ...on, live: await lab.live() });
+    await lab.whileLive((live) => serverChecks(suite, { ...on, live }));
     await frameChecks(suite, { ...on, plain: await lab.recorded("dhry_riscv.zstf") });
     const real = await lab.real("juno_r1_1", "ETB_0");
     if (real) await serverChecks(suite, { ...on, trace: real, title: "board" });

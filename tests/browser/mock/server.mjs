@@ -90,13 +90,20 @@ export function createServer({ rate = 3e6 } = {}) {
     return { body: encodeTile({ axis, level, index, bucket: width, first, sealed, generation: t.generation, lanes }), sealed };
   }
 
+  // As the server does: files of the page are packed well, once; answers quickly.
+  const packed = new Map();
+  const pack = (type, body) => {
+    if (!/javascript|html|css/.test(type)) return zlib.gzipSync(body, { level: 1 });
+    const key = body.toString("latin1");
+    if (!packed.has(key)) packed.set(key, zlib.gzipSync(body, { level: 9 }));
+    return packed.get(key);
+  };
+
   const server = http.createServer((req, res) => {
     const url = new URL(req.url, "http://mock");
     const send = (status, type, body, headers = {}) => {
       const zip = body.length > 400 && type !== "font/woff2" && (req.headers["accept-encoding"] ?? "").includes("gzip");
-      // As the server does: files of the page are packed well, once; answers quickly.
-      const level = /javascript|html|css/.test(type) ? 9 : 1;
-      const bytes = zip ? zlib.gzipSync(body, { level }) : body;
+      const bytes = zip ? pack(type, body) : body;
       res.writeHead(status, {
         "content-type": type, "content-length": bytes.length, "x-content-type-options": "nosniff",
         ...(zip ? { "content-encoding": "gzip" } : {}), ...headers,
