@@ -122,10 +122,10 @@ def described(lab):
 def cut_push(lab, how, tls):
     """Push through a proxy that cuts at random places, with default options."""
     dice = seeded()
-    simulated(lab, 400000)
+    simulated(lab, 200000)
     # In the first bytes of a connection, too; only there has to be a server at first. All cuts
     # come before the capture's last byte.
-    reach = min(20000, 800000 // CUTS)
+    reach = min(10000, 400000 // CUTS)
     plans = [(dice.choice([dice.randrange(1, 400), dice.randrange(1, reach)]), how)
              for _ in range(CUTS)]
     plans[0] = (30000, how)
