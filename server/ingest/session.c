@@ -56,23 +56,23 @@ static bool id_valid(const char *id)
     return true;
 }
 
-/* "rig-20260131-235959", with a number appended if that exists. */
-static void make_id(struct tl_lake *lake, const char *rig, char out[static 64])
+/* "rig-20260131-235959", with a number, from `number` on, appended if that exists. Returns it. */
+static unsigned make_id(struct tl_lake *lake, const char *rig, unsigned number, char out[static 64])
 {
     const time_t now = time(NULL);
     struct tm t;
     char date[20];
     gmtime_r(&now, &t);
     strftime(date, sizeof(date), "%Y%m%d-%H%M%S", &t);
-    for (unsigned i = 1;; i++) {
-        if (i == 1)
+    for (;; number++) {
+        if (number == 1)
             snprintf(out, 64, "%.36s-%s", rig, date);
         else
-            snprintf(out, 64, "%.36s-%s-%u", rig, date, i);
+            snprintf(out, 64, "%.36s-%s-%u", rig, date, number);
         struct tl_trace *trace = tl_lake_find_trace(lake, out);
         tl_trace_put(trace);
         if (!trace)
-            return;
+            return number;
     }
 }
 
@@ -98,18 +98,29 @@ static int create(struct tl_lake *lake, const struct tl_ingest_request *request,
     return labelled;
 }
 
+/* Create a trace with a free id. Another push of the rig may take that first. */
+static int create_any(struct tl_lake *lake, const struct tl_ingest_request *request,
+                      const char *rig, struct tl_trace **out, struct tl_fail *fail)
+{
+    unsigned number = 1;
+    int r;
+    do {
+        char id[64];
+        number = make_id(lake, rig, number, id) + 1;
+        r = create(lake, request, id, out, fail);
+    } while (r == TL_EXISTS);
+    return r;
+}
+
 static int find_or_create(struct tl_lake *lake, const struct tl_ingest_request *request,
                           struct tl_trace **out, struct tl_fail *fail)
 {
     const char *rig = request->rig && *request->rig ? request->rig : "rig";
     const char *wanted = request->trace ? request->trace : "";
-    char id[64];
     if (!id_valid(rig))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no rig name: use [A-Za-z0-9._-]", rig);
-    if (!*wanted) {
-        make_id(lake, rig, id);
-        return create(lake, request, id, out, fail);
-    }
+    if (!*wanted)
+        return create_any(lake, request, rig, out, fail);
     if (!id_valid(wanted))
         return tl_fail_set(fail, TL_BAD, "\"%.64s\" is no trace id: use [A-Za-z0-9._-]", wanted);
     *out = tl_lake_find_now(lake, wanted);

@@ -132,7 +132,9 @@ static bool read_capture(const struct feed *feed, int fd)
         tl_osd_capture_flush(&c, tl_now_ms());
     }
     free(piece);
-    tl_osd_capture_end(&c, ended ? why : "cut, the server stops");
+    if (!ended)
+        why = stopping(feed->raw) ? "cut, the server stops" : "cut, it could not be stored";
+    tl_osd_capture_end(&c, why);
     return any;
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A catalog that refuses reads: no trace is told to be gone for that, and none is begun anew. */
+/* A catalog that refuses reads: no trace is told to be gone for that, and none is begun anew. One
+ * in which others take the ids. */
 #include "lake_help.h"
 
 #include "store/catalog_ops.h"
@@ -12,6 +13,7 @@ static struct capture capture;
 static const struct tl_catalog_ops *whole;
 static struct tl_catalog_ops partial;
 static atomic_uint refusals; /* that are left */
+static atomic_uint taken;    /* ids that are taken when a trace is added */
 static char content[TL_CONTENT_BYTES];
 
 static int refused(struct tl_fail *fail)
@@ -41,6 +43,16 @@ static int page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
                 struct tl_fail *fail)
 {
     return refused(fail) < 0 ? TL_IO : whole->page(catalog, behind, most, each, context, fail);
+}
+
+/* Another push of the rig, which began at the same time, has taken the id. */
+static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *trace,
+                     struct tl_fail *fail)
+{
+    if (atomic_load(&taken) == 0)
+        return whole->add_trace(catalog, trace, fail);
+    atomic_fetch_sub(&taken, 1);
+    return tl_fail_set(fail, TL_EXISTS, "trace %s exists", trace->id);
 }
 
 /* The code of a row's reading; its raw bytes if there is one. */
@@ -84,6 +96,7 @@ static int set_up(void **state)
     partial.find = find;
     partial.by_content = by_content;
     partial.page = page;
+    partial.add_trace = add_trace;
     lake->catalog->ops = &partial;
     evict("t");
     return 0;
@@ -198,6 +211,26 @@ static void nothing_of_a_name_is_removed_before_the_catalog_has_said_that_it_is_
     tl_buf_fini(&text);
 }
 
+/* Only an id that the rig chose is told to exist. */
+static void pushes_that_begin_at_once_have_ids_of_their_own(void **state)
+{
+    const struct tl_ingest_request any = {.rig = "rig", .setup = (const char *)capture.setup.p};
+    const struct tl_ingest_request named = {
+        .rig = "rig", .trace = "mine", .setup = (const char *)capture.setup.p};
+    struct tl_fail fail = {0};
+    struct tl_ingest *ingest;
+    char trace[64];
+    uint64_t at;
+    (void)state;
+    atomic_store(&taken, 3);
+    assert_int_equal(tl_ingest_open(lake, &any, NULL, NULL, &ingest, trace, &at, &fail), TL_OK);
+    assert_string_equal(trace + strlen(trace) - 2, "-4");
+    tl_ingest_close(ingest);
+    atomic_store(&taken, 1);
+    assert_int_equal(tl_ingest_open(lake, &named, NULL, NULL, &ingest, trace, &at, &fail),
+                     TL_EXISTS);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -206,6 +239,7 @@ int main(void)
         TEST(a_push_is_not_begun_anew),
         TEST(one_read_that_fails_is_to_be_tried_again),
         TEST(nothing_of_a_name_is_removed_before_the_catalog_has_said_that_it_is_free),
+        TEST(pushes_that_begin_at_once_have_ids_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
