@@ -353,6 +353,19 @@ void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *co
 /* Append the next piece (about 64 KiB to 1 MiB) to `out`. TL_EOF after the last. The concatenated
  * pieces are one complete file of the format. */
 TL_MUST_USE int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail);
+/* Stored bytes of a range, in a file mapped to memory. */
+struct tl_range_stored {
+    struct tl_buf before;  /* bytes of the range in front of them; owned by the caller */
+    struct tl_bytes bytes; /* for system calls only, which fail with EFAULT if the file was cut
+                            * short, or the disk fails; the process would be killed */
+    /* To be called with `owner` when the bytes are no longer needed; any thread. */
+    void (*let_go)(void *owner);
+    void *owner;
+};
+/* Instead of tl_range_next(): if what comes next is stored as it is, and known to be undamaged, get
+ * it without reading it. TL_AGAIN: call tl_range_next(). */
+TL_MUST_USE int tl_range_next_stored(struct tl_range *range, struct tl_range_stored *out,
+                                     struct tl_fail *fail);
 /* Receives a line of flow text without its line end, and its position, from a range of
  * TL_FORMAT_LINES. A result < 0 ends tl_range_lines(), which returns it. */
 typedef int tl_line_sink(void *context, uint64_t at, struct tl_bytes line);

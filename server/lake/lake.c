@@ -261,6 +261,7 @@ int tl_lake_open_on(struct tl_lake **out, struct tl_backend *backend,
     tl_chore_init(&lake->share);
     pthread_mutex_init(&lake->watch_lock, NULL);
     pthread_mutex_init(&lake->cache_lock, NULL);
+    tl_verified_init(&lake->verified);
     pthread_mutex_init(&lake->notes_lock, NULL);
     pthread_mutex_init(&lake->program_lock, NULL);
     pthread_mutex_init(&lake->debuginfo_lock, NULL);
@@ -373,6 +374,7 @@ void tl_lake_close(struct tl_lake *lake)
     pthread_mutex_destroy(&lake->watch_lock);
     pthread_mutex_destroy(&lake->cache_lock);
     pthread_mutex_destroy(&lake->notes_lock);
+    tl_verified_fini(&lake->verified);
     pthread_mutex_destroy(&lake->program_lock);
     tl_debuginfo_drop(lake);
     pthread_mutex_destroy(&lake->debuginfo_lock);

@@ -23,6 +23,7 @@
 #include "lake/chore.h"
 #include "lake/program.h"
 #include "lake/shardrows.h"
+#include "lake/verified.h"
 #include "store/build.h"
 #include "store/catalog.h"
 #include "store/checkpoint.h"
@@ -351,6 +352,11 @@ struct tl_watcher {
     void *context;
 };
 
+struct tl_cached_view {
+    struct tl_view *view; /* a reference; NULL: none, nor any after it */
+    uint64_t key;         /* hash of its key */
+};
+
 struct tl_lake {
     struct tl_backend *backend;
     bool owns_backend;
@@ -408,10 +414,12 @@ struct tl_lake {
     pthread_mutex_t debuginfo_lock;
     struct tl_debuginfo *debuginfos; /* guarded by its lock; most recently used first */
 
+    struct tl_verified verified; /* frames of stored shards */
+
     pthread_mutex_t cache_lock;
-    struct tl_view *cache[TL_VIEW_CACHE];     /* most recently used first */
-    struct tl_view *made[TL_MADE_CACHE];      /* most recently used first */
-    struct tl_remaker *remakers[TL_REMAKERS]; /* most recently used first */
+    struct tl_cached_view cache[TL_VIEW_CACHE]; /* most recently used first */
+    struct tl_cached_view made[TL_MADE_CACHE];  /* most recently used first */
+    struct tl_remaker *remakers[TL_REMAKERS];   /* most recently used first */
 
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
@@ -516,10 +524,11 @@ TL_MUST_USE int tl_lake_first_generation(struct tl_lake *lake, const char *id, u
                                          struct tl_fail *fail);
 /* Find a view by key in a cache, most recently used first: `n` entries of lake->cache or
  * lake->made. Returns it with a reference, or NULL. */
-struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_view **views, size_t n,
+struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_cached_view *views, size_t n,
                               const char *key);
 /* Add a view, replacing the least recently used one. */
-void tl_views_keep(struct tl_lake *lake, struct tl_view **views, size_t n, struct tl_view *view);
+void tl_views_keep(struct tl_lake *lake, struct tl_cached_view *views, size_t n,
+                   struct tl_view *view);
 /* Get a stored shard's view, from the cache if possible. */
 TL_MUST_USE int tl_lake_view(struct tl_lake *lake, struct tl_lane *lane, uint64_t number,
                              struct tl_view **out, struct tl_fail *fail);

@@ -302,7 +302,7 @@ static int next_zstf(struct tl_range *range, struct tl_buf *out, struct tl_fail 
     int r = TL_OK;
     if (!range->zstf)
         r = tl_range_zstf_new(&range->zstf, range->copied ? &range->copy : NULL, &range->flow,
-                              range->cut.gen->lake->backend);
+                              range->cut.gen->lake);
     if (r >= 0)
         r = tl_range_zstf_next(range->zstf, out, fail);
     if (r != TL_UNSUPPORTED || !range->copied)
@@ -311,6 +311,12 @@ static int next_zstf(struct tl_range *range, struct tl_buf *out, struct tl_fail 
     range->zstf = NULL;
     write_anew(range);
     return next_zstf(range, out, fail);
+}
+
+int tl_range_next_stored(struct tl_range *range, struct tl_range_stored *out, struct tl_fail *fail)
+{
+    *out = (struct tl_range_stored){0};
+    return range->zstf ? tl_range_zstf_stored(range->zstf, out, fail) : TL_AGAIN;
 }
 
 int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)

@@ -414,18 +414,33 @@ static int read_begin(const struct tl_range_frame *f, struct tl_packer *packer, 
     return view->backend->ops->get(view->backend, view->key, frame->offset, n, out, fail);
 }
 
+/* The frame's own head, kept by its view, or in `begin`. TL_AGAIN: it is not stored separately. */
+static int own_head(const struct tl_range_frame *f, struct tl_packer *packer, struct tl_buf *begin,
+                    struct tl_bytes *out, struct tl_fail *fail)
+{
+    *out = tl_view_apart(f->view);
+    if (out->n > 0)
+        return TL_OK;
+    const int r = read_begin(f, packer, begin, fail);
+    if (r < 0)
+        return r;
+    *out = tl_pack_head((struct tl_bytes){begin->p, begin->n});
+    if (out->n == 0 || tl_splice_head(*out) != out->n)
+        return TL_AGAIN;
+    if (f->view->backend)
+        tl_view_keep_apart(f->view, *out);
+    return TL_OK;
+}
+
 /* Make the head of a shard's first frame. TL_AGAIN: it is not stored separately. */
 static int make_head(struct tl_range_copy *copy, struct tl_range_frame *f, struct tl_packer *packer,
                      struct tl_fail *fail)
 {
     struct tl_buf begin = {0};
+    struct tl_bytes old = {0};
     if (f->view->index.version < 4)
         return TL_AGAIN;
-    int r = read_begin(f, packer, &begin, fail);
-    const struct tl_bytes old =
-        r >= 0 ? tl_pack_head((struct tl_bytes){begin.p, begin.n}) : (struct tl_bytes){0};
-    if (r >= 0 && (old.n == 0 || tl_splice_head(old) != old.n))
-        r = TL_AGAIN;
+    int r = own_head(f, packer, &begin, &old, fail);
     if (r == TL_OK)
         r = tl_splice_join(f->view, old, copy->pc, &f->head);
     if (r == TL_OK && f->head.n > TL_PACK_HEAD)

@@ -20,10 +20,13 @@
 /* A frame in the plan of a file. */
 struct planned {
     uint64_t offset; /* in its shard */
+    uint64_t id;     /* of its shard: tl_verified_shard() */
     uint32_t shard, frame;
     uint32_t size; /* as stored */
     uint32_t crc;
     uint32_t head, head_n; /* in plan.heads: replacement for its own head, unless `own` */
+    uint32_t old;          /* size of the replaced head */
+    uint32_t plain;        /* plain size with its new head */
     bool own;              /* it keeps its own head */
 };
 
@@ -42,6 +45,7 @@ struct tl_range_zstf {
     struct tl_range_copy *copy;
     struct tl_range_flow *flow;
     struct tl_backend *backend;
+    struct tl_verified *verified;
     struct tl_zstf_writer *writer;
     struct tl_packer *packer;
     bool begun, planned;
@@ -51,14 +55,15 @@ struct tl_range_zstf {
 };
 
 int tl_range_zstf_new(struct tl_range_zstf **out, struct tl_range_copy *copy,
-                      struct tl_range_flow *flow, struct tl_backend *backend)
+                      struct tl_range_flow *flow, struct tl_lake *lake)
 {
     struct tl_range_zstf *const z = calloc(1, sizeof(*z));
     if (!z)
         return TL_NOMEM;
     z->copy = copy;
     z->flow = flow;
-    z->backend = backend;
+    z->backend = lake->backend;
+    z->verified = &lake->verified;
     z->scratch = -1;
     if (copy) /* whose marker is the one after the head's */
         copy->packed = (copy->marker - 1) % TL_CHUNK_MARKERS == 0;
@@ -279,15 +284,21 @@ static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
 {
     struct plan *const plan = &z->plan;
     const struct tl_shard_frame *const stored = &f->view->index.frames[f->frame];
+    const bool same = plan->n > 0 && plan->frames[plan->n - 1].shard == f->shard;
     if (tl_grow(&plan->frames, &plan->cap, plan->n + 1, sizeof(*plan->frames)) < 0)
         return TL_NOMEM;
+    const uint64_t id =
+        same ? plan->frames[plan->n - 1].id : tl_verified_shard(f->view->key, &f->view->index);
     plan->frames[plan->n++] = (struct planned){.offset = stored->offset,
+                                               .id = id,
                                                .shard = (uint32_t)f->shard,
                                                .frame = (uint32_t)f->frame,
                                                .size = stored->size,
                                                .crc = stored->crc,
                                                .head = (uint32_t)plan->heads.n,
                                                .head_n = (uint32_t)f->head.n,
+                                               .old = (uint32_t)f->old,
+                                               .plain = (uint32_t)f->plain,
                                                .own = f->old == 0};
     const int r = tl_buf_add(&plan->heads, f->head.p, f->head.n);
     return r < 0 ? r : tl_zstf_writer_skip(z->writer, f->size, f->plain, TL_CHUNK_MARKERS, f->pc);
@@ -385,6 +396,12 @@ static int plan_file(struct tl_range_zstf *z, struct tl_fail *fail)
     return TL_OK;
 }
 
+/* Is the frame in the store? */
+static bool is_stored(const struct tl_range_zstf *z, const struct planned *p)
+{
+    return p->shard < z->copy->cut->n_stored;
+}
+
 /* Read a frame that is in memory, gets another head, or is long. */
 static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_buf *out,
                     struct tl_fail *fail)
@@ -395,6 +412,8 @@ static int read_one(struct tl_range_zstf *z, const struct planned *p, struct tl_
     if (r < 0)
         return r;
     r = tl_range_frame_read(view, p->frame, p->own ? NULL : &head, z->packer, out, fail);
+    if (r >= 0 && is_stored(z, p))
+        tl_verified_add(z->verified, p->id, p->frame, 1);
     tl_view_put(view);
     return r;
 }
@@ -422,6 +441,8 @@ static int read_run(struct tl_range_zstf *z, size_t most, struct tl_buf *out, st
     if (r >= 0 && !good)
         r = tl_fail_at(fail, TL_BAD, first->offset,
                        "%s: a block is damaged; decode the trace again", key);
+    if (r >= 0)
+        tl_verified_add(z->verified, first->id, first->frame, n);
     plan->next += n;
     return r;
 }
@@ -445,13 +466,15 @@ static int read_plan(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail
         const size_t room = TL_RANGE_PIECE - (out->n - before);
         if (plan->begin_at < plan->begin.n) {
             r = give(&plan->begin, &plan->begin_at, room, out);
+            if (r >= 0 && plan->n > 0)
+                break; /* the frames after it may not have to be read */
         } else if (plan->large_at < plan->large.n) {
             r = give(&plan->large, &plan->large_at, room, out);
         } else if (plan->next == plan->n) {
             if (plan->end_at == plan->end.n)
                 return out->n > before ? TL_OK : TL_EOF;
             r = give(&plan->end, &plan->end_at, room, out);
-        } else if (p->shard < z->copy->cut->n_stored && p->own && p->size <= TL_RANGE_PIECE) {
+        } else if (is_stored(z, p) && p->own && p->size <= TL_RANGE_PIECE) {
             if (p->size > room)
                 break;
             r = read_run(z, room, out, fail);
@@ -463,6 +486,59 @@ static int read_plan(struct tl_range_zstf *z, struct tl_buf *out, struct tl_fail
         }
     }
     return r;
+}
+
+static void put_view(void *view)
+{
+    tl_view_put(view);
+}
+
+/* Number of consecutive frames from the next one on that need not be read, up to TL_RANGE_STORED
+ * bytes; `*size` receives theirs, of the first one without its own head if that is replaced. */
+static size_t stored_run(const struct tl_range_zstf *z, size_t *size)
+{
+    const struct plan *const plan = &z->plan;
+    const struct planned *const first = &plan->frames[plan->next];
+    size_t n = 1;
+    *size = first->size - (first->own ? 0 : tl_pack_rest(first->old));
+    while (plan->next + n < plan->n && first[n].shard == first->shard && first[n].own &&
+           first[n].offset == first[n - 1].offset + first[n - 1].size &&
+           *size + first[n].size <= TL_RANGE_STORED)
+        *size += first[n++].size;
+    return n;
+}
+
+int tl_range_zstf_stored(struct tl_range_zstf *z, struct tl_range_stored *out, struct tl_fail *fail)
+{
+    struct plan *const plan = &z->plan;
+    const struct planned *const p = &plan->frames[plan->next];
+    size_t size;
+    if (!z->planned || plan->begin_at < plan->begin.n || plan->large_at < plan->large.n ||
+        plan->next == plan->n || !is_stored(z, p))
+        return TL_AGAIN;
+    const size_t n = stored_run(z, &size);
+    if (tl_verified_run(z->verified, p->id, p->frame, n) < n)
+        return TL_AGAIN;
+    struct tl_view *view;
+    int r = tl_cancel_check();
+    if (r >= 0)
+        r = tl_cut_view(z->copy->cut, p->shard, &view, fail);
+    if (r < 0)
+        return r;
+    out->bytes = tl_view_map(view, p->offset + (p->own ? 0 : tl_pack_rest(p->old)), size);
+    if (out->bytes.n == 0)
+        r = TL_AGAIN;
+    else if (!p->own)
+        r = tl_pack_rehead((struct tl_bytes){plan->heads.p + p->head, p->head_n}, p->plain,
+                           &out->before);
+    if (r < 0) {
+        tl_view_put(view);
+        return r;
+    }
+    out->let_go = put_view;
+    out->owner = view;
+    plan->next += n;
+    return TL_OK;
 }
 
 int tl_range_zstf_next(struct tl_range_zstf *zstf, struct tl_buf *out, struct tl_fail *fail)

@@ -1,50 +1,55 @@
 /* SPDX-License-Identifier: MIT */
 /* Caches of views: of stored shards, and of regenerated ones. */
+#include "base/hash.h"
 #include "ingest/remake.h"
 #include "lake/lakeint.h"
 
 #include <string.h>
 
-struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_view **views, size_t n,
+struct tl_view *tl_views_find(struct tl_lake *lake, struct tl_cached_view *views, size_t n,
                               const char *key)
 {
+    const uint64_t hash = tl_fnv_text(key);
     struct tl_view *found = NULL;
     pthread_mutex_lock(&lake->cache_lock);
-    for (size_t i = 0; i < n && views[i] && !found; i++)
-        if (strcmp(views[i]->key, key) == 0) {
-            found = tl_view_get(views[i]);
+    for (size_t i = 0; i < n && views[i].view && !found; i++)
+        if (views[i].key == hash && strcmp(views[i].view->key, key) == 0) {
+            const struct tl_cached_view one = views[i];
+            found = tl_view_get(one.view);
             memmove(views + 1, views, i * sizeof(*views));
-            views[0] = found;
+            views[0] = one;
         }
     pthread_mutex_unlock(&lake->cache_lock);
     return found;
 }
 
-void tl_views_keep(struct tl_lake *lake, struct tl_view **views, size_t n, struct tl_view *view)
+void tl_views_keep(struct tl_lake *lake, struct tl_cached_view *views, size_t n,
+                   struct tl_view *view)
 {
     pthread_mutex_lock(&lake->cache_lock);
-    tl_view_put(views[n - 1]);
+    tl_view_put(views[n - 1].view);
     memmove(views + 1, views, (n - 1) * sizeof(*views));
-    views[0] = tl_view_get(view);
+    views[0] = (struct tl_cached_view){tl_view_get(view), tl_fnv_text(view->key)};
     pthread_mutex_unlock(&lake->cache_lock);
 }
 
-static void forget(struct tl_view **views, size_t n, const char *prefix)
+static void forget(struct tl_cached_view *views, size_t n, const char *prefix)
 {
     size_t kept = 0;
     for (size_t i = 0; i < n; i++) {
-        struct tl_view *view = views[i];
-        views[i] = NULL;
-        if (view && strncmp(view->key, prefix, strlen(prefix)) == 0)
-            tl_view_put(view);
-        else if (view)
-            views[kept++] = view;
+        const struct tl_cached_view one = views[i];
+        views[i] = (struct tl_cached_view){0};
+        if (one.view && strncmp(one.view->key, prefix, strlen(prefix)) == 0)
+            tl_view_put(one.view);
+        else if (one.view)
+            views[kept++] = one;
     }
 }
 
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix)
 {
     tl_remakers_forget(lake, prefix);
+    tl_verified_forget(&lake->verified);
     pthread_mutex_lock(&lake->cache_lock);
     forget(lake->cache, TL_VIEW_CACHE, prefix);
     forget(lake->made, TL_MADE_CACHE, prefix);

@@ -102,20 +102,35 @@ ssize_t tl_conn_write(struct tl_conn *conn, const void *p, size_t n)
     return put;
 }
 
+/* A slice of a mapped file cannot be read. Its length has been promised, so zeros take its place,
+ * and its stream ends with an error. TL_IO: the connection cannot go on. */
+static int cut_short(struct tl_conn *conn, struct tl_outq *q)
+{
+    const int32_t stream = tl_outq_blank(q);
+    return stream > 0 && conn->h2 ? tl_h2_cut_short(conn->h2, stream) : TL_IO;
+}
+
 static int flush_plain(struct tl_conn *conn, struct tl_outq *q)
 {
+    int most = VECTORS;
     while (q->count) {
         struct iovec vectors[VECTORS];
         const struct msghdr message = {
             .msg_iov = vectors,
-            .msg_iovlen = (size_t)tl_outq_peek(q, vectors, VECTORS),
+            .msg_iovlen = (size_t)tl_outq_peek(q, vectors, most),
         };
         const ssize_t n = sendmsg(conn->fd, &message, MSG_NOSIGNAL);
         if (n < 0) {
-            if (errno == EINTR)
-                continue;
-            return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : TL_IO;
+            if (errno == EAGAIN || errno == EWOULDBLOCK)
+                return 0;
+            if (errno == EFAULT && most == 1 && cut_short(conn, q) < 0)
+                return TL_IO;
+            if (errno != EINTR && errno != EFAULT)
+                return TL_IO;
+            most = 1; /* to find the slice */
+            continue;
         }
+        most = VECTORS;
         count_out(conn, (size_t)n);
         tl_outq_drop(q, (size_t)n);
     }

@@ -69,6 +69,8 @@ void tl_h2_ready(struct tl_conn *conn, int events);
 void tl_h2_tick(struct tl_conn *conn); /* every TL_H2_TICK_MS */
 void tl_h2_drain(struct tl_conn *conn);
 void tl_h2_free(struct tl_h2 *h2);
+/* Bytes of this stream, which are being sent, cannot be read. TL_IO: its end is on its way. */
+TL_MUST_USE int tl_h2_cut_short(struct tl_h2 *h2, int32_t stream);
 /* Send for all sessions in the flush list. */
 void tl_h2_flush_all(struct tl_netloop *loop);
 

@@ -12,6 +12,9 @@
 #define GZIP_FROM 1024 /* smaller replies are not worth compressing */
 
 static const char expired_text[] = "the deadline has passed";
+static const char cut_short_text[] =
+    "stored bytes cannot be read any more: their file was cut short, or the disk fails; see "
+    "\"tracelake check\"";
 
 struct tl_call {
     struct tl_stream *stream;
@@ -111,6 +114,18 @@ void tl_grpc_timed_out(struct tl_stream *stream)
     make_head(stream, &head);
     make_trailers(stream, TL_GRPC_DEADLINE_EXCEEDED, expired_text, &trailers);
     tl_stream_expire(stream, &head, &trailers);
+}
+
+int tl_grpc_cut_short(struct tl_stream *stream)
+{
+    struct tl_fields trailers = {0};
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_ERROR, "stored file cut short");
+    tl_journal_text(&line, "client", stream->caller->address);
+    tl_journal_text(&line, "path", stream->method->path);
+    tl_journal_end(&line);
+    make_trailers(stream, TL_GRPC_INTERNAL, cut_short_text, &trailers);
+    return tl_stream_cut_short(stream, &trailers);
 }
 
 /* ---- a handler's view ------------------------------------------------------------------- */
@@ -303,29 +318,71 @@ static int send_parts(struct tl_call *call, struct tl_chunk *head, struct tl_chu
     return tl_stream_write(call->stream, head);
 }
 
-int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
-                      struct tl_buf *data)
+/* A reply without its last field's content: the prefix of the message, the packed `reply`, and the
+ * field's tag and size. */
+static int make_begin(const ProtobufCMessage *reply, uint32_t tag, size_t size,
+                      struct tl_chunk **out)
 {
     uint8_t field[20];
     size_t n = 0;
-    if (data->n) {
+    if (size) {
         n = put_varint(field, (uint64_t)tag << 3 | 2);
-        n += put_varint(field + n, data->n);
+        n += put_varint(field + n, size);
     }
     const size_t packed = protobuf_c_message_get_packed_size(reply);
-    const size_t total = packed + n + data->n;
+    const size_t total = packed + n + size;
     if (total > UINT32_MAX)
         return TL_LIMIT;
-    struct tl_chunk *const head = tl_chunk_new(5 + packed + n);
-    struct tl_chunk *const body = head ? tl_chunk_of(data) : NULL;
+    struct tl_chunk *const begin = tl_chunk_new(5 + packed + n);
+    if (!begin)
+        return TL_NOMEM;
+    put_prefix(begin->p, false, total);
+    protobuf_c_message_pack(reply, begin->p + 5);
+    memcpy(begin->p + 5 + packed, field, n);
+    *out = begin;
+    return TL_OK;
+}
+
+int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
+                      struct tl_buf *data)
+{
+    struct tl_chunk *begin;
+    const int rc = make_begin(reply, tag, data->n, &begin);
+    if (rc < 0)
+        return rc;
+    struct tl_chunk *const body = tl_chunk_of(data);
     if (!body) {
-        tl_chunk_put(head);
+        tl_chunk_put(begin);
         return TL_NOMEM;
     }
-    put_prefix(head->p, false, total);
-    protobuf_c_message_pack(reply, head->p + 5);
-    memcpy(head->p + 5 + packed, field, n);
-    return send_parts(call, head, body);
+    return send_parts(call, begin, body);
+}
+
+bool tl_call_maps(const struct tl_call *call)
+{
+    return !call->stream->tls && !call->stream->gzip_out;
+}
+
+int tl_call_send_mapped(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
+                        struct tl_buf *before, const struct tl_call_mapped *mapped)
+{
+    struct tl_chunk *begin = NULL;
+    int rc = make_begin(reply, tag, before->n + mapped->bytes.n, &begin);
+    struct tl_chunk *const data = rc < 0 ? NULL : tl_chunk_of(before);
+    struct tl_chunk *const file =
+        data ? tl_chunk_fixed(mapped->bytes, mapped->let_go, mapped->owner) : NULL;
+    if (!file) {
+        mapped->let_go(mapped->owner);
+        tl_buf_fini(before);
+        tl_chunk_put(begin);
+        tl_chunk_put(data);
+        return rc < 0 ? rc : TL_NOMEM;
+    }
+    file->mapped = call->stream->id;
+    begin->next = data;
+    data->next = file;
+    send_head(call);
+    return tl_stream_write(call->stream, begin);
 }
 
 void tl_call_poke(struct tl_call *call)

@@ -102,6 +102,23 @@ TL_MUST_USE int tl_call_send_latest(struct tl_call *call, const ProtobufCMessage
 TL_MUST_USE int tl_call_send_data(struct tl_call *call, const ProtobufCMessage *reply, uint32_t tag,
                                   struct tl_buf *data);
 
+/* Can replies contain bytes of mapped files? Not if they are encrypted or compressed. */
+bool tl_call_maps(const struct tl_call *call);
+/* Bytes of a file mapped to memory, which only system calls read; let_go(owner) releases them. */
+struct tl_call_mapped {
+    struct tl_bytes bytes;
+    void (*let_go)(void *owner);
+    void *owner;
+};
+/*
+ * As tl_call_send_data(), where the field has the contents of `before`, and then the mapped bytes;
+ * both are taken over, also on failure. If the file turns out to be cut short, the call ends with
+ * INTERNAL.
+ */
+TL_MUST_USE int tl_call_send_mapped(struct tl_call *call, const ProtobufCMessage *reply,
+                                    uint32_t tag, struct tl_buf *before,
+                                    const struct tl_call_mapped *mapped);
+
 /* Wake the handler from tl_call_recv() or tl_call_wait(). Any thread, never blocks for long. */
 void tl_call_poke(struct tl_call *call);
 /* Wait for a poke. TL_OK: poked; TL_AGAIN: timeout; TL_CANCELLED. */

@@ -6,11 +6,12 @@
 
 #define OUT_MARK     (256u << 10) /* nghttp2 waits while more is queued for the socket */
 #define DATA_FRAME   65536 /* larger frames cost less; even larger ones would delay other streams */
-#define READ_ROUNDS  8     /* then other connections get their turn */
-#define QUIET_MS     30000 /* silence with open streams: send PING */
-#define DEAD_MS      60000 /* no answer: the connection is dead */
-#define IDLE_MS      600000 /* no stream for this long: close */
-#define CREDIT_BURST 2000.0 /* burst of cheap frames (PING, SETTINGS, PRIORITY, empty DATA) */
+#define TURN_BYTES   (1u << 20) /* sent by a connection; then others get their turn */
+#define READ_ROUNDS  8          /* then other connections get their turn */
+#define QUIET_MS     30000      /* silence with open streams: send PING */
+#define DEAD_MS      60000      /* no answer: the connection is dead */
+#define IDLE_MS      600000     /* no stream for this long: close */
+#define CREDIT_BURST 2000.0     /* burst of cheap frames (PING, SETTINGS, PRIORITY, empty DATA) */
 #define CREDIT_PER_S 500.0
 #define MAX_DROPPED  (1u << 20) /* of an unwanted request body */
 
@@ -32,9 +33,11 @@ static int on_send_data(nghttp2_session *session, nghttp2_frame *frame, const ui
     struct tl_h2 *const h2 = user;
     if (h2->out.bytes > OUT_MARK)
         return NGHTTP2_ERR_WOULDBLOCK;
+    struct tl_stream *const stream = source->ptr;
     /* We never pad (no select_padding_callback), so a frame is its header and the slice. */
-    if (tl_outq_copy(&h2->out, head, 9) < 0 || tl_stream_emit(source->ptr, &h2->out, length) < 0)
+    if (tl_outq_copy(&h2->out, head, 9) < 0 || tl_stream_emit(stream, &h2->out, length) < 0)
         return NGHTTP2_ERR_CALLBACK_FAILURE;
+    stream->promised = 0;
     return 0;
 }
 
@@ -75,8 +78,10 @@ static ssize_t on_read(nghttp2_session *session, int32_t stream_id, uint8_t *buf
         return NGHTTP2_ERR_DEFERRED;
     }
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    stream->promised = n;
     if (ended && n == stream->ready_bytes) {
         *flags |= NGHTTP2_DATA_FLAG_EOF;
+        stream->finished = true;
         if (stream->trailers.n) {
             nghttp2_nv nv[TL_H2_MAX_HEADERS];
             const size_t count = put_fields(nv, &stream->trailers, TL_H2_MAX_HEADERS);
@@ -133,6 +138,12 @@ void tl_h2_stream_task(struct tl_task *task)
     tl_stream_put(stream);
 }
 
+int tl_h2_cut_short(struct tl_h2 *h2, int32_t id)
+{
+    struct tl_stream *const stream = nghttp2_session_get_stream_user_data(h2->session, id);
+    return !stream || stream->finished ? TL_IO : tl_grpc_cut_short(stream);
+}
+
 /*
  * Write until the socket is full or nothing is left. Returns false when the connection is over. The
  * loop is required: when flushing has freed space, no event will trigger another call.
@@ -140,15 +151,19 @@ void tl_h2_stream_task(struct tl_task *task)
 static bool flush(struct tl_h2 *h2)
 {
     struct tl_conn *const conn = h2->conn;
+    size_t sent = 0; /* roughly */
     bool some;
     int rc;
     do {
         if (nghttp2_session_send(h2->session))
             return false;
         some = h2->out.count > 0;
+        sent += h2->out.bytes;
         rc = tl_conn_flush(conn, &h2->out);
         if (rc < 0)
             return false;
+        if (sent > TURN_BYTES)
+            rc = 0; /* go on when the socket is reported to be writable, which it is */
     } while (rc && some && nghttp2_session_want_write(h2->session));
     /* Stop reading from a client that does not read our answers: otherwise acks would
      * accumulate. */

@@ -2,6 +2,7 @@
 #include "net/outq.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define BLOCK 16384
 
@@ -128,6 +129,32 @@ int tl_outq_peek(const struct tl_outq *q, struct iovec *out, int max)
         out[n] = (struct iovec){(void *)(uintptr_t)s->p, s->n};
     }
     return n;
+}
+
+int32_t tl_outq_blank(struct tl_outq *q)
+{
+    const int32_t mapped = slice_at(q, 0)->chunk->mapped;
+    size_t most = 0;
+    if (mapped == 0)
+        return 0;
+    for (size_t i = 0; i < q->count; i++)
+        if (slice_at(q, i)->chunk->mapped == mapped && slice_at(q, i)->n > most)
+            most = slice_at(q, i)->n;
+    struct tl_chunk *const zeros = tl_chunk_new(most);
+    if (!zeros)
+        return 0;
+    memset(zeros->p, 0, most);
+    for (size_t i = 0; i < q->count; i++) {
+        struct tl_slice *const s = slice_at(q, i);
+        if (s->chunk->mapped != mapped)
+            continue;
+        tl_chunk_put(s->chunk);
+        s->p = zeros->p;
+        s->chunk = zeros;
+        zeros->refs++;
+    }
+    tl_chunk_put(zeros);
+    return mapped;
 }
 
 void tl_outq_drop(struct tl_outq *q, size_t n)

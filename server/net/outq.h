@@ -15,7 +15,8 @@
 struct tl_chunk {
     struct tl_chunk *next;
     unsigned refs;
-    bool latest; /* may be replaced by a newer one while it is queued */
+    bool latest;    /* may be replaced by a newer one while it is queued */
+    int32_t mapped; /* > 0: `p` is a mapped file's, for system calls only; the stream's id */
     uint8_t *p;
     size_t n;
     size_t cap;
@@ -54,6 +55,9 @@ TL_MUST_USE int tl_outq_copy(struct tl_outq *q, const void *p, size_t n);
 TL_MUST_USE int tl_outq_slice(struct tl_outq *q, struct tl_chunk *chunk, size_t at, size_t n);
 /* Get the first slices as up to `max` vectors; returns their number. */
 int tl_outq_peek(const struct tl_outq *q, struct iovec *out, int max);
+/* The first slice cannot be read: if it is of a mapped file, put zeros in its place, and in that of
+ * all slices with the same `mapped`, which is returned. 0: it is not of one, or out of memory. */
+int32_t tl_outq_blank(struct tl_outq *q);
 /* Remove the first `n` bytes, which are written. */
 void tl_outq_drop(struct tl_outq *q, size_t n);
 

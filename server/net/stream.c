@@ -130,8 +130,16 @@ static void append_locked(struct tl_stream *stream, struct tl_chunk *chunk)
         stream->out_tail = &chunk->next;
         stream->out_last = chunk;
         stream->out_bytes += chunk->n;
+        if (chunk->mapped)
+            stream->out_mapped += chunk->n;
         chunk = next;
     }
+}
+
+/* What the pending output costs: about the memory that it takes. */
+static size_t weight_locked(const struct tl_stream *stream)
+{
+    return stream->out_bytes - stream->out_mapped + stream->out_mapped / TL_STREAM_OUT_MAPPED;
 }
 
 int tl_stream_write(struct tl_stream *stream, struct tl_chunk *chunk)
@@ -142,8 +150,12 @@ int tl_stream_write(struct tl_stream *stream, struct tl_chunk *chunk)
         tl_chunk_put(chunk);
         chunk = NULL;
     }
-    while (chunk && stream->out_bytes > TL_STREAM_OUT_MARK && !stream->waiter.closed)
+    while (chunk && weight_locked(stream) > TL_STREAM_OUT_MARK && !stream->waiter.closed &&
+           !stream->ended) {
+        stream->stalled = true;
         tl_waiter_wait_until_locked(&stream->waiter, -1);
+    }
+    stream->stalled = false;
     if (stream->waiter.closed || stream->ended) {
         rc = TL_CANCELLED;
         free_chunks(chunk);
@@ -201,6 +213,7 @@ void tl_stream_expire(struct tl_stream *stream, struct tl_fields *head, struct t
         stream->out_tail = &stream->out;
         stream->out_last = NULL;
         stream->out_bytes = 0;
+        stream->out_mapped = 0;
         tl_fields_fini(&stream->head);
         end_locked(stream, head, trailers);
         uv_timer_stop(&stream->timer);
@@ -214,6 +227,36 @@ void tl_stream_expire(struct tl_stream *stream, struct tl_fields *head, struct t
     pthread_mutex_unlock(&stream->waiter.lock);
     tl_fields_fini(head);
     tl_fields_fini(trailers);
+}
+
+int tl_stream_cut_short(struct tl_stream *stream, struct tl_fields *trailers)
+{
+    const size_t n = stream->promised;
+    struct tl_chunk *const zeros = tl_chunk_new(n);
+    if (!zeros) {
+        tl_fields_fini(trailers);
+        return TL_NOMEM;
+    }
+    memset(zeros->p, 0, n);
+    pthread_mutex_lock(&stream->waiter.lock);
+    free_chunks(stream->ready);
+    free_chunks(stream->out);
+    stream->ready = zeros;
+    stream->ready_at = 0;
+    stream->ready_bytes = n;
+    stream->out = NULL;
+    stream->out_tail = &stream->out;
+    stream->out_last = NULL;
+    stream->out_bytes = n;
+    stream->out_mapped = 0;
+    tl_fields_fini(&stream->trailers);
+    stream->trailers = *trailers;
+    *trailers = (struct tl_fields){0};
+    stream->ended = true;
+    pthread_cond_broadcast(&stream->waiter.cond);
+    touch_locked(stream);
+    pthread_mutex_unlock(&stream->waiter.lock);
+    return TL_OK;
 }
 
 void tl_stream_reset(struct tl_stream *stream, uint32_t code)
@@ -451,10 +494,19 @@ bool tl_stream_collect(struct tl_stream *stream)
     return ended;
 }
 
+/* Wake the worker if it should go on. Chunks of mapped files are queued many at a time, since
+ * switching between threads costs as much as sending one. */
+static void resume_locked(struct tl_stream *stream)
+{
+    const size_t mark = stream->out_mapped ? TL_STREAM_OUT_MARK / 2 : TL_STREAM_OUT_MARK;
+    if (stream->stalled && weight_locked(stream) <= mark)
+        pthread_cond_broadcast(&stream->waiter.cond);
+}
+
 int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n)
 {
     int rc = TL_OK;
-    size_t done = 0;
+    size_t done = 0, mapped = 0;
     while (done < n) {
         struct tl_chunk *const chunk = stream->ready;
         const size_t left = chunk->n - stream->ready_at;
@@ -462,6 +514,7 @@ int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n)
         if (take && (rc = tl_outq_slice(q, chunk, stream->ready_at, take)) < 0)
             break;
         done += take;
+        mapped += chunk->mapped ? take : 0;
         stream->ready_at += take;
         if (stream->ready_at == chunk->n) {
             stream->ready = chunk->next;
@@ -471,10 +524,9 @@ int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n)
     }
     stream->ready_bytes -= done;
     pthread_mutex_lock(&stream->waiter.lock);
-    const bool was_full = stream->out_bytes > TL_STREAM_OUT_MARK;
     stream->out_bytes -= done;
-    if (was_full && stream->out_bytes <= TL_STREAM_OUT_MARK)
-        pthread_cond_broadcast(&stream->waiter.cond);
+    stream->out_mapped -= mapped;
+    resume_locked(stream);
     pthread_mutex_unlock(&stream->waiter.lock);
     return rc;
 }

@@ -55,6 +55,7 @@ struct tl_stream {
     bool too_large;      /* header fields exceed the limit */
     bool submitted;      /* the response's head was submitted */
     bool deferred;       /* nghttp2 waits for data */
+    bool finished;       /* nghttp2 has got the last of the body, and the trailers */
     bool half_closed;    /* the client has sent everything */
     size_t dropped;      /* ignored bytes of the body */
     struct tl_body body; /* of a request that is not gRPC; owned by the worker once `working` */
@@ -67,6 +68,7 @@ struct tl_stream {
     struct tl_chunk *ready; /* taken from `out`, being sent */
     size_t ready_at;
     size_t ready_bytes;
+    size_t promised;  /* of `ready`: the next DATA frame's, whose size nghttp2 knows */
     uv_timer_t timer; /* for the deadline */
     bool has_timer;
 
@@ -80,7 +82,9 @@ struct tl_stream {
     struct tl_chunk *out;
     struct tl_chunk **out_tail;
     struct tl_chunk *out_last;
-    size_t out_bytes; /* pending, including `ready` */
+    size_t out_bytes;  /* pending, including `ready` */
+    size_t out_mapped; /* of it, bytes of mapped files */
+    bool stalled;      /* a worker waits until less is pending */
     struct tl_message *in;
     struct tl_message **in_tail;
     size_t in_bytes;
@@ -92,6 +96,8 @@ struct tl_stream {
 #define TL_STREAM_IN_MARK (2u << 20)
 /* tl_stream_write() blocks above this. */
 #define TL_STREAM_OUT_MARK (256u << 10)
+/* Bytes of a mapped file take no memory, and weigh less by this factor. */
+#define TL_STREAM_OUT_MAPPED 32
 
 static inline struct tl_stream *tl_stream_get(struct tl_stream *stream)
 {
@@ -153,6 +159,9 @@ void tl_stream_receive_end(struct tl_stream *stream);
 bool tl_stream_collect(struct tl_stream *stream);
 /* Move `n` bytes of `ready` to `q`. TL_NOMEM. */
 TL_MUST_USE int tl_stream_emit(struct tl_stream *stream, struct tl_outq *q, size_t n);
+/* Bytes that were handed over for sending cannot be read: end the stream with these trailers
+ * (taken over). TL_NOMEM. */
+TL_MUST_USE int tl_stream_cut_short(struct tl_stream *stream, struct tl_fields *trailers);
 /*
  * The deadline has passed; from now on the worker's functions return TL_CANCELLED. If no head has
  * been sent, this ends the stream at once, with head and trailers (taken over). Otherwise the
@@ -178,6 +187,8 @@ void tl_grpc_begin(struct tl_stream *stream);
 void tl_http2_begin(struct tl_stream *stream);
 /* A complete message, or the end, was received: start what waits for it. On the loop's thread. */
 void tl_grpc_received(struct tl_stream *stream);
+/* As tl_stream_cut_short(). On the loop's thread. */
+TL_MUST_USE int tl_grpc_cut_short(struct tl_stream *stream);
 /* The deadline has passed. On the loop's thread. */
 void tl_grpc_timed_out(struct tl_stream *stream);
 

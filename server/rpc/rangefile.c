@@ -88,6 +88,12 @@ static int next_json(struct tl_rangefile *file, struct tl_buf *out, struct tl_fa
     return tl_buf_add(out, "\n]}\n", 4);
 }
 
+int tl_rangefile_next_stored(struct tl_rangefile *file, struct tl_range_stored *out,
+                             struct tl_fail *fail)
+{
+    return tl_range_next_stored(file->range, out, fail);
+}
+
 int tl_rangefile_next(struct tl_rangefile *file, struct tl_buf *out, struct tl_fail *fail)
 {
     return file->request.format == TL_FORMAT_LINES ? next_json(file, out, fail)

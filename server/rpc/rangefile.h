@@ -19,6 +19,9 @@ void tl_rangefile_extent(const struct tl_rangefile *file, uint64_t *first, uint6
 /* Append the next piece to `out`; the concatenated pieces are the file. TL_EOF after the last. */
 TL_MUST_USE int tl_rangefile_next(struct tl_rangefile *file, struct tl_buf *out,
                                   struct tl_fail *fail);
+/* As tl_range_next_stored(). */
+TL_MUST_USE int tl_rangefile_next_stored(struct tl_rangefile *file, struct tl_range_stored *out,
+                                         struct tl_fail *fail);
 void tl_rangefile_close(struct tl_rangefile *file); /* accepts NULL */
 
 #endif

@@ -20,6 +20,20 @@ static uint64_t or_end(uint64_t to)
 
 /* ---- Fetch ------------------------------------------------------------------------------ */
 
+/* Send stored bytes without reading them. TL_AGAIN: there are none. */
+static int send_stored(struct tl_call *call, struct tl_rangefile *range,
+                       const ProtobufCMessage *reply)
+{
+    struct tl_range_stored stored;
+    if (!tl_call_maps(call))
+        return TL_AGAIN;
+    const int rc = tl_rangefile_next_stored(range, &stored, tl_call_fail(call));
+    if (rc < 0)
+        return rc;
+    const struct tl_call_mapped mapped = {stored.bytes, stored.let_go, stored.owner};
+    return tl_call_send_mapped(call, reply, DATA_FIELD, &stored.before, &mapped);
+}
+
 /* Send a whole range; the first reply describes it. */
 static int send_range(struct tl_call *call, const struct tl_range_request *request)
 {
@@ -33,6 +47,8 @@ static int send_range(struct tl_call *call, const struct tl_range_request *reque
     tl_rangefile_extent(range, &reply.first, &reply.count);
     while (rc == TL_OK) {
         struct tl_buf piece = {0};
+        if (!first && (rc = send_stored(call, range, &reply.base)) != TL_AGAIN)
+            continue;
         rc = tl_rangefile_next(range, &piece, fail);
         if (rc == TL_OK || (rc == TL_EOF && (piece.n || first))) {
             const int sent = tl_call_send_data(call, &reply.base, DATA_FIELD, &piece);

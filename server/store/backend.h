@@ -57,6 +57,11 @@ struct tl_backend_ops {
      * Returns TL_OK. */
     int (*get)(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
                struct tl_buf *out, struct tl_fail *fail);
+    /* Map an object to memory, for system calls only: if its file is cut short or the disk fails,
+     * these fail with EFAULT, whereas the process would be killed. To be released with munmap();
+     * neither removing nor replacing the object changes it. NULL: not supported. */
+    int (*map)(struct tl_backend *backend, const char *key, struct tl_bytes *out,
+               struct tl_fail *fail);
     int (*size)(struct tl_backend *backend, const char *key, uint64_t *out, struct tl_fail *fail);
     /* Remove an object or log; a missing one is not an error. */
     int (*remove)(struct tl_backend *backend, const char *key, struct tl_fail *fail);

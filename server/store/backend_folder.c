@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
@@ -277,6 +278,26 @@ static int folder_get(struct tl_backend *backend, const char *key, uint64_t offs
         r = tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
     else if (read_some(file.fd, offset, n, out) < 0)
         r = refused(fail, "read", key);
+    tl_openfiles_give(f->open, &file);
+    return r;
+}
+
+static int folder_map(struct tl_backend *backend, const char *key, struct tl_bytes *out,
+                      struct tl_fail *fail)
+{
+    struct folder *f = folder_of(backend);
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    struct tl_openfile file;
+    if (tl_openfiles_take(f->open, key, &file) < 0)
+        return refused(fail, "open", key);
+    int r = TL_OK;
+    const size_t n = (size_t)file.st.st_size;
+    void *const p = mmap(NULL, n, PROT_READ, MAP_SHARED, file.fd, 0);
+    if (p == MAP_FAILED)
+        r = refused(fail, "map", key);
+    else
+        *out = (struct tl_bytes){p, n};
     tl_openfiles_give(f->open, &file);
     return r;
 }
@@ -625,6 +646,7 @@ static const struct tl_backend_ops folder_ops = {
     .destroy = folder_destroy,
     .put_all = folder_put_all,
     .get = folder_get,
+    .map = folder_map,
     .size = folder_size,
     .remove = folder_remove,
     .list = folder_list,

@@ -203,17 +203,28 @@ static int put_apart(struct tl_bytes head, struct tl_bytes rest, size_t size, st
 {
     if (tl_buf_reserve(out, HEAD + head.n + rest.n) < 0)
         return TL_NOMEM;
-    uint8_t *p = out->p + out->n;
-    put_frame_head(p, size);
-    p += FRAME_HEAD;
-    if (head.n > 0) {
-        put_block_head(p, head.n, 0);
-        memcpy(p + BLOCK_HEAD, head.p, head.n);
-        p += BLOCK_HEAD + head.n;
-    }
-    memcpy(p, rest.p, rest.n);
-    out->n = (size_t)(p + rest.n - out->p);
+    const int r = tl_pack_rehead(head, size, out);
+    return r < 0 ? r : tl_buf_add(out, rest.p, rest.n);
+}
+
+int tl_pack_rehead(struct tl_bytes head, size_t plain, struct tl_buf *out)
+{
+    if (tl_buf_reserve(out, HEAD + head.n) < 0)
+        return TL_NOMEM;
+    uint8_t *const p = out->p + out->n;
+    put_frame_head(p, plain);
+    out->n += FRAME_HEAD;
+    if (head.n == 0)
+        return TL_OK;
+    put_block_head(p + FRAME_HEAD, head.n, 0);
+    memcpy(p + HEAD, head.p, head.n);
+    out->n += BLOCK_HEAD + head.n;
     return TL_OK;
+}
+
+size_t tl_pack_rest(size_t old)
+{
+    return HEAD + old;
 }
 
 int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, size_t head,
@@ -253,7 +264,8 @@ size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n)
 int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out)
 {
     const size_t old = tl_pack_head(frame).n;
-    const struct tl_bytes rest = {frame.p + HEAD + old, frame.n - HEAD - old};
+    const size_t skip = tl_pack_rest(old);
+    const struct tl_bytes rest = {frame.p + skip, frame.n - skip};
     return put_apart(head, rest, tl_le32(frame.p + 5) - old + head.n, out);
 }
 

@@ -44,6 +44,10 @@ size_t tl_pack_reheaded_size(struct tl_bytes head, size_t size, size_t n);
 /* Append `frame` with its head, which it must have, replaced by `head`, of at most TL_PACK_HEAD
  * bytes. TL_NOMEM. */
 TL_MUST_USE int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf *out);
+/* Append only what differs from the frame: its new begin. `plain`: plain size with the new head.
+ * After it comes the frame from tl_pack_rest() on, where `old` is the size of its own head. */
+TL_MUST_USE int tl_pack_rehead(struct tl_bytes head, size_t plain, struct tl_buf *out);
+size_t tl_pack_rest(size_t old);
 /* Inputs shorter than this, mostly small numbers, hardly compress: they are stored uncompressed, in
  * a valid frame. */
 #define TL_PACK_SMALL 1024

@@ -8,6 +8,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* Read together with the footer, so that most shards are opened with one read. */
 #define TAIL_READ (96u << 10)
@@ -71,6 +73,72 @@ int tl_view_over(struct tl_view **out, struct tl_view *base)
     return TL_OK;
 }
 
+struct tl_view_file {
+    struct tl_bytes bytes; /* n == 0: it cannot be mapped */
+};
+
+static void unmap(struct tl_view_file *file)
+{
+    if (file && file->bytes.n > 0)
+        munmap((void *)(uintptr_t)file->bytes.p, file->bytes.n);
+    free(file);
+}
+
+/* Read what is not in memory. False: it cannot be read, or the file was cut short. */
+static bool populate(struct tl_bytes bytes)
+{
+    return madvise((void *)(uintptr_t)bytes.p, bytes.n, MADV_POPULATE_READ) == 0;
+}
+
+/* NULL: out of memory. */
+static const struct tl_view_file *file_of(struct tl_view *view)
+{
+    struct tl_view_file *file = atomic_load(&view->file), *none = NULL;
+    if (file)
+        return file;
+    file = calloc(1, sizeof(*file));
+    if (!file)
+        return NULL;
+    if (!view->backend || !view->backend->ops->map ||
+        view->backend->ops->map(view->backend, view->key, &file->bytes, NULL) < 0)
+        file->bytes = (struct tl_bytes){0};
+    else
+        (void)!populate(file->bytes);
+    if (atomic_compare_exchange_strong(&view->file, &none, file))
+        return file;
+    unmap(file); /* another reader was first */
+    return none;
+}
+
+/* Are these whole pages in memory? That is cheaper to ask than to populate them. */
+static bool is_resident(struct tl_bytes pages, size_t page)
+{
+    unsigned char in_memory[256];
+    for (size_t at = 0; at < pages.n; at += sizeof(in_memory) * page) {
+        const size_t left = pages.n - at;
+        const size_t n = left < sizeof(in_memory) * page ? left : sizeof(in_memory) * page;
+        if (mincore((void *)(uintptr_t)(pages.p + at), n, in_memory) < 0)
+            return false;
+        for (size_t i = 0; i < (n + page - 1) / page; i++)
+            if (!(in_memory[i] & 1))
+                return false;
+    }
+    return true;
+}
+
+struct tl_bytes tl_view_map(struct tl_view *view, uint64_t offset, size_t n)
+{
+    const struct tl_view_file *const file = file_of(view);
+    if (!file || offset > file->bytes.n || n > file->bytes.n - offset)
+        return (struct tl_bytes){0};
+    const struct tl_bytes bytes = {file->bytes.p + offset, n};
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)bytes.p & (page - 1);
+    const struct tl_bytes pages = {bytes.p - before, n + before};
+    if (!is_resident(pages, page) && !populate(pages))
+        return (struct tl_bytes){0};
+    return bytes;
+}
+
 void tl_view_put(struct tl_view *view)
 {
     if (!view || atomic_fetch_sub_explicit(&view->refs, 1, memory_order_acq_rel) != 1)
@@ -88,6 +156,8 @@ void tl_view_put(struct tl_view *view)
         tl_calltree_fini(view->calls);
     free(view->calls);
     free(atomic_load(&view->head));
+    free(atomic_load(&view->apart));
+    unmap(atomic_load(&view->file));
     free(view);
 }
 
@@ -96,13 +166,12 @@ struct tl_view_head {
     uint8_t bytes[];
 };
 
-struct tl_bytes tl_view_head(const struct tl_view *view)
+static struct tl_bytes kept_bytes(const struct tl_view_head *head)
 {
-    const struct tl_view_head *const head = atomic_load(&view->head);
     return head ? (struct tl_bytes){head->bytes, head->n} : (struct tl_bytes){0};
 }
 
-void tl_view_keep_head(struct tl_view *view, struct tl_bytes head)
+static void keep_bytes(_Atomic(struct tl_view_head *) *at, struct tl_bytes head)
 {
     struct tl_view_head *const kept = malloc(sizeof(*kept) + head.n);
     struct tl_view_head *none = NULL;
@@ -112,8 +181,28 @@ void tl_view_keep_head(struct tl_view *view, struct tl_bytes head)
     }
     kept->n = head.n;
     memcpy(kept->bytes, head.p, head.n);
-    if (!atomic_compare_exchange_strong(&view->head, &none, kept))
+    if (!atomic_compare_exchange_strong(at, &none, kept))
         free(kept); /* another reader was first */
+}
+
+struct tl_bytes tl_view_head(const struct tl_view *view)
+{
+    return kept_bytes(atomic_load(&view->head));
+}
+
+void tl_view_keep_head(struct tl_view *view, struct tl_bytes head)
+{
+    keep_bytes(&view->head, head);
+}
+
+struct tl_bytes tl_view_apart(const struct tl_view *view)
+{
+    return kept_bytes(atomic_load(&view->apart));
+}
+
+void tl_view_keep_apart(struct tl_view *view, struct tl_bytes head)
+{
+    keep_bytes(&view->apart, head);
 }
 
 /* ---- stored shards ------------------------------------------------------------------------- */

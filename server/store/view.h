@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 struct tl_view_head;
+struct tl_view_file;
 struct tl_view;
 
 /* Build frames [from, to) and the items of their chunks: a view by tl_view_over(), with a
@@ -25,9 +26,11 @@ typedef int tl_view_make(void *maker, struct tl_view *view, size_t from, size_t 
 
 struct tl_view {
     atomic_uint refs;
-    _Atomic(struct tl_view_head *) head; /* see tl_view_head() */
-    struct tl_shard_index index;         /* row.size == 0: not stored */
-    bool open;                           /* it may still grow */
+    _Atomic(struct tl_view_head *) head;  /* see tl_view_head() */
+    _Atomic(struct tl_view_head *) apart; /* see tl_view_apart() */
+    _Atomic(struct tl_view_file *) file;  /* see tl_view_map() */
+    struct tl_shard_index index;          /* row.size == 0: not stored */
+    bool open;                            /* it may still grow */
     /* In memory: */
     struct tl_blob **frames; /* one per index.frames */
     struct tl_blob **items;  /* one per index.chunks, NULL if it has none */
@@ -84,6 +87,17 @@ TL_MUST_USE int tl_view_frame(const struct tl_view *view, size_t i, struct tl_bu
  */
 struct tl_bytes tl_view_head(const struct tl_view *view);
 void tl_view_keep_head(struct tl_view *view, struct tl_bytes head);
+
+/* The same for the first frame's head as it is stored separately (tl_pack_head()). */
+struct tl_bytes tl_view_apart(const struct tl_view *view);
+void tl_view_keep_apart(struct tl_view *view, struct tl_bytes head);
+
+/*
+ * Bytes [offset, offset + n) of a stored shard, mapped to memory as long as the view exists, and
+ * read from the disk: for system calls only, see tl_backend_ops.map. n == 0: not possible, read
+ * them. May be called at any time.
+ */
+struct tl_bytes tl_view_map(struct tl_view *view, uint64_t offset, size_t n);
 
 /*
  * Write the file of a shard, from a complete view in memory, to `out`, which is empty. Packs

@@ -692,6 +692,7 @@ int tl_lake_bind_image(struct tl_lake *lake, const char *trace,
 
 struct tl_range {
     uint64_t at, first, end;
+    size_t stored_at;
     bool begun;
     uint8_t *raw;
 };
@@ -733,6 +734,27 @@ void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *co
 {
     *first = range->first;
     *count = range->end - range->first;
+}
+
+static void let_go_stored(void *owner)
+{
+    atomic_fetch_sub(&fake.pieces, 1);
+}
+
+int tl_range_next_stored(struct tl_range *range, struct tl_range_stored *out, struct tl_fail *fail)
+{
+    const size_t left = atomic_load(&fake.stored_n) - range->stored_at;
+    *out = (struct tl_range_stored){0};
+    if (!range->begun || range->at < range->end || !atomic_load(&fake.stored) || !left)
+        return TL_AGAIN;
+    const size_t n = left < FAKE_STORED ? left : FAKE_STORED;
+    const int rc = tl_buf_add(&out->before, "B", 1);
+    out->bytes = (struct tl_bytes){atomic_load(&fake.stored) + range->stored_at, n};
+    out->let_go = let_go_stored;
+    range->stored_at += n;
+    atomic_fetch_add(&fake.pieces, 1);
+    atomic_fetch_add(&fake.given, 1);
+    return rc;
 }
 
 int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail)

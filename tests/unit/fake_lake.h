@@ -20,9 +20,17 @@ struct fake_knobs {
     atomic_bool hold;       /* find and verify run until they are cancelled, or this is cleared */
     atomic_uint held;       /* of these, currently */
     atomic_uint cancelled;  /* of them so far */
-    atomic_bool chatty;     /* they report as much as allowed, and a report of 8 MiB */
+    /* Ranges end with these bytes, a mapped file's, in pieces of FAKE_STORED; NULL: none. */
+    _Atomic(const uint8_t *) stored;
+    atomic_size_t stored_n;
+    atomic_uint pieces; /* of them that were given and not yet let go */
+    atomic_uint given;  /* so far */
+    atomic_bool chatty; /* they report as much as allowed, and a report of 8 MiB */
 };
 extern struct fake_knobs fake;
+
+/* Each piece has one byte in front of it, 'B'. */
+#define FAKE_STORED 100000
 
 /* The bytes of a trace so far. Borrowed; not while it is being pushed. */
 struct tl_bytes fake_lake_raw(struct tl_lake *lake, const char *trace);

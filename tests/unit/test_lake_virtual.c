@@ -357,9 +357,9 @@ static void small_ranges_make_few_chunks(void **state)
     fetch(virtual.lake, &request, &b);
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.p, b.p, a.n);
-    assert_non_null(virtual.lake->made[0]);
-    for (size_t i = 0; i < TL_MADE_CACHE && virtual.lake->made[i]; i++)
-        assert_non_null(strchr(virtual.lake->made[i]->key, '#')); /* not all of a shard */
+    assert_non_null(virtual.lake->made[0].view);
+    for (size_t i = 0; i < TL_MADE_CACHE && virtual.lake->made[i].view; i++)
+        assert_non_null(strchr(virtual.lake->made[i].view->key, '#')); /* not all of a shard */
     tl_buf_fini(&a);
     tl_buf_fini(&b);
     tl_trace_list_free(&list);
