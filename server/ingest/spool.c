@@ -281,6 +281,9 @@ static void commit(struct tl_spool *spool, struct tl_capture *list)
     const uint64_t begin = monotonic_ns();
     for (struct tl_capture *c = list; c; c = c->next_busy)
         c->outcome = write_capture(c, c->durable, &c->why);
+    for (struct tl_capture *c = list; c; c = c->next_busy)
+        if (c->outcome >= 0 && c->dirty && c->log->ops->log_sync_begin)
+            c->log->ops->log_sync_begin(c->log);
     for (struct tl_capture *c = list; c; c = c->next_busy) {
         if (c->outcome >= 0)
             c->outcome = sync_log(c, &c->why);

@@ -367,17 +367,18 @@ struct part {
     int rval;
 };
 
-int tl_pieces_read(struct tl_rados *r, const struct tl_entry *e, uint64_t offset, size_t n,
-                   struct tl_buf *out, const char *key, struct tl_fail *fail)
+/* Read with a flight, that may have other operations. `*rc` receives the result of librados. */
+static int read_with(struct tl_flight *flight, struct tl_rados *r, const struct tl_entry *e,
+                     uint64_t offset, size_t n, struct tl_buf *out, int *rc)
 {
-    struct tl_flight flight = {0};
     const uint64_t end = offset + n;
     const size_t most = n / TL_PIECE_BYTES + 2 + 2 * e->n;
     struct part *const parts = calloc(most, sizeof(*parts));
     size_t n_parts = 0;
     if (!parts || tl_buf_reserve(out, n) < 0) {
         free(parts);
-        return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
+        *rc = tl_flight_land(flight);
+        return TL_NOMEM;
     }
     for (size_t i = 0; i < e->n; i++) {
         const struct tl_extent *const x = &e->extents[i];
@@ -393,16 +394,44 @@ int tl_pieces_read(struct tl_rados *r, const struct tl_entry *e, uint64_t offset
             tl_librados.read_op_read(op, within, part->wanted,
                                      (char *)out->p + out->n + (at - offset), &part->got,
                                      &part->rval);
-            tl_flight_read(&flight, r, piece_name(oid, x, at / TL_PIECE_BYTES), op);
+            tl_flight_read(flight, r, piece_name(oid, x, at / TL_PIECE_BYTES), op);
             at += part->wanted;
         }
     }
-    int rc = tl_flight_land(&flight);
-    for (size_t i = 0; rc >= 0 && i < n_parts; i++)
-        rc = parts[i].rval < 0 ? parts[i].rval : parts[i].got < parts[i].wanted ? -EIO : 0;
+    *rc = tl_flight_land(flight);
+    for (size_t i = 0; *rc >= 0 && i < n_parts; i++)
+        *rc = parts[i].rval < 0 ? parts[i].rval : parts[i].got < parts[i].wanted ? -EIO : 0;
     free(parts);
+    return TL_OK;
+}
+
+int tl_pieces_read(struct tl_rados *r, const struct tl_entry *e, uint64_t offset, size_t n,
+                   struct tl_buf *out, const char *key, struct tl_fail *fail)
+{
+    struct tl_flight flight = {0};
+    int rc;
+    if (read_with(&flight, r, e, offset, n, out, &rc) < 0)
+        return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
     if (rc < 0)
         return tl_rados_refused(fail, rc, "read", key);
     out->n += n;
     return TL_OK;
+}
+
+bool tl_pieces_read_known(struct tl_rados *r, const char *key, const struct tl_buf *value,
+                          const struct tl_entry *e, uint64_t offset, size_t n, struct tl_buf *out)
+{
+    struct tl_flight flight = {0};
+    struct tl_omap_value now;
+    struct tl_buf current = {0};
+    char oid[24], name[TL_ENTRY_KEY];
+    int rc;
+    tl_entry_key(name, key);
+    tl_omap_begin(&now, &flight, r, tl_index_of(oid, r, tl_key_owner(key)), name);
+    const int result = read_with(&flight, r, e, offset, n, out, &rc);
+    const bool same = tl_omap_end(&now, rc, name, &current, NULL) >= 0 && result >= 0 &&
+                      current.n == value->n && memcmp(current.p, value->p, value->n) == 0;
+    tl_buf_fini(&current);
+    out->n += same ? n : 0;
+    return same;
 }

@@ -138,10 +138,23 @@ static int check_epoch(struct tl_change *c, const char *key, struct tl_bytes nam
     return r;
 }
 
+void tl_change_submit(struct tl_change *c, struct tl_flight *flight)
+{
+    tl_flight_write(flight, c->r, c->oid, c->op);
+    c->op = NULL;
+}
+
 int tl_change_commit(struct tl_change *c, struct tl_fail *fail)
 {
-    const int rc = tl_rados_write(c->r, c->oid, c->op);
-    c->op = NULL;
+    struct tl_flight flight = {0};
+    tl_change_submit(c, &flight);
+    return tl_change_land(c, &flight, fail);
+}
+
+int tl_change_land(struct tl_change *c, struct tl_flight *flight, struct tl_fail *fail)
+{
+    const int rc = tl_flight_land(flight);
+    tl_rados_heard(c->r, rc);
     if (rc >= 0)
         return TL_OK;
     if (rc != -ECANCELED)
@@ -164,29 +177,42 @@ void tl_change_drop(struct tl_change *c)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-int tl_omap_get(struct tl_rados *r, const char *oid, const char *key, struct tl_buf *out,
-                struct tl_fail *fail)
+void tl_omap_begin(struct tl_omap_value *value, struct tl_flight *flight, struct tl_rados *r,
+                   const char *oid, const char *key)
 {
     const rados_read_op_t op = tl_librados.create_read_op();
     const size_t length = strlen(key);
-    rados_omap_iter_t rows = NULL;
-    int rval = 0;
-    tl_librados.read_op_omap_get_vals_by_keys2(op, &key, 1, &length, &rows, &rval);
-    const int rc = tl_rados_read(r, oid, op);
-    char *found = NULL, *value = NULL;
+    *value = (struct tl_omap_value){0};
+    tl_librados.read_op_omap_get_vals_by_keys2(op, &key, 1, &length, &value->rows, &value->rval);
+    tl_flight_read(flight, r, oid, op);
+}
+
+int tl_omap_end(struct tl_omap_value *value, int failed, const char *key, struct tl_buf *out,
+                struct tl_fail *fail)
+{
+    char *found = NULL, *bytes = NULL;
     size_t found_n = 0, n = 0;
     int result = TL_OK;
-    if (rc < 0)
-        result = tl_rados_refused(fail, rc, "read", key);
-    else if (rval < 0)
-        result = tl_rados_refused(fail, rval, "read", key);
-    else if (tl_librados.omap_get_next2(rows, &found, &value, &found_n, &n) < 0 || !found)
+    if (failed < 0 || value->rval < 0)
+        result = tl_rados_refused(fail, failed < 0 ? failed : value->rval, "read", key);
+    else if (tl_librados.omap_get_next2(value->rows, &found, &bytes, &found_n, &n) < 0 || !found)
         result = tl_fail_set(fail, TL_NOTFOUND, "%s is not in the store", key);
-    else if (tl_buf_add(out, value, n) < 0)
+    else if (tl_buf_add(out, bytes, n) < 0)
         result = tl_fail_set(fail, TL_NOMEM, "no memory");
-    if (rows)
-        tl_librados.omap_get_end(rows);
+    if (value->rows)
+        tl_librados.omap_get_end(value->rows);
     return result;
+}
+
+int tl_omap_get(struct tl_rados *r, const char *oid, const char *key, struct tl_buf *out,
+                struct tl_fail *fail)
+{
+    struct tl_omap_value value;
+    struct tl_flight flight = {0};
+    tl_omap_begin(&value, &flight, r, oid, key);
+    const int rc = tl_flight_land(&flight);
+    tl_rados_heard(r, rc);
+    return tl_omap_end(&value, rc, key, out, fail);
 }
 
 int tl_index_get(struct tl_rados *r, struct tl_bytes owner, const char *key, struct tl_buf *out,

@@ -49,13 +49,13 @@ struct tl_rados_news {
     void *context;
 };
 
-/* Entries of the most recently read objects: a reader of one part usually reads another one
- * next. */
-#define TL_ENTRIES_KEPT 16
+/* Entries of recently read objects, each at the place that its key determines: a reader of one part
+ * usually reads another one later. */
+#define TL_ENTRIES_KEPT 1024
 struct tl_rados_kept {
     char key[TL_KEPT_KEY];
     struct tl_buf value;
-    int64_t read_ms;
+    int64_t read_ms; /* when it was known to be current */
 };
 
 struct tl_rados {
@@ -102,6 +102,9 @@ int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char 
 /* Execute an operation on an object and release it. Returns the result of librados. */
 TL_MUST_USE int tl_rados_write(struct tl_rados *r, const char *oid, rados_write_op_t op);
 TL_MUST_USE int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op_t op);
+
+/* The cluster has answered, whatever it was, unless `rc` says that it has not. */
+void tl_rados_heard(struct tl_rados *r, int rc);
 
 /* Operation steps: set or remove a key of the object's omap. */
 void tl_op_set(rados_write_op_t op, const char *key, struct tl_bytes value);
@@ -160,12 +163,26 @@ void tl_change_expect_any(struct tl_change *change, const char *key);
 /* Execute it: TL_OK; TL_AGAIN: a condition failed; TL_DENIED: another process holds the lease;
  * TL_NOSPACE, TL_IO. Ends it in any case. */
 TL_MUST_USE int tl_change_commit(struct tl_change *change, struct tl_fail *fail);
+/* The same in two steps: start it, alone in a flight; wait for it. */
+void tl_change_submit(struct tl_change *change, struct tl_flight *flight);
+TL_MUST_USE int tl_change_land(struct tl_change *change, struct tl_flight *flight,
+                               struct tl_fail *fail);
 /* End it without executing it. */
 void tl_change_drop(struct tl_change *change);
 
 /* Append the value of a key. TL_NOTFOUND. */
 TL_MUST_USE int tl_index_get(struct tl_rados *r, struct tl_bytes owner, const char *key,
                              struct tl_buf *out, struct tl_fail *fail);
+/* A value that is read together with other things: begin, land the flight, end. */
+struct tl_omap_value {
+    rados_omap_iter_t rows;
+    int rval;
+};
+void tl_omap_begin(struct tl_omap_value *value, struct tl_flight *flight, struct tl_rados *r,
+                   const char *oid, const char *key);
+/* Append the value, if the flight has not `failed`, a result of librados. TL_NOTFOUND. */
+TL_MUST_USE int tl_omap_end(struct tl_omap_value *value, int failed, const char *key,
+                            struct tl_buf *out, struct tl_fail *fail);
 typedef int tl_index_each(void *context, const char *key, struct tl_bytes value);
 /* Call `each` with every key of the owner's object that begins with `prefix` and follows `behind`,
  * in order. A result != 0 ends the call and is returned. */
@@ -251,6 +268,12 @@ void tl_pieces_write(struct tl_flight *flight, struct tl_rados *r, const struct 
  * missing. */
 TL_MUST_USE int tl_pieces_read(struct tl_rados *r, const struct tl_entry *entry, uint64_t offset,
                                size_t n, struct tl_buf *out, const char *key, struct tl_fail *fail);
+/* The same with an entry that is perhaps not current any more: it is checked in the same round
+ * trip. False: the entry, or one of its pieces, is not `value` any more or was not read; nothing is
+ * appended. */
+TL_MUST_USE bool tl_pieces_read_known(struct tl_rados *r, const char *key,
+                                      const struct tl_buf *value, const struct tl_entry *entry,
+                                      uint64_t offset, size_t n, struct tl_buf *out);
 
 /* ---- the backend's functions ---------------------------------------------------------------- */
 
@@ -269,6 +292,7 @@ int tl_rados_log_write(struct tl_log *log, uint64_t offset, const struct tl_byte
                        size_t n_parts, struct tl_fail *fail);
 int tl_rados_log_read(struct tl_log *log, uint64_t offset, size_t n, struct tl_buf *out,
                       struct tl_fail *fail);
+void tl_rados_log_sync_begin(struct tl_log *log);
 int tl_rados_log_sync(struct tl_log *log, struct tl_fail *fail);
 int tl_rados_log_truncate(struct tl_log *log, uint64_t size, struct tl_fail *fail);
 void tl_rados_log_close(struct tl_log *log);

@@ -29,6 +29,12 @@ struct rados_log {
     bool announced; /* `own` has an intent, which the first sync removes */
     struct tl_extent own;
     struct tl_flight flight;
+    bool begun; /* a sync; its result so far, and if that is none the change of the entry: */
+    int begun_result;
+    struct tl_fail begun_fail;
+    struct tl_change change;
+    struct tl_flight change_flight;
+    struct tl_buf next;  /* what it stores */
     struct tl_buf ahead; /* bytes from `ahead_at` on, as of `ahead_ms` */
     uint64_t ahead_at;
     int64_t ahead_ms;
@@ -166,11 +172,17 @@ int tl_rados_log_write(struct tl_log *base, uint64_t offset, const struct tl_byt
     return rc;
 }
 
-static int read_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
-                       struct tl_fail *fail)
+/* `known`: by the entry as it was read earlier, if that is current still; else TL_NOTFOUND. */
+static int read_locked(struct rados_log *log, uint64_t offset, size_t n, bool known,
+                       struct tl_buf *out, struct tl_fail *fail)
 {
     const uint64_t there = offset < log->entry.size ? log->entry.size - offset : 0;
     const size_t some = n < there ? n : (size_t)there;
+    if (known)
+        return tl_pieces_read_known(log->r, log->key + 2, &log->stored, &log->entry, offset, some,
+                                    out)
+                   ? TL_OK
+                   : TL_NOTFOUND;
     return some == 0 ? TL_OK
                      : tl_pieces_read(log->r, &log->entry, offset, some, out, log->key + 2, fail);
 }
@@ -189,12 +201,12 @@ static bool take_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, 
 }
 
 /* Called if nothing is pending. */
-static int read_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
-                             struct tl_fail *fail)
+static int read_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, bool known,
+                             struct tl_buf *out, struct tl_fail *fail)
 {
     const int64_t now = tl_rados_now_ms();
     tl_buf_reset(&log->ahead);
-    const int rc = read_locked(log, offset, AHEAD_BYTES, &log->ahead, fail);
+    const int rc = read_locked(log, offset, AHEAD_BYTES, known, &log->ahead, fail);
     log->ahead_at = offset;
     log->ahead_ms = now;
     if (rc < 0) {
@@ -209,11 +221,26 @@ static int read_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, s
     return added;
 }
 
-static int read_some_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
-                            struct tl_fail *fail)
+static int read_some_locked(struct rados_log *log, uint64_t offset, size_t n, bool known,
+                            struct tl_buf *out, struct tl_fail *fail)
 {
-    return !log->dirty && n < AHEAD_BYTES ? read_ahead_locked(log, offset, n, out, fail)
-                                          : read_locked(log, offset, n, out, fail);
+    return !log->dirty && n < AHEAD_BYTES ? read_ahead_locked(log, offset, n, known, out, fail)
+                                          : read_locked(log, offset, n, known, out, fail);
+}
+
+/* The log may have grown, and its pieces may have been dropped, since the entry was read. */
+static int read_clean_locked(struct rados_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                             struct tl_fail *fail)
+{
+    int rc = TL_NOTFOUND;
+    if (offset < log->entry.size && n <= log->entry.size - offset)
+        rc = read_some_locked(log, offset, n, true, out, NULL);
+    for (int tries = 0; rc == TL_NOTFOUND && tries < 2; tries++) {
+        rc = refresh_locked(log, fail);
+        if (rc >= 0)
+            rc = read_some_locked(log, offset, n, false, out, fail);
+    }
+    return rc;
 }
 
 /* Wait for writes in flight: librados does not order reads after writes. */
@@ -221,87 +248,113 @@ int tl_rados_log_read(struct tl_log *base, uint64_t offset, size_t n, struct tl_
                       struct tl_fail *fail)
 {
     struct rados_log *const log = log_of(base);
-    pthread_mutex_lock(&log->lock);
     int rc = TL_OK;
-    if (take_ahead_locked(log, offset, n, out)) {
-        pthread_mutex_unlock(&log->lock);
-        return TL_OK;
-    }
-    if (!log->dirty) {
-        rc = refresh_locked(log, fail);
-    } else {
-        const int landed = tl_flight_land(&log->flight);
+    pthread_mutex_lock(&log->lock);
+    if (!take_ahead_locked(log, offset, n, out)) {
+        const int landed = log->dirty ? tl_flight_land(&log->flight) : 0;
         if (landed < 0) {
             log->flight.failed = landed; /* the sync must also report it */
             rc = tl_rados_refused(fail, landed, "write", log->key + 2);
+        } else {
+            rc = log->dirty ? read_some_locked(log, offset, n, false, out, fail)
+                            : read_clean_locked(log, offset, n, out, fail);
         }
     }
-    if (rc >= 0)
-        rc = read_some_locked(log, offset, n, out, fail);
-    /* Another process may have dropped pieces after the entry was read. */
-    if (rc == TL_NOTFOUND && !log->dirty && (rc = refresh_locked(log, fail)) >= 0)
-        rc = read_some_locked(log, offset, n, out, fail);
     pthread_mutex_unlock(&log->lock);
     return rc;
 }
 
-/* Store the entry in the index, replacing the previous one. */
-static int store_locked(struct rados_log *log, struct tl_fail *fail)
+/* Start storing the entry in the index, in place of the previous one; store_end_locked() follows.
+ */
+static int store_begin_locked(struct rados_log *log, struct tl_fail *fail)
 {
-    struct tl_change change;
-    struct tl_buf next = {0};
+    struct tl_change *const change = &log->change;
     struct tl_entry before = {0};
-    int rc = tl_entry_write(&log->entry, &next) < 0 ||
+    tl_buf_reset(&log->next);
+    int rc = tl_entry_write(&log->entry, &log->next) < 0 ||
                      tl_entry_parse(&before, (struct tl_bytes){log->stored.p, log->stored.n}) < 0
                  ? no_memory(fail)
                  : TL_OK;
     if (rc >= 0)
-        rc = tl_change_begin_key(&change, log->r, log->key + 2, fail);
+        rc = tl_change_begin_key(change, log->r, log->key + 2, fail);
     if (rc >= 0) {
-        tl_change_expect(&change, log->key, (struct tl_bytes){log->stored.p, log->stored.n});
-        tl_change_set(&change, log->key, (struct tl_bytes){next.p, next.n});
+        tl_change_expect(change, log->key, (struct tl_bytes){log->stored.p, log->stored.n});
+        tl_change_set(change, log->key, (struct tl_bytes){log->next.p, log->next.n});
         if (log->announced) {
-            tl_intent_expect(&change, &log->own);
-            tl_intent_remove(&change, &log->own);
+            tl_intent_expect(change, &log->own);
+            tl_intent_remove(change, &log->own);
         }
-        tl_pieces_drop(&change, &before, &log->entry);
-        rc = tl_change_commit(&change, fail);
+        tl_pieces_drop(change, &before, &log->entry);
+        tl_change_submit(change, &log->change_flight);
     }
+    tl_entry_fini(&before);
+    return rc;
+}
+
+static int store_end_locked(struct rados_log *log, struct tl_fail *fail)
+{
+    struct tl_entry before = {0};
+    int rc = tl_change_land(&log->change, &log->change_flight, fail);
     if (rc == TL_AGAIN) {
         /* Done by an attempt whose answer was lost, or by another process. */
         struct tl_buf now = {0};
         rc = tl_index_get(log->r, owner_of(log), log->key, &now, fail);
-        if (rc >= 0 && (now.n != next.n || memcmp(now.p, next.p, now.n) != 0))
+        if (rc >= 0 && (now.n != log->next.n || memcmp(now.p, log->next.p, now.n) != 0))
             rc = tl_fail_set(fail, TL_DENIED, "%s: another process writes it", log->key + 2);
         tl_buf_fini(&now);
     }
-    if (rc >= 0) {
+    if (rc < 0)
+        return rc;
+    /* Without memory for this they stay announced, and are removed when this process has ended. */
+    if (tl_entry_parse(&before, (struct tl_bytes){log->stored.p, log->stored.n}) >= 0)
         tl_pieces_discard(log->r, owner_of(log), &before, &log->entry);
-        tl_buf_fini(&log->stored);
-        log->stored = next;
-        next = (struct tl_buf){0};
-        log->synced = log->entry.size;
-        log->dirty = false;
-        log->announced = false;
-        if (log->entry.n == 0)
-            log->named = false; /* its pieces were removed with the rest */
-    }
     tl_entry_fini(&before);
-    tl_buf_fini(&next);
+    tl_buf_fini(&log->stored);
+    log->stored = log->next;
+    log->next = (struct tl_buf){0};
+    log->synced = log->entry.size;
+    log->dirty = false;
+    log->announced = false;
+    if (log->entry.n == 0)
+        log->named = false; /* its pieces were removed with the rest */
     return rc;
+}
+
+/* Wait for the bytes, then start storing the entry. */
+static int sync_begin_locked(struct rados_log *log, struct tl_fail *fail)
+{
+    uint64_t all, own;
+    const int rc = tl_rados_guard(log->r, owner_of(log), &all, &own, fail);
+    const int landed = tl_flight_land(&log->flight);
+    if (rc < 0)
+        return rc;
+    if (landed < 0)
+        return tl_rados_refused(fail, landed, "write", log->key + 2);
+    return log->dirty ? store_begin_locked(log, fail) : TL_OK;
+}
+
+void tl_rados_log_sync_begin(struct tl_log *base)
+{
+    struct rados_log *const log = log_of(base);
+    pthread_mutex_lock(&log->lock);
+    log->begun_fail = (struct tl_fail){0};
+    log->begun_result = sync_begin_locked(log, &log->begun_fail);
+    log->begun = true;
+    pthread_mutex_unlock(&log->lock);
 }
 
 int tl_rados_log_sync(struct tl_log *base, struct tl_fail *fail)
 {
     struct rados_log *const log = log_of(base);
-    uint64_t all, own;
     pthread_mutex_lock(&log->lock);
-    int rc = tl_rados_guard(log->r, owner_of(log), &all, &own, fail);
-    const int landed = tl_flight_land(&log->flight);
-    if (rc >= 0 && landed < 0)
-        rc = tl_rados_refused(fail, landed, "write", log->key + 2);
+    int rc = log->begun_result;
+    if (!log->begun)
+        rc = sync_begin_locked(log, fail);
+    else if (rc < 0 && fail)
+        *fail = log->begun_fail;
+    log->begun = false;
     if (rc >= 0 && log->dirty)
-        rc = store_locked(log, fail);
+        rc = store_end_locked(log, fail);
     pthread_mutex_unlock(&log->lock);
     return rc;
 }
@@ -318,7 +371,9 @@ int tl_rados_log_truncate(struct tl_log *base, uint64_t size, struct tl_fail *fa
     tl_buf_fini(&log->ahead);
     if (rc >= 0 && size < log->entry.size) {
         tl_entry_cut(&log->entry, size);
-        rc = store_locked(log, fail);
+        rc = store_begin_locked(log, fail);
+        if (rc >= 0)
+            rc = store_end_locked(log, fail);
     }
     pthread_mutex_unlock(&log->lock);
     return rc;
@@ -330,6 +385,8 @@ void tl_rados_log_close(struct tl_log *base)
         return;
     struct rados_log *const log = log_of(base);
     (void)!tl_flight_land(&log->flight);
+    (void)!tl_flight_land(&log->change_flight);
+    tl_buf_fini(&log->next);
     tl_entry_fini(&log->entry);
     tl_buf_fini(&log->stored);
     tl_buf_fini(&log->ahead);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Objects: their bytes are in pieces or, if short, in the index. */
+#include "base/hash.h"
 #include "rados/rados_int.h"
 
 #include <stdio.h>
@@ -14,65 +15,57 @@
 
 /*
  * Cache an entry: reading a range of an object then takes one round trip to the cluster instead of
- * two. If an object was replaced in between, its state of a moment before is read, or, if its
- * pieces are gone, it is read again.
+ * two. An entry that was read a moment ago is used as it is: if the object was replaced in between,
+ * its state of a moment before is read, or, if its pieces are gone, it is read again. An older one
+ * is read anew together with the bytes (tl_pieces_read_known()).
  */
+static struct tl_rados_kept *place_of(struct tl_rados *r, const char *key)
+{
+    return &r->kept[tl_fnv(TL_FNV, key, strlen(key)) % TL_ENTRIES_KEPT];
+}
+
 static void keep(struct tl_rados *r, const char *key, const struct tl_buf *value)
 {
-    struct tl_rados_kept *oldest = &r->kept[0];
+    struct tl_rados_kept *const k = place_of(r, key);
     if (strlen(key) >= TL_KEPT_KEY)
         return;
     pthread_mutex_lock(&r->kept_lock);
-    for (size_t i = 0; i < TL_ENTRIES_KEPT; i++) {
-        struct tl_rados_kept *const k = &r->kept[i];
-        if (strcmp(k->key, key) == 0) {
-            oldest = k;
-            break;
-        }
-        if (k->read_ms < oldest->read_ms)
-            oldest = k;
-    }
-    snprintf(oldest->key, sizeof oldest->key, "%s", key);
-    tl_buf_reset(&oldest->value);
-    oldest->read_ms = tl_rados_now_ms();
-    if (tl_buf_add(&oldest->value, value->p, value->n) < 0)
-        oldest->key[0] = '\0';
+    snprintf(k->key, sizeof k->key, "%s", key);
+    tl_buf_reset(&k->value);
+    k->read_ms = tl_rados_now_ms();
+    if (tl_buf_add(&k->value, value->p, value->n) < 0)
+        k->key[0] = '\0';
     pthread_mutex_unlock(&r->kept_lock);
 }
 
-/* Append its cached value to `value`. */
-static bool recall(struct tl_rados *r, const char *key, struct tl_buf *value)
+/* Get a cached entry, and its value; `*current`: it was read a moment ago. */
+static bool recall(struct tl_rados *r, const char *key, struct tl_buf *value,
+                   struct tl_entry *entry, bool *current)
 {
-    bool found = false;
-    const int64_t since = tl_rados_now_ms() - KEPT_MS;
+    struct tl_rados_kept *const k = place_of(r, key);
+    tl_buf_reset(value);
+    tl_entry_fini(entry);
     pthread_mutex_lock(&r->kept_lock);
-    for (size_t i = 0; i < TL_ENTRIES_KEPT && !found; i++)
-        found = r->kept[i].read_ms >= since && strcmp(r->kept[i].key, key) == 0 &&
-                tl_buf_add(value, r->kept[i].value.p, r->kept[i].value.n) >= 0;
+    const bool found = strcmp(k->key, key) == 0 && tl_buf_add(value, k->value.p, k->value.n) >= 0;
+    *current = tl_rados_now_ms() - k->read_ms <= KEPT_MS;
     pthread_mutex_unlock(&r->kept_lock);
-    return found;
+    return found && tl_entry_parse(entry, (struct tl_bytes){value->p, value->n}) >= 0;
 }
 
 void tl_rados_forget(struct tl_rados *r, const char *key)
 {
     pthread_mutex_lock(&r->kept_lock);
-    for (size_t i = 0; i < TL_ENTRIES_KEPT; i++)
-        if (!key || strcmp(r->kept[i].key, key) == 0)
-            r->kept[i].key[0] = '\0';
+    if (key && strcmp(place_of(r, key)->key, key) == 0)
+        place_of(r, key)->key[0] = '\0';
+    for (size_t i = 0; !key && i < TL_ENTRIES_KEPT; i++)
+        r->kept[i].key[0] = '\0';
     pthread_mutex_unlock(&r->kept_lock);
 }
 
-/* Like tl_entry_get(); `kept`: a value from a moment ago is sufficient. */
-static int entry_of(struct tl_rados *r, const char *key, bool kept, struct tl_buf *value,
+/* Like tl_entry_get(), and cache it. */
+static int entry_of(struct tl_rados *r, const char *key, struct tl_buf *value,
                     struct tl_entry *entry, struct tl_fail *fail)
 {
-    if (kept) {
-        tl_buf_reset(value);
-        tl_entry_fini(entry);
-        if (recall(r, key, value) &&
-            tl_entry_parse(entry, (struct tl_bytes){value->p, value->n}) >= 0)
-            return TL_OK;
-    }
     const int rc = tl_entry_get(r, key, value, entry, fail);
     if (rc >= 0 && entry->kind == 'O')
         keep(r, key, value);
@@ -208,6 +201,29 @@ int tl_rados_put_all(struct tl_backend *backend, const struct tl_object *objects
     return rc < 0 ? rc : TL_OK;
 }
 
+/* Bytes of an entry from `offset` on, `n` at most. */
+static size_t some_of(const struct tl_entry *entry, uint64_t offset, size_t n)
+{
+    const uint64_t there = offset < entry->size ? entry->size - offset : 0;
+    return n < there ? n : (size_t)there;
+}
+
+/* Read by the cached entry. False: there is none, or it is out of date. */
+static bool get_kept(struct tl_rados *r, const char *key, uint64_t offset, size_t n,
+                     struct tl_buf *value, struct tl_entry *entry, struct tl_buf *out)
+{
+    bool current;
+    if (!recall(r, key, value, entry, &current))
+        return false;
+    const size_t some = some_of(entry, offset, n);
+    if (current)
+        return some == 0 || tl_pieces_read(r, entry, offset, some, out, key, NULL) >= 0;
+    if (!tl_pieces_read_known(r, key, value, entry, offset, some, out))
+        return false;
+    keep(r, key, value);
+    return true;
+}
+
 int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
                  struct tl_buf *out, struct tl_fail *fail)
 {
@@ -216,21 +232,18 @@ int tl_rados_get(struct tl_backend *backend, const char *key, uint64_t offset, s
     struct tl_entry entry = {0};
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    int rc = TL_NOTFOUND;
+    int rc = get_kept(r, key, offset, n, &value, &entry, out) ? TL_OK : TL_NOTFOUND;
     /* Its pieces may be replaced after the entry was read. */
     for (int tries = 0; rc == TL_NOTFOUND && tries < TRIES; tries++) {
-        rc = entry_of(r, key, tries == 0, &value, &entry, fail);
+        rc = entry_of(r, key, &value, &entry, fail);
         if (rc < 0)
             break;
-        const uint64_t there = offset < entry.size ? entry.size - offset : 0;
-        const size_t some = n < there ? n : (size_t)there;
-        if (some == 0)
-            continue;
-        if (entry.kind == 'I')
+        const size_t some = some_of(&entry, offset, n);
+        if (some > 0 && entry.kind == 'I')
             rc = tl_buf_add(out, entry.content.p + offset, some) < 0
                      ? tl_fail_set(fail, TL_NOMEM, "no memory")
                      : TL_OK;
-        else
+        else if (some > 0)
             rc = tl_pieces_read(r, &entry, offset, some, out, key, fail);
     }
     tl_entry_fini(&entry);
@@ -244,7 +257,7 @@ int tl_rados_size(struct tl_backend *backend, const char *key, uint64_t *out, st
     struct tl_entry entry = {0};
     if (!tl_key_valid(key))
         return bad_key(fail, key);
-    const int rc = entry_of(tl_rados_of(backend), key, false, &value, &entry, fail);
+    const int rc = entry_of(tl_rados_of(backend), key, &value, &entry, fail);
     if (rc >= 0)
         *out = entry.size;
     tl_entry_fini(&entry);

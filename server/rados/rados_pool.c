@@ -44,8 +44,7 @@ static int finished(rados_completion_t done)
     return rc;
 }
 
-/* Any response counts, unless there was none at all. */
-static void heard(struct tl_rados *r, int rc)
+void tl_rados_heard(struct tl_rados *r, int rc)
 {
     if (rc != -ETIMEDOUT && rc != -ENOTCONN)
         atomic_store(&r->heard_ms, tl_rados_now_ms());
@@ -111,7 +110,7 @@ int tl_rados_write(struct tl_rados *r, const char *oid, rados_write_op_t op)
     struct tl_flight flight = {0};
     tl_flight_write(&flight, r, oid, op);
     const int rc = tl_flight_land(&flight);
-    heard(r, rc);
+    tl_rados_heard(r, rc);
     return rc;
 }
 
@@ -120,7 +119,7 @@ int tl_rados_read(struct tl_rados *r, const char *oid, rados_read_op_t op)
     struct tl_flight flight = {0};
     tl_flight_read(&flight, r, oid, op);
     const int rc = tl_flight_land(&flight);
-    heard(r, rc);
+    tl_rados_heard(r, rc);
     return rc;
 }
 
@@ -202,6 +201,7 @@ static const struct tl_backend_ops rados_ops = {
     .log_open = tl_rados_log_open,
     .log_write = tl_rados_log_write,
     .log_read = tl_rados_log_read,
+    .log_sync_begin = tl_rados_log_sync_begin,
     .log_sync = tl_rados_log_sync,
     .log_truncate = tl_rados_log_truncate,
     .log_close = tl_rados_log_close,

@@ -86,6 +86,9 @@ struct tl_backend_ops {
     /* After TL_OK everything written survives a power cut. After a failure the state of everything
      * written since the last success is unknown. */
     int (*log_sync)(struct tl_log *log, struct tl_fail *fail);
+    /* Begin with it, for several logs at once: the next call for the log is log_sync, which waits
+     * for its end. NULL: there is nothing to begin with. */
+    void (*log_sync_begin)(struct tl_log *log);
     int (*log_truncate)(struct tl_log *log, uint64_t size, struct tl_fail *fail);
     void (*log_close)(struct tl_log *log); /* does not sync; accepts NULL */
 
