@@ -19,6 +19,7 @@
 #define RUNS_MOST   (TL_PACKED_FRAME * 2u * TL_VARINT_MAX)
 #define SEARCH_STEP (1u << 20)
 #define AHEAD       (1u << 20)
+#define INDEX_AHEAD (32u << 10)
 
 static const char head_magic[8] = "TLSPOOLZ";
 static const char frame_magic[4] = "TLZ1";
@@ -254,15 +255,16 @@ static int add_frame(struct tl_packed *p, const struct tl_packed_frame *frame)
 }
 
 /* Read the end of the segment from the head; 0: it is damaged. */
-static int read_head(struct tl_packed *p, struct tl_fail *fail)
+static int read_head(const struct tl_packed *p, uint64_t *told, struct tl_fail *fail)
 {
     struct tl_buf buf = {0};
     uint8_t head[SKIP_HEAD + HEAD];
     const int r = get(p, 0, sizeof(head), &buf, fail);
+    *told = 0;
     if (r >= 0 && buf.n == sizeof(head)) {
         const uint64_t end = tl_le64(buf.p + SKIP_HEAD + 16);
         make_head(head, p->first, end);
-        p->told = memcmp(buf.p, head, sizeof(head)) == 0 ? end : 0;
+        *told = memcmp(buf.p, head, sizeof(head)) == 0 ? end : 0;
     }
     tl_buf_fini(&buf);
     return r;
@@ -276,24 +278,29 @@ static int fill(struct tl_packed *p, uint64_t at, uint64_t offset)
     return offset > end ? add_frame(p, &missing) : TL_OK;
 }
 
-/* Read the positions of all frames and of their end, if the index is intact; n == 0: it is not. */
+/* Read the positions of all frames and of their end, if the index is intact; n == 0: it is not. The
+ * index of a segment of the usual size takes one read. */
 static int read_index(struct tl_packed *p, struct tl_buf *places, struct tl_fail *fail)
 {
-    struct tl_buf end = {0};
-    int r = TL_OK;
-    if (p->size >= SKIP_HEAD + HEAD + SKIP_HEAD + INDEX_END)
-        r = get(p, p->size - INDEX_END, INDEX_END, &end, fail);
-    const uint64_t most = p->size / (SKIP_HEAD + FRAME_HEAD);
-    const uint64_t n =
-        r >= 0 && end.n == INDEX_END && !memcmp(end.p + 8, index_magic, 4) ? tl_le32(end.p) : 0;
+    struct tl_buf tail = {0};
+    const size_t most = p->size < INDEX_AHEAD ? (size_t)p->size : INDEX_AHEAD;
+    int r = get(p, p->size - most, most, &tail, fail);
+    if (r < 0 || tail.n != most || most < SKIP_HEAD + HEAD + SKIP_HEAD + INDEX_END) {
+        tl_buf_fini(&tail);
+        return r;
+    }
+    const uint8_t *const end = tail.p + most - INDEX_END;
+    const uint64_t n = memcmp(end + 8, index_magic, 4) == 0 ? tl_le32(end) : 0;
     const uint64_t bytes = (n + 1) * PLACE;
-    if (r >= 0 && n > 0 && n <= most && bytes + INDEX_END <= p->size) {
-        r = get(p, p->size - INDEX_END - bytes, bytes, places, fail);
-        if (r >= 0 && (places->n != bytes || tl_crc32c(tl_crc32c(0, places->p, places->n), end.p,
-                                                       4) != tl_le32(end.p + 4)))
+    if (n > 0 && n <= p->size / (SKIP_HEAD + FRAME_HEAD) && bytes + INDEX_END <= p->size) {
+        r = bytes + INDEX_END <= most
+                ? tl_buf_add(places, end - bytes, (size_t)bytes)
+                : get(p, p->size - INDEX_END - bytes, (size_t)bytes, places, fail);
+        if (r >= 0 && (places->n != bytes ||
+                       tl_crc32c(tl_crc32c(0, places->p, places->n), end, 4) != tl_le32(end + 4)))
             tl_buf_reset(places);
     }
-    tl_buf_fini(&end);
+    tl_buf_fini(&tail);
     return r;
 }
 
@@ -387,17 +394,31 @@ int tl_packed_open(struct tl_packed *out, struct tl_backend *backend, const char
     tl_packed_key(out->key, name, first);
     int r = backend->ops->size(backend, out->key, &out->size, fail);
     if (r >= 0)
-        r = read_head(out, fail);
-    if (r >= 0)
         r = read_index(out, &places, fail);
-    out->sound = out->told > first && places.n > 0;
+    out->indexed = places.n > 0;
     if (r >= 0)
-        r = places.n > 0 ? frames_by_index(out, &places) : frames_by_heads(out, fail);
+        r = out->indexed ? frames_by_index(out, &places) : frames_by_heads(out, fail);
+    uint64_t told = 0;
+    if (r >= 0 && !out->indexed)
+        r = read_head(out, &told, fail);
     if (r >= 0)
-        r = fill(out, out->size, out->told);
+        r = fill(out, out->size, told);
     tl_buf_fini(&places);
     if (r < 0)
         tl_packed_close(out);
+    return r;
+}
+
+void tl_packed_rest(struct tl_packed *p)
+{
+    tl_buf_fini(&p->ahead);
+}
+
+int tl_packed_sound(const struct tl_packed *p, bool *sound, struct tl_fail *fail)
+{
+    uint64_t told;
+    const int r = read_head(p, &told, fail);
+    *sound = r >= 0 && told > p->first && p->indexed;
     return r;
 }
 
@@ -516,8 +537,11 @@ int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl
 int tl_packed_mend(const struct tl_packed *p, struct tl_fail *fail)
 {
     struct tl_buf object = {0}, places = {0}, frame = {0};
-    int r = p->sound ? TL_OK : put_head(&object, p->first);
-    for (size_t i = 0; r >= 0 && !p->sound && i < p->n; i++) {
+    bool sound;
+    int r = tl_packed_sound(p, &sound, fail);
+    if (r >= 0 && !sound)
+        r = put_head(&object, p->first);
+    for (size_t i = 0; r >= 0 && !sound && i < p->n; i++) {
         const struct tl_packed_frame *const f = &p->frames[i];
         r = put_place(&places, object.n, f->offset); /* nothing is known about it */
         if (r >= 0)
@@ -525,11 +549,11 @@ int tl_packed_mend(const struct tl_packed *p, struct tl_fail *fail)
         if (r >= 0)
             r = tl_buf_add(&object, frame.p, frame.n);
     }
-    if (r >= 0 && !p->sound)
+    if (r >= 0 && !sound)
         r = put_index(&object, &places, tl_packed_end(p));
-    if (r >= 0 && !p->sound)
+    if (r >= 0 && !sound)
         make_head(object.p, p->first, tl_packed_end(p));
-    if (r >= 0 && !p->sound)
+    if (r >= 0 && !sound)
         r = tl_backend_put(p->backend, p->key, (struct tl_bytes){object.p, object.n}, fail);
     tl_buf_fini(&object);
     tl_buf_fini(&places);

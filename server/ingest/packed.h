@@ -54,10 +54,9 @@ struct tl_packed {
     struct tl_backend *backend; /* borrowed */
     char key[128];
     uint64_t first, size;
-    uint64_t told; /* end of its part of the capture according to the head, 0: not known */
     struct tl_packed_frame *frames; /* contiguous */
     size_t n, cap;
-    bool sound;          /* head and index are intact */
+    bool indexed;        /* its index is intact */
     struct tl_buf ahead; /* read-ahead of the object, beginning at `ahead_at` */
     uint64_t ahead_at;
     size_t next; /* index of the frame after the one read last */
@@ -67,6 +66,10 @@ struct tl_packed {
 TL_MUST_USE int tl_packed_open(struct tl_packed *out, struct tl_backend *backend, const char *name,
                                uint64_t first, struct tl_fail *fail);
 void tl_packed_close(struct tl_packed *packed);
+/* Forget what was read ahead: nothing is read for a while. */
+void tl_packed_rest(struct tl_packed *packed);
+/* Are its head, which is read for this, and its index intact? */
+TL_MUST_USE int tl_packed_sound(const struct tl_packed *packed, bool *sound, struct tl_fail *fail);
 /* Capture offset after its last byte. */
 uint64_t tl_packed_end(const struct tl_packed *packed);
 /* Index of the frame that contains `offset`, or precedes it; n: there is none. */

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#define OPEN_PACKED 64 /* packed segments that a reader keeps open */
+
 struct tl_spool_reader {
     struct tl_backend *backend;
     char name[64];
@@ -17,10 +19,12 @@ struct tl_spool_reader {
     uint64_t log_at;    /* position of the next block in the log */
     uint64_t offset;    /* capture offset of the next block */
     uint64_t arrival;   /* arrival of the data read last */
-    /* For a packed segment: */
-    bool has_packed;
-    struct tl_packed packed;
-    size_t frame; /* the frame in `data`; packed.n: none */
+    /* For packed segments: */
+    struct tl_packed *packed; /* the current one; NULL: none, or a log */
+    struct tl_packed open[OPEN_PACKED];
+    unsigned n_open, next_open; /* `next_open` is replaced next */
+    bool opened;                /* something was opened during the current call */
+    size_t frame;               /* the current one's frame in `data`; packed->n: none */
     struct tl_buf data, arrivals;
     struct tl_packed_run *runs;
     size_t n_runs;
@@ -37,24 +41,67 @@ int tl_spool_reader_new(struct tl_spool_reader **out, struct tl_backend *backend
     return TL_OK;
 }
 
-static void close_segment(struct tl_spool_reader *reader)
+static void close_log(struct tl_spool_reader *reader)
 {
     if (reader->log)
         reader->log->ops->log_close(reader->log);
     reader->log = NULL;
-    tl_packed_close(&reader->packed);
-    reader->has_packed = false;
+}
+
+/* There is no current segment; a packed one stays open. */
+static void leave(struct tl_spool_reader *reader)
+{
+    close_log(reader);
+    if (reader->packed)
+        tl_packed_rest(reader->packed);
+    reader->packed = NULL;
+}
+
+/* Close everything that is open: what was known of the segments is not used any more. */
+static void close_all(struct tl_spool_reader *reader)
+{
+    close_log(reader);
+    for (unsigned i = 0; i < reader->n_open; i++)
+        tl_packed_close(&reader->open[i]);
+    reader->n_open = reader->next_open = 0;
+    reader->packed = NULL;
 }
 
 void tl_spool_reader_free(struct tl_spool_reader *reader)
 {
     if (!reader)
         return;
-    close_segment(reader);
+    close_all(reader);
     tl_segments_fini(&reader->segments);
     tl_buf_fini(&reader->data);
     tl_buf_fini(&reader->arrivals);
     free(reader);
+}
+
+void tl_spool_reader_rest(struct tl_spool_reader *reader)
+{
+    leave(reader);
+    tl_buf_fini(&reader->data);
+    tl_buf_fini(&reader->arrivals);
+}
+
+const char *tl_spool_reader_name(const struct tl_spool_reader *reader)
+{
+    return reader->name;
+}
+
+/* Keep a packed segment open, as the current one. */
+static void use_packed(struct tl_spool_reader *reader, const struct tl_packed *packed)
+{
+    const unsigned i = reader->next_open;
+    if (i < reader->n_open)
+        tl_packed_close(&reader->open[i]);
+    else
+        reader->n_open = i + 1;
+    reader->open[i] = *packed;
+    reader->next_open = (i + 1) % OPEN_PACKED;
+    reader->packed = &reader->open[i];
+    reader->frame = packed->n;
 }
 
 /* A segment opened for reading, in either form. */
@@ -89,7 +136,8 @@ static int open_segment(struct tl_backend *backend, const char *name,
 /* Open the segment that contains `offset`, at its first block. */
 static int seek_segment(struct tl_spool_reader *reader, uint64_t offset, struct tl_fail *fail)
 {
-    close_segment(reader);
+    leave(reader);
+    reader->opened = true;
     int r = tl_segments_list(&reader->segments, reader->backend, reader->name, fail);
     if (r < 0)
         return r;
@@ -102,9 +150,8 @@ static int seek_segment(struct tl_spool_reader *reader, uint64_t offset, struct 
     if (r < 0)
         return r;
     reader->log = opened.log;
-    reader->has_packed = !opened.log;
-    reader->packed = opened.packed;
-    reader->frame = reader->packed.n;
+    if (!opened.log)
+        use_packed(reader, &opened.packed);
     reader->at_segment = (size_t)i;
     reader->log_at = TL_SEGMENT_HEAD;
     reader->offset = reader->segments.v[i].first;
@@ -117,11 +164,24 @@ static bool at_next_segment(const struct tl_spool_reader *reader)
     return next < reader->segments.n && reader->segments.v[next].first <= reader->offset;
 }
 
-/* Is the open segment a packed one that contains `offset`? */
-static bool in_packed(const struct tl_spool_reader *reader, uint64_t offset)
+static bool contains(const struct tl_packed *packed, uint64_t offset)
 {
-    return reader->has_packed && offset >= reader->packed.first &&
-           offset < tl_packed_end(&reader->packed);
+    return packed && offset >= packed->first && offset < tl_packed_end(packed);
+}
+
+/* Is `offset` in a packed segment that is open? It becomes the current one. */
+static bool in_packed(struct tl_spool_reader *reader, uint64_t offset)
+{
+    if (contains(reader->packed, offset))
+        return true;
+    for (unsigned i = 0; i < reader->n_open; i++)
+        if (contains(&reader->open[i], offset)) {
+            leave(reader);
+            reader->packed = &reader->open[i];
+            reader->frame = reader->packed->n;
+            return true;
+        }
+    return false;
 }
 
 #define IN_PACKED 1
@@ -151,10 +211,10 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
             if (r < 0)
                 return r;
         } else {
-            close_segment(reader);
+            close_all(reader);
             return r == TL_EOF ? tl_fail_at(fail, TL_BAD, offset, "raw bytes are missing here") : r;
         }
-        if (fresh && !reader->has_packed && reader->offset > offset)
+        if (fresh && !reader->packed && reader->offset > offset)
             return tl_fail_at(fail, TL_BAD, offset, "raw bytes are missing here");
     }
 }
@@ -166,11 +226,11 @@ static int seek_block(struct tl_spool_reader *reader, uint64_t offset, struct tl
 static int read_packed(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
                        struct tl_buf *out, struct tl_fail *fail)
 {
-    const size_t i = tl_packed_find(&reader->packed, offset);
-    const struct tl_packed_frame *const frame = &reader->packed.frames[i];
+    const size_t i = tl_packed_find(reader->packed, offset);
+    const struct tl_packed_frame *const frame = &reader->packed->frames[i];
     if (reader->frame != i) {
-        reader->frame = reader->packed.n;
-        const int r = tl_packed_read(&reader->packed, i, &reader->data, &reader->arrivals,
+        reader->frame = reader->packed->n;
+        const int r = tl_packed_read(reader->packed, i, &reader->data, &reader->arrivals,
                                      &reader->runs, &reader->n_runs, fail);
         if (r < 0)
             return r;
@@ -194,7 +254,7 @@ static int read_block(struct tl_spool_reader *reader, struct tl_spool_block *blo
     if (r == TL_BAD || r == TL_NOTFOUND) {
         /* It may be left by a failed write, superseded by a newer segment; or have just been
          * packed. */
-        close_segment(reader);
+        close_all(reader);
         r = seek_block(reader, offset, block, fail);
         if (r == IN_PACKED)
             return read_packed(reader, offset, end, out, fail);
@@ -215,17 +275,30 @@ static int read_block(struct tl_spool_reader *reader, struct tl_spool_block *blo
     return TL_OK;
 }
 
-int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, struct tl_buf *out,
-                  struct tl_fail *fail)
+static int read_once(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
+                     struct tl_buf *out, struct tl_fail *fail)
 {
-    if (offset >= end)
-        return TL_EOF;
     struct tl_spool_block block;
     const int r = seek_block(reader, offset, &block, fail);
     if (r < 0)
         return r;
     return r == IN_PACKED ? read_packed(reader, offset, end, out, fail)
                           : read_block(reader, &block, offset, end, out, fail);
+}
+
+int tl_spool_read(struct tl_spool_reader *reader, uint64_t offset, uint64_t end, struct tl_buf *out,
+                  struct tl_fail *fail)
+{
+    if (offset >= end)
+        return TL_EOF;
+    reader->opened = false;
+    int r = read_once(reader, offset, end, out, fail);
+    if ((r == TL_BAD || r == TL_NOTFOUND) && !reader->opened) {
+        /* What was opened earlier may have been rewritten since. */
+        close_all(reader);
+        r = read_once(reader, offset, end, out, fail);
+    }
+    return r;
 }
 
 int tl_spool_read_again(void *reader, uint64_t offset, uint8_t *out, size_t n)
@@ -304,6 +377,7 @@ int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
                   struct tl_fail *fail)
 {
     *next = end;
+    close_all(reader);
     int r = seek_segment(reader, offset, fail);
     const long i = tl_segments_find(&reader->segments, offset);
     if (r == TL_BAD && i < 0)
@@ -313,11 +387,11 @@ int tl_spool_skip(struct tl_spool_reader *reader, uint64_t offset, uint64_t end,
     *next = share_of(&reader->segments, (size_t)i, end); /* before the first segment: skip to it */
     if (i < 0)
         return TL_OK;
-    if (reader->has_packed)
-        return skip_packed(&reader->packed, offset, next, fail);
+    if (reader->packed)
+        return skip_packed(reader->packed, offset, next, fail);
     r = skip_blocks(reader, reader->segments.v[i].first, offset, next, fail);
     if (r < 0)
-        close_segment(reader);
+        close_all(reader);
     return r;
 }
 
@@ -378,8 +452,9 @@ static int audit_packed(const struct audit *audit, struct tl_packed *packed, uin
     struct tl_buf data = {0}, arrivals = {0};
     struct tl_packed_run *runs;
     size_t n;
-    int r = TL_OK;
-    if (!packed->sound) {
+    bool sound;
+    int r = tl_packed_sound(packed, &sound, fail);
+    if (r >= 0 && !sound) {
         const struct tl_spool_damage damage = {packed->key, 0, packed->first, 0};
         r = audit->each(audit->context, &damage);
     }

@@ -358,6 +358,7 @@ void tl_lake_close(struct tl_lake *lake)
     tl_spool_free(lake->spool);
     tl_catalog_close(lake->catalog);
     tl_lake_forget_views(lake, "");
+    tl_lake_forget_readers(lake);
     tl_housekeeper_free(lake);
     if (lake->lease)
         lake->backend->ops->lease_release(lake->lease);

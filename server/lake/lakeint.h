@@ -332,7 +332,8 @@ void tl_share_stop(struct tl_lake *lake);
 
 #define TL_VIEW_CACHE      256
 #define TL_MADE_CACHE      48 /* cached parts of virtual shards: chunks, and whole shards */
-#define TL_REMAKERS        4  /* decoders that regenerated shards, kept in case they can continue */
+#define TL_READERS         16
+#define TL_REMAKERS        4 /* decoders that regenerated shards, kept in case they can continue */
 #define TL_LABEL_SHARDS    "shards" /* label that determines how shards of a trace are stored */
 #define TL_WATCHERS        64
 #define TL_TRACES_RESIDENT 1024 /* limit of the table, in addition to active traces */
@@ -420,6 +421,8 @@ struct tl_lake {
     struct tl_cached_view cache[TL_VIEW_CACHE]; /* most recently used first */
     struct tl_cached_view made[TL_MADE_CACHE];  /* most recently used first */
     struct tl_remaker *remakers[TL_REMAKERS];   /* most recently used first */
+    /* Of raw bytes, not in use, most recently used first: they know where segments are. */
+    struct tl_spool_reader *readers[TL_READERS];
 
     /* Counters for metrics. */
     atomic_ulong items_decoded, shards_sealed, bytes_sealed, seal_failures, ranges_served,
@@ -563,6 +566,8 @@ TL_MUST_USE int tl_lake_image_content(struct tl_lake *lake, const char *hash, st
                                       struct tl_fail *fail);
 /* Drop cached views below a key prefix. */
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
+/* Free the readers of raw bytes: while none is in use. */
+void tl_lake_forget_readers(struct tl_lake *lake);
 
 int64_t tl_wall_ns(void);
 int64_t tl_monotonic_ns(void);

@@ -10,6 +10,49 @@ struct tl_raw_range {
     uint64_t at, end;
 };
 
+/* ---- readers -------------------------------------------------------------------------------- */
+
+/*
+ * A reader that has found the segments of a capture is kept for the next range of it, which then
+ * takes one read of the store: of the bytes.
+ */
+static int take_reader(struct tl_lake *lake, const char *trace, struct tl_spool_reader **out)
+{
+    struct tl_spool_reader *found = NULL;
+    pthread_mutex_lock(&lake->cache_lock);
+    for (size_t i = 0; i < TL_READERS && lake->readers[i] && !found; i++)
+        if (strcmp(tl_spool_reader_name(lake->readers[i]), trace) == 0) {
+            found = lake->readers[i];
+            memmove(lake->readers + i, lake->readers + i + 1,
+                    (TL_READERS - 1 - i) * sizeof(*lake->readers));
+            lake->readers[TL_READERS - 1] = NULL;
+        }
+    pthread_mutex_unlock(&lake->cache_lock);
+    *out = found;
+    return found ? TL_OK : tl_spool_reader_new(out, lake->backend, trace);
+}
+
+static void keep_reader(struct tl_lake *lake, struct tl_spool_reader *reader)
+{
+    tl_spool_reader_rest(reader);
+    pthread_mutex_lock(&lake->cache_lock);
+    struct tl_spool_reader *const last = lake->readers[TL_READERS - 1];
+    memmove(lake->readers + 1, lake->readers, (TL_READERS - 1) * sizeof(*lake->readers));
+    lake->readers[0] = reader;
+    pthread_mutex_unlock(&lake->cache_lock);
+    tl_spool_reader_free(last);
+}
+
+void tl_lake_forget_readers(struct tl_lake *lake)
+{
+    for (size_t i = 0; i < TL_READERS; i++) {
+        tl_spool_reader_free(lake->readers[i]);
+        lake->readers[i] = NULL;
+    }
+}
+
+/* ---- ranges --------------------------------------------------------------------------------- */
+
 int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to,
                 struct tl_raw_range **out, struct tl_fail *fail)
 {
@@ -29,7 +72,7 @@ int tl_raw_open(struct tl_lake *lake, const char *id, uint64_t from, uint64_t to
                         (unsigned long long)durable, (unsigned long long)from,
                         (unsigned long long)to);
     else if (!(range = calloc(1, sizeof(*range))) ||
-             tl_spool_reader_new(&range->reader, lake->backend, trace->id) < 0)
+             take_reader(lake, trace->id, &range->reader) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory");
     if (r < 0) {
         free(range);
@@ -64,7 +107,7 @@ void tl_raw_close(struct tl_raw_range *range)
 {
     if (!range)
         return;
-    tl_spool_reader_free(range->reader);
+    keep_reader(range->trace->lake, range->reader);
     tl_trace_put(range->trace);
     free(range);
 }

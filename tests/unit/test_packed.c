@@ -168,6 +168,40 @@ static void damage_costs_a_frame(void **state)
 }
 
 /* Cut anywhere, or with bytes drawn at random: an end, and no byte that is not the capture's. */
+/* Segments are packed anew behind the back of a reader that keeps their frames' places: the frames
+ * are elsewhere then, with the same bytes. */
+static void a_resting_reader_goes_on(void **state)
+{
+    enum { SEGMENT = 500000, SEGMENTS = 80 }; /* more than it keeps */
+    uint64_t random = test_seed();
+    struct tl_backend *backend;
+    struct tl_spool_reader *reader;
+    struct tl_buf all[SEGMENTS] = {0}, buf = {0};
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    for (uint64_t i = 0; i < SEGMENTS; i++)
+        pack(backend, i * SEGMENT, SEGMENT, &random, &all[i]);
+    assert_int_equal(tl_spool_reader_new(&reader, backend, "c"), TL_OK);
+    for (unsigned i = 0; i < 1000; i++) {
+        const uint64_t segment = next(&random) % SEGMENTS, at = next(&random) % SEGMENT;
+        tl_buf_reset(&buf);
+        assert_int_equal(
+            tl_spool_read(reader, segment * SEGMENT + at, (segment + 1) * SEGMENT, &buf, NULL),
+            TL_OK);
+        assert_true(buf.n > 0);
+        assert_memory_equal(buf.p, all[segment].p + at, buf.n);
+        if (i % 5 == 0)
+            tl_spool_reader_rest(reader);
+        if (i % 7 == 0)
+            pack(backend, segment * SEGMENT, SEGMENT, &random, &all[segment]);
+    }
+    tl_spool_reader_free(reader);
+    for (unsigned i = 0; i < SEGMENTS; i++)
+        tl_buf_fini(&all[i]);
+    tl_buf_fini(&buf);
+    tl_backend_free(backend);
+}
+
 static void anything_ends(void **state)
 {
     uint64_t random = test_seed();
@@ -368,7 +402,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_come_back),         cmocka_unit_test(damage_costs_a_frame),
         cmocka_unit_test(anything_ends),           cmocka_unit_test(lakes_pack),
-        cmocka_unit_test(power_cuts_cost_nothing),
+        cmocka_unit_test(power_cuts_cost_nothing), cmocka_unit_test(a_resting_reader_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
