@@ -438,6 +438,11 @@ static int repair_trace(struct checkup *c)
     if (c->raw_lost > 0)
         return tell_lost_shards(c, "raw bytes are damaged, too; `redecode` makes them anew, with a "
                                    "gap where raw bytes are lost");
+    pthread_mutex_lock(&c->trace->lock);
+    const bool making = c->trace->making && c->trace->making != c->trace->serving;
+    pthread_mutex_unlock(&c->trace->lock);
+    if (making)
+        return tell(c, "%s: the raw bytes are being decoded already", c->trace->id);
     r = tell(c, "%s: decoding the raw bytes again", c->trace->id);
     return r < 0 ? r : tl_lake_redecode(c->lake, c->trace->id, NULL, c->fail);
 }
@@ -486,6 +491,21 @@ static int check_trace(struct checkup *c, const char *id)
     return r;
 }
 
+/* One of all traces. A trace of another server, that does not release it, is checked only. */
+static int check_one_of_all(struct checkup *c, const char *id)
+{
+    const bool repair = c->repair;
+    int r = check_trace(c, id);
+    if (r == TL_AGAIN && repair) {
+        c->repair = false;
+        r = tell(c, "%s: another server works on it; it is checked, not repaired", id);
+        if (r >= 0)
+            r = check_trace(c, id);
+        c->repair = repair;
+    }
+    return r == TL_NOTFOUND ? TL_OK : r; /* deleted meanwhile */
+}
+
 static int on_catalog(void *context, const char *finding)
 {
     struct checkup *c = context;
@@ -506,8 +526,7 @@ static int check_all(struct checkup *c)
         for (size_t at = 0; r >= 0 && at < names.text.n;) {
             const char *const id = (const char *)names.text.p + at;
             at += strlen(id) + 1;
-            r = check_trace(c, id);
-            r = r == TL_NOTFOUND ? TL_OK : r; /* deleted meanwhile */
+            r = check_one_of_all(c, id);
         }
     }
     tl_buf_fini(&names.text);

@@ -225,6 +225,103 @@ static void taken_when_the_lease_is_over(void **state)
 #endif
 }
 
+/* Until a trace is at rest, and nobody has its lease. */
+static void wait_idle(const char *id)
+{
+    struct tl_trace_list list;
+    bool idle = false;
+    for (unsigned i = 0; !idle; i++) {
+        assert_true(i < 6000);
+        usleep(10000);
+        assert_int_equal(tl_lake_trace(b, id, &list), TL_OK);
+        idle = list.rows[0].state == TL_TRACE_SEALED && list.rows[0].content[0];
+        tl_trace_list_free(&list);
+        struct tl_lake *const lakes[] = {a, b};
+        for (unsigned k = 0; k < 2; k++) {
+            struct tl_trace *const trace = tl_lake_find_trace(lakes[k], id);
+            pthread_mutex_lock(&trace->lock);
+            idle = idle && !trace->lease;
+            pthread_mutex_unlock(&trace->lock);
+            tl_trace_put(trace);
+        }
+    }
+}
+
+/* ---- trips to the cluster ---------------------------------------------------------------------
+ */
+
+#ifdef TL_WITH_RADOS
+enum { NOISE = 300000 };
+static uint8_t noise[NOISE];
+
+/* Noise stays as large when it is packed. Until it is, and nobody has its lease. */
+static void push_noise(struct tl_lake *lake)
+{
+    const struct tl_ingest_request request = {
+        .rig = "rig", .trace = "t", .setup = "[trace]\nformat=stf\n"};
+    struct tl_ingest *ingest;
+    char named[64];
+    uint64_t at, random = 1;
+    for (size_t i = 0; i < NOISE; i++)
+        noise[i] = (uint8_t)((random = random * 6364136223846793005u + 1442695040888963407u) >> 56);
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, named, &at, NULL), TL_OK);
+    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){noise, NOISE}, NULL), TL_OK);
+    assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
+    tl_ingest_close(ingest);
+    wait_idle("t");
+}
+
+static void read_noise(struct tl_lake *lake, uint64_t from, uint64_t to)
+{
+    struct tl_raw_range *range;
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    uint64_t offset;
+    int r;
+    assert_int_equal(tl_raw_open(lake, "t", from, to, &range, NULL), TL_OK);
+    while ((r = tl_raw_next(range, &offset, &out, &fail)) >= 0)
+        ;
+    if (r != TL_EOF)
+        fail_msg("%s", fail.text);
+    assert_int_equal(out.n, to - from);
+    assert_memory_equal(out.p, noise + from, out.n);
+    tl_raw_close(range);
+    tl_buf_fini(&out);
+}
+
+/* The least operations of some reads; threads of the servers have some now and then, too. */
+static uint64_t operations(unsigned pause_us)
+{
+    uint64_t least = UINT64_MAX;
+    for (uint64_t from = 0; from < 4 * 65536; from += 65536) {
+        usleep(pause_us);
+        interposer_fault_at(FAULT_REFUSED, UINT64_MAX);
+        read_noise(b, from, from + 100);
+        const uint64_t n = interposer_passed();
+        least = n < least ? n : least;
+    }
+    interposer_faults(0, 1, 0);
+    return least;
+}
+#endif
+
+/* A range of raw bytes whose segment is known takes one trip to the cluster: the read of its bytes;
+ * a while after the last one, the check of their place is under way at the same time. */
+static void a_cold_range_is_one_trip(void **state)
+{
+    (void)state;
+    if (!choose_pool() || getenv("TL_RADOS"))
+        skip(); /* the interposer counts the model's operations */
+#ifdef TL_WITH_RADOS
+    open_both();
+    push_noise(a);
+    read_noise(b, 0, NOISE);
+    assert_int_equal(operations(0), 1);
+    assert_int_equal(operations(110000), 2);
+    close_both();
+#endif
+}
+
 /* ---- work that is done once ------------------------------------------------------------------ */
 
 enum { SHARED = 8 };
@@ -268,28 +365,6 @@ static int retain_both(void)
         assert_true(both[i].removed >= 0);
     }
     return both[0].removed + both[1].removed;
-}
-
-/* Until a trace is at rest, and nobody has its lease. */
-static void wait_idle(const char *id)
-{
-    struct tl_trace_list list;
-    bool idle = false;
-    for (unsigned i = 0; !idle; i++) {
-        assert_true(i < 6000);
-        usleep(10000);
-        assert_int_equal(tl_lake_trace(b, id, &list), TL_OK);
-        idle = list.rows[0].state == TL_TRACE_SEALED && list.rows[0].content[0];
-        tl_trace_list_free(&list);
-        struct tl_lake *const lakes[] = {a, b};
-        for (unsigned k = 0; k < 2; k++) {
-            struct tl_trace *const trace = tl_lake_find_trace(lakes[k], id);
-            pthread_mutex_lock(&trace->lock);
-            idle = idle && !trace->lease;
-            pthread_mutex_unlock(&trace->lock);
-            tl_trace_put(trace);
-        }
-    }
 }
 
 /* Whatever two servers are to do at the same moment one of them does, once: decoding anew and
@@ -342,12 +417,95 @@ static void work_is_done_once(void **state)
     close_both();
 }
 
+/* Damage a shard of each trace, as the medium might: no lease is asked for. */
+static int damage(void *context, const char *key, uint64_t size)
+{
+    struct tl_backend *const medium = context;
+    struct tl_buf shard = {0};
+    if (!strstr(key, ".zstf"))
+        return TL_OK;
+    assert_int_equal(tl_backend_get_all(medium, key, &shard, NULL), TL_OK);
+    for (size_t i = 0; i < size / 2; i++)
+        shard.p[i] ^= 0x55;
+    assert_int_equal(tl_backend_put(medium, key, (struct tl_bytes){shard.p, shard.n}, NULL), TL_OK);
+    tl_buf_fini(&shard);
+    return TL_OK;
+}
+
+struct verifying {
+    pthread_t thread;
+    struct tl_lake *lake;
+    struct tl_buf report;
+};
+
+/* Until nothing is found any more. */
+static void *verify(void *context)
+{
+    struct verifying *const v = context;
+    struct tl_fail fail = {0};
+    for (unsigned tries = 0; tl_lake_verify(v->lake, "", true, &v->report, &fail) != 0; tries++) {
+        if (tries >= 3000)
+            fail_msg("%s %.*s", fail.text, (int)v->report.n, (const char *)v->report.p);
+        usleep(10000);
+    }
+    assert_int_equal(tl_buf_add(&v->report, "", 1), TL_OK);
+    return NULL;
+}
+
+static unsigned count(const struct tl_buf *text, const char *what)
+{
+    unsigned n = 0;
+    for (const char *p = (const char *)text->p; (p = strstr(p, what)); p++)
+        n++;
+    return n;
+}
+
+/* Two servers verify and repair everything at the same time: each damaged trace is decoded anew
+ * once. */
+static void verified_once(void **state)
+{
+    (void)state;
+    char id[16], prefix[32];
+    if (!choose_pool())
+        skip_pool();
+    open_both();
+    struct tl_backend *const medium = open_pool();
+    for (unsigned i = 0; i < SHARED; i++) {
+        snprintf(id, sizeof id, "s%u", i);
+        push_small(i % 2 ? a : b, id);
+    }
+    for (unsigned i = 0; i < SHARED; i++) {
+        snprintf(id, sizeof id, "s%u", i);
+        snprintf(prefix, sizeof prefix, "t/s%u", i);
+        wait_idle(id);
+        assert_int_equal(medium->ops->list(medium, prefix, damage, medium, NULL), TL_OK);
+    }
+    struct verifying both[] = {{.lake = a}, {.lake = b}};
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&both[i].thread, NULL, verify, &both[i]), 0);
+    unsigned again = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        pthread_join(both[i].thread, NULL);
+        again += count(&both[i].report, "decoding the raw bytes again");
+        if (getenv("TL_DEBUG"))
+            print_message("%s\n", (const char *)both[i].report.p);
+        tl_buf_fini(&both[i].report);
+    }
+    assert_int_equal(again, SHARED);
+    tl_backend_free(medium);
+    close_both();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(followed_elsewhere),  cmocka_unit_test(followed_by_looking),
-        cmocka_unit_test(read_and_then_taken), cmocka_unit_test(taken_when_the_lease_is_over),
+        cmocka_unit_test(followed_elsewhere),
+        cmocka_unit_test(followed_by_looking),
+        cmocka_unit_test(read_and_then_taken),
+        cmocka_unit_test(taken_when_the_lease_is_over),
+        cmocka_unit_test(a_cold_range_is_one_trip),
         cmocka_unit_test(work_is_done_once),
+        cmocka_unit_test(verified_once),
     };
     make_capture();
     const int r = cmocka_run_group_tests(tests, NULL, NULL);
