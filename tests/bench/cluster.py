@@ -1,15 +1,20 @@
 # SPDX-License-Identifier: MIT
 """A store in a Ceph cluster beside a folder on this machine and beside `rados bench`, in turns.
 
-`./dev bench store --store rados:POOL?conf=…`; writes to a namespace of its own and removes it."""
+`./dev bench store --store rados:POOL?conf=…`; writes to a namespace of its own and removes it. The
+peer of each row has as much in flight, in pieces of that size: a rig has up to 4 MiB under way, a
+capture is read in order 1 MiB after another."""
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import tempfile
 import urllib.parse
 
-SECONDS = 4
+SECONDS = 2  # for reading
+ROUNDS = 3  # in turns; the median of each counts: a machine has other work, too
+BYTES = 256 << 20  # written by the peer, as by each row of store_rates
 
 
 class Pool:
@@ -29,14 +34,17 @@ class Pool:
         return subprocess.run(self.command + list(args), check=True, text=True,
                               stdout=subprocess.PIPE).stdout
 
-    def bench(self, kind, *args):
+    def bench(self, kind, flight, size=None):
         """MB/s and operations a second."""
-        out = self.run('bench', str(SECONDS), kind, '--no-cleanup', *args)
+        args = ['bench', str(SECONDS if size is None else 60), kind, '--no-cleanup', '-t', str(flight)]
+        if size is not None:
+            args += ['-b', str(size), '--max-objects', str(BYTES // size)]
+        out = self.run(*args)
         rate = re.search(r'Bandwidth \(MB/sec\):\s*([\d.]+)', out)
         each = re.search(r'Average IOPS:\s*([\d.]+)', out)
         return float(rate[1]) * 1.048576, float(each[1])
 
-    def close(self):
+    def empty(self):
         names = self.run('ls').split()
         for i in range(0, len(names), 500):
             self.run('rm', *names[i:i + 500])
@@ -49,24 +57,46 @@ def rates(build, store):
     return [dict(stage=r[1], input=r[2], value=float(r[3]), unit=r[4]) for r in rows]
 
 
+def peers(pool):
+    """What the cluster does for each row of store_rates."""
+    rates = []
+    for flight in 1, 8:
+        rates.append(pool.bench('write', flight, 4 << 20)[0])
+        pool.run('cleanup')
+    pool.bench('write', 8, 1 << 20)
+    rates.append(pool.bench('seq', 1)[0])
+    pool.run('cleanup')
+    pool.bench('write', 8, 64 << 10)
+    for flight in 1, 16:
+        rates.append(pool.bench('rand', flight)[1])
+    pool.run('cleanup')
+    return rates
+
+
+def middle(rounds):
+    """The rows of several runs with the median of their rates."""
+    return [dict(rows[0], value=statistics.median(row['value'] for row in rows)) for rows in zip(*rounds)]
+
+
 def measure(build, url):
     pool = Pool(url)
     folder = tempfile.mkdtemp(prefix='bench-store-', dir=build)
+    theirs, cluster, beside = [], [], []
     try:
-        write = pool.bench('write', '-t', '8', '-b', '4194304')[0]
-        read = pool.bench('seq', '-t', '8')[0]
-        pool.run('cleanup')
-        pool.bench('write', '-t', '8', '-b', '65536')
-        each = pool.bench('rand', '-t', '1')[1]
-        pool.run('cleanup')
-        ours = rates(build, pool.url)
-        beside = rates(build, os.path.join(folder, 'data'))
-        for row, peer in zip(ours, (write, write, read, each)):
+        for i in range(ROUNDS):
+            theirs.append(peers(pool))
+            cluster.append(rates(build, pool.url))
+            pool.empty()
+            beside.append(rates(build, os.path.join(folder, str(i))))
+            shutil.rmtree(os.path.join(folder, str(i)))
+        ours = middle(cluster)
+        for row, peer in zip(ours, map(statistics.median, zip(*theirs))):
             row.update(input='cluster: ' + row['input'], peer='rados bench', peer_value=peer,
                        ratio=row['value'] / peer)
+        beside = middle(beside)
         for row in beside:
             row['input'] = 'folder: ' + row['input']
         return ours + beside
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-        pool.close()
+        pool.empty()

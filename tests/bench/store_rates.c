@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MIB = 1 << 20, BYTES = 256 * MIB, RIGS = 8, PIECE = 64 << 10, READS = 300 };
+enum { MIB = 1 << 20, BYTES = 256 * MIB, RIGS = 8, PIECE = 64 << 10, READS = 1600, READERS = 16 };
 
 static uint8_t noise[MIB];
 static const char *store;
@@ -88,26 +88,42 @@ static int count_log(void *context, const char *key, uint64_t size)
     return TL_OK;
 }
 
-#define PACK_LOOKS 2400 /* 50 ms apart: two minutes */
+#define REST_LOOKS 2400 /* 50 ms apart: two minutes */
 
-/* Raw bytes at rest are packed; that takes a moment. */
-static void wait_packed(void)
+/* Does it have its hash? That is the last thing that the lake does on its own, except packing. */
+static bool is_hashed(struct tl_lake *lake, const char *trace)
+{
+    struct tl_trace_list list;
+    if (tl_lake_trace(lake, trace, &list) < 0)
+        return false;
+    const bool is = list.rows[0].content[0] != '\0';
+    tl_trace_list_free(&list);
+    return is;
+}
+
+/* Until the bytes of so many rigs are packed and hashed: what follows is measured alone. */
+static void wait_rest(struct tl_lake *lake, unsigned rigs)
 {
     struct tl_backend *backend;
     struct tl_fail fail = {0};
-    unsigned logs = 1;
+    unsigned left = 1;
     if ((tl_is_rados(store) ? tl_backend_rados(&backend, store, &fail)
                             : tl_backend_folder(&backend, store, &fail)) < 0)
         die("store", &fail);
-    for (unsigned i = 0; logs > 0; i++) {
-        if (i == PACK_LOOKS) {
-            (void)!tl_fail_set(&fail, TL_IO, "some are not packed after two minutes");
+    for (unsigned i = 0; left > 0; i++) {
+        char trace[16];
+        if (i == REST_LOOKS) {
+            (void)!tl_fail_set(&fail, TL_IO, "some are not packed and hashed after two minutes");
             die("raw bytes", &fail);
         }
-        logs = 0;
-        if (backend->ops->list(backend, "r/1-of-1", count_log, &logs, &fail) < 0)
-            die("list", &fail);
         usleep(50000);
+        left = 0;
+        for (unsigned k = 0; k < rigs; k++) {
+            snprintf(trace, sizeof trace, "%u-of-%u", k + 1, rigs);
+            left += !is_hashed(lake, trace);
+        }
+        if (backend->ops->list(backend, "r", count_log, &left, &fail) < 0)
+            die("list", &fail);
     }
     tl_backend_free(backend);
 }
@@ -151,26 +167,53 @@ static struct tl_lake *open_cold(void)
     return lake;
 }
 
+struct reader {
+    pthread_t thread;
+    struct tl_lake *lake;
+    unsigned seed, reads;
+};
+
+/* Ranges of one piece each, anywhere. */
+static void *read_anywhere(void *context)
+{
+    struct reader *const reader = context;
+    struct tl_buf out = {0};
+    for (unsigned i = 0; i < reader->reads; i++) {
+        const uint64_t from = (uint64_t)rand_r(&reader->seed) % (BYTES / PIECE) * PIECE;
+        if (read_range(reader->lake, from, from + PIECE, &out) != PIECE)
+            die("read", &(struct tl_fail){.text = "a short range"});
+    }
+    tl_buf_fini(&out);
+    return NULL;
+}
+
+static void read_at_once(unsigned readers)
+{
+    struct tl_lake *const lake = open_cold();
+    struct reader all[READERS];
+    char what[64];
+    const double begin = bench_now();
+    for (unsigned i = 0; i < readers; i++) {
+        all[i] = (struct reader){.lake = lake, .seed = i + 1, .reads = READS / readers};
+        if (pthread_create(&all[i].thread, NULL, read_anywhere, &all[i]) != 0)
+            die("thread", &(struct tl_fail){.text = "refused"});
+    }
+    for (unsigned i = 0; i < readers; i++)
+        pthread_join(all[i].thread, NULL);
+    snprintf(what, sizeof what, "64 KiB of it anywhere, %u at once, cold", readers);
+    bench_report("store", what, READS / (bench_now() - begin), "/s", NULL, 0);
+    tl_lake_close(lake);
+}
+
 static void read_all(void)
 {
     struct tl_buf out = {0};
-    struct tl_lake *lake = open_cold();
-    double begin = bench_now();
+    struct tl_lake *const lake = open_cold();
+    const double begin = bench_now();
     if (read_range(lake, 0, UINT64_MAX, &out) != BYTES)
         die("read", &(struct tl_fail){.text = "not all of it is there"});
     bench_report("store", "a capture read in order, cold", BYTES / (bench_now() - begin) / 1e6,
                  "MB/s", NULL, 0);
-    tl_lake_close(lake);
-    lake = open_cold();
-    srand(1);
-    begin = bench_now();
-    for (unsigned i = 0; i < READS; i++) {
-        const uint64_t from = (uint64_t)rand() % (BYTES / PIECE) * PIECE;
-        if (read_range(lake, from, from + PIECE, &out) != PIECE)
-            die("read", &(struct tl_fail){.text = "a short range"});
-    }
-    bench_report("store", "64 KiB of it anywhere, one behind another, cold",
-                 READS / (bench_now() - begin), "/s", NULL, 0);
     tl_lake_close(lake);
     tl_buf_fini(&out);
 }
@@ -187,9 +230,12 @@ int main(int argc, char **argv)
         noise[i] = (uint8_t)(rand() >> 8);
     struct tl_lake *const lake = open_lake();
     ingest(lake, 1);
+    wait_rest(lake, 1);
     ingest(lake, RIGS);
-    wait_packed();
+    wait_rest(lake, RIGS);
     tl_lake_close(lake);
     read_all();
+    read_at_once(1);
+    read_at_once(READERS);
     return 0;
 }
