@@ -162,6 +162,8 @@ def ranges(lake, server):
     check([(i.pc, i.encoding) for i in insns] == [(int(w[1], 16), w[2]) for w in lines], 'insns')
     whole = list(lake.instructions('sim', 'cs.10'))
     check(whole[-1].time is not None and whole[-1].mode == 'el0.ns.a64', whole[-1])
+    check([i[3:] for i in insns] == [(None if i.time == whole[500].time else i.time, *i[4:]) for i in whole[500:700]],
+          'a range does not know what was said in front of it')
     columns = lake.columns('sim', 'cs.10', 500, 700)
     check(columns['pc'] == [i.pc for i in insns] and list(columns) == list(insns[0]._fields), 'columns')
     try:

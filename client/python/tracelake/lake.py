@@ -304,12 +304,24 @@ class Lake:
             time.sleep(_RETRY_S[min(tries, len(_RETRY_S) - 1)])
             tries += 1
 
+    def _state(self, trace, stream, at):
+        """Mode, context and vmid of an instruction, each None where the trace has not said it."""
+        reply = self.call('Ranges', 'States', trace=trace, stream=stream, begin=at, to=at + 1)
+        runs = json.loads(reply.json)['runs'] or [{}]
+        context, vmid = (runs[0][key][2:] if key in runs[0] else None for key in ('context', 'vmid'))
+        return runs[0].get('mode'), context, vmid
+
     def instructions(self, trace, stream, begin=0, end=0, unit='insn'):
-        """Instructions of a range, with what the trace said in front of each."""
+        """Instructions of a range, with what the trace said in front of each. In front of the range
+        that is looked up but for the time, which is None up to the first timestamp within it."""
         now = mode = context = vmid = None
+        first = True
         for item in self.items(trace, stream, begin, end, unit):
             kind, f = item.kind, item.fields
             if kind in 'IN':
+                if first and item.at > 0:
+                    mode, context, vmid = self._state(trace, stream, item.at)
+                first = False
                 yield Instruction(item.at, int(f[0], 16), f[1] if kind == 'I' else None, now, mode,
                                   context, vmid)
             elif kind == 'T':
