@@ -27,6 +27,12 @@
 
 enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
 
+/* Streams of all captures that were decoded. */
+struct streams {
+    uint64_t wanted; /* bit i: the one that is named by the i-th --stream is there */
+    struct tl_buf names;
+};
+
 struct options {
     const char *format;
     const char *config;
@@ -37,6 +43,7 @@ struct options {
     const char *out_dir;
     const char *input;
     struct tl_arg_list images, streams, symbols;
+    struct streams *there;
     struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool named by --like */
     int n_rest;
@@ -56,6 +63,7 @@ struct fault {
 /* Result of a decode, for the exit status. */
 struct run {
     const char *name; /* of the input, for messages */
+    struct streams *there;
     struct tl_decode_out *out;
     struct tl_interleave *interleave; /* packet listing with flow text or bytes; NULL: none */
     const struct tl_decode_out_place *place;
@@ -67,7 +75,12 @@ struct run {
 static int on_stream(void *context, const struct tl_decode_stream *stream)
 {
     struct run *const r = context;
-    return tl_decode_out_stream(r->out, stream);
+    struct streams *const there = r->there;
+    for (size_t i = 0; i < r->place->n_streams; i++)
+        if (!strcmp(r->place->streams[i], stream->name))
+            there->wanted |= UINT64_C(1) << i % 64;
+    const int rc = tl_buf_printf(&there->names, "%s%s", there->names.n ? ", " : "", stream->name);
+    return rc < 0 ? rc : tl_decode_out_stream(r->out, stream);
 }
 
 static uint64_t count(const struct tl_item *items, size_t n)
@@ -293,7 +306,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     const struct tl_setup *const setup = &capture->setup;
     const char *const path = o->input ? capture->pieces[0].path : o->config;
     struct tl_fail fail = {0};
-    struct run run = {.name = path, .place = &place};
+    struct run run = {.name = path, .place = &place, .there = o->there};
     if (setup->container == TL_CONTAINER_STF && o->packets && (o->text || o->raw_bytes))
         return tl_cli_usage("decode", "STF has records: say --packets or --text alone, without "
                                       "--raw-bytes");
@@ -468,7 +481,16 @@ static int decode(const struct options *o)
                                                      .places = o->places},
                                          .buffer = o->buffer,
                                          .stop = TL_CLI_REFUSED};
-    return tl_cli_captures(&what, decode_one, (void *)(uintptr_t)o);
+    int status = tl_cli_captures(&what, decode_one, (void *)(uintptr_t)o);
+    const char *const input = o->snapshot ? o->snapshot : o->input ? o->input : o->config;
+    for (size_t i = 0; status <= TL_CLI_BAD && !o->like && i < o->streams.n; i++) {
+        if (o->there->wanted >> i % 64 & 1)
+            continue;
+        tl_cli_warn(input, "there is no stream '%s'; there are: %.*s", o->streams.v[i],
+                    (int)o->there->names.n, o->there->names.p ? (char *)o->there->names.p : "");
+        status = TL_CLI_BAD;
+    }
+    return status;
 }
 
 /* TL_ARGS_GO, or the exit status. */
@@ -534,7 +556,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 int tl_cmd_decode(int argc, char **argv)
 {
-    struct options o = {.chunk = CHUNK, .threads = default_threads()};
-    const int status = parse_options(argc, argv, &o);
-    return status == TL_ARGS_GO ? decode(&o) : status;
+    struct streams there = {0};
+    struct options o = {.chunk = CHUNK, .threads = default_threads(), .there = &there};
+    int status = parse_options(argc, argv, &o);
+    if (status == TL_ARGS_GO)
+        status = decode(&o);
+    tl_buf_fini(&there.names);
+    return status;
 }

@@ -155,6 +155,9 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     struct tl_position at = {0};
     uint64_t where = 0;
     int rc = unit_of(request, "unit", &unit, &response->fail);
+    if (rc == TL_OK && !tl_http_query(request, "at"))
+        rc =
+            tl_fail_set(&response->fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");
     if (rc == TL_OK)
         rc = tl_http_number(request, "at", 0, &where, &response->fail);
     if (rc == TL_OK)

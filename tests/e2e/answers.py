@@ -129,6 +129,8 @@ def decoded(lab):
           == lab.run('decode', *setup, '--json', '--text', lab.path('raw')).text(), 'pieces')
     only = lines(lab.run('decode', *setup, '--json', '--stream', 'cs.12', lab.path('raw')))
     check(only == [e for e in there if e['stream'] == 'cs.12'], 'one stream')
+    lab.fails(1, r"no stream 'cs\.99'; there are: cs\.1[02], cs\.1[02]\n", 'decode', *setup, '--text', '--stream', 'cs.99',
+              '--stream', 'cs.12', lab.path('raw'))
     packets = lines(lab.run('decode', *setup, '--json', '--packets', lab.path('raw')))
     listed = lab.run('decode', *setup, '--packets', lab.path('raw')).text().splitlines()
     check(len(packets) == len(listed) > 100, len(packets), len(listed))
