@@ -287,19 +287,29 @@ static inline uint64_t join(struct tl_pt_flow *f, uint64_t older, uint64_t newer
     return newer;
 }
 
+/* Whether outcomes of entry `k` precede byte `done`, which is not after its packet. */
+static bool has_begun(const struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
+                      size_t k, size_t done)
+{
+    return done > (k > 0 ? tl_pt_tape_at(tape, k - 1) : tape->begin) &&
+           done > tl_pt_tape_from(tape, f->config, in, k);
+}
+
 /* Process entries that need no event, from `k` on; packets before byte `done` have already been
  * processed. Returns the first entry that needs one. */
-static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, size_t k,
-                           size_t done)
+static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
+                           size_t k, size_t done)
 {
     if (f->events.n > 0 || f->events.bound || f->lost)
         return k;
+    const size_t begun = k < tape->n && has_begun(f, tape, in, k, done) ? k : tape->n;
+    const uint64_t base = f->base + tape->begin;
     /* Outcomes that can still be joined with later ones, since no time is in between. */
     uint64_t waiting = 1;
     for (; k < tape->n && f->events.enabled; k++) {
-        const uint64_t offset = f->base + tape->at[k], value = tape->value[k];
+        const uint64_t offset = base + tape->at[k], value = tape->value[k];
         const uint8_t kind = tape->kind[k];
-        uint64_t outcomes = tape->from[k] >= done ? tape->tnt[k] : 1;
+        uint64_t outcomes = k != begun ? tape->tnt[k] : 1;
         if (waiting > 1)
             outcomes = join(f, waiting, outcomes);
         if (kind == TL_PT_CYC && value == 0) {
@@ -343,28 +353,33 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
  * processed. These are offsets in the tape's bytes, which are preceded in `in` by `held` others.
  * Returns as take_events().
  */
-static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
-                        size_t held, size_t least, size_t *k, size_t *done)
+static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
+                        const struct tl_pt_piece *piece, struct tl_bytes in, size_t held,
+                        size_t least, size_t *k, size_t *done)
 {
     for (size_t at = *done + held;;) {
         const int rc = take_events(f, in, &at, least + held, true);
         *done = at - held;
         /* A PAD that ends a column of outcomes is not a packet. */
-        while (*k < tape->n && tape->at[*k] < *done + (tape->kind[*k] == TL_PT_PAD))
+        while (*k < tape->n && tl_pt_tape_at(tape, *k) < *done + (tape->kind[*k] == TL_PT_PAD))
             ++*k;
-        if (rc != TL_OK || *k == tape->n || tape->from[*k] >= *done || tape->at[*k] <= *done)
+        if (rc != TL_OK || *k == tape->n || tl_pt_tape_at(tape, *k) <= *done ||
+            !has_begun(f, tape, piece->bytes, *k, *done))
             return rc;
-        least = tape->at[*k]; /* stopped within joined outcomes */
+        least = tl_pt_tape_at(tape, *k); /* stopped within joined outcomes */
     }
 }
 
 /* Process packets from entry `*k` on, which cannot be processed as columns. */
-static int take_entry(struct tl_pt_flow *f, const struct tl_pt_tape *tape, struct tl_bytes in,
-                      size_t *k, size_t *done)
+static int take_entry(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
+                      const struct tl_pt_piece *piece, size_t *k, size_t *done)
 {
     const bool columns = f->events.enabled && f->events.n == 0 && !f->events.bound && !f->lost;
-    *done = !columns && tape->from[*k] >= *done ? tape->from[*k] : tape->at[*k];
-    return take_entries(f, tape, in, 0, tape->at[*k] + 1u, k, done);
+    const struct tl_bytes in = {piece->bytes.p, piece->to};
+    const size_t at = tl_pt_tape_at(tape, *k);
+    *done = columns || has_begun(f, tape, in, *k, *done) ? at
+                                                         : tl_pt_tape_from(tape, f->config, in, *k);
+    return take_entries(f, tape, piece, in, 0, at + 1, k, done);
 }
 
 /* Process held bytes together with those of the tape that they waited for. */
@@ -382,7 +397,7 @@ static int end_hold(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
         *k = tape->n;
         return take_held(f);
     }
-    rc = take_entries(f, tape, in, held, piece->from, k, done);
+    rc = take_entries(f, tape, piece, in, held, piece->from, k, done);
     if (rc == 1)
         return hold(f, in, *done + held) < 0 ? TL_NOMEM : 1;
     tl_buf_reset(&f->held);
@@ -398,9 +413,9 @@ int tl_pt_flow_tape(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
     if (rc == TL_OK) {
         f->base = piece->base;
         while (k < tape->n && rc == TL_OK) {
-            k = take_columns(f, tape, k, done);
+            k = take_columns(f, tape, in, k, done);
             if (k < tape->n)
-                rc = take_entry(f, tape, in, &k, &done);
+                rc = take_entry(f, tape, piece, &k, &done);
         }
         if (rc == 1)
             rc = hold(f, in, done);

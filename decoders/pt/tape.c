@@ -44,17 +44,22 @@ static uint64_t value_of(struct tl_pt_tape *tape, const struct tl_pt_packet *pac
     }
 }
 
+void tl_pt_tape_put(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet *packet)
+{
+    tape->kind[k] = packet->kind;
+    tape->value[k] = value_of(tape, packet);
+}
+
 /* Close the entry with only its outcomes, if any; the next one starts without outcomes. */
 static void close_outcomes(struct tl_pt_tape *tape, size_t at)
 {
     if (tape->tnt[tape->n] != 1) {
         tape->kind[tape->n] = TL_PT_PAD;
-        tape->at[tape->n] = (uint32_t)at;
+        tape->at[tape->n] = (uint16_t)(at - tape->begin);
         tape->value[tape->n] = 0;
         tape->n++;
     }
     tape->tnt[tape->n] = 1;
-    tape->from[tape->n] = (uint32_t)at;
 }
 
 /* Add the outcomes of a TNT_8. */
@@ -62,8 +67,8 @@ static void add_outcomes(struct tl_pt_tape *tape, const struct tl_pt_packet *pac
 {
     if (tape->tnt[tape->n] >> (TL_PT_TAPE_OUTCOMES - packet->tnt.n + 1))
         close_outcomes(tape, packet->offset);
-    uint64_t *const tnt = &tape->tnt[tape->n];
-    *tnt = *tnt << packet->tnt.n | packet->tnt.bits;
+    uint32_t *const tnt = &tape->tnt[tape->n];
+    *tnt = *tnt << packet->tnt.n | (uint32_t)packet->tnt.bits;
 }
 
 int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, struct tl_bytes in,
@@ -80,17 +85,17 @@ int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, s
         return size;
     }
     const size_t n = tape->n;
-    tape->at[n] = (uint32_t)at;
-    tape->kind[n] = packet.kind;
-    if (!is_address(packet.kind))
-        tape->value[n] = value_of(tape, &packet);
-    else
+    tape->at[n] = (uint16_t)(at - tape->begin);
+    if (!is_address(packet.kind)) {
+        tl_pt_tape_put(tape, n, &packet);
+    } else {
         tape->value[n] = resolve(tape, &packet);
-    if (is_address(packet.kind) && packet.address.ipc == TL_PT_IP_SUPPRESSED)
-        tape->kind[n] |= TL_PT_TAPE_SUPPRESSED;
+        tape->kind[n] = packet.kind;
+        if (packet.address.ipc == TL_PT_IP_SUPPRESSED)
+            tape->kind[n] |= TL_PT_TAPE_SUPPRESSED;
+    }
     tape->n = n + 1;
     tape->tnt[n + 1] = 1;
-    tape->from[n + 1] = (uint32_t)(at + (size_t)size);
     return size;
 }
 
@@ -111,11 +116,13 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     int rc = TL_OK;
     tape->n = tape->n_others = 0;
     tape->tnt[0] = 1;
-    tape->from[0] = (uint32_t)*at;
-    if (in.n > UINT32_MAX)
-        in.n = UINT32_MAX;
+    tape->begin = *at;
+    const bool cut = in.n - *at > TL_PT_TAPE_REACH;
+    if (cut)
+        in.n = *at + TL_PT_TAPE_REACH;
     if (config->errata.skd007) /* a CYC may have to be merged with the next packet */
         level = TL_CPU_SCALAR;
+
     if (level == TL_CPU_AVX512)
         rc = tl_pt_tape_avx512(tape, config, in, at);
     else if (level == TL_CPU_AVX2)
@@ -126,7 +133,20 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     close_outcomes(tape, *at);
     if (rc == TL_BAD || rc == TL_UNSUPPORTED)
         tape->ip = 0;
-    return rc == TL_LIMIT ? TL_OK : rc;
+    return rc == TL_LIMIT || (rc == TL_AGAIN && cut) ? TL_OK : rc;
+}
+
+size_t tl_pt_tape_from(const struct tl_pt_tape *tape, const struct tl_pt_config *config,
+                       struct tl_bytes in, size_t k)
+{
+    struct tl_pt_packet packet;
+    if (k == 0)
+        return tape->begin;
+    const size_t at = tl_pt_tape_at(tape, k - 1);
+    if (tape->kind[k - 1] == TL_PT_PAD) /* only outcomes */
+        return at;
+    const int size = tl_pt_parse(config, (struct tl_bytes){in.p + at, in.n - at}, &packet);
+    return at + (size_t)(size > 0 ? size : 0);
 }
 
 int tl_pt_tape_fill(struct tl_pt_tape *tape, const struct tl_pt_config *config, struct tl_bytes in,

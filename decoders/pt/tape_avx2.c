@@ -24,6 +24,7 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 
 #define BLOCK 64u
 #define REACH 16u  /* maximum bytes read after a block's last one */
+#define MOST  5u   /* TNT_8 packets of one entry */
 #define ODD   0xff /* end of a packet that is left to the parser */
 
 /* ---- headers -------------------------------------------------------------------------------- */
@@ -164,24 +165,24 @@ struct cursor {
 };
 
 /*
- * Collect the outcomes of `bytes` (at most 8) TNT_8 and PAD packets at byte `at`, before a packet.
+ * Collect the outcomes of `bytes` (at most MOST) TNT_8 and PAD packets at byte `at`, before a
+ * packet.
  */
-static ALWAYS_INLINE uint64_t add_outcomes(struct tl_pt_tape *tape, const struct cursor *c,
+static ALWAYS_INLINE uint32_t add_outcomes(struct tl_pt_tape *tape, const struct cursor *c,
                                            const uint8_t *p, size_t at, const uint8_t *outcomes,
                                            unsigned bytes)
 {
     const uint64_t mask = __builtin_bswap64(_bzhi_u64(tl_le64(outcomes), 8 * bytes));
     const uint64_t bits = _pext_u64(__builtin_bswap64(tl_le64(p + at)), mask);
-    tape->from[c->n] = (uint32_t)at;
-    return tape->tnt[c->n] = UINT64_C(1) << __builtin_popcountll(mask) | bits;
+    return tape->tnt[c->n] = 1u << __builtin_popcountll(mask) | (uint32_t)bits;
 }
 
 /* Close an entry that has only these outcomes, if any. */
-static ALWAYS_INLINE void end_outcomes(struct tl_pt_tape *tape, struct cursor *c, uint64_t tnt,
+static ALWAYS_INLINE void end_outcomes(struct tl_pt_tape *tape, struct cursor *c, uint32_t tnt,
                                        size_t at)
 {
     tape->kind[c->n] = TL_PT_PAD;
-    tape->at[c->n] = (uint32_t)at;
+    tape->at[c->n] = (uint16_t)(at - tape->begin);
     tape->value[c->n] = 0;
     c->n += tnt != 1;
 }
@@ -196,7 +197,7 @@ static ALWAYS_INLINE void add_packet(struct tl_pt_tape *tape, struct cursor *c, 
     const uint64_t cyc = _pext_u64(_bzhi_u64(tl_le64(p + at), 8 * size), f->cyc);
     c->ip = (c->ip & f->kept) | (ip & f->said);
     tape->kind[c->n] = f->kind;
-    tape->at[c->n] = (uint32_t)at;
+    tape->at[c->n] = (uint16_t)(at - tape->begin);
     tape->value[c->n] = cyc | (c->ip & f->ip) | (behind & f->payload);
     c->n++;
 }
@@ -210,11 +211,11 @@ static ALWAYS_INLINE int take_block(struct tl_pt_tape *tape, struct cursor *c,
     while (*entry < BLOCK) {
         const uint64_t rest = block->longer & ~UINT64_C(0) << *entry;
         const unsigned first = (unsigned)_tzcnt_u64(rest); /* BLOCK: none */
-        uint64_t tnt;
-        for (; first - *entry > 8; *entry += 8) {
+        uint32_t tnt;
+        for (; first - *entry > MOST; *entry += MOST) {
             const size_t at = base + *entry;
-            tnt = add_outcomes(tape, c, in.p, at, block->outcomes + *entry, 8);
-            end_outcomes(tape, c, tnt, at + 8);
+            tnt = add_outcomes(tape, c, in.p, at, block->outcomes + *entry, MOST);
+            end_outcomes(tape, c, tnt, at + MOST);
         }
         tnt = add_outcomes(tape, c, in.p, base + *entry, block->outcomes + *entry, first - *entry);
         *entry = first;
@@ -259,10 +260,8 @@ int tl_pt_tape_avx2(struct tl_pt_tape *tape, const struct tl_pt_config *config, 
     tape->ip = c.ip;
     tape->n = c.n;
     *at = base + entry;
-    if (rc == TL_OK) {
+    if (rc == TL_OK)
         tape->tnt[c.n] = 1;
-        tape->from[c.n] = (uint32_t)*at;
-    }
     return rc;
 }
 

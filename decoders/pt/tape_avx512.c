@@ -6,14 +6,16 @@
  * Composing that table with itself gives where the packet 2, 4, 8, 16, 32 and 64 packets later
  * would begin. The last table maps every entry into the block to the entry into the next one; the
  * others give the positions of all packets for the actual entry. The first three bytes of the
- * packets of four blocks are gathered side by side; from these the tape entries are built, 64
- * packets at a time.
+ * packets are gathered side by side in a queue; from these the tape entries are built, 64 packets
+ * at a time, while those of the next blocks are found.
  *
  * Three bytes are sufficient for most packets, including an IP that changes the low 16 bits of the
  * last one. If any of eight entries needs more, the last IPs are computed as a prefix sum over the
  * IPs, where the sum of two is "these bits of the second, the other bits of the first".
  *
- * Packets that begin with 02, and rare or invalid ones, are left to the parser.
+ * MODE and packets that begin with 02 become entries like others, whose kind and value the parser
+ * determines afterwards. PSB, OVF and TMA, unusual and invalid packets are left to the parser,
+ * which takes them after everything in front of them.
  */
 #include "pt/tape_parts.h"
 
@@ -30,9 +32,9 @@ TL_TARGET_BEGIN(TL_AVX512_TARGET)
 #define QUADS(quad)   _mm512_set1_epi64((long long)(quad))
 #define TABLE(...)    _mm512_broadcast_i32x4(_mm_setr_epi8(__VA_ARGS__))
 
-#define BLOCK  64u
-#define BLOCKS 4u /* classified at once */
-#define STEPS  6u /* 2^6: maximum number of packets in a block */
+#define BLOCK 64u
+#define STEPS 6u   /* 2^6: maximum number of packets in a block */
+#define LAG   128u /* packets in the queue that are left alone, since they were stored just now */
 
 /*
  * Position of a following packet: a byte of the block; from OUTSIDE on, of the next block; ODD:
@@ -43,7 +45,7 @@ TL_TARGET_BEGIN(TL_AVX512_TARGET)
 
 struct block {
     __m512i lead[STEPS]; /* position 1, 2, 4, 8, 16, 32 packets later */
-    uint8_t exit[BLOCK]; /* position 64 packets later */
+    __m512i exit;        /* position 64 packets later */
 };
 
 static ALWAYS_INLINE __m512i load(const uint8_t *p)
@@ -92,20 +94,38 @@ static ALWAYS_INLINE __m512i outside(void)
 static const uint8_t lengths[256] __attribute__((aligned(64))) = {
     TWO_ROWS(0x00, PARSER, 1, PARSER, 8), TWO_ROWS(0x20, 1, 3, PARSER, PARSER),
     TWO_ROWS(0x40, 1, 5, PARSER, 2),      TWO_ROWS(0x60, 1, 7, PARSER, PARSER),
-    TWO_ROWS(0x80, 1, 7, PARSER, PARSER), TWO_ROWS(0xa0, 1, PARSER, PARSER, PARSER),
+    TWO_ROWS(0x80, 1, 7, PARSER, 2),      TWO_ROWS(0xa0, 1, PARSER, PARSER, PARSER),
     TWO_ROWS(0xc0, 1, 9, PARSER, PARSER), TWO_ROWS(0xe0, 1, PARSER, PARSER, PARSER)};
+
+/* The same by the second byte, of packets that begin with 02; with bit 7 inverted. */
+#define LENGTH2(n) (PARSER | (n))
+static const uint8_t lengths2[256] __attribute__((aligned(64))) = {
+    [0x03] = LENGTH2(4), [0x12] = LENGTH2(6),  [0x13] = LENGTH2(4),  [0x22] = LENGTH2(4),
+    [0x23] = LENGTH2(2), [0x32] = LENGTH2(10), [0x43] = LENGTH2(8),  [0x53] = LENGTH2(11),
+    [0x62] = LENGTH2(2), [0x83] = LENGTH2(2),  [0x92] = LENGTH2(6),  [0xa2] = LENGTH2(7),
+    [0xa3] = LENGTH2(8), [0xb2] = LENGTH2(10), [0xc2] = LENGTH2(10), [0xc3] = LENGTH2(11),
+    [0xc8] = LENGTH2(7), [0xe2] = LENGTH2(2)};
+
+/* Look up all bytes of `v`, the table's low half at `table`. */
+static ALWAYS_INLINE __m512i look_up(const uint8_t *table, __m512i v)
+{
+    const __m512i lower = _mm512_permutex2var_epi8(load(table), v, load(table + 64));
+    const __m512i upper = _mm512_permutex2var_epi8(load(table + 128), v, load(table + 192));
+    return _mm512_mask_mov_epi8(lower, _mm512_movepi8_mask(v), upper);
+}
 
 /* Length of the packet beginning at each byte; bit 7: left to the parser. */
 static ALWAYS_INLINE __m512i length(const uint8_t *p)
 {
-    const __m512i b = load(p);
-    const __m512i lower = _mm512_permutex2var_epi8(load(lengths), b, load(lengths + 64));
-    const __m512i upper = _mm512_permutex2var_epi8(load(lengths + 128), b, load(lengths + 192));
+    const __m512i b = load(p), second = load(p + 1);
+    const __mmask64 two = _mm512_cmpeq_epi8_mask(b, BYTES(2));
     const __mmask64 more = _mm512_cmpeq_epi8_mask(_mm512_and_si512(b, BYTES(7)), BYTES(7));
-    const __mmask64 more2 = _mm512_mask_test_epi8_mask(more, load(p + 1), BYTES(1));
+    const __mmask64 more2 = _mm512_mask_test_epi8_mask(more, second, BYTES(1));
     const __mmask64 more3 = _mm512_mask_test_epi8_mask(more2, load(p + 2), BYTES(1));
-    __m512i n = _mm512_mask_mov_epi8(lower, _mm512_movepi8_mask(b), upper);
+    const __m512i n2 = _mm512_xor_si512(look_up(lengths2, second), BYTES(PARSER));
+    __m512i n = look_up(lengths, b);
     n = _mm512_mask_add_epi8(n, more2, n, BYTES(1));
+    n = _mm512_mask_mov_epi8(n, two, n2);
     return _mm512_mask_mov_epi8(n, more3, BYTES(PARSER));
 }
 
@@ -119,16 +139,17 @@ static ALWAYS_INLINE void find_leads(struct block *block, const uint8_t *p)
         block->lead[k] = lead;
         lead = _mm512_permutex2var_epi8(lead, lead, outside());
     }
-    _mm512_storeu_si512(block->exit, lead);
+    block->exit = lead;
 }
 
-/* Positions of the packets of a block, in order, if the first one is at byte `entry`. */
-static ALWAYS_INLINE __m512i places_from(const struct block *block, unsigned entry)
+/* Positions of the packets of a block, in order, if the first one is at byte `entry`, which all
+ * lanes hold. */
+static ALWAYS_INLINE __m512i places_from(const struct block *block, __m512i entry)
 {
     static const uint64_t further[STEPS] = {0xaaaaaaaaaaaaaaaa, 0xcccccccccccccccc,
                                             0xf0f0f0f0f0f0f0f0, 0xff00ff00ff00ff00,
                                             0xffff0000ffff0000, 0xffffffff00000000};
-    __m512i places = BYTES(entry);
+    __m512i places = entry;
 #pragma GCC unroll 6
     for (unsigned k = 0; k < STEPS; k++)
         places = _mm512_mask2_permutex2var_epi8(block->lead[k], places, further[k], outside());
@@ -137,24 +158,56 @@ static ALWAYS_INLINE __m512i places_from(const struct block *block, unsigned ent
 
 /* ---- packets -------------------------------------------------------------------------------- */
 
-/* The packets of several blocks, in order: positions and first three bytes. */
-struct row {
-    unsigned n;
-    size_t base; /* of the first block, in the input */
-    uint8_t at[BLOCKS * BLOCK + BLOCK], header[BLOCKS * BLOCK + BLOCK];
-    uint8_t second[BLOCKS * BLOCK + BLOCK], third[BLOCKS * BLOCK + BLOCK];
+#define QUEUE 1024u /* packets */
+
+/* Packets that are no entries yet, in order: positions from the tape's begin on, and first three
+ * bytes. */
+struct queue {
+    unsigned first, end;
+    uint16_t at[QUEUE + BLOCK];
+    uint8_t header[QUEUE + BLOCK], second[QUEUE + BLOCK], third[QUEUE + BLOCK];
 };
 
-/* Append the first `n` packets of a block that is `from` bytes after the first one, which is at
- * `p`. */
-static ALWAYS_INLINE void append(struct row *row, __m512i places, unsigned n, const uint8_t *p,
-                                 unsigned from)
+static ALWAYS_INLINE __m512i low_words(__m512i bytes)
 {
-    _mm512_storeu_si512(row->at + row->n, _mm512_add_epi8(places, BYTES(from)));
-    _mm512_storeu_si512(row->header + row->n, _mm512_permutexvar_epi8(places, load(p + from)));
-    _mm512_storeu_si512(row->second + row->n, _mm512_permutexvar_epi8(places, load(p + from + 1)));
-    _mm512_storeu_si512(row->third + row->n, _mm512_permutexvar_epi8(places, load(p + from + 2)));
-    row->n += n;
+    return _mm512_cvtepu8_epi16(_mm512_castsi512_si256(bytes));
+}
+
+static ALWAYS_INLINE __m512i high_words(__m512i bytes)
+{
+    return _mm512_cvtepu8_epi16(_mm512_extracti64x4_epi64(bytes, 1));
+}
+
+/* Append the first `n` packets of the block at byte `from`, at `p`. */
+static ALWAYS_INLINE void append(struct queue *q, __m512i places, unsigned n, const uint8_t *p,
+                                 size_t from)
+{
+    const __m512i base = _mm512_set1_epi16((short)from);
+    uint16_t *const at = q->at + q->end;
+    _mm512_storeu_si512(at, _mm512_add_epi16(low_words(places), base));
+    _mm512_storeu_si512(at + 32, _mm512_add_epi16(high_words(places), base));
+    _mm512_storeu_si512(q->header + q->end, _mm512_permutexvar_epi8(places, load(p)));
+    _mm512_storeu_si512(q->second + q->end, _mm512_permutexvar_epi8(places, load(p + 1)));
+    _mm512_storeu_si512(q->third + q->end, _mm512_permutexvar_epi8(places, load(p + 2)));
+    q->end += n;
+}
+
+/* Make room at the end. */
+static ALWAYS_INLINE void move_down(struct queue *q)
+{
+    const unsigned n = q->end - q->first;
+    for (unsigned i = 0; i < n; i += 64) {
+        const unsigned from = q->first + i;
+        const __m512i at = _mm512_loadu_si512(q->at + from),
+                      at32 = _mm512_loadu_si512(q->at + from + 32);
+        _mm512_storeu_si512(q->at + i, at);
+        _mm512_storeu_si512(q->at + i + 32, at32);
+        _mm512_storeu_si512(q->header + i, load(q->header + from));
+        _mm512_storeu_si512(q->second + i, load(q->second + from));
+        _mm512_storeu_si512(q->third + i, load(q->third + from));
+    }
+    q->first = 0;
+    q->end = n;
 }
 
 /* ---- entries -------------------------------------------------------------------------------- */
@@ -166,9 +219,9 @@ struct packets {
 
 /* The packets that end entries, by entry. */
 struct ends {
-    __m512i at, header, second, third; /* as in the row */
-    __m512i first, n;                  /* outcome packets before it: the first one, and how many */
-    uint64_t ips;                      /* which ones are IPs */
+    __m512i header, second, third; /* as in the queue */
+    __m512i first, n;              /* outcome packets before it: the first one, and how many */
+    uint64_t ips;                  /* which ones are IPs */
 };
 
 static ALWAYS_INLINE void find_outcomes(struct packets *p, __m512i header)
@@ -182,31 +235,32 @@ static ALWAYS_INLINE void find_outcomes(struct packets *p, __m512i header)
 }
 
 /*
- * End an entry at the fifth of consecutive outcome packets, which would be too many for one entry.
+ * End an entry at every fifth of consecutive outcome packets, which would be too many for one
+ * entry.
  */
 static ALWAYS_INLINE uint64_t ends_of_rows(uint64_t tnt)
 {
     uint64_t ends = 0;
     for (;;) {
         const uint64_t two = tnt & tnt << 1, five = two & two << 2 & tnt << 4;
+        const uint64_t fifth = five & ~(five << 1);
         if (__builtin_expect(five == 0, 1))
             return ends;
-        ends |= five & -five;
-        tnt &= ~(five & -five);
+        ends |= fifth;
+        tnt &= ~fifth;
     }
 }
 
-static ALWAYS_INLINE void find_ends(struct ends *e, const struct row *row, unsigned k,
-                                    unsigned packets, __m512i header, uint64_t ends)
+static ALWAYS_INLINE void find_ends(struct ends *e, const struct queue *q, unsigned packets,
+                                    __m512i header, uint64_t ends)
 {
     const __m512i numbers = _mm512_mask_compress_epi8(BYTES(packets), ends, lanes());
-    e->at = _mm512_maskz_compress_epi8(ends, load(row->at + k));
     e->header = _mm512_maskz_compress_epi8(ends, header);
-    e->second = _mm512_maskz_compress_epi8(ends, load(row->second + k));
-    e->third = _mm512_maskz_compress_epi8(ends, load(row->third + k));
+    e->second = _mm512_maskz_compress_epi8(ends, load(q->second + q->first));
+    e->third = _mm512_maskz_compress_epi8(ends, load(q->third + q->first));
     e->first = _mm512_maskz_permutexvar_epi8(~UINT64_C(1), _mm512_sub_epi8(lanes(), BYTES(1)),
                                              _mm512_add_epi8(numbers, BYTES(1)));
-    e->n = _mm512_sub_epi8(numbers, e->first);
+    e->n = numbers;
     e->ips = _mm512_movepi8_mask(
         _mm512_shuffle_epi8(TABLE(0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0),
                             _mm512_and_si512(e->header, BYTES(0x0f))));
@@ -249,24 +303,14 @@ static ALWAYS_INLINE __m512i kinds_of(const struct ends *e)
     return _mm512_mask_add_epi8(k, suppressed, k, BYTES(TL_PT_TAPE_SUPPRESSED));
 }
 
-/* Write the input positions of 16 packets. */
-static ALWAYS_INLINE void write_places(uint32_t *to, __m128i places, size_t base)
+/* Write the positions of the packets that end entries. */
+static ALWAYS_INLINE void add_places(uint16_t *to, const struct queue *q, uint64_t ends)
 {
-    _mm512_storeu_si512(
-        to, _mm512_add_epi32(_mm512_cvtepu8_epi32(places), _mm512_set1_epi32((int)base)));
-}
-
-/* The same for up to 64. */
-static ALWAYS_INLINE void write_all_places(uint32_t *to, __m512i places, size_t base,
-                                           unsigned entries)
-{
-    write_places(to, _mm512_castsi512_si128(places), base);
-    if (entries >= 16)
-        write_places(to + 16, _mm512_extracti32x4_epi32(places, 1), base);
-    if (entries >= 32) {
-        write_places(to + 32, _mm512_extracti32x4_epi32(places, 2), base);
-        write_places(to + 48, _mm512_extracti32x4_epi32(places, 3), base);
-    }
+    const uint16_t *const at = q->at + q->first;
+    const __m512i low = _mm512_loadu_si512(at), high = _mm512_loadu_si512(at + 32);
+    const unsigned n = (unsigned)__builtin_popcount((uint32_t)ends);
+    _mm512_storeu_si512(to, _mm512_maskz_compress_epi16((__mmask32)ends, low));
+    _mm512_storeu_si512(to + n, _mm512_maskz_compress_epi16((__mmask32)(ends >> 32), high));
 }
 
 /*
@@ -274,17 +318,18 @@ static ALWAYS_INLINE void write_all_places(uint32_t *to, __m512i places, size_t 
  * multiplying the older one by the newer one's stop bit; only the oldest one keeps its own stop
  * bit.
  */
-static ALWAYS_INLINE void add_outcomes(uint64_t *to, const struct packets *p, const struct ends *e,
+static ALWAYS_INLINE void add_outcomes(uint32_t *to, const struct packets *p, const struct ends *e,
                                        unsigned first)
 {
     const __mmask64 not_oldest = 0xeeeeeeeeeeeeeeee;
     const __m512i nth = _mm512_set1_epi32(0x03020100);
     const __m512i spread =
         _mm512_add_epi8(_mm512_srli_epi16(_mm512_and_si512(lanes(), BYTES(0xfc)), 2), BYTES(first));
-    const __m512i number = _mm512_add_epi8(_mm512_permutexvar_epi8(spread, e->first), nth);
-    const __mmask64 has = _mm512_cmplt_epu8_mask(nth, _mm512_permutexvar_epi8(spread, e->n));
-    const __m512i tnt = _mm512_mask_permutexvar_epi8(BYTES(1), has, number, p->tnt);
-    const __m512i stop = _mm512_mask_permutexvar_epi8(BYTES(1), has, number, p->stop);
+    const __m512i number =
+        _mm512_min_epu8(_mm512_add_epi8(_mm512_permutexvar_epi8(spread, e->first), nth),
+                        _mm512_permutexvar_epi8(spread, e->n));
+    const __m512i tnt = _mm512_permutexvar_epi8(number, p->tnt);
+    const __m512i stop = _mm512_permutexvar_epi8(number, p->stop);
     const __m512i ones = _mm512_mask_sub_epi8(tnt, not_oldest, tnt, stop);
     const __m512i newer = _mm512_srli_epi16(stop, 8);
     const __m512i twos =
@@ -292,8 +337,7 @@ static ALWAYS_INLINE void add_outcomes(uint64_t *to, const struct packets *p, co
     const __m512i stops = _mm512_srli_epi32(_mm512_maddubs_epi16(stop, newer), 16);
     const __m512i fours =
         _mm512_madd_epi16(twos, _mm512_or_si512(stops, _mm512_set1_epi32(0x10000)));
-    _mm512_storeu_si512(to, _mm512_cvtepu32_epi64(_mm512_castsi512_si256(fours)));
-    _mm512_storeu_si512(to + 8, _mm512_cvtepu32_epi64(_mm512_extracti64x4_epi64(fours, 1)));
+    _mm512_storeu_si512(to, fours);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
@@ -382,158 +426,258 @@ static ALWAYS_INLINE __m512i value_of_others(__m512i value, __m512i header, __m5
 }
 
 /* Values of eight entries, `ips` of them IPs, starting at the entry selected by the bytes of
- * `lane`. */
+ * `lane`; `at` are the packets' positions from `p` on. */
 static ALWAYS_INLINE __m512i wide_values(__m512i *ip, const struct ends *e, __m512i lane,
-                                         uint8_t ips, const uint8_t *p)
+                                         uint8_t ips, const uint8_t *p, const uint16_t *at)
 {
     const __mmask64 lowest = 0x0101010101010101;
-    const __m512i at = _mm512_maskz_permutexvar_epi8(lowest, lane, e->at);
+    const __m512i places =
+        _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)(const void *)at));
     const __m512i header = _mm512_maskz_permutexvar_epi8(lowest, lane, e->header);
-    const __m512i payload = _mm512_i64gather_epi64(at, p + 1, 1);
+    const __m512i payload = _mm512_i64gather_epi64(places, p + 1, 1);
     /* 7: no payload. */
     const __m512i ipc = _mm512_mask_mov_epi64(QUADS(7), ips, _mm512_srli_epi64(header, 5));
     const __m512i value = resolve(ip, ipc, payload);
     return ips == 0xff ? value : value_of_others(value, header, payload);
 }
 
-/* Write the values of the entries; the row is at `p`. Returns the last IP. */
+/* Write the values of eight entries that two bytes are sufficient for; `above`: an IP's others. */
+static ALWAYS_INLINE void add_narrow(uint64_t *to, const struct values *v, __m512i lane,
+                                     uint8_t ips, __m512i above)
+{
+    const __m512i value = _mm512_maskz_permutex2var_epi8(0x0303030303030303, v->low, lane, v->high);
+    _mm512_storeu_si512(to, _mm512_mask_or_epi64(value, ips, value, above));
+}
+
+/* Write the values of the entries; those that the parser determines are anything. Returns the last
+ * IP. */
 static ALWAYS_INLINE uint64_t add_values(uint64_t *to, const struct ends *e, unsigned entries,
-                                         const uint8_t *p, uint64_t ip)
+                                         const uint8_t *p, const uint16_t *at, uint64_t ip)
 {
     const struct values v = values_of(e);
-    const uint64_t ips = _bzhi_u64(e->ips, entries), wide = _bzhi_u64(v.wide, entries);
     __m512i lane =
         _mm512_setr_epi64(0x4000, 0x4101, 0x4202, 0x4303, 0x4404, 0x4505, 0x4606, 0x4707);
     __m512i last = QUADS(ip);
+    if (__builtin_expect(v.wide == 0, 1)) {
+        const __m512i above = _mm512_and_si512(last, QUADS(~UINT64_C(0xffff)));
+#pragma GCC unroll 8
+        for (unsigned i = 0; i < 64; i += 8, lane = _mm512_add_epi8(lane, BYTES(8))) {
+            if (i == 48 && __builtin_expect(entries <= 48, 1))
+                break;
+            add_narrow(to + i, &v, lane, (uint8_t)(e->ips >> i), above);
+        }
+        return e->ips ? to[63 - _lzcnt_u64(e->ips)] : ip;
+    }
     for (unsigned i = 0; i < entries; i += 8, lane = _mm512_add_epi8(lane, BYTES(8))) {
-        const uint8_t some = (uint8_t)(ips >> i);
-        if ((uint8_t)(wide >> i)) {
-            const uint64_t before = _bzhi_u64(ips, i);
-            if (before)
-                last = QUADS(to[63 - _lzcnt_u64(before)]);
-            _mm512_storeu_si512(to + i, wide_values(&last, e, lane, some, p));
+        const uint8_t ips = (uint8_t)(e->ips >> i);
+        if ((uint8_t)(v.wide >> i)) {
+            _mm512_storeu_si512(to + i, wide_values(&last, e, lane, ips, p, at + i));
             continue;
         }
-        const __m512i value =
-            _mm512_maskz_permutex2var_epi8(0x0303030303030303, v.low, lane, v.high);
-        const __m512i above = _mm512_and_si512(last, QUADS(~UINT64_C(0xffff)));
-        _mm512_storeu_si512(to + i, _mm512_mask_or_epi64(value, some, value, above));
+        add_narrow(to + i, &v, lane, ips, _mm512_and_si512(last, QUADS(~UINT64_C(0xffff))));
+        if (ips)
+            last = QUADS(to[i + 31 - _lzcnt_u32(ips)]);
     }
-    return ips ? to[63 - _lzcnt_u64(ips)] : ip;
-}
-
-/* Prepend the outcomes of the still open entry to those of entry `n`. */
-static ALWAYS_INLINE void join_open(struct tl_pt_tape *tape, size_t n, uint64_t open, uint32_t from)
-{
-    const uint64_t tnt = tape->tnt[n];
-    const unsigned count = (unsigned)_lzcnt_u64(tnt) ^ 63;
-    tape->tnt[n] = open << count | (tnt ^ UINT64_C(1) << count);
-    tape->from[n] = open == 1 ? tape->from[n] : from;
-}
-
-/* Append the entries of up to 64 packets of the row, from packet `k` on. */
-static ALWAYS_INLINE void add_entries(struct tl_pt_tape *tape, const uint8_t *in,
-                                      const struct row *row, unsigned k)
-{
-    const unsigned packets = row->n - k < 64 ? row->n - k : 64;
-    const uint64_t are = _bzhi_u64(~UINT64_C(0), packets);
-    const __m512i header = load(row->header + k);
-    const size_t n = tape->n;
-    const uint64_t open = tape->tnt[n];
-    const uint32_t open_from = tape->from[n];
-    const uint64_t tnt = _mm512_mask_testn_epi8_mask(are, header, BYTES(1));
-    const uint64_t ends = (are & ~tnt) | ends_of_rows(tnt);
-    const unsigned entries = (unsigned)__builtin_popcountll(ends);
-    struct packets p;
-    struct ends e;
-    find_outcomes(&p, header);
-    find_ends(&e, row, k, packets, header, ends);
-    _mm512_storeu_si512(tape->kind + n, kinds_of(&e));
-    write_all_places(tape->at + n, e.at, row->base, entries);
-    const __m512i from = _mm512_permutexvar_epi8(e.first, load(row->at + k));
-    write_all_places(tape->from + n, from, row->base, entries);
-    tape->ip = add_values(tape->value + n, &e, entries, in + row->base, tape->ip);
-    /* One more: outcomes after the last end, for the next entry. */
-    for (unsigned i = 0; i <= entries; i += 16)
-        add_outcomes(tape->tnt + n + i, &p, &e, i);
-    join_open(tape, n, open, open_from);
-    tape->n = n + entries;
-}
-
-/* Append all of the row; the following packets begin at byte `at` of the input. */
-static ALWAYS_INLINE void add_row(struct tl_pt_tape *tape, const uint8_t *in, struct row *row,
-                                  size_t at)
-{
-    for (unsigned k = 0; k < row->n; k += 64)
-        add_entries(tape, in, row, k);
-    row->n = 0;
-    if (tape->tnt[tape->n] == 1)
-        tape->from[tape->n] = (uint32_t)at;
+    return (uint64_t)_mm_cvtsi128_si64(_mm512_castsi512_si128(last));
 }
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
-/* Start the next entry without outcomes. */
-static ALWAYS_INLINE void begin_entry(struct tl_pt_tape *tape, size_t at)
+struct run {
+    struct tl_pt_tape *tape;
+    const struct tl_pt_config *config;
+    struct tl_bytes in;
+    size_t at;         /* next packet, where a run ends */
+    uint64_t first_ip; /* last IP before the tape */
+    struct queue queue;
+};
+
+/* Last IP after the entries of the tape. */
+static uint64_t last_ip(const struct run *r)
 {
-    tape->tnt[tape->n] = 1;
-    tape->from[tape->n] = (uint32_t)at;
+    for (size_t k = r->tape->n; k-- > 0;) {
+        switch (r->tape->kind[k]) {
+        case TL_PT_TIP:
+        case TL_PT_TIP_PGE:
+        case TL_PT_TIP_PGD:
+        case TL_PT_FUP:
+        case TL_PT_PSB:
+        case TL_PT_OVF:
+            return r->tape->value[k];
+        default:
+            break;
+        }
+    }
+    return r->first_ip;
+}
+
+/* Let the parser determine those of the entries from `first` on that `which` selects. If it fails,
+ * the tape ends in front of the entry. */
+static __attribute__((noinline)) int parse_entries(struct run *r, size_t first, uint64_t which)
+{
+    struct tl_pt_tape *const tape = r->tape;
+    for (; which; which &= which - 1) {
+        const size_t k = first + _tzcnt_u64(which), at = tl_pt_tape_at(tape, k);
+        struct tl_pt_packet packet = {.offset = at};
+        int rc = tape->n_others == TL_PT_TAPE_OTHERS ? TL_LIMIT : TL_OK;
+        if (rc == TL_OK)
+            rc = tl_pt_parse(r->config, (struct tl_bytes){r->in.p + at, r->in.n - at}, &packet);
+        if (rc < 0) {
+            tape->n = k;
+            tape->ip = last_ip(r);
+            r->at = at;
+            return rc;
+        }
+        tl_pt_tape_put(tape, k, &packet);
+    }
+    return TL_OK;
 }
 
 /*
- * Process the first packet from `*entry` on that is left to the parser, and those before it. The
- * block is `from` bytes after the row's first one. Returns the packet's size, or the error of
- * tl_pt_tape_add().
+ * Make entries of up to 64 packets of the queue. Outcomes behind the last one stay in the queue;
+ * they are also those of the entry after the last one. Returns an error of the parser, or 0.
  */
-static __attribute__((noinline)) int take_odd(struct tl_pt_tape *tape,
-                                              const struct tl_pt_config *config, struct tl_bytes in,
-                                              struct row *row, const struct block *block,
-                                              unsigned from, unsigned *entry)
+static ALWAYS_INLINE int add_entries(struct run *r, unsigned packets)
 {
-    const __m512i places = places_from(block, *entry);
-    const unsigned odd = (unsigned)__builtin_popcountll(inside(places)) - 1;
-    const __m512i last = _mm512_permutexvar_epi8(BYTES(odd), places);
-    append(row, places, odd, in.p + row->base, from);
-    *entry = (uint8_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(last));
-    const size_t at = row->base + from + *entry;
-    add_row(tape, in.p, row, at);
-    return tl_pt_tape_add(tape, config, in, at);
+    struct tl_pt_tape *const tape = r->tape;
+    struct queue *const q = &r->queue;
+    const size_t n = tape->n;
+    const uint64_t are = _bzhi_u64(~UINT64_C(0), packets);
+    const __m512i header = load(q->header + q->first);
+    const uint64_t two = _mm512_mask_cmpeq_epi8_mask(are, header, BYTES(2));
+    const uint64_t mode = _mm512_mask_cmpeq_epi8_mask(are, header, BYTES(0x99));
+    const uint64_t tnt = _mm512_mask_testn_epi8_mask(are, header, BYTES(1)) & ~two;
+    const uint64_t ends = (are & ~tnt) | ends_of_rows(tnt);
+    const unsigned entries = (unsigned)__builtin_popcountll(ends);
+    struct packets p;
+    struct ends e;
+    find_outcomes(&p, _mm512_maskz_mov_epi8(tnt & ~ends, header));
+    find_ends(&e, q, packets, header, ends);
+    _mm512_storeu_si512(tape->kind + n, kinds_of(&e));
+    add_places(tape->at + n, q, ends);
+    tape->ip =
+        add_values(tape->value + n, &e, entries, r->in.p + tape->begin, tape->at + n, tape->ip);
+    add_outcomes(tape->tnt + n, &p, &e, 0);
+    add_outcomes(tape->tnt + n + 16, &p, &e, 16);
+    add_outcomes(tape->tnt + n + 32, &p, &e, 32);
+    if (__builtin_expect(entries >= 48, 0))
+        add_outcomes(tape->tnt + n + 48, &p, &e, 48);
+    tape->n = n + entries;
+    q->first += 64 - (unsigned)_lzcnt_u64(ends);
+    if (__builtin_expect((two | mode) != 0, 0))
+        return parse_entries(r, n, _pext_u64(two | mode, ends));
+    return TL_OK;
+}
+
+/* Make entries of all packets of the queue; the outcomes behind the last one are those of the next
+ * entry. */
+static __attribute__((noinline)) int add_all(struct run *r)
+{
+    struct queue *const q = &r->queue;
+    for (unsigned packets = 64; packets == 64;) {
+        packets = q->end - q->first < 64 ? q->end - q->first : 64;
+        const int rc = add_entries(r, packets);
+        if (rc < 0)
+            return rc;
+    }
+    q->first = q->end = 0;
+    return TL_OK;
+}
+
+static ALWAYS_INLINE unsigned first_of(__m512i v)
+{
+    return (uint8_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(v));
+}
+
+/*
+ * Take the packets of the block at byte `base` from `*entry` on up to the last one that is left to
+ * the parser, with it and what follows it in PSB+. Returns 0, or an error of the parser.
+ */
+static __attribute__((noinline)) int take_odd(struct run *r, const struct block *block, size_t base,
+                                              __m512i *entry)
+{
+    unsigned at = first_of(*entry);
+    while (at < BLOCK) {
+        const __m512i start = BYTES(at);
+        if (first_of(_mm512_permutexvar_epi8(start, block->exit)) != ODD)
+            break;
+        const __m512i places = places_from(block, start);
+        const unsigned n = (unsigned)__builtin_popcountll(inside(places)) - 1;
+        append(&r->queue, places, n, r->in.p + base, base - r->tape->begin);
+        at = first_of(_mm512_permutexvar_epi8(BYTES(n), places));
+        int rc = add_all(r);
+        if (rc < 0)
+            return rc;
+        do {
+            rc = tl_pt_tape_add(r->tape, r->config, r->in, base + at);
+            r->at = base + at;
+            if (rc < 0)
+                return rc;
+            at += (unsigned)rc;
+        } while (at < BLOCK && r->in.p[base + at] == 2);
+    }
+    *entry = BYTES(at);
+    return TL_OK;
+}
+
+/* Take whole blocks from byte `*base` on, `*entry` of the first one on, while they lie in the
+ * input and the tape has room. */
+static ALWAYS_INLINE int take_blocks(struct run *r, size_t *base, __m512i *entry)
+{
+    struct queue *const q = &r->queue;
+    while (r->in.n - *base >= 2 * BLOCK &&
+           r->tape->n + (q->end - q->first) + BLOCK <= TL_PT_TAPE_ROOM) {
+        const uint8_t *const p = r->in.p + *base;
+        struct block block;
+        find_leads(&block, p);
+        __m512i exit = _mm512_permutexvar_epi8(*entry, block.exit);
+        if (__builtin_expect(first_of(exit) == ODD, 0)) {
+            const int rc = take_odd(r, &block, *base, entry);
+            if (rc < 0)
+                return rc;
+            exit = _mm512_permutexvar_epi8(*entry, block.exit);
+            if (first_of(*entry) >= BLOCK) {
+                *entry = _mm512_sub_epi8(*entry, BYTES(BLOCK));
+                *base += BLOCK;
+                continue;
+            }
+        }
+        const __m512i places = places_from(&block, *entry);
+        append(q, places, (unsigned)__builtin_popcountll(inside(places)), p,
+               *base - r->tape->begin);
+        *entry = _mm512_and_si512(exit, BYTES(0x3f));
+        *base += BLOCK;
+        if (q->end - q->first >= 64 + LAG) {
+            const int rc = add_entries(r, 64);
+            if (rc < 0)
+                return rc;
+            if (__builtin_expect(q->end > QUEUE - 128, 0))
+                move_down(q);
+        }
+    }
+    return TL_OK;
 }
 
 int tl_pt_tape_avx512(struct tl_pt_tape *tape, const struct tl_pt_config *config,
                       struct tl_bytes in, size_t *at)
 {
-    struct block blocks[BLOCKS];
-    struct row row = {.n = 0, .base = *at};
-    unsigned entry = 0; /* byte of the block where the next packet begins */
-    begin_entry(tape, *at);
-    while (in.n - row.base >= (BLOCKS + 1) * BLOCK &&
-           tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM) {
-        const uint8_t *const p = in.p + row.base;
-        for (unsigned k = 0; k < BLOCKS; k++)
-            find_leads(&blocks[k], p + BLOCK * k);
-        for (unsigned k = 0; k < BLOCKS; k++) {
-            while (__builtin_expect(entry < BLOCK && blocks[k].exit[entry] == ODD, 0)) {
-                const int rc = take_odd(tape, config, in, &row, &blocks[k], BLOCK * k, &entry);
-                if (rc < 0) {
-                    *at = row.base + BLOCK * k + entry;
-                    return rc;
-                }
-                entry += (unsigned)rc;
-            }
-            if (entry < BLOCK) {
-                const __m512i places = places_from(&blocks[k], entry);
-                append(&row, places, (unsigned)__builtin_popcountll(inside(places)), p, BLOCK * k);
-                entry = blocks[k].exit[entry];
-            }
-            entry -= BLOCK;
-        }
-        const size_t behind = row.base + BLOCKS * BLOCK;
-        add_row(tape, in.p, &row, behind + entry);
-        row.base = behind;
+    struct run r;
+    __m512i entry = BYTES(0); /* byte of the block where the next packet begins, in all lanes */
+    r.tape = tape;
+    r.config = config;
+    r.in = in;
+    r.first_ip = tape->ip;
+    r.queue.first = r.queue.end = 0;
+    int rc = TL_OK;
+    for (size_t base = *at; rc == TL_OK && in.n - base >= 2 * BLOCK &&
+                            tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM;) {
+        rc = take_blocks(&r, &base, &entry);
+        r.at = rc == TL_OK ? base + first_of(entry) : r.at;
+        if (rc == TL_OK)
+            rc = add_all(&r);
+        *at = r.at;
     }
-    *at = row.base + entry;
-    return TL_OK;
+    return rc;
 }
 
 TL_TARGET_END

@@ -5,13 +5,16 @@
 
 #include "pt/tape.h"
 
-/* Free entries a kernel needs before a step: one per byte of the 256 bytes of its blocks, plus
- * spare ones. */
+/* Free entries that a kernel needs to begin with; a block of 64 bytes takes at most one for each
+ * byte. */
 #define TL_PT_TAPE_BLOCK 260
 
+/* Enter a packet that is neither TNT_8 nor an IP as entry `k`. */
+void tl_pt_tape_put(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet *packet);
+
 /*
- * Append the packet at byte `at`. The entry after the last one already has outcomes (`tnt`,
- * `from`), and has space for a packet. Returns its size, TL_LIMIT (tape full), or an error of
+ * Append the packet at byte `at`. The entry after the last one already has outcomes, and has space
+ * for a packet. Returns its size, TL_LIMIT (tape full), or an error of
  * tl_pt_parse().
  */
 int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, struct tl_bytes in,

@@ -71,7 +71,7 @@ static struct digest by_tapes(const struct tl_pt_config *config, struct tl_bytes
             if (kind == TL_PT_TNT_8)
                 add_outcomes(&d, tape.value[i]);
             else if (kind != TL_PT_PAD)
-                add(&d, kind | (uint64_t)tape.at[i] << 8 | d.outcomes << 40);
+                add(&d, kind | (uint64_t)tl_pt_tape_at(&tape, i) << 8 | d.outcomes << 40);
         }
     } while (d.rc == TL_OK);
     return d;
@@ -88,7 +88,7 @@ static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl
         if (kind == TL_PT_TNT_8)
             add_outcomes(d, tape->value[i]);
         else if (kind != TL_PT_PAD)
-            add(d, kind | (piece->base + tape->at[i]) << 8 | d->outcomes << 40);
+            add(d, kind | (piece->base + tl_pt_tape_at(tape, i)) << 8 | d->outcomes << 40);
     }
     return TL_OK;
 }

@@ -46,7 +46,7 @@ static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl
     }
     assert_int_equal(at, piece->to);
     for (size_t i = 0; i < tape->n; i++)
-        assert_true(piece->from <= tape->from[i] && tape->at[i] <= piece->to);
+        assert_true(piece->from <= tl_pt_tape_at(tape, i) && tl_pt_tape_at(tape, i) <= piece->to);
     a->entries += tape->n;
     return TL_OK;
 }
