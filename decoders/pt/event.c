@@ -104,6 +104,8 @@ static enum tl_pt_error keep_time(struct tl_pt_events *d, bool header)
         d->cycles += d->packet.cyc;
         d->has_cycles |= d->packet.cyc > 0;
         d->counts_cycles = true;
+        if (d->packet.cyc == 0 && d->options.skip_empty_cyc)
+            return TL_PT_OK;
     }
     return tl_pt_error_of_time(tl_pt_clock_packet(&d->clock, d->config, &d->packet, header));
 }

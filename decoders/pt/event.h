@@ -76,6 +76,7 @@ struct tl_pt_event_options {
     /* At a PSB, forget what is not needed to tell the time: the cycle calibration if there was no
      * CYC since the previous PSB, and the time itself if there never was a TSC. */
     bool anew_at_psb;
+    bool skip_empty_cyc; /* a CYC of no cycles leaves the clock as it is */
 };
 
 #define TL_PT_EVENT_QUEUE 32

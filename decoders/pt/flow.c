@@ -9,7 +9,7 @@
 #include <string.h>
 
 static const char BAD_PACKET[] = "bad packet";
-static const struct tl_pt_event_options options = {.anew_at_psb = true};
+static const struct tl_pt_event_options options = {.anew_at_psb = true, .skip_empty_cyc = true};
 
 /* ---- life ------------------------------------------------------------------------------------ */
 
@@ -260,9 +260,10 @@ static inline void take_cycles(struct tl_pt_flow *f, uint64_t cycles)
 {
     f->events.cycles += cycles;
     f->events.counts_cycles = true;
+    if (cycles == 0)
+        return;
     tl_pt_clock_cyc(&f->events.clock, f->config, cycles);
-    f->events.has_cycles |= cycles > 0;
-    f->has_time |= cycles > 0;
+    f->events.has_cycles = f->has_time = true;
 }
 
 static void take_time(struct tl_pt_flow *f, uint8_t kind, uint64_t value)

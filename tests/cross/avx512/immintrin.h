@@ -39,6 +39,19 @@ TL_EMULATED simde__m512i tl_compress_epi8(simde__m512i from, uint64_t mask, simd
     return a;
 }
 
+#define _mm512_maskz_compress_epi16 tl_compress_epi16
+TL_EMULATED simde__m512i tl_compress_epi16(uint32_t mask, simde__m512i a)
+{
+    uint16_t in[32], out[32] = {0};
+    unsigned n = 0;
+    memcpy(in, &a, 64);
+    for (unsigned k = 0; k < 32; k++)
+        if (mask >> k & 1)
+            out[n++] = in[k];
+    memcpy(&a, out, 64);
+    return a;
+}
+
 #define _mm512_i64gather_epi64 tl_i64gather_epi64
 TL_EMULATED simde__m512i tl_i64gather_epi64(simde__m512i places, const void *p, int scale)
 {
