@@ -477,15 +477,17 @@ static int read_runs(struct tl_bytes in, uint64_t total, struct tl_buf *out, siz
 
 /*
  * Get the bytes of frame i, fewer at the end of the object. When frames are read in order, several
- * are read at once: in a remote store each read has a high latency.
+ * are read at once, twice as many each time: in a remote store each read has a high latency, but
+ * most readers want few.
  */
 static int frame_bytes(struct tl_packed *p, size_t i, struct tl_bytes *out, struct tl_fail *fail)
 {
     const struct tl_packed_frame *const f = &p->frames[i];
     int r = TL_OK;
     if (f->at < p->ahead_at || f->at + f->bytes > p->ahead_at + p->ahead.n) {
-        const bool in_order = i == p->next && f->bytes < AHEAD;
-        r = get(p, f->at, in_order ? AHEAD : (size_t)f->bytes, &p->ahead, fail);
+        const size_t twice = 2 * p->ahead.n < AHEAD ? 2 * p->ahead.n : AHEAD;
+        const bool in_order = i == p->next && f->bytes < twice;
+        r = get(p, f->at, in_order ? twice : (size_t)f->bytes, &p->ahead, fail);
         p->ahead_at = f->at;
         if (r < 0)
             tl_buf_reset(&p->ahead);

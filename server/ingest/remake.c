@@ -690,7 +690,7 @@ static int around_damage(struct job *job, struct tl_fail *fail)
     return is_many(job) ? dig_each(job, fail) : dig(job);
 }
 
-#define READ_BEHIND (256u << 10) /* raw bytes that decoding may read after the last position's */
+#define READ_BEHIND (64u << 10) /* raw bytes that decoding may read after the last position's */
 
 int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chunk,
                     uint64_t byte_last, struct tl_fail *fail)

@@ -147,36 +147,6 @@ static bool copyable(const struct tl_range_copy *copy, size_t shard, const struc
     return index->version >= 3 && (copy->from == 0 || !walks);
 }
 
-/* Can all of the range be regenerated, whose first shard is virtual? */
-static int check_raw(const struct tl_range_copy *copy, const struct tl_view *view,
-                     struct tl_fail *fail)
-{
-    const struct tl_cut *const cut = copy->cut;
-    struct tl_fail damage = {0};
-    const int r = tl_remake_check(cut->lane, view, tl_shard_chunk_at(&view->index, copy->from),
-                                  cut->rows[copy->end_shard].byte_last, &damage);
-    if (r < 0 && r != TL_BAD && fail)
-        *fail = damage;
-    return r == TL_BAD ? TL_UNSUPPORTED : r;
-}
-
-int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail)
-{
-    int r = TL_OK;
-    for (size_t i = copy->shard; i <= copy->end_shard && r >= 0; i++) {
-        struct tl_view *view;
-        r = tl_cut_view(copy->cut, i, &view, fail);
-        if (r < 0)
-            break;
-        if (!copyable(copy, i, view))
-            r = TL_UNSUPPORTED;
-        else if (i == copy->shard && view->make)
-            r = check_raw(copy, view, fail);
-        tl_view_put(view);
-    }
-    return r;
-}
-
 /* Is there any marker? */
 static bool any_marker(const struct tl_cut *cut, uint64_t from, uint64_t to)
 {
@@ -290,6 +260,46 @@ static int view_of(struct tl_range_copy *copy, struct tl_view **out, struct tl_f
     }
     *out = tl_view_get(copy->view);
     return TL_OK;
+}
+
+/* Can all of the range be regenerated, whose first shard, `view`, is virtual? If it is the only one
+ * it is regenerated now. */
+static int check_raw(struct tl_range_copy *copy, const struct tl_view *view, struct tl_fail *fail)
+{
+    const struct tl_cut *const cut = copy->cut;
+    struct tl_fail damage = {0};
+    struct tl_view *made;
+    int r;
+    if (copy->shard == copy->end_shard && copy->marker < copy->end_marker) {
+        r = view_of(copy, &made, fail);
+        if (r >= 0) {
+            r = made->holed ? TL_UNSUPPORTED : TL_OK;
+            tl_view_put(made);
+        }
+        return r;
+    }
+    r = tl_remake_check(cut->lane, view, tl_shard_chunk_at(&view->index, copy->from),
+                        cut->rows[copy->end_shard].byte_last, &damage);
+    if (r < 0 && r != TL_BAD && fail)
+        *fail = damage;
+    return r == TL_BAD ? TL_UNSUPPORTED : r;
+}
+
+int tl_range_copy_check(struct tl_range_copy *copy, struct tl_fail *fail)
+{
+    int r = TL_OK;
+    for (size_t i = copy->shard; i <= copy->end_shard && r >= 0; i++) {
+        struct tl_view *view;
+        r = tl_cut_view(copy->cut, i, &view, fail);
+        if (r < 0)
+            break;
+        if (!copyable(copy, i, view))
+            r = TL_UNSUPPORTED;
+        else if (i == copy->shard && view->make)
+            r = check_raw(copy, view, fail);
+        tl_view_put(view);
+    }
+    return r;
 }
 
 /* TL_EOF: there is none. */

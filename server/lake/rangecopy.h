@@ -47,7 +47,7 @@ void tl_range_copy_end(struct tl_range_copy *copy);
 /* Check all shards before copying. TL_UNSUPPORTED: older shards, page walks, or damaged raw bytes
  * of virtual shards require rewriting. Without this call the error occurs when that shard is
  * reached. */
-TL_MUST_USE int tl_range_copy_check(const struct tl_range_copy *copy, struct tl_fail *fail);
+TL_MUST_USE int tl_range_copy_check(struct tl_range_copy *copy, struct tl_fail *fail);
 
 /* Get the next piece after copy->head. TL_EOF: only copy->trail is left. */
 TL_MUST_USE int tl_range_copy_next(struct tl_range_copy *copy, struct tl_range_piece *out,
