@@ -233,12 +233,13 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
         r = tl_view_encode(view, TL_CHUNK_MARKERS, gen->packer, &shard->file, fail);
     }
     shard->row.size = shard->file.n;
-    if (r >= 0 && view->counts) {
+    const bool kept = r >= 0 && tl_kept_wanted(gen, gen->is_virtual, &shard->row);
+    if (kept && view->counts) {
         tl_shard_object_key(shard->counts_key, gen->trace, gen->number, shard->lane->name,
                             shard->row.number, TL_CODECOUNT_KIND);
         r = tl_codecount_encode(view->counts, gen->packer, &shard->counts);
     }
-    if (r >= 0 && view->calls) {
+    if (kept && r >= 0 && view->calls) {
         tl_shard_object_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
                             shard->row.number, TL_CALLTREE_KIND);
         r = tl_calltree_encode(view->calls, gen->packer, &shard->calls);

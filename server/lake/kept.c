@@ -17,6 +17,11 @@ static char *key_of(char out[static 192], const struct tl_cut *cut, size_t i, co
                                cut->rows[i].number, kind);
 }
 
+bool tl_kept_wanted(const struct tl_gen *gen, bool is_virtual, const struct tl_shard_row *row)
+{
+    return !is_virtual || row->number > 0 || row->n >= gen->lake->options.shard_insns / 2;
+}
+
 int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out)
 {
     struct tl_buf bytes = {0};
@@ -37,12 +42,15 @@ static int have_packer(struct tl_kept *kept)
 }
 
 /* Queue the bytes, taking them over, if encoding succeeded. */
-static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
+static int keep(struct tl_kept *kept, const struct tl_cut *cut, size_t i, const char *key,
                 struct tl_buf *bytes, int r)
 {
-    if (r >= 0 && bytes->n <= TL_KEPT_MOST)
+    const bool wanted =
+        bytes->n <= TL_KEPT_MOST &&
+        tl_kept_wanted(cut->gen, atomic_load(&cut->lane->is_virtual), &cut->rows[i]);
+    if (r >= 0 && wanted)
         r = tl_grow(&kept->v, &kept->cap, kept->n + 1, sizeof *kept->v);
-    if (r < 0 || bytes->n > TL_KEPT_MOST) {
+    if (r < 0 || !wanted) {
         tl_buf_fini(bytes);
         return r;
     }
@@ -62,7 +70,7 @@ int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_codecount_encode(counts, kept->packer, &bytes);
-    return keep(kept, cut, key_of(key, cut, i, TL_CODECOUNT_KIND), &bytes, r);
+    return keep(kept, cut, i, key_of(key, cut, i, TL_CODECOUNT_KIND), &bytes, r);
 }
 
 int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out)
@@ -88,7 +96,7 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_calltree_encode(tree, kept->packer, &bytes);
-    return keep(kept, cut, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
+    return keep(kept, cut, i, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
 }
 
 /* The trace, under its lease, if the shards are still its own and no other server works on it;

@@ -21,6 +21,12 @@ struct tl_kept {
     struct tl_packer *packer; /* NULL: nothing has been packed yet */
 };
 
+/*
+ * Are they stored for this shard? Not if it is virtual, the first of its stream and short: then it
+ * is nearly always the only one, counting it again takes milliseconds, and its counts may be larger
+ * than its raw bytes.
+ */
+bool tl_kept_wanted(const struct tl_gen *gen, bool is_virtual, const struct tl_shard_row *row);
 /* Add the stored counts of the cut's shard `i`. TL_NOTFOUND: there are none. TL_NOMEM. */
 TL_MUST_USE int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out);
 /* Store counts; waiting objects are written from time to time. TL_NOMEM. */

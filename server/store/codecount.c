@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { VERSION = 2, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
+enum { VERSION = 3, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
 
 enum { CONTEXT = 1, VMID = 2 }; /* identifiers of a program */
 
@@ -159,27 +159,58 @@ static int put_programs(const struct tl_codecount *c, struct tl_buf *out)
     return r;
 }
 
+/* A run or branch as stored. */
+struct row {
+    uint32_t program;
+    uint64_t from, to, times;
+};
+
+static int compare(const void *a, const void *b)
+{
+    const struct row *const x = a, *const y = b;
+    if (x->program != y->program)
+        return x->program < y->program ? -1 : 1;
+    if (x->from != y->from)
+        return x->from < y->from ? -1 : 1;
+    return x->to < y->to ? -1 : x->to > y->to;
+}
+
+enum { COLUMNS = 4 };
+
+/* The value in a column of a row. */
+static uint64_t in_column(unsigned column, const struct row *row, const struct row *before)
+{
+    switch (column) {
+    case 0:
+        return row->program - before->program;
+    case 1:
+        return tl_zigzag((int64_t)(row->from - before->from));
+    case 2:
+        return tl_zigzag((int64_t)(row->to - row->from));
+    default:
+        return row->times;
+    }
+}
+
 static int put_pairs(const struct tl_codecount *c, const struct tl_numbers *pairs,
                      const uint64_t *counts, struct tl_buf *out)
 {
-    struct tl_code_pair before = {0};
+    struct row *const rows = malloc((pairs->n + 1) * sizeof *rows);
     uint32_t n = 0;
-    for (uint32_t i = 0; i < pairs->n; i++)
-        n += counts[i] > 0;
-    int r = tl_varint_add(out, n);
-    for (uint32_t i = 0; i < pairs->n && r >= 0; i++) {
-        if (counts[i] == 0)
-            continue;
+    if (!rows)
+        return TL_NOMEM;
+    for (uint32_t i = 0; i < pairs->n; i++) {
         const struct tl_code_pair pair = tl_code_pair(c, pairs->keys[i]);
-        r = tl_varint_add(out, tl_zigzag((int64_t)pair.program - (int64_t)before.program));
-        if (r >= 0)
-            r = tl_varint_add(out, tl_zigzag((int64_t)(pair.from - before.from)));
-        if (r >= 0)
-            r = tl_varint_add(out, tl_zigzag((int64_t)(pair.to - pair.from)));
-        if (r >= 0)
-            r = tl_varint_add(out, counts[i]);
-        before = pair;
+        if (counts[i] > 0)
+            rows[n++] = (struct row){pair.program, pair.from, pair.to, counts[i]};
     }
+    qsort(rows, n, sizeof *rows, compare);
+    int r = tl_varint_add(out, n);
+    for (unsigned column = 0; column < COLUMNS; column++)
+        for (uint32_t i = 0; i < n && r >= 0; i++)
+            r = tl_varint_add(out,
+                              in_column(column, &rows[i], i > 0 ? &rows[i - 1] : &(struct row){0}));
+    free(rows);
     return r;
 }
 
@@ -227,21 +258,35 @@ static int get_programs(struct tl_varint_reader *in, const struct tl_image *imag
     return r;
 }
 
+static void get_columns(struct tl_varint_reader *in, struct row *rows, uint64_t n)
+{
+    struct row last = {0};
+    for (uint64_t i = 0; i < n; i++)
+        last.program = rows[i].program = last.program + (uint32_t)tl_varint_get(in);
+    for (uint64_t i = 0; i < n; i++)
+        last.from = rows[i].from = last.from + (uint64_t)tl_varint_get_signed(in);
+    for (uint64_t i = 0; i < n; i++)
+        rows[i].to = rows[i].from + (uint64_t)tl_varint_get_signed(in);
+    for (uint64_t i = 0; i < n; i++)
+        rows[i].times = tl_varint_get(in);
+}
+
 static int get_pairs(struct tl_varint_reader *in, const uint32_t *programs, uint64_t n_programs,
                      struct tl_codecount *out, tl_codecount_add_pair *count)
 {
     const uint64_t n = tl_varint_get(in);
-    uint64_t from = 0, program = 0;
-    int r = TL_OK;
-    for (uint64_t i = 0; i < n && !in->bad && r >= 0; i++) {
-        program += (uint64_t)tl_varint_get_signed(in);
-        from += (uint64_t)tl_varint_get_signed(in);
-        const uint64_t to = from + (uint64_t)tl_varint_get_signed(in);
-        const uint64_t times = tl_varint_get(in);
-        if (program >= n_programs)
-            return TL_NOTFOUND;
-        r = in->bad ? TL_OK : count(out, programs[program], from, to, times);
-    }
+    if (in->bad || n > (uint64_t)(in->end - in->p) / COLUMNS)
+        return TL_NOTFOUND;
+    struct row *const rows = malloc((n + 1) * sizeof *rows);
+    if (!rows)
+        return TL_NOMEM;
+    get_columns(in, rows, n);
+    int r = in->bad ? TL_NOTFOUND : TL_OK;
+    for (uint64_t i = 0; i < n && r >= 0; i++)
+        r = rows[i].program < n_programs
+                ? count(out, programs[rows[i].program], rows[i].from, rows[i].to, rows[i].times)
+                : TL_NOTFOUND;
+    free(rows);
     return r;
 }
 

@@ -10,9 +10,9 @@
  *     u32 CRC32C of everything after it │ zstd frame of varints: version, instructions,
  *         n programs; for each the identifiers it has (1: context, 2: VMID), these, time,
  *             instructions
- *         n runs, n branches; for each the difference of its program to the previous one's, the
- *             difference of its first address to the previous one's, its last address less its
- *             first, and its count
+ *         n runs, n branches, sorted by program and addresses; of all of them, one after another,
+ *             the difference of the program to the previous one's, then the difference of the first
+ *             address to the previous one's, then the last address less the first, then the count
  *
  * Not thread-safe.
  */

@@ -126,10 +126,47 @@ static void calls_are_counted_where_shards_are_built(void **state)
     }
 }
 
+static int count_kept(void *context, const char *key, uint64_t size)
+{
+    (void)size;
+    *(unsigned *)context += ends(key, ".calls") || ends(key, ".count");
+    return TL_OK;
+}
+
+/* A short stream of virtual shards is counted whenever somebody asks, with the same result. */
+static void short_virtual_streams_keep_nothing(void **state)
+{
+    (void)state;
+    const struct sim_options o = {.seed = 4, .insns = SHARD / 3, .cores = 1, .image = true};
+    struct tl_buf profiles[2] = {{0}, {0}};
+    for (unsigned is_virtual = 0; is_virtual < 2; is_virtual++) {
+        struct tl_backend *backend;
+        struct tl_lake *lake;
+        struct capture capture = {0};
+        unsigned before = 0, after = 0;
+        assert_int_equal(tl_backend_memory(&backend), TL_OK);
+        open_side(&lake, backend, is_virtual);
+        sim_capture(lake, &o, &capture);
+        push_all(lake, "t", &capture, 1 << 20);
+        assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
+        assert_int_equal(backend->ops->list(backend, "t/t", count_kept, &before, NULL), TL_OK);
+        assert_true(profile_of(lake, &profiles[is_virtual]) > 2);
+        assert_int_equal(backend->ops->list(backend, "t/t", count_kept, &after, NULL), TL_OK);
+        assert_int_equal(before, is_virtual ? 0 : 2);
+        assert_int_equal(after, before);
+        capture_free(&capture);
+        close_memory_lake(backend, lake);
+    }
+    assert_texts_equal(&profiles[0], &profiles[1]);
+    tl_buf_fini(&profiles[0]);
+    tl_buf_fini(&profiles[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(calls_are_counted_where_shards_are_built),
+        cmocka_unit_test(short_virtual_streams_keep_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
