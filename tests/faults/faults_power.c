@@ -1,9 +1,93 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The power is cut at random points, again and again, while a capture is pushed and decoded. What
- * was acknowledged is there afterwards, and in the end all is as without any cut.
+ * was acknowledged is there afterwards, and in the end all is as without any cut. Over a store in
+ * memory, and over the model of a cluster (rados/fake).
  */
 #include "faults.h"
+
+#ifdef TL_WITH_RADOS
+#include "rados/fake/interposer.h"
+#include "rados/fake/librados.h"
+#include "rados/fake/model.h"
+#include "rados/rados.h"
+#endif
+
+/* ---- what loses its power ------------------------------------------------------------------- */
+
+#define LEASE_S 1
+
+struct medium {
+    bool cluster;
+    unsigned cut_before;        /* operations of a life that is cut short */
+    struct tl_backend *backend; /* in a cluster: of the present life */
+};
+
+static void medium_new(struct medium *m)
+{
+    m->backend = NULL;
+    if (!m->cluster)
+        assert_int_equal(tl_backend_memory(&m->backend), TL_OK);
+#ifdef TL_WITH_RADOS
+    else
+        fake_librados();
+#endif
+}
+
+/* A life begins: with `cut`, the power goes after some operations. */
+static int medium_begin(struct medium *m, bool cut, uint64_t *random)
+{
+    const unsigned n = (unsigned)(fault_random(random) % m->cut_before);
+    if (!m->cluster && cut)
+        tl_backend_memory_refuse(m->backend, n, 1, TL_OK);
+#ifdef TL_WITH_RADOS
+    char url[100];
+    snprintf(url, sizeof url, "rados:fake?conf=none&index=3&lease=%d", LEASE_S);
+    if (m->cluster && cut)
+        interposer_power_fails(n, fault_random(random));
+    if (m->cluster)
+        return tl_backend_rados(&m->backend, url, NULL);
+#endif
+    return TL_OK;
+}
+
+/* If it has not gone yet it does so now. */
+static void medium_cut(struct medium *m, uint64_t *random)
+{
+    if (!m->cluster)
+        tl_backend_memory_cut(m->backend);
+#ifdef TL_WITH_RADOS
+    else
+        interposer_power_fails(0, fault_random(random));
+#endif
+}
+
+static void medium_end(struct medium *m)
+{
+    if (m->cluster)
+        tl_backend_free(m->backend);
+}
+
+/* The power is back; what the servers of the past held runs out. */
+static void medium_boot(struct medium *m, uint64_t *random)
+{
+    if (!m->cluster)
+        tl_backend_memory_boot(m->backend, fault_random(random));
+#ifdef TL_WITH_RADOS
+    else {
+        interposer_power_returns();
+        model_advance(60 * 60 * 1000);
+    }
+#endif
+}
+
+static void medium_free(struct medium *m)
+{
+    if (!m->cluster)
+        tl_backend_free(m->backend);
+}
+
+/* ---- lives ---------------------------------------------------------------------------------- */
 
 struct acked {
     pthread_mutex_t lock;
@@ -20,23 +104,27 @@ static void note(void *context, uint64_t offset)
 
 /* One life: until the power goes, or all is done. Returns whether it is done; then `*made` grows by
  * the virtual shards that there are. */
-static bool live(struct tl_backend *backend, const struct capture *c, uint64_t *random,
+static bool live(struct medium *medium, const struct capture *c, uint64_t *random,
                  struct acked *acked, bool is_virtual, bool cut, unsigned *made)
 {
     struct tl_lake *lake;
     struct tl_fail fail = {0};
     const struct tl_lake_options options = fault_options(NULL, is_virtual);
-    if (cut)
-        tl_backend_memory_refuse(backend, fault_random(random) % 320, 1, TL_OK);
-    if (tl_lake_open_on(&lake, backend, &options, &fail) < 0) {
+    if (medium_begin(medium, cut, random) < 0) {
         assert_true(cut);
+        return false;
+    }
+    if (tl_lake_open_on(&lake, medium->backend, &options, &fail) < 0) {
+        assert_true(cut);
+        medium_end(medium);
         return false;
     }
     uint64_t durable = 0;
     bool complete = false;
     if (acked->offset > 0) {
         const int r = tl_lake_offset(lake, "t", &durable, &complete);
-        assert_true(r == TL_OK || (cut && r == TL_UNREACHABLE)); /* the power may be off already */
+        assert_true(r == TL_OK ||
+                    (cut && (r == TL_UNREACHABLE || r == TL_IO))); /* it may be off already */
         assert_true(r < 0 || durable >= acked->offset);
     }
     bool done = fault_push(lake, "t", c, random, note, acked);
@@ -55,30 +143,30 @@ static bool live(struct tl_backend *backend, const struct capture *c, uint64_t *
         done = false;
     }
     if (cut)
-        tl_backend_memory_cut(backend);
+        medium_cut(medium, random);
     tl_lake_close(lake);
+    medium_end(medium);
     return done;
 }
 
-static void cut_many(bool is_virtual)
+static void cut_many(struct medium medium, bool is_virtual, unsigned usual)
 {
     uint64_t random = fault_seed();
     struct capture c;
     fault_capture(&c, 20000);
-    const unsigned rounds = fault_rounds(is_virtual ? 30 : 60);
+    const unsigned rounds = fault_rounds(usual);
     unsigned lives = 0, made = 0;
     for (unsigned round = 0; round < rounds; round++) {
-        struct tl_backend *backend;
         struct acked acked = {.lock = PTHREAD_MUTEX_INITIALIZER};
-        assert_int_equal(tl_backend_memory(&backend), TL_OK);
+        medium_new(&medium);
         const unsigned cuts = 1 + (unsigned)(fault_random(&random) % 6);
         for (unsigned i = 0; i < cuts; i++) {
-            live(backend, &c, &random, &acked, is_virtual, true, &made);
-            tl_backend_memory_boot(backend, fault_random(&random));
+            live(&medium, &c, &random, &acked, is_virtual, true, &made);
+            medium_boot(&medium, &random);
         }
-        assert_true(live(backend, &c, &random, &acked, is_virtual, false, &made));
+        assert_true(live(&medium, &c, &random, &acked, is_virtual, false, &made));
         lives += cuts + 1;
-        tl_backend_free(backend);
+        medium_free(&medium);
     }
     assert_true((made > 0) == is_virtual);
     print_message("%u power cuts in %u captures\n", lives - rounds, rounds);
@@ -88,13 +176,34 @@ static void cut_many(bool is_virtual)
 static void power_cuts_lose_nothing(void **state)
 {
     (void)state;
-    cut_many(false);
+    cut_many((struct medium){.cut_before = 320}, false, 60);
 }
 
 static void power_cuts_lose_nothing_of_virtual_shards(void **state)
 {
     (void)state;
-    cut_many(true);
+    cut_many((struct medium){.cut_before = 320}, true, 30);
+}
+
+/* What the cluster had answered is durable; what was under way is done or not. */
+static void power_cuts_lose_nothing_in_a_cluster(void **state)
+{
+    (void)state;
+#ifdef TL_WITH_RADOS
+    cut_many((struct medium){.cluster = true, .cut_before = 700}, false, 30);
+#else
+    skip();
+#endif
+}
+
+static void power_cuts_lose_nothing_of_virtual_shards_in_a_cluster(void **state)
+{
+    (void)state;
+#ifdef TL_WITH_RADOS
+    cut_many((struct medium){.cluster = true, .cut_before = 1000}, true, 15);
+#else
+    skip();
+#endif
 }
 
 int main(void)
@@ -102,6 +211,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(power_cuts_lose_nothing),
         cmocka_unit_test(power_cuts_lose_nothing_of_virtual_shards),
+        cmocka_unit_test(power_cuts_lose_nothing_in_a_cluster),
+        cmocka_unit_test(power_cuts_lose_nothing_of_virtual_shards_in_a_cluster),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,6 +29,15 @@ static struct {
 } faults;
 static atomic_bool deaf;
 
+/* The power of the clients, under faults_lock as well. */
+#define IN_DOUBT 64
+static struct {
+    bool fails, off, told; /* `fails`: at the operation for which `left` is 0 */
+    uint64_t left, dead;   /* `dead`: clients up to this number have lost it */
+    char dropped[IN_DOUBT][128];
+    unsigned n_dropped;
+} power;
+
 static uint64_t draw_locked(void)
 {
     uint64_t z = faults.random += 0x9e3779b97f4a7c15u;
@@ -103,6 +112,61 @@ void interposer_cut_off(unsigned client, bool off)
     pthread_mutex_unlock(&faults_lock);
 }
 
+void interposer_power_fails(uint64_t n, uint64_t seed)
+{
+    pthread_mutex_lock(&faults_lock);
+    power.fails = true;
+    power.left = n;
+    faults.random = seed;
+    pthread_mutex_unlock(&faults_lock);
+}
+
+void interposer_power_returns(void)
+{
+    pthread_mutex_lock(&faults_lock);
+    if (power.off)
+        power.dead = faults.clients;
+    power.fails = power.off = power.told = false;
+    power.n_dropped = 0;
+    pthread_mutex_unlock(&faults_lock);
+}
+
+static bool was_dropped_locked(const char *oid)
+{
+    for (unsigned i = 0; i < power.n_dropped; i++)
+        if (strcmp(power.dropped[i], oid) == 0)
+            return true;
+    return false;
+}
+
+/* Does an operation reach the cluster? `*silent`: its answer does not come back. */
+static bool reaches(const char *oid, bool *silent)
+{
+    bool does = true;
+    pthread_mutex_lock(&faults_lock);
+    if (power.fails && power.left-- == 0) {
+        power.off = true;
+        power.fails = false;
+    }
+    *silent = power.off;
+    if (power.off) {
+        does = !power.told && power.n_dropped < IN_DOUBT && !was_dropped_locked(oid) &&
+               draw_locked() % 2;
+        if (!does && !power.told && power.n_dropped < IN_DOUBT && !was_dropped_locked(oid))
+            snprintf(power.dropped[power.n_dropped++], sizeof *power.dropped, "%s", oid);
+    }
+    pthread_mutex_unlock(&faults_lock);
+    return does;
+}
+
+/* Somebody learns that the power is off: nothing that is begun from now on was under way. */
+static void learns(void)
+{
+    pthread_mutex_lock(&faults_lock);
+    power.told = power.off;
+    pthread_mutex_unlock(&faults_lock);
+}
+
 void interposer_deaf(bool is)
 {
     atomic_store(&deaf, is);
@@ -123,7 +187,7 @@ struct io {
 static bool is_cut_off(const struct io *io)
 {
     pthread_mutex_lock(&faults_lock);
-    const bool off = faults.cut[io->client % CLIENTS];
+    const bool off = faults.cut[io->client % CLIENTS] || io->client <= power.dead;
     pthread_mutex_unlock(&faults_lock);
     return off;
 }
@@ -255,6 +319,8 @@ static int aio_wait_for_complete(rados_completion_t handle)
     while (!c->is_sent)
         pthread_cond_wait(&c->sent, &c->lock);
     pthread_mutex_unlock(&c->lock);
+    if (c->decided == -ETIMEDOUT)
+        learns();
     if (c->first)
         inner.aio_wait_for_complete(c->first);
     return c->asked ? inner.aio_wait_for_complete(c->inner) : 0;
@@ -411,9 +477,14 @@ static struct sent_op *late, **late_end = &late; /* in order; the first may be u
 static void arrive(const struct sent_op *s)
 {
     struct completion *const c = s->done;
+    bool silent;
     int rc = 0;
-    if (is_cut_off(s->io) || s->fault == FAULT_REFUSED || s->fault == FAULT_FULL) {
-        sent(c, is_cut_off(s->io) ? -ETIMEDOUT : s->fault == FAULT_FULL ? -EDQUOT : -EIO, false);
+    if (is_cut_off(s->io) || !reaches(s->oid, &silent)) {
+        sent(c, -ETIMEDOUT, false);
+        return;
+    }
+    if (s->fault == FAULT_REFUSED || s->fault == FAULT_FULL) {
+        sent(c, s->fault == FAULT_FULL ? -EDQUOT : -EIO, false);
         return;
     }
     if (s->op->reads) {
@@ -428,7 +499,7 @@ static void arrive(const struct sent_op *s)
             rc = inner.aio_write_op_operate(s->op->write[0], s->io->inner, c->inner, s->oid, NULL,
                                             0);
     }
-    sent(c, rc < 0 ? rc : s->fault == FAULT_LOST ? -ETIMEDOUT : 0, rc >= 0);
+    sent(c, rc < 0 ? rc : silent || s->fault == FAULT_LOST ? -ETIMEDOUT : 0, rc >= 0);
 }
 
 static void *deliver(void *context)
@@ -503,7 +574,10 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
                     time_t *when)
 {
     struct completion *const c = done;
-    const int rc = is_cut_off(io) ? -ETIMEDOUT : next_fault(FAULT_REFUSED) ? -EIO : 0;
+    bool silent;
+    const int rc = is_cut_off(io) || !reaches(oid, &silent) || silent ? -ETIMEDOUT
+                   : next_fault(FAULT_REFUSED)                        ? -EIO
+                                                                      : 0;
     const int asked = rc < 0 ? rc : inner.aio_stat(of_io(io), oid, c->inner, size, when);
     sent(c, asked, asked >= 0);
     return 0;
@@ -511,26 +585,41 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
 
 /* ---- operations that are waited for --------------------------------------------------------- */
 
+/* Does it reach the cluster? `*silent`: its answer does not come back. */
+static bool gets_through(rados_ioctx_t io, const char *oid, bool *silent)
+{
+    *silent = true;
+    const bool does = !is_cut_off(io) && reaches(oid, silent);
+    if (*silent)
+        learns();
+    return does;
+}
+
 static int lock_exclusive(rados_ioctx_t io, const char *oid, const char *name, const char *cookie,
                           const char *text, struct timeval *duration, uint8_t flags)
 {
     const unsigned fault = next_fault(FAULT_REFUSED | FAULT_LOST);
-    if (is_cut_off(io))
+    bool silent;
+    if (!gets_through(io, oid, &silent))
         return -ETIMEDOUT;
     if (fault == FAULT_REFUSED)
         return -EIO;
     const int rc = inner.lock_exclusive(of_io(io), oid, name, cookie, text, duration, flags);
-    return fault == FAULT_LOST ? -ETIMEDOUT : rc;
+    return silent || fault == FAULT_LOST ? -ETIMEDOUT : rc;
 }
 
 static int unlock(rados_ioctx_t io, const char *oid, const char *name, const char *cookie)
 {
-    return is_cut_off(io) ? -ETIMEDOUT : inner.unlock(of_io(io), oid, name, cookie);
+    bool silent;
+    const int rc = gets_through(io, oid, &silent) ? inner.unlock(of_io(io), oid, name, cookie) : 0;
+    return silent ? -ETIMEDOUT : rc;
 }
 
 static int remove_object(rados_ioctx_t io, const char *oid)
 {
-    return is_cut_off(io) ? -ETIMEDOUT : inner.remove(of_io(io), oid);
+    bool silent;
+    const int rc = gets_through(io, oid, &silent) ? inner.remove(of_io(io), oid) : 0;
+    return silent ? -ETIMEDOUT : rc;
 }
 
 /* ---- watch and notify ----------------------------------------------------------------------- */
@@ -571,7 +660,8 @@ static void on_error(void *context, uint64_t watch, int error)
 static int watch3(rados_ioctx_t io, const char *oid, uint64_t *out, rados_watchcb2_t call,
                   rados_watcherrcb_t error, uint32_t timeout, void *context)
 {
-    if (is_cut_off(io))
+    bool silent;
+    if (!gets_through(io, oid, &silent) || silent)
         return -ETIMEDOUT;
     if (next_fault(FAULT_REFUSED))
         return -EIO;
@@ -612,7 +702,8 @@ static int aio_notify(rados_ioctx_t io, const char *oid, rados_completion_t done
 {
     struct completion *const c = done;
     const unsigned fault = next_fault(FAULT_REFUSED | FAULT_TWICE);
-    if (is_cut_off(io) || fault == FAULT_REFUSED) {
+    bool silent;
+    if (is_cut_off(io) || !reaches(oid, &silent) || fault == FAULT_REFUSED) {
         c->call(done, c->context);
         return 0;
     }
@@ -681,6 +772,7 @@ void interpose(const struct tl_librados *functions)
     interposer_deaf(false);
     pthread_mutex_lock(&faults_lock);
     faults.n = faults.clients = 0;
+    memset(&power, 0, sizeof power);
     memset(faults.cut, 0, sizeof faults.cut);
     pthread_mutex_unlock(&faults_lock);
     tl_librados_use(&table);

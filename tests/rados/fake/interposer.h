@@ -44,6 +44,15 @@ uint64_t interposer_suffered(void);
 /* Clients are numbered from 1 in the order in which they connect after interpose(). A client that
  * is cut off gets no answers: ETIMEDOUT, and nothing is done. */
 void interposer_cut_off(unsigned client, bool off);
+/*
+ * The power of all clients fails at the `n`-th operation from now on (0: the first). Until one of
+ * them is told so, operations were under way: each is done or not, as drawn from `seed`, but for
+ * one object in order; all of them, and all others, get no answer: ETIMEDOUT. What was answered
+ * before is durable, as in a cluster.
+ */
+void interposer_power_fails(uint64_t n, uint64_t seed);
+/* It is back: clients that connect from now on are served. It does not fail any more. */
+void interposer_power_returns(void);
 /* Notifications are lost. */
 void interposer_deaf(bool is);
 
