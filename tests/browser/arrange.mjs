@@ -83,6 +83,26 @@ export async function arrangeChecks(suite, { url }) {
     await inBothThemes(page, "lanes-sixteen");
   });
 
+  await suite.check("lanes: low heads are one line, above the titles of what is open below the lane", { fresh: true }, async (page) => {
+    for (const [width, counts] of [[1400, true], [700, false]]) {
+      await page.setViewportSize({ width, height: 800 });
+      await open(page, url, "#/trace/farm-42?open=cs.12&panel=none");
+      const heads = await page.locator(".head").evaluateAll((all) => all.map((head) => {
+        const box = head.getBoundingClientRect();
+        const part = document.querySelector(`.part[data-id="${head.dataset.id}/stack"]`)?.getBoundingClientRect().top;
+        const seen = [...head.querySelectorAll(".name, .count, .gaps")].map((e) => ({ text: e.className, box: e.getBoundingClientRect() }))
+          .filter((e) => e.box.width > 0);
+        return {
+          part, low: box.height < 40, seen: seen.map((e) => e.text),
+          within: seen.every((e) => e.box.bottom <= (part ?? box.bottom) + 0.5 && (e.text !== "name" || e.box.right <= box.right)),
+        };
+      }));
+      assert.ok(heads.filter((h) => h.low).length > 30 && heads.filter((h) => h.part !== undefined).length === 1, JSON.stringify(heads));
+      assert.ok(heads.every((h) => h.within && h.seen.includes("name")), JSON.stringify(heads.filter((h) => !h.within)));
+      assert.equal(heads.some((h) => h.low && h.seen.includes("gaps")), counts);
+    }
+  });
+
   await suite.check("lanes: a tree of rig, cores and lanes, by keys alone, and in the link", {}, async (page) => {
     await open(page, url, "#/trace/farm-42");
     const tree = page.locator(".heads[role=tree]");

@@ -100,7 +100,9 @@ export class Heads {
     const full = s.full.has(box.lane);
     const rows = Math.floor(box.stack.h / STACK_ROW);
     const parts = depth > 0 || box.states.h > 0 || box.counters.h > 0;
-    return html`<div role="treeitem" class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${box.h < 40 ? "small" : ""}"
+    // The titles of its parts are written below its own lines.
+    const room = Math.min(box.h, ...[box.stack, box.states, box.counters].map((b) => (b.h > 0 ? b.y : box.h)));
+    return html`<div role="treeitem" class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${room < 40 ? "small" : ""}"
         data-id=${id} data-states=${RULER_HEIGHT + box.y + box.states.y} data-curves=${box.counters.h} tabindex=${this.at === id ? 0 : -1} aria-level=${node.level}
         aria-expanded=${parts ? open : nothing} aria-selected=${box.lane === s.lane} .style=${this.place(box.y, box.h, node.level)}>
       <button class="fold" ?hidden=${!parts} aria-expanded=${open} tabindex="-1"
