@@ -118,6 +118,23 @@ static int find_user(void *context, const struct tl_catalog_trace *row)
                : TL_OK;
 }
 
+/* Does another server receive the trace? That one is told then, and decodes it again itself. */
+static bool is_pushed_elsewhere(struct tl_trace *trace)
+{
+    struct tl_backend *const backend = trace->lake->backend;
+    pthread_mutex_lock(&trace->lock);
+    const bool live = trace->state == TL_TRACE_LIVE && !tl_trace_mine_locked(trace);
+    pthread_mutex_unlock(&trace->lock);
+    if (!live)
+        return false;
+    const int r = tl_trace_pin(trace, TL_PIN_TRY, NULL);
+    if (r >= 0)
+        tl_trace_unpin(trace);
+    else if (r == TL_AGAIN)
+        backend->ops->tell(backend, TL_NEWS_IMAGE, trace->id);
+    return r == TL_AGAIN;
+}
+
 /* A deleted trace, or another server's, is left unchanged; one that the store cannot return now is
  * to be tried again. */
 static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *fail)
@@ -130,7 +147,7 @@ static int redecode_user(struct tl_lake *lake, const char *id, struct tl_fail *f
                    ? tl_fail_set(fail, TL_UNREACHABLE, "the store did not tell of trace %.64s", id)
                    : r;
     }
-    const int r = tl_lake_redecode(lake, id, NULL, fail);
+    const int r = is_pushed_elsewhere(trace) ? TL_OK : tl_lake_redecode(lake, id, NULL, fail);
     tl_trace_put(trace);
     return r == TL_DENIED || r == TL_NOTFOUND || r == TL_BAD || r == TL_USAGE || r == TL_AGAIN
                ? TL_OK

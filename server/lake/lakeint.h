@@ -323,6 +323,9 @@ void tl_lake_overtaken(struct tl_lake *lake);
 /* A client reads the trace up to its decoded end: make that as live as at the server that decodes
  * it. Must be called without holding a lock of the trace. */
 void tl_edge_read(struct tl_trace *trace);
+/* Another server has received an image that the trace's setup names: decode it again with that if
+ * it is ours. */
+void tl_trace_image_came(struct tl_trace *trace);
 /* The decode job of a trace owned by another server; like tl_lake_run_job(). */
 int64_t tl_edge_run(struct tl_trace *trace);
 TL_MUST_USE int tl_share_start(struct tl_lake *lake, struct tl_fail *fail);

@@ -91,6 +91,8 @@ static void take_news(struct sharing *s, const struct tl_buf *news)
         struct tl_trace *const trace = tl_lake_resident(s->lake, name);
         if (trace && *p == TL_NEWS_ASKED)
             tl_share_look_after(trace);
+        else if (trace && *p == TL_NEWS_IMAGE)
+            tl_trace_image_came(trace);
         else if (trace)
             note_read(s, trace);
         tl_trace_put(trace);

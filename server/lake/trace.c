@@ -335,8 +335,8 @@ static int64_t start_over(struct tl_trace *trace, struct tl_gen *gen)
     return 0;
 }
 
-/* Another server, which may not change the trace while this one decodes it, received a missing
- * image: must the trace be decoded again? */
+/* Another server, which may not change the trace while this one decodes it, may have received a
+ * missing image: is the trace decoded again? */
 static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
 {
     struct tl_fail fail = {0};
@@ -346,6 +346,18 @@ static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
     return trace->lake->shared && program &&
            tl_program_is_behind(program, trace->lake, &gen->setup) &&
            tl_lake_redecode(trace->lake, trace->id, NULL, &fail) >= 0;
+}
+
+void tl_trace_image_came(struct tl_trace *trace)
+{
+    pthread_mutex_lock(&trace->lock);
+    struct tl_gen *const gen = tl_trace_mine_locked(trace) && !trace->deleted
+                                   ? tl_gen_get(trace->making ? trace->making : trace->serving)
+                                   : NULL;
+    pthread_mutex_unlock(&trace->lock);
+    if (gen)
+        (void)takes_image(trace, gen); /* if that fails: at the capture's end */
+    tl_gen_put(gen);
 }
 
 /* A capture pushed without a program may itself describe what was in memory: must it be decoded

@@ -36,6 +36,7 @@ enum tl_news {
     TL_NEWS_ROW = 'c',   /* its catalog row has changed */
     TL_NEWS_ASKED = 'a', /* its lease, which is held here, was asked for: see lease_state */
     TL_NEWS_READ = 'r',  /* its live edge is read at a process that does not hold its lease */
+    TL_NEWS_IMAGE = 'i', /* an image that its setup names has come to such a process */
 };
 
 /* An object to store; both members are borrowed. */

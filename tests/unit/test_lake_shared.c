@@ -44,20 +44,30 @@ static void make_capture(void)
     tl_backend_free(memory);
 }
 
-static struct tl_ingest *push_to(struct tl_lake *lake)
+static struct tl_ingest *push_without_image(struct tl_lake *lake)
 {
     const struct tl_ingest_request request = {
         .rig = "rig", .trace = "t", .setup = (const char *)c.setup.p, .resume = true};
     struct tl_ingest *ingest;
-    struct tl_image_row row;
     char id[64];
     uint64_t at;
     struct tl_fail fail = {0};
-    assert_int_equal(
-        tl_lake_put_image(lake, "program", (struct tl_bytes){c.elf.p, c.elf.n}, &row, NULL), TL_OK);
     if (tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &at, &fail) < 0)
         fail_msg("%s", fail.text);
     return ingest;
+}
+
+static void put_image(struct tl_lake *lake)
+{
+    struct tl_image_row row;
+    assert_int_equal(
+        tl_lake_put_image(lake, "program", (struct tl_bytes){c.elf.p, c.elf.n}, &row, NULL), TL_OK);
+}
+
+static struct tl_ingest *push_to(struct tl_lake *lake)
+{
+    put_image(lake);
+    return push_without_image(lake);
 }
 
 static void append(struct tl_ingest *ingest, uint64_t from, uint64_t to)
@@ -159,6 +169,40 @@ static void followed_by_looking(void **state)
     follow();
     close_both();
 #endif
+}
+
+/* A missing image comes to the other server: the trace's own one decodes with it at once, while the
+ * capture goes on. */
+static void image_comes_elsewhere(void **state)
+{
+    (void)state;
+    if (!choose_pool())
+        skip_pool();
+    open_both();
+    const uint64_t half = c.bytes.n / 2;
+    struct tl_buf text = {0};
+    uint64_t at, decoded, sealed;
+    struct tl_ingest *const ingest = push_without_image(a);
+    append(ingest, 0, half);
+    wait_decoded(a, half);
+    const uint64_t before = shown(a, &decoded, &sealed);
+    for (unsigned i = 0; shown(b, &decoded, &sealed) < before; i++) {
+        assert_true(i < 6000);
+        usleep(10000);
+    }
+    put_image(b);
+    for (unsigned i = 0; shown(a, &decoded, &sealed) <= before + 100; i++) {
+        assert_true(i < 6000);
+        usleep(10000);
+    }
+    append(ingest, half, c.bytes.n);
+    assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
+    tl_ingest_close(ingest);
+    assert_int_equal(wait_done(b, "t"), TL_TRACE_SEALED);
+    lake_text(b, "t", &text);
+    assert_texts_equal(&c.text, &text);
+    tl_buf_fini(&text);
+    close_both();
 }
 
 /* The lease comes to who reads the live edge: what it has decoded is not taken for its own. */
@@ -499,13 +543,10 @@ static void verified_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(followed_elsewhere),
-        cmocka_unit_test(followed_by_looking),
-        cmocka_unit_test(read_and_then_taken),
-        cmocka_unit_test(taken_when_the_lease_is_over),
-        cmocka_unit_test(a_cold_range_is_one_trip),
-        cmocka_unit_test(work_is_done_once),
-        cmocka_unit_test(verified_once),
+        cmocka_unit_test(followed_elsewhere),       cmocka_unit_test(followed_by_looking),
+        cmocka_unit_test(read_and_then_taken),      cmocka_unit_test(taken_when_the_lease_is_over),
+        cmocka_unit_test(a_cold_range_is_one_trip), cmocka_unit_test(work_is_done_once),
+        cmocka_unit_test(image_comes_elsewhere),    cmocka_unit_test(verified_once),
     };
     make_capture();
     const int r = cmocka_run_group_tests(tests, NULL, NULL);
