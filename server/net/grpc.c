@@ -512,6 +512,10 @@ static void start(struct tl_stream *stream)
     if (stream->working)
         return;
     stream->working = true;
+    if (method->at_once) { /* its message is there, or there will be none */
+        work(tl_stream_get(stream));
+        return;
+    }
     if (tl_workers_run(stream->net->workers, method->role, effort, work, tl_stream_get(stream)) ==
         TL_OK)
         return;

@@ -57,6 +57,9 @@ struct tl_method {
     int (*run)(struct tl_call *call, const void *request);
     uint8_t effort; /* enum tl_effort of TL_UNARY; streams are TL_LASTING */
     uint8_t reach;  /* enum tl_reach */
+    /* TL_UNARY: `run` answers from memory and never blocks, so a loop's thread calls it. Only for
+     * TL_REACH_NONE. */
+    bool at_once;
 };
 
 /* The app's context. */
