@@ -568,7 +568,8 @@ static int take_open(struct job *job, const struct tl_build_part *part, uint64_t
     if (part->shard != index->row.number || !part->blob)
         return TL_OK;
     if (!part->is_log) {
-        if (job->frame < job->to && part->stf.marker == index->frames[job->frame].marker)
+        if (job->frame < job->to && job->frame < index->n_frames &&
+            part->stf.marker == index->frames[job->frame].marker)
             made->frames[job->frame] = tl_blob_get(part->blob);
         return TL_OK;
     }
@@ -596,8 +597,8 @@ static int end_parts(struct job *job)
         return r;
     const size_t open = job->chunk < index->n_chunks ? job->chunk : index->n_chunks - 1;
     const uint64_t position = tl_build_position(m->build);
-    tl_hole_items(&m->hole, &index->chunks[open], position, items);
-    r = tl_build_items(m->build, items, 2);
+    const size_t n_items = tl_hole_items(&m->hole, &index->chunks[open], position, items);
+    r = tl_build_items(m->build, items, n_items);
     if (r >= 0)
         r = collect(job);
     if (r >= 0)
@@ -648,7 +649,9 @@ static int read_all(const struct job *job)
  * itself, all of the frame is. */
 static int dig(struct job *job)
 {
+    job->remaker->hole.protocol = job->lane->protocol;
     int r = end_parts(job);
+    job->differs = false; /* a part that the hole's items have ended is dropped, and filled */
     if (r >= 0)
         r = fill(job);
     if (r >= 0)

@@ -6,8 +6,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-void tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t position,
-                   struct tl_item out[static 2])
+size_t tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t position,
+                     struct tl_item out[static 2])
 {
     snprintf(hole->text, sizeof(hole->text),
              "raw bytes 0x%" PRIx64 " to 0x%" PRIx64 " are damaged: instructions %" PRIu64
@@ -21,6 +21,7 @@ void tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t posi
                               .value = begins ? hole->to - hole->from : 0,
                               .offset = hole->from};
     out[1] = (struct tl_item){.kind = TL_ITEM_NOTE, .offset = hole->from, .text = hole->text};
+    return tl_item_is_point(hole->protocol, TL_ITEM_NOTE) ? 1 : 2;
 }
 
 /* Go to the end of the log, to continue it. */
@@ -54,11 +55,9 @@ int tl_hole_log(struct tl_hole *hole, const struct tl_chunk *c, struct tl_bytes 
         r = read_to_end(&log, c);
     if (r >= 0 && log.base.position > at)
         r = TL_BAD;
-    if (bytes.n == 0) {
-        tl_hole_items(hole, c, position, items);
-        for (size_t i = 0; i < 2 && r >= 0; i++)
-            r = tl_itemlog_add(&log, at, &items[i]);
-    }
+    const size_t n = bytes.n == 0 ? tl_hole_items(hole, c, position, items) : 0;
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = tl_itemlog_add(&log, at, &items[i]);
     if (r >= 0)
         r = tl_itemlog_add_lost(&log, at, c->n - at);
     if (r >= 0)

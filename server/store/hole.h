@@ -13,16 +13,18 @@
 #include "store/shard.h"
 
 struct tl_hole {
-    uint64_t from, to; /* the damaged raw bytes */
-    char text[160];    /* of the note; private */
+    enum tl_protocol protocol; /* of the stream */
+    uint64_t from, to;         /* the damaged raw bytes */
+    char text[160];            /* of the note; private */
 };
 
 /*
- * The GAP and the NOTE for a hole of chunk `c` from stream position `position` to its end. The
- * text is valid as long as the hole, until the next call.
+ * The GAP and the NOTE for a hole of chunk `c` from stream position `position` to its end; returns
+ * their number: where notes are positions there is none. The text is valid as long as the hole,
+ * until the next call.
  */
-void tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t position,
-                   struct tl_item out[static 2]);
+size_t tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t position,
+                     struct tl_item out[static 2]);
 /*
  * The item log of a chunk with a hole from `position` to its end: `log`, which ends with the hole's
  * items, and the mark. If `log` is empty, so is the chunk: the items are added. TL_NOMEM, TL_BAD:

@@ -106,4 +106,19 @@ static inline void push_part(uint64_t to, bool *up)
     push_part_to(virtual.lake, to, up);
 }
 
+/* A capture of perf.data from byte `from` of a file on, all of its streams; the setup is ended by
+ * the caller. */
+static inline void take_perf(const char *dir, const char *name, size_t from)
+{
+    char path[5000];
+    struct tl_buf file = {0};
+    snprintf(path, sizeof(path), "%s/%s", dir, name);
+    capture = (struct capture){{0}};
+    assert_int_equal(tl_buf_read_file(&file, path, 64 << 20, NULL), TL_OK);
+    assert_int_equal(tl_buf_add(&capture.bytes, file.p + from, file.n - from), TL_OK);
+    tl_buf_fini(&file);
+    begin_side(&stored, false, SHARD);
+    begin_side(&virtual, true, SHARD);
+}
+
 #endif
