@@ -115,7 +115,7 @@ static int on_tape(void *context, const struct tl_pt_tape *tape, const struct tl
 {
     struct tl_perf_scout *const s = context;
     for (size_t k = 0; k < tape->n; k++)
-        take_packet(s, tape, k, piece->base + tape->at[k]);
+        take_packet(s, tape, k, piece->base + tl_pt_tape_at(tape, k));
     return s->failed ? TL_NOMEM : TL_OK;
 }
 
