@@ -2,9 +2,10 @@
 /*
  * Holes of virtual shards: positions that the index has, but that cannot be regenerated since raw
  * bytes are damaged. The regenerated item log of a chunk then ends with a GAP (TL_GAP_TRANSPORT,
- * the offset of the first lost byte, and their number), a NOTE, and a TL_ITEM_LOST mark, by which
- * a walk knows how many positions are missing. A hole extends to the end of its chunk: the next
- * chunk begins at its own position, with a GAP of its own if it is affected, too.
+ * at the offset of the first damaged byte; with their number, unless all of the chunk is missing),
+ * a NOTE with the bytes and the positions, and a TL_ITEM_LOST mark, by which a walk knows how many
+ * positions are missing. A hole extends to the end of its chunk: the next chunk begins at its own
+ * position, with a GAP of its own if it is affected, too.
  */
 #ifndef TL_STORE_HOLE_H
 #define TL_STORE_HOLE_H
