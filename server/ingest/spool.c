@@ -1,7 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Group commit. Appenders fill `pending`; the spool's thread swaps it with the empty `writing`,
- * writes and syncs that without holding the lock, and then advances `durable`.
+ * Group commit by two threads. Appenders fill `pending`. The writer swaps it with the empty
+ * `writing` and writes that, without holding the lock. What was written is the next group; when the
+ * syncer has synced the previous one, it gets this one, and the writer goes on writing meanwhile.
+ * The writer advances `durable`, and does everything else: the syncer only calls log_sync().
+ *
+ * If a sync fails, or a write, everything of that capture that is not durable yet fails with it,
+ * what was written after the group too: nothing of it was acknowledged. A failed write waits for
+ * the sync in progress, which may still succeed.
  */
 #include "ingest/spool.h"
 
@@ -17,6 +23,12 @@
 
 #define SLOW_NS UINT64_C(1000000000) /* duration of a commit that is logged */
 
+enum sync {
+    NOT_SYNCING,
+    SYNCING, /* for the syncer */
+    SYNCED   /* for the writer, to be settled */
+};
+
 struct tl_capture {
     struct tl_spool *spool;
     struct tl_capture *next;
@@ -27,18 +39,26 @@ struct tl_capture {
     struct tl_buf pending;
     uint64_t end;           /* after the last appended byte */
     uint64_t durable;       /* after the last durable byte */
-    bool busy;              /* the thread is processing it, or is in its callback */
+    bool busy;              /* the writer is processing it, or is in its callback */
     struct tl_fail failure; /* code TL_OK: none */
-    /* Private to the thread: */
+    enum sync sync;
+    struct tl_capture *next_sync; /* in spool->syncing */
+    /* Private to the writer: */
     struct tl_buf writing;
     uint64_t arrival;    /* when all of `writing` had arrived: ns since 1970 */
-    struct tl_log *log;  /* NULL: the next write opens a new segment */
+    uint64_t written;    /* after the last written byte */
+    struct tl_log *log;  /* NULL: the next write opens a new segment. Not changed while syncing */
     uint64_t log_bytes;  /* length of the log */
     uint64_t log_synced; /* how much of it is durable */
-    bool dirty;          /* written since the last sync */
-    struct tl_capture *next_busy;
-    int outcome; /* result of the current commit, and the failure if any */
+    bool grouped;        /* it is in spool->group */
+    struct tl_capture *next_grouped;
+    int outcome; /* < 0: a write or sync has failed, for this reason */
     struct tl_fail why;
+    /* Of the sync in progress: what will be durable, of the capture and of the log. */
+    uint64_t sync_to, sync_bytes;
+    /* The syncer's, until `sync` is SYNCED: */
+    int sync_outcome;
+    struct tl_fail sync_why;
 };
 
 /* A capture whose medium failed: what lies after `durable` must not be trusted, even if it can be
@@ -56,45 +76,38 @@ struct tl_spool {
     atomic_bool full;       /* as last reported to the journal */
     struct tl_histogram commits;
     struct tl_journal_limit slow;
-    pthread_t thread;
+    pthread_t writer, syncer;
     pthread_mutex_t lock;
-    pthread_cond_t work;     /* something is pending, or stop */
-    pthread_cond_t progress; /* something became durable, failed, or is no longer busy */
-    bool stop;
+    pthread_cond_t work;      /* something is pending or synced, or stop */
+    pthread_cond_t sync_work; /* something is to be synced, or stop_syncing */
+    pthread_cond_t progress;  /* something was synced, became durable, failed, or is not busy */
+    bool stop, stop_syncing;
+    struct tl_capture *syncing; /* the group being synced, in the syncer's order */
+    struct tl_capture *group;   /* private to the writer: the next group; written, or failed */
+    uint64_t group_begin;       /* when its first bytes were taken, and those of the one before */
+    uint64_t sync_begin;
     struct tl_capture *captures;
     struct distrusted *distrusted;
     struct tl_spool_counters counters;
 };
 
-/* ---- the thread --------------------------------------------------------------------------- */
-
-static int sync_log(struct tl_capture *c, struct tl_fail *fail)
-{
-    if (!c->dirty)
-        return TL_OK;
-    const int r = c->log->ops->log_sync(c->log, fail);
-    if (r >= 0) {
-        c->dirty = false;
-        c->log_synced = c->log_bytes;
-    }
-    return r;
-}
+/* ---- the writer --------------------------------------------------------------------------- */
 
 static void close_log(struct tl_capture *c)
 {
     if (c->log)
         c->log->ops->log_close(c->log);
     c->log = NULL;
-    c->log_bytes = c->log_synced = 0;
-    c->dirty = false;
+    c->log_bytes = c->log_synced = c->sync_bytes = 0;
 }
 
 /* What was written since the last sync must not be taken for durable: truncate it if the medium
  * permits. If not, the next segment supersedes it. */
 static void abandon_log(struct tl_capture *c)
 {
-    if (c->log && c->log->ops->log_truncate(c->log, c->log_synced, NULL) < 0)
-        c->dirty = false;
+    if (c->log && c->log->ops->log_truncate(c->log, c->log_synced, NULL) < 0) {
+        /* Nothing more can be done. */
+    }
     close_log(c);
 }
 
@@ -131,7 +144,6 @@ static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fa
         return r;
     }
     c->log_bytes = TL_SEGMENT_HEAD;
-    c->dirty = true;
     return TL_OK;
 }
 
@@ -143,34 +155,48 @@ static int write_block(struct tl_capture *c, uint64_t offset, struct tl_bytes da
         .offset = offset, .arrival = c->arrival, .durable = c->durable};
     tl_block_head(head, &block, data);
     const struct tl_bytes parts[] = {{head, sizeof(head)}, data};
-    c->dirty = true;
     const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 2, fail);
     if (r >= 0)
         c->log_bytes += sizeof(head) + data.n;
     return r;
 }
 
-static int write_capture(struct tl_capture *c, uint64_t offset, struct tl_fail *fail)
+/* Make all of the segment durable, and close it. */
+static int finish_segment(struct tl_capture *c, struct tl_fail *fail)
+{
+    struct tl_spool *const spool = c->spool;
+    pthread_mutex_lock(&spool->lock);
+    while (c->sync == SYNCING)
+        pthread_cond_wait(&spool->progress, &spool->lock);
+    const bool failed = c->sync == SYNCED && c->sync_outcome < 0;
+    pthread_mutex_unlock(&spool->lock);
+    if (failed) {
+        *fail = c->sync_why;
+        return c->sync_outcome;
+    }
+    const int r = c->log->ops->log_sync(c->log, fail);
+    if (r >= 0)
+        close_log(c);
+    return r;
+}
+
+static int write_capture(struct tl_capture *c, struct tl_fail *fail)
 {
     for (size_t at = 0; at < c->writing.n;) {
         int r = TL_OK;
-        if (c->log && c->log_bytes >= c->spool->options.segment_bytes) {
-            r = sync_log(c, fail);
-            if (r < 0)
-                return r;
-            close_log(c);
-        }
-        if (!c->log)
-            r = open_segment(c, offset, fail);
+        if (c->log && c->log_bytes >= c->spool->options.segment_bytes)
+            r = finish_segment(c, fail);
+        if (r >= 0 && !c->log)
+            r = open_segment(c, c->written, fail);
         if (r < 0)
             return r;
         const size_t left = c->writing.n - at;
         const size_t n = left < TL_SPOOL_BLOCK ? left : TL_SPOOL_BLOCK;
-        r = write_block(c, offset, (struct tl_bytes){c->writing.p + at, n}, fail);
+        r = write_block(c, c->written, (struct tl_bytes){c->writing.p + at, n}, fail);
         if (r < 0)
             return r;
         at += n;
-        offset += n;
+        c->written += n;
     }
     return TL_OK;
 }
@@ -216,41 +242,44 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* The captures with data to write, linked by next_busy. */
-static struct tl_capture *gather_locked(struct tl_spool *spool)
+/* Take the data that captures have pending into the next group. False: nothing is to be written. */
+static bool gather_locked(struct tl_spool *spool)
 {
-    struct tl_capture *first = NULL;
+    const bool apart = spool->backend->ops->log_sync_begin != NULL;
     const uint64_t now = now_ns();
+    bool some = false;
     for (struct tl_capture *c = spool->captures; c; c = c->next) {
-        if (c->pending.n == 0 || c->failure.code != TL_OK)
+        const uint64_t before = c->sync == NOT_SYNCING ? c->durable : c->sync_to;
+        if (c->pending.n == 0 || c->failure.code != TL_OK || c->outcome < 0 ||
+            (apart && c->sync == SYNCING) || c->written - before >= spool->options.pending_bytes)
             continue;
         const struct tl_buf empty = c->writing;
         c->writing = c->pending;
         c->pending = empty;
         c->arrival = now;
         c->busy = true;
-        c->next_busy = first;
-        first = c;
+        some = true;
+        if (c->grouped)
+            continue;
+        if (!spool->group)
+            spool->group_begin = monotonic_ns();
+        c->grouped = true;
+        c->next_grouped = spool->group;
+        spool->group = c;
     }
-    return first;
+    if (some) /* there is room for appenders again */
+        pthread_cond_broadcast(&spool->progress);
+    return some;
 }
 
-static void settle_locked(struct tl_spool *spool, struct tl_capture *c, int result,
-                          const struct tl_fail *fail)
+/* Write what was taken. `durable` does not change meanwhile. */
+static void write_group(struct tl_spool *spool)
 {
-    if (result >= 0) {
-        c->durable += c->writing.n;
-        spool->counters.bytes += c->writing.n;
-        trust_locked(spool, c->name);
-    } else {
-        c->failure = *fail;
-        c->failure.code = result;
-        c->pending.n = 0;
-        c->end = c->durable;
-        spool->counters.failures++;
-        distrust_locked(spool, c);
+    for (struct tl_capture *c = spool->group; c; c = c->next_grouped) {
+        if (c->writing.n > 0)
+            c->outcome = write_capture(c, &c->why);
+        c->writing.n = 0;
     }
-    c->writing.n = 0;
 }
 
 static void tell_failure(const struct tl_capture *c, uint64_t durable)
@@ -274,66 +303,182 @@ static void tell_slow(struct tl_spool *spool, uint64_t ns)
     tl_journal_end(&line);
 }
 
-/* Write everything first and sync afterwards, so that the medium works in parallel. `durable` does
- * not change while a capture is busy. */
-static void commit(struct tl_spool *spool, struct tl_capture *list)
+static void succeed_locked(struct tl_spool *spool, struct tl_capture *c)
 {
-    const uint64_t begin = monotonic_ns();
-    for (struct tl_capture *c = list; c; c = c->next_busy)
-        c->outcome = write_capture(c, c->durable, &c->why);
-    for (struct tl_capture *c = list; c; c = c->next_busy)
-        if (c->outcome >= 0 && c->dirty && c->log->ops->log_sync_begin)
-            c->log->ops->log_sync_begin(c->log);
-    for (struct tl_capture *c = list; c; c = c->next_busy) {
-        if (c->outcome >= 0)
-            c->outcome = sync_log(c, &c->why);
-        if (c->outcome < 0)
-            abandon_log(c);
-        pthread_mutex_lock(&spool->lock);
-        spool->counters.syncs++;
-        settle_locked(spool, c, c->outcome, &c->why);
-        const uint64_t durable = c->durable;
-        pthread_cond_broadcast(&spool->progress);
-        pthread_mutex_unlock(&spool->lock);
-        if (c->outcome < 0)
-            tell_failure(c, durable);
-        if (c->on_durable) /* waiters must also be notified of a failure */
-            c->on_durable(c->context, durable);
+    spool->counters.bytes += c->sync_to - c->durable;
+    c->durable = c->sync_to;
+    if (c->sync_bytes > c->log_synced)
+        c->log_synced = c->sync_bytes;
+    trust_locked(spool, c->name);
+}
+
+static void fail_locked(struct tl_spool *spool, struct tl_capture *c)
+{
+    c->failure = c->why;
+    c->failure.code = (enum tl_err)c->outcome;
+    c->pending.n = 0;
+    c->end = c->written = c->durable;
+    c->outcome = TL_OK;
+    spool->counters.failures++;
+    distrust_locked(spool, c);
+}
+
+/* Settle a capture that was synced, or whose write has failed. Lock held; not while it calls. */
+static void settle_locked(struct tl_spool *spool, struct tl_capture *c)
+{
+    const bool synced = c->sync == SYNCED;
+    if (synced && c->sync_outcome >= 0)
+        succeed_locked(spool, c);
+    else if (synced) {
+        c->outcome = c->sync_outcome;
+        c->why = c->sync_why;
     }
-    const uint64_t took = monotonic_ns() - begin;
+    c->sync = NOT_SYNCING;
+    const bool failed = c->outcome < 0;
+    if (failed) {
+        pthread_mutex_unlock(&spool->lock);
+        abandon_log(c);
+        pthread_mutex_lock(&spool->lock);
+        fail_locked(spool, c);
+    }
+    const uint64_t durable = c->durable;
+    pthread_cond_broadcast(&spool->progress);
+    pthread_mutex_unlock(&spool->lock);
+    if (failed)
+        tell_failure(c, durable);
+    if (c->on_durable) /* waiters must also be notified of a failure */
+        c->on_durable(c->context, durable);
+    pthread_mutex_lock(&spool->lock);
+    c->busy = c->grouped;
+    pthread_cond_broadcast(&spool->progress);
+}
+
+static void commit_ended_locked(struct tl_spool *spool)
+{
+    const uint64_t took = monotonic_ns() - spool->sync_begin;
+    spool->counters.commits++;
+    pthread_mutex_unlock(&spool->lock);
     tl_histogram_add(&spool->commits, took);
     tell_slow(spool, took);
     pthread_mutex_lock(&spool->lock);
-    spool->counters.commits++;
-    for (struct tl_capture *c = list, *next; c; c = next) {
-        next = c->next_busy;
-        c->busy = false;
-    }
-    pthread_cond_broadcast(&spool->progress);
-    pthread_mutex_unlock(&spool->lock);
 }
 
-static void *run(void *context)
+/* Settle what the syncer has done. False: nothing. */
+static bool settle_synced_locked(struct tl_spool *spool)
+{
+    struct tl_capture *const c = spool->syncing;
+    if (!c || c->sync != SYNCED)
+        return false;
+    spool->syncing = c->next_sync;
+    settle_locked(spool, c);
+    if (!spool->syncing)
+        commit_ended_locked(spool);
+    return true;
+}
+
+/* Pass the group to the syncer, which has nothing to do. False: there is none. */
+static bool sync_group_locked(struct tl_spool *spool)
+{
+    struct tl_capture *list = spool->group, *failed = NULL, **tail = &spool->syncing;
+    if (!list || spool->syncing)
+        return false;
+    spool->group = NULL;
+    spool->sync_begin = spool->group_begin;
+    for (struct tl_capture *c = list, *next; c; c = next) {
+        next = c->next_grouped;
+        c->grouped = false;
+        if (c->outcome < 0 || c->written == c->durable) {
+            c->next_grouped = failed;
+            failed = c;
+            continue;
+        }
+        c->sync = SYNCING;
+        c->sync_to = c->written;
+        c->sync_bytes = c->log_bytes;
+        c->next_sync = NULL;
+        *tail = c;
+        tail = &c->next_sync;
+        spool->counters.syncs++;
+    }
+    pthread_cond_signal(&spool->sync_work);
+    for (struct tl_capture *next; failed; failed = next) {
+        next = failed->next_grouped;
+        settle_locked(spool, failed);
+    }
+    return true;
+}
+
+static void *write_all(void *context)
 {
     struct tl_spool *spool = context;
     pthread_mutex_lock(&spool->lock);
     for (;;) {
-        struct tl_capture *list = gather_locked(spool);
-        if (list) {
+        bool some = false;
+        while (settle_synced_locked(spool))
+            some = true;
+        if (gather_locked(spool)) {
             pthread_mutex_unlock(&spool->lock);
-            commit(spool, list);
+            write_group(spool);
             pthread_mutex_lock(&spool->lock);
-        } else if (spool->stop) {
-            break;
-        } else {
-            pthread_cond_wait(&spool->work, &spool->lock);
+            some = true;
         }
+        if (sync_group_locked(spool) || some)
+            continue;
+        if (spool->stop && !spool->syncing)
+            break;
+        pthread_cond_wait(&spool->work, &spool->lock);
+    }
+    pthread_mutex_unlock(&spool->lock);
+    return NULL;
+}
+
+/* ---- the syncer --------------------------------------------------------------------------- */
+
+/* The list does not change before its first capture is SYNCED. */
+static void sync_list(struct tl_spool *spool, struct tl_capture *list)
+{
+    for (struct tl_capture *c = list; c; c = c->next_sync)
+        if (c->log->ops->log_sync_begin)
+            c->log->ops->log_sync_begin(c->log);
+    for (struct tl_capture *c = list, *next; c; c = next) {
+        next = c->next_sync;
+        c->sync_outcome = c->log->ops->log_sync(c->log, &c->sync_why);
+        pthread_mutex_lock(&spool->lock);
+        c->sync = SYNCED;
+        pthread_cond_signal(&spool->work);
+        pthread_cond_broadcast(&spool->progress);
+        pthread_mutex_unlock(&spool->lock);
+    }
+}
+
+static void *sync_all(void *context)
+{
+    struct tl_spool *spool = context;
+    pthread_mutex_lock(&spool->lock);
+    while (!spool->stop_syncing) {
+        struct tl_capture *const list = spool->syncing;
+        if (!list || list->sync == SYNCED) {
+            pthread_cond_wait(&spool->sync_work, &spool->lock);
+            continue;
+        }
+        pthread_mutex_unlock(&spool->lock);
+        sync_list(spool, list);
+        pthread_mutex_lock(&spool->lock);
     }
     pthread_mutex_unlock(&spool->lock);
     return NULL;
 }
 
 /* ---- the spool ---------------------------------------------------------------------------- */
+
+static void stop_syncer(struct tl_spool *spool)
+{
+    pthread_mutex_lock(&spool->lock);
+    spool->stop_syncing = true;
+    pthread_cond_broadcast(&spool->sync_work);
+    pthread_mutex_unlock(&spool->lock);
+    pthread_join(spool->syncer, NULL);
+}
 
 int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
                  const struct tl_spool_options *options, struct tl_fail *fail)
@@ -350,12 +495,18 @@ int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
         spool->options.pending_bytes = 4u << 20;
     pthread_mutex_init(&spool->lock, NULL);
     pthread_cond_init(&spool->work, NULL);
+    pthread_cond_init(&spool->sync_work, NULL);
     pthread_cond_init(&spool->progress, NULL);
-    const int e = pthread_create(&spool->thread, NULL, run, spool);
+    int e = pthread_create(&spool->syncer, NULL, sync_all, spool);
+    if (e == 0) {
+        e = pthread_create(&spool->writer, NULL, write_all, spool);
+        if (e != 0)
+            stop_syncer(spool);
+    }
     if (e != 0) {
         free(spool);
         errno = e;
-        return tl_fail_set(fail, TL_IO, "cannot start the spool's thread: %s", strerror(e));
+        return tl_fail_set(fail, TL_IO, "cannot start the spool's threads: %s", strerror(e));
     }
     *out = spool;
     return TL_OK;
@@ -369,12 +520,14 @@ void tl_spool_free(struct tl_spool *spool)
     spool->stop = true;
     pthread_cond_broadcast(&spool->work);
     pthread_mutex_unlock(&spool->lock);
-    pthread_join(spool->thread, NULL);
+    pthread_join(spool->writer, NULL);
+    stop_syncer(spool);
     for (struct distrusted *d = spool->distrusted, *next; d; d = next) {
         next = d->next;
         free(d);
     }
     pthread_cond_destroy(&spool->work);
+    pthread_cond_destroy(&spool->sync_work);
     pthread_cond_destroy(&spool->progress);
     pthread_mutex_destroy(&spool->lock);
     free(spool);
@@ -410,7 +563,7 @@ static int recover_packed(struct tl_capture *c, uint64_t first, struct tl_fail *
     const int r = tl_packed_open(&packed, c->spool->backend, c->name, first, fail);
     if (r < 0)
         return r;
-    c->durable = c->end = tl_packed_end(&packed);
+    c->durable = c->end = c->written = tl_packed_end(&packed);
     tl_packed_close(&packed);
     return TL_OK;
 }
@@ -439,7 +592,7 @@ static int recover(struct tl_capture *c, const struct tl_segment *last, struct t
     } else {
         c->log_bytes = c->log_synced = extent.bytes;
     }
-    c->durable = c->end = extent.end;
+    c->durable = c->end = c->written = extent.end;
     return r;
 }
 
@@ -478,7 +631,7 @@ int tl_capture_open(struct tl_spool *spool, const char *name,
     int r = TL_OK;
     uint64_t durable = 0;
     if (find_distrusted(spool, name, &durable))
-        c->durable = c->end = durable;
+        c->durable = c->end = c->written = durable;
     else
         r = tl_segments_list(&segments, spool->backend, name, fail);
     if (r >= 0 && segments.n > 0)

@@ -15,11 +15,12 @@
  * acknowledged and is a gap; damage after every such offset is a torn tail, never acknowledged, and
  * is truncated. ("TLB1", the first version, has neither.)
  *
- * One thread writes for all captures: it takes whatever has been appended, writes it, syncs each
- * touched segment once and then reports each capture's durable offset (group commit). A failed
- * write or sync never affects what was durable: the failed tail is abandoned and the next append
- * after a successful reopening goes into a new segment at the durable offset. A segment's blocks at
- * or after the next segment's first offset are such abandoned tails.
+ * One thread writes for all captures, another one syncs: whatever has been appended is written, and
+ * when the previous group is durable, each touched segment is synced once and each capture's
+ * durable offset reported (group commit). While a group is synced, the next one is written; if the
+ * sync fails, both do. A failed write or sync never affects what was durable: the failed tail is
+ * abandoned and the next append after a successful reopening goes into a new segment at the durable
+ * offset. A segment's blocks at or after the next segment's first offset are such abandoned tails.
  *
  * Complete segments may be packed (packed.h, repack.h): readers find them in either form, also
  * during the replacement.
@@ -58,7 +59,7 @@ TL_MUST_USE int tl_spool_new(struct tl_spool **out, struct tl_backend *backend,
 /* Free. All captures must be closed before. Accepts NULL. */
 void tl_spool_free(struct tl_spool *spool);
 void tl_spool_counters(struct tl_spool *spool, struct tl_spool_counters *out);
-/* Durations of group commits. Borrowed. */
+/* Durations of group commits, from the first write to the last sync. Borrowed. */
 const struct tl_histogram *tl_spool_commits(const struct tl_spool *spool);
 /* Change `min_free` from now on. */
 void tl_spool_limit(struct tl_spool *spool, uint64_t min_free);
@@ -67,8 +68,8 @@ TL_MUST_USE int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *
 
 /*
  * Open a capture for writing after its intact part: a torn tail is truncated. `on_durable` (may be
- * NULL) is called from the spool's thread with the capture's durable offset whenever it has grown;
- * it must not block nor call the spool. TL_IO, TL_NOSPACE, TL_NOMEM.
+ * NULL) is called from a thread of the spool with the capture's durable offset whenever it has
+ * grown; it must not block nor call the spool. TL_IO, TL_NOSPACE, TL_NOMEM.
  */
 TL_MUST_USE int tl_capture_open(struct tl_spool *spool, const char *name,
                                 void (*on_durable)(void *context, uint64_t offset), void *context,

@@ -84,8 +84,9 @@ struct tl_backend_ops {
      * its old content may also still be readable. */
     int (*log_read)(struct tl_log *log, uint64_t offset, size_t n, struct tl_buf *out,
                     struct tl_fail *fail);
-    /* After TL_OK everything written survives a power cut. After a failure the state of everything
-     * written since the last success is unknown. */
+    /* After TL_OK everything written before the call survives a power cut. After a failure the
+     * state of everything written since the last success is unknown. The log may be written
+     * meanwhile, unless there is log_sync_begin. */
     int (*log_sync)(struct tl_log *log, struct tl_fail *fail);
     /* Begin with it, for several logs at once: the next call for the log is log_sync, which waits
      * for its end. NULL: there is nothing to begin with. */

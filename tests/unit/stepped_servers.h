@@ -22,6 +22,7 @@
 
 enum {
     SERVERS = 3, /* including a fresh one, to which the rig connects at the end */
+    THREADS = 2, /* of a spool */
     BYTES = 2,   /* of the capture */
     STACK = 128 << 10
 };
@@ -59,7 +60,7 @@ struct server {
     int number;
     struct tl_backend *real;
     struct tl_spool *spool;
-    struct routine thread, session;
+    struct routine threads[THREADS], session;
     /* Hash of everything it was told since its session began: together with what its spool
      * remembers of the previous session, this is its whole state. */
     uint64_t seen;
@@ -148,15 +149,20 @@ static void begin(struct routine *r, struct server *s, void *(*run)(void *), voi
     makecontext(&r->context, enter, 0);
 }
 
-/* A server runs until its thread and its session wait for something. */
+/* The i-th coroutine of a server, its session last. */
+static struct routine *routine(struct server *s, size_t i)
+{
+    return i < THREADS ? &s->threads[i] : &s->session;
+}
+
+/* A server runs until its threads and its session wait for something. */
 static void run_on(struct server *s)
 {
     for (bool any = true; any;) {
         any = false;
-        struct routine *const both[] = {&s->thread, &s->session};
-        for (size_t i = 0; i < 2; i++)
-            if (both[i]->where == READY) {
-                resume(both[i]);
+        for (size_t i = 0; i <= THREADS; i++)
+            if (routine(s, i)->where == READY) {
+                resume(routine(s, i));
                 any = true;
             }
     }
@@ -173,8 +179,11 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
 
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*run)(void *), void *p)
 {
-    begin(&world.creating->thread, world.creating, run, p);
-    *out = (pthread_t)(uintptr_t)&world.creating->thread;
+    struct routine *r = world.creating->threads;
+    while (r->run)
+        r++;
+    begin(r, world.creating, run, p);
+    *out = (pthread_t)(uintptr_t)r;
     return 0;
 }
 
@@ -198,10 +207,9 @@ int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 int __wrap_pthread_cond_broadcast(pthread_cond_t *cond)
 {
     struct server *const s = world.current ? world.current->server : world.creating;
-    if (s->thread.where == BLOCKED)
-        s->thread.where = READY;
-    if (s->session.where == BLOCKED)
-        s->session.where = READY;
+    for (size_t i = 0; i <= THREADS; i++)
+        if (routine(s, i)->where == BLOCKED)
+            routine(s, i)->where = READY;
     return 0;
 }
 
@@ -282,7 +290,7 @@ static void operation(bool reads)
 
 static int done(struct server *s, int result)
 {
-    if (result < 0 && world.current == &s->thread)
+    if (result < 0 && world.current != &s->session)
         s->distrusts = (int64_t)s->durable;
     tl_backend_memory_refuse(world.memory, 0, 0, TL_IO);
     see(s, (uint64_t)result);

@@ -2,7 +2,7 @@
 /*
  * Who may append to a trace: all interleavings of three servers and a rig.
  *
- * Each server is a spool (server/ingest/spool.h, its own code with its thread) over a backend of
+ * Each server is a spool (server/ingest/spool.h, its own code with its threads) over a backend of
  * its own of one memory, whose leases and fences are the ones that lakes are tested with; and a
  * session that does what owning a trace takes: lease, open, append, close, release. Threads are
  * coroutines here, and each operation on the backend is a place where a server may be stopped,
@@ -25,6 +25,7 @@
 
 enum {
     LONGEST = 96, /* actions of a path */
+    MOST = 32,    /* possible in one state */
     FINISH = 200  /* operations in which a fresh server must have finished */
 };
 
@@ -40,20 +41,21 @@ enum kind { CONNECT, SEND, DROP, STEP, FAIL, EXPIRE };
 
 struct action {
     uint8_t kind, server;
-    bool session; /* its thread else */
+    uint8_t routine; /* THREADS: its session, else a thread of its spool */
 };
 
 static struct routine *routine_of(struct action a)
 {
     struct server *const s = &world.servers[a.server];
-    return a.session ? &s->session : &s->thread;
+    return routine(s, a.routine);
 }
 
 static struct routine *stopped(struct server *s)
 {
-    return s->thread.where == AT_OPERATION    ? &s->thread
-           : s->session.where == AT_OPERATION ? &s->session
-                                              : NULL;
+    for (size_t i = 0; i <= THREADS; i++)
+        if (routine(s, i)->where == AT_OPERATION)
+            return routine(s, i);
+    return NULL;
 }
 
 static void connect_to(struct server *s)
@@ -130,7 +132,7 @@ static void act(struct action a)
     }
 }
 
-static size_t possible(const struct limits *limits, struct action out[static 16])
+static size_t possible(const struct limits *limits, struct action out[static MOST])
 {
     size_t n = 0;
     bool fresh = false; /* servers that did nothing yet are alike */
@@ -146,12 +148,12 @@ static size_t possible(const struct limits *limits, struct action out[static 16]
             out[n++] = (struct action){SEND, i};
         if (world.at == i)
             out[n++] = (struct action){DROP, i};
-        if (s->session.where == AT_OPERATION)
-            out[n++] = (struct action){STEP, i, true};
-        if (s->thread.where == AT_OPERATION)
-            out[n++] = (struct action){STEP, i, false};
-        if (s->thread.where == AT_OPERATION && world.fails < limits->fails)
-            out[n++] = (struct action){FAIL, i, false};
+        for (uint8_t k = THREADS + 1; k-- > 0;)
+            if (routine(s, k)->where == AT_OPERATION)
+                out[n++] = (struct action){STEP, i, k};
+        for (uint8_t k = 0; k < THREADS; k++)
+            if (s->threads[k].where == AT_OPERATION && world.fails < limits->fails)
+                out[n++] = (struct action){FAIL, i, k};
     }
     if (world.held && world.expiries < limits->expiries)
         out[n++] = (struct action){EXPIRE, 0};
@@ -170,10 +172,12 @@ static void make_world(enum rule rule)
     struct tl_backend *const memory = world.memory, *const unfenced = world.unfenced;
     for (size_t i = 0; i <= SERVERS; i++) {
         struct server *const s = &world.servers[i];
-        char *const stacks[] = {s->thread.stack, s->session.stack};
+        char *stacks[THREADS + 1];
+        for (size_t k = 0; k <= THREADS; k++)
+            stacks[k] = routine(s, k)->stack;
         *s = (struct server){.base.ops = &seen_ops, .number = (int)i, .piece = -1, .distrusts = -1};
-        s->thread.stack = stacks[0];
-        s->session.stack = stacks[1];
+        for (size_t k = 0; k <= THREADS; k++)
+            routine(s, k)->stack = stacks[k];
         s->session.where = OVER;
         s->real = memory;
     }
@@ -291,8 +295,13 @@ static uint64_t state(void)
     uint64_t hash = store_hash();
     for (size_t i = 0; i < SERVERS; i++) {
         const struct server *const s = &world.servers[i];
-        const uint64_t one[] = {s->seen,         s->connected,     s->attempt,
-                                s->thread.where, s->session.where, (uint64_t)s->distrusts};
+        const uint64_t one[] = {s->seen,
+                                s->connected,
+                                s->attempt,
+                                s->threads[0].where,
+                                s->threads[1].where,
+                                s->session.where,
+                                (uint64_t)s->distrusts};
         hash = mix(hash, one, sizeof one);
     }
     const uint64_t rest[] = {(uint64_t)world.at,    world.answered, world.attempt,
@@ -355,7 +364,7 @@ static void print_path(size_t n)
 
 static void explore(size_t n)
 {
-    struct action actions[16];
+    struct action actions[MOST];
     const size_t n_actions = possible(&search.limits, actions);
     search.longest = n > search.longest ? n : search.longest;
     assert_true(n < LONGEST);
@@ -444,10 +453,9 @@ static int set_up(void **nothing)
 
 static int tear_down(void **nothing)
 {
-    for (size_t i = 0; i <= SERVERS; i++) {
-        free(world.servers[i].thread.stack);
-        free(world.servers[i].session.stack);
-    }
+    for (size_t i = 0; i <= SERVERS; i++)
+        for (size_t k = 0; k <= THREADS; k++)
+            free(routine(&world.servers[i], k)->stack);
     tl_backend_free(world.unfenced);
     tl_backend_free(world.memory);
     return 0;

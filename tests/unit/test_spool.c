@@ -349,12 +349,150 @@ static void trouble_is_told(void **state)
         fail_msg("%s", got);
 }
 
+/* ---- a sync that takes long -------------------------------------------------------------------
+ */
+
+/* A memory backend whose syncs wait while they are held. */
+static struct {
+    struct tl_backend_ops ops;
+    const struct tl_backend_ops *real;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool held, fails;
+    unsigned syncing, writes; /* syncs that wait; writes so far */
+} held = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static int held_open(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
+                     uint64_t *size, struct tl_fail *fail)
+{
+    const int r = held.real->log_open(backend, key, create, out, size, fail);
+    if (r >= 0)
+        (*out)->ops = &held.ops;
+    return r;
+}
+
+static int held_write(struct tl_log *log, uint64_t offset, const struct tl_bytes *parts, size_t n,
+                      struct tl_fail *fail)
+{
+    const int r = held.real->log_write(log, offset, parts, n, fail);
+    pthread_mutex_lock(&held.lock);
+    held.writes++;
+    pthread_cond_broadcast(&held.changed);
+    pthread_mutex_unlock(&held.lock);
+    return r;
+}
+
+static int held_sync(struct tl_log *log, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&held.lock);
+    held.syncing++;
+    pthread_cond_broadcast(&held.changed);
+    while (held.held)
+        pthread_cond_wait(&held.changed, &held.lock);
+    held.syncing--;
+    const bool fails = held.fails;
+    pthread_mutex_unlock(&held.lock);
+    return fails ? tl_fail_set(fail, TL_IO, "the medium failed") : held.real->log_sync(log, fail);
+}
+
+static void hold(bool on, bool fails)
+{
+    pthread_mutex_lock(&held.lock);
+    held.held = on;
+    held.fails = fails;
+    pthread_cond_broadcast(&held.changed);
+    pthread_mutex_unlock(&held.lock);
+}
+
+/* Append eight bytes while syncs are held: they are being synced; eight more behind them are
+ * written meanwhile. */
+static void append_behind_sync(struct tl_capture *capture, uint64_t at)
+{
+    const uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    hold(true, false);
+    assert_int_equal(tl_capture_append(capture, at, (struct tl_bytes){bytes, 8}, NULL), TL_OK);
+    pthread_mutex_lock(&held.lock);
+    while (held.syncing == 0)
+        pthread_cond_wait(&held.changed, &held.lock);
+    const unsigned writes = held.writes;
+    pthread_mutex_unlock(&held.lock);
+    assert_int_equal(tl_capture_append(capture, at + 8, (struct tl_bytes){bytes, 8}, NULL), TL_OK);
+    pthread_mutex_lock(&held.lock);
+    while (held.writes == writes)
+        pthread_cond_wait(&held.changed, &held.lock);
+    pthread_mutex_unlock(&held.lock);
+    assert_int_equal(tl_capture_durable(capture), at);
+}
+
+/* A failure is told, too, with the same offset as before. */
+static void on_settled(void *context, uint64_t offset)
+{
+    struct progress *p = context;
+    pthread_mutex_lock(&p->lock);
+    assert_true(offset >= p->offset);
+    p->offset = offset;
+    pthread_mutex_unlock(&p->lock);
+}
+
+static void written_behind_a_sync(void **state)
+{
+    (void)state;
+    struct tl_backend *backend;
+    struct tl_capture *capture;
+    struct tl_spool_reader *reader;
+    struct tl_buf got = {0};
+    struct tl_fail fail = {0};
+    struct progress progress = {.lock = PTHREAD_MUTEX_INITIALIZER};
+    const uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    held.real = backend->ops;
+    held.ops = *backend->ops;
+    held.ops.log_open = held_open;
+    held.ops.log_write = held_write;
+    held.ops.log_sync = held_sync;
+    backend->ops = &held.ops;
+    struct tl_spool *spool = new_spool(backend, 0);
+    assert_int_equal(tl_capture_open(spool, "a", on_settled, &progress, &capture, NULL), TL_OK);
+
+    append_behind_sync(capture, 0);
+    hold(false, false);
+    assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
+    assert_int_equal(tl_capture_durable(capture), 16);
+
+    /* Both fail, and the end stays where it was. */
+    append_behind_sync(capture, 16);
+    hold(false, true);
+    assert_int_equal(tl_capture_flush(capture, &fail), TL_IO);
+    assert_int_equal(tl_capture_durable(capture), 16);
+    assert_int_equal(tl_capture_append(capture, 16, (struct tl_bytes){bytes, 8}, &fail), TL_IO);
+    tl_capture_close(capture);
+    assert_int_equal(progress.offset, 16);
+
+    hold(false, false);
+    assert_int_equal(tl_capture_open(spool, "a", on_settled, &progress, &capture, NULL), TL_OK);
+    assert_int_equal(tl_capture_end(capture), 16);
+    assert_int_equal(tl_capture_append(capture, 16, (struct tl_bytes){bytes, 8}, &fail), TL_OK);
+    assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
+    tl_capture_close(capture);
+    assert_int_equal(progress.offset, 24);
+    assert_int_equal(tl_spool_reader_new(&reader, backend, "a"), TL_OK);
+    while (got.n < 24)
+        assert_int_equal(tl_spool_read(reader, got.n, 24, &got, &fail), TL_OK);
+    for (size_t i = 0; i < 24; i += 8)
+        assert_memory_equal(got.p + i, bytes, 8);
+    tl_spool_reader_free(reader);
+    tl_buf_fini(&got);
+    tl_spool_free(spool);
+    backend->ops = held.real;
+    tl_backend_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trouble_is_told),    cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(torn_tails_are_cut), cmocka_unit_test(damage_is_found),
-        cmocka_unit_test(commits_are_shared),
+        cmocka_unit_test(commits_are_shared), cmocka_unit_test(written_behind_a_sync),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
