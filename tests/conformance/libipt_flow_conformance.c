@@ -104,7 +104,7 @@ static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
     }
 }
 
-static unsigned errors, same_errors, differ;
+static unsigned errors, same_errors, same_codes, unlike, differ;
 
 /* Index of the synchronisation behind `i`, or of the end. */
 static size_t next_sync(const struct tl_buf *said, size_t i)
@@ -148,6 +148,27 @@ static bool is_known(const struct tl_sim_x86_program *program, const struct said
            last == 0xea || last == 0xc2 || last == 0xc3;
 }
 
+/*
+ * Both fail behind the same. Debian's libipt reads ahead, and may fail for that packet: one that is
+ * invalid, or lacks an IP, or is out of place (docs/pt-differences.md); or in itself. Here what is
+ * pending where the trace and the program part fails first. All else has the same reason.
+ */
+static bool fails_alike(const struct said *theirs, const struct said *ours)
+{
+    switch (theirs->error) {
+    case TL_PT_BAD_OPCODE:
+    case TL_PT_BAD_PACKET:
+    case TL_PT_BAD_CONTEXT:
+    case TL_PT_NO_IP:
+    case TL_PT_IP_SUPPRESSED_ERROR:
+    case TL_PT_NO_ENABLE:
+    case TL_PT_INTERNAL:
+        return true;
+    default:
+        return theirs->error == ours->error || ours->error == TL_PT_BAD_QUERY;
+    }
+}
+
 /* From one PSB on, up to where the first of both fails: what they say is the same. */
 static void compare_from(const struct world *w, const struct tl_buf *theirs, size_t i,
                          const struct tl_buf *ours, size_t k)
@@ -157,6 +178,7 @@ static void compare_from(const struct world *w, const struct tl_buf *theirs, siz
         const bool failed = fails(theirs, i);
         errors += failed;
         same_errors += failed;
+        same_codes += failed;
         i++;
         k++;
         compared++;
@@ -164,10 +186,19 @@ static void compare_from(const struct world *w, const struct tl_buf *theirs, siz
     if (i == i_end && k == k_end)
         return;
     errors++;
-    const bool ends = i == n_said(theirs) || k == n_said(ours); /* it may be told, or not */
-    if (!ends && !fails(theirs, i) && !fails(ours, k) &&
-        !is_known(&w->program, said_at(theirs, i - 1), said_at(theirs, i), said_at(ours, k)) &&
-        differ++ < 20)
+    if (i == n_said(theirs) || k == n_said(ours)) /* the end may be told, or not */
+        return;
+    const struct said *const a = said_at(theirs, i), *const b = said_at(ours, k);
+    same_codes += a->error != TL_PT_OK && a->error == b->error;
+    if (a->error || b->error) { /* only one: libipt has read ahead, or what is pending fails here */
+        unlike += a->error && b->error && !fails_alike(a, b);
+        return;
+    }
+    size_t last = i - 1;
+    while (!said_at(theirs, last)->sync && said_at(theirs, last)->truth.what != TL_SIM_PT_INSN)
+        last--;
+    const bool known = is_known(&w->program, said_at(theirs, last), a, b);
+    if (!known && differ++ < 20)
         print_said(theirs, i, ours, k, (struct tl_bytes){w->flow.pt.out.p, w->flow.pt.out.n});
 }
 
@@ -207,9 +238,12 @@ static void damaged(void **state)
         }
         unmake(&w);
     }
-    printf("%llu instructions and events compared, %u of %u errors the same\n",
-           (unsigned long long)compared, same_errors, errors);
+    printf(
+        "%llu instructions and events compared; of %u errors %u for the same reason, %u of them at "
+        "the same offset, %u not explained\n",
+        (unsigned long long)compared, errors, same_codes, same_errors, unlike);
     assert_int_equal(differ, 0);
+    assert_in_range(unlike, 0, errors / 100); /* damage may look like anything, but seldom does */
 }
 
 int main(void)
