@@ -109,8 +109,7 @@ static int change_isa(struct tl_stf_flow *flow, enum tl_isa isa)
         front->any = true;
         if (rc < 0)
             return rc;
-        if (tl_stf_map_iem(flow->read_isa) != record.iem)
-            flow->read_isa = tl_stf_unmap_isa(tl_stf_map_isa(isa), record.iem);
+        flow->read_isa = tl_stf_isa_by_iem(flow->read_isa, record.iem);
     }
     flow->state.isa = (uint8_t)isa;
     if (flow->read_isa == isa)

@@ -48,6 +48,11 @@ enum tl_isa tl_stf_unmap_isa(uint16_t isa, uint16_t iem)
     }
 }
 
+enum tl_isa tl_stf_isa_by_iem(enum tl_isa isa, uint16_t iem)
+{
+    return tl_stf_map_iem(isa) == iem ? isa : tl_stf_unmap_isa(tl_stf_map_isa(isa), iem);
+}
+
 enum tl_arch tl_stf_arch(enum tl_isa isa)
 {
     switch (isa) {

@@ -11,6 +11,9 @@ uint16_t tl_stf_map_isa(enum tl_isa isa);
 uint16_t tl_stf_map_iem(enum tl_isa isa);
 /* Instruction set for these two records, if no mode is more specific. */
 enum tl_isa tl_stf_unmap_isa(uint16_t isa, uint16_t iem);
+/* Instruction set that readers assume after an INST_IEM: `isa`, or its architecture's of the other
+ * width. */
+enum tl_isa tl_stf_isa_by_iem(enum tl_isa isa, uint16_t iem);
 
 /* MODE_CHANGE has the level in field 0 and, as our extension, the complete mode word in field 1. */
 #define TL_STF_MODE_FIELDS 2

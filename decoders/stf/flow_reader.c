@@ -41,7 +41,8 @@ struct group {
     uint64_t target;
     uint64_t next; /* from EVENT_PC_TARGET */
     uint64_t offset;
-    uint8_t code[16]; /* from micro-operations */
+    enum tl_isa isa_after; /* from a MODE_CHANGE after the instruction; NONE: as before */
+    uint8_t code[16];      /* from micro-operations */
     uint32_t n_code;
 };
 
@@ -145,6 +146,8 @@ static int deliver_one(struct tl_stf_flow_reader *r, struct waiting *w)
     if (w->item.kind == TL_ITEM_EXCEPTION || w->item.kind == TL_ITEM_NOTE ||
         w->item.kind == TL_ITEM_SOFTWARE)
         w->item.data = r->texts.p + w->text;
+    if (w->item.kind == TL_ITEM_EXCEPTION && w->item.text[0] == 0)
+        w->item.text = NULL;
     return happen(r, &w->item);
 }
 
@@ -192,12 +195,12 @@ static int add_item(struct tl_stf_flow_reader *r, const struct tl_item *item, co
         if (result < 0)
             return result;
     }
-    struct waiting *const w = &r->waiting[r->n_waiting++];
-    w->item = *item;
-    w->text = r->texts.n;
-    w->branch_flags = branch_flags;
-    w->before = false;
-    return tl_buf_add(&r->texts, text, n);
+    const size_t at = r->texts.n;
+    if (tl_buf_add(&r->texts, text, n) < 0)
+        return TL_NOMEM;
+    r->waiting[r->n_waiting++] =
+        (struct waiting){.item = *item, .text = at, .branch_flags = branch_flags};
+    return TL_OK;
 }
 
 /* Deliver pending items unless they belong after the next instruction. */
@@ -221,7 +224,7 @@ static int add_mode(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
         mode = word & ~TL_STF_MODE_FLAGS;
         before = word & TL_STF_MODE_BEFORE;
         if (tl_mode_isa(mode) != TL_ISA_NONE && tl_mode_isa(mode) < TL_ISA_COUNT)
-            r->isa = tl_mode_isa(mode);
+            *(before ? &r->isa : &r->group.isa_after) = tl_mode_isa(mode);
         if (word & TL_STF_MODE_ISA_ONLY)
             return TL_OK;
         if ((word & TL_STF_MODE_STATE) && r->has_mode && r->mode == mode)
@@ -230,7 +233,8 @@ static int add_mode(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     const struct tl_item item = {
         .kind = TL_ITEM_MODE, .flags = TL_ITEM_HAS_VALUE, .value = mode, .offset = record->offset};
     const int result = add_item(r, &item, NULL, 0, 0);
-    r->waiting[r->n_waiting - 1].before = before;
+    if (result >= 0)
+        r->waiting[r->n_waiting - 1].before = before;
     return result;
 }
 
@@ -256,7 +260,8 @@ static int add_our_exception(struct tl_stf_flow_reader *r, const struct tl_stf_r
             name[i] = '_';
     }
     const int result = add_item(r, &item, name, strlen(name) + 1, 0);
-    r->waiting[r->n_waiting - 1].before = number & TL_STF_X_BEFORE;
+    if (result >= 0)
+        r->waiting[r->n_waiting - 1].before = number & TL_STF_X_BEFORE;
     return result;
 }
 
@@ -508,6 +513,8 @@ static int close_group(struct tl_stf_flow_reader *r, const struct tl_stf_record 
         result = add_insn(r, record, at);
     if (result == TL_OK)
         result = deliver_waiting(r);
+    if (r->group.isa_after != TL_ISA_NONE)
+        r->isa = r->group.isa_after;
     r->group = (struct group){0};
     begin_kept(r);
     return result;
@@ -637,8 +644,7 @@ static int in_group(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
     case TL_STF_COMMENT:
         return add_comment(r, record);
     case TL_STF_INST_IEM:
-        if (tl_stf_map_iem(r->isa) != record->iem)
-            r->isa = tl_stf_unmap_isa(r->header.isa, record->iem);
+        r->isa = tl_stf_isa_by_iem(r->isa, record->iem);
         return TL_OK;
     case TL_STF_INST_MICROOP:
         add_microop(g, record);
@@ -733,7 +739,8 @@ static void kept_state(struct tl_stf_flow_reader *r, struct tl_state *s)
 void tl_stf_flow_reader_state(struct tl_stf_flow_reader *r, struct tl_state *s)
 {
     uint8_t isa = (uint8_t)r->isa;
-    if (!tl_state_loads(s) && (!r->header.complete || r->n_waiting > 0 || r->batch.n > 0))
+    if (!tl_state_loads(s) && (!r->header.complete || r->n_waiting > 0 || r->batch.n > 0 ||
+                               r->group.isa_after != TL_ISA_NONE))
         tl_state_fail(s, TL_AGAIN);
     tl_stf_header_state(&r->header, s);
     tl_state_check(s, r->header.complete);

@@ -260,7 +260,8 @@ static int place_chunks(struct patient *p)
 
 /* Logs what STF contains of a chunk. */
 struct relog {
-    const struct tl_chunk *chunk;
+    const struct tl_chunk *chunk; /* its positions are instructions only */
+    enum tl_protocol protocol;
     uint64_t markers; /* of the chunk */
     bool last;        /* last of the shard: what follows its last instruction belongs to it */
     uint64_t at;      /* marker of the shard */
@@ -283,6 +284,9 @@ static int relog_item(struct relog *l, const struct tl_item *item)
         return r;
     }
     if (l->at < begin || l->at > end || (l->at == end && !l->last))
+        return TL_OK;
+    /* An address after a gap: STF does not distinguish it from a branch. */
+    if (tl_item_is_point(l->protocol, item->kind))
         return TL_OK;
     struct tl_item copy = *item;
     copy.offset = l->log.base.offset; /* the STF's offset is meaningless */
@@ -351,7 +355,8 @@ static int relog_chunk(struct patient *p, size_t i)
     struct tl_chunk *c = &index->chunks[i];
     const bool last = i + 1 == index->n_chunks;
     const uint64_t end = last ? index->row.markers : c[1].marker;
-    struct relog l = {.chunk = c, .markers = end - c->marker, .last = last};
+    struct relog l = {
+        .chunk = c, .protocol = p->mend->protocol, .markers = end - c->marker, .last = last};
     if (end < c->marker || l.markers != c->n)
         return hopeless(p, "an item log is damaged that holds positions itself");
     int r = begin_log(&l);

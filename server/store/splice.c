@@ -161,8 +161,8 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
     const bool lacks = !s.iem && iem != tl_stf_map_iem(before);
     if (lacks)
         r = insert(j, 0, &(struct tl_stf_record){.type = TL_STF_INST_IEM, .iem = iem});
-    if ((s.iem || lacks) && tl_stf_map_iem(read) != iem)
-        read = tl_stf_unmap_isa(tl_stf_map_isa(isa), iem);
+    if (s.iem || lacks)
+        read = tl_stf_isa_by_iem(read, iem);
     if (r < 0 || read == isa)
         return r;
     look(j, &s);

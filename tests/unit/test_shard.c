@@ -551,6 +551,22 @@ static void assert_same_index(const struct tl_shard_index *a, const struct tl_sh
     }
 }
 
+/* Leave the lines of instructions and exceptions, which the STF has without its item logs. */
+static void only_recorded(struct tl_buf *text)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < text->n;) {
+        const uint8_t *end = memchr(text->p + i, '\n', text->n - i);
+        const size_t size = end ? (size_t)(end + 1 - (text->p + i)) : text->n - i;
+        if (text->p[i] == 'I' || text->p[i] == 'X') {
+            memmove(text->p + n, text->p + i, size);
+            n += size;
+        }
+        i += size;
+    }
+    text->n = n;
+}
+
 struct mending {
     struct tl_backend *backend;
     struct tl_mend mend;
@@ -583,6 +599,13 @@ static void mend_one(struct mending *m, struct tl_bytes damaged)
         m->whole++;
     } else {
         assert_int_equal(view->index.row.n, m->view->index.row.n);
+        append_text(view, 0, UINT64_MAX, true, m->mend.protocol, &text);
+        struct tl_buf expected = {0};
+        assert_int_equal(tl_buf_add(&expected, m->text.p, m->text.n), TL_OK);
+        only_recorded(&expected);
+        only_recorded(&text);
+        assert_same_text(&expected, &text);
+        tl_buf_fini(&expected);
         m->lost++;
     }
     tl_view_put(view);
