@@ -212,7 +212,8 @@ static ALWAYS_INLINE void move_down(struct queue *q)
 
 /* ---- entries -------------------------------------------------------------------------------- */
 
-/* Up to 64 packets; each is either outcomes (TNT_8 or PAD) or ends an entry. */
+/* Up to 64 packets; each is either outcomes (TNT_8 or PAD) or ends an entry, which counts as no
+ * outcome. */
 struct packets {
     __m512i tnt, stop; /* of outcomes: bits including the stop bit; the stop bit alone */
 };
@@ -220,7 +221,7 @@ struct packets {
 /* The packets that end entries, by entry. */
 struct ends {
     __m512i header, second, third; /* as in the queue */
-    __m512i first, n;              /* outcome packets before it: the first one, and how many */
+    __m512i first, number;         /* of packets: the first outcomes before it, and itself */
     uint64_t ips;                  /* which ones are IPs */
 };
 
@@ -260,7 +261,7 @@ static ALWAYS_INLINE void find_ends(struct ends *e, const struct queue *q, unsig
     e->third = _mm512_maskz_compress_epi8(ends, load(q->third + q->first));
     e->first = _mm512_maskz_permutexvar_epi8(~UINT64_C(1), _mm512_sub_epi8(lanes(), BYTES(1)),
                                              _mm512_add_epi8(numbers, BYTES(1)));
-    e->n = numbers;
+    e->number = numbers;
     e->ips = _mm512_movepi8_mask(
         _mm512_shuffle_epi8(TABLE(0, -1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, -1, 0, 0),
                             _mm512_and_si512(e->header, BYTES(0x0f))));
@@ -327,7 +328,7 @@ static ALWAYS_INLINE void add_outcomes(uint32_t *to, const struct packets *p, co
         _mm512_add_epi8(_mm512_srli_epi16(_mm512_and_si512(lanes(), BYTES(0xfc)), 2), BYTES(first));
     const __m512i number =
         _mm512_min_epu8(_mm512_add_epi8(_mm512_permutexvar_epi8(spread, e->first), nth),
-                        _mm512_permutexvar_epi8(spread, e->n));
+                        _mm512_permutexvar_epi8(spread, e->number));
     const __m512i tnt = _mm512_permutexvar_epi8(number, p->tnt);
     const __m512i stop = _mm512_permutexvar_epi8(number, p->stop);
     const __m512i ones = _mm512_mask_sub_epi8(tnt, not_oldest, tnt, stop);
@@ -534,8 +535,9 @@ static __attribute__((noinline)) int parse_entries(struct run *r, size_t first, 
 }
 
 /*
- * Make entries of up to 64 packets of the queue. Outcomes behind the last one stay in the queue;
- * they are also those of the entry after the last one. Returns an error of the parser, or 0.
+ * Make entries of up to 64 packets of the queue. Outcomes behind the last one stay in the queue; if
+ * these are all packets that there are, fewer than 64, they are also those of the entry after the
+ * last one. Returns an error of the parser, or 0.
  */
 static ALWAYS_INLINE int add_entries(struct run *r, unsigned packets)
 {
