@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Servers over one pool of a Ceph cluster that TL_RADOS names. usage: rados.py BUILD [NAME…]"""
+"""Servers over one pool of a Ceph cluster that TL_RADOS names. usage: rados.py BUILD [NAME…]
+
+`together`: all tests that leave the cluster alone, at the same time; `alone`: the other ones."""
 
 import json
 import os
@@ -16,11 +18,17 @@ sys.path[:0] = [os.path.join(TOP, 'e2e'), os.path.join(TOP, 'perf')]
 from lab import DATA, Lab, Skip, check, main, snapshot, wait  # noqa: E402
 import perffile  # noqa: E402
 
-TESTS = {}
+TESTS, ALONE = {}, {}
 
 
 def test(function):
     TESTS[function.__name__] = function
+    return function
+
+
+def alone(function):
+    """A test that stops or fills the cluster."""
+    ALONE[function.__name__] = function
     return function
 
 
@@ -335,7 +343,7 @@ def status(url):
         return why.code
 
 
-@test
+@alone
 def cluster_away(lab):
     """It is told, the rig waits, and all goes on by itself."""
     pool = Pool(lab)
@@ -367,7 +375,7 @@ def full(nearly, too, much):
         ceph('osd', 'set-%s-ratio' % kind, share)
 
 
-@test
+@alone
 def full_cluster(lab):
     """The rig waits, what is there is read, and all goes on by itself when there is room."""
     osd_process(0)  # the cluster is the test's own
@@ -395,5 +403,18 @@ def full_cluster(lab):
         pool.close()
 
 
+def together():
+    """Each in a process of its own. Returns whether all of them are well."""
+    running = [subprocess.Popen([sys.executable, __file__, sys.argv[1], name], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT) for name in sorted(TESTS)]
+    told = [child.communicate()[0].decode() for child in running]
+    print(''.join(told), end='')
+    return all(child.returncode in (0, 77) for child in running)
+
+
 if __name__ == '__main__':
-    main(TESTS)
+    if sys.argv[2:] == ['together']:
+        sys.exit(not together())
+    if sys.argv[2:] == ['alone']:
+        sys.argv[2:] = sorted(ALONE)
+    main({**TESTS, **ALONE})

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# with_cluster.sh PROGRAM…: start a Ceph cluster of one monitor and one OSD in memory on loopback, run
-# each program (a word, or a command of several) with TL_RADOS=rados:trace?conf=…, TL_RADOS_DIR, which
-# has the process IDs in osd.0.pid …, and CEPH_CONF, and stop the cluster. TL_RADOS_OSDS=3: so many OSDs
-# on files, which may be killed and started again, and two copies of everything. Ends with 77 where
-# Ceph's programs are not installed (ceph-mon ceph-osd ceph-common).
+# with_cluster.sh PROGRAM… [-- PROGRAM…]: start a Ceph cluster of one monitor and one OSD in memory on
+# loopback, run all programs (each a word, or a command of several) at the same time, then those behind
+# "--" one after another, with TL_RADOS=rados:trace?conf=…, TL_RADOS_DIR, which has the process IDs in
+# osd.0.pid …, and CEPH_CONF, and stop the cluster. TL_RADOS_OSDS=3: so many OSDs on files, which may be
+# killed and started again, and two copies of everything. TL_RADOS_PORT: OSDs listen at the hundred
+# ports from there on, which another cluster must not use: an OSD that is started again may stand where
+# that one looks for its own. Ends with 77 where Ceph's programs are not installed (ceph-mon ceph-osd
+# ceph-common).
 set -euo pipefail
 for program in ceph-mon ceph-osd ceph ceph-authtool monmaptool; do
   command -v "$program" >/dev/null || { echo "skipped: there is no $program"; exit 77; }
@@ -18,6 +21,7 @@ stop() {
   rm -rf "$dir"
 }
 trap stop EXIT
+first=${TL_RADOS_PORT:-6800}
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
 fsid=$(cat /proc/sys/kernel/random/uuid)
 mkdir "$dir/mon" "$dir/run" "$dir/log" "$dir/osd"
@@ -28,6 +32,8 @@ mon_host = [v2:127.0.0.1:$port]
 public_addr = 127.0.0.1
 cluster_addr = 127.0.0.1
 ms_bind_msgr1 = false
+ms_bind_port_min = $first
+ms_bind_port_max = $((first + 99))
 auth_cluster_required = none
 auth_service_required = none
 auth_client_required = none
@@ -57,7 +63,7 @@ osd_objectstore = $kind
 osd_heartbeat_interval = 1
 osd_heartbeat_grace = 4
 osd_memory_target = 939524096
-memstore_device_bytes = 1073741824
+memstore_device_bytes = 4294967296
 bluestore_block_size = 8589934592
 osd_class_update_on_start = false
 C
@@ -83,6 +89,27 @@ ceph osd pool application enable trace rados >/dev/null 2>&1
 echo | timeout 60 rados -p trace put ready - # once the OSD is in
 export TL_RADOS_DIR=$dir
 export TL_RADOS="rados:trace?conf=$dir/ceph.conf"
-status=0
-for program in "$@"; do $program || status=1; done
+status=0 count=0
+running=() names=()
+while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  $1 >"$dir/told.$count" 2>&1 &
+  running+=($!)
+  names+=("$1")
+  count=$((count + 1))
+  shift
+done
+for ((i = 0; i < count; i++)); do
+  code=0
+  wait "${running[i]}" || code=$?
+  printf '%s\n' "--- ${names[i]}: ended with $code after $SECONDS s"
+  cat "$dir/told.$i"
+  [ $code = 0 ] || status=1
+done
+[ $# -eq 0 ] || shift
+for program in "$@"; do
+  code=0
+  $program || code=$?
+  printf '%s\n' "--- $program: ended with $code after $SECONDS s"
+  [ $code = 0 ] || status=1
+done
 exit $status
