@@ -8,7 +8,7 @@
 
 static void put(uint32_t *slots, uint32_t mask, uint64_t key, uint32_t number)
 {
-    uint32_t i = tl_numbers_hash(key) & mask;
+    uint32_t i = tl_numbers_slot(key, mask);
     while (slots[i] != 0)
         i = (i + 1) & mask;
     slots[i] = number + 1;

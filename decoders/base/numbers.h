@@ -26,12 +26,21 @@ static inline uint32_t tl_numbers_hash(uint64_t key)
     return (uint32_t)(key * 0x9e3779b97f4a7c15u >> 32);
 }
 
+/*
+ * Where the search for a key begins. Keys that differ only in the lowest four bits begin in
+ * neighbouring slots, since they often appear together: addresses of adjacent code.
+ */
+static inline uint32_t tl_numbers_slot(uint64_t key, uint32_t mask)
+{
+    return tl_numbers_hash(key >> 4) >> __builtin_clz(mask) ^ (key & 15);
+}
+
 /* The key's number, or TL_NO_NUMBER. */
 static inline uint32_t tl_numbers_find(const struct tl_numbers *t, uint64_t key)
 {
     if (t->mask == 0)
         return TL_NO_NUMBER;
-    for (uint32_t i = tl_numbers_hash(key) & t->mask;; i = (i + 1) & t->mask) {
+    for (uint32_t i = tl_numbers_slot(key, t->mask);; i = (i + 1) & t->mask) {
         const uint32_t number = t->slots[i] - 1; /* a free slot gives TL_NO_NUMBER */
         if (number == TL_NO_NUMBER || t->keys[number] == key)
             return number;

@@ -98,7 +98,7 @@ static int pair_of(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **
         r = number_of(&c->addresses, b, &to);
     if (r < 0)
         return r;
-    const uint64_t key = (uint64_t)from << 40 | (uint64_t)to << 16 | program;
+    const uint64_t key = tl_code_pair_key(program, from, to);
     *out = tl_numbers_find(pairs, key);
     if (*out != TL_NO_NUMBER)
         return TL_OK;

@@ -77,8 +77,14 @@ struct tl_code_pair {
 };
 static inline struct tl_code_pair tl_code_pair(const struct tl_codecount *c, uint64_t key)
 {
-    return (struct tl_code_pair){key & 0xffff, c->addresses.keys[key >> 40],
-                                 c->addresses.keys[key >> 16 & 0xffffff]};
+    const uint32_t from = key & 0xffffff, to = (from + (key >> 24)) & 0xffffff;
+    return (struct tl_code_pair){(uint32_t)(key >> 48), c->addresses.keys[from],
+                                 c->addresses.keys[to]};
+}
+/* The key, from the numbers of two addresses. Those of neighbouring runs differ little. */
+static inline uint64_t tl_code_pair_key(uint32_t program, uint32_t from, uint32_t to)
+{
+    return (uint64_t)program << 48 | (uint64_t)((to - from) & 0xffffff) << 24 | from;
 }
 
 /* The program current in state `now`; valid until time `*until` if no identifier changes. */
