@@ -11,16 +11,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#define TICK_NS   INT64_C(500000000)
-#define EDGE_NS   INT64_C(50000000)   /* the same for traces whose live edge is read elsewhere */
-#define READ_NS   INT64_C(5000000000) /* how long an edge counts as read after the last message */
-#define ADOPTIONS 64                  /* attempts per tick */
-#define NEWS_MOST (64 << 10)          /* bytes; changes beyond that are found at the next tick */
-#define EDGES     256                 /* traces whose progress is written at short intervals */
+#define TICK_NS      INT64_C(500000000)
+#define EDGE_NS      INT64_C(50000000)   /* the same for traces whose live edge is read elsewhere */
+#define READ_NS      INT64_C(5000000000) /* how long an edge counts as read after its last message */
+#define CHANGES_REST 3                   /* pause after reading all changes, in durations of that */
+#define ADOPTIONS    64                  /* attempts per tick */
+#define NEWS_MOST    (64 << 10)          /* bytes; changes beyond that are found at the next tick */
+#define EDGES        256                 /* traces whose progress is written at short intervals */
 
 struct sharing {
     struct tl_lake *lake;
     bool any;                     /* something was changed by other servers */
+    int64_t next_changes;         /* monotonic: when to read the changes of other servers again */
     struct tl_trace *read[EDGES]; /* read elsewhere: traces that are or were ours */
     size_t n_read;
 };
@@ -108,8 +110,13 @@ static void look(struct sharing *s)
     size_t n;
     const int64_t now = tl_monotonic_ns();
     unsigned adoptions = 0;
-    /* If the store does not respond, the next round repeats it. */
-    (void)!tl_catalog_changes(lake->catalog, take_change, s, NULL);
+    /* If the store does not respond, the next round repeats it. With so many traces that it takes
+     * long, messages have most of this thread's time. */
+    if (now >= s->next_changes) {
+        (void)!tl_catalog_changes(lake->catalog, take_change, s, NULL);
+        const int64_t end = tl_monotonic_ns();
+        s->next_changes = end + CHANGES_REST * (end - now);
+    }
     if (tl_lake_all_resident(lake, &traces, &n) < 0)
         n = 0;
     for (size_t i = 0; i < n; i++) {
