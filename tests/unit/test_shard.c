@@ -640,6 +640,28 @@ static void mend_all(struct mending *m, struct made *random)
     tl_buf_fini(&copy);
 }
 
+/* Put exceptions and changes of mode after blocks: what the STF has, too, and no positions. */
+static void interrupt(struct made *m)
+{
+    struct tl_item *const blocks = m->items;
+    const size_t n = m->n;
+    m->items = NULL;
+    m->n = m->cap = 0;
+    for (size_t i = 0; i < n; i++) {
+        *made_add(m, TL_ITEM_BLOCK) = blocks[i];
+        if (made_below(m, 2)) {
+            struct tl_item *const item = made_add(m, TL_ITEM_EXCEPTION);
+            item->sub = (uint16_t)made_below(m, 40);
+            item->text = made_below(m, 4) ? "irq" : NULL;
+        }
+        if (made_below(m, 2))
+            made_add(m, TL_ITEM_MODE)->value =
+                tl_mode(TL_ARCH_ARM, (unsigned)made_below(m, 4), TL_SEC_NS,
+                        made_below(m, 2) ? TL_ISA_A64 : TL_ISA_T32);
+    }
+    free(blocks);
+}
+
 static void shards_are_mended(void **state)
 {
     (void)state;
@@ -654,6 +676,8 @@ static void shards_are_mended(void **state)
         run.chunk_markers += 20;
         made_stream(&m, made_random(&random), 200 + made_below(&random, 400),
                     (unsigned)(round % 3 ? 2 + made_below(&random, 10) : 0));
+        if (round % 3 == 0)
+            interrupt(&m);
         struct shards *s = build(&m, &run, 0, 0, made_random(&random));
         const size_t k = made_below(&random, s->n);
         struct mending mending = {
