@@ -19,7 +19,7 @@ FLOW = ['test_walker', 'test_item', 'test_block', 'test_callstack', 'test_toy', 
         'test_sim_etm4', 'test_pt_flow', 'test_property_etm4', 'test_decode_state', 'test_stf_flow',
         'test_parallel', 'test_shard_index']
 STORE = ['test_store_itemlog', 'test_shard_stats', 'test_store_pack', 'test_shard_walk',
-         'test_store_backend', 'test_catalog', 'test_shard', 'test_shard_index', 'test_lake_query',
+         'test_store_backend', 'test_catalog', 'test_shard', 'test_shard_index', 'test_shard_mend', 'test_lake_query',
          'test_lake_slices', 'test_lake_copy', 'test_lake_resume', 'test_lake']
 CONCERNED = {'decoders/flow': FLOW, 'server/store': STORE}
 
