@@ -22,8 +22,8 @@ int tl_decode_crew(struct tl_decode *decode, struct tl_crew *crew)
     decode->share.crew = crew;
     if (crew)
         return TL_OK;
-    tl_item_rooms_free(decode->share.rooms);
-    decode->share.rooms = NULL;
+    tl_item_buffers_free(decode->share.buffers);
+    decode->share.buffers = NULL;
     return tl_decode_flush(decode);
 }
 
@@ -70,7 +70,7 @@ void tl_decode_free(struct tl_decode *decode)
 {
     if (!decode)
         return;
-    tl_item_rooms_free(decode->share.rooms);
+    tl_item_buffers_free(decode->share.buffers);
     decode->ops->destroy(decode);
 }
 

@@ -17,14 +17,14 @@ void tl_kept_fini(struct tl_kept *kept)
     tl_kept_init(kept);
 }
 
-void tl_kept_batch(struct tl_kept *kept, struct tl_item_room *room, size_t n)
+void tl_kept_batch(struct tl_kept *kept, struct tl_item_buffer *buffer, size_t n)
 {
-    room->next = NULL;
-    room->n = n;
-    *kept->end = room;
-    kept->end = &room->next;
+    buffer->next = NULL;
+    buffer->n = n;
+    *kept->end = buffer;
+    kept->end = &buffer->next;
     kept->n++;
-    kept->bytes += sizeof *room;
+    kept->bytes += sizeof *buffer;
 }
 
 int tl_kept_digest(struct tl_kept *kept, const struct tl_stream_sink *sink,
@@ -60,11 +60,11 @@ struct tl_kept_mark tl_kept_mark(const struct tl_kept *kept)
 }
 
 size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
-                   struct tl_item_room **rooms)
+                   struct tl_item_buffer **buffers)
 {
     const size_t n = *mark->end ? kept->n - mark->n : 0;
-    *kept->end = *rooms;
-    *rooms = *mark->end;
+    *kept->end = *buffers;
+    *buffers = *mark->end;
     *mark->end = NULL;
     kept->end = mark->end;
     kept->n = mark->n;
@@ -73,15 +73,15 @@ size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
     return n;
 }
 
-size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_room **rooms)
+size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_buffer **buffers)
 {
     const struct tl_kept_mark begin = {&kept->first, 0, 0, 0};
-    return tl_kept_cut(kept, &begin, rooms);
+    return tl_kept_cut(kept, &begin, buffers);
 }
 
 int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink)
 {
-    const struct tl_item_room *room = kept->first;
+    const struct tl_item_buffer *buffer = kept->first;
     size_t next_loss = 0;
     int rc = TL_OK;
     for (size_t i = 0; rc >= 0 && i <= kept->n; i++) {
@@ -90,9 +90,9 @@ int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sin
             const struct tl_kept_loss *const loss = &kept->losses[next_loss];
             rc = sink->loss(sink->context, loss->reason, loss->offset, loss->bytes);
         }
-        if (rc >= 0 && room) {
-            rc = sink->items(sink->context, room->items, room->n);
-            room = room->next;
+        if (rc >= 0 && buffer) {
+            rc = sink->items(sink->context, buffer->items, buffer->n);
+            buffer = buffer->next;
         } else if (rc >= 0 && i < kept->n) {
             const struct tl_buf *const digest = &kept->digests[i];
             rc = sink->digested(sink->context, (struct tl_bytes){digest->p, digest->n});

@@ -18,8 +18,8 @@ struct tl_kept_loss {
 };
 
 struct tl_kept {
-    struct tl_item_room *first, **end; /* batches; empty if there are digests */
-    struct tl_buf *digests;            /* digests: one, plus one after each loss */
+    struct tl_item_buffer *first, **end; /* batches; empty if there are digests */
+    struct tl_buf *digests;              /* digests: one, plus one after each loss */
     size_t cap_digests;
     size_t n;     /* batches or digests */
     size_t bytes; /* memory they use */
@@ -29,7 +29,7 @@ struct tl_kept {
 
 /* A position in what is kept, to drop everything kept after it. */
 struct tl_kept_mark {
-    struct tl_item_room **end;
+    struct tl_item_buffer **end;
     size_t n, n_losses, bytes;
 };
 
@@ -37,8 +37,8 @@ void tl_kept_init(struct tl_kept *kept);
 /* All item buffers must have been taken back first (tl_kept_reset()). */
 void tl_kept_fini(struct tl_kept *kept);
 
-/* Keep the batch of `n` items in `room`; takes ownership of `room`. */
-void tl_kept_batch(struct tl_kept *kept, struct tl_item_room *room, size_t n);
+/* Keep the batch of `n` items in `buffer`; takes ownership of `buffer`. */
+void tl_kept_batch(struct tl_kept *kept, struct tl_item_buffer *buffer, size_t n);
 /* Keep the sink's digest of a batch. Returns what `digest` returned, or TL_NOMEM. */
 TL_MUST_USE int tl_kept_digest(struct tl_kept *kept, const struct tl_stream_sink *sink,
                                const struct tl_item *items, size_t n);
@@ -46,12 +46,12 @@ TL_MUST_USE int tl_kept_loss(struct tl_kept *kept, const char *reason, uint64_t 
                              uint64_t bytes);
 
 struct tl_kept_mark tl_kept_mark(const struct tl_kept *kept);
-/* Drop the batches kept since `mark`; their buffers are prepended to the list `rooms`. Returns how
- * many. Not for digests. */
+/* Drop the batches kept since `mark`; their buffers are prepended to the list `buffers`. Returns
+ * how many. Not for digests. */
 size_t tl_kept_cut(struct tl_kept *kept, const struct tl_kept_mark *mark,
-                   struct tl_item_room **rooms);
+                   struct tl_item_buffer **buffers);
 /* Drop everything; otherwise as tl_kept_cut(). */
-size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_room **rooms);
+size_t tl_kept_reset(struct tl_kept *kept, struct tl_item_buffer **buffers);
 
 /* Deliver everything in order. PATH items are expanded unless the sink accepts them. */
 TL_MUST_USE int tl_kept_deliver(const struct tl_kept *kept, const struct tl_stream_sink *sink);

@@ -23,14 +23,14 @@
 #define LEAST_PART  ((size_t)4 << 10) /* bytes; part sizes adapt to the amount of output */
 #define FIRST_PART  ((size_t)32 << 10)
 #define MOST_PART   ((size_t)256 << 10)
-#define SEAMS       4  /* minimum part size, as a multiple of the distance to its resync point */
+#define RESYNCS     4  /* minimum part size, as a multiple of the distance to its resync point */
 #define SLICES      16 /* slices per part; a decoder can be stopped between slices */
 #define LEAST_SLICE ((size_t)1 << 10) /* bytes */
 /* Distance in bytes, plus two slices, at which the pushing thread asks the decoder of the next part
  * to stop. */
 #define NEAR       ((size_t)4 << 10)
 #define KEPT_TOTAL ((size_t)16 << 20) /* limit for kept items, all parts together */
-#define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_room))
+#define ROOMS      (KEPT_TOTAL / sizeof(struct tl_item_buffer))
 /* Limit for decoded blocks, all decoders of the crew together. */
 #define BLOCKS_TOTAL ((size_t)16 << 20)
 #define GATHER_RUN   ((size_t)1 << 20)
@@ -41,23 +41,23 @@
 struct decoder {
     struct split *split;
     struct tl_stream_decoder *format;
-    struct tl_walker *walker;  /* the format's walker */
-    struct part *part;         /* part being decoded ahead; NULL: items are delivered */
-    struct tl_item_room *room; /* buffer of the current batch; NULL: none yet */
+    struct tl_walker *walker;      /* the format's walker */
+    struct part *part;             /* part being decoded ahead; NULL: items are delivered */
+    struct tl_item_buffer *buffer; /* buffer of the current batch; NULL: none yet */
 };
 
 struct part {
-    size_t from, to;               /* input bytes */
-    size_t seam;                   /* resync point, where states are compared */
-    size_t slice;                  /* minimum bytes per slice */
-    size_t end;                    /* decoded up to here */
-    bool kept_from_seam;           /* past the resync point: items are kept */
-    bool usable;                   /* `at_seam`, `at_end` and `kept` are valid */
-    bool full;                     /* the limit for kept items was reached */
-    atomic_bool stop;              /* request to stop */
-    atomic_bool done;              /* stopped or finished */
-    struct tl_buf at_seam, at_end; /* saved states */
-    struct tl_kept kept;           /* items after the resync point */
+    size_t from, to;                 /* input bytes */
+    size_t resync;                   /* resync point, where states are compared */
+    size_t slice;                    /* minimum bytes per slice */
+    size_t end;                      /* decoded up to here */
+    bool kept_from_resync;           /* past the resync point: items are kept */
+    bool usable;                     /* `at_resync`, `at_end` and `kept` are valid */
+    bool full;                       /* the limit for kept items was reached */
+    atomic_bool stop;                /* request to stop */
+    atomic_bool done;                /* stopped or finished */
+    struct tl_buf at_resync, at_end; /* saved states */
+    struct tl_kept kept;             /* items after the resync point */
 };
 
 struct split {
@@ -92,20 +92,20 @@ struct split {
 /* ---- decoders ------------------------------------------------------------------------------ */
 
 /* Get an item buffer that can be kept until delivery. Returns TL_LIMIT: enough is kept. */
-static int take_room(struct decoder *d)
+static int take_buffer(struct decoder *d)
 {
     struct split *const s = d->split;
     pthread_mutex_lock(&s->lock);
     const bool may = s->taken < ROOMS;
-    struct tl_item_room *const spare = may ? s->share->rooms : NULL;
+    struct tl_item_buffer *const spare = may ? s->share->buffers : NULL;
     if (spare)
-        s->share->rooms = spare->next;
+        s->share->buffers = spare->next;
     s->taken += may;
     pthread_mutex_unlock(&s->lock);
-    d->room = spare || !may ? spare : malloc(sizeof *d->room);
-    if (d->room)
-        d->walker->out->room = d->room;
-    return d->room ? TL_OK : may ? TL_NOMEM : TL_LIMIT;
+    d->buffer = spare || !may ? spare : malloc(sizeof *d->buffer);
+    if (d->buffer)
+        d->walker->out->buffer = d->buffer;
+    return d->buffer ? TL_OK : may ? TL_NOMEM : TL_LIMIT;
 }
 
 static size_t blocks_most(const struct split *s)
@@ -131,7 +131,7 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
     struct part *const part = d->part;
     if (!part)
         return d->split->sink.items(d->split->sink.context, items, n);
-    if (!part->kept_from_seam)
+    if (!part->kept_from_resync)
         return TL_OK;
     if (blocks_of(d) > blocks_most(d->split))
         return TL_LIMIT;
@@ -139,8 +139,8 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         return part->kept.bytes > 2 * kept_most(d->split)
                    ? TL_LIMIT
                    : tl_kept_digest(&part->kept, &d->split->sink, items, n);
-    tl_kept_batch(&part->kept, d->room, n);
-    return take_room(d);
+    tl_kept_batch(&part->kept, d->buffer, n);
+    return take_buffer(d);
 }
 
 static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
@@ -148,7 +148,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     struct decoder *const d = context;
     if (!d->part)
         return d->split->sink.loss(d->split->sink.context, reason, offset, bytes);
-    return d->part->kept_from_seam ? tl_kept_loss(&d->part->kept, reason, offset, bytes) : TL_OK;
+    return d->part->kept_from_resync ? tl_kept_loss(&d->part->kept, reason, offset, bytes) : TL_OK;
 }
 
 static int decoder_init(struct decoder *d, struct split *s, size_t block_limit,
@@ -236,7 +236,7 @@ static void extend_cut(struct split *s, size_t from)
 
 /* Position after everything the trace repeats at the synchronisation point `at`, or the next such
  * point. */
-static size_t find_seam(const struct split *s, size_t at)
+static size_t find_resync(const struct split *s, size_t at)
 {
     const struct tl_split_input *const in = &s->input;
     const size_t rest = s->ops->split->find_rest(s->live.format, in->p + at, in->n - at);
@@ -247,9 +247,9 @@ static struct part *claim(struct split *s)
 {
     struct part *const part = &s->parts[s->claimed++ % s->n_parts];
     part->from = s->cut;
-    part->seam = find_seam(s, part->from);
+    part->resync = find_resync(s, part->from);
     /* Bytes before the resync point are decoded twice. */
-    move_cut(s, part->from, larger(LEAST_PART, SEAMS * (part->seam - part->from)));
+    move_cut(s, part->from, larger(LEAST_PART, RESYNCS * (part->resync - part->from)));
     part->to = s->cut;
     part->slice = larger((part->to - part->from) / SLICES, LEAST_SLICE);
     atomic_store(&part->stop, false);
@@ -284,22 +284,22 @@ static int decode_slice(struct decoder *d, struct part *part, size_t to)
         return TL_OK;
     }
     pthread_mutex_lock(&d->split->lock);
-    d->split->taken -= tl_kept_cut(&part->kept, &before, &d->split->share->rooms);
+    d->split->taken -= tl_kept_cut(&part->kept, &before, &d->split->share->buffers);
     pthread_mutex_unlock(&d->split->lock);
     return rc;
 }
 
 /* Decode up to the resync point without keeping anything: the state is complete once the trace has
  * repeated everything. */
-static int decode_to_seam(struct decoder *d, struct part *part)
+static int decode_to_resync(struct decoder *d, struct part *part)
 {
     d->split->ops->split->reset(d->format);
-    int rc = push_bytes(d, &d->split->input, part->from, part->seam);
+    int rc = push_bytes(d, &d->split->input, part->from, part->resync);
     if (rc == TL_OK)
-        rc = save(d, &part->at_seam);
+        rc = save(d, &part->at_resync);
     if (rc == TL_OK)
-        part->end = part->seam;
-    part->kept_from_seam = true;
+        part->end = part->resync;
+    part->kept_from_resync = true;
     return rc;
 }
 
@@ -308,11 +308,11 @@ static void decode_ahead(struct decoder *d, struct part *part)
 {
     const bool digest = d->split->sink.digest != NULL;
     part->end = part->from;
-    part->usable = part->full = part->kept_from_seam = false;
+    part->usable = part->full = part->kept_from_resync = false;
     d->part = part;
-    int rc = d->room || digest ? TL_OK : take_room(d);
+    int rc = d->buffer || digest ? TL_OK : take_buffer(d);
     if (rc == TL_OK)
-        rc = decode_to_seam(d, part);
+        rc = decode_to_resync(d, part);
     while (rc == TL_OK && part->end < part->to && !atomic_load(&part->stop)) {
         /*
          * Slices grow, so that the pushing thread never waits long for a part that has just begun.
@@ -348,15 +348,15 @@ static int stitch(struct split *s, struct part *part, size_t *at)
     if (!part->usable)
         return TL_OK;
     *at = part->end;
-    int rc = push_bytes(&s->live, &s->input, part->from, part->seam);
+    int rc = push_bytes(&s->live, &s->input, part->from, part->resync);
     if (rc == TL_OK)
         rc = save(&s->live, &s->state);
     if (rc < 0)
         return rc;
-    const bool same =
-        s->state.n == part->at_seam.n && memcmp(s->state.p, part->at_seam.p, part->at_seam.n) == 0;
+    const bool same = s->state.n == part->at_resync.n &&
+                      memcmp(s->state.p, part->at_resync.p, part->at_resync.n) == 0;
     if (!same)
-        return push_bytes(&s->live, &s->input, part->seam, part->end);
+        return push_bytes(&s->live, &s->input, part->resync, part->end);
     s->met++;
     rc = tl_kept_deliver(&part->kept, &s->sink);
     return rc < 0 ? rc : load(&s->live, &part->at_end);
@@ -368,8 +368,8 @@ static void adapt(struct split *s, const struct part *part)
     const size_t bytes = part->end - part->from;
     if (bytes < LEAST_PART && !part->full)
         return; /* too small to be representative */
-    const size_t size =
-        (size_t)((uint64_t)bytes * kept_most(s) / (part->kept.bytes + sizeof(struct tl_item_room)));
+    const size_t size = (size_t)((uint64_t)bytes * kept_most(s) /
+                                 (part->kept.bytes + sizeof(struct tl_item_buffer)));
     s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
 }
 
@@ -464,7 +464,7 @@ static int advance(struct split *s, size_t *at)
     const int rc = stitch(s, part, at);
     pthread_mutex_lock(&s->lock);
     adapt(s, part);
-    s->taken -= tl_kept_reset(&part->kept, &s->share->rooms);
+    s->taken -= tl_kept_reset(&part->kept, &s->share->buffers);
     s->head++;
     pthread_mutex_unlock(&s->lock);
     tl_crew_call(s->share->crew);
@@ -483,18 +483,18 @@ static void leave_off(struct split *s)
 }
 
 /* Make all item buffers available to other streams. */
-static void give_rooms(struct split *s)
+static void give_buffers(struct split *s)
 {
     for (size_t i = 0; i < s->n_parts; i++)
-        tl_kept_reset(&s->parts[i].kept, &s->share->rooms);
+        tl_kept_reset(&s->parts[i].kept, &s->share->buffers);
     for (unsigned i = 0; i < s->n_ahead; i++) {
         struct decoder *const d = s->ahead[i];
-        if (!d->room)
+        if (!d->buffer)
             continue;
-        d->room->next = s->share->rooms;
-        s->share->rooms = d->room;
-        d->room = NULL;
-        d->walker->out->room = &d->walker->out->own;
+        d->buffer->next = s->share->buffers;
+        s->share->buffers = d->buffer;
+        d->buffer = NULL;
+        d->walker->out->buffer = &d->walker->out->own;
     }
     s->taken = 0;
 }
@@ -506,7 +506,7 @@ static void free_ahead(struct split *s)
         free(s->ahead[i]);
     }
     for (size_t i = 0; s->parts && i < s->n_parts; i++) {
-        tl_buf_fini(&s->parts[i].at_seam);
+        tl_buf_fini(&s->parts[i].at_resync);
         tl_buf_fini(&s->parts[i].at_end);
         tl_kept_fini(&s->parts[i].kept);
     }
@@ -561,7 +561,7 @@ static int decode_input(struct split *s, const struct tl_split_input *in)
     for (size_t at = 0; rc == TL_OK && at < in->n;)
         rc = advance(s, &at);
     leave_off(s);
-    give_rooms(s);
+    give_buffers(s);
     for (unsigned i = 0; i < s->n_ahead; i++) {
         struct tl_walker *const w = s->ahead[i]->walker;
         w->cache_limit = blocks_most(s) / 4 * 3;

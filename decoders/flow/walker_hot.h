@@ -210,7 +210,7 @@ static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, u
     if (!goes_on)
         tl_item_batch_pause(out);
     uintptr_t *const steps =
-        goes_on ? out->room->steps + out->n_steps : tl_item_batch_steps(out, n);
+        goes_on ? out->buffer->steps + out->n_steps : tl_item_batch_steps(out, n);
     const unsigned done = tl_walker_known_bits(w, bits, n, steps, &insns);
     if (goes_on)
         tl_item_batch_more(out, done, insns);

@@ -6,7 +6,7 @@
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 #include "stf/close.h"
-#include "store/hole.h"
+#include "store/missing.h"
 #include "store/walk.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ struct tl_remaker {
     size_t stream;
     uint64_t at;  /* raw bytes decoded */
     bool damaged; /* the next raw bytes, or others that are needed, are damaged: it cannot go on */
-    struct tl_hole hole; /* if damaged */
+    struct tl_missing missing; /* if damaged */
     bool finished;
     bool given_up;     /* abandoned during output: it cannot continue */
     struct job *job;   /* the job it works for */
@@ -145,8 +145,8 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 static int meet_damage(struct tl_remaker *m, uint64_t from, uint64_t to)
 {
     m->damaged = true;
-    m->hole.from = from;
-    m->hole.to = to;
+    m->missing.from = from;
+    m->missing.to = to;
     return TL_BAD;
 }
 
@@ -556,9 +556,9 @@ static int make(struct job *job, struct tl_fail *fail)
     return r < 0 ? r : decode(job, fail);
 }
 
-/* ---- holes ---------------------------------------------------------------------------------- */
+/* ---- missing ranges ---------------------------------------------------------------------- */
 
-/* Take an unfinished part of the frame that has the hole, which begins at `position`. */
+/* Take an unfinished part of the frame that has the missing range, which begins at `position`. */
 static int take_open(struct job *job, const struct tl_build_part *part, uint64_t position)
 {
     const struct tl_shard_index *const index = &job->base->index;
@@ -578,13 +578,13 @@ static int take_open(struct job *job, const struct tl_build_part *part, uint64_t
         return TL_OK;
     r = tl_blob_plain(part->blob, &plain);
     if (r >= 0)
-        r = tl_hole_log(&job->remaker->hole, &index->chunks[job->chunk],
-                        (struct tl_bytes){plain.p, plain.n}, position, &made->items[job->chunk]);
+        r = tl_missing_log(&job->remaker->missing, &index->chunks[job->chunk],
+                           (struct tl_bytes){plain.p, plain.n}, position, &made->items[job->chunk]);
     tl_buf_fini(&plain);
     return r;
 }
 
-/* The builder gets the items of the hole, which end the records of the last instruction. */
+/* The builder gets the items of the missing range, which end the last instruction's records. */
 static int end_parts(struct job *job)
 {
     struct tl_remaker *const m = job->remaker;
@@ -597,7 +597,7 @@ static int end_parts(struct job *job)
         return r;
     const size_t open = job->chunk < index->n_chunks ? job->chunk : index->n_chunks - 1;
     const uint64_t position = tl_build_position(m->build);
-    const size_t n_items = tl_hole_items(&m->hole, &index->chunks[open], position, items);
+    const size_t n_items = tl_missing_items(&m->missing, &index->chunks[open], position, items);
     r = tl_build_items(m->build, items, n_items);
     if (r >= 0)
         r = collect(job);
@@ -611,7 +611,7 @@ static int end_parts(struct job *job)
     return r;
 }
 
-/* Make holes of the missing chunks, and frames without records of the missing ones. */
+/* Chunks that cannot be regenerated become missing ranges, frames of them have no records. */
 static int fill(struct job *job)
 {
     const struct tl_shard_index *const index = &job->base->index;
@@ -619,12 +619,12 @@ static int fill(struct job *job)
     int r = TL_OK;
     for (size_t i = job->chunk; i < job->chunk_end && r >= 0; i++)
         if (!made->items[i])
-            r = tl_hole_log(&job->remaker->hole, &index->chunks[i], (struct tl_bytes){0},
-                            index->chunks[i].first, &made->items[i]);
+            r = tl_missing_log(&job->remaker->missing, &index->chunks[i], (struct tl_bytes){0},
+                               index->chunks[i].first, &made->items[i]);
     for (size_t i = job->frame; i < job->to && i < index->n_frames && r >= 0; i++)
         if (!made->frames[i] && !(made->frames[i] = tl_blob_new((struct tl_bytes){0})))
             r = TL_NOMEM;
-    made->holed = true;
+    made->incomplete = true;
     return r;
 }
 
@@ -645,13 +645,13 @@ static int read_all(const struct job *job)
     return r;
 }
 
-/* What is missing of the wanted frame is a hole; if what precedes the damage cannot be read by
- * itself, all of the frame is. */
-static int dig(struct job *job)
+/* The missing range begins at the damage, or at the frame's begin if what precedes the damage
+ * cannot be read by itself. */
+static int regenerate_around(struct job *job)
 {
-    job->remaker->hole.protocol = job->lane->protocol;
+    job->remaker->missing.protocol = job->lane->protocol;
     int r = end_parts(job);
-    job->differs = false; /* a part that the hole's items have ended is dropped, and filled */
+    job->differs = false; /* a part that ends in the missing range is dropped, and filled */
     if (r >= 0)
         r = fill(job);
     if (r >= 0)
@@ -662,8 +662,8 @@ static int dig(struct job *job)
     return r < 0 ? r : fill(job);
 }
 
-/* Regenerate frame by frame: those after a hole begin at a mark after it. */
-static int dig_each(struct job *job, struct tl_fail *fail)
+/* Regenerate frame by frame: those after a missing range begin at a mark after it. */
+static int regenerate_each(struct job *job, struct tl_fail *fail)
 {
     const struct tl_shard_index *const index = &job->base->index;
     int r = start(job);
@@ -680,7 +680,7 @@ static int dig_each(struct job *job, struct tl_fail *fail)
              job->chunk++)
             if (part->items[job->chunk])
                 job->made->items[job->chunk] = tl_blob_get(part->items[job->chunk]);
-        job->made->holed = job->made->holed || part->holed;
+        job->made->incomplete = job->made->incomplete || part->incomplete;
         tl_view_put(part);
     }
     return r;
@@ -690,7 +690,7 @@ static int around_damage(struct job *job, struct tl_fail *fail)
 {
     if (fail)
         *fail = (struct tl_fail){0};
-    return is_many(job) ? dig_each(job, fail) : dig(job);
+    return is_many(job) ? regenerate_each(job, fail) : regenerate_around(job);
 }
 
 #define READ_BEHIND (64u << 10) /* raw bytes that decoding may read after the last position's */

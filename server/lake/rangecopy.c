@@ -273,7 +273,7 @@ static int check_raw(struct tl_range_copy *copy, const struct tl_view *view, str
     if (copy->shard == copy->end_shard && copy->marker < copy->end_marker) {
         r = view_of(copy, &made, fail);
         if (r >= 0) {
-            r = made->holed ? TL_UNSUPPORTED : TL_OK;
+            r = made->incomplete ? TL_UNSUPPORTED : TL_OK;
             tl_view_put(made);
         }
         return r;
@@ -315,7 +315,7 @@ static int find_next(struct tl_range_copy *copy, struct next *out, struct tl_fai
             return r;
         const struct tl_shard_index *const index = &view->index;
         const bool last = copy->shard == copy->end_shard;
-        if (view->holed || !copyable(copy, copy->shard, view)) {
+        if (view->incomplete || !copyable(copy, copy->shard, view)) {
             tl_view_put(view);
             return TL_UNSUPPORTED;
         }

@@ -268,12 +268,13 @@ static bool is_raw_lost(const struct checkup *c, const struct tl_shard_row *row)
     return false;
 }
 
-/* Report virtual shards with a hole, consecutive ones together: `holed` are their positions, and
- * become empty. */
-static int tell_hole(struct checkup *c, const struct tl_lane *lane, uint64_t holed[static 2])
+/* Report virtual shards with a missing range, consecutive ones together: `incomplete` are their
+ * positions, and become empty. */
+static int tell_missing(struct checkup *c, const struct tl_lane *lane,
+                        uint64_t incomplete[static 2])
 {
-    const uint64_t from = holed[0], to = holed[1];
-    holed[0] = holed[1] = 0;
+    const uint64_t from = incomplete[0], to = incomplete[1];
+    incomplete[0] = incomplete[1] = 0;
     if (from == to)
         return TL_OK;
     return tell(c,
@@ -285,7 +286,7 @@ static int tell_hole(struct checkup *c, const struct tl_lane *lane, uint64_t hol
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
                         const struct stored_rows *stored)
 {
-    uint64_t holed[2] = {0};
+    uint64_t incomplete[2] = {0};
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < cut->n_stored; i++) {
         const struct tl_shard_row *const row = &cut->rows[i];
@@ -294,10 +295,10 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
         bool virtual;
         r = verify_shard(c, lane, number, key, &virtual);
         if (r >= 0 && virtual && is_raw_lost(c, row)) {
-            holed[0] = holed[0] == holed[1] ? row->first : holed[0];
-            holed[1] = row->first + row->n;
+            incomplete[0] = incomplete[0] == incomplete[1] ? row->first : incomplete[0];
+            incomplete[1] = row->first + row->n;
         } else if (r >= 0) {
-            const int told = tell_hole(c, lane, holed);
+            const int told = tell_missing(c, lane, incomplete);
             r = told < 0 ? told : r;
         }
         bool whole = r == 0;
@@ -315,7 +316,7 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
             r = check_kept(c, cut, i, true);
     }
     if (r >= 0)
-        r = tell_hole(c, lane, holed);
+        r = tell_missing(c, lane, incomplete);
     return r < 0 ? r : TL_OK;
 }
 

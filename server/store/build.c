@@ -380,7 +380,7 @@ static int check_cut(struct tl_build *b, bool marker)
 }
 
 /* What fits into the chunk before the next cut. */
-static struct tl_indexer_room room_of(const struct tl_build *b)
+static struct tl_indexer_limits limits_of(const struct tl_build *b)
 {
     const struct tl_shard_builder *const shard = shard_of(b);
     const struct tl_shard_row *const row = &shard->view->index.row;
@@ -390,9 +390,9 @@ static struct tl_indexer_room room_of(const struct tl_build *b)
                    whole = b->options.shard_insns - row->n;
     const uint64_t log =
         shard->log_bytes < TL_SHARD_LOG_BYTES ? TL_SHARD_LOG_BYTES - shard->log_bytes : 0;
-    return (struct tl_indexer_room){.cut = position + (frame < whole ? frame : whole),
-                                    .end = shard->open.first + CHUNK_POSITIONS,
-                                    .log = log < CHUNK_LOG_BYTES ? (size_t)log : CHUNK_LOG_BYTES};
+    return (struct tl_indexer_limits){.cut = position + (frame < whole ? frame : whole),
+                                      .end = shard->open.first + CHUNK_POSITIONS,
+                                      .log = log < CHUNK_LOG_BYTES ? (size_t)log : CHUNK_LOG_BYTES};
 }
 
 /* Log from `at` on until all items are logged or a cut is reached. */
@@ -401,8 +401,8 @@ static int log_until_cut(struct tl_build *b, const struct tl_item *items, size_t
 {
     int r = TL_OK;
     while (r >= 0 && at->item < n && b->cut == CUT_NONE) {
-        const struct tl_indexer_room room = room_of(b);
-        r = tl_indexer_items(&b->index, items, n, &room, at);
+        const struct tl_indexer_limits limits = limits_of(b);
+        r = tl_indexer_items(&b->index, items, n, &limits, at);
         if (r > 0)
             r = check_cut(b, r == TL_INDEXED_INSNS);
     }
@@ -430,9 +430,9 @@ static int resolve(struct tl_build *b, const struct tl_item *items, struct tl_st
     const bool there = fed == TL_AGAIN || tl_stf_flow_markers(b->flow) >= b->stop;
     int r = there ? carry_out_cut(b) : TL_OK;
     if (r >= 0 && at->item > item) {
-        const struct tl_indexer_room room = room_of(b);
+        const struct tl_indexer_limits limits = limits_of(b);
         struct tl_stf_flow_at begin = {0};
-        r = tl_indexer_items(&b->index, &items[item], 1, &room, &begin);
+        r = tl_indexer_items(&b->index, &items[item], 1, &limits, &begin);
         if (r >= 0)
             r = check_cut(b, false);
     }

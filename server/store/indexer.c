@@ -56,7 +56,7 @@ static void name_block(const struct tl_indexer *ix, const struct tl_block *block
 /* Count as many instructions of the block as fit; up to position `*quick` the following ones can be
  * counted quickly: there the bucket ends, or the owner must check. */
 static int count_closely(struct tl_indexer *ix, const struct tl_item *item, struct place *p,
-                         const struct tl_indexer_room *room, uint64_t *quick)
+                         const struct tl_indexer_limits *limits, uint64_t *quick)
 {
     struct tl_shard_builder *const shard = ix->shard;
     struct tl_shard_row *const row = &shard->view->index.row;
@@ -68,7 +68,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     }
     const struct tl_block *const block = one.block;
     const uint32_t first = p->insn;
-    const uint64_t position = tl_shard_builder_position(shard), left = room->cut - position,
+    const uint64_t position = tl_shard_builder_position(shard), left = limits->cut - position,
                    logged = shard->log.n;
     const uint32_t n = one.n - first < left ? one.n - first : (uint32_t)left;
     /* Only the end of a block is a branch as given by the item; a part of it continues
@@ -108,7 +108,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
     }
     row->byte_last = ix->now.offset = one.offset;
 
-    const uint64_t end = room->cut < room->end ? room->cut : room->end, next = position + n;
+    const uint64_t end = limits->cut < limits->end ? limits->cut : limits->end, next = position + n;
     const uint64_t full = next + tl_open_bucket_room(&shard->bucket);
     *quick = ix->insn_stats || next >= end ? 0 : full < end ? full : end - 1;
     p->insn = ends ? 0 : first + n;
@@ -121,7 +121,7 @@ static int count_closely(struct tl_indexer *ix, const struct tl_item *item, stru
 
 /* Count an item that is not an instruction of a block. */
 static int count_item(struct tl_indexer *ix, const struct tl_item *item,
-                      const struct tl_indexer_room *room)
+                      const struct tl_indexer_limits *limits)
 {
     struct tl_shard_builder *const shard = ix->shard;
     const bool point = tl_item_is_point(ix->protocol, item->kind);
@@ -140,7 +140,7 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
     if (r >= 0)
         r = tl_shard_builder_item(shard, &ix->now, item);
     if (r < 0 || !point)
-        return r >= 0 && tl_shard_builder_logged(shard) >= room->log ? TL_INDEXED_ITEM : r;
+        return r >= 0 && tl_shard_builder_logged(shard) >= limits->log ? TL_INDEXED_ITEM : r;
     const uint32_t function = item->kind == TL_ITEM_SOFTWARE
                                   ? TL_NO_FUNCTION
                                   : tl_flow_now_function(&ix->now, ix->image, pc);
@@ -154,12 +154,12 @@ static int count_item(struct tl_indexer *ix, const struct tl_item *item,
 /* Count the unmapped code at the begin of items[0..n); returns its number of items. There may be
  * millions in a row: those after the first do not change the call stack. */
 static int count_unmapped(struct tl_indexer *ix, const struct tl_item *items, size_t n,
-                          const struct tl_indexer_room *room)
+                          const struct tl_indexer_limits *limits)
 {
     n = n < INT_MAX ? n : INT_MAX;
     if (ix->insn_stats || items->kind != TL_ITEM_GAP || !tl_item_is_branch(items))
         return 0;
-    int r = tl_shard_builder_unmapped(ix->shard, items, &n, room->log);
+    int r = tl_shard_builder_unmapped(ix->shard, items, &n, limits->log);
     ix->calls.insns = tl_shard_builder_position(ix->shard);
     if (r >= 0 && n > 0)
         r = tl_callstack_push(&ix->calls, items, 1);
@@ -364,7 +364,7 @@ static inline bool is_measurement(const struct tl_item *item, const struct tl_co
 /* Count blocks from `*p` on up to position `end`, and the measurements between them, as long as
  * this is possible quickly. */
 static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, size_t n, uint64_t end,
-                         const struct tl_indexer_room *space, struct place *p)
+                         const struct tl_indexer_limits *limits, struct place *p)
 {
     struct tl_shard_builder *const shard = ix->shard;
     const uint64_t begin = tl_shard_builder_position(shard);
@@ -381,7 +381,7 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
         if (is_measurement(item, &shard->coder)) {
             tl_flow_now_item(&ix->now, item);
             r = tl_shard_builder_measure(shard, begin + w.insns, &ix->now, item);
-            if (r >= 0 && tl_shard_builder_logged(shard) >= space->log)
+            if (r >= 0 && tl_shard_builder_logged(shard) >= limits->log)
                 r = TL_INDEXED_ITEM;
             next_item(p);
             continue;
@@ -420,24 +420,24 @@ static int count_quickly(struct tl_indexer *ix, const struct tl_item *items, siz
 }
 
 int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t n,
-                     const struct tl_indexer_room *room, struct tl_stf_flow_at *at)
+                     const struct tl_indexer_limits *limits, struct tl_stf_flow_at *at)
 {
     struct place p = place_at(items, n, at);
     uint64_t quick = 0; /* position up to which blocks can be counted quickly */
     int r = TL_OK;
     while (r == TL_OK && p.item < n) {
         if (quick > tl_shard_builder_position(ix->shard) && !ix->shard->coder.open)
-            r = count_quickly(ix, items, n, quick, room, &p);
+            r = count_quickly(ix, items, n, quick, limits, &p);
         if (r != TL_OK || p.item == n)
             break;
         const struct tl_item *const item = &items[p.item];
         if (item->kind == TL_ITEM_PATH || (item->kind == TL_ITEM_BLOCK && item->n > 0)) {
-            r = count_closely(ix, item, &p, room, &quick);
+            r = count_closely(ix, item, &p, limits, &quick);
             continue;
         }
-        const int unmapped = count_unmapped(ix, items + p.item, n - p.item, room);
+        const int unmapped = count_unmapped(ix, items + p.item, n - p.item, limits);
         if (unmapped == 0 && item->kind != TL_ITEM_BLOCK)
-            r = count_item(ix, item, room);
+            r = count_item(ix, item, limits);
         else
             r = unmapped < 0 ? unmapped : TL_OK;
         p = (struct place){.item = p.item + (unmapped > 0 ? (size_t)unmapped : 1)};

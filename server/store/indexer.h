@@ -8,8 +8,8 @@
  *     ix.shard = …;
  *     for each batch of items:
  *         struct tl_stf_flow_at at = {0};
- *         while (tl_indexer_items(&ix, items, n, &room, &at) > 0)
- *             // check whether the chunk, or the shard, ends here, and compute `room` again
+ *         while (tl_indexer_items(&ix, items, n, &limits, &at) > 0)
+ *             // check whether the chunk, or the shard, ends here, and compute `limits` again
  *
  * An indexer belongs to one stream and continues from shard to shard. Its data on blocks is kept in
  * a table indexed by block number (flow/block.h). The same code builds shards and rebuilds an index
@@ -53,7 +53,7 @@ void tl_indexer_init(struct tl_indexer *ix, enum tl_protocol protocol, const str
                      const struct tl_flow_now *now, uint64_t position);
 
 /* Limits for the open chunk, at which the owner must check whether it ends. */
-struct tl_indexer_room {
+struct tl_indexer_limits {
     uint64_t cut; /* position at which blocks are split */
     uint64_t end; /* position at which no further block begins; blocks may extend beyond */
     size_t log;   /* bytes of items: tl_shard_builder_logged() */
@@ -68,6 +68,6 @@ enum { TL_INDEXED_INSNS = 1, TL_INDEXED_ITEM = 2 };
  * that is a position by itself. TL_NOMEM.
  */
 TL_MUST_USE int tl_indexer_items(struct tl_indexer *ix, const struct tl_item *items, size_t n,
-                                 const struct tl_indexer_room *room, struct tl_stf_flow_at *at);
+                                 const struct tl_indexer_limits *limits, struct tl_stf_flow_at *at);
 
 #endif

@@ -57,7 +57,7 @@
 /* AWAY and UNMAPPED close to the previous item. */
 #define TL_ITEM_NEAR_AWAY     24
 #define TL_ITEM_NEAR_UNMAPPED 23
-/* Only in regenerated logs (hole.h): the next `value` positions are missing. */
+/* Only in regenerated logs (missing.h): the next `value` positions are missing. */
 #define TL_ITEM_LOST 22
 
 #define TL_ITEMLOG_ENTRY 80 /* maximum encoded size of an item, without its data and texts */

@@ -48,11 +48,11 @@ static void end(struct recount *c)
 /* Count what was walked; c->index.now is updated. */
 static int count_items(struct recount *c, struct tl_walk *walk)
 {
-    static const struct tl_indexer_room room = {UINT64_MAX, UINT64_MAX, SIZE_MAX};
+    static const struct tl_indexer_limits limits = {UINT64_MAX, UINT64_MAX, SIZE_MAX};
     struct tl_stf_flow_at at = {0};
     int r = tl_runs_split(&c->runs, walk, &c->index.now);
     while (r >= 0 && at.item < walk->n)
-        r = tl_indexer_items(&c->index, walk->items, walk->n, &room, &at);
+        r = tl_indexer_items(&c->index, walk->items, walk->n, &limits, &at);
     return r < 0 ? r : TL_OK;
 }
 

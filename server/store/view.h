@@ -46,7 +46,7 @@ struct tl_view {
     /* For regenerated parts of a virtual shard: that shard, whose index this one shares except for
      * the frames; frames and items that were not regenerated are NULL. */
     struct tl_view *base;
-    bool holed; /* regenerated, but some of its positions could not be: hole.h */
+    bool incomplete; /* regenerated, but some of its positions could not be: missing.h */
 };
 
 /* Create an empty view, to be filled in; NULL: out of memory. */

@@ -688,7 +688,8 @@ static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *
     return TL_OK;
 }
 
-/* The log's last GAP and NOTE, which are about a hole, belong to any range that begins in it. */
+/* The log's last GAP and NOTE, which are about a missing range, belong to any range that begins in
+ * it. */
 static int tell_hole(struct tl_walk *w, struct place *at)
 {
     const struct tl_chunk *const c = at->chunk;

@@ -180,7 +180,7 @@ static void decode(void *context)
     if (helped)
         tl_crew_withdraw(share.crew, &work);
     d->ops->destroy(d);
-    tl_item_rooms_free(share.rooms);
+    tl_item_buffers_free(share.buffers);
     tl_crew_free(share.crew);
 }
 

@@ -181,7 +181,7 @@ static void ours(void *context)
     d->ops->destroy(d);
     tl_stf_flow_free(b->flow);
     tl_crew_free(share.crew);
-    tl_item_rooms_free(share.rooms);
+    tl_item_buffers_free(share.buffers);
 }
 
 /* ---- libipt ---------------------------------------------------------------------------------- */

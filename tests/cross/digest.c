@@ -268,7 +268,7 @@ static struct digest follow(const struct tl_source *source, const struct tl_imag
     require(tl_split_new(&d, &tl_etm4_ops, source, image, &sink, &share, NULL) == 0);
     require(d->ops->push(d, &run) == 0 && d->ops->finish(d) == 0);
     d->ops->destroy(d);
-    tl_item_rooms_free(share.rooms);
+    tl_item_buffers_free(share.buffers);
     tl_crew_free(share.crew);
     require(tl_stf_flow_finish(f.writer) >= 0);
     const struct tl_bytes rest = tl_stf_flow_bytes(f.writer);

@@ -148,7 +148,7 @@ static void threads_are_of_use(void **state)
     assert_true(tl_split_met(d) > 0);
     d->ops->destroy(d);
     tl_crew_free(share.crew);
-    tl_item_rooms_free(share.rooms);
+    tl_item_buffers_free(share.buffers);
     world_fini(&w);
 }
 

@@ -202,7 +202,7 @@ static void assert_met(const struct world *w)
     assert_true(tl_split_met(d) > 0);
     d->ops->destroy(d);
     tl_crew_free(share.crew);
-    tl_item_rooms_free(share.rooms);
+    tl_item_buffers_free(share.buffers);
 }
 
 /* Else all would be the same only because one thread does it all. */

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
-#include "store/hole.h"
+#include "store/missing.h"
 
 #include "store/itemlog.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 
-size_t tl_hole_items(struct tl_hole *hole, const struct tl_chunk *c, uint64_t position,
-                     struct tl_item out[static 2])
+size_t tl_missing_items(struct tl_missing *missing, const struct tl_chunk *c, uint64_t position,
+                        struct tl_item out[static 2])
 {
-    snprintf(hole->text, sizeof(hole->text),
+    snprintf(missing->text, sizeof(missing->text),
              "raw bytes 0x%" PRIx64 " to 0x%" PRIx64 " are damaged: instructions %" PRIu64
              ":%" PRIu64 " cannot be regenerated",
-             hole->from, hole->to, position, c->first + c->n);
-    /* A hole goes on from chunk to chunk: the bytes are counted where it begins. */
+             missing->from, missing->to, position, c->first + c->n);
+    /* A missing range goes on from chunk to chunk: the bytes are counted where it begins. */
     const bool begins = position > c->first;
     out[0] = (struct tl_item){.kind = TL_ITEM_GAP,
                               .flags = begins ? TL_ITEM_HAS_VALUE : 0,
                               .sub = TL_GAP_TRANSPORT,
-                              .value = begins ? hole->to - hole->from : 0,
-                              .offset = hole->from};
-    out[1] = (struct tl_item){.kind = TL_ITEM_NOTE, .offset = hole->from, .text = hole->text};
-    return tl_item_is_point(hole->protocol, TL_ITEM_NOTE) ? 1 : 2;
+                              .value = begins ? missing->to - missing->from : 0,
+                              .offset = missing->from};
+    out[1] = (struct tl_item){.kind = TL_ITEM_NOTE, .offset = missing->from, .text = missing->text};
+    return tl_item_is_point(missing->protocol, TL_ITEM_NOTE) ? 1 : 2;
 }
 
 /* Go to the end of the log, to continue it. */
@@ -40,8 +40,8 @@ static int read_to_end(struct tl_itemlog *log, const struct tl_chunk *c)
     return r == TL_EOF ? TL_OK : r;
 }
 
-int tl_hole_log(struct tl_hole *hole, const struct tl_chunk *c, struct tl_bytes bytes,
-                uint64_t position, struct tl_blob **out)
+int tl_missing_log(struct tl_missing *missing, const struct tl_chunk *c, struct tl_bytes bytes,
+                   uint64_t position, struct tl_blob **out)
 {
     struct tl_itemlog log = {0};
     struct tl_item items[2];
@@ -55,7 +55,7 @@ int tl_hole_log(struct tl_hole *hole, const struct tl_chunk *c, struct tl_bytes 
         r = read_to_end(&log, c);
     if (r >= 0 && log.base.position > at)
         r = TL_BAD;
-    const size_t n = bytes.n == 0 ? tl_hole_items(hole, c, position, items) : 0;
+    const size_t n = bytes.n == 0 ? tl_missing_items(missing, c, position, items) : 0;
     for (size_t i = 0; i < n && r >= 0; i++)
         r = tl_itemlog_add(&log, at, &items[i]);
     if (r >= 0)

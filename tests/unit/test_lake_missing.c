@@ -204,14 +204,14 @@ static void rows_are_complete(const char *stream, const struct by_position *all,
     assert_int_equal(rows.next, from + n);
 }
 
-/* Ranges that begin or end in a hole, or lie in it, tell it, and STF has what text has. */
+/* Ranges that begin or end in a missing range, or lie in it, tell it, and STF has what text has. */
 static void parts_are_consistent(const char *stream, const struct by_position *all, uint64_t random)
 {
     for (int round = 0; round < 12; round++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         uint64_t from = (random >> 33) % all->n;
         const uint64_t n = 1 + (random >> 20) % (all->n / 3);
-        if (round % 2) /* begin in the hole */
+        if (round % 2) /* begin in the missing range */
             for (uint64_t i = 0; i < all->n && !all->missing[from]; i++)
                 from = (from + 1) % all->n;
         const uint64_t to = from + n < all->n ? from + n : all->n;
@@ -265,7 +265,7 @@ static void damaged_segments(const struct sim_options *options, uint64_t shard, 
     end();
 }
 
-static void holes_are_told(void **state)
+static void missing_ranges_are_told(void **state)
 {
     const uint64_t random = test_seed();
     const struct sim_options runs[] = {
@@ -279,7 +279,7 @@ static void holes_are_told(void **state)
 }
 
 /* Shards of several frames. */
-static void frames_after_a_hole_are_there(void **state)
+static void frames_after_a_missing_range_are_there(void **state)
 {
     const struct sim_options run = {
         .seed = 9, .insns = 500000, .cores = 1, .image = true, .events = true};
@@ -358,8 +358,8 @@ static void damage_is_verified(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(holes_are_told),
-        cmocka_unit_test(frames_after_a_hole_are_there),
+        cmocka_unit_test(missing_ranges_are_told),
+        cmocka_unit_test(frames_after_a_missing_range_are_there),
         cmocka_unit_test(perf_data_can_be_read),
         cmocka_unit_test(damage_is_verified),
     };
