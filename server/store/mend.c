@@ -41,12 +41,32 @@ static struct tl_bytes good_bytes(const struct patient *p, uint64_t offset, stru
 
 /* ---- the index, as far as present ------------------------------------------------------------ */
 
-/* The version, as far as a damaged footer still shows it. */
-static uint32_t told_version(struct tl_bytes file)
+/*
+ * The version, as far as the footer at `at` is left: of an intact one the version that its checksum
+ * matches, so that a damaged field makes no older shard of it, otherwise the one it tells.
+ */
+static uint32_t told_version(struct tl_bytes file, uint64_t at)
 {
-    const uint32_t told =
-        file.n < TL_SHARD_FOOTER ? 0 : tl_le32(file.p + file.n - TL_SHARD_FOOTER + 8);
+    uint8_t footer[TL_SHARD_FOOTER];
+    if (at > file.n || file.n - at < TL_SHARD_FOOTER)
+        return TL_SHARD_VERSION;
+    memcpy(footer, file.p + at, TL_SHARD_FOOTER);
+    const uint32_t told = tl_le32(footer + 8);
+    for (uint32_t version = 1; version <= TL_SHARD_VERSION; version++) {
+        tl_put_le32(footer + 8, version);
+        if (tl_crc32c(0, footer, 44) == tl_le32(footer + 44))
+            return version;
+    }
     return told > 0 && told < TL_SHARD_VERSION ? told : TL_SHARD_VERSION;
+}
+
+/* Where the sums tell that the body is. */
+static uint64_t body_by_sums(const struct tl_sums *s)
+{
+    uint64_t at = s->at + s->size;
+    for (size_t i = 0; i < s->n_blocks; i++)
+        at += s->sums[s->n_frames + i].size;
+    return at;
 }
 
 /* Find the body, by the footer or by the sums. */
@@ -64,11 +84,10 @@ static int find_index(struct patient *p)
     if (!p->has_sums)
         return TL_BAD;
     const struct tl_sums *s = &p->sums;
-    uint64_t at = s->at + s->size;
-    for (size_t i = 0; i < s->n_blocks; i++)
-        at += s->sums[s->n_frames + i].size;
+    const uint64_t at = body_by_sums(s);
     const struct tl_bytes body = good_bytes(p, at, s->body);
-    footer = (struct tl_shard_footer){told_version(file), s->at, at, s->body.size, s->body.crc};
+    const uint32_t version = told_version(file, at + s->body.size);
+    footer = (struct tl_shard_footer){version, s->at, at, s->body.size, s->body.crc};
     return tl_shard_index_decode(&p->view->index, body, &footer);
 }
 
@@ -97,7 +116,7 @@ static int layout(struct patient *p)
     }
     index->n_frames = s->n_frames;
     index->n_chunks = s->n_blocks;
-    index->version = told_version(p->file);
+    index->version = told_version(p->file, body_by_sums(s) + s->body.size);
     return TL_OK;
 }
 

@@ -307,6 +307,56 @@ static void chunks_of_all_versions(void **state)
     tl_backend_free(backend);
 }
 
+/* The version that a shard has after it was mended. */
+static uint32_t mended_version(const struct shards *s, struct tl_bytes damaged)
+{
+    const struct tl_mend mend = {.protocol = TL_PROTO_ETM4, .packer = s->packer};
+    struct tl_buf mended = {0};
+    struct tl_shard_footer footer;
+    assert_int_equal(tl_shard_mend(damaged, &mend, &mended, NULL), TL_OK);
+    assert_true(tl_shard_footer_read(mended.p + mended.n - TL_SHARD_FOOTER, mended.n, &footer) >=
+                0);
+    tl_buf_fini(&mended);
+    return footer.version;
+}
+
+/* A damaged footer does not make a shard of another version, nor does what stands in its place in a
+ * file whose end is gone. */
+static void version_is_kept(void **state)
+{
+    const struct run run = {1 << 20, TL_CHUNK_MARKERS, TL_PROTO_ETM4};
+    struct made m;
+    (void)state;
+    made_stream(&m, 7, 100, 4);
+    struct shards *const s = build(&m, &run, 0, 0, 2);
+    for (uint32_t version = 2; version <= TL_SHARD_VERSION; version++) {
+        struct tl_buf file = {0};
+        struct tl_shard_footer footer;
+        s->views[0]->index.version = version;
+        assert_int_equal(tl_view_encode(s->views[0], run.chunk_markers, s->packer, &file, NULL),
+                         TL_OK);
+        uint8_t *const end = file.p + file.n - TL_SHARD_FOOTER;
+        assert_true(tl_shard_footer_read(end, file.n, &footer) >= 0);
+        const struct tl_bytes whole = {file.p, file.n};
+        end[44] ^= 1; /* its checksum */
+        assert_int_equal(mended_version(s, whole), version);
+        file.p[footer.body] ^= 1; /* and the index */
+        assert_int_equal(mended_version(s, whole), version);
+        end[44] ^= 1;
+        for (uint32_t told = 0; told < 8; told++) {
+            tl_put_le32(end + 8, told);
+            assert_int_equal(mended_version(s, whole), version);
+        }
+        tl_put_le32(file.p + footer.body + 8, 1);
+        const struct tl_bytes cut = {file.p, footer.body + TL_SHARD_FOOTER};
+        assert_true(cut.n < file.n - TL_SHARD_FOOTER);
+        assert_int_equal(mended_version(s, cut), TL_SHARD_VERSION);
+        tl_buf_fini(&file);
+    }
+    shards_free(s);
+    made_free(&m);
+}
+
 /* An instruction and three messages, again and again: to ITM each message is a position, too. Then
  * messages alone, for more than a chunk. */
 static void with_messages(struct made *m)
@@ -391,6 +441,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_mended),
         cmocka_unit_test(chunks_of_all_versions),
+        cmocka_unit_test(version_is_kept),
         cmocka_unit_test(mixed_up_chunks_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
