@@ -69,6 +69,7 @@ struct run {
     const struct tl_decode_out_place *place;
     uint64_t items; /* items of execution or software trace, over all streams */
     unsigned losses;
+    uint64_t lost;                     /* bytes of all of them */
     struct fault faults[LOSSES_SHOWN]; /* the first ones by offset, printed at the end */
 };
 
@@ -178,6 +179,7 @@ static void note_fault(struct run *r, const struct tl_decode_loss *loss)
     struct fault fault = {loss->stream, loss->offset, loss->bytes, ""};
     size_t at = r->losses < LOSSES_SHOWN ? r->losses : LOSSES_SHOWN;
     snprintf(fault.reason, sizeof fault.reason, "%s", loss->reason);
+    r->lost += loss->bytes;
     for (r->losses++; at > 0 && is_before(&fault, &r->faults[at - 1]); at--)
         if (at < LOSSES_SHOWN)
             r->faults[at] = r->faults[at - 1];
@@ -390,7 +392,8 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     tell_faults(&run);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (rc == TL_OK && run.losses) {
-        tl_cli_warn(path, "%u fault%s in the input; %s", run.losses, run.losses > 1 ? "s" : "",
+        tl_cli_warn(path, "%u fault%s in the input, %llu bytes not decoded; %s", run.losses,
+                    run.losses > 1 ? "s" : "", (unsigned long long)run.lost,
                     run.items ? "everything else is decoded" : "nothing was decoded");
         status = TL_CLI_BAD;
     } else if (rc == TL_OK && !run.items) {

@@ -2,7 +2,10 @@
 #include "perf/reader.h"
 
 #include "decode/ops.h"
+#include "perf/search.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <zstd.h>
 
@@ -21,16 +24,17 @@ enum state {
     IN_RECORDS, /* records; `gathered` is the beginning of one */
     IN_AREA,    /* the bytes after an AUXTRACE record */
     BEHIND,     /* after the records: features */
+    SEARCHING,  /* after a bad record; `gathered` begins where the next one may be */
     OVER        /* the rest cannot be parsed */
 };
 
-/* Why the rest cannot be parsed. */
+/* Why bytes cannot be parsed. */
 enum why {
     OLD_FILE,
     NO_PERF_DATA,
     BAD_HEADER,
     BAD_DATA_OFFSET,
-    SHORT_AREA,
+    SHORT_AREA, /* from here to BAD_RECORD: records may be found behind it */
     LONG_AREA,
     LONG_TRACING_DATA,
     BAD_RECORD,
@@ -75,7 +79,7 @@ struct tl_perf_reader {
     struct tl_buf unpacked;
     struct packed *packed; /* input of `zstd` since its frame began */
     size_t n_packed, cap_packed;
-    uint64_t lost_at; /* OVER: offset of the first lost byte */
+    uint64_t lost_at; /* SEARCHING, OVER: offset of the first lost byte */
     uint8_t lost_why; /* enum why */
 };
 
@@ -123,6 +127,14 @@ static void give_up(struct tl_perf_reader *r, enum why why, uint64_t offset)
         r->lost_why = (uint8_t)why;
     }
     r->state = OVER;
+}
+
+/* Search for the next record after the bad one at `offset`. */
+static void search_from(struct tl_perf_reader *r, enum why why, uint64_t offset)
+{
+    r->lost_at = offset;
+    r->lost_why = (uint8_t)why;
+    r->state = SEARCHING;
 }
 
 static int tell_loss(struct tl_perf_reader *r, const char *why, uint64_t offset, uint64_t bytes)
@@ -340,7 +352,7 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
 static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
 {
     if (size < RECORD_HEADER + AREA_BODY) {
-        give_up(r, SHORT_AREA, offset);
+        search_from(r, SHORT_AREA, offset);
         return TL_OK;
     }
     const uint8_t *const b = p + RECORD_HEADER;
@@ -355,7 +367,7 @@ static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, u
     r->area_at = 0;
     const uint64_t from = offset + size;
     if (r->area.size > r->data_end - from) {
-        give_up(r, LONG_AREA, offset);
+        search_from(r, LONG_AREA, offset);
         return TL_OK;
     }
     r->state = IN_AREA;
@@ -368,7 +380,7 @@ static int pass_tracing(struct tl_perf_reader *r, const uint8_t *p, size_t size,
 {
     const uint64_t n = size < RECORD_HEADER + 4 ? 0 : tl_perf_u32(r->swap, p + RECORD_HEADER);
     if (n > r->data_end - (offset + size)) {
-        give_up(r, LONG_TRACING_DATA, offset);
+        search_from(r, LONG_TRACING_DATA, offset);
         return TL_OK;
     }
     r->area = (struct tl_perf_area){.size = n};
@@ -392,7 +404,7 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
             break;
         const size_t size = tl_perf_u16(r->swap, in.p + at + 6);
         if (size < RECORD_HEADER || size > r->data_end - here) {
-            give_up(r, BAD_RECORD, here);
+            search_from(r, BAD_RECORD, here);
             break;
         }
         if (size > in.n - at)
@@ -403,7 +415,7 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
                                                       : take_raw(r, in.p + at, size, here);
         if (rc < 0)
             return rc;
-        if (r->state != OVER)
+        if (r->state != SEARCHING)
             at += size;
     }
     return (int64_t)at;
@@ -424,6 +436,72 @@ static int64_t take_area(struct tl_perf_reader *r, struct tl_bytes in, uint64_t 
     if (r->area_at == r->area.size)
         r->state = IN_RECORDS;
     return (int64_t)n;
+}
+
+/* ---- after a bad record ---------------------------------------------------------------------- */
+
+/* Report what was not read, up to `end`: the next record, or the end of records or input. */
+static int tell_unread(struct tl_perf_reader *r, uint64_t end, bool found)
+{
+    char text[128];
+    snprintf(text, sizeof text, "%s; not read up to %s at 0x%" PRIx64, why_texts[r->lost_why],
+             found                ? "the next intact record"
+             : end == r->data_end ? "the end of the records"
+                                  : "the end",
+             end);
+    return tell_loss(r, text, r->lost_at, end - r->lost_at);
+}
+
+/* Parsing continues at `offset`, with a record or behind all of them. */
+static int end_search(struct tl_perf_reader *r, uint64_t offset, bool found)
+{
+    /* Compressed records continue a frame of which a part may be missing. */
+    ZSTD_freeDStream(r->zstd);
+    r->zstd = NULL;
+    r->n_packed = 0;
+    tl_buf_reset(&r->unpacked);
+    r->state = found ? IN_RECORDS : BEHIND;
+    return tell_unread(r, offset, found);
+}
+
+/*
+ * Search `in`, which is at `offset`, for the next record. Returns the number of bytes before it, or
+ * before the first place that cannot be decided yet. `last`: nothing follows.
+ */
+static int64_t search(struct tl_perf_reader *r, struct tl_bytes in, uint64_t offset, bool last)
+{
+    for (size_t at = 0;; at++) {
+        const uint64_t here = offset + at, room = r->data_end - here;
+        const struct tl_bytes rest = {in.p + at, in.n - at < room ? in.n - at : (size_t)room};
+        enum tl_perf_found found = TL_PERF_NO_RECORD;
+        if (here != r->lost_at && room > 0)
+            found = tl_perf_search(r->swap, rest, last ? rest.n : room);
+        if (found == TL_PERF_RECORD || room == 0) {
+            const int rc = end_search(r, here, found == TL_PERF_RECORD);
+            return rc < 0 ? rc : (int64_t)at;
+        }
+        if (found == TL_PERF_MORE_NEEDED || at == in.n)
+            return (int64_t)at;
+    }
+}
+
+/* Process collected records, and search on where one is bad. */
+static int take_collected(struct tl_perf_reader *r, bool last)
+{
+    const uint64_t offset = r->position - r->gathered.n;
+    size_t at = 0;
+    int64_t n = 0;
+    enum state before;
+    do {
+        const struct tl_bytes in = {r->gathered.p + at, r->gathered.n - at};
+        before = r->state;
+        n = before == SEARCHING ? search(r, in, offset + at, last)
+            : before == IN_AREA ? take_area(r, in, offset + at)
+                                : take_records(r, in, offset + at);
+        at += n > 0 ? (size_t)n : 0;
+    } while (n >= 0 && r->state != before && r->state != BEHIND && at < r->gathered.n);
+    tl_buf_drop(&r->gathered, at);
+    return n < 0 ? (int)n : TL_OK;
 }
 
 /* ---- push ------------------------------------------------------------------------------------ */
@@ -464,6 +542,8 @@ static uint64_t wanted(const struct tl_perf_reader *r)
         const size_t size = tl_perf_u16(r->swap, r->gathered.p + 6);
         return size < RECORD_HEADER ? RECORD_HEADER : size;
     }
+    case SEARCHING:
+        return r->gathered.n + TL_PERF_CHAIN_MOST;
     default:
         return 0;
     }
@@ -481,12 +561,7 @@ static int take_gathered(struct tl_perf_reader *r)
         if (r->state != OVER)
             r->state = IN_RECORDS;
     } else {
-        const int64_t n = take_records(r, (struct tl_bytes){r->gathered.p, r->gathered.n},
-                                       r->position - r->gathered.n);
-        if (n < 0)
-            rc = (int)n;
-        else
-            tl_buf_drop(&r->gathered, (size_t)n);
+        rc = take_collected(r, false);
     }
     return rc;
 }
@@ -501,7 +576,7 @@ static int gather(struct tl_perf_reader *r, struct tl_bytes *in)
     in->p += n;
     in->n -= n;
     r->position += n;
-    return r->gathered.n >= want ? take_gathered(r) : TL_OK;
+    return r->gathered.n >= want || r->state == SEARCHING ? take_gathered(r) : TL_OK;
 }
 
 int tl_perf_reader_push(struct tl_perf_reader *r, struct tl_bytes in)
@@ -558,6 +633,9 @@ static int take_features(struct tl_perf_reader *r)
 
 int tl_perf_reader_finish(struct tl_perf_reader *r)
 {
+    const int rc = r->state == SEARCHING ? take_collected(r, true) : TL_OK;
+    if (rc < 0)
+        return rc;
     const uint64_t waits = r->position - r->gathered.n;
     switch (r->state) {
     case IN_HEADER:
@@ -576,7 +654,7 @@ int tl_perf_reader_finish(struct tl_perf_reader *r)
     case BEHIND:
         return take_features(r);
     default:
-        return tell_loss(r, why_texts[r->lost_why], r->lost_at, r->position - r->lost_at);
+        return tell_unread(r, r->position, false);
     }
 }
 
@@ -651,6 +729,10 @@ void tl_perf_reader_state(struct tl_perf_reader *r, const struct tl_decode *deco
     tl_state_check(s, r->gathered.n <= r->position && r->lost_at <= r->position);
     tl_state_check(s, state != IN_FRONT ||
                           (r->data_at >= FILE_HEADER && r->data_at <= TL_PERF_HEAD_MOST));
+    tl_state_check(s,
+                   state != SEARCHING || (r->lost_why >= SHORT_AREA && r->lost_why <= BAD_RECORD &&
+                                          r->lost_at <= r->position - r->gathered.n &&
+                                          r->position - r->gathered.n <= r->data_end));
     tl_state_check(s, state != IN_AREA || (r->area_at <= r->area.size && r->gathered.n == 0));
     tl_state_check(s, unpacks || r->n_packed == 0);
     for (size_t i = 0; tl_state_loads(s) && i < r->n_packed; i++)

@@ -6,8 +6,9 @@
  *
  * For any input, every length is checked against the data available, and memory is bounded by
  * format limits: a record has 64 KiB at most, and the parts before and after the records
- * TL_PERF_HEAD_MOST. After an invalid record nothing can be located: everything from there on is
- * reported as a loss. Not thread-safe.
+ * TL_PERF_HEAD_MOST. After an invalid record, parsing continues at the next place where records
+ * certainly begin (perf/search.h); the bytes between are reported as one loss, and a zstd frame that
+ * began before them has ended. Not thread-safe.
  *
  * Source: tools/perf/Documentation/perf.data-file-format.txt.
  */
@@ -94,7 +95,7 @@ struct tl_perf_reader_sink {
                 uint64_t offset);
     /* May be NULL. */
     int (*feature)(void *context, unsigned feature, struct tl_bytes body);
-    /* `reason` has static storage. */
+    /* `reason` is borrowed for the call. */
     int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
 };
 

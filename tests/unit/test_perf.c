@@ -25,6 +25,7 @@ enum { STREAMS = 8 };
 struct said {
     struct tl_buf branches[STREAMS]; /* of each stream: where it went */
     unsigned losses;
+    uint64_t lost_at, lost; /* the last fault: its offset and bytes */
 };
 
 static int on_items(void *context, const struct tl_decode_stream *stream,
@@ -42,7 +43,11 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     struct said *const s = context;
-    s->losses += loss->fault;
+    if (!loss->fault)
+        return TL_OK;
+    s->losses++;
+    s->lost_at = loss->offset;
+    s->lost = loss->bytes;
     return TL_OK;
 }
 
@@ -125,6 +130,53 @@ static void coresight_cut(void **state)
 {
     (void)state;
     cut_at_every_byte("coresight.pipe");
+}
+
+/* ---- damaged --------------------------------------------------------------------------------- */
+
+/* Bytes that are no record, between any two: all records are read, and exactly these bytes are
+ * told.
+ */
+static void bad_record_between(void **state)
+{
+    (void)state;
+    enum { JUNK = 29, HEADER = 16 };
+    struct tl_buf file = {0};
+    char path[512];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/remap.pipe", TL_SOURCE_DIR);
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    const uint8_t *const p = file.p + 1; /* the first byte is the fuzz target's */
+    const size_t size = file.n - 1;
+    struct said whole = {0};
+    decode(&whole, p, size);
+    assert_int_equal(whole.losses, 0);
+    unsigned places = 0;
+    for (size_t at = HEADER; at < size; places++) {
+        struct tl_buf damaged = {0};
+        struct said s = {0};
+        uint8_t junk[JUNK];
+        memset(junk, 0xa5, sizeof junk);
+        memcpy(junk, "\x09\0\0\0\0\0\x03\0", 8); /* a sample of 3 bytes */
+        assert_int_equal(tl_buf_add(&damaged, p, at), TL_OK);
+        assert_int_equal(tl_buf_add(&damaged, junk, sizeof junk), TL_OK);
+        assert_int_equal(tl_buf_add(&damaged, p + at, size - at), TL_OK);
+        decode(&s, damaged.p, damaged.n);
+        assert_int_equal(s.losses, 1);
+        assert_int_equal(s.lost_at, at);
+        assert_int_equal(s.lost, JUNK);
+        for (size_t i = 0; i < STREAMS; i++) {
+            assert_int_equal(s.branches[i].n, whole.branches[i].n);
+            if (s.branches[i].n)
+                assert_memory_equal(s.branches[i].p, whole.branches[i].p, s.branches[i].n);
+        }
+        said_fini(&s);
+        tl_buf_fini(&damaged);
+        const bool is_area = tl_le32(p + at) == TL_PERF_AUXTRACE;
+        at += tl_le16(p + at + 6) + (is_area ? (size_t)tl_le64(p + at + 8) : 0);
+    }
+    assert_true(places > 4);
+    said_fini(&whole);
+    tl_buf_fini(&file);
 }
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
@@ -426,7 +478,7 @@ int main(void)
         cmocka_unit_test(names_of_threads),  cmocka_unit_test(times),
         cmocka_unit_test(clock_records),     cmocka_unit_test(clocks_of_trace_units),
         cmocka_unit_test(maps_of_guests),    cmocka_unit_test(code_made_at_run_time),
-        cmocka_unit_test(code_in_no_file),
+        cmocka_unit_test(code_in_no_file),   cmocka_unit_test(bad_record_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
