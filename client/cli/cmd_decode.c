@@ -27,12 +27,6 @@
 
 enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
 
-/* Streams of all captures that were decoded. */
-struct streams {
-    uint64_t wanted; /* bit i: the one that is named by the i-th --stream is there */
-    struct tl_buf names;
-};
-
 struct options {
     const char *format;
     const char *config;
@@ -43,7 +37,7 @@ struct options {
     const char *out_dir;
     const char *input;
     struct tl_arg_list images, streams, symbols;
-    struct streams *there;
+    struct tl_buf *there; /* names of the streams of all captures, each with its NUL */
     struct tl_code_places places;
     char **rest; /* [n_rest] options of the tool named by --like */
     int n_rest;
@@ -62,8 +56,8 @@ struct fault {
 
 /* Result of a decode, for the exit status. */
 struct run {
-    const char *name; /* of the input, for messages */
-    struct streams *there;
+    const char *name;     /* of the input, for messages */
+    struct tl_buf *there; /* as in struct options */
     struct tl_decode_out *out;
     struct tl_interleave *interleave; /* packet listing with flow text or bytes; NULL: none */
     const struct tl_decode_out_place *place;
@@ -76,11 +70,7 @@ struct run {
 static int on_stream(void *context, const struct tl_decode_stream *stream)
 {
     struct run *const r = context;
-    struct streams *const there = r->there;
-    for (size_t i = 0; i < r->place->n_streams; i++)
-        if (!strcmp(r->place->streams[i], stream->name))
-            there->wanted |= UINT64_C(1) << i % 64;
-    const int rc = tl_buf_printf(&there->names, "%s%s", there->names.n ? ", " : "", stream->name);
+    const int rc = tl_buf_add(r->there, stream->name, strlen(stream->name) + 1);
     return rc < 0 ? rc : tl_decode_out_stream(r->out, stream);
 }
 
@@ -472,6 +462,33 @@ static int decode_one(void *context, struct tl_bundle_capture *capture, bool alo
     return decode_capture(capture, alone, o);
 }
 
+static bool is_there(const struct tl_buf *names, const char *stream)
+{
+    for (size_t at = 0; at < names->n;) {
+        const char *const name = (const char *)names->p + at;
+        if (!strcmp(name, stream))
+            return true;
+        at += strlen(name) + 1;
+    }
+    return false;
+}
+
+static void warn_of_stream(const struct options *o, const char *stream)
+{
+    struct tl_buf list = {0};
+    for (size_t at = 0; at < o->there->n;) {
+        const char *const name = (const char *)o->there->p + at;
+        (void)!tl_buf_printf(&list, "%s%s", at ? ", " : "", name);
+        at += strlen(name) + 1;
+    }
+    tl_cli_warn(o->snapshot ? o->snapshot
+                : o->input  ? o->input
+                            : o->config,
+                "there is no stream '%s'; there are: %.*s", stream, (int)list.n,
+                list.p ? (char *)list.p : "");
+    tl_buf_fini(&list);
+}
+
 static int decode(const struct options *o)
 {
     const struct tl_cli_captures what = {.command = "decode",
@@ -485,14 +502,11 @@ static int decode(const struct options *o)
                                          .buffer = o->buffer,
                                          .stop = TL_CLI_REFUSED};
     int status = tl_cli_captures(&what, decode_one, (void *)(uintptr_t)o);
-    const char *const input = o->snapshot ? o->snapshot : o->input ? o->input : o->config;
-    for (size_t i = 0; status <= TL_CLI_BAD && !o->like && i < o->streams.n; i++) {
-        if (o->there->wanted >> i % 64 & 1)
-            continue;
-        tl_cli_warn(input, "there is no stream '%s'; there are: %.*s", o->streams.v[i],
-                    (int)o->there->names.n, o->there->names.p ? (char *)o->there->names.p : "");
-        status = TL_CLI_BAD;
-    }
+    for (size_t i = 0; status <= TL_CLI_BAD && !o->like && i < o->streams.n; i++)
+        if (!is_there(o->there, o->streams.v[i])) {
+            warn_of_stream(o, o->streams.v[i]);
+            status = TL_CLI_BAD;
+        }
     return status;
 }
 
@@ -559,11 +573,11 @@ static int parse_options(int argc, char **argv, struct options *o)
 
 int tl_cmd_decode(int argc, char **argv)
 {
-    struct streams there = {0};
+    struct tl_buf there = {0};
     struct options o = {.chunk = CHUNK, .threads = default_threads(), .there = &there};
     int status = parse_options(argc, argv, &o);
     if (status == TL_ARGS_GO)
         status = decode(&o);
-    tl_buf_fini(&there.names);
+    tl_buf_fini(&there);
     return status;
 }
