@@ -263,16 +263,23 @@ static int folder_put_all(struct tl_backend *backend, const struct tl_object *ob
     return r;
 }
 
+/* Open an object for reading, to be given back. */
+static int take_file(struct folder *f, const char *key, struct tl_openfile *out,
+                     struct tl_fail *fail)
+{
+    if (!tl_key_valid(key))
+        return bad_key(fail, key);
+    return tl_openfiles_take(f->open, key, out) < 0 ? refused(fail, "open", key) : TL_OK;
+}
+
 static int folder_get(struct tl_backend *backend, const char *key, uint64_t offset, size_t n,
                       struct tl_buf *out, struct tl_fail *fail)
 {
     struct folder *f = folder_of(backend);
-    if (!tl_key_valid(key))
-        return bad_key(fail, key);
     struct tl_openfile file;
-    if (tl_openfiles_take(f->open, key, &file) < 0)
-        return refused(fail, "open", key);
-    int r = TL_OK;
+    int r = take_file(f, key, &file, fail);
+    if (r < 0)
+        return r;
     n = limit_to_size((uint64_t)file.st.st_size, offset, n);
     if (tl_buf_reserve(out, n) < 0)
         r = tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes of %s", n, key);
@@ -286,12 +293,10 @@ static int folder_map(struct tl_backend *backend, const char *key, struct tl_byt
                       struct tl_fail *fail)
 {
     struct folder *f = folder_of(backend);
-    if (!tl_key_valid(key))
-        return bad_key(fail, key);
     struct tl_openfile file;
-    if (tl_openfiles_take(f->open, key, &file) < 0)
-        return refused(fail, "open", key);
-    int r = TL_OK;
+    int r = take_file(f, key, &file, fail);
+    if (r < 0)
+        return r;
     const size_t n = (size_t)file.st.st_size;
     void *const p = mmap(NULL, n, PROT_READ, MAP_SHARED, file.fd, 0);
     if (p == MAP_FAILED)

@@ -54,7 +54,7 @@ static uint32_t told_version(struct tl_bytes file, uint64_t at)
     const uint32_t told = tl_le32(footer + 8);
     for (uint32_t version = 1; version <= TL_SHARD_VERSION; version++) {
         tl_put_le32(footer + 8, version);
-        if (tl_crc32c(0, footer, 44) == tl_le32(footer + 44))
+        if (tl_shard_footer_intact(footer))
             return version;
     }
     return told > 0 && told < TL_SHARD_VERSION ? told : TL_SHARD_VERSION;

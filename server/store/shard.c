@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#define BODY_MAX (64u << 20)
+#define BODY_MAX   (64u << 20)
+#define FOOTER_CRC 44 /* position of the footer's checksum, and the number of bytes it covers */
 
 static const char footer_magic[8] = "TLSHARD1";
 
@@ -305,7 +306,7 @@ static void write_footer(uint8_t footer[static TL_SHARD_FOOTER], uint32_t versio
     tl_put_le64(footer + 16, items);
     tl_put_le64(footer + 24, body);
     tl_put_le64(footer + 32, frame.n);
-    tl_put_le32(footer + 44, tl_crc32c(0, footer, 44));
+    tl_put_le32(footer + FOOTER_CRC, tl_crc32c(0, footer, FOOTER_CRC));
 }
 
 /* Append the footer after the index, which begins at `body`. */
@@ -344,12 +345,17 @@ int tl_shard_index_pack(const struct tl_shard_index *index, struct tl_packer *pa
 
 /* ---- decoding ------------------------------------------------------------------------------ */
 
+bool tl_shard_footer_intact(const uint8_t bytes[static TL_SHARD_FOOTER])
+{
+    return tl_le32(bytes + FOOTER_CRC) == tl_crc32c(0, bytes, FOOTER_CRC);
+}
+
 int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t size,
                          struct tl_shard_footer *out)
 {
     out->version = tl_le32(bytes + 8);
     if (memcmp(bytes, footer_magic, 8) != 0 || out->version == 0 ||
-        out->version > TL_SHARD_VERSION || tl_le32(bytes + 44) != tl_crc32c(0, bytes, 44))
+        out->version > TL_SHARD_VERSION || !tl_shard_footer_intact(bytes))
         return TL_BAD;
     out->body_crc = tl_le32(bytes + 12);
     out->items = tl_le64(bytes + 16);

@@ -179,6 +179,8 @@ struct tl_shard_footer {
     uint64_t body_size;
     uint32_t body_crc;
 };
+/* Does the footer have its checksum? */
+bool tl_shard_footer_intact(const uint8_t bytes[static TL_SHARD_FOOTER]);
 /* Read the footer from the last TL_SHARD_FOOTER bytes of a file of `size` bytes. TL_BAD. */
 TL_MUST_USE int tl_shard_footer_read(const uint8_t bytes[static TL_SHARD_FOOTER], uint64_t size,
                                      struct tl_shard_footer *out);

@@ -690,7 +690,7 @@ static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *
 
 /* The log's last GAP and NOTE, which are about a missing range, belong to any range that begins in
  * it. */
-static int tell_hole(struct tl_walk *w, struct place *at)
+static int tell_missing(struct tl_walk *w, struct place *at)
 {
     const struct tl_chunk *const c = at->chunk;
     struct tl_itemlog_reader reader;
@@ -709,13 +709,13 @@ static int tell_hole(struct tl_walk *w, struct place *at)
 }
 
 /* Skip the missing positions up to `to`. */
-static int pass_hole(struct tl_walk *w, struct place *at, uint64_t to)
+static int pass_missing(struct tl_walk *w, struct place *at, uint64_t to)
 {
     const bool told = at->position >= at->range->from;
     int r = TL_OK;
     if (!told && to > at->range->from) {
         at->position = at->range->from;
-        r = tell_hole(w, at);
+        r = tell_missing(w, at);
     }
     at->position = to;
     return r;
@@ -746,7 +746,7 @@ static int pass_chunk(struct tl_walk *w, struct place *at, struct tl_fail *fail)
         if (r >= 0 && reader.turned)
             turn_last(w, position);
         if (r >= 0 && item.kind == TL_ITEM_LOST) {
-            r = item.value > end - position ? TL_BAD : pass_hole(w, at, position + item.value);
+            r = item.value > end - position ? TL_BAD : pass_missing(w, at, position + item.value);
             if (r < 0)
                 return r;
             continue;
