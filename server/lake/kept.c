@@ -41,16 +41,18 @@ static int have_packer(struct tl_kept *kept)
     return kept->packer ? TL_OK : tl_packer_new(&kept->packer);
 }
 
+static bool is_wanted(const struct tl_cut *cut, size_t i)
+{
+    return tl_kept_wanted(cut->gen, atomic_load(&cut->lane->is_virtual), &cut->rows[i]);
+}
+
 /* Queue the bytes, taking them over, if encoding succeeded. */
-static int keep(struct tl_kept *kept, const struct tl_cut *cut, size_t i, const char *key,
+static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
                 struct tl_buf *bytes, int r)
 {
-    const bool wanted =
-        bytes->n <= TL_KEPT_MOST &&
-        tl_kept_wanted(cut->gen, atomic_load(&cut->lane->is_virtual), &cut->rows[i]);
-    if (r >= 0 && wanted)
+    if (r >= 0 && bytes->n <= TL_KEPT_MOST)
         r = tl_grow(&kept->v, &kept->cap, kept->n + 1, sizeof *kept->v);
-    if (r < 0 || !wanted) {
+    if (r < 0 || bytes->n > TL_KEPT_MOST) {
         tl_buf_fini(bytes);
         return r;
     }
@@ -67,10 +69,12 @@ int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
 {
     struct tl_buf bytes = {0};
     char key[192];
+    if (!is_wanted(cut, i))
+        return TL_OK;
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_codecount_encode(counts, kept->packer, &bytes);
-    return keep(kept, cut, i, key_of(key, cut, i, TL_CODECOUNT_KIND), &bytes, r);
+    return keep(kept, cut, key_of(key, cut, i, TL_CODECOUNT_KIND), &bytes, r);
 }
 
 int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out)
@@ -93,10 +97,12 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
 {
     struct tl_buf bytes = {0};
     char key[192];
+    if (!is_wanted(cut, i))
+        return TL_OK;
     int r = have_packer(kept);
     if (r >= 0)
         r = tl_calltree_encode(tree, kept->packer, &bytes);
-    return keep(kept, cut, i, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
+    return keep(kept, cut, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
 }
 
 /* The trace, under its lease, if the shards are still its own and no other server works on it;
