@@ -12,8 +12,6 @@
 enum {
     FILE_HEADER = 104,
     PIPE_HEADER = 16,
-    RECORD_HEADER = 8,
-    AREA_BODY = 40,
     SECTION = 16, /* bytes of a section's {offset, size} */
     UNPACK = 128 << 10
 };
@@ -132,8 +130,7 @@ static void give_up(struct tl_perf_reader *r, enum why why, uint64_t offset)
 /* Search for the next record after the bad one at `offset`. */
 static void search_from(struct tl_perf_reader *r, enum why why, uint64_t offset)
 {
-    r->lost_at = offset;
-    r->lost_why = (uint8_t)why;
+    give_up(r, why, offset);
     r->state = SEARCHING;
 }
 
@@ -238,10 +235,10 @@ static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
 {
     size_t at = 0;
     int rc = TL_OK;
-    while (rc >= 0 && r->unpacked.n - at >= RECORD_HEADER) {
+    while (rc >= 0 && r->unpacked.n - at >= TL_PERF_RECORD_HEADER) {
         const uint8_t *const p = r->unpacked.p + at;
         const size_t size = tl_perf_u16(r->swap, p + 6);
-        if (size < RECORD_HEADER) {
+        if (size < TL_PERF_RECORD_HEADER) {
             at = r->unpacked.n;
             rc = tell_loss(r, "a bad record in a compressed one", offset, 0);
             break;
@@ -321,7 +318,7 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
     const struct tl_perf_raw raw = {
         .type = tl_perf_u32(r->swap, p),
         .misc = tl_perf_u16(r->swap, p + 4),
-        .body = {p + RECORD_HEADER, size - RECORD_HEADER},
+        .body = {p + TL_PERF_RECORD_HEADER, size - TL_PERF_RECORD_HEADER},
         .offset = offset,
         .packed = r->unpacked.n > 0 && p >= r->unpacked.p && p < r->unpacked.p + r->unpacked.n,
     };
@@ -351,11 +348,11 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
 
 static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
 {
-    if (size < RECORD_HEADER + AREA_BODY) {
+    if (size < TL_PERF_AREA_RECORD) {
         search_from(r, SHORT_AREA, offset);
         return TL_OK;
     }
-    const uint8_t *const b = p + RECORD_HEADER;
+    const uint8_t *const b = p + TL_PERF_RECORD_HEADER;
     r->area = (struct tl_perf_area){
         .size = tl_perf_u64(r->swap, b),
         .offset = tl_perf_u64(r->swap, b + 8),
@@ -378,7 +375,8 @@ static int begin_area(struct tl_perf_reader *r, const uint8_t *p, size_t size, u
 /* In a pipe, tracepoint formats follow their record: skip them. */
 static int pass_tracing(struct tl_perf_reader *r, const uint8_t *p, size_t size, uint64_t offset)
 {
-    const uint64_t n = size < RECORD_HEADER + 4 ? 0 : tl_perf_u32(r->swap, p + RECORD_HEADER);
+    const uint64_t n =
+        size < TL_PERF_RECORD_HEADER + 4 ? 0 : tl_perf_u32(r->swap, p + TL_PERF_RECORD_HEADER);
     if (n > r->data_end - (offset + size)) {
         search_from(r, LONG_TRACING_DATA, offset);
         return TL_OK;
@@ -400,10 +398,10 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
             r->state = BEHIND;
             break;
         }
-        if (in.n - at < RECORD_HEADER)
+        if (in.n - at < TL_PERF_RECORD_HEADER)
             break;
         const size_t size = tl_perf_u16(r->swap, in.p + at + 6);
-        if (size < RECORD_HEADER || size > r->data_end - here) {
+        if (size < TL_PERF_RECORD_HEADER || size > r->data_end - here) {
             search_from(r, BAD_RECORD, here);
             break;
         }
@@ -537,10 +535,10 @@ static uint64_t wanted(const struct tl_perf_reader *r)
     case IN_FRONT:
         return r->data_at;
     case IN_RECORDS: {
-        if (r->gathered.n < RECORD_HEADER)
-            return RECORD_HEADER;
+        if (r->gathered.n < TL_PERF_RECORD_HEADER)
+            return TL_PERF_RECORD_HEADER;
         const size_t size = tl_perf_u16(r->swap, r->gathered.p + 6);
-        return size < RECORD_HEADER ? RECORD_HEADER : size;
+        return size < TL_PERF_RECORD_HEADER ? TL_PERF_RECORD_HEADER : size;
     }
     case SEARCHING:
         return r->gathered.n + TL_PERF_CHAIN_MOST;
