@@ -203,24 +203,26 @@ static void power_cuts_lose_nothing_of_virtual_shards(void **state)
 }
 
 /* What the cluster had answered is durable; what was under way is done or not. */
+static void cut_cluster(unsigned cut_before, bool is_virtual, unsigned usual)
+{
+#ifdef TL_WITH_RADOS
+    cut_many((struct medium){.cluster = true, .cut_before = cut_before}, is_virtual, usual);
+#else
+    print_message("skipped: this build has no store in a cluster\n");
+    skip();
+#endif
+}
+
 static void power_cuts_lose_nothing_in_a_cluster(void **state)
 {
     (void)state;
-#ifdef TL_WITH_RADOS
-    cut_many((struct medium){.cluster = true, .cut_before = 700}, false, 30);
-#else
-    skip();
-#endif
+    cut_cluster(700, false, 30);
 }
 
 static void power_cuts_lose_nothing_of_virtual_shards_in_a_cluster(void **state)
 {
     (void)state;
-#ifdef TL_WITH_RADOS
-    cut_many((struct medium){.cluster = true, .cut_before = 1000}, true, 15);
-#else
-    skip();
-#endif
+    cut_cluster(1000, true, 15);
 }
 
 int main(void)

@@ -106,6 +106,18 @@ static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
     }
 }
 
+/* Until a server shows so many instructions. */
+static void wait_shown(struct tl_lake *lake, uint64_t least)
+{
+    uint64_t decoded, sealed, insns;
+    for (unsigned i = 0; (insns = shown(lake, &decoded, &sealed)) < least; i++) {
+        if (i >= 6000)
+            fail_msg("%llu of %llu instructions are shown", (unsigned long long)insns,
+                     (unsigned long long)least);
+        usleep(10000);
+    }
+}
+
 /* Until the other server shows what the trace's own does, with the same text. */
 static void wait_same(void)
 {
@@ -186,15 +198,9 @@ static void image_comes_elsewhere(void **state)
     append(ingest, 0, half);
     wait_decoded(a, half);
     const uint64_t before = shown(a, &decoded, &sealed);
-    for (unsigned i = 0; shown(b, &decoded, &sealed) < before; i++) {
-        assert_true(i < 6000);
-        usleep(10000);
-    }
+    wait_shown(b, before);
     put_image(b);
-    for (unsigned i = 0; shown(a, &decoded, &sealed) <= before + 100; i++) {
-        assert_true(i < 6000);
-        usleep(10000);
-    }
+    wait_shown(a, before + 101);
     append(ingest, half, c.bytes.n);
     assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
     tl_ingest_close(ingest);
