@@ -16,7 +16,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends \
     gcc g++ libc6-dev cmake ninja-build pkg-config ca-certificates nodejs npm libtinfo-dev \
     libmicrohttpd-dev libprotobuf-c-dev protobuf-c-compiler protobuf-compiler libnghttp2-dev \
     libzstd-dev libssl-dev libuv1-dev libsqlite3-dev libelf-dev libdw-dev libcjson-dev \
-    libinih-dev libzmq3-dev librados-dev zlib1g-dev liblzma-dev \
+    libzmq3-dev librados-dev zlib1g-dev liblzma-dev \
     && cd /tmp && apt-get download llvm-14-dev && dpkg-deb -x llvm-14-dev_*.deb /llvm \
     && rm -rf llvm-14-dev_*.deb /var/lib/apt/lists/*
 WORKDIR /src
@@ -32,7 +32,7 @@ RUN printf 'path-exclude /usr/share/%s/*\n' man locale info >/etc/dpkg/dpkg.cfg.
     && printf 'path-exclude /usr/share/doc/*\npath-include /usr/share/doc/*/copyright\n' >>/etc/dpkg/dpkg.cfg.d/small \
     && apt-get update && apt-get install -y --no-install-recommends \
     libmicrohttpd12 libprotobuf-c1 libnghttp2-14 libzstd1 libssl3 libuv1 libsqlite3-0 \
-    libelf1 libdw1 libcjson1 libinih1 libzmq5 librados2 zlib1g liblzma5 libtinfo6 \
+    libelf1 libdw1 libcjson1 libzmq5 librados2 zlib1g liblzma5 libtinfo6 \
     && rm -rf /var/lib/apt/lists/* /var/cache/apt /var/log/* \
     && groupadd --system --gid 10001 tracelake \
     && useradd --system --uid 10001 --gid 10001 --home-dir /data --no-create-home tracelake \

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake serve`: options from the command line and from a file. */
+#include "base/buf.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "serve.h"
+#include "setup/ini_text.h"
 
-#include <ini.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,61 +75,47 @@ static const char first_live[] = "tls-cert";
 struct reader {
     struct config *config;
     const struct tl_arg *known;
-    struct tl_fail *fail;
-    bool failed; /* only the first error is reported */
 };
-
-static int refuse(struct reader *r, const char *format, ...) TL_PRINTF(2, 3);
-
-static int refuse(struct reader *r, const char *format, ...)
-{
-    char text[sizeof r->fail->text];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(text, sizeof text, format, args);
-    va_end(args);
-    if (!r->failed)
-        tl_fail_set(r->fail, TL_BAD, "%s", text);
-    r->failed = true;
-    return 0;
-}
 
 static bool is_list(const struct tl_arg *arg)
 {
     return arg->kind == TL_ARG_LIST;
 }
 
-static int on_entry(void *user, const char *section, const char *name, const char *value)
+static int on_entry(void *user, const char *section, bool begins, const char *name,
+                    const char *value, struct tl_fail *fail)
 {
-    struct reader *const r = user;
+    const struct reader *const r = user;
     struct config *const c = r->config;
     const struct tl_arg *const arg = tl_arg_find(r->known, name, strlen(name));
     if (*section)
-        return refuse(r, "there are no sections, \"[%.40s]\" is none", section);
+        return tl_fail_set(fail, TL_BAD, "there are no sections, \"[%.40s]\" is none", section);
     if (!arg)
-        return refuse(r, "there is no option \"%.40s\"; docs/admin.md lists them", name);
+        return tl_fail_set(fail, TL_BAD, "there is no option \"%.40s\"; docs/admin.md lists them",
+                           name);
     char *const copy = c->n_kept < TL_ARG_LIST_MAX ? strdup(value) : NULL;
     if (!copy)
-        return refuse(r, "too many options");
+        return tl_fail_set(fail, TL_BAD, "too many options");
     c->kept[c->n_kept++] = copy;
     const char *const wanted = tl_arg_set(arg, copy);
-    if (wanted)
-        return refuse(r, "%.40s = %.80s: must be %s", name, value, wanted);
-    return 1;
+    return wanted ? tl_fail_set(fail, TL_BAD, "%.40s = %.80s: must be %s", name, value, wanted)
+                  : TL_OK;
 }
 
 static int read_file(struct config *c, const char *path, const struct tl_arg *known,
                      struct tl_fail *fail)
 {
-    struct reader reader = {.config = c, .known = known, .fail = fail};
-    const int line = ini_parse(path, on_entry, &reader);
-    if (line == 0)
-        return TL_OK;
-    if (line < 0)
-        return tl_fail_set(fail, TL_IO, "%.120s: cannot be read", path);
-    char why[sizeof fail->text];
-    snprintf(why, sizeof why, "%s", reader.failed ? fail->text : "no \"name = value\"");
-    return tl_fail_set(fail, TL_BAD, "%.90s: line %d: %.120s", path, line, why);
+    struct reader reader = {.config = c, .known = known};
+    struct tl_buf text = {0};
+    int rc = tl_buf_read_file(&text, path, 1 << 20, fail);
+    if (rc == TL_OK) {
+        struct tl_fail why = {0};
+        rc = tl_ini_parse((const char *)text.p, text.n, on_entry, &reader, &why);
+        if (rc < 0)
+            tl_fail_set(fail, (enum tl_err)rc, "%.90s: %.130s", path, why.text);
+    }
+    tl_buf_fini(&text);
+    return rc;
 }
 
 /* ---- reading the options -------------------------------------------------------------------- */

@@ -11,6 +11,7 @@
 #include "import/bundle.h"
 #include "setup/ini_text.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,10 +20,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { NAME = 64, MAX_FILE = 4 << 20 };
+enum { NAME = 64, PATH = 1024, MAX_FILE = 4 << 20 };
 
 struct dump {
-    char file[200];
+    char file[PATH];
     uint64_t address;
     uint64_t offset;
     uint64_t length;
@@ -46,7 +47,7 @@ struct device {
 
 struct pair {
     char key[NAME];
-    char value[200];
+    char value[PATH];
 };
 
 struct pairs {
@@ -58,7 +59,7 @@ struct pairs {
 struct buffer {
     char section[NAME];
     char name[NAME];
-    char file[200];
+    char file[PATH];
     char format[NAME];
 };
 
@@ -66,7 +67,7 @@ struct reading {
     const char *dir;
     void (*warn)(void *context, const char *text);
     void *warn_context;
-    char metadata[200];
+    char metadata[PATH];
     struct pairs device_files;
     struct device *devices;
     size_t n_devices;
@@ -97,20 +98,21 @@ static int add_pair(struct pairs *list, const char *key, const char *value, stru
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     struct pair *const pair = &list->p[list->n++];
     snprintf(pair->key, sizeof pair->key, "%.63s", key);
-    snprintf(pair->value, sizeof pair->value, "%.199s", value);
+    snprintf(pair->value, sizeof pair->value, "%.*s", PATH - 1, value);
     return TL_OK;
 }
 
 /*
- * Snapshots also have comments after values, without a space before them. Removes those, and lines
- * that are neither a section nor a key; line ends are kept, so that line numbers stay valid.
+ * Snapshots also have comments after values, without a space before them, and text around a
+ * section's brackets. Removes those, and lines that are neither a section nor a key; line ends are
+ * kept, so that line numbers stay valid.
  */
 static void clean(const struct reading *r, struct tl_buf *text)
 {
     size_t out = 0;
     unsigned line = 0;
     for (size_t at = 0, end; at < text->n; at = end + 1) {
-        const uint8_t *const p = text->p + at;
+        const uint8_t *p = text->p + at;
         const uint8_t *const stop = memchr(p, '\n', text->n - at);
         end = stop ? (size_t)(stop - text->p) : text->n;
         size_t n = 0;
@@ -119,7 +121,12 @@ static void clean(const struct reading *r, struct tl_buf *text)
         while (n && (p[n - 1] == ' ' || p[n - 1] == '\t'))
             n--;
         line++;
-        if (n && !memchr(p, '=', n) && !memchr(p, '[', n)) {
+        const bool is_key = memchr(p, '=', n);
+        const uint8_t *const section = memchr(p, '[', n);
+        if (section && !is_key) {
+            n -= (size_t)(section - p);
+            p = section;
+        } else if (n && !is_key) {
             warn(r, "%.100s: line %u is neither [section] nor key=value; left out", r->file, line);
             n = 0;
         }
@@ -198,11 +205,22 @@ static bool next_of_list(const char **list, char *out, size_t room)
 /* Add pairs: a source feeds one buffer, a core several sources; lists are accepted for both. */
 static int take_pairs(struct pairs *list, const char *key, const char *value, struct tl_fail *fail)
 {
-    char name[NAME];
+    char name[PATH];
     int rc = TL_OK;
     while (rc == TL_OK && next_of_list(&value, name, sizeof name))
         rc = add_pair(list, key, name, fail);
     return rc;
+}
+
+/* A number is decimal, hexadecimal or, with a leading 0, octal. */
+static int parse_number(const char *text, uint64_t *out)
+{
+    const bool octal = text[0] == '0' && text[1] && strspn(text, "01234567") == strlen(text);
+    if (!octal)
+        return tl_number_parse(text, out);
+    errno = 0;
+    *out = strtoull(text, NULL, 8);
+    return errno ? TL_USAGE : TL_OK;
 }
 
 /* ---- snapshot.ini --------------------------------------------------------------------------- */
@@ -241,7 +259,7 @@ static void take_register(const struct reading *r, struct device *device, const 
     char text[40];
     uint64_t number;
     take_text(text, sizeof text, value, strlen(value));
-    if (tl_number_parse(text, &number) < 0) {
+    if (parse_number(text, &number) < 0) {
         warn(r, "%.100s: register %.40s: '%.40s' is not a number; left out", r->file, name, text);
         return;
     }
@@ -269,7 +287,7 @@ static void take_dump_key(const struct reading *r, struct dump *dump, const char
         return;
     }
     uint64_t number = 0;
-    const bool is_number = tl_number_parse(text, &number) == TL_OK;
+    const bool is_number = parse_number(text, &number) == TL_OK;
     if (!strcasecmp(key, "address")) {
         dump->address = number;
         dump->has_address = true;
@@ -424,7 +442,7 @@ static int on_trace_entry(void *context, const char *section, bool begins, const
     if (!strcasecmp(key, "name"))
         take_text(buffer->name, sizeof buffer->name, value, n);
     else if (!strcasecmp(key, "file"))
-        snprintf(buffer->file, sizeof buffer->file, "%.199s", value);
+        snprintf(buffer->file, sizeof buffer->file, "%.*s", PATH - 1, value);
     else if (!strcasecmp(key, "format"))
         take_text(buffer->format, sizeof buffer->format, value, n);
     return TL_OK;

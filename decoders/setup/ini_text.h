@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* INI parser on top of inih, without its pitfalls. */
+/* INI text: sections, and keys with values of any length. */
 #ifndef TL_SETUP_INI_TEXT_H
 #define TL_SETUP_INI_TEXT_H
 
@@ -9,17 +9,17 @@
 #include <stddef.h>
 
 /*
- * Receive a key; called for each, in order. Keys include their parentheses, even with a colon:
- * `PC(size:64)=0x10` has key "PC(size:64)". `value` is trimmed. `begins` marks the first key after
- * a section header (several sections may have the same name). Return < 0 to stop.
+ * Receive a key; called for each, in order. Names and values are trimmed; a key may contain
+ * colons: `PC(size:64)=0x10` has key "PC(size:64)". `begins` marks the first key after a section
+ * header (several sections may have the same name); before the first one `section` is "". All
+ * text is valid during the call only. Return < 0 to stop.
  */
 typedef int tl_ini_entry(void *context, const char *section, bool begins, const char *key,
                          const char *value, struct tl_fail *fail);
 
 /*
- * Parse `n` bytes of INI text. Comments begin with ';' or '#', lines may end in CR LF. Lines are
- * limited to 190 characters except comments and `description=`. Returns TL_BAD; `fail` names the
- * line.
+ * Parse `n` bytes of INI text. Comments begin with ';' or '#', after a value with " ;"; lines may
+ * end in CR LF. Returns the entry function's error, or TL_BAD; `fail` names the line. TL_NOMEM.
  */
 TL_MUST_USE int tl_ini_parse(const char *text, size_t n, tl_ini_entry *entry, void *context,
                              struct tl_fail *fail);

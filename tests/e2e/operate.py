@@ -206,7 +206,7 @@ def check_config(lab):
     bad(1, r'line 1: there is no option "config"', 'config = x\n' + base)
     bad(1, r'line 3: threads = many: must be a number', base + '\nthreads = many\nx = y\n')
     bad(1, r'line 3: there are no sections', base + '[server]\nthreads = 1\n')
-    bad(1, r'line 2: no "name = value"', base + 'nonsense\n')
+    bad(1, r'line 2 is neither', base + 'nonsense\n')
     bad(2, r'--data', '')
     bad(1, r'--data .*/file: Not a directory', 'data = %s\n' % write(lab.path('file'), ''))
     bad(1, r'--data /nowhere/at/all: No such', 'data = /nowhere/at/all\n')
@@ -222,7 +222,7 @@ def check_config(lab):
     bad(2, r'format=FMT', base + 'raw = 127.0.0.1:0,rig=a\n')
     bad(2, r'open to the network', base + 'raw = 0.0.0.0:0,rig=a,format=di\n')
     bad(2, r'no format|format', base + 'source = tcp://127.0.0.1:1,format=nonsense,rig=a\n')
-    write(config, base + 'threads = 1 ; a comment\n# another\nlisten = 127.0.0.1:0\n'
+    write(config, base + 'threads = 1 ; a comment\n# ' + 300 * 'long ' + '\nlisten = 127.0.0.1:0\n'
           'raw = 127.0.0.1:0,rig=a,format=di\n')
     done = lab.run('serve', '--config', config, '--check-config')
     check(done.out == b'the configuration is fine\n', done)

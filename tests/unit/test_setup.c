@@ -9,10 +9,12 @@
 #include "data.h"
 #include "image/elf_places.h"
 #include "import/bundle.h"
+#include "setup/ini_text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* 2304 MHz; the ticks began a while before the clock did. */
@@ -243,19 +245,59 @@ static void bad_text_names_its_line(void **state)
     }
 }
 
+/* Long paths are common where builds have folders of their own. */
 static void long_lines(void **state)
 {
-    char text[2000];
-    struct tl_setup s;
+    char text[3000], file[1200];
+    struct tl_setup s, again;
     struct tl_fail fail = {0};
+    struct tl_buf out = {0};
+    (void)state;
     tl_setup_init(&s);
-    int n = snprintf(text, sizeof text, "; %0500d\n[trace]\ndescription=%0400d\nformat=di\n", 1, 2);
+    tl_setup_init(&again);
+    snprintf(file, sizeof file, "/%01000d/app.elf", 1);
+    const int n = snprintf(text, sizeof text,
+                           "; %0500d\n[trace]\ndescription=%0400d\nformat=di\n[image x]\nfile=%s\n",
+                           1, 2, file);
     assert_int_equal(tl_setup_parse(&s, text, (size_t)n, &fail), TL_OK);
     assert_int_equal(s.container, TL_CONTAINER_DI);
-    n = snprintf(text, sizeof text, "[trace]\n[image x]\nfile=%0500d\n", 1);
-    assert_int_equal(tl_setup_parse(&s, text, (size_t)n, &fail), TL_BAD);
-    assert_non_null(strstr(fail.text, "line 3"));
+    assert_string_equal(s.images[0].file, file);
+    assert_int_equal(tl_setup_write(&s, &out), TL_OK);
+    assert_int_equal(tl_setup_parse(&again, (const char *)out.p, out.n, &fail), TL_OK);
+    assert_string_equal(again.images[0].file, file);
+    tl_setup_fini(&again);
     tl_setup_fini(&s);
+    tl_buf_fini(&out);
+}
+
+static int note_entry(void *context, const char *section, bool begins, const char *key,
+                      const char *value, struct tl_fail *fail)
+{
+    (void)fail;
+    return tl_buf_printf(context, "%s|%s|%s|%s\n", section, begins ? "first" : "next", key, value);
+}
+
+static void ini_text(void **state)
+{
+    static const char text[] = "\xef\xbb\xbf; begins with a mark\r\n a : b=c \r\n  [ one two ] \n"
+                               "\tk = a;b ; told\nPC(size:64)=1 # not a comment\n[one two]\n#k=1\n"
+                               "empty=\n=x\nsoc:etm=ETB=1\nurl: http";
+    static const char expected[] = "|next|a : b|c\none two|first|k|a;b\n"
+                                   "one two|next|PC(size:64)|1 # not a comment\n"
+                                   "one two|first|empty|\none two|next||x\n"
+                                   "one two|next|soc:etm|ETB=1\none two|next|url|http\n";
+    struct tl_buf out = {0};
+    struct tl_fail fail = {0};
+    (void)state;
+    assert_int_equal(tl_ini_parse(text, sizeof text - 1, note_entry, &out, &fail), TL_OK);
+    assert_int_equal(out.n, sizeof expected - 1);
+    assert_memory_equal(out.p, expected, out.n);
+    static const char *const bad[] = {"a=1\n[section\n", "a=1\nnothing\nb=2", "a=1\n] ["};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(tl_ini_parse(bad[i], strlen(bad[i]), note_entry, &out, &fail), TL_BAD);
+        assert_non_null(strstr(fail.text, "line 2"));
+    }
+    tl_buf_fini(&out);
 }
 
 static void the_implied_source_takes_on_the_file(void **state)
@@ -278,7 +320,7 @@ static char made[] = "/tmp/test_setup.XXXXXX";
 
 static void put(const char *name, const char *text)
 {
-    char path[256];
+    char path[1024];
     snprintf(path, sizeof path, "%s/%s", made, name);
     FILE *const f = fopen(path, "w");
     assert_non_null(f);
@@ -475,6 +517,49 @@ static void one_file_is_a_bundle(void **state)
     assert_string_equal(where, path);
 }
 
+/* What the reference takes, too: text around a section's brackets, octal numbers, colons in names,
+ * lines of any length, and device files in folders with long names. */
+static void a_snapshot_of_unusual_form(void **state)
+{
+    char folder[160], name[200], path[512], text[1200];
+    struct tl_bundle snap;
+    struct tl_fail fail = {0};
+    (void)state;
+    snprintf(folder, sizeof folder, "%0150d", 1);
+    snprintf(path, sizeof path, "%s/%s", made, folder);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(path, sizeof path, "%s/%s/%0150d", made, folder, 2);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(
+        text, sizeof text,
+        " [ device_list ]  of the board\na=%s/%0150d/etm.ini\nthe [trace]\nmetadata=trace.ini\n"
+        "[notes]\ntext=%0400d\n",
+        folder, 2, 3);
+    put("snapshot.ini", text);
+    snprintf(name, sizeof name, "%s/code.bin", folder);
+    put(name, "code");
+    snprintf(path, sizeof path, "%s/%0150d/etm.ini", folder, 2);
+    snprintf(text, sizeof text,
+             "[device]\nname=soc:etm[0]\nclass=trace_source\ntype=ETM4\n"
+             "[ regs ]\nTRCTRACEIDR(id:0x004)=022\nTRCIDR0=8\n"
+             "[dump1]\nfile=%s/%0150d/../code.bin\naddress=010000\nlength=04\n",
+             folder, 2);
+    put(path, text);
+    put("trace.ini", "[trace_buffers]\nbuffers=one\n[one]\nfile=code.bin\nformat=source_data\n"
+                     "[source_buffers]\nsoc:etm[0]=one\n");
+    char told[4000] = "";
+    if (tl_snapshot_read(&snap, made, collect, &told, &fail) < 0 || *told)
+        fail_msg("%s%s", fail.text, told);
+    const struct tl_setup *const s = &snap.captures[0].setup;
+    assert_int_equal(s->n_sources, 1);
+    assert_int_equal(s->sources[0].id, 022);
+    assert_int_equal(tl_source_reg(&s->sources[0], "TRCIDR0", 9), 8);
+    assert_int_equal(s->n_images, 1);
+    assert_int_equal(s->images[0].address, 010000);
+    assert_int_equal(s->images[0].length, 4);
+    tl_bundle_fini(&snap);
+}
+
 static void a_snapshot_with_next_to_nothing(void **state)
 {
     struct tl_bundle snap;
@@ -621,11 +706,13 @@ int main(void)
         cmocka_unit_test(anchored_images),
         cmocka_unit_test(bad_text_names_its_line),
         cmocka_unit_test(long_lines),
+        cmocka_unit_test(ini_text),
         cmocka_unit_test(the_implied_source_takes_on_the_file),
         cmocka_unit_test(image_arguments),
         cmocka_unit_test(a_snapshot_with_everything),
         cmocka_unit_test(pieces_of_files),
         cmocka_unit_test(one_file_is_a_bundle),
+        cmocka_unit_test(a_snapshot_of_unusual_form),
         cmocka_unit_test(a_snapshot_with_next_to_nothing),
         cmocka_unit_test(beside_a_snapshot),
         cmocka_unit_test(real_snapshots),
