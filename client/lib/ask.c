@@ -64,6 +64,7 @@ void tl_ask_close(struct tl_ask *ask)
     tl_mux_forget(ask->mux, &ask->io);
     tl_mux_put(ask->mux);
     tl_buf_fini(&ask->io.in);
+    tl_buf_fini(&ask->io.held);
     tl_buf_fini(&ask->io.out);
     free(ask);
 }
@@ -209,17 +210,12 @@ static int ending(const struct tl_ask *ask, struct tracelake_error *error)
 int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error *error)
 {
     struct tl_ask_io *io = &ask->io;
-    if (ask->in_at == io->in.n) {
-        tl_buf_reset(&io->in);
-        ask->in_at = 0;
-    } else if (ask->in_at >= COMPACT) {
-        tl_buf_drop(&io->in, ask->in_at);
-        ask->in_at = 0;
-    }
+    tl_buf_fini(&io->held);
+    io->lent = false;
     if (ask->mux == ask->lake->mux && (io->in.n > 0 || io->ended))
         ask->lake->heard = true;
-    const uint8_t *p = io->in.p + ask->in_at;
-    const size_t have = io->in.n - ask->in_at;
+    const uint8_t *p = io->in.p + io->in_at;
+    const size_t have = io->in.n - io->in_at;
     if (have >= PREFIX) {
         const size_t n = (size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4];
         if (p[0] != 0)
@@ -231,12 +227,16 @@ int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error
                                   n);
         if (have - PREFIX >= n) {
             *out = (struct tl_bytes){p + PREFIX, n};
-            ask->in_at += PREFIX + n;
+            io->in_at += PREFIX + n;
+            io->lent = true;
             return TRACELAKE_OK;
         }
     }
-    if (!io->ended)
+    if (!io->ended) {
+        tl_buf_drop(&io->in, io->in_at);
+        io->in_at = 0;
         return TRACELAKE_AGAIN;
+    }
     const int end = ending(ask, error);
     if (end == TRACELAKE_EOF && have)
         return tl_client_fail(error, TRACELAKE_BAD, "the server ended %s inside a message",

@@ -72,7 +72,6 @@ struct tl_ask {
     struct tl_mux *mux;
     const char *method; /* "/tracelake.v1.Ingest/Push"; static storage */
     int timeout_ms;     /* time limit without progress; -1: none */
-    size_t in_at;       /* bytes of io.in already handed out */
     struct tl_ask_io io;
 };
 
@@ -93,7 +92,7 @@ void tl_ask_end(struct tl_ask *ask);
 size_t tl_ask_unsent(const struct tl_ask *ask);
 
 /* Take a complete message that has arrived, without waiting: OK, AGAIN, or the end as for
- * tl_ask_recv(). `out` is valid until the next receive. */
+ * tl_ask_recv(). `out` is valid until the next receive of this call, whatever others do. */
 TL_MUST_USE int tl_ask_take(struct tl_ask *ask, struct tl_bytes *out,
                             struct tracelake_error *error);
 /*

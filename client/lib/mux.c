@@ -9,7 +9,6 @@
 enum {
     OUT_MAX = 256 << 10, /* bytes gathered for one write */
     IN_MAX = 256 << 10,  /* bytes per read */
-    IN_ROUNDS = 16,      /* reads before output is written */
     CONNECTION_WINDOW = 64 << 20
 };
 
@@ -95,6 +94,21 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
     return 0;
 }
 
+/* Append what was received. A message that is in use stays where it is. */
+static int append(struct tl_ask_io *io, const uint8_t *p, size_t n)
+{
+    if (io->lent && !io->held.p && n > io->in.cap - io->in.n) {
+        struct tl_buf rest = {0};
+        if (tl_buf_reserve(&rest, io->in.n - io->in_at + n) < 0)
+            return TL_NOMEM;
+        (void)!tl_buf_add(&rest, io->in.p + io->in_at, io->in.n - io->in_at);
+        io->held = io->in;
+        io->in = rest;
+        io->in_at = 0;
+    }
+    return tl_buf_add(&io->in, p, n);
+}
+
 static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, const uint8_t *p,
                    size_t n, void *context)
 {
@@ -104,7 +118,7 @@ static int on_data(nghttp2_session *session, uint8_t flags, int32_t stream, cons
         return NGHTTP2_ERR_CALLBACK_FAILURE;
     if (!io)
         return 0;
-    if (tl_buf_add(&io->in, p, n) < 0) {
+    if (append(io, p, n) < 0) {
         io->overflow = true;
         return nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, stream, NGHTTP2_CANCEL)
                    ? NGHTTP2_ERR_CALLBACK_FAILURE
@@ -187,9 +201,11 @@ static int new_session(struct tl_mux *mux)
     const nghttp2_settings_entry settings[] = {
         {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, TL_ASK_WINDOW},
+        {NGHTTP2_SETTINGS_MAX_FRAME_SIZE, IN_MAX},
     };
     if (!failed)
-        failed = nghttp2_submit_settings(mux->session, NGHTTP2_FLAG_NONE, settings, 2);
+        failed = nghttp2_submit_settings(mux->session, NGHTTP2_FLAG_NONE, settings,
+                                         sizeof settings / sizeof *settings);
     if (!failed)
         failed = nghttp2_session_set_local_window_size(mux->session, NGHTTP2_FLAG_NONE, 0,
                                                        CONNECTION_WINDOW);
@@ -379,23 +395,22 @@ static int flush_out(struct tl_mux *mux, bool *moved)
     }
 }
 
+/* One read: callers use what it brought while it is in the processor's cache. */
 static int take_in(struct tl_mux *mux, bool *moved)
 {
-    for (int round = 0; round < IN_ROUNDS; round++) {
-        struct tracelake_error error;
-        const long n = tl_wire_read(mux->wire, mux->in, IN_MAX, &error);
-        if (n == TRACELAKE_AGAIN)
-            return TRACELAKE_OK;
-        if (n < 0)
-            return die(mux, (int)n, &error);
-        const ssize_t taken = nghttp2_session_mem_recv(mux->session, mux->in, (size_t)n);
-        if (taken < 0)
-            return die_of(mux, (int)taken);
-        *moved |= mux->news;
-        mux->news = false;
-        mux->heard = tl_wire_now();
-        mux->asked = 0;
-    }
+    struct tracelake_error error;
+    const long n = tl_wire_read(mux->wire, mux->in, IN_MAX, &error);
+    if (n == TRACELAKE_AGAIN)
+        return TRACELAKE_OK;
+    if (n < 0)
+        return die(mux, (int)n, &error);
+    const ssize_t taken = nghttp2_session_mem_recv(mux->session, mux->in, (size_t)n);
+    if (taken < 0)
+        return die_of(mux, (int)taken);
+    *moved |= mux->news;
+    mux->news = false;
+    mux->heard = tl_wire_now();
+    mux->asked = 0;
     return TRACELAKE_OK;
 }
 

@@ -30,15 +30,18 @@ struct tl_ask_io {
     bool out_end;      /* no more messages will follow */
     bool deferred;     /* nghttp2 waits until more is queued */
     struct tl_buf in;
-    size_t unconsumed; /* bytes received but not yet returned to the stream's window */
-    bool ended;        /* the server has half-closed the stream */
-    bool closed;       /* the stream is closed */
-    uint32_t reset;    /* its HTTP/2 error code when it was closed */
-    int http_status;   /* 0: none yet */
-    int grpc_status;   /* -1: none yet */
-    bool grpc;         /* content-type is gRPC's */
-    bool overflow;     /* ran out of memory while receiving */
-    char message[480]; /* grpc-message, decoded */
+    size_t in_at;       /* bytes of `in` already handed out */
+    bool lent;          /* the last of them are in use until the next message is asked for */
+    struct tl_buf held; /* where they are, if not in `in` any more */
+    size_t unconsumed;  /* bytes received but not yet returned to the stream's window */
+    bool ended;         /* the server has half-closed the stream */
+    bool closed;        /* the stream is closed */
+    uint32_t reset;     /* its HTTP/2 error code when it was closed */
+    int http_status;    /* 0: none yet */
+    int grpc_status;    /* -1: none yet */
+    bool grpc;          /* content-type is gRPC's */
+    bool overflow;      /* ran out of memory while receiving */
+    char message[480];  /* grpc-message, decoded */
 };
 
 /* Connect to one of the server's addresses. `interrupted` and the wake descriptor are borrowed for

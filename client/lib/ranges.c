@@ -2,12 +2,18 @@
 /* Ranges as files, and queries. */
 #include "ask.h"
 #include "base/crc32c.h"
+#include "base/pbfield.h"
 #include "position.h"
 #include "tracelake/v1/ranges.pb-c.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Source: FetchReply of ranges.proto. */
+#define KEY_FIRST TL_PB_KEY(1, TL_PB_VARINT)
+#define KEY_COUNT TL_PB_KEY(2, TL_PB_VARINT)
+#define KEY_DATA  TL_PB_KEY(3, TL_PB_BYTES)
 
 static const char method_fetch[] = "/tracelake.v1.Ranges/Fetch";
 static const char method_follow[] = "/tracelake.v1.Ranges/Follow";
@@ -17,12 +23,11 @@ struct tracelake_fetch {
     const char *method;
     struct tl_buf request;
     struct tl_ask *ask; /* NULL: to be requested again */
-    uint64_t taken;     /* bytes already returned, which are received a second time */
+    bool repeats;       /* another server may be asked for the rest */
+    uint64_t taken;     /* bytes already returned, which are received a second time then */
     uint32_t crc, crc_again;
     uint64_t skip; /* how many of them are still to be skipped */
-    size_t at;     /* bytes of the reply that were skipped */
     struct tl_again again;
-    Tracelake__V1__FetchReply *reply; /* its data was returned last */
     uint64_t first, count;
     bool begun;
 };
@@ -62,6 +67,7 @@ static int open_fetch(struct tracelake_fetch **out, struct tracelake *lake, cons
         tracelake_fetch_close(fetch);
         return result;
     }
+    fetch->repeats = !follows(fetch) && tl_client_others(lake);
     *out = fetch;
     return TRACELAKE_OK;
 }
@@ -108,13 +114,6 @@ int tracelake_follow_open(struct tracelake_fetch **out, struct tracelake *lake, 
     return open_fetch(out, lake, method_follow, &request.base, error);
 }
 
-static void drop_reply(struct tracelake_fetch *fetch)
-{
-    if (fetch->reply)
-        tracelake__v1__fetch_reply__free_unpacked(fetch->reply, NULL);
-    fetch->reply = NULL;
-}
-
 /* Receive the next message, from any server that has it. */
 static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
                    struct tracelake_error *error)
@@ -123,7 +122,7 @@ static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
         int result = fetch->ask ? TRACELAKE_OK : ask(fetch, error);
         if (result == TRACELAKE_OK)
             result = tl_ask_recv(fetch->ask, out, error);
-        if (result == TRACELAKE_OK || follows(fetch) ||
+        if (result == TRACELAKE_OK || !fetch->repeats ||
             !tl_client_again(fetch->lake, &fetch->again, result))
             return result;
         tl_ask_close(fetch->ask);
@@ -133,16 +132,43 @@ static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
     }
 }
 
-/* Skip what was already returned. BAD: the data is different this time. */
-static int pass_over(struct tracelake_fetch *fetch, ProtobufCBinaryData *data,
+/* Take the data of a message, which is borrowed from it, and the extent that it tells. */
+static int take_reply(struct tracelake_fetch *fetch, struct tl_bytes message, struct tl_bytes *data,
+                      struct tracelake_error *error)
+{
+    struct tl_pbfield field;
+    uint64_t first = 0, count = 0;
+    *data = (struct tl_bytes){0};
+    while (message.n) {
+        if (!tl_pbfield_take(&message, &field))
+            return tl_client_fail(error, TRACELAKE_BAD, "the answer to %s is not a FetchReply",
+                                  fetch->method);
+        if (field.key == KEY_FIRST)
+            first = field.value;
+        else if (field.key == KEY_COUNT)
+            count = field.value;
+        else if (field.key == KEY_DATA)
+            *data = field.bytes;
+    }
+    if (!fetch->begun || count) {
+        fetch->first = first;
+        fetch->count = count;
+        fetch->begun = true;
+    }
+    return TRACELAKE_OK;
+}
+
+/* Skip what was already returned. IO: the data is different this time. */
+static int pass_over(struct tracelake_fetch *fetch, struct tl_bytes *data,
                      struct tracelake_error *error)
 {
-    const size_t n = fetch->skip < data->len ? (size_t)fetch->skip : data->len;
+    const size_t n = fetch->skip < data->n ? (size_t)fetch->skip : data->n;
     if (n == 0)
         return TRACELAKE_OK;
-    fetch->crc_again = tl_crc32c(fetch->crc_again, data->data, n);
+    fetch->crc_again = tl_crc32c(fetch->crc_again, data->p, n);
     fetch->skip -= n;
-    fetch->at = n;
+    data->p += n;
+    data->n -= n;
     if (fetch->skip > 0 || fetch->crc_again == fetch->crc)
         return TRACELAKE_OK;
     return tl_client_fail(error, TRACELAKE_IO,
@@ -153,32 +179,25 @@ static int pass_over(struct tracelake_fetch *fetch, ProtobufCBinaryData *data,
 int tracelake_fetch_next(struct tracelake_fetch *fetch, const void **data, size_t *n,
                          struct tracelake_error *error)
 {
+    struct tl_bytes message, got;
     do {
-        struct tl_bytes bytes;
-        drop_reply(fetch);
-        fetch->at = 0;
-        int result = receive(fetch, &bytes, error);
+        int result = receive(fetch, &message, error);
         if (result == TRACELAKE_OK)
-            result = tl_ask_unpack(fetch->ask, &tracelake__v1__fetch_reply__descriptor, bytes,
-                                   &fetch->reply, error);
+            result = take_reply(fetch, message, &got, error);
         if (result == TRACELAKE_OK)
-            result = pass_over(fetch, &fetch->reply->data, error);
+            result = pass_over(fetch, &got, error);
         if (result == TRACELAKE_EOF && fetch->skip > 0)
             result = tl_client_fail(error, TRACELAKE_IO,
                                     "the server went away, and another one has less of the range; "
                                     "ask again");
         if (result < 0)
             return result;
-        if (!fetch->begun || fetch->reply->count) {
-            fetch->first = fetch->reply->first;
-            fetch->count = fetch->reply->count;
-            fetch->begun = true;
-        }
-    } while (fetch->reply->data.len == fetch->at);
-    *data = fetch->reply->data.data + fetch->at;
-    *n = fetch->reply->data.len - fetch->at;
-    fetch->taken += *n;
-    fetch->crc = tl_crc32c(fetch->crc, *data, *n);
+    } while (got.n == 0);
+    *data = got.p;
+    *n = got.n;
+    fetch->taken += got.n;
+    if (fetch->repeats)
+        fetch->crc = tl_crc32c(fetch->crc, got.p, got.n);
     fetch->again = (struct tl_again){0};
     return TRACELAKE_OK;
 }
@@ -193,7 +212,6 @@ void tracelake_fetch_close(struct tracelake_fetch *fetch)
 {
     if (!fetch)
         return;
-    drop_reply(fetch);
     tl_ask_close(fetch->ask);
     tl_buf_fini(&fetch->request);
     free(fetch);

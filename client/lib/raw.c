@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: MIT */
 /* Raw bytes of a capture, and its setup. */
 #include "ask.h"
+#include "base/pbfield.h"
 #include "tracelake/v1/raw.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Source: FetchRawReply of raw.proto. */
+#define KEY_OFFSET TL_PB_KEY(1, TL_PB_VARINT)
+#define KEY_DATA   TL_PB_KEY(2, TL_PB_BYTES)
 
 struct tracelake_raw {
     struct tracelake *lake;
     char *trace;
     uint64_t to;
     struct tl_again again;
-    struct tl_ask *ask;                  /* NULL: to be requested again */
-    Tracelake__V1__FetchRawReply *reply; /* its data was returned last */
-    uint64_t next;                       /* expected offset of the next byte */
+    struct tl_ask *ask; /* NULL: to be requested again */
+    uint64_t next;      /* expected offset of the next byte */
 };
 
 /* Request the bytes from `next` on. */
@@ -75,23 +79,28 @@ static int receive(struct tracelake_raw *raw, struct tl_bytes *out, struct trace
 int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
                        struct tracelake_error *error)
 {
-    struct tl_bytes bytes;
-    if (raw->reply)
-        tracelake__v1__fetch_raw_reply__free_unpacked(raw->reply, NULL);
-    raw->reply = NULL;
-    int result = receive(raw, &bytes, error);
-    if (result == TRACELAKE_OK)
-        result = tl_ask_unpack(raw->ask, &tracelake__v1__fetch_raw_reply__descriptor, bytes,
-                               &raw->reply, error);
+    struct tl_bytes message, got = {0};
+    struct tl_pbfield field;
+    uint64_t offset = 0;
+    const int result = receive(raw, &message, error);
     if (result < 0)
         return result;
-    if (raw->reply->offset != raw->next)
-        return tl_client_fail(
-            error, TRACELAKE_BAD, "the server sent raw bytes from %llu on where %llu comes next",
-            (unsigned long long)raw->reply->offset, (unsigned long long)raw->next);
-    *data = raw->reply->data.data;
-    *n = raw->reply->data.len;
-    raw->next += *n;
+    while (message.n) {
+        if (!tl_pbfield_take(&message, &field))
+            return tl_client_fail(error, TRACELAKE_BAD,
+                                  "the answer to FetchRaw is not a FetchRawReply");
+        if (field.key == KEY_OFFSET)
+            offset = field.value;
+        else if (field.key == KEY_DATA)
+            got = field.bytes;
+    }
+    if (offset != raw->next)
+        return tl_client_fail(error, TRACELAKE_BAD,
+                              "the server sent raw bytes from %llu on where %llu comes next",
+                              (unsigned long long)offset, (unsigned long long)raw->next);
+    *data = got.p;
+    *n = got.n;
+    raw->next += got.n;
     return TRACELAKE_OK;
 }
 
@@ -99,8 +108,6 @@ void tracelake_raw_close(struct tracelake_raw *raw)
 {
     if (!raw)
         return;
-    if (raw->reply)
-        tracelake__v1__fetch_raw_reply__free_unpacked(raw->reply, NULL);
     tl_ask_close(raw->ask);
     free(raw->trace);
     free(raw);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT */
+#include "base/pbfield.h"
+
+static bool take_varint(struct tl_bytes *in, uint64_t *out)
+{
+    uint64_t value = 0;
+    for (unsigned shift = 0; in->n && shift < 64; shift += 7) {
+        const uint8_t b = *in->p++;
+        in->n--;
+        if (shift == 63 && b > 1)
+            return false;
+        value |= (uint64_t)(b & 127) << shift;
+        if (b < 128) {
+            *out = value;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool take_bytes(struct tl_bytes *in, uint64_t n, struct tl_bytes *out)
+{
+    if (n > in->n)
+        return false;
+    *out = (struct tl_bytes){in->p, (size_t)n};
+    in->p += n;
+    in->n -= (size_t)n;
+    return true;
+}
+
+bool tl_pbfield_take(struct tl_bytes *in, struct tl_pbfield *out)
+{
+    *out = (struct tl_pbfield){0};
+    if (!take_varint(in, &out->key))
+        return false;
+    switch (out->key & 7) {
+    case TL_PB_VARINT:
+        return take_varint(in, &out->value);
+    case TL_PB_BYTES:
+        return take_varint(in, &out->value) && take_bytes(in, out->value, &out->bytes);
+    case TL_PB_FIXED32:
+        if (!take_bytes(in, 4, &out->bytes))
+            return false;
+        out->value = tl_le32(out->bytes.p);
+        return true;
+    case TL_PB_FIXED64:
+        if (!take_bytes(in, 8, &out->bytes))
+            return false;
+        out->value = tl_le64(out->bytes.p);
+        return true;
+    default: /* groups are not used */
+        return false;
+    }
+}

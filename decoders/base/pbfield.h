@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Fields of a protobuf message, without copying: for the few messages that carry a lot of data,
+ * which protobuf-c would copy. Pure functions, thread-safe.
+ * Source: Protocol Buffers, "Encoding".
+ */
+#ifndef TL_BASE_PBFIELD_H
+#define TL_BASE_PBFIELD_H
+
+#include "base/bytes.h"
+
+#include <stdbool.h>
+
+enum { TL_PB_VARINT = 0, TL_PB_FIXED64 = 1, TL_PB_BYTES = 2, TL_PB_FIXED32 = 5 };
+
+struct tl_pbfield {
+    uint64_t key;          /* TL_PB_KEY() */
+    uint64_t value;        /* of a number */
+    struct tl_bytes bytes; /* of TL_PB_BYTES, borrowed from the message */
+};
+
+/* Number and wire type of a field, as encoded in front of it. */
+#define TL_PB_KEY(number, type) ((number) << 3 | (type))
+
+/* Take the first field off `in`. False: the bytes do not begin with a complete field. */
+bool tl_pbfield_take(struct tl_bytes *in, struct tl_pbfield *out);
+
+#endif
