@@ -5,6 +5,7 @@
 #include "ingest/packed.h"
 #include "ingest/segment.h"
 #include "lake/lakeint.h"
+#include "share/share.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
 /* Captures whose rig is gone. */
 #include "base/journal.h"
 #include "lake/lakeint.h"
+#include "share/share.h"
 
 /* Called with `opening` held: no push can begin meanwhile. */
 static int seal(struct tl_trace *trace, struct tl_fail *fail)

@@ -3,6 +3,7 @@
 #include "base/journal.h"
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
+#include "share/share.h"
 
 #include <ctype.h>
 #include <stdio.h>

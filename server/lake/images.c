@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Program images: stored by the hash of their content, found by hash or build ID. */
 #include "lake/lakeint.h"
+#include "share/share.h"
 #include "store/hash.h"
 
 #include <stdio.h>

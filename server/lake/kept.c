@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "lake/kept.h"
+#include "share/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>

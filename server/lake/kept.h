@@ -8,8 +8,8 @@
 #ifndef TL_LAKE_KEPT_H
 #define TL_LAKE_KEPT_H
 
-#include "lake/calltree.h"
-#include "lake/lakeint.h"
+#include "lake/cut.h"
+#include "store/calltree.h"
 #include "store/codecount.h"
 
 #define TL_KEPT_MOST (512u << 10) /* maximum size of an object worth storing */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Labels of traces: "key=value" lines. */
 #include "lake/lakeint.h"
+#include "share/share.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,9 +3,10 @@
 #include "base/crew.h"
 #include "base/processors.h"
 #include "ingest/repack.h"
-#include "lake/debuginfo.h"
 #include "lake/lakeint.h"
+#include "query/debuginfo.h"
 #include "rados/rados.h"
+#include "share/share.h"
 
 #include <errno.h>
 #include <stdio.h>

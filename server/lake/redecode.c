@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Decoding a trace again, with another setup or the previous one. */
 #include "lake/lakeint.h"
+#include "share/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * trace of any length uses at most lake->options.summary_buckets in memory. For a part of it for
  * which those are too coarse, finer ones are read from the catalog, as coarse as the part allows.
  */
-#include "lake/lakeint.h"
+#include "lake/cut.h"
 
 /*
  * Fewer than this fraction of the maximum number of buckets are too few for the columns of a tile.

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "ingest/repack.h"
 #include "lake/lakeint.h"
+#include "share/share.h"
 
 #include <stdio.h>
 #include <stdlib.h>

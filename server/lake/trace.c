@@ -5,6 +5,7 @@
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
 #include "lake/recorded.h"
+#include "share/share.h"
 
 #include <math.h>
 #include <stdio.h>

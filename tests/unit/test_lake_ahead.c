@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* What a range will need next is made by the crew, or not at all; nothing is made for nobody. */
-#include "lake/ahead.h"
+#include "base/cancel.h"
+#include "range/ahead.h"
 
 #include "base/crew.h"
 

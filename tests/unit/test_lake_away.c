@@ -4,6 +4,7 @@
 #include "lake_help.h"
 
 #include "store/catalog_ops.h"
+#include "share/share.h"
 
 #include <stdatomic.h>
 

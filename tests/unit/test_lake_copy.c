@@ -6,8 +6,8 @@
  */
 #include "made_stf.h"
 
-#include "lake/range.h"
-#include "lake/rangecopy.h"
+#include "range/range.h"
+#include "range/copied.h"
 #include "made_items.h"
 #include "sim_capture.h"
 #include "stf/check.h"

@@ -5,7 +5,7 @@
  */
 #include "sim_capture.h"
 
-#include "lake/opcodes.h"
+#include "query/opcodes.h"
 
 #define STREAMS 2
 

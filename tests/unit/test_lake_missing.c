@@ -3,6 +3,7 @@
  * Virtual shards whose raw bytes are damaged: what can be regenerated is right and at its position,
  * the rest is told as a gap, in each form in which a range is read.
  */
+#include "lake/cut.h"
 #include "virtual_pair.h"
 
 #include "ingest/packed.h"

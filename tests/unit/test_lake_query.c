@@ -2,7 +2,7 @@
 /* Look-ups of the lake against the flow text of the same stream, read line by line. */
 #include "sim_capture.h"
 
-#include "lake/scale.h"
+#include "query/scale.h"
 #include "stf/file.h"
 #include "stf/insns.h"
 

@@ -10,6 +10,7 @@
 #ifdef TL_WITH_RADOS
 #include "rados/fake/interposer.h"
 #include "rados/fake/model.h"
+#include "share/share.h"
 #endif
 
 static struct tl_backend *one, *two;

@@ -5,7 +5,7 @@
  */
 #include "sim_capture.h"
 
-#include "lake/copy.h"
+#include "copy/copy.h"
 
 enum { SHARD = 3000, INSNS = 60000 };
 

@@ -3,6 +3,7 @@
  * Ranges whose stored frames are given as parts of mapped files: only those that were read and
  * found undamaged before, and the file is the same. Damage and files that were cut short are found.
  */
+#include "lake/cut.h"
 #include "lake_help.h"
 
 #include "sim_capture.h"

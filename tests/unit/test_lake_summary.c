@@ -2,7 +2,7 @@
 /* Tiles of a long trace say the same whether a stream keeps all its summaries in memory or few. */
 #include "sim_capture.h"
 
-#include "lake/lakeint.h"
+#include "lake/cut.h"
 
 enum { SHARD = 1 << 16, INSNS = 2600000, FEW = 8, LEVELS = 14, COARSE = 10 };
 

@@ -3,6 +3,7 @@
  * Virtual shards: what is made of raw bytes is, byte for byte, what is stored otherwise, and every
  * question is answered alike; whatever happens to marks, caches and the server meanwhile.
  */
+#include "lake/cut.h"
 #include "virtual_pair.h"
 
 #include "import/perf.h"

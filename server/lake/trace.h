@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A trace: its catalog row, its push session, its generations. Reference-counted: _get takes a
+ * reference, _put releases it. Locks and their order are in server/LOCKING.md. A function whose
+ * name ends in _locked must be called with the trace's lock held; all others are thread-safe.
+ */
+#ifndef TL_LAKE_TRACE_H
+#define TL_LAKE_TRACE_H
+
+#include "lake/gen.h"
+#include "store/catalog.h"
+
+/* A trace's contribution to the totals of all traces. */
+struct tl_digest {
+    /* Enum tl_trace_state; the other members count only for sealed and failed traces. */
+    uint8_t state;
+    uint64_t raw_bytes, stored_bytes, insns;
+};
+
+struct tl_trace {
+    struct tl_trace *next;       /* next in the lake's table */
+    struct tl_trace *next_by_id; /* next in its hash bucket */
+    uint64_t used;               /* value of lake->uses when it was last accessed */
+    struct tl_lake *lake;
+    char id[64];
+    char rig[64];
+    int64_t created_ns;
+    atomic_uint refs;
+    pthread_mutex_t owning;  /* held while its lease is acquired or released: share/share.c */
+    pthread_mutex_t opening; /* held while a push takes over from the previous one */
+    pthread_mutex_t lock;
+    /* Guarded by the lock: */
+    char format[64];
+    char *setup;
+    char *earlier; /* the setup before the present one, NULL: none */
+    char *labels;
+    uint64_t notes; /* increases with every change of its notes; 0: there are none */
+    uint8_t state;  /* enum tl_trace_state */
+    bool complete;
+    bool deleted;
+    bool raw_removed, decoded_removed; /* by retention */
+    char content[TL_CONTENT_BYTES];    /* hash of the raw bytes, "": not known */
+    bool unhashed;                     /* the hash cannot be computed: the bytes are damaged */
+    bool unread;                       /* the medium failed to read them; to be retried */
+    uint64_t saves, mirrors;           /* number of writes begun of the row and of its copy */
+    bool mirror_stale;                 /* the object that repeats the row has not been written */
+    int64_t updated_ns;
+    uint64_t raw_bytes; /* durable bytes */
+    uint64_t repacked;  /* raw offset before which no segment needs packing: ingest/repack.h */
+    uint64_t revision;
+    uint64_t wanted;   /* number of the generation in `making` or, when decoding is complete, in
+                          `serving` */
+    char message[256]; /* why it failed */
+    struct tl_ingest *session;
+    int64_t idle_ns;        /* time since when it has no session in this process: Unix time */
+    uint64_t epoch;         /* of the current or last push, see struct tl_ingest_request */
+    struct tl_lease *lease; /* in a store shared by servers; NULL: not held by this server */
+    unsigned pins;          /* number of temporary users of the lease */
+    int64_t tried_ns; /* time of the last attempt to acquire it, or of a change by another server */
+    uint64_t yielded; /* number of the request for which it was released: see TL_PIN_ASK */
+    uint64_t told;    /* how many of the raw bytes have been recorded in the catalog */
+    struct tl_digest counted; /* its contribution to the catalog's totals */
+    struct tl_gen *serving;
+    /* Same as `serving` unless it is being decoded again; NULL: nothing to decode. */
+    struct tl_gen *making;
+    /* Of the live edge owned by another server (share/edge.c); times are monotonic: */
+    struct tl_gen *edge;   /* the local decoding of it; NULL: none */
+    int64_t edge_read_ns;  /* time of the last read: here or, if the trace is ours, elsewhere */
+    int64_t edge_told_ns;  /* when the other server was last informed */
+    int64_t edge_after_ns; /* not restarted before */
+    /* Guarded by the lake's lock: */
+    struct tl_trace *next_job;
+    bool queued, running;
+    int64_t not_before_ns; /* monotonic: earliest start of the job */
+};
+
+struct tl_trace *tl_trace_get(struct tl_trace *trace);
+void tl_trace_put(struct tl_trace *trace);
+/* The serving generation; release with tl_gen_put(). */
+struct tl_gen *tl_trace_serving(struct tl_trace *trace);
+/* Update the trace from a catalog row, except for its generation. */
+TL_MUST_USE int tl_trace_take_row(struct tl_trace *trace, const struct tl_catalog_trace *row,
+                                  struct tl_fail *fail);
+/* Resume unfinished work on it, from the state in the catalog and the spool. */
+TL_MUST_USE int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail);
+/* Remove generations that are neither serving nor wanted. */
+TL_MUST_USE int tl_trace_remove_orphans(struct tl_trace *trace, struct tl_fail *fail);
+/* Write only its row, without the object that repeats it. */
+TL_MUST_USE int tl_trace_save_row(struct tl_trace *trace, struct tl_fail *fail);
+/* End its push, if it has one; the client is expected to reconnect. */
+void tl_ingest_evict(struct tl_trace *trace);
+/*
+ * Write its row to the catalog, with the current time of change, from a copy. Call without any lock
+ * held.
+ */
+TL_MUST_USE int tl_trace_save(struct tl_trace *trace, struct tl_fail *fail);
+/* The same, with the time of change unaltered. */
+TL_MUST_USE int tl_trace_save_quietly(struct tl_trace *trace, struct tl_fail *fail);
+/*
+ * Write the object "m/<trace>", which repeats what only the catalog has of a trace, in case the
+ * catalog is lost. The housekeeper retries a failed write.
+ */
+void tl_trace_mirror(struct tl_trace *trace);
+enum tl_mirror_state {
+    TL_MIRROR_SAME,
+    TL_MIRROR_OLD, /* intact, of an earlier row: it may be about to be written */
+    TL_MIRROR_DAMAGED,
+};
+/* Compare the object with the trace. TL_NOTFOUND: there is none. */
+TL_MUST_USE int tl_trace_mirror_check(struct tl_trace *trace, enum tl_mirror_state *state,
+                                      struct tl_fail *fail);
+/* Compare the object with the catalog, for a trace that need not be in memory. Reads its row,
+ * streams and notes, no shards. Also returns false on errors. */
+bool tl_mirror_fits_row(struct tl_lake *lake, const char *id);
+void tl_trace_mirror_remove(struct tl_lake *lake, const char *id);
+/* Fill an empty catalog from the store's objects. */
+TL_MUST_USE int tl_lake_rebuild_catalog(struct tl_lake *lake, struct tl_fail *fail);
+/* Record a visible change and notify the watchers. Call without any lock held. */
+void tl_trace_changed(struct tl_trace *trace);
+
+#endif

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT */
+/* Details of a call. */
+#include "query/calltree.h"
+#include "query/seek.h"
+#include "query/stacks.h"
+
+#include <stdlib.h>
+
+struct asking {
+    const struct tl_cut *cut;
+    const struct tl_image *image;
+    struct tl_callstack calls; /* at the requested position */
+    struct tl_callstack scratch;
+};
+
+/* ---- the previous and the next call ---------------------------------------------------------- */
+
+struct nearest {
+    bool backward;
+    bool found;
+    uint64_t position;
+};
+
+static int take_hit(void *context, uint64_t position, uint64_t pc, const char *text)
+{
+    struct nearest *const n = context;
+    (void)pc;
+    (void)text;
+    n->position = position; /* going backward, the last one of a window is the nearest */
+    n->found = true;
+    return n->backward ? TL_OK : TL_LIMIT;
+}
+
+static int end_window(void *context)
+{
+    const struct nearest *const n = context;
+    return n->found ? TL_LIMIT : TL_OK;
+}
+
+static int find_nearest(const struct tl_cut *cut, const struct tl_sought *sought, uint32_t function,
+                        const struct tl_seek_range *range, bool *found, uint64_t *position,
+                        struct tl_fail *fail)
+{
+    struct nearest nearest = {.backward = range->backward};
+    struct tl_seek seek;
+    size_t first, end;
+    int r = tl_seek_init(&seek, sought, cut);
+    seek.sink = take_hit;
+    seek.context = &nearest;
+    tl_seek_shards(cut, range, &first, &end);
+    for (size_t i = first; i < end && r >= 0; i++) {
+        const size_t shard = range->backward ? end - 1 - (i - first) : i;
+        if (!tl_calltree_none(cut, shard, function))
+            r = tl_seek_shard(&seek, shard, range, end_window, fail);
+    }
+    tl_seek_fini(&seek);
+    *found = nearest.found;
+    *position = nearest.position;
+    return r == TL_LIMIT ? TL_OK : r;
+}
+
+static int find_others(const struct asking *a, uint32_t function, struct tl_call_info *out,
+                       struct tl_fail *fail)
+{
+    struct tl_sought sought;
+    struct tl_seek_range range = {.from = out->from + 1, .to = a->cut->end};
+    int r = tl_sought_function(&sought, a->cut->gen, function);
+    if (r >= 0 && range.from < range.to)
+        r = find_nearest(a->cut, &sought, function, &range, &out->has_next, &out->next, fail);
+    range = (struct tl_seek_range){.to = out->from, .backward = true};
+    if (r >= 0 && range.to > 0)
+        r = find_nearest(a->cut, &sought, function, &range, &out->has_previous, &out->previous,
+                         fail);
+    tl_sought_fini(&sought);
+    return r;
+}
+
+/* ---- cost of a call -------------------------------------------------------------------------- */
+
+/* Instructions of the frame itself. Its path consists of the frames at its begin. */
+static int count_self(const struct asking *a, uint32_t depth, struct tl_call_info *out,
+                      struct tl_fail *fail)
+{
+    struct tl_calltree tree = {0};
+    int r = tl_calltree_add(&tree, a->cut, out->from, out->to, fail);
+    int64_t path = 0;
+    for (uint32_t i = 0; i <= depth && r >= 0; i++)
+        r = (path = tl_calltree_path(&tree, (uint32_t)path, a->calls.frames[i].function)) < 0
+                ? TL_NOMEM
+                : TL_OK;
+    if (r >= 0)
+        out->self = tree.nodes[path].self;
+    tl_calltree_fini(&tree);
+    return r;
+}
+
+static int tell_others(const struct asking *a, const struct tl_frame *frame,
+                       struct tl_call_info *out, struct tl_fail *fail)
+{
+    struct tl_calltree tree = {0};
+    if (frame->function == TL_NO_FUNCTION)
+        return TL_OK;
+    int r = tl_calltree_add(&tree, a->cut, 0, UINT64_MAX, fail);
+    const struct tl_calltree_function *const f =
+        r >= 0 ? tl_calltree_find(&tree, frame->function) : NULL;
+    if (f) {
+        out->calls = f->calls;
+        out->finished = f->ended;
+        out->total = f->total;
+        out->min = f->ended > 0 ? f->min : 0;
+        out->max = f->max;
+        out->longest = f->longest;
+    }
+    tl_calltree_fini(&tree);
+    if (r >= 0 && frame->kind != TL_FRAME_ROOT) {
+        r = tl_calltree_calls_before(a->cut, frame->function, frame->insn, &out->number, fail);
+        out->number++;
+    }
+    return r < 0 ? r : find_others(a, frame->function, out, fail);
+}
+
+static int tell_times(const struct tl_cut *cut, struct tl_call_info *out, struct tl_fail *fail)
+{
+    struct tl_position from, to;
+    int r = tl_cut_locate(cut, out->from, &from, fail);
+    if (r >= 0)
+        r = tl_cut_locate(cut, out->to, &to, fail);
+    if (r < 0)
+        return r;
+    out->has_time = from.has_time && to.has_time;
+    out->time_from = from.time;
+    out->time_to = to.time;
+    return TL_OK;
+}
+
+static int tell(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_info *out,
+                struct tl_fail *fail)
+{
+    if (insn >= a->cut->end)
+        return tl_fail_set(fail, TL_NOTFOUND, "stream %s ends at instruction %llu",
+                           a->cut->lane->name, (unsigned long long)a->cut->end);
+    int r = tl_stack_at(a->cut, insn, &a->calls, fail);
+    if (r < 0)
+        return r;
+    const uint32_t depths = a->calls.depth;
+    if (depth == TL_CALL_INNERMOST && depths > 0)
+        depth = depths - 1;
+    if (depth >= depths)
+        return tl_fail_set(fail, TL_NOTFOUND, "no call of that depth is under way at %llu",
+                           (unsigned long long)insn);
+    const struct tl_frame *const frame = &a->calls.frames[depth];
+    *out = (struct tl_call_info){
+        .name = tl_function_name(a->image, frame->function),
+        .kind = (enum tl_call_kind)frame->kind, /* the enums have the same values */
+        .exception = frame->exception,
+        .depth = depth,
+        .deepest = depths - 1,
+        .pc = frame->pc,
+        .return_pc = frame->return_pc,
+        .caller = depth > 0 ? tl_function_name(a->image, frame[-1].function) : "",
+        .caller_from = depth > 0 ? frame[-1].insn : 0,
+        .from = frame->insn,
+        .gen = tl_gen_get(a->cut->gen),
+    };
+    r = tl_stack_end(a->cut, frame, depth, insn, &out->to, &a->scratch, fail);
+    out->ended = out->to < a->cut->end;
+    if (r >= 0)
+        r = tell_times(a->cut, out, fail);
+    if (r >= 0)
+        r = count_self(a, depth, out, fail);
+    return r < 0 ? r : tell_others(a, frame, out, fail);
+}
+
+void tl_call_info_fini(struct tl_call_info *call)
+{
+    tl_gen_put(call->gen);
+    *call = (struct tl_call_info){0};
+}
+
+int tl_lake_call(struct tl_lake *lake, const char *trace, const char *stream, uint64_t insn,
+                 uint32_t depth, struct tl_call_info *out, struct tl_fail *fail)
+{
+    struct tl_cut cut;
+    *out = (struct tl_call_info){0};
+    int r = tl_cut_open(&cut, lake, trace, stream, fail);
+    if (r < 0)
+        return r;
+    struct asking *const a = calloc(1, sizeof *a);
+    if (a) {
+        a->cut = &cut;
+        a->image = tl_gen_image(cut.gen);
+        r = tell(a, insn, depth, out, fail);
+    } else {
+        r = TL_NOMEM;
+    }
+    free(a);
+    tl_cut_close(&cut);
+    return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT */
+#include "query/seek.h"
+
+#include "store/stackmark.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WINDOW                                                                                     \
+    2048 /* positions that are looked through first when going backward; then 8 times as           \
+            many, and so on */
+
+int tl_seek_init(struct tl_seek *s, const struct tl_sought *sought, const struct tl_cut *cut)
+{
+    *s = (struct tl_seek){.sought = sought, .cut = cut};
+    s->opcodes.text = sought->text;
+    s->opcodes.encoding = sought->kind == TL_FIND_OPCODE;
+    if (sought->kind == TL_FIND_CALL && !(s->calls = malloc(sizeof *s->calls)))
+        return TL_NOMEM;
+    /* Without a summary all shards are opened. */
+    if (sought->kind == TL_FIND_EVENT &&
+        tl_cut_summary(cut, 0, UINT64_MAX, &s->summary, &s->shards, NULL) < 0)
+        s->shards = 0;
+    return TL_OK;
+}
+
+void tl_seek_fini(struct tl_seek *s)
+{
+    tl_opcodes_fini(&s->opcodes);
+    tl_walk_fini(&s->walk);
+    tl_walk_fini(&s->before);
+    tl_buf_fini(&s->line);
+    tl_buckets_fini(&s->summary);
+    free(s->calls);
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static bool is_in(const struct tl_seek *s, uint64_t pc)
+{
+    const struct tl_sought *const w = s->sought;
+    size_t n = 0;
+    if (pc < w->pc_from || pc >= w->pc_to)
+        return false;
+    if (w->kind != TL_FIND_SYMBOL)
+        return true;
+    /* Is it the wanted symbol, rather than another context's at the same address? */
+    const int64_t i = tl_flow_now_symbol(&s->now, w->image, w->pc_from);
+    return i >= 0 && !strcmp(tl_image_symbols(w->image, &n)[i].name, w->text);
+}
+
+static int hit(struct tl_seek *s, uint64_t position, uint64_t pc)
+{
+    char text[96] = "";
+    if (!s->count)
+        tl_function_text(s->sought->image, &s->now, pc, text, sizeof text);
+    return s->sink(s->context, position, pc, text);
+}
+
+static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail);
+
+/* `behind`: the position of what follows. */
+static int at_address(struct tl_seek *s, uint64_t position, uint64_t pc, uint64_t behind,
+                      struct tl_fail *fail)
+{
+    const bool in = is_in(s, pc);
+    int was = s->inside && position == s->behind;
+    if (in && s->sought->kind == TL_FIND_SYMBOL && position == s->range->from &&
+        position != s->behind && position > s->range->first)
+        was = was_inside(s, position, fail);
+    s->inside = in;
+    s->behind = behind;
+    if (was < 0)
+        return was;
+    return !in || (s->sought->kind == TL_FIND_SYMBOL && was) ? TL_OK : hit(s, position, pc);
+}
+
+static int seek_block(struct tl_seek *s, const struct tl_item *item, uint64_t position,
+                      struct tl_fail *fail)
+{
+    const struct tl_block *b = item->block;
+    if (b->pc + b->size <= s->sought->pc_from || b->pc >= s->sought->pc_to)
+        return TL_OK;
+    struct tl_walk_step insn = {.next = b->pc};
+    size_t at = 0;
+    int r = TL_OK;
+    for (uint32_t i = 0; i < item->n && r >= 0; i++) {
+        r = tl_walk_insn(&s->walk, b, &at, insn.next, &insn);
+        if (r >= 0)
+            r = at_address(s, position + i, insn.pc, position + i + 1, fail);
+    }
+    return r;
+}
+
+/* Search for instructions by kind. Blocks are executed repeatedly: the number of matches in each is
+ * cached if its memory never changes. */
+static int seek_codes(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+{
+    const struct tl_block *b = item->block;
+    const bool fixed = s->sought->fixed && !b->whole;
+    const int known = fixed ? tl_opcodes_block(&s->opcodes, b, item->n) : -1;
+    if (known == 0)
+        return TL_OK;
+    if (s->count && known > 0 && known < TL_OPCODES_MANY) {
+        const int counted = s->count(s->context, position, item->n, (uint32_t)known);
+        if (counted != TL_AGAIN)
+            return counted;
+    }
+    struct tl_walk_step insn = {.next = b->pc};
+    size_t at = 0;
+    uint32_t hits = 0;
+    int r = TL_OK;
+    for (uint32_t i = 0; i < item->n && r >= 0; i++) {
+        r = tl_walk_insn(&s->walk, b, &at, insn.next, &insn);
+        if (r < 0)
+            break;
+        tl_walk_code(&insn, b->isa);
+        const int fits = tl_opcodes_match(&s->opcodes, (enum tl_isa)b->isa, insn.pc,
+                                          (struct tl_bytes){insn.code, insn.size});
+        r = fits <= 0 ? fits : hit(s, position + i, insn.pc);
+        hits += fits > 0;
+    }
+    if (r >= 0 && fixed && known < 0)
+        tl_opcodes_remember(&s->opcodes, b, item->n, hits);
+    return r;
+}
+
+/* "switch PID TID NAME": is it the process or thread with this name, which may be a pattern, or
+ * number? */
+static bool is_switch_to(const char *note, const char *process)
+{
+    static const char begin[] = "switch ";
+    char pid[16], tid[16];
+    int name = 0;
+    return strncmp(note, begin, sizeof begin - 1) == 0 &&
+           sscanf(note + sizeof begin - 1, "%15[0-9] %15[0-9] %n", pid, tid, &name) == 2 &&
+           (strcmp(pid, process) == 0 || strcmp(tid, process) == 0 ||
+            tl_text_fits(process, note + sizeof begin - 1 + name));
+}
+
+/* ---- items and calls ------------------------------------------------------------------------ */
+
+static int tell_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+{
+    char text[96] = "";
+    const struct tl_sought *const w = s->sought;
+    if (!(w->kinds & 1u << item->kind) ||
+        (w->gap >= 0 && (item->kind != TL_ITEM_GAP || item->sub != w->gap)) ||
+        (w->process && !is_switch_to(item->text, w->process)))
+        return TL_OK;
+    if (!s->count) {
+        const int r = tl_item_words(item, &s->line);
+        if (r < 0)
+            return r;
+        const char *const words = (const char *)s->line.p;
+        snprintf(text, sizeof text, "%s%s", tl_item_kind_name(item->kind),
+                 words[0] && words[1] ? words + 1 : "");
+    }
+    return s->sink(s->context, position, tl_item_address(item), text);
+}
+
+/* Unmapped code is a branch and a gap. */
+static int seek_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+{
+    struct tl_item gap = *item;
+    int r = TL_OK;
+    if (item->kind == TL_ITEM_GAP && tl_item_is_branch(item)) {
+        const struct tl_item branch = {.kind = TL_ITEM_BRANCH, .value = item->pc};
+        r = tell_event(s, &branch, position);
+        gap.flags &= (uint8_t)~TL_ITEM_HAS_PC;
+    }
+    return r < 0 ? r : tell_event(s, &gap, position);
+}
+
+static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
+                    uint32_t depth, uint64_t insn)
+{
+    struct tl_seek *const s = context;
+    const struct tl_sought *const w = s->sought;
+    char text[96] = "";
+    if (change != TL_FRAME_PUSH || frame->kind == TL_FRAME_ROOT ||
+        frame->function >= w->n_symbols || !w->symbols[frame->function] || insn < s->range->from ||
+        insn >= s->chunk_end)
+        return TL_OK;
+    if (!s->count) {
+        const char *const from =
+            depth > 0 ? tl_function_name(w->image, s->calls->frames[depth - 1].function) : "";
+        snprintf(text, sizeof text, "%.*s%s%.*s", 60, tl_function_name(w->image, frame->function),
+                 *from ? " from " : "", 28, from);
+    }
+    return s->sink(s->context, insn, frame->pc, text);
+}
+
+static int seek_calls(struct tl_seek *s)
+{
+    tl_callstack_init(s->calls, s->sought->image, s->walk.n > 0 ? s->walk.positions[0] : 0,
+                      on_frame, s);
+    int r = tl_walk_stack(&s->walk, s->calls);
+    tl_walk_functions(&s->walk, s->sought->image);
+    for (size_t i = 0; i < s->walk.n && r >= 0; i++)
+        r = tl_walk_follow(&s->walk, s->calls, i);
+    return r;
+}
+
+static int seek_items(struct tl_seek *s, struct tl_fail *fail)
+{
+    const struct tl_walk *const walk = &s->walk;
+    const struct tl_sought *const w = s->sought;
+    if (w->kind == TL_FIND_CALL)
+        return seek_calls(s);
+    const bool points = w->kind == TL_FIND_PC || w->kind == TL_FIND_SYMBOL;
+    int r = TL_OK;
+    s->now = walk->now;
+    for (size_t i = 0; i < walk->n && r >= 0; i++) {
+        const struct tl_item *item = &walk->items[i];
+        if (item->kind != TL_ITEM_BLOCK)
+            tl_flow_now_item(&s->now, item);
+        if (w->kind == TL_FIND_EVENT)
+            r = seek_event(s, item, walk->positions[i]);
+        else if (item->kind == TL_ITEM_BLOCK)
+            r = points ? seek_block(s, item, walk->positions[i], fail)
+                       : seek_codes(s, item, walk->positions[i]);
+        else if (points && (item->kind == TL_ITEM_UNKNOWN || tl_item_is_branch(item)))
+            r = at_address(
+                s, walk->positions[i], tl_item_address(item),
+                walk->positions[i] + tl_item_is_point(s->cut->lane->protocol, item->kind), fail);
+    }
+    return r;
+}
+
+/* ---- candidates ----------------------------------------------------------------------------- */
+
+static bool calls_promising(const struct tl_seek *s, const struct tl_shard_index *index,
+                            const struct tl_chunk *c)
+{
+    const struct tl_sought *const w = s->sought;
+    size_t n = 0;
+    const struct tl_symbol *const symbols = tl_image_symbols(w->image, &n);
+    for (size_t i = 0; i < w->n_wanted; i++) {
+        const struct tl_symbol *const symbol = &symbols[w->wanted[i]];
+        const uint64_t last = symbol->address + (symbol->size ? symbol->size - 1 : 0);
+        if (tl_shard_has_code(index, c, symbol->address, last))
+            return true;
+    }
+    return false;
+}
+
+/* Can the chunk have a hit? */
+static bool promising(struct tl_seek *s, const struct tl_view *view, const struct tl_chunk *c)
+{
+    const struct tl_sought *const w = s->sought;
+    switch (w->kind) {
+    case TL_FIND_EVENT:
+        return c->kinds & w->kinds;
+    case TL_FIND_CALL:
+        return calls_promising(s, &view->index, c);
+    case TL_FIND_MNEMONIC:
+    case TL_FIND_OPCODE:
+        return tl_opcodes_promising(&s->opcodes, w->fixed, &view->index, c);
+    default:
+        return tl_shard_has_code(&view->index, c, w->pc_from, w->pc_to - 1);
+    }
+}
+
+/* Can the shard have one? Its first and last bucket may include items of its neighbours. */
+static bool promising_shard(const struct tl_seek *s, size_t shard)
+{
+    const struct tl_buckets *all = &s->summary;
+    const struct tl_sought *const w = s->sought;
+    if (w->kind != TL_FIND_EVENT || shard >= s->shards)
+        return true;
+    struct tl_bucket sought = {0};
+    for (uint32_t kinds = w->kinds; kinds; kinds &= kinds - 1) {
+        const struct tl_item item = {.kind = (uint8_t)__builtin_ctz(kinds),
+                                     .sub = (uint16_t)(w->gap < 0 ? TL_GAP_KINDS : w->gap)};
+        struct tl_bucket one = {0};
+        tl_bucket_item(&one, &item);
+        if ((one.event_mask | one.flags) == 0)
+            return true; /* not in the summary */
+        sought.event_mask |= one.event_mask;
+        sought.flags |= one.flags;
+    }
+    const struct tl_shard_row *row = &s->cut->rows[shard];
+    const uint64_t last = (row->first + row->n) >> 2 * all->level;
+    for (uint64_t i = row->first >> 2 * all->level; i <= last; i++) {
+        if (i < all->first || i - all->first >= all->n)
+            continue;
+        const struct tl_bucket *b = &all->p[i - all->first];
+        if (b->event_mask & sought.event_mask ||
+            (sought.flags && (b->flags & sought.flags) == sought.flags))
+            return true;
+    }
+    return false;
+}
+
+/* ---- chunks and shards ---------------------------------------------------------------------- */
+
+static int walk_chunk(struct tl_seek *s, struct tl_walk *walk, struct tl_view *view, size_t chunk,
+                      const struct tl_seek_range *range, struct tl_fail *fail)
+{
+    const struct tl_sought *const w = s->sought;
+    const bool calls = w->kind == TL_FIND_CALL;
+    const struct tl_walk_range walked = {.from =
+                                             calls ? view->index.chunks[chunk].first : range->from,
+                                         .to = range->to,
+                                         .tail = range->tail && !calls,
+                                         .protocol = s->cut->lane->protocol};
+    walk->detail = w->kind == TL_FIND_EVENT ? TL_WALK_ITEMS : calls ? TL_WALK_FLOW : TL_WALK_SPANS;
+    walk->pc_from = w->pc_from;
+    walk->pc_to = w->pc_to;
+    return tl_walk_chunk(walk, view, chunk, &walked, fail);
+}
+
+/* Was the instruction before `position` in the address range? */
+static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail)
+{
+    const struct tl_seek_range range = {.from = position - 1, .to = position};
+    const size_t shard = tl_cut_shard_at(s->cut, position - 1);
+    struct tl_view *view;
+    if (shard == s->cut->n_rows)
+        return false;
+    int r = tl_cut_view(s->cut, shard, &view, fail);
+    if (r < 0)
+        return r;
+    r = walk_chunk(s, &s->before, view, tl_shard_chunk_at(&view->index, position - 1), &range,
+                   fail);
+    for (size_t i = 0; i < s->before.n && r == TL_OK; i++)
+        if (s->before.items[i].kind == TL_ITEM_BLOCK)
+            r = is_in(s, s->before.items[i].block->pc);
+        else if (s->before.items[i].kind == TL_ITEM_UNKNOWN)
+            r = is_in(s, tl_item_address(&s->before.items[i]));
+    tl_view_put(view);
+    return r;
+}
+
+static int seek_window(struct tl_seek *s, struct tl_view *view, size_t chunk,
+                       const struct tl_seek_range *range, struct tl_fail *fail)
+{
+    int r = walk_chunk(s, &s->walk, view, chunk, range, fail);
+    s->range = range;
+    s->chunk_end = range->to;
+    return r < 0 ? r : seek_items(s, fail);
+}
+
+/* From the chunk's end to its begin, in growing windows. */
+static int seek_backward(struct tl_seek *s, struct tl_view *view, size_t chunk,
+                         const struct tl_seek_range *range, int (*window)(void *),
+                         struct tl_fail *fail)
+{
+    const struct tl_chunk *const c = &view->index.chunks[chunk];
+    const uint64_t begin = c->first > range->from ? c->first : range->from;
+    struct tl_seek_range part = *range;
+    const uint64_t end = c->first + c->n < range->to ? c->first + c->n : range->to;
+    bool tail = true; /* items at the end of the chunk belong to the first window */
+    int r = TL_OK;
+    uint64_t to = end > begin ? end : begin;
+    for (uint64_t size = WINDOW; r >= 0 && (to > begin || tail); size *= 8) {
+        part.from = to - begin > size ? to - size : begin;
+        part.to = tail ? range->to : to;
+        part.tail = tail && range->tail;
+        s->behind = UINT64_MAX;
+        r = seek_window(s, view, chunk, &part, fail);
+        if (r >= 0)
+            r = window(s->context);
+        to = part.from;
+        tail = false;
+    }
+    return r;
+}
+
+int tl_seek_shard(struct tl_seek *s, size_t i, const struct tl_seek_range *range,
+                  int (*window)(void *context), struct tl_fail *fail)
+{
+    struct tl_view *view;
+    if (!promising_shard(s, i))
+        return TL_OK;
+    int r = tl_cut_view(s->cut, i, &view, fail);
+    if (r < 0)
+        return r;
+    const struct tl_shard_index *const index = &view->index;
+    size_t low = tl_shard_items_at(index, range->from), high = index->n_chunks;
+    while (!range->tail && high > low && index->chunks[high - 1].first >= range->to)
+        high--;
+    for (size_t k = low; r >= 0 && k < high; k++) {
+        const size_t chunk = range->backward ? high - 1 - (k - low) : k;
+        if (!promising(s, view, &index->chunks[chunk]))
+            continue;
+        r = range->backward ? seek_backward(s, view, chunk, range, window, fail)
+                            : seek_window(s, view, chunk, range, fail);
+        if (r >= 0 && !range->backward)
+            r = window(s->context);
+    }
+    tl_view_put(view);
+    return r;
+}
+
+void tl_seek_shards(const struct tl_cut *cut, const struct tl_seek_range *range, size_t *first,
+                    size_t *end)
+{
+    *first = *end = tl_cut_items_at(cut, range->from);
+    while (*end < cut->n_rows && (range->tail || cut->rows[*end].first < range->to))
+        ++*end;
+}
