@@ -275,12 +275,12 @@ int tl_splice_markers(struct tl_view *view, size_t chunk, enum tl_protocol proto
     struct tl_itemlog_reader reader;
     struct tl_buf log = {0};
     bool any = false;
-    uint64_t points = 0, run = 0; /* `run`: consecutive point items right before the position */
+    uint64_t points = 0, next = 0; /* position after the last point item */
+    uint64_t marked = UINT64_MAX;  /* the last marker before that */
     for (unsigned kind = 0; kind < TL_ITEM_KINDS; kind++)
         any |= c->kinds >> kind & 1 && tl_item_is_point(protocol, kind);
     int r = any ? tl_view_items(view, chunk, &log, fail) : TL_EOF;
     tl_itemlog_read(&reader, (struct tl_bytes){log.p, log.n}, 0, 0);
-    uint64_t next = UINT64_MAX; /* position after the run */
     while (r >= 0) {
         struct tl_item item;
         uint64_t at;
@@ -290,7 +290,8 @@ int tl_splice_markers(struct tl_view *view, size_t chunk, enum tl_protocol proto
         if (!tl_item_is_point(protocol, item.kind))
             continue;
         points++;
-        run = next == at ? run + 1 : 1;
+        if (at > next)
+            marked = c->first + at - 1;
         next = at + 1;
     }
     tl_buf_fini(&log);
@@ -302,10 +303,8 @@ int tl_splice_markers(struct tl_view *view, size_t chunk, enum tl_protocol proto
     if (points > n)
         return tl_fail_set(fail, TL_BAD, "%s: a chunk contradicts its index", view->key);
     *markers = c->marker + n - points;
-    if (last && points == n)
-        *last = UINT64_MAX;
-    else if (last)
-        *last = position - 1 - (c->first + next == position ? run : 0);
+    if (last)
+        *last = n > next ? position - 1 : marked;
     return TL_OK;
 }
 
