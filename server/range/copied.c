@@ -119,16 +119,12 @@ static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsig
     return r;
 }
 
-/* Did the shard end with an instruction, whose group contains where the flow continues? Others
- * ended among very many items, some of whose records may not be stored, or are older. */
+/* Does the shard's last group contain where the flow continues? Others ended among very many items,
+ * some of whose records may not be stored, or are older. */
 static bool ends_with_group(const struct tl_shard_index *index)
 {
-    uint64_t log = 0;
-    for (size_t i = 0; i < index->n_chunks; i++)
-        log += index->chunks[i].items_plain;
-    return index->version >= 4 && index->n_chunks > 0 && index->n_frames > 0 &&
-           index->frames[0].pc != 0 && log < TL_SHARD_LOG_BYTES &&
-           index->chunks[index->n_chunks - 1].marker < index->row.markers;
+    return index->version >= 4 && index->n_frames > 0 && index->frames[0].pc != 0 &&
+           tl_shard_ends_with_insn(index);
 }
 
 /* Can the groups of this shard be copied? */

@@ -12,9 +12,6 @@
 #include "base/state.h"
 #include "store/view.h"
 
-/* A shard ends when its item logs reach this many bytes, even between instructions. */
-#define TL_SHARD_LOG_BYTES (8u << 20)
-
 /* A regenerated part of a shard: the item log of a chunk, or a frame. */
 struct tl_build_part {
     uint64_t shard;

@@ -20,6 +20,7 @@ struct patient {
     bool has_sums;
     bool has_index;       /* the body was intact, and is in view->index */
     struct tl_view *view; /* in memory */
+    bool open_end;        /* what its STF has after the last instruction is logged here */
     int lost;             /* number of lost item logs */
     uint64_t end;         /* raw offset at the end of the last item log */
     struct tl_fail *fail;
@@ -282,7 +283,7 @@ struct relog {
     const struct tl_chunk *chunk; /* its positions are instructions only */
     enum tl_protocol protocol;
     uint64_t markers; /* of the chunk */
-    bool last;        /* last of the shard: what follows its last instruction belongs to it */
+    bool open_end;    /* what follows its last instruction belongs to it */
     uint64_t at;      /* marker of the shard */
     uint8_t isa;
     struct tl_itemlog log;
@@ -302,7 +303,7 @@ static int relog_item(struct relog *l, const struct tl_item *item)
         l->at += item->n;
         return r;
     }
-    if (l->at < begin || l->at > end || (l->at == end && !l->last))
+    if (l->at < begin || l->at > end || (l->at == end && !l->open_end))
         return TL_OK;
     /* An address after a gap: STF does not distinguish it from a branch. */
     if (tl_item_is_point(l->protocol, item->kind))
@@ -374,8 +375,10 @@ static int relog_chunk(struct patient *p, size_t i)
     struct tl_chunk *c = &index->chunks[i];
     const bool last = i + 1 == index->n_chunks;
     const uint64_t end = last ? index->row.markers : c[1].marker;
-    struct relog l = {
-        .chunk = c, .protocol = p->mend->protocol, .markers = end - c->marker, .last = last};
+    struct relog l = {.chunk = c,
+                      .protocol = p->mend->protocol,
+                      .markers = end - c->marker,
+                      .open_end = last && p->open_end};
     if (end < c->marker || l.markers != c->n)
         return hopeless(p, "an item log is damaged that holds positions itself");
     int r = begin_log(&l);
@@ -394,6 +397,7 @@ static int relog(struct patient *p)
 {
     struct tl_shard_index *index = &p->view->index;
     int r = TL_OK;
+    p->open_end = !p->mend->follows || !tl_shard_ends_with_insn(index);
     for (size_t i = 0; i < index->n_chunks && r >= 0; i++)
         if (!p->view->items[i] && index->chunks[i].items_size > 0)
             r = relog_chunk(p, i);

@@ -10,7 +10,8 @@
  *                                       contexts. Times, raw offsets, events and notes of these
  *                                       instructions are lost, and a note reports it. If positions
  *                                       are items (instructions without encoding, software trace)
- *                                       the chunk's contents are lost
+ *                                       the chunk's contents are lost. An exception among so many
+ *                                       items that a chunk ended there may come twice or be lost
  *
  * In the tiles of a rebuilt index, functions are the image's (none without it), and the less
  * frequent functions and pages of a bucket may differ: these are approximate in any case.
@@ -25,6 +26,7 @@
 
 struct tl_mend {
     uint64_t number; /* number of the shard */
+    bool follows;    /* the stream has another shard after it */
     enum tl_protocol protocol;
     const struct tl_image *image; /* borrowed; may be NULL */
     struct tl_packer *packer;     /* borrowed */

@@ -531,6 +531,15 @@ size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position)
     return i;
 }
 
+bool tl_shard_ends_with_insn(const struct tl_shard_index *index)
+{
+    uint64_t log = 0;
+    for (size_t i = 0; i < index->n_chunks; i++)
+        log += index->chunks[i].items_plain;
+    return log < TL_SHARD_LOG_BYTES && index->n_chunks > 0 &&
+           index->chunks[index->n_chunks - 1].marker < index->row.markers;
+}
+
 bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,
                        uint64_t from, uint64_t to)
 {

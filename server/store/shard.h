@@ -45,6 +45,9 @@
 #define TL_CHUNK_MARKERS     65536 /* instructions per .zstf chunk */
 #define TL_CHUNK_MARKERS_OLD 32768 /* the same in older versions */
 
+/* A shard ends when its item logs reach this many bytes, even between instructions. */
+#define TL_SHARD_LOG_BYTES (8u << 20)
+
 /* Is the item a timestamp of the trace unit, which places a position on the trace's time axis? */
 static inline bool tl_item_is_anchor(const struct tl_item *item)
 {
@@ -198,6 +201,9 @@ size_t tl_shard_chunk_at(const struct tl_shard_index *index, uint64_t position);
 /* First chunk that may have items at `position`: the items before an instruction may fill several
  * chunks. */
 size_t tl_shard_items_at(const struct tl_shard_index *index, uint64_t position);
+/* Did the shard end with an instruction, so that what its last group has of exceptions after it is
+ * logged in the next shard? False also for some shards with very many items that did. */
+bool tl_shard_ends_with_insn(const struct tl_shard_index *index);
 /* Can the chunk contain an instruction with an address in [from, to]? */
 bool tl_shard_has_code(const struct tl_shard_index *index, const struct tl_chunk *chunk,
                        uint64_t from, uint64_t to);

@@ -164,7 +164,8 @@ static bool is_last_resort(const struct checkup *c)
  * is not possible. The new object replaces the old one in one step. 1: it is repaired, 0: it is
  * not.
  */
-static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, uint64_t number)
+static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, uint64_t number,
+                      bool follows)
 {
     struct tl_buf file = {0}, mended = {0};
     struct tl_fail why = {0};
@@ -174,6 +175,7 @@ static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, 
     if (r == TL_NOTFOUND)
         return 0;
     const struct tl_mend mend = {.number = number,
+                                 .follows = follows,
                                  .protocol = lane->protocol,
                                  .image = tl_gen_image(lane->gen),
                                  .packer = c->packer};
@@ -292,6 +294,7 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
     for (size_t i = 0; r >= 0 && i < cut->n_stored; i++) {
         const struct tl_shard_row *const row = &cut->rows[i];
         const uint64_t number = row->number;
+        const bool follows = i + 1 < cut->n_rows || cut->open;
         char key[192];
         bool virtual;
         r = verify_shard(c, lane, number, key, &virtual);
@@ -305,7 +308,7 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
         bool whole = r == 0;
         if (r > 0) {
             c->findings += r;
-            r = c->repair && !virtual ? mend_shard(c, lane, key, number) : 0;
+            r = c->repair && !virtual ? mend_shard(c, lane, key, number, follows) : 0;
             whole = r > 0;
             c->shards += r == 0;
         }

@@ -288,7 +288,8 @@ int main(int argc, char **argv)
     const int n = scandir(dir, &names, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         const char *name = names[i]->d_name;
-        if (name[0] != '.' && (argc < 2 || strncmp(name, argv[1], strlen(argv[1])) == 0))
+        if (name[0] != '.' && names[i]->d_type != DT_REG &&
+            (argc < 2 || strncmp(name, argv[1], strlen(argv[1])) == 0))
             check_snapshot(data, name);
         free(names[i]);
     }

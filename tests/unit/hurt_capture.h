@@ -398,7 +398,7 @@ static inline unsigned real_captures(void (*visit)(const struct capture *c, cons
     for (const struct dirent *e; (e = readdir(d));) {
         struct tl_bundle snap;
         struct tl_fail fail = {0};
-        if (e->d_name[0] == '.')
+        if (e->d_name[0] == '.' || e->d_type == DT_REG)
             continue;
         snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
         if (tl_snapshot_read(&snap, path, NULL, NULL, &fail) < 0)

@@ -109,25 +109,21 @@ static void assert_same_index(const struct tl_shard_index *a, const struct tl_sh
     }
 }
 
-/* Leave the lines of instructions and of exceptions between them, which the STF has without its
- * item logs. An exception after a shard's last instruction is in its STF, but an item of the next
- * shard, if there is one. */
-static void only_recorded(struct tl_buf *text, bool last_shard)
+/* Leave the lines of instructions and of exceptions after the first, which the STF has without its
+ * item logs. */
+static void only_recorded(struct tl_buf *text)
 {
-    size_t n = 0, end_of_insns = 0;
+    size_t n = 0;
     for (size_t i = 0; i < text->n;) {
         const uint8_t *end = memchr(text->p + i, '\n', text->n - i);
         const size_t size = end ? (size_t)(end + 1 - (text->p + i)) : text->n - i;
-        const bool insn = text->p[i] == 'I';
-        if (insn || (text->p[i] == 'X' && n > 0)) {
+        if (text->p[i] == 'I' || (text->p[i] == 'X' && n > 0)) {
             memmove(text->p + n, text->p + i, size);
             n += size;
         }
-        if (insn)
-            end_of_insns = n;
         i += size;
     }
-    text->n = last_shard ? n : end_of_insns;
+    text->n = n;
 }
 
 struct mending {
@@ -135,7 +131,6 @@ struct mending {
     struct tl_mend mend;
     const struct tl_buf *file;
     struct tl_view *view;
-    bool last; /* shard of the stream */
     struct tl_buf text;
     unsigned whole, lost, hopeless;
 };
@@ -166,8 +161,8 @@ static void mend_one(struct mending *m, struct tl_bytes damaged)
         append_text(view, 0, UINT64_MAX, true, m->mend.protocol, &text);
         struct tl_buf expected = {0};
         assert_int_equal(tl_buf_add(&expected, m->text.p, m->text.n), TL_OK);
-        only_recorded(&expected, m->last);
-        only_recorded(&text, m->last);
+        only_recorded(&expected);
+        only_recorded(&text);
         assert_same_text(&expected, &text);
         tl_buf_fini(&expected);
         m->lost++;
@@ -244,11 +239,12 @@ static void shards_are_mended(void **state)
             interrupt(&m);
         struct shards *s = build(&m, &run, 0, 0, made_random(&random));
         const size_t k = made_below(&random, s->n);
-        struct mending mending = {
-            .backend = backend,
-            .mend = {.number = k, .protocol = run.protocol, .packer = s->packer},
-            .file = &s->files[k],
-            .last = k + 1 == s->n};
+        struct mending mending = {.backend = backend,
+                                  .mend = {.number = k,
+                                           .follows = k + 1 < s->n,
+                                           .protocol = run.protocol,
+                                           .packer = s->packer},
+                                  .file = &s->files[k]};
         mending.view = open_file(backend, &s->files[k]);
         /* A head that tells another length of chunks is only right where there are several:
          * chunks_of_all_versions(). */
@@ -265,6 +261,64 @@ static void shards_are_mended(void **state)
         made_free(&m);
     }
     print_message("%u whole, %u without some items, %u hopeless\n", whole, lost, hopeless);
+    tl_backend_free(backend);
+}
+
+/* Blocks of one instruction, with an exception after each and `notes` after that. */
+static void interrupted(struct made *m, size_t n, unsigned notes)
+{
+    static const char text[] = "one of many notes, which fill a shard's logs before it has enough "
+                               "instructions; so the shard ends after one of them";
+    *m = (struct made){.random = 9};
+    for (size_t i = 0; i < MADE_BLOCKS; i++)
+        made_block(m, i);
+    for (size_t i = 0; i < n; i++) {
+        struct tl_item *const item = made_add(m, TL_ITEM_BLOCK);
+        item->block = &m->blocks[i % MADE_BLOCKS];
+        item->n = 1;
+        item->flags = item->block->n == 1 ? TL_ITEM_TAKEN : 0;
+        made_add(m, TL_ITEM_EXCEPTION)->sub = (uint16_t)made_below(m, 40);
+        for (unsigned k = 0; k < notes; k++)
+            made_add(m, TL_ITEM_NOTE)->text = text;
+    }
+}
+
+/* Exceptions after a shard's last instruction are in its STF. They are its items if it is the
+ * stream's last or ended among items, otherwise those of the next shard: once in any case. */
+static void exceptions_at_the_end_are_mended(void **state)
+{
+    static const struct {
+        size_t blocks;
+        unsigned notes;
+    } cases[] = {{390, 0}, {800, 150}};
+    struct tl_backend *backend;
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct run run = {cases[i].notes ? 1 << 20 : 200, 10, TL_PROTO_ETM4};
+        struct made m;
+        interrupted(&m, cases[i].blocks, cases[i].notes);
+        struct shards *const s = build(&m, &run, 0, 0, 2);
+        assert_int_equal(s->n, 2);
+        for (size_t k = 0; k < s->n; k++) {
+            struct mending mending = {.backend = backend,
+                                      .mend = {.number = k,
+                                               .follows = k + 1 < s->n,
+                                               .protocol = run.protocol,
+                                               .packer = s->packer},
+                                      .file = &s->files[k],
+                                      .view = open_file(backend, &s->files[k])};
+            const struct tl_shard_index *const index = &mending.view->index;
+            append_text(mending.view, 0, UINT64_MAX, true, run.protocol, &mending.text);
+            s->files[k].p[index->chunks[index->n_chunks - 1].items_offset + 9] ^= 1;
+            mend_one(&mending, (struct tl_bytes){s->files[k].p, s->files[k].n});
+            assert_int_equal(mending.lost, 1);
+            tl_view_put(mending.view);
+            tl_buf_fini(&mending.text);
+        }
+        shards_free(s);
+        made_free(&m);
+    }
     tl_backend_free(backend);
 }
 
@@ -440,6 +494,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shards_are_mended),
+        cmocka_unit_test(exceptions_at_the_end_are_mended),
         cmocka_unit_test(chunks_of_all_versions),
         cmocka_unit_test(version_is_kept),
         cmocka_unit_test(mixed_up_chunks_are_told),
