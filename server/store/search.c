@@ -121,11 +121,14 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
     const uint8_t *const end = stf.p + stf.n;
     ZSTD_Sequence *const first = out;
     uint32_t done = 0, seen = 0; /* see `found` */
+    uint32_t last = 0;           /* turn of the previous mark */
     memset(s, 0, sizeof *s);
     for (const struct tl_stf_mark *m = marks; m < marks + n; m++) {
         uint32_t *const turn = &s->turns[slot(m->turn)];
-        const uint32_t at = m->at, before = *turn;
-        *turn = at + 1;
+        uint32_t *const pair = &s->pairs[slot(m->turn + last * 0x9e3779b1u)];
+        const uint32_t at = m->at, before = *pair ? *pair : *turn;
+        last = m->turn;
+        *turn = *pair = at + 1;
         /* Its records end at the same place whatever the target was. */
         if (done >= at + TL_STF_TARGET_BYTES || at >= stf.n)
             continue;

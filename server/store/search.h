@@ -2,9 +2,9 @@
 /*
  * Match finder for STF. Records of a program's flow repeat the same few thousand blocks, and their
  * writer knows where each begins. So hardly anything is searched byte by byte: at each change of
- * flow, the place of the last identical change is looked up, and what follows is compared from
- * there. Only long data between marks is scanned: addresses without an image, exceptions, and new
- * code.
+ * flow, the place is looked up where it last followed the same change as now, or else where it
+ * occurred last, and what follows is compared from there. Only long data between marks is scanned:
+ * addresses without an image, exceptions, and new code.
  */
 #ifndef TL_STORE_SEARCH_H
 #define TL_STORE_SEARCH_H
@@ -16,15 +16,16 @@
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_Sequence */
 #include <zstd.h>
 
-#define TL_SEARCH_BITS 12
+#define TL_SEARCH_BITS 13
 #define TL_SEARCH_MOST (UINT32_MAX / 2) /* bytes */
 
 #define TL_SEARCH_LEAST 8 /* minimum length of a match to be worth a sequence */
 
-/* Last place, + 1, of each change of flow, each block begin, and each 8-byte word between marks, by
- * hash; 0: none yet. */
+/* Last place, + 1, of each change of flow, each two in a row, each block begin, and each 8-byte
+ * word between marks, by hash; 0: none yet. */
 struct tl_search {
     uint32_t turns[1u << TL_SEARCH_BITS];
+    uint32_t pairs[1u << TL_SEARCH_BITS];
     uint32_t entries[1u << TL_SEARCH_BITS];
     uint32_t words[1u << TL_SEARCH_BITS];
 };

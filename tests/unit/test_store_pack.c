@@ -144,7 +144,8 @@ static ZSTD_Sequence *plain_words(struct tl_search *s, const struct records *r, 
     const uint8_t *const p = r->stf.p;
     size_t at = *seen > *done ? *seen : *done;
     while (at < to && at + 8 <= r->stf.n) {
-        uint32_t *const slot = &s->words[tl_le64(p + at) * 0x9e3779b97f4a7c15u >> 52];
+        uint32_t *const slot =
+            &s->words[tl_le64(p + at) * 0x9e3779b97f4a7c15u >> (64 - TL_SEARCH_BITS)];
         const size_t was = *slot;
         *slot = (uint32_t)at + 1;
         if (was == 0 || memcmp(p + was - 1, p + at, 8) != 0) {
@@ -175,10 +176,12 @@ static size_t plain_search(struct tl_search *s, const struct records *r, ZSTD_Se
     memset(s, 0, sizeof(*s));
     for (size_t i = 0; i < r->n; i++) {
         const size_t place = r->marks[i].at;
-        uint32_t *const turn = &s->turns[r->marks[i].turn >> 20];
-        uint32_t *const entry = &s->entries[r->marks[i].entry >> 20];
-        const size_t was = *turn;
-        *turn = (uint32_t)place + 1;
+        const uint32_t now = r->marks[i].turn, last = i > 0 ? r->marks[i - 1].turn : 0;
+        uint32_t *const turn = &s->turns[now >> (32 - TL_SEARCH_BITS)];
+        uint32_t *const pair = &s->pairs[(now + last * 0x9e3779b1u) >> (32 - TL_SEARCH_BITS)];
+        uint32_t *const entry = &s->entries[r->marks[i].entry >> (32 - TL_SEARCH_BITS)];
+        const size_t was = *pair ? *pair : *turn;
+        *turn = *pair = (uint32_t)place + 1;
         if (place + 9 <= done || place >= r->stf.n)
             continue;
         if (place >= done + 32)
