@@ -441,6 +441,30 @@ static void refuse_role(struct tl_net *net, const struct tl_http_request *reques
     (void)!tl_fields_add(&response->headers, "www-authenticate", "Bearer realm=\"tracelake\"");
 }
 
+/* What forbids running the handler: the token's scope, the body, an argument that it does not take,
+ * which would otherwise be an answer to another question. */
+static int check_request(const struct tl_net *net, const struct tl_http_request *request,
+                         const struct tl_route *route, struct tl_fail *fail)
+{
+    if (request->scope && route->reach == TL_REACH_TRACE) {
+        const int rc = net->app.covers(net->app.context, request->scope, request->part[0], fail);
+        if (rc < 0)
+            return rc;
+    }
+    if (request->body_error == TL_LIMIT)
+        return tl_fail_set(fail, TL_LIMIT, "the body is longer than %u bytes",
+                           (unsigned)route->body_most);
+    if (request->body_error < 0)
+        return tl_fail_set(fail, TL_AGAIN, "too much is being sent; try again later");
+    for (size_t i = 0; route->query && i < request->query.n; i++) {
+        const char *const name = tl_fields_name(&request->query, i);
+        if (!tl_list_has(route->query, name))
+            return tl_fail_set(fail, TL_USAGE, "\"%.40s\" is no argument here; %s%.120s", name,
+                               *route->query ? "there are " : "there are none", route->query);
+    }
+    return TL_OK;
+}
+
 /* False: it cannot be answered without blocking. */
 static bool run_route(struct tl_net *net, struct tl_http_request *request, const char *target,
                       struct tl_http_response *response)
@@ -488,19 +512,8 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
     }
     response->fail.offset = TL_NO_OFFSET;
     const int64_t begin = tl_now_ns();
-    const int covered =
-        request->scope && route->reach == TL_REACH_TRACE
-            ? net->app.covers(net->app.context, request->scope, request->part[0], &response->fail)
-            : TL_OK;
-    int rc = request->body_error;
-    if (covered < 0)
-        rc = covered;
-    else if (rc == TL_LIMIT)
-        (void)!tl_fail_set(&response->fail, rc, "the body is longer than %u bytes",
-                           (unsigned)route->body_most);
-    else if (rc < 0)
-        rc = tl_fail_set(&response->fail, TL_AGAIN, "too much is being sent; try again later");
-    else
+    int rc = check_request(net, request, route, &response->fail);
+    if (rc == TL_OK)
         rc = (request->at_once ? route->run_at_once : route->run)(request, response);
     if (request->at_once && rc == TL_AGAIN)
         return false;

@@ -76,6 +76,7 @@ struct tl_route {
     uint8_t reach;      /* enum tl_reach; for TL_REACH_TRACE the first {…} is the trace */
     uint8_t verb;       /* enum tl_verb; HEAD is handled as TL_GET */
     uint32_t body_most; /* maximum body size, 0: no body accepted */
+    const char *query;  /* arguments it takes, "from, to"; others are refused. NULL: any */
     /* As `run`, but only from memory and without blocking, since it runs on a loop's thread.
      * TL_AGAIN: not possible, use `run`. NULL: never possible. */
     int (*run_at_once)(struct tl_http_request *request, struct tl_http_response *response);

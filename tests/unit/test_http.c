@@ -81,7 +81,11 @@ static void test_errors(void **state)
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/insns?from=99999999999999999999", 400,
                  "number");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?unit=mile", 400, "mile");
-    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?insn=5", 400, "say at=POSITION");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?unit=insn", 400,
+                 "say at=POSITION");
+    expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?insn=5&at=1", 400,
+                 "\"insn\" is no argument here; there are unit, at");
+    expect_error(f, "GET", "/api/v1/traces/t?from=1", 400, "there are none");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/find", 400, "find what");
     expect_error(f, "GET", "/api/v1/traces/t/find", 400, "find what");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/range?format=doc", 400, "doc");

@@ -63,8 +63,8 @@ static void http1_lookups(const char *url)
 
 static void http1_lanes(const char *url)
 {
-    ask_loosely(url, "/api/v1/traces/t/stats?streams=cs.10", "");
-    ask_loosely(url, "/api/v1/traces/t/at?streams=cs.10&unit=insn&at=7", "");
+    ask_loosely(url, "/api/v1/traces/t/stats?functions=3", "");
+    ask_loosely(url, "/api/v1/traces/t/at?streams=cs.10&time=7", "");
     ask_loosely(url, "/api/v1/traces/t/log?streams=cs.10", "");
     ask_loosely(url, "/api/v1/traces/t/states?streams=cs.10", "");
     ask_loosely(url, "/api/v1/traces/t/counters?streams=cs.10", "");
