@@ -24,6 +24,14 @@ static void print_trace(const struct tracelake_trace *trace)
     }
 }
 
+static bool decoded_nothing(const struct tracelake_trace *trace)
+{
+    for (size_t i = 0; i < trace->n_streams; i++)
+        if (trace->streams[i].insns > 0 || trace->streams[i].events > 0)
+            return false;
+    return true;
+}
+
 int tl_sent_report(struct tracelake *lake, const char *trace, const char *input, bool wait,
                    enum tl_sent_form form)
 {
@@ -50,11 +58,12 @@ int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
         tl_cli_warn(input, "%s",
                     row->message[0] ? row->message : "it could not be decoded; the bytes are kept");
         status = TL_CLI_BAD;
-    } else if (wait && row->n_streams == 0) {
+    } else if (wait && row->raw_bytes > 0 && decoded_nothing(row)) {
         tl_cli_warn(input,
-                    "offset 0x0: nothing in %" PRIu64 " bytes could be decoded; is --format right?",
-                    row->raw_bytes);
-        status = TL_CLI_BAD;
+                    "offset 0x0: nothing in %" PRIu64 " bytes could be decoded as %.80s; they are "
+                    "stored: 'tracelake redecode --config FILE %s' decodes them otherwise",
+                    row->raw_bytes, row->format, trace);
+        status = row->n_streams == 0 ? TL_CLI_BAD : TL_CLI_DONE;
     }
     tracelake_trace_free(row);
     return status;

@@ -126,10 +126,19 @@ static bool is_resident(struct tl_bytes pages, size_t page)
     return true;
 }
 
+/* Has the file been cut short since it was mapped? The rest of its last page then reads as zeros.
+ */
+static bool is_cut(const struct tl_view *view, const struct tl_view_file *file)
+{
+    uint64_t size;
+    return view->backend->ops->size(view->backend, view->key, &size, NULL) == TL_OK &&
+           size < file->bytes.n;
+}
+
 struct tl_bytes tl_view_map(struct tl_view *view, uint64_t offset, size_t n)
 {
     const struct tl_view_file *const file = file_of(view);
-    if (!file || offset > file->bytes.n || n > file->bytes.n - offset)
+    if (!file || offset > file->bytes.n || n > file->bytes.n - offset || is_cut(view, file))
         return (struct tl_bytes){0};
     const struct tl_bytes bytes = {file->bytes.p + offset, n};
     const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = (uintptr_t)bytes.p & (page - 1);

@@ -94,8 +94,8 @@ void tl_view_keep_apart(struct tl_view *view, struct tl_bytes head);
 
 /*
  * Bytes [offset, offset + n) of a stored shard, mapped to memory as long as the view exists, and
- * read from the disk: for system calls only, see tl_backend_ops.map. n == 0: not possible, read
- * them. May be called at any time.
+ * read from the disk: for system calls only, see tl_backend_ops.map. n == 0: not possible, or the
+ * file is shorter than it was; read them. May be called at any time.
  */
 struct tl_bytes tl_view_map(struct tl_view *view, uint64_t offset, size_t n);
 

@@ -385,6 +385,8 @@ def bad_input(lab):
         f.write(bytes((i * 167 + i // 251 * 91) & 255 for i in range(100000)))
     lab.fails(1, r'junk|trace|byte', 'push', '--format', 'tpiu', '--trace', 'junk', junk)
     check(lab.raw('junk') == open(junk, 'rb').read(), 'the garbage was not kept')
+    told = lab.run('push', '--format', 'etm4,id=0x10', '--trace', 'wrong', junk)
+    check(b'could be decoded as etm4,id=0x10' in told.err, told)
     lab.alive()
     lab.fails(2, r'nonsense', 'push', '--format', 'nonsense', junk)
     lab.fails(2, r'nonsense', 'decode', '--format', 'nonsense', '--text', junk)
