@@ -58,8 +58,9 @@ static int copy_batch(const struct tl_copied_rows *c, const struct tl_catalog_tr
     struct tl_catalog_shard *const batch = s->v + at;
     tl_buf_reset(&s->summaries);
     s->n_lengths = 0;
-    int r = tl_catalog_summaries(c->source, row->id, row->generation, stream, batch[0].row.number,
-                                 batch[n - 1].row.number + 1, keep_summary, s, fail);
+    int r =
+        c->source->ops->summaries(c->source, row->id, row->generation, stream, batch[0].row.number,
+                                  batch[n - 1].row.number + 1, keep_summary, s, fail);
     if (r >= 0 && s->n_lengths != n)
         return tl_fail_set(fail, TL_AGAIN, "the shards of %s have changed meanwhile", row->id);
     const uint8_t *p = s->summaries.p;
@@ -69,7 +70,7 @@ static int copy_batch(const struct tl_copied_rows *c, const struct tl_catalog_tr
         p += s->lengths[i];
     }
     return r < 0 ? tl_copy_nomem(r, fail)
-                 : tl_catalog_add_shards(c->target, row->id, row->generation, batch, n, fail);
+                 : c->target->ops->add_shards(c->target, row->id, row->generation, batch, n, fail);
 }
 
 static int copy_shards(const struct tl_copied_rows *c, const struct tl_catalog_trace *row,
@@ -77,7 +78,8 @@ static int copy_shards(const struct tl_copied_rows *c, const struct tl_catalog_t
 {
     struct shards s = {0};
     int r = tl_copy_nomem(
-        tl_catalog_shards(c->source, row->id, row->generation, stream, keep_shard, &s, fail), fail);
+        c->source->ops->shards(c->source, row->id, row->generation, stream, keep_shard, &s, fail),
+        fail);
     for (size_t at = 0; at < s.n && r >= 0; at += SHARDS)
         r = copy_batch(c, row, stream, &s, at, s.n - at < SHARDS ? s.n - at : SHARDS, fail);
     tl_buf_fini(&s.summaries);
@@ -91,9 +93,9 @@ static int copy_streams(const struct tl_copied_rows *c, const struct tl_catalog_
 {
     struct streams s = {0};
     int r = tl_copy_nomem(
-        tl_catalog_streams(c->source, row->id, row->generation, keep_stream, &s, fail), fail);
+        c->source->ops->streams(c->source, row->id, row->generation, keep_stream, &s, fail), fail);
     for (size_t i = 0; i < s.n && r >= 0; i++) {
-        r = tl_catalog_put_stream(c->target, row->id, row->generation, &s.v[i], fail);
+        r = c->target->ops->put_stream(c->target, row->id, row->generation, &s.v[i], fail);
         if (r >= 0)
             r = copy_shards(c, row, s.v[i].index, fail);
     }
@@ -114,7 +116,7 @@ static int copy_labels(const struct tl_copied_rows *c, const struct tl_catalog_t
         if (!value)
             continue;
         *value = 0;
-        r = tl_catalog_set_label(c->target, row->id, line, value + 1, fail);
+        r = c->target->ops->set_label(c->target, row->id, line, value + 1, fail);
     }
     free(lines);
     return r;
@@ -138,9 +140,9 @@ static int copy_notes(const struct tl_copied_rows *c, const struct tl_catalog_tr
                       struct tl_fail *fail)
 {
     struct notes s = {0};
-    int r = tl_copy_nomem(tl_catalog_notes(c->source, row->id, keep_note, &s, fail), fail);
+    int r = tl_copy_nomem(c->source->ops->notes(c->source, row->id, keep_note, &s, fail), fail);
     for (size_t i = 0; i < s.n && r >= 0; i++)
-        r = tl_catalog_put_note(c->target, row->id, &s.v[i], fail);
+        r = c->target->ops->put_note(c->target, row->id, &s.v[i], fail);
     free(s.v);
     return r;
 }
@@ -152,14 +154,14 @@ int tl_copy_rows(const struct tl_copied_rows *c, const struct tl_catalog_trace *
     first.state = TL_TRACE_FAILED;
     first.message = tl_copy_unfinished;
     first.content = "";
-    int r = tl_catalog_remove_traces(c->target, &row->id, 1, fail);
+    int r = c->target->ops->remove_traces(c->target, &row->id, 1, fail);
     if (r >= 0)
-        r = tl_catalog_add_trace(c->target, &first, fail);
+        r = c->target->ops->add_trace(c->target, &first, fail);
     if (r >= 0)
         r = copy_streams(c, row, fail);
     if (r >= 0)
         r = copy_labels(c, row, fail);
     if (r >= 0)
         r = copy_notes(c, row, fail);
-    return r < 0 ? r : tl_catalog_update_trace(c->target, row, fail);
+    return r < 0 ? r : c->target->ops->update_trace(c->target, row, fail);
 }

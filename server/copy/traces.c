@@ -269,7 +269,7 @@ static int copy_row(struct copy *c, const struct tl_catalog_trace *row,
                     enum tl_copy_outcome *outcome, struct tl_fail *fail)
 {
     struct tl_catalog_trace there;
-    int r = tl_catalog_find(c->target, row->id, keep_row, &there, fail);
+    int r = c->target->ops->find(c->target, row->id, keep_row, &there, fail);
     if (r < 0 && r != TL_NOTFOUND)
         return tl_copy_nomem(r, fail);
     const bool any = r >= 0 && strcmp(there.message, tl_copy_unfinished) != 0;
@@ -290,7 +290,7 @@ static int copy_trace(struct copy *c, const char *id, struct tl_fail *fail)
     struct tl_lease *lease = NULL;
     c->id = id;
     c->done = 0;
-    int r = tl_catalog_find(c->source, id, keep_row, &row, fail);
+    int r = c->source->ops->find(c->source, id, keep_row, &row, fail);
     if (r == TL_NOTFOUND)
         return TL_OK; /* removed meanwhile */
     if (r < 0)
@@ -373,14 +373,15 @@ static int copy_image(struct copy *c, const struct tl_catalog_image *image, stru
         r = copy_keys(c, &keys, fail);
     keys_fini(&keys);
     if (r >= 0)
-        r = tl_catalog_add_image(c->target, image, fail);
-    return r >= 0 && image->announced ? tl_catalog_announce_image(c->target, image->hash, fail) : r;
+        r = c->target->ops->add_image(c->target, image, fail);
+    return r >= 0 && image->announced ? c->target->ops->announce_image(c->target, image->hash, fail)
+                                      : r;
 }
 
 static int copy_images(struct copy *c, struct tl_fail *fail)
 {
     struct images s = {.copy = c};
-    int r = tl_copy_nomem(tl_catalog_images(c->source, keep_image, &s, fail), fail);
+    int r = tl_copy_nomem(c->source->ops->images(c->source, keep_image, &s, fail), fail);
     for (size_t i = 0; i < s.n && r >= 0; i++)
         r = copy_image(c, &s.v[i], fail);
     for (size_t i = 0; i < s.n; i++) {
@@ -424,16 +425,16 @@ static void rules_fini(struct rules *s)
 static int copy_retention(const struct copy *c, struct tl_fail *fail)
 {
     struct rules ours = {0}, theirs = {0};
-    int r = tl_catalog_retention(c->source, keep_rule, &ours, fail);
+    int r = c->source->ops->retention(c->source, keep_rule, &ours, fail);
     if (r >= 0)
-        r = tl_catalog_retention(c->target, keep_rule, &theirs, fail);
+        r = c->target->ops->retention(c->target, keep_rule, &theirs, fail);
     r = tl_copy_nomem(r, fail);
     for (size_t i = 0; i < ours.n && r >= 0; i++) {
         bool there = false;
         for (size_t k = 0; k < theirs.n && !there; k++)
             there = strcmp(ours.v[i].scope, theirs.v[k].scope) == 0;
         if (!there)
-            r = tl_catalog_set_retention(c->target, ours.v[i].scope, &ours.v[i].rule, fail);
+            r = c->target->ops->set_retention(c->target, ours.v[i].scope, &ours.v[i].rule, fail);
     }
     rules_fini(&ours);
     rules_fini(&theirs);
@@ -451,7 +452,7 @@ static int any_key(void *context, const char *key, uint64_t size)
 static int open_source(struct copy *c, struct tl_fail *fail)
 {
     int r = tl_catalog_open(&c->source, c->from, fail);
-    if (r >= 0 && tl_catalog_fresh(c->source))
+    if (r >= 0 && c->source->ops->fresh(c->source))
         r = tl_fail_set(fail, TL_NOTFOUND, "there is no lake; nothing is copied");
     return r;
 }
@@ -461,7 +462,7 @@ static int open_target(struct copy *c, struct tl_fail *fail)
 {
     bool any = false;
     int r = tl_catalog_open(&c->target, c->to, fail);
-    if (r < 0 || !tl_catalog_fresh(c->target))
+    if (r < 0 || !c->target->ops->fresh(c->target))
         return r;
     r = c->to->ops->list(c->to, "m", any_key, &any, fail);
     if (r < 0)
@@ -470,8 +471,8 @@ static int open_target(struct copy *c, struct tl_fail *fail)
         return tl_fail_set(fail, TL_BAD,
                            "the store that is to be written has traces, but its catalog is lost; "
                            "start a server with it once, which makes it anew");
-    r = tl_catalog_clear(c->target, fail);
-    return r < 0 ? r : tl_catalog_ready(c->target, fail);
+    r = c->target->ops->clear(c->target, fail);
+    return r < 0 ? r : c->target->ops->ready(c->target, fail);
 }
 
 static int run(struct copy *c, struct tl_fail *fail)
@@ -485,7 +486,7 @@ static int run(struct copy *c, struct tl_fail *fail)
     if (lease)
         c->to->ops->lease_release(lease);
     if (r >= 0)
-        r = tl_copy_nomem(tl_catalog_traces(c->source, keep_id, c, fail), fail);
+        r = tl_copy_nomem(c->source->ops->traces(c->source, keep_id, c, fail), fail);
     if (r >= 0)
         r = tl_copy_nomem(tl_buf_add(&c->setups, "", 1), fail);
     if (r < 0)

@@ -273,7 +273,8 @@ static int store_shards(struct tl_gen *gen, struct sealing *shards, size_t n, st
     if (r >= 0)
         r = backend->ops->put_all(backend, objects, n_objects, fail);
     if (r >= 0)
-        r = tl_catalog_add_shards(gen->lake->catalog, gen->trace, gen->number, rows, n, fail);
+        r = gen->lake->catalog->ops->add_shards(gen->lake->catalog, gen->trace, gen->number, rows,
+                                                n, fail);
     if (r >= 0) {
         atomic_fetch_add(&gen->lake->shards_sealed, n);
         atomic_fetch_add(&gen->lake->bytes_sealed, bytes);
@@ -310,7 +311,8 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
                                               .lost_bytes = lane->lost_bytes,
                                               .clock = lane->clock};
         pthread_mutex_unlock(&lane->lock);
-        r = tl_catalog_put_stream(gen->lake->catalog, gen->trace, gen->number, &row, fail);
+        r = gen->lake->catalog->ops->put_stream(gen->lake->catalog, gen->trace, gen->number, &row,
+                                                fail);
     }
     if (r >= 0)
         gen->unsaved = false;

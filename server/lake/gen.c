@@ -197,9 +197,10 @@ static int load_shard(void *context, const struct tl_shard_row *row)
 int tl_gen_load(struct tl_gen *gen, struct tl_fail *fail)
 {
     struct tl_catalog *catalog = gen->lake->catalog;
-    int r = tl_catalog_streams(catalog, gen->trace, gen->number, load_stream, gen, fail);
+    int r = catalog->ops->streams(catalog, gen->trace, gen->number, load_stream, gen, fail);
     for (size_t i = 0; r >= 0 && i < gen->n_lanes; i++)
-        r = tl_catalog_shards(catalog, gen->trace, gen->number, i, load_shard, gen->lanes[i], fail);
+        r = catalog->ops->shards(catalog, gen->trace, gen->number, i, load_shard, gen->lanes[i],
+                                 fail);
     for (size_t i = 0; i < gen->n_lanes; i++)
         gen->resumed = gen->resumed || gen->lanes[i]->rows.n > 0;
     return r;

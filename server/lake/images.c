@@ -33,7 +33,7 @@ int tl_lake_image_hash(struct tl_lake *lake, const char *name, char out[static 7
     out[0] = '\0';
     if (strncmp(name, "build-id:", 9) == 0 && name[9]) {
         struct build_id_search search = {name + 9, out};
-        const int r = tl_catalog_images(lake->catalog, match_build_id, &search, NULL);
+        const int r = lake->catalog->ops->images(lake->catalog, match_build_id, &search, NULL);
         if (r < 0)
             return r;
     } else if (tl_hash_valid(name)) {
@@ -162,7 +162,7 @@ static int redecode_users(struct tl_lake *lake, const struct tl_image_row *image
     char build_id[80];
     snprintf(build_id, sizeof(build_id), "build-id:%s", image->build_id);
     struct users users = {.hash = image->hash, .build_id = image->build_id[0] ? build_id : NULL};
-    int r = tl_catalog_traces(lake->catalog, find_user, &users, fail);
+    int r = lake->catalog->ops->traces(lake->catalog, find_user, &users, fail);
     for (size_t at = 0; r >= 0 && at < users.names.n;) {
         const char *const id = (const char *)users.names.p + at;
         at += strlen(id) + 1;
@@ -202,7 +202,7 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
     if (r < 0)
         return tl_fail_set(fail, (enum tl_err)r, "cannot hash an image");
     struct announced_search search = {row->hash, false};
-    r = tl_catalog_images(lake->catalog, find_announced, &search, fail);
+    r = lake->catalog->ops->images(lake->catalog, find_announced, &search, fail);
     if (r < 0)
         return r;
     const bool known = tl_lake_has_image(lake, row->hash);
@@ -218,10 +218,10 @@ int tl_lake_put_image(struct tl_lake *lake, const char *name, struct tl_bytes co
         return r;
     const struct tl_catalog_image image = {
         .hash = row->hash, .name = row->name, .build_id = row->build_id, .size = row->size};
-    r = tl_catalog_add_image(lake->catalog, &image, fail);
+    r = lake->catalog->ops->add_image(lake->catalog, &image, fail);
     if (r >= 0 && !tl_is_source(row->name))
         r = redecode_users(lake, row, fail);
-    return r < 0 ? r : tl_catalog_announce_image(lake->catalog, row->hash, fail);
+    return r < 0 ? r : lake->catalog->ops->announce_image(lake->catalog, row->hash, fail);
 }
 
 struct image_list {
@@ -246,7 +246,7 @@ static int add_image_row(void *context, const struct tl_catalog_image *image)
 int tl_lake_images(struct tl_lake *lake, struct tl_image_row **rows, size_t *n)
 {
     struct image_list list = {0};
-    const int r = tl_catalog_images(lake->catalog, add_image_row, &list, NULL);
+    const int r = lake->catalog->ops->images(lake->catalog, add_image_row, &list, NULL);
     if (r < 0) {
         free(list.rows);
         return r;

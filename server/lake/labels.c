@@ -105,8 +105,9 @@ static int set_line(struct tl_lake *lake, const char *trace, const char *line, s
         return TL_OK;
     char *key = strndup(line, (size_t)(equals - line));
     char *value = strndup(equals + 1, n - (size_t)(equals + 1 - line));
-    const int r = key && value ? tl_catalog_set_label(lake->catalog, trace, key, value, fail)
-                               : tl_fail_set(fail, TL_NOMEM, "no memory");
+    const int r = key && value
+                      ? lake->catalog->ops->set_label(lake->catalog, trace, key, value, fail)
+                      : tl_fail_set(fail, TL_NOMEM, "no memory");
     free(key);
     free(value);
     return r;
@@ -115,7 +116,7 @@ static int set_line(struct tl_lake *lake, const char *trace, const char *line, s
 static int reload_labels(struct tl_lake *lake, struct tl_trace *trace, struct tl_fail *fail)
 {
     struct tl_buf text = {0};
-    int r = tl_catalog_labels(lake->catalog, trace->id, &text, fail);
+    int r = lake->catalog->ops->labels(lake->catalog, trace->id, &text, fail);
     if (r >= 0)
         r = tl_buf_add(&text, "", 1);
     if (r >= 0) {

@@ -198,12 +198,12 @@ static int fill_catalog(struct tl_lake *lake, struct tl_fail *fail)
     int r = lake->options.rebuild_catalog ? backend->ops->catalog_reset(backend, fail) : TL_OK;
     if (r >= 0)
         r = tl_catalog_open(&lake->catalog, backend, fail);
-    if (r >= 0 && tl_catalog_fresh(lake->catalog)) {
-        r = tl_catalog_clear(lake->catalog, fail);
+    if (r >= 0 && lake->catalog->ops->fresh(lake->catalog)) {
+        r = lake->catalog->ops->clear(lake->catalog, fail);
         if (r >= 0)
             r = tl_lake_rebuild_catalog(lake, fail);
         if (r >= 0)
-            r = tl_catalog_ready(lake->catalog, fail);
+            r = lake->catalog->ops->ready(lake->catalog, fail);
     }
     return r;
 }

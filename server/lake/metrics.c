@@ -40,7 +40,7 @@ static int add_all(struct tl_lake *lake, struct totals *out)
     struct tl_catalog_totals counted;
     struct tl_trace **traces;
     size_t n;
-    int r = tl_catalog_totals(lake->catalog, &counted, NULL);
+    int r = lake->catalog->ops->totals(lake->catalog, &counted, NULL);
     *out = (struct totals){.raw = (int64_t)counted.raw_bytes,
                            .stored = (int64_t)counted.stored_bytes,
                            .insns = (int64_t)counted.insns};

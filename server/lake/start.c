@@ -64,9 +64,10 @@ static int load_row(void *context, const struct tl_catalog_trace *row)
  * the iteration. */
 static int go_on(struct tl_lake *lake, struct tl_fail *fail)
 {
-    int r = tl_catalog_unfinished(lake->catalog, load_row, lake, fail);
+    int r = lake->catalog->ops->unfinished(lake->catalog, load_row, lake, fail);
     for (struct tl_trace *t = lake->traces; t && r >= 0; t = t->next) {
-        r = tl_catalog_drop_others(lake->catalog, t->id, t->serving->number, t->wanted, fail);
+        r = lake->catalog->ops->drop_others(lake->catalog, t->id, t->serving->number, t->wanted,
+                                            fail);
         if (r >= 0)
             r = tl_gen_load(t->serving, fail);
         if (r >= 0)

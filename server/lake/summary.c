@@ -51,8 +51,8 @@ static int read(const struct tl_cut *cut, uint64_t first, uint64_t last, struct 
 {
     struct tl_lake *const lake = cut->gen->lake;
     struct sum sum = {into, lake->options.summary_buckets};
-    return tl_catalog_summaries(lake->catalog, cut->gen->trace, cut->gen->number, cut->lane->index,
-                                first, last, add, &sum, fail);
+    return lake->catalog->ops->summaries(lake->catalog, cut->gen->trace, cut->gen->number,
+                                         cut->lane->index, first, last, add, &sum, fail);
 }
 
 /* Copy the lane's buckets that overlap positions [from, to). */

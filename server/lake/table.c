@@ -261,12 +261,12 @@ static int keep_row(void *context, const struct tl_catalog_trace *row)
 static int read_trace(struct tl_lake *lake, const char *id, struct tl_trace **out)
 {
     struct reading reading = {.lake = lake};
-    int r = tl_catalog_find(lake->catalog, id, keep_row, &reading, NULL);
+    int r = lake->catalog->ops->find(lake->catalog, id, keep_row, &reading, NULL);
     struct tl_trace *const t = reading.trace;
     /* Leftovers of other generations after a crash: nobody works on the trace, otherwise it would
      * be in the table. */
     if (r >= 0 && !lake->shared)
-        r = tl_catalog_drop_others(lake->catalog, id, t->serving->number, t->wanted, NULL);
+        r = lake->catalog->ops->drop_others(lake->catalog, id, t->serving->number, t->wanted, NULL);
     if (r >= 0)
         r = tl_gen_load(t->serving, NULL);
     if (r < 0) {
@@ -362,8 +362,8 @@ static int explain(struct tl_lake *lake, struct tl_fail *fail, const char *name,
     struct reading reading = {.lake = lake};
     int r = tl_lake_usable(lake, &why);
     if (r >= 0)
-        r = (content ? tl_catalog_by_content : tl_catalog_find)(lake->catalog, name, keep_row,
-                                                                &reading, &why);
+        r = content ? lake->catalog->ops->by_content(lake->catalog, name, keep_row, &reading, &why)
+                    : lake->catalog->ops->find(lake->catalog, name, keep_row, &reading, &why);
     if (r >= 0)
         r = tl_gen_load(reading.trace->serving, &why);
     tl_trace_put(reading.trace);
@@ -406,7 +406,7 @@ struct tl_trace *tl_lake_find_content(struct tl_lake *lake, const char *name)
     struct tl_trace *found = NULL;
     if (!is_content(name))
         return tl_lake_find_trace(lake, name);
-    if (tl_catalog_by_content(lake->catalog, name, keep_id, id, NULL) >= 0)
+    if (lake->catalog->ops->by_content(lake->catalog, name, keep_id, id, NULL) >= 0)
         return tl_lake_find_trace(lake, id);
     /* A trace whose row could not be written after hashing. */
     pthread_mutex_lock(&lake->lock);
@@ -464,7 +464,7 @@ int tl_lake_add_trace(struct tl_lake *lake, const char *id, const char *rig, con
     row.format = trace->format;
     pthread_mutex_lock(&lake->garbage_lock); /* see orphans.c */
     pthread_mutex_lock(&lake->reading); /* nobody reads the row before the trace is in the table */
-    r = tl_catalog_add_trace(lake->catalog, &row, fail);
+    r = lake->catalog->ops->add_trace(lake->catalog, &row, fail);
     if (r >= 0) {
         *out = tl_trace_get(trace);
         tl_lake_insert(lake, trace);
@@ -549,7 +549,7 @@ int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size
     struct page page = {.lake = lake};
     if (tl_lake_usable(lake, NULL) < 0)
         return page_at_hand(lake, behind, list);
-    int r = tl_catalog_page(lake->catalog, behind, most, keep_trace, &page, NULL);
+    int r = lake->catalog->ops->page(lake->catalog, behind, most, keep_trace, &page, NULL);
     const bool more = r > 0;
     if (r >= 0)
         r = tl_grow(&list->rows, &(size_t){list->n}, list->n + page.n + 1, sizeof(*list->rows));
@@ -578,6 +578,6 @@ static int add_name(void *context, const struct tl_catalog_trace *row)
 
 int tl_lake_names(struct tl_lake *lake, size_t most, struct tl_names *names, struct tl_fail *fail)
 {
-    return tl_catalog_page(lake->catalog, names->n ? &names->last : NULL, most, add_name, names,
-                           fail);
+    return lake->catalog->ops->page(lake->catalog, names->n ? &names->last : NULL, most, add_name,
+                                    names, fail);
 }

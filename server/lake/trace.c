@@ -103,8 +103,9 @@ static int save_once(struct tl_trace *trace, bool *again, struct tl_fail *fail)
         .content = content,
     };
     pthread_mutex_unlock(&trace->lock);
-    const int r = setup && earlier ? tl_catalog_update_trace(trace->lake->catalog, &row, fail)
-                                   : tl_fail_set(fail, TL_NOMEM, "no memory");
+    const int r = setup && earlier
+                      ? trace->lake->catalog->ops->update_trace(trace->lake->catalog, &row, fail)
+                      : tl_fail_set(fail, TL_NOMEM, "no memory");
     free(setup);
     free(earlier);
     pthread_mutex_lock(&trace->lock);
@@ -181,8 +182,8 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
         return r;
     }
     /* The swap is done. Rows that cannot be dropped now are dropped at the next start. */
-    if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0, NULL) <
-        0)
+    if (trace->lake->catalog->ops->drop_shards(trace->lake->catalog, trace->id, old->number,
+                                               UINT64_MAX, 0, NULL) < 0)
         tl_housekeeper_wake(trace->lake);
     atomic_store(&old->obsolete, true);
     tl_gen_put(old);
@@ -277,8 +278,8 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
     if (mine)
         trace->making = NULL;
     pthread_mutex_unlock(&trace->lock);
-    if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, gen->number, UINT64_MAX, 0, NULL) <
-        0)
+    if (trace->lake->catalog->ops->drop_shards(trace->lake->catalog, trace->id, gen->number,
+                                               UINT64_MAX, 0, NULL) < 0)
         tl_housekeeper_wake(trace->lake);
     atomic_store(&gen->obsolete, true);
     if (mine)

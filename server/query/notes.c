@@ -29,7 +29,7 @@ static int read_notes(struct tl_lake *lake, const char *trace, struct list *out,
     if (!found)
         return tl_no_trace(lake, fail, trace);
     tl_trace_put(found);
-    return tl_catalog_notes(lake->catalog, trace, add_note, out, fail);
+    return lake->catalog->ops->notes(lake->catalog, trace, add_note, out, fail);
 }
 
 int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **notes, size_t *n,
@@ -119,7 +119,7 @@ int tl_lake_put_note(struct tl_lake *lake, const char *trace, struct tl_note *no
     if (note->id == 0)
         note->id = last + 1;
     if (r >= 0)
-        r = tl_catalog_put_note(lake->catalog, trace, note, fail);
+        r = lake->catalog->ops->put_note(lake->catalog, trace, note, fail);
     pthread_mutex_unlock(&lake->notes_lock);
     free(list.p);
     if (r >= 0)
@@ -133,7 +133,7 @@ int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id, st
     if (!found)
         return tl_no_trace(lake, fail, trace);
     tl_trace_put(found);
-    const int r = tl_catalog_remove_note(lake->catalog, trace, id, fail);
+    const int r = lake->catalog->ops->remove_note(lake->catalog, trace, id, fail);
     if (r >= 0)
         noted(lake, trace);
     return r;

@@ -88,7 +88,7 @@ static int read_text(struct tl_lake *lake, const char *image, const char *path, 
     struct search search = {.image = image};
     char key[128];
     split(path, &search.wanted);
-    int r = tl_catalog_images(lake->catalog, match, &search, fail);
+    int r = lake->catalog->ops->images(lake->catalog, match, &search, fail);
     if (r >= 0 && search.best == 0)
         return TL_NOTFOUND;
     snprintf(key, sizeof key, "i/%s", search.hash + (r >= 0 ? 7 : 0));

@@ -101,7 +101,7 @@ static int image_age(const char *key, struct tl_bytes value, int64_t *created_ns
 }
 
 struct image_call {
-    int (*each)(void *context, const struct tl_catalog_image *image);
+    tl_each_image *each;
     void *context;
     struct tl_fail *fail;
 };
@@ -115,8 +115,7 @@ static int image_row(void *context, const char *key, struct tl_bytes value)
     return r < 0 ? r : call->each(call->context, &image);
 }
 
-static int images(struct tl_catalog *catalog,
-                  int (*each)(void *context, const struct tl_catalog_image *image), void *context,
+static int images(struct tl_catalog *catalog, tl_each_image *each, void *context,
                   struct tl_fail *fail)
 {
     struct image_call call = {each, context, fail};
@@ -155,7 +154,7 @@ static int set_retention(struct tl_catalog *catalog, const char *scope,
 }
 
 struct rule_call {
-    int (*each)(void *context, const char *scope, const struct tl_retention *rule);
+    tl_each_rule *each;
     void *context;
     struct tl_fail *fail;
 };
@@ -175,9 +174,8 @@ static int rule_row(void *context, const char *key, struct tl_bytes value)
     return r < 0 ? r : call->each(call->context, key + 2, &rule);
 }
 
-static int retention(struct tl_catalog *catalog,
-                     int (*each)(void *context, const char *scope, const struct tl_retention *rule),
-                     void *context, struct tl_fail *fail)
+static int retention(struct tl_catalog *catalog, tl_each_rule *each, void *context,
+                     struct tl_fail *fail)
 {
     struct rule_call call = {each, context, fail};
     return tl_index_scan(tl_rados_behind(catalog), tl_text(RULES), "C/", "", rule_row, &call, fail);
@@ -226,7 +224,7 @@ static int clear(struct tl_catalog *catalog, struct tl_fail *fail)
 }
 
 struct check {
-    int (*each)(void *context, const char *finding);
+    tl_each_finding *each;
     void *context;
 };
 
@@ -244,8 +242,7 @@ static int check_row(void *context, const char *key, struct tl_bytes value)
 }
 
 /* A quick check would read no rows beyond normal operation: only a full check does anything. */
-static int check(struct tl_catalog *catalog, bool whole,
-                 int (*each)(void *context, const char *finding), void *context,
+static int check(struct tl_catalog *catalog, bool whole, tl_each_finding *each, void *context,
                  struct tl_fail *fail)
 {
     struct check c = {each, context};
@@ -264,6 +261,14 @@ static void close_catalog(struct tl_catalog *catalog)
     free(c);
 }
 
+/* Finished or not, changed rows are reported by tl_rados_changes(). */
+static int unfinished(struct tl_catalog *catalog, tl_each_trace *each, void *context,
+                      struct tl_fail *fail)
+{
+    (void)catalog, (void)each, (void)context, (void)fail;
+    return TL_UNSUPPORTED;
+}
+
 static const struct tl_catalog_ops ops = {
     .close = close_catalog,
     .fresh = fresh,
@@ -274,6 +279,7 @@ static const struct tl_catalog_ops ops = {
     .update_trace = tl_rados_update_trace,
     .remove_traces = tl_rados_remove_traces,
     .page = tl_rados_page,
+    .unfinished = unfinished,
     .by_content = tl_rados_by_content,
     .totals = tl_rados_totals,
     .traces = tl_rados_traces,

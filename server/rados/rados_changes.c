@@ -56,7 +56,7 @@ static int versions(struct tl_rados *r, unsigned first, unsigned n, uint64_t *ou
 }
 
 struct change_call {
-    int (*each)(void *context, const char *id, const struct tl_catalog_trace *trace);
+    tl_each_change *each;
     void *context;
     const uint8_t *old, *old_end; /* rows of the last time, to be compared */
     struct tl_buf *now;
@@ -144,10 +144,8 @@ static int read_object(struct tl_rados_catalog *c, unsigned i, uint64_t version,
     return TL_OK;
 }
 
-int tl_rados_changes(struct tl_catalog *catalog,
-                     int (*each)(void *context, const char *id,
-                                 const struct tl_catalog_trace *trace),
-                     void *context, struct tl_fail *fail)
+int tl_rados_changes(struct tl_catalog *catalog, tl_each_change *each, void *context,
+                     struct tl_fail *fail)
 {
     struct tl_rados_catalog *const c = (struct tl_rados_catalog *)catalog;
     struct change_call call = {.each = each, .context = context, .fail = fail};

@@ -69,8 +69,7 @@ struct page {
 };
 
 /* Add to a page: one round over all objects. */
-static int add_to_page(struct tl_catalog *catalog, struct page *page,
-                       int (*each)(void *context, const struct tl_catalog_trace *trace),
+static int add_to_page(struct tl_catalog *catalog, struct page *page, tl_each_trace *each,
                        void *context, struct tl_fail *fail)
 {
     struct tl_rados *const r = tl_rados_behind(catalog);
@@ -98,8 +97,7 @@ static int add_to_page(struct tl_catalog *catalog, struct page *page,
 }
 
 int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
-                  int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
-                  struct tl_fail *fail)
+                  tl_each_trace *each, void *context, struct tl_fail *fail)
 {
     struct page page = {.left = most, .more = true};
     char key[TL_ROW_KEY];
@@ -131,8 +129,7 @@ static int take_newest(void *context, const struct tl_catalog_trace *t)
     return TL_OK;
 }
 
-int tl_rados_by_content(struct tl_catalog *catalog, const char *content,
-                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+int tl_rados_by_content(struct tl_catalog *catalog, const char *content, tl_each_trace *each,
                         void *context, struct tl_fail *fail)
 {
     struct keys keys = {0};

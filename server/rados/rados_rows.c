@@ -225,7 +225,7 @@ int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t 
 }
 
 struct stream_call {
-    int (*each)(void *context, const struct tl_catalog_stream *stream);
+    tl_each_stream *each;
     void *context;
     struct tl_fail *fail;
 };
@@ -262,8 +262,7 @@ static int scan(struct tl_catalog *catalog, char kind, const char *trace, const 
 }
 
 int tl_rados_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                     int (*each)(void *context, const struct tl_catalog_stream *stream),
-                     void *context, struct tl_fail *fail)
+                     tl_each_stream *each, void *context, struct tl_fail *fail)
 {
     struct stream_call call = {each, context, fail};
     return scan(catalog, 'R', trace, &generation, 1, 0, stream_row, &call, fail);
@@ -347,7 +346,7 @@ int tl_rados_add_shards(struct tl_catalog *catalog, const char *trace, uint64_t 
 }
 
 struct shard_call {
-    int (*each)(void *context, const struct tl_shard_row *row);
+    tl_each_shard *each;
     void *context;
     struct tl_fail *fail;
 };
@@ -364,8 +363,7 @@ static int shard_row(void *context, const char *key, struct tl_bytes value)
 }
 
 int tl_rados_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                    uint64_t stream, int (*each)(void *context, const struct tl_shard_row *row),
-                    void *context, struct tl_fail *fail)
+                    uint64_t stream, tl_each_shard *each, void *context, struct tl_fail *fail)
 {
     struct shard_call call = {each, context, fail};
     const uint64_t place[] = {generation, stream};
@@ -373,7 +371,7 @@ int tl_rados_shards(struct tl_catalog *catalog, const char *trace, uint64_t gene
 }
 
 struct summary_call {
-    int (*each)(void *context, struct tl_bytes summary);
+    tl_each_summary *each;
     void *context;
     uint64_t to;
     struct tl_fail *fail;
@@ -393,9 +391,8 @@ static int summary_row(void *context, const char *key, struct tl_bytes value)
 }
 
 int tl_rados_summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                       uint64_t stream, uint64_t from, uint64_t to,
-                       int (*each)(void *context, struct tl_bytes summary), void *context,
-                       struct tl_fail *fail)
+                       uint64_t stream, uint64_t from, uint64_t to, tl_each_summary *each,
+                       void *context, struct tl_fail *fail)
 {
     struct summary_call call = {each, context, to, fail};
     const uint64_t place[] = {generation, stream};

@@ -21,7 +21,7 @@
 #define TL_RADOS_ROWS_H
 
 #include "rados/rados_int.h"
-#include "store/catalog_ops.h"
+#include "store/catalog.h"
 #include "store/varint.h"
 
 #define TL_ROW_KEY   320
@@ -99,10 +99,8 @@ TL_MUST_USE int tl_row_read_trace(struct tl_catalog_trace *t, const char *key,
 void tl_rados_seen_free(struct tl_rados_catalog *catalog);
 
 /* Implementation of the functions in catalog.h. */
-int tl_rados_changes(struct tl_catalog *catalog,
-                     int (*each)(void *context, const char *id,
-                                 const struct tl_catalog_trace *trace),
-                     void *context, struct tl_fail *fail);
+int tl_rados_changes(struct tl_catalog *catalog, tl_each_change *each, void *context,
+                     struct tl_fail *fail);
 int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
                        struct tl_fail *fail);
 int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
@@ -110,10 +108,8 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
 int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
                            struct tl_fail *fail);
 int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
-                  int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
-                  struct tl_fail *fail);
-int tl_rados_by_content(struct tl_catalog *catalog, const char *content,
-                        int (*each)(void *context, const struct tl_catalog_trace *trace),
+                  tl_each_trace *each, void *context, struct tl_fail *fail);
+int tl_rados_by_content(struct tl_catalog *catalog, const char *content, tl_each_trace *each,
                         void *context, struct tl_fail *fail);
 int tl_rados_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
                     struct tl_fail *fail);
@@ -123,11 +119,9 @@ char *tl_row_content_key(char out[static TL_ROW_KEY], const char *content, const
 /* Add these keys for all traces to a store with an earlier layout; for a `fresh` catalog, when it
  * is filled. */
 TL_MUST_USE int tl_rados_name_all(struct tl_rados *r, bool fresh, struct tl_fail *fail);
-int tl_rados_traces(struct tl_catalog *catalog,
-                    int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+int tl_rados_traces(struct tl_catalog *catalog, tl_each_trace *each, void *context,
                     struct tl_fail *fail);
-int tl_rados_find(struct tl_catalog *catalog, const char *id,
-                  int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+int tl_rados_find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
                   struct tl_fail *fail);
 int tl_rados_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
                        const char *value, struct tl_fail *fail);
@@ -137,23 +131,19 @@ int tl_rados_put_note(struct tl_catalog *catalog, const char *trace, const struc
                       struct tl_fail *fail);
 int tl_rados_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
                          struct tl_fail *fail);
-int tl_rados_notes(struct tl_catalog *catalog, const char *trace,
-                   int (*each)(void *context, const struct tl_note *note), void *context,
+int tl_rados_notes(struct tl_catalog *catalog, const char *trace, tl_each_note *each, void *context,
                    struct tl_fail *fail);
 int tl_rados_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                         const struct tl_catalog_stream *stream, struct tl_fail *fail);
 int tl_rados_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                     int (*each)(void *context, const struct tl_catalog_stream *stream),
-                     void *context, struct tl_fail *fail);
+                     tl_each_stream *each, void *context, struct tl_fail *fail);
 int tl_rados_add_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                         const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail);
 int tl_rados_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                    uint64_t stream, int (*each)(void *context, const struct tl_shard_row *row),
-                    void *context, struct tl_fail *fail);
+                    uint64_t stream, tl_each_shard *each, void *context, struct tl_fail *fail);
 int tl_rados_summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                       uint64_t stream, uint64_t from, uint64_t to,
-                       int (*each)(void *context, struct tl_bytes summary), void *context,
-                       struct tl_fail *fail);
+                       uint64_t stream, uint64_t from, uint64_t to, tl_each_summary *each,
+                       void *context, struct tl_fail *fail);
 int tl_rados_check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                            uint64_t stream, uint64_t number, bool *intact, struct tl_fail *fail);
 int tl_rados_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,

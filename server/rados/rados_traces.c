@@ -225,7 +225,7 @@ static int trace_age(const char *key, struct tl_bytes value, int64_t *created_ns
 }
 
 struct trace_call {
-    int (*each)(void *context, const struct tl_catalog_trace *trace);
+    tl_each_trace *each;
     void *context;
     struct tl_fail *fail;
 };
@@ -238,16 +238,14 @@ static int trace_row(void *context, const char *key, struct tl_bytes value)
     return r < 0 ? r : call->each(call->context, &t);
 }
 
-int tl_rados_traces(struct tl_catalog *catalog,
-                    int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+int tl_rados_traces(struct tl_catalog *catalog, tl_each_trace *each, void *context,
                     struct tl_fail *fail)
 {
     struct trace_call call = {each, context, fail};
     return tl_rows_by_age(tl_rados_behind(catalog), "T/", trace_age, trace_row, &call, fail);
 }
 
-int tl_rados_find(struct tl_catalog *catalog, const char *id,
-                  int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
+int tl_rados_find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
                   struct tl_fail *fail)
 {
     struct trace_call call = {each, context, fail};
@@ -412,7 +410,7 @@ int tl_rados_remove_note(struct tl_catalog *catalog, const char *trace, uint64_t
 }
 
 struct note_call {
-    int (*each)(void *context, const struct tl_note *note);
+    tl_each_note *each;
     void *context;
     struct tl_fail *fail;
 };
@@ -425,8 +423,7 @@ static int note_row(void *context, const char *key, struct tl_bytes value)
     return r < 0 ? r : call->each(call->context, &note);
 }
 
-int tl_rados_notes(struct tl_catalog *catalog, const char *trace,
-                   int (*each)(void *context, const struct tl_note *note), void *context,
+int tl_rados_notes(struct tl_catalog *catalog, const char *trace, tl_each_note *each, void *context,
                    struct tl_fail *fail)
 {
     struct note_call call = {each, context, fail};

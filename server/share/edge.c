@@ -150,8 +150,8 @@ static int let_go_of_stored(struct tl_gen *gen)
         pthread_mutex_unlock(&lane->lock);
         struct stored s = {.lane = lane};
         if (any)
-            r = tl_catalog_shards(gen->lake->catalog, gen->trace, gen->number, lane->index,
-                                  take_stored, &s, NULL);
+            r = gen->lake->catalog->ops->shards(gen->lake->catalog, gen->trace, gen->number,
+                                                lane->index, take_stored, &s, NULL);
     }
     return r;
 }

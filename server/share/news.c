@@ -86,7 +86,8 @@ static void take_news(struct sharing *s, const struct tl_buf *news)
     for (const char *p = (const char *)news->p; p < end; p += strlen(p) + 1) {
         const char *const name = p + 1;
         if (*p == TL_NEWS_ROW) {
-            if (tl_catalog_find(s->lake->catalog, name, take_row, s, NULL) == TL_NOTFOUND)
+            if (s->lake->catalog->ops->find(s->lake->catalog, name, take_row, s, NULL) ==
+                TL_NOTFOUND)
                 (void)!take_change(s, name, NULL); /* otherwise the next tick finds it */
             continue;
         }
@@ -113,7 +114,7 @@ static void look(struct sharing *s)
     /* If the store does not respond, the next round repeats it. With so many traces that it takes
      * long, messages have most of this thread's time. */
     if (now >= s->next_changes) {
-        (void)!tl_catalog_changes(lake->catalog, take_change, s, NULL);
+        (void)!lake->catalog->ops->changes(lake->catalog, take_change, s, NULL);
         const int64_t end = tl_monotonic_ns();
         s->next_changes = end + CHANGES_REST * (end - now);
     }

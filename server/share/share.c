@@ -88,7 +88,7 @@ static int adopt(void *context, const struct tl_catalog_trace *row)
 static int read_anew(struct tl_trace *trace, struct tl_fail *fail)
 {
     struct adoption a = {trace, fail};
-    return tl_catalog_find(trace->lake->catalog, trace->id, adopt, &a, fail);
+    return trace->lake->catalog->ops->find(trace->lake->catalog, trace->id, adopt, &a, fail);
 }
 
 /* Another server has deleted it. */
@@ -117,7 +117,7 @@ struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id)
         return trace;
     pthread_mutex_lock(&trace->owning);
     if (!is_mine(trace) &&
-        tl_catalog_find(lake->catalog, trace->id, no_row, NULL, NULL) == TL_NOTFOUND) {
+        lake->catalog->ops->find(lake->catalog, trace->id, no_row, NULL, NULL) == TL_NOTFOUND) {
         vanish(trace);
         gone = true;
     }

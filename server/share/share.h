@@ -34,7 +34,7 @@ struct tl_trace *tl_lake_find_now(struct tl_lake *lake, const char *id);
 TL_MUST_USE int tl_lake_claim_name(struct tl_lake *lake, const char *id, struct tl_lease **lease,
                                    uint64_t *generation, struct tl_fail *fail);
 /*
- * Put a trace from the catalog into the table: callback for tl_catalog_find(), with the lake as
+ * Put a trace from the catalog into the table: callback of the catalog, with the lake as
  * context.
  */
 int tl_lake_show(void *lake, const struct tl_catalog_trace *row);

@@ -3,16 +3,32 @@
 #include "base/crc32c.h"
 #include "store/catalog_sql.h"
 
+#include <stdio.h>
 #include <time.h>
+
+/* The callback of an enumeration, and its context. */
+struct call {
+    union {
+        tl_each_trace *trace;
+        tl_each_note *note;
+        tl_each_stream *stream;
+        tl_each_shard *shard;
+        tl_each_summary *summary;
+        tl_each_image *image;
+        tl_each_rule *rule;
+    };
+    void *context;
+    size_t n; /* traces so far */
+};
 
 /* ---- traces -------------------------------------------------------------------------------- */
 
-int tl_sql_catalog_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
-                             struct tl_fail *fail)
+static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                     struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
+    int added = 0;
     const int r = tl_sql_run(
-        c, fail,
+        catalog, &added, fail,
         "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
         " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed, "
         "earlier, content, insns, stored_bytes)"
@@ -22,15 +38,15 @@ int tl_sql_catalog_add_trace(struct tl_catalog *catalog, const struct tl_catalog
         t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
         (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "", t->content ? t->content : "",
         t->insns, t->stored_bytes);
-    return r == 0 ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r < 0 ? r : TL_OK;
+    return r >= 0 && !added ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r;
 }
 
-int tl_sql_catalog_update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
-                                struct tl_fail *fail)
+static int update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                        struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
+    int changed = 0;
     const int r = tl_sql_run(
-        c, fail,
+        catalog, &changed, fail,
         "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
         " decoded_bytes=?8, generation=?9, wanted=?10, message=?11, raw_removed=?12,"
         " decoded_removed=?13, earlier=?14, content=?15, insns=?16, stored_bytes=?17 WHERE id=?1",
@@ -38,15 +54,13 @@ int tl_sql_catalog_update_trace(struct tl_catalog *catalog, const struct tl_cata
         t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message,
         (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "",
         t->content ? t->content : "", t->insns, t->stored_bytes);
-    return r == 0  ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id)
-           : r < 0 ? r
-                   : TL_OK;
+    return r >= 0 && !changed ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id) : r;
 }
 
-int tl_sql_catalog_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
-                                 struct tl_fail *fail)
+static int remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
+                         struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
+    struct tl_sql *const c = tl_sql_of(catalog);
     sqlite3_stmt *s = NULL;
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
@@ -58,20 +72,15 @@ int tl_sql_catalog_remove_traces(struct tl_catalog *catalog, const char *const *
                 r = tl_sql_step(c, s, fail);
         }
         sqlite3_finalize(s);
-        r = tl_sql_end(c, r < 0 ? r : TL_OK, fail);
+        r = tl_sql_end(c, r, fail);
     }
     pthread_mutex_unlock(&c->lock);
-    return r < 0 ? r : TL_OK;
+    return r;
 }
-
-struct trace_call {
-    int (*each)(void *context, const struct tl_catalog_trace *trace);
-    void *context;
-};
 
 static int trace_row(void *context, sqlite3_stmt *s)
 {
-    const struct trace_call *call = context;
+    struct call *call = context;
     const struct tl_catalog_trace t = {
         .id = tl_sql_text(s, 0),
         .rig = tl_sql_text(s, 1),
@@ -95,7 +104,8 @@ static int trace_row(void *context, sqlite3_stmt *s)
         .insns = tl_sql_u64(s, 19),
         .stored_bytes = tl_sql_u64(s, 20),
     };
-    return call->each(call->context, &t);
+    call->n++;
+    return call->trace(call->context, &t);
 }
 
 #define TRACES                                                                                     \
@@ -107,79 +117,56 @@ static int trace_row(void *context, sqlite3_stmt *s)
     " (SELECT count(*) FROM notes WHERE trace = traces.id), insns, stored_bytes"                   \
     " FROM traces"
 
-int tl_sql_catalog_traces(struct tl_catalog *catalog,
-                          int (*each)(void *context, const struct tl_catalog_trace *trace),
-                          void *context, struct tl_fail *fail)
+static int traces(struct tl_catalog *catalog, tl_each_trace *each, void *context,
+                  struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct trace_call call = {each, context};
-    return tl_sql_each(c, trace_row, &call, fail, TRACES " ORDER BY created_ns, id", "");
+    struct call call = {.trace = each, .context = context};
+    return tl_sql_each(catalog, trace_row, &call, fail, TRACES " ORDER BY created_ns, id", "");
 }
 
-struct page_call {
-    struct trace_call call;
-    size_t n; /* number of rows so far */
-};
-
-static int page_row(void *context, sqlite3_stmt *s)
+static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
+                struct tl_fail *fail)
 {
-    struct page_call *page = context;
-    page->n++;
-    return trace_row(&page->call, s);
-}
-
-int tl_sql_catalog_find(struct tl_catalog *catalog, const char *id,
-                        int (*each)(void *context, const struct tl_catalog_trace *trace),
-                        void *context, struct tl_fail *fail)
-{
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct page_call page = {{each, context}, 0};
-    const int r = tl_sql_each(c, page_row, &page, fail, TRACES " WHERE id=?", "s", id);
-    if (r >= 0 && page.n == 0)
+    struct call call = {.trace = each, .context = context};
+    const int r = tl_sql_each(catalog, trace_row, &call, fail, TRACES " WHERE id=?", "s", id);
+    if (r >= 0 && call.n == 0)
         return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", id);
     return r;
 }
 
-int tl_sql_catalog_page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
-                        size_t most,
-                        int (*each)(void *context, const struct tl_catalog_trace *trace),
-                        void *context, struct tl_fail *fail)
+static int page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+                tl_each_trace *each, void *context, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct page_call page = {{each, context}, 0};
+    struct call call = {.trace = each, .context = context};
     const int r =
-        behind ? tl_sql_each(c, page_row, &page, fail,
+        behind ? tl_sql_each(catalog, trace_row, &call, fail,
                              TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
                                     " ORDER BY created_ns DESC, id LIMIT ?3",
                              "isi", behind->created_ns, behind->id, (uint64_t)most)
-               : tl_sql_each(c, page_row, &page, fail,
+               : tl_sql_each(catalog, trace_row, &call, fail,
                              TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i", (uint64_t)most);
-    return r < 0 ? r : page.n == most;
+    return r < 0 ? r : call.n == most;
 }
 
-int tl_sql_catalog_unfinished(struct tl_catalog *catalog,
-                              int (*each)(void *context, const struct tl_catalog_trace *trace),
-                              void *context, struct tl_fail *fail)
+static int unfinished(struct tl_catalog *catalog, tl_each_trace *each, void *context,
+                      struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct trace_call call = {each, context};
-    return tl_sql_each(c, trace_row, &call, fail, /* exactly the expression of its index */
+    struct call call = {.trace = each, .context = context};
+    return tl_sql_each(catalog, trace_row, &call, fail, /* exactly the expression of its index */
                        TRACES " WHERE state < 2 OR"
                               " (complete = 1 AND raw_removed = 0 AND content = '')",
                        "");
 }
 
-int tl_sql_catalog_by_content(struct tl_catalog *catalog, const char *content,
-                              int (*each)(void *context, const struct tl_catalog_trace *trace),
-                              void *context, struct tl_fail *fail)
+static int by_content(struct tl_catalog *catalog, const char *content, tl_each_trace *each,
+                      void *context, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct page_call page = {{each, context}, 0};
-    const int r = tl_sql_each(c, page_row, &page, fail,
+    struct call call = {.trace = each, .context = context};
+    const int r = tl_sql_each(catalog, trace_row, &call, fail,
                               TRACES " WHERE content = ? AND content <> ''"
                                      " ORDER BY created_ns DESC LIMIT 1",
                               "s", content);
-    return r < 0 ? r : page.n ? TL_OK : TL_NOTFOUND;
+    return r < 0 ? r : call.n ? TL_OK : TL_NOTFOUND;
 }
 
 static int totals_row(void *context, sqlite3_stmt *s)
@@ -195,30 +182,32 @@ static int totals_row(void *context, sqlite3_stmt *s)
     return TL_OK;
 }
 
-int tl_sql_catalog_totals(struct tl_catalog *catalog, struct tl_catalog_totals *out,
-                          struct tl_fail *fail)
+static int totals(struct tl_catalog *catalog, struct tl_catalog_totals *out, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
     *out = (struct tl_catalog_totals){0};
-    return tl_sql_each(c, totals_row, out, fail,
+    return tl_sql_each(catalog, totals_row, out, fail,
                        "SELECT state, count(*), total(raw_bytes * (1 - raw_removed)),"
                        " total(insns), total(stored_bytes) FROM traces GROUP BY state",
                        "");
 }
 
-int tl_sql_catalog_set_label(struct tl_catalog *catalog, const char *trace, const char *key,
-                             const char *value, struct tl_fail *fail)
+static int changes(struct tl_catalog *catalog, tl_each_change *each, void *context,
+                   struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    int r;
+    (void)catalog, (void)each, (void)context;
+    return tl_fail_set(fail, TL_UNSUPPORTED, "one process has this store");
+}
+
+static int set_label(struct tl_catalog *catalog, const char *trace, const char *key,
+                     const char *value, struct tl_fail *fail)
+{
     if (*value)
-        r = tl_sql_run(c, fail,
-                       "INSERT INTO labels(trace, key, value) VALUES(?,?,?)"
-                       " ON CONFLICT DO UPDATE SET value=excluded.value",
-                       "sss", trace, key, value);
-    else
-        r = tl_sql_run(c, fail, "DELETE FROM labels WHERE trace=? AND key=?", "ss", trace, key);
-    return r < 0 ? r : TL_OK;
+        return tl_sql_run(catalog, NULL, fail,
+                          "INSERT INTO labels(trace, key, value) VALUES(?,?,?)"
+                          " ON CONFLICT DO UPDATE SET value=excluded.value",
+                          "sss", trace, key, value);
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM labels WHERE trace=? AND key=?", "ss",
+                      trace, key);
 }
 
 static int label_row(void *context, sqlite3_stmt *s)
@@ -226,56 +215,101 @@ static int label_row(void *context, sqlite3_stmt *s)
     return tl_buf_printf(context, "%s=%s\n", tl_sql_text(s, 0), tl_sql_text(s, 1));
 }
 
-int tl_sql_catalog_labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
-                          struct tl_fail *fail)
+static int labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
+                  struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    return tl_sql_each(c, label_row, out, fail,
+    return tl_sql_each(catalog, label_row, out, fail,
                        "SELECT key, value FROM labels WHERE trace=? ORDER BY key", "s", trace);
+}
+
+/* ---- notes ---------------------------------------------------------------------------------- */
+
+static int put_note(struct tl_catalog *catalog, const char *trace, const struct tl_note *note,
+                    struct tl_fail *fail)
+{
+    return tl_sql_run(
+        catalog, NULL, fail,
+        "INSERT INTO notes(trace, id, stream, at, until, has_time, time, time_until, created_ns,"
+        " updated_ns, text) VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET"
+        " stream=excluded.stream, at=excluded.at, until=excluded.until,"
+        " has_time=excluded.has_time, time=excluded.time, time_until=excluded.time_until,"
+        " updated_ns=excluded.updated_ns, text=excluded.text",
+        "sisiiiiiiis", trace, note->id, note->stream, note->at, note->to, (uint64_t)note->has_time,
+        note->time, note->time_to, (uint64_t)note->created_ns, (uint64_t)note->updated_ns,
+        note->text);
+}
+
+static int remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
+                       struct tl_fail *fail)
+{
+    int removed = 0;
+    const int r = tl_sql_run(catalog, &removed, fail, "DELETE FROM notes WHERE trace=? AND id=?",
+                             "si", trace, id);
+    return r >= 0 && !removed
+               ? tl_fail_set(fail, TL_NOTFOUND, "there is no note %llu", (unsigned long long)id)
+               : r;
+}
+
+static int note_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    struct tl_note note = {.id = tl_sql_u64(s, 0),
+                           .at = tl_sql_u64(s, 2),
+                           .to = tl_sql_u64(s, 3),
+                           .has_time = sqlite3_column_int(s, 4) != 0,
+                           .time = tl_sql_u64(s, 5),
+                           .time_to = tl_sql_u64(s, 6),
+                           .created_ns = sqlite3_column_int64(s, 7),
+                           .updated_ns = sqlite3_column_int64(s, 8)};
+    snprintf(note.stream, sizeof note.stream, "%s", tl_sql_text(s, 1));
+    snprintf(note.text, sizeof note.text, "%s", tl_sql_text(s, 9));
+    return call->note(call->context, &note);
+}
+
+static int notes(struct tl_catalog *catalog, const char *trace,
+                 int (*each)(void *context, const struct tl_note *note), void *context,
+                 struct tl_fail *fail)
+{
+    struct call call = {.note = each, .context = context};
+    return tl_sql_each(catalog, note_row, &call, fail,
+                       "SELECT id, stream, at, until, has_time, time, time_until, created_ns,"
+                       " updated_ns, text FROM notes WHERE trace=? ORDER BY id",
+                       "s", trace);
 }
 
 /* ---- streams ------------------------------------------------------------------------------- */
 
-int tl_sql_catalog_put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                              const struct tl_catalog_stream *stream, struct tl_fail *fail)
+static int put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                      const struct tl_catalog_stream *stream, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
     uint8_t clock[TL_CLOCK_RELATION_BYTES];
     const struct tl_bytes told = {clock, stream->clock.pairs > 0 ? sizeof(clock) : 0};
     tl_clock_relation_put(&stream->clock, clock);
-    const int r = tl_sql_run(
-        c, fail,
+    return tl_sql_run(
+        catalog, NULL, fail,
         "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes, clock)"
         " VALUES(?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
         " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes, clock=excluded.clock",
         "siisiib", trace, generation, stream->index, stream->name, (uint64_t)stream->protocol,
         stream->lost_bytes, &told);
-    return r < 0 ? r : TL_OK;
 }
-
-struct stream_call {
-    int (*each)(void *context, const struct tl_catalog_stream *stream);
-    void *context;
-};
 
 static int stream_row(void *context, sqlite3_stmt *s)
 {
-    const struct stream_call *call = context;
+    const struct call *call = context;
     struct tl_catalog_stream stream = {.index = tl_sql_u64(s, 0),
                                        .name = tl_sql_text(s, 1),
                                        .protocol = sqlite3_column_int(s, 2),
                                        .lost_bytes = tl_sql_u64(s, 3)};
     tl_clock_relation_get(&stream.clock, tl_sql_bytes(s, 4));
-    return call->each(call->context, &stream);
+    return call->stream(call->context, &stream);
 }
 
-int tl_sql_catalog_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                           int (*each)(void *context, const struct tl_catalog_stream *stream),
-                           void *context, struct tl_fail *fail)
+static int streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                   tl_each_stream *each, void *context, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct stream_call call = {each, context};
-    return tl_sql_each(c, stream_row, &call, fail,
+    struct call call = {.stream = each, .context = context};
+    return tl_sql_each(catalog, stream_row, &call, fail,
                        "SELECT number, name, protocol, lost_bytes, clock FROM streams"
                        " WHERE trace=? AND generation=? ORDER BY number",
                        "si", trace, generation);
@@ -303,10 +337,10 @@ static int add_shard(struct tl_sql *c, sqlite3_stmt *s, const char *trace, uint6
     return r < 0 ? r : tl_sql_step(c, s, fail);
 }
 
-int tl_sql_catalog_add_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                              const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
+static int add_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                      const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
+    struct tl_sql *const c = tl_sql_of(catalog);
     sqlite3_stmt *s = NULL;
     pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
@@ -327,14 +361,9 @@ int tl_sql_catalog_add_shards(struct tl_catalog *catalog, const char *trace, uin
     return r;
 }
 
-struct shard_call {
-    int (*each)(void *context, const struct tl_shard_row *row);
-    void *context;
-};
-
 static int shard_row(void *context, sqlite3_stmt *s)
 {
-    const struct shard_call *call = context;
+    const struct call *call = context;
     struct tl_shard_row row = {
         .number = tl_sql_u64(s, 0),
         .first = tl_sql_u64(s, 1),
@@ -351,43 +380,33 @@ static int shard_row(void *context, sqlite3_stmt *s)
     };
     if (tl_flow_now_decode(&row.at, tl_sql_bytes(s, 14)) < 0)
         return TL_BAD;
-    return call->each(call->context, &row);
+    return call->shard(call->context, &row);
 }
 
-int tl_sql_catalog_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                          uint64_t stream,
-                          int (*each)(void *context, const struct tl_shard_row *row), void *context,
-                          struct tl_fail *fail)
+static int shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                  uint64_t stream, tl_each_shard *each, void *context, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct shard_call call = {each, context};
+    struct call call = {.shard = each, .context = context};
     return tl_sql_each(
-        c, shard_row, &call, fail,
+        catalog, shard_row, &call, fail,
         "SELECT number, first, n, markers, byte_first, byte_last, events, gaps, anchors,"
         " position_first, time_first, position_last, time_last, size, begin"
         " FROM shards WHERE trace=? AND generation=? AND stream=? ORDER BY number",
         "sii", trace, generation, stream);
 }
 
-struct summary_call {
-    int (*each)(void *context, struct tl_bytes summary);
-    void *context;
-};
-
 static int summary_row(void *context, sqlite3_stmt *s)
 {
-    const struct summary_call *call = context;
-    return call->each(call->context, tl_sql_bytes(s, 0));
+    const struct call *call = context;
+    return call->summary(call->context, tl_sql_bytes(s, 0));
 }
 
-int tl_sql_catalog_summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                             uint64_t stream, uint64_t from, uint64_t to,
-                             int (*each)(void *context, struct tl_bytes summary), void *context,
-                             struct tl_fail *fail)
+static int summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                     uint64_t stream, uint64_t from, uint64_t to, tl_each_summary *each,
+                     void *context, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct summary_call call = {each, context};
-    return tl_sql_each(c, summary_row, &call, fail,
+    struct call call = {.summary = each, .context = context};
+    return tl_sql_each(catalog, summary_row, &call, fail,
                        "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
                        " AND number>=? AND number<? ORDER BY number",
                        "siiii", trace, generation, stream, from, to);
@@ -403,147 +422,155 @@ static int intact_row(void *context, sqlite3_stmt *s)
     return TL_OK;
 }
 
-int tl_sql_catalog_check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                                 uint64_t stream, uint64_t number, bool *intact,
-                                 struct tl_fail *fail)
+static int check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                         uint64_t stream, uint64_t number, bool *intact, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
     *intact = false;
-    return tl_sql_each(c, intact_row, intact, fail,
+    return tl_sql_each(catalog, intact_row, intact, fail,
                        "SELECT summary, summary_crc FROM shards WHERE trace=? AND generation=?"
                        " AND stream=? AND number=?",
                        "siii", trace, generation, stream, number);
 }
 
-int tl_sql_catalog_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                               uint64_t stream, uint64_t from, struct tl_fail *fail)
+static int drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                       uint64_t stream, uint64_t from, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    int r;
-    if (stream != UINT64_MAX) {
-        r = tl_sql_run(c, fail,
-                       "DELETE FROM shards WHERE trace=? AND generation=? AND stream=?"
-                       " AND number>=?",
-                       "siii", trace, generation, stream, from);
-        return r < 0 ? r : TL_OK;
-    }
-    r = tl_sql_run(c, fail, "DELETE FROM shards WHERE trace=? AND generation=?", "si", trace,
-                   generation);
-    if (r >= 0)
-        r = tl_sql_run(c, fail, "DELETE FROM streams WHERE trace=? AND generation=?", "si", trace,
-                       generation);
-    return r < 0 ? r : TL_OK;
+    if (stream != UINT64_MAX)
+        return tl_sql_run(catalog, NULL, fail,
+                          "DELETE FROM shards WHERE trace=? AND generation=? AND stream=?"
+                          " AND number>=?",
+                          "siii", trace, generation, stream, from);
+    const int r =
+        tl_sql_run(catalog, NULL, fail, "DELETE FROM shards WHERE trace=? AND generation=?", "si",
+                   trace, generation);
+    if (r < 0)
+        return r;
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM streams WHERE trace=? AND generation=?",
+                      "si", trace, generation);
 }
 
-int tl_sql_catalog_drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
-                               uint64_t other, struct tl_fail *fail)
+static int drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                       uint64_t other, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    int r = tl_sql_run(c, fail, "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)",
-                       "sii", trace, generation, other);
-    if (r >= 0)
-        r = tl_sql_run(c, fail, "DELETE FROM streams WHERE trace=? AND generation NOT IN (?,?)",
-                       "sii", trace, generation, other);
-    return r < 0 ? r : TL_OK;
+    const int r = tl_sql_run(catalog, NULL, fail,
+                             "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)", "sii",
+                             trace, generation, other);
+    if (r < 0)
+        return r;
+    return tl_sql_run(catalog, NULL, fail,
+                      "DELETE FROM streams WHERE trace=? AND generation NOT IN (?,?)", "sii", trace,
+                      generation, other);
 }
 
 /* ---- images -------------------------------------------------------------------------------- */
 
-int tl_sql_catalog_add_image(struct tl_catalog *catalog, const struct tl_catalog_image *image,
-                             struct tl_fail *fail)
+static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *image,
+                     struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     const uint64_t created = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-    const int r =
-        tl_sql_run(c, fail,
-                   "INSERT INTO images(hash, name, build_id, size, created_ns, announced)"
-                   " VALUES(?,?,?,?,?,0) ON CONFLICT DO NOTHING",
-                   "sssii", image->hash, image->name, image->build_id, image->size, created);
-    return r < 0 ? r : TL_OK;
+    return tl_sql_run(catalog, NULL, fail,
+                      "INSERT INTO images(hash, name, build_id, size, created_ns, announced)"
+                      " VALUES(?,?,?,?,?,0) ON CONFLICT DO NOTHING",
+                      "sssii", image->hash, image->name, image->build_id, image->size, created);
 }
-
-struct image_call {
-    int (*each)(void *context, const struct tl_catalog_image *image);
-    void *context;
-};
 
 static int image_row(void *context, sqlite3_stmt *s)
 {
-    const struct image_call *call = context;
+    const struct call *call = context;
     const struct tl_catalog_image image = {.hash = tl_sql_text(s, 0),
                                            .name = tl_sql_text(s, 1),
                                            .build_id = tl_sql_text(s, 2),
                                            .size = tl_sql_u64(s, 3),
                                            .announced = sqlite3_column_int(s, 4) != 0};
-    return call->each(call->context, &image);
+    return call->image(call->context, &image);
 }
 
-int tl_sql_catalog_images(struct tl_catalog *catalog,
-                          int (*each)(void *context, const struct tl_catalog_image *image),
-                          void *context, struct tl_fail *fail)
+static int images(struct tl_catalog *catalog, tl_each_image *each, void *context,
+                  struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct image_call call = {each, context};
+    struct call call = {.image = each, .context = context};
     return tl_sql_each(
-        c, image_row, &call, fail,
+        catalog, image_row, &call, fail,
         "SELECT hash, name, build_id, size, announced FROM images ORDER BY created_ns, hash", "");
 }
 
-int tl_sql_catalog_announce_image(struct tl_catalog *catalog, const char *hash,
-                                  struct tl_fail *fail)
+static int announce_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    const int r = tl_sql_run(c, fail, "UPDATE images SET announced=1 WHERE hash=?", "s", hash);
-    return r < 0 ? r : TL_OK;
+    return tl_sql_run(catalog, NULL, fail, "UPDATE images SET announced=1 WHERE hash=?", "s", hash);
 }
 
-int tl_sql_catalog_remove_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
+static int remove_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    const int r = tl_sql_run(c, fail, "DELETE FROM images WHERE hash=?", "s", hash);
-    return r < 0 ? r : TL_OK;
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM images WHERE hash=?", "s", hash);
 }
 
 /* ---- retention ----------------------------------------------------------------------------- */
 
-int tl_sql_catalog_set_retention(struct tl_catalog *catalog, const char *scope,
-                                 const struct tl_retention *rule, struct tl_fail *fail)
+static int set_retention(struct tl_catalog *catalog, const char *scope,
+                         const struct tl_retention *rule, struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    int r;
     if (rule)
-        r = tl_sql_run(c, fail, "INSERT OR REPLACE INTO retention VALUES(?,?,?,?,?)", "siiii",
-                       scope, rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
-                       rule->decoded_bytes);
-    else
-        r = tl_sql_run(c, fail, "DELETE FROM retention WHERE scope=?", "s", scope);
-    return r < 0 ? r : TL_OK;
+        return tl_sql_run(catalog, NULL, fail, "INSERT OR REPLACE INTO retention VALUES(?,?,?,?,?)",
+                          "siiii", scope, rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
+                          rule->decoded_bytes);
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM retention WHERE scope=?", "s", scope);
 }
-
-struct retention_call {
-    int (*each)(void *context, const char *scope, const struct tl_retention *rule);
-    void *context;
-};
 
 static int retention_row(void *context, sqlite3_stmt *s)
 {
-    const struct retention_call *call = context;
+    const struct call *call = context;
     const struct tl_retention rule = {tl_sql_u64(s, 1), tl_sql_u64(s, 2), tl_sql_u64(s, 3),
                                       tl_sql_u64(s, 4)};
-    return call->each(call->context, tl_sql_text(s, 0), &rule);
+    return call->rule(call->context, tl_sql_text(s, 0), &rule);
 }
 
-int tl_sql_catalog_retention(struct tl_catalog *catalog,
-                             int (*each)(void *context, const char *scope,
-                                         const struct tl_retention *rule),
-                             void *context, struct tl_fail *fail)
+static int retention(struct tl_catalog *catalog, tl_each_rule *each, void *context,
+                     struct tl_fail *fail)
 {
-    struct tl_sql *c = tl_sql_of(catalog);
-    struct retention_call call = {each, context};
-    return tl_sql_each(c, retention_row, &call, fail,
+    struct call call = {.rule = each, .context = context};
+    return tl_sql_each(catalog, retention_row, &call, fail,
                        "SELECT scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
                        " FROM retention ORDER BY scope",
                        "");
 }
+
+/* ---- the table of functions ----------------------------------------------------------------- */
+
+const struct tl_catalog_ops tl_sql_catalog_ops = {
+    .close = tl_sql_catalog_close,
+    .fresh = tl_sql_catalog_fresh,
+    .ready = tl_sql_catalog_ready,
+    .clear = tl_sql_catalog_clear,
+    .check = tl_sql_catalog_check,
+    .add_trace = add_trace,
+    .update_trace = update_trace,
+    .remove_traces = remove_traces,
+    .page = page,
+    .unfinished = unfinished,
+    .by_content = by_content,
+    .totals = totals,
+    .traces = traces,
+    .find = find,
+    .changes = changes,
+    .set_label = set_label,
+    .labels = labels,
+    .put_note = put_note,
+    .remove_note = remove_note,
+    .notes = notes,
+    .put_stream = put_stream,
+    .streams = streams,
+    .add_shards = add_shards,
+    .shards = shards,
+    .summaries = summaries,
+    .check_summary = check_summary,
+    .drop_shards = drop_shards,
+    .drop_others = drop_others,
+    .set_retention = set_retention,
+    .retention = retention,
+    .add_image = add_image,
+    .announce_image = announce_image,
+    .remove_image = remove_image,
+    .images = images,
+};

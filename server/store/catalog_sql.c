@@ -186,8 +186,10 @@ int tl_sql_step(struct tl_sql *c, sqlite3_stmt *s, struct tl_fail *fail)
     return r == SQLITE_DONE ? 0 : tl_sql_failed(c, fail);
 }
 
-int tl_sql_run(struct tl_sql *c, struct tl_fail *fail, const char *sql, const char *types, ...)
+int tl_sql_run(struct tl_catalog *catalog, int *changed, struct tl_fail *fail, const char *sql,
+               const char *types, ...)
 {
+    struct tl_sql *const c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     va_list args;
     va_start(args, types);
@@ -195,8 +197,8 @@ int tl_sql_run(struct tl_sql *c, struct tl_fail *fail, const char *sql, const ch
     int r = prepare(c, &s, fail, sql, types, args);
     if (r >= 0) {
         r = tl_sql_step(c, s, fail);
-        if (r >= 0)
-            r = sqlite3_changes(c->db);
+        if (r >= 0 && changed)
+            *changed = sqlite3_changes(c->db);
         sqlite3_finalize(s);
     }
     pthread_mutex_unlock(&c->lock);
@@ -204,9 +206,10 @@ int tl_sql_run(struct tl_sql *c, struct tl_fail *fail, const char *sql, const ch
     return r;
 }
 
-int tl_sql_each(struct tl_sql *c, int (*row)(void *context, sqlite3_stmt *statement), void *context,
-                struct tl_fail *fail, const char *sql, const char *types, ...)
+int tl_sql_each(struct tl_catalog *catalog, int (*row)(void *context, sqlite3_stmt *statement),
+                void *context, struct tl_fail *fail, const char *sql, const char *types, ...)
 {
+    struct tl_sql *const c = tl_sql_of(catalog);
     sqlite3_stmt *s;
     va_list args;
     va_start(args, types);
@@ -309,8 +312,8 @@ static int on_progress(void *context)
     return tl_cancel_check() < 0;
 }
 
-static int check(struct tl_sql *c, const char *sql, int (*each)(void *context, const char *finding),
-                 void *context, struct tl_fail *fail)
+static int check(struct tl_sql *c, const char *sql, tl_each_finding *each, void *context,
+                 struct tl_fail *fail)
 {
     sqlite3_stmt *s;
     pthread_mutex_lock(&c->lock);
@@ -329,9 +332,8 @@ static int check(struct tl_sql *c, const char *sql, int (*each)(void *context, c
 }
 
 /* A full check takes long: use a separate connection, so that others can read and write. */
-int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole,
-                         int (*each)(void *context, const char *finding), void *context,
-                         struct tl_fail *fail)
+int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
+                         void *context, struct tl_fail *fail)
 {
     struct tl_sql *c = tl_sql_of(catalog);
     const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
@@ -372,7 +374,7 @@ static int on_commit(void *context)
     return !c->backend->ops->may_commit(c->backend);
 }
 
-static void sql_close(struct tl_catalog *catalog)
+void tl_sql_catalog_close(struct tl_catalog *catalog)
 {
     struct tl_sql *c = tl_sql_of(catalog);
     sqlite3_close(c->db);
@@ -380,48 +382,12 @@ static void sql_close(struct tl_catalog *catalog)
     free(c);
 }
 
-static const struct tl_catalog_ops sql_ops = {
-    .close = sql_close,
-    .fresh = tl_sql_catalog_fresh,
-    .ready = tl_sql_catalog_ready,
-    .clear = tl_sql_catalog_clear,
-    .check = tl_sql_catalog_check,
-    .add_trace = tl_sql_catalog_add_trace,
-    .update_trace = tl_sql_catalog_update_trace,
-    .remove_traces = tl_sql_catalog_remove_traces,
-    .page = tl_sql_catalog_page,
-    .unfinished = tl_sql_catalog_unfinished,
-    .by_content = tl_sql_catalog_by_content,
-    .totals = tl_sql_catalog_totals,
-    .traces = tl_sql_catalog_traces,
-    .find = tl_sql_catalog_find,
-    .set_label = tl_sql_catalog_set_label,
-    .labels = tl_sql_catalog_labels,
-    .put_note = tl_sql_catalog_put_note,
-    .remove_note = tl_sql_catalog_remove_note,
-    .notes = tl_sql_catalog_notes,
-    .put_stream = tl_sql_catalog_put_stream,
-    .streams = tl_sql_catalog_streams,
-    .add_shards = tl_sql_catalog_add_shards,
-    .shards = tl_sql_catalog_shards,
-    .summaries = tl_sql_catalog_summaries,
-    .check_summary = tl_sql_catalog_check_summary,
-    .drop_shards = tl_sql_catalog_drop_shards,
-    .drop_others = tl_sql_catalog_drop_others,
-    .set_retention = tl_sql_catalog_set_retention,
-    .retention = tl_sql_catalog_retention,
-    .add_image = tl_sql_catalog_add_image,
-    .announce_image = tl_sql_catalog_announce_image,
-    .remove_image = tl_sql_catalog_remove_image,
-    .images = tl_sql_catalog_images,
-};
-
 int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct tl_fail *fail)
 {
     struct tl_sql *c = calloc(1, sizeof(*c));
     if (!c)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
-    c->base.ops = &sql_ops;
+    c->base.ops = &tl_sql_catalog_ops;
     pthread_mutex_init(&c->lock, NULL);
     c->backend = backend;
     const int flags =
@@ -442,7 +408,7 @@ int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend, str
     if (r >= 0)
         r = migrate(c, fail);
     if (r < 0) {
-        sql_close(&c->base);
+        tl_sql_catalog_close(&c->base);
         return r;
     }
     *out = &c->base;

@@ -142,7 +142,7 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
         tl_trace_mirror_remove(lake, doomed[i].trace->id);
         ids[i] = doomed[i].trace->id;
     }
-    const int r = n > 0 ? tl_catalog_remove_traces(lake->catalog, ids, n, &fail) : TL_OK;
+    const int r = n > 0 ? lake->catalog->ops->remove_traces(lake->catalog, ids, n, &fail) : TL_OK;
     for (size_t i = 0; i < n; i++) {
         if (r >= 0)
             let_go(lake, doomed[i].trace);

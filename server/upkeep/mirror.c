@@ -150,7 +150,7 @@ static int add_row_locked(struct tl_buf *out, const struct tl_trace *trace)
 static int finish(struct tl_buf *out, struct tl_buf *body, struct tl_lake *lake, const char *id,
                   const char *setup)
 {
-    int r = tl_catalog_notes(lake->catalog, id, add_note, body, NULL);
+    int r = lake->catalog->ops->notes(lake->catalog, id, add_note, body, NULL);
     if (r >= 0)
         r = tl_buf_printf(body, "\n%s", setup);
     if (r >= 0)
@@ -259,10 +259,10 @@ bool tl_mirror_fits_row(struct tl_lake *lake, const char *id)
     struct tl_buf text = {0}, stored = {0};
     char key[80];
     mirror_key(key, id);
-    int r = tl_catalog_find(lake->catalog, id, say_row, &said, NULL);
+    int r = lake->catalog->ops->find(lake->catalog, id, say_row, &said, NULL);
     if (r >= 0)
-        r = tl_catalog_streams(lake->catalog, id, said.generation, add_stream_row, &said.body,
-                               NULL);
+        r = lake->catalog->ops->streams(lake->catalog, id, said.generation, add_stream_row,
+                                        &said.body, NULL);
     if (r >= 0)
         r = finish(&text, &said.body, lake, id, said.setup);
     if (r >= 0)
@@ -408,7 +408,7 @@ static int rebuild_shard(struct tl_lake *lake, const struct tl_catalog_trace *t,
     const struct tl_catalog_shard shard = {
         .stream = stream, .row = view->index.row, .summary = {bytes.p, bytes.n}};
     if (r >= 0)
-        r = tl_catalog_add_shards(lake->catalog, t->id, t->generation, &shard, 1, fail);
+        r = lake->catalog->ops->add_shards(lake->catalog, t->id, t->generation, &shard, 1, fail);
     tl_buf_fini(&bytes);
     tl_view_put(view);
     return r;
@@ -426,7 +426,7 @@ static int rebuild_stream(struct tl_lake *lake, const struct tl_catalog_trace *t
         return TL_OK;
     stream.index = index;
     stream.lost_bytes = lost;
-    int r = tl_catalog_put_stream(lake->catalog, t->id, t->generation, &stream, fail);
+    int r = lake->catalog->ops->put_stream(lake->catalog, t->id, t->generation, &stream, fail);
     for (uint64_t number = 0; r >= 0; number++) {
         tl_shard_key(key, t->id, t->generation, name, number);
         if (lake->backend->ops->size(lake->backend, key, &size, NULL) == TL_NOTFOUND)
@@ -458,20 +458,20 @@ static int rebuild_note(struct tl_lake *lake, const char *trace, const char *lin
     for (char *p = note.text; *p; p++)
         if (*p == 1)
             *p = '\n';
-    return tl_catalog_put_note(lake->catalog, trace, &note, fail);
+    return lake->catalog->ops->put_note(lake->catalog, trace, &note, fail);
 }
 
 static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *fail)
 {
     struct tl_catalog_trace *t = &row->trace;
     bool whole = true;
-    int r = tl_catalog_add_trace(lake->catalog, t, fail);
+    int r = lake->catalog->ops->add_trace(lake->catalog, t, fail);
     for (size_t i = 0; r >= 0 && i < row->n_labels; i++) {
         char *equals = strchr(row->labels[i], '=');
         if (!equals)
             continue;
         *equals = '\0';
-        r = tl_catalog_set_label(lake->catalog, t->id, row->labels[i], equals + 1, fail);
+        r = lake->catalog->ops->set_label(lake->catalog, t->id, row->labels[i], equals + 1, fail);
     }
     for (size_t i = 0; r >= 0 && i < row->n_notes; i++)
         r = rebuild_note(lake, t->id, row->notes[i], fail);
@@ -481,7 +481,7 @@ static int rebuild_trace(struct tl_lake *lake, struct row *row, struct tl_fail *
     if (r >= 0 && !whole && !t->raw_removed && t->wanted == t->generation) {
         t->wanted = t->generation + 1;
         t->state = t->complete ? TL_TRACE_DECODING : TL_TRACE_LIVE;
-        r = tl_catalog_update_trace(lake->catalog, t, fail);
+        r = lake->catalog->ops->update_trace(lake->catalog, t, fail);
     }
     return r;
 }
@@ -506,7 +506,7 @@ static int rebuild_raw(struct tl_lake *lake, const char *id, struct tl_fail *fai
         .raw_bytes = end,
         .generation = 1,
         .wanted = 1};
-    r = tl_catalog_add_trace(lake->catalog, &t, fail);
+    r = lake->catalog->ops->add_trace(lake->catalog, &t, fail);
     return r == TL_EXISTS ? TL_OK : r;
 }
 
@@ -526,9 +526,9 @@ static int rebuild_image(struct tl_lake *lake, const char *key, struct tl_fail *
     if (r >= 0 && strcmp(row.hash + 7, key + 2) == 0) { /* otherwise it is damaged */
         const struct tl_catalog_image image = {
             .hash = row.hash, .name = row.name, .build_id = row.build_id, .size = row.size};
-        r = tl_catalog_add_image(lake->catalog, &image, fail);
+        r = lake->catalog->ops->add_image(lake->catalog, &image, fail);
         if (r >= 0)
-            r = tl_catalog_announce_image(lake->catalog, row.hash, fail);
+            r = lake->catalog->ops->announce_image(lake->catalog, row.hash, fail);
     }
     tl_buf_fini(&content);
     tl_buf_fini(&name);

@@ -35,7 +35,7 @@ static int look_up(struct tl_lake *lake, const char *id, struct owner *out)
     struct tl_trace *const t = tl_lake_peek(lake, id);
     *out = (struct owner){0};
     if (!t) {
-        const int r = tl_catalog_find(lake->catalog, id, take_row, out, NULL);
+        const int r = lake->catalog->ops->find(lake->catalog, id, take_row, out, NULL);
         return r == TL_NOTFOUND ? TL_OK : r;
     }
     pthread_mutex_lock(&t->lock);
@@ -144,7 +144,8 @@ int tl_trace_remove_orphans(struct tl_trace *trace, struct tl_fail *fail)
     const uint64_t serving = trace->serving->number, wanted = trace->wanted;
     pthread_mutex_unlock(&trace->lock);
     snprintf(prefix, sizeof prefix, "t/%s", trace->id);
-    const int r = tl_catalog_drop_others(trace->lake->catalog, trace->id, serving, wanted, fail);
+    const int r = trace->lake->catalog->ops->drop_others(trace->lake->catalog, trace->id, serving,
+                                                         wanted, fail);
     return r < 0 ? r : collect_and_remove(trace->lake, prefix, fail);
 }
 

@@ -91,8 +91,8 @@ static int mend_row(struct checkup *c, struct tl_lane *lane, const struct tl_sha
     struct tl_gen *gen = lane->gen;
     const struct tl_catalog_shard shard = {
         .stream = lane->index, .row = *row, .summary = {summary->p, summary->n}};
-    const int r =
-        tl_catalog_add_shards(c->lake->catalog, gen->trace, gen->number, &shard, 1, c->fail);
+    const int r = c->lake->catalog->ops->add_shards(c->lake->catalog, gen->trace, gen->number,
+                                                    &shard, 1, c->fail);
     if (r < 0)
         return r;
     pthread_mutex_lock(&lane->lock);
@@ -115,8 +115,8 @@ static int check_row(struct checkup *c, struct tl_lane *lane, const char *key, u
     int r = tl_view_open(&view, c->lake->backend, key, c->fail);
     if (r < 0)
         return r;
-    r = tl_catalog_check_summary(c->lake->catalog, gen->trace, gen->number, lane->index, number,
-                                 &intact, c->fail);
+    r = c->lake->catalog->ops->check_summary(c->lake->catalog, gen->trace, gen->number, lane->index,
+                                             number, &intact, c->fail);
     if (r >= 0 && (!intact || !row || !same_row(row, &view->index.row))) {
         c->findings++;
         r = tell(c, "catalog: the row of %s contradicts it%s", key,
@@ -331,8 +331,8 @@ static int check_lane(struct checkup *c, struct tl_gen *gen, struct tl_lane *lan
     int r = tl_cut_of_lane(&cut, gen, lane);
     if (r < 0)
         return r;
-    r = tl_catalog_shards(c->lake->catalog, gen->trace, gen->number, lane->index, add_stored,
-                          &stored, c->fail);
+    r = c->lake->catalog->ops->shards(c->lake->catalog, gen->trace, gen->number, lane->index,
+                                      add_stored, &stored, c->fail);
     if (r == TL_BAD) { /* an unreadable row is reported as missing */
         stored.n = 0;
         r = TL_OK;
@@ -366,7 +366,7 @@ static int check_image(struct checkup *c, const char *hash)
         if (r >= 0 && c->repair && !missing)
             r = c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
         if (r >= 0 && c->repair)
-            r = tl_catalog_remove_image(c->lake->catalog, hash, c->fail);
+            r = c->lake->catalog->ops->remove_image(c->lake->catalog, hash, c->fail);
     }
     return r;
 }
@@ -521,7 +521,7 @@ static int on_catalog(void *context, const char *finding)
 static int check_all(struct checkup *c)
 {
     struct tl_names names = {0};
-    int r = tl_catalog_check(c->lake->catalog, true, on_catalog, c, c->fail);
+    int r = c->lake->catalog->ops->check(c->lake->catalog, true, on_catalog, c, c->fail);
     if (r < 0)
         return r;
     for (int more = 1; r >= 0 && more > 0;) {

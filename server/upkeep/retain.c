@@ -39,7 +39,8 @@ int tl_lake_set_retention(struct tl_lake *lake, const char *scope, const struct 
             "\"%.80s\" is no scope: it is empty, \"label KEY=VALUE\" or \"trace ID\"", scope);
     const struct tl_retention none = {0};
     const bool empty = rule && memcmp(rule, &none, sizeof(none)) == 0 && !*scope;
-    const int r = tl_catalog_set_retention(lake->catalog, scope, empty ? NULL : rule, fail);
+    const int r =
+        lake->catalog->ops->set_retention(lake->catalog, scope, empty ? NULL : rule, fail);
     if (r >= 0)
         rules_changed(lake);
     return r;
@@ -65,7 +66,7 @@ static int add_rule(void *context, const char *scope, const struct tl_retention 
 int tl_lake_retention(struct tl_lake *lake, struct tl_retention_row **rows, size_t *n)
 {
     struct rules rules = {0};
-    const int r = tl_catalog_retention(lake->catalog, add_rule, &rules, NULL);
+    const int r = lake->catalog->ops->retention(lake->catalog, add_rule, &rules, NULL);
     if (r < 0) {
         free(rules.rows);
         return r;
@@ -164,7 +165,7 @@ static void take_resident(struct tl_lake *lake, struct kept *kept)
 
 static int list_kept(struct tl_lake *lake, struct all_kept *all, struct tl_fail *fail)
 {
-    const int r = tl_catalog_traces(lake->catalog, keep, all, fail);
+    const int r = lake->catalog->ops->traces(lake->catalog, keep, all, fail);
     for (size_t i = 0; i < all->n; i++)
         take_resident(lake, &all->p[i]);
     return r;
@@ -255,8 +256,8 @@ static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
         tl_gen_put(mine ? empty : old);
         return r;
     }
-    if (tl_catalog_drop_shards(trace->lake->catalog, trace->id, old->number, UINT64_MAX, 0, NULL) <
-        0)
+    if (trace->lake->catalog->ops->drop_shards(trace->lake->catalog, trace->id, old->number,
+                                               UINT64_MAX, 0, NULL) < 0)
         tl_housekeeper_wake(trace->lake);
     atomic_store(&old->obsolete, true);
     tl_gen_put(old);
@@ -420,7 +421,7 @@ int tl_lake_retain(struct tl_lake *lake, int64_t now_ns, struct tl_fail *fail)
     const uint64_t seconds = atomic_load(&lake->retain_stf_s);
     int removed = 0;
     pthread_mutex_lock(&lake->retain_lock);
-    int r = tl_catalog_retention(lake->catalog, add_rule, &rules, fail);
+    int r = lake->catalog->ops->retention(lake->catalog, add_rule, &rules, fail);
     if (r >= 0 && (rules.n > 0 || seconds > 0))
         r = list_kept(lake, &all, fail);
     for (size_t i = 0; r >= 0 && i < rules.n; i++) {

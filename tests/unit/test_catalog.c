@@ -85,7 +85,7 @@ static int note_trace(void *context, const struct tl_catalog_trace *t)
 static void assert_traces(const char *expected)
 {
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_traces(catalog, note_trace, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->traces(catalog, note_trace, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, expected);
     tl_buf_fini(&out);
@@ -96,23 +96,23 @@ static void traces(void **state)
     (void)state;
     struct tl_catalog_trace t = a_trace("a");
     struct tl_fail fail = {0};
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, &fail), TL_OK);
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, &fail), TL_EXISTS);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "k", "v=1", &fail), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "b", "x", &fail), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "k", "w", &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, &fail), TL_EXISTS);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "k", "v=1", &fail), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "b", "x", &fail), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "k", "w", &fail), TL_OK);
     assert_traces("a rig tpiu 2 0 4611686018427387904 1-2 [b=x\nk=w\n]\n");
     t.complete = true;
     t.message = "it's 'quoted'; DROP TABLE traces;";
-    assert_int_equal(tl_catalog_update_trace(catalog, &t, &fail), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "k", "", &fail), TL_OK);
+    assert_int_equal(catalog->ops->update_trace(catalog, &t, &fail), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "k", "", &fail), TL_OK);
     reopen();
     assert_traces(
         "a rig tpiu 2 1 4611686018427387904 1-2 it's 'quoted'; DROP TABLE traces;[b=x\n]\n");
     t.id = "nobody";
-    assert_int_equal(tl_catalog_update_trace(catalog, &t, &fail), TL_NOTFOUND);
-    assert_int_equal(tl_catalog_set_label(catalog, "nobody", "k", "v", &fail), TL_IO);
-    assert_int_equal(tl_catalog_remove_traces(catalog, &(const char *){"a"}, 1, &fail), TL_OK);
+    assert_int_equal(catalog->ops->update_trace(catalog, &t, &fail), TL_NOTFOUND);
+    assert_int_equal(catalog->ops->set_label(catalog, "nobody", "k", "v", &fail), TL_IO);
+    assert_int_equal(catalog->ops->remove_traces(catalog, &(const char *){"a"}, 1, &fail), TL_OK);
     assert_traces("");
 }
 
@@ -150,7 +150,7 @@ static void shards(void **state)
     struct tl_fail fail = {0};
     struct tl_shard_row rows[4] = {{0}};
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, &fail), TL_OK);
     const struct tl_catalog_stream stream = {.index = 0,
                                              .name = "cs.10",
                                              .protocol = 1,
@@ -158,7 +158,7 @@ static void shards(void **state)
                                                        .unix_ns = UINT64_C(1790000000000000000),
                                                        .ns_per_tick = 2.5,
                                                        .error = 0.25}};
-    assert_int_equal(tl_catalog_put_stream(catalog, "a", 1, &stream, &fail), TL_OK);
+    assert_int_equal(catalog->ops->put_stream(catalog, "a", 1, &stream, &fail), TL_OK);
     struct tl_catalog_shard added[4];
     for (uint64_t i = 0; i < 4; i++)
         added[i] =
@@ -172,17 +172,17 @@ static void shards(void **state)
                                               .at = {.mode = 77, .has_mode = true, .isa = 3},
                                               .size = 4096},
                                       .summary = {(const uint8_t *)"summary", 7}};
-    assert_int_equal(tl_catalog_add_shards(catalog, "a", 1, added, 1, &fail), TL_OK);
-    assert_int_equal(tl_catalog_add_shards(catalog, "a", 1, added, 3, &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, added, 1, &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, added, 3, &fail), TL_OK);
     /* All or none. */
     if (is_memory()) {
         tl_backend_memory_refuse(backend, 0, 1, TL_IO);
-        assert_int_equal(tl_catalog_add_shards(catalog, "a", 1, added, 4, &fail), TL_IO);
+        assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, added, 4, &fail), TL_IO);
         tl_backend_memory_refuse(backend, 0, 0, TL_IO);
     }
-    assert_int_equal(tl_catalog_add_shards(catalog, "nobody", 1, added, 4, &fail), TL_IO);
+    assert_int_equal(catalog->ops->add_shards(catalog, "nobody", 1, added, 4, &fail), TL_IO);
     reopen();
-    assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
+    assert_int_equal(catalog->ops->shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
     assert_int_equal(rows[2].first, 2000);
     assert_int_equal(rows[3].n, 0);
     assert_int_equal(rows[2].events, 2);
@@ -190,25 +190,25 @@ static void shards(void **state)
     assert_int_equal(rows[2].at.mode, 77);
     assert_int_equal(rows[2].at.isa, 3);
     size_t bytes = 0;
-    assert_int_equal(tl_catalog_summaries(catalog, "a", 1, 0, 1, 3, count_bytes, &bytes, &fail),
+    assert_int_equal(catalog->ops->summaries(catalog, "a", 1, 0, 1, 3, count_bytes, &bytes, &fail),
                      TL_OK);
     assert_int_equal(bytes, 14);
-    assert_int_equal(tl_catalog_streams(catalog, "a", 1, note_stream, &out, &fail), TL_OK);
+    assert_int_equal(catalog->ops->streams(catalog, "a", 1, note_stream, &out, &fail), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "0 cs.10 1 0 9 1790000000000000000 2.5\n");
-    assert_int_equal(tl_catalog_drop_shards(catalog, "a", 1, 0, 1, &fail), TL_OK);
+    assert_int_equal(catalog->ops->drop_shards(catalog, "a", 1, 0, 1, &fail), TL_OK);
     memset(rows, 0, sizeof(rows));
-    assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
+    assert_int_equal(catalog->ops->shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
     assert_true(rows[0].n == 1000 && rows[1].n == 0);
     bool intact;
-    assert_int_equal(tl_catalog_check_summary(catalog, "a", 1, 0, 0, &intact, &fail), TL_OK);
+    assert_int_equal(catalog->ops->check_summary(catalog, "a", 1, 0, 0, &intact, &fail), TL_OK);
     assert_true(intact);
-    assert_int_equal(tl_catalog_check_summary(catalog, "a", 1, 0, 1, &intact, &fail), TL_OK);
+    assert_int_equal(catalog->ops->check_summary(catalog, "a", 1, 0, 1, &intact, &fail), TL_OK);
     assert_false(intact);
-    assert_int_equal(tl_catalog_check(catalog, true, no_finding, NULL, &fail), TL_OK);
-    assert_int_equal(tl_catalog_remove_traces(catalog, &(const char *){"a"}, 1, &fail), TL_OK);
+    assert_int_equal(catalog->ops->check(catalog, true, no_finding, NULL, &fail), TL_OK);
+    assert_int_equal(catalog->ops->remove_traces(catalog, &(const char *){"a"}, 1, &fail), TL_OK);
     memset(rows, 0, sizeof(rows));
-    assert_int_equal(tl_catalog_shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
+    assert_int_equal(catalog->ops->shards(catalog, "a", 1, 0, take_row, rows, &fail), TL_OK);
     assert_int_equal(rows[0].n, 0);
     tl_buf_fini(&out);
 }
@@ -230,8 +230,10 @@ static unsigned rows_of(uint64_t generation)
 {
     unsigned n = 0;
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_shards(catalog, "a", generation, 0, count_shard, &n, NULL), TL_OK);
-    assert_int_equal(tl_catalog_streams(catalog, "a", generation, note_stream, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->shards(catalog, "a", generation, 0, count_shard, &n, NULL),
+                     TL_OK);
+    assert_int_equal(catalog->ops->streams(catalog, "a", generation, note_stream, &out, NULL),
+                     TL_OK);
     n += out.n > 0;
     tl_buf_fini(&out);
     return n;
@@ -248,23 +250,23 @@ static void generations(void **state)
     const struct tl_catalog_stream stream = {.name = "cs.10", .protocol = 1};
     const struct tl_catalog_shard both[] = {{.row = {.number = 0, .n = 1}},
                                             {.row = {.number = 1, .n = 1}}};
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
-    assert_int_equal(tl_catalog_add_trace(catalog, &neighbour, NULL), TL_OK);
-    assert_int_equal(tl_catalog_put_stream(catalog, "a1", 5, &stream, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &neighbour, NULL), TL_OK);
+    assert_int_equal(catalog->ops->put_stream(catalog, "a1", 5, &stream, NULL), TL_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (uint64_t g = 1; g <= 5; g++) {
-            assert_int_equal(tl_catalog_put_stream(catalog, "a", g, &stream, NULL), TL_OK);
-            assert_int_equal(tl_catalog_add_shards(catalog, "a", g, both, 2, NULL), TL_OK);
+            assert_int_equal(catalog->ops->put_stream(catalog, "a", g, &stream, NULL), TL_OK);
+            assert_int_equal(catalog->ops->add_shards(catalog, "a", g, both, 2, NULL), TL_OK);
         }
-        assert_int_equal(tl_catalog_drop_others(catalog, "a", cases[i].keep, cases[i].other, NULL),
-                         TL_OK);
+        assert_int_equal(
+            catalog->ops->drop_others(catalog, "a", cases[i].keep, cases[i].other, NULL), TL_OK);
         for (uint64_t g = 1; g <= 5; g++)
             assert_int_equal(rows_of(g), cases[i].stay[g]);
     }
-    assert_int_equal(tl_catalog_drop_shards(catalog, "a", 1, UINT64_MAX, 0, NULL), TL_OK);
+    assert_int_equal(catalog->ops->drop_shards(catalog, "a", 1, UINT64_MAX, 0, NULL), TL_OK);
     assert_int_equal(rows_of(1), 0);
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_streams(catalog, "a1", 5, note_stream, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->streams(catalog, "a1", 5, note_stream, &out, NULL), TL_OK);
     assert_true(out.n > 0);
     tl_buf_fini(&out);
 }
@@ -289,23 +291,23 @@ static void notes(void **state)
     struct tl_note note = {.id = 1, .stream = "cs.10", .at = 5, .to = 7, .created_ns = 3};
     struct tl_buf out = {0};
     uint64_t n = 0;
-    assert_int_equal(tl_catalog_put_note(catalog, "a", &note, NULL) < 0, 1);
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
-    assert_int_equal(tl_catalog_put_note(catalog, "a", &note, NULL), TL_OK);
+    assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL) < 0, 1);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL), TL_OK);
     note.created_ns = 4; /* is kept as it was */
     snprintf(note.text, sizeof note.text, "two\nlines");
-    assert_int_equal(tl_catalog_put_note(catalog, "a", &note, NULL), TL_OK);
+    assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL), TL_OK);
     note.id = 300;
-    assert_int_equal(tl_catalog_put_note(catalog, "a", &note, NULL), TL_OK);
-    assert_int_equal(tl_catalog_remove_note(catalog, "a", 2, NULL), TL_NOTFOUND);
-    assert_int_equal(tl_catalog_notes(catalog, "a", note_note, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL), TL_OK);
+    assert_int_equal(catalog->ops->remove_note(catalog, "a", 2, NULL), TL_NOTFOUND);
+    assert_int_equal(catalog->ops->notes(catalog, "a", note_note, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "1 cs.10 5-7 3 two\nlines;300 cs.10 5-7 4 two\nlines;");
-    assert_int_equal(tl_catalog_traces(catalog, count_notes, &n, NULL), TL_OK);
+    assert_int_equal(catalog->ops->traces(catalog, count_notes, &n, NULL), TL_OK);
     assert_int_equal(n, 2);
-    assert_int_equal(tl_catalog_remove_note(catalog, "a", 1, NULL), TL_OK);
+    assert_int_equal(catalog->ops->remove_note(catalog, "a", 1, NULL), TL_OK);
     n = 0;
-    assert_int_equal(tl_catalog_traces(catalog, count_notes, &n, NULL), TL_OK);
+    assert_int_equal(catalog->ops->traces(catalog, count_notes, &n, NULL), TL_OK);
     assert_int_equal(n, 1);
     tl_buf_fini(&out);
 }
@@ -317,14 +319,14 @@ static void images(void **state)
     const struct tl_catalog_image one = {.hash = "sha256:11", .name = "one", .build_id = "ab"};
     const struct tl_catalog_image two = {.hash = "sha256:00", .name = "two", .build_id = ""};
     const struct tl_catalog_image again = {.hash = "sha256:11", .name = "other", .build_id = ""};
-    assert_int_equal(tl_catalog_add_image(catalog, &one, NULL), TL_OK);
-    assert_int_equal(tl_catalog_add_image(catalog, &two, NULL), TL_OK);
-    assert_int_equal(tl_catalog_add_image(catalog, &again, NULL), TL_OK);
-    assert_int_equal(tl_catalog_announce_image(catalog, "sha256:00", NULL), TL_OK);
-    assert_int_equal(tl_catalog_images(catalog, note_image, &out, NULL), TL_OK);
-    assert_int_equal(tl_catalog_remove_image(catalog, "sha256:11", NULL), TL_OK);
-    assert_int_equal(tl_catalog_remove_image(catalog, "sha256:11", NULL), TL_OK);
-    assert_int_equal(tl_catalog_images(catalog, note_image, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_image(catalog, &one, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_image(catalog, &two, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_image(catalog, &again, NULL), TL_OK);
+    assert_int_equal(catalog->ops->announce_image(catalog, "sha256:00", NULL), TL_OK);
+    assert_int_equal(catalog->ops->images(catalog, note_image, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->remove_image(catalog, "sha256:11", NULL), TL_OK);
+    assert_int_equal(catalog->ops->remove_image(catalog, "sha256:11", NULL), TL_OK);
+    assert_int_equal(catalog->ops->images(catalog, note_image, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "sha256:11 one 0\nsha256:00 two 1\nsha256:00 two 1\n");
     tl_buf_fini(&out);
@@ -341,11 +343,11 @@ static void rules(void **state)
     (void)state;
     struct tl_buf out = {0};
     const struct tl_retention rule = {.raw_age_s = 5, .decoded_bytes = UINT64_C(1) << 40};
-    assert_int_equal(tl_catalog_set_retention(catalog, "trace x", &rule, NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_retention(catalog, "", &rule, NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_retention(catalog, "label a=b/c", &rule, NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_retention(catalog, "trace x", NULL, NULL), TL_OK);
-    assert_int_equal(tl_catalog_retention(catalog, note_rule, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_retention(catalog, "trace x", &rule, NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_retention(catalog, "", &rule, NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_retention(catalog, "label a=b/c", &rule, NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_retention(catalog, "trace x", NULL, NULL), TL_OK);
+    assert_int_equal(catalog->ops->retention(catalog, note_rule, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "=5,1099511627776;label a=b/c=5,1099511627776;");
     tl_buf_fini(&out);
@@ -358,14 +360,14 @@ static void labels(void **state)
     static const char *const keys[] = {"bb", "b", "a", "c", "bbb", "ab"};
     const struct tl_catalog_trace t = a_trace("a");
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        assert_int_equal(tl_catalog_set_label(catalog, "a", keys[i], "v", NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "b", "w", NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "bb", "", NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "no", "", NULL), TL_OK);
-    assert_int_equal(tl_catalog_labels(catalog, "a", &out, NULL), TL_OK);
-    assert_int_equal(tl_catalog_labels(catalog, "nobody", &out, NULL), TL_OK);
+        assert_int_equal(catalog->ops->set_label(catalog, "a", keys[i], "v", NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "b", "w", NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "bb", "", NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "no", "", NULL), TL_OK);
+    assert_int_equal(catalog->ops->labels(catalog, "a", &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->labels(catalog, "nobody", &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "a=v\nab=v\nb=w\nbbb=v\nc=v\n");
     tl_buf_fini(&out);
@@ -377,11 +379,11 @@ static void found(void **state)
     const struct tl_catalog_trace t = a_trace("a");
     struct tl_buf out = {0};
     struct tl_fail fail = {0};
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
-    assert_int_equal(tl_catalog_set_label(catalog, "a", "k", "v", NULL), TL_OK);
-    assert_int_equal(tl_catalog_find(catalog, "b", note_trace, &out, &fail), TL_NOTFOUND);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(catalog->ops->set_label(catalog, "a", "k", "v", NULL), TL_OK);
+    assert_int_equal(catalog->ops->find(catalog, "b", note_trace, &out, &fail), TL_NOTFOUND);
     assert_non_null(strstr(fail.text, "no trace b"));
-    assert_int_equal(tl_catalog_find(catalog, "a", note_trace, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->find(catalog, "a", note_trace, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "a rig tpiu 2 0 4611686018427387904 1-2 [k=v\n]\n");
     tl_buf_fini(&out);
@@ -400,7 +402,7 @@ static int note_change(void *context, const char *id, const struct tl_catalog_tr
 static void assert_changes(const char *expected)
 {
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_changes(catalog, note_change, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->changes(catalog, note_change, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, expected);
     tl_buf_fini(&out);
@@ -410,7 +412,7 @@ static void assert_page(const struct tl_trace_place *behind, size_t most, int mo
                         const char *expected)
 {
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_page(catalog, behind, most, note_id, &out, NULL), more);
+    assert_int_equal(catalog->ops->page(catalog, behind, most, note_id, &out, NULL), more);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, expected);
     tl_buf_fini(&out);
@@ -427,7 +429,7 @@ static void pages(void **state)
         t.created_ns = made[i];
         t.content = i == 1 || i == 4 ? "sha256:12" : "";
         t.complete = i != 0;
-        assert_int_equal(tl_catalog_add_trace(catalog, &t, NULL), TL_OK);
+        assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
     }
     assert_page(NULL, 9, 0, "b c d a e ");
     assert_page(NULL, 2, 1, "b c ");
@@ -435,17 +437,19 @@ static void pages(void **state)
     assert_page(&(struct tl_trace_place){5, "a"}, 9, 0, "e ");
     assert_page(&(struct tl_trace_place){6, "gone"}, 9, 0, "a e ");
     struct tl_buf out = {0};
-    assert_int_equal(tl_catalog_by_content(catalog, "sha256:12", note_id, &out, NULL), TL_OK);
-    assert_int_equal(tl_catalog_by_content(catalog, "sha256:1", note_id, &out, NULL), TL_NOTFOUND);
-    assert_int_equal(tl_catalog_remove_traces(catalog, &(const char *){"b"}, 1, NULL), TL_OK);
-    assert_int_equal(tl_catalog_by_content(catalog, "sha256:12", note_id, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->by_content(catalog, "sha256:12", note_id, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->by_content(catalog, "sha256:1", note_id, &out, NULL),
+                     TL_NOTFOUND);
+    assert_int_equal(catalog->ops->remove_traces(catalog, &(const char *){"b"}, 1, NULL), TL_OK);
+    assert_int_equal(catalog->ops->by_content(catalog, "sha256:12", note_id, &out, NULL), TL_OK);
     struct tl_catalog_trace t = a_trace("e");
     t.content = "sha256:13";
-    assert_int_equal(tl_catalog_update_trace(catalog, &t, NULL), TL_OK);
-    assert_int_equal(tl_catalog_by_content(catalog, "sha256:12", note_id, &out, NULL), TL_NOTFOUND);
-    assert_int_equal(tl_catalog_by_content(catalog, "sha256:13", note_id, &out, NULL), TL_OK);
+    assert_int_equal(catalog->ops->update_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(catalog->ops->by_content(catalog, "sha256:12", note_id, &out, NULL),
+                     TL_NOTFOUND);
+    assert_int_equal(catalog->ops->by_content(catalog, "sha256:13", note_id, &out, NULL), TL_OK);
     if (is_memory())
-        assert_int_equal(tl_catalog_unfinished(catalog, note_id, &out, NULL), TL_OK);
+        assert_int_equal(catalog->ops->unfinished(catalog, note_id, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, is_memory() ? "b e e c d " : "b e e ");
     assert_page(NULL, 9, 0, "c d a e ");
@@ -460,17 +464,17 @@ static void changes(void **state)
     struct tl_catalog *other;
     assert_changes("");
     assert_int_equal(tl_catalog_open(&other, backend, NULL), TL_OK);
-    assert_int_equal(tl_catalog_add_trace(other, &t, NULL), TL_OK);
+    assert_int_equal(other->ops->add_trace(other, &t, NULL), TL_OK);
     assert_changes("a ");
     assert_changes("");
-    assert_int_equal(tl_catalog_add_trace(other, &u, NULL), TL_OK);
+    assert_int_equal(other->ops->add_trace(other, &u, NULL), TL_OK);
     assert_changes("b ");
     t.state = 1;
-    assert_int_equal(tl_catalog_update_trace(other, &t, NULL), TL_OK);
+    assert_int_equal(other->ops->update_trace(other, &t, NULL), TL_OK);
     assert_changes("a ");
-    assert_int_equal(tl_catalog_set_label(other, "b", "k", "v", NULL), TL_OK);
+    assert_int_equal(other->ops->set_label(other, "b", "k", "v", NULL), TL_OK);
     assert_changes("b ");
-    assert_int_equal(tl_catalog_remove_traces(other, &(const char *){"a"}, 1, NULL), TL_OK);
+    assert_int_equal(other->ops->remove_traces(other, &(const char *){"a"}, 1, NULL), TL_OK);
     assert_changes("a- ");
     assert_changes("");
     tl_catalog_close(other);
@@ -481,11 +485,11 @@ static void a_refused_commit_changes_nothing(void **state)
     (void)state;
     const struct tl_catalog_trace t = a_trace("a"), u = a_trace("b");
     struct tl_fail fail = {0};
-    assert_int_equal(tl_catalog_add_trace(catalog, &t, &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, &fail), TL_OK);
     tl_backend_memory_refuse(backend, 0, 1, TL_IO);
-    assert_int_equal(tl_catalog_add_trace(catalog, &u, &fail), TL_IO);
+    assert_int_equal(catalog->ops->add_trace(catalog, &u, &fail), TL_IO);
     assert_traces("a rig tpiu 2 0 4611686018427387904 1-2 []\n");
-    assert_int_equal(tl_catalog_add_trace(catalog, &u, &fail), TL_OK);
+    assert_int_equal(catalog->ops->add_trace(catalog, &u, &fail), TL_OK);
 }
 
 /* A catalog of a newer program is left alone. */
@@ -570,22 +574,22 @@ static void older_catalogs_are_brought_up_to_date(void **state)
         if (tl_catalog_open(&catalog, backend, &fail) < 0)
             assert_int_equal(tl_catalog_open(&catalog, backend, &fail), TL_OK);
         tl_backend_memory_refuse(backend, 0, 0, TL_IO);
-        assert_false(tl_catalog_fresh(catalog));
+        assert_false(catalog->ops->fresh(catalog));
         assert_traces("a rig tpiu 2 1 7 1-1 [k=v\n]\n");
         reopen();
-        assert_false(tl_catalog_fresh(catalog));
+        assert_false(catalog->ops->fresh(catalog));
         assert_traces("a rig tpiu 2 1 7 1-1 [k=v\n]\n");
     }
-    assert_int_equal(tl_catalog_images(catalog, note_image, &out, &fail), TL_OK);
+    assert_int_equal(catalog->ops->images(catalog, note_image, &out, &fail), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "sha256:00 program 1\n");
-    assert_int_equal(tl_catalog_check_summary(catalog, "a", 1, 0, 0, &intact, &fail), TL_OK);
+    assert_int_equal(catalog->ops->check_summary(catalog, "a", 1, 0, 0, &intact, &fail), TL_OK);
     assert_true(intact);
     const struct tl_retention rule = {.raw_bytes = 5};
-    assert_int_equal(tl_catalog_set_retention(catalog, "", &rule, &fail), TL_OK);
+    assert_int_equal(catalog->ops->set_retention(catalog, "", &rule, &fail), TL_OK);
     /* What is counted now is counted of old rows, too. */
     struct tl_catalog_totals totals;
-    assert_int_equal(tl_catalog_totals(catalog, &totals, &fail), TL_OK);
+    assert_int_equal(catalog->ops->totals(catalog, &totals, &fail), TL_OK);
     assert_int_equal(totals.states[TL_TRACE_SEALED], 1);
     assert_int_equal(totals.raw_bytes, 7);
     assert_int_equal(totals.stored_bytes, 4096);
@@ -596,13 +600,13 @@ static void older_catalogs_are_brought_up_to_date(void **state)
 static void new_catalogs_are_fresh_until_filled(void **state)
 {
     (void)state;
-    assert_true(tl_catalog_fresh(catalog));
+    assert_true(catalog->ops->fresh(catalog));
     reopen();
-    assert_true(tl_catalog_fresh(catalog));
-    assert_int_equal(tl_catalog_ready(catalog, NULL), TL_OK);
-    assert_false(tl_catalog_fresh(catalog));
+    assert_true(catalog->ops->fresh(catalog));
+    assert_int_equal(catalog->ops->ready(catalog, NULL), TL_OK);
+    assert_false(catalog->ops->fresh(catalog));
     reopen();
-    assert_false(tl_catalog_fresh(catalog));
+    assert_false(catalog->ops->fresh(catalog));
 }
 
 /* A damaged file is told, with what to do, and left as it is. */
@@ -630,7 +634,7 @@ static void damaged_catalogs_are_refused(void **state)
         assert_non_null(strstr(fail.text, "--rebuild-catalog"));
         assert_int_equal(disk->ops->catalog_reset(disk, NULL), TL_OK);
         assert_int_equal(tl_catalog_open(&c, disk, NULL), TL_OK);
-        assert_true(tl_catalog_fresh(c));
+        assert_true(c->ops->fresh(c));
         tl_catalog_close(c);
     }
     tl_backend_free(disk);
@@ -648,7 +652,7 @@ static bool write_beside(void *context)
 {
     struct beside *const b = context;
     struct tl_fail fail = {0};
-    if (b->asked++ == 0 && tl_catalog_set_label(b->catalog, "a", "key", "value", &fail) < 0)
+    if (b->asked++ == 0 && b->catalog->ops->set_label(b->catalog, "a", "key", "value", &fail) < 0)
         fail_msg("%s", fail.text);
     return b->asked >= b->end;
 }
@@ -666,18 +670,18 @@ static void checks_hold_up_nobody(void **state)
     assert_int_equal(tl_backend_folder(&disk, dir, NULL), TL_OK);
     assert_int_equal(tl_catalog_open(&b.catalog, disk, NULL), TL_OK);
     const struct tl_catalog_trace t = a_trace("a");
-    assert_int_equal(tl_catalog_add_trace(b.catalog, &t, NULL), TL_OK);
+    assert_int_equal(b.catalog->ops->add_trace(b.catalog, &t, NULL), TL_OK);
     for (uint64_t i = 0; i < 5000; i++)
         rows[i] = (struct tl_catalog_shard){.row = {.number = i, .n = 1},
                                             .summary = {(const uint8_t *)"summary", 7}};
-    assert_int_equal(tl_catalog_add_shards(b.catalog, "a", 1, rows, 5000, NULL), TL_OK);
+    assert_int_equal(b.catalog->ops->add_shards(b.catalog, "a", 1, rows, 5000, NULL), TL_OK);
     assert_null(tl_cancel_set(&cancel));
-    assert_int_equal(tl_catalog_check(b.catalog, true, no_finding, NULL, NULL), TL_OK);
+    assert_int_equal(b.catalog->ops->check(b.catalog, true, no_finding, NULL, NULL), TL_OK);
     assert_true(b.asked > 2);
     b.end = b.asked + 1;
-    assert_int_equal(tl_catalog_check(b.catalog, true, no_finding, NULL, NULL), TL_CANCELLED);
+    assert_int_equal(b.catalog->ops->check(b.catalog, true, no_finding, NULL, NULL), TL_CANCELLED);
     (void)tl_cancel_set(NULL);
-    assert_int_equal(tl_catalog_check(b.catalog, true, no_finding, NULL, NULL), TL_OK);
+    assert_int_equal(b.catalog->ops->check(b.catalog, true, no_finding, NULL, NULL), TL_OK);
     tl_catalog_close(b.catalog);
     tl_backend_free(disk);
     snprintf(command, sizeof(command), "rm -rf %s", dir);

@@ -3,8 +3,8 @@
  * in which others take the ids. */
 #include "lake_help.h"
 
-#include "store/catalog_ops.h"
 #include "share/share.h"
+#include "store/catalog.h"
 
 #include <stdatomic.h>
 

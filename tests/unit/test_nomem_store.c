@@ -438,35 +438,35 @@ static int fill_catalog(struct tl_catalog *c, struct tl_fail *fail)
     const struct tl_catalog_shard shard = {.summary = {(const uint8_t *)"sum", 3}};
     const struct tl_retention rule = {0};
     const struct tl_catalog_image image = {.hash = "h", .name = "n"};
-    int rc = tl_catalog_add_trace(c, &trace, fail);
+    int rc = c->ops->add_trace(c, &trace, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_set_label(c, "a", "k", "v", fail);
+        rc = c->ops->set_label(c, "a", "k", "v", fail);
     if (rc == TL_OK)
-        rc = tl_catalog_put_stream(c, "a", 1, &stream, fail);
+        rc = c->ops->put_stream(c, "a", 1, &stream, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_add_shards(c, "a", 1, &shard, 1, fail);
+        rc = c->ops->add_shards(c, "a", 1, &shard, 1, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_set_retention(c, "", &rule, fail);
+        rc = c->ops->set_retention(c, "", &rule, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_add_image(c, &image, fail);
+        rc = c->ops->add_image(c, &image, fail);
     return rc;
 }
 
 static int read_catalog(struct tl_catalog *c, struct tl_buf *out, struct tl_fail *fail)
 {
-    int rc = tl_catalog_traces(c, note_trace, out, fail);
+    int rc = c->ops->traces(c, note_trace, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_labels(c, "a", out, fail);
+        rc = c->ops->labels(c, "a", out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_streams(c, "a", 1, note_stream, out, fail);
+        rc = c->ops->streams(c, "a", 1, note_stream, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_shards(c, "a", 1, 0, note_row, out, fail);
+        rc = c->ops->shards(c, "a", 1, 0, note_row, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_summaries(c, "a", 1, 0, 0, 9, note_summary, out, fail);
+        rc = c->ops->summaries(c, "a", 1, 0, 0, 9, note_summary, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_retention(c, note_rule, out, fail);
+        rc = c->ops->retention(c, note_rule, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_images(c, note_image, out, fail);
+        rc = c->ops->images(c, note_image, out, fail);
     return rc;
 }
 
@@ -486,27 +486,27 @@ static int ask_catalog(struct tl_catalog *c, struct tl_buf *out, struct tl_fail 
     const struct tl_note note = {.id = 1, .stream = "cs.10", .text = "here"};
     struct tl_catalog_totals totals = {0};
     bool intact = false;
-    int rc = tl_catalog_ready(c, fail);
+    int rc = c->ops->ready(c, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_page(c, NULL, 9, note_trace, out, fail);
+        rc = c->ops->page(c, NULL, 9, note_trace, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_find(c, "a", note_trace, out, fail);
+        rc = c->ops->find(c, "a", note_trace, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_by_content(c, "sha256:0", note_trace, out, fail);
+        rc = c->ops->by_content(c, "sha256:0", note_trace, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_unfinished(c, note_trace, out, fail);
+        rc = c->ops->unfinished(c, note_trace, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_totals(c, &totals, fail);
+        rc = c->ops->totals(c, &totals, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_put_note(c, "a", &note, fail);
+        rc = c->ops->put_note(c, "a", &note, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_notes(c, "a", note_note, out, fail);
+        rc = c->ops->notes(c, "a", note_note, out, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_remove_note(c, "a", 1, fail);
+        rc = c->ops->remove_note(c, "a", 1, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_check_summary(c, "a", 1, 0, 0, &intact, fail);
+        rc = c->ops->check_summary(c, "a", 1, 0, 0, &intact, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_check(c, true, note_finding, out, fail);
+        rc = c->ops->check(c, true, note_finding, out, fail);
     return rc == TL_OK
                ? tl_buf_printf(out, "%llu %d\n", (unsigned long long)totals.raw_bytes, intact)
                : rc;
@@ -514,18 +514,18 @@ static int ask_catalog(struct tl_catalog *c, struct tl_buf *out, struct tl_fail 
 
 static int empty_catalog(struct tl_catalog *c, struct tl_fail *fail)
 {
-    int rc = tl_catalog_announce_image(c, "h", fail);
+    int rc = c->ops->announce_image(c, "h", fail);
     if (rc == TL_OK)
-        rc = tl_catalog_remove_image(c, "h", fail);
+        rc = c->ops->remove_image(c, "h", fail);
     if (rc == TL_OK)
-        rc = tl_catalog_drop_shards(c, "a", 1, 0, 0, fail);
+        rc = c->ops->drop_shards(c, "a", 1, 0, 0, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_drop_others(c, "a", 2, 3, fail);
+        rc = c->ops->drop_others(c, "a", 2, 3, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_set_retention(c, "", NULL, fail);
+        rc = c->ops->set_retention(c, "", NULL, fail);
     if (rc == TL_OK)
-        rc = tl_catalog_remove_traces(c, &(const char *){"a"}, 1, fail);
-    return rc == TL_OK ? tl_catalog_clear(c, fail) : rc;
+        rc = c->ops->remove_traces(c, &(const char *){"a"}, 1, fail);
+    return rc == TL_OK ? c->ops->clear(c, fail) : rc;
 }
 
 static int use_catalog(void *context, struct tl_buf *out)
