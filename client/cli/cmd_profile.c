@@ -102,6 +102,8 @@ static int write_stacks(const struct options *o, struct tracelake *lake, const s
         cJSON *const some = cJSON_DetachItemFromObject(tree, "nodes");
         for (cJSON *node; some && (node = cJSON_DetachItemFromArray(some, 0));)
             cJSON_AddItemToArray(nodes, node);
+        if (!some)
+            status = out_of_memory();
         if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "truncated")))
             tl_cli_warn(range.trace, "smaller call stacks are left out");
         cJSON_Delete(some);

@@ -165,16 +165,16 @@ static int write_setup(const struct options *o, struct tracelake *lake, const ch
 /* {"trace":…,"file":…,"first":…,"count":…,"config":…} */
 static int print_json(const struct options *o, const char *trace)
 {
-    cJSON *const json = cJSON_CreateObject();
-    tl_json_put_text(json, "trace", trace);
+    struct tl_json json = tl_json_begin();
+    tl_json_put_text(&json, "trace", trace);
     if (o->out) {
-        tl_json_put_text(json, "file", o->out);
-        tl_json_put_u64(json, "first", o->byte.given ? o->byte.from : 0);
-        tl_json_put_u64(json, "count", o->written);
+        tl_json_put_text(&json, "file", o->out);
+        tl_json_put_u64(&json, "first", o->byte.given ? o->byte.from : 0);
+        tl_json_put_u64(&json, "count", o->written);
     }
     if (o->config)
-        tl_json_put_text(json, "config", o->config);
-    if (tl_json_print(json) == TL_OK)
+        tl_json_put_text(&json, "config", o->config);
+    if (tl_json_print(&json) == TL_OK)
         return TL_CLI_DONE;
     tl_cli_warn("raw", "cannot write: %s", strerror(errno));
     return TL_CLI_BAD;

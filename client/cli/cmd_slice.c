@@ -128,11 +128,11 @@ int tl_cli_slice(const char *path, const char *out_path, const struct tl_arg_ran
 /* The contents of the file, which is also written if the status reports an error in the input. */
 static int print_json(const char *out, uint64_t from, uint64_t written)
 {
-    cJSON *const o = cJSON_CreateObject();
-    tl_json_put_text(o, "file", out);
-    tl_json_put_u64(o, "first", from);
-    tl_json_put_u64(o, "count", written);
-    if (tl_json_print(o) == TL_OK)
+    struct tl_json o = tl_json_begin();
+    tl_json_put_text(&o, "file", out);
+    tl_json_put_u64(&o, "first", from);
+    tl_json_put_u64(&o, "count", written);
+    if (tl_json_print(&o) == TL_OK)
         return TL_CLI_DONE;
     tl_cli_warn("slice", "cannot write: %s", strerror(errno));
     return TL_CLI_BAD;

@@ -236,13 +236,13 @@ static void tell_file(struct tl_decode_out *out, const struct lane *lane, uint64
         printf("%s: %llu instructions\n", lane->path, (unsigned long long)insns);
         return;
     }
-    cJSON *const o = cJSON_CreateObject();
+    struct tl_json o = tl_json_begin();
     if (out->place.buffer)
-        tl_json_put_text(o, "buffer", out->place.buffer);
-    tl_json_put_text(o, "stream", lane->name);
-    tl_json_put_text(o, "file", lane->path);
-    tl_json_put_u64(o, "insns", insns);
-    if (tl_json_print(o) < 0)
+        tl_json_put_text(&o, "buffer", out->place.buffer);
+    tl_json_put_text(&o, "stream", lane->name);
+    tl_json_put_text(&o, "file", lane->path);
+    tl_json_put_u64(&o, "insns", insns);
+    if (tl_json_print(&o) < 0)
         tl_fail_set(&out->fail, TL_IO, "cannot write: %s", strerror(errno));
 }
 

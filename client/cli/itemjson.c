@@ -10,7 +10,7 @@
 
 /* ---- elements ----------------------------------------------------------------------------- */
 
-static void begin(cJSON *o, const char *buffer, const char *stream)
+static void begin(struct tl_json *o, const char *buffer, const char *stream)
 {
     if (buffer)
         tl_json_put_text(o, "buffer", buffer);
@@ -18,7 +18,7 @@ static void begin(cJSON *o, const char *buffer, const char *stream)
         tl_json_put_text(o, "stream", stream);
 }
 
-static void put_field(cJSON *o, const struct tl_line_field *field)
+static void put_field(struct tl_json *o, const struct tl_line_field *field)
 {
     if (field->type == TL_LINE_NUMBER)
         tl_json_put_u64(o, field->name, field->value);
@@ -32,16 +32,16 @@ static int add_line(const struct tl_itemjson *j, uint64_t at, struct tl_bytes li
                     struct tl_buf *out)
 {
     struct tl_line_field fields[TL_LINE_FIELDS];
-    cJSON *const o = cJSON_CreateObject();
-    begin(o, j->buffer, j->stream);
-    tl_json_put_u64(o, "at", at);
-    tl_json_put_bytes(o, "kind", (struct tl_bytes){line.p, 1});
+    struct tl_json o = tl_json_begin();
+    begin(&o, j->buffer, j->stream);
+    tl_json_put_u64(&o, "at", at);
+    tl_json_put_bytes(&o, "kind", (struct tl_bytes){line.p, 1});
     if (line.n > 2)
-        tl_json_put_bytes(o, "text", (struct tl_bytes){line.p + 2, line.n - 2});
+        tl_json_put_bytes(&o, "text", (struct tl_bytes){line.p + 2, line.n - 2});
     const size_t n = tl_line_fields(line, fields);
     for (size_t i = 0; i < n; i++)
-        put_field(o, &fields[i]);
-    return tl_json_line(out, o);
+        put_field(&o, &fields[i]);
+    return tl_json_line(out, &o);
 }
 
 int tl_itemjson_add(struct tl_itemjson *j, const struct tl_item *items, size_t n,
@@ -76,19 +76,24 @@ void tl_itemjson_fini(struct tl_itemjson *j)
 /* ---- NAME=VALUE … ------------------------------------------------------------------------- */
 
 /* Repeated names get an array. */
-static void put_value(cJSON *fields, const char *name, const char *value)
+static void put_value(struct tl_json *fields, const char *name, const char *value)
 {
-    cJSON *const before = cJSON_GetObjectItemCaseSensitive(fields, name);
-    if (!before) {
+    cJSON *member = cJSON_GetObjectItemCaseSensitive(fields->object, name);
+    if (!member) {
         tl_json_put_text(fields, name, value);
         return;
     }
-    if (!cJSON_IsArray(before)) {
-        cJSON *const some = cJSON_CreateArray();
-        cJSON_AddItemToArray(some, cJSON_DetachItemViaPointer(fields, before));
-        cJSON_AddItemToObject(fields, name, some);
+    if (!cJSON_IsArray(member)) {
+        cJSON *const first = cJSON_DetachItemViaPointer(fields->object, member);
+        member = cJSON_AddArrayToObject(fields->object, name);
+        if (!cJSON_AddItemToArray(member, first))
+            cJSON_Delete(first);
     }
-    cJSON_AddItemToArray(cJSON_GetObjectItemCaseSensitive(fields, name), cJSON_CreateString(value));
+    cJSON *const one = cJSON_CreateString(value);
+    if (!cJSON_AddItemToArray(member, one)) {
+        fields->failed = true;
+        cJSON_Delete(one);
+    }
 }
 
 /* End of the word at `p`; name="text" ends after the closing quote. */
@@ -114,7 +119,7 @@ static const char *unquoted(char *value)
 }
 
 /* Words without "=" go to bare[0..most). Returns their number. */
-static size_t put_words(cJSON *fields, char *text, char **bare, size_t most)
+static size_t put_words(struct tl_json *fields, char *text, char **bare, size_t most)
 {
     size_t n = 0;
     for (char *word = text; *word;) {
@@ -144,18 +149,18 @@ int tl_itemjson_packet(const char *buffer, const char *stream, const char *line,
     if (!copy)
         return TL_NOMEM;
     char *rest; /* after the offset, which some containers write as "@16" */
-    cJSON *const o = cJSON_CreateObject(), *const fields = cJSON_CreateObject();
-    begin(o, buffer, stream);
-    tl_json_put_u64(o, "offset", strtoull(copy + (*copy == '@'), &rest, 10));
-    tl_json_put_text(o, "text", *rest ? rest + 1 : rest);
-    const size_t n = put_words(fields, rest, bare, 2), name = stream != NULL;
+    struct tl_json o = tl_json_begin(), fields = tl_json_begin();
+    begin(&o, buffer, stream);
+    tl_json_put_u64(&o, "offset", strtoull(copy + (*copy == '@'), &rest, 10));
+    tl_json_put_text(&o, "text", *rest ? rest + 1 : rest);
+    const size_t n = put_words(&fields, rest, bare, 2), name = stream != NULL;
     if (name && n > 0)
-        tl_json_put_text(o, "id", bare[0]);
+        tl_json_put_text(&o, "id", bare[0]);
     if (n > name)
-        tl_json_put_text(o, "packet", bare[name]);
-    cJSON_AddItemToObject(o, "fields", fields);
+        tl_json_put_text(&o, "packet", bare[name]);
+    tl_json_put_object(&o, "fields", &fields);
     free(copy);
-    return tl_json_line(out, o);
+    return tl_json_line(out, &o);
 }
 
 /* ---- records ------------------------------------------------------------------------------ */
@@ -172,19 +177,19 @@ int tl_itemjson_record(uint64_t index, const struct tl_stf_record *record, uint6
         return rc;
     }
     char *bare[3]; /* TYPE, and after a semicolon the name of its number */
-    cJSON *const o = cJSON_CreateObject(), *const fields = cJSON_CreateObject();
-    const size_t n = put_words(fields, (char *)text.p, bare, 3);
-    tl_json_put_u64(o, "record", index);
-    tl_json_put_u64(o, "offset", record->offset);
-    tl_json_put_u64(o, "size", record->size);
-    tl_json_put_text(o, "type", tl_stf_type_name(record->type));
+    struct tl_json o = tl_json_begin(), fields = tl_json_begin();
+    const size_t n = put_words(&fields, (char *)text.p, bare, 3);
+    tl_json_put_u64(&o, "record", index);
+    tl_json_put_u64(&o, "offset", record->offset);
+    tl_json_put_u64(&o, "size", record->size);
+    tl_json_put_text(&o, "type", tl_stf_type_name(record->type));
     if (record->type == TL_STF_INST_32 || record->type == TL_STF_INST_16) {
-        tl_json_put_address(o, "pc", pc);
-        tl_json_put_u64(o, "insn", insn);
+        tl_json_put_address(&o, "pc", pc);
+        tl_json_put_u64(&o, "insn", insn);
     }
     if (n > 2)
-        tl_json_put_text(o, "name", bare[2]);
-    cJSON_AddItemToObject(o, "fields", fields);
+        tl_json_put_text(&o, "name", bare[2]);
+    tl_json_put_object(&o, "fields", &fields);
     tl_buf_fini(&text);
-    return tl_json_line(out, o);
+    return tl_json_line(out, &o);
 }

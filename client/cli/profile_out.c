@@ -110,7 +110,16 @@ static bool write_folded(const cJSON *nodes, FILE *file)
     return !ferror(file);
 }
 
-/* Names become frames; each stack with own instructions is a sample. */
+/* Append `item`, taking it over. False: out of memory. */
+static bool append(cJSON *array, cJSON *item)
+{
+    if (cJSON_AddItemToArray(array, item))
+        return true;
+    cJSON_Delete(item);
+    return false;
+}
+
+/* Names become frames; each stack with own instructions is a sample. NULL: out of memory. */
 static cJSON *speedscope(const cJSON *nodes)
 {
     cJSON *const tree = cJSON_CreateObject();
@@ -120,6 +129,7 @@ static cJSON *speedscope(const cJSON *nodes)
     cJSON *const weights = cJSON_AddArrayToObject(profile, "weights");
     int path[DEEPEST], frame = 0;
     double total = 0;
+    bool ok = true;
     const cJSON *node;
     cJSON_ArrayForEach(node, nodes)
     {
@@ -127,23 +137,27 @@ static cJSON *speedscope(const cJSON *nodes)
         if (depth < 0 || depth >= DEEPEST)
             continue;
         cJSON *const one = cJSON_CreateObject();
-        cJSON_AddStringToObject(one, "name", tl_json_function(node, "name"));
-        cJSON_AddItemToArray(frames, one);
+        ok &= cJSON_AddStringToObject(one, "name", tl_json_function(node, "name")) != NULL;
+        ok &= append(frames, one);
         path[(size_t)depth] = frame++;
         if (self <= 0)
             continue;
-        cJSON_AddItemToArray(samples, cJSON_CreateIntArray(path, (int)depth + 1));
-        cJSON_AddItemToArray(weights, cJSON_CreateNumber(self));
+        ok &= append(samples, cJSON_CreateIntArray(path, (int)depth + 1));
+        ok &= append(weights, cJSON_CreateNumber(self));
         total += self;
     }
-    cJSON_AddStringToObject(profile, "type", "sampled");
-    cJSON_AddStringToObject(profile, "name", "instructions");
-    cJSON_AddStringToObject(profile, "unit", "none");
-    cJSON_AddNumberToObject(profile, "startValue", 0);
-    cJSON_AddNumberToObject(profile, "endValue", total);
-    cJSON_AddStringToObject(tree, "$schema", "https://www.speedscope.app/file-format-schema.json");
-    cJSON_AddItemToArray(cJSON_AddArrayToObject(tree, "profiles"), profile);
-    return tree;
+    ok &= cJSON_AddStringToObject(profile, "type", "sampled") &&
+          cJSON_AddStringToObject(profile, "name", "instructions") &&
+          cJSON_AddStringToObject(profile, "unit", "none") &&
+          cJSON_AddNumberToObject(profile, "startValue", 0) &&
+          cJSON_AddNumberToObject(profile, "endValue", total) &&
+          cJSON_AddStringToObject(tree, "$schema",
+                                  "https://www.speedscope.app/file-format-schema.json");
+    ok &= append(cJSON_AddArrayToObject(tree, "profiles"), profile);
+    if (ok)
+        return tree;
+    cJSON_Delete(tree);
+    return NULL;
 }
 
 bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, FILE *file)
@@ -153,7 +167,7 @@ bool tl_profile_write_stacks(enum tl_profile_form form, const cJSON *nodes, FILE
     if (form == TL_PROFILE_PPROF)
         return tl_profile_write_pprof(nodes, file);
     cJSON *const tree = speedscope(nodes);
-    char *const text = cJSON_PrintUnformatted(tree);
+    char *const text = tree ? cJSON_PrintUnformatted(tree) : NULL;
     cJSON_Delete(tree);
     const bool written = text && fprintf(file, "%s\n", text) > 0;
     free(text);
