@@ -28,6 +28,19 @@ export async function listChecks(suite, { server, dir }) {
     assert.match(await page.textContent(".storage"), /^\d+ on this server, .*B raw and .*B decoded$/);
   });
 
+  await suite.check("list: a telephone has room for it", { viewport: { width: 390, height: 800 } }, async (page) => {
+    await page.goto(base);
+    await page.waitForSelector("table.traces tbody tr");
+    await shot(page, "list-telephone");
+    const box = async (what) => page.locator(what).first().boundingBox();
+    const bring = await box(".listhead .action");
+    assert.ok(bring.x + bring.width <= 390, `"Bring in" ends at ${bring.x + bring.width}`);
+    assert.ok((await box(".listhead")).height < 120, "the head is one of many lines");
+    // Nothing covers the columns.
+    const [state, tools] = [await box("table.traces tbody td"), await box("table.traces td.tools")];
+    assert.ok(tools.x >= state.x + state.width, JSON.stringify({ state, tools }));
+  });
+
   // Five hundred are many for a test: the server is asked for two, then four.
   await suite.check("list: of many traces the newest ones, and older ones when they are asked for", {}, async (page) => {
     await page.route(/api.v1.events/, (route) => route.continue({ url: route.request().url().replace(/limit=(\d+)/, (_, n) => `limit=${Number(n) / 250}`) }));

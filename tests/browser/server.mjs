@@ -85,7 +85,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     const t = await chosen(page, base, trace);
     await open(page, base, `#/trace/${t.id}`);
     const names = await page.locator(".head .name").allTextContents();
-    assert.deepEqual(names.map((n) => n.trim()), t.streams.map((s) => s.name));
+    assert.deepEqual(names.map((n) => n.trim()), t.streams.map((s) => s.name).sort());
     const seen = await colours(page);
     const total = Object.values(seen).reduce((a, b) => a + b, 0);
     assert.ok(1 - (seen[await cssColour(page, "ground")] ?? 0) / total > 0.02, "something is drawn");

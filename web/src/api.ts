@@ -145,16 +145,32 @@ export async function insns(
     await json(`${streamPath(trace.id, stream)}/insns?${where}`, signal), trace.epoch);
 }
 
-/** Slices of several streams at once, by name. */
+/** The server accepts this many streams in one request. */
+const STREAMS_AT_ONCE = 16;
+
+/** What the server tells of each stream, by name: `kind` is slices, log, states or counters. */
+export async function ofStreams(
+  trace: Ref, kind: string, streams: readonly string[], axis: Axis, from: number, to: number,
+  more = "", signal?: AbortSignal,
+): Promise<Record<string, unknown>> {
+  const epoch = epochOn(trace, axis);
+  const last = absolute(epoch, Math.ceil(to)) || 1n;
+  const where = `axis=${axis}&from=${absolute(epoch, from)}&to=${last}${more}`;
+  const all: Record<string, unknown> = {};
+  for (let i = 0; i < streams.length; i += STREAMS_AT_ONCE) {
+    const names = streams.slice(i, i + STREAMS_AT_ONCE).map(encodeURIComponent).join(",");
+    const told = await json(`${tracePath(trace.id)}/${kind}?streams=${names}&${where}`, signal);
+    Object.assign(all, (told as { streams?: object }).streams);
+  }
+  return all;
+}
+
+/** Slices of several streams, by name. */
 export async function slices(
   trace: Ref, streams: readonly string[], axis: Axis, from: number, to: number,
   signal?: AbortSignal,
 ): Promise<Map<string, Slices>> {
-  const names = streams.map(encodeURIComponent).join(",");
-  const epoch = epochOn(trace, axis);
-  const last = absolute(epoch, Math.ceil(to)) || 1n;
-  const where = `streams=${names}&axis=${axis}&from=${absolute(epoch, from)}&to=${last}`;
-  return readSlices(await json(`${tracePath(trace.id)}/slices?${where}`, signal), epoch);
+  return readSlices(await ofStreams(trace, "slices", streams, axis, from, to, "", signal), epochOn(trace, axis));
 }
 
 export async function stats(

@@ -131,7 +131,7 @@ export class App {
     const step = span(s.view) / 2000;
     return {
       trace: s.trace.id, axis: s.view.axis, from: bare ? undefined : text(s.view.from, step),
-      to: bare ? undefined : text(s.view.to, step), lane: s.lane > 0 ? s.stream?.name : undefined,
+      to: bare ? undefined : text(s.view.to, step), lane: s.lane !== s.first ? s.stream?.name : undefined,
       at: s.cursor === undefined ? undefined : text(s.cursor),
       select: s.selection && [text(s.selection[0]), text(s.selection[1])], find: s.found?.text ?? "", panel: this.panel,
       arrangement: s.arrangement, kinds: this.kinds, alone: this.swatches.highlight, with: this.comparedWith,
@@ -182,8 +182,9 @@ export class App {
     const s = this.session;
     if (!s) return;
     const axis = this.axisFor(s.trace, place.axis);
+    s.arrangement = place.arrangement;
     const lane = s.trace.streams.findIndex((stream) => stream.name === place.lane);
-    s.lane = Math.max(0, lane);
+    s.lane = lane < 0 ? s.first : lane;
     s.fold(place.open, place.full);
     const extent = extentOf(s.trace, axis);
     const epoch = epochOn(s.trace, axis);
@@ -191,7 +192,6 @@ export class App {
     s.view = place.from !== undefined && to > from
       ? clamp({ axis, from, to }, extent) : whole(axis, extent);
     this.panel = place.panel;
-    s.arrangement = place.arrangement;
     this.kinds = place.kinds;
     if (place.alone !== this.swatches.highlight) this.swatches.setHighlight(place.alone);
     this.comparedWith = place.with;

@@ -46,9 +46,26 @@ function rooted(streams: readonly Named[]): boolean {
   return streams.length > 1;
 }
 
+/** "cs.0e" before "cs.10", "pt.9" before "pt.10": parts that are decimal numbers are compared as such. */
+function byName(a: string, b: string): number {
+  const [x, y] = [a.split("."), b.split(".")];
+  const at = x.findIndex((part, i) => part !== y[i]);
+  const [p, q] = [x[at] ?? "", y[at] ?? ""];
+  if (/^\d+$/.test(p) && /^\d+$/.test(q)) return Number(p) - Number(q);
+  return p < q ? -1 : p > q ? 1 : 0;
+}
+
+/** Indices of streams: kinds of streams as they come, those of one kind by name. */
+function inOrder(streams: readonly Named[]): number[] {
+  const kind = (i: number): string => streams[i]!.name.split(".")[0]!;
+  const kinds = [...new Set(streams.map((_, i) => kind(i)))];
+  return streams.map((_, i) => i)
+    .sort((x, y) => kinds.indexOf(kind(x)) - kinds.indexOf(kind(y)) || byName(streams[x]!.name, streams[y]!.name));
+}
+
 /** Nodes on the outermost level: pinned ones, then the rig. */
 export function treeOf(streams: readonly Named[], a: Arrangement, told: Told, all = false): Node[] {
-  const seen = streams.map((_, i) => i).filter((i) => all || isShown(streams[i]!, a, told));
+  const seen = inOrder(streams).filter((i) => all || isShown(streams[i]!, a, told));
   const paths = new Map(seen.map((i) => [i, [...(rooted(streams) ? [""] : []), ...told.path(streams[i]!.name)]]));
   const build = (lanes: readonly number[], depth: number, above: string, pinnable: boolean): Node[] => {
     const groups = new Map<string, number[]>();
@@ -58,7 +75,7 @@ export function treeOf(streams: readonly Named[], a: Arrangement, told: Told, al
       groups.set(id, [...(groups.get(id) ?? []), lane]);
     }
     const place = (id: string): number => (a.order.includes(id) ? a.order.indexOf(id) : a.order.length);
-    const ids = [...groups.keys()].sort((x, y) => place(x) - place(y) || groups.get(x)![0]! - groups.get(y)![0]!);
+    const ids = [...groups.keys()].sort((x, y) => place(x) - place(y));
     const nodes = ids.map((id): Node => {
       const [lane] = groups.get(id)!;
       const group = id.startsWith("/");

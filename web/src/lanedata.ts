@@ -3,7 +3,7 @@
 // the view and one view width on each side, and kept until the view leaves that range or is zoomed
 // in much closer.
 import * as api from "./api.ts";
-import { absolute, epochOn, since, type Ref } from "./epoch.ts";
+import { epochOn, since, type Ref } from "./epoch.ts";
 import { bytes } from "./format.ts";
 import { Later } from "./later.ts";
 import { pace } from "./pace.ts";
@@ -100,16 +100,13 @@ export class LaneData<T> {
     const pad = this.pad(view);
     const [from, to] = [Math.max(0, view.from - pad), view.to + pad];
     const epoch = epochOn(this.trace, view.axis);
-    const last = absolute(epoch, Math.ceil(to)) || 1n;
-    const path = `${api.tracePath(this.trace.id)}/${this.kind}?streams=${streams.map(encodeURIComponent).join(",")}`
-      + `&axis=${view.axis}&from=${absolute(epoch, from)}&to=${last}${this.arguments_}`;
     const keep = (stream: string, data: T | undefined): void => {
       this.held.set(stream, { view, from: view.from - pad, to, revision, data });
     };
     try {
-      const told = await api.json(path, api.limited(controller.signal)) as { streams?: Record<string, unknown> };
+      const told = await api.ofStreams(this.trace, this.kind, streams, view.axis, from, to, this.arguments_, api.limited(controller.signal));
       for (const stream of streams) {
-        const one = told.streams?.[stream];
+        const one = told[stream];
         keep(stream, one === undefined ? undefined : this.read(one, epoch));
       }
     } catch {

@@ -314,8 +314,8 @@ export function readInsns(value: unknown, epoch = 0n): InsnRow[] {
   });
 }
 
-export function readSlices(value: unknown, epoch = 0n): Map<string, Slices> {
-  return new Map(Object.entries(object(object(value).streams)).map(([stream, told]) => {
+export function readSlices(streams: Readonly<Record<string, unknown>>, epoch = 0n): Map<string, Slices> {
+  return new Map(Object.entries(streams).map(([stream, told]) => {
     const o = object(told);
     const slices = list(o.slices).map((row) => {
       const s = object(row);

@@ -112,15 +112,19 @@ export class Session {
   /** Display name of a stream: a label of its trace. */
   called = (name: string): string => this.trace.labels[`lane.${name}`] ?? name;
 
-  private made: { readonly of: readonly unknown[]; readonly tree: readonly Node[]; readonly rows: readonly Node[] } | undefined;
+  private made: {
+    readonly of: readonly unknown[]; readonly tree: readonly Node[]; readonly rows: readonly Node[]; readonly order: readonly number[];
+  } | undefined;
 
   private get arranged(): NonNullable<typeof this.made> {
     const { streams, labels, rig } = this.trace;
     const of = [streams, labels, rig, this.arrangement];
     if (!this.made || of.some((x, i) => x !== this.made!.of[i])) {
       const paths = this.paths();
-      const tree = treeOf(streams, this.arrangement, { rig: rig || "All lanes", called: this.called, path: (name) => paths.get(name) ?? [] });
-      this.made = { of, tree, rows: visible(tree) };
+      const told = { rig: rig || "All lanes", called: this.called, path: (name: string) => paths.get(name) ?? [] };
+      const tree = treeOf(streams, this.arrangement, told);
+      const order = treeOf(streams, this.arrangement, told, true).flatMap((node) => node.lanes);
+      this.made = { of, tree, rows: visible(tree), order };
     }
     return this.made;
   }
@@ -134,6 +138,16 @@ export class Session {
   /** Nodes of the tree that have a line, from top to bottom. */
   get rows(): readonly Node[] {
     return this.arranged.rows;
+  }
+
+  /** All lanes, hidden ones too, from top to bottom. */
+  get order(): readonly number[] {
+    return this.arranged.order;
+  }
+
+  /** The lane that is selected if the user has selected none. */
+  get first(): number {
+    return this.lanes[0] ?? 0;
   }
 
   /** The node of a lane or a group, undefined if it is hidden. */

@@ -38,6 +38,14 @@ test("lanes are a tree that is folded, moved, pinned, hidden and filtered", () =
   assert.deepEqual(toggled(["a"], "a"), []);
 });
 
+test("lanes of one kind are in the order of their names, whichever came first", () => {
+  const order = (...names: string[]): string[] =>
+    visible(treeOf(names.map((name) => ({ name, protocol: "etm4", core: "" })), AS_THEY_COME, { ...told, called: (n) => n, path: () => [] })).map((n) => n.id).slice(1);
+  assert.deepEqual(order("cs.2e", "cs.1a", "cs.10", "cs.09", "cs.20"), ["cs.09", "cs.10", "cs.1a", "cs.20", "cs.2e"]);
+  assert.deepEqual(order("pt.10", "thread.4711", "pt.9", "events.cycles", "thread.99"), ["pt.9", "pt.10", "thread.99", "thread.4711", "events.cycles"]);
+  assert.deepEqual(order("di.1.2", "di.0.10", "di.0.9"), ["di.0.9", "di.0.10", "di.1.2"]);
+});
+
 test("what the trace tells makes a group where it tells lanes apart; people's word comes first", () => {
   const paths = (said: Record<string, string>, usual: readonly string[]): string[][] =>
     [...pathsOf(streams, (name) => said[name], (s) => usual[streams.indexOf(s as typeof streams[0])]!).values()].map((p) => [...p]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 import assert from "node:assert/strict";
 import test from "node:test";
+import { slices } from "../src/api.ts";
 import { contextName, LaneData, readCounters, readLog, readStates, sourceName } from "../src/lanedata.ts";
 import { columnPoints, niceMost, rateText } from "../src/timeline/sublanes.ts";
 
@@ -43,4 +44,17 @@ test("what begins before a narrow view and may reach into it is asked for, and a
   assert.deepEqual(log.get("stm", view)!.entries.map((e) => e.text), ["begun"]);
   log.want(["stm"], { ...view, from: 1100, to: 1112 }, 1, false);
   assert.equal(log.busy, false);
+});
+
+test("of many streams as many are asked for at once as the server answers", async (t) => {
+  const asked: number[] = [];
+  t.mock.method(globalThis, "fetch", (url: unknown) => {
+    const names = new URL(String(url), "http://x").searchParams.get("streams")!.split(",");
+    asked.push(names.length);
+    return Promise.resolve(Response.json({ streams: Object.fromEntries(names.map((n) => [n, { slices: [{ depth: 0, from: 1, to: 2, name: `f of ${n}` }] }])) }));
+  });
+  const streams = Array.from({ length: 40 }, (_, i) => `cs.${i + 10}`);
+  const got = await slices({ id: "t", epoch: 0n }, streams, "insn", 0, 10);
+  assert.deepEqual(asked, [16, 16, 8]);
+  assert.deepEqual(streams.map((s) => got.get(s)?.slices[0]?.name), streams.map((s) => `f of ${s}`));
 });

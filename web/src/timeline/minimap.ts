@@ -34,12 +34,14 @@ export function paintOverview(
   const room = target.height - (MARKS + 3) * dpr;
   const scale = target.width / (view.to - view.from);
   const targets = new Map<readonly Slice[], Uint32Array>();
+  const places = new Map(session.order.map((lane, i) => [lane, i]));
   for (const { lane, stripe, columns, slices } of strips) {
+    const place = places.get(lane) ?? lane;
     if (slices && !targets.has(slices)) targets.set(slices, innermost(slices, view, target.width, colours));
     const called = slices && targets.get(slices);
-    const y0 = Math.round(2 * dpr + (lane * room) / lanes);
+    const y0 = Math.round(2 * dpr + (place * room) / lanes);
     const gap = room / lanes > 4 * dpr ? Math.round(dpr) : 0;
-    const y1 = Math.max(y0 + 1, Math.round(2 * dpr + ((lane + 1) * room) / lanes) - gap);
+    const y1 = Math.max(y0 + 1, Math.round(2 * dpr + ((place + 1) * room) / lanes) - gap);
     const end = streamExtent(session.trace.streams[lane]!, view.axis).last;
     const software = isSoftware(session.trace.streams[lane]!.protocol);
     for (let b = 0; b < TILE_BUCKETS; b++) {

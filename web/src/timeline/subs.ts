@@ -37,7 +37,7 @@ export class SubLanes {
 
   want(s: Session, lanes: readonly number[], edge: boolean): void {
     const seen = s.trace.streams.map((stream, lane) => ({ stream, lane }))
-      .filter(({ stream, lane }) => lanes.includes(lane) && (s.view.axis === "insn" || stream.hasTime)).slice(0, 16);
+      .filter(({ stream, lane }) => lanes.includes(lane) && (s.view.axis === "insn" || stream.hasTime));
     const cores = seen.filter((x) => !isSoftware(x.stream.protocol)).map((x) => x.stream.name);
     const software = seen.filter((x) => isSoftware(x.stream.protocol)).map((x) => x.stream.name);
     const { revision } = s.trace;

@@ -39,7 +39,7 @@ const SNAP = 7;
 const GESTURE_LEVELS = 2;
 
 /** Up to this many lanes without symbols, calls are requested even if no stack is open. */
-const BARE_LANES = 16;
+const BARE_LANES = 64;
 
 /** What is under the pointer. */
 export interface Hover {
@@ -547,7 +547,7 @@ export class Timeline {
     const base = s.trace.tileBase[s.view.axis];
     const view: View = overview(s);
     const strips: Strip[] = [];
-    const made: unknown[] = [colours, view.from, view.to];
+    const made: unknown[] = [colours, view.from, view.to, s.order];
     const all = stripesOf(0, Math.max(0, s.trace.streams.length - 1));
     for (const id of needed(view, this.width / 2, s.extent, base, all).tiles) {
       for (const { stripe } of pieces(s.tiles, id, base)) {
