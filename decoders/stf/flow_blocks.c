@@ -531,11 +531,44 @@ static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c
     (1u << TL_ITEM_TIME | 1u << TL_ITEM_CYCLES | 1u << TL_ITEM_EVENT | 1u << TL_ITEM_SOFTWARE |    \
      1u << TL_ITEM_NOTE)
 
+/*
+ * The paths at the begin of items[0..n) whose steps lie side by side in memory, with nothing but
+ * silent items between them, as one path. Returns the number of items up to the last of them.
+ */
+static INLINE size_t join_paths(const struct tl_item *items, size_t n, uint32_t silent,
+                                struct tl_item *joined)
+{
+    enum { ENOUGH = 256 }; /* steps */
+    size_t end = 1;
+    *joined = *items;
+    for (size_t i = 1; i < n && joined->n < ENOUGH; i++) {
+        if (silent >> items[i].kind & 1)
+            continue;
+        if (items[i].kind != TL_ITEM_PATH || items[i].path != joined->path + joined->n)
+            break;
+        joined->n += items[i].n;
+        joined->value += items[i].value;
+        end = i + 1;
+    }
+    return end;
+}
+
 /* Progress: items before `item`, and of that one the steps before `step`. */
 struct progress {
     size_t item, step;
     uint32_t insns; /* in these steps */
 };
+
+/* Progress where `step` counts from the begin of items[item], and steps of following paths, too. */
+static INLINE struct progress progress_at(const struct tl_item *items, size_t item, size_t step)
+{
+    struct progress at = {item, step, 0};
+    for (; at.step >= items[at.item].n || items[at.item].kind != TL_ITEM_PATH; at.item++)
+        at.step -= items[at.item].kind == TL_ITEM_PATH ? items[at.item].n : 0;
+    for (size_t i = 0; i < at.step; i++)
+        at.insns += tl_path_block(items[at.item].path[i])->n;
+    return at;
+}
 
 /* copy_from(), specialised by `marks`. */
 static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
@@ -545,7 +578,6 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
     const uint32_t silent = comments ? 0 : SILENT;
     struct copier c;
     size_t i = 0, step = at->step;
-    uint32_t insns = at->insns;
     if (!begin_copy(flow, stop, &c))
         return;
     for (; i < n; i++) {
@@ -553,19 +585,20 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
         if (flow->dry && (item->kind == TL_ITEM_PATH || item->kind == TL_ITEM_BLOCK))
             break;
         if (item->kind == TL_ITEM_PATH) {
-            const uint64_t left = c.left;
+            struct tl_item path;
+            const size_t joined = join_paths(item, n - i, silent, &path);
             if (c.apart) {
-                const uintptr_t first = item->path[step];
+                const uintptr_t first = path.path[step];
                 if (!copy_apart(&c, tl_path_block(first), tl_path_taken(first), step + 1 < item->n,
                                 stop, marks))
                     break;
                 step++;
             }
-            step = copy_steps(flow, &c, item, step, marks);
-            insns += (uint32_t)(left - c.left);
-            if (step < item->n)
+            step = copy_steps(flow, &c, &path, step, marks);
+            if (step < path.n)
                 break;
-            step = insns = 0;
+            step = 0;
+            i += joined - 1;
         } else if (item->kind == TL_ITEM_GAP || tl_stf_flow_is_point(item)) {
             const bool line = comments && item->kind == TL_ITEM_GAP;
             if (!may_pass(flow, &c, item, line))
@@ -592,7 +625,7 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
         }
     }
     end_copy(flow, stop, &c);
-    *at = (struct progress){i, step, insns};
+    *at = step > 0 ? progress_at(items, i, step) : (struct progress){i, 0, 0};
 }
 
 /*

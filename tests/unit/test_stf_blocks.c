@@ -113,11 +113,11 @@ static void make_items(void)
     }
 }
 
-/* Whole blocks become paths of up to 64; `pure`: of one instruction set each, as walkers make them.
- * Returns the number of items. */
+/* Whole blocks become paths of up to 64, with their steps side by side; `pure`: of one instruction
+ * set each, as walkers make them. Returns the number of items. */
 static size_t make_paths(bool pure)
 {
-    size_t n = 0;
+    size_t n = 0, used = 0;
     struct tl_item *path = NULL;
     for (size_t i = 0; i < ITEMS; i++) {
         const struct tl_item *const item = &quick[i];
@@ -126,11 +126,11 @@ static size_t make_paths(bool pure)
             path = NULL;
             continue;
         }
-        steps[i] = tl_path_step(item->block, item->flags & TL_ITEM_TAKEN);
+        steps[used++] = tl_path_step(item->block, item->flags & TL_ITEM_TAKEN);
         if (!path || path->n == 64 ||
             (pure && tl_path_block(path->path[0])->isa != item->block->isa)) {
             path = &paths[n++];
-            *path = (struct tl_item){.kind = TL_ITEM_PATH, .path = &steps[i]};
+            *path = (struct tl_item){.kind = TL_ITEM_PATH, .path = &steps[used - 1]};
         }
         path->n++;
         path->value += item->n;
