@@ -46,13 +46,22 @@ int tl_http_parse_number(const char *text, const char *what, uint64_t *out, stru
     return TL_OK;
 }
 
-int tl_http_number(const struct tl_http_request *request, const char *name, uint64_t otherwise,
-                   uint64_t *out, struct tl_fail *fail)
+int tl_http_args(const struct tl_http_request *request, const struct tl_http_arg *args,
+                 struct tl_fail *fail)
 {
-    const char *const text = tl_http_query(request, name);
-    if (text)
-        return tl_http_parse_number(text, name, out, fail);
-    *out = otherwise;
+    for (; args->name; args++) {
+        const char *const text = tl_http_query(request, args->name);
+        uint64_t n;
+        const int rc = text ? tl_http_parse_number(text, args->name, &n, fail) : TL_OK;
+        if (rc < 0)
+            return rc;
+        if (text && args->kind == TL_HTTP_U64)
+            *(uint64_t *)args->value = n;
+        else if (text && args->kind == TL_HTTP_U32)
+            *(uint32_t *)args->value = n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+        else if (text)
+            *(bool *)args->value = n != 0;
+    }
     return TL_OK;
 }
 

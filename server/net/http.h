@@ -86,13 +86,21 @@ struct tl_route {
 const char *tl_http_query(const struct tl_http_request *request, const char *name);
 const char *tl_http_header(const struct tl_http_request *request, const char *name);
 
-/*
- * Get an argument as an unsigned number, decimal or 0x…; `otherwise` if absent. TL_USAGE (described
- * in `fail`) if it is not a number.
- */
-TL_MUST_USE int tl_http_number(const struct tl_http_request *request, const char *name,
-                               uint64_t otherwise, uint64_t *out, struct tl_fail *fail);
-/* The same for any text; `what` names it in the message. */
+/* A query argument that is an unsigned number, decimal or 0x…, and where its value goes. */
+struct tl_http_arg {
+    const char *name;
+    enum {
+        TL_HTTP_U64, /* uint64_t */
+        TL_HTTP_U32, /* uint32_t; a larger number becomes UINT32_MAX */
+        TL_HTTP_FLAG /* bool: is it not 0? */
+    } kind;
+    void *value; /* unchanged if the argument is absent */
+};
+/* Read the arguments of a table terminated by an entry without a name. TL_USAGE (described in
+ * `fail`) if one is not a number. */
+TL_MUST_USE int tl_http_args(const struct tl_http_request *request, const struct tl_http_arg *args,
+                             struct tl_fail *fail);
+/* Read a number from any text; `what` names it in the message. */
 TL_MUST_USE int tl_http_parse_number(const char *text, const char *what, uint64_t *out,
                                      struct tl_fail *fail);
 

@@ -135,11 +135,12 @@ int tl_web_put_note(struct tl_http_request *request, struct tl_http_response *re
     struct tl_note note = {0};
     struct tl_fail *const fail = &response->fail;
     const char *const stream = tl_http_query(request, "stream");
-    int rc = tl_http_number(request, "id", 0, &note.id, fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "at", 0, &note.at, fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "to", note.at, &note.to, fail);
+    const struct tl_http_arg args[] = {{"id", TL_HTTP_U64, &note.id},
+                                       {"at", TL_HTTP_U64, &note.at},
+                                       {"at", TL_HTTP_U64, &note.to}, /* unless there is: */
+                                       {"to", TL_HTTP_U64, &note.to},
+                                       {0}};
+    int rc = tl_http_args(request, args, fail);
     if (rc == TL_OK)
         rc = take_text(&note, stream ? stream : "", request->body, fail);
     if (rc == TL_OK)

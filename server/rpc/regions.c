@@ -133,17 +133,18 @@ int tl_run_simpoints(struct tl_call *call, const void *message)
 int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_fail *const fail = &response->fail;
-    struct tl_simpoints_request wanted = {.trace = request->part[0], .stream = request->part[1]};
+    struct tl_simpoints_request wanted = {.trace = request->part[0],
+                                          .stream = request->part[1],
+                                          .to = UINT64_MAX,
+                                          .interval = 10000000,
+                                          .most = MOST_REGIONS};
     struct tl_simpoints_found found = {0};
-    uint64_t most = MOST_REGIONS;
-    int rc = tl_http_number(request, "from", 0, &wanted.from, fail);
-    if (rc >= 0)
-        rc = tl_http_number(request, "to", UINT64_MAX, &wanted.to, fail);
-    if (rc >= 0)
-        rc = tl_http_number(request, "interval", 10000000, &wanted.interval, fail);
-    if (rc >= 0)
-        rc = tl_http_number(request, "most", MOST_REGIONS, &most, fail);
-    wanted.most = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+    const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, &wanted.from},
+                                       {"to", TL_HTTP_U64, &wanted.to},
+                                       {"interval", TL_HTTP_U64, &wanted.interval},
+                                       {"most", TL_HTTP_U32, &wanted.most},
+                                       {0}};
+    int rc = tl_http_args(request, args, fail);
     if (rc >= 0)
         rc = tl_lake_simpoints(tl_web_lake(request), &wanted, &found, fail);
     if (rc >= 0)

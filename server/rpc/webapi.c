@@ -37,8 +37,10 @@ static int respond_page(struct tl_http_request *request, struct tl_http_response
     struct tl_trace_list list = {0};
     struct tl_trace_place place;
     char next[TL_PLACE_TEXT];
-    uint64_t limit;
-    int rc = tl_http_number(request, "limit", PAGE, &limit, &response->fail);
+    uint64_t limit = PAGE;
+    int rc =
+        tl_http_args(request, (const struct tl_http_arg[]){{"limit", TL_HTTP_U64, &limit}, {0}},
+                     &response->fail);
     if (rc >= 0 && (limit == 0 || limit > TL_PAGE_MOST))
         rc = tl_fail_set(&response->fail, TL_USAGE, "limit is from 1 to %d", TL_PAGE_MOST);
     if (rc >= 0 && cursor && tl_place_read(cursor, &place) < 0)
@@ -122,12 +124,13 @@ int tl_unit_parse(const char *text, enum tl_range_unit *out)
     return TL_USAGE;
 }
 
-/* from= and to= */
-static int span_of(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
-                   struct tl_fail *fail)
+int tl_web_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
+                struct tl_fail *fail)
 {
-    const int rc = tl_http_number(request, "from", 0, from, fail);
-    return rc < 0 ? rc : tl_http_number(request, "to", UINT64_MAX, to, fail);
+    const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, from}, {"to", TL_HTTP_U64, to}, {0}};
+    *from = 0;
+    *to = UINT64_MAX;
+    return tl_http_args(request, args, fail);
 }
 
 static bool wants_protobuf(const struct tl_http_request *request)
@@ -159,7 +162,8 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
         rc =
             tl_fail_set(&response->fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");
     if (rc == TL_OK)
-        rc = tl_http_number(request, "at", 0, &where, &response->fail);
+        rc = tl_http_args(request, (const struct tl_http_arg[]){{"at", TL_HTTP_U64, &where}, {0}},
+                          &response->fail);
     if (rc == TL_OK)
         rc = tl_lake_locate(tl_web_lake(request), request->part[0], request->part[1], unit, where,
                             &at, &response->fail);
@@ -182,9 +186,10 @@ static int respond_stats(struct tl_http_request *request, struct tl_http_respons
                          const char *stream, uint64_t from, uint64_t to)
 {
     struct tl_stats stats;
-    uint64_t functions = 0;
-    int rc =
-        tl_http_number(request, "functions", TL_WEBJSON_FUNCTIONS, &functions, &response->fail);
+    uint64_t functions = TL_WEBJSON_FUNCTIONS;
+    int rc = tl_http_args(request,
+                          (const struct tl_http_arg[]){{"functions", TL_HTTP_U64, &functions}, {0}},
+                          &response->fail);
     if (rc < 0)
         return rc;
     rc = tl_lake_stats(tl_web_lake(request), request->part[0], stream, from, to, &stats,
@@ -199,7 +204,7 @@ int tl_web_stats(struct tl_http_request *request, struct tl_http_response *respo
 {
     uint64_t from = 0;
     uint64_t to = 0;
-    const int rc = span_of(request, &from, &to, &response->fail);
+    const int rc = tl_web_span(request, &from, &to, &response->fail);
     return rc < 0 ? rc : respond_stats(request, response, request->part[1], from, to);
 }
 
@@ -211,14 +216,13 @@ int tl_web_trace_stats(struct tl_http_request *request, struct tl_http_response 
 static int slices_request(const struct tl_http_request *request, struct tl_slices_request *slices,
                           struct tl_fail *fail)
 {
-    uint64_t columns = 0;
+    const struct tl_http_arg columns[] = {{"columns", TL_HTTP_U32, &slices->columns}, {0}};
     *slices = (struct tl_slices_request){.trace = request->part[0], .axis = TL_UNIT_INSN};
     int rc = unit_of(request, "axis", &slices->axis, fail);
     if (rc == TL_OK)
-        rc = span_of(request, &slices->from, &slices->to, fail);
+        rc = tl_web_span(request, &slices->from, &slices->to, fail);
     if (rc == TL_OK)
-        rc = tl_http_number(request, "columns", 0, &columns, fail);
-    slices->columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+        rc = tl_http_args(request, columns, fail);
     return rc;
 }
 
@@ -300,17 +304,17 @@ int tl_web_insns(struct tl_http_request *request, struct tl_http_response *respo
 {
     struct rows rows = {0};
     uint64_t from = 0;
-    uint64_t count = 0;
-    int rc = tl_http_number(request, "from", 0, &from, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "count", 100, &count, &response->fail);
+    uint32_t count = 100;
+    const struct tl_http_arg args[] = {
+        {"from", TL_HTTP_U64, &from}, {"count", TL_HTTP_U32, &count}, {0}};
+    int rc = tl_http_args(request, args, &response->fail);
     if (count > MAX_INSNS)
         count = MAX_INSNS;
     if (rc == TL_OK)
         rc = tl_buf_add(&rows.json, "[", 1);
     if (rc == TL_OK)
-        rc = tl_lake_insns(tl_web_lake(request), request->part[0], request->part[1], from,
-                           (uint32_t)count, add_insn, &rows, &response->fail);
+        rc = tl_lake_insns(tl_web_lake(request), request->part[0], request->part[1], from, count,
+                           add_insn, &rows, &response->fail);
     return respond_rows(request, response, &rows.json, rc);
 }
 
@@ -389,7 +393,7 @@ static int parse_range(const struct tl_http_request *request, struct tl_range_re
         return tl_fail_set(fail, TL_USAGE, "format=%.20s; it is zstf, stf, text or json", name);
     range->format = (enum tl_range_format)i;
     const int rc = unit_of(request, "unit", &range->unit, fail);
-    return rc < 0 ? rc : span_of(request, &range->from, &range->to, fail);
+    return rc < 0 ? rc : tl_web_span(request, &range->from, &range->to, fail);
 }
 
 static int range_headers(const struct tl_range_request *range, const struct tl_rangefile *opened,

@@ -104,9 +104,10 @@ int tl_web_begin(struct tl_http_request *request, struct tl_http_response *respo
 static int append(struct tl_ingest *ingest, const struct tl_http_request *request, bool last,
                   struct tl_fail *fail)
 {
-    uint64_t offset;
+    uint64_t offset = 0;
     uint64_t durable;
-    int rc = tl_http_number(request, "offset", 0, &offset, fail);
+    int rc = tl_http_args(
+        request, (const struct tl_http_arg[]){{"offset", TL_HTTP_U64, &offset}, {0}}, fail);
     if (rc == TL_OK && request->body.n > UINT64_MAX - offset)
         rc = tl_fail_at(fail, TL_USAGE, offset, "a piece ends behind 2^64");
     if (rc == TL_OK && request->body.n)
@@ -125,7 +126,9 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     char trace[64];
     uint64_t durable = 0;
     uint64_t epoch = 0;
-    uint64_t last = 0;
+    bool last = false;
+    const struct tl_http_arg args[] = {
+        {"epoch", TL_HTTP_U64, &epoch}, {"last", TL_HTTP_FLAG, &last}, {0}};
     bool complete;
     int rc = tl_lake_trace(lake, request->part[0], &list);
     if (rc == TL_OK)
@@ -135,9 +138,7 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     if (rc == TL_OK)
         rc = tl_buf_add(&setup, "", 1);
     if (rc == TL_OK)
-        rc = tl_http_number(request, "epoch", 0, &epoch, fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "last", 0, &last, fail);
+        rc = tl_http_args(request, args, fail);
     if (rc == TL_OK) {
         const struct tl_ingest_request wanted = {.rig = list.rows[0].rig,
                                                  .trace = request->part[0],
@@ -150,7 +151,7 @@ int tl_web_append(struct tl_http_request *request, struct tl_http_response *resp
     }
     if (rc == TL_OK) {
         epoch = tl_ingest_epoch(ingest);
-        rc = append(ingest, request, last != 0, fail);
+        rc = append(ingest, request, last, fail);
         tl_ingest_close(ingest);
     }
     if (rc == TL_OK)

@@ -152,12 +152,13 @@ static void release(void *context)
 
 int tl_web_events(struct tl_http_request *request, struct tl_http_response *response)
 {
-    uint64_t every, changes, limit;
-    int rc = tl_http_number(request, "every", TL_HUB_PERIOD_MS, &every, &response->fail);
-    if (rc >= 0)
-        rc = tl_http_number(request, "changes", 0, &changes, &response->fail);
-    if (rc >= 0)
-        rc = tl_http_number(request, "limit", 0, &limit, &response->fail);
+    uint64_t every = TL_HUB_PERIOD_MS, limit = 0;
+    bool changes = false;
+    const struct tl_http_arg args[] = {{"every", TL_HTTP_U64, &every},
+                                       {"changes", TL_HTTP_FLAG, &changes},
+                                       {"limit", TL_HTTP_U64, &limit},
+                                       {0}};
+    int rc = tl_http_args(request, args, &response->fail);
     if (rc >= 0 && limit > TL_PAGE_MOST)
         rc = tl_fail_set(&response->fail, TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
     if (rc >= 0 && (every < TL_HUB_PERIOD_MS || every > HEARTBEAT_MS))
@@ -169,7 +170,7 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
     if (!e)
         return TL_NOMEM;
     e->period_ms = (int64_t)every;
-    e->changes_only = changes != 0;
+    e->changes_only = changes;
     e->limit = (size_t)limit;
     e->rpc = request->context;
     e->net = request->net;

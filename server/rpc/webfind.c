@@ -62,30 +62,17 @@ static int parse_kind(const struct tl_http_request *request, struct tl_find_requ
                        "mnemonic=TEXT, opcode=DIGITS or q=TEXT");
 }
 
-static int parse_flag(const struct tl_http_request *request, const char *name, bool *out,
-                      struct tl_fail *fail)
-{
-    uint64_t value = 0;
-    const int rc = tl_http_number(request, name, 0, &value, fail);
-    *out = value != 0;
-    return rc;
-}
-
 static int parse_find(const struct tl_http_request *request, struct tl_find_request *find,
                       struct tl_fail *fail)
 {
-    *find = (struct tl_find_request){.trace = request->part[0]};
+    const struct tl_http_arg args[] = {
+        {"limit", TL_HTTP_U64, &find->limit},  {"at", TL_HTTP_U64, &find->at},
+        {"skip", TL_HTTP_U64, &find->skip},    {"backward", TL_HTTP_FLAG, &find->backward},
+        {"count", TL_HTTP_FLAG, &find->count}, {0}};
+    *find = (struct tl_find_request){.trace = request->part[0], .limit = 100};
     int rc = parse_kind(request, find, fail);
     if (rc == TL_OK)
-        rc = tl_http_number(request, "limit", 100, &find->limit, fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "at", 0, &find->at, fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "skip", 0, &find->skip, fail);
-    if (rc == TL_OK)
-        rc = parse_flag(request, "backward", &find->backward, fail);
-    if (rc == TL_OK)
-        rc = parse_flag(request, "count", &find->count, fail);
+        rc = tl_http_args(request, args, fail);
     if (find->limit > MAX_HITS)
         find->limit = MAX_HITS;
     return rc;
@@ -109,13 +96,14 @@ static int respond(const struct tl_http_request *request, const struct tl_find_r
 int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_find_request find;
+    const struct tl_http_arg span[] = {
+        {"from", TL_HTTP_U64, &find.from}, {"to", TL_HTTP_U64, &find.to}, {0}};
     int rc = parse_find(request, &find, &response->fail);
+    find.to = UINT64_MAX;
     find.stream = request->part[1];
     find.near = tl_http_query(request, "at") ? find.stream : NULL;
     if (rc == TL_OK)
-        rc = tl_http_number(request, "from", 0, &find.from, &response->fail);
-    if (rc == TL_OK)
-        rc = tl_http_number(request, "to", UINT64_MAX, &find.to, &response->fail);
+        rc = tl_http_args(request, span, &response->fail);
     return rc < 0 ? rc : respond(request, &find, response);
 }
 

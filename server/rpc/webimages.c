@@ -147,19 +147,17 @@ int tl_web_bind_image(struct tl_http_request *request, struct tl_http_response *
                                 .space = tl_http_query(request, "space"),
                                 .context = {.has_context_id = tl_http_query(request, "context"),
                                             .has_vmid = tl_http_query(request, "vmid")}};
-    const struct {
-        const char *name;
-        uint64_t *value;
-    } numbers[] = {
-        {"address", &b.address},   {"offset", &b.offset},    {"length", &b.length},
-        {"from", &b.span.from},    {"until", &b.span.until}, {"context", &b.context.context_id},
-        {"vmid", &b.context.vmid},
+    const struct tl_http_arg numbers[] = {
+        {"address", TL_HTTP_U64, &b.address},   {"offset", TL_HTTP_U64, &b.offset},
+        {"length", TL_HTTP_U64, &b.length},     {"from", TL_HTTP_U64, &b.span.from},
+        {"until", TL_HTTP_U64, &b.span.until},  {"context", TL_HTTP_U64, &b.context.context_id},
+        {"vmid", TL_HTTP_U64, &b.context.vmid}, {0},
     };
     int rc = b.hash
                  ? TL_OK
                  : tl_fail_set(fail, TL_USAGE, "sha256= is missing; PUT /api/v1/images tells it");
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && rc == TL_OK; i++)
-        rc = tl_http_number(request, numbers[i].name, *numbers[i].value, numbers[i].value, fail);
+    if (rc == TL_OK)
+        rc = tl_http_args(request, numbers, fail);
     if (rc == TL_OK)
         rc = tl_lake_bind_image(tl_web_lake(request), request->part[0], &b, fail);
     return rc < 0 ? tl_web_explain(request, response, rc) : tl_web_trace(request, response);

@@ -14,12 +14,10 @@ static int axis_of(const struct tl_http_request *request, enum tl_range_unit *ax
     *axis = TL_UNIT_INSN;
     if (text && (tl_unit_parse(text, axis) < 0 || *axis == TL_UNIT_BYTE))
         return tl_fail_set(fail, TL_USAGE, "axis=%.20s; it is insn or time", text);
-    const int rc = tl_http_number(request, "from", 0, from, fail);
-    return rc < 0 ? rc : tl_http_number(request, "to", UINT64_MAX, to, fail);
+    return tl_web_span(request, from, to, fail);
 }
 
-/* ---- log
- * -------------------------------------------------------------------------------------- */
+/* ---- log ------------------------------------------------------------------------------------- */
 
 static int json_log(const struct tl_http_request *request, const char *stream, void *context,
                     cJSON **out, struct tl_fail *fail)
@@ -37,21 +35,15 @@ static int json_log(const struct tl_http_request *request, const char *stream, v
 int tl_web_log(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_soft_request log = {.trace = request->part[0]};
-    uint64_t limit, last;
+    const struct tl_http_arg args[] = {
+        {"limit", TL_HTTP_U32, &log.limit}, {"last", TL_HTTP_FLAG, &log.last}, {0}};
     int rc = axis_of(request, &log.unit, &log.from, &log.to, &response->fail);
     if (rc >= 0)
-        rc = tl_http_number(request, "limit", 0, &limit, &response->fail);
-    if (rc >= 0)
-        rc = tl_http_number(request, "last", 0, &last, &response->fail);
-    if (rc < 0)
-        return rc;
-    log.limit = limit < UINT32_MAX ? (uint32_t)limit : UINT32_MAX;
-    log.last = last != 0;
-    return tl_web_each_stream(request, response, json_log, &log);
+        rc = tl_http_args(request, args, &response->fail);
+    return rc < 0 ? rc : tl_web_each_stream(request, response, json_log, &log);
 }
 
-/* ---- what runs at a time
- * ---------------------------------------------------------------------- */
+/* ---- what runs at a time --------------------------------------------------------------------- */
 
 struct moment {
     uint64_t time;
@@ -91,12 +83,12 @@ static int json_at(const struct tl_http_request *request, const char *stream, vo
 int tl_web_at(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct moment moment = {0};
-    const int rc = tl_http_number(request, "time", 0, &moment.time, &response->fail);
+    const struct tl_http_arg args[] = {{"time", TL_HTTP_U64, &moment.time}, {0}};
+    const int rc = tl_http_args(request, args, &response->fail);
     return rc < 0 ? rc : tl_web_each_stream(request, response, json_at, &moment);
 }
 
-/* ---- states
- * ----------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 static cJSON *state_row(const struct tl_state_run *run)
 {
@@ -123,12 +115,11 @@ cJSON *tl_webjson_states(const struct tl_states *states)
 static int lane_request(const struct tl_http_request *request, struct tl_lane_request *out,
                         struct tl_fail *fail)
 {
-    uint64_t columns = 0;
+    const struct tl_http_arg columns[] = {{"columns", TL_HTTP_U32, &out->columns}, {0}};
     *out = (struct tl_lane_request){.trace = request->part[0]};
     int rc = axis_of(request, &out->axis, &out->from, &out->to, fail);
     if (rc >= 0)
-        rc = tl_http_number(request, "columns", 0, &columns, fail);
-    out->columns = columns < UINT32_MAX ? (uint32_t)columns : UINT32_MAX;
+        rc = tl_http_args(request, columns, fail);
     return rc;
 }
 
@@ -152,8 +143,7 @@ int tl_web_states(struct tl_http_request *request, struct tl_http_response *resp
     return rc < 0 ? rc : tl_web_each_stream(request, response, json_states, &wanted);
 }
 
-/* ---- counters
- * --------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 /* Add an array with one member of each column. */
 static bool add_column(cJSON *o, const char *name, const struct tl_counters *counters,

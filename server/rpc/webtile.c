@@ -57,7 +57,11 @@ static int parse(const struct tl_http_request *request, struct tile_request *t,
                          (unsigned long long)t->level);
     if (rc == TL_OK)
         rc = parse_lanes(request, t, fail);
-    return rc == TL_OK ? tl_http_number(request, "gen", 0, &t->generation, fail) : rc;
+    return rc == TL_OK
+               ? tl_http_args(
+                     request,
+                     (const struct tl_http_arg[]){{"gen", TL_HTTP_U64, &t->generation}, {0}}, fail)
+               : rc;
 }
 
 /* ---- JSON ------------------------------------------------------------------------------- */
