@@ -13,8 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- what a signal leaves nothing of
- * ---------------------------------------------------------- */
+/* ---- what a signal leaves nothing of --------------------------------------------------------- */
 
 /* Never freed: a signal may be delivered to another thread at any time. */
 struct tl_outfile_beside {
@@ -79,8 +78,7 @@ static int make_beside(struct tl_outfile *out, mode_t mode, struct tl_fail *fail
     return tl_fail_set(fail, TL_NOMEM, "out of memory");
 }
 
-/* ---- files
- * ------------------------------------------------------------------------------------ */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 static int begin_stdout(struct tl_outfile *out, struct tl_fail *fail)
 {
@@ -159,8 +157,7 @@ int tl_outfile_commit(struct tl_outfile *out, struct tl_fail *fail)
     return rc;
 }
 
-/* ---- with exit statuses
- * ----------------------------------------------------------------------- */
+/* ---- with exit statuses ---------------------------------------------------------------------- */
 
 int tl_outfile_open(struct tl_outfile *out, const char *path)
 {

@@ -13,8 +13,7 @@
 
 #define SYMBOLS_MOST 16384 /* maximum names of generated kernel code, and of BPF functions */
 
-/* ---- kernel code
- * --------------------------------------------------------------------------------- */
+/* ---- kernel code ----------------------------------------------------------------------------- */
 
 enum { OF_BPF = 1, UNREGISTERED = 1 }; /* kind and flags of a KSYMBOL */
 

@@ -70,8 +70,7 @@ static int tell_run(const struct enabling *e, struct tl_perf_stream *s)
     return tid < 0 ? TL_OK : enter(e, s, run ? run->pid : -1, tid, e->base);
 }
 
-/* ---- output of an enabling
- * ------------------------------------------------------------------------ */
+/* ---- output of an enabling ------------------------------------------------------------------- */
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
 {

@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-/* ---- a piece of a stream
- * ---------------------------------------------------------------------- */
+/* ---- a piece of a stream --------------------------------------------------------------------- */
 
 #define RECENT 1024u
 
@@ -197,8 +196,7 @@ static int merge(struct tl_codecount *c, const struct tl_codecount *more)
     return r;
 }
 
-/* ---- shard by shard
- * --------------------------------------------------------------------------- */
+/* ---- shard by shard -------------------------------------------------------------------------- */
 
 struct sweep {
     const struct tl_cut *cut;

@@ -37,8 +37,7 @@ static size_t left(const struct tl_steps *s)
     return s->n - s->at;
 }
 
-/* ---- where both go the same way again
- * ---------------------------------------------------------- */
+/* ---- where both go the same way again -------------------------------------------------------- */
 
 /* Hash of the steps from `i` on; shorter at the end of the stream. 0: there are too few. */
 static uint64_t gram(const struct tl_steps *s, size_t i)
@@ -113,8 +112,7 @@ static int meet(struct sides *s, size_t *x, size_t *y, struct tl_fail *fail)
     return r;
 }
 
-/* ---- side by side
- * ------------------------------------------------------------------------------ */
+/* ---- side by side ---------------------------------------------------------------------------- */
 
 static int add_hunk(struct sides *s, struct tl_compare_hunk hunk)
 {
@@ -199,8 +197,7 @@ static int compare_steps(struct sides *s, struct tl_fail *fail)
     return r == TL_EOF ? TL_OK : r;
 }
 
-/* ---- functions
- * --------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 struct side_function {
     const char *name;
@@ -293,8 +290,7 @@ static int compare_functions(const struct sides *s, struct tl_compare *out, stru
     return r;
 }
 
-/* ---- the answer
- * -------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 void tl_compare_fini(struct tl_compare *out)
 {

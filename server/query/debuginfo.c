@@ -7,8 +7,7 @@
 #define KEEP_FILES 8
 #define KEEP_BYTES (512ull << 20)
 
-/* ---- what is kept
- * ----------------------------------------------------------------------------- */
+/* ---- what is kept ---------------------------------------------------------------------------- */
 
 static void destroy(struct tl_debuginfo *info)
 {
@@ -139,8 +138,7 @@ void tl_debuginfo_drop(struct tl_lake *lake)
     lake->debuginfos = NULL;
 }
 
-/* ---- addresses of a trace
- * --------------------------------------------------------------------- */
+/* ---- addresses of a trace -------------------------------------------------------------------- */
 
 int tl_places_init(struct tl_places *places, struct tl_gen *gen)
 {

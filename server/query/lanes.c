@@ -109,8 +109,7 @@ static int chunk_at(const struct columns *c, uint64_t position, struct tl_view *
     return TL_OK;
 }
 
-/* ---- states
- * ----------------------------------------------------------------------------------- */
+/* ---- states ---------------------------------------------------------------------------------- */
 
 struct states {
     struct columns columns;
@@ -261,8 +260,7 @@ void tl_states_fini(struct tl_states *states)
     *states = (struct tl_states){0};
 }
 
-/* ---- counters
- * --------------------------------------------------------------------------------- */
+/* ---- counters -------------------------------------------------------------------------------- */
 
 static size_t column_of(const struct columns *c, uint64_t position)
 {

@@ -44,8 +44,7 @@ struct log {
     bool more;
 };
 
-/* ---- entries
- * ---------------------------------------------------------------------------------- */
+/* ---- entries --------------------------------------------------------------------------------- */
 
 static void drop_first(struct log *log, size_t n)
 {
@@ -127,8 +126,7 @@ static int close_line(struct log *log, struct line *line, bool whole)
     return r;
 }
 
-/* ---- records
- * ---------------------------------------------------------------------------------- */
+/* ---- records --------------------------------------------------------------------------------- */
 
 static bool is_letter(uint8_t c)
 {
@@ -244,8 +242,7 @@ static int add_record(struct log *log, const struct tl_item *item, uint64_t posi
     return r < 0 ? r : add_value(log, &entry, &record);
 }
 
-/* ---- the range
- * -------------------------------------------------------------------------------- */
+/* ---- the range ------------------------------------------------------------------------------- */
 
 /* Is a line with records in the range still open? */
 static bool any_open(const struct log *log)

@@ -16,8 +16,7 @@ struct tree {
     bool *told;
 };
 
-/* ---- the tree from below
- * ---------------------------------------------------------------------- */
+/* ---- the tree from below --------------------------------------------------------------------- */
 
 /* Invert the tree: under each function its callers; self is what ends there. */
 static int turn_over(const struct tl_calltree *from, struct tl_calltree *to)
@@ -42,8 +41,7 @@ static int turn_over(const struct tl_calltree *from, struct tl_calltree *to)
     return TL_OK;
 }
 
-/* ---- sums
- * -------------------------------------------------------------------------------------- */
+/* ---- sums ------------------------------------------------------------------------------------ */
 
 struct ranked {
     uint64_t total;
@@ -148,8 +146,7 @@ static int list_nodes(const struct tree *t, const struct tl_image *image, struct
     return TL_OK;
 }
 
-/* ---- functions
- * --------------------------------------------------------------------------------- */
+/* ---- functions ------------------------------------------------------------------------------- */
 
 static int by_self(const void *a, const void *b)
 {
@@ -213,8 +210,7 @@ static int list_functions(struct tl_calltree *t, const struct tl_image *image,
     return TL_OK;
 }
 
-/* ---- the answer
- * -------------------------------------------------------------------------------- */
+/* ---- the answer ------------------------------------------------------------------------------ */
 
 void tl_profile_fini(struct tl_profile *profile)
 {

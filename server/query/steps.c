@@ -63,8 +63,7 @@ static int add_step(struct tl_steps *s, uint64_t key, uint64_t position)
     return r;
 }
 
-/* ---- calls
- * ------------------------------------------------------------------------------------ */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                     uint32_t depth, uint64_t insn)
@@ -88,8 +87,7 @@ static int add_calls(struct tl_steps *s)
     return r;
 }
 
-/* ---- turns
- * ------------------------------------------------------------------------------------ */
+/* ---- turns ----------------------------------------------------------------------------------- */
 
 static uint64_t place_key(const struct tl_steps *s, uint32_t function, uint64_t pc)
 {

@@ -277,8 +277,7 @@ static int read_scratch(struct tl_range_zstf *z, struct tl_buf *out, struct tl_f
     return TL_OK;
 }
 
-/* ---- the plan
- * --------------------------------------------------------------------------------- */
+/* ---- the plan -------------------------------------------------------------------------------- */
 
 static int plan_frame(struct tl_range_zstf *z, const struct tl_range_frame *f)
 {

@@ -39,8 +39,7 @@ TL_MUST_USE int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out);
 TL_MUST_USE int tl_blob_packed(struct tl_blob *blob, struct tl_packer *packer,
                                struct tl_bytes *out);
 
-/* ---- packing by the threads of a crew
- * --------------------------------------------------------- */
+/* ---- packing by the threads of a crew -------------------------------------------------------- */
 
 struct tl_packing;
 struct tl_crew;

@@ -34,8 +34,7 @@ size_t tl_splice_head(struct tl_bytes records)
     return closed && n <= TL_PACK_HEAD ? n : 0;
 }
 
-/* ---- the first group within a longer trace
- * ----------------------------------------------------- */
+/* ---- the first group within a longer trace --------------------------------------------------- */
 
 /* The first group while it is modified; what follows it is unchanged. */
 struct joint {
