@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/annotate.h"
 
+#include "cli/cli.h"
 #include "cli/linewise.h"
 
 #include <stdlib.h>
@@ -17,6 +18,26 @@ struct tl_annotate {
     enum tl_isa isa;
     struct tl_buf out; /* line being built */
 };
+
+int tl_annotate_open(struct tl_annotate_args *args, const char *command)
+{
+    const struct tl_arg_list *const files = &args->symbols;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (args->source && !files->n)
+        return tl_cli_usage(command,
+                            "--source: give the ELF file with debug information by --symbols");
+    if (tl_codetext_symbols(files->v, files->n, &args->image, &fail) < 0 ||
+        (args->source && tl_sources_new(&args->options.sources, files->v, files->n, &fail) < 0))
+        return tl_cli_fail(NULL, &fail);
+    args->options.image = args->image;
+    return TL_ARGS_GO;
+}
+
+void tl_annotate_close(struct tl_annotate_args *args)
+{
+    tl_image_free(args->image);
+    tl_sources_free(args->options.sources);
+}
 
 int tl_annotate_new(struct tl_annotate **out, const struct tl_annotate_options *options, FILE *file)
 {

@@ -9,6 +9,7 @@
 #ifndef TL_CLI_ANNOTATE_H
 #define TL_CLI_ANNOTATE_H
 
+#include "cli/args.h"
 #include "cli/codetext.h"
 #include "cli/sources.h"
 
@@ -21,6 +22,23 @@ struct tl_annotate_options {
     const struct tl_image *image; /* append functions from these symbols, borrowed; NULL: none */
     struct tl_sources *sources;   /* append source lines from these files, borrowed; NULL: none */
 };
+
+/* The command-line options that select annotations. Zero-initialise. */
+struct tl_annotate_args {
+    struct tl_arg_list symbols; /* ELF files, "FILE[@BIAS]" */
+    bool source;
+    struct tl_image *image;             /* symbols of the files; NULL: none */
+    struct tl_annotate_options options; /* `disasm` as given, the rest from tl_annotate_open() */
+};
+#define TL_ANNOTATE_ARGS(args)                                                                     \
+    {"disasm", 0, TL_ARG_FLAG, &(args).options.disasm},                                            \
+        {"symbols", 0, TL_ARG_LIST, &(args).symbols},                                              \
+    {                                                                                              \
+        "source", 0, TL_ARG_FLAG, &(args).source                                                   \
+    }
+/* Open the files. Returns TL_ARGS_GO, or the exit status if an error was reported. */
+int tl_annotate_open(struct tl_annotate_args *args, const char *command);
+void tl_annotate_close(struct tl_annotate_args *args); /* also after an error */
 
 /* `file` is borrowed. TL_NOMEM. */
 TL_MUST_USE int tl_annotate_new(struct tl_annotate **out, const struct tl_annotate_options *options,

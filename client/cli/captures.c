@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/captures.h"
 
+#include "cli/args.h"
 #include "cli/cli.h"
 
 #include <stdio.h>
@@ -33,6 +34,18 @@ static void tell_apart(struct tl_bundle *bundle)
         if (same > 1)
             snprintf(name + strnlen(name, room - 12), 12, "-%u", same);
     }
+}
+
+int tl_cli_captures_check(const char *command, const char *snapshot, const char *buffer,
+                          const char *config, const char *input)
+{
+    if (snapshot ? input != NULL : !input && !config)
+        return tl_cli_usage(command, "give an INPUT ('-' is standard input) or --snapshot DIR");
+    if (snapshot && config)
+        return tl_cli_usage(command, "a snapshot brings its own configuration");
+    if (buffer && !snapshot)
+        return tl_cli_usage(command, "--buffer goes with --snapshot");
+    return TL_ARGS_GO;
 }
 
 int tl_cli_captures(const struct tl_cli_captures *what,

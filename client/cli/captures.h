@@ -21,6 +21,10 @@ struct tl_cli_captures {
     int stop; /* stop after a capture with this exit status or a higher one */
 };
 
+/* Check the options that name inputs (NULL: absent) for fitting together. Returns TL_ARGS_GO, or
+ * the exit status: an error was reported. */
+int tl_cli_captures_check(const char *command, const char *snapshot, const char *buffer,
+                          const char *config, const char *input);
 /*
  * Read the named inputs and pass each capture to `each`; `alone`: it is the only one. Reports
  * errors; returns the highest exit status.

@@ -191,9 +191,9 @@ static void print_json(const struct tracelake_coverage *c, FILE *out)
     fputs("]}\n", out);
 }
 
-static int run(const struct options *o, struct tracelake *lake, const struct tl_codeof *of,
-               FILE *out)
+static int run(const void *context, struct tracelake *lake, struct tl_codeof *of, FILE *out)
 {
+    const struct options *const o = context;
     struct tracelake_error error;
     struct tracelake_coverage *coverage;
     const char *const name = of->names[0].trace;
@@ -236,11 +236,8 @@ int tl_cmd_coverage(int argc, char **argv)
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
     static const char *const forms[] = {"text", "lcov", "json"};
-    struct tracelake *lake;
-    struct tl_codeof of = {0};
-    struct tl_outfile out;
     int first;
-    int status = tl_args_parse(argc, argv, args, &first);
+    const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     if (json)
@@ -249,15 +246,5 @@ int tl_cmd_coverage(int argc, char **argv)
         o.form++;
     if (o.form > FORM_JSON)
         return tl_cli_usage("coverage", "--as %s: it is text, lcov or json", o.as);
-    status = tl_codeof_init(&of, "coverage", &o.of, argv + first, argc - first);
-    if (status == TL_ARGS_GO)
-        status = tl_remote_connect(&lake, &o.remote);
-    if (status == TL_ARGS_GO) {
-        status = tl_outfile_open(&out, o.out);
-        if (status == TL_ARGS_GO)
-            status = tl_outfile_close(&out, run(&o, lake, &of, out.file));
-        tracelake_close(lake);
-    }
-    tl_codeof_fini(&of);
-    return status;
+    return tl_codeof_run("coverage", &o.of, &o.remote, o.out, argv + first, argc - first, run, &o);
 }

@@ -562,13 +562,7 @@ static int parse_options(int argc, char **argv, struct options *o)
         return tl_cli_usage("decode", "--raw-bytes goes with --packets");
     if (o->like && o->snapshot)
         return tl_cli_usage("decode", "--like goes with an INPUT");
-    if (o->snapshot ? o->input != NULL : !o->input && !o->config)
-        return tl_cli_usage("decode", "give an INPUT ('-' is standard input) or --snapshot DIR");
-    if (o->snapshot && o->config)
-        return tl_cli_usage("decode", "a snapshot brings its own configuration");
-    if (o->buffer && !o->snapshot)
-        return tl_cli_usage("decode", "--buffer goes with --snapshot");
-    return TL_ARGS_GO;
+    return tl_cli_captures_check("decode", o->snapshot, o->buffer, o->config, o->input);
 }
 
 int tl_cmd_decode(int argc, char **argv)

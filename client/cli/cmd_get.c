@@ -19,11 +19,8 @@ struct options {
     struct tl_remote remote;
     struct tl_arg_range insn, time, byte;
     const char *out;
-    bool text, json, lines, ndjson, disasm;
-    struct tl_arg_list symbols;   /* ELF files */
-    const struct tl_image *image; /* symbols of these, NULL: none */
-    bool source;
-    struct tl_sources *sources; /* source lines of these, NULL: none */
+    bool text, json, lines, ndjson;
+    struct tl_annotate_args annotate;
     enum tracelake_format format;
     enum tracelake_unit unit;
     struct tl_arg_range range;
@@ -64,11 +61,9 @@ static int check_arguments(struct options *o)
         return tl_cli_usage(
             "get", "--format %s: it is text, lines, json, ndjson, champsim, bb, pc or disasm",
             o->form);
-    if ((o->disasm || o->symbols.n) && !o->text && !(o->form && o->export == TL_EXPORT_DISASM))
+    if ((o->annotate.options.disasm || o->annotate.symbols.n) && !o->text &&
+        !(o->form && o->export == TL_EXPORT_DISASM))
         return tl_cli_usage("get", "--disasm and --symbols go with --text");
-    if (o->source && !o->symbols.n)
-        return tl_cli_usage("get",
-                            "--source: give the ELF file with debug information by --symbols");
     if (o->interval == 0 || o->interval > UINT32_MAX)
         return tl_cli_usage("get", "--interval is 1 to %u instructions", UINT32_MAX);
     if (o->form ? o->text || o->json || o->lines
@@ -230,15 +225,18 @@ static int say_extent(const struct options *o, struct tracelake *lake,
 
 static int sink_init(struct sink *sink, const struct options *o)
 {
-    const struct tl_export_options export = {
-        .format = o->export, .interval = o->interval, .image = o->image, .sources = o->sources};
-    const struct tl_annotate_options annotate = {
-        .disasm = o->disasm, .image = o->image, .sources = o->sources};
+    const struct tl_annotate_options *const annotate = &o->annotate.options;
+    const struct tl_export_options export = {.format = o->export,
+                                             .interval = o->interval,
+                                             .image = annotate->image,
+                                             .sources = annotate->sources};
     if (o->form)
         return tl_exporter_new(&sink->exporter, &export, sink->file);
     if (o->lines)
         return tl_lines_new(&sink->lines, sink->file);
-    return o->disasm || o->image ? tl_annotate_new(&sink->annotate, &annotate, sink->file) : TL_OK;
+    return annotate->disasm || annotate->image
+               ? tl_annotate_new(&sink->annotate, annotate, sink->file)
+               : TL_OK;
 }
 
 static int copy_all(const struct options *o, struct tracelake *lake, struct tracelake_fetch *fetch,
@@ -256,7 +254,7 @@ static int copy_all(const struct options *o, struct tracelake *lake, struct trac
         tl_fail_set(&fail, (enum tl_err)r, "%s", tl_err_name(r));
         return tl_cli_fail(where, &fail);
     }
-    sink.disasm = sink.annotate && o->disasm;
+    sink.disasm = sink.annotate && o->annotate.options.disasm;
     int status = copy(fetch, where, &sink);
     tl_lines_free(sink.lines);
     tl_annotate_free(sink.annotate);
@@ -354,9 +352,7 @@ int tl_cmd_get(int argc, char **argv)
         {"text", 0, TL_ARG_FLAG, &o.text},
         {"json", 0, TL_ARG_FLAG, &o.json},
         {"lines", 0, TL_ARG_FLAG, &o.lines},
-        {"disasm", 0, TL_ARG_FLAG, &o.disasm},
-        {"symbols", 0, TL_ARG_LIST, &o.symbols},
-        {"source", 0, TL_ARG_FLAG, &o.source},
+        TL_ANNOTATE_ARGS(o.annotate),
         {"region", 0, TL_ARG_TEXT, &o.region},
         {"format", 0, TL_ARG_TEXT, &o.form},
         {"interval", 0, TL_ARG_COUNT, &o.interval},
@@ -373,21 +369,14 @@ int tl_cmd_get(int argc, char **argv)
         status = tl_remote_name("get", argv[first], &name);
     if (status == TL_ARGS_GO)
         status = check_arguments(&o);
-    struct tl_image *image = NULL;
     struct tracelake *lake = NULL;
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    if (status == TL_ARGS_GO && tl_codetext_symbols(o.symbols.v, o.symbols.n, &image, &fail) < 0)
-        status = tl_cli_fail(NULL, &fail);
-    if (status == TL_ARGS_GO && o.source &&
-        tl_sources_new(&o.sources, o.symbols.v, o.symbols.n, &fail) < 0)
-        status = tl_cli_fail(NULL, &fail);
-    o.image = image;
+    if (status == TL_ARGS_GO)
+        status = tl_annotate_open(&o.annotate, "get");
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
     if (status == TL_ARGS_GO)
         status = get(&o, lake, &name);
     tracelake_close(lake);
-    tl_image_free(image);
-    tl_sources_free(o.sources);
+    tl_annotate_close(&o.annotate);
     return status;
 }

@@ -182,8 +182,9 @@ static int write_branches(const struct options *o, struct tracelake *lake, struc
     return status;
 }
 
-static int run(const struct options *o, struct tracelake *lake, struct tl_codeof *of, FILE *file)
+static int run(const void *context, struct tracelake *lake, struct tl_codeof *of, FILE *file)
 {
+    const struct options *const o = context;
     if (o->form == TL_PROFILE_BRANCHES)
         return write_branches(o, lake, of, file);
     if (o->form == TL_PROFILE_JSON)
@@ -208,11 +209,8 @@ int tl_cmd_profile(int argc, char **argv)
                                   {"json", 0, TL_ARG_FLAG, &json},
                                   TL_REMOTE_ARGS(o.remote),
                                   {0}};
-    struct tracelake *lake;
-    struct tl_codeof of = {0};
-    struct tl_outfile out;
     int first;
-    int status = tl_args_parse(argc, argv, args, &first);
+    const int status = tl_args_parse(argc, argv, args, &first);
     if (status != TL_ARGS_GO)
         return status;
     if (json && o.as && strcmp(o.as, "json") != 0)
@@ -227,15 +225,5 @@ int tl_cmd_profile(int argc, char **argv)
                             o.as);
     if ((o.of.contexts || o.of.image) && !tl_profile_of_code(o.form))
         return tl_cli_usage("profile", "--context and --image are for autofdo, llvm-profgen, bolt");
-    status = tl_codeof_init(&of, "profile", &o.of, argv + first, argc - first);
-    if (status == TL_ARGS_GO)
-        status = tl_remote_connect(&lake, &o.remote);
-    if (status == TL_ARGS_GO) {
-        status = tl_outfile_open(&out, o.out);
-        if (status == TL_ARGS_GO)
-            status = tl_outfile_close(&out, run(&o, lake, &of, out.file));
-        tracelake_close(lake);
-    }
-    tl_codeof_fini(&of);
-    return status;
+    return tl_codeof_run("profile", &o.of, &o.remote, o.out, argv + first, argc - first, run, &o);
 }

@@ -121,14 +121,8 @@ static int check_arguments(const struct options *o, int n, char **inputs)
 {
     if (n > 1)
         return tl_cli_usage("push", "more than one input: '%s'", inputs[1]);
-    if (o->snapshot ? n > 0 : n == 0 && !o->config)
-        return tl_cli_usage("push", "give an INPUT ('-' is standard input) or --snapshot DIR");
     if (n && !o->format && !o->config && !strcmp(inputs[0], "-"))
         return tl_cli_usage("push", "say what standard input holds: --format FMT");
-    if (o->snapshot && o->config)
-        return tl_cli_usage("push", "a snapshot brings its own configuration");
-    if (o->buffer && !o->snapshot)
-        return tl_cli_usage("push", "--buffer goes with --snapshot");
     if (o->sender.shards && strcmp(o->sender.shards, "stored") != 0 &&
         strcmp(o->sender.shards, "virtual") != 0)
         return tl_cli_usage("push", "--shards is stored or virtual");
@@ -136,7 +130,7 @@ static int check_arguments(const struct options *o, int n, char **inputs)
         return tl_cli_usage("push", "--quiet prints nothing, --json what became of the capture");
     if (o->spool && o->sender.no_resume)
         return tl_cli_usage("push", "--spool goes on with what it holds, --no-resume does not");
-    return TL_ARGS_GO;
+    return tl_cli_captures_check("push", o->snapshot, o->buffer, o->config, n ? inputs[0] : NULL);
 }
 
 int tl_cmd_push(int argc, char **argv)

@@ -16,11 +16,8 @@ enum { LOOK_MS = 200, OTHERS_LOOKS = 25, UNKNOWN_TRIES = 30 };
 struct options {
     struct tl_remote remote;
     uint64_t from;
-    bool json, lines, disasm;
-    struct tl_arg_list symbols;   /* ELF files */
-    const struct tl_image *image; /* symbols of these; NULL: none */
-    bool source;
-    struct tl_sources *sources; /* source lines of these; NULL: none */
+    bool json, lines;
+    struct tl_annotate_args annotate;
 };
 
 static const struct tracelake_stream *find_stream(const struct tracelake_trace *trace,
@@ -161,9 +158,8 @@ static int follow_once(const struct options *o, struct tracelake *lake,
 static int follow(const struct options *o, struct tracelake *lake,
                   const struct tl_remote_name *name, uint64_t from)
 {
-    struct printed p = {.parts.part = from, .json = o->json, .asks_mode = o->disasm};
-    const struct tl_annotate_options annotate = {
-        .disasm = o->disasm, .image = o->image, .sources = o->sources};
+    const struct tl_annotate_options *const annotate = &o->annotate.options;
+    struct printed p = {.parts.part = from, .json = o->json, .asks_mode = annotate->disasm};
     struct tracelake_error error;
     char where[256];
     unsigned tries = 0;
@@ -171,7 +167,8 @@ static int follow(const struct options *o, struct tracelake *lake,
     int result = TRACELAKE_EOF;
     snprintf(where, sizeof where, "%s/%s", name->trace, name->stream);
     if ((o->lines && tl_lines_new(&p.lines, stdout) < 0) ||
-        ((o->disasm || o->image) && tl_annotate_new(&p.annotate, &annotate, stdout) < 0))
+        ((annotate->disasm || annotate->image) &&
+         tl_annotate_new(&p.annotate, annotate, stdout) < 0))
         return tl_cli_warn(NULL, "out of memory"), TL_CLI_BAD;
     do {
         if (tries > 0 && p.json && p.begun)
@@ -202,50 +199,36 @@ int tl_cmd_tail(int argc, char **argv)
         {"from", 0, TL_ARG_U64, &o.from},
         {"json", 0, TL_ARG_FLAG, &o.json},
         {"lines", 0, TL_ARG_FLAG, &o.lines},
-        {"disasm", 0, TL_ARG_FLAG, &o.disasm},
-        {"symbols", 0, TL_ARG_LIST, &o.symbols},
-        {"source", 0, TL_ARG_FLAG, &o.source},
+        TL_ANNOTATE_ARGS(o.annotate),
         TL_REMOTE_ARGS(o.remote),
         {0},
     };
     int first;
     struct tl_remote_name name;
-    struct tracelake *lake;
+    struct tracelake *lake = NULL;
     uint64_t at = 0;
-    struct tl_fail fail = {.offset = TL_NO_OFFSET};
-    struct tl_image *image = NULL;
     int status = tl_args_parse(argc, argv, args, &first);
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("tail", "give one TRACE/STREAM");
     if (status == TL_ARGS_GO && o.json && o.lines)
         status = tl_cli_usage("tail", "say one of --json, --lines");
-    if (status == TL_ARGS_GO && (o.disasm || o.symbols.n) && (o.json || o.lines))
+    if (status == TL_ARGS_GO && (o.annotate.options.disasm || o.annotate.symbols.n) &&
+        (o.json || o.lines))
         status = tl_cli_usage("tail", "--disasm and --symbols go with flow text");
-    if (status == TL_ARGS_GO && o.source && !o.symbols.n)
-        status =
-            tl_cli_usage("tail", "--source: give the ELF file with debug information by --symbols");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("tail", argv[first], &name);
-    if (status == TL_ARGS_GO && tl_codetext_symbols(o.symbols.v, o.symbols.n, &image, &fail) < 0)
-        status = tl_cli_fail(NULL, &fail);
-    if (status == TL_ARGS_GO && o.source &&
-        tl_sources_new(&o.sources, o.symbols.v, o.symbols.n, &fail) < 0)
-        status = tl_cli_fail(NULL, &fail);
-    o.image = image;
+    if (status == TL_ARGS_GO)
+        status = tl_annotate_open(&o.annotate, "tail");
     if (status == TL_ARGS_GO)
         status = tl_remote_connect(&lake, &o.remote);
-    if (status != TL_ARGS_GO) {
-        tl_image_free(image);
-        tl_sources_free(o.sources);
-        return status;
+    if (status == TL_ARGS_GO) {
+        tl_remote_on_signal(lake);
+        status = wait_for_stream(lake, &name, &at);
+        if (status == TL_ARGS_GO)
+            status = follow(&o, lake, &name, o.from == UINT64_MAX ? at : o.from);
+        tl_remote_on_default();
     }
-    tl_remote_on_signal(lake);
-    status = wait_for_stream(lake, &name, &at);
-    if (status == TL_ARGS_GO)
-        status = follow(&o, lake, &name, o.from == UINT64_MAX ? at : o.from);
-    tl_remote_on_default();
     tracelake_close(lake);
-    tl_image_free(image);
-    tl_sources_free(o.sources);
+    tl_annotate_close(&o.annotate);
     return status;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/codeof.h"
 
+#include "cli/outfile.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,10 +44,10 @@ static int read_contexts(struct tl_codeof *of, const char *command, const char *
     return TL_ARGS_GO;
 }
 
-int tl_codeof_init(struct tl_codeof *of, const char *command,
-                   const struct tl_codeof_options *options, char **names, int n)
+/* Build the request from TRACE[/STREAM]… and the options. */
+static int build(struct tl_codeof *of, const char *command, const struct tl_codeof_options *options,
+                 char **names, int n)
 {
-    *of = (struct tl_codeof){0};
     if (n < 1)
         return tl_cli_usage(command, "say of which TRACE[/STREAM]");
     if (options->insn.given && options->time.given)
@@ -70,10 +72,25 @@ int tl_codeof_init(struct tl_codeof *of, const char *command,
     return status;
 }
 
-void tl_codeof_fini(struct tl_codeof *of)
+int tl_codeof_run(const char *command, const struct tl_codeof_options *options,
+                  const struct tl_remote *remote, const char *path, char **names, int n,
+                  int (*write)(const void *context, struct tracelake *lake, struct tl_codeof *of,
+                               FILE *file),
+                  const void *context)
 {
-    free(of->names);
-    free(of->also);
-    free(of->contexts);
-    *of = (struct tl_codeof){0};
+    struct tl_codeof of = {0};
+    struct tracelake *lake = NULL;
+    struct tl_outfile out;
+    int status = build(&of, command, options, names, n);
+    if (status == TL_ARGS_GO)
+        status = tl_remote_connect(&lake, remote);
+    if (status == TL_ARGS_GO)
+        status = tl_outfile_open(&out, path);
+    if (status == TL_ARGS_GO)
+        status = tl_outfile_close(&out, write(context, lake, &of, out.file));
+    tracelake_close(lake);
+    free(of.names);
+    free(of.also);
+    free(of.contexts);
+    return status;
 }

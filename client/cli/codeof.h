@@ -9,13 +9,15 @@
 #include "cli/filehash.h"
 #include "cli/remote.h"
 
+#include <stdio.h>
+
 struct tl_codeof_options {
     struct tl_arg_range insn, time;
     const char *contexts; /* "N,N,…"; NULL: all */
     const char *image;    /* a local file, else a name the server knows; NULL: all code */
 };
 
-/* A request; free with tl_codeof_fini(), also after an error. */
+/* A request. */
 struct tl_codeof {
     struct tracelake_code_request request;
     struct tl_remote_name *names;
@@ -25,12 +27,14 @@ struct tl_codeof {
 };
 
 /*
- * Build the request from TRACE[/STREAM]… and the options. Returns TL_ARGS_GO, or the exit status if
- * an error was reported.
+ * Run a command of this kind: build the request, connect, and have `write` print the answer to
+ * `path` (NULL: standard output). Returns the exit status.
  */
-int tl_codeof_init(struct tl_codeof *of, const char *command,
-                   const struct tl_codeof_options *options, char **names, int n);
-void tl_codeof_fini(struct tl_codeof *of);
+int tl_codeof_run(const char *command, const struct tl_codeof_options *options,
+                  const struct tl_remote *remote, const char *path, char **names, int n,
+                  int (*write)(const void *context, struct tracelake *lake, struct tl_codeof *of,
+                               FILE *file),
+                  const void *context);
 
 /* Report a failed request and return the exit status: prefixed with the trace's name if there is
  * only one, otherwise with the command's (the error then names the trace). */
