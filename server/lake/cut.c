@@ -71,20 +71,33 @@ int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char *id, const 
     return r == TL_NOMEM ? tl_fail_set(fail, r, "no memory") : r;
 }
 
-int tl_cuts_of_flow(struct tl_gen *gen, enum tl_range_unit unit, uint64_t from, uint64_t to,
-                    tl_cut_taker *take, void *context, struct tl_fail *fail)
+int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
+                    enum tl_range_unit unit, uint64_t from, uint64_t to, tl_cut_taker *take,
+                    void *context, struct tl_gen **gen, struct tl_fail *fail)
 {
     const bool whole = from == 0 && to == UINT64_MAX;
+    struct tl_cut cut;
     struct tl_lane *lane;
-    int r = TL_OK;
+    int r;
+    if (stream && *stream) {
+        r = tl_cut_open(&cut, lake, trace, stream, fail);
+        if (r < 0)
+            return r;
+        *gen = tl_gen_get(cut.gen);
+        r = take(context, &cut, unit, fail);
+        tl_cut_close(&cut);
+        return r;
+    }
+    r = tl_lake_gen(lake, trace, gen, fail);
+    if (r < 0)
+        return r;
     if (unit != TL_UNIT_TIME && !whole)
         return tl_fail_set(fail, TL_USAGE, "a range of several streams is one of time");
-    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(gen, i)); i++) {
-        struct tl_cut cut;
+    for (size_t i = 0; r >= 0 && (lane = tl_gen_lane_at(*gen, i)); i++) {
         if (tl_stream_is_derived(lane->name) ||
             tl_protocol_has(lane->protocol, TL_TRAIT_SOFTWARE | TL_TRAIT_NOTES))
             continue;
-        r = tl_cut_of_lane(&cut, gen, lane);
+        r = tl_cut_of_lane(&cut, *gen, lane);
         if (r < 0)
             break;
         if (whole || (cut.n_rows > 0 && cut.rows[cut.n_rows - 1].at.has_time))

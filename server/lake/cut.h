@@ -30,15 +30,17 @@ TL_MUST_USE int tl_cut_open(struct tl_cut *out, struct tl_lake *lake, const char
 TL_MUST_USE int tl_cut_of_lane(struct tl_cut *out, struct tl_gen *gen, struct tl_lane *lane);
 void tl_cut_close(struct tl_cut *cut);
 /*
- * Call `take` for each stream of a generation that has instructions, with the unit of [from, to) in
- * it: a range over all streams is in time, and streams without time are included only if everything
- * is requested, 0 to UINT64_MAX. TL_USAGE, TL_NOMEM, or a negative result of `take`, which ends the
- * iteration.
+ * Call `take` for the named stream of a trace or, if `stream` is NULL or empty, for each one that
+ * has instructions, with the unit of [from, to) in it: a range over all streams is in time, and
+ * streams without time are included only if everything is requested, 0 to UINT64_MAX. `*gen`
+ * receives the serving generation, which the caller releases, also after an error. TL_USAGE,
+ * TL_NOTFOUND, TL_NOMEM, or a negative result of `take`, which ends the iteration.
  */
 typedef int tl_cut_taker(void *context, const struct tl_cut *cut, enum tl_range_unit unit,
                          struct tl_fail *fail);
-TL_MUST_USE int tl_cuts_of_flow(struct tl_gen *gen, enum tl_range_unit unit, uint64_t from,
-                                uint64_t to, tl_cut_taker *take, void *context,
+TL_MUST_USE int tl_cuts_of_flow(struct tl_lake *lake, const char *trace, const char *stream,
+                                enum tl_range_unit unit, uint64_t from, uint64_t to,
+                                tl_cut_taker *take, void *context, struct tl_gen **gen,
                                 struct tl_fail *fail);
 /* Instruction set of its trace until its items give one: that of the source, or of the header of
  * imported STF. */

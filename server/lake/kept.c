@@ -2,7 +2,6 @@
 #include "lake/kept.h"
 #include "share/share.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 enum { WAITING = 64 }; /* number of objects stored together */
@@ -23,12 +22,16 @@ bool tl_kept_wanted(const struct tl_gen *gen, bool is_virtual, const struct tl_s
     return !is_virtual || row->number > 0 || row->n >= gen->lake->options.shard_insns / 2;
 }
 
+static int get(const struct tl_cut *cut, size_t i, const char *kind, struct tl_buf *out)
+{
+    char key[192];
+    return tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i, kind), out, NULL);
+}
+
 int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *out)
 {
     struct tl_buf bytes = {0};
-    char key[192];
-    int r = tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i, TL_CODECOUNT_KIND),
-                               &bytes, NULL);
+    int r = get(cut, i, TL_CODECOUNT_KIND, &bytes);
     if (r >= 0)
         r = tl_codecount_decode(out, tl_gen_image(cut->gen), (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0 && r != TL_NOMEM)
@@ -37,18 +40,16 @@ int tl_kept_counts_get(const struct tl_cut *cut, size_t i, struct tl_codecount *
     return r;
 }
 
-static int have_packer(struct tl_kept *kept)
+/* 1, with a packer to encode with; 0: such a shard's results are not kept. TL_NOMEM. */
+static int begin(struct tl_kept *kept, const struct tl_cut *cut, size_t i)
 {
-    return kept->packer ? TL_OK : tl_packer_new(&kept->packer);
-}
-
-static bool is_wanted(const struct tl_cut *cut, size_t i)
-{
-    return tl_kept_wanted(cut->gen, atomic_load(&cut->lane->is_virtual), &cut->rows[i]);
+    if (!tl_kept_wanted(cut->gen, atomic_load(&cut->lane->is_virtual), &cut->rows[i]))
+        return 0;
+    return kept->packer || tl_packer_new(&kept->packer) == TL_OK ? 1 : TL_NOMEM;
 }
 
 /* Queue the bytes, taking them over, if encoding succeeded. */
-static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
+static int keep(struct tl_kept *kept, const struct tl_cut *cut, size_t i, const char *kind,
                 struct tl_buf *bytes, int r)
 {
     if (r >= 0 && bytes->n <= TL_KEPT_MOST)
@@ -59,7 +60,7 @@ static int keep(struct tl_kept *kept, const struct tl_cut *cut, const char *key,
     }
     struct tl_kept_object *const one = &kept->v[kept->n++];
     one->bytes = *bytes;
-    snprintf(one->key, sizeof one->key, "%s", key);
+    key_of(one->key, cut, i, kind);
     if (kept->n >= WAITING)
         tl_kept_store(kept, cut);
     return TL_OK;
@@ -69,21 +70,16 @@ int tl_kept_counts_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                        const struct tl_codecount *counts)
 {
     struct tl_buf bytes = {0};
-    char key[192];
-    if (!is_wanted(cut, i))
-        return TL_OK;
-    int r = have_packer(kept);
-    if (r >= 0)
-        r = tl_codecount_encode(counts, kept->packer, &bytes);
-    return keep(kept, cut, key_of(key, cut, i, TL_CODECOUNT_KIND), &bytes, r);
+    const int r = begin(kept, cut, i);
+    return r <= 0 ? r
+                  : keep(kept, cut, i, TL_CODECOUNT_KIND, &bytes,
+                         tl_codecount_encode(counts, kept->packer, &bytes));
 }
 
 int tl_kept_calls_get(const struct tl_cut *cut, size_t i, struct tl_calltree *out)
 {
     struct tl_buf bytes = {0};
-    char key[192];
-    int r = tl_backend_get_all(cut->gen->lake->backend, key_of(key, cut, i, TL_CALLTREE_KIND),
-                               &bytes, NULL);
+    int r = get(cut, i, TL_CALLTREE_KIND, &bytes);
     if (r >= 0)
         r = tl_calltree_decode(out, (struct tl_bytes){bytes.p, bytes.n});
     if (r < 0)
@@ -97,13 +93,10 @@ int tl_kept_calls_add(struct tl_kept *kept, const struct tl_cut *cut, size_t i,
                       const struct tl_calltree *tree)
 {
     struct tl_buf bytes = {0};
-    char key[192];
-    if (!is_wanted(cut, i))
-        return TL_OK;
-    int r = have_packer(kept);
-    if (r >= 0)
-        r = tl_calltree_encode(tree, kept->packer, &bytes);
-    return keep(kept, cut, key_of(key, cut, i, TL_CALLTREE_KIND), &bytes, r);
+    const int r = begin(kept, cut, i);
+    return r <= 0 ? r
+                  : keep(kept, cut, i, TL_CALLTREE_KIND, &bytes,
+                         tl_calltree_encode(tree, kept->packer, &bytes));
 }
 
 /* The trace, under its lease, if the shards are still its own and no other server works on it;

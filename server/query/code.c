@@ -27,21 +27,8 @@ int tl_code_count(struct tl_codecount *c, struct tl_lake *lake,
                   struct tl_gen **gen, struct tl_fail *fail)
 {
     struct counting counting = {c, request};
-    struct tl_cut cut;
-    int r;
-    if (source->stream && *source->stream) {
-        r = tl_cut_open(&cut, lake, source->trace, source->stream, fail);
-        if (r < 0)
-            return r;
-        *gen = tl_gen_get(cut.gen);
-        r = add_cut(&counting, &cut, request->unit, fail);
-        tl_cut_close(&cut);
-        return r;
-    }
-    r = tl_lake_gen(lake, source->trace, gen, fail);
-    return r < 0 ? r
-                 : tl_cuts_of_flow(*gen, request->unit, request->from, request->to, add_cut,
-                                   &counting, fail);
+    return tl_cuts_of_flow(lake, source->trace, source->stream, request->unit, request->from,
+                           request->to, add_cut, &counting, gen, fail);
 }
 
 const struct tl_code_source *tl_code_source(const struct tl_code_request *request, size_t i)

@@ -244,30 +244,6 @@ static int add_stream(void *context, const struct tl_cut *cut, enum tl_range_uni
     return r;
 }
 
-static int collect(struct tl_calltree *tree, struct tl_lake *lake,
-                   const struct tl_profile_request *request, struct tl_profile *out,
-                   struct tl_fail *fail)
-{
-    struct collecting collecting = {tree, request, out};
-    int r;
-    if (request->stream && *request->stream) {
-        struct tl_cut cut;
-        r = tl_cut_open(&cut, lake, request->trace, request->stream, fail);
-        if (r < 0)
-            return r;
-        out->gen = tl_gen_get(cut.gen);
-        r = add_stream(&collecting, &cut, request->unit, fail);
-        tl_cut_close(&cut);
-        return r;
-    }
-    r = tl_lake_gen(lake, request->trace, &out->gen, fail);
-    if (r >= 0)
-        r = tl_cuts_of_flow(out->gen, request->unit, request->from, request->to, add_stream,
-                            &collecting, fail);
-    out->has_time = false;
-    return r;
-}
-
 int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *request,
                     struct tl_profile *out, struct tl_fail *fail)
 {
@@ -275,7 +251,11 @@ int tl_lake_profile(struct tl_lake *lake, const struct tl_profile_request *reque
     struct tree tree = {0};
     const uint32_t most = request->nodes == 0 ? NODES : request->nodes;
     *out = (struct tl_profile){0};
-    int r = collect(&all, lake, request, out, fail);
+    struct collecting collecting = {&all, request, out};
+    int r = tl_cuts_of_flow(lake, request->trace, request->stream, request->unit, request->from,
+                            request->to, add_stream, &collecting, &out->gen, fail);
+    if (!(request->stream && *request->stream))
+        out->has_time = false; /* the streams' times may differ */
     const struct tl_image *const image = r >= 0 ? tl_gen_image(out->gen) : NULL;
     if (r >= 0)
         r = list_functions(&all, image, out);
