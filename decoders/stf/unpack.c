@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #define PIECE      (256u << 10) /* plain bytes per call */
 #define XZ_MEMORY  (UINT64_C(256) << 20)
@@ -34,6 +35,13 @@ struct tl_stf_unpack {
     lzma_stream xz;
 };
 
+/* Is it the magic number of a zstd frame or skippable frame? Source: RFC 8878, 3.1. */
+static bool is_magic(const uint8_t *p)
+{
+    return tl_le32(p) == ZSTD_MAGICNUMBER ||
+           (tl_le32(p) & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
+}
+
 int tl_stf_sniff(struct tl_bytes head)
 {
     static const struct {
@@ -46,13 +54,13 @@ int tl_stf_sniff(struct tl_bytes head)
         {"\xfd"
          "7zXZ\0",
          6, TL_STF_XZ},
-        {"\x28\xb5\x2f\xfd", 4, TL_STF_ZSTD},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (head.n >= known[i].n && memcmp(head.p, known[i].magic, known[i].n) == 0)
             return known[i].wrap;
     }
-    return TL_BAD;
+    /* pzstd begins with a skippable frame */
+    return head.n >= 4 && is_magic(head.p) ? TL_STF_ZSTD : TL_BAD;
 }
 
 int tl_stf_unpack_new(struct tl_stf_unpack **out)
@@ -162,13 +170,6 @@ uint64_t tl_stf_unpack_strange(const struct tl_stf_unpack *unpack, uint64_t *off
     return unpack->strange;
 }
 
-/* Is it the magic number of a zstd frame or skippable frame? Source: RFC 8878, 3.1. */
-static bool is_magic(const uint8_t *p)
-{
-    return tl_le32(p) == ZSTD_MAGICNUMBER ||
-           (tl_le32(p) & ZSTD_MAGIC_SKIPPABLE_MASK) == ZSTD_MAGIC_SKIPPABLE_START;
-}
-
 /*
  * After a chunk: skip bytes up to the next chunk or the chunk index. Returns true if u->magic
  * contains the first four bytes of a chunk; otherwise `in` is exhausted or everything is done.
@@ -216,7 +217,11 @@ static int push_frame(struct tl_stf_unpack *u, struct tl_bytes *in, struct tl_bu
     const size_t result = ZSTD_decompressStream(u->zstd, &o, &i);
     u->frame_at = u->between ? u->offset : u->frame_at;
     if (ZSTD_isError(result))
-        return bad(u, fail, "a chunk cannot be decompressed: damaged");
+        return bad(u, fail,
+                   ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge
+                       ? "zstd's window is larger than 128 MiB; compress again, without --long=28 "
+                         "or more"
+                       : "a chunk cannot be decompressed: damaged");
     if (i.pos || o.pos)
         u->between = result == 0;
     u->frames += u->between;

@@ -468,6 +468,18 @@ static void zst(const struct tl_buf *plain, struct tl_buf *out)
     pack(bytes_of(plain), out);
 }
 
+/* As pzstd writes it: a skippable frame in front of each frame. */
+static void pzst(const struct tl_buf *plain, struct tl_buf *out)
+{
+    static const uint8_t skippable[] = {0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4};
+    const struct tl_bytes all = bytes_of(plain);
+    const size_t half = all.n / 2;
+    assert_int_equal(tl_buf_add(out, skippable, sizeof skippable), TL_OK);
+    pack((struct tl_bytes){all.p, half}, out);
+    assert_int_equal(tl_buf_add(out, skippable, sizeof skippable), TL_OK);
+    pack((struct tl_bytes){all.p + half, all.n - half}, out);
+}
+
 /* Unpack in pieces of `step` bytes. */
 static int unpack_in_steps(const struct tl_buf *file, size_t step, struct tl_buf *out,
                            struct tl_fail *fail)
@@ -492,11 +504,11 @@ static int unpack_in_steps(const struct tl_buf *file, size_t step, struct tl_buf
 static void test_wrappings(void **state)
 {
     (void)state;
-    static void (*const wraps[])(const struct tl_buf *, struct tl_buf *) = {gzip, xz, zst};
-    static const int kinds[] = {TL_STF_GZIP, TL_STF_XZ, TL_STF_ZSTD};
+    static void (*const wraps[])(const struct tl_buf *, struct tl_buf *) = {gzip, xz, zst, pzst};
+    static const int kinds[] = {TL_STF_GZIP, TL_STF_XZ, TL_STF_ZSTD, TL_STF_ZSTD};
     struct tl_buf plain = {0};
     put_trace(&plain, 30000); /* more than one piece */
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         struct tl_buf file = {0}, back = {0};
         wraps[i](&plain, &file);
         assert_int_equal(tl_stf_sniff(bytes_of(&file)), kinds[i]);
@@ -516,6 +528,14 @@ static void test_wrappings(void **state)
         tl_buf_fini(&back);
     }
     tl_buf_fini(&plain);
+    /* A window of 2 GiB would have to be in memory. */
+    static uint8_t wide[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 1, 0, 0};
+    const struct tl_buf frame = {.p = wide, .n = sizeof wide, .cap = sizeof wide};
+    struct tl_buf none = {0};
+    struct tl_fail why;
+    assert_int_equal(unpack_in_steps(&frame, 4096, &none, &why), TL_BAD);
+    assert_non_null(strstr(why.text, "larger than 128 MiB"));
+    tl_buf_fini(&none);
 }
 
 /* .zstf and plain STF through the unpacker, as a pipe brings them. */
