@@ -103,13 +103,16 @@ int tl_web_functions(struct tl_http_request *request, struct tl_http_response *r
 
 /* ---- arguments -------------------------------------------------------------------------- */
 
-static int unit_of(const struct tl_http_request *request, const char *name, enum tl_range_unit *out,
-                   struct tl_fail *fail)
+int tl_web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
+                struct tl_fail *fail)
 {
-    const char *const text = tl_http_query(request, name);
+    const char *const axis = tl_http_query(request, "axis"),
+                      *const unit = tl_http_query(request, "unit"),
+                      *const text = unit ? unit : axis;
     if (tl_unit_parse(text ? text : "insn", out) == TL_OK)
         return TL_OK;
-    return tl_fail_set(fail, TL_USAGE, "%s=%.20s; it is insn, time or byte", name, text);
+    return tl_fail_set(fail, TL_USAGE, "%s=%.20s; it is insn, time or byte", unit ? "unit" : "axis",
+                       text);
 }
 
 int tl_unit_parse(const char *text, enum tl_range_unit *out)
@@ -124,13 +127,31 @@ int tl_unit_parse(const char *text, enum tl_range_unit *out)
     return TL_USAGE;
 }
 
-int tl_web_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
-                struct tl_fail *fail)
+int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit, uint64_t *from,
+                uint64_t *to, struct tl_fail *fail)
 {
     const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, from}, {"to", TL_HTTP_U64, to}, {0}};
     *from = 0;
     *to = UINT64_MAX;
-    return tl_http_args(request, args, fail);
+    const int rc = tl_web_unit(request, unit, fail);
+    return rc < 0 ? rc : tl_http_args(request, args, fail);
+}
+
+int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
+                      struct tl_fail *fail)
+{
+    enum tl_range_unit unit;
+    uint64_t *const ends[] = {from, to};
+    int rc = tl_web_span(request, &unit, from, to, fail);
+    for (size_t i = 0; i < 2 && rc >= 0 && unit != TL_UNIT_INSN; i++) {
+        struct tl_position at;
+        if (*ends[i] == UINT64_MAX)
+            continue;
+        rc = tl_lake_locate(tl_web_lake(request), request->part[0], request->part[1], unit,
+                            *ends[i], &at, fail);
+        *ends[i] = rc < 0 ? 0 : at.insn;
+    }
+    return rc;
 }
 
 static bool wants_protobuf(const struct tl_http_request *request)
@@ -157,7 +178,7 @@ int tl_web_locate(struct tl_http_request *request, struct tl_http_response *resp
     enum tl_range_unit unit = TL_UNIT_INSN;
     struct tl_position at = {0};
     uint64_t where = 0;
-    int rc = unit_of(request, "unit", &unit, &response->fail);
+    int rc = tl_web_unit(request, &unit, &response->fail);
     if (rc == TL_OK && !tl_http_query(request, "at"))
         rc =
             tl_fail_set(&response->fail, TL_USAGE, "say at=POSITION, with unit=insn, time or byte");
@@ -204,8 +225,9 @@ int tl_web_stats(struct tl_http_request *request, struct tl_http_response *respo
 {
     uint64_t from = 0;
     uint64_t to = 0;
-    const int rc = tl_web_span(request, &from, &to, &response->fail);
-    return rc < 0 ? rc : respond_stats(request, response, request->part[1], from, to);
+    const int rc = tl_web_insns_span(request, &from, &to, &response->fail);
+    return rc < 0 ? tl_web_explain(request, response, rc)
+                  : respond_stats(request, response, request->part[1], from, to);
 }
 
 int tl_web_trace_stats(struct tl_http_request *request, struct tl_http_response *response)
@@ -218,9 +240,7 @@ static int slices_request(const struct tl_http_request *request, struct tl_slice
 {
     const struct tl_http_arg columns[] = {{"columns", TL_HTTP_U32, &slices->columns}, {0}};
     *slices = (struct tl_slices_request){.trace = request->part[0], .axis = TL_UNIT_INSN};
-    int rc = unit_of(request, "axis", &slices->axis, fail);
-    if (rc == TL_OK)
-        rc = tl_web_span(request, &slices->from, &slices->to, fail);
+    int rc = tl_web_span(request, &slices->axis, &slices->from, &slices->to, fail);
     if (rc == TL_OK)
         rc = tl_http_args(request, columns, fail);
     return rc;
@@ -303,13 +323,18 @@ static int add_insn(void *context, const struct tl_insn_row *row)
 int tl_web_insns(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct rows rows = {0};
-    uint64_t from = 0;
-    uint32_t count = 100;
-    const struct tl_http_arg args[] = {
-        {"from", TL_HTTP_U64, &from}, {"count", TL_HTTP_U32, &count}, {0}};
-    int rc = tl_http_args(request, args, &response->fail);
+    uint64_t from = 0, to = 0;
+    uint32_t count = 0;
+    const struct tl_http_arg args[] = {{"count", TL_HTTP_U32, &count}, {0}};
+    int rc = tl_web_insns_span(request, &from, &to, &response->fail);
+    const uint64_t all = to > from ? to - from : 0;
+    count = to == UINT64_MAX ? 100 : all < MAX_INSNS ? (uint32_t)all : MAX_INSNS;
+    if (rc == TL_OK)
+        rc = tl_http_args(request, args, &response->fail);
     if (count > MAX_INSNS)
         count = MAX_INSNS;
+    if (count > all)
+        count = (uint32_t)all;
     if (rc == TL_OK)
         rc = tl_buf_add(&rows.json, "[", 1);
     if (rc == TL_OK)
@@ -392,8 +417,7 @@ static int parse_range(const struct tl_http_request *request, struct tl_range_re
     if (i == n)
         return tl_fail_set(fail, TL_USAGE, "format=%.20s; it is zstf, stf, text or json", name);
     range->format = (enum tl_range_format)i;
-    const int rc = unit_of(request, "unit", &range->unit, fail);
-    return rc < 0 ? rc : tl_web_span(request, &range->from, &range->to, fail);
+    return tl_web_span(request, &range->unit, &range->from, &range->to, fail);
 }
 
 static int range_headers(const struct tl_range_request *range, const struct tl_rangefile *opened,

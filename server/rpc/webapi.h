@@ -75,10 +75,16 @@ int tl_web_each_stream(struct tl_http_request *request, struct tl_http_response 
 
 /* Pack the message as the body. TL_NOMEM. */
 TL_MUST_USE int tl_web_pack(struct tl_http_response *response, const ProtobufCMessage *message);
-/* Read from= and to=: everything, if they are absent. TL_USAGE. */
-TL_MUST_USE int tl_web_span(const struct tl_http_request *request, uint64_t *from, uint64_t *to,
-                            struct tl_fail *fail);
 /* Parse "insn", "time" or "byte". TL_USAGE. */
 TL_MUST_USE int tl_unit_parse(const char *text, enum tl_range_unit *out);
+/* The argument `unit`, also called `axis`; instructions if it is missing. TL_USAGE. */
+TL_MUST_USE int tl_web_unit(const struct tl_http_request *request, enum tl_range_unit *out,
+                            struct tl_fail *fail);
+/* The arguments `unit`, `from` and `to`: everything if they are missing. TL_USAGE. */
+TL_MUST_USE int tl_web_span(const struct tl_http_request *request, enum tl_range_unit *unit,
+                            uint64_t *from, uint64_t *to, struct tl_fail *fail);
+/* The same as positions of the path's stream. TL_USAGE, or what tl_lake_locate() returns. */
+TL_MUST_USE int tl_web_insns_span(const struct tl_http_request *request, uint64_t *from,
+                                  uint64_t *to, struct tl_fail *fail);
 
 #endif

@@ -31,15 +31,11 @@ int tl_web_profile(struct tl_http_request *request, struct tl_http_response *res
                                         .stream = request->n_parts > 1 ? request->part[1] : NULL,
                                         .to = UINT64_MAX};
     struct tl_profile profile = {0};
-    const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, &wanted.from},
-                                       {"to", TL_HTTP_U64, &wanted.to},
-                                       {"callers", TL_HTTP_FLAG, &wanted.callers},
-                                       {"nodes", TL_HTTP_U32, &wanted.nodes},
-                                       {0}};
-    const char *const unit = tl_http_query(request, "unit");
-    int rc = tl_http_args(request, args, &response->fail);
-    if (rc >= 0 && unit && tl_unit_parse(unit, &wanted.unit) < 0)
-        rc = tl_fail_set(&response->fail, TL_USAGE, "unit=%.20s; it is insn, time or byte", unit);
+    const struct tl_http_arg args[] = {
+        {"callers", TL_HTTP_FLAG, &wanted.callers}, {"nodes", TL_HTTP_U32, &wanted.nodes}, {0}};
+    int rc = tl_web_span(request, &wanted.unit, &wanted.from, &wanted.to, &response->fail);
+    if (rc >= 0)
+        rc = tl_http_args(request, args, &response->fail);
     if (rc >= 0)
         rc = tl_lake_profile(tl_web_lake(request), &wanted, &profile, &response->fail);
     rc = rc < 0 ? tl_web_explain(request, response, rc)

@@ -96,15 +96,12 @@ static int respond(const struct tl_http_request *request, const struct tl_find_r
 int tl_web_find(struct tl_http_request *request, struct tl_http_response *response)
 {
     struct tl_find_request find;
-    const struct tl_http_arg span[] = {
-        {"from", TL_HTTP_U64, &find.from}, {"to", TL_HTTP_U64, &find.to}, {0}};
     int rc = parse_find(request, &find, &response->fail);
-    find.to = UINT64_MAX;
     find.stream = request->part[1];
     find.near = tl_http_query(request, "at") ? find.stream : NULL;
     if (rc == TL_OK)
-        rc = tl_http_args(request, span, &response->fail);
-    return rc < 0 ? rc : respond(request, &find, response);
+        rc = tl_web_insns_span(request, &find.from, &find.to, &response->fail);
+    return rc < 0 ? tl_web_explain(request, response, rc) : respond(request, &find, response);
 }
 
 int tl_web_trace_find(struct tl_http_request *request, struct tl_http_response *response)

@@ -10,11 +10,10 @@
 static int axis_of(const struct tl_http_request *request, enum tl_range_unit *axis, uint64_t *from,
                    uint64_t *to, struct tl_fail *fail)
 {
-    const char *const text = tl_http_query(request, "axis");
-    *axis = TL_UNIT_INSN;
-    if (text && (tl_unit_parse(text, axis) < 0 || *axis == TL_UNIT_BYTE))
-        return tl_fail_set(fail, TL_USAGE, "axis=%.20s; it is insn or time", text);
-    return tl_web_span(request, from, to, fail);
+    const int rc = tl_web_span(request, axis, from, to, fail);
+    if (rc < 0 || *axis != TL_UNIT_BYTE)
+        return rc;
+    return tl_fail_set(fail, TL_USAGE, "axis=byte; it is insn or time");
 }
 
 /* ---- log ------------------------------------------------------------------------------------- */

@@ -77,9 +77,9 @@ static int ready(struct tl_http_request *request, struct tl_http_response *respo
 #define PIECE  (16u << 20)
 
 /* Arguments that several take. */
-#define SPAN    "axis, from, to"
+#define SPAN    "unit, axis, from, to"
 #define FIND    "pc, symbol, event, call, mnemonic, opcode, q, at, skip, backward, count, limit"
-#define PROFILE "from, to, unit, callers, nodes"
+#define PROFILE SPAN ", callers, nodes"
 
 const struct tl_route tl_http_routes[] = {
     {"/api/v1/traces", TL_ROLE_READ, tl_web_traces, TL_SHORT, TL_REACH_OWN,
@@ -113,18 +113,18 @@ const struct tl_route tl_http_routes[] = {
     {TRACE "/states", TL_ROLE_READ, tl_web_states, TL_LONG, .query = "streams, " SPAN ", columns"},
     {TRACE "/counters", TL_ROLE_READ, tl_web_counters, TL_LONG,
      .query = "streams, " SPAN ", columns"},
-    {STREAM "/range", TL_ROLE_READ, tl_web_range, TL_LONG, .query = "unit, from, to, format"},
-    {STREAM "/locate", TL_ROLE_READ, tl_web_locate, TL_LONG, .query = "unit, at"},
-    {STREAM "/find", TL_ROLE_READ, tl_web_find, TL_LONG, .query = FIND ", from, to"},
+    {STREAM "/range", TL_ROLE_READ, tl_web_range, TL_LONG, .query = SPAN ", format"},
+    {STREAM "/locate", TL_ROLE_READ, tl_web_locate, TL_LONG, .query = "unit, axis, at"},
+    {STREAM "/find", TL_ROLE_READ, tl_web_find, TL_LONG, .query = FIND ", " SPAN},
     {STREAM "/compare", TL_ROLE_READ, tl_web_compare, TL_LONG,
      .query = "with, from, to, with_from, with_to, calls, hunks"},
     {STREAM "/simpoints", TL_ROLE_READ, tl_web_simpoints, TL_LONG,
      .query = "interval, most, from, to"},
     {STREAM "/call", TL_ROLE_READ, tl_web_call, TL_LONG, .query = "at, depth"},
     {STREAM "/profile", TL_ROLE_READ, tl_web_profile, TL_LONG, .query = PROFILE},
-    {STREAM "/stats", TL_ROLE_READ, tl_web_stats, TL_LONG, .query = "from, to, functions"},
+    {STREAM "/stats", TL_ROLE_READ, tl_web_stats, TL_LONG, .query = SPAN ", functions"},
     {STREAM "/slices", TL_ROLE_READ, tl_web_slices, TL_LONG, .query = SPAN ", columns"},
-    {STREAM "/insns", TL_ROLE_READ, tl_web_insns, TL_LONG, .query = "from, count"},
+    {STREAM "/insns", TL_ROLE_READ, tl_web_insns, TL_LONG, .query = SPAN ", count"},
     {STREAM "/source", TL_ROLE_READ, tl_web_source, TL_LONG, .query = "at, frame"},
     {"/api/v1/images", TL_ROLE_READ, tl_web_images, TL_SHORT, TL_REACH_ALL, .query = ""},
     {"/api/v1/images", TL_ROLE_PUSH, tl_web_put_image, TL_LONG, TL_REACH_NONE, TL_PUT, IMAGE,

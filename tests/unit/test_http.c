@@ -84,7 +84,7 @@ static void test_errors(void **state)
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?unit=insn", 400,
                  "say at=POSITION");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/locate?insn=5&at=1", 400,
-                 "\"insn\" is no argument here; there are unit, at");
+                 "\"insn\" is no argument here; there are unit, axis, at");
     expect_error(f, "GET", "/api/v1/traces/t?from=1", 400, "there are none");
     expect_error(f, "GET", "/api/v1/traces/t/streams/cs.10/find", 400, "find what");
     expect_error(f, "GET", "/api/v1/traces/t/find", 400, "find what");

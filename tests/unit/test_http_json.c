@@ -119,6 +119,15 @@ static void test_texts_and_numbers(void **state)
          "\"file\":\"größe\",\"line\":1,\"inlined\":[{\"function\":\"gr??\",\"file\":\"f.h\","
          "\"line\":7},"
          "{\"function\":\"größe\"}]}]\n"},
+        {"streams/cs.10/stats?unit=time&from=50&to=70&functions=1",
+         "{\"from\":5,\"to\":7,\"insns\":1,"
+         "\"taken\":\"18446744073709551615\",\"functions\":[{\"name\":\"größe\",\"pc\":"
+         "\"0xffffffffffffffff\",\"insns\":5,\"calls\":6}],"
+         "\"functions_run\":312,\"mix\":{\"plain\":5},\"modes\":{},\"items\":{},"
+         "\"gaps\":{},\"lost\":{}}\n"},
+        {"streams/cs.10/insns?axis=byte&from=28&to=32",
+         "[\n{\"insn\":7,\"pc\":\"0x1c\",\"function\":\"größe\",\"text\":\"nop\\t; gr??\","
+         "\"events\":[\"O\",\"A switch 1 1 größe\"]}]\n"},
         {"streams/cs.10/source?at=0&frame=2", "{\"file\":\"größe\",\"line\":2,\"why\":\"gr??\"}\n"},
         {"streams/cs.10/source?at=1",
          "{\"file\":\"größe\",\"line\":0,\"text\":\"gr??\",\"why\":\"gr??\"}\n"},
