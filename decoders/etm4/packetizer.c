@@ -189,6 +189,11 @@ static size_t hunt(struct tl_etm4_packetizer *p, const struct tl_run *run, size_
         }
         p->skipped += p->zeros + 1;
         p->zeros = 0;
+        /* The zeros of an A-Sync that begins in the next 11 bytes include the last one of these. */
+        while (run->n - i > ASYNC_ZEROS && run->p[i + ASYNC_ZEROS] != 0) {
+            p->skipped += ASYNC_ZEROS;
+            i += ASYNC_ZEROS;
+        }
     }
     return i;
 }

@@ -135,6 +135,34 @@ static void test_out_of_sync(void **state)
     free(ours.p);
 }
 
+/* The first A-Sync is found behind any zeros, in any chunks; pieces of up to 9 bytes are searched
+ * byte by byte. */
+static void test_first_sync(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {test_seed()};
+    struct packets whole = {0}, pieces = {0};
+    unsigned found = 0;
+
+    for (unsigned round = 0; round < 2000; round++) {
+        uint8_t noise[400];
+        const size_t n = tl_sim_between(&rng, 1, sizeof noise);
+        for (size_t i = 0; i < n;) {
+            for (uint32_t zeros = tl_sim_between(&rng, 0, 12); zeros > 0 && i < n; zeros--)
+                noise[i++] = 0;
+            for (uint32_t more = tl_sim_between(&rng, 1, 30); more > 0 && i < n; more--)
+                noise[i++] = tl_sim_percent(&rng, 20) ? 0x80 : (uint8_t)tl_sim_rand(&rng);
+        }
+        split(&whole, &etm4_config, noise, n, &rng, 400, 400);
+        split(&pieces, &etm4_config, noise, n, &rng, 1, 9);
+        expect(&pieces, whole.p, whole.n);
+        found += whole.n > 1;
+    }
+    assert_true(found > 100 && found < 1900);
+    free(whole.p);
+    free(pieces.p);
+}
+
 /* Offsets follow the frames that the bytes came in. */
 static void test_frame_offsets(void **state)
 {
@@ -176,9 +204,9 @@ static void test_sink_fails(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_noise),
-        cmocka_unit_test(test_out_of_sync), cmocka_unit_test(test_frame_offsets),
-        cmocka_unit_test(test_sink_fails),
+        cmocka_unit_test(test_round_trip),    cmocka_unit_test(test_noise),
+        cmocka_unit_test(test_out_of_sync),   cmocka_unit_test(test_first_sync),
+        cmocka_unit_test(test_frame_offsets), cmocka_unit_test(test_sink_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
