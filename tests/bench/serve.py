@@ -174,6 +174,29 @@ class Serve(end.Bench):
                 return
             best = self.turns(lambda: by_grpc(host, 't', 'cs.10', 0), lambda: by_grpc(self.peer, trace, stream, to))
             self.add('Fetch, to gRPC C++', what, best[0], 'MB/s', peer, best[1])
+        self.fetch_commands(size, path)
+
+    def fetch_commands(self, size, path):
+        """Server and client of each side, a command for each fetch; what was fetched is discarded."""
+        null, fetch = self.path('null.zstf'), os.path.join(self.build, 'tests/bench/grpc_peer')
+        os.symlink('/dev/null', null)
+        ours = self.command(0, 'get', 't/cs.10', '--server', self.url, '-o', null)
+
+        def measured(process, command, used):
+            before, begin = processor(process.pid) + end.processor_time(), time.perf_counter()
+            for _ in range(FETCHES):
+                subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+            took = time.perf_counter() - begin
+            used.append(processor(process.pid) + end.processor_time() - before)
+            return FETCHES * size / took / 1e6
+        for peer, trace, stream, to in (('gRPC C++, a buffer', 't', 'cs.10', size), ('gRPC C++, a file', path, 'file', 1)):
+            theirs, used = [fetch, 'fetch', self.peer, trace, stream, str(to), '1'], [[], []]
+            best = self.turns(lambda: measured(self.server, ours, used[0]),
+                              lambda: measured(self.peer_process, theirs, used[1]))
+            what = '%d MB of .zstf' % (size // 1000000)
+            self.add('Fetch, server and own client', what, best[0], 'MB/s', peer, best[1])
+            least = [FETCHES * size / 1e6 / min(u) for u in used]
+            self.add('Fetch, both, by processor time', what, least[0], 'MB/cpu s', peer, least[1])
 
     def calls(self):
         body, method = self.request('check', b''), '/grpc.health.v1.Health/Check'
