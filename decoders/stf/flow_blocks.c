@@ -585,20 +585,25 @@ static INLINE void copy_items(struct tl_stf_flow *flow, const struct tl_item *it
         if (flow->dry && (item->kind == TL_ITEM_PATH || item->kind == TL_ITEM_BLOCK))
             break;
         if (item->kind == TL_ITEM_PATH) {
-            struct tl_item path;
-            const size_t joined = join_paths(item, n - i, silent, &path);
+            struct tl_item joined;
+            const struct tl_item *path = item;
+            size_t last = i;
+            if (i + 2 < n && silent >> item[1].kind & 1) {
+                last += join_paths(item, n - i, silent, &joined) - 1;
+                path = &joined;
+            }
             if (c.apart) {
-                const uintptr_t first = path.path[step];
+                const uintptr_t first = item->path[step];
                 if (!copy_apart(&c, tl_path_block(first), tl_path_taken(first), step + 1 < item->n,
                                 stop, marks))
                     break;
                 step++;
             }
-            step = copy_steps(flow, &c, &path, step, marks);
-            if (step < path.n)
+            step = copy_steps(flow, &c, path, step, marks);
+            if (step < path->n)
                 break;
             step = 0;
-            i += joined - 1;
+            i = last;
         } else if (item->kind == TL_ITEM_GAP || tl_stf_flow_is_point(item)) {
             const bool line = comments && item->kind == TL_ITEM_GAP;
             if (!may_pass(flow, &c, item, line))
