@@ -28,6 +28,7 @@ static void lane_free(struct tl_lane *lane)
     free(lane->fit);
     tl_buckets_fini(&lane->summary);
     tl_lane_forget_stats_locked(lane);
+    tl_numbers_fini(&lane->incomplete);
     tl_lane_forget_calltrees_locked(lane);
     pthread_mutex_destroy(&lane->lock);
     pthread_mutex_destroy(&lane->make_lock);

@@ -12,6 +12,7 @@
 #ifndef TL_LAKE_GEN_H
 #define TL_LAKE_GEN_H
 
+#include "base/numbers.h"
 #include "decode/decode.h"
 #include "ingest/spool.h"
 #include "lake.h"
@@ -57,6 +58,7 @@ struct tl_lane {
     struct tl_calltree **calltrees; /* cached call trees of rows[i], or NULL */
     size_t n_calltrees, cap_calltrees;
     size_t calltree_bytes;
+    struct tl_numbers incomplete; /* see tl_lane_is_incomplete() */
     /* Held while its shards are regenerated; acquired with no other lock held. */
     pthread_mutex_t make_lock;
     /* The most recently opened shard was virtual: the next one probably is too. */
@@ -67,6 +69,14 @@ struct tl_lane {
 void tl_lane_forget_stats_locked(struct tl_lane *lane);
 void tl_lane_forget_calltrees_locked(struct tl_lane *lane);
 void tl_lane_forget_summary_locked(struct tl_lane *lane);
+
+/*
+ * Is part of this virtual shard missing, since raw bytes are damaged (store/missing.h)? Only known
+ * if the shard was read, or verified, since the lane was opened; it may have been mended since
+ * then.
+ */
+bool tl_lane_is_incomplete(struct tl_lane *lane, uint64_t shard);
+void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard);
 
 /* Number of positions in the sealed shards. */
 uint64_t tl_lane_sealed_locked(const struct tl_lane *lane);

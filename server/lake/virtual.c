@@ -42,6 +42,23 @@ static struct tl_view *find_made(struct tl_lane *lane, const struct tl_view *vie
     return tl_views_find(lake, lake->made, TL_MADE_CACHE, key);
 }
 
+bool tl_lane_is_incomplete(struct tl_lane *lane, uint64_t shard)
+{
+    pthread_mutex_lock(&lane->lock);
+    const bool is = tl_numbers_find(&lane->incomplete, shard) != TL_NO_NUMBER;
+    pthread_mutex_unlock(&lane->lock);
+    return is;
+}
+
+/* Best effort. */
+void tl_lane_note_incomplete(struct tl_lane *lane, uint64_t shard)
+{
+    pthread_mutex_lock(&lane->lock);
+    if (tl_numbers_find(&lane->incomplete, shard) == TL_NO_NUMBER)
+        (void)!tl_numbers_add(&lane->incomplete, shard);
+    pthread_mutex_unlock(&lane->lock);
+}
+
 /* Callback for the views of a lane. One reader builds, others of the lane wait and use the result.
  * Large uncompressed results take too much memory to be kept. */
 static int make(void *context, struct tl_view *view, size_t from, size_t to, bool packed,
@@ -59,6 +76,8 @@ static int make(void *context, struct tl_view *view, size_t from, size_t to, boo
         r = tl_remake(lane, view, from, to, packed, out, fail);
         atomic_fetch_add(&lake->shards_made, 1);
         if (r >= 0) {
+            if ((*out)->incomplete)
+                tl_lane_note_incomplete(lane, view->index.row.number);
             made_key((*out)->key, lane, view, from, to);
             if (packed || to - from <= 1)
                 tl_views_keep(lake, lake->made, TL_MADE_CACHE, *out);

@@ -368,11 +368,21 @@ static int seek_backward(struct tl_seek *s, struct tl_view *view, size_t chunk,
     return r;
 }
 
+/* Does it have gaps that the index does not know? */
+static bool has_missing(const struct tl_seek *s, size_t shard)
+{
+    const struct tl_sought *const w = s->sought;
+    return w->kind == TL_FIND_EVENT && w->kinds & (1u << TL_ITEM_GAP | 1u << TL_ITEM_NOTE) &&
+           shard < s->cut->n_stored &&
+           tl_lane_is_incomplete(s->cut->lane, s->cut->rows[shard].number);
+}
+
 int tl_seek_shard(struct tl_seek *s, size_t i, const struct tl_seek_range *range,
                   int (*window)(void *context), struct tl_fail *fail)
 {
     struct tl_view *view;
-    if (!promising_shard(s, i))
+    const bool all = has_missing(s, i);
+    if (!all && !promising_shard(s, i))
         return TL_OK;
     int r = tl_cut_view(s->cut, i, &view, fail);
     if (r < 0)
@@ -383,7 +393,7 @@ int tl_seek_shard(struct tl_seek *s, size_t i, const struct tl_seek_range *range
         high--;
     for (size_t k = low; r >= 0 && k < high; k++) {
         const size_t chunk = range->backward ? high - 1 - (k - low) : k;
-        if (!promising(s, view, &index->chunks[chunk]))
+        if (!all && !promising(s, view, &index->chunks[chunk]))
             continue;
         r = range->backward ? seek_backward(s, view, chunk, range, window, fail)
                             : seek_window(s, view, chunk, range, fail);

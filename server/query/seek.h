@@ -2,7 +2,8 @@
 /*
  * Search in a stream, chunk by chunk. A chunk's index gives its executed code and its kinds of
  * items, so that chunks without a hit are skipped unread; the catalog's summary excludes shards
- * without the wanted kinds of events, and these are not opened.
+ * without the wanted kinds of events, and these are not opened. Neither has what is missing of
+ * virtual shards: those of which that is known are searched anyway for gaps and notes.
  */
 #ifndef TL_QUERY_SEEK_H
 #define TL_QUERY_SEEK_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Exact statistics of a range. Whole sealed shards have them in their index; parts of a shard, and
- * shards without them, are counted the same way. Statistics of whole shards are cached within a
- * size limit.
+ * Exact statistics of a range. Whole sealed shards have them in their index; parts of a shard,
+ * shards without them, and virtual ones of which a part is known to be missing, are counted the
+ * same way. Statistics of whole shards are cached within a size limit.
  */
 #include "query/losses.h"
 #include "query/query.h"
@@ -127,7 +127,9 @@ static int count_cut(struct counting *s, const struct tl_cut *cut,
         const struct tl_shard_row *row = &cut->rows[i];
         if (row->first >= range->to && !range->tail)
             break;
-        const bool whole = i < cut->n_stored && row->first >= range->from &&
+        const bool stored = i < cut->n_stored,
+                   incomplete = stored && tl_lane_is_incomplete(cut->lane, row->number);
+        const bool whole = stored && !incomplete && row->first >= range->from &&
                            (row->first + row->n < range->to || range->tail);
         struct tl_view *view;
         struct tl_shard_stats stats;
@@ -136,7 +138,7 @@ static int count_cut(struct counting *s, const struct tl_cut *cut,
         r = tl_cut_view(cut, i, &view, fail);
         if (r < 0)
             break;
-        r = tl_view_stats(view, whole ? &all : range, s->image, &stats, fail);
+        r = tl_view_stats(view, whole ? &all : range, s->image, incomplete, &stats, fail);
         tl_view_put(view);
         if (r >= 0)
             add_stats(s, &stats);

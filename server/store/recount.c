@@ -231,12 +231,13 @@ static int count_blocks(struct tl_view *view, const struct tl_walk_range *range,
 }
 
 int tl_view_stats(struct tl_view *view, const struct tl_walk_range *range,
-                  const struct tl_image *image, struct tl_shard_stats *out, struct tl_fail *fail)
+                  const struct tl_image *image, bool counted, struct tl_shard_stats *out,
+                  struct tl_fail *fail)
 {
     const struct tl_shard_row *const row = &view->index.row;
     const bool whole = range->from <= row->first && range->tail;
     *out = (struct tl_shard_stats){0};
-    if (whole && view->index.stats.told)
+    if (whole && !counted && view->index.stats.told)
         return copy_stats(&view->index, out);
     return tl_insn_stats_wanted(range->protocol) ? count_insns(view, range, image, out, fail)
                                                  : count_blocks(view, range, image, out, fail);

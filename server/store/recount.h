@@ -18,11 +18,12 @@ TL_MUST_USE int tl_view_recount(struct tl_view *view, enum tl_protocol protocol,
 
 /*
  * Statistics of the part of a shard inside a range, as the index of a shard with just that part
- * would have them; taken from the shard's own index if the range covers it. `image` as above. The
- * caller frees `*out`, also after an error. TL_BAD, TL_IO, TL_NOMEM.
+ * would have them; taken from the shard's own index if the range covers it, unless that is to be
+ * counted, too: `counted`. `image` as above. The caller frees `*out`, also after an error. TL_BAD,
+ * TL_IO, TL_NOMEM.
  */
 TL_MUST_USE int tl_view_stats(struct tl_view *view, const struct tl_walk_range *range,
-                              const struct tl_image *image, struct tl_shard_stats *out,
-                              struct tl_fail *fail);
+                              const struct tl_image *image, bool counted,
+                              struct tl_shard_stats *out, struct tl_fail *fail);
 
 #endif

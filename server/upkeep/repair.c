@@ -301,6 +301,7 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
         if (r >= 0 && virtual && is_raw_lost(c, row)) {
             incomplete[0] = incomplete[0] == incomplete[1] ? row->first : incomplete[0];
             incomplete[1] = row->first + row->n;
+            tl_lane_note_incomplete(lane, number);
         } else if (r >= 0) {
             const int told = tell_missing(c, lane, incomplete);
             r = told < 0 ? told : r;

@@ -228,6 +228,54 @@ static void parts_are_consistent(const char *stream, const struct by_position *a
     }
 }
 
+/* Positions that are missing only here. */
+static uint64_t missing_of(const struct by_position *is, const struct by_position *should)
+{
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < is->n; i++)
+        n += is->missing[i] && !should->missing[i];
+    return n;
+}
+
+/* Gaps by lost bytes that a search finds, `stream` NULL: in all streams. */
+static uint64_t gaps_found(const char *stream)
+{
+    const struct tl_find_request request = {.trace = "t",
+                                            .stream = stream,
+                                            .kind = TL_FIND_EVENT,
+                                            .text = "transport",
+                                            .to = UINT64_MAX,
+                                            .count = true};
+    struct tl_found found;
+    struct tl_fail fail = {0};
+    assert_int_equal(tl_lake_find(virtual.lake, &request, &found, &fail), TL_OK);
+    const uint64_t n = found.total;
+    tl_found_fini(&found);
+    return n;
+}
+
+/* What was met as missing is found by a search for gaps, and is not counted as executed. */
+static void gaps_are_found(const struct tl_stream_row *s, const struct by_position *is,
+                           const struct by_position *should)
+{
+    struct tl_stats stats[2];
+    struct tl_fail fail = {0};
+    uint64_t gaps = 0;
+    assert_int_equal(gaps_found(s->name), is->gaps);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(tl_lake_stats(i ? stored.lake : virtual.lake, "t", s->name, 0, UINT64_MAX,
+                                       &stats[i], &fail),
+                         TL_OK);
+    for (size_t i = 0; i < stats[0].n_counts; i++)
+        if (stats[0].counts[i].group == TL_STATS_GAP &&
+            strcmp(stats[0].counts[i].name, "transport") == 0)
+            gaps += stats[0].counts[i].n;
+    assert_int_equal(gaps, is->gaps);
+    assert_int_equal(stats[1].insns - stats[0].insns, missing_of(is, should));
+    for (unsigned i = 0; i < 2; i++)
+        tl_stats_fini(&stats[i]);
+}
+
 /* Damage of several segments, one after another. */
 static void damaged_segments(const struct sim_options *options, uint64_t shard, uint64_t random)
 {
@@ -250,6 +298,7 @@ static void damaged_segments(const struct sim_options *options, uint64_t shard, 
             lines_by_position(stored.lake, s->name, s->insns, 0, UINT64_MAX, &should);
             each_is_right_or_missing(&is, &should, 0, s->insns);
             the_rest_is_there(s->name, &is, &damage);
+            gaps_are_found(s, &is, &should);
             for (uint64_t p = 0; p < s->insns; p++)
                 missing += is.missing[p];
             there += is.insns;
@@ -328,7 +377,7 @@ static void perf_data_can_be_read(void **state)
     assert_true(streams > 20 && gaps > 0);
 }
 
-/* `verify` reports the damage, and decoding again gives a gap. */
+/* `verify` reports the damage, gaps are found after it, and decoding again gives one. */
 static void damage_is_verified(void **state)
 {
     struct tl_buf report = {0}, text = {0};
@@ -340,7 +389,9 @@ static void damage_is_verified(void **state)
         push_part(capture.bytes.n * part / 8, &(bool){true});
     push_both(3000);
     damage_segment(n_segments() / 2, test_seed() >> 1, &damage);
+    const uint64_t before = gaps_found(NULL);
     assert_true(tl_lake_verify(virtual.lake, "t", false, &report, &fail) == 1);
+    assert_true(gaps_found(NULL) > before);
     tl_buf_reset(&report);
     assert_true(tl_lake_verify(virtual.lake, "t", true, &report, &fail) == 1);
     assert_int_equal(tl_buf_add(&report, "", 1), TL_OK);

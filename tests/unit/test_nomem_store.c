@@ -48,7 +48,7 @@ static int read_back(const struct building *g, const char *key)
     struct tl_shard_stats stats = {0};
     const struct tl_walk_range part = {.from = 100, .to = 1200, .protocol = g->protocol};
     if (rc == TL_OK)
-        rc = tl_view_stats(view, &part, NULL, &stats, &fail);
+        rc = tl_view_stats(view, &part, NULL, false, &stats, &fail);
     if (rc == TL_OK)
         rc = tl_buf_printf(g->out, "%llu %llu\n", (unsigned long long)stats.insns,
                            (unsigned long long)stats.taken);
