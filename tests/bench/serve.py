@@ -210,29 +210,42 @@ class Serve(end.Bench):
         self.add('tiles, h2', 'sealed', h2load(self.url + tile, CALLS, 8, 16)[0], '/s')
 
     def upload(self):
-        """Bytes in which no decoder finds anything, beside what the disk takes."""
-        path = self.path('bytes')
-        with open(path, 'wb') as out:
-            out.write(os.urandom(UPLOAD))
+        """Until all is durable, beside what the disk takes: bytes in which no decoder finds anything, and a capture
+        that is being decoded meanwhile."""
+        with open(self.path('0.trace'), 'rb') as f:
+            capture = f.read()
+        etm = ['--format', 'etm4,id=0x10']
+        for what, data, more in (('not decodable', os.urandom(UPLOAD), etm),
+                                 (end.INPUTS[0], (capture * (UPLOAD // len(capture) + 1))[:UPLOAD],
+                                  etm + ['--config', self.path('0.ini')])):
+            path = self.path('bytes')
+            with open(path, 'wb') as out:
+                out.write(data)
 
-        def ours():
-            begin = time.perf_counter()
-            subprocess.run(self.command(0, 'push', '--server', self.url, '--format', 'etm4,id=0x10', '--no-wait', path),
-                           check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            return UPLOAD / (time.perf_counter() - begin) / 1e6
+            def quietly(*args):
+                subprocess.run(self.command(0, *args, '--server', self.url), check=True,
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
-        def disk():
-            with open(path, 'rb') as f, open(os.path.join(self.data, 'disk'), 'wb') as out:
+            def ours():
                 begin = time.perf_counter()
-                while piece := f.read(1 << 20):
-                    out.write(piece)
-                out.flush()
-                os.fdatasync(out.fileno())
+                quietly('push', '--trace', 'up', '--no-wait', *more, path)
                 took = time.perf_counter() - begin
-            os.unlink(os.path.join(self.data, 'disk'))
-            return UPLOAD / took / 1e6
-        best = self.turns(ours, disk)
-        self.add('push', '%d MB, not decodable' % (UPLOAD >> 20), best[0], 'MB/s', 'write and fdatasync', best[1])
+                quietly('rm', 'up')
+                return UPLOAD / took / 1e6
+
+            def disk():
+                beside = os.path.join(self.data, 'disk')
+                with open(beside, 'wb') as out:
+                    begin = time.perf_counter()
+                    for at in range(0, UPLOAD, 1 << 20):
+                        out.write(data[at:at + (1 << 20)])
+                    out.flush()
+                    os.fdatasync(out.fileno())
+                    took = time.perf_counter() - begin
+                os.unlink(beside)
+                return UPLOAD / took / 1e6
+            best = self.turns(ours, disk)
+            self.add('push', '%d MB, %s' % (UPLOAD >> 20, what), best[0], 'MB/s', 'write and fdatasync', best[1])
 
     # ---- beside each other ----
 
