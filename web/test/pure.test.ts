@@ -13,6 +13,7 @@ import {
 import type { View } from "../src/scale.ts";
 import { Swatches } from "../src/swatches.ts";
 import { distance, nearNames, parseSearch, suggestions } from "../src/search.ts";
+import { poles } from "../src/timeline/flags.ts";
 
 test("LRU forgets what was not used for longest", () => {
   const dropped: string[] = [];
@@ -195,4 +196,10 @@ test("what runs in two traces beside each other is alike, what runs in one only 
   assert.notDeepEqual(swatches.of("other", "dark"), functionColour("other", "dark"));
   swatches.setHighlight("copy");
   assert.deepEqual(swatches.beside("other", "dark"), swatches.of("other", "dark"));
+});
+
+test("flags that crowd have no poles, which would hide the lane", () => {
+  assert.deepEqual(poles([]), []);
+  assert.deepEqual(poles([-5, 20, 28, 37, 80]), [true, false, false, true, true]);
+  assert.ok(!poles(Array.from({ length: 500 }, (_, i) => 1.3 * i)).includes(true));
 });

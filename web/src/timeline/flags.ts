@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Notes on their lanes: a flag at the position, a bracket over a range, the first words where there
-// is room.
+// Notes on their lanes: a flag at the position, on a pole if there is room, a bracket over a range,
+// the first words if there is room.
 import { noteSpan } from "../notes.ts";
 import { toPixel } from "../scale.ts";
 import type { Session } from "../session.ts";
@@ -9,6 +9,11 @@ import { fitted, SANS, setFont } from "./labels.ts";
 import type { LaneBox } from "./layout.ts";
 
 const FLAG = 9;
+
+/** Which flags, from left to right, have a pole over the lane: where they crowd, poles would hide it. */
+export function poles(at: readonly number[]): boolean[] {
+  return at.map((x, i) => x - (at[i - 1] ?? -Infinity) >= FLAG && (at[i + 1] ?? Infinity) - x >= FLAG);
+}
 
 export function drawFlags(
   ctx: CanvasRenderingContext2D, s: Session, boxes: readonly LaneBox[], scroll: number, ruler: number, width: number, colours: Colours,
@@ -25,12 +30,13 @@ export function drawFlags(
       })).sort((a, b) => a.x0 - b.x0);
     const y = ruler + box.y - scroll;
     if (y + box.h < ruler) continue;
+    const tall = poles(notes.map((n) => n.x0));
     notes.forEach(({ note, x0, x1 }, i) => {
       if (x1 < 0 || x0 > width) return;
       const x = Math.round(x0);
       ctx.fillStyle = hit.css;
       if (note.to > note.at && x1 - x0 > 3) ctx.fillRect(Math.max(0, x0), y + 1, Math.min(width, x1) - Math.max(0, x0), 2);
-      ctx.fillRect(x, y + 1, 1, box.marks.h + box.fn.y - box.marks.y + box.fn.h);
+      if (tall[i]) ctx.fillRect(x, y + 1, 1, box.marks.h + box.fn.y - box.marks.y + box.fn.h);
       ctx.beginPath();
       ctx.moveTo(x, y + 1);
       ctx.lineTo(x + FLAG, y + 1 + FLAG / 2);
