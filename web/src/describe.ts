@@ -51,13 +51,13 @@ export function reasons(flags: number): string {
 
 /** Format a position of a lane, which may not count instructions. */
 export function positionText(session: Session, at: number, protocol: string): string {
-  if (session.view.axis === "insn") return `${unitName(protocol).replace(/(ch)?es$|s$/, "$1")} ${grouped(at)}`;
+  if (session.view.axis === "insn") return `${unitName(protocol, 1)} ${grouped(at)}`;
   return timeText(session.trace, at, timeIsNs(session.trace));
 }
 
 export function widthText(session: Session, units: number, protocol = ""): string {
   if (units <= 1) return "";
-  if (session.view.axis === "insn") return `${short(units)} ${unitName(protocol)}`;
+  if (session.view.axis === "insn") return `${short(units)} ${unitName(protocol, units)}`;
   return timeIsNs(session.trace) ? duration(units) : `${short(units)} ticks`;
 }
 

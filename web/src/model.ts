@@ -410,9 +410,10 @@ export function executed(trace: Trace): number {
   return trace.streams.reduce((n, s) => n + (isDerived(s.name) || isSoftware(s.protocol) ? 0 : s.insns), 0);
 }
 
-/** "16.3 M insns", "41 records", "400 branches". */
-export function unitName(protocol: string): string {
-  return isSoftware(protocol) ? "records" : protocol === "osd-ctm" ? "branches" : "insns";
+/** "16.3 M insns", "41 records", "1 branch". */
+export function unitName(protocol: string, n = 0): string {
+  const [one, many] = isSoftware(protocol) ? ["record", "records"] : protocol === "osd-ctm" ? ["branch", "branches"] : ["insn", "insns"];
+  return n === 1 ? one! : many!;
 }
 
 /** Arm cores have exception levels, x86 rings, others U S H M. */

@@ -174,6 +174,7 @@ test("instructions of a trace: not software trace, and a thread's only once", ()
 
 test("privilege is called what the architecture calls it", () => {
   assert.deepEqual([unitName("etm4"), unitName("osd-stm"), unitName("itm")], ["insns", "records", "records"]);
+  assert.deepEqual([unitName("etm4", 1), unitName("osd-ctm", 1), unitName("itm", 1), unitName("osd-ctm", 0)], ["insn", "branch", "record", "branches"]);
   assert.deepEqual([privilegeName("etm4", 1), privilegeName("pt", 3), privilegeName("osd-ctm", 0)], ["EL1", "ring 3", "U"]);
 });
 

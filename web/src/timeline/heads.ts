@@ -109,7 +109,7 @@ export class Heads {
         aria-label=${`Call stack of ${stream.name}`} @click=${() => this.app.toggleLane(box.lane)}>${open ? "▾" : "▸"}</button>
       <div class="called"><div class="name">${node.name}</div>
       <div class="what">${node.name === stream.name ? stream.device || stream.protocol : stream.name}</div></div>
-      <div class="counts">${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol)}</div>` : html`<button class="deeper" @click=${() => this.addImage()}>Add its image</button>`}
+      <div class="counts">${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol, stream.insns)}</div>` : html`<button class="deeper" @click=${() => this.addImage()}>Add its image</button>`}
       ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}</div>
       ${open && depth > FEW_ROWS && (full || rows < depth) ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
         title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.toggleLane(box.lane, true)}
