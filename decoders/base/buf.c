@@ -100,6 +100,6 @@ int tl_buf_read_file(struct tl_buf *b, const char *path, size_t limit, struct tl
 void tl_buf_drop(struct tl_buf *b, size_t n)
 {
     b->n -= n;
-    if (b->n)
+    if (n && b->n)
         memmove(b->p, b->p + n, b->n);
 }
