@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Opening debug information, and looking up addresses in it. Sizes of sections are checked before
- * libdw sees them: it unpacks all compressed ones at once, and takes some 50 bytes for each byte of
- * a line table.
+ * Opens debug information and looks up addresses in it. Section sizes are checked before libdw gets
+ * the file: it decompresses all sections at once, and needs about 50 bytes for each byte of a line
+ * table.
  */
 #include "dwarf/dwarf.h"
 
@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MOST    (32u << 20)  /* bytes of line tables */
-#define UNPACKED_MOST (512u << 20) /* bytes of all compressed sections together */
+#define LINES_MOST    (32u << 20)  /* maximum bytes of line tables */
+#define UNPACKED_MOST (512u << 20) /* maximum bytes of all compressed sections together */
 #define UNITS_MOST    (1u << 20)
 #define RANGES_MOST   (4u << 20)
-#define LOOK_MOST     4096 /* spans looked at for one address */
+#define LOOK_MOST     4096 /* maximum spans examined for one address */
 
 static int lack(struct tl_dwarf *dwarf, const char *why)
 {
@@ -50,7 +50,7 @@ static int take_segments(struct tl_dwarf *dwarf)
     return TL_OK;
 }
 
-/* Bytes of a section once it is unpacked; 0: it is not there. */
+/* Size of a section after decompression in bytes; 0: there is none. */
 static uint64_t unpacked_size(const struct tl_dwarf *dwarf, Elf_Scn *section, const GElf_Shdr *sh,
                               const char *name)
 {
@@ -69,7 +69,7 @@ static uint64_t unpacked_size(const struct tl_dwarf *dwarf, Elf_Scn *section, co
            (uint64_t)tl_be16(p + 8) << 16 | tl_be16(p + 10);
 }
 
-/* Can libdw be let at it? TL_NOTFOUND: no, and why. */
+/* May libdw read the file? If not, returns TL_NOTFOUND and the reason. */
 static int check_sections(struct tl_dwarf *dwarf)
 {
     size_t names = 0;
@@ -138,7 +138,7 @@ static int take_units(struct tl_dwarf *dwarf)
     Dwarf_Die die;
     int r = TL_OK;
     bool split = false;
-    /* Not asked for the entry of what was split off, it does not look for that file. */
+    /* The split unit's entry is not requested, so libdw does not search for its file. */
     while (r >= 0 && dwarf->n_units < UNITS_MOST &&
            dwarf_get_units(dwarf->dwarf, cu, &next, NULL, &type, &die, NULL) == 0) {
         cu = next;
@@ -192,7 +192,7 @@ static int read_information(struct tl_dwarf *dwarf)
         r = lack(dwarf, "debug information that cannot be read: it is damaged");
     if (r < 0)
         return r == TL_NOTFOUND ? TL_OK : r;
-    /* So that no file is looked for in whose place this one's texts could stand. */
+    /* Prevent libdw from searching for a file whose texts could replace those of this one. */
     dwarf_setalt(dwarf->dwarf, dwarf->dwarf);
     return take_units(dwarf);
 }
@@ -258,8 +258,9 @@ int tl_dwarf_address(const struct tl_dwarf *dwarf, uint64_t offset, uint64_t *ad
 }
 
 /*
- * The unit whose code is at the address. Code that the linker has dropped may be said to lie at the
- * first addresses: of ranges that hold the address the one that begins last counts.
+ * The unit whose code contains the address. Code that the linker has discarded may be recorded at
+ * the lowest addresses, so of several ranges that contain the address the one that begins last
+ * counts.
  */
 static struct tl_dwarf_unit *unit_at(struct tl_dwarf *dwarf, uint64_t address)
 {
@@ -291,7 +292,8 @@ static void find_line(struct tl_dwarf_unit *unit, uint64_t address, struct tl_dw
         out->column = (uint32_t)column;
 }
 
-/* Spans are told from the innermost one on: who holds the address and begins last. */
+/* Spans are examined from the innermost outwards: the one that contains the address and begins
+ * last. */
 static void find_inlined(const struct tl_dwarf_unit *unit, uint64_t address,
                          struct tl_dwarf_place *out)
 {

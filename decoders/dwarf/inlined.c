@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inlined functions of a compilation unit. Entries are a tree in the file, which may be as deep or
- * as long as it likes: it is walked with a stack of its own, forwards only, for no longer than a
- * budget allows; what lies behind that is not told.
+ * Inlined functions of a compilation unit. The entries form a tree of any depth and size: it is
+ * walked with an explicit stack, forwards only, within a fixed budget; entries after that are
+ * ignored.
  */
 #include "base/buf.h"
 #include "base/cancel.h"
@@ -17,7 +17,8 @@
 #define SPANS_MOST   (1u << 20)
 #define SECONDS_MOST 10
 
-/* Where an entry stands in the file. Brothers come in order, whatever the file says. */
+/* Position of an entry in the file. Siblings are visited in ascending order, whatever the file
+ * says. */
 static bool comes_behind(Dwarf_Die *next, Dwarf_Off before)
 {
     return dwarf_dieoffset(next) > before;
@@ -91,7 +92,7 @@ static void sort_spans(struct tl_dwarf_unit *unit)
     }
 }
 
-/* Types and variables have no code in them. */
+/* Types and variables contain no code. */
 static bool may_hold_code(int tag)
 {
     switch (tag) {

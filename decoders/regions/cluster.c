@@ -8,11 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define STARTS    5   /* of each k, of which the best counts */
-#define ROUNDS    100 /* of k-means, at most */
+#define STARTS    5   /* runs for each k, of which the best counts */
+#define ROUNDS    100 /* maximum rounds of k-means */
 #define BIC_SHARE 0.9
-/* Of a coordinate, within a cluster. Intervals of one phase whose shares of code differ by some 2 %
- * have this one: telling those apart would explain nothing. */
+/* Variance of a coordinate within a cluster. Intervals of one phase whose shares of code differ by
+ * about 2 % have this variance: splitting them would explain nothing. */
 #define LEAST_VARIANCE 1e-4
 
 struct random {
@@ -33,12 +33,12 @@ static double distance(const double *a, const double *b, size_t dims)
     return sum;
 }
 
-/* What one run of k-means works with. */
+/* State of one run of k-means. */
 struct means {
     const struct tl_points *points;
     double *centres, *sums; /* k * dims */
     double *weights;        /* of each cluster */
-    double *nearest;        /* square of each point's distance to its centre */
+    double *nearest;        /* squared distance of each point to its centre */
     uint32_t *of;
     uint32_t k;
 };
@@ -49,8 +49,9 @@ static const double *point(const struct means *m, size_t i)
 }
 
 /*
- * First centres as k-means++ (Arthur, Vassilvitskii) chooses them: points, each with a probability
- * that grows with the square of its distance to those before. Fewer where points coincide.
+ * Choose initial centres as k-means++ (Arthur, Vassilvitskii): points, with a probability
+ * proportional to the squared distance to the centres chosen so far. Fewer than k if points
+ * coincide.
  */
 static void start(struct means *m, struct random *random)
 {
@@ -82,7 +83,7 @@ static void start(struct means *m, struct random *random)
     }
 }
 
-/* Each point to its nearest centre. Returns whether one changed its cluster. */
+/* Assign each point to the nearest centre. Returns whether any assignment changed. */
 static bool assign(struct means *m)
 {
     const size_t dims = m->points->dims;
@@ -104,7 +105,7 @@ static bool assign(struct means *m)
     return changed;
 }
 
-/* Each centre to the middle of its points; those without any go. */
+/* Move each centre to the mean of its points; centres without points are removed. */
 static void move(struct means *m)
 {
     const size_t dims = m->points->dims;
@@ -128,7 +129,7 @@ static void move(struct means *m)
 }
 
 /*
- * How well the clusters explain the points, less what so many clusters cost: Pelleg and Moore,
+ * How well the clusters explain the points, minus a penalty for their number: Pelleg and Moore,
  * "X-means", for spherical clusters with one variance. Points count by their weights.
  */
 static double criterion(struct means *m)
@@ -141,7 +142,7 @@ static double criterion(struct means *m)
         total += m->points->weights[i];
         spread += m->nearest[i] * m->points->weights[i];
     }
-    /* Weights as if their sum were the number of points. */
+    /* Weights are scaled so that their sum is the number of points. */
     const double n = (double)m->points->n, scale = n / total;
     const double freedom = n - m->k > 1 ? n - m->k : 1;
     double variance = spread * scale / (freedom * dims);
@@ -167,7 +168,7 @@ static int run(struct means *m, struct random *random, uint32_t k)
         move(m);
         r = tl_cancel_check();
     }
-    /* Centres may have gone: numbers of clusters are those of the centres that are left. */
+    /* Centres may have been removed: renumber the clusters by the remaining ones. */
     assign(m);
     return r;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Points in few dimensions taken together by k-means, the number of clusters chosen by the Bayesian
- * information criterion, as SimPoint 3.2 does it (Hamerly, Perelman, Lau, Calder: "SimPoint 3.0:
- * Faster and More Flexible Program Analysis"). Seeds are fixed: the same points give the same
- * clusters, on any machine. Pure functions.
+ * Clusters points of few dimensions by k-means; the Bayesian information criterion selects the
+ * number of clusters, as in SimPoint 3.2 (Hamerly, Perelman, Lau, Calder: "SimPoint 3.0: Faster and
+ * More Flexible Program Analysis"). Seeds are fixed: the same points give the same clusters on
+ * every machine. Pure functions.
  */
 #ifndef TL_REGIONS_CLUSTER_H
 #define TL_REGIONS_CLUSTER_H
@@ -27,15 +27,15 @@ struct tl_clusters {
 };
 
 /*
- * The best of several starts for exactly `k` clusters, or fewer where there are not as many
- * different points. TL_NOMEM; TL_CANCELLED (base/cancel.h). Free with tl_clusters_fini(), also
- * after an error.
+ * Find the best of several runs for exactly `k` clusters, fewer if there are fewer different
+ * points. TL_NOMEM; TL_CANCELLED (base/cancel.h). Free with tl_clusters_fini(), also after an
+ * error.
  */
 TL_MUST_USE int tl_cluster(const struct tl_points *points, uint32_t k, struct tl_clusters *out);
 
 /*
- * The fewest clusters, of 1 to `most`, whose criterion reaches nine tenths of the way from the
- * least to the best one. Errors as above.
+ * Find the smallest number of clusters, 1 to `most`, whose criterion reaches nine tenths of the
+ * range from the lowest to the highest. Errors as above.
  */
 TL_MUST_USE int tl_cluster_best(const struct tl_points *points, uint32_t most,
                                 struct tl_clusters *out);

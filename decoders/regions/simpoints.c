@@ -29,7 +29,7 @@ static double projection(uint64_t key, unsigned dim)
     return (double)(int64_t)tl_random64(&state) * 0x1p-63;
 }
 
-/* A vector whose parts add up to 1, projected. */
+/* Project a vector, normalised to a sum of 1. */
 static void project(const struct tl_vector_part *parts, size_t n, unsigned from, double *out)
 {
     double sum = 0;
@@ -43,7 +43,7 @@ static void project(const struct tl_vector_part *parts, size_t n, unsigned from,
     }
 }
 
-/* Room for `n` more intervals. */
+/* Ensure capacity for `n` more intervals. */
 static int grow(struct tl_simpoints *points, size_t n)
 {
     n += points->n;
@@ -89,7 +89,8 @@ int tl_simpoints_join(struct tl_simpoints *points, const struct tl_simpoints *mo
     return TL_OK;
 }
 
-/* The interval of a cluster that is nearest to its middle; a shorter one only if it is alone. */
+/* The interval of a cluster that is closest to its centre; a shorter one only if there is no
+ * other. */
 static size_t representative(const struct tl_simpoints *points, const struct tl_clusters *clusters,
                              const double *at, size_t dims, uint32_t k)
 {

@@ -5,12 +5,12 @@
 
 #include <stdlib.h>
 
-#define MEMO 4096 /* instructions of which is remembered whether they end a block */
+#define MEMO 4096 /* instructions for which the cache stores whether they end a block */
 
-/* Counts by key of one kind: blocks, or pages. */
+/* Counts by key of one kind: blocks or pages. */
 struct counts {
-    struct tl_numbers numbers; /* of all keys of the trace: id - 1 */
-    uint32_t *n;               /* in this interval, by number */
+    struct tl_numbers numbers; /* all keys of the trace: id - 1 */
+    uint32_t *n;               /* counts in this interval, by number */
     size_t cap_n;
     uint32_t *met; /* numbers with a count, in order of appearance */
     size_t n_met, cap_met;
@@ -30,9 +30,9 @@ struct tl_vectors {
     tl_vector_sink *sink;
     void *context;
     struct counts blocks, pages;
-    uint32_t block;   /* number of the block under way */
-    uint64_t next_pc; /* behind the instruction told last */
-    bool within;      /* the next instruction goes on in `block` if it is at next_pc */
+    uint32_t block;   /* number of the current block */
+    uint64_t next_pc; /* address after the last instruction */
+    bool within;      /* the next instruction continues `block` if it is at next_pc */
     struct memo memo[MEMO];
 };
 
@@ -67,7 +67,7 @@ void tl_vectors_free(struct tl_vectors *v)
     free(v);
 }
 
-/* The number of a key, which has room for its count. */
+/* The number of a key, with capacity for its count. */
 static int number_of(struct counts *c, uint64_t key, uint32_t *out)
 {
     *out = tl_numbers_find(&c->numbers, key);
@@ -102,7 +102,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What was counted, by id; the counts are 0 again. */
+/* Deliver the counts by id, and reset them to 0. */
 static int take(struct counts *c, const struct tl_vector_part **parts, size_t *n)
 {
     const int r = tl_grow(&c->parts, &c->cap_parts, c->n_met, sizeof *c->parts);
@@ -156,7 +156,7 @@ static bool ends_block(struct tl_vectors *v, enum tl_isa isa, uint64_t pc, struc
 int tl_vectors_insn(struct tl_vectors *v, enum tl_isa isa, uint64_t pc, struct tl_bytes code)
 {
     int r = TL_OK;
-    /* Not at its end: the accesses of an interval's last instruction belong to it. */
+    /* Not at its end, since the accesses of the interval's last instruction belong to it. */
     if (v->insns == v->interval)
         r = tl_vectors_finish(v);
     if (r >= 0 && (!v->within || pc != v->next_pc))
