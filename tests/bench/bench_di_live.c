@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open SoC Debug live, from a socket to durable storage on a folder while the same bytes are being
- * decoded: a device behind GLIP over TCP, passively and started by us, and a gateway at the ZeroMQ
- * host controller. osd-sw's own way, with one core trace logged to text, carries 2 MB/s.
+ * Open SoC Debug live, from a socket to durable storage in a folder while the same bytes are
+ * decoded: a device on GLIP over TCP, once passive and once started by us, and a gateway connected
+ * to the ZeroMQ host controller. For comparison: osd-sw itself, logging one core trace to text,
+ * handles 2 MB/s.
  */
 #include "bench/report.h"
 #include "osdhost/host.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ETMv4 bytes to packets with resolved addresses, by unroll factor and vector level, beside
- * OpenCSD's packet processor. Input: what a simulated core traces, at several mixes, 4 MiB of it
- * which begin with an A-Sync, and the largest source of real captures where they are present
- * (tests/unit/data.h), each many times over. Usage: bench_etm4_packets [MiB [INPUT]]
+ * ETMv4 bytes to packets with resolved addresses, by unroll factor and vector level, compared with
+ * OpenCSD's packet processor. Input: 4 MiB of trace of a simulated core, beginning with an A-Sync,
+ * for several mixes, and the largest source of real captures where they are available
+ * (tests/unit/data.h), each repeated many times. Usage: bench_etm4_packets [MiB [INPUT]]
  *
- * All take turns, one MiB each, and their processor time is added up: other load on the machine
- * then weighs on all alike, and ratios hold even where rates do not. A packet is told as on the
- * tape (etm4/tape.h), and by the fastest kernel also as a structure.
+ * All variants alternate, 1 MiB at a time, and their processor time is added up, so that other load
+ * on the machine affects all equally: ratios are reliable even where rates are not. Packets are
+ * delivered as on the tape (etm4/tape.h), by the fastest kernel also as structures.
  */
 #include "bench/capture.h"
 #include "etm4/unrolled.h"

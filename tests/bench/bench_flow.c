@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace bytes of one ETMv4 source, with the image at hand, to flow items, to STF records in memory,
- * and to the compressed chunks of a .zstf, which are dropped. The trace is that of a simulated
- * core, a few MiB of it many times over, and that of real captures where they are present, from
- * their first A-Sync to their last one, many times over. OpenCSD decodes a few MiB of the same
- * bytes in the same program, to generic elements that nobody prints. Usage: bench_flow [MiB
- * [INPUT]]
+ * Trace bytes of one ETMv4 source, with the image available, to flow items, to STF records in
+ * memory, and to the compressed chunks of a .zstf, which are discarded. The trace is a few MiB of a
+ * simulated core's, repeated many times, and that of real captures where available, from the first
+ * A-Sync to the last, repeated. OpenCSD decodes a few MiB of the same bytes in the same program, to
+ * generic elements that are not printed. Usage: bench_flow [MiB [INPUT]]
  *
- * Rates are by processor time, so that other load on the machine weighs little. What is compared
- * takes turns. What a second thread gains is the median over rounds, each with one thread, two
- * threads on the stream, and two decoders that share nothing but the image: what the machine gives.
+ * Rates are by processor time, so that other load on the machine matters little. Compared variants
+ * alternate. The gain of a second thread is the median over rounds, each with one thread, two
+ * threads on the stream, and two decoders that share only the image: that is the most the machine
+ * allows.
  */
 #include "base/crew.h"
 #include "bench/inputs.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CoreSight frames to runs: one source, several sources, and with synchronisation words. 64 MiB:
- * 16 MiB four times over. OpenCSD takes the same frames apart in the same program, without any
- * decoder behind it. Rates are by processor time.
+ * CoreSight frames to runs: one source, several sources, and with synchronisation words. 64 MiB: 16
+ * MiB, four times. OpenCSD de-frames the same bytes in the same program, without any decoder
+ * attached. Rates are by processor time.
  *
- * The consumer looks at the first byte of a run and its offset, and counts bytes; of several
- * sources it lets the runs come apart, as stream decoders do. What it costs to have them in turns,
- * and to ask for the offset of every byte, is measured, too.
+ * The consumer reads the first byte of a run and its offset, and counts bytes; with several sources
+ * it accepts separated runs, as stream decoders do. The cost of runs in strict order, and of the
+ * offset of every byte, is measured as well.
  */
 #include "bench/report.h"
 #include "frame/tpiu.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What index and tiles cost: the same inputs as bench_flow's to packed STF files with a checksum of
- * each frame; to the same with item logs, which hold what STF has no place for, so that all is
- * stored but nothing can be looked up; and to shards with index and tiles. By one thread, with
- * nothing written to disk. OpenCSD reconstructs the flow of a part of the same bytes in the same
- * run, and keeps nothing. Usage: bench_index [INPUT [ROUNDS]]
+ * Cost of index and tiles: the same inputs as in bench_flow, to packed STF files with a checksum of
+ * each frame; to the same with item logs, which hold what STF cannot represent, so that everything
+ * is stored but nothing can be looked up; and to shards with index and tiles. One thread, nothing
+ * is written to disk. OpenCSD reconstructs the flow of a part of the same bytes in the same run,
+ * and keeps nothing. Usage: bench_index [INPUT [ROUNDS]]
  *
- * Rates are by processor time, so that other load on the machine weighs little.
+ * Rates are by processor time, so that other load on the machine matters little.
  */
 #include "base/crc32c.h"
 #include "bench/inputs.h"

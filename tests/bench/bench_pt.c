@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT beside libipt in the same run. Packets: bytes to a tape (pt/tape.h), against
- * pt_pkt_next(). Inputs: a made-up program's trace, without timing and with, and real ones, each
- * repeated, where they are present.
+ * Intel PT compared with libipt in the same run. Packets: bytes to a tape (pt/tape.h), against
+ * pt_pkt_next(). Inputs, each repeated: the trace of a generated program, with and without timing,
+ * and real ones where available.
  */
 #include "bench/report.h"
 #include "pt/tape.h"

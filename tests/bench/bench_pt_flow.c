@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow of Intel PT beside libipt in the same run: trace bytes of one processor, with the image at
- * hand, to paths, to STF records in memory, and to sealed shards with their index in files, by one
- * thread. Real traces, repeated, where they are present; and made-up ones: a program that runs in
- * circles, and one of 4096 functions of which each block is seen once or twice (cold). Rates are by
- * processor time, but those of two threads, which are by the clock.
+ * Flow of Intel PT compared with libipt in the same run: trace bytes of one processor, with the
+ * image available, to paths, to STF records in memory, and to sealed shards with their index in
+ * files, by one thread. Inputs: real traces, repeated, where available, and generated ones: a
+ * program that runs in circles, and one of 4096 functions whose blocks are each executed once or
+ * twice (cold). Rates are by processor time; those of two threads are by wall-clock time.
  */
 #include "base/crew.h"
 #include "bench/report.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * STF: reading .zstf to records and to instructions, with all their fields and without, and writing
- * .zstf, beside a plain reader and writer of one record at a time (stf_plain.h) in the same run;
- * and how much of that is zstd's. On the real traces of the data folder where it is there, and on
- * three made here. One thread, and its own processor time: nothing here waits for anything.
+ * STF: reading .zstf to records and to instructions, with and without all their fields, and writing
+ * .zstf, compared with a plain reader and writer of single records (stf_plain.h) in the same run;
+ * and the share of zstd in it. On the real traces of the data folder where available, and on three
+ * generated here. One thread, by its processor time: nothing here waits.
  */
 #include "bench/report.h"
 #include "bench/stf_plain.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The lake as a rig and a reader meet it, on a folder: raw bytes to durable storage, raw bytes to
- * sealed shards with their index, and random ranges out of a long stream, with nothing of it in
- * memory. The capture is that of a simulated core; OpenCSD reconstructs the flow of the same bytes
- * in the same run, and stores nothing.
+ * The lake as a rig and a reader use it, on a folder: raw bytes to durable storage, raw bytes to
+ * sealed shards with their index, and random ranges of a long stream of which nothing is in memory.
+ * The capture is that of a simulated core; OpenCSD reconstructs the flow of the same bytes in the
+ * same run, and stores nothing.
  *
  * TL_BENCH_INSNS: instructions of the long stream, instead of 1 G.
  */

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Trace bytes to flow with its index and tiles, and the STF that these are of: all that makes a
- * shard but compression, which is stubbed. By one thread. Usage: index_alone
- * INPUT; prints millions of instructions for each second of processor time, the best of some
- * rounds.
+ * Trace bytes to flow with its index and tiles, and the STF they describe: everything of a shard
+ * except compression, which is stubbed. One thread. Usage: index_alone INPUT; prints millions of
+ * instructions per second of processor time, the best of several rounds.
  */
 #include "bench/inputs.h"
 #include "bench/report.h"

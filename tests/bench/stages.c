@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * One stage of the decoder on one input, for who counts instructions: prints how many bytes
- * measured() takes. What is made once (input, tables, decoded blocks) is made before.
- * Usage: stages STAGE; without one, their names. Run by instructions.py.
+ * A single stage of the decoder on one input, for counting instructions: prints how many bytes
+ * measured() processes. What is created only once (input, tables, decoded blocks) is created
+ * before. Usage: stages STAGE; without an argument, lists them. Run by instructions.py.
  */
 #include "bench/capture.h"
 #include "decode/ops.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How fast a store takes raw bytes and gives them back, for cluster.py: usage: store_rates STORE,
- * a folder or rados:…, which is new. The bytes are random, so that packing makes them no smaller,
- * and no format, so that nothing is decoded.
+ * How fast a store accepts raw bytes and returns them, for cluster.py. Usage: store_rates STORE, a
+ * new folder or rados:…. The bytes are random, so that packing does not shrink them, and without a
+ * format, so that nothing is decoded.
  */
 #include "bench/report.h"
 #include "lake.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Flow of real CoreSight captures against the reference decoder's: each snapshot, each buffer,
- * whole and byte by byte. Compared are the sequences of instructions, exceptions (number and
- * return address), exception returns, timestamps and cycle counts of each stream.
+ * Flow of real CoreSight captures compared with the reference decoder's: each snapshot, each
+ * buffer, whole and byte by byte. For each stream, the sequences of instructions, exceptions
+ * (number and return address), exception returns, timestamps and cycle counts are compared.
  *
- *   flow_conformance [NAME]     all snapshots, or those whose name begins like this
+ *   flow_conformance [NAME]     all snapshots, or those whose name begins with NAME
  */
 #include "decode/decode.h"
 #include "import/bundle.h"

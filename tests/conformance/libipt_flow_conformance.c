@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT flow beside Debian's libipt. First both of its decoders, by instruction and by block,
- * say of simulated traces what the simulation knows: so they are right, and so is the reference in
- * all that they have. The time of each event is the same, too. Then damaged ones.
+ * Intel PT flow compared with Debian's libipt. First on simulated traces: our two decoders, by
+ * instruction and by block, agree with the simulation, and so does the reference in everything it
+ * reports, including the time of each event. Then on damaged traces.
  */
 #include "conformance/libipt_flow.h"
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT packets beside Debian's libipt: of streams of all packets, good ones and damaged ones,
- * both say the same packets, the same errors at the same offsets, and find the same PSBs behind.
+ * Intel PT packets compared with Debian's libipt: for streams of all packets, intact and damaged,
+ * both report the same packets, the same errors at the same offsets, and find the same PSBs after
+ * them.
  *
- * Debian's libipt is 2.0.5: what came later (CFE, EVD, TRIG, the interrupt flag in MODE.Exec) is no
- * packet to it, and is left out here; the reference's own test set has it.
+ * Debian's libipt is 2.0.5: it does not know later additions (CFE, EVD, TRIG, the interrupt flag in
+ * MODE.Exec), which are omitted here; the reference's own test set covers them.
  */
 #include "pt/packet_text.h"
 #include "sim/pt_encoder.h"

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packets beside Debian's trc_pkt_lister, as a program, on snapshots of simulated cores: an ETMv4,
- * a speculating one, an ETE, all in one formatted capture. Our side reads the same snapshot.
+ * Packets compared with Debian's trc_pkt_lister, run as a program, on snapshots of simulated cores:
+ * an ETMv4, a speculating one, an ETE, all in one formatted capture. Our side reads the same
+ * snapshot.
  *
- * Intact captures: the same packets from the first to the last. Damaged ones (flipped bits,
+ * Intact captures: the same packets from the first to the last. Damaged ones (flipped bits;
  * overwritten, dropped, doubled and inserted bytes): the same up to the damage; the first
- * difference is one of those that docs/coresight-differences.md explains; and the same again from
- * the stream's next synchronisation on, but where the reference never finds the frames again.
+ * difference is one of those explained in docs/coresight-differences.md; and the same again from
+ * the stream's next synchronisation on, unless the reference never finds the frames again.
  *
  *   lister_conformance [ROUNDS [SEED]]
  */

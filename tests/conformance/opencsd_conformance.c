@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ETMv4 flow beside Debian's libopencsd (1.3.3), in this process, on the streams of a simulated
- * core.
+ * ETMv4 flow compared with Debian's libopencsd (1.3.3), in this process, on the streams of a
+ * simulated core.
  *
- * Intact streams under random configurations: instructions, exceptions, timestamps and cycle
- * counts are the same from the first to the last.
+ * Intact streams under random configurations: instructions, exceptions, timestamps and cycle counts
+ * are the same from the first to the last.
  *
- * Damaged streams (flipped bits, overwritten bytes): ours is as if nothing had happened up to the
- * damage, and again from the next synchronisation point on; both say how much of the
- * instructions they found again. OpenCSD does it in a process of its own, since damage can make
- * it crash.
+ * Damaged streams (flipped bits, overwritten bytes): our flow is unaffected up to the damage, and
+ * again from the next synchronisation point on; for both decoders, the share of instructions found
+ * again is printed. OpenCSD runs in a process of its own for this, since damage can make it crash.
  *
  *   opencsd_conformance [ROUNDS [SEED]]
  */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The cluster refuses, is full, loses answers, is late and does things twice, at any operation; a
- * server is cut off from it while its leases run out. Nothing that was acknowledged is lost,
- * nothing is there twice, and all goes on by itself. Over the model of a cluster, or the cluster
- * that TL_RADOS names, both behind the interposer (rados/fake). TL_FAULT_ROUNDS: at so many
- * operations.
+ * The cluster refuses operations, is full, loses answers, is late or executes operations twice, at
+ * any operation; a server is cut off from it while its leases expire. Nothing that was acknowledged
+ * is lost, nothing exists twice, and everything continues by itself. Runs over the model of a
+ * cluster, or over the cluster named by TL_RADOS, both through the interposer (rados/fake).
+ * TL_FAULT_ROUNDS: number of operations at which faults are injected.
  */
 #include "faults.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A real folder on a medium that fails: at every change of a file in turn, by our own code or by
- * SQLite, it is full, broken or writes half; or the power goes, and only what was synced is left.
+ * A real folder on a failing medium: at every change of a file in turn, by our own code or by
+ * SQLite, the medium is full, broken or writes only half; or the power fails, and only synced data
+ * remains.
  */
 #include "faults.h"
 #include "medium.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process that pushes and decodes on a real folder is killed at random moments, and another
- * goes on behind it. In the end all is as without any kill.
+ * A process that pushes and decodes on a real folder is killed at random moments, and another one
+ * continues. In the end everything is as without any kill.
  */
 #include "faults.h"
 

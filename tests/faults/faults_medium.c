@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The medium refuses: no space, I/O errors, short writes, at every single change in turn. The rig
- * is told, nothing is torn, and without a restart all goes on once the medium works again.
+ * The medium fails: no space, I/O errors, short writes, at every single change in turn. The rig is
+ * told, nothing is torn, and everything continues without a restart once the medium works again.
  */
 #include "faults.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The power is cut at random points, again and again, while a capture is pushed and decoded. What
- * was acknowledged is there afterwards, and in the end all is as without any cut. Over a store in
- * memory, and over the model of a cluster (rados/fake).
+ * The power is cut at random points, again and again, while a capture is pushed and decoded.
+ * Everything that was acknowledged is there afterwards, and in the end all is as without any cut.
+ * Over a store in memory, and over the model of a cluster (rados/fake).
  */
 #include "faults.h"
 

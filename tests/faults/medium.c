@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What survives a power cut: of each file the bytes at its last fsync (kept as a copy beside the
- * watched folder, by inode), of each folder the names at its last fsync. What was written since may
- * or may not be there, in pieces of 512 bytes; a name that was not synced is gone, or still the old
- * one.
+ * Contents after a power cut: of each file the bytes at its last fsync (kept as a copy beside the
+ * watched folder, by inode), of each folder the names at its last fsync. Later writes may or may
+ * not survive, in pieces of 512 bytes; a name that was not synced is gone, or still the old one.
  */
 #include "medium.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What says who someone is. The first byte chooses: a line of the tokens file, an Authorization
- * value, a Cookie value (with the name of our own in front, or as it is), names of a certificate.
- * Nothing of it lets anyone in: the tokens and the key are others.
+ * Everything that identifies a client. The first byte chooses: a line of the tokens file, an
+ * Authorization value, a Cookie value (prefixed with the name of our own, or as it is), names of a
+ * certificate. No input is authorised, since the tokens and the key are others.
  */
 #include "net/auth.h"
 #include "net/login.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Checkpoints: the bytes behind a head with their right checksum, and the states of builders in
- * them. Any bytes are refused, or give builders that take items and end.
+ * Checkpoints: arbitrary bytes after a header with a correct checksum, and the builder states in
+ * them. Any bytes are refused, or give builders that accept items and finish.
  */
 #include "base/crc32c.h"
 #include "store/build.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * CoreSight captures from end to end: container, streams of every protocol, flow in an image. The
- * first byte chooses the container, the second the chunks; the rest is the capture. Whole and in
- * chunks it must say the same.
+ * first byte chooses the container, the second the chunk size; the rest is the capture. The result
+ * must be the same whole and in chunks.
  */
 #include "fuzz/coresight.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * DI datagrams, from bytes to packets, to events, to flow items and osd-sw's logs: any bytes, in
- * bounded memory, with the same result whatever the chunking. First byte: chunk size.
+ * bounded memory, with the same result for any chunking. First byte: chunk size.
  */
 #include "decode/ops.h"
 #include "osd/osdsw.h"

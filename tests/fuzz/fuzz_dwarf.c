@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Debug information of files that may hold anything. */
+/* Debug information of arbitrary files. */
 #include "dwarf/dwarf.h"
 
 #include <stdlib.h>

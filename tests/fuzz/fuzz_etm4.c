@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * ETMv4 and ETE from bytes: any bytes, under any configuration, in any chunks, end in the same
- * packets; the listing prints all of them; the flow ends, too. The first bytes choose, the
- * rest is trace.
+ * ETMv4 and ETE from bytes: any bytes, under any configuration, give the same packets in any
+ * chunks; all packets can be listed; the flow terminates. The first bytes choose the configuration,
+ * the rest is trace.
  */
 #include "decode/ops.h"
 #include "etm4/packet_text.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The whole server at the other end of a socket: any bytes, as HTTP/1.1, as HTTP/2 frames, and as
- * messages of every gRPC method. First byte: which of them; second: how they are cut up. After
- * each input the server must still answer.
+ * The whole server at the other end of a socket: arbitrary bytes, as HTTP/1.1, as HTTP/2 frames,
+ * and as messages of every gRPC method. First byte: which of these; second: how they are cut into
+ * pieces. After each input the server must still answer.
  */
 #include "lake/lakeint.h"
 #include "net/grpc.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Images from ELF files that may hold anything, in several layers and spaces; every instruction set
- * walks blocks in what was mapped.
+ * Images from arbitrary ELF files, in several layers and spaces; blocks of every instruction set
+ * are decoded in the mapped memory.
  */
 #include "flow/block.h"
 #include "image/image.h"

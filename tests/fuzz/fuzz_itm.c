@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* ITM bytes: any of them, same result whatever the chunking. First byte: chunk size. */
+/* ITM bytes: any bytes, the same result for any chunking. First byte: chunk size. */
 #include "fuzz/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

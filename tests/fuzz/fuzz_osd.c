@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the packets of Open SoC Debug modules mean, beyond fuzz_di: modules known from a setup, an
- * image that holds any instructions, arrival times, holes in the input; and packets that no framing
- * has looked at. Into flow items, call stacks and STF, in bounded memory.
+ * The meaning of Open SoC Debug packets, beyond fuzz_di: modules known from a setup, an image with
+ * arbitrary instructions, arrival times, gaps in the input; and packets that no framing has
+ * checked. Converted to flow items, call stacks and STF, in bounded memory.
  *
- * Input: a byte each for the modules' widths and for the size of the pieces, the rest are
- * datagrams.
+ * Input: one byte each for the modules' widths and for the piece size; the rest are datagrams.
  */
 #include "decode/ops.h"
 #include "flow/callstack.h"

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Open SoC Debug host controller: any messages from any peers, connections that end, time that
- * passes; and the search for answers in a device's bytes. Whatever comes, every packet of a gateway
- * is handed over once, links that were opened are closed, and answers are well-formed.
+ * The Open SoC Debug host controller: arbitrary messages from any peers, connections that end,
+ * passing time; and the search for answers in a device's bytes. For any input, each packet of a
+ * gateway is delivered once, links that were opened are closed, and answers are well-formed.
  *
- * The input is a script: an operation byte, and what belongs to it (see step()).
+ * The input is a script: an operation byte and its arguments (see step()).
  */
 #include "osdhost/controller.h"
 #include "osdhost/glip.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perf.data from bytes: whatever they are, decoding ends, gives each stream the same for any
- * chunks, and the importer makes a setup of them. The first byte chooses the chunks, and whether
- * threads have streams.
+ * perf.data from bytes: for any bytes, decoding terminates, gives each stream the same result for
+ * any chunking, and the importer makes a setup of them. The first byte chooses the chunk size, and
+ * whether threads have streams.
  */
 #include "decode/decode.h"
 #include "import/jitdump.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT packets from bytes: whatever they are, parsing ends, each packet lies in the bytes and
- * prints, and tapes have as many packets as the parser finds, at the same places, at every vector
- * level; what is pushed in chunks gives the same as all at once. The first byte chooses errata and
- * chunks.
+ * Intel PT packets from bytes: for any bytes, parsing terminates, each packet lies within the bytes
+ * and can be printed, and tapes have as many packets as the parser finds, at the same places, at
+ * every vector level; chunks give the same result as all bytes at once. The first byte chooses
+ * errata and chunk size.
  */
 #include "pt/packet_text.h"
 #include "pt/packetizer.h"

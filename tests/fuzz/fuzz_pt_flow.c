@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT flow from bytes over a program: whatever they are, decoding ends, and gives the same for
- * any chunks; the decoder of single instructions ends, too. The first two bytes choose errata,
- * chunks and the program.
+ * Intel PT flow from bytes over a program: for any bytes, decoding terminates and gives the same
+ * result for any chunking; the decoder of single instructions terminates as well. The first two
+ * bytes choose errata, chunk size and the program.
  */
 #include "decode/ops.h"
 #include "pt/insn.h"
@@ -22,7 +22,7 @@ static void require(bool condition)
         abort();
 }
 
-/* The corpus is made of executions of these. */
+/* The corpus consists of executions of these. */
 static const struct tl_image *image_of(unsigned seed)
 {
     static struct tl_image *images[PROGRAMS];

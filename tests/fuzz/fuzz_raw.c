@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The TCP ports that take raw trace (`serve --raw`): any bytes, cut anywhere, to a listener of any
- * format. First byte: to which; second: how they are cut up. What was sent is what is stored, and
- * the server is done with it, whatever it was. The last choice takes the rest as what --raw says.
+ * The TCP ports for raw trace (`serve --raw`): any bytes, cut anywhere, sent to a listener of any
+ * format. First byte: which listener; second: how the bytes are cut. The bytes stored are those
+ * sent, and the server finishes with any of them. The last choice uses the rest as an argument of
+ * --raw.
  */
 #include "lake/lakeint.h"
 #include "rpc/raw.h"
@@ -20,8 +21,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define INPUTS_PER_LAKE 2000  /* then a new one, so that memory does not fill up */
-#define ALIVE_MS        60000 /* more than a busy machine takes */
+#define INPUTS_PER_LAKE 2000  /* then a new one is created, so that memory does not fill up */
+#define ALIVE_MS        60000 /* longer than a busy machine needs */
 
 static const char *const formats[] = {"tpiu,sync=fsync",
                                       "tpiu,sync=none",
@@ -90,7 +91,7 @@ static void start_server(void)
 
 /* ---- what is sent ------------------------------------------------------------------------- */
 
-/* An alarm of libFuzzer's cuts calls of the system short, now and then. */
+/* libFuzzer's alarm interrupts system calls from time to time. */
 #define RETRY(result, call)                                                                        \
     do                                                                                             \
         (result) = (call);                                                                         \
@@ -125,7 +126,7 @@ static void send_all(int fd, const uint8_t *p, size_t n, size_t piece)
     }
 }
 
-/* The server ends the connection when it is done with the capture. */
+/* The server ends the connection when it has finished the capture. */
 static void await_end(int fd)
 {
     for (;;) {
@@ -142,7 +143,7 @@ static void await_end(int fd)
 
 /* ---- what is stored ----------------------------------------------------------------------- */
 
-/* The only trace, when it is decoded; false: there is none. */
+/* The only trace, once it is decoded; false: there is none. */
 static bool await_trace(char name[static 64])
 {
     for (int i = 0; i < ALIVE_MS; i++) {
@@ -183,7 +184,7 @@ static void check_stored(const uint8_t *p, size_t n)
     need(tl_lake_delete(server.lake, trace, &fail) == TL_OK, fail.text);
 }
 
-/* No file is looked at, since any may be named. */
+/* No file is opened, since the argument may name any file. */
 static void try_spec(const uint8_t *p, size_t n)
 {
     struct tl_raw_spec spec;

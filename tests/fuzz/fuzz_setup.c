@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Setups and Arm trace snapshots from text. The first byte chooses: a setup, which written out and
- * read again must be the same, or a snapshot, whose files stand one behind another with a line
- * "%%" between them: snapshot.ini, device.ini, trace.ini.
+ * Setups and Arm trace snapshots from text. The first byte chooses: a setup, which must be the same
+ * after being written and read again, or a snapshot, whose files snapshot.ini, device.ini and
+ * trace.ini follow each other, separated by a line "%%".
  */
 #include "import/bundle.h"
 

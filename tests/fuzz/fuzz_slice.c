@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Slices of any STF bytes: what comes out reads as exactly those instructions, with the state in
- * force in front of them. The first two bytes are the range.
+ * Slices of any STF bytes: the result reads as exactly the requested instructions, with the state
+ * in force before them. The first two bytes are the range.
  */
 #include "stf/insns.h"
 #include "stf/slice.h"
@@ -50,7 +50,7 @@ static int patch(void *context, const uint8_t *p, size_t n)
     return TL_OK;
 }
 
-/* Does the record change the layout, or begin another trace, where it may not? */
+/* Does the record change the layout, or begin another trace, at an invalid place? */
 static bool is_foreign(const struct tl_stf_record *r, bool in_header)
 {
     return !in_header && (r->type == TL_STF_TRACE_INFO_FEATURE || r->type == TL_STF_VLEN_CONFIG ||

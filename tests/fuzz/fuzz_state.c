@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * States of a decode: the first byte chooses the container (from 128 on DI, from 192 on STF), the
- * second how many bytes of the state are changed, then for each where (two bytes) and how; the rest
- * is a capture. Its first half is decoded and saved. Unchanged, another decode goes on from there
- * as if nothing had been; changed, it is refused or gives some result.
+ * second the number of state bytes to be changed, then for each its position (two bytes) and the
+ * change; the rest is a capture. Its first half is decoded and the state saved. If it is unchanged,
+ * another decode continues from it without any difference; otherwise it is refused or gives some
+ * result.
  */
 #include "fuzz/coresight.h"
 
@@ -52,7 +53,8 @@ static struct tl_decode *begin(const struct tl_setup *setup, struct tl_buf *text
     return d;
 }
 
-/* Half of the capture, and what was said; `saved` is where it stands. Returns as tl_decode_save. */
+/* Decode half of the capture; `saved` is the state after it. Returns the result of
+ * tl_decode_save. */
 static int save_half(const struct tl_setup *setup, const uint8_t *p, size_t n, struct tl_buf *text,
                      struct tl_buf *saved)
 {
@@ -60,14 +62,14 @@ static int save_half(const struct tl_setup *setup, const uint8_t *p, size_t n, s
     require(tl_decode_push(d, p, n / 2) == 0);
     const int r = tl_decode_save(d, saved);
     require(r == TL_OK || r == TL_AGAIN);
-    tl_buf_reset(text); /* only what comes behind is compared */
+    tl_buf_reset(text); /* only what follows is compared */
     require(tl_decode_push(d, p + n / 2, n - n / 2) == 0);
     require(tl_decode_finish(d) == 0);
     tl_decode_free(d);
     return r;
 }
 
-/* `changed`: bytes of the state are not as they were saved. */
+/* `changed`: some bytes of the state were changed. */
 static void go_on(const struct tl_setup *setup, const uint8_t *p, size_t n, struct tl_bytes saved,
                   bool changed, const struct tl_buf *expected)
 {

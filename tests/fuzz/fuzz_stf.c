@@ -19,7 +19,7 @@ static void must(bool holds)
         abort();
 }
 
-/* Records; each of them encodes to the bytes that it came from. */
+/* Records; each encodes to the bytes it was decoded from. */
 static uint64_t records(struct tl_bytes bytes)
 {
     struct tl_stf_file *file;
@@ -102,8 +102,8 @@ static size_t all_insns(struct tl_bytes plain, struct tl_stf_insn *out, size_t c
 }
 
 /*
- * Cut at `at`: the same instructions, as many as end in front of the cut, and no other. The bytes
- * are copied, so that a sanitizer sees the first one read behind the cut.
+ * Cut at `at`: the same instructions, exactly those that end before the cut. The bytes are copied,
+ * so that a sanitizer detects a read past the cut.
  */
 static void cut(struct tl_bytes plain, size_t at)
 {
@@ -126,7 +126,7 @@ static void cut(struct tl_bytes plain, size_t at)
 
 struct rewriting {
     struct tl_stf_flow *flow;
-    struct tl_buf out;   /* what it wrote */
+    struct tl_buf out;   /* its output */
     struct tl_buf text;  /* of the items */
     struct tl_buf insns; /* of their instructions: addresses and bytes */
 };
@@ -178,7 +178,7 @@ static void rewriting_fini(struct rewriting *r)
     tl_buf_fini(&r->insns);
 }
 
-/* Flow items, and those written again. */
+/* Flow items, and the result of writing them again. */
 static void items(struct tl_bytes bytes, struct rewriting *r)
 {
     struct tl_stf_file *file;
@@ -195,7 +195,7 @@ static void items(struct tl_bytes bytes, struct rewriting *r)
     tl_stf_file_close(file);
 }
 
-/* What was written has the same instructions. */
+/* The rewritten trace has the same instructions. */
 static void again(struct tl_bytes bytes)
 {
     struct rewriting once, twice;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* STM bytes: any of them, same result whatever the chunking. First byte: chunk size. */
+/* STM bytes: any bytes, the same result for any chunking. First byte: chunk size. */
 #include "fuzz/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

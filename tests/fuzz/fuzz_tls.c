@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's side of TLS on a socket, at whose other end records come cut anywhere, with any
- * bytes between them, before and after the handshake. What is read is what the client wrote, from
- * its beginning on, and nobody is told to go on where nothing is there.
+ * The server's side of TLS on a socket, at whose other end records arrive cut anywhere, with
+ * arbitrary bytes between them, before and after the handshake. The bytes read are those the client
+ * wrote, from the first one on, and the server never reports readiness when nothing is there.
  */
 #include "net/tlsio.h"
 
@@ -51,10 +51,10 @@ static void make_contexts(void)
     atexit(free_contexts);
 }
 
-/* A connection, and what goes over it. */
+/* A connection and the data on it. */
 struct talk {
     struct tl_tlsio *io;
-    struct tl_buf gather, wrote; /* wrote: by the client, in the clear */
+    struct tl_buf gather, wrote; /* wrote: by the client, unencrypted */
     SSL *client;
     int fd; /* the client's */
     size_t got;
@@ -64,10 +64,10 @@ struct talk {
 static void send_bytes(struct talk *t, const void *p, size_t n)
 {
     if (n > 0)
-        (void)!send(t->fd, p, n, MSG_NOSIGNAL); /* a full socket loses bytes: a cut like others */
+        (void)!send(t->fd, p, n, MSG_NOSIGNAL); /* a full socket loses bytes: equivalent to a cut */
 }
 
-/* So many bytes of what the client's TLS has to send. */
+/* Send at most this many bytes of the client's pending TLS output. */
 static void pass(struct talk *t, size_t most)
 {
     uint8_t bytes[4096];
@@ -76,7 +76,7 @@ static void pass(struct talk *t, size_t most)
     send_bytes(t, bytes, n > 0 ? (size_t)n : 0);
 }
 
-/* What the server sent reaches the client. */
+/* Deliver the server's output to the client. */
 static void answer(struct talk *t)
 {
     uint8_t bytes[16384];
@@ -109,7 +109,7 @@ static void write_record(struct talk *t, size_t n)
         need(tl_buf_add(&t->wrote, text, n) >= 0, "no memory");
 }
 
-/* As a connection does: until there is nothing, or that is all. */
+/* As a connection does: until there is no more, or the end. */
 static void read_some(struct talk *t, size_t most)
 {
     uint8_t bytes[300];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The de-framer takes any bytes, and gives each source the same ones at the same offsets, whatever
- * the chunking, in turns or apart. First byte: synchronisation mode and chunk size.
+ * The de-framer accepts any bytes, and gives each source the same ones at the same offsets, for any
+ * chunking, with runs in order or separated. First byte: synchronisation mode and chunk size.
  */
 #include "frame/tpiu.h"
 

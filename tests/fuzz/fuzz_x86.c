@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * x86 instructions from bytes, in the mode that the first byte chooses: each has 1 to 15 bytes,
- * needs all of them and no more, and whatever follows them changes nothing. What a block is made of
- * says the same of it.
+ * x86 instructions from bytes, in the mode chosen by the first byte: each has 1 to 15 bytes, needs
+ * exactly these, and does not depend on what follows. The properties that a block is built from
+ * agree.
  */
 #include "base/err.h"
 #include "isa/x86.h"
@@ -25,7 +25,7 @@ static bool same(const struct tl_x86_insn *a, const struct tl_x86_insn *b)
            a->absolute == b->absolute;
 }
 
-/* A copy that ends where `code` does, so that a sanitizer sees the first byte read behind it. */
+/* A copy that ends where `code` does, so that a sanitizer detects a read past it. */
 static int decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out)
 {
     uint8_t *const exact = malloc(code.n ? code.n : 1);
@@ -36,7 +36,7 @@ static int decode(enum tl_isa isa, struct tl_bytes code, struct tl_x86_insn *out
     return rc;
 }
 
-/* Returns how many bytes it is. */
+/* Returns its size in bytes. */
 static size_t check(enum tl_isa isa, struct tl_bytes in)
 {
     struct tl_x86_insn insn, again;
@@ -60,7 +60,7 @@ static size_t check(enum tl_isa isa, struct tl_bytes in)
     if (insn.direct) {
         const uint64_t to = tl_x86_target(isa, 0x1000, &insn);
         require(isa == TL_ISA_X64 || to <= UINT32_MAX);
-        /* A trace tells where JMPABS leads. */
+        /* The target of JMPABS is in the trace. */
         require(insn.absolute ? block.kind == TL_INSN_INDIRECT
                               : block.kind == TL_INSN_BRANCH && block.target == to);
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The .zstf container and the rules of `tracelake check`. With an even first byte the rest is a
- * file as it is; with an odd one it is plain STF, which is cut and packed here into chunks that may
- * break any rule, so that what lies behind the decompressor is reached.
+ * The .zstf container and the rules of `tracelake check`. If the first byte is even the rest is a
+ * file; if it is odd the rest is plain STF, which is cut here and compressed into chunks that may
+ * violate any rule, so that the code after the decompressor is reached.
  */
 #include "stf/check.h"
 #include "stf/insns.h"
@@ -38,7 +38,8 @@ static void check(struct tl_bytes bytes)
     tl_stf_file_close(file);
 }
 
-/* Instructions from `at` on; the first one's address. Returns < 0 if the end is not orderly. */
+/* Instructions from `at` on, and the address of the first. Returns < 0 if the end is not
+ * orderly. */
 static int64_t count(struct tl_bytes bytes, uint64_t at, uint64_t *pc)
 {
     struct tl_stf_file *file;
@@ -61,7 +62,7 @@ static int64_t count(struct tl_bytes bytes, uint64_t at, uint64_t *pc)
     return got == TL_EOF ? n : -1;
 }
 
-/* From the front, without the index: as many bytes come out as the chunks hold. */
+/* From the beginning, without the index: as many bytes as the chunks contain. */
 static size_t unpack(struct tl_bytes bytes)
 {
     struct tl_stf_unpack *u;
@@ -82,7 +83,7 @@ static size_t unpack(struct tl_bytes bytes)
     return n;
 }
 
-/* Chunks of `plain`, cut where `how` says, with an index that may lie. */
+/* Chunks of `plain`, cut as `how` tells, with an index that may be wrong. */
 static void pack(struct tl_bytes plain, const uint8_t how[4], struct tl_buf *file)
 {
     struct tl_zstf_writer *w;

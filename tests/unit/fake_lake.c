@@ -13,7 +13,7 @@
 #define STREAM     "cs.10"
 #define MAX_TRACES 64
 #define PIECE      2048       /* instructions in a piece of a range */
-#define HELD       (8u << 20) /* appends wait while more is not durable */
+#define HELD       (8u << 20) /* maximum bytes that are not durable; further appends wait */
 
 struct fake_knobs fake;
 
@@ -46,7 +46,7 @@ struct tl_lake {
     pthread_cond_t cond;
     pthread_t thread;
     bool stopping;
-    char why[224]; /* the last push ended, as tl_ingest_explain() was told */
+    char why[224]; /* how the last push ended, as passed to tl_ingest_explain() */
     struct trace traces[MAX_TRACES];
     struct watcher watchers[8];
     struct tl_image_row images[8];
@@ -69,7 +69,7 @@ static void slow(void)
         usleep(ms * 1000);
 }
 
-/* Work that asks now and then whether it is still wanted. */
+/* Work that checks from time to time whether it is still wanted. */
 static int work(void)
 {
     int rc = TL_OK;
@@ -82,7 +82,7 @@ static int work(void)
     return rc;
 }
 
-/* Makes appended bytes durable, a little later. */
+/* Makes appended bytes durable after a short delay. */
 static void *spool(void *argument)
 {
     struct tl_lake *const lake = argument;
@@ -605,7 +605,7 @@ bool tl_lake_has_image(struct tl_lake *lake, const char *hash)
     return there;
 }
 
-/* No SHA-256, but different for different contents. */
+/* Not SHA-256, but different for different contents. */
 static void name_of(struct tl_bytes content, char out[static 72])
 {
     uint64_t h[4] = {1, 2, 3, 4};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The lake's double, whose allocations do not fail (unit/nomem.h). */
+/* The fake lake, whose own allocations never fail (unit/nomem.h). */
 #include <stdlib.h>
 #include <string.h>
 

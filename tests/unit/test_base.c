@@ -34,7 +34,7 @@ static void crc_of_known_bytes(void **state)
     assert_int_equal(tl_crc32c(tl_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
 }
 
-/* Bit by bit, as the polynomial says. */
+/* Bit by bit, from the polynomial. */
 static uint32_t crc_by_bits(const uint8_t *p, size_t n)
 {
     uint32_t crc = UINT32_MAX;
@@ -46,7 +46,7 @@ static uint32_t crc_by_bits(const uint8_t *p, size_t n)
     return ~crc;
 }
 
-/* Of any length, in two pieces, at any alignment. */
+/* For any length, in two pieces, at any alignment. */
 static void crc_of_many(void **state)
 {
     static uint8_t bytes[6000];
@@ -97,7 +97,7 @@ static void offsets_inside_frames(void **state)
     uint8_t bytes[64] = {0};
     const struct tl_run linear = {bytes, 64, 100, NULL};
     assert_int_equal(tl_run_offset(&linear, 7), 107);
-    /* Byte 13 of the frame at 0x20: bytes lie at 0x2d, 0x2e, then 0x30 … 0x3e, 0x40. */
+    /* Byte 13 of the frame at 0x20: bytes are at 0x2d, 0x2e, then 0x30 … 0x3e, 0x40. */
     const struct tl_run framed = framed_run(bytes, 64, 43);
     assert_int_equal(tl_run_offset(&framed, 0), 0x2d);
     assert_int_equal(tl_run_offset(&framed, 1), 0x2e);
@@ -198,7 +198,7 @@ static void arguments_by_a_table(void **state)
     assert_true(range.from == 7 && range.to == UINT64_MAX);
 }
 
-/* Keys that lie together, far apart, and all in one place of any table. */
+/* Keys that are adjacent, far apart, and all in one slot of any table. */
 static uint64_t some_key(uint32_t i)
 {
     return i % 3 == 0 ? i : i % 3 == 1 ? (uint64_t)i << 44 : UINT64_MAX - i;
@@ -252,7 +252,7 @@ static void histograms_are_cumulative(void **state)
     struct tl_histogram h = {0};
     struct tl_buf out = {0};
     (void)state;
-    tl_histogram_add(&h, 500000); /* a bound is in its bucket */
+    tl_histogram_add(&h, 500000); /* a bound belongs to its bucket */
     tl_histogram_add(&h, 500001);
     tl_histogram_add(&h, 31000000000); /* longer than all */
     assert_int_equal(tl_histogram_begin(&out, "x_seconds", "X."), TL_OK);

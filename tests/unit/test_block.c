@@ -187,7 +187,7 @@ static void counts_instructions(void **state)
     assert_int_equal(tl_block_count_to(b, 0x1009), -1);
 }
 
-/* Many blocks: the hash grows, nothing moves, and a reset gives the memory back. */
+/* Many blocks: the hash table grows, nothing moves, and a reset frees the memory. */
 static void grows_and_resets(void **state)
 {
     enum { N = 20000 };
@@ -215,7 +215,7 @@ static void grows_and_resets(void **state)
     }
     const size_t full = tl_block_cache_bytes(cache);
     assert_true(full > empty + N * sizeof(struct tl_block));
-    for (uint64_t pc = 1 << 20; pc < 3 << 20; pc += 4) /* what is unmapped costs nothing */
+    for (uint64_t pc = 1 << 20; pc < 3 << 20; pc += 4) /* unmapped addresses cost no memory */
         assert_int_equal(tl_block_get(cache, TL_SPACE_EL1N, TL_ISA_A64, pc)->n, 0);
     assert_int_equal(tl_block_cache_bytes(cache), full);
     tl_block_cache_reset(cache);
@@ -236,8 +236,8 @@ static void map(struct tl_image *image, uint64_t address, size_t insns, unsigned
         TL_OK);
 }
 
-/* Where nothing was found once, another space or view may have something, and what lies beside it.
- */
+/* Where nothing was found once, another space or view may have something, and so may the
+ * neighbouring addresses. */
 static void remembers_what_is_not_there(void **state)
 {
     const struct tl_isa_options options = {0};
@@ -308,7 +308,7 @@ static void limits_block_length(void **state)
     tl_image_free(image);
 }
 
-/* Lines that were formed once are those that are formed each time, of parts of blocks, too. */
+/* Lines that are cached equal those formatted each time, also for parts of blocks. */
 static void has_its_lines_ready(void **state)
 {
     static const uint8_t x64_code[] = {0x90, 0x48, 0x89, 0xc8, 0x66, 0x90, 0x0f, 0x1f,

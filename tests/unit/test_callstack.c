@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frames by made-up blocks, and of a simulated core's flow. */
+/* Frames from artificial blocks, and from a simulated core's flow. */
 #include "decode/ops.h"
 #include "flow/callstack.h"
 #include "sim/program_core.h"
@@ -18,7 +18,7 @@ struct watch {
     size_t pushes, pops;
 };
 
-/* Checks that changes nest, and writes them down: +function or -function. */
+/* Checks that changes nest, and records them: +function or -function. */
 static int on_change(void *context, enum tl_frame_change change, const struct tl_frame *frame,
                      uint32_t depth, uint64_t insn)
 {
@@ -39,7 +39,7 @@ static int on_change(void *context, enum tl_frame_change change, const struct tl
                          kinds[frame->kind], frame->function, (unsigned)insn);
 }
 
-/* One made-up block per letter: what it ends in. */
+/* One artificial block per letter: its last instruction. */
 static struct tl_block make(uint64_t pc, uint32_t function, enum tl_insn_kind kind, bool link,
                             bool is_return)
 {
@@ -111,7 +111,7 @@ static void expect(const struct script *s, const char *text)
     tl_callstack_init(cs, NULL, 0, on_change, &w);
     assert_int_equal(tl_callstack_push(cs, s->items, s->n), TL_OK);
     assert_int_equal(tl_callstack_depth(cs), w.depth);
-    struct tl_callstack *const alone = malloc(sizeof *alone); /* with nobody who listens */
+    struct tl_callstack *const alone = malloc(sizeof *alone); /* without a listener */
     tl_callstack_init(alone, NULL, 0, NULL, NULL);
     assert_int_equal(tl_callstack_push(alone, s->items, s->n), TL_OK);
     assert_int_equal(alone->depth, cs->depth);
@@ -168,7 +168,8 @@ static void recursion(void **state)
     expect(&s, "+r1@0 +c1@1 +c1@2 +c1@3 -c1@4 -c1@5 -c1@6 -r1@7 ");
 }
 
-/* To where the innermost frame returns: an indirect jump is a return, a direct one is none. */
+/* To the return address of the innermost frame: an indirect jump counts as a return, a direct one
+ * does not. */
 static void jumps_behind_a_call(void **state)
 {
     for (unsigned indirect = 0; indirect < 2; indirect++) {
@@ -196,7 +197,7 @@ static void exceptions(void **state)
 
 static void exception_at_a_call(void **state)
 {
-    struct script s = {.n = 0}; /* nothing of the callee runs before the handler does */
+    struct script s = {.n = 0}; /* nothing of the callee is executed before the handler */
     call(&s, 0x100, 1);
     other(&s, TL_ITEM_EXCEPTION, 0x200);
     eret(&s, 0x900, 9);
@@ -242,14 +243,14 @@ static void gaps(void **state)
     other(&s, TL_ITEM_GAP, 0);
     plain(&s, 0x208, 2); /* the same function as before */
     other(&s, TL_ITEM_GAP, 0);
-    plain(&s, 0x104, 1); /* where the innermost but one returns to */
+    plain(&s, 0x104, 1); /* return address of the second innermost frame */
     other(&s, TL_ITEM_TRACE_ON, 0);
-    plain(&s, 0x500, 5); /* unheard of */
+    plain(&s, 0x500, 5); /* unknown */
     expect(&s, "+r1@0 +c2@1 +c3@2 -c3@3 -c2@4 -r1@5 +r5@5 -r5@6 ");
 }
 
-/* Behind a gap in the innermost frame's function, at an address that frame `to` waits for, 0: that
- * none does. */
+/* After a gap in the innermost frame's function, at an address that frame `to` returns to; 0: no
+ * frame does. */
 static uint32_t depth_behind_gap(uint32_t depth, uint32_t to)
 {
     const struct tl_item gap = {.kind = TL_ITEM_GAP};
@@ -307,7 +308,7 @@ static void branches_alone(void **state)
     expect(&s, "+c4294967295@0 +c4294967295@0 -c4294967295@0 -c4294967295@0 ");
 }
 
-/* Branches that tell where they come from: what is taken for a return, and leads to no call. */
+/* Branches with a known source: which are taken for returns, and which lead to no call. */
 static void branches_with_their_source(void **state)
 {
     const unsigned call = TL_ITEM_CALL | TL_ITEM_HAS_PC, back = TL_ITEM_RETURN | TL_ITEM_HAS_PC;
@@ -324,7 +325,7 @@ static void branches_with_their_source(void **state)
                "-c4294967295@0 -c4294967295@0 -r4294967295@0 ");
 }
 
-/* Deeper than what is kept: counted, and in step again afterwards. */
+/* Deeper than the stack is kept: counted, and correct again afterwards. */
 static void very_deep(void **state)
 {
     enum { DEEP = TL_CALLSTACK_MAX + 500 };
@@ -343,7 +344,7 @@ static void very_deep(void **state)
     assert_int_equal(w.depth, TL_CALLSTACK_MAX);
     for (int i = 0; i < DEEP; i++)
         assert_int_equal(tl_callstack_push(cs, &up, 1), TL_OK);
-    assert_int_equal(tl_callstack_depth(cs), 2); /* the last call's frame is still to be left */
+    assert_int_equal(tl_callstack_depth(cs), 2); /* the last call's frame has not been left yet */
     assert_int_equal(tl_callstack_finish(cs), TL_OK);
     assert_int_equal(w.pushes, w.pops);
     tl_buf_fini(&w.text);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All catalogs keep the same promises: that in SQLite and that in omap. What only files can suffer
- * comes behind. */
+/* All catalogs keep the same promises: the one in SQLite and the one in omap. Tests that apply to
+ * files only are at the end. */
 #include "store/backend_memory.h"
 #include "store/catalog.h"
 
@@ -225,7 +225,7 @@ static int count_shard(void *context, const struct tl_shard_row *row)
     return TL_OK;
 }
 
-/* Shards and streams of the generation. */
+/* Count the shards and streams of the generation. */
 static unsigned rows_of(uint64_t generation)
 {
     unsigned n = 0;
@@ -294,7 +294,7 @@ static void notes(void **state)
     assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL) < 0, 1);
     assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
     assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL), TL_OK);
-    note.created_ns = 4; /* is kept as it was */
+    note.created_ns = 4; /* the creation time is preserved */
     snprintf(note.text, sizeof note.text, "two\nlines");
     assert_int_equal(catalog->ops->put_note(catalog, "a", &note, NULL), TL_OK);
     note.id = 300;
@@ -353,7 +353,7 @@ static void rules(void **state)
     tl_buf_fini(&out);
 }
 
-/* Labels that begin like each other, in any order. */
+/* Labels with a common prefix, in any order. */
 static void labels(void **state)
 {
     (void)state;
@@ -418,7 +418,7 @@ static void assert_page(const struct tl_trace_place *behind, size_t most, int mo
     tl_buf_fini(&out);
 }
 
-/* Newest first, those of one moment by name. */
+/* Newest first, those of the same time by name. */
 static void pages(void **state)
 {
     (void)state;
@@ -456,7 +456,7 @@ static void pages(void **state)
     tl_buf_fini(&out);
 }
 
-/* What another process does is told once. */
+/* Changes by another process are reported once. */
 static void changes(void **state)
 {
     (void)state;
@@ -492,7 +492,7 @@ static void a_refused_commit_changes_nothing(void **state)
     assert_int_equal(catalog->ops->add_trace(catalog, &u, &fail), TL_OK);
 }
 
-/* A catalog of a newer program is left alone. */
+/* A catalog written by a newer program is left unchanged. */
 static void newer_catalogs_are_refused(void **state)
 {
     (void)state;
@@ -522,7 +522,7 @@ static void run_sql(const char *sql)
     sqlite3_close(db);
 }
 
-/* Catalogs as each older version wrote them. */
+/* Catalogs as written by each older version. */
 static const char version_1[] =
     "CREATE TABLE traces("
     " id TEXT PRIMARY KEY, rig TEXT NOT NULL, format TEXT NOT NULL, setup TEXT NOT NULL,"
@@ -569,7 +569,8 @@ static void older_catalogs_are_brought_up_to_date(void **state)
         catalog = NULL;
         assert_int_equal(backend->ops->catalog_reset(backend, NULL), TL_OK);
         run_sql(version_1);
-        /* Wherever it is interrupted, nothing is lost, and it is not taken for a new one. */
+        /* Wherever it is interrupted, nothing is lost, and the catalog is not taken for a new
+         * one. */
         tl_backend_memory_refuse(backend, refused, 1, TL_IO);
         if (tl_catalog_open(&catalog, backend, &fail) < 0)
             assert_int_equal(tl_catalog_open(&catalog, backend, &fail), TL_OK);
@@ -587,7 +588,7 @@ static void older_catalogs_are_brought_up_to_date(void **state)
     assert_true(intact);
     const struct tl_retention rule = {.raw_bytes = 5};
     assert_int_equal(catalog->ops->set_retention(catalog, "", &rule, &fail), TL_OK);
-    /* What is counted now is counted of old rows, too. */
+    /* Totals introduced later also include old rows. */
     struct tl_catalog_totals totals;
     assert_int_equal(catalog->ops->totals(catalog, &totals, &fail), TL_OK);
     assert_int_equal(totals.states[TL_TRACE_SEALED], 1);
@@ -609,7 +610,7 @@ static void new_catalogs_are_fresh_until_filled(void **state)
     assert_false(catalog->ops->fresh(catalog));
 }
 
-/* A damaged file is told, with what to do, and left as it is. */
+/* A damaged file is reported, with what to do, and left unchanged. */
 static void damaged_catalogs_are_refused(void **state)
 {
     (void)state;
@@ -625,7 +626,7 @@ static void damaged_catalogs_are_refused(void **state)
     for (int i = 0; i < 2; i++) {
         FILE *f = fopen(path, "r+b");
         assert_non_null(f);
-        /* Its head; then pages behind it. */
+        /* Its header; then pages after it. */
         fseek(f, i == 0 ? 0 : 5000, SEEK_SET);
         for (int n = 0; n < (i == 0 ? 100 : 8000); n++)
             fputc(0xa5, f);
@@ -647,7 +648,7 @@ struct beside {
     unsigned asked, end;
 };
 
-/* In the middle of a check: what would wait for its end would wait for ever. */
+/* During a check: anything that waited for its end would wait for ever. */
 static bool write_beside(void *context)
 {
     struct beside *const b = context;
@@ -657,7 +658,7 @@ static bool write_beside(void *context)
     return b->asked >= b->end;
 }
 
-/* A whole check takes long: others write meanwhile, and it can be cancelled. */
+/* A full check takes long: others write meanwhile, and it can be cancelled. */
 static void checks_hold_up_nobody(void **state)
 {
     (void)state;

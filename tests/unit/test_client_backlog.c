@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes between input and server: what goes in comes out, in memory, in files, and after the
- * process that put them there has gone. */
+/* Bytes between input and server: everything put in comes out, in memory, in files, and after the
+ * process that put it there has ended. */
 #include "cli/backlog.h"
 
 #include <dirent.h>
@@ -35,7 +35,7 @@ static char *new_folder(char *name)
     return mkdtemp(name);
 }
 
-/* Remove the folder's files; their bytes in all. */
+/* Remove the folder's files; returns their total size. */
 static uint64_t empty(const char *folder)
 {
     uint64_t bytes = 0;
@@ -53,7 +53,7 @@ static uint64_t empty(const char *folder)
     return bytes;
 }
 
-/* Read some of the truth in, as far as there is room. */
+/* Read some of the expected bytes in, as far as there is capacity. */
 static void put(struct tl_backlog *b, int into, int from)
 {
     const uint64_t end = tl_backlog_end(b);
@@ -84,16 +84,15 @@ static void look(struct tl_backlog *b)
     assert_memory_equal(bytes, truth + at, (size_t)got);
 }
 
-/* Random puts, looks and drops; with a folder the process "dies" now and then. */
+/* Random puts, looks and drops; with a folder the process "dies" from time to time. */
 static void run(const char *folder, int from, int into)
 {
     const uint64_t most = 1 << 20;
     struct tl_backlog *b;
     struct tl_fail fail;
     unsigned full = 0;
-    assert_int_equal(folder ? tl_backlog_folder(&b, folder, most, &fail)
-                            : tl_backlog_memory(&b, most),
-                     TL_OK);
+    assert_int_equal(
+        folder ? tl_backlog_folder(&b, folder, most, &fail) : tl_backlog_memory(&b, most), TL_OK);
     while (tl_backlog_end(b) < SPAN) {
         const uint64_t begin = tl_backlog_begin(b), end = tl_backlog_end(b);
         put(b, into, from);
@@ -133,13 +132,13 @@ static void in_files_of_a_pipe(void **state)
     assert_int_equal(pipe(fds), 0);
     assert_non_null(new_folder(folder));
     run(folder, fds[0], fds[1]);
-    assert_true(empty(folder) <= 1 << 17); /* the file that is written to */
+    assert_true(empty(folder) <= 1 << 17); /* the file being written */
     assert_int_equal(rmdir(folder), 0);
     close(fds[0]);
     close(fds[1]);
 }
 
-/* What cannot be spliced goes by way of memory. */
+/* What cannot be spliced is copied through memory. */
 static void in_files_of_a_file(void **state)
 {
     char folder[64], path[64] = "/tmp/tl-backlog-XXXXXX";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Look-ups and ranges of the client library. */
+/* Lookups and ranges of the client library. */
 #include "client_fake.h"
 #include "stf/header.h"
 #include "stf/record.h"
@@ -95,8 +95,8 @@ static void fetches_pieces(void **state)
     assert_memory_equal(got.p, fake.fetch.p, got.n);
     tracelake_fetch_close(fetch);
 
-    /* A fetch that nobody reads on does not hold up other calls, nor does its cancellation; what
-     * it returned stays. */
+    /* A fetch that is not read on does not block other calls, nor does cancelling it; what it
+     * returned stays valid. */
     expect(tracelake_fetch_open(&fetch, lake, &range, TRACELAKE_TEXT, &error), 0, &error);
     expect(tracelake_fetch_next(fetch, &p, &n, &error), 0, &error);
     uint64_t durable;
@@ -113,7 +113,7 @@ static void fetches_pieces(void **state)
     fake_stop(&fake);
 }
 
-/* `n` instructions, every tenth of them a branch 0x100 ahead, as a .zstf. */
+/* `n` instructions, every tenth of them a branch by 0x100, as a .zstf. */
 static void make_zstf(struct tl_buf *file, unsigned n)
 {
     struct tl_zstf_writer *writer;
@@ -188,7 +188,7 @@ static void iterates_instructions(void **state)
     fake_stop(&fake);
 }
 
-/* Fewer than promised, damaged, or nothing at all: said, never made up. */
+/* Less data than promised, damaged data, or none: reported, never invented. */
 static void notices_bad_ranges(void **state)
 {
     struct tracelake *lake;
@@ -242,7 +242,7 @@ static void maps_statuses(void **state)
     }
 }
 
-/* A connection that broke between two calls is no matter. */
+/* A connection that broke between two calls does not matter. */
 static void reconnects_between_calls(void **state)
 {
     struct fake fake = {.budget = 1, .seed = 4};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of a live stream over calls that break and servers that part it otherwise is the text of
- * one call: nothing twice and nothing missed. */
+/* The text of a live stream over calls that break and servers that divide it differently equals the
+ * text of one call: nothing twice and nothing missing. */
 #include "cli/parts.h"
 
 #include <setjmp.h>
@@ -34,7 +34,8 @@ static void make_text(void)
     n_got = 0;
 }
 
-/* A call: parts of some instructions, in pieces of some bytes, of which only so many come. */
+/* A call: parts of several instructions, in pieces of several bytes, of which only a number
+ * arrive. */
 static void call(struct tl_parts *parts, unsigned pieces)
 {
     size_t begin = (size_t)parts->part;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a terminal would obey is printed as \xHH, and takes the columns that it is said to take. */
+/* Characters that a terminal would interpret are printed as \xHH, and occupy the number of columns
+ * that is reported. */
 #include "cli/plain.h"
 
 #include <setjmp.h>
@@ -39,7 +40,7 @@ static void hostile_texts(void **state)
     expect("\xc2\x9b"
            "2J",
            0, "\\xc2\\x9b2J");
-    expect("\xc2\xa0", 0, "\xc2\xa0"); /* no control character any more */
+    expect("\xc2\xa0", 0, "\xc2\xa0"); /* not a control character any more */
     expect("\xc2", 0, "\xc2");
 }
 

@@ -90,7 +90,7 @@ static void push_bytewise(void **state)
     free(p);
 }
 
-/* Whatever breaks wherever, every byte arrives once. */
+/* Whatever breaks at any place, every byte arrives once. */
 static void push_through_breaks(void **state)
 {
     const unsigned first = (unsigned)test_seed();
@@ -146,7 +146,7 @@ static void push_through_breaks(void **state)
     assert_true(broken > 0);
 }
 
-/* Without retries the session ends, and a new one goes on behind the durable bytes. */
+/* Without retries the session ends, and a new one continues after the durable bytes. */
 static void push_resumed_by_caller(void **state)
 {
     struct fake fake = {.seed = 5, .budget = 300000, .breaks = 1};
@@ -180,7 +180,8 @@ static void push_resumed_by_caller(void **state)
     free(p);
 }
 
-/* A server that loses what it has acknowledged is told, not fed with a capture full of holes. */
+/* If a server has lost bytes it acknowledged, that is reported; it is not sent a capture with
+ * holes. */
 static void push_to_forgetful_server(void **state)
 {
     struct fake fake = {.seed = 6, .budget = 400000, .breaks = 1, .forget = true};
@@ -230,7 +231,7 @@ static void push_to_silence(void **state)
     struct tracelake_error error = {0};
     fake_start(&fake);
     const struct tracelake_options connect = {.timeout_ms = 200};
-    /* Where much else runs the connection itself may take longer. */
+    /* On a busy machine connecting itself may take longer. */
     int result;
     do
         result = tracelake_connect(&lake, fake.url, &connect, &error);

@@ -12,7 +12,7 @@
 
 enum { UNAVAILABLE = 14 };
 
-/* "lake.test" is 127.0.0.2 and 127.0.0.1, in this order; all else is as it is. */
+/* "lake.test" is 127.0.0.2 and 127.0.0.1, in this order; all other names are resolved normally. */
 int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
                 struct addrinfo **out)
 {
@@ -63,7 +63,8 @@ static int list(struct tracelake *lake, struct tracelake_error *error)
     return result;
 }
 
-/* The first that answers is taken; one that ends, or says that it cannot, is left for the next. */
+/* The first server that answers is used; one that ends, or reports that it cannot serve, is left
+ * for the next. */
 static void calls_change_over(void **state)
 {
     struct fake a = {.n_traces = 3}, b = {.n_traces = 3};
@@ -94,7 +95,7 @@ static void calls_change_over(void **state)
     assert_non_null(strstr(error.text, "none of 2 servers"));
 }
 
-/* What the servers cannot do now they may when they are asked again. */
+/* Servers that are unable to serve now may be able to when asked again. */
 static void nobody_can_now(void **state)
 {
     struct fake a = {.refuse_status = UNAVAILABLE, .refuse_message = "not now"};
@@ -110,7 +111,7 @@ static void nobody_can_now(void **state)
     fake_stop(&b);
 }
 
-/* A name's addresses are servers like those of a list. */
+/* The addresses of a name are servers like those of a list. */
 static void addresses_of_a_name(void **state)
 {
     struct fake a = {.n_traces = 3};
@@ -133,7 +134,7 @@ static void addresses_of_a_name(void **state)
     fake_stop(&b);
 }
 
-/* A range is gone on with at another server behind what was handed out: nothing twice or missed. */
+/* A range continues at another server after what was delivered: nothing twice or missing. */
 static void range_changes_over(void **state)
 {
     struct fake a = {.fetch_piece = 50000, .fetch_count = 7};
@@ -166,7 +167,7 @@ static void range_changes_over(void **state)
     tl_buf_fini(&got);
 }
 
-/* … and where the other one has something else, that is an error, not a mixture. */
+/* … and if the other one has different data, that is an error, not a mixture. */
 static void range_is_another(void **state)
 {
     const size_t sizes[] = {20 << 20, 100};
@@ -196,7 +197,7 @@ static void range_is_another(void **state)
     }
 }
 
-/* A push goes on at the server that takes the trace over, behind what is durable there. */
+/* A push continues at the server that takes the trace over, after what is durable there. */
 static void push_changes_over(void **state)
 {
     static const int how[] = {0, UNAVAILABLE, 7 /* it lost the lease */};
@@ -215,7 +216,7 @@ static void push_changes_over(void **state)
         expect(tracelake_push_open(&push, lake, &options, &error), 0, &error);
         expect(tracelake_push_write(push, bytes.p, 400000, &error), 0, &error);
         expect(tracelake_push_flush(push, &error), 0, &error);
-        /* B has what is durable, less than what is on its way to A. */
+        /* B has what is durable, less than what was sent to A. */
         assert_int_equal(tl_buf_add(&b.received, bytes.p, 400000), 0);
         b.durable = 400000;
         a.refuse_status = how[i];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timestamps and arrivals of a rig whose clock, delay and jitter are known: what is said of them.
- */
+/* Timestamps and arrivals of a rig whose clock, delay and jitter are known, and the relation
+ * computed from them. */
 #include "store/clockfit.h"
 
 #include "sim/program_rng.h"
@@ -14,7 +14,8 @@
 
 #define UNIX UINT64_C(1790000000000000000)
 
-/* A rig whose clock has `hz`, begun at UNIX; bytes come after 0.3 ms and up to `jitter` ns more. */
+/* A rig whose clock has frequency `hz` and started at UNIX; bytes arrive after 0.3 ms and up to
+ * `jitter` ns more. */
 struct rig {
     double hz;
     uint32_t jitter;
@@ -27,7 +28,7 @@ static uint64_t ticks_at(const struct rig *rig, double ns)
     return rig->origin + (uint64_t)(ns * rig->hz / 1e9);
 }
 
-/* A block each 10 ms, with several timestamps, the last one made as it was sent. */
+/* A block every 10 ms, with several timestamps, the last one generated when it was sent. */
 static void run(struct rig *rig, struct tl_clockfit *fit, unsigned from, unsigned to)
 {
     for (unsigned i = from; i < to; i++) {
@@ -54,7 +55,7 @@ static void known_rate(void **state)
         assert_true(r.error > 0 && fabs(r.ns_per_tick - truth) <= r.error);
         assert_true(r.error < truth * 50e-6); /* 2 ms of a minute: 33 ppm */
         assert_true(r.spread_ns > 1500000 && r.spread_ns <= 2000000);
-        /* When each tick was, wherever in the minute: at most the shortest delay too late. */
+        /* The time of each tick, anywhere in the minute: at most the shortest delay too late. */
         for (double ns = 0; ns <= 6e10; ns += 6e9) {
             const double by = (double)(r.unix_ns - UNIX) +
                               ((double)ticks_at(&rig, ns) - (double)r.ticks) * r.ns_per_tick;
@@ -63,7 +64,7 @@ static void known_rate(void **state)
     }
 }
 
-/* What was saved in the middle goes on as if it had not been. */
+/* A state saved in the middle continues without a difference. */
 static void resumed(void **state)
 {
     (void)state;
@@ -92,7 +93,7 @@ static void resumed(void **state)
     assert_true(y.pairs == x.pairs && y.unix_ns == x.unix_ns && y.ticks == x.ticks);
     tl_clock_relation_get(&y, (struct tl_bytes){p, sizeof(p) - 1});
     assert_int_equal(y.pairs, 0);
-    /* Damage: refused, not used as an index. */
+    /* Damaged states are refused, not used as an index. */
     half.n_hull = TL_CLOCKFIT_HULL + 1;
     load = (struct tl_state){.in = {(const uint8_t *)&half, sizeof(half)}};
     tl_clockfit_state(&loaded, &load);
@@ -100,7 +101,7 @@ static void resumed(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* A link that was down: what waited comes late and all at once, and changes nothing. */
+/* A link that was down: pending bytes arrive late and all at once, and change nothing. */
 static void held_up(void **state)
 {
     (void)state;
@@ -109,7 +110,7 @@ static void held_up(void **state)
     struct tl_clock_relation r;
     rig.rng.state = 9;
     run(&rig, &fit, 0, 2000);
-    for (unsigned i = 2000; i < 2500; i++) /* five seconds, within 50 ms behind them */
+    for (unsigned i = 2000; i < 2500; i++) /* five seconds, within 50 ms after them */
         tl_clockfit_add(&fit, ticks_at(&rig, 1e7 * (i + 1)),
                         UNIX + (uint64_t)(2.5e10) + i * 100000);
     run(&rig, &fit, 2510, 12000);
@@ -130,13 +131,13 @@ static void nothing_to_say(void **state)
     run(&rig, &fit, 0, 50); /* half a second */
     tl_clockfit_relation(&fit, &r);
     assert_int_equal(r.pairs, 0);
-    /* Arrivals that have nothing to do with the timestamps. */
+    /* Arrivals unrelated to the timestamps. */
     fit = (struct tl_clockfit){0};
     for (uint64_t i = 1; i < 1000; i++)
         tl_clockfit_add(&fit, i * 1000, UNIX + UINT64_C(60) * tl_sim_below(&rig.rng, 1000000000));
     tl_clockfit_relation(&fit, &r);
     assert_int_equal(r.pairs, 0);
-    /* Unknown arrivals, timestamps that stand or fall, and what overflows. */
+    /* Unknown arrivals, timestamps that stand still or decrease, and overflows. */
     fit = (struct tl_clockfit){0};
     run(&rig, &fit, 0, 200);
     const struct tl_clockfit before = fit;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Levels by name: the machine's own are taken, those of others and no levels are told. */
+/* Levels by name: the machine's own are accepted, those of other machines and unknown names are
+ * rejected. */
 #include "simd/cpu.h"
 
 #include <setjmp.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode that is saved between two pushes and loaded into a fresh one says exactly what an
- * undisturbed one says: every item, every offset, every loss. On simulated streams, intact and
- * damaged, in frames of every kind, with software trace between, and on real captures, each handed
- * on from decode to decode at many places. Bytes that are no state are refused.
+ * A decode that is saved between two pushes and loaded into a new one gives exactly what an
+ * undisturbed one gives: every item, every offset, every loss. On simulated streams, intact and
+ * damaged, in frames of every kind, with software trace in between, and on real captures, each
+ * passed from decode to decode at many places. Bytes that are not a state are refused.
  */
 #include "import/bundle.h"
 #include "unit/data.h"
@@ -37,7 +37,7 @@ static void simulated_streams(void **state)
     tl_crew_free(crew);
 }
 
-/* The time is part of what is handed on, as far as the image changes. */
+/* The time is part of the state if the image changes over time. */
 static void code_that_changes(void **state)
 {
     (void)state;
@@ -65,7 +65,7 @@ static void add_source(struct tl_setup *setup, enum tl_protocol protocol, uint16
     source->id = id;
 }
 
-/* Software trace of sorts: synchronisation now and then, and any bytes between. */
+/* Artificial software trace: synchronisation from time to time, and arbitrary bytes in between. */
 static size_t some_software(struct tl_sim_rng *rng, bool stm, uint8_t out[static 64])
 {
     size_t n = 0;
@@ -138,7 +138,8 @@ static void several_sources(void **state)
 
 /* ---- bytes that are no state ----------------------------------------------------------------- */
 
-/* Save what a decode of the first `n` bytes knows, or some more. Returns how many; 0: nowhere. */
+/* Save the state of a decode of the first `n` bytes, or a few more. Returns how many; 0:
+ * nowhere. */
 static size_t save_at(const struct run *run, size_t n, struct tl_buf *out)
 {
     struct log log = {0};
@@ -231,7 +232,7 @@ static void real_captures(void **state)
         tl_bundle_fini(&snapshot);
     }
     closedir(list);
-    assert_true(times > 0); /* not of those in which no frame is found */
+    assert_true(times > 0); /* without those in which no frame is found */
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The DI framer against the datagram encoder, under every one-word fault, and on real vectors. */
+/* The DI framer compared with the datagram encoder, with every one-word fault, and on real
+ * vectors. */
 #include "frame/di.h"
 #include "sim/osd_encoder.h"
 #include "unit/data.h"
@@ -158,7 +159,7 @@ static uint64_t hash_packet(const uint8_t *p, size_t n)
     return h;
 }
 
-/* The packets' hashes in order, without their offsets. Returns how many. */
+/* The packets' hashes in order, without their offsets. Returns their number. */
 static size_t hashes(const struct got *g, uint64_t *out, size_t cap)
 {
     size_t count = 0;
@@ -177,8 +178,8 @@ struct verdict {
 };
 
 /*
- * What is missing of `a` and what of `b` is new: all between the common beginning and the common
- * end, since there is one fault.
+ * What `a` has and `b` lacks, and the reverse: everything between the common beginning and the
+ * common end, since there is one fault.
  */
 static struct verdict compare(const uint64_t *a, size_t na, const uint64_t *b, size_t nb)
 {
@@ -192,7 +193,7 @@ static struct verdict compare(const uint64_t *a, size_t na, const uint64_t *b, s
 
 enum fault { LOSE, DOUBLE, CHANGE };
 
-/* CHANGE: the word (as it lies there) is exclusive-ored with `mask`. */
+/* CHANGE: the word (as stored) is XORed with `mask`. */
 static void spoil(struct tl_buf *out, const uint8_t *p, size_t n, size_t word, enum fault fault,
                   uint16_t mask)
 {
@@ -234,7 +235,7 @@ static void tally_fault(struct tally *t, const struct got *clean, const struct t
     t->total_lost += v.lost;
     if (v.lost > t->worst_lost)
         t->worst_lost = v.lost;
-    /* A changed payload word cannot be told; the packet counts as lost and comes changed. */
+    /* A changed payload word cannot be detected: the packet counts as lost and arrives changed. */
     if (v.invented > (fault == CHANGE))
         t->invented++;
     if (v.lost > v.invented && got.lost == 0)
@@ -253,7 +254,7 @@ static void assert_tally(const char *name, const struct tally *t, enum fault fau
                  mask, t->worst_lost, t->unreported);
 }
 
-/* Every word lost, doubled, with each bit flipped, and changed to `more` others. */
+/* Every word dropped, doubled, with each bit flipped, and replaced by `more` others. */
 static void fault_all_words(const char *name, const uint8_t *p, size_t n, unsigned more)
 {
     struct got clean = {0};
@@ -275,7 +276,7 @@ static void fault_all_words(const char *name, const uint8_t *p, size_t n, unsign
             all.invented += t.invented;
             all.worst_lost = t.worst_lost > all.worst_lost ? t.worst_lost : all.worst_lost;
         }
-    /* A changed address may make a payload look like a packet to it: there is no checksum. */
+    /* A changed address may make a payload look like a packet: there is no checksum. */
     if (all.invented * 5000 > all.faults)
         fail_msg("%s: %zu faults, %zu bogus packets", name, all.faults, all.invented);
     print_message("%s: %zu faults, worst %zu of %zu packets lost, mean %.2f\n", name, all.faults,
@@ -284,7 +285,7 @@ static void fault_all_words(const char *name, const uint8_t *p, size_t n, unsign
     drop(&clean);
 }
 
-/* What a made stream is like. */
+/* Properties of a generated stream. */
 struct scene {
     unsigned width, max_pkt_len;
     bool little_endian, enumerated, ctm, stm, uart, replies;
@@ -392,7 +393,7 @@ static void test_vectors(void **state)
     }
 }
 
-/* Nothing but noise: no packet, no growth, everything reported. */
+/* Noise only: no packet, no growth of memory, everything reported. */
 static void test_garbage(void **state)
 {
     for (unsigned round = 0; round < 20; round++) {
@@ -410,7 +411,7 @@ static void test_garbage(void **state)
     }
 }
 
-/* Zeros are what an unused header slot holds, too: they must not pass for a usual header. */
+/* Unused header slots hold zeros as well: they must not pass for a usual header. */
 static void test_zeros(void **state)
 {
     static const uint8_t zeros[4096];
@@ -435,7 +436,7 @@ static void test_zeros(void **state)
     tl_sim_osd_fini(&e);
 }
 
-/* A capture that begins in the middle of something, at an odd distance. */
+/* A capture that begins in the middle of a packet, at an odd distance. */
 static void test_late_start(void **state)
 {
     for (unsigned round = 0; round < 50; round++) {
@@ -446,7 +447,7 @@ static void test_late_start(void **state)
         const size_t cut = 1 + next() % 100;
         struct got got = {0};
         frame(&got, e.out.p + cut, e.out.n - cut, 0);
-        /* in the worst case it believes in something else for a while */
+        /* in the worst case the framer follows a wrong alignment for a while */
         assert_true(got.lost < 4096);
         drop(&got);
         tl_sim_osd_fini(&e);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lengths of x86 instructions, and where their branches lead, beside LLVM's disassembler: every
- * opcode of every map with random prefixes and operands, in all three modes. What LLVM refuses is
- * not looked at (our lengths are those of whatever may follow the opcode); nor what it takes for a
- * prefix alone.
+ * Lengths of x86 instructions, and the targets of their branches, compared with LLVM's
+ * disassembler: every opcode of every map with random prefixes and operands, in all three modes.
+ * Encodings that LLVM rejects are skipped (our lengths are those of anything that may follow the
+ * opcode), and so are those it treats as a lone prefix.
  */
 #include "base/err.h"
 #include "disasm/disasm.h"
@@ -66,7 +66,7 @@ static void make(enum tl_isa isa, unsigned round, uint8_t code[static 24])
     code[n] = (uint8_t)round;
 }
 
-/* Texts of what LLVM counts as an instruction of its own, and those it knows differently. */
+/* Texts of what LLVM counts as a separate instruction, and of those it decodes differently. */
 static bool is_prefix(const char *text)
 {
     static const char *const alone[] = {
@@ -89,7 +89,7 @@ static unsigned behind_prefixes(enum tl_isa isa, const uint8_t *code)
     return at;
 }
 
-/* Where a direct branch leads, by its last bytes: of one, two or four, as its size says. */
+/* The target of a direct branch, from its last one, two or four bytes, depending on its size. */
 static uint64_t displaced(enum tl_isa isa, const uint8_t *code, int size)
 {
     const unsigned at = behind_prefixes(isa, code);
@@ -103,7 +103,7 @@ static uint64_t displaced(enum tl_isa isa, const uint8_t *code, int size)
     return isa == TL_ISA_X64 ? to : (uint32_t)to;
 }
 
-/* What is decoded in another way, because it is frequent, is the same. */
+/* The separate path for frequent instructions gives the same result. */
 static void assert_quick(enum tl_isa isa, const uint8_t code[static 24], int size,
                          const struct tl_x86_insn *insn)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines and inlined functions: of the made-up program, whose every instruction's place is known; of
- * this very program, as the compiler made it; of files that lack something; of damaged ones.
+ * Lines and inlined functions: of the generated program, for which the place of every instruction
+ * is known; of this very program, as the compiler built it; of files that lack something; of
+ * damaged ones.
  */
 #include "dwarf/dwarf.h"
 
@@ -113,7 +114,7 @@ static const char source[] = "static inline int twice(int x) __attribute__((alwa
                              "    return work(3);\n"
                              "}\n";
 
-/* The address of `work`, by the tool of the same package as the compiler. */
+/* The address of `work`, from the tool of the compiler's package. */
 static uint64_t address_of(const char *dir)
 {
     char command[256];
@@ -227,7 +228,7 @@ static void no_file_is_none(void **state)
     tl_dwarf_close(NULL);
 }
 
-/* Whatever is changed, it ends, and every text can be read. */
+/* Whatever is changed, reading terminates, and every text can be read. */
 static void damage_is_survived(void **state)
 {
     struct tl_buf copy = {0};

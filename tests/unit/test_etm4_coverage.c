@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every packet type, every header byte that any configuration allows, and every configuration bit
- * that decides about packets: the encoder makes them all, and the packetizer finds them again, cut
+ * that affects packets: the encoder generates all of them, and the packetizer finds them again, cut
  * at every place and in chunks of every size.
  */
 #include "decode/ops.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flow of tapes, where most packets take the short way, is the flow of the same packets, one
- * by one: of any trace unit, in an image with holes, of damaged bytes, in any chunks.
+ * The flow of tapes, where most packets take the fast path, equals the flow of the same packets
+ * processed one by one: for any trace unit, in an image with holes, with damaged bytes, in any
+ * chunks.
  */
 #include "decode/ops.h"
 #include "etm4/flow.h"
@@ -24,7 +25,7 @@
 
 struct said {
     struct tl_buf text;
-    uint64_t lost; /* bytes and where, summed up */
+    uint64_t lost; /* sum over bytes and their offsets */
     struct tl_etm4_flow *flow;
 };
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every kernel of the unrolled packetizer says what the scalar one says, whatever the bytes. */
+/* Every kernel of the unrolled packetizer gives the result of the scalar one, for any bytes. */
 #include "etm4/unrolled.h"
 
 #include "etm4/headers.h"
@@ -25,11 +25,11 @@ struct input {
     size_t n;
     bool framed;
     bool tape;
-    uint32_t most;   /* bytes a push */
+    uint32_t most;   /* bytes per push */
     uint64_t chunks; /* seed */
 };
 
-/* A tape as packets, in pieces; and what its columns must hold. */
+/* A tape as packets, in pieces; and the invariants of its columns. */
 static int collect_tape(void *context, const struct tl_etm4_tape *tape)
 {
     struct packets *all = context;
@@ -70,7 +70,7 @@ static int collect_tape(void *context, const struct tl_etm4_tape *tape)
     return 0;
 }
 
-/* Each run is a copy of exact size, so that a read behind it is noticed. */
+/* Each run is a copy of exactly its size, so that a read past its end is noticed. */
 static void split(struct packets *out, const struct input *in, const struct tl_etm4_kernel *kernel)
 {
     struct tl_etm4_packetizer *p = malloc(sizeof *p);
@@ -108,7 +108,7 @@ static void all_agree(const struct input *in)
     for (size_t k = 0; k < n; k++) {
         if (tl_etm4_kernel_at(kernels[k].level) == NULL ||
             tl_etm4_kernel_at(tl_cpu_supported())->level < kernels[k].level)
-            continue; /* this machine cannot */
+            continue; /* not supported by this machine */
         split(&ours, in, &kernels[k]);
         for (size_t i = 0; i < ours.n && i < scalar.n; i++)
             if (memcmp(&ours.p[i], &scalar.p[i], sizeof ours.p[i]) != 0)
@@ -150,7 +150,7 @@ static void test_random_packets(void **state)
     }
 }
 
-/* Headers in payloads, payloads like headers: bytes out of few, and of all. */
+/* Headers in payloads, payloads like headers: bytes from a few values, and from all. */
 static void test_hostile(void **state)
 {
     (void)state;
@@ -184,8 +184,8 @@ static const struct tl_etm4_config any_config = {.version = 0x44,
                                                  .cycle_count = true};
 
 /*
- * Every header, at every place of a block and behind every number of payload bytes that look like
- * headers: what a block's end cuts, the next one must take up.
+ * Every header, at every place of a block and after every number of payload bytes that look like
+ * headers: a packet cut by the end of a block must continue in the next one.
  */
 static void test_every_header_everywhere(void **state)
 {
@@ -212,7 +212,7 @@ static void test_every_header_everywhere(void **state)
     }
 }
 
-/* Which IS has an address packet of this header? -1: it has none, or is none. */
+/* Which IS does an address packet with this header have? -1: none, or not an address packet. */
 static int is_of(uint8_t header)
 {
     switch (header) {
@@ -234,8 +234,8 @@ static int is_of(uint8_t header)
 }
 
 /*
- * AArch32 and back, 64-bit addresses and exact matches across halves, within blocks; with both
- * kinds of IS, and with one.
+ * Changes to AArch32 and back, 64-bit addresses and exact matches across halves, within blocks;
+ * with both kinds of IS, and with one.
  */
 static void test_states_and_halves(void **state)
 {
@@ -311,7 +311,7 @@ static void test_simulated_traces(void **state)
     }
 }
 
-/* Real captures as they are: frames and all, which is noise to a packetizer, and raw ones. */
+/* Real captures unchanged: with frames, which are noise to a packetizer, and raw ones. */
 static void test_real_bytes(void **state)
 {
     (void)state;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults in captures: flipped bits, bytes dropped, doubled and inserted, in generated captures of
- * several sources and in real ones, in every container. Each damaged capture is compared with
- * the undamaged one, stream by stream: what came before the fault is the same, and so is what
- * comes behind the stream's next synchronisation point.
+ * Faults in captures: flipped bits; bytes dropped, doubled and inserted; in generated captures of
+ * several sources and in real ones, in every container. Each damaged capture is compared with the
+ * undamaged one, stream by stream: everything before the fault is the same, and so is everything
+ * after the stream's next synchronisation point.
  */
 #include "hurt_capture.h"
 
@@ -15,7 +15,7 @@ enum { KINDS = 5 };
 
 static const char *const kinds[KINDS] = {"flip", "drop", "double", "insert", "overwrite"};
 
-/* A copy of the capture with a fault of this kind at `at`; `*end` is the first whole byte. */
+/* A copy of the capture with a fault of this kind at `at`; `*end` is the first intact byte. */
 static void damage(const struct tl_buf *from, struct tl_buf *to, unsigned kind, size_t at,
                    struct tl_sim_rng *rng, size_t *end)
 {
@@ -54,7 +54,7 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
     return from;
 }
 
-/* Frames without synchronisation: a stream is itself again once an ID is said. */
+/* Frames without synchronisation: a stream recovers once an ID follows. */
 static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
 {
     from = (from + 15) & ~15ULL;
@@ -64,10 +64,10 @@ static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
 }
 
 /*
- * Frames that nothing marks are found again once unknown sources have spoken in some frames. Not
- * where that is too short to tell, or the configuration does not fit anyway; and in a DSTREAM with
- * as few FSYNCs as here, footers a few bytes off are not noticed before one lies beside an FSYNC
- * (test_tpiu has those with more).
+ * Frames without synchronisation are found again once unknown sources have appeared in some frames.
+ * Not if that is too short to tell, or the configuration does not match anyway; and in a DSTREAM
+ * capture with as few FSYNCs as here, footers shifted by a few bytes are not noticed before one is
+ * next to an FSYNC (test_tpiu has captures with more).
  */
 static uint64_t out_of_step(const struct capture *c, const struct outcome *whole, uint64_t end)
 {
@@ -99,7 +99,7 @@ static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed,
         decode(c, bad.p, bad.n, bad.n, false, &pieces);
         struct bounds b = {.from = at, .until = end};
         if (framed) {
-            b.from = at < 1200 ? 0 : at - 1200; /* bytes of a packet lie far apart in there */
+            b.from = at < 1200 ? 0 : at - 1200; /* the bytes of a packet are far apart there */
             b.until = c->setup.sync == TL_SYNC_NONE || (c->setup.sync == TL_SYNC_DSTREAM && moved)
                           ? (moved ? out_of_step(c, &whole, end) : id_behind(&c->bytes, end) + 16)
                           : fsync_behind(&c->bytes, fsync_behind(&c->bytes, end + 1) + 4) + 64;
@@ -147,7 +147,8 @@ static void generated_captures(void **state)
     }
 }
 
-/* Captures that begin anywhere: all is well from each stream's first synchronisation point on. */
+/* Captures that begin anywhere: everything is correct from each stream's first synchronisation
+ * point on. */
 static void any_beginning(void **state)
 {
     for (unsigned sync = 0; sync < 3; sync++) {
@@ -172,7 +173,7 @@ static void any_beginning(void **state)
     }
 }
 
-/* A source that cannot be decoded is named, and the others do not notice. */
+/* A source that cannot be decoded is reported, and the others are not affected. */
 static void unsupported_neighbour(void **state)
 {
     struct capture c;
@@ -201,7 +202,7 @@ static int no_items(void *context, const struct tl_decode_stream *stream,
     return TL_OK;
 }
 
-/* Bytes that are no trace at all, or trace that is torn to pieces, for ever: constant memory. */
+/* Endless bytes that are not trace, or trace in disorder: constant memory. */
 static void bounded_memory(void **state)
 {
     enum { PIECE = 1 << 16, PIECES = 24, LIMIT = 64 << 20 };
@@ -229,7 +230,7 @@ static void bounded_memory(void **state)
             const size_t used = now.uordblks + now.hblkhd;
             most = used > most ? used : most;
         }
-        if (before.uordblks) /* a sanitizer's heap does not say */
+        if (before.uordblks) /* not known for a sanitizer's heap */
             assert_true(most - before.uordblks - before.hblkhd < LIMIT);
         assert_int_equal(tl_decode_finish(d), TL_OK);
         tl_decode_free(d);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 1 to 31 bytes lost or too many in frames that nothing marks: they are found again, soon, in
- * generated captures of several sources and in real ones, whatever the chunks and threads.
+ * 1 to 31 bytes too few or too many in frames without synchronisation: the frames are found again,
+ * soon, in generated captures of several sources and in real ones, for any chunks and threads.
  */
 #include "frame/align.h"
 #include "hurt_capture.h"
@@ -39,8 +39,8 @@ static struct fault any_fault(struct tl_sim_rng *rng, unsigned bytes, size_t fro
 }
 
 /*
- * Frames are in step again here: two checkpoints (frame/align.h) until it is noticed, one more for
- * the packets that hide it, and the first synchronisation packets that tell.
+ * By here frames are aligned again: two checkpoints (frame/align.h) until it is noticed, one more
+ * for the packets that hide it, and the first synchronisation packets that prove it.
  */
 static uint64_t in_step(size_t at, size_t syncs_apart)
 {
@@ -50,7 +50,7 @@ static uint64_t in_step(size_t at, size_t syncs_apart)
     return at + MOST + 3 * apart + syncs_apart;
 }
 
-/* The longest way between two synchronisation points of all streams. */
+/* The longest distance between two synchronisation points of any stream. */
 static size_t syncs_apart(const struct outcome *o)
 {
     uint64_t most = 0;
@@ -97,7 +97,7 @@ static void check(const struct capture *c, const struct outcome *whole, const st
     tl_buf_fini(&bad);
 }
 
-/* Every number, one fault in a capture and three, and near the beginning. */
+/* Every number of bytes, one fault in a capture and three, and near the beginning. */
 static void check_capture(const struct capture *c, const char *name, struct totals *totals)
 {
     struct tl_sim_rng rng = {totals->seed};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* gRPC as it is on the wire: what PROTOCOL-HTTP2 asks of a server, and what it must not allow. */
+/* gRPC on the wire: what PROTOCOL-HTTP2 requires of a server, and what a server must not allow. */
 #include "net/gzip.h"
 #include "unit/serving.h"
 
@@ -95,7 +95,7 @@ static void test_unknown_method(void **state)
     struct h2_client *const c = h2_connect(s->url);
     struct h2_exchange *x = h2_call(c, "/tracelake.v1.Catalog/Nonsense");
     expect_refused(c, x, 12, "no such method");
-    assert_true(x->reset); /* the client had not finished: stop sending */
+    assert_true(x->reset); /* the client had not finished: it is told to stop sending */
     assert_int_equal(x->code, NGHTTP2_NO_ERROR);
     x = h2_call(c, "/");
     h2_send(c, x, empty_message, 5, true);
@@ -179,7 +179,7 @@ static void test_gzip(void **state)
     grpc__reflection__v1__server_reflection_response__free_unpacked(reply, NULL);
     tl_buf_fini(&plain);
 
-    /* A bomb: 8 MiB of zeros in 8 KiB. */
+    /* A decompression bomb: 8 MiB of zeros in 8 KiB. */
     struct tl_buf zeros = {0};
     assert_int_equal(tl_buf_reserve(&zeros, 8 << 20), TL_OK);
     memset(zeros.p, 0, 8 << 20);
@@ -215,7 +215,7 @@ static void test_bad_bodies(void **state)
     expect_refused(c, x, 13, "no sequence");
 
     x = h2_call(c, LIST);
-    h2_send(c, x, (uint8_t[]){7, 0, 0, 0, 0}, 5, true); /* flags that do not exist */
+    h2_send(c, x, (uint8_t[]){7, 0, 0, 0, 0}, 5, true); /* undefined flags */
     expect_refused(c, x, 13, "no sequence");
 
     x = h2_call(c, LIST);
@@ -223,7 +223,8 @@ static void test_bad_bodies(void **state)
     expect_refused(c, x, 8, "larger than 4194304");
 
     x = h2_call(c, "/tracelake.v1.Catalog/GetTrace");
-    h2_send(c, x, (uint8_t[]){0, 0, 0, 0, 2, 0x0a, 0x7f}, 7, true); /* a field that overruns */
+    h2_send(c, x, (uint8_t[]){0, 0, 0, 0, 2, 0x0a, 0x7f}, 7,
+            true); /* a field that exceeds the message */
     expect_refused(c, x, 3, "GetTraceRequest");
     h2_free(c);
 }
@@ -244,7 +245,7 @@ static void test_deadline(void **state)
 {
     struct serving *const s = *state;
     struct h2_client *const c = h2_connect(s->url);
-    /* Before anything was answered: a status. */
+    /* Before any answer: a status. */
     atomic_store(&fake.slow_ms, 300);
     struct h2_exchange *x = h2_request(c, "POST", LIST, false, "content-type", "application/grpc",
                                        "grpc-timeout", "20m", NULL);
@@ -255,7 +256,7 @@ static void test_deadline(void **state)
     x = h2_request(c, "POST", LIST, false, "content-type", "application/grpc", "grpc-timeout",
                    "20m", NULL);
     expect_refused(c, x, 4, "deadline");
-    /* In the middle of an answer: a status behind what was sent. */
+    /* In the middle of an answer: a status after what was sent. */
     x = h2_request(c, "POST", WATCH, false, "content-type", "application/grpc", "grpc-timeout",
                    "200m", NULL);
     h2_send(c, x, empty_message, 5, true);
@@ -270,7 +271,7 @@ static void test_deadline(void **state)
     h2_free(c);
 }
 
-/* An answer that the client does not take until the deadline: the stream is reset. */
+/* An answer that the client does not read before the deadline: the stream is reset. */
 static void test_deadline_of_what_is_not_taken(void **state)
 {
     struct serving *const s = *state;
@@ -288,7 +289,7 @@ static void test_deadline_of_what_is_not_taken(void **state)
     h2_free(c);
 }
 
-/* A client that goes away in the middle of calls leaves nothing running. */
+/* A client that disconnects in the middle of calls leaves nothing running. */
 static void test_cancel(void **state)
 {
     struct serving *const s = *state;
@@ -339,7 +340,7 @@ static void test_health(void **state)
     Grpc__Health__V1__HealthCheckResponse *const reply =
         (Grpc__Health__V1__HealthCheckResponse *)h2_message(
             c, x, &grpc__health__v1__health_check_response__descriptor);
-    assert_int_equal(reply->status, 3); /* and the call goes on */
+    assert_int_equal(reply->status, 3); /* and the call continues */
     assert_false(x->closed);
     protobuf_c_message_free_unpacked(&reply->base, NULL);
     h2_free(c);
@@ -437,7 +438,7 @@ static void test_header_bomb(void **state)
     h2_free(c);
 }
 
-/* Send a frame many times behind the preface; the server must say GOAWAY and close. */
+/* Send a frame many times after the preface; the server must send GOAWAY and close. */
 static void flood(const struct serving *s, const uint8_t *frame, size_t n, unsigned times)
 {
     static const char preface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -472,7 +473,7 @@ static void test_floods(void **state)
     flood(s, ping, sizeof ping, 20000);
     flood(s, settings, sizeof settings, 20000);
     flood(s, priority, sizeof priority, 20000);
-    /* Still there for others. */
+    /* The server still answers others. */
     struct h2_client *const c = h2_connect(s->url);
     struct h2_exchange *const x = h2_call(c, LIST);
     h2_send(c, x, empty_message, 5, true);
@@ -480,7 +481,7 @@ static void test_floods(void **state)
     h2_free(c);
 }
 
-/* Streams opened and reset at once, as fast as can be. */
+/* Streams opened and reset immediately, as fast as possible. */
 static void test_rapid_reset(void **state)
 {
     struct serving *const s = *state;

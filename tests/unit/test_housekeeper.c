@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Keeping house: retention, deleting, a lost catalog, many rigs, images by build ID. */
+/* Housekeeping: retention, deletion, a lost catalog, many rigs, images by build ID. */
 #include "keeping.h"
 
 #include "base/lifetime.h"
@@ -15,7 +15,7 @@ static bool there(const char *id)
 
 /* ---- deleting ------------------------------------------------------------------------------- */
 
-/* The housekeeper removes what is left of a trace, beside us. */
+/* The housekeeper removes the remains of a trace concurrently. */
 static void wait_gone(const char *prefix)
 {
     for (int i = 0; stored(prefix) > 0; i++) {
@@ -51,7 +51,7 @@ static void who_reads_goes_on(void **state)
     assert_int_equal(tl_range_open(lake, &request, &range, NULL), TL_OK);
     assert_int_equal(tl_lake_delete(lake, "t", NULL), TL_OK);
     wait_gone("r/t");
-    push("t"); /* another of the same name does not get mixed up with it */
+    push("t"); /* another one of the same name does not mix with it */
     int r;
     while ((r = tl_range_next(range, &got, NULL)) >= 0)
         ;
@@ -132,9 +132,9 @@ static void retention_by_size(void **state)
     usleep(1000);
     push("c");
     assert_int_equal(tl_lake_set_labels(lake, "a", "keep=yes\n", NULL), TL_OK);
-    /* Room for two: a is the oldest, but kept; b goes. */
+    /* Capacity for two: a is the oldest, but kept; b is removed. */
     set_rule("", (struct tl_retention){.raw_bytes = 2 * capture.bytes.n + 10});
-    assert_true(tl_lake_retain(lake, tl_wall_ns(), NULL) >= 0); /* or the housekeeper was first */
+    assert_true(tl_lake_retain(lake, tl_wall_ns(), NULL) >= 0); /* or the housekeeper was faster */
     assert_true(stored("r/a") > 0 && stored("r/c") > 0);
     assert_int_equal(stored("r/b"), 0);
     check_text("b");
@@ -194,7 +194,7 @@ static void running_captures_are_left_alone(void **state)
                      TL_OK);
     assert_int_equal(tl_lake_retain(lake, in_days(100), NULL), 0);
     tl_ingest_close(ingest);
-    /* It may be resumed: nothing of it goes. */
+    /* It may be resumed: nothing of it is removed. */
     assert_int_equal(tl_lake_retain(lake, in_days(100), NULL), 0);
     set_rule("", (struct tl_retention){0});
     push("t");

@@ -185,7 +185,7 @@ static void test_parts_of_a_body(void **state)
     assert_int_equal(atomic_load(&fake.ranges), 0);
 }
 
-/* A part of what has changed since is no use: all of it comes. */
+/* A part of a resource that has changed since is useless: the whole is sent. */
 static void test_parts_of_what_is_known(void **state)
 {
     static const struct {
@@ -220,12 +220,12 @@ static void test_tiles(void **state)
         struct answer a = ask(f, way, path, NULL);
         assert_int_equal(a.status, 200);
         expect_head(&a, "content-type", "application/x-protobuf");
-        expect_head(&a, "cache-control", "no-cache"); /* it still grows */
+        expect_head(&a, "cache-control", "no-cache"); /* it is still growing */
         Tracelake__V1__Tile *const tile = tracelake__v1__tile__unpack(NULL, a.body.n, a.body.p);
         assert_int_equal(tile->level, 3);
         assert_int_equal(tile->index, 5);
         tracelake__v1__tile__free_unpacked(tile, NULL);
-        /* Weak: it is the same for gzip and plain. */
+        /* Weak: the same for gzip and plain. */
         assert_memory_equal(tl_fields_get(&a.head, "etag"), "W/\"", 3);
         char match[100];
         snprintf(match, sizeof match, "If-None-Match: %s", tl_fields_get(&a.head, "etag"));
@@ -257,12 +257,12 @@ static void test_sealed_tiles_are_immutable(void **state)
     struct answer a = ask(f, WAY_H2, "/api/v1/traces/done/tiles/time/0/0?gen=1", NULL);
     expect_head(&a, "cache-control", "public, max-age=31536000, immutable");
     answer_fini(&a);
-    /* Without a generation the address may come to mean another tile. */
+    /* Without a generation the address may later mean another tile. */
     a = ask(f, WAY_H1, "/api/v1/traces/done/tiles/time/0/0", NULL);
     expect_head(&a, "cache-control", "no-cache");
     answer_fini(&a);
-    /* From memory by now: the same by every way, plain and as gzip, as long as the trace is there.
-     */
+    /* From the cache by now: the same in every way, plain and as gzip, as long as the trace
+     * exists. */
     const char *const path = "/api/v1/traces/done/tiles/time/0/0?gen=1";
     struct answer first = ask(f, WAY_H2, path, NULL);
     for (int way = 0; way < WAYS; way++) {
@@ -413,7 +413,7 @@ static void test_events_h1(void **state)
     wire_close(&w);
 }
 
-/* Behind the first event only what is new, has changed or is gone. */
+/* After the first event only what is new, has changed or is gone. */
 static void test_events_of_changes(void **state)
 {
     struct fixture *const f = *state;
@@ -439,7 +439,7 @@ static void test_events_of_changes(void **state)
     expect_error(f, "GET", "/api/v1/events?every=5", 400, "every");
 }
 
-/* Only the newest ones are told of: an older one goes when a new one comes. */
+/* Only the newest ones are reported: an older one is dropped when a new one appears. */
 static void test_events_of_the_newest(void **state)
 {
     struct fixture *const f = *state;
@@ -471,7 +471,7 @@ static void test_events_h2(void **state)
     h2_free(c);
 }
 
-/* An open event stream must not hold up the end of the server. */
+/* An open event stream must not delay the server's shutdown. */
 static void test_stop_with_listeners(void **state)
 {
     struct fixture f = {0};
@@ -565,7 +565,7 @@ static void test_foreign_names(void **state)
     wire_send(&probe, "GET /readyz HTTP/1.1\r\nHost: pod-7\r\n\r\n");
     read_until(&probe, "HTTP/1.1 200", 1);
     wire_close(&probe);
-    /* The whole address in the request line is the same as its path. */
+    /* The absolute form of a request's target is the same as its path. */
     struct answer a = {0};
     ask_h1(f->s.url, "GET", "http://localhost/healthz", NULL, (struct tl_bytes){0}, &a);
     assert_int_equal(a.status, 200);

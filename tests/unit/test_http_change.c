@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page may change over HTTP, and the bodies of requests: by every way to the server. */
+/* What the page may change over HTTP, and the bodies of requests: by every route to the server. */
 #include "unit/asking.h"
 
 #include <cjson/cJSON.h>
@@ -60,7 +60,7 @@ static void test_labels(void **state)
     }
 }
 
-/* Files that are mapped and not there, by what is told of them. */
+/* Mapped files that are missing, by their reported properties. */
 static void check_missing(struct fixture *f, enum way way)
 {
     struct answer a = ask(f, way, "/api/v1/traces/t/images", NULL);
@@ -72,7 +72,7 @@ static void check_missing(struct fixture *f, enum way way)
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(file, "build_id")), "0c9a");
     assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(file, "path")), "/bin/w");
     assert_true(cJSON_IsFalse(cJSON_GetObjectItem(file, "there")));
-    /* The same place at two times is one. */
+    /* The same place at two times counts once. */
     const cJSON *const places = cJSON_GetObjectItem(file, "places");
     const cJSON *const place = cJSON_GetArrayItem(places, 0);
     assert_int_equal(cJSON_GetArraySize(places), 1);
@@ -170,7 +170,7 @@ static void test_delete(void **state)
     }
 }
 
-/* A page of another site makes the browser send what it likes, with the user's password. */
+/* A page of another site can make the browser send anything, with the user's password. */
 static void test_other_sites(void **state)
 {
     struct fixture *const f = *state;
@@ -190,12 +190,12 @@ static void test_other_sites(void **state)
                 fail_msg("%s: %d", cases[i].extra, a.status);
             answer_fini(&a);
             a = ask(f, way, "/api/v1/traces/t", cases[i].extra);
-            assert_int_equal(a.status, 200); /* to look is the browser's to forbid */
+            assert_int_equal(a.status, 200); /* reading the answer is for the browser to forbid */
             answer_fini(&a);
         }
 }
 
-/* Larger than the route takes, than the socket's buffers and HTTP/2's window. */
+/* Larger than the route accepts, than the socket's buffers and HTTP/2's window. */
 static void test_large_bodies(void **state)
 {
     struct fixture *const f = *state;

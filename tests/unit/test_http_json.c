@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the HTTP interface answers as JSON. */
+/* JSON answers of the HTTP interface. */
 #include "unit/asking.h"
 
 #include "tracelake/v1/ranges.pb-c.h"
@@ -96,7 +96,7 @@ static void test_slices(void **state)
     answer_fini(&a);
 }
 
-/* Texts are UTF-8, whatever the trace's files have, and no number loses digits. */
+/* Texts are UTF-8, whatever the trace's files contain, and no number loses digits. */
 static void test_texts_and_numbers(void **state)
 {
     static const struct {

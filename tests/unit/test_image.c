@@ -80,7 +80,7 @@ static void looks_up_by_context(void **state)
     expect_in(image, &none, TL_SPACE_EL1N, 100, "everywXere");
     expect_in(image, &other, TL_SPACE_EL1N, 100, "everywXere");
     assert_true(tl_image_view(image, &other, 0, NULL) == 0);
-    expect_in(image, &p1, TL_SPACE_EL1N, 100, "ever"); /* up to what covers it */
+    expect_in(image, &p1, TL_SPACE_EL1N, 100, "ever"); /* up to the region that covers it */
     expect_in(image, &p1, TL_SPACE_EL1N, 104, "1");
     expect_in(image, &p1, TL_SPACE_EL1N, 105, "wXere");
     expect_in(image, &p1_other, TL_SPACE_EL1N, 104, "1");
@@ -129,7 +129,7 @@ static void reaches_the_end_of_the_address_space(void **state)
     tl_image_free(image);
 }
 
-/* Random regions against an array of bytes. */
+/* Random regions compared with an array of bytes. */
 static void agrees_with_a_plain_array(void **state)
 {
     enum { SIZE = 600 };
@@ -170,7 +170,8 @@ static void agrees_with_a_plain_array(void **state)
     }
 }
 
-/* Random regions of a process and of all, at random times, against an array of bytes each. */
+/* Random regions of one process and of all, at random times, compared with an array of bytes
+ * each. */
 static void changes_as_plain_arrays_do(void **state)
 {
     enum { SIZE = 80, TIMES = 12 };
@@ -226,7 +227,7 @@ static void changes_as_plain_arrays_do(void **state)
     assert_true(changed > 1000);
 }
 
-/* What is mapped in many places is kept once. */
+/* Contents mapped at many places are stored once. */
 static void parts_are_kept_once(void **state)
 {
     static const struct tl_image_context none = {0}, p1 = {.context_id = 1, .has_context_id = true};
@@ -385,7 +386,7 @@ static void reads_elf(void **state)
     tl_image_free(image);
 }
 
-/* Its symbols have other names: each 'm' becomes `letter`. */
+/* The same file with other symbol names: each 'm' becomes `letter`. */
 static void add_elf(struct tl_image *image, char letter, unsigned space)
 {
     struct elf64 e;
@@ -407,7 +408,7 @@ static void expect_symbol(const struct tl_image *image, const struct tl_image_co
     assert_string_equal(found, name);
 }
 
-/* Where images overlap, the symbols are those of the one that is there then. */
+/* Where images overlap, the symbols are those of the one present at that time. */
 static void symbols_are_bound_like_memory(void **state)
 {
     static const struct tl_image_context none = {0}, p1 = {.context_id = 1, .has_context_id = true},
@@ -437,13 +438,13 @@ static void symbols_are_bound_like_memory(void **state)
     expect_symbol(image, &p1, TL_SPACE_EL2, 0x400004, "main"); /* not its space */
     expect_symbol(image, &p2, TL_SPACE_EL2, 0x400004, "2ain");
     expect_symbol(image, &p3, TL_SPACE_EL1N, 0x400004, "none");
-    expect_symbol(image, &p3, TL_SPACE_EL1N, 0x40000c, "label"); /* behind its code */
+    expect_symbol(image, &p3, TL_SPACE_EL1N, 0x40000c, "label"); /* after its code */
     expect_symbol(image, &p1, TL_SPACE_EL1N, 0x500000, "none");
     assert_string_equal(tl_image_symbol_at(image, 0x400002)->name, "helper");
     tl_image_free(image);
 }
 
-/* One file after another at one place. */
+/* One file after another at the same place. */
 static void symbols_have_their_time(void **state)
 {
     static const struct {
@@ -493,7 +494,7 @@ static void refuses_what_is_no_elf(void **state)
     tl_image_free(image);
 }
 
-/* Damaged anywhere: a result, whichever, and no trouble afterwards. */
+/* Damaged anywhere: some result, and no trouble afterwards. */
 static void survives_damaged_elf(void **state)
 {
     struct elf64 good, e;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Maps of processes over time, against memory: random records change an array for each process, and
- * the images made of them show the same at every time.
+ * Maps of processes over time, compared with memory: random records change an array for each
+ * process, and the images created from them show the same at every time.
  */
 #include "import/maps.h"
 
@@ -15,7 +15,7 @@
 
 enum { PAGES = 12, PROCESSES = 3, TIMES = 30, FILES = 4, FILE_PAGES = 16, ROUNDS = 300 };
 
-/* A page of a file, as one byte; 0: nothing. */
+/* A page of a file, as one byte; 0: none. */
 struct memory {
     uint8_t page[PAGES];
 };
@@ -76,7 +76,7 @@ static uint8_t look(const struct tl_image *image, unsigned process, uint64_t tim
     return got.n ? *got.p : 0;
 }
 
-/* Nothing is lost, and nothing else is there but what comes to lie where nothing is yet. */
+/* Nothing is lost, and nothing is added except what is mapped later where nothing is yet. */
 static void show_what_memory_held(void **state)
 {
     unsigned seen = 0, early = 0;
@@ -100,7 +100,8 @@ static void show_what_memory_held(void **state)
         assert_int_equal(tl_image_new(&image), TL_OK);
         assert_int_equal(tl_setup_load_images(&setup, image, resolve, NULL, NULL), TL_OK);
         assert_int_equal(tl_image_freeze(image), TL_OK);
-        uint8_t next[PROCESSES][PAGES] = {{0}}; /* what is there later, if nothing is now */
+        uint8_t next[PROCESSES][PAGES] = {
+            {0}}; /* contents at a later time, if there are none now */
         for (uint64_t time = TIMES; time-- > 0;) {
             for (unsigned p = 0; p < PROCESSES; p++) {
                 for (unsigned page = 0; page < PAGES; page++) {
@@ -137,7 +138,8 @@ static void expect_image(const struct tl_setup *s, size_t i, const char *file, u
     assert_int_equal(s->images[i].span.until, until);
 }
 
-/* Where the trace tells threads, each sees what its process has, while it is one of it. */
+/* If the trace distinguishes threads, each sees the memory of its process, while it belongs to
+ * it. */
 static void threads_are_names(void **state)
 {
     struct tl_maps *maps;

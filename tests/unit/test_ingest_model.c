@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Pushes, failures of the medium, removals, takeovers and restarts in every order, beside a model
- * of what must be there: of each capture that has a name, all that was told to be durable, and no
- * byte of another capture that had the name before.
+ * Pushes, failures of the medium, removals, takeovers and restarts in every order, compared with a
+ * model of what must be there: for each named capture everything reported as durable, and no byte
+ * of another capture that had the name before.
  */
 #include "unit/lake_help.h"
 #include "unit/random.h"
@@ -10,13 +10,13 @@
 #define ROUNDS 60
 #define STEPS  60
 
-/* Each trace begun under a name is another incarnation, with bytes of its own. */
+/* Each trace begun under a name is another incarnation, with its own bytes. */
 struct name {
     const char *id;
     uint64_t incarnation;
-    atomic_ullong durable; /* as told */
-    uint64_t sent;         /* appended by the push that is open */
-    uint64_t most;         /* … by any: a tail that was refused may be found at a restart */
+    atomic_ullong durable; /* as reported */
+    uint64_t sent;         /* appended by the open push */
+    uint64_t most;         /* … by any push: a refused tail may be found after a restart */
     struct tl_ingest *ingest;
     struct tl_ingest *fenced; /* a push that was taken over, not closed yet */
     uint64_t fenced_at;
@@ -51,8 +51,8 @@ static void open_push(struct name *n, uint64_t incarnation)
     struct tl_ingest *const before = n->ingest;
     n->ingest = NULL;
     if (tl_ingest_open(lake, &request, told, n, &n->ingest, trace, &at, &fail) < 0) {
-        n->ingest =
-            before; /* taken over in vain, or not at all: both are fine, it is closed below */
+        n->ingest = before; /* taken over without success, or not at all: both are fine, it is
+                               closed below */
         if (before) {
             tl_ingest_close(before);
             n->ingest = NULL;
@@ -95,13 +95,13 @@ static void append_some(struct name *n)
         n->sent += size;
         return;
     }
-    /* Whatever was refused, the reason is the medium's, not that bytes are missing. */
+    /* Whatever was refused, the reason is the medium, not missing bytes. */
     if (r != TL_IO && r != TL_NOSPACE)
         fail_msg("append: %s: %s", tl_err_name(r), fail.text);
     close_push(n);
 }
 
-/* What was taken over may say what it likes: none of it is kept. */
+/* The push that was taken over may report anything: none of it is kept. */
 static void append_fenced(struct name *n)
 {
     struct tl_fail fail = {0};
@@ -182,7 +182,7 @@ static void restart(struct name *names)
         if (tl_lake_trace(lake, names[i].id, &list) < 0)
             continue;
         tl_trace_list_free(&list);
-        if (names[i].incarnation == 0) /* its removal failed half-way: it may be either way */
+        if (names[i].incarnation == 0) /* its removal failed half-way: either is possible */
             assert_true(tl_lake_delete(lake, names[i].id, NULL) >= 0);
     }
 }
@@ -217,7 +217,7 @@ static void every_order(void **state)
     }
 }
 
-/* The order that lost bytes: a refused sync, then the name is removed and used again. */
+/* The order in which bytes were once lost: a refused sync, then the name is removed and reused. */
 static void a_name_is_used_again_behind_a_failure(void **state)
 {
     (void)state;
@@ -257,12 +257,12 @@ static void another_rig_does_not_take_over(void **state)
     request.rig = "two";
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &second, trace, &at, &fail),
                      TL_EXISTS);
-    /* The same push, its connection made again: what it had appended is there. */
+    /* The same push after reconnecting: what it had appended is there. */
     request.rig = "one";
     request.epoch = tl_ingest_epoch(first);
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &second, trace, &at, &fail), TL_OK);
     assert_int_equal(at, 3);
-    /* Another push of the rig; the one before does not take the trace back. */
+    /* Another push of the rig; the previous one does not take the trace back. */
     request.epoch = 0;
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &third, trace, &at, &fail), TL_OK);
     request.epoch = tl_ingest_epoch(second);

@@ -26,13 +26,13 @@
 enum {
     LONGEST = 96, /* actions of a path */
     MOST = 32,    /* possible in one state */
-    FINISH = 200  /* operations in which a fresh server must have finished */
+    FINISH = 200  /* operations within which a fresh server must have finished */
 };
 
 struct limits {
     unsigned connects, expiries, fails;
     unsigned bytes; /* of the capture */
-    bool reads;     /* servers are also stopped in front of what only reads */
+    bool reads;     /* servers are also stopped before operations that only read */
 };
 
 /* ---- actions ---- */
@@ -135,7 +135,7 @@ static void act(struct action a)
 static size_t possible(const struct limits *limits, struct action out[static MOST])
 {
     size_t n = 0;
-    bool fresh = false; /* servers that did nothing yet are alike */
+    bool fresh = false; /* servers that have done nothing yet are equivalent */
     for (uint8_t i = 0; i < SERVERS; i++) {
         struct server *const s = &world.servers[i];
         const bool unused = s->session.where == OVER && s->attempt == 0;
@@ -157,7 +157,7 @@ static size_t possible(const struct limits *limits, struct action out[static MOS
     }
     if (world.held && world.expiries < limits->expiries)
         out[n++] = (struct action){EXPIRE, 0};
-    for (size_t i = 0; i < n / 2; i++) { /* what happens seldom first: that finds most */
+    for (size_t i = 0; i < n / 2; i++) { /* rare ones first: that finds most */
         const struct action last = out[n - 1 - i];
         out[n - 1 - i] = out[i];
         out[i] = last;
@@ -202,10 +202,10 @@ static void make_world(enum rule rule)
     }
 }
 
-/* Let everything come to its end and free it. */
+/* Let everything finish, and free it. */
 static void end_world(void)
 {
-    char before[sizeof world.wrong]; /* what happens now is no part of the path */
+    char before[sizeof world.wrong]; /* what happens now does not belong to the path */
     memcpy(before, world.wrong, sizeof before);
     world.at = -1;
     for (size_t i = 0; i <= SERVERS; i++) {
@@ -233,7 +233,7 @@ static void replay(enum rule rule, const struct action *path, size_t n)
         act(path[i]);
 }
 
-/* What was acknowledged is there. */
+/* Everything acknowledged is there. */
 static void check_store(void)
 {
     struct tl_spool_reader *reader;
@@ -267,7 +267,7 @@ static void check_store(void)
     tl_buf_fini(&bytes);
 }
 
-/* A fresh server takes over, whatever the others are at, and finishes. */
+/* A fresh server takes over, whatever the others are doing, and finishes. */
 static void check_progress(void)
 {
     struct server *const s = &world.servers[SERVERS];
@@ -345,7 +345,7 @@ static bool is_new(struct set *set, uint64_t key)
 
 static struct {
     struct set states;
-    struct set stores; /* with what the rig knows: from where a fresh server goes on */
+    struct set stores; /* with what the rig knows: from where a fresh server continues */
     enum rule rule;
     struct limits limits;
     struct action path[LONGEST];
@@ -370,7 +370,7 @@ static void explore(size_t n)
     assert_true(n < LONGEST);
     const uint64_t rig[] = {store_hash(), world.acked, world.attempt};
     const bool goes_on_from_here = is_new(&search.stores, mix(rig[0], rig, sizeof rig));
-    /* The present world is good for the first of them; others are made again. */
+    /* The present world serves the first of them; others are created again. */
     for (size_t i = 0; i < n_actions && !world.wrong[0]; i++) {
         if (i > 0) {
             end_world();
@@ -414,7 +414,7 @@ static bool search_all(enum rule rule, struct limits limits)
     return !world.wrong[0];
 }
 
-/* TL_FAULT_ROUNDS: the large ones, too. */
+/* TL_FAULT_ROUNDS: includes the large ones. */
 static void rules_hold(void **nothing)
 {
     static const struct limits limits[] = {

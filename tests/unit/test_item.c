@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of each kind of item, as docs/flow-text.md fixes it. */
+/* The text of each kind of item, as specified in docs/flow-text.md. */
 #include "flow/item.h"
 
 #include <setjmp.h>

@@ -31,7 +31,7 @@ static void every_kind_of_packet(void **state)
     assert_text(hardware, sizeof hardware, "S dwt 0 15\nS dwt 1 1004\nS dwt 2 00001000\n");
     static const uint8_t pages[] = {SYNC, 0x28, 0x51, 1, 0x08, 0x51, 2};
     assert_text(pages, sizeof pages, "S itm 4a 01\nS itm a 02\n");
-    /* Local times add up; an overflow begins the sum anew. */
+    /* Local times add up; an overflow restarts the sum. */
     static const uint8_t local[] = {SYNC, 0x20, 0xc0, 0x82, 0xc8, 0x04, 0x70, 0x30};
     assert_text(local, sizeof local, "A time 2\nA time 74756\nG overflow\nA time 3\n");
     static const uint8_t global[] = {SYNC, 0x94, 0xd6, 0xe8, 0xc8, 0x07, 0xb4, 0x93,
@@ -50,7 +50,7 @@ static void a_bad_header_costs_one_sync_period(void **state)
     assert_int_equal(r.losses, 1);
     assert_int_equal(r.lost, 5);
     free_stream(&r);
-    /* Zeros that are no synchronisation packet, and one that is longer than it must be. */
+    /* Zeros that are not a synchronisation packet, and one that is longer than necessary. */
     static const uint8_t zeros[] = {SYNC, 0, 0, 7, 0x09, 1, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x09, 2};
     run_stream(&tl_itm_ops, &source, zeros, sizeof zeros, 0, &r);
     assert_string_equal((char *)r.text.p, "G bad-packet\nS itm 1 02\n");
@@ -88,7 +88,8 @@ static void any_bytes_any_chunking(void **state)
     }
 }
 
-/* A byte lost in front of a synchronisation packet: it eats into it, and yet costs only that. */
+/* A byte lost before a synchronisation packet: the packet becomes shorter, but only that byte is
+ * lost. */
 static void synchronisation_amid_a_packet(void **state)
 {
     static const uint8_t bytes[] = {SYNC, 0x09, 1, 0x0b, 2, SYNC, 0x09, 3, 0x0b, SYNC, 0x09, 4};
@@ -154,7 +155,7 @@ static void check_capture(const char *golden, const char *capture, uint8_t id, b
         print_message("skipped: %s is not here\n", golden);
         return;
     }
-    filter(&r.text, "S ", &ours); /* the reference sees overflows together with what follows */
+    filter(&r.text, "S ", &ours); /* the reference reports overflows together with what follows */
     struct tl_buf their_software = {0};
     assert_true(tl_buf_add(&theirs, "", 1) >= 0);
     filter(&theirs, "S ", &their_software);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of the journal: times, levels, escapes, length, and who may write how many. */
+/* Lines of the journal: times, levels, escapes, length, and limits of how many are written. */
 #include "base/journal.h"
 
 #include <fcntl.h>
@@ -30,7 +30,7 @@ static int end(void **state)
     return 0;
 }
 
-/* What has been written since the last call, "" if nothing was. */
+/* What was written since the last call, "" if nothing. */
 static const char *lines(void)
 {
     const ssize_t n = read(ends[0], got, sizeof got - 1);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What a range will need next is made by the crew, or not at all; nothing is made for nobody. */
+/* The next shard of a range is built by the crew, or not at all; nothing is built without a
+ * reader. */
 #include "base/cancel.h"
 #include "range/ahead.h"
 
@@ -12,7 +13,7 @@
 #include <cmocka.h>
 #include <semaphore.h>
 
-/* A maker that waits for `go`, or until nobody wants what it makes. */
+/* A builder that waits for `go`, or until its result is no longer wanted. */
 struct maker {
     sem_t begun, go;
     bool waits_to_be_cancelled;
@@ -74,7 +75,7 @@ static void made_by_the_crew(void **state)
     assert_int_equal(m.to, 7);
     assert_null(tl_ahead_take(ahead, view)); /* once */
     tl_view_put(made);
-    /* Made, but not taken. */
+    /* Built, but not used. */
     tl_ahead_want(ahead, view, 8);
     sem_post(&m.go);
     sem_wait(&m.begun);
@@ -101,7 +102,7 @@ static void what_failed_is_not_there(void **state)
     tl_view_put(view);
 }
 
-/* The crew has no time: the reader does not wait for it. */
+/* The crew is busy: the reader does not wait for it. */
 static void nobody_waits_for_the_crew_to_begin(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A catalog that refuses reads: no trace is told to be gone for that, and none is begun anew. One
- * in which others take the ids. */
+/* A catalog that refuses reads: no trace is reported as gone because of that, and none is created
+ * again. And one in which another process takes the ids. */
 #include "lake_help.h"
 
 #include "share/share.h"
@@ -13,7 +13,7 @@ static struct tl_lake *lake;
 static struct capture capture;
 static const struct tl_catalog_ops *whole;
 static struct tl_catalog_ops partial;
-static atomic_uint refusals; /* that are left */
+static atomic_uint refusals; /* number left */
 static atomic_uint taken;    /* ids that are taken when a trace is added */
 static char content[TL_CONTENT_BYTES];
 
@@ -56,7 +56,7 @@ static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *
     return tl_fail_set(fail, TL_EXISTS, "trace %s exists", trace->id);
 }
 
-/* The code of a row's reading; its raw bytes if there is one. */
+/* The result of reading a row; its raw bytes if there is one. */
 static int read_row(const char *name, uint64_t *raw_bytes)
 {
     struct tl_trace_list list;
@@ -89,8 +89,8 @@ static int set_up(void **state)
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     do
         assert_int_equal(read_row("t", &n), TL_OK);
-    while (!content[0] && usleep(1000) == 0); /* it is hashed behind that */
-    /* No thread but this one reads the catalog. */
+    while (!content[0] && usleep(1000) == 0); /* it is hashed after that */
+    /* Only this thread reads the catalog. */
     tl_housekeeper_stop(lake);
     whole = lake->catalog->ops;
     partial = *whole;
@@ -174,7 +174,7 @@ static void a_push_is_not_begun_anew(void **state)
     assert_int_equal(push("t", &fail), TL_OK);
 }
 
-/* The catalog answers again before it is asked why. */
+/* The catalog answers again before it is asked for the reason. */
 static void one_read_that_fails_is_to_be_tried_again(void **state)
 {
     struct tl_fail fail = {0};
@@ -191,8 +191,8 @@ static void one_read_that_fails_is_to_be_tried_again(void **state)
     assert_int_equal(read_row("none", &n), TL_NOTFOUND);
 }
 
-/* As of a store that servers share, where the name's lease is had and what an older trace of the
- * name has left is removed. */
+/* As in a store shared by servers, where the name's lease is granted and the remains of an older
+ * trace of the name are removed. */
 static void nothing_of_a_name_is_removed_before_the_catalog_has_said_that_it_is_free(void **state)
 {
     struct tl_fail fail = {0};
@@ -212,7 +212,7 @@ static void nothing_of_a_name_is_removed_before_the_catalog_has_said_that_it_is_
     tl_buf_fini(&text);
 }
 
-/* Only an id that the rig chose is told to exist. */
+/* Only an id that the rig chose is reported as existing. */
 static void pushes_that_begin_at_once_have_ids_of_their_own(void **state)
 {
     const struct tl_ingest_request any = {.rig = "rig", .setup = (const char *)capture.setup.p};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls taken apart, and call trees of ranges, against what the maker of the trace knows. */
+/* Details of calls, and call trees of ranges, compared with the known truth of the generated
+ * trace. */
 #define STREAM "stf.0"
 #define INSNS  400000
 
@@ -10,7 +11,7 @@
 static struct tl_backend *backend;
 static struct tl_lake *lake;
 static uint64_t *selfs;   /* of each call, by its place in core.calls … */
-static size_t *innermost; /* … and which call runs at each instruction */
+static size_t *innermost; /* … and the call active at each instruction */
 
 static char names[FUNCTIONS][16];
 
@@ -90,7 +91,7 @@ static unsigned function_of(const struct call *call)
     return (unsigned)((call->pc - ENTRY(0)) / 0x1000);
 }
 
-/* The call that is under way at an instruction, at a depth. */
+/* The call active at an instruction, at a depth. */
 static size_t call_at(uint64_t insn, uint32_t depth)
 {
     size_t i = innermost[insn];
@@ -147,7 +148,7 @@ static void check_call(uint64_t insn, uint32_t depth)
             next = other->from;
     }
     assert_int_equal(call.calls, calls);
-    assert_int_equal(call.finished, calls); /* they all end before the trace does */
+    assert_int_equal(call.finished, calls); /* all of them end before the trace does */
     assert_int_equal(call.number, depth > 0 ? number : 0);
     assert_int_equal(call.total, total);
     assert_int_equal(call.min, calls > 0 ? least : 0);
@@ -265,7 +266,7 @@ static void check_range(uint64_t from, uint64_t to)
         const struct path *const path = find_path(paths, n, keys[node->depth + 1]);
         assert_int_equal(node->self, path ? path->self : 0);
         found += path != NULL;
-        /* Children are behind their parent, and what they have is a part of it. */
+        /* Children come after their parent, and their numbers are parts of its own. */
         uint64_t children = 0;
         for (size_t k = i + 1; k < profile.n_nodes && profile.nodes[k].depth > node->depth; k++)
             children += profile.nodes[k].depth == node->depth + 1 ? profile.nodes[k].total : 0;
@@ -301,10 +302,10 @@ static void ranges_have_their_trees(void **state)
         const uint64_t from = below(core.insns - 70000);
         check_range(from, from + 1 + below(70000));
     }
-    check_range(0, 50000); /* again: now shards are known */
+    check_range(0, 50000); /* again: now shards are cached */
 }
 
-/* From below, the sums are the same: a function's own instructions, by who called it. */
+/* Bottom-up, the sums are the same: a function's own instructions, by caller. */
 static void from_below(void **state)
 {
     const struct tl_profile_request request = {
@@ -320,7 +321,7 @@ static void from_below(void **state)
         uint64_t callers = 0;
         for (size_t k = i + 1; k < profile.n_nodes && profile.nodes[k].depth > node->depth; k++)
             callers += profile.nodes[k].depth == node->depth + 1 ? profile.nodes[k].total : 0;
-        assert_true(node->total >= callers); /* no more: the smallest are left out */
+        assert_true(node->total >= callers); /* no more: the smallest are omitted */
         if (node->depth > 0)
             continue;
         assert_int_equal(node->total, own[number_of(node->name)]);
@@ -330,7 +331,7 @@ static void from_below(void **state)
     tl_profile_fini(&profile);
 }
 
-/* Of many paths the largest are told. */
+/* Of many paths the largest are returned. */
 static void few_nodes(void **state)
 {
     struct tl_profile all, few;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Long work of the lake asks every few milliseconds of it whether it is still wanted, and unwinds
- * at once when it is not. Measured in questions and in the processor time between them.
+ * Long work of the lake checks every few milliseconds whether it is still wanted, and stops at once
+ * if not. Measured by the number of checks and the processor time between them.
  */
 #include "sim_capture.h"
 
@@ -9,15 +9,15 @@
 
 #define STREAM "cs.10"
 
-/* Processor time of the thread between two questions, and behind the answer; sanitizers take some
- * times longer. */
+/* Maximum processor time of the thread between two checks, and after the answer; sanitizers take
+ * several times longer. */
 #define MOST_NS 60000000
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;
 static uint64_t pc; /* of some instruction */
 
-/* Counts the questions, and answers yes from number `after` on. */
+/* Counts the checks, and answers yes from number `after` on. */
 struct asker {
     uint64_t asked;
     uint64_t after;
@@ -124,7 +124,7 @@ static int find_event(void)
                                           .limit = 100000});
 }
 
-/* Of parts of shards: those of whole ones are known without looking. */
+/* Parts of shards: those of whole ones are known without reading. */
 static int stats(void)
 {
     struct tl_stats out;
@@ -199,7 +199,7 @@ static int locate(void)
 static const struct {
     const char *name;
     int (*run)(void);
-    uint64_t least; /* questions of a complete run */
+    uint64_t least; /* checks of a complete run */
 } works[] = {
     {"verify", verify, 20},   {"verify all", verify_all, 20},
     {"find pc", find_pc, 10}, {"find event", find_event, 10},
@@ -241,14 +241,14 @@ static void cancelled_work_ends(void **state)
             if (r != TL_CANCELLED)
                 fail_msg("%s returned %d, cancelled at question %llu", works[i].name, r,
                          (unsigned long long)after);
-            assert_true(a.asked <= after + 2); /* who cleans up may ask once more */
+            assert_true(a.asked <= after + 2); /* cleaning up may check once more */
             assert_true(a.longest_ns < MOST_NS);
         }
-        assert_int_equal(works[i].run(), TL_OK); /* nothing was left half done */
+        assert_int_equal(works[i].run(), TL_OK); /* nothing is left incomplete */
     }
 }
 
-/* A cancelled repair leaves each object as it was, or whole. */
+/* A cancelled repair leaves each object as it was, or complete. */
 static void cancelled_repair_goes_on(void **state)
 {
     (void)state;

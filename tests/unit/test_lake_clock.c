@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A capture whose blocks arrived as a rig with a known clock would have sent them: what the lake
- * says of that clock, while it is decoded and when it was opened again. */
+/* A capture whose blocks arrived as a rig with a known clock would have sent them, and the lake's
+ * estimate of that clock, while it is decoded and after reopening. */
 #include "unit/sim_capture.h"
 
 #include "ingest/segment.h"
@@ -10,8 +10,8 @@
 
 #define UNIX  UINT64_C(1790000000000000000)
 #define PIECE 1024
-#define TICK  50000 /* ns of a tick, as the setup says: the capture takes seconds */
-#define AHEAD 40e-6 /* the rig's clock is faster than it is said to be, by so much of it */
+#define TICK  50000 /* ns per tick, according to the setup: the capture takes seconds */
+#define AHEAD 40e-6 /* the rig's clock is faster than configured, by this fraction */
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;
@@ -34,8 +34,8 @@ static int items(void *context, const struct tl_decode_stream *s, const struct t
     return TL_OK;
 }
 
-/* The raw bytes once more, each piece when its last timestamp was, and up to a millisecond later.
- */
+/* The raw bytes again, each piece at the time of its last timestamp, and up to a millisecond
+ * later. */
 static uint64_t rewrite(const struct capture *c, const char *id)
 {
     struct last last = {0};
@@ -112,7 +112,7 @@ static void clock_of_a_rig(void **state)
     sim_capture(lake, &options, &c);
     push_all(lake, "t", &c, 4096);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
-    assert_int_equal(row_of("t").clock.pairs, 0); /* it came in no time */
+    assert_int_equal(row_of("t").clock.pairs, 0); /* it arrived in no time */
     tl_lake_close(lake);
     const uint64_t end = rewrite(&c, "t");
     lake = open_lake_sized(backend, 1 << 18, 1);

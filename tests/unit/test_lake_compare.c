@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two runs compared: what lies between the hunks is alike, instruction by instruction, the first
- * one begins where they part, and changes that are far from each other are found one by one.
+ * Two runs compared: everything between the hunks is equal, instruction by instruction, the first
+ * hunk begins at the first difference, and changes far from each other are found separately.
  */
 #include "lake_help.h"
 
@@ -13,7 +13,7 @@
 
 enum { NOP = 0x00000013, CALL = 0x000000ef, RETURN = 0x00008067, JUMP = 0x0000006f };
 
-/* A run as its instructions' addresses, and which functions it calls when. */
+/* A run as its instructions' addresses, and the calls of functions. */
 struct run {
     uint64_t *pc;
     size_t n, cap;
@@ -47,7 +47,7 @@ static void add(struct run *run, uint64_t pc)
     run->pc[run->n++] = pc;
 }
 
-/* A function's body: some straight code, some turns, perhaps calls; ends with its return. */
+/* A function's body: some straight code, some loops, possibly calls; ends with its return. */
 static void body(struct run *run, unsigned function, unsigned depth, uint64_t seed)
 {
     const uint64_t pc = entry(run, function);
@@ -68,15 +68,15 @@ static void body(struct run *run, unsigned function, unsigned depth, uint64_t se
             body(run, (unsigned)(seed >> (5 * i + 9)) % (FUNCTIONS - 2) + 1, depth + 1,
                  seed * 0x9e3779b97f4a7c15u >> 3);
         } else {
-            add(run, pc + at); /* a jump further on */
+            add(run, pc + at); /* a jump forward */
             at += 4 + 4 * (seed >> (2 * i + 30) & 7);
         }
     }
     add(run, pc + at);
 }
 
-/* The same calls from the main loop, but for those that `change` says: round -> 1 left out, 2
- * another, 3 one more. */
+/* The same calls from the main loop, except for those that `change` gives: round -> 1 omitted, 2
+ * another one, 3 one more. */
 static void make(struct run *run, uint64_t base, unsigned rounds, const uint8_t *change)
 {
     *run = (struct run){.base = base};
@@ -162,7 +162,7 @@ static void put_image(uint64_t base, char hash[static 72])
     free(code);
 }
 
-/* Make it a trace of its own. */
+/* Store it as a trace of its own. */
 static void push(const struct run *run, char id[static 16])
 {
     struct capture c = {0};
@@ -209,7 +209,7 @@ static void compare(struct tl_compare *out, const char *a, const char *b, bool c
         fail_msg("%s", fail.text);
 }
 
-/* Between hunks all is alike, and they begin with what is not. */
+/* Between hunks everything is equal, and they begin with a difference. */
 static void check_hunks(const struct tl_compare *c, const struct run *a, const struct run *b)
 {
     uint64_t at = 0, bt = 0, only_a = 0, only_b = 0;
@@ -297,7 +297,7 @@ static void changes_are_found(void **state)
         assert_true(llabs((long long)(c.functions[i - 1].self_a - c.functions[i - 1].self_b)) >=
                     llabs((long long)(c.functions[i].self_a - c.functions[i].self_b)));
     tl_compare_fini(&c);
-    /* By calls: a hunk each, and the first is at the first call that is missing. */
+    /* By calls: one hunk each, and the first is at the first missing call. */
     compare(&c, x, y, true);
     assert_true(c.total_hunks >= changes && c.total_hunks <= 2 * changes);
     size_t k = 0;
@@ -310,7 +310,7 @@ static void changes_are_found(void **state)
     free_run(&b);
 }
 
-/* Whatever the changes, the property holds; also of parts. */
+/* The property holds for any changes, also of parts. */
 static void any_changes(void **state)
 {
     (void)state;

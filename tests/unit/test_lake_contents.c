@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hashes of captures: a medium that refuses to read, damaged bytes. */
+/* Hashes of captures: a medium that refuses reads, damaged bytes. */
 #include "sim_capture.h"
 
 #include "ingest/packed.h"
@@ -9,7 +9,8 @@ static struct tl_backend *backend;
 static struct tl_lake *lake;
 static struct capture capture;
 
-/* The memory back end, but that it refuses to read the raw bytes of "refused" while `refusing`. */
+/* The memory backend, except that it refuses to read the raw bytes of "refused" while
+ * `refusing`. */
 static const struct tl_backend_ops *memory;
 static struct tl_backend_ops ops;
 static atomic_bool refusing;
@@ -56,7 +57,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Of a trace that has been hashed, as if it had not. */
+/* Make a hashed trace look as if it had not been hashed. */
 static void forget(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
@@ -65,7 +66,7 @@ static void forget(struct tl_trace *trace)
     tl_housekeeper_wake(lake);
 }
 
-/* The hash, or "" where the bytes are said to be damaged. */
+/* The hash, or "" if the bytes are reported as damaged. */
 static void wait_hashed(struct tl_trace *trace, char out[static TL_CONTENT_BYTES])
 {
     for (int i = 0;; i++) {
@@ -101,7 +102,7 @@ static void a_refused_capture_is_hashed_later(void **state)
     atomic_store(&refusing, true);
     forget(refused);
     forget(other);
-    wait_hashed(other, after); /* it is not held up */
+    wait_hashed(other, after); /* it is not delayed */
     assert_string_equal(after, before);
     for (int i = 0; atomic_load(&refusals) < 2; i++) {
         if (i == 60000)

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges of STF that are copied from the frames of shards, against the same ranges written anew
- * from their items: the same groups, but that of the last instruction, which may say more. And
- * ranges one behind another, against the whole.
+ * Ranges of STF that are copied from the frames of shards, compared with the same ranges written
+ * anew from their items: the same groups, except that of the last instruction, which may have more
+ * records. And consecutive ranges, compared with the whole.
  */
 #include "made_stf.h"
 
-#include "range/range.h"
-#include "range/copied.h"
 #include "made_items.h"
+#include "range/copied.h"
+#include "range/range.h"
 #include "sim_capture.h"
 #include "stf/check.h"
 #include "stf/file.h"
@@ -67,7 +67,7 @@ static int find_fault(void *context, const struct tl_stf_finding *f)
     return TL_OK;
 }
 
-/* A .zstf keeps the rules, and its plain stream is `stf`. */
+/* A .zstf obeys the rules, and its plain stream is `stf`. */
 static void check_zstf(const char *name, const struct tl_buf *bytes, const struct tl_buf *stf,
                        bool trails)
 {
@@ -142,7 +142,7 @@ static void compare(const char *stream, uint64_t from, uint64_t to)
         print_message("%s: last groups at %zu and %zu\n", name, begin[0], begin[1]);
         tell_difference(&copied, &anew);
     }
-    /* The same instruction, of which more may be told; and what stands behind it. */
+    /* The same instruction, possibly with more records; and what follows it. */
     assert_int_equal(copied.n - end[0], anew.n - end[1]);
     assert_memory_equal(copied.p + end[0], anew.p + end[1], copied.n - end[0]);
     if (end[0] - begin[0] < end[1] - begin[1])
@@ -182,7 +182,7 @@ static void assert_copied(const char *stream)
     tl_cut_close(&cut);
 }
 
-/* The whole stream, ranges at edges of shards and frames, and others. */
+/* The whole stream, ranges at boundaries of shards and frames, and others. */
 static void compare_ranges(const char *stream, uint64_t shard, unsigned rounds, uint64_t seed)
 {
     const uint64_t n = insns_of(stream);
@@ -199,7 +199,7 @@ static void compare_ranges(const char *stream, uint64_t shard, unsigned rounds, 
     }
 }
 
-/* Ranges that end in positions without instructions: at the lines of mere addresses. */
+/* Ranges that end in positions without instructions: at lines that are only addresses. */
 static void compare_at_addresses(const char *stream)
 {
     struct tl_buf lines = {0};
@@ -294,8 +294,8 @@ static void any_items_copied(void **state)
     }
 }
 
-/* What others wrote: with page walks, whose numbers count from where a range begins, and without.
- */
+/* Traces of other producers: with page walks, whose numbers count from the begin of a range, and
+ * without. */
 static void others_copied(void **state)
 {
     struct maker walks = {.seed = 3}, plain = {.seed = 4};
@@ -327,7 +327,7 @@ static void others_copied(void **state)
 /* ---- very many items at one position ----------------------------------------------------------
  */
 
-/* [0, position) and [position, end), as text without headings, or as lines, are the whole. */
+/* [0, position) and [position, end), as text without headings, or as lines, make up the whole. */
 static void assert_meet(const char *stream, uint64_t position, enum tl_range_format format)
 {
     struct tl_buf whole = {0}, parts = {0};
@@ -346,8 +346,8 @@ static void assert_meet(const char *stream, uint64_t position, enum tl_range_for
     tl_buf_fini(&parts);
 }
 
-/* Ranges meet at each position where a chunk begins. There are no less than `shards`, and a chunk
- * that ends behind an item, not behind an instruction. */
+/* Ranges meet at each position where a chunk begins. There are at least `shards` shards, and a
+ * chunk that ends after an item, not after an instruction. */
 static void meet_at_cuts(const char *stream, size_t shards, enum tl_range_format format)
 {
     struct tl_cut cut;
@@ -374,8 +374,8 @@ static void meet_at_cuts(const char *stream, size_t shards, enum tl_range_format
     tl_cut_close(&cut);
 }
 
-/* Hardware events and contexts of a core, in front of one instruction; with more than `burst_every`
- * instructions, behind the last as well. */
+/* Hardware events and contexts of a core, before one instruction; with more than `burst_every`
+ * instructions, also after the last. */
 static void bursts(unsigned burst, uint64_t insns, uint64_t shard, size_t shards,
                    enum tl_range_format format)
 {
