@@ -17,7 +17,7 @@
 
 static char url[1200];
 
-/* An empty store is to be opened next. */
+/* The next store to be opened must be empty. */
 static void new_store(void)
 {
     static unsigned serial;
@@ -31,7 +31,7 @@ static void new_store(void)
              pool ? pool : "rados:fake?conf=none", (int)getpid(), serial++);
 }
 
-/* What goes wrong meanwhile is told; then it is opened again. */
+/* Faults meanwhile are reported; then it is opened again. */
 static struct tl_backend *open_store(void)
 {
     struct tl_backend *backend;
@@ -46,7 +46,7 @@ static struct tl_backend *open_store(void)
 static void push_until_done(struct tl_lake *lake, const struct capture *c, uint64_t *random)
 {
     for (unsigned tries = 0; !fault_push(lake, "t", c, random, NULL, NULL); tries++) {
-        assert_true(tries < 20000); /* a lock whose answer was lost runs out */
+        assert_true(tries < 20000); /* a lock whose answer was lost expires */
         usleep(1000);
     }
 }
@@ -88,8 +88,8 @@ static void faults_are_overcome(void **state)
 
 /* ---- at each operation ---------------------------------------------------------------------- */
 
-/* From the opening of the store to the end, with one fault. Returns how many operations could have
- * had it. */
+/* From opening the store to the end, with one fault. Returns the number of operations at which it
+ * could have been injected. */
 static uint64_t run_with_fault(const struct capture *c, unsigned kind, uint64_t at, bool *suffered)
 {
     uint64_t random = at;
@@ -137,7 +137,7 @@ static void any_operation_may_fail(void **state)
         }
     }
     print_message("%u faults in %u captures\n", suffered, runs);
-    assert_true(suffered > runs / 2); /* threads may have fewer operations another time */
+    assert_true(suffered > runs / 2); /* threads may execute fewer operations another time */
     capture_free(&c);
 }
 
@@ -152,7 +152,7 @@ static struct tl_ingest *begin(struct tl_lake *lake, const struct capture *c, ui
     for (unsigned tries = 0; tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, at, NULL) < 0;
          tries++) {
         assert_true(tries < 100);
-        model_advance(LEASE_MS / 4); /* time passes for locks of the model */
+        model_advance(LEASE_MS / 4); /* time passes for the model's locks */
     }
     return ingest;
 }
@@ -175,8 +175,8 @@ static void wait_raw(struct tl_lake *lake, uint64_t bytes)
     }
 }
 
-/* The first server has bytes in hand when it is cut off. The second one goes on where the durable
- * bytes end; what the first one writes when it is back changes nothing. */
+/* The first server still has bytes in memory when it is cut off. The second one continues where the
+ * durable bytes end; what the first one writes once it is back changes nothing. */
 static void a_server_that_was_cut_off_is_fenced(void **state)
 {
     (void)state;
@@ -221,7 +221,7 @@ static void a_server_that_was_cut_off_is_fenced(void **state)
     capture_free(&c);
 }
 
-/* A full cluster refuses bytes, is read, and takes bytes again when there is room. */
+/* A full cluster refuses bytes, can be read, and accepts bytes again when there is space. */
 static void a_full_cluster_is_no_disaster(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void a_full_cluster_is_no_disaster(void **state)
     wait_raw(lake, half);
     model_limit(0);
     struct tl_fail fail = {0};
-    /* It is told even if the rig has nothing more to say. */
+    /* It is reported even if the rig sends nothing more. */
     int r = append(ingest, &c, half, half + 1000);
     for (unsigned i = 0; r >= 0; i++) {
         assert_true(i < 6000);

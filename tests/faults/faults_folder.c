@@ -98,15 +98,15 @@ static void tell(void *context, uint64_t offset)
         _exit(3);
 }
 
-/* Nothing is refused before the power goes. While it does, other threads find another folder in the
- * place of theirs: they wait for the end. */
+/* Nothing is refused before the power fails. When it does, other threads would find another folder
+ * in place of theirs, so they wait for the end. */
 static void end_life(int status)
 {
     sleep(60);
     _exit(status);
 }
 
-/* One life in a process of its own, until the power goes. Returns what was acknowledged last. */
+/* One life in a process of its own, until the power fails. Returns the last acknowledged offset. */
 static uint64_t live(const struct capture *c, uint64_t *random)
 {
     int ends[2];

@@ -13,7 +13,7 @@ static struct tl_lake *open_folder(const char *dir, bool is_virtual)
     struct tl_lake *lake;
     struct tl_fail fail = {0};
     const struct tl_lake_options options = fault_options(dir, is_virtual);
-    /* The lease of a killed process is gone with it, though not at the very moment. */
+    /* The lease of a killed process is released, though not immediately. */
     for (int i = 0; i < 240000; i++) {
         const int r = tl_lake_open(&lake, &options, &fail);
         if (r >= 0)
@@ -26,7 +26,7 @@ static struct tl_lake *open_folder(const char *dir, bool is_virtual)
     return NULL;
 }
 
-/* In the child: tell through the pipe what is durable. */
+/* In the child: report durable bytes through the pipe. */
 static void tell(void *context, uint64_t offset)
 {
     const ssize_t n = write(*(int *)context, &offset, sizeof(offset));
@@ -40,13 +40,13 @@ static void child(const char *dir, bool is_virtual, const struct capture *c, uin
     struct tl_lake *lake = open_folder(dir, is_virtual);
     if (!lake || !fault_push(lake, "t", c, &seed, tell, &pipe))
         _exit(2);
-    for (;;) { /* decoding goes on until the kill */
+    for (;;) { /* decoding continues until the kill */
         fault_house(lake, c, &seed);
         usleep(1000);
     }
 }
 
-/* What the child last said. */
+/* The child's last report. */
 static uint64_t listen_to(int pipe)
 {
     uint64_t offset = 0, next;

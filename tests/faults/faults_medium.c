@@ -44,7 +44,7 @@ static void refusals_are_overcome(void **state)
     capture_free(&c);
 }
 
-/* Full in earnest: what is there stays readable, and space that is freed is used. */
+/* Really full: stored data stays readable, and freed space is used. */
 static void a_full_disk_is_no_disaster(void **state)
 {
     (void)state;

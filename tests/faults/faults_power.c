@@ -34,7 +34,7 @@ static void medium_new(struct medium *m)
 #endif
 }
 
-/* A life begins: with `cut`, the power goes after some operations. */
+/* Begin a life: with `cut`, the power fails after some operations. */
 static int medium_begin(struct medium *m, bool cut, uint64_t *random)
 {
     const unsigned n = (unsigned)(fault_random(random) % m->cut_before);
@@ -51,7 +51,7 @@ static int medium_begin(struct medium *m, bool cut, uint64_t *random)
     return TL_OK;
 }
 
-/* If it has not gone yet it does so now. */
+/* If the power has not failed yet, it does now. */
 static void medium_cut(struct medium *m, uint64_t *random)
 {
     if (!m->cluster)
@@ -68,7 +68,7 @@ static void medium_end(struct medium *m)
         tl_backend_free(m->backend);
 }
 
-/* The power is back; what the servers of the past held runs out. */
+/* The power is back; leases of earlier servers expire. */
 static void medium_boot(struct medium *m, uint64_t *random)
 {
     if (!m->cluster)
@@ -102,8 +102,8 @@ static void note(void *context, uint64_t offset)
     pthread_mutex_unlock(&acked->lock);
 }
 
-/* What was acknowledged is there: a rig that connects is told so. In a cluster only who has the
- * trace's lease knows it exactly. The power may be off already. */
+/* Everything acknowledged is there: a rig that connects is told so. In a cluster only the holder of
+ * the trace's lease knows it exactly. The power may already be off. */
 static void check_acked(const struct medium *m, struct tl_lake *lake, const struct capture *c,
                         uint64_t acked, bool cut)
 {
@@ -126,8 +126,8 @@ static void check_acked(const struct medium *m, struct tl_lake *lake, const stru
         tl_ingest_close(ingest);
 }
 
-/* One life: until the power goes, or all is done. Returns whether it is done; then `*made` grows by
- * the virtual shards that there are. */
+/* One life: until the power fails, or everything is done. Returns whether it is done; then `*made`
+ * is increased by the number of virtual shards. */
 static bool live(struct medium *medium, const struct capture *c, uint64_t *random,
                  struct acked *acked, bool is_virtual, bool cut, unsigned *made)
 {
@@ -155,7 +155,7 @@ static bool live(struct medium *medium, const struct capture *c, uint64_t *rando
         fault_check(lake, "t", c);
         *made += fault_virtual(lake, "t");
     } else {
-        /* Some lives end in the middle of decoding, or right behind it. */
+        /* Some lives end in the middle of decoding, or right after it. */
         usleep((unsigned)(fault_random(random) % 3000));
         done = false;
     }
@@ -202,7 +202,7 @@ static void power_cuts_lose_nothing_of_virtual_shards(void **state)
     cut_many((struct medium){.cut_before = 320}, true, 30);
 }
 
-/* What the cluster had answered is durable; what was under way is done or not. */
+/* Operations that the cluster answered are durable; pending ones are done or not. */
 static void cut_cluster(unsigned cut_before, bool is_virtual, unsigned usual)
 {
 #ifdef TL_WITH_RADOS

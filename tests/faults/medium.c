@@ -42,7 +42,7 @@ static int sys_openat(int dir, const char *path, int flags, unsigned mode)
 
 static int sys_fsync(int fd)
 {
-    /* What is tested is who calls it, not the disk. */
+    /* The callers are tested, not the disk. */
     return fcntl(fd, F_GETFD) < 0 ? -1 : 0;
 }
 
@@ -92,14 +92,14 @@ static struct node *make_node(ino_t inode, bool folder)
         n->next = nodes;
         nodes = n;
     }
-    if (n->folder != folder) /* the number was used again */
+    if (n->folder != folder) /* the inode number was reused */
         n->synced = false;
     n->folder = folder;
     return n;
 }
 
-/* A new file or folder got the inode of one that was removed. Where the removal was not synced,
- * that one may come back: it keeps its synced bytes under a number that no inode has. */
+/* A new file or folder got the inode of one that was removed. If the removal was not synced, that
+ * one may come back: its synced bytes are kept under a number that no inode has. */
 static void forget(ino_t inode)
 {
     static ino_t unused = (ino_t)1 << 48;
@@ -156,7 +156,7 @@ static void note_sync(int fd)
         sync_folder(fd, node);
         return;
     }
-    char link[64]; /* `fd` may be for writing alone */
+    char link[64]; /* `fd` may be write-only */
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const int in = sys_openat(AT_FDCWD, link, O_RDONLY | O_CLOEXEC, 0);
     if (in < 0)
@@ -167,7 +167,7 @@ static void note_sync(int fd)
 
 /* ---- the cut --------------------------------------------------------------------------------- */
 
-/* A file's content after the cut: as synced, with some of what came since. */
+/* A file's content after the cut: as synced, with some of the later writes. */
 static void write_survivor(const struct node *node, const char *now_path, const char *to)
 {
     const int out = sys_openat(AT_FDCWD, to, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -364,7 +364,7 @@ int mkdirat(int dir, const char *path, mode_t mode)
     if (!below_watched(dir, path))
         return (int)syscall(SYS_mkdirat, dir, path, mode);
     pthread_mutex_lock(&lock);
-    /* One that is there already is no change. */
+    /* One that exists already is not a change. */
     const int there = fstatat(dir, path, &st, 0) == 0 ? EEXIST : 0;
     const int e = there ? there : may_change();
     const int r = e ? -1 : (int)syscall(SYS_mkdirat, dir, path, mode);
@@ -396,7 +396,7 @@ int unlink(const char *path)
     GATED(AT_FDCWD, path, syscall(SYS_unlinkat, AT_FDCWD, path, 0));
 }
 
-/* A file that is made is a change; one that is only opened is not. */
+/* Creating a file is a change; only opening it is not. */
 static int gated_open(int dir, const char *path, int flags, unsigned mode)
 {
     struct stat st;
@@ -481,7 +481,7 @@ uint64_t medium_refused(void)
     return n;
 }
 
-/* All that is there when tracking begins is taken for synced. */
+/* Everything present when tracking begins counts as synced. */
 static void note_all(const char *path)
 {
     struct stat st;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Searching in both directions, from a place, in one stream and in all of them, and counting:
- * against the flow text of the same streams, read line by line.
+ * compared with the flow text of the same streams, read line by line.
  */
 #include "sim_capture.h"
 
@@ -9,7 +9,7 @@
 
 #define STREAMS 2
 
-/* What a stream's text says. */
+/* Contents of a stream's text. */
 struct truth {
     char name[32];
     struct tl_buf text;
@@ -98,7 +98,7 @@ static struct tl_found find(const struct tl_find_request *request)
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
-/* Of rising positions: those a request wants, in its order, and all counts. */
+/* From ascending positions: those that a request wants, in its order, and the total count. */
 static void check_found(const struct tl_find_request *request, const uint64_t *list, size_t n)
 {
     struct tl_find_request counted = *request;
@@ -127,7 +127,7 @@ static void check_found(const struct tl_find_request *request, const uint64_t *l
     assert_int_equal(k, found.n);
     assert_int_equal(found.more, distinct > 0);
     assert_int_equal(found.total, total);
-    /* Backward the first one is the last at its position. */
+    /* Backward, the first one is the last at its position. */
     for (size_t i = 0; found.n > 0 && i < n; i++)
         before += list[i] >= request->from && list[i] < request->to &&
                   list[i] < found.hits[0].at.insn + request->backward;
@@ -193,7 +193,7 @@ static void events(void **state)
     }
 }
 
-/* Where the flow enters a function: whatever the direction, and wherever the search begins. */
+/* Where the flow enters a function: in either direction, and wherever the search begins. */
 static void symbols(void **state)
 {
     struct tl_functions functions;
@@ -219,7 +219,8 @@ static void symbols(void **state)
         }
         tl_found_fini(&found);
         entered += n;
-        /* A range that begins within an execution finds it there; so these are of the whole. */
+        /* A range that begins within an execution finds it there; so these are of the whole
+         * stream. */
         for (int backward = 0; backward < 2; backward++) {
             whole.backward = backward;
             whole.limit = 30;
@@ -330,7 +331,7 @@ static void calls(void **state)
                                                 .limit = 100000,
                                                 .text = functions.p[f].name};
         struct tl_found found = find(&request);
-        /* Slices also begin where the flow is found again behind a gap: that is no call. */
+        /* Slices also begin where the flow is found again after a gap: that is not a call. */
         for (size_t i = 0; i < found.n; i++) {
             const uint64_t at = found.hits[i].at.insn;
             bool is_slice = false;
@@ -340,7 +341,7 @@ static void calls(void **state)
                 fail_msg("%s: no slice begins at %llu", request.text, (unsigned long long)at);
             assert_true(strncmp(found.hits[i].text, request.text, strlen(request.text)) == 0);
         }
-        /* Tasks are switched to, not called; others are seldom begun by a gap. */
+        /* Tasks are switched to, not called; other slices are rarely begun by a gap. */
         if (strstr(request.text, "_main"))
             assert_int_equal(found.n, 0);
         else
@@ -358,7 +359,7 @@ static void calls(void **state)
     tl_functions_fini(&functions);
 }
 
-/* Times never fall, whatever shard a position and the gaps near it are in. */
+/* Times never decrease, whichever shard contains a position and the gaps near it. */
 static void times_rise(void **state)
 {
     (void)state;
@@ -417,7 +418,7 @@ static void check_turning(struct tl_find_request request, const struct tl_found 
     assert_int_equal(k, all->n);
 }
 
-/* All hits one behind another, page by page, are those of the streams in one order. */
+/* All hits in sequence, page by page, are those of the streams in one order. */
 static void check_pages(const char *text, bool backward)
 {
     struct tl_find_request request = {
@@ -449,8 +450,8 @@ static void check_pages(const char *text, bool backward)
     tl_found_fini(&all);
 }
 
-/* Without an image nothing is followed, so that all hits are in front of instruction 0: they come
- * in pieces nevertheless. */
+/* Without an image nothing is followed, so that all hits precede instruction 0: they are still
+ * delivered in pieces. */
 static void one_position(void **state)
 {
     (void)state;
@@ -478,7 +479,7 @@ static void one_position(void **state)
             check_turning(request, &all);
             request.limit = 1000;
             check_turning(request, &all);
-            /* No other position is there. */
+            /* There is no other position. */
             struct tl_find_request beside = request;
             beside.near = all.hits[backward ? 0 : all.n - 1].stream;
             struct tl_found none = find(&beside);
@@ -576,7 +577,7 @@ static void texts(void **state)
         assert_true(fail.text[0] != '\0');
         tl_found_fini(&found);
     }
-    /* A function, a part of its name in other letters, and a place in it. */
+    /* A function, a part of its name in other case, and a place in it. */
     assert_int_equal(tl_lake_functions(lake, "t", &functions, NULL), TL_OK);
     const struct tl_function *const f = &functions.p[3];
     char text[96];

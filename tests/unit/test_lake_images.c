@@ -21,7 +21,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The program with other names for its functions: with capitals. */
+/* The program with other function names: in capitals. */
 static void put_renamed(char hash[static 72])
 {
     struct tl_buf elf = {0};
@@ -59,7 +59,7 @@ static int see_row(void *context, const struct tl_insn_row *row)
     return TL_OK;
 }
 
-/* Two processes run different programs at one address: each one's functions have its names. */
+/* Two processes run different programs at one address: the functions of each have its names. */
 static void images_of_two_processes(void **state)
 {
     char hash[2][72];
@@ -90,7 +90,7 @@ static struct tl_gen *serving(const char *id)
     return gen;
 }
 
-/* Traces of one program hold it once; other places, or other content, make another. */
+/* Traces of one program share its image; other addresses, or other content, make another one. */
 static void programs_are_shared(void **state)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
@@ -175,7 +175,8 @@ static void give_source(const char *path, const char *name, struct tl_bytes text
     tl_buf_fini(&content);
 }
 
-/* Every instruction has the line that the simulation says; its text comes once it is given. */
+/* Every instruction has the line known from the simulation; its text is available once it is
+ * uploaded. */
 static void instructions_have_lines(void **state)
 {
     static const uint8_t other[] = "other", same[] = "\001line 1\nline 2\n";
@@ -205,8 +206,8 @@ static void instructions_have_lines(void **state)
     assert_int_equal(source.text.n, sizeof same - 1);
     assert_memory_equal(source.text.p, same, sizeof same - 1);
     tl_source_file_fini(&source);
-    /* Of the same path: another image's does not count, this one's does, though it is not the
-     * newest. */
+    /* With the same path: another image's file does not count, this one's does, although it is not
+     * the newest. */
     static const uint8_t own[] = "own";
     char hash[72];
     const char *const tail = strrchr(path, '/');
@@ -227,7 +228,7 @@ static void instructions_have_lines(void **state)
     tl_sim_program_fini(&s.program);
 }
 
-/* Without debug information it says so, and answers. */
+/* Without debug information the answer says so. */
 static void a_stripped_image_says_so(void **state)
 {
     struct tl_buf elf = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a label may be, and how many a trace may have. */
+/* Which labels are valid, and how many a trace may have. */
 #include "lake_help.h"
 
 static const char *labels_of(struct tl_lake *lake, const char *trace, char out[static 64])
@@ -42,7 +42,7 @@ static void labels_have_limits(void **state)
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     struct tl_lake *const lake = open_lake_sized(backend, 1000, 1);
     assert_int_equal(tl_buf_add(&c.setup, "[trace]\nformat=itm,id=0\n", 25), TL_OK);
-    assert_int_equal(tl_buf_add(&c.bytes, "\0", 1), TL_OK); /* an empty one leaves no trace */
+    assert_int_equal(tl_buf_add(&c.bytes, "\0", 1), TL_OK); /* an empty one leaves nothing behind */
     push_all(lake, "t", &c, 1);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         assert_int_equal(tl_lake_set_labels(lake, "t", bad[i], NULL), TL_USAGE);
@@ -59,7 +59,7 @@ static void labels_have_limits(void **state)
         assert_int_equal(tl_buf_add(&removal, "", 1), TL_OK);
         assert_int_equal(tl_lake_set_labels(lake, "t", (char *)set.p, NULL),
                          cases[i].fits ? TL_OK : TL_USAGE);
-        if (cases[i].fits) /* what is there counts, and a label that is replaced counts once */
+        if (cases[i].fits) /* existing labels count, and a replaced one counts once */
             assert_int_equal(tl_lake_set_labels(lake, "t", (char *)set.p, NULL), TL_OK);
         if (cases[i].labels == TL_LABELS_MOST)
             assert_int_equal(tl_lake_set_labels(lake, "t", "one=more\n", NULL), TL_USAGE);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lanes show beside tiles, against the truth of simulations: the lines that programs print,
- * the states of a core, its cycles.
+ * Lane data in addition to tiles, compared with the truth of simulations: the lines that programs
+ * print, the states of a core, its cycles.
  */
 #include "sim/osd_encoder.h"
 #include "sim_capture.h"
@@ -74,7 +74,7 @@ static void ask(const struct tl_soft_request *request, struct tl_soft_log *log)
         fail_msg("%s", fail.text);
 }
 
-/* Entry 2 i is line i, the next one the number behind it. */
+/* Entry 2 i is line i, the next one the number after it. */
 static void check_entry(const struct tl_soft_entry *e, unsigned k)
 {
     char text[32];
@@ -107,7 +107,7 @@ static void prints_are_lines(void **state)
     assert_false(log.more);
     for (unsigned k = 0; k < log.n; k++)
         check_entry(&log.entries[k], k);
-    /* Any range has the lines that begin in it, whole. */
+    /* Any range has the lines that begin in it, complete. */
     for (unsigned from = 0; from < log.n; from += 37) {
         struct tl_soft_log part;
         request.from = log.entries[from].at;
@@ -209,7 +209,7 @@ static void values_are_no_text(void **state)
 struct truth {
     const char *at;
     uint64_t position; /* of the next instruction */
-    char mode[32];     /* "" and "-": not known */
+    char mode[32];     /* "" and "-": unknown */
     char context[32];
 };
 
@@ -224,7 +224,7 @@ static const char *stream_text(struct capture *c, const char *name)
     return at + strlen(head);
 }
 
-/* The next line, applied. NULL: that was all. */
+/* Apply and return the next line. NULL: that was the last. */
 static const char *next_line(struct truth *t)
 {
     const char *const line = t->at;
@@ -249,7 +249,7 @@ static const struct tl_state_run *run_at(const struct tl_states *states, uint64_
     return NULL;
 }
 
-/* Every instruction of a range has the state that the trace told. */
+/* Every instruction of a range has the state given by the trace. */
 static void check_states(struct capture *c, const char *stream, uint64_t from, uint64_t to)
 {
     struct tl_states states;
@@ -306,7 +306,7 @@ static void states_are_the_core_s(void **state)
     capture_free(&c);
 }
 
-/* Cycles that the trace tells of instructions [from, to), as far as it tells of all of them. */
+/* Cycles that the trace gives for instructions [from, to), if it does for all of them. */
 static uint64_t true_cycles(struct capture *c, uint64_t from, uint64_t to, uint64_t *insns)
 {
     struct truth t = {.at = stream_text(c, "cs.10")};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of flow text and the positions they are told at. */
+/* Lines of flow text and their positions. */
 #include "sim_capture.h"
 
 static struct tl_backend *backend;
@@ -21,11 +21,11 @@ static int tear_down(void **state)
 
 struct seen {
     uint64_t position;  /* of the next line */
-    uint64_t led, gaps; /* gaps that a branch led into, and all */
-    char before;        /* letter of the line in front */
+    uint64_t led, gaps; /* gaps that a branch led into, and all gaps */
+    char before;        /* letter of the preceding line */
 };
 
-/* Instructions are the positions; all else is told in front of the next one. */
+/* Instructions are the positions; everything else is reported before the next one. */
 static int check_line(void *context, uint64_t at, struct tl_bytes line)
 {
     struct seen *const seen = context;
@@ -77,7 +77,7 @@ static void all_lines_have_their_positions(void **state)
     const struct seen known = lines_of("known");
     assert_true(known.position > 5000);
 
-    /* The image is of other memory: of what is run only the targets of branches are known. */
+    /* The image is of other memory: only the targets of branches are known of the executed code. */
     static uint8_t nothing[16];
     const struct tl_buf elsewhere = {.p = nothing, .n = sizeof nothing};
     char hash[72], image[128];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace of processes that load and unload code while they run, in the lake: the images' times
- * stay with the trace, so what is decoded again after a restart, or goes on from a checkpoint, is
- * the same, and functions are named by the code that was there.
+ * A trace of processes that load and unload code while they run, in the lake: the images' times are
+ * stored with the trace, so that decoding again after a restart, or continuing from a checkpoint,
+ * gives the same result, and functions are named after the code present at that time.
  */
 #include "lake_help.h"
 
@@ -66,7 +66,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The instructions that are served are those that were executed. */
+/* The instructions served are those executed. */
 static void check_truth(void)
 {
     struct tl_buf text = {0}, insns = {0};
@@ -87,7 +87,7 @@ static void reopen(void)
     lake = open_lake_sized(backend, SHARD, 1);
 }
 
-/* The setup that is kept is the one that was pushed. */
+/* The stored setup is the one that was pushed. */
 static void check_setup(void)
 {
     struct tl_buf setup = {0};
@@ -113,7 +113,7 @@ static void same_after_a_restart(void **state)
     check_setup();
 }
 
-/* Cut off in the middle, gone on with by another server, from its checkpoint. */
+/* Interrupted in the middle, and continued by another server from its checkpoint. */
 static void same_from_a_checkpoint(void **state)
 {
     (void)state;
@@ -147,7 +147,7 @@ static void same_from_a_checkpoint(void **state)
     check_truth();
 }
 
-/* One by one, as who learns of them later would. */
+/* One by one, as someone who learns of them later would. */
 static void bound_later(void **state)
 {
     struct tl_setup all, none;
@@ -183,8 +183,8 @@ static void bound_later(void **state)
 }
 
 /*
- * While the trace still comes, each when it is loaded: nobody knows then until when it will be
- * there, and what is given later covers it from its time on.
+ * While the trace is being captured, each image when it is loaded: its end is not known yet, and an
+ * image added later covers it from its own time on.
  */
 static void bound_while_it_runs(void **state)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A store of many traces: a start reads few of them, memory holds few, and all are there. */
+/* A store of many traces: at start few of them are read, few are in memory, and all are
+ * available. */
 #include "sim_capture.h"
 
 #include "pool.h"
@@ -107,7 +108,7 @@ static bool raw_removed(const char *id)
     return removed;
 }
 
-/* Whoever looks at them one by one: memory holds no more. */
+/* Reading them one by one does not increase the number in memory. */
 static void check_table(void)
 {
     char id[16];
@@ -158,8 +159,8 @@ static void wait_copied(unsigned i)
     }
 }
 
-/* Behind a start copies of all rows are compared, the newest first: only a trace whose copy is not
- * there is read. */
+/* After the start copies of all rows are compared, the newest first: only a trace whose copy is
+ * missing is read. */
 static void looked_over(void **state)
 {
     (void)state;
@@ -188,7 +189,7 @@ static void in_a_cluster(void **state)
     check_changes();
     for (unsigned i = 0; metric("raw_bytes") != 10 * (n_traces - 2); i++) {
         assert_true(i < 6000);
-        usleep(10000); /* what changes is counted twice a second */
+        usleep(10000); /* changes are counted twice a second */
     }
     tl_lake_close(lake);
     tl_backend_free(backend);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A stream is stored in constant memory: four times the instructions take no more of it. What is
- * done with is given back.
+ * A stream is stored in constant memory: four times the instructions need no more. Memory no longer
+ * needed is freed.
  */
 #include "sim_capture.h"
 
@@ -10,7 +10,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-enum { INSNS = 1 << 20, SLACK = 12 << 10 /* KiB: what threads happen to hold */ };
+enum { INSNS = 1 << 20, SLACK = 12 << 10 /* KiB: variation between threads */ };
 
 struct source {
     struct tl_buf trace;
@@ -49,7 +49,8 @@ static void write_setup(const char *hash, struct tl_buf *out)
     tl_setup_fini(&setup);
 }
 
-/* In a child: store the trace so many times in one stream; 0 if all instructions are there. */
+/* In a child process: store the trace this many times in one stream; 0 if all instructions are
+ * there. */
 static int store(const struct source *s, const char *dir, unsigned times)
 {
     const struct tl_lake_options options = {
@@ -88,7 +89,7 @@ static int store(const struct source *s, const char *dir, unsigned times)
     return insns < (uint64_t)times * INSNS * 9 / 10 ? 6 : 0;
 }
 
-/* KiB that a process takes at most. */
+/* Peak memory of a process in KiB. */
 static long memory_of(const struct source *s, unsigned times)
 {
     char dir[] = "/tmp/tl-memory-XXXXXX";
@@ -127,7 +128,7 @@ static void long_streams_take_no_more(void **state)
 
 enum { TRACES = 150, OF_A_TRACE = 64 << 10 };
 
-/* Bytes in use for each of many small captures that were decoded and are only kept. */
+/* Bytes in use for each of many small captures that were decoded and are only stored. */
 static void stored_traces_take_little(void **state)
 {
     (void)state;
@@ -154,7 +155,7 @@ static void stored_traces_take_little(void **state)
         snprintf(id, sizeof(id), "t%u", i);
         push_all(lake, id, &c, 10000);
         assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
-        if (i == 19) /* threads and caches have what they take */
+        if (i == 19) /* threads and caches have allocated their memory */
             before = tl_heap_use().in_use;
     }
     const uint64_t after = tl_heap_use().in_use;
@@ -171,7 +172,7 @@ static void stored_traces_take_little(void **state)
 
 enum { PIECES = 4096, PIECE_BYTES = 60000 };
 
-/* Every 64th piece stays, so that no heap can be cut at its end. */
+/* Every 64th piece stays, so that no heap can be trimmed at its end. */
 static void freed_memory_is_given_back(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of traces: written, changed, removed, found again after a restart and in a catalog made
- * anew. */
+/* Notes of traces: written, changed, removed, found again after a restart and in a rebuilt
+ * catalog. */
 #include "sim_capture.h"
 
 static struct tl_backend *backend;
@@ -76,7 +76,7 @@ static void notes_are_kept(void **state)
     assert_int_equal(tl_lake_remove_note(lake, "t", 3, &fail), TL_NOTFOUND);
     const char *const now = "1 101-102 changed ?|2 2000-3000 two\nlines = more|";
     expect(now);
-    /* They say nothing else than before, and nothing is wrong with the store. */
+    /* They are unchanged, and the store is intact. */
     struct tl_buf report = {0};
     assert_int_equal(tl_lake_verify(lake, "t", false, &report, &fail), 0);
     tl_buf_fini(&report);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A live capture of Open SoC Debug while the disk fills up: it waits, and is one whole trace. */
+/* A live capture of Open SoC Debug while the disk fills up: it waits, and becomes one complete
+ * trace. */
 #include "osdhost/capture.h"
 #include "unit/lake_help.h"
 

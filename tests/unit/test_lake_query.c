@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Look-ups of the lake against the flow text of the same stream, read line by line. */
+/* Lookups of the lake compared with the flow text of the same stream, read line by line. */
 #include "sim_capture.h"
 
 #include "query/scale.h"
@@ -8,13 +8,13 @@
 
 #define STREAM "cs.10"
 
-/* What the text says, by position. */
+/* Contents of the text, by position. */
 struct truth {
     struct tl_buf text;
     uint64_t *pc;   /* of each position */
     size_t *line;   /* where its line begins in the text */
     char *kind;     /* letters of all lines … */
-    uint64_t *at;   /* … and the position in front of which they are */
+    uint64_t *at;   /* … and the position before which they are */
     uint64_t *time; /* of T lines */
     size_t n, cap_pc, cap_line;
     size_t n_lines, cap_kind, cap_at, cap_time;
@@ -104,7 +104,7 @@ static void ranges_of_text_join(void **state)
                                                  .format = TL_FORMAT_TEXT};
         const size_t before = got.n;
         fetch(lake, &request, &got);
-        if (before > 0) { /* only the first one's head line */
+        if (before > 0) { /* only the first one's heading */
             uint8_t *line = memchr(got.p + before, '\n', got.n - before);
             const size_t n = (size_t)(line + 1 - (got.p + before));
             memmove(got.p + before, line + 1, got.n - before - n);
@@ -216,7 +216,7 @@ static void positions_have_times(void **state)
     struct tl_position at, last = {0};
     struct tl_fail fail = {0};
     uint64_t checked = 0;
-    /* Right behind a timestamp an instruction has exactly its time. */
+    /* Right after a timestamp an instruction has exactly its time. */
     for (size_t i = 0; i + 1 < truth.n_lines && checked < 200; i++) {
         if (truth.kind[i] != 'T')
             continue;
@@ -270,7 +270,7 @@ static void finds_addresses(void **state)
     (void)state;
     uint64_t random = 3;
     for (int round = 0; round < 60; round++) {
-        /* Every other one lies near what was executed, and perhaps was not. */
+        /* Every other one is near executed addresses, and perhaps was not executed. */
         const uint64_t pc = truth.pc[next_random(&random) % truth.n] +
                             (round & 1 ? 4 * (next_random(&random) % 64) : 0);
         const uint64_t from = next_random(&random) % truth.n;
@@ -336,7 +336,7 @@ static void finds_events(void **state)
     }
 }
 
-/* Function of a position as the tiles should say: symbol index + 1. */
+/* Function of a position as expected in the tiles: symbol index + 1. */
 static uint32_t function_of(const struct tl_image *image, uint64_t position)
 {
     return (uint32_t)(tl_image_symbol_index(image, truth.pc[position]) + 1);
@@ -420,7 +420,7 @@ static void tiles_sum_up(void **state)
     tl_trace_put(trace);
 }
 
-/* The most frequent function of a bucket is that of the text, where buckets are exact. */
+/* The most frequent function of a bucket equals that of the text, where buckets are exact. */
 static void tiles_tell_the_function(void **state)
 {
     (void)state;
@@ -595,7 +595,8 @@ static void add_functions(uint64_t from, uint64_t to, char names[static 8][64],
     tl_stats_fini(&stats);
 }
 
-/* Of whole shards their indexes tell, of parts of them instructions: it is the same. */
+/* Whole shards have these in their indexes, parts are counted by instruction: the results are the
+ * same. */
 static void functions_add_up(void **state)
 {
     static const uint64_t steps[] = {24999, 31000, 60001};
@@ -655,7 +656,7 @@ static void statistics_add_up(void **state)
 
 struct branch_rows {
     bool disassembled;
-    uint64_t target; /* of the branch in the row before, 0: it was none */
+    uint64_t target; /* of the branch in the previous row, 0: it was none */
     char function[256];
     size_t calls;
 };

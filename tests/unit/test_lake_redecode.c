@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding anew with setups that do not fit: what is served stays, and comes back. */
+/* Decoding again with setups that do not fit: the data served stays available, and is restored. */
 #include "sim_capture.h"
 
 #define SHARD 2500
@@ -53,7 +53,7 @@ static void wait_rest(char message[static 256])
 static void what_tells_nothing_does_not_serve(void **state)
 {
     (void)state;
-    /* Sources that the capture has not got, and one that is no TPIU capture at all. */
+    /* Sources that the capture does not have, and one that is not a TPIU capture at all. */
     static const char *const setups[] = {
         "[trace]\nformat=tpiu,sync=fsync\n[source cs.33]\nprotocol=itm\nid=0x33\n",
         "[trace]\nformat=stf\n",
@@ -69,7 +69,7 @@ static void what_tells_nothing_does_not_serve(void **state)
         wait_rest(message);
         check_served();
     }
-    /* And it can be decoded anew as before. */
+    /* And it can be decoded again as before. */
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
     char message[256];
     wait_rest(message);

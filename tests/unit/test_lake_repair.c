@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-/* In parts, each durable before the next one comes. */
+/* In parts, each durable before the next one is sent. */
 static void push_parts(const char *id, unsigned parts)
 {
     struct tl_fail fail = {0};
@@ -48,7 +48,7 @@ static void put(const char *key, const struct tl_buf *content)
     assert_int_equal(tl_backend_put(backend, key, bytes, NULL), TL_OK);
 }
 
-/* Every byte of every object, one bit each: the object is named, with an offset. */
+/* One bit of every byte of every object: the object is named, with an offset. */
 static void every_damaged_byte_is_found(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void every_damaged_byte_is_found(void **state)
     assert_true(names->n > 8);
     for (size_t k = 0; k < names->n; k++) {
         const char *key = names->key[k];
-        /* A name; counts and calls that are made anew. */
+        /* A name; counts and calls that are regenerated. */
         if (key[0] == 'n' || strstr(key, ".count") || strstr(key, ".calls"))
             continue;
         tl_buf_reset(&content);
@@ -177,8 +177,8 @@ static void check_insns(const char *id)
 }
 
 /*
- * Without raw bytes, and the medium gone bad in any one byte behind the instructions: the shard is
- * made whole from what is left of it, and is what it was, byte for byte.
+ * Without raw bytes, and with any one byte after the instructions damaged: the shard is restored
+ * from its intact parts, byte for byte.
  */
 static void shards_are_mended_without_raw(void **state)
 {
@@ -214,7 +214,7 @@ static void shards_are_mended_without_raw(void **state)
         assert_int_equal(verify("t", false, &report), 0);
         const bool edge = i < 20 || i + 48 > before.n || (i >= index && i < items);
         i += edge ? 1 : 1 + (random >> 33) % (before.n / 60 + 1);
-        if (i >= 20 && i < index) /* instructions themselves are in no other place */
+        if (i >= 20 && i < index) /* instructions themselves are stored nowhere else */
             i = (size_t)index;
         put(key, &before);
         assert_true(verify("t", true, &report) >= 0);
@@ -248,13 +248,13 @@ static void raw_damage_is_a_gap(void **state)
     assert_int_equal(findings, 1);
     assert_non_null(strstr((char *)report.p, "raw bytes 0x"));
     assert_non_null(strstr((char *)report.p, "lost"));
-    check_text("t"); /* what was decoded when they were whole is not touched */
+    check_text("t"); /* what was decoded while they were intact is not changed */
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     lake_text(lake, "t", &text);
     assert_true(count_lines(&text, "G transport") >= 1);
     assert_int_equal(count_lines(&text, "# stream"), 2);
-    /* From the next synchronisation on it is there again. */
+    /* From the next synchronisation on it is available again. */
     const unsigned had = count_lines(&capture.text, "I "), have = count_lines(&text, "I ");
     if (have >= had || have < had / 4)
         fail_msg("%u of %u instructions\n%s", have, had, (char *)report.p);

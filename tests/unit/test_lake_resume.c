@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A lake that was closed amid a capture goes on from a checkpoint: it reads raw bytes only from
- * there on, which is not far, whatever streams there are, and what it stores is, byte for byte,
- * what decoding from the first byte stores. A checkpoint that is damaged or another's costs time,
- * and nothing else.
+ * A lake that was closed during a capture continues from a checkpoint: it reads raw bytes only from
+ * there on, which is not far, whatever streams there are, and what it stores equals, byte for byte,
+ * the result of decoding from the first byte. A checkpoint that is damaged or belongs to another
+ * trace only costs time.
  */
 #include "base/crc32c.h"
 #include "made_stf.h"
@@ -19,12 +19,12 @@ enum {
     CORES = 2,
     PIECE = 2000,
     CHECKPOINT = 4096,
-    AGAIN = CHECKPOINT + 2 * PIECE, /* raw bytes that are read again at most */
+    AGAIN = CHECKPOINT + 2 * PIECE, /* maximum raw bytes that are read again */
     CHUNK = 50                      /* instructions of a .zstf's */
 };
 
 struct objects {
-    struct tl_buf keys; /* NUL-ended, one behind another */
+    struct tl_buf keys; /* NUL-terminated, concatenated */
     size_t n;
 };
 
@@ -48,7 +48,7 @@ static void shards_of(struct tl_backend *backend, struct tl_buf *out)
     list(backend, "t/t", &o);
     for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1) {
         const char *name = strchr(key + 4, '/');
-        /* Of a shard that was resumed, counts and calls come when they are asked for. */
+        /* Counts and calls of a shard that was resumed are computed on request. */
         if (strstr(key, ".count") || strstr(key, ".calls"))
             continue;
         assert_non_null(name);
@@ -108,7 +108,7 @@ static void push_up_to(struct tl_lake *lake, const struct capture *c, uint64_t f
     push_piece(lake, c, end);
 }
 
-/* What is done to each checkpoint that is there. */
+/* Modification of each existing checkpoint. */
 enum harm { NONE, FLIP, CUT, FOREIGN, HARMS };
 
 static size_t harm_all(struct tl_backend *backend, enum harm harm)
@@ -123,7 +123,7 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
             bytes.p[bytes.n / 2] ^= 1;
         else if (harm == CUT)
             bytes.n -= bytes.n / 3;
-        else if (harm == FOREIGN) { /* whole, but of another program, setup or image */
+        else if (harm == FOREIGN) { /* intact, but of another program, setup or image */
             bytes.p[12 + 4 + 8 + 20] ^= 1;
             tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
         }
@@ -135,8 +135,8 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
     return n;
 }
 
-/* How often code ran is the same whether it was counted while shards were built or is counted in
- * them: also where branches lead from one shard to the next. */
+/* Execution counts of code are the same whether counted while shards were built or afterwards: also
+ * where branches lead from one shard to the next. */
 static void assert_counts(struct tl_backend *backend, struct tl_lake *lake)
 {
     const struct tl_code_request all = {.of = {.trace = "t"}, .to = UINT64_MAX};
@@ -163,13 +163,13 @@ static void assert_counts(struct tl_backend *backend, struct tl_lake *lake)
     tl_code_fini(&walked);
 }
 
-/* What is stored in the end is what decoding from the first byte stores. Closes the lake. */
+/* The final contents equal those of decoding from the first byte. Closes the lake. */
 static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
 {
     struct tl_buf resumed = {0}, anew = {0};
     struct objects left;
     list(backend, "c", &left);
-    assert_int_equal(left.n, 0); /* of no use any more */
+    assert_int_equal(left.n, 0); /* no longer needed */
     tl_buf_fini(&left.keys);
     shards_of(backend, &resumed);
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
@@ -183,7 +183,7 @@ static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
     tl_buf_fini(&anew);
 }
 
-/* Datagrams of a core and a log; a module that has only ever said one thing. */
+/* Datagrams of a core and a log; a module that has sent only one packet. */
 static void di_capture(struct capture *c, uint64_t seed)
 {
     struct tl_sim_osd e;
@@ -246,7 +246,7 @@ static void stf_capture(struct capture *c, const struct sim_options *options)
     tl_buf_fini(&m.out);
 }
 
-/* Of cores and an ITM; where there are none, STF, or without instructions datagrams. */
+/* Of cores and an ITM; if there are none, STF, or without instructions datagrams. */
 static void make_capture(struct tl_lake *lake, const struct sim_options *options, struct capture *c)
 {
     if (options->cores > 0)
@@ -306,8 +306,8 @@ static void from_a_checkpoint(void **state)
     }
 }
 
-/* A stream that never fills a shard is no reason to begin further in front, whether the checkpoint
- * has it or it has begun behind; nor is a core that does not. */
+/* A stream that never fills a shard is no reason to begin earlier, whether the checkpoint includes
+ * it or it began later; nor is a core that does not. */
 static void with_a_quiet_stream(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void from_the_first_byte(void **state)
     }
 }
 
-/* Closed and opened again and again, anywhere. */
+/* Closed and opened again and again, at any place. */
 static void again_and_again(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two servers over one store in a cluster. What one of them decodes is followed at the other one as
- * far as it is durable, whether notifications come, get lost, or come twice.
+ * Two servers with one store in a cluster. What one of them decodes is followed at the other one as
+ * far as it is durable, whether notifications arrive, get lost, or arrive twice.
  */
 #include "sim_capture.h"
 
@@ -79,7 +79,7 @@ static void append(struct tl_ingest *ingest, uint64_t from, uint64_t to)
                      TL_OK);
 }
 
-/* Instructions of the trace that a server shows; `*sealed`: of them in sealed shards. */
+/* Instructions of the trace that a server shows; `*sealed`: those in sealed shards. */
 static uint64_t shown(struct tl_lake *lake, uint64_t *decoded, uint64_t *sealed)
 {
     struct tl_trace_list list;
@@ -107,7 +107,7 @@ static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
     }
 }
 
-/* Until a server shows so many instructions. */
+/* Wait until a server shows this many instructions. */
 static void wait_shown(struct tl_lake *lake, uint64_t least)
 {
     uint64_t decoded, sealed, insns;
@@ -119,7 +119,7 @@ static void wait_shown(struct tl_lake *lake, uint64_t least)
     }
 }
 
-/* Until the other server shows what the trace's own does, with the same text. */
+/* Wait until the other server shows the same as the trace's own one, with the same text. */
 static void wait_same(void)
 {
     struct tl_buf mine = {0}, theirs = {0};
@@ -175,7 +175,7 @@ static void followed_by_looking(void **state)
 {
     (void)state;
     if (!choose_pool() || getenv("TL_RADOS"))
-        skip(); /* no cluster is as deaf as its model */
+        skip(); /* no real cluster loses as much as its model */
 #ifdef TL_WITH_RADOS
     open_both();
     interposer_deaf(true);
@@ -184,8 +184,8 @@ static void followed_by_looking(void **state)
 #endif
 }
 
-/* A missing image comes to the other server: the trace's own one decodes with it at once, while the
- * capture goes on. */
+/* A missing image is uploaded to the other server: the trace's own one decodes with it at once,
+ * while the capture continues. */
 static void image_comes_elsewhere(void **state)
 {
     (void)state;
@@ -212,7 +212,8 @@ static void image_comes_elsewhere(void **state)
     close_both();
 }
 
-/* The lease comes to who reads the live edge: what it has decoded is not taken for its own. */
+/* The lease moves to the server that reads the live edge: what it has decoded is not mistaken for
+ * its own. */
 static void read_and_then_taken(void **state)
 {
     (void)state;
@@ -242,8 +243,8 @@ static void read_and_then_taken(void **state)
     close_both();
 }
 
-/* A server that does not answer any more keeps its traces as long as its lease lasts, and no moment
- * longer: nothing else is waited for. */
+/* A server that no longer answers keeps its traces as long as its lease lasts, and not longer:
+ * nothing else is waited for. */
 static void taken_when_the_lease_is_over(void **state)
 {
     (void)state;
@@ -276,7 +277,7 @@ static void taken_when_the_lease_is_over(void **state)
 #endif
 }
 
-/* Until a trace is at rest, and nobody has its lease. */
+/* Wait until a trace is at rest, and nobody has its lease. */
 static void wait_idle(const char *id)
 {
     struct tl_trace_list list;
@@ -305,7 +306,7 @@ static void wait_idle(const char *id)
 enum { NOISE = 300000 };
 static uint8_t noise[NOISE];
 
-/* Noise stays as large when it is packed. Until it is, and nobody has its lease. */
+/* Packing does not shrink noise. Wait until it is packed, and nobody has its lease. */
 static void push_noise(struct tl_lake *lake)
 {
     const struct tl_ingest_request request = {
@@ -340,7 +341,8 @@ static void read_noise(struct tl_lake *lake, uint64_t from, uint64_t to)
     tl_buf_fini(&out);
 }
 
-/* The least operations of some reads; threads of the servers have some now and then, too. */
+/* The minimum of the operations of several reads; threads of the servers execute some from time to
+ * time as well. */
 static uint64_t operations(unsigned pause_us)
 {
     uint64_t least = UINT64_MAX;
@@ -356,8 +358,8 @@ static uint64_t operations(unsigned pause_us)
 }
 #endif
 
-/* A range of raw bytes whose segment is known takes one trip to the cluster: the read of its bytes;
- * a while after the last one, the check of their place is under way at the same time. */
+/* A range of raw bytes whose segment is known needs one round trip to the cluster: the read of its
+ * bytes; if the last one was a while ago, its place is checked at the same time. */
 static void a_cold_range_is_one_trip(void **state)
 {
     (void)state;
@@ -418,8 +420,8 @@ static int retain_both(void)
     return both[0].removed + both[1].removed;
 }
 
-/* Whatever two servers are to do at the same moment one of them does, once: decoding anew and
- * hashing behind a push, making old traces virtual, removing what retention says. */
+/* If two servers are to do something at the same moment, one of them does it, once: decoding again
+ * and hashing after a push, making old traces virtual, retention. */
 static void work_is_done_once(void **state)
 {
     (void)state;
@@ -440,7 +442,7 @@ static void work_is_done_once(void **state)
     }
     atomic_store(&a->retain_stf_s, 1);
     atomic_store(&b->retain_stf_s, 1);
-    /* What the other one was at is looked at again. */
+    /* What the other one was working on is examined again. */
     for (unsigned tries = 0; done < SHARED; tries++) {
         assert_true(tries < 6000);
         usleep(10000);
@@ -468,7 +470,7 @@ static void work_is_done_once(void **state)
     close_both();
 }
 
-/* Damage a shard of each trace, as the medium might: no lease is asked for. */
+/* Damage a shard of each trace, as the medium might: no lease is requested. */
 static int damage(void *context, const char *key, uint64_t size)
 {
     struct tl_backend *const medium = context;
@@ -489,7 +491,7 @@ struct verifying {
     struct tl_buf report;
 };
 
-/* Until nothing is found any more. */
+/* Wait until nothing is found any more. */
 static void *verify(void *context)
 {
     struct verifying *const v = context;
@@ -511,7 +513,7 @@ static unsigned count(const struct tl_buf *text, const char *what)
     return n;
 }
 
-/* Two servers verify and repair everything at the same time: each damaged trace is decoded anew
+/* Two servers verify and repair everything at the same time: each damaged trace is decoded again
  * once. */
 static void verified_once(void **state)
 {

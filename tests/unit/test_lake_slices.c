@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Call-stack slices of a long trace with deep calls, against what its maker knows. */
+/* Call-stack slices of a long trace with deep calls, compared with the known truth. */
 #define STREAM "stf.0"
 #define INSNS  5000000 /* so that not everything is walked */
 
@@ -61,7 +61,7 @@ static const struct call *find_call(uint32_t depth, uint64_t from)
     return bsearch(&wanted, core.calls, core.n_calls, sizeof(*core.calls), by_place);
 }
 
-/* Slices come in the order of their places. */
+/* Slices are ordered by their positions. */
 static bool find_slice(const struct tl_slices *a, const struct call *call)
 {
     size_t low = 0, high = a->n;
@@ -79,8 +79,8 @@ static bool find_slice(const struct tl_slices *a, const struct call *call)
 }
 
 /*
- * Every slice is a call that there was, with its end if it says so, else not far behind it; every
- * call that is wide enough is there. Returns how many ends are exact.
+ * Every slice is a real call, with its end if that is exact, else not far after it; every call that
+ * is wide enough is there. Returns how many ends are exact.
  */
 static size_t check(const struct tl_slices *a, uint64_t from, uint64_t to)
 {
@@ -157,7 +157,7 @@ static void short_ranges_have_everything(void **state)
     }
 }
 
-/* Of more calls than an answer has room for. */
+/* More calls than fit into an answer. */
 static void the_widest_are_kept(void **state)
 {
     struct tl_slices a;
@@ -183,7 +183,7 @@ static void too_many_columns_are_refused(void **state)
     assert_int_equal(slices.n, 0);
 }
 
-/* How deep the call stack is at each instruction, from all calls. */
+/* The depth of the call stack at each instruction, from all calls. */
 static uint8_t *depths(void)
 {
     uint8_t *const at = calloc(core.insns, 1);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `store copy`: what is copied is served alike, whatever cut the copy off and however often; what
- * is there is left alone.
+ * `store copy`: the copy is served like the original, wherever and however often copying was
+ * interrupted; existing data is left unchanged.
  */
 #include "sim_capture.h"
 
@@ -87,7 +87,7 @@ static int free_source(void **state)
     return 0;
 }
 
-/* What the last copy told. */
+/* Report of the last copy. */
 struct told {
     char text[512];
     uint64_t last, total; /* progress */
@@ -118,7 +118,7 @@ static int copy(struct tl_backend *to, struct told *told, struct tl_fail *fail)
     return tl_lake_copy_between(source, to, &request, fail);
 }
 
-/* A lake over what was copied has all of it. */
+/* A lake on the copy has all of it. */
 static void check(struct tl_backend *to)
 {
     struct tl_lake *const lake = open_lake(to);
@@ -206,15 +206,15 @@ static void single_traces(void **state)
     assert_texts_equal(&text, &capture.text);
     tl_buf_fini(&text);
     tl_lake_close(lake);
-    /* The rest comes later, and what a server has done meanwhile does not matter. */
+    /* The rest is added later, and what a server has done meanwhile does not matter. */
     assert_int_equal(copy(to, &told, NULL), TL_OK);
     assert_string_equal(told.text, "stored done\nvirtual there\nlive busy\n");
     check(to);
     tl_backend_free(to);
 }
 
-/* The power fails at each operation; a server may start with what is there; the same call ends it.
- */
+/* The power fails at each operation; a server may start with what is there; the same call completes
+ * it. */
 static void goes_on_behind_cuts(void **state)
 {
     unsigned cuts = 0;
@@ -242,7 +242,7 @@ static void goes_on_behind_cuts(void **state)
     assert_true(cuts > 15);
 }
 
-/* Interrupted by its caller, and with nothing written twice when it goes on. */
+/* Interrupted by its caller, and nothing is written twice when it continues. */
 static void ends_when_told(void **state)
 {
     struct tl_backend *to;
@@ -263,7 +263,7 @@ static void leaves_what_is_there(void **state)
     assert_int_equal(tl_backend_memory(&to), TL_OK);
     struct tl_lake *lake = open_lake(to);
     begin_capture(lake, "stored");
-    assert_int_equal(copy(to, &told, &fail), TL_DENIED); /* a server works with it */
+    assert_int_equal(copy(to, &told, &fail), TL_DENIED); /* a server is using it */
     tl_lake_close(lake);
     assert_int_equal(copy(to, &told, &fail), TL_OK);
     assert_string_equal(told.text, "stored other\nvirtual done\nlive busy\n");
@@ -273,7 +273,7 @@ static void leaves_what_is_there(void **state)
     assert_int_equal(list.rows[0].raw_bytes, capture.bytes.n / 2);
     tl_trace_list_free(&list);
     tl_lake_close(lake);
-    /* A store without a catalog is no lake. */
+    /* A store without a catalog is not a lake. */
     assert_int_equal(tl_backend_memory(&empty), TL_OK);
     const struct tl_copy_request request = {0};
     assert_int_equal(tl_lake_copy_between(empty, to, &request, &fail), TL_NOTFOUND);
@@ -283,7 +283,7 @@ static void leaves_what_is_there(void **state)
 
 static const struct tl_backend_ops *honest;
 
-/* Says that it has stored what it has not. */
+/* Reports that it has stored data which it has not. */
 static int forgetful_put(struct tl_backend *backend, const struct tl_object *objects, size_t n,
                          struct tl_fail *fail)
 {
@@ -317,7 +317,7 @@ static int damage_raw(void *context, const char *key, uint64_t size)
     return 1;
 }
 
-/* What is damaged is moved as it is, and told. */
+/* Damaged data is copied as it is, and reported. */
 static void tells_damage(void **state)
 {
     struct tl_backend *to, *again;

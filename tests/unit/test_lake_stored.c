@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Ranges whose stored frames are given as parts of mapped files: only those that were read and
- * found undamaged before, and the file is the same. Damage and files that were cut short are found.
+ * Ranges whose stored frames are delivered as parts of mapped files: only frames that were read
+ * before and found intact, while the file is the same. Damage and truncated files are detected.
  */
 #include "lake/cut.h"
 #include "lake_help.h"
@@ -62,12 +62,12 @@ static int teardown(void **state)
     return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* If not NULL: a file that get() cuts short behind the first piece, once. */
+/* If not NULL: a file that get() truncates after the first piece, once. */
 static const char *shorten;
 static off_t shorten_to;
 
-/* The range from `from` on as a .zstf; `stored`: as far as possible from mapped files, and how many
- * bytes. Returns TL_EOF, or an error. */
+/* The range from `from` on as a .zstf; `stored`: as far as possible from mapped files, with the
+ * number of bytes. Returns TL_EOF, or an error. */
 static int get(uint64_t from, struct tl_buf *out, size_t *stored, struct tl_fail *fail)
 {
     const struct tl_range_request request = {
@@ -117,7 +117,7 @@ static void frames_are_mapped_once_read(void **state)
 {
     expect_same(0, false);
     expect_same(0, true);
-    /* The first frame is cut; heads of shards are made anew. */
+    /* The first frame is cut; headers of shards are regenerated. */
     expect_same(TL_CHUNK_MARKERS, true);
     expect_same(SHARD, true);
     close_lake();
@@ -179,7 +179,7 @@ static void a_shorter_file_is_found(void **state)
     struct tl_fail fail = {0};
     size_t stored = 0;
     expect_same(0, false);
-    expect_same(0, true); /* the file is mapped since */
+    expect_same(0, true); /* the file is mapped since then */
     const struct tl_shard_frame frame = first_shard(path, sizeof path, true);
     const uint64_t end = frame.offset + frame.size;
     assert_int_not_equal((end - 1) % 4096, 0); /* the rest of its page stays, as zeros */

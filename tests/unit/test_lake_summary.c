@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles of a long trace say the same whether a stream keeps all its summaries in memory or few. */
+/* Tiles of a long trace are the same whether a stream keeps all its summaries in memory or few. */
 #include "sim_capture.h"
 
 #include "lake/cut.h"
@@ -86,7 +86,7 @@ static void few_are_kept(void **state)
     assert_true(level > TL_LEVEL_SUMMARY && level <= COARSE);
 }
 
-/* Where what is kept is as fine as what is shown, each column is the same. */
+/* Where the stored summaries are as fine as the tile, each column is the same. */
 static void coarse_tiles_are_the_same(void **state)
 {
     (void)state;
@@ -106,7 +106,7 @@ static void coarse_tiles_are_the_same(void **state)
     }
 }
 
-/* Whatever is kept, nothing is told twice or left out. */
+/* With any amount kept, nothing is counted twice or omitted. */
 static void sums_are_the_same(void **state)
 {
     (void)state;
@@ -129,7 +129,8 @@ static void sums_are_the_same(void **state)
     }
 }
 
-/* A part for which what is kept is too coarse is read from the catalog, and as fine as there. */
+/* A part for which the summaries in memory are too coarse is read from the catalog, with its
+ * resolution. */
 static void parts_are_as_fine_as_the_catalog(void **state)
 {
     (void)state;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Virtual shards: what is made of raw bytes is, byte for byte, what is stored otherwise, and every
- * question is answered alike; whatever happens to marks, caches and the server meanwhile.
+ * Virtual shards: what is regenerated from raw bytes equals, byte for byte, what is otherwise
+ * stored, and every query gives the same answer, whatever happens to marks, caches and the server
+ * meanwhile.
  */
 #include "lake/cut.h"
 #include "virtual_pair.h"
@@ -37,7 +38,7 @@ static struct kinds kinds_of(const struct side *s)
     return kinds;
 }
 
-/* The object that a stored shard is. */
+/* The object that holds a stored shard. */
 static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
 {
     struct tl_view *view, *whole;
@@ -60,7 +61,8 @@ static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
     tl_view_put(view);
 }
 
-/* All shards of all streams, in an order that makes each of them alone or after another. */
+/* All shards of all streams, in an order in which each is regenerated alone or after another
+ * one. */
 static void shards_are_equal(uint64_t seed)
 {
     struct tl_trace_list list;
@@ -160,7 +162,7 @@ static int add_name(void *context, const char *key, uint64_t size)
     return strstr(key, "/" TL_MARKS "/") ? tl_buf_add(context, key, strlen(key) + 1) : TL_OK;
 }
 
-/* Marks that are missing, damaged or changed cost time alone. */
+/* Marks that are missing, damaged or changed only cost time. */
 static void marks_are_not_needed(void **state)
 {
     uint64_t random = test_seed();
@@ -196,7 +198,8 @@ static void marks_are_not_needed(void **state)
     end();
 }
 
-/* A server that ends amid a capture, and one that loses its power, go on to the same shards. */
+/* A server that is stopped during a capture, and one that loses its power, continue to the same
+ * shards. */
 static void restarts_change_nothing(void **state)
 {
     const uint64_t random = test_seed();
@@ -204,7 +207,7 @@ static void restarts_change_nothing(void **state)
     push_all(stored.lake, "t", &capture, 3000);
     assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
     for (unsigned part = 1; part <= 6; part++) {
-        /* Of every other server the power goes amid what it does. */
+        /* Every other server loses its power while it works. */
         if (part % 2)
             tl_backend_memory_refuse(virtual.backend, 5 * part + random % 7, 1, TL_OK);
         push_part(capture.bytes.n * part / 6, &(bool){true});
@@ -220,7 +223,7 @@ static void restarts_change_nothing(void **state)
     end();
 }
 
-/* From stored to virtual and back, by decoding anew. */
+/* From stored to virtual and back, by decoding again. */
 static void kinds_can_change(void **state)
 {
     begin(&runs[1]);
@@ -240,8 +243,8 @@ static void kinds_can_change(void **state)
     end();
 }
 
-/* A server that makes other shards (or decodes otherwise) decodes anew by itself when it is asked,
- * and whoever asks gets what it makes; lists and tiles do not wait. */
+/* A server that makes other shards (or decodes differently) decodes again by itself on the first
+ * query, which gets the new result; lists and tiles do not wait. */
 static void other_servers_decode_anew(void **state)
 {
     begin(&runs[0]);
@@ -257,8 +260,7 @@ static void other_servers_decode_anew(void **state)
     end();
 }
 
-/* Where another program's generation cannot be waited for, no reader gets anything that is wrong.
- */
+/* If another program's generation cannot be waited for, no reader gets anything wrong. */
 static void other_shards_are_refused(void **state)
 {
     begin(&runs[0]);
@@ -301,7 +303,7 @@ static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
     wait_at_rest(lake, "t");
 }
 
-/* While a capture comes in, what is there of it can be read, up to its last instruction. */
+/* During a capture everything there can be read, up to the last instruction. */
 static void growing_shards_can_be_read(void **state)
 {
     const uint64_t random = test_seed();
@@ -333,7 +335,7 @@ static void growing_shards_can_be_read(void **state)
     end();
 }
 
-/* Of a range only the chunks that it touches are made. */
+/* Only the chunks that a range touches are regenerated. */
 static void small_ranges_make_few_chunks(void **state)
 {
     (void)state;
@@ -367,7 +369,7 @@ static void small_ranges_make_few_chunks(void **state)
     end();
 }
 
-/* Old stored shards become virtual; raw bytes stay as long as those are there. */
+/* Old stored shards become virtual; raw bytes are kept as long as those exist. */
 static void retention_makes_them_virtual(void **state)
 {
     begin(&runs[0]);
@@ -386,7 +388,7 @@ static void retention_makes_them_virtual(void **state)
     const struct tl_retention raw = {.raw_age_s = 1};
     assert_int_equal(tl_lake_set_retention(stored.lake, "", &raw, &fail), TL_OK);
     assert_int_equal(tl_lake_retain(stored.lake, later, &fail), 0);
-    /* What they are made with is there, too, for a server that has nothing in memory. */
+    /* What is needed to regenerate them is there as well, for a server with nothing in memory. */
     tl_lake_close(stored.lake);
     open_side(&stored, false);
     struct tl_buf text = {0};
@@ -402,8 +404,8 @@ static void retention_makes_them_virtual(void **state)
     end();
 }
 
-/* Pushed in pieces, with a restart amid the virtual one. Returns how many virtual shards there are.
- */
+/* Pushed in pieces, with a restart in the middle of the virtual one. Returns the number of virtual
+ * shards. */
 static unsigned perf_is_the_same(uint64_t shard, size_t piece, uint64_t random)
 {
     assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
@@ -427,7 +429,7 @@ static unsigned perf_is_the_same(uint64_t shard, size_t piece, uint64_t random)
     return v.indexes;
 }
 
-/* perf.data says much of its trace long behind its bytes, or at its end. */
+/* perf.data describes much of its trace long after its bytes, or at the end. */
 static void perf_data_is_the_same(void **state)
 {
     const uint64_t random = test_seed();
@@ -450,7 +452,7 @@ static void perf_data_is_the_same(void **state)
     assert_true(marks > 10 && shards > 40); /* marks beside what says whose they are */
 }
 
-/* What the capture says of its processes' code, which both lakes get. */
+/* What the capture says about its processes' code, which both lakes get. */
 static void take_code(const struct tl_code_places *places)
 {
     struct tl_perf_import *import;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens and their file, logins made from them, names of certificates. */
+/* Tokens and their file, logins made from them, names in certificates. */
 #include "net/auth.h"
 #include "net/login.h"
 
@@ -170,7 +170,7 @@ static void test_digests_and_expiry(void **state)
     assert_int_equal(roles_of(auth, "Bearer late-01234567890"), TL_ROLE_READ);
     assert_string_equal(tl_auth_by_token(auth, "Bearer early-0123456789").why,
                         "the token has expired");
-    /* What stands in the file opens nothing. */
+    /* The contents of the file do not grant access. */
     text[7 + 2 * sizeof digest] = 0;
     char header[600];
     snprintf(header, sizeof header, "Bearer %s", text);
@@ -205,7 +205,7 @@ static void test_certificates(void **state)
     grant = tl_auth_by_names(auth, (struct tl_bytes){(const uint8_t *)names, 10});
     assert_int_equal(grant.roles, 0);
     assert_non_null(grant.why);
-    /* A name is no token, however it is written. */
+    /* A name is not a token, however it is written. */
     assert_int_equal(roles_of(auth, "Bearer cert:rig7.lab"), 0);
     assert_int_equal(roles_of(auth, "Bearer rig7.lab"), 0);
     tl_auth_free(auth);
@@ -243,7 +243,7 @@ static void test_logins(void **state)
     assert_false(tl_login_find(&others, &headers, found));
     strcpy(others.name, logins.name); /* the same name, but another key */
     assert_false(tl_login_find(&others, &headers, found));
-    /* Not a character of it may change. */
+    /* Not a single character of it may change. */
     char cookie[512];
     snprintf(cookie, sizeof cookie, "%s", tl_fields_value(&headers, 1));
     for (size_t i = strlen(logins.name) + 1; cookie[i]; i++) {
@@ -256,7 +256,7 @@ static void test_logins(void **state)
     }
     tl_fields_fini(&set);
     tl_fields_fini(&headers);
-    /* One that is over, and the one that a logout sets. */
+    /* An expired one, and the one set by a logout. */
     const struct tl_grant over = {.roles = 1, .digest = digest, .expires = time(NULL) - 1};
     assert_int_equal(tl_login_cookie(&logins, &over, false, &set), TL_OK);
     assert_null(strstr(tl_fields_get(&set, "set-cookie"), "Secure"));
@@ -282,15 +282,15 @@ static void test_file_is_changed_line_by_line(void **state)
     struct tl_fail fail = {0};
     write_file(path, "# the lab\nold-0123456789abc read name=old\nbroken line\n# end");
     chmod(path, 0660);
-    /* What cannot be read is not added to … */
+    /* Nothing is added to a file that cannot be parsed … */
     assert_int_equal(tl_tokens_add(path, "new-0123456789abc push name=new", &fail), TL_BAD);
-    /* … but a line can be taken out, comments and all else stay. */
+    /* … but a line can be removed; comments and all other lines stay. */
     assert_int_equal(tl_tokens_remove(path, "old", &fail), TL_OK);
     assert_string_equal(read_file(path, text), "# the lab\nbroken line\n# end");
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0660);
     unlink(path);
-    /* A file of its own, for its owner. */
+    /* A new file, readable by its owner only. */
     assert_int_equal(tl_tokens_remove(path, "old", &fail), TL_IO);
     assert_int_equal(tl_tokens_add(path, "new-0123456789abc push name=new rig=a", &fail), TL_OK);
     assert_int_equal(stat(path, &st), 0);
@@ -313,7 +313,7 @@ static void test_file_is_changed_line_by_line(void **state)
     unlink(path);
 }
 
-/* Several that add at the same time: nothing is lost. */
+/* Concurrent additions: nothing is lost. */
 static void test_file_is_locked(void **state)
 {
     enum { PROCESSES = 4, EACH = 8 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* What hostile and broken clients may not do: hold connections, send what has two meanings, flood.
- */
+/* What hostile and broken clients must not achieve: occupying connections, sending ambiguous
+ * requests, flooding. */
 #include "net/tls.h"
 #include "unit/serving.h"
 #include "unit/wire.h"
@@ -35,7 +35,7 @@ static void put(int fd, const char *text, size_t n)
     (void)!send(fd, text, n, MSG_NOSIGNAL);
 }
 
-/* The status of what is answered; 0: the connection was closed without an answer. */
+/* The status of the answer; 0: the connection was closed without one. */
 static int status_of(int fd)
 {
     char in[4096] = "";
@@ -54,7 +54,7 @@ static int ask(const char *url, const char *source, const char *text, size_t n)
     return status;
 }
 
-/* Ask until there is room again: connections end when their threads have. */
+/* Ask until there is capacity again: connections end when their threads have. */
 static void expect_served(const char *url, const char *source)
 {
     for (int i = 0; i < PATIENCE_MS / 10; i++) {
@@ -65,7 +65,7 @@ static void expect_served(const char *url, const char *source)
     fail_msg("not served any more");
 }
 
-/* A connection that was served once and then stops in the middle of a head. */
+/* A connection that was served once and then stops in the middle of a request head. */
 static int hold(const char *url, const char *source)
 {
     static const char text[] = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\nGET / HTTP/1.1\r\n";
@@ -74,14 +74,15 @@ static int hold(const char *url, const char *source)
         put(fd, text, sizeof text - 1);
         if (status_of(fd) == 200)
             return fd;
-        close(fd); /* those held before are not gone yet */
+        close(fd); /* those held before have not ended yet */
         usleep(10000);
     }
     fail_msg("not served any more");
     return -1;
 }
 
-/* One address holds its half of HTTP/1.1, others are served, and all is well when it is gone. */
+/* One address occupies its half of HTTP/1.1, others are served, and all is well when it
+ * disconnects. */
 static void test_burst_http1(void **state)
 {
     struct serving s;
@@ -101,7 +102,7 @@ static void test_burst_http1(void **state)
     stop_serving(&s);
 }
 
-/* More at once than the library could take, and the server still ends. */
+/* More at once than the library can accept, and the server still shuts down. */
 static void test_burst_of_600(void **state)
 {
     enum { N = 600 };
@@ -136,7 +137,7 @@ static void test_idle_connections_of_one_address(void **state)
     stop_serving(&s);
 }
 
-/* Send a byte now and then; the server has to put an end to it. */
+/* Send a byte from time to time; the server has to end the connection. */
 static void expect_cut(int fd, const char *piece)
 {
     for (int waited = 0; waited < PATIENCE_MS; waited += 10) {
@@ -243,7 +244,7 @@ static void serve_both(struct serving *s)
     rmdir(dir);
 }
 
-/* The statuses of all that is answered until the server closes: "200 400 ". */
+/* The statuses of all answers until the server closes: "200 400 ". */
 static void expect_statuses(struct wire *w, const char *expected)
 {
     struct tl_buf in = {0};
@@ -258,7 +259,7 @@ static void expect_statuses(struct wire *w, const char *expected)
     tl_buf_fini(&in);
 }
 
-/* In whatever pieces they come, and behind requests that are well. */
+/* In any pieces, and after valid requests. */
 static void test_malformed_heads(void **state)
 {
 #define BEGIN "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -297,7 +298,7 @@ static void test_malformed_heads(void **state)
     stop_serving(&s);
 }
 
-/* What a body holds is no head, and nothing is answered behind one. */
+/* A body's contents are not a request head, and nothing is answered after it. */
 static void test_bodies_end_connections(void **state)
 {
     static const char *const bodies[] = {
@@ -309,7 +310,7 @@ static void test_bodies_end_connections(void **state)
     const char *const urls[] = {s.url, s.tls_url};
     for (size_t i = 0; i < 4; i++) {
         struct wire w = wire_open(urls[i & 1]);
-        /* In one piece: bytes that come when the connection is closed would reset it. */
+        /* In one piece: bytes that arrive after the connection is closed would reset it. */
         char both[512];
         snprintf(both, sizeof both, "%s" BEGIN "\r\n", bodies[i / 2]);
         wire_send(&w, both);
@@ -319,7 +320,7 @@ static void test_bodies_end_connections(void **state)
     stop_serving(&s);
 }
 
-/* Who answers does not read the body, and closes: the answer must come all the same. */
+/* The handler does not read the body, and closes: the answer must arrive nevertheless. */
 static void test_unwanted_bodies_are_answered(void **state)
 {
     enum { BODY = 100000, TIMES = 200 };
@@ -378,7 +379,7 @@ static void test_foreign_authority_of_calls(void **state)
     serve(&s, NULL);
     struct h2_client *const c = h2_connect(s.url);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        /* A Host field beside :authority must not say something else either. */
+        /* A Host field beside :authority must not differ from it either. */
         struct h2_exchange *const x =
             h2_request(c, "POST", "/tracelake.v1.Catalog/ListTraces", false, "host", names[i],
                        "content-type", "application/grpc", (char *)NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The parts of the network half, without a server. */
+/* The parts of the network layer, without a server. */
 #include "base/utf8.h"
 #include "net/address.h"
 #include "net/fields.h"
@@ -153,7 +153,7 @@ static void test_certificate(void **state)
 
 /* ---- output queue ------------------------------------------------------------------------- */
 
-/* What goes in comes out, whatever the pieces and however it is taken. */
+/* Everything put in comes out, in any pieces and by any way of reading. */
 /* A client whose records are sent in pieces. */
 struct tls_client {
     SSL_CTX *ctx;
@@ -161,7 +161,7 @@ struct tls_client {
     int fd;
 };
 
-/* Send so many bytes of what the client has written. */
+/* Send this many bytes of the client's output. */
 static void pass_on(const struct tls_client *client, size_t n)
 {
     uint8_t bytes[4096];
@@ -186,7 +186,7 @@ static void shake_hands(const struct tls_client *client, struct tl_tlsio *io)
     assert_int_equal(SSL_do_handshake(client->ssl), 1);
 }
 
-/* Half a record is nothing that a reader could go on with: who is told so would never sleep. */
+/* Half a record is nothing to continue with: a reader that was told so would never sleep. */
 static void half_a_record(const struct tls_client *client, struct tl_tlsio *io)
 {
     static const char text[] = "one record, two records";

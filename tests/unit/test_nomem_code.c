@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Each allocation of what follows a program fails once: Intel PT, perf.data and its importer,
- * regions of an execution, debug information, images that an ELF file places by itself.
+ * Each allocation in code that follows a program fails once: Intel PT, perf.data and its importer,
+ * regions of an execution, debug information, images placed by an ELF file itself.
  */
 #include "decode/ops.h"
 #include "dwarf/dwarf.h"
@@ -142,7 +142,7 @@ static int begin_perf(struct recording *c, const struct tl_setup *setup, struct 
     return rc;
 }
 
-/* Another one goes on where it stands. */
+/* Another one continues from there. */
 static int hand_perf_on(struct recording *c, const struct tl_setup *setup, struct tl_decode **d,
                         struct tl_buf *out)
 {

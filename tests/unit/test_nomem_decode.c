@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each allocation of setups, images and decodes fails once: nothing is lost but what was asked. */
+/* Each allocation of setups, images and decodes fails once: nothing is lost except what was
+ * requested. */
 #include "base/crew.h"
 #include "decode/decode.h"
 #include "import/bundle.h"
@@ -106,7 +107,7 @@ static void memory_maps(void **state)
     assert_true(nomem_run(maps, NULL) > 3);
 }
 
-/* Code that comes and goes at the same addresses, of two processes. */
+/* Code that is loaded and unloaded at the same addresses, of two processes. */
 static int fill_over_time(struct tl_image *image)
 {
     static const uint8_t code[64];
@@ -174,7 +175,7 @@ static void make_snapshot(void)
                      "[core_trace_sources]\ncpu_0=etm_1\n");
 }
 
-/* What is described by files, with its bytes. */
+/* Captures described by files, with their bytes. */
 static int bundle(void *context, struct tl_buf *out)
 {
     const struct tl_bundle_request *const request = context;
@@ -214,7 +215,7 @@ static void one_file(void **state)
     assert_true(nomem_run(bundle, &request) > 5);
 }
 
-/* A file of perf's, of whose code nothing is found; what it loads is read while it is opened. */
+/* A perf.data file of whose code nothing is found; what it loads is read while it is opened. */
 static void a_recording(void **state)
 {
     struct tl_buf file = {0};
@@ -232,7 +233,7 @@ static void a_recording(void **state)
     tl_buf_fini(&file);
 }
 
-/* Streams of Intel PT whose bytes lie in files of their own, one of them a ring. */
+/* Streams of Intel PT whose bytes are in separate files, one of them a ring buffer. */
 static void files_of_sources(void **state)
 {
     char config[256];
@@ -287,7 +288,7 @@ static int begin(const struct capture *c, struct tl_decode **d, struct sink *s,
     return crew ? tl_decode_crew(*d, crew) : TL_OK;
 }
 
-/* Another one goes on where it stands. */
+/* Another one continues from there. */
 static int hand_on(const struct capture *c, struct tl_decode **d, struct sink *s)
 {
     struct tl_buf saved = {0};
@@ -325,7 +326,7 @@ static int decode(void *context, struct tl_buf *out)
     return rc;
 }
 
-/* Simulated trace units of many configurations: in frames and not, damaged and not. */
+/* Simulated trace units of many configurations: with and without frames, intact and damaged. */
 static void etm4(void **state)
 {
     struct tl_sim_rng rng = {3};

@@ -2,7 +2,7 @@
 /*
  * Each allocation that a server's threads make for a request fails once: the request gets an error,
  * or its connection ends, or all is well; the next one is answered, and nothing is lost. The lake
- * is a double, whose own allocations do not fail.
+ * is a fake, whose own allocations do not fail.
  */
 #include "base/crc32c.h"
 #include "unit/nomem.h"
@@ -16,14 +16,14 @@
 
 #include <errno.h>
 
-#define PATIENCE_S 20 /* for an answer; none at all is a fault */
+#define PATIENCE_S 20 /* maximum wait for an answer; none at all is a fault */
 
 static void open_gate(bool open)
 {
     __atomic_store_n(&nomem.closed, !open, __ATOMIC_RELEASE);
 }
 
-/* Ask over HTTP/1.1, whatever comes. */
+/* Ask over HTTP/1.1, accepting any result. */
 static void ask_loosely(const char *url, const char *path, const char *extra)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -217,7 +217,7 @@ static void push(const char *url)
     h2_free(c);
 }
 
-/* A server from its beginning to its end. */
+/* A server from start to shutdown. */
 static int serve_some(void *context, struct tl_buf *out)
 {
     void (*const *ask_some)(const char *) = context;
@@ -243,7 +243,7 @@ static void some(void (*ask_some)(const char *url))
     assert_true(nomem_run(serve_some, &ask_some) > 5);
 }
 
-/* Bodies are given to libmicrohttpd. */
+/* Bodies are passed to libmicrohttpd. */
 static void requests_of_http1(void **state)
 {
     nomem.given = true;
@@ -296,7 +296,7 @@ static void pushes(void **state)
     some(push);
 }
 
-/* The services are there, or the server does not begin. */
+/* The services are available, or the server does not start. */
 static int begin_services(void *context, struct tl_buf *out)
 {
     struct tl_rpc *rpc = NULL;

@@ -124,7 +124,7 @@ static void checked_files(void **state)
         assert_true(nomem_run(check, &files[i]) > 3);
 }
 
-/* Instructions of a file, from its middle, too, where one can go there. */
+/* Instructions of a file, also from its middle, where seeking is possible. */
 static int read_insns(void *context, struct tl_buf *out)
 {
     enum { SOME = 100 };
@@ -137,7 +137,8 @@ static int read_insns(void *context, struct tl_buf *out)
         const struct tl_stf_source source = tl_stf_file_source(f);
         rc = tl_stf_insns_open(&insns, &source);
     }
-    const unsigned passes = rc == TL_OK && tl_stf_file_zstf(f) ? 2 : 1; /* back by an index only */
+    const unsigned passes =
+        rc == TL_OK && tl_stf_file_zstf(f) ? 2 : 1; /* backward only with an index */
     for (unsigned pass = 0; rc == TL_OK && pass < passes; pass++) {
         if (pass == 1)
             rc = tl_stf_insns_seek(insns, 120, &fail);
@@ -168,7 +169,7 @@ static int keep_frame(const struct tl_zstf_job *job)
     return tl_buf_add(job->context, job->frame.p, job->frame.n);
 }
 
-/* Chunks by a pool of two, of which the other one lends its hand in turns. */
+/* Chunks by a pool of two threads, the other of which helps in turns. */
 static int pack_chunks(void *context, struct tl_buf *out)
 {
     struct tl_zstf_pool *pool = NULL;
@@ -195,7 +196,7 @@ static void packed_chunks(void **state)
 
 /* ---- records as text ------------------------------------------------------------------------ */
 
-/* In a buffer that is full at any byte, and cannot grow. */
+/* In a buffer that is full after any number of bytes, and cannot grow. */
 static void text_at_every_byte(const struct tl_stf_record *record)
 {
     struct tl_buf want = {0};

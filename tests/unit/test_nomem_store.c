@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each allocation of the store fails once: shards that are built, saved, stored, read, searched,
- * checked and mended, what is counted of their code, the catalog, and both back ends.
+ * checked and mended, execution counts of their code, the catalog, and both backends.
  */
 #include "base/crew.h"
 #include "store/backend_memory.h"
@@ -32,7 +32,7 @@ struct building {
     struct tl_buf *out;
 };
 
-/* The whole shard, through the back end, as text. */
+/* The whole shard, through the backend, as text. */
 static int read_back(const struct building *g, const char *key)
 {
     struct tl_view *view = NULL;
@@ -86,7 +86,7 @@ static int begin(struct building *g, struct tl_packing *packing, struct tl_build
     return tl_build_new(build, &options);
 }
 
-/* By a checkpoint into another builder, and a look at the growing shard. */
+/* Through a checkpoint into another builder, and a view of the growing shard. */
 static int hand_on(struct building *g, struct tl_packing *packing, struct tl_build **build)
 {
     struct tl_checkpoint checkpoint = {.offset = 1}, other = {0};
@@ -174,7 +174,7 @@ static void shards(void **state)
 
 struct mending {
     struct tl_buf file;
-    size_t at; /* a byte that is wrong */
+    size_t at; /* a damaged byte */
 };
 
 static int keep_file(void *context, struct tl_view *view)
@@ -189,7 +189,7 @@ static int keep_file(void *context, struct tl_view *view)
     return TL_OK;
 }
 
-/* Where memory is short the index may say less of which code was executed: bytes may differ. */
+/* If memory is short the index may contain less of the executed code: bytes may differ. */
 static int mend(void *context, struct tl_buf *out)
 {
     const struct mending *const m = context;
@@ -255,7 +255,7 @@ static int fill_counts(struct tl_codecount *c)
     return rc;
 }
 
-/* Made, packed, read twice, and packed again. */
+/* Built, packed, read twice, and packed again. */
 static int count_code(void *context, struct tl_buf *out)
 {
     struct tl_codecount made = {0}, read = {0};
@@ -480,7 +480,7 @@ static int note_finding(void *context, const char *finding)
     return tl_buf_printf(context, "%s\n", finding);
 }
 
-/* What pages, housekeeping and repair ask. */
+/* Queries of pages, housekeeping and repair. */
 static int ask_catalog(struct tl_catalog *c, struct tl_buf *out, struct tl_fail *fail)
 {
     const struct tl_note note = {.id = 1, .stream = "cs.10", .text = "here"};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The OSD decoder against the datagram encoder's truth, real vectors and osd-sw's own logs. */
+/* The OSD decoder compared with the datagram encoder's truth, real vectors and osd-sw's own
+ * logs. */
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "sim/osd_encoder.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode of Open SoC Debug's datagrams that is saved and loaded between any two pushes says what
- * an undisturbed one says: of modules that are declared, enumerated or neither, with and without an
- * image, with wrapping times and when they arrived, intact and damaged. Bytes that are no state are
- * refused or do no harm.
+ * A decode of Open SoC Debug's datagrams that is saved and loaded between any two pushes gives the
+ * result of an undisturbed one: for modules that are declared, enumerated or neither, with and
+ * without an image, with wrapping times and with times of arrival, intact and damaged. Bytes that
+ * are not a state are refused or do no harm.
  */
 #include "sim/osd_encoder.h"
 #include "sim/small_elf.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams of every address width and packet limit: the packet listing, osd-sw's logs and the flow
- * text, each made here from what was said, whatever the chunking and however the decoder gets to
- * know the modules.
+ * text, each generated here from what was sent, for any chunking and however the decoder learns of
+ * the modules.
  */
 #include "decode/ops.h"
 #include "osd/osdsw.h"

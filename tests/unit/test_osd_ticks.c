@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timestamps of 32 bits against the true time: by themselves, and with the time of arrival. */
+/* Timestamps of 32 bits compared with the true time: by themselves, and with the time of
+ * arrival. */
 #include "decode/ops.h"
 #include "osd/ticks.h"
 #include "sim/osd_encoder.h"

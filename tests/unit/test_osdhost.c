@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The Open SoC Debug host controller without sockets: what it sends for what it gets, word by
- * word; devices that answer wrongly, late or not at all.
+ * The Open SoC Debug host controller without sockets: its answers, word by word; devices that
+ * answer wrongly, late or not at all.
  */
 #include "osdhost/controller.h"
 #include "osdhost/glip.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed segments: bytes and arrivals come back, damage costs a frame, what is ours is mended, and
- * a lake packs what is complete, whatever the medium does meanwhile. */
+/* Packed segments: bytes and arrival times are restored, damage costs a frame, our metadata is
+ * repaired, and a lake packs what is complete, whatever the medium does meanwhile. */
 #include "unit/lake_help.h"
 
 #include "ingest/packed.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several threads say exactly what one says: every item with all its members, every loss, as items
- * or as what a sink makes of them, on intact and damaged streams of simulated trace units in random
- * configurations, in frames and without, at any chunking, and on real captures.
+ * Several threads give exactly the result of one: every item with all its members, every loss, as
+ * items or as what a sink makes of them, on intact and damaged streams of simulated trace units in
+ * random configurations, in frames and without, for any chunking, and on real captures.
  */
 #include "base/crew.h"
 #include "decode/split.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * .zstf files made by several threads are those that one makes, byte for byte; a file that cannot
- * be written ends the decode, whoever compresses its chunks.
+ * .zstf files written by several threads equal those written by one, byte for byte; a file that
+ * cannot be written ends the decode, whichever thread compresses its chunks.
  */
 #include "base/crew.h"
 #include "decode/split.h"

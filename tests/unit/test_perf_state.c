@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode of perf.data that is saved and loaded again and again says what an undisturbed one says:
+ * A decode of perf.data that is repeatedly saved and loaded gives the result of an undisturbed one:
  * files and pipes, both byte orders, compressed records, snapshots, CoreSight, streams of threads
- * and events. A state that was changed is refused, or gives some result.
+ * and events. A modified state is refused, or gives some result.
  */
 #include "import/perf.h"
 #include "unit/data.h"

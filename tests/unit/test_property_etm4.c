@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Program, executor, trace unit, decoder: what the decoder says of the bytes is what the core
- * did, instruction by instruction, under random configurations and chunkings.
+ * Program, executor, trace unit, decoder: the decoded bytes give what the core did, instruction by
+ * instruction, under random configurations and chunkings.
  */
 #include "decode/ops.h"
 #include "image/image.h"

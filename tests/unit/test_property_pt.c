@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel PT of simulated executions: what is decoded is their truth, instruction by instruction and
- * as flow items; these are the same for any chunks. */
+/* Intel PT of simulated executions: the decoded result is their truth, instruction by instruction
+ * and as flow items; these are the same for any chunks. */
 #include "decode/ops.h"
 #include "unit/pt_said.h"
 

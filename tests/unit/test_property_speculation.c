@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speculation changes nothing: the packets of a simulated core without speculation are rewritten
- * as those of a unit that speculates: paths that were not taken come and are cancelled, atoms come
- * the wrong way round and are mispredicted, commits come late, alone and in cycle counts, and
- * conditional instructions and data markers in between. The flow must be the same, word by word.
+ * Speculation changes nothing: the packets of a simulated core without speculation are rewritten as
+ * those of a speculating unit: paths that were not taken are traced and cancelled, atoms are
+ * reversed and mispredicted, commits are late, alone and in cycle counts, with conditional
+ * instructions and data markers in between. The flow must be the same, word by word.
  */
 #include "etm4/flow.h"
 #include "etm4/packetizer.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT flow as it comes: of simulated executions, the instructions are those that the decoder
- * that goes instruction by instruction finds (pt/insn.h), and neither chunks nor saved states
- * change a word; behind each PSB it stands where one stands that began there.
+ * Intel PT flow as it arrives: for simulated executions, the instructions are those found by the
+ * instruction-by-instruction decoder (pt/insn.h), and neither chunks nor saved states change
+ * anything; after each PSB the decoder's state is that of one that began there.
  */
 #include "decode/ops.h"
 #include "pt/insn.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The packetizer of Intel PT: in chunks of any size, and saved and loaded between them, it says
- * what a simple loop over all bytes at once does, of good streams and damaged ones.
+ * The packetizer of Intel PT: in chunks of any size, and saved and loaded between them, it gives
+ * the result of a simple loop over all bytes at once, for intact and damaged streams.
  */
 #include "decode/decode.h"
 #include "pt/packet_text.h"

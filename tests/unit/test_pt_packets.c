@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT packets: what is encoded is parsed to the same; tapes say the same as the parser, packet
- * by packet, at every vector level, of good streams and damaged ones; PSBs are found both ways.
+ * Intel PT packets: encoded packets are parsed to the same; tapes give the result of the parser,
+ * packet by packet, at every vector level, for intact and damaged streams; PSBs are found by both.
  */
 #include "pt/packet_text.h"
 #include "pt/tape.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Representative regions of made executions whose phases are known. */
+/* Representative regions of generated executions whose phases are known. */
 #include "regions/cluster.h"
 #include "regions/simpoints.h"
 #include "unit/random.h"

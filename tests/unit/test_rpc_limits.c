@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * No kind of call can keep others from being answered: long work, calls that anyone may make,
- * messages that are announced and never come. And work that nobody wants any more ends.
+ * No kind of call can keep others from being answered: long work, public calls, messages that are
+ * announced and never arrive. And work that is no longer wanted ends.
  */
 #include "net/http.h"
 #include "unit/serving.h"

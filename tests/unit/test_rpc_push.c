@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The way of raw bytes: Ingest.Push over HTTP/2 into a lake, and back by Ranges.Fetch. */
+/* The path of raw bytes: Ingest.Push over HTTP/2 into a lake, and back by Ranges.Fetch. */
 #include "base/crc32c.h"
 #include "rpc/pushchunk.h"
 #include "unit/serving.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Raw TCP in and out, over the lake's double. */
+/* Raw TCP in and out, over the fake lake. */
 #include "rpc/raw.h"
 #include "unit/serving.h"
 

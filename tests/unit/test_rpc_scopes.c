@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who may do what: every method and route, with every kind of token, on an own and on a foreign
- * trace, over gRPC, HTTP/2 and HTTP/1.1. A new method or route fails here until its line says what
- * it is.
+ * Permissions: every method and route, with every kind of token, on an own and on a foreign trace,
+ * over gRPC, HTTP/2 and HTTP/1.1. A new method or route fails here until it has a line that
+ * classifies it.
  */
 #include "rpc/rpcint.h"
 #include "unit/serving.h"

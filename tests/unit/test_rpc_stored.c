@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetch of stored bytes that go from a mapped file to the socket, read by nobody but the kernel:
- * whole, to readers that stall, give up, or want them compressed, and from a file that is cut
- * short.
+ * Fetch of stored bytes that go from a mapped file to the socket, read only by the kernel: whole,
+ * to readers that stall, give up, or want them compressed, and from a file that is truncated.
  */
 #include "unit/serving.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Encoded tiles in memory: what was put is what comes back, and the least used go first. */
+/* Encoded tiles in memory: what was put is returned, and the least recently used are evicted
+ * first. */
 #include "rpc/tilecache.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What goes into shards comes out again, whatever the batches, cuts and interruptions. */
+/* What is put into shards is read back unchanged, for any batches, cuts and interruptions. */
 #include "made_shards.h"
 #include "store/backend_memory.h"
 

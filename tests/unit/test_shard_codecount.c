@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts of code as objects: of each program for itself, of older versions, damaged. */
+/* Execution counts as objects: of each program separately, of older versions, damaged. */
 #include "store/codecount.h"
 
 #include "base/crc32c.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The index of shards against a recount, instruction by instruction: tiles, call depth, executed
- * code, and what shards consist of, of a simulated core's trace, whole and damaged, with paths and
- * without.
+ * The index of shards compared with a recount, instruction by instruction: tiles, call depth,
+ * executed code, and statistics of shards, of a simulated core's trace, intact and damaged, with
+ * and without paths.
  */
 #include "decode/ops.h"
 #include "flow/callstack.h"

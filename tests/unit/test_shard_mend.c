@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Damaged shards that are made whole from what is left of them. */
+/* Damaged shards that are restored from their intact parts. */
 #include "made_shards.h"
 #include "store/backend_memory.h"
 #include "store/mend.h"

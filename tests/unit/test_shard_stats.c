@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the index of a shard says that it consists of, against a walk through the shard: of STF that
- * others made, with records of all kinds and in any instruction set, and of random items of every
- * protocol whose blocks do not know it.
+ * Statistics in a shard's index, compared with a walk through the shard: of STF from other
+ * producers, with records of all kinds and in any instruction set, and of random items of every
+ * protocol whose blocks do not know their instructions.
  */
 #include "made_stf.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A walk that is told what it need not find finds the rest as one that finds all. */
+/* A walk with reduced detail finds the same as a full one, except for what it may omit. */
 #include "made_shards.h"
 
 /* An instruction where a walk found it. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of shards on the heap and in a file are the same rows; copies stay as they were made. */
+/* Rows of shards on the heap and in a file are the same rows; copies do not change. */
 #include "lake/shardrows.h"
 
 #include "store/backend.h"

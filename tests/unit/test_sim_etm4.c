@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulated program, core and trace unit: what they promise, before decoders rely on it. */
+/* The simulated program, core and trace unit: their guarantees, before decoders rely on them. */
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
 #include "image/image.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Processes that load and unload code at one address while they are traced: what is decoded with
- * the images that the records of it make is what they executed.
+ * Processes that load and unload code at one address while they are traced: decoding with the
+ * images made from the simulation's records gives what they executed.
  */
 #include "decode/decode.h"
 #include "unit/sim_loading.h"

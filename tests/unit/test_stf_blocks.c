@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks copied whole give the same records as blocks taken one by one, at any batching and cut, by
- * all variants of copying; so do branches and gaps. Chunks whose records are not wanted end where
- * they would with them, and change nothing of those that follow.
+ * Blocks copied whole give the same records as blocks processed one by one, at any batching and
+ * cut, by all variants of copying; so do branches and gaps. Chunks whose records are not requested
+ * end at the same place, and do not change those that follow.
  */
 #include "stf/flow_parts.h"
 #include "stf/flow_reader.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Each rule of `tracelake check` is found where it is broken, and nowhere else. */
+/* Each rule of `tracelake check` is reported where it is violated, and nowhere else. */
 #include "test_stf_util.h"
 
 #include "stf/check.h"

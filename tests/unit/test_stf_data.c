@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Real traces and crafted files against their listings; damage to each of them. */
+/* Real traces and crafted files compared with their listings; damage to each of them. */
 #include "test_stf_util.h"
 
 #include "stf/flow_reader.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* STF as a capture format: the same items whatever the chunking, faults told with their place. */
+/* STF as a capture format: the same items for any chunking, faults reported with their offset. */
 #include "test_stf_util.h"
 
 #include <lzma.h>

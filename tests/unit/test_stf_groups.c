@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What an STF trace that others made tells of its instructions goes through flow items into shards
- * as it is: whole groups, record by record, whatever the header says of their layout.
+ * The contents of other producers' STF traces pass through flow items into shards unchanged: whole
+ * groups, record by record, whatever the header says of their layout.
  */
 #include "made_stf.h"
 

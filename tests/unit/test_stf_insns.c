@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions: the same as record by record, however the bytes come; seeking; groups. */
+/* Instructions: the same as record by record, for any chunking; seeking; groups. */
 #include "stf/operands.h"
 #include "test_stf_util.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What no single record shows: each invariant is found where it is broken, and only there. */
+/* Rules across records: each invariant is reported where it is violated, and only there. */
 #include "test_stf_util.h"
 
 #include "stf/check.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading: header rules, any chunking, cuts, the end mark, what cannot be read. */
+/* Reading: header rules, any chunking, cuts, the end mark, unreadable input. */
 #include "test_stf_util.h"
 
 static struct tl_stf_record rec(uint8_t type)

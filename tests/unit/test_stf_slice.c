@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices: the same instructions, a header that says where they stand, no rule broken. */
+/* Slices: the same instructions, a header with the state at their begin, all rules obeyed. */
 #include "test_stf_util.h"
 
 #include "stf/check.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode of pushed STF that is saved and loaded between any two pushes says what an undisturbed
- * one says: of traces that others made and of our own, of transactions, of several shards, plain
- * and in chunks, intact and damaged. Bytes that are no state are refused or do no harm.
+ * A decode of pushed STF that is saved and loaded between any two pushes gives the result of an
+ * undisturbed one: for traces of other producers and of our own, of transactions, of several
+ * shards, plain and in chunks, intact and damaged. Bytes that are not a state are refused or do no
+ * harm.
  */
 #include "made_stf.h"
 #include "stf/flow_reader.h"

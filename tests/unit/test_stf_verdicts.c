@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tracelake check` against stf_lib's own readers: each crafted file that its record reader or its
- * instruction reader fails on has an error, with an offset, and those that both read have none,
- * with the exceptions listed here.
+ * `tracelake check` compared with stf_lib's own readers: each crafted file that its record reader
+ * or its instruction reader fails on has an error, with an offset, and those that both can read
+ * have none, with the exceptions listed here.
  */
 #include "test_stf_util.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing: headers, the order of records in groups, refusals that leave nothing behind. */
+/* Writing: headers, the order of records in groups, refusals without partial output. */
 #include "test_stf_util.h"
 
 static const uint8_t word[16] = {1};

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The container: its layout byte for byte, every rule of it, and what others get wrong. */
+/* The container: its layout byte for byte, every rule of it, and common mistakes of other
+ * writers. */
 #include "test_stf_util.h"
 
 #include <lzma.h>

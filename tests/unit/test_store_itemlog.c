@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The item log: what goes in comes out, however it went in, and damage is harmless. */
+/* The item log: what is written is read back, however it was written, and damage is harmless. */
 #include "made_items.h"
 #include "random.h"
 #include "store/itemlog.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is packed comes back, whatever the marks say, and whoever packs it. All variants of the
+ * What is packed is unpacked unchanged, whatever the marks, and by any packer. All variants of the
  * search find what a plain one finds.
  */
 #include "base/crew.h"

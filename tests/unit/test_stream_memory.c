@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding takes bounded memory, whatever the input's length: many megabytes (TL_MEMORY_MIB, else
- * 64) go through a pipe into a process whose largest resident size is looked at when it has ended.
+ * Decoding needs bounded memory, for any length of the input: many megabytes (TL_MEMORY_MIB, else
+ * 64) go through a pipe into a process whose peak resident size is checked when it has ended.
  */
 #include "base/crew.h"
 #include "decode/decode.h"

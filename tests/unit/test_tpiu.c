@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The de-framer against the frame encoder, hand-made frames, damage and real captures. */
+/* The de-framer compared with the frame encoder, and on hand-made frames, damage and real
+ * captures. */
 #include "decode/ops.h"
 #include "frame/tpiu.h"
 #include "setup/setup.h"

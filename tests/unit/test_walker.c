@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walker with a bit for each condition, against a model: random programs are run by a small
- * interpreter, which makes the bits and addresses that a trace unit would send of it.
+ * The walker with a bit for each condition, compared with a model: random programs are run by a
+ * small interpreter, which produces the bits and addresses that a trace unit would send.
  */
 #include "flow/walker_routes.h"
 
