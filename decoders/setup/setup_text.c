@@ -365,7 +365,12 @@ static int take_source_key(struct reading *r, const char *key, const char *value
                            "key '%.40s' is not known in [source]: protocol, id, clock, type, core, "
                            "device, file and head are, and registers, whose value is a number",
                            key);
-    if (tl_source_set_reg(source, key, number) < 0)
+    /* As in the device files of snapshots, the name may be followed by the number: TRCIDR0(0x078).
+     */
+    char name[sizeof source->regs[0].name];
+    const int length = (int)strcspn(key, "(");
+    if (snprintf(name, sizeof name, "%.*s", length, key) >= (int)sizeof name ||
+        tl_source_set_reg(source, name, number) < 0)
         return tl_fail_set(fail, TL_BAD, "too many registers, or name '%.40s' too long", key);
     return TL_OK;
 }
