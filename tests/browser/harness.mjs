@@ -20,7 +20,8 @@ const WAIT_MS = 120000;
 /** TL_SLOWER=6: the page has a sixth of the processor, as on a slow machine. */
 const SLOWER = Number(process.env.TL_SLOWER ?? 1);
 
-const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+// One renderer: a check finds the one of that before, which has compiled the page; a new one takes a fifth of the whole.
+const FLAGS = ["--headless", "--renderer-process-limit=1", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 export function launch() {
