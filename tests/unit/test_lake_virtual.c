@@ -504,7 +504,7 @@ static void real_perf_data_is_the_same(void **state)
                 continue;
             take_perf(dir, e->d_name, 0);
             take_code(&places);
-            shards += perf_is_the_same(2000, 4000, random);
+            shards += perf_is_the_same(8000, 4000, random);
             end();
         }
         closedir(list);
