@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/feed.h"
 
+#include "base/now.h"
 #include "cli/args.h"
 #include "cli/backlog.h"
 #include "cli/cli.h"
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { DISK_WAIT_MS = 1000, PIECE = 1 << 20 };
@@ -81,10 +81,8 @@ static size_t await_room_locked(struct tl_feed *feed)
                             tl_backlog_end(feed->backlog) - tl_backlog_begin(feed->backlog));
         }
         told = true;
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += DISK_WAIT_MS / 1000;
-        pthread_cond_timedwait(&feed->room, &feed->lock, &until);
+        (void)tl_cond_wait_until(&feed->room, &feed->lock,
+                                 tl_monotonic_ns() + DISK_WAIT_MS * TL_NS_PER_MS);
     }
     return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/perf_live.h"
 
+#include "base/now.h"
 #include "cli/args.h"
 #include "cli/cli.h"
 #include "cli/remote.h"
@@ -10,7 +11,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { PIECE = 64 << 10, AHEAD_MOST = 64 << 20, LEAST_MS = 1000 };
@@ -30,13 +30,6 @@ struct tl_perf_live {
     bool failed;           /* out of memory: the setup stays unchanged */
     struct tl_buf text;    /* the setup sent last */
 };
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static void forget_files(struct tl_perf_live *live)
 {
@@ -158,7 +151,7 @@ int tl_perf_live_new(struct tl_perf_live **out, struct tl_bundle_capture *captur
         tl_perf_live_free(live);
         return rc;
     }
-    live->begun = live->tended = now_ms();
+    live->begun = live->tended = tl_monotonic_ms();
     *out = live;
     return TL_OK;
 }
@@ -204,7 +197,7 @@ static int send_setup(struct tl_perf_live *live, struct tracelake *lake, const c
 const char *tl_perf_live_tend(void *context, struct tracelake *lake, const char *trace, bool last)
 {
     struct tl_perf_live *const live = context;
-    const int64_t now = now_ms();
+    const int64_t now = tl_monotonic_ms();
     /* Their order in time is known only at the end. */
     const bool threads = last && tl_setup_want_all(&live->base);
     if (live->failed || (live->sent == tl_perf_import_number(live->import) && !threads))

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/progress.h"
 
+#include "base/now.h"
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { FIRST_MS = 1000, EVERY_MS = 200 };
@@ -23,13 +24,6 @@ static struct {
     pthread_cond_t over;
 } line = {.lock = PTHREAD_MUTEX_INITIALIZER, .over = PTHREAD_COND_INITIALIZER};
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 bool tl_progress_wanted(void)
 {
     return isatty(STDERR_FILENO);
@@ -40,7 +34,7 @@ static void begin_locked(const char *what, const char *unit)
     line.on = line.first = true;
     snprintf(line.what, sizeof line.what, "%s", what);
     line.unit = unit;
-    line.begun = now_ms();
+    line.begun = tl_monotonic_ms();
     line.next = line.begun + FIRST_MS;
 }
 
@@ -104,7 +98,7 @@ void tl_progress_step(uint64_t done, uint64_t total, const char *more)
     if (!line.on)
         return;
     pthread_mutex_lock(&line.lock);
-    const int64_t now = now_ms();
+    const int64_t now = tl_monotonic_ms();
     if (line.on && line.first)
         line.from = done;
     line.first = false;
@@ -119,15 +113,12 @@ static void *tick(void *context)
 {
     pthread_mutex_lock(&line.lock);
     while (line.on) {
-        struct timespec t;
         char text[128];
-        clock_gettime(CLOCK_REALTIME, &t);
-        t.tv_sec++;
-        pthread_cond_timedwait(&line.over, &line.lock, &t);
-        if (!line.on || now_ms() < line.next)
+        (void)tl_cond_wait_until(&line.over, &line.lock, tl_monotonic_ns() + TL_NS_PER_S);
+        if (!line.on || tl_monotonic_ms() < line.next)
             continue;
         snprintf(text, sizeof text, "%s: %lld s", line.what,
-                 (long long)(now_ms() - line.begun) / 1000);
+                 (long long)(tl_monotonic_ms() - line.begun) / 1000);
         print_locked(text);
     }
     pthread_mutex_unlock(&line.lock);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/sender.h"
 
+#include "base/now.h"
 #include "cli/captures.h"
 #include "cli/feed.h"
 #include "cli/progress.h"
@@ -32,13 +33,6 @@ struct job {
     uint8_t *bytes; /* buffer of PIECE bytes */
 };
 
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static bool is_live(const struct tl_bundle_capture *capture)
 {
     struct stat st;
@@ -58,7 +52,7 @@ static unsigned tries_of(const struct job *job)
 static int find_server(const struct job *job)
 {
     struct tl_sender *const sender = job->sender;
-    const int64_t begun = now_ms();
+    const int64_t begun = tl_monotonic_ms();
     int pause = AWAY_FIRST_MS;
     bool told = false;
     while (!sender->lake) {
@@ -68,7 +62,8 @@ static int find_server(const struct job *job)
             tl_remote_on_signal(sender->lake);
         else if (status != TL_REMOTE_AWAY)
             return status;
-        else if (!job->spool.path || (uint64_t)(now_ms() - begun) / 1000 >= sender->retry_s ||
+        else if (!job->spool.path ||
+                 (uint64_t)(tl_monotonic_ms() - begun) / 1000 >= sender->retry_s ||
                  tl_remote_signalled())
             return tl_remote_fail(NULL, &error);
         else if (!told && !sender->quiet)
@@ -155,7 +150,7 @@ static int throttle(const struct job *job, int64_t begun, uint64_t sent,
                     struct tracelake_error *error)
 {
     const int64_t due = begun + (int64_t)((double)sent * 1000.0 / (double)job->sender->rate);
-    for (int64_t left = due - now_ms(); left > 0; left = due - now_ms()) {
+    for (int64_t left = due - tl_monotonic_ms(); left > 0; left = due - tl_monotonic_ms()) {
         const int result = await_more(job, -1, left < LOOK_MS ? (int)left : LOOK_MS, error);
         if (result < 0)
             return result;
@@ -187,7 +182,7 @@ static void tend(const struct job *job, bool last)
 static int send_all(const struct job *job, struct tracelake_error *error)
 {
     const struct tl_sender *const sender = job->sender;
-    const int64_t begun = now_ms();
+    const int64_t begun = tl_monotonic_ms();
     uint64_t sent = 0;
     size_t piece = PIECE;
     if (sender->rate)

@@ -251,12 +251,12 @@ static int step(struct tl_ask *ask, int64_t *since, struct tracelake_error *erro
     tl_mux_consume(ask->mux, &ask->io);
     int ms = -1;
     if (ask->timeout_ms >= 0) {
-        const int64_t left = *since + ask->timeout_ms - tl_wire_now();
+        const int64_t left = *since + ask->timeout_ms - tl_monotonic_ms();
         ms = left > 0 ? (int)left : 0;
     }
     const int result = tl_mux_step(ask->mux, ms, error);
     if (result == TRACELAKE_OK)
-        *since = tl_wire_now();
+        *since = tl_monotonic_ms();
     if (result != TRACELAKE_AGAIN)
         return result;
     leave(ask);
@@ -266,7 +266,7 @@ static int step(struct tl_ask *ask, int64_t *since, struct tracelake_error *erro
 
 int tl_ask_recv(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error *error)
 {
-    int64_t since = tl_wire_now();
+    int64_t since = tl_monotonic_ms();
     for (;;) {
         int result = tl_ask_take(ask, out, error);
         if (result != TRACELAKE_AGAIN)
@@ -279,7 +279,7 @@ int tl_ask_recv(struct tl_ask *ask, struct tl_bytes *out, struct tracelake_error
 
 int tl_ask_drain(struct tl_ask *ask, size_t most, struct tracelake_error *error)
 {
-    int64_t since = tl_wire_now();
+    int64_t since = tl_monotonic_ms();
     while (tl_ask_unsent(ask) > most && !ask->io.ended) {
         const int result = step(ask, &since, error);
         if (result < 0 && !ask->io.ended)

@@ -122,18 +122,18 @@ int tracelake_wait_sealed(struct tracelake *lake, const char *trace, struct trac
                           struct tracelake_error *error)
 {
     int ms = WAIT_FIRST_MS;
-    int64_t seen = tl_wire_now();
+    int64_t seen = tl_monotonic_ms();
     for (;;) {
         struct tracelake_trace *now;
         int result = tracelake_get_trace(lake, trace, &now, error);
         if (result == TRACELAKE_OK) {
-            seen = tl_wire_now();
+            seen = tl_monotonic_ms();
             if (now->state != TRACELAKE_DECODING) {
                 *out = now;
                 return TRACELAKE_OK;
             }
             tracelake_trace_free(now);
-        } else if (result != TRACELAKE_UNREACHABLE || tl_wire_now() - seen > WAIT_AWAY_MS) {
+        } else if (result != TRACELAKE_UNREACHABLE || tl_monotonic_ms() - seen > WAIT_AWAY_MS) {
             return result;
         }
         result = tl_wire_sleep(ms, lake->wake_fd, error);

@@ -200,7 +200,7 @@ bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result)
     const size_t places = n_places(lake);
     if (places == 1 || (result != TRACELAKE_UNREACHABLE && result != TRACELAKE_TIMEOUT))
         return false;
-    const int64_t now = tl_wire_now();
+    const int64_t now = tl_monotonic_ms();
     if (!again->begun)
         again->begun = now;
     if (now - again->begun > AGAIN_MS)
@@ -241,7 +241,7 @@ static int connect_to(struct tracelake *lake, size_t at, size_t first, int64_t d
         for (size_t k = 0; k < number; k++)
             address = address->ai_next;
         result = connect_at(lake, &lake->urls[at], address,
-                            (deadline - tl_wire_now()) / (int64_t)(n - i), error);
+                            (deadline - tl_monotonic_ms()) / (int64_t)(n - i), error);
         if (result == TRACELAKE_OK) {
             lake->at = at;
             lake->address = number;
@@ -256,11 +256,11 @@ static int connect_to(struct tracelake *lake, size_t at, size_t first, int64_t d
 static int connect_any(struct tracelake *lake, struct tracelake_error *error)
 {
     struct tracelake_error why = {0};
-    const int64_t until = tl_wire_now() + lake->wire.connect_ms;
+    const int64_t until = tl_monotonic_ms() + lake->wire.connect_ms;
     const size_t first = lake->at, address = lake->address;
     int result = TRACELAKE_UNREACHABLE;
     for (size_t i = 0; i < lake->n_urls; i++) {
-        const int64_t now = tl_wire_now();
+        const int64_t now = tl_monotonic_ms();
         const int64_t share = (until - now) / (int64_t)(lake->n_urls - i);
         result =
             connect_to(lake, (first + i) % lake->n_urls, i == 0 ? address : 0, now + share, &why);

@@ -192,11 +192,11 @@ static int fetch_more(struct tracelake_flow *flow, struct tracelake_error *error
 /* The connection of a live stream broke with `result`: reconnect. */
 static int go_on(struct tracelake_flow *flow, int result, struct tracelake_error *error)
 {
-    const int64_t begun = tl_wire_now();
+    const int64_t begun = tl_monotonic_ms();
     int pause = PAUSE_MS;
     /* A server that takes over the trace knows its streams once it has decoded some of them. */
-    while ((result == TRACELAKE_UNREACHABLE && tl_wire_now() - begun < AWAY_MS) ||
-           (result == TRACELAKE_NOTFOUND && tl_wire_now() - begun < UNKNOWN_MS)) {
+    while ((result == TRACELAKE_UNREACHABLE && tl_monotonic_ms() - begun < AWAY_MS) ||
+           (result == TRACELAKE_NOTFOUND && tl_monotonic_ms() - begun < UNKNOWN_MS)) {
         tracelake_fetch_close(flow->fetch);
         flow->fetch = NULL;
         const int slept = tl_wire_sleep(pause, flow->lake->wake_fd, error);

@@ -218,9 +218,9 @@ static int new_session(struct tl_mux *mux)
 static int greet(struct tl_mux *mux, const struct tl_url *url, int ms,
                  struct tracelake_error *error)
 {
-    const int64_t until = tl_wire_now() + ms;
+    const int64_t until = tl_monotonic_ms() + ms;
     while (!mux->greeted) {
-        const int64_t left = until - tl_wire_now();
+        const int64_t left = until - tl_monotonic_ms();
         const int result = left > 0 ? tl_mux_step(mux, (int)left, error) : TRACELAKE_AGAIN;
         if (result == TRACELAKE_AGAIN)
             return tl_client_fail(error, TRACELAKE_TIMEOUT,
@@ -409,7 +409,7 @@ static int take_in(struct tl_mux *mux, bool *moved)
         return die_of(mux, (int)taken);
     *moved |= mux->news;
     mux->news = false;
-    mux->heard = tl_wire_now();
+    mux->heard = tl_monotonic_ms();
     mux->asked = 0;
     return TRACELAKE_OK;
 }
@@ -466,7 +466,7 @@ static int move(struct tl_mux *mux, bool *moved)
 
 int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
 {
-    const int64_t begun = tl_wire_now();
+    const int64_t begun = tl_monotonic_ms();
     const int64_t deadline = begun + ms;
     /* Time during which nobody waited on the connection does not count as silence. */
     if (!mux->asked && begun - mux->looked > mux->quiet_ms)
@@ -487,7 +487,7 @@ int tl_mux_step(struct tl_mux *mux, int ms, struct tracelake_error *error)
             mux->dead = true;
             break;
         }
-        const int64_t now = mux->looked = tl_wire_now();
+        const int64_t now = mux->looked = tl_monotonic_ms();
         const int64_t left = ms < 0 ? -1 : deadline - now;
         if (!alive(mux, now))
             break;

@@ -121,7 +121,7 @@ static int begin(struct tracelake_push *push, bool resume, uint64_t *durable,
         tl_ask_close(push->ask);
         push->ask = NULL;
     }
-    push->since = tl_wire_now();
+    push->since = tl_monotonic_ms();
     push->finishing = false;
     return result;
 }
@@ -172,7 +172,7 @@ static int take_durable(struct tracelake_push *push, uint64_t durable,
                               "the server acknowledged bytes that were never sent");
     if (durable > push->acked) {
         push->acked = durable;
-        push->since = tl_wire_now();
+        push->since = tl_monotonic_ms();
         push->full_ms = 0;
     }
     /* The server may have received them in an earlier call. */
@@ -294,8 +294,8 @@ static int check_finished(struct tracelake_push *push, struct tracelake_error *e
 /* Wait, but end when interrupted. */
 static int pause_for(struct tracelake_push *push, int ms, struct tracelake_error *error)
 {
-    const int64_t until = tl_wire_now() + ms;
-    for (int64_t left = ms; left > 0; left = until - tl_wire_now()) {
+    const int64_t until = tl_monotonic_ms() + ms;
+    for (int64_t left = ms; left > 0; left = until - tl_monotonic_ms()) {
         const int slept = tl_wire_sleep((int)left, push->lake->wake_fd, error);
         if (slept < 0)
             return slept;
@@ -324,7 +324,7 @@ static int try_again(struct tracelake_push *push, bool was_finishing, struct tra
 static int reconnect(struct tracelake_push *push, int result, struct tracelake_error *error)
 {
     const bool was_finishing = push->finishing;
-    const int64_t begun = tl_wire_now();
+    const int64_t begun = tl_monotonic_ms();
     bool denied = result == TRACELAKE_DENIED;
     const bool others = tl_client_others(push->lake);
     const bool full = result == TRACELAKE_NOSPACE;
@@ -338,7 +338,8 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     if (result != TRACELAKE_UNREACHABLE)
         tl_client_leave(push->lake);
     while (result < 0 && (denied || passes(result, &push->why))) {
-        const int64_t left = push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_wire_now();
+        const int64_t left =
+            push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_monotonic_ms();
         if (left <= 0)
             break;
         if (!told)
@@ -351,7 +352,7 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
         result = try_again(push, was_finishing, &push->why);
         if (result < 0 && result != TRACELAKE_UNREACHABLE && result != TRACELAKE_CANCELLED)
             tl_client_leave(push->lake);
-        denied = result == TRACELAKE_DENIED && others && tl_wire_now() - begun < TAKEOVER_MS;
+        denied = result == TRACELAKE_DENIED && others && tl_monotonic_ms() - begun < TAKEOVER_MS;
     }
     if (full)
         push->full_ms = backoff;
@@ -374,7 +375,7 @@ static int serve(struct tracelake_push *push, int ms, struct tracelake_error *er
     /* No call: an interrupted reconnect is continued here. */
     int result = push->ask ? serve_once(push, ms, &push->why) : TRACELAKE_UNREACHABLE;
     if (result == TRACELAKE_AGAIN && (push->acked < push->head || push->finishing) &&
-        patience >= 0 && tl_wire_now() - push->since > patience)
+        patience >= 0 && tl_monotonic_ms() - push->since > patience)
         result = tl_client_fail(&push->why, TRACELAKE_TIMEOUT,
                                 "the server has acknowledged nothing for %d s", patience / 1000);
     if (result == TRACELAKE_OK || result == TRACELAKE_AGAIN || push->finished)
@@ -425,14 +426,14 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
 static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durable,
                        struct tracelake_error *error)
 {
-    const int64_t begun = tl_wire_now();
+    const int64_t begun = tl_monotonic_ms();
     int backoff = BACKOFF_FIRST_MS;
     int result = begin(push, resume, durable, error);
     bool told = false;
     while (result < 0 && passes(result, error) &&
            (resume || !push->trace[0] || result == TRACELAKE_NOSPACE ||
             error->grpc_status == TL_GRPC_UNAVAILABLE) &&
-           (push->retry_ms < 0 || tl_wire_now() - begun < push->retry_ms)) {
+           (push->retry_ms < 0 || tl_monotonic_ms() - begun < push->retry_ms)) {
         if (!told)
             tell(push, error->text);
         told = true;
@@ -497,7 +498,7 @@ int tracelake_push_write(struct tracelake_push *push, const void *data, size_t n
 {
     const uint8_t *p = data;
     if (push->acked == push->head)
-        push->since = tl_wire_now();
+        push->since = tl_monotonic_ms();
     while (n > 0) {
         const size_t room = push->cap - (size_t)(push->head - push->acked);
         const size_t at = (size_t)(push->head % push->cap);
@@ -524,9 +525,9 @@ int tracelake_push_write(struct tracelake_push *push, const void *data, size_t n
 
 int tracelake_push_serve(struct tracelake_push *push, int ms, struct tracelake_error *error)
 {
-    const int64_t until = tl_wire_now() + ms;
+    const int64_t until = tl_monotonic_ms() + ms;
     for (;;) {
-        const int64_t left = until - tl_wire_now();
+        const int64_t left = until - tl_monotonic_ms();
         const int result = serve(push, left > 0 ? (int)left : 0, error);
         if (result < 0 && result != TRACELAKE_AGAIN)
             return result;

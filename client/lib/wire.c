@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 struct tl_wire {
@@ -21,13 +20,6 @@ struct tl_wire {
     int wake_fd;
     struct tl_ctls *tls; /* NULL: plain */
 };
-
-int64_t tl_wire_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
 
 static int poll_fd(int fd, int wake_fd, short events, int ms, struct tracelake_error *error)
 {
@@ -44,7 +36,7 @@ static int poll_until(const struct tl_wire *wire, short events, int64_t deadline
                       struct tracelake_error *error)
 {
     for (;;) {
-        const int64_t left = deadline - tl_wire_now();
+        const int64_t left = deadline - tl_monotonic_ms();
         if (left <= 0)
             return TRACELAKE_AGAIN;
         const int result = poll_fd(wire->fd, wire->wake_fd, events, (int)left, error);
@@ -149,7 +141,7 @@ int tl_wire_open(struct tl_wire **out, const struct tl_url *url, const struct ad
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     wire->fd = -1;
     wire->wake_fd = options->wake_fd;
-    const int64_t deadline = tl_wire_now() + options->connect_ms;
+    const int64_t deadline = tl_monotonic_ms() + options->connect_ms;
     int result = connect_to(wire, url, address, deadline, error);
     if (result == TRACELAKE_OK && url->tls)
         result = start_tls(wire, url, options, deadline, error);

@@ -6,6 +6,7 @@
 #ifndef TL_CLIENT_WIRE_H
 #define TL_CLIENT_WIRE_H
 
+#include "base/now.h"
 #include "url.h"
 
 #include <netdb.h>
@@ -53,8 +54,5 @@ int tl_wire_descriptor(const struct tl_wire *wire);
 
 /* Sleep for `ms` milliseconds, until a signal, or CANCELLED. */
 TL_MUST_USE int tl_wire_sleep(int ms, int wake_fd, struct tracelake_error *error);
-
-/* Monotonic clock in milliseconds. */
-int64_t tl_wire_now(void);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
 #define PAUSE_NS INT64_C(30000000000) /* pause after a failure of the medium */
 
@@ -174,11 +173,10 @@ static void *run(void *context)
     pthread_mutex_lock(&lake->lock);
     while (!atomic_load(&lake->closing)) {
         if (lake->repack_refused) {
-            const int64_t until = tl_wall_ns() + PAUSE_NS;
-            const struct timespec t = {until / 1000000000, until % 1000000000};
+            const int64_t until = tl_monotonic_ns() + PAUSE_NS;
             int e = 0;
             while (e != ETIMEDOUT && !atomic_load(&lake->closing))
-                e = pthread_cond_timedwait(&lake->repack.wake, &lake->lock, &t);
+                e = tl_cond_wait_until(&lake->repack.wake, &lake->lock, until);
         } else if (!lake->repack.now) {
             pthread_cond_wait(&lake->repack.wake, &lake->lock);
             continue;

@@ -242,13 +242,6 @@ static void release(struct tl_ingest *ingest)
     put(ingest);
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void begin_line(struct tl_journal_line *line, const struct tl_ingest *ingest,
                        enum tl_journal_level level, const char *event)
 {
@@ -263,7 +256,7 @@ static void tell_begun(struct tl_ingest *ingest, const struct tl_ingest_request 
 {
     struct tl_journal_line line;
     snprintf(ingest->client, sizeof ingest->client, "%s", request->client ? request->client : "");
-    ingest->begun_ns = now_ns();
+    ingest->begun_ns = (uint64_t)tl_monotonic_ns();
     ingest->piece = request->piece;
     begin_line(&line, ingest, request->piece ? TL_JOURNAL_DEBUG : TL_JOURNAL_INFO, "push begun");
     tl_journal_number(&line, "from", ingest->from);
@@ -280,7 +273,7 @@ static void tell_ended(const struct tl_ingest *ingest, uint64_t durable, bool co
         tl_journal_number(&line, "bytes", durable - ingest->from);
         tl_journal_number(&line, "durable", durable);
     }
-    tl_journal_seconds(&line, "seconds", now_ns() - ingest->begun_ns);
+    tl_journal_seconds(&line, "seconds", (uint64_t)tl_monotonic_ns() - ingest->begun_ns);
     tl_journal_text(&line, "complete", complete ? "yes" : "no");
     tl_journal_text(&line, "why",
                     fenced         ? "another push of the rig has taken over"

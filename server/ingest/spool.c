@@ -12,6 +12,7 @@
 #include "ingest/spool.h"
 
 #include "base/journal.h"
+#include "base/now.h"
 #include "ingest/packed.h"
 #include "ingest/segment.h"
 
@@ -19,7 +20,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define SLOW_NS UINT64_C(1000000000) /* duration of a commit that is logged */
 
@@ -228,25 +228,11 @@ static void trust_locked(struct tl_spool *spool, const char *name)
         }
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static uint64_t monotonic_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Take the data that captures have pending into the next group. False: nothing is to be written. */
 static bool gather_locked(struct tl_spool *spool)
 {
     const bool apart = spool->backend->ops->log_sync_begin != NULL;
-    const uint64_t now = now_ns();
+    const uint64_t now = (uint64_t)tl_wall_ns();
     bool some = false;
     for (struct tl_capture *c = spool->captures; c; c = c->next) {
         const uint64_t before = c->sync == NOT_SYNCING ? c->durable : c->sync_to;
@@ -262,7 +248,7 @@ static bool gather_locked(struct tl_spool *spool)
         if (c->grouped)
             continue;
         if (!spool->group)
-            spool->group_begin = monotonic_ns();
+            spool->group_begin = (uint64_t)tl_monotonic_ns();
         c->grouped = true;
         c->next_grouped = spool->group;
         spool->group = c;
@@ -355,7 +341,7 @@ static void settle_locked(struct tl_spool *spool, struct tl_capture *c)
 
 static void commit_ended_locked(struct tl_spool *spool)
 {
-    const uint64_t took = monotonic_ns() - spool->sync_begin;
+    const uint64_t took = (uint64_t)tl_monotonic_ns() - spool->sync_begin;
     spool->counters.commits++;
     pthread_mutex_unlock(&spool->lock);
     tl_histogram_add(&spool->commits, took);

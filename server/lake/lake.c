@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SHARD_INSNS      (UINT64_C(1) << 20) /* whole chunks */
@@ -20,20 +19,6 @@
 #define CHECKPOINT_BYTES ((uint64_t)64 << 20)
 #define MIN_FREE         (UINT64_C(256) << 20)
 #define FILL_WAIT_NS     INT64_C(60000000000) /* for another server that is filling the catalog */
-
-int64_t tl_wall_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-int64_t tl_monotonic_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- jobs ----------------------------------------------------------------------------------- */
 
@@ -104,9 +89,7 @@ static void wait_locked(struct tl_lake *lake, int64_t ns)
         pthread_cond_wait(&lake->work, &lake->lock);
         return;
     }
-    const int64_t when = tl_wall_ns() + ns;
-    const struct timespec t = {when / 1000000000, when % 1000000000};
-    pthread_cond_timedwait(&lake->work, &lake->lock, &t);
+    (void)tl_cond_wait_until(&lake->work, &lake->lock, tl_monotonic_ns() + ns);
 }
 
 static void *decode_thread(void *context)

@@ -13,6 +13,7 @@
 #ifndef TL_LAKE_LAKEINT_H
 #define TL_LAKE_LAKEINT_H
 
+#include "base/now.h"
 #include "lake/chore.h"
 #include "lake/trace.h"
 #include "lake/verified.h"
@@ -255,8 +256,5 @@ TL_MUST_USE int tl_lake_image_content(struct tl_lake *lake, const char *hash, st
 void tl_lake_forget_views(struct tl_lake *lake, const char *prefix);
 /* Free the readers of raw bytes: while none is in use. */
 void tl_lake_forget_readers(struct tl_lake *lake);
-
-int64_t tl_wall_ns(void);
-int64_t tl_monotonic_ns(void);
 
 #endif

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WAIT_MOST_S 60 /* waiting for another generation */
+#define LOOK_NS     (100 * TL_NS_PER_MS) /* between looks whether the request was cancelled */
+#define WAIT_MOST_S 60                   /* waiting for another generation */
 
 /* Cache key: a whole shard by its key, a single frame with its number appended; a growing shard's
  * frame with its present extent. */
@@ -141,14 +142,11 @@ struct tl_gen *tl_trace_settled(struct tl_trace *trace)
     if (!has_foreign(gen))
         return gen;
     tl_gen_renew(gen);
-    const int64_t end = tl_wall_ns() + WAIT_MOST_S * INT64_C(1000000000);
-    while (is_replaced(trace, gen) && tl_wall_ns() < end && tl_cancel_check() >= 0 &&
+    const int64_t end = tl_monotonic_ns() + WAIT_MOST_S * TL_NS_PER_S;
+    while (is_replaced(trace, gen) && tl_monotonic_ns() < end && tl_cancel_check() >= 0 &&
            !atomic_load(&lake->closing)) {
-        const int64_t until =
-            tl_wall_ns() + 100000000; /* then check whether the request was cancelled */
-        const struct timespec at = {until / 1000000000, until % 1000000000};
         pthread_mutex_lock(&lake->lock);
-        pthread_cond_timedwait(&lake->idle, &lake->lock, &at);
+        (void)tl_cond_wait_until(&lake->idle, &lake->lock, tl_monotonic_ns() + LOOK_NS);
         pthread_mutex_unlock(&lake->lock);
     }
     tl_gen_put(gen);

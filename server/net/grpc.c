@@ -480,11 +480,11 @@ static void work(void *argument)
     const struct tl_cancel cancel = {tl_stream_unwanted, stream};
     const struct tl_cancel *const before = tl_cancel_set(&cancel);
     /* It may have waited for this thread until it was no longer wanted. */
-    const int64_t begin = tl_now_ns();
+    const int64_t begin = tl_monotonic_ns();
     const int rc = tl_stream_unwanted(stream) ? TL_CANCELLED : run(&call);
     if (stream->method->shape == TL_UNARY)
         tl_histogram_add(&stream->net->method_times[stream->method - stream->net->app.methods],
-                         (uint64_t)(tl_now_ns() - begin));
+                         (uint64_t)(tl_monotonic_ns() - begin));
     const char *text = NULL;
     char located[sizeof call.fail.text + 48];
     tl_cancel_set(before);

@@ -18,7 +18,6 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #define NO_LIMIT       (1u << 30) /* libmicrohttpd hangs at a limit of its own: ours is lower */
@@ -50,7 +49,7 @@ struct connection {
     struct connection **link;
     int fd;
     bool begun;       /* MHD has reported it */
-    int64_t deadline; /* by tl_now_ms(): its request must be complete; guarded by h1->lock */
+    int64_t deadline; /* by tl_monotonic_ms(): its request must be complete; guarded by h1->lock */
     struct sockaddr_storage peer;
     struct tl_caller *caller;
 };
@@ -137,7 +136,7 @@ static void *on_request_line(void *context, const char *uri, struct MHD_Connecti
         x->next->link = &x->next;
     h1->exchanges = x;
     pthread_mutex_unlock(&h1->lock);
-    set_deadline(h1, connection, tl_now_ms() + h1->net->options.request_ms);
+    set_deadline(h1, connection, tl_monotonic_ms() + h1->net->options.request_ms);
     return x;
 }
 
@@ -149,7 +148,7 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
     if (!x)
         return;
     tl_waiter_close(&x->waiter);
-    set_deadline(x->h1, connection, tl_now_ms() + IDLE_S * 1000);
+    set_deadline(x->h1, connection, tl_monotonic_ms() + IDLE_S * 1000);
     put_exchange(x);
 }
 
@@ -190,7 +189,7 @@ static bool well_formed(const struct head *head, const char *version)
 static bool unwanted(void *context)
 {
     struct exchange *const x = context;
-    const int64_t now = tl_now_ms();
+    const int64_t now = tl_monotonic_ms();
     if (tl_waiter_closed(&x->waiter))
         return true;
     if (now - x->looked_ms < LOOK_MS)
@@ -323,7 +322,7 @@ static void on_body(struct exchange *x, struct MHD_Connection *connection, const
     if (!tl_body_add(net, &x->body, (const uint8_t *)p, n) || (x->body_step += n) < BODY_STEP)
         return;
     x->body_step = 0;
-    set_deadline(x->h1, connection, tl_now_ms() + net->options.request_ms);
+    set_deadline(x->h1, connection, tl_monotonic_ms() + net->options.request_ms);
 }
 
 static enum MHD_Result on_request(void *context, struct MHD_Connection *connection, const char *url,
@@ -420,13 +419,8 @@ static void *watch(void *context)
     const unsigned step = quarter < LATE_MS ? quarter : LATE_MS;
     pthread_mutex_lock(&h1->lock);
     while (!h1->ending) {
-        struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += step * 1000000L;
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-        (void)pthread_cond_timedwait(&h1->changed, &h1->lock, &until);
-        const int64_t now = tl_now_ms();
+        (void)tl_cond_wait_until(&h1->changed, &h1->lock, tl_monotonic_ns() + step * TL_NS_PER_MS);
+        const int64_t now = tl_monotonic_ms();
         for (struct connection *c = h1->connections; c; c = c->next)
             if (c->begun && now >= c->deadline)
                 (void)shutdown(c->fd, SHUT_RDWR);
@@ -487,7 +481,7 @@ void tl_h1_add(struct tl_h1 *h1, int fd, const struct sockaddr_storage *peer,
         return;
     }
     c->fd = fd;
-    c->deadline = tl_now_ms() + h1->net->options.request_ms;
+    c->deadline = tl_monotonic_ms() + h1->net->options.request_ms;
     c->peer = *peer;
     c->caller = tl_caller_get(caller);
     pthread_mutex_lock(&h1->lock);
@@ -520,9 +514,7 @@ void tl_h1_drain(struct tl_h1 *h1)
  */
 static void say_goodbye(struct tl_h1 *h1)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += GOODBYE_S;
+    const int64_t until = tl_monotonic_ns() + GOODBYE_S * TL_NS_PER_S;
     pthread_mutex_lock(&h1->lock);
     for (struct exchange *x = h1->exchanges; x; x = x->next)
         tl_waiter_close(&x->waiter);
@@ -530,7 +522,7 @@ static void say_goodbye(struct tl_h1 *h1)
     while (h1->connections && rc == 0) {
         for (struct connection *c = h1->connections; c; c = c->next)
             (void)shutdown(c->fd, SHUT_RDWR); /* including those that have just begun */
-        rc = pthread_cond_timedwait(&h1->changed, &h1->lock, &until);
+        rc = tl_cond_wait_until(&h1->changed, &h1->lock, until);
     }
     pthread_mutex_unlock(&h1->lock);
 }

@@ -520,13 +520,14 @@ static bool run_route(struct tl_net *net, struct tl_http_request *request, const
         return true;
     }
     response->fail.offset = TL_NO_OFFSET;
-    const int64_t begin = tl_now_ns();
+    const int64_t begin = tl_monotonic_ns();
     int rc = check_request(net, request, route, &response->fail);
     if (rc == TL_OK)
         rc = (request->at_once ? route->run_at_once : route->run)(request, response);
     if (request->at_once && rc == TL_AGAIN)
         return false;
-    tl_histogram_add(&net->route_times[route - net->app.routes], (uint64_t)(tl_now_ns() - begin));
+    tl_histogram_add(&net->route_times[route - net->app.routes],
+                     (uint64_t)(tl_monotonic_ns() - begin));
     if (rc < 0)
         fail_as(response, rc);
     return true;

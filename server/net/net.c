@@ -258,8 +258,8 @@ int tl_net_new(struct tl_net **out, const struct tl_net_options *options, struct
 /* Wait until the handlers are done, or the time is over. */
 static void wait_for_calls(struct tl_net *net)
 {
-    const int64_t until = tl_now_ms() + net->options.drain_ms;
-    while (tl_now_ms() < until &&
+    const int64_t until = tl_monotonic_ms() + net->options.drain_ms;
+    while (tl_monotonic_ms() < until &&
            (tl_workers_busy(net->workers) || atomic_load(&net->stats.connections_open)))
         usleep(10000);
 }

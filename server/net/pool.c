@@ -15,7 +15,7 @@ struct job {
     struct job *next;
     void (*run)(void *argument);
     void *argument;
-    int64_t since; /* by tl_now_ns(): when it was queued */
+    int64_t since; /* by tl_monotonic_ns(): when it was queued */
 };
 
 struct tl_pool {
@@ -57,7 +57,7 @@ static struct job *take_locked(struct tl_pool *pool)
 /* The calling thread already counts as idle. */
 static struct job *next_job_locked(struct tl_pool *pool)
 {
-    const int64_t until = tl_now_ms() + IDLE_MS;
+    const int64_t until = tl_monotonic_ms() + IDLE_MS;
     struct job *job;
     while (!(job = take_locked(pool)) && !pool->stopping)
         if (!tl_waiter_wait_until_locked(&pool->waiter, until) && !pool->head)
@@ -73,7 +73,7 @@ static void *worker(void *argument)
     pthread_mutex_lock(&pool->waiter.lock);
     while ((job = next_job_locked(pool))) {
         pthread_mutex_unlock(&pool->waiter.lock);
-        tl_histogram_add(&pool->waits, (uint64_t)(tl_now_ns() - job->since));
+        tl_histogram_add(&pool->waits, (uint64_t)(tl_monotonic_ns() - job->since));
         job->run(job->argument);
         free(job);
         pthread_mutex_lock(&pool->waiter.lock);
@@ -117,7 +117,7 @@ int tl_pool_run(struct tl_pool *pool, void (*run)(void *argument), void *argumen
     struct job *const job = malloc(sizeof *job);
     if (!job)
         return TL_NOMEM;
-    *job = (struct job){.run = run, .argument = argument, .since = tl_now_ns()};
+    *job = (struct job){.run = run, .argument = argument, .since = tl_monotonic_ns()};
     pthread_mutex_lock(&pool->waiter.lock);
     const bool admitted = !pool->stopping && admit_locked(pool);
     if (admitted) {

@@ -84,7 +84,7 @@ static void touch_locked(struct tl_stream *stream)
 
 bool tl_stream_expired(const struct tl_stream *stream)
 {
-    return stream->deadline_ns != INT64_MAX && tl_now_ns() >= stream->deadline_ns;
+    return stream->deadline_ns != INT64_MAX && tl_monotonic_ns() >= stream->deadline_ns;
 }
 
 bool tl_stream_unwanted(void *context)
@@ -293,7 +293,7 @@ static int take_locked(struct tl_stream *stream, struct tl_message **out)
 
 int tl_stream_read(struct tl_stream *stream, struct tl_message **out, int64_t timeout_ms)
 {
-    const int64_t until = timeout_ms < 0 ? -1 : tl_now_ms() + timeout_ms;
+    const int64_t until = timeout_ms < 0 ? -1 : tl_monotonic_ms() + timeout_ms;
     int rc;
     pthread_mutex_lock(&stream->waiter.lock);
     for (;;) {
@@ -545,7 +545,7 @@ static void on_deadline(uv_timer_t *timer)
 
 void tl_stream_deadline(struct tl_stream *stream, int64_t ns)
 {
-    const int64_t now = tl_now_ns();
+    const int64_t now = tl_monotonic_ns();
     stream->deadline_ns = ns < INT64_MAX - now ? now + ns : INT64_MAX;
     uv_timer_init(&stream->loop->loop.uv, &stream->timer);
     stream->timer.data = tl_stream_get(stream);

@@ -1,28 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "net/waiter.h"
 
-#include <time.h>
-
-int64_t tl_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-int64_t tl_now_ms(void)
-{
-    return tl_now_ns() / 1000000;
-}
-
 void tl_waiter_init(struct tl_waiter *waiter)
 {
-    pthread_condattr_t attributes;
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     pthread_mutex_init(&waiter->lock, NULL);
-    pthread_cond_init(&waiter->cond, &attributes);
-    pthread_condattr_destroy(&attributes);
+    pthread_cond_init(&waiter->cond, NULL);
     waiter->poked = false;
     waiter->closed = false;
 }
@@ -55,16 +37,12 @@ bool tl_waiter_wait_until_locked(struct tl_waiter *waiter, int64_t until_ms)
         pthread_cond_wait(&waiter->cond, &waiter->lock);
         return true;
     }
-    const struct timespec until = {
-        .tv_sec = until_ms / 1000,
-        .tv_nsec = until_ms % 1000 * 1000000,
-    };
-    return pthread_cond_timedwait(&waiter->cond, &waiter->lock, &until) == 0;
+    return tl_cond_wait_until(&waiter->cond, &waiter->lock, until_ms * TL_NS_PER_MS) == 0;
 }
 
 int tl_waiter_wait(struct tl_waiter *waiter, int64_t timeout_ms)
 {
-    const int64_t until = timeout_ms < 0 ? -1 : tl_now_ms() + timeout_ms;
+    const int64_t until = timeout_ms < 0 ? -1 : tl_monotonic_ms() + timeout_ms;
     int rc = TL_AGAIN;
     pthread_mutex_lock(&waiter->lock);
     while (!waiter->poked && !waiter->closed)
@@ -82,7 +60,7 @@ int tl_waiter_wait(struct tl_waiter *waiter, int64_t timeout_ms)
 
 int tl_waiter_sleep(struct tl_waiter *waiter, int64_t ms)
 {
-    const int64_t until = tl_now_ms() + ms;
+    const int64_t until = tl_monotonic_ms() + ms;
     pthread_mutex_lock(&waiter->lock);
     while (!waiter->closed)
         if (!tl_waiter_wait_until_locked(waiter, until))

@@ -8,15 +8,16 @@
 #define TL_NET_WAITER_H
 
 #include "base/err.h"
+#include "base/now.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
 struct tl_waiter {
     pthread_mutex_t lock;
-    pthread_cond_t cond; /* on the monotonic clock */
-    bool poked;          /* there is news; cleared by the wait that reports it */
-    atomic_bool closed;  /* the peer went away, or the server is stopping; set under the lock */
+    pthread_cond_t cond;
+    bool poked;         /* there is news; cleared by the wait that reports it */
+    atomic_bool closed; /* the peer went away, or the server is stopping; set under the lock */
 };
 
 void tl_waiter_init(struct tl_waiter *waiter);
@@ -44,9 +45,5 @@ static inline bool tl_waiter_closed(const struct tl_waiter *waiter)
 {
     return atomic_load_explicit(&waiter->closed, memory_order_relaxed);
 }
-
-/* The monotonic clock. */
-int64_t tl_now_ns(void);
-int64_t tl_now_ms(void);
 
 #endif

@@ -88,7 +88,7 @@ static void wait_and_read(struct talk *t)
         {.fd = t->dial->stop_fd, .events = POLLIN},
     };
     (void)poll(p, t->until < 0 ? 2 : 1, time_left(t));
-    t->now = tl_now_ms();
+    t->now = tl_monotonic_ms();
     if (t->until < 0 && p[1].revents) {
         t->until = t->now + STOP_MS;
         tl_osd_bringup_stop(&t->glip.bringup, t->now);
@@ -120,7 +120,7 @@ static void talk(struct talk *t)
 
 bool tl_osd_dial_run(const struct tl_osd_dial *dial)
 {
-    struct talk t = {.dial = dial, .now = tl_now_ms(), .until = -1};
+    struct talk t = {.dial = dial, .now = tl_monotonic_ms(), .until = -1};
     tl_osd_glip_init(&t.glip);
     t.glip.little_endian = *dial->little_endian;
     t.glip.bringup.start = dial->start;

@@ -290,7 +290,7 @@ static void *run(void *argument)
     for (;;) {
         if (drained)
             wait_for_news(host, until, stopping);
-        host->now = tl_now_ms();
+        host->now = tl_monotonic_ms();
         if (!stopping && told_to_stop(host)) {
             stopping = true;
             until = host->now + STOP_MS;

@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define READY "ready" /* key in the root: the catalog was filled once */
 
@@ -54,11 +53,8 @@ static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *
                      struct tl_fail *fail)
 {
     struct tl_catalog_image now = *image;
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
     now.announced = false;
-    const int r = set_image(tl_rados_behind(catalog), &now,
-                            (int64_t)t.tv_sec * 1000000000 + t.tv_nsec, tl_text(""), fail);
+    const int r = set_image(tl_rados_behind(catalog), &now, tl_wall_ns(), tl_text(""), fail);
     return r == TL_AGAIN ? TL_OK : r; /* it exists */
 }
 

@@ -3,6 +3,7 @@
 #ifndef TL_RADOS_RADOS_INT_H
 #define TL_RADOS_RADOS_INT_H
 
+#include "base/now.h"
 #include "rados/rados.h"
 #include "rados/rados_library.h"
 
@@ -96,7 +97,6 @@ static inline struct tl_bytes tl_text(const char *s)
     return (struct tl_bytes){(const uint8_t *)s, __builtin_strlen(s)};
 }
 
-int64_t tl_rados_now_ms(void); /* monotonic */
 /* Convert a librados result (a negative errno) to a code and a text: cannot `what` `key`. */
 int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char *key);
 /* Execute an operation on an object and release it. Returns the result of librados. */

@@ -8,7 +8,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define LOCK_NAME "owner"
 #define RENEWALS  3       /* during the lifetime of a lock */
@@ -147,7 +146,7 @@ int tl_rados_lease(struct tl_backend *backend, const char *name, struct tl_lease
     }
     answer(lease);
     tl_rados_forget(r, NULL); /* from here on, changes by its last holder are visible */
-    lease->due_ms = tl_rados_now_ms() + renewal_ms(r);
+    lease->due_ms = tl_monotonic_ms() + renewal_ms(r);
     pthread_mutex_lock(&r->lock);
     lease->next = r->held;
     r->held = lease;
@@ -377,12 +376,7 @@ static void renew_locked(struct tl_rados *r, struct tl_rados_lease *l, int64_t n
 
 static void wait_locked(struct tl_rados *r, int64_t ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    const int64_t ns = until.tv_nsec + ms * 1000000;
-    until.tv_sec += (time_t)(ns / 1000000000);
-    until.tv_nsec = (long)(ns % 1000000000);
-    pthread_cond_timedwait(&r->wake, &r->lock, &until);
+    (void)tl_cond_wait_until(&r->wake, &r->lock, tl_monotonic_ns() + ms * TL_NS_PER_MS);
 }
 
 static void *keep(void *context)
@@ -390,7 +384,7 @@ static void *keep(void *context)
     struct tl_rados *const r = context;
     pthread_mutex_lock(&r->lock);
     while (!r->closing) {
-        const int64_t now = tl_rados_now_ms();
+        const int64_t now = tl_monotonic_ms();
         int64_t next = now + renewal_ms(r);
         struct tl_rados_lease *l;
         if (r->life_due_ms <= now) {

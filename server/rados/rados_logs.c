@@ -192,7 +192,7 @@ static bool take_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, 
 {
     const uint64_t end = log->ahead_at + log->ahead.n;
     if (log->dirty || offset < log->ahead_at || offset + n > end || n == 0 ||
-        tl_rados_now_ms() - log->ahead_ms > AHEAD_MS ||
+        tl_monotonic_ms() - log->ahead_ms > AHEAD_MS ||
         tl_buf_add(out, log->ahead.p + (offset - log->ahead_at), n) < 0)
         return false;
     if (offset + n == end)
@@ -204,7 +204,7 @@ static bool take_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, 
 static int read_ahead_locked(struct rados_log *log, uint64_t offset, size_t n, bool known,
                              struct tl_buf *out, struct tl_fail *fail)
 {
-    const int64_t now = tl_rados_now_ms();
+    const int64_t now = tl_monotonic_ms();
     tl_buf_reset(&log->ahead);
     const int rc = read_locked(log, offset, AHEAD_BYTES, known, &log->ahead, fail);
     log->ahead_at = offset;

@@ -10,7 +10,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define GATHER_MS  20         /* between two notifications by a server */
 #define NEWS_BYTES (16 << 10) /* of one notification; more than that is found by polling */
@@ -139,12 +138,8 @@ static bool watch(struct tl_rados *r)
 /* Called with the lock held, which is released during the pause. */
 static void pause_locked(struct tl_rados_news *n, long ms)
 {
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += ms % 1000 * 1000000;
-    until.tv_sec += ms / 1000 + until.tv_nsec / 1000000000;
-    until.tv_nsec %= 1000000000;
-    while (!n->closing && pthread_cond_timedwait(&n->wake, &n->lock, &until) == 0)
+    const int64_t until = tl_monotonic_ns() + ms * TL_NS_PER_MS;
+    while (!n->closing && tl_cond_wait_until(&n->wake, &n->lock, until) == 0)
         ;
 }
 

@@ -32,7 +32,7 @@ static void keep(struct tl_rados *r, const char *key, const struct tl_buf *value
     pthread_mutex_lock(&r->kept_lock);
     snprintf(k->key, sizeof k->key, "%s", key);
     tl_buf_reset(&k->value);
-    k->read_ms = tl_rados_now_ms();
+    k->read_ms = tl_monotonic_ms();
     if (tl_buf_add(&k->value, value->p, value->n) < 0)
         k->key[0] = '\0';
     pthread_mutex_unlock(&r->kept_lock);
@@ -47,7 +47,7 @@ static bool recall(struct tl_rados *r, const char *key, struct tl_buf *value,
     tl_entry_fini(entry);
     pthread_mutex_lock(&r->kept_lock);
     const bool found = strcmp(k->key, key) == 0 && tl_buf_add(value, k->value.p, k->value.n) >= 0;
-    *current = tl_rados_now_ms() - k->read_ms <= KEPT_MS;
+    *current = tl_monotonic_ms() - k->read_ms <= KEPT_MS;
     pthread_mutex_unlock(&r->kept_lock);
     return found && tl_entry_parse(entry, (struct tl_bytes){value->p, value->n}) >= 0;
 }

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
 #define SILENT_MS 1000 /* how long a cluster may be silent, in addition to the lease time */
@@ -29,13 +28,6 @@ int tl_rados_refused(struct tl_fail *fail, int rc, const char *what, const char 
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-int64_t tl_rados_now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static int finished(rados_completion_t done)
 {
     tl_librados.aio_wait_for_complete(done);
@@ -47,7 +39,7 @@ static int finished(rados_completion_t done)
 void tl_rados_heard(struct tl_rados *r, int rc)
 {
     if (rc != -ETIMEDOUT && rc != -ENOTCONN)
-        atomic_store(&r->heard_ms, tl_rados_now_ms());
+        atomic_store(&r->heard_ms, tl_monotonic_ms());
 }
 
 /* Free a slot for one more. */
@@ -145,7 +137,7 @@ static int rados_scratch(struct tl_backend *backend, struct tl_fail *fail)
 static int rados_usable(struct tl_backend *backend, struct tl_fail *fail)
 {
     struct tl_rados *const r = tl_rados_of(backend);
-    const long long silent = tl_rados_now_ms() - atomic_load(&r->heard_ms);
+    const long long silent = tl_monotonic_ms() - atomic_load(&r->heard_ms);
     return silent > 1000 * (long long)r->lease_s + SILENT_MS
                ? tl_fail_set(fail, TL_IO, "the cluster has not answered for %lld s", silent / 1000)
                : TL_OK;
@@ -157,7 +149,7 @@ static uint64_t rados_free_bytes(struct tl_backend *backend)
     struct tl_rados *const r = tl_rados_of(backend);
     struct rados_cluster_stat_t stat;
     long long last = atomic_load(&r->asked_ms);
-    const long long now = tl_rados_now_ms();
+    const long long now = tl_monotonic_ms();
     if (now - last >= FREE_MS && atomic_compare_exchange_strong(&r->asked_ms, &last, now))
         atomic_store(&r->free, tl_librados.cluster_stat(r->cluster, &stat) < 0 || stat.kb == 0
                                    ? UINT64_MAX
@@ -377,8 +369,8 @@ int tl_backend_rados(struct tl_backend **out, const char *url, struct tl_fail *f
     r->base.ops = &rados_ops;
     r->lease_s = place.lease_s;
     atomic_init(&r->free, UINT64_MAX);
-    atomic_init(&r->asked_ms, tl_rados_now_ms() - FREE_MS);
-    atomic_init(&r->heard_ms, tl_rados_now_ms());
+    atomic_init(&r->asked_ms, tl_monotonic_ms() - FREE_MS);
+    atomic_init(&r->heard_ms, tl_monotonic_ms());
     pthread_mutex_init(&r->lock, NULL);
     pthread_cond_init(&r->wake, NULL);
     pthread_cond_init(&r->idle, NULL);

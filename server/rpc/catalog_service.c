@@ -120,7 +120,7 @@ static int run_watch(struct tl_call *call, const void *message)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
     tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
     do {
-        const int64_t now = tl_now_ms();
+        const int64_t now = tl_monotonic_ms();
         rc = send_state(call, request, &sent, &first);
         if (rc == TL_OK && tl_call_draining(call))
             rc = tl_call_stop(call);

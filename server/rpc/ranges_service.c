@@ -204,7 +204,7 @@ static int run_follow(struct tl_call *call, const void *message)
     f.at = f.request->begin;
     tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
     do {
-        const int64_t now = tl_now_ms();
+        const int64_t now = tl_monotonic_ms();
         rc = catch_up(&f);
         if (rc == TL_OK && tl_call_draining(call))
             rc = tl_call_stop(call);

@@ -94,15 +94,16 @@ static int read_piece(const struct feed *feed, int fd, uint8_t *piece, struct tl
 {
     /* If the disk is full the rig waits: TCP provides back-pressure. */
     const bool closed = tl_osd_capture_ahead(c);
-    if (!wait_for(feed->raw, closed ? -1 : fd, POLLIN, time_left(c, tl_now_ms())) || closed)
+    if (!wait_for(feed->raw, closed ? -1 : fd, POLLIN, time_left(c, tl_monotonic_ms())) || closed)
         return TL_AGAIN;
     const ssize_t n = recv(fd, piece, PIECE, MSG_DONTWAIT);
     if (n < 0)
         return errno == EINTR || errno == EAGAIN ? TL_AGAIN : TL_IO;
     if (n == 0)
         return TL_EOF;
-    return tl_osd_capture_add(c, (struct tl_bytes){piece, (size_t)n}, tl_now_ms()) < 0 ? TL_NOMEM
-                                                                                       : 1;
+    return tl_osd_capture_add(c, (struct tl_bytes){piece, (size_t)n}, tl_monotonic_ms()) < 0
+               ? TL_NOMEM
+               : 1;
 }
 
 /* Read until the connection ends. Returns whether any byte was received. */
@@ -127,9 +128,9 @@ static bool read_capture(const struct feed *feed, int fd)
             if (ended && rc != TL_EOF)
                 why = rc == TL_IO ? strerror(errno) : tl_err_name(rc);
         } else {
-            (void)wait_for(feed->raw, -1, 0, time_left(&c, tl_now_ms()));
+            (void)wait_for(feed->raw, -1, 0, time_left(&c, tl_monotonic_ms()));
         }
-        tl_osd_capture_flush(&c, tl_now_ms());
+        tl_osd_capture_flush(&c, tl_monotonic_ms());
     }
     free(piece);
     if (!ended)

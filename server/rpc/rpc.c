@@ -134,7 +134,7 @@ int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t peri
     if (rc != TL_OK)
         return rc;
     /* Changes during the rest of the period are reported together with this one. */
-    const int64_t rest = last_ms + period_ms - tl_now_ms();
+    const int64_t rest = last_ms + period_ms - tl_monotonic_ms();
     if (rest > 0)
         rc = tl_waiter_sleep(waiter, rest);
     return rc;

@@ -63,8 +63,8 @@ bool tl_has_news(struct tl_lake *lake, uint64_t revision);
 
 /*
  * Wait for a change, for reporting changes at most every TL_HUB_PERIOD_MS; `last_ms` is the time of
- * the last report (tl_now_ms). TL_OK: look again; TL_AGAIN: `timeout_ms` passed without a change;
- * TL_CANCELLED.
+ * the last report (tl_monotonic_ms). TL_OK: look again; TL_AGAIN: `timeout_ms` passed without a
+ * change; TL_CANCELLED.
  */
 TL_MUST_USE int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms);
 /* The same with a minimum interval of `period_ms`. */

@@ -117,7 +117,7 @@ static int tell(struct events *e, struct tl_buf *out)
             rc = remember(e, &list);
         e->revision = list.revision;
         e->begun = true;
-        e->told_ms = tl_now_ms();
+        e->told_ms = tl_monotonic_ms();
     }
     tl_trace_list_free(&list);
     return rc;

@@ -154,11 +154,9 @@ static void tell_edges(struct sharing *s)
 /* Wait until `when` (monotonic), until there is news, or until the lake closes. */
 static void wait_locked(struct tl_lake *lake, int64_t when)
 {
-    const int64_t until = tl_wall_ns() + when - tl_monotonic_ns();
-    const struct timespec t = {until / 1000000000, until % 1000000000};
     int e = 0;
     while (e != ETIMEDOUT && lake->news.n == 0 && !atomic_load(&lake->closing))
-        e = pthread_cond_timedwait(&lake->share.wake, &lake->lock, &t);
+        e = tl_cond_wait_until(&lake->share.wake, &lake->lock, when);
 }
 
 static void *share(void *context)

@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define TICK_NS INT64_C(1000000000)
 /*
@@ -182,11 +181,10 @@ static void *keep_house(void *context)
     bool left = false;
     unsigned ticks = 0;
     while (!atomic_load(&lake->closing)) {
-        const int64_t when = tl_wall_ns() + TICK_NS;
-        const struct timespec t = {when / 1000000000, when % 1000000000};
+        const int64_t when = tl_monotonic_ns() + TICK_NS;
         int e = 0;
         while (e != ETIMEDOUT && !lake->house.now && !atomic_load(&lake->closing))
-            e = pthread_cond_timedwait(&lake->house.wake, &lake->lock, &t);
+            e = tl_cond_wait_until(&lake->house.wake, &lake->lock, when);
         if (atomic_load(&lake->closing))
             break;
         ticks += e == ETIMEDOUT;

@@ -87,12 +87,12 @@ static struct h2_exchange *begin_find(struct h2_client *c)
 /* Until so many are at work in the lake, sending what is to be sent. */
 static void wait_held(struct h2_client *c, unsigned least, unsigned most)
 {
-    const int64_t until = tl_now_ms() + LIMIT_MS;
+    const int64_t until = tl_monotonic_ms() + LIMIT_MS;
     for (;;) {
         const unsigned held = atomic_load(&fake.held);
         if (held >= least && held <= most)
             return;
-        if (tl_now_ms() > until)
+        if (tl_monotonic_ms() > until)
             fail_msg("%u are at work, not %u to %u", held, least, most);
         if (c)
             h2_step(c, 1);
