@@ -489,14 +489,15 @@ static int frame_bytes(struct tl_packed *p, size_t i, struct tl_bytes *out, stru
         const bool in_order = i == p->next && f->bytes < twice;
         r = get(p, f->at, in_order ? twice : (size_t)f->bytes, &p->ahead, fail);
         p->ahead_at = f->at;
-        if (r < 0)
+        if (r < 0) {
             tl_buf_reset(&p->ahead);
+            return r;
+        }
     }
     p->next = i + 1;
-    const size_t at = (size_t)(f->at - p->ahead_at);
-    const size_t left = r < 0 ? 0 : p->ahead.n - at;
+    const size_t at = (size_t)(f->at - p->ahead_at), left = p->ahead.n - at;
     *out = (struct tl_bytes){p->ahead.p + at, left < f->bytes ? left : (size_t)f->bytes};
-    return r;
+    return TL_OK;
 }
 
 int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl_buf *arrivals,
@@ -511,17 +512,17 @@ int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl
     if (f->bytes == 0 || f->bytes > front + RUNS_MOST + 2 * TL_PACKED_FRAME)
         return damaged(p, i, fail);
     int r = frame_bytes(p, i, &buf, fail);
-    const bool fits = r >= 0 && buf.n == f->bytes && parse_head(buf.p, buf.n, &head) &&
-                      (uint64_t)head.bytes + head.packed == f->bytes && head.n == f->n &&
-                      head.offset == f->offset;
-    if (r >= 0 && !fits)
-        r = damaged(p, i, fail);
-    const struct tl_bytes told = {buf.p + front, fits ? head.bytes - front : 0},
-                          packed = {buf.p + (fits ? head.bytes : 0), fits ? head.packed : 0};
-    if (r >= 0 && frame_crc(buf.p + SKIP_HEAD, told, packed) != head.crc)
-        r = damaged(p, i, fail);
-    if (r >= 0)
-        r = tl_buf_reserve(data, f->n);
+    if (r < 0)
+        return r;
+    if (buf.n != f->bytes || !parse_head(buf.p, buf.n, &head) ||
+        (uint64_t)head.bytes + head.packed != f->bytes || head.n != f->n ||
+        head.offset != f->offset)
+        return damaged(p, i, fail);
+    const struct tl_bytes told = {buf.p + front, head.bytes - front};
+    const struct tl_bytes packed = {buf.p + head.bytes, head.packed};
+    if (frame_crc(buf.p + SKIP_HEAD, told, packed) != head.crc)
+        return damaged(p, i, fail);
+    r = tl_buf_reserve(data, f->n);
     if (r >= 0) {
         const size_t n = ZSTD_decompress(data->p, f->n, packed.p, packed.n);
         r = ZSTD_isError(n) || n != f->n ? damaged(p, i, fail) : TL_OK;
