@@ -736,7 +736,7 @@ int tl_remake(struct tl_lane *lane, struct tl_view *view, size_t from, size_t to
         r = make(&job, fail);
     const struct tl_shard_row *const row = &view->index.row;
     const bool damaged = job.remaker && job.remaker->damaged;
-    if (r == TL_BAD && damaged && !job.differs && !view->open)
+    if (r == TL_BAD && damaged && !job.differs)
         r = around_damage(&job, fail);
     const bool done = r >= 0 && !job.differs && (damaged || is_done(&job));
     const bool other = !damaged && !done && (r >= 0 || r == TL_BAD);

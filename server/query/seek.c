@@ -373,7 +373,6 @@ static bool has_missing(const struct tl_seek *s, size_t shard)
 {
     const struct tl_sought *const w = s->sought;
     return w->kind == TL_FIND_EVENT && w->kinds & (1u << TL_ITEM_GAP | 1u << TL_ITEM_NOTE) &&
-           shard < s->cut->n_stored &&
            tl_lane_is_incomplete(s->cut->lane, s->cut->rows[shard].number);
 }
 

@@ -127,9 +127,8 @@ static int count_cut(struct counting *s, const struct tl_cut *cut,
         const struct tl_shard_row *row = &cut->rows[i];
         if (row->first >= range->to && !range->tail)
             break;
-        const bool stored = i < cut->n_stored,
-                   incomplete = stored && tl_lane_is_incomplete(cut->lane, row->number);
-        const bool whole = stored && !incomplete && row->first >= range->from &&
+        const bool incomplete = tl_lane_is_incomplete(cut->lane, row->number);
+        const bool whole = i < cut->n_stored && !incomplete && row->first >= range->from &&
                            (row->first + row->n < range->to || range->tail);
         struct tl_view *view;
         struct tl_shard_stats stats;

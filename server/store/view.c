@@ -337,8 +337,9 @@ static int plain_items(const struct tl_view *view, size_t i, struct tl_buf *out,
 {
     const size_t end = out->n + view->index.chunks[i].items_plain;
     const int r = view->items[i] ? tl_blob_plain(view->items[i], out) : TL_OK;
-    /* More of a growing shard may have been regenerated than the view has. */
-    if (view->open && view->base && out->n > end)
+    /* More of a growing shard may have been regenerated than the view has; but what is told of a
+     * missing range may be longer than the log of what is missing. */
+    if (view->open && view->base && !view->incomplete && out->n > end)
         out->n = end;
     return r;
 }

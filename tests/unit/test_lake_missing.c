@@ -336,6 +336,64 @@ static void frames_after_a_missing_range_are_there(void **state)
     damaged_segments(&run, 200000, test_seed() >> 1);
 }
 
+/* Flip a bit in the middle of segment `i`, which is not packed. */
+static void flip_in_log(size_t i)
+{
+    struct tl_segments segments = {0};
+    struct tl_buf byte = {0};
+    struct tl_log *log;
+    uint64_t size;
+    char key[128];
+    assert_int_equal(tl_segments_list(&segments, virtual.backend, "t", NULL), TL_OK);
+    tl_segment_key(key, "t", segments.v[i].first);
+    tl_segments_fini(&segments);
+    assert_int_equal(virtual.backend->ops->log_open(virtual.backend, key, false, &log, &size, NULL),
+                     TL_OK);
+    assert_int_equal(log->ops->log_read(log, size / 2, 1, &byte, NULL), TL_OK);
+    byte.p[0] ^= 1;
+    assert_int_equal(log->ops->log_write(log, size / 2, &(struct tl_bytes){byte.p, 1}, 1, NULL),
+                     TL_OK);
+    assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
+    log->ops->log_close(log);
+    tl_buf_fini(&byte);
+    tl_lake_forget_views(virtual.lake, "");
+}
+
+/* A shard that still grows, whose newest or oldest segment is damaged. */
+static void growing_shards_have_missing_ranges(void **state)
+{
+    const struct sim_options run = {.seed = 10, .insns = 400000, .cores = 1, .image = true};
+    const uint64_t random = test_seed() >> 1;
+    uint64_t missing = 0, there = 0;
+    begin_with(&run, 2 * 400000);                /* so that no shard ends */
+    for (unsigned part = 1; part <= 8; part++) { /* each is a segment */
+        /* Of the first part there are fewer items than are told of what is missing. */
+        const uint64_t to = part > 1 ? capture.bytes.n * part / 9 : 100;
+        struct tl_trace_list list;
+        struct by_position is, should;
+        push_part(to, &(bool){true});
+        wait_decoded(virtual.lake, to);
+        assert_int_equal(tl_lake_trace(virtual.lake, "t", &list), TL_OK);
+        const struct tl_stream_row *const s = &list.rows[0].streams[0];
+        lines_by_position(virtual.lake, s->name, s->insns, 0, UINT64_MAX, &should);
+        const size_t segment = part % 4 == 0 ? 0 : n_segments() - 1;
+        flip_in_log(segment);
+        lines_by_position(virtual.lake, s->name, s->insns, 0, UINT64_MAX, &is);
+        each_is_right_or_missing(&is, &should, 0, s->insns);
+        assert_int_equal(gaps_found(s->name), is.gaps);
+        missing += missing_of(&is, &should);
+        there += is.insns;
+        if (is.insns > 0)
+            parts_are_consistent(s->name, &is, random + part);
+        flip_in_log(segment);
+        free_lines(&is);
+        free_lines(&should);
+        tl_trace_list_free(&list);
+    }
+    assert_true(missing > 0 && there > 0);
+    end();
+}
+
 /* perf.data, which is read again for what comes late in it; of some of its streams notes are
  * positions. */
 static void perf_data_can_be_read(void **state)
@@ -412,6 +470,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(missing_ranges_are_told),
         cmocka_unit_test(frames_after_a_missing_range_are_there),
+        cmocka_unit_test(growing_shards_have_missing_ranges),
         cmocka_unit_test(perf_data_can_be_read),
         cmocka_unit_test(damage_is_verified),
     };

@@ -291,18 +291,6 @@ static void other_shards_are_refused(void **state)
     end();
 }
 
-static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
-{
-    struct tl_trace_list list;
-    const int64_t end = tl_wall_ns() + INT64_C(60000000000);
-    for (bool there = false; !there && tl_wall_ns() < end; usleep(1000)) {
-        assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
-        there = list.rows[0].decoded_bytes >= bytes;
-        tl_trace_list_free(&list);
-    }
-    wait_at_rest(lake, "t");
-}
-
 /* During a capture everything there can be read, up to the last instruction. */
 static void growing_shards_can_be_read(void **state)
 {

@@ -106,6 +106,19 @@ static inline void push_part(uint64_t to, bool *up)
     push_part_to(virtual.lake, to, up);
 }
 
+/* Until the bytes pushed so far are decoded, and nothing is left to do. */
+static inline void wait_decoded(struct tl_lake *lake, uint64_t bytes)
+{
+    struct tl_trace_list list;
+    const int64_t end = tl_wall_ns() + INT64_C(60000000000);
+    for (bool there = false; !there && tl_wall_ns() < end; usleep(1000)) {
+        assert_int_equal(tl_lake_trace(lake, "t", &list), TL_OK);
+        there = list.rows[0].decoded_bytes >= bytes;
+        tl_trace_list_free(&list);
+    }
+    wait_at_rest(lake, "t");
+}
+
 /* A capture of perf.data from byte `from` of a file on, all of its streams; the setup is ended by
  * the caller. */
 static inline void take_perf(const char *dir, const char *name, size_t from)
