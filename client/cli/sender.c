@@ -432,12 +432,13 @@ static void name_spooled(const struct tl_sender *sender, char out[static 64])
     snprintf(out, 64, "%.36s-%s-%04x", sender->rig, date, (unsigned)getpid() & 0xffff);
 }
 
-static int report(const struct tl_sender *sender, const char *trace, const char *input)
+static int report(const struct tl_sender *sender, const char *trace, const char *input,
+                  const struct tl_setup *setup)
 {
     const enum tl_sent_form form = sender->quiet  ? TL_SENT_QUIET
                                    : sender->json ? TL_SENT_JSON
                                                   : TL_SENT_TEXT;
-    return tl_sent_report(sender->lake, trace, input, !sender->no_wait, form);
+    return tl_sent_report(sender->lake, trace, input, setup, !sender->no_wait, form);
 }
 
 /* Send complete captures left by earlier pushes first, while `capture` is being read. */
@@ -455,7 +456,7 @@ static int send_left(struct tl_sender *sender, const char *except, struct tl_set
             status = connect_and_send(&job, setup);
         const bool stored = status == TL_ARGS_GO;
         if (stored)
-            status = report(sender, job.trace, job.spool.path);
+            status = report(sender, job.trace, job.spool.path, setup);
         end_job(&job, stored);
         worst = status > worst ? status : worst;
         if (!stored)
@@ -482,7 +483,7 @@ int tl_sender_push(struct tl_sender *sender, struct tl_bundle_capture *capture)
                     "the capture is empty (0 bytes); nothing is kept of it");
         status = TL_CLI_BAD;
     } else if (stored) {
-        status = report(sender, job.trace, tl_feed_name(job.feed));
+        status = report(sender, job.trace, tl_feed_name(job.feed), &capture->setup);
     }
     end_job(&job, stored);
     return worst > status ? worst : status;

@@ -6,6 +6,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 static const char *plural(uint64_t n)
 {
@@ -24,6 +25,25 @@ static void print_trace(const struct tracelake_trace *trace)
     }
 }
 
+static bool has_stream(const struct tracelake_trace *trace, const char *name)
+{
+    for (size_t i = 0; i < trace->n_streams; i++)
+        if (!strcmp(trace->streams[i].name, name))
+            return true;
+    return false;
+}
+
+/* Sources of formatter frames from which nothing came: a core that was off, or a wrong ID. */
+static void print_silent(const struct tracelake_trace *trace, const struct tl_setup *setup)
+{
+    for (size_t i = 0; setup->container == TL_CONTAINER_TPIU && i < setup->n_sources; i++) {
+        const struct tl_source *const s = &setup->sources[i];
+        if (s->protocol != TL_PROTO_NONE && !has_stream(trace, s->name))
+            printf("  %s/%s %s: no trace came%s%s\n", trace->id, s->name,
+                   tl_format_of(s->protocol)->name, s->device[0] ? " from " : "", s->device);
+    }
+}
+
 static bool decoded_nothing(const struct tracelake_trace *trace)
 {
     for (size_t i = 0; i < trace->n_streams; i++)
@@ -32,8 +52,8 @@ static bool decoded_nothing(const struct tracelake_trace *trace)
     return true;
 }
 
-int tl_sent_report(struct tracelake *lake, const char *trace, const char *input, bool wait,
-                   enum tl_sent_form form)
+int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
+                   const struct tl_setup *setup, bool wait, enum tl_sent_form form)
 {
     struct tracelake_trace *row;
     struct tracelake_error error;
@@ -54,6 +74,8 @@ int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
         tl_row_json(row);
     else if (form == TL_SENT_TEXT)
         print_trace(row);
+    if (form == TL_SENT_TEXT && wait && row->n_streams > 0)
+        print_silent(row, setup);
     if (row->state == TRACELAKE_FAILED || row->message[0]) {
         tl_cli_warn(input, "%s",
                     row->message[0] ? row->message : "it could not be decoded; the bytes are kept");

@@ -3,6 +3,7 @@
 #ifndef TL_CLI_SENT_H
 #define TL_CLI_SENT_H
 
+#include "setup/setup.h"
 #include "tracelake.h"
 
 enum tl_sent_form {
@@ -13,9 +14,9 @@ enum tl_sent_form {
 
 /*
  * Wait for the decode (if `wait`) and report the result; returns the exit status. `input`: name of
- * the capture's file.
+ * the capture's file. `setup`: the capture's, whose sources without any trace are reported, too.
  */
-int tl_sent_report(struct tracelake *lake, const char *trace, const char *input, bool wait,
-                   enum tl_sent_form form);
+int tl_sent_report(struct tracelake *lake, const char *trace, const char *input,
+                   const struct tl_setup *setup, bool wait, enum tl_sent_form form);
 
 #endif
