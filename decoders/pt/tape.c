@@ -50,8 +50,7 @@ void tl_pt_tape_put(struct tl_pt_tape *tape, size_t k, const struct tl_pt_packet
     tape->value[k] = value_of(tape, packet);
 }
 
-/* Close the entry with only its outcomes, if any; the next one starts without outcomes. */
-static void close_outcomes(struct tl_pt_tape *tape, size_t at)
+void tl_pt_tape_close(struct tl_pt_tape *tape, size_t at)
 {
     if (tape->tnt[tape->n] != 1) {
         tape->kind[tape->n] = TL_PT_PAD;
@@ -66,7 +65,7 @@ static void close_outcomes(struct tl_pt_tape *tape, size_t at)
 static void add_outcomes(struct tl_pt_tape *tape, const struct tl_pt_packet *packet)
 {
     if (tape->tnt[tape->n] >> (TL_PT_TAPE_OUTCOMES - packet->tnt.n + 1))
-        close_outcomes(tape, packet->offset);
+        tl_pt_tape_close(tape, packet->offset);
     uint32_t *const tnt = &tape->tnt[tape->n];
     *tnt = *tnt << packet->tnt.n | (uint32_t)packet->tnt.bits;
 }
@@ -130,7 +129,7 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     /* If there is still space for a block, less than a block of input is left. */
     if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM)
         rc = take_one_by_one(tape, config, in, at);
-    close_outcomes(tape, *at);
+    tl_pt_tape_close(tape, *at);
     if (rc == TL_BAD || rc == TL_UNSUPPORTED)
         tape->ip = 0;
     return rc == TL_LIMIT || (rc == TL_AGAIN && cut) ? TL_OK : rc;

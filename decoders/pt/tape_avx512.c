@@ -673,6 +673,7 @@ int tl_pt_tape_avx512(struct tl_pt_tape *tape, const struct tl_pt_config *config
     int rc = TL_OK;
     for (size_t base = *at; rc == TL_OK && in.n - base >= 2 * BLOCK &&
                             tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM;) {
+        tl_pt_tape_close(tape, *at); /* outcomes that were alone at the end of the queue */
         rc = take_blocks(&r, &base, &entry);
         r.at = rc == TL_OK ? base + first_of(entry) : r.at;
         if (rc == TL_OK)

@@ -313,6 +313,25 @@ static void tapes_of_any_bytes(void **state)
     }
 }
 
+/* Long loops: rows of outcomes between packets of other kinds, wherever a tape may end. */
+static void tapes_of_loops(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {next()};
+    for (unsigned i = 0; i < 20; i++) {
+        struct tl_sim_pt pt = {0};
+        for (unsigned k = 0; k < 10; k++) {
+            for (unsigned n = tl_sim_below(&rng, 800); n > 0; n--)
+                tl_sim_pt_ip(&pt, TL_PT_TIP, tl_sim_rand(&rng) & 0xffff);
+            for (unsigned n = tl_sim_below(&rng, 15000); n > 0; n--)
+                tl_sim_pt_branch(&pt, tl_sim_below(&rng, 2));
+            tl_sim_pt_flush(&pt);
+        }
+        compare((struct tl_bytes){pt.out.p, pt.out.n});
+        tl_sim_pt_fini(&pt);
+    }
+}
+
 static void tapes_of_programs(void **state)
 {
     (void)state;
@@ -390,9 +409,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parse_what_was_encoded), cmocka_unit_test(erratum_skz84),
         cmocka_unit_test(erratum_skd007),         cmocka_unit_test(tapes_of_any_packets),
-        cmocka_unit_test(tapes_of_any_bytes),     cmocka_unit_test(tapes_of_programs),
-        cmocka_unit_test(tapes_of_padding),       cmocka_unit_test(addresses_come_back),
-        cmocka_unit_test(psb_is_found),
+        cmocka_unit_test(tapes_of_any_bytes),     cmocka_unit_test(tapes_of_loops),
+        cmocka_unit_test(tapes_of_programs),      cmocka_unit_test(tapes_of_padding),
+        cmocka_unit_test(addresses_come_back),    cmocka_unit_test(psb_is_found),
     };
     begin_random();
     return cmocka_run_group_tests(tests, NULL, NULL);
