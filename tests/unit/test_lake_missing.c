@@ -12,8 +12,6 @@
 #include "stf/file.h"
 #include "unit/seed.h"
 
-#include <dirent.h>
-
 /* Instructions by position, as lines of flow text, and the positions that notes call missing. */
 struct by_position {
     char (*insn)[64];
@@ -394,45 +392,42 @@ static void growing_shards_have_missing_ranges(void **state)
     end();
 }
 
-/* perf.data, which is read again for what comes late in it; of some of its streams notes are
+struct found {
+    unsigned streams, gaps;
+};
+
+static void read_damaged_perf(void *context)
+{
+    struct found *const found = context;
+    struct tl_trace_list list;
+    assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
+    push_both(500);
+    assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
+    struct damage damage;
+    damage_segment(0, test_seed() >> 1, &damage);
+    for (size_t k = 0; k < list.rows[0].n_streams; k++) {
+        const struct tl_stream_row *const s = &list.rows[0].streams[k];
+        struct by_position is, should;
+        lines_by_position(virtual.lake, s->name, s->insns, 0, UINT64_MAX, &is);
+        lines_by_position(stored.lake, s->name, s->insns, 0, UINT64_MAX, &should);
+        for (uint64_t i = 0; i < s->insns; i++)
+            assert_true(!is.insn[i][0] || strcmp(is.insn[i], should.insn[i]) == 0);
+        found->streams++;
+        found->gaps += is.gaps > 0;
+        free_lines(&is);
+        free_lines(&should);
+    }
+    undo(&damage);
+    tl_trace_list_free(&list);
+}
+
+/* perf.data, where records that come late are read first; in some of its streams notes are
  * positions. */
 static void perf_data_can_be_read(void **state)
 {
-    struct tl_trace_list list;
-    unsigned streams = 0, gaps = 0;
-    char dir[4096];
-    snprintf(dir, sizeof(dir), "%s/tests/fuzz/corpus/perf", TL_SOURCE_DIR);
-    DIR *const files = opendir(dir);
-    assert_non_null(files);
-    for (const struct dirent *e; (e = readdir(files));) {
-        if (e->d_name[0] == '.')
-            continue;
-        take_perf(dir, e->d_name, 1); /* the first byte is the fuzz target's */
-        assert_int_equal(
-            tl_buf_printf(&capture.setup, "[trace]\nformat=perf,threads=yes,events=yes\n"), TL_OK);
-        assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
-        push_both(500);
-        assert_int_equal(tl_lake_trace(stored.lake, "t", &list), TL_OK);
-        struct damage damage;
-        damage_segment(0, test_seed() >> 1, &damage);
-        for (size_t k = 0; k < list.rows[0].n_streams; k++) {
-            const struct tl_stream_row *const s = &list.rows[0].streams[k];
-            struct by_position is, should;
-            lines_by_position(virtual.lake, s->name, s->insns, 0, UINT64_MAX, &is);
-            lines_by_position(stored.lake, s->name, s->insns, 0, UINT64_MAX, &should);
-            for (uint64_t i = 0; i < s->insns; i++)
-                assert_true(!is.insn[i][0] || strcmp(is.insn[i], should.insn[i]) == 0);
-            streams++;
-            gaps += is.gaps > 0;
-            free_lines(&is);
-            free_lines(&should);
-        }
-        undo(&damage);
-        tl_trace_list_free(&list);
-        end();
-    }
-    closedir(files);
-    assert_true(streams > 20 && gaps > 0);
+    struct found found = {0};
+    each_perf_file(read_damaged_perf, &found);
+    assert_true(found.streams > 20 && found.gaps > 0);
 }
 
 /* `verify` reports the damage, gaps are found after it, and decoding again gives one. */

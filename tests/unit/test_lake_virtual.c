@@ -417,27 +417,24 @@ static unsigned perf_is_the_same(uint64_t shard, size_t piece, uint64_t random)
     return v.indexes;
 }
 
+struct counted {
+    uint64_t random;
+    unsigned marks, shards;
+};
+
+static void compare_perf(void *context)
+{
+    struct counted *const n = context;
+    n->shards += perf_is_the_same(3, 500, n->random);
+    n->marks += kinds_of(&virtual).marks;
+}
+
 /* perf.data describes much of its trace long after its bytes, or at the end. */
 static void perf_data_is_the_same(void **state)
 {
-    const uint64_t random = test_seed();
-    unsigned marks = 0, shards = 0;
-    char dir[4096];
-    snprintf(dir, sizeof(dir), "%s/tests/fuzz/corpus/perf", TL_SOURCE_DIR);
-    DIR *const list = opendir(dir);
-    assert_non_null(list);
-    for (const struct dirent *e; (e = readdir(list));) {
-        if (e->d_name[0] == '.')
-            continue;
-        take_perf(dir, e->d_name, 1); /* the first byte is the fuzz target's */
-        assert_int_equal(
-            tl_buf_printf(&capture.setup, "[trace]\nformat=perf,threads=yes,events=yes\n"), TL_OK);
-        shards += perf_is_the_same(3, 500, random);
-        marks += kinds_of(&virtual).marks;
-        end();
-    }
-    closedir(list);
-    assert_true(marks > 10 && shards > 40); /* marks beside what says whose they are */
+    struct counted n = {.random = test_seed()};
+    each_perf_file(compare_perf, &n);
+    assert_true(n.marks > 10 && n.shards > 40); /* marks beside what says whose they are */
 }
 
 /* What the capture says about its processes' code, which both lakes get. */

@@ -5,6 +5,8 @@
 
 #include "sim_capture.h"
 
+#include <dirent.h>
+
 enum { SHARD = 3000, INSNS = 60000 };
 
 /* A lake of its own over a backend of its own. */
@@ -132,6 +134,25 @@ static inline void take_perf(const char *dir, const char *name, size_t from)
     tl_buf_fini(&file);
     begin_side(&stored, false, SHARD);
     begin_side(&virtual, true, SHARD);
+}
+
+/* Call `step` with each file of the fuzz target's perf.data corpus as the capture. */
+static inline void each_perf_file(void (*step)(void *context), void *context)
+{
+    char dir[4096];
+    snprintf(dir, sizeof(dir), "%s/tests/fuzz/corpus/perf", TL_SOURCE_DIR);
+    DIR *const list = opendir(dir);
+    assert_non_null(list);
+    for (const struct dirent *e; (e = readdir(list));) {
+        if (e->d_name[0] == '.')
+            continue;
+        take_perf(dir, e->d_name, 1); /* the first byte is the fuzz target's */
+        assert_int_equal(
+            tl_buf_printf(&capture.setup, "[trace]\nformat=perf,threads=yes,events=yes\n"), TL_OK);
+        step(context);
+        end();
+    }
+    closedir(list);
 }
 
 #endif
