@@ -72,19 +72,28 @@ static int run_get(struct tl_call *call, const void *message)
 
 /* ---- watching --------------------------------------------------------------------------- */
 
+struct watch {
+    struct tl_call *call;
+    const Tracelake__V1__WatchTracesRequest *request;
+    uint64_t sent; /* revision; if `begun` */
+    bool begun;
+};
+
 /* Send the state if it differs from the last one sent. */
-static int send_state(struct tl_call *call, const Tracelake__V1__WatchTracesRequest *request,
-                      uint64_t *sent, bool *first)
+static int send_state(void *context)
 {
+    struct watch *const w = context;
+    struct tl_call *const call = w->call;
     struct tl_lake *const lake = tl_call_rpc(call)->lake;
-    const char *const trace = request->trace;
+    const uint32_t limit = w->request->limit;
+    const char *const trace = w->request->trace;
     struct tl_trace_list list = {0};
     int rc = TL_OK;
-    if (!*trace && !*first && !tl_has_news(lake, *sent))
+    if (!*trace && w->begun && !tl_has_news(lake, w->sent))
         return TL_OK;
     if (!*trace)
-        rc = request->limit ? tl_scoped_page(lake, tl_call_scope(call), NULL, request->limit, &list)
-                            : tl_scoped_traces(lake, tl_call_scope(call), &list);
+        rc = limit ? tl_scoped_page(lake, tl_call_scope(call), NULL, limit, &list)
+                   : tl_scoped_traces(lake, tl_call_scope(call), &list);
     else
         rc = tl_scoped_covers(lake, tl_call_scope(call), trace, tl_call_fail(call));
     if (rc >= 0 && *trace)
@@ -96,9 +105,9 @@ static int send_state(struct tl_call *call, const Tracelake__V1__WatchTracesRequ
     const bool more = rc > 0;
     rc = TL_OK;
     const uint64_t revision = *trace && list.n ? list.rows[0].revision : list.revision;
-    if (*first || revision != *sent) {
-        *first = false;
-        *sent = revision;
+    if (!w->begun || revision != w->sent) {
+        w->begun = true;
+        w->sent = revision;
         size_t next = 0;
         do
             rc = send_page(call, &list, &next, more);
@@ -110,25 +119,10 @@ static int send_state(struct tl_call *call, const Tracelake__V1__WatchTracesRequ
 
 static int run_watch(struct tl_call *call, const void *message)
 {
-    const Tracelake__V1__WatchTracesRequest *const request = message;
-    struct tl_rpc *const rpc = tl_call_rpc(call);
-    struct tl_hub_seat seat;
-    uint64_t sent = 0;
-    bool first = true;
-    int rc;
-    if (request->limit > TL_PAGE_MOST)
+    struct watch watch = {.call = call, .request = message};
+    if (watch.request->limit > TL_PAGE_MOST)
         return tl_fail_set(tl_call_fail(call), TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
-    tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
-    do {
-        const int64_t now = tl_monotonic_ms();
-        rc = send_state(call, request, &sent, &first);
-        if (rc == TL_OK && tl_call_draining(call))
-            rc = tl_call_stop(call);
-        if (rc == TL_OK)
-            rc = tl_wait_change(tl_call_waiter(call), now, -1);
-    } while (rc == TL_OK);
-    tl_hub_leave(&rpc->hub, &seat);
-    return rc;
+    return tl_on_changes(call, send_state, &watch);
 }
 
 /* ---- changing --------------------------------------------------------------------------- */

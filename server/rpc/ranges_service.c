@@ -167,8 +167,9 @@ static int send_news(struct follow *f, uint64_t to)
 }
 
 /* Send what is new. TL_EOF: nothing more will come. */
-static int catch_up(struct follow *f)
+static int catch_up(void *context)
 {
+    struct follow *const f = context;
     struct tl_trace_list list = {0};
     const char *const trace = f->request->trace;
     int rc = tl_lake_trace(tl_call_rpc(f->call)->lake, trace, &list);
@@ -192,8 +193,6 @@ static int catch_up(struct follow *f)
 static int run_follow(struct tl_call *call, const void *message)
 {
     struct follow f = {.call = call, .request = message};
-    struct tl_rpc *const rpc = tl_call_rpc(call);
-    struct tl_hub_seat seat;
     int rc = check_enums(call, 0, (unsigned)f.request->format);
     if (rc < 0)
         return rc;
@@ -202,16 +201,7 @@ static int run_follow(struct tl_call *call, const void *message)
         return tl_fail_set(tl_call_fail(call), TL_USAGE,
                            "a live stream is followed as text or JSON");
     f.at = f.request->begin;
-    tl_hub_join(&rpc->hub, &seat, tl_call_waiter(call));
-    do {
-        const int64_t now = tl_monotonic_ms();
-        rc = catch_up(&f);
-        if (rc == TL_OK && tl_call_draining(call))
-            rc = tl_call_stop(call);
-        if (rc == TL_OK)
-            rc = tl_wait_change(tl_call_waiter(call), now, -1);
-    } while (rc == TL_OK);
-    tl_hub_leave(&rpc->hub, &seat);
+    rc = tl_on_changes(call, catch_up, &f);
     return rc == TL_EOF ? TL_OK : rc;
 }
 

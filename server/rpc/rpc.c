@@ -122,13 +122,24 @@ bool tl_has_news(struct tl_lake *lake, uint64_t revision)
     return tl_lake_revision(lake) != revision && tl_lake_usable(lake, NULL) >= 0;
 }
 
-int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms)
+int tl_on_changes(struct tl_call *call, int (*step)(void *context), void *context)
 {
-    return tl_wait_change_every(waiter, last_ms, TL_HUB_PERIOD_MS, timeout_ms);
+    struct tl_hub_seat seat;
+    int rc;
+    tl_hub_join(&tl_call_rpc(call)->hub, &seat, tl_call_waiter(call));
+    do {
+        const int64_t now = tl_monotonic_ms();
+        rc = step(context);
+        if (rc == TL_OK && tl_call_draining(call))
+            rc = tl_call_stop(call);
+        if (rc == TL_OK)
+            rc = tl_wait_change(tl_call_waiter(call), now, TL_HUB_PERIOD_MS, -1);
+    } while (rc == TL_OK);
+    tl_hub_leave(&tl_call_rpc(call)->hub, &seat);
+    return rc;
 }
 
-int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms,
-                         int64_t timeout_ms)
+int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms, int64_t timeout_ms)
 {
     int rc = tl_waiter_wait(waiter, timeout_ms);
     if (rc != TL_OK)

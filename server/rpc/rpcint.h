@@ -62,13 +62,16 @@ TL_MUST_USE int tl_generation_of(struct tl_lake *lake, const char *trace, uint64
 bool tl_has_news(struct tl_lake *lake, uint64_t revision);
 
 /*
- * Wait for a change, for reporting changes at most every TL_HUB_PERIOD_MS; `last_ms` is the time of
- * the last report (tl_monotonic_ms). TL_OK: look again; TL_AGAIN: `timeout_ms` passed without a
- * change; TL_CANCELLED.
+ * Call `step` now and after changes in the lake, at most every TL_HUB_PERIOD_MS, until it returns
+ * something other than TL_OK, the call is cancelled or the server stops. Returns the reason.
  */
-TL_MUST_USE int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t timeout_ms);
-/* The same with a minimum interval of `period_ms`. */
-TL_MUST_USE int tl_wait_change_every(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms,
-                                     int64_t timeout_ms);
+TL_MUST_USE int tl_on_changes(struct tl_call *call, int (*step)(void *context), void *context);
+/*
+ * Wait for a change, for reporting changes at most every `period_ms`; `last_ms` is the time of the
+ * last report (tl_monotonic_ms). TL_OK: look again; TL_AGAIN: `timeout_ms` passed without a change;
+ * TL_CANCELLED.
+ */
+TL_MUST_USE int tl_wait_change(struct tl_waiter *waiter, int64_t last_ms, int64_t period_ms,
+                               int64_t timeout_ms);
 
 #endif

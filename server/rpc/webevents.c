@@ -131,7 +131,7 @@ static int produce(void *context, struct tl_buf *out)
         return rc < 0 ? rc : tell(e, out);
     }
     while (!out->n) {
-        int rc = tl_wait_change_every(e->waiter, e->told_ms, e->period_ms, HEARTBEAT_MS);
+        int rc = tl_wait_change(e->waiter, e->told_ms, e->period_ms, HEARTBEAT_MS);
         if (rc == TL_CANCELLED || tl_net_draining(e->net))
             return TL_EOF;
         rc = rc == TL_AGAIN ? tl_buf_printf(out, ": still here\n\n") : tell(e, out);
