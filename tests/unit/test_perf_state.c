@@ -5,6 +5,8 @@
  * and events. A modified state is refused, or gives some result.
  */
 #include "import/perf.h"
+#include "perf/attr.h"
+#include "perf/reader.h"
 #include "unit/data.h"
 #include "unit/hand_on.h"
 
@@ -60,6 +62,71 @@ static void files_and_pipes(void **state)
         tl_buf_fini(&file);
     }
     closedir(list);
+}
+
+/* ---- bad records ----------------------------------------------------------------------------- */
+
+/* Where record `n` is that `most` bytes lie behind, counted from the first; 0: there are fewer. */
+static size_t find_record(struct tl_bytes in, unsigned n, size_t most)
+{
+    const bool swap = tl_le64(in.p) != TL_PERF_MAGIC;
+    const bool piped = tl_perf_u64(swap, in.p + 8) == 16;
+    uint64_t at = piped ? 16 : tl_perf_u64(swap, in.p + 40);
+    const uint64_t end = piped ? in.n : at + tl_perf_u64(swap, in.p + 48);
+    while (at + most <= end) {
+        const uint32_t type = tl_perf_u32(swap, in.p + at);
+        const uint64_t area = type == TL_PERF_AUXTRACE       ? tl_perf_u64(swap, in.p + at + 8)
+                              : type == TL_PERF_TRACING_DATA ? tl_perf_u32(swap, in.p + at + 8)
+                                                             : 0;
+        if (n-- == 0)
+            return (size_t)at;
+        at += tl_perf_u16(swap, in.p + at + 6) + area;
+    }
+    return 0;
+}
+
+/* A record that tells no size: the next good one is searched for, while pieces are smaller than
+ * what is between them. */
+static void bad_records(void **state)
+{
+    enum { PIECE = 12, BETWEEN = 64 };
+    (void)state;
+    struct tl_sim_rng rng = {24};
+    unsigned searched = 0;
+    char dir[4096];
+    corpus_dir(dir, sizeof dir);
+    DIR *const list = opendir(dir);
+    assert_non_null(list);
+    for (const struct dirent *e; (e = readdir(list));) {
+        struct tl_buf file = {0};
+        if (e->d_name[0] == '.')
+            continue;
+        load_file(&file, dir, e->d_name);
+        struct tl_setup setup;
+        struct run run;
+        run_of(&run, &setup, &file, true);
+        for (unsigned n = tl_sim_below(&rng, 4); tl_perf_is(run.in.p, run.in.n) && n < 40;
+             n += 1 + tl_sim_below(&rng, 12)) {
+            const size_t at = find_record(run.in, n, BETWEEN);
+            if (at == 0)
+                break;
+            uint8_t *const size = file.p + 1 + at + 6, was[2] = {size[0], size[1]};
+            struct log all = {0}, parts = {0};
+            size[0] = size[1] = 0;
+            undisturbed(&run, PIECE, rng, &all);
+            assert_true(handed_on(&run, PIECE, rng, &parts) > 0);
+            assert_same(&all, &parts);
+            const struct tl_buf *const losses = &all.losses[STREAMS];
+            searched += memmem(losses->p, losses->n, "a record's size", 15) != NULL;
+            memcpy(size, was, sizeof was);
+            log_fini(&all);
+            log_fini(&parts);
+        }
+        tl_setup_fini(&setup);
+        tl_buf_fini(&file);
+    }
+    closedir(list);
+    assert_true(searched > 20);
 }
 
 /* ---- states that were changed ---------------------------------------------------------------- */
@@ -175,6 +242,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_and_pipes),
+        cmocka_unit_test(bad_records),
         cmocka_unit_test(changed_states),
         cmocka_unit_test(real_captures),
     };
