@@ -205,7 +205,7 @@ static int import_perf(void *context, struct tl_buf *out)
 static void perf_data(void **state)
 {
     static const char *const names[] = {"compressed.pipe", "coresight.pipe", "remap.file",
-                                        "snapshot.pipe", "threads.pipe"};
+                                        "snapshot.pipe",   "threads.pipe",   "made-code"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct tl_buf file = {0};
         char path[512];
@@ -213,7 +213,7 @@ static void perf_data(void **state)
         assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
         /* The first byte is the fuzz target's. */
         struct recording c = {.in = {file.p + 1, file.n - 1},
-                              .format = i == 4 ? "perf,threads=yes" : "perf"};
+                              .format = i >= 4 ? "perf,threads=yes,events=yes" : "perf"};
         assert_true(nomem_run(decode_perf, &c) > 5);
         c.saves = true;
         assert_true(nomem_run(decode_perf, &c) > 5);

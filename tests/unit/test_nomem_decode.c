@@ -10,6 +10,7 @@
 #include "unit/nomem.h"
 #include "unit/sim_streams.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* ---- setups and images --------------------------------------------------------------------- */
@@ -215,20 +216,35 @@ static void one_file(void **state)
     assert_true(nomem_run(bundle, &request) > 5);
 }
 
-/* A perf.data file of whose code nothing is found; what it loads is read while it is opened. */
-static void a_recording(void **state)
+static void put_bytes(const char *path, struct tl_bytes bytes)
 {
-    struct tl_buf file = {0};
-    char path[512];
-    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/remap.file", TL_SOURCE_DIR);
-    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
-    snprintf(path, sizeof path, "%s/perf.data", folder);
     FILE *const f = fopen(path, "wb");
     assert_non_null(f);
-    assert_int_equal(fwrite(file.p + 1, 1, file.n - 1, f), file.n - 1); /* without the target's */
+    assert_int_equal(fwrite(bytes.p, 1, bytes.n, f), bytes.n);
     assert_int_equal(fclose(f), 0);
+}
+
+/* A perf.data file of whose code nothing is found; what it loads is read while it is opened. Then
+ * as a folder, with records in a second file. */
+static void a_recording(void **state)
+{
+    static const uint8_t round[] = {68, 0, 0, 0, 0, 0, 8, 0}; /* FINISHED_ROUND */
+    struct tl_buf file = {0};
+    char path[512], data[540];
+    snprintf(path, sizeof path, "%s/tests/fuzz/corpus/perf/remap.file", TL_SOURCE_DIR);
+    assert_int_equal(tl_buf_read_file(&file, path, 1 << 20, NULL), TL_OK);
+    const struct tl_bytes whole = {file.p + 1, file.n - 1}; /* without the target's byte */
+    snprintf(path, sizeof path, "%s/perf.data", folder);
+    put_bytes(path, whole);
     struct tl_bundle_request request = {
         .input = path, .places = {.symfs = "/dev/null", .buildid_dir = "/dev/null"}};
+    assert_true(nomem_run(bundle, &request) > 10);
+    snprintf(path, sizeof path, "%s/recording", folder);
+    assert_int_equal(mkdir(path, 0777), 0);
+    snprintf(data, sizeof data, "%s/data", path);
+    put_bytes(data, whole);
+    snprintf(data, sizeof data, "%s/data.0", path);
+    put_bytes(data, (struct tl_bytes){round, sizeof round});
     assert_true(nomem_run(bundle, &request) > 10);
     tl_buf_fini(&file);
 }

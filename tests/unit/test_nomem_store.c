@@ -27,6 +27,7 @@ struct building {
     enum tl_protocol protocol;
     unsigned threads; /* that pack; 0: none */
     bool saves;
+    uint32_t version;           /* of the shards; 0: the current one */
     struct tl_backend *backend; /* of a run */
     struct tl_packer *packer;
     struct tl_buf *out;
@@ -35,11 +36,14 @@ struct building {
 /* The whole shard, through the backend, as text. */
 static int read_back(const struct building *g, const char *key)
 {
-    struct tl_view *view = NULL;
+    struct tl_view *view = NULL, *over = NULL;
     struct tl_walk walk = {0};
     const struct tl_walk_range range = {0, UINT64_MAX, true, g->protocol};
     struct tl_fail fail = {0};
     int rc = tl_view_open(&view, g->backend, key, &fail);
+    if (rc == TL_OK)
+        rc = tl_view_over(&over, view);
+    tl_view_put(over);
     for (size_t c = 0; rc == TL_OK && c < view->index.n_chunks; c++) {
         rc = tl_walk_chunk(&walk, view, c, &range, &fail);
         if (rc == TL_OK)
@@ -65,6 +69,8 @@ static int seal(void *context, struct tl_view *view)
     struct building *const g = context;
     struct tl_buf file = {0};
     struct tl_fail fail = {0};
+    if (g->version)
+        view->index.version = g->version;
     int rc = tl_view_encode(view, 300, g->packer, &file, &fail);
     if (rc >= 0)
         rc = tl_backend_put(g->backend, KEY, (struct tl_bytes){file.p, file.n}, &fail);
@@ -162,8 +168,10 @@ static void shards(void **state)
     static const enum tl_protocol protocols[] = {TL_PROTO_ETM4, TL_PROTO_OSD_CTM, TL_PROTO_ITM,
                                                  TL_PROTO_STF};
     for (unsigned i = 0; i < 6; i++) {
-        struct building g = {
-            .protocol = protocols[i % 4], .threads = i == 4 ? 3 : 0, .saves = i != 4};
+        struct building g = {.protocol = protocols[i % 4],
+                             .threads = i == 4 ? 3 : 0,
+                             .saves = i != 4,
+                             .version = i == 5};
         made_stream(&g.made, i, i == 2 ? 800 : 300, i == 5 ? 0 : 4);
         assert_true(nomem_run(build, &g) > 30);
         made_free(&g.made);
