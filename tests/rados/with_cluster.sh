@@ -14,6 +14,9 @@ done
 osds=${TL_RADOS_OSDS:-1}
 copies=$((osds > 1 ? 2 : 1))
 kind=$([ "$osds" -gt 1 ] && echo bluestore || echo memstore)
+# Of 4 s. A placement group of one OSD that is stopped for longer and then asked before it has renewed its
+# lease never answers again.
+lease=$([ "$osds" -gt 1 ] && echo 0.8 || echo 100)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/tl-rados-XXXXXX")
 stop() {
   for file in "$dir"/*.pid; do kill -9 "$(cat "$file")" 2>/dev/null || true; done
@@ -45,6 +48,7 @@ log_to_stderr = false
 crash_dir = $dir/run
 osd_pool_default_size = $copies
 osd_pool_default_min_size = 1
+osd_pool_default_read_lease_ratio = $lease
 osd_pool_default_pg_autoscale_mode = off
 mon_allow_pool_size_one = true
 mon_warn_on_pool_no_redundancy = false
