@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Packets made by hand over a small A64 program: what flow text they become. */
+/* Hand-made packets over a small A64 program, and the flow text they give. */
 #include "etm4/flow.h"
 
 #include <setjmp.h>
@@ -190,7 +190,7 @@ static void follows_branches(void **state)
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, ATOMS(2, 3), AT(0x1008),
            ATOMS(2, 2));
     EXPECT(&plain, BEGUN I101C "G no-path\nX debug-halt 1 0000000002000000\nO\n", BEGIN, AT(0x1010),
-           AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON); /* far beyond what runs straight on */
+           AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON); /* too far for straight code */
 }
 
 static void waits_for_sync(void **state)
@@ -204,7 +204,7 @@ static void waits_for_sync(void **state)
 
 static void tells_missing_addresses(void **state)
 {
-    /* RET without return stack: nothing until the next address, and that is told once */
+    /* RET without return stack: nothing until the next address, which is reported once */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "G no-path\n" I1008 I1000 I1004, BEGIN,
            ATOMS(5, 31), AT(0x1008), ATOMS(2, 3));
     EXPECT(&plain,
@@ -219,17 +219,17 @@ static void uses_the_return_stack(void **state)
     struct tl_etm4_config c = plain;
     c.return_stack = true;
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1008 I1000 I1004, BEGIN, ATOMS(3, 7), E);
-    /* an address overrides, and does not pop */
+    /* an address packet takes precedence, and does not pop */
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1014 I1018 I1008, BEGIN, ATOMS(2, 3), AT(0x1014),
            ATOMS(2, 1));
     /* nothing on it */
     EXPECT(&c, BEGUN I1014 I1018 "G no-path\n" I1008, BEGIN, AT(0x1014), ATOMS(2, 3), AT(0x1008),
            N);
-    /* Trace On empties it; after trace info nothing is pushed before an address */
+    /* Trace On clears it; after Trace Info nothing is pushed before an address */
     EXPECT(&c, BEGUN I1000 I1004 "O\n" I1014 I1018 "G no-path\n", BEGIN, E, ON, AT(0x1014), E, E);
     EXPECT(&c, BEGUN I1008 I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, AT(0x1008), INFO,
            ATOMS(4, 15));
-    /* an exception right behind a predicted return */
+    /* an exception directly after a predicted return */
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001008\n", BEGIN, ATOMS(2, 3),
            EXC(14, 1), AT(0x1008));
 }
@@ -261,13 +261,13 @@ static void keeps_the_newest_returns(void **state)
 
 static void takes_exceptions(void **state)
 {
-    /* SVC is no waypoint: the exception tells that it was reached */
+    /* SVC is not a waypoint: the exception tells that it was reached */
     EXPECT(&plain, BEGUN I101C I1020 "X call 2 0000000000001024\n" I1014 I1018, BEGIN, AT(0x101c),
            E, EXC(2, 1), AT(0x1024), AT(0x1014), E);
     /* at the target of a branch: nothing was executed there */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "X irq 14 0000000000001008\n" I1008, BEGIN,
            ATOMS(2, 3), EXC(14, 2), AT(0x1008), AT(0x1008), N);
-    /* context before the address, or with it; both for what comes behind */
+    /* context before the address, or with it; both apply to what follows */
     EXPECT(&plain, BEGUN I1000 I1004 "M el2.ns.a64\nX trap 3 0000000000001014\n" I1014 I1018, BEGIN,
            E, EXC(3, 1), {.type = TL_ETM4_CONTEXT, .flags = EL1 + (1 << TL_ETM4_EL_SHIFT)},
            AT(0x1014), AT(0x1014), E);
@@ -332,7 +332,7 @@ static void takes_source_addresses(void **state)
            E);
     EXPECT(&c, BEGUN I1000 I1004 I1008 I100C "R\n" I1008 I1000 I1004, BEGIN, SOURCE(0x100c),
            SOURCE(0x1008), E);
-    /* behind us: only the source itself is known */
+    /* before the current address: only the source itself is known */
     EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x101c), SOURCE(0x1008), E);
     EXPECT(&c, BEGUN "N 0000000000002028\nG no-image\n", BEGIN, SOURCE(0x1028 + 0x1000), E);
     EXPECT(&c, BEGUN "N 0000000000001030\nG no-image\n", BEGIN, AT(0x101c), SOURCE(0x1030), E);
@@ -366,13 +366,13 @@ static void commits_and_cancels(void **state)
            COMMIT(2));
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1008, BEGIN, ATOMS(2, 3), AT(0x1008), ATOMS(1, 0),
            COMMIT(1), COMMIT(2));
-    /* beyond the depth the oldest are committed */
+    /* beyond the maximum depth the oldest are committed */
     EXPECT(&c, BEGUN I1000 I1004, BEGIN, ATOMS(2, 3), AT(0x1008), ATOMS(2, 0));
-    /* cancelled atoms and what depends on them; times stay, in their place */
+    /* cancelled atoms and what depends on them; times stay in their place */
     EXPECT(&c, BEGUN I1000 I1004 "T 1\nT 2\n" I1014 I1018, BEGIN, E, TIME(1), E, AT(0x1008),
            TIME(2), CANCEL(1), COMMIT(1), E, COMMIT(1));
     EXPECT(&c, BEGUN I1000 I1004, BEGIN, ATOMS(3, 1), CANCEL(2), COMMIT(1));
-    /* mispredicted: the other way, and the address of the wrong way goes */
+    /* mispredicted: the opposite direction, and the address of the wrong path is dropped */
     EXPECT(&c, BEGUN I1008 I100C, BEGIN, AT(0x1008), E, MISPREDICT, E, COMMIT(2));
     EXPECT(&c, BEGUN I1008 I1000 I1004, BEGIN, AT(0x1008), N, AT(0x1014), MISPREDICT, E, COMMIT(2));
     EXPECT(
@@ -382,7 +382,7 @@ static void commits_and_cancels(void **state)
     /* exceptions count with their address */
     EXPECT(&c, BEGUN I1000 I1004 "X irq 14 0000000000001014\n", BEGIN, E, EXC(14, 1), AT(0x1014),
            COMMIT(2));
-    /* cycle counts commit, too, and keep their place */
+    /* cycle counts commit as well, and keep their place */
     EXPECT(&c, BEGUN I1000 I1004 "Y 7\n", BEGIN, E,
            {.type = TL_ETM4_CYCLE_COUNT,
             .value = 7,
@@ -409,7 +409,7 @@ static void rejects_impossible_resolution(void **state)
     EXPECT_LOSS(&c, BEGUN "G bad-packet\n", "cancel of more elements than there are 5 1", BEGIN, E,
                 CANCEL(2));
     EXPECT_LOSS(&c, BEGUN "G bad-packet\n", "mispredict without an atom 4 1", BEGIN, MISPREDICT);
-    /* a unit that never speculates may still count commits */
+    /* a unit that never speculates may still commit in cycle counts */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, E, COMMIT(1), E);
 }
 
@@ -423,7 +423,7 @@ static void waits_after_loss(void **state)
                 {.type = TL_ETM4_OVERFLOW}, E, AT(0x1000), ASYNC, INFO, ON, AT_EL1(0x1000), E);
     EXPECT_LOSS(&plain, BEGUN "G bad-packet\n" BEGUN I1000 I1004, "bad packet 4 3", BEGIN,
                 {.type = TL_ETM4_BAD}, {.type = TL_ETM4_BAD}, BEGIN, E);
-    /* what was not committed is gone; what is no P0 element is not */
+    /* uncommitted elements are dropped; elements that are not P0 are not */
     EXPECT_LOSS(&c, BEGUN "T 9\nV 3\nA timestamp marker\nS ite 0 0000000000000001\nG discard\n",
                 "trace unit discard 9 1", BEGIN, E, TIME(9), {.type = TL_ETM4_EVENT, .value = 3},
                 {.type = TL_ETM4_TS_MARKER}, {.type = TL_ETM4_ITE, .value = 1},
@@ -438,7 +438,7 @@ static void gives_branches_without_image(void **state)
                 BEGUN "B - 0000000000001000\nB - 0000000000005000\nX irq 14 0000000000005008\n"
                       "B - 0000000000000080\n",
                 "");
-    /* an image that holds nothing is none */
+    /* an empty image is the same as none */
     struct tl_image *empty;
     assert_int_equal(tl_image_new(&empty), TL_OK);
     assert_int_equal(tl_image_freeze(empty), TL_OK);
@@ -493,7 +493,7 @@ static void add_code(struct tl_image *to, const struct tl_image_context *context
                      TL_OK);
 }
 
-/* Two processes have different code at the same address; a loop runs there in each, in turn. */
+/* Two processes have different code at the same address; each executes a loop there, in turns. */
 static void follows_the_process(void **state)
 {
     static const struct tl_image_context one = {.context_id = 1, .has_context_id = true};
@@ -527,7 +527,7 @@ static void follows_the_process(void **state)
         E,
         IN(0x8000, 2, 3),
         E,
-        /* and where nothing is: */ IN(0x8000, 2, 0),
+        /* and where nothing is mapped: */ IN(0x8000, 2, 0),
         E,
         IN(0x9000, 7, 7),
         E,
@@ -544,7 +544,7 @@ static void follows_the_process(void **state)
     tl_image_free(with);
 }
 
-/* A32 calls T32, in an IT block it returns, by the return stack and by address. */
+/* A32 calls T32, which returns from an IT block, by the return stack and by address. */
 static void changes_the_instruction_set(void **state)
 {
     struct tl_etm4_config c = {.version = 0x42, .v8 = true, .aarch64 = true, .return_stack = true};
@@ -582,7 +582,7 @@ static void changes_the_instruction_set(void **state)
     tl_image_free(with);
 }
 
-/* An exception in the middle of an instruction, which is gone on with later. */
+/* An exception in the middle of an instruction, which is resumed later. */
 static void interrupts_an_instruction(void **state)
 {
     static const struct tl_etm4_config c = {.version = 0x44, .v8 = true, .m_profile = true};
@@ -606,7 +606,7 @@ static void interrupts_an_instruction(void **state)
     tl_image_free(with);
 }
 
-/* Any packets: a result, the same for any batching. */
+/* Arbitrary packets: some result, the same for any batching. */
 static void survives_any_packets(void **state)
 {
     enum { PACKETS = 400 };

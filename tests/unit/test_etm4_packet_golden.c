@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The packet layer against the reference decoder's listings of real captures. The listings
- * hold every packet's bytes, and so each source's stream is rebuilt from them and split again.
+ * The packet layer compared with the reference decoder's listings of real captures. The listings
+ * contain every packet's bytes, so that each source's stream is rebuilt from them and split again.
  */
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
@@ -21,12 +21,12 @@
 
 #define IDS 128
 
-/* One packet of a listing. */
+/* A packet of a listing. */
 struct listed {
     char name[32];
     uint64_t index;
     size_t bytes;
-    char *text; /* behind the name */
+    char *text; /* after the name */
 };
 
 struct stream {
@@ -95,7 +95,7 @@ static void split(struct packets *out, const struct tl_etm4_config *config,
     free(p);
 }
 
-/* The number behind `key` in a listing's text, 0 if it is not there. */
+/* The number after `key` in a listing's text, 0 if absent. */
 static bool number(const char *text, const char *key, int base, uint64_t *out)
 {
     const char *at = strstr(text, key);
@@ -193,7 +193,7 @@ static void same_values(const struct tl_etm4_packet *packet, const char *text)
     }
 }
 
-/* The listing shows bytes out of sync in pieces of eight, we in one packet. */
+/* The listing shows unsynchronised bytes in pieces of eight, we in one packet. */
 static size_t same_not_sync(const struct stream *s, size_t k, const struct tl_etm4_packet *packet)
 {
     uint64_t bytes = 0;

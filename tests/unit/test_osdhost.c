@@ -21,7 +21,7 @@
 struct bench {
     struct tl_osd_bringup b;
     struct tl_sim_osd_device d;
-    size_t taken; /* of what the device sent */
+    size_t taken; /* of the device's output */
     int64_t now;
     unsigned requests;
     uint16_t asked[256][TL_OSD_REQUEST_WORDS];
@@ -41,7 +41,7 @@ static void close_bench(struct bench *t)
     tl_sim_osd_device_fini(&t->d);
 }
 
-/* Let the device take what is asked. False: nothing was. */
+/* Let the device process what was sent to it. False: nothing was. */
 static bool ask(struct bench *t)
 {
     uint16_t *const words = t->asked[t->requests % 256];
@@ -53,7 +53,7 @@ static bool ask(struct bench *t)
     return true;
 }
 
-/* Bring the device's oldest packet that was not brought yet. False: there is none. */
+/* Deliver the device's oldest packet not delivered yet. False: there is none. */
 static bool bring(struct bench *t)
 {
     const struct tl_buf *const out = &t->d.sent.out;
@@ -153,7 +153,7 @@ static void modules_are_described(void **state)
     tl_setup_init(&setup);
     assert_int_equal(tl_setup_format(&setup, "di", NULL), TL_OK);
     struct tl_source *const own = tl_setup_add_source(&setup);
-    own->id = 2; /* what the user says of a module is not touched */
+    own->id = 2; /* what the user configured for a module is not changed */
     assert_int_equal(tl_osd_bringup_describe(&t.b, &setup), TL_OK);
     assert_int_equal(setup.n_sources, 6);
     assert_int_equal(tl_setup_source(&setup, 2)->n_regs, 0);
@@ -165,7 +165,7 @@ static void modules_are_described(void **state)
     close_bench(&t);
 }
 
-/* Time goes on until something is due, `times` times. */
+/* Let time pass until something is due, `times` times. */
 static void wait_for_due(struct bench *t, unsigned times)
 {
     for (unsigned i = 0; i < times; i++) {
@@ -190,11 +190,11 @@ static void silence_is_survived(void **state)
     const int64_t begin = t.now;
     wait_for_due(&t, 1 + 3 + 1 + 3); /* two more rounds */
     assert_int_equal(t.b.phase, TL_OSD_WAIT);
-    assert_true(t.now - begin >= 3000); /* with longer and longer pauses */
+    assert_true(t.now - begin >= 3000); /* with increasing pauses */
     atomic_store(&t.d.deaf, false);
     wait_for_due(&t, 1);
     assert_int_equal(t.b.phase, TL_OSD_RUNNING);
-    atomic_store(&t.d.deaf, true); /* at the end it does not keep us long */
+    atomic_store(&t.d.deaf, true); /* at the end this does not take long */
     tl_osd_bringup_stop(&t.b, t.now);
     settle(&t);
     for (unsigned i = 0; i < 20 && t.b.phase != TL_OSD_DONE; i++)
@@ -203,7 +203,8 @@ static void silence_is_survived(void **state)
     close_bench(&t);
 }
 
-/* An answer comes late, when the question was repeated: the second answer is not the next one's. */
+/* An answer arrives late, after the request was repeated: the second answer is not taken for the
+ * next one's. */
 static void late_answers_do_not_shift(void **state)
 {
     static struct bench t;
@@ -217,9 +218,9 @@ static void late_answers_do_not_shift(void **state)
     }
     t.now = tl_osd_bringup_due(&t.b);
     tl_osd_bringup_tick(&t.b, t.now);
-    assert_true(ask(&t)); /* the same once more; now two answers are under way */
+    assert_true(ask(&t)); /* the same again; now two answers are on their way */
     assert_true(bring(&t));
-    assert_false(ask(&t)); /* it waits for the other one to come */
+    assert_false(ask(&t)); /* it waits for the other one */
     assert_true(bring(&t));
     assert_true(tl_osd_bringup_due(&t.b) > t.now);
     t.now = tl_osd_bringup_due(&t.b);
@@ -231,7 +232,7 @@ static void late_answers_do_not_shift(void **state)
     close_bench(&t);
 }
 
-/* Answers of others, refusals, numbers that cannot be. */
+/* Answers of others, refusals, impossible numbers. */
 static void odd_answers_are_survived(void **state)
 {
     struct tl_osd_bringup b;
@@ -242,7 +243,7 @@ static void odd_answers_are_survived(void **state)
     assert_int_equal(tl_osd_bringup_next(&b, words, 0), 4);
     assert_int_equal(words[0], 3 << 10);
     assert_int_equal(tl_osd_bringup_next(&b, words, 0), 0);
-    const uint16_t odd[][4] = {{0x0401, 3 << 10, 0x2000, 1}, /* for somebody else */
+    const uint16_t odd[][4] = {{0x0401, 3 << 10, 0x2000, 1}, /* for another client */
                                {0x0400, 1, 0x2000, 1},       /* of another module */
                                {0x0400, 3 << 10, 0x3800, 1}, /* to a write */
                                {0x0400, 3 << 10, 0x2400, 1}, /* 32 bits */
@@ -261,7 +262,7 @@ static void odd_answers_are_survived(void **state)
     for (unsigned i = 0; i < 10000 && b.phase == TL_OSD_ENUMERATE; i++)
         if (tl_osd_bringup_next(&b, words, 0))
             assert_true(tl_osd_bringup_take(&b, (uint16_t[]){0x0400, words[0], 0x3000}, 3, 0));
-    assert_int_equal(b.phase, TL_OSD_RUNNING); /* nobody knows anything, nobody is started */
+    assert_int_equal(b.phase, TL_OSD_RUNNING); /* nothing is known, so nothing is started */
     tl_osd_bringup_fini(&b);
 }
 
@@ -285,7 +286,7 @@ static void many_silent_modules_are_passed_by(void **state)
     }
     assert_true(now < 10000);
     assert_true(b.enumerated && b.modules[1].answers && !b.modules[2].answers);
-    assert_int_equal(tl_osd_bringup_next(&b, words, now), 5); /* the one that is there is started */
+    assert_int_equal(tl_osd_bringup_next(&b, words, now), 5); /* the one that exists is started */
     assert_int_equal(words[0], 1);
     tl_osd_bringup_fini(&b);
 }
@@ -308,7 +309,7 @@ static void start_option(void **state)
 
 /* ---- over a byte stream ------------------------------------------------------------------- */
 
-/* Bring up over GLIP bytes in pieces of `piece`, with events in between. */
+/* Bring up over GLIP with bytes in pieces of `piece`, with events in between. */
 static void check_glip(size_t piece, bool little_endian)
 {
     struct tl_osd_glip g;
@@ -423,7 +424,7 @@ static void open_world(struct world *w)
     assert_int_equal(tl_osd_ctl_new(&w->ctl, &sink, &options), TL_OK);
 }
 
-/* A message of peer `who` over connection `connection`, and what is sent because of it. */
+/* A message of peer `who` over connection `connection`, and what is sent in response. */
 static void exchange(struct world *w, const char *who, int connection, const char *type,
                      const void *payload, size_t n, const char *expected)
 {
@@ -449,7 +450,7 @@ static void packets_go_where_they_belong(void **state)
     manage(&w, "g", 1, "GW_REGISTER 0", "g<M ACK\ng<D 4 words to 0\n");
     manage(&w, "h", 2, "DIADDR_REQUEST", "h<M 1025\n");
     manage(&w, "i", 3, "DIADDR_REQUEST", "i<M 1026\n");
-    manage(&w, "i", 3, "DIADDR_REQUEST", "i<M 1027\n"); /* as many as it likes */
+    manage(&w, "i", 3, "DIADDR_REQUEST", "i<M 1027\n"); /* without a limit */
     const uint16_t to_device[] = {3, 0x0401, 0, 1}, to_h[] = {0x0401, 3, 0x8000, 'x'};
     const uint16_t to_i[] = {0x0403, 0x0401, 0x8000}, to_none[] = {0x0407, 3, 0x8000};
     const uint16_t to_subnet_5[] = {5 << 10, 3, 0x8000}, to_itself[] = {1, 3, 0x8000};
@@ -459,7 +460,7 @@ static void packets_go_where_they_belong(void **state)
     exchange(&w, "g", 1, "D", to_none, 6, "");
     exchange(&w, "g", 1, "D", to_subnet_5, 6, "");
     exchange(&w, "g", 1, "D", to_itself, 6, "");
-    assert_int_equal(w.packets, 4); /* all that the gateway brought, and nothing else */
+    assert_int_equal(w.packets, 4); /* everything the gateway delivered, and nothing else */
     assert_int_equal(w.words, 13);
     manage(&w, "i", 3, "DIADDR_RELEASE", "i<M ACK\n");
     manage(&w, "i", 3, "DIADDR_RELEASE", "i<M ACK\n");
@@ -481,13 +482,13 @@ static void gateways_that_are_gone_make_room(void **state)
     tl_osd_ctl_gone(w.ctl, 1);
     manage(&w, "b", 2, "GW_REGISTER 0", "b<M ACK\nb<D 4 words to 0\n");
     assert_int_equal(w.opened, 2);
-    exchange(&w, "a", 1, "D", event, 8, ""); /* sent before it went; not lost */
+    exchange(&w, "a", 1, "D", event, 8, ""); /* sent before it disconnected; not lost */
     exchange(&w, "b", 2, "D", event, 8, "");
     assert_int_equal(w.packets, 2);
     assert_int_equal(w.closed, 0);
     tl_osd_ctl_settle(w.ctl);
     assert_int_equal(w.closed, 1);
-    /* The same one over a new connection: it was started anew. */
+    /* The same one over a new connection: it was restarted. */
     manage(&w, "b", 7, "GW_REGISTER 0", "b<M ACK\nb<D 4 words to 0\n");
     assert_int_equal(w.closed, 2);
     manage(&w, "b", 7, "GW_REGISTER 0", "b<M NACK\n");
@@ -503,7 +504,7 @@ static void hosts_that_are_gone_make_room(void **state)
     open_world(&w);
     manage(&w, "g", 1, "GW_REGISTER 0", "g<M ACK\ng<D 4 words to 0\n");
     manage(&w, "h", 2, "DIADDR_REQUEST", "h<M 1025\n");
-    w.unreachable = true; /* it cannot be sent, though nobody said why */
+    w.unreachable = true; /* it cannot be sent, though no reason was given */
     exchange(&w, "g", 1, "D", event, 8, "");
     w.unreachable = false;
     exchange(&w, "g", 1, "D", event, 8, "");
@@ -522,7 +523,7 @@ static void unregistered_gateways_are_adopted(void **state)
     const uint16_t from_host[] = {0, 0x0409, 0x8000, 1};
     (void)state;
     open_world(&w);
-    exchange(&w, "x", 1, "D", request, 8, ""); /* devices do not ask */
+    exchange(&w, "x", 1, "D", request, 8, ""); /* devices do not send requests */
     exchange(&w, "x", 1, "D", from_host, 8, "");
     assert_int_equal(w.opened, 0);
     exchange(&w, "g", 2, "D", event, 8, "g<D 4 words to 0\n");

@@ -16,7 +16,7 @@ static uint64_t next(uint64_t *state)
     return *state >> 33;
 }
 
-/* Bytes [from, to) of every capture here: no two frames are alike, and it can be packed. */
+/* Bytes [from, to) of every capture here: no two frames are equal, and they can be compressed. */
 static void make(uint64_t from, uint64_t to, struct tl_buf *out)
 {
     tl_buf_reset(out);
@@ -25,7 +25,7 @@ static void make(uint64_t from, uint64_t to, struct tl_buf *out)
         out->p[out->n++] = (uint8_t)(i % 3 ? i >> 12 : i * 2654435761u >> 17);
 }
 
-/* Bytes [first, first + n) in runs, packed as "c"; run k has come at 1000000 * k. */
+/* Bytes [first, first + n) in runs, packed as "c"; run k arrived at 1000000 * k. */
 static void pack(struct tl_backend *backend, uint64_t first, uint64_t n, uint64_t *random,
                  struct tl_buf *all)
 {
@@ -47,8 +47,8 @@ static void pack(struct tl_backend *backend, uint64_t first, uint64_t n, uint64_
     tl_packed_writer_free(writer);
 }
 
-/* All bytes from `from` on; arrivals never go back. What is damaged is stepped over. Returns how
- * many bytes that were. */
+/* All bytes from `from` on; arrival times never decrease. Damaged bytes are skipped. Returns the
+ * number of bytes. */
 static uint64_t read_all(struct tl_backend *backend, uint64_t first, uint64_t from,
                          const struct tl_buf *all)
 {
@@ -116,7 +116,7 @@ static void bytes_come_back(void **state)
         assert_int_equal(audit(backend, n).calls, 0);
         assert_int_equal(tl_spool_end(backend, "c", &end, NULL), TL_OK);
         assert_int_equal(end, n);
-        /* zstd knows nothing of us, and has the same bytes. */
+        /* zstd ignores our frames, and gives the same bytes. */
         tl_buf_reset(&file);
         assert_int_equal(tl_backend_get_all(backend, tl_packed_key(key, "c", 0), &file, NULL),
                          TL_OK);
@@ -132,8 +132,8 @@ static void bytes_come_back(void **state)
     tl_buf_fini(&plain);
 }
 
-/* Any flipped bit is found, costs at most the frame it is in, and what repeats the frames is
- * mended. */
+/* Any flipped bit is detected, costs at most the frame that contains it, and redundant metadata is
+ * repaired. */
 static void damage_costs_a_frame(void **state)
 {
     uint64_t random = test_seed();
@@ -153,7 +153,7 @@ static void damage_costs_a_frame(void **state)
         const struct found found = audit(backend, end);
         const uint64_t lost = read_all(backend, 0, 0, &all);
         assert_true(lost <= TL_PACKED_FRAME);
-        /* The lengths of skippable frames are for others; ours are known by the index. */
+        /* The lengths in skippable frames are for other tools; ours are found by the index. */
         assert_true(found.calls == 1 || (found.calls == 0 && lost == 0));
         assert_int_equal(found.n, lost);
         assert_int_equal(tl_spool_mend(backend, "c", NULL), TL_OK);
@@ -172,7 +172,7 @@ static void damage_costs_a_frame(void **state)
  * are elsewhere then, with the same bytes. */
 static void a_resting_reader_goes_on(void **state)
 {
-    enum { SEGMENT = 500000, SEGMENTS = 80 }; /* more than it keeps */
+    enum { SEGMENT = 500000, SEGMENTS = 80 }; /* more than the reader keeps */
     uint64_t random = test_seed();
     struct tl_backend *backend;
     struct tl_spool_reader *reader;
@@ -270,7 +270,7 @@ static void wait_packed(struct tl_backend *backend)
         usleep(1000);
 }
 
-/* Push bytes [at, to), in pieces that come one after another. */
+/* Push bytes [at, to), in consecutive pieces. */
 static void push_to(struct tl_lake *lake, uint64_t to, bool finish, struct tl_buf *all)
 {
     const struct tl_ingest_request request = {
@@ -314,7 +314,8 @@ static void check_lake(struct tl_lake *lake, const struct tl_buf *all)
     tl_buf_fini(&report);
 }
 
-/* Complete segments are packed while more comes, the last one when the capture is complete. */
+/* Complete segments are packed while more bytes arrive, the last one when the capture is
+ * complete. */
 static void lakes_pack(void **state)
 {
     struct tl_backend *backend;
@@ -331,7 +332,7 @@ static void lakes_pack(void **state)
     push_to(lake, 3 * (SEGMENT + TL_SPOOL_BLOCK) + 77777, true, &all);
     wait_packed(backend);
     check_lake(lake, &all);
-    /* Whoever pushes it once more is told that all is there, and breaks nothing. */
+    /* Pushing it again reports that all is there, and changes nothing. */
     push_to(lake, 3 * (SEGMENT + TL_SPOOL_BLOCK) + 77777, true, &all);
     check_lake(lake, &all);
     assert_int_equal(tl_lake_delete(lake, "c", NULL), TL_OK);
@@ -351,7 +352,7 @@ static bool has_refused(struct tl_lake *lake)
     return refused;
 }
 
-/* The power goes at any change while segments are being packed: all bytes are there. */
+/* The power fails at any change while segments are being packed: all bytes are there. */
 static void power_cuts_cost_nothing(void **state)
 {
     struct tl_buf all = {0};
@@ -365,7 +366,7 @@ static void power_cuts_cost_nothing(void **state)
         assert_int_equal(wait_done(lake, "c"), TL_TRACE_SEALED);
         wait_packed(backend);
         tl_lake_close(lake);
-        /* Back to logs, as a server leaves them that was killed. */
+        /* Back to logs, as a killed server leaves them. */
         struct tl_spool *spool;
         struct tl_capture *capture;
         const struct tl_spool_options options = {.segment_bytes = SEGMENT};

@@ -27,7 +27,7 @@
 #define HEALTH  "/grpc.health.v1.Health/Watch"
 #define REFLECT "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
-#define LIMIT_MS  20000 /* for what comes to pass without anybody's help */
+#define LIMIT_MS  20000 /* for what happens without further action */
 #define STREAMS   100   /* on a connection */
 #define ANNOUNCED (4u << 20)
 
@@ -84,7 +84,7 @@ static struct h2_exchange *begin_find(struct h2_client *c)
     return x;
 }
 
-/* Until so many are at work in the lake, sending what is to be sent. */
+/* Wait until this many calls are active in the lake, sending what is pending. */
 static void wait_held(struct h2_client *c, unsigned least, unsigned most)
 {
     const int64_t until = tl_monotonic_ms() + LIMIT_MS;
@@ -193,7 +193,7 @@ static void test_long_beside_short(void **state)
     stop_serving(&s);
 }
 
-/* Work that goes on by itself would be held for ever here. */
+/* Work that would otherwise never end is cancelled here. */
 static void test_cancelled_work_ends(void **state)
 {
     struct serving s;
@@ -247,7 +247,7 @@ static void test_expired_work_ends(void **state)
     stop_serving(&s);
 }
 
-/* Whatever the shape of the call, and however fast the answer would be. */
+/* For any kind of call, and however fast the answer would be. */
 static void test_deadlines_that_have_passed(void **state)
 {
     static const char *const paths[] = {LIST, WATCH, VERIFY, PUSH, CHECK, HEALTH, REFLECT};
@@ -307,7 +307,7 @@ static void test_public_streams(void **state)
     stop_serving(&s);
 }
 
-/* Readers are no rigs either. */
+/* Readers cannot act as rigs either. */
 static void test_readers_leave_room_for_rigs(void **state)
 {
     const struct tl_net_options options = {.max_streaming = 40};
@@ -342,7 +342,7 @@ static unsigned long long inbound_bytes(struct tl_net *net)
     return bytes;
 }
 
-/* 4 MiB each are announced, a byte comes. */
+/* 4 MiB each are announced, one byte arrives. */
 static void test_announced_messages(void **state)
 {
     static const uint8_t head[] = {
@@ -356,7 +356,7 @@ static void test_announced_messages(void **state)
         clients[i] = h2_connect(s.url);
         for (int k = 0; k < STREAMS; k++)
             h2_send(clients[i], h2_call(clients[i], paths[i]), head, sizeof head, false);
-        expect_ok(clients[i], CHECK); /* the server has seen what came before */
+        expect_ok(clients[i], CHECK); /* the server has processed what came before */
     }
     assert_true(inbound_bytes(s.net) > 0);
     assert_true(inbound_bytes(s.net) < 1u << 20);
@@ -369,7 +369,7 @@ static void test_announced_messages(void **state)
     stop_serving(&s);
 }
 
-/* What really comes for calls that anyone may make is little, and takes nothing from others. */
+/* What arrives for public calls is little, and takes nothing from others. */
 static void test_public_messages(void **state)
 {
     const struct tl_net_options options = {.max_inbound = 8u << 20};
@@ -385,7 +385,7 @@ static void test_public_messages(void **state)
     while (h2_step(c, 50))
         ;
     assert_true(inbound_bytes(s.net) <= 128u << 10);
-    /* Large ones are refused before they come. */
+    /* Large ones are refused before they arrive. */
     message[2] = 2;
     struct h2_exchange *const x = h2_call(c, HEALTH);
     h2_send(c, x, message, 5, false);
@@ -417,7 +417,7 @@ static void set_labels(struct tl_lake *lake, const char *trace, size_t each)
     free(value);
 }
 
-/* More than a message holds, and a trace that does so alone. */
+/* More than a message can hold, and a trace that is as large by itself. */
 static void open_full_server(struct serving *s)
 {
     serve(s, NULL);
@@ -453,7 +453,7 @@ static Tracelake__V1__ListTracesReply *ask_page(struct h2_client *c, uint32_t si
     return reply;
 }
 
-/* The traces of a page are the next ones, the newest first; returns how many. */
+/* The traces of a page are the next ones, the newest first; returns their number. */
 static size_t check_page(const Tracelake__V1__ListTracesReply *page, size_t at)
 {
     assert_true(page->n_traces > 0);
@@ -510,7 +510,7 @@ static void test_page_tokens(void **state)
     struct serving s;
     open_full_server(&s);
     struct h2_client *const c = h2_connect(s.url);
-    /* What a page ended with is removed: the next begins behind it all the same. */
+    /* If the last trace of a page is removed, the next page still begins after it. */
     Tracelake__V1__ListTracesReply *page = ask_page(c, 3, "");
     char *const token = strdup(page->next_page_token);
     tracelake__v1__list_traces_reply__free_unpacked(page, NULL);

@@ -69,7 +69,7 @@ static void expect_opened(struct h2_client *c, struct h2_exchange *x, uint64_t d
     protobuf_c_message_free_unpacked(&reply->base, NULL);
 }
 
-/* Read acks, which must grow, until `finished`; returns its offset. */
+/* Read acks, which must increase, until `finished`; returns its offset. */
 static uint64_t expect_finished(struct h2_client *c, struct h2_exchange *x)
 {
     uint64_t last = 0;
@@ -129,7 +129,7 @@ static void test_bytes_arrive(void **state)
     stop_serving(&s);
 }
 
-/* One byte a message, each message in pieces: framing must not care. */
+/* One byte per message, each message in pieces: framing must not matter. */
 static void test_byte_by_byte(void **state)
 {
     struct serving s;
@@ -140,7 +140,7 @@ static void test_byte_by_byte(void **state)
     expect_opened(c, x, 0);
     for (uint8_t i = 0; i < 200; i++)
         send_chunk(c, x, i, &i, 1, 0);
-    /* The last request dribbles in. */
+    /* The last request arrives byte by byte. */
     Tracelake__V1__Finish finish = TRACELAKE__V1__FINISH__INIT;
     Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
     uint8_t packed[64] = {0};
@@ -176,7 +176,7 @@ static void test_resume(void **state)
     Reply *const ack = next_reply(c, x);
     assert_int_equal(ack->ack->durable, 600);
     protobuf_c_message_free_unpacked(&ack->base, NULL);
-    h2_free(c); /* the rig is gone without a word */
+    h2_free(c); /* the rig has gone without a message */
 
     for (bool opened = false; !opened;) {
         c = h2_connect(s.url);
@@ -202,7 +202,7 @@ static void test_resume(void **state)
     stop_serving(&s);
 }
 
-/* A push that goes wrong ends with this status and a text that has `words`. */
+/* A failing push ends with this status and a text that contains `words`. */
 static void expect_end(struct h2_client *c, struct h2_exchange *x, int status, const char *words)
 {
     for (Reply *reply; (reply = next_reply(c, x));)
@@ -261,7 +261,7 @@ static void test_refusals(void **state)
     stop_serving(&s);
 }
 
-/* A disk that stands still closes the rig's window; the bytes in memory stay bounded. */
+/* A stalled disk closes the rig's window; the bytes in memory stay bounded. */
 static void test_back_pressure(void **state)
 {
     enum { CHUNK = 1 << 20 };
@@ -280,7 +280,7 @@ static void test_back_pressure(void **state)
         ;
     assert_true(x->out.n - x->out_at > 32u << 20);                 /* most is held back here */
     assert_true(atomic_load(&fake.appended) - before < 16u << 20); /* the fake's own bound */
-    /* Other calls on the same connection go on. */
+    /* Other calls on the same connection continue. */
     struct h2_exchange *const y = h2_call(c, "/tracelake.v1.Catalog/ListTraces");
     const Tracelake__V1__ListTracesRequest list = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
     h2_send_message(c, y, &list.base, true);
@@ -371,7 +371,7 @@ static void read_follow(struct h2_client *c, struct h2_exchange *x, size_t n, st
     }
 }
 
-/* A range that is opened on less than was there a moment before leaves nothing out. */
+/* A range opened when less was there than a moment before omits nothing. */
 static void test_follow_behind(void **state)
 {
     enum { INSNS = 200, FIRST = 100, BEHIND = 40 };
@@ -417,7 +417,7 @@ static void test_follow_behind(void **state)
     stop_serving(&s);
 }
 
-/* Read in place and by protobuf-c is the same, for every message and for damaged ones. */
+/* Parsing in place and by protobuf-c gives the same, for every message and for damaged ones. */
 static void test_chunk_in_place(void **state)
 {
     unsigned seed = (unsigned)test_seed();
@@ -461,7 +461,7 @@ static void test_chunk_in_place(void **state)
     assert_true(taken >= 10000);
 }
 
-/* The server stops in the middle of a push: the rig is told, what it sent is kept. */
+/* The server stops in the middle of a push: the rig is told, and what it sent is kept. */
 static void test_stop_while_pushing(void **state)
 {
     static const uint8_t bytes[1000];

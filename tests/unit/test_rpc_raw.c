@@ -50,7 +50,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* Wait until a trace is complete; its bytes. */
+/* Wait until a trace is complete; returns its bytes. */
 static struct tl_bytes wait_sealed(struct tl_lake *lake, const char *trace)
 {
     for (int i = 0; i < 120000; i++) {
@@ -125,7 +125,7 @@ static void test_each_connection_is_a_capture(void **state)
     send_all(behind, bytes, 1, &seed);
     close(behind);
     assert_int_equal(wait_sealed(r->lake, "probe-3").n, 1);
-    tl_raw_free(r->raw); /* no connection is at work any more */
+    tl_raw_free(r->raw); /* no connection is active any more */
     assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);
     struct tl_trace_list list = {0};
     assert_int_equal(tl_lake_traces(r->lake, &list), TL_OK);
@@ -133,7 +133,7 @@ static void test_each_connection_is_a_capture(void **state)
     tl_trace_list_free(&list);
 }
 
-/* The server stops while a rig is connected: its capture is complete as far as it came. */
+/* The server stops while a rig is connected: its capture is complete with what has arrived. */
 static void test_stop(void **state)
 {
     struct raw *const r = *state;
@@ -151,7 +151,7 @@ static void test_stop(void **state)
     assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);
 }
 
-/* A disk that is full makes the rig wait; nothing is lost, be the rig still there or not. */
+/* A full disk makes the rig wait; nothing is lost, whether the rig is still there or not. */
 static void test_no_room(void **state)
 {
     struct raw *const r = *state;
@@ -197,7 +197,7 @@ static void test_ipv6(void **state)
     assert_int_equal(fake_lake_raw(r->lake, "six-0").n, 4);
 }
 
-/* We connect to a source, and again when it went away. */
+/* We connect to a source, and again after it disconnected. */
 static void test_source(void **state)
 {
     struct raw *const r = *state;
@@ -263,7 +263,7 @@ static void test_specifications(void **state)
     tl_raw_spec_fini(&spec);
 }
 
-/* Images that a setup names by what they are need not lie here. */
+/* Images that a setup names by hash need not be present here. */
 static void test_images_by_name(void **state)
 {
     struct raw *const r = *state;

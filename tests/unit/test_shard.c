@@ -35,8 +35,8 @@ static const struct tl_block *made_of(const struct made *m, enum tl_isa isa)
     return &m->blocks[i];
 }
 
-/* Items fill a shard's log (8 MiB) but for about a thousand bytes; then an instruction set that
- * changes with each path does. */
+/* Items fill a shard's log (8 MiB) except for about a thousand bytes; then an instruction set that
+ * changes with each path fills it. */
 static void full_within_a_path(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void full_within_a_path(void **state)
     made_free(&m);
 }
 
-/* A branch leads where the trace goes on, whatever the code says. */
+/* A branch leads to where the trace continues, whatever the code says. */
 static void branch_that_strays(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void branch_that_strays(void **state)
     made_free(&m);
 }
 
-/* Times between blocks; from one of them on the image is another one. */
+/* Times between blocks; from one of them on the image changes. */
 static void program_that_changes_in_time(void **state)
 {
     (void)state;
@@ -166,11 +166,11 @@ static void program_that_changes_in_time(void **state)
     tl_image_free(image);
 }
 
-/* A builder that is saved in the middle of a shard. */
+/* A builder saved in the middle of a shard. */
 struct saved {
     struct tl_buf state;
-    size_t item;    /* behind which */
-    uint64_t shard; /* the first one that was not complete */
+    size_t item;    /* saved after this item */
+    uint64_t shard; /* the first incomplete one */
 };
 
 static void save_build(struct tl_build *b, const struct shards *s, size_t item, struct saved *out)
@@ -182,7 +182,7 @@ static void save_build(struct tl_build *b, const struct shards *s, size_t item, 
     assert_int_equal(state.rc, TL_OK);
 }
 
-/* Go on behind `saved`, of which `sealed` shards are there. */
+/* Continue after `saved`, of which `sealed` shards exist. */
 static struct shards *go_on(struct made *m, const struct run *run, const struct saved *saved,
                             uint64_t sealed, uint64_t position)
 {
@@ -198,7 +198,7 @@ static struct shards *go_on(struct made *m, const struct run *run, const struct 
     return s;
 }
 
-/* Save somewhere, or once more a bit behind. */
+/* Save somewhere, or once more a bit later. */
 static void save_somewhere(struct made *m, const struct run *run, struct made *random,
                            struct saved *out)
 {
@@ -224,8 +224,8 @@ static void save_somewhere(struct made *m, const struct run *run, struct made *r
     shards_free(s);
 }
 
-/* What comes behind a saved builder is as if it had never been saved, however many shards have been
- * stored since. */
+/* The shards after a saved builder are as if it had not been saved, however many were stored
+ * since. */
 static void saved_in_a_shard(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void saved_in_a_shard(void **state)
     }
 }
 
-/* Batches do not matter, and neither does starting again behind any sealed shard. */
+/* Batches do not matter, and neither does restarting after any sealed shard. */
 static void resumed_shards_are_the_same(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void snapshots_grow(void **state)
         tl_buf_fini(&got);
         tl_view_put(view);
     }
-    /* Behind the end there is no growing shard that could be taken for the last one. */
+    /* After the end there is no growing shard that could be mistaken for the last one. */
     struct tl_view *view;
     assert_int_equal(tl_build_finish(b), TL_OK);
     assert_int_equal(tl_build_view(b, &view), TL_OK);
@@ -364,7 +364,7 @@ static void snapshots_grow(void **state)
     made_free(&m);
 }
 
-/* A stored shard opens again, and says the same. */
+/* A stored shard can be opened again, with the same contents. */
 static void stored_shards_open(void **state)
 {
     (void)state;
@@ -399,7 +399,7 @@ static void stored_shards_open(void **state)
     tl_backend_free(backend);
 }
 
-/* No byte of a shard can change without being noticed, and no damage does worse than an error. */
+/* No byte of a shard can change unnoticed, and damage never causes more than an error. */
 static void damage_is_noticed(void **state)
 {
     (void)state;

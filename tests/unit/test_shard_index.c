@@ -21,7 +21,7 @@
 
 enum { INSNS = 120000, FUNCTIONS = 1024, PAGES = 64, BUCKET = 1 << 2 * TL_LEVEL_STORED };
 
-/* What a bucket must hold. */
+/* Expected contents of a bucket. */
 struct truth {
     uint64_t insns, taken, privilege[4];
     uint32_t depth_min, depth_max, distinct;
@@ -30,10 +30,10 @@ struct truth {
     struct tl_top pages[PAGES];
     uint64_t events; /* of its items; … */
     unsigned mask, flags;
-    bool first; /* an item stands in front of its first instruction */
+    bool first; /* an item precedes its first instruction */
 };
 
-/* An instruction that was executed. */
+/* An executed instruction. */
 struct code {
     uint64_t from, to; /* in units of the index */
     uint64_t mode;     /* 0: none */
@@ -42,7 +42,7 @@ struct code {
     bool called; /* its block begins where the function does */
 };
 
-/* One stream's items, counted the slow way. */
+/* One stream's items, counted instruction by instruction. */
 struct recount {
     const struct tl_image *image;
     struct tl_callstack calls;
@@ -96,7 +96,7 @@ static void count_page(struct truth *t, uint64_t page)
     t->pages[i].n++;
 }
 
-/* An instruction ran, at `pc`, of `size` bytes; `first`: of its block. */
+/* An instruction of `size` bytes was executed at `pc`; `first`: of its block. */
 static void count_one(struct recount *r, uint64_t pc, uint32_t size, uint32_t function,
                       enum tl_mix mix, bool first)
 {
@@ -206,8 +206,8 @@ static int on_seal(void *context, struct tl_view *view)
 
 /* ---- comparing ----------------------------------------------------------------------------- */
 
-/* `n` of one function, or page, ran: what has hardly any may have been left out. A block counts
- * where it begins: about `most` may be of others. */
+/* `n` instructions of one function, or page, were executed: entries with very few may be omitted. A
+ * block is counted where it begins, so that about `most` may belong to others. */
 static void assert_counted(const struct truth *t, const struct tl_top *top, size_t size,
                            uint64_t id, uint64_t n, uint64_t most)
 {
@@ -219,7 +219,7 @@ static void assert_counted(const struct truth *t, const struct tl_top *top, size
     assert_true(n < counted + most || (n - counted - most) * 32 <= t->insns);
 }
 
-/* `begins`: with it begins the shard, so that items in front of it may be in the last one. */
+/* `begins`: the shard begins with it, so that items before it may be in the previous one. */
 static void assert_bucket(const struct truth *t, const struct tl_bucket *b, bool begins)
 {
     uint64_t pages = 0;
@@ -231,7 +231,7 @@ static void assert_bucket(const struct truth *t, const struct tl_bucket *b, bool
         assert_int_equal(b->flags, t->flags);
     }
     assert_memory_equal(b->privilege, t->privilege, sizeof t->privilege);
-    /* Buckets know no more of depths. */
+    /* Buckets contain no more about depths. */
     assert_int_equal(b->depth_min, t->depth_min < 255 ? t->depth_min : 255);
     assert_int_equal(b->depth_max, t->depth_max < 255 ? t->depth_max : 255);
     assert_true(b->distinct >= t->distinct);
@@ -250,7 +250,7 @@ static int by_address(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* A chunk's edges, from what ran in it, one piece behind another. */
+/* A chunk's edges, from what was executed in it, piece by piece. */
 static void assert_code(const struct recount *r, const struct tl_shard_index *index,
                         const struct tl_chunk *c)
 {
@@ -289,7 +289,7 @@ static const struct tl_shard_stats_function *function_of(const struct tl_shard_s
     return &none;
 }
 
-/* What the shard consists of; items are added to `sums`. */
+/* Statistics of the shard; items are added to `sums`. */
 static void assert_tally(const struct recount *r, const struct tl_shard_index *index,
                          struct recount *sums)
 {
@@ -341,16 +341,16 @@ static void assert_view(const struct recount *r, const struct tl_view *view)
         assert_code(r, index, &index->chunks[i]);
     for (size_t i = 0; i < index->buckets.n; i++) {
         const uint64_t at = (index->buckets.first + i) * BUCKET;
-        if (at >= index->row.first && at + BUCKET <= end) /* else it has its shard's part */
+        if (at >= index->row.first && at + BUCKET <= end) /* else it has the part of its shard */
             assert_bucket(&r->buckets[index->buckets.first + i], &index->buckets.p[i],
                           at == index->row.first);
     }
 }
 
 /*
- * The index made anew from STF and item logs tells the same of code, and of what there is. Only a
- * damaged trace runs from one function straight into the next: there a block may have begun in
- * front of a cut, and counted for the other one.
+ * The index rebuilt from STF and item logs agrees on code, and on everything stored. Only a damaged
+ * trace runs from one function straight into the next: there a block may have begun before a cut,
+ * and counted for the other one.
  */
 static void assert_recounted(const struct recount *r, struct tl_view *view)
 {
@@ -401,10 +401,10 @@ struct traced {
     struct tl_buf bytes, elf;
     struct tl_image *image;
     struct tl_source source;
-    bool holes; /* of one section there is no image */
+    bool holes; /* one section is not in the image */
 };
 
-/* Half of the program is not known. */
+/* Half of the program is unknown. */
 static void add_half(struct traced *t, const struct tl_sim_program *program)
 {
     struct tl_buf code = {0};
@@ -526,7 +526,7 @@ static void index_is_what_was_executed(void **state)
     }
 }
 
-/* Shards of another version may have finer buckets: they are read, and add up to those of today. */
+/* Shards of another version may have finer buckets: they are read, and add up to today's. */
 static void finer_buckets_add_up(void **state)
 {
     enum { FINE = TL_LEVEL_STORED - 1, BUCKETS = 70 };
@@ -563,7 +563,7 @@ static void finer_buckets_add_up(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* What goes into a bucket item by item (an exact tile's), as the index counts it. */
+/* Input of a bucket item by item (for an exact tile), as the index counts it. */
 static void unmapped_code_counts_as_a_branch(void **state)
 {
     const struct tl_item items[] = {

@@ -55,8 +55,8 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
     }
 }
 
-/* But for what is made up here: functions are in no image, and what is left as if it were a branch
- * need be none. */
+/* Except for artificial items: functions are not in any image, and a position left as if by a
+ * branch need not be one. */
 static void assert_same_tally(const struct tl_shard_stats *a, const struct tl_shard_stats *b)
 {
     const struct tl_shard_stats *const both[] = {a, b};
@@ -77,7 +77,7 @@ static void assert_same_tally(const struct tl_shard_stats *a, const struct tl_sh
     tl_buf_fini(&bytes[1]);
 }
 
-/* `code`: positions are code, and lie in pages that an item log tells of. */
+/* `code`: positions are code, and lie in pages that an item log names. */
 static void assert_same_index(const struct tl_shard_index *a, const struct tl_shard_index *b,
                               bool code)
 {
@@ -109,7 +109,7 @@ static void assert_same_index(const struct tl_shard_index *a, const struct tl_sh
     }
 }
 
-/* Leave the lines of instructions and of exceptions after the first, which the STF has without its
+/* Keep the lines of instructions and of exceptions after the first: the STF has these without its
  * item logs. */
 static void only_recorded(struct tl_buf *text)
 {
@@ -135,7 +135,7 @@ struct mending {
     unsigned whole, lost, hopeless;
 };
 
-/* `damaged` comes back as it was, without some items where a log is lost, or not at all. */
+/* `damaged` is restored as it was, without some items if a log is lost, or not at all. */
 static void mend_one(struct mending *m, struct tl_bytes damaged)
 {
     struct tl_buf mended = {0}, text = {0}, report = {0};
@@ -173,7 +173,7 @@ static void mend_one(struct mending *m, struct tl_bytes damaged)
     tl_buf_fini(&report);
 }
 
-/* One bit anywhere; the end gone; two bits. */
+/* One bit anywhere; the end missing; two bits. */
 static void mend_all(struct mending *m, struct made *random)
 {
     const struct tl_buf *file = m->file;
@@ -187,7 +187,7 @@ static void mend_all(struct mending *m, struct made *random)
         copy.p[at] ^= (uint8_t)(1u << made_below(random, 8));
         const unsigned hopeless = m->hopeless;
         mend_one(m, (struct tl_bytes){copy.p, copy.n});
-        /* Only instructions, and logs that hold positions themselves, are nowhere else. */
+        /* Only instructions, and logs that hold positions themselves, are stored nowhere else. */
         const bool in_index =
             at < 20 || (at >= index && at < m->view->index.chunks[0].items_offset);
         if (in_index && m->hopeless > hopeless)
@@ -199,7 +199,8 @@ static void mend_all(struct mending *m, struct made *random)
     tl_buf_fini(&copy);
 }
 
-/* Put exceptions and changes of mode after blocks: what the STF has, too, and no positions. */
+/* Put exceptions and mode changes after blocks: the STF has these as well, and they are not
+ * positions. */
 static void interrupt(struct made *m)
 {
     struct tl_item *const blocks = m->items;
@@ -246,7 +247,7 @@ static void shards_are_mended(void **state)
                                            .packer = s->packer},
                                   .file = &s->files[k]};
         mending.view = open_file(backend, &s->files[k]);
-        /* A head that tells another length of chunks is only right where there are several:
+        /* A header with another chunk length is only correct if there are several chunks:
          * chunks_of_all_versions(). */
         if (mending.view->index.n_frames > 1) {
             append_text(mending.view, 0, UINT64_MAX, true, run.protocol, &mending.text);
@@ -322,8 +323,8 @@ static void exceptions_at_the_end_are_mended(void **state)
     tl_backend_free(backend);
 }
 
-/* A shard of one chunk, as this version and older ones made it, is good, and mended to what it was;
- * another length of chunks is damage. */
+/* A shard of one chunk, as written by this version and older ones, is intact, and mended to what it
+ * was; another chunk length is damage. */
 static void chunks_of_all_versions(void **state)
 {
     static const uint64_t lengths[] = {TL_CHUNK_MARKERS, TL_CHUNK_MARKERS_OLD, 1000};
@@ -361,7 +362,7 @@ static void chunks_of_all_versions(void **state)
     tl_backend_free(backend);
 }
 
-/* The version that a shard has after it was mended. */
+/* The version of a shard after mending. */
 static uint32_t mended_version(const struct shards *s, struct tl_bytes damaged)
 {
     const struct tl_mend mend = {.protocol = TL_PROTO_ETM4, .packer = s->packer};
@@ -374,8 +375,8 @@ static uint32_t mended_version(const struct shards *s, struct tl_bytes damaged)
     return footer.version;
 }
 
-/* A damaged footer does not make a shard of another version, nor does what stands in its place in a
- * file whose end is gone. */
+/* A damaged footer does not change the version, nor do the bytes in its place in a file whose end
+ * is missing. */
 static void version_is_kept(void **state)
 {
     const struct run run = {1 << 20, TL_CHUNK_MARKERS, TL_PROTO_ETM4};
@@ -411,7 +412,7 @@ static void version_is_kept(void **state)
     made_free(&m);
 }
 
-/* An instruction and three messages, again and again: to ITM each message is a position, too. Then
+/* An instruction and three messages, repeatedly: for ITM each message is a position as well. Then
  * messages alone, for more than a chunk. */
 static void with_messages(struct made *m)
 {
@@ -438,8 +439,8 @@ static void with_messages(struct made *m)
     }
 }
 
-/* Where the index is lost, chunks tell by their logs where they are. One log that cannot be there
- * is enough: each of these is wrong in one way only. */
+/* If the index is lost, the logs give the chunks' positions. A single impossible log is enough:
+ * each of these is wrong in one way only. */
 static void mixed_up_chunks_are_told(void **state)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The spool alone: order, segments, recovery of torn tails, damage, group commit. */
+/* The spool by itself: order, segments, recovery of torn tails, damage, group commit. */
 #include "base/journal.h"
 #include "ingest/segment.h"
 #include "ingest/spool.h"
@@ -84,7 +84,7 @@ static void check_bytes(struct tl_backend *backend, uint64_t from, uint64_t to)
     tl_buf_fini(&buf);
 }
 
-/* What an audit found. */
+/* Findings of an audit. */
 struct found {
     uint64_t offset, n, at;
     unsigned calls;
@@ -167,7 +167,7 @@ static void torn_tails_are_cut(void **state)
     }
 }
 
-/* All but [from, to) is read; there the reader says so, and steps over it. */
+/* Everything except [from, to) is read; there the reader reports it, and skips it. */
 static void check_around(struct tl_backend *backend, uint64_t from, uint64_t to, uint64_t end)
 {
     struct tl_spool_reader *reader;
@@ -193,8 +193,8 @@ static void check_around(struct tl_backend *backend, uint64_t from, uint64_t to,
     tl_buf_fini(&buf);
 }
 
-/* Any damaged byte is found with its place; the bytes around it are still read, and more can be
- * appended. */
+/* Any damaged byte is reported with its position; the bytes around it are still read, and more can
+ * be appended. */
 static void damage_is_found(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void damage_is_found(void **state)
         assert_true(found.at <= i && i - found.at < 5200);
         assert_true(found.n > 0 || i < TL_SEGMENT_HEAD);
         check_around(backend, found.offset, found.offset + found.n, end);
-        /* Going on keeps what lies behind the damage, unless that is the very end. */
+        /* Resuming keeps what follows the damage, unless that is at the very end. */
         assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
         const uint64_t durable = tl_capture_durable(c);
         assert_true(durable == end ||
@@ -257,7 +257,7 @@ static void on_durable(void *context, uint64_t offset)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A folder's syncs are slow enough that many appends of many rigs share one. */
+/* A folder's syncs are slow enough for many appends of many rigs to share one. */
 static void commits_are_shared(void **state)
 {
     (void)state;
@@ -300,8 +300,8 @@ static void commits_are_shared(void **state)
     assert_int_equal(system(command), 0);
 }
 
-/* What the one who operates it hears: once when it is full, once when there is room, each refusal.
- */
+/* Messages to the operator: one when it is full, one when there is space again, and each
+ * refusal. */
 static void trouble_is_told(void **state)
 {
     struct tl_backend *backend;
@@ -317,7 +317,7 @@ static void trouble_is_told(void **state)
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     assert_int_equal(tl_spool_new(&spool, backend, &options, &fail), TL_OK);
     assert_int_equal(tl_capture_open(spool, "a", NULL, NULL, &capture, &fail), TL_OK);
-    tl_backend_memory_limit(backend, 1000); /* less than 8 above what shall stay free */
+    tl_backend_memory_limit(backend, 1000); /* less than 8 above the space to be left free */
     for (int i = 0; i < 3; i++)
         assert_int_equal(tl_capture_append(capture, 0, bytes, &fail), TL_NOSPACE);
     tl_spool_limit(spool, 500);
@@ -352,14 +352,14 @@ static void trouble_is_told(void **state)
 /* ---- a sync that takes long -------------------------------------------------------------------
  */
 
-/* A memory backend whose syncs wait while they are held. */
+/* A memory backend whose syncs wait while they are held back. */
 static struct {
     struct tl_backend_ops ops;
     const struct tl_backend_ops *real;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool held, fails;
-    unsigned syncing, writes; /* syncs that wait; writes so far */
+    unsigned syncing, writes; /* pending syncs; writes so far */
 } held = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static int held_open(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
@@ -404,7 +404,7 @@ static void hold(bool on, bool fails)
     pthread_mutex_unlock(&held.lock);
 }
 
-/* Append eight bytes while syncs are held: they are being synced; eight more behind them are
+/* Append eight bytes while syncs are held back: they are being synced; the next eight bytes are
  * written meanwhile. */
 static void append_behind_sync(struct tl_capture *capture, uint64_t at)
 {
@@ -424,7 +424,7 @@ static void append_behind_sync(struct tl_capture *capture, uint64_t at)
     assert_int_equal(tl_capture_durable(capture), at);
 }
 
-/* A failure is told, too, with the same offset as before. */
+/* A failure is reported as well, with the same offset as before. */
 static void on_settled(void *context, uint64_t offset)
 {
     struct progress *p = context;
@@ -459,7 +459,7 @@ static void written_behind_a_sync(void **state)
     assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
     assert_int_equal(tl_capture_durable(capture), 16);
 
-    /* Both fail, and the end stays where it was. */
+    /* Both fail, and the end remains where it was. */
     append_behind_sync(capture, 16);
     hold(false, true);
     assert_int_equal(tl_capture_flush(capture, &fail), TL_IO);

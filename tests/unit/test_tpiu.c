@@ -22,12 +22,12 @@ struct sources {
     struct tl_buf bytes[128];
     struct tl_buf offsets[128]; /* uint64_t each */
     uint64_t lost;
-    uint64_t not_yet; /* … of which before the first FSYNC */
+    uint64_t not_yet; /* … of these, before the first FSYNC */
     unsigned losses;
     unsigned resets;
     unsigned runs;
-    uint64_t apart[2]; /* what the de-framer was told */
-    uint64_t behind;   /* offset behind all runs so far */
+    uint64_t apart[2]; /* configuration of the de-framer */
+    uint64_t behind;   /* offset after all runs so far */
 };
 
 static void sources_fini(struct sources *s)
@@ -88,7 +88,7 @@ static void decode(struct sources *s, enum tl_tpiu_sync sync, const uint8_t *p, 
                    uint64_t start, unsigned chunk)
 {
     static struct tl_tpiu t;
-    const unsigned way = next() % 3; /* all apart, all in turns, or some so, some so */
+    const unsigned way = next() % 3; /* all separated, all in order, or a mixture */
     s->apart[0] = way == 0 ? ~0ull : way == 1 ? 0 : (uint64_t)next() << 32 | next();
     s->apart[1] = way == 0 ? ~0ull : way == 1 ? 0 : (uint64_t)next() << 32 | next();
     const struct tl_tpiu_sink sink = {s, on_run, on_loss, on_reset, {s->apart[0], s->apart[1]}};
@@ -124,7 +124,7 @@ static void encode(struct tl_tpiu_encoder *e, size_t total, unsigned ids, unsign
     uint8_t data[4096];
     for (size_t done = 0; done < total;) {
         const size_t n = 1 + next() % longest;
-        /* many ff, 7f and 00: what synchronisation is made of */
+        /* many ff, 7f and 00: the bytes of synchronisation words */
         for (size_t i = 0; i < n; i++)
             data[i] = next() % 3 ? (uint8_t)next() : (uint8_t[]){0xff, 0x7f, 0, 0xfe}[next() % 4];
         assert_int_equal(tl_tpiu_encoder_add(e, some_ids[next() % ids], data, n), TL_OK);
@@ -160,7 +160,7 @@ static void test_round_trip(void **state)
     }
 }
 
-/* Offsets beyond 32 bits, and runs that are as long as the interface promises. */
+/* Offsets beyond 32 bits, and runs of the maximum length that the interface allows. */
 static void test_long_runs(void **state)
 {
     const uint64_t start = 0x7fffffff0;
@@ -205,12 +205,12 @@ static void test_id_rules(void **state)
     expect(empty, 16, TL_TPIU_ALIGNED, 0x10, "abcdegghikkm", 12);
     expect(empty, 32, TL_TPIU_ALIGNED, 0x12, "xy\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
 
-    /* The flag of an ID in byte 14 means nothing. */
+    /* The flag of an ID in byte 14 has no meaning. */
     const uint8_t last[32] = {0x21, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0x23, 0x80, 2, 3};
     expect(last, 32, TL_TPIU_ALIGNED, 0x10, "\1\2\3\4\5\6\7\10\11\12\13\14\15", 13);
     expect(last, 32, TL_TPIU_ALIGNED, 0x11, "\2\3\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
 
-    /* Before the first ID nobody knows whose bytes these are. */
+    /* Before the first ID the source of the bytes is unknown. */
     const uint8_t nobody[16] = {2, 2, 2, 2, 0x21, 'a', 'b', 'c', 0x01};
     struct sources s = {0};
     decode(&s, TL_TPIU_ALIGNED, nobody, 16, 0, 0);
@@ -236,7 +236,7 @@ static void test_reset_marker(void **state)
     sources_fini(&s);
 }
 
-/* The index of the byte of `s` that lies at the first offset >= `offset`. */
+/* Index of the byte of `s` at the first offset >= `offset`. */
 static size_t index_at(const struct sources *s, uint8_t id, uint64_t offset)
 {
     const uint64_t *const at = (const void *)s->offsets[id].p;
@@ -246,7 +246,8 @@ static size_t index_at(const struct sources *s, uint8_t id, uint64_t offset)
     return i;
 }
 
-/* From `from` (in what was said) and `from - shift` (in what was found) on, all must be alike. */
+/* From `from` (in the expected bytes) and `from - shift` (in the result) on, everything must be
+ * equal. */
 static bool is_tail(const struct sources *said, const struct sources *got, uint8_t id,
                     uint64_t from, int64_t shift)
 {
@@ -268,7 +269,8 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
     return from;
 }
 
-/* Whatever happens to a few bytes: all is well again behind the FSYNC after the next one. */
+/* Whatever happens to a few bytes: everything is correct again after the second FSYNC that
+ * follows. */
 static void test_damage(void **state)
 {
     for (unsigned round = 0; round < test_rounds(600); round++) {
@@ -318,7 +320,7 @@ static void test_damage(void **state)
         assert_int_equal(got.lost, parts.lost);
         const uint64_t sync = fsync_behind(&e.out, at + touched);
         const uint64_t second = fsync_behind(&e.out, sync + 4);
-        /* Behind an FSYNC the source is not known before its next ID; 600 bytes have many. */
+        /* After an FSYNC the source is unknown until its next ID; 600 bytes contain many. */
         for (size_t i = 0; i < sizeof some_ids; i++) {
             assert_true(is_tail(&said, &got, some_ids[i], second + 700, shift));
             const size_t before = index_at(&said, some_ids[i], at - 600);
@@ -335,8 +337,8 @@ static void test_damage(void **state)
 }
 
 /*
- * Behind lost or added bytes a DSTREAM's footers lie elsewhere: they are found again, to the byte.
- * Now and then a footer happens to go on as its neighbour does, and it takes one more look.
+ * After lost or added bytes a DSTREAM's footers are elsewhere: they are found again, to the byte.
+ * Occasionally a footer happens to continue like its neighbour, and one more check is needed.
  */
 static void test_moved_blocks(void **state)
 {
@@ -363,7 +365,7 @@ static void test_moved_blocks(void **state)
         assert_same(&got, &parts);
         assert_int_equal(got.lost, parts.lost);
         assert_true(n % TL_BLOCK_BYTES == 0 || got.lost > 0);
-        /* Five blocks until an FSYNC shows it, ten to be sure, and until an ID is said. */
+        /* Five blocks until an FSYNC shows it, ten for certainty, and then until an ID follows. */
         const int64_t shift = added ? (int64_t)n : -(int64_t)n;
         bool in_time = true;
         for (size_t i = 0; i < sizeof some_ids; i++) {
@@ -382,7 +384,7 @@ static void test_moved_blocks(void **state)
     assert_true(late <= 2);
 }
 
-/* An FSYNC put into the middle of a frame costs nothing. */
+/* An FSYNC inserted into the middle of a frame costs nothing. */
 static void test_inserted_fsync(void **state)
 {
     for (unsigned round = 0; round < test_rounds(200); round++) {
@@ -417,7 +419,7 @@ static void test_inserted_fsync(void **state)
     }
 }
 
-/* Garbage before the first FSYNC, and a single source that never says its ID again. */
+/* Garbage before the first FSYNC, and a single source whose ID is never repeated. */
 static void test_single_source_damage(void **state)
 {
     struct tl_tpiu_encoder e;
@@ -442,7 +444,8 @@ static void test_single_source_damage(void **state)
     tl_tpiu_encoder_fini(&e);
 }
 
-/* Every kernel against frames taken one by one, which lets no two bytes share any work. */
+/* Every kernel compared with frames processed one by one, which lets no two bytes share any
+ * work. */
 static void test_variants_alike(void **state)
 {
     enum { FRAMES = 600 };
@@ -490,7 +493,8 @@ static void test_variants_alike(void **state)
     }
 }
 
-/* Through the capture in one piece, many frames at a time, or so that no four are seen at once. */
+/* Through the capture in one piece, many frames at a time, or so that no four are visible at
+ * once. */
 static void test_many_and_single_frames(void **state)
 {
     static const enum tl_tpiu_sync syncs[] = {TL_TPIU_ALIGNED, TL_TPIU_FSYNC, TL_TPIU_DSTREAM};
@@ -501,7 +505,7 @@ static void test_many_and_single_frames(void **state)
         tl_tpiu_encoder_init(&e, sync, (uint64_t)round + 1);
         e.repeat_percent = round % 2 ? 20 : 0;
         encode(&e, 6000, 1 + next() % 7, 1 + next() % 60);
-        for (int i = round % 4 * 5; i > 0; i--) /* damage, IDs of no source among it */
+        for (int i = round % 4 * 5; i > 0; i--) /* damage, including IDs of no source */
             e.out.p[next() % e.out.n] = (uint8_t)next();
         decode(&one, sync, e.out.p, e.out.n, 0, 17);
         decode(&many, sync, e.out.p, e.out.n, 0, 0);
@@ -547,8 +551,8 @@ static void list_calls(struct calls *c, const uint8_t *p, size_t n)
 }
 
 /*
- * The calls in front of such a turn do not depend on what comes behind its first frame: who looks
- * for the alignment of frames stops there, and has the same bytes decoded again up to there.
+ * The calls before such a turn do not depend on what follows its first frame: the search for the
+ * frames' alignment stops there, and the same bytes are decoded again up to there.
  */
 static void test_calls_before_turn(void **state)
 {
@@ -558,7 +562,7 @@ static void test_calls_before_turn(void **state)
         struct tl_tpiu_encoder e;
         tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, next());
         e.repeat_percent = round % 3 ? 0 : 10;
-        /* few turns of foreigners, and now and then runs of all the run buffer */
+        /* few turns of foreign sources, and occasionally runs that fill the run buffer */
         for (unsigned k = 0; k < 300; k++) {
             uint8_t data[4096];
             const uint8_t id = next() % 8 ? some_ids[next() % 4] : FOREIGN;
@@ -601,7 +605,7 @@ static bool read_all(struct tl_buf *b, FILE *f)
     return b->n > 0;
 }
 
-/* Per-source bytes as the golden listing has them. */
+/* Per-source bytes as in the golden listing. */
 static void read_golden(struct sources *s, const char *path)
 {
     char command[4200];
@@ -655,7 +659,7 @@ static void check_capture(const char *golden, const char *capture, enum tl_tpiu_
     assert_same(&ours, &parts);
     unsigned sources = 0;
     for (int id = 1; id < 0x70; id++) {
-        const size_t n = theirs.bytes[id].n; /* the reference may have given up before the end */
+        const size_t n = theirs.bytes[id].n; /* the reference may have stopped before the end */
         if (ours.bytes[id].n < n)
             fail_msg("source 0x%02x: %zu bytes, %zu in the reference", (unsigned)id,
                      ours.bytes[id].n, n);
@@ -670,7 +674,8 @@ static void check_capture(const char *golden, const char *capture, enum tl_tpiu_
     tl_buf_fini(&bytes);
 }
 
-/* Synchronisation words are told from frames and from barrier packets by their place. */
+/* Synchronisation words are distinguished from frames and from barrier packets by their
+ * position. */
 static void test_marked(void **state)
 {
     static const uint8_t fsync[] = {0xff, 0xff, 0xff, 0x7f};
