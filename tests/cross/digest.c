@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A number for all that the decoders say about made and real traces, one line an input: to be
+ * A hash of everything the decoders output for generated and real traces, one line per input, to be
  * compared between machines. Within the program all kernels and unroll factors must agree; the
- * de-framer and flow take the level of TRACELAKE_CPU. Usage: digest [FOLDER OF SNAPSHOTS]
+ * de-framer and the flow use the level of TRACELAKE_CPU. Usage: digest [FOLDER OF SNAPSHOTS]
  */
 #include "base/crew.h"
 #include "decode/split.h"
@@ -206,7 +206,7 @@ static void made_packets(struct tl_sim_rng *rng)
     }
 }
 
-/* Headers in payloads, payloads like headers: bytes out of few, and of all. */
+/* Headers in payloads, payloads like headers: bytes from a few values, and from all. */
 static void hostile_packets(struct tl_sim_rng *rng)
 {
     static const uint8_t few[] = {0x95, 0x9a, 0x90, 0x91, 0x92, 0xf7, 0xc0, 0x15, 0x00, 0x85,

@@ -28,11 +28,11 @@ static int64_t now_us(void)
 struct run {
     struct tl_sim_osd_device *d;
     struct osd_plan *plan;
-    int64_t begin; /* when the modules were switched on */
+    int64_t begin; /* when the modules were enabled */
     bool was_on;
 };
 
-/* How many events are due now. */
+/* Number of events due now. */
 static unsigned due(const struct run *r)
 {
     uint64_t until = r->plan->events;
@@ -44,7 +44,7 @@ static unsigned due(const struct run *r)
     return left < BURST ? (unsigned)left : BURST;
 }
 
-/* Make events, if it is time. False: the plan is done. */
+/* Generate events, if it is time. False: the plan is complete. */
 static bool step(struct run *r, int *rc)
 {
     const bool on = atomic_load(&r->d->active) > 0;
@@ -70,7 +70,7 @@ static int pause_ms(const struct run *r)
 
 /* ---- as a gateway ------------------------------------------------------------------------- */
 
-/* "M", `text`, and the answer. Requests that were under way come before it. */
+/* "M", `text`, and the answer. Pending requests are answered before it. */
 static int ask(void *socket, const char *text, const char *expected)
 {
     char type = 0, answer[64] = {0};
@@ -120,7 +120,7 @@ static int run_gateway(struct run *r, void *socket)
     char text[32];
     snprintf(text, sizeof text, "GW_REGISTER %u", r->d->subnet);
     int rc = ask(socket, text, "ACK");
-    size_t from = r->d->sent.out.n; /* of what is not sent yet */
+    size_t from = r->d->sent.out.n; /* of unsent data */
     for (bool more = rc == TL_OK; more && rc == TL_OK;) {
         zmq_pollitem_t item = {.socket = socket, .events = ZMQ_POLLIN};
         zmq_poll(&item, 1, pause_ms(r));
@@ -133,7 +133,7 @@ static int run_gateway(struct run *r, void *socket)
         snprintf(text, sizeof text, "GW_UNREGISTER %u", r->d->subnet);
         rc = ask(socket, text, "ACK");
         if (rc == TL_UNREACHABLE && r->plan->until_off)
-            rc = TL_OK; /* who has switched the modules off is gone by now */
+            rc = TL_OK; /* the host that disabled the modules has disconnected by now */
     }
     return rc;
 }
@@ -205,7 +205,7 @@ static int accept_until(int fd, const struct osd_plan *plan)
     return accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 }
 
-/* Take whole datagrams out of `in`. */
+/* Take whole datagrams from `in`. */
 static int take_datagrams(struct run *r, struct tl_buf *in)
 {
     const bool little = r->d->sent.little_endian;
@@ -225,7 +225,7 @@ static int take_datagrams(struct run *r, struct tl_buf *in)
     return TL_OK;
 }
 
-/* Read what is there. TL_EOF: the host has gone. */
+/* Read what has arrived. TL_EOF: the host has disconnected. */
 static int read_requests(struct run *r, int fd, struct tl_buf *in)
 {
     int rc = tl_buf_reserve(in, 4096);

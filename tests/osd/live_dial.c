@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Open SoC Debug live, without a gateway: simulated devices behind GLIP over TCP. */
+/* Open SoC Debug live, without a gateway: simulated devices with GLIP over TCP. */
 #include "live_lab.h"
 #include "osdhost/dial.h"
 
@@ -100,7 +100,7 @@ static void *dial_until_understood(void *argument)
     return NULL;
 }
 
-/* It does not understand a word of what it is asked first, and would never again. */
+/* The first request is not understood, and would never be answered. */
 static void little_endian_device_is_found_out(void **state)
 {
     struct lab lab;
@@ -132,7 +132,7 @@ static void little_endian_device_is_found_out(void **state)
     close_lab(&lab);
 }
 
-/* Each connection is a trace; one ends amid a datagram. */
+/* Each connection is a trace; one ends in the middle of a datagram. */
 static void dialled_device_disconnects(void **state)
 {
     struct lab lab;

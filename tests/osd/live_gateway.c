@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Open SoC Debug live, as a host controller: simulated devices behind gateways, osd-sw's kind of
- * host modules, and peers that are out of order.
+ * Open SoC Debug live, as a host controller: simulated devices connected to gateways, host modules
+ * like those of osd-sw, and misbehaving peers.
  */
 #include "live_lab.h"
 #include "unit/data.h"
@@ -31,7 +31,7 @@ static void gateway_is_traced_from_registration_to_the_end(void **state)
         start_device(&d);
         wait_until_sent(&d);
         wait_for_log("running, 4 of 6", 1);
-        stop_lab(&lab); /* which switches the modules off, so that the device leaves */
+        stop_lab(&lab); /* which disables the modules, so that the device disconnects */
         join_switched_off(&d);
         check_switched(&d.sim, 1, 1, HOST_SELF);
         assert_int_equal(traces(&lab), 1);
@@ -53,7 +53,7 @@ static void gateways_come_and_go(void **state)
     tl_sim_osd_device_init(&d.sim, 0, 32, 12, 1);
     for (size_t i = 0; i < 4; i++) {
         d.plan.events += 700;
-        d.plan.vanish = i % 2 == 0; /* without a word, or as it should be */
+        d.plan.vanish = i % 2 == 0; /* without a message, or orderly */
         d.plan.stop = d.plan.done = false;
         start_device(&d);
         wait_until_sent(&d);
@@ -190,7 +190,7 @@ static void expect(struct peer *p, const char *text, const char *expected)
         fail_msg("%s: answer %s, expected %s", text, answer, expected);
 }
 
-/* Receive a packet. Its words. */
+/* Receive a packet; returns its number of words. */
 static size_t receive(struct peer *p, uint16_t words[static 64])
 {
     char type = 0;
@@ -227,14 +227,14 @@ static void host_modules_reach_the_device(void **state)
     expect(&reader, "DIADDR_RELEASE", "ACK");
     expect(&reader, "DIADDR_RELEASE", "NACK");
     expect(&reader, "DIADDR_REQUEST", "1025");
-    /* The core trace goes to the logger from here on, and into the trace as before. */
+    /* From here on core trace goes to the logger, and into the trace as before. */
     say(&logger, "D", (uint16_t[]){1, 1026, 0x1000, 4, 1026}, 10);
     assert_int_equal(receive(&logger, words), 3);
     for (unsigned i = 0; i < 20; i++) {
         assert_true(receive(&logger, words) >= 4);
         assert_int_equal(words[1], 1);
     }
-    close_peer(&logger); /* its events have nobody to go to: the first that osd-sw dies of */
+    close_peer(&logger); /* its events have no destination: the first cause of a crash in osd-sw */
     wait_until_sent(&d);
     close_peer(&reader);
     atomic_store(&d.plan.stop, true);
@@ -249,7 +249,7 @@ static void host_modules_reach_the_device(void **state)
     close_lab(&lab);
 }
 
-/* What real hardware's model has sent, brought by a gateway whose device does not listen. */
+/* Output of a model of real hardware, delivered by a gateway whose device does not listen. */
 static void real_streams_come_through(void **state)
 {
     static const char *const names[] = {"ctm16_mpl12", "ctm32_mpl12", "ctm64_mpl12", "ctm64_mpl16"};
@@ -300,7 +300,7 @@ static void real_streams_come_through(void **state)
     close_lab(&lab);
 }
 
-/* Everything that osd-host-controller of osd-sw dies of, and some more. */
+/* Everything that crashes osd-host-controller of osd-sw, and more. */
 static void nobody_dies_of_a_message(void **state)
 {
     struct lab lab;
@@ -354,13 +354,13 @@ static void nobody_dies_of_a_message(void **state)
     say(&p, "D", zeros, sizeof zeros); /* too long: cut off */
     close_peer(&p);
     open_peer(&p, &lab);
-    expect(&p, "GW_REGISTER 3", "ACK"); /* a gateway that brings nothing */
+    expect(&p, "GW_REGISTER 3", "ACK"); /* a gateway that delivers nothing */
     close_peer(&p);
     wait_for_log("the gateway is gone", 1);
     close_lab(&lab);
 }
 
-/* Bytes that are no ZeroMQ, or stop being it. */
+/* Bytes that are not ZeroMQ, or stop being it. */
 static void nobody_dies_of_bytes(void **state)
 {
     static const uint8_t greeting[64] = {0xff, 0, 0,   0,   0,   0,   0, 0, 1, 0x7f,
@@ -390,7 +390,7 @@ static void nobody_dies_of_bytes(void **state)
     close_lab(&lab);
 }
 
-/* The controller is started anew: the gateway does not know, and goes on sending. */
+/* The controller is restarted: the gateway does not know, and continues to send. */
 static void gateway_of_an_earlier_controller_is_recognised(void **state)
 {
     struct lab lab;

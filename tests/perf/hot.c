@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that a compiler makes faster once it knows which of the functions that may be called
- * is. */
+/* A program that a compiler makes faster once it knows which of several possible functions is
+ * called. */
 static unsigned long seed = 1;
 
 static unsigned long next(void)
@@ -76,7 +76,7 @@ static unsigned long usual(unsigned long a, unsigned long b)
     return (a ^ b) + 1;
 }
 
-/* Which function is called is known at run time only. */
+/* Which function is called is only known at run time. */
 unsigned long (*handlers[16])(unsigned long, unsigned long) = {
     usual, usual, usual, usual, usual, usual, usual, usual,
     usual, usual, usual, usual, usual, usual, usual, rare};

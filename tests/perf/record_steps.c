@@ -2,9 +2,9 @@
 /*
  * usage: record_steps OUT PROGRAM [ARGUMENT…]
  *
- * Runs a program of this x86-64 machine instruction by instruction, writes Intel PT of its user
- * code to OUT, and prints how many instructions it executed. For programs of one thread, without
- * signals, linked statically at a fixed address. Exit status 77 where the system refuses.
+ * Executes a program of this x86-64 machine instruction by instruction, writes Intel PT of its user
+ * code to OUT, and prints the number of executed instructions. For programs with one thread and no
+ * signals, linked statically at a fixed address. Exit status 77 if the system does not permit it.
  */
 #include "isa/isa.h"
 
@@ -20,7 +20,7 @@ enum { SKIPPED = 77, CODE = 16, PSB_PERIOD = 4096 };
 
 struct trace {
     FILE *file;
-    uint8_t tnt; /* outcomes, the oldest first, behind a 1 */
+    uint8_t tnt; /* outcomes, the oldest first, after a 1 */
     size_t written, psb;
 };
 
@@ -66,7 +66,7 @@ static void put_psb(struct trace *t, uint64_t ip)
     put(t, "\x02\x23", 2);
 }
 
-/* The instruction at `pc` led to `next`. */
+/* The instruction at `pc` continued at `next`. */
 static void follow(struct trace *t, uint64_t pc, const uint8_t code[static CODE], uint64_t next)
 {
     enum { TIP = 0xcd, TIP_PGE = 0xd1 };
@@ -98,7 +98,7 @@ static bool step(pid_t child, struct user_regs_struct *regs)
            WIFSTOPPED(status) && ptrace(PTRACE_GETREGS, child, 0, regs) == 0;
 }
 
-/* It does not change: what was read once is kept. */
+/* The code does not change: cache what was read. */
 static const uint8_t *read_code(pid_t child, uint64_t pc)
 {
     static struct {

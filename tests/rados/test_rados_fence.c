@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that is stopped while its lease runs out appends nothing any more when it goes on. */
+/* A process that is stopped while its lease expires appends nothing any more when it continues. */
 #include "rados/rados.h"
 
 #include <setjmp.h>
@@ -17,7 +17,8 @@ enum { RECORD = 1000, LIMIT_S = 240 };
 
 static char url[1200];
 
-/* Records of one letter, as long as the lease lasts; each synced one is told as a byte. */
+/* Append records of one letter as long as the lease holds; each synced one is reported as a
+ * byte. */
 static int append(char letter, int told)
 {
     struct tl_backend *b;
@@ -47,7 +48,7 @@ static void take(struct tl_backend *b, struct tl_lease **lease)
     const time_t end = time(NULL) + LIMIT_S;
     while (b->ops->lease(b, "rig", lease, NULL) == TL_DENIED) {
         assert_true(time(NULL) < end);
-        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the cluster tells nobody */
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the cluster notifies nobody */
     }
     assert_non_null(*lease);
 }
@@ -78,7 +79,8 @@ static void a_stopped_holder_is_fenced(void **state)
     assert_int_equal(kill(child, SIGSTOP), 0);
     assert_int_equal(tl_backend_rados(&b, url, NULL), TL_OK);
     take(b, &lease);
-    /* All that it was told to be durable is there; perhaps one more whose answer it did not get. */
+    /* Everything reported to it as durable is there; possibly one more record whose answer it did
+     * not get. */
     assert_int_equal(b->ops->log_open(b, "r/rig/0", true, &log, &size, NULL), TL_OK);
     const uint64_t taken_over = size;
     char bytes[RECORD];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracelake-rig: a simulated rig that pushes live trace, as any rig would through libtracelake.
- * It never gives up on its own: a server that is away is waited for.
+ * tracelake-rig: a simulated rig that pushes live trace, as any rig would through libtracelake. It
+ * never gives up: it waits for a server that is away.
  */
 #include "rig.h"
 
@@ -137,7 +137,7 @@ static int put_sources(struct run *run, const char *image, struct tracelake_erro
     return result;
 }
 
-/* The image first, so that the setup can name it by its content; then the capture. */
+/* The image first, so that the setup can name it by its hash; then the capture. */
 static int open_push(struct run *run, struct tracelake_error *error)
 {
     struct tracelake_image image;
@@ -188,7 +188,7 @@ static int begin(struct run *run)
 
 /* ---- tracing ------------------------------------------------------------------------------ */
 
-/* How many bytes are due at `ms` since the begin. */
+/* Number of bytes due at `ms` since the begin. */
 static uint64_t due(const struct options *o, int64_t ms)
 {
     const double n = (double)o->rate * (double)ms / 1000.0;
@@ -231,8 +231,8 @@ static int trace(struct run *run, struct tracelake_error *error)
     return TRACELAKE_OK;
 }
 
-/* A capture that was interrupted is complete with what has been traced. Where the server has
- * gone too, nobody waits for it. */
+/* An interrupted capture is complete with what has been traced. If the server has gone too, nobody
+ * waits for it. */
 static int finish(struct run *run, struct tracelake_error *error)
 {
     if (atomic_load(&stopping)) {
@@ -262,7 +262,7 @@ static int write_file(const char *path, const struct tl_buf *bytes)
     return fclose(file) == 0 && ok ? 0 : complain(path, "cannot write");
 }
 
-/* The setup as it is before the server knows the image, and the image. */
+/* The setup before the server knows the image, and the image. */
 static int write_setup(struct run *run)
 {
     struct tl_buf text = {0};

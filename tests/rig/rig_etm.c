@@ -11,7 +11,7 @@
 
 enum {
     CORES = 2,
-    STEP = 2000 /* instructions of one core before the other has its turn */
+    STEP = 2000 /* instructions of one core before the other one's turn */
 };
 
 static const uint8_t ids[CORES] = {0x10, 0x12};
@@ -126,7 +126,7 @@ static int source(struct rig *rig, unsigned i, const char **path, struct tl_buf 
     return tl_sim_program_source(&rig->program, i, text);
 }
 
-/* What a core's trace unit has written goes into frames. */
+/* Put what a core's trace unit has written into frames. */
 static int frame(struct rig *rig, int i)
 {
     struct tl_buf *trace = &rig->cores[i].trace;

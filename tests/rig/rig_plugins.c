@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Two processes that load and unload code at one address, traced by an ETMv4 unit through a TPIU.
- * What they will load is run through at the start, so that the setup can name the images with their
- * times; from then on they run what they have.
+ * All loading happens at the start, so that the setup can name the images with their times; after
+ * that the processes keep what they have loaded.
  */
 #include "rig.h"
 

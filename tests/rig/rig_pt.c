@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* An x86 processor whose kernel, and programs of 64, 32 and 16 bit, Intel PT traces. */
+/* An x86 processor with a kernel and programs of 64, 32 and 16 bit, traced by Intel PT. */
 #include "rig.h"
 
 #include "sim/pt_flow_encoder.h"

@@ -65,7 +65,7 @@ static void put_byte(struct tl_sim_etm4 *e, unsigned byte)
     put_bytes(e, &b, 1);
 }
 
-/* A field that goes on while bit 7 is set. */
+/* A field that continues while bit 7 is set. */
 static void put_field(struct tl_sim_etm4 *e, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -113,7 +113,7 @@ static unsigned format6(uint64_t atoms, unsigned n, uint8_t *header)
     return run + 1;
 }
 
-/* The longest packet that the oldest atoms fit in. */
+/* The longest packet that holds the oldest atoms. */
 static unsigned choose_atoms(uint64_t atoms, unsigned n, uint8_t *header)
 {
     static const struct {
@@ -173,7 +173,7 @@ static void commit_all(struct tl_sim_etm4 *e)
     commit(e, e->uncommitted);
 }
 
-/* A P0 element comes: make room for it among those not committed. */
+/* A P0 element follows: commit older ones if there are too many uncommitted. */
 static void count_p0(struct tl_sim_etm4 *e)
 {
     if (e->options.max_spec_depth == 0)
@@ -183,7 +183,7 @@ static void count_p0(struct tl_sim_etm4 *e)
     e->uncommitted++;
 }
 
-/* Atoms of a path that was not taken in the end, and their cancellation. */
+/* Atoms of a path that turns out not to be taken, and their cancellation. */
 static void stray(struct tl_sim_etm4 *e)
 {
     const unsigned room = e->options.max_spec_depth - e->uncommitted;
@@ -240,7 +240,7 @@ static void put_long(struct tl_sim_etm4 *e, uint64_t address, bool wide)
     put_bytes(e, bytes, wide ? 8 : 4);
 }
 
-/* An address in the shortest form, and with it a context where one must be said. */
+/* An address in the shortest form, with a context if one is required. */
 static void put_address(struct tl_sim_etm4 *e, uint64_t address, bool with_context)
 {
     const uint64_t differs = address ^ e->address[0];
@@ -284,7 +284,7 @@ static bool same_context(const struct tl_sim_context *a, const struct tl_sim_con
     return a->el == b->el && a->ns == b->ns && a->context_id == b->context_id && a->vmid == b->vmid;
 }
 
-/* Say where execution is now, and the context if it is another. */
+/* Output the current address, and the context if it has changed. */
 static void arrive(struct tl_sim_etm4 *e, uint64_t pc, const struct tl_sim_context *after)
 {
     const bool changed = !same_context(&e->context, after);
@@ -398,7 +398,7 @@ static void timestamp_if_due(struct tl_sim_etm4 *e)
     tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_TIME, .value = value});
 }
 
-/* Behind each P0 element, with execution at `pc`. */
+/* After each P0 element, with execution at `pc`. */
 static void behind_p0(struct tl_sim_etm4 *e, uint64_t pc)
 {
     if (e->options.max_spec_depth > 0 && tl_sim_percent(&e->rng, 4))
@@ -513,7 +513,7 @@ static void push_return(struct tl_sim_etm4 *e, uint64_t address)
     e->stack[e->n_stack++] = address;
 }
 
-/* True if a return goes where the return stack says, which then need not be told. */
+/* True if a return goes to the top of the return stack, so that no address is needed. */
 static bool pop_return(struct tl_sim_etm4 *e, const struct tl_sim_branch *branch)
 {
     if (!branch->is_return || e->n_stack == 0 || e->stack[e->n_stack - 1] != branch->target)

@@ -169,7 +169,7 @@ static void short_address(struct tl_sim_packets *s, struct tl_etm4_packet *e, un
     }
 }
 
-/* The bytes of a long address; what it then is. */
+/* The bytes of a long address, and its value. */
 static uint64_t put_long(struct tl_sim_packets *s, unsigned is, unsigned bits)
 {
     const uint64_t address = tl_sim_rand(&s->rng) & (is ? ~1ull : ~3ull);
@@ -503,7 +503,7 @@ static void marker(struct tl_sim_packets *s)
     begin(s, TL_ETM4_DATA_MARKER, header)->value = header & 7;
 }
 
-/* Packets of one byte that not every configuration has. */
+/* One-byte packets that not every configuration has. */
 static void single(struct tl_sim_packets *s)
 {
     const struct tl_etm4_config *c = &s->config;

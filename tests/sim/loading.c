@@ -31,7 +31,8 @@ static int make_kernel(struct tl_buf *code)
     return rc == TL_OK ? put(code, A64_ERET) : rc;
 }
 
-/* Call the plug-in if there is one, then the kernel; and again. Process 1 does some more. */
+/* Call the plug-in if there is one, then the kernel; repeatedly. Process 1 executes a little
+ * more. */
 static int make_main(struct tl_buf *code, unsigned process)
 {
     int rc = TL_OK;
@@ -46,7 +47,7 @@ static int make_main(struct tl_buf *code, unsigned process)
     return rc == TL_OK ? put(code, a64_set_distance(A64_B, -(int32_t)(code->n / 4))) : rc;
 }
 
-/* Straight code with branches over some of it, and a return. */
+/* Straight code with branches over parts of it, and a return. */
 static int make_plugin(struct tl_buf *code, struct tl_sim_rng *rng)
 {
     const unsigned n = tl_sim_between(rng, 8, 40);
@@ -186,7 +187,7 @@ static int run_main(struct tl_sim_loading *l)
     return rc == TL_OK ? insn(l, MAIN, file, call) : rc;
 }
 
-/* What the system call does: nothing, loads another plug-in, unloads the one there is. */
+/* Effect of the system call: none, loading another plug-in, or unloading the present one. */
 static int serve(struct tl_sim_loading *l)
 {
     int *const plugin = &l->plugin[l->process];

@@ -18,9 +18,8 @@
 #define VECTOR_IRQ_EL0  9
 
 /*
- * What functions there are. `items`: what the body does, in order, functions called by their
- * names; "*name" are called through one table; "svc", "isb", "wfi", "trcit" are instructions,
- * "eret" ends the function.
+ * The functions. `items`: the body, in order: functions called by their names; "*name" are called
+ * through one table; "svc", "isb", "wfi", "trcit" are instructions, "eret" ends the function.
  */
 struct spec {
     const char *name;
@@ -134,7 +133,8 @@ static uint32_t here(const struct builder *b)
     return (uint32_t)b->p->n_insns;
 }
 
-/* Append an instruction. Always gives somewhere to write; out of memory is told at the end. */
+/* Append an instruction. Always returns a place to write to; lack of memory is reported at the
+ * end. */
 static struct tl_sim_insn *put(struct builder *b, enum tl_sim_kind kind, uint32_t encoding)
 {
     static struct tl_sim_insn nowhere;
@@ -391,7 +391,7 @@ static bool put_item(struct builder *b, const char *item, size_t length)
     return strcmp(name, "eret") == 0;
 }
 
-/* All items once, with other code around them. True if one of them ended the function. */
+/* All items once, with different code around them. True if one of them ended the function. */
 static bool put_items(struct builder *b, const char *items)
 {
     bool ended = false;
@@ -489,7 +489,7 @@ static void resolve(struct builder *b)
                 a64_set_distance(p->insns[i].encoding, (int32_t)(p->insns[i].target - i));
 }
 
-/* Random functions, each of which may call those behind it, called by one of the tasks. */
+/* Random functions, each of which may call those after it, called by one of the tasks. */
 static void put_extra(struct builder *b, unsigned n)
 {
     for (unsigned k = 0; k < n && b->result == 0; k++) {

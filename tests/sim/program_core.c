@@ -55,7 +55,7 @@ static struct tl_sim_context context_of(const struct tl_sim_core *core)
         .el = core->el, .ns = true, .context_id = 0x100 + core->current, .vmid = 1};
 }
 
-/* When something that happens every `every` instructions happens next. */
+/* When the next event with a period of `every` instructions happens. */
 static uint64_t next(struct tl_sim_core *core, uint32_t every)
 {
     return every == 0 ? UINT64_MAX : core->insns + tl_sim_between(&core->rng, 1, 2 * every);
@@ -138,7 +138,7 @@ static int take_exception(struct tl_sim_core *core, unsigned type, enum tl_sim_v
                                  &after);
 }
 
-/* Another task than the current one; the idle one now and then. */
+/* A task other than the current one; occasionally the idle one. */
 static unsigned choose_task(struct tl_sim_core *core)
 {
     if (core->current != IDLE && tl_sim_percent(&core->rng, 15))
@@ -244,7 +244,7 @@ static int execute(struct tl_sim_core *core)
     return result;
 }
 
-/* Filters and overflows: what befalls the trace, not the core. */
+/* Filters and overflows, which affect the trace, not the core. */
 static int disturb(struct tl_sim_core *core)
 {
     int result = 0;

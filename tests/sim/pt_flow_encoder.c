@@ -38,7 +38,7 @@ static bool in_context(const struct tl_sim_pt_flow *flow, const struct tl_sim_x8
            (insn->zone == TL_SIM_X86_KERNEL ? flow->options.kernel : flow->options.user);
 }
 
-/* Code is filtered by pieces of whole functions, so that only a branch leaves what is traced. */
+/* Code is filtered by whole functions, so that only a branch leaves the traced code. */
 static bool in_filter(const struct tl_sim_pt_flow *flow, uint32_t index)
 {
     const struct tl_sim_x86_program *const program = flow->run.program;
@@ -68,7 +68,7 @@ static void send_tips(struct tl_sim_pt_flow *flow)
     flow->n_tips = 0;
 }
 
-/* All that waits: outcomes of branches, then the TIPs that were deferred for their sake. */
+/* Everything pending: outcomes of branches, then the TIPs that were deferred because of them. */
 static void force(struct tl_sim_pt_flow *flow)
 {
     tl_sim_pt_flush(&flow->pt);
@@ -161,7 +161,7 @@ static void enable(struct tl_sim_pt_flow *flow, uint32_t to)
     flow->n_calls = 0;
 }
 
-/* TIP.PGD, with an IP where only the filter says that tracing ends. */
+/* TIP.PGD, with an IP only if tracing ends because of the filter. */
 static struct tl_sim_pt_truth *disable(struct tl_sim_pt_flow *flow, enum tl_sim_pt_what what,
                                        uint64_t ip, uint32_t to)
 {
@@ -180,7 +180,7 @@ static struct tl_sim_pt_truth *disable(struct tl_sim_pt_flow *flow, enum tl_sim_
     return truth;
 }
 
-/* An IRET, by its packet of event trace. */
+/* An IRET, with its event trace packet. */
 static void put_iret(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
 {
     const struct tl_pt_packet p = {
@@ -206,8 +206,8 @@ static void put_interrupt(struct tl_sim_pt_flow *flow, uint64_t ip)
     say(flow, TL_SIM_PT_INTERRUPT, ip, p.cfe.vector | cr2 << 8)->no_ip = !flow->enabled;
 }
 
-/* A trigger in front of the next instruction. Where that is the packet does not say, or by a FUP,
- * or by the instructions since the last outcome. */
+/* A trigger before the next instruction, located by no packet, by a FUP, or by the number of
+ * instructions since the last outcome. */
 static void put_trigger(struct tl_sim_pt_flow *flow)
 {
     struct tl_pt_packet p = {.kind = TL_PT_TRIG};
@@ -226,7 +226,7 @@ static void put_trigger(struct tl_sim_pt_flow *flow)
         !p.trig.icntv;
 }
 
-/* A branch whose target a TIP says, or no packet at all. */
+/* A branch whose target is given by a TIP, or by no packet at all. */
 static void indirect(struct tl_sim_pt_flow *flow, uint32_t to, bool may_defer)
 {
     if (traced(flow, to))
@@ -279,7 +279,7 @@ static void far_branch(struct tl_sim_pt_flow *flow, uint32_t to)
     }
 }
 
-/* IA32_RTIT_CTL.FUPonPTW: whether a FUP says where. */
+/* IA32_RTIT_CTL.FUPonPTW: does a FUP give the place? */
 static void ptwrite(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
 {
     struct tl_pt_packet p = {.kind = TL_PT_PTW, .ip = flow->options.ptwrite_ip};
@@ -319,7 +319,7 @@ static void put_transaction(struct tl_sim_pt_flow *flow, const struct tl_sim_x86
     say(flow, TL_SIM_PT_TSX, insn->pc, flow->transaction);
 }
 
-/* Packets whose FUP names the instruction: a decoder tells them in front of it. */
+/* Packets whose FUP names the instruction: a decoder reports them before it. */
 static void packets_before(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
 {
     switch (insn->kind) {
@@ -479,7 +479,7 @@ static void put_psb(struct tl_sim_pt_flow *flow)
     tl_sim_pt_bare(&flow->pt, TL_PT_PSB);
     if (flow->options.timing)
         put_time(flow);
-    flow->isa = TL_ISA_NONE; /* while tracing is off, the next TIP.PGE says it */
+    flow->isa = TL_ISA_NONE; /* while tracing is off, the next TIP.PGE reports it */
     if (flow->enabled)
         put_exec_mode(flow, tl_sim_x86_isa(here(flow)->zone));
     put_tsx(flow, flow->run.in_transaction, false);
@@ -508,8 +508,8 @@ static void put_psb(struct tl_sim_pt_flow *flow)
     }
 }
 
-/* Some steps are lost. A decoder goes on with the mode that it knew; where that is another one, or
- * in a transaction, tracing goes on by a TIP.PGE behind the overflow. */
+/* Some steps are lost. A decoder continues in the mode it knew; if the mode has changed, or in a
+ * transaction, tracing continues with a TIP.PGE after the overflow. */
 static void overflow(struct tl_sim_pt_flow *flow)
 {
     struct tl_sim_x86_step lost;
@@ -529,7 +529,7 @@ static void overflow(struct tl_sim_pt_flow *flow)
         enable(flow, flow->run.pc);
 }
 
-/* Tracing is switched off in front of an instruction, and on again in front of another one. */
+/* Tracing is disabled before an instruction, and enabled again before another one. */
 static void toggle(struct tl_sim_pt_flow *flow)
 {
     struct tl_sim_x86_step lost;
@@ -587,7 +587,8 @@ static void timing(struct tl_sim_pt_flow *flow)
     tl_sim_pt_packet(&flow->pt, &p);
 }
 
-/* Between two instructions. What has no IP belongs to the last one that wrote something. */
+/* Between two instructions. Packets without an IP belong to the last instruction that wrote
+ * something. */
 static void between(struct tl_sim_pt_flow *flow)
 {
     const struct tl_sim_pt_flow_options *const options = &flow->options;

@@ -4,9 +4,9 @@
 #include <string.h>
 
 /*
- * An opcode and what stands behind it. `reg` of ModRM: 0..7, ANY, or NONE without a ModRM. `imm`:
- * as in the SDM's opcode map, z of 2 or 4 bytes, v of 2, 4 or 8, a an address. `no`: where there is
- * no such instruction.
+ * An opcode and its operands. `reg` of ModRM: 0..7, ANY, or NONE without a ModRM. `imm`: as in the
+ * SDM's opcode map, z of 2 or 4 bytes, v of 2, 4 or 8, a an address. `no`: modes without such an
+ * instruction.
  */
 enum { ANY = 8, MEMORY = 16, NONE = 32 };
 enum { NOT_16 = 1, NOT_32 = 2, NOT_64 = 4, ONLY_64 = NOT_16 | NOT_32 };
@@ -232,7 +232,7 @@ static void put_behind(struct maker *m, char what)
     }
 }
 
-/* Prefixes that change nothing, up to the longest instruction there is. */
+/* Prefixes without effect, up to the maximum instruction length. */
 static void lengthen(struct maker *m)
 {
     struct tl_sim_x86_bytes *const out = m->out;

@@ -7,7 +7,7 @@
 
 /*
  * The file, from its start: ELF header, program headers, the zones' code, symbols, symbol names,
- * section headers. There is a section for each zone, behind section 0, and then the two tables.
+ * section headers. There is a section for each zone, after section 0, and then the two tables.
  */
 enum { SYMTAB = TL_SIM_X86_ZONES + 1, STRTAB, SECTIONS };
 

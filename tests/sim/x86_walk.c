@@ -87,7 +87,7 @@ static void make_function(struct function *f, struct tl_buf *code, struct tl_sim
             code->p[branch] = (uint8_t)(code->n - at);
         branch = code->n - 1;
     }
-    /* The last branch goes to the jump. */
+    /* The target of the last branch is the jump. */
     const size_t at = code->n;
     begin_run(f, code);
     add_plains(f, code, rng);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A log knows how much of it has been synced. When the power is cut, writes, syncs and commits
- * are refused; at the next boot each log keeps what was synced and a random part of the rest.
- * The catalog lives in SQLite's memory file system, held open here so that it outlives the lake.
+ * Each log knows how much of it has been synced. When the power is cut, writes, syncs and commits
+ * are refused; at the next boot each log keeps what was synced and a random part of the rest. The
+ * catalog is in SQLite's memory file system, held open here so that it outlives the lake.
  */
 #include "store/backend_memory.h"
 
@@ -75,7 +75,7 @@ static struct memory *memory_of(struct tl_backend *backend)
     return handle_of(backend)->m;
 }
 
-/* May this object change `key`? No, if it lost a lease that guards it. */
+/* May this object change `key`? Not if it lost a lease that guards it. */
 static int fenced_locked(const struct handle *h, const char *key, struct tl_fail *fail)
 {
     for (const struct memory_lease *l = h->held; l; l = l->next)
@@ -112,7 +112,7 @@ static int allowed_locked(struct memory *m, struct tl_fail *fail)
     return tl_fail_set(fail, m->code, "the medium refuses");
 }
 
-/* Where `key` is, or would be. */
+/* The place of `key`, or where it would be inserted. */
 static size_t place(struct entry **entries, size_t n, const char *key, bool *found)
 {
     size_t low = 0, high = n;
@@ -283,7 +283,7 @@ static int memory_list(struct tl_backend *backend, const char *prefix,
                        struct tl_fail *fail)
 {
     struct memory *m = memory_of(backend);
-    struct tl_buf found = {0}; /* sizes, each with its key and a NUL behind it */
+    struct tl_buf found = {0}; /* sizes, each followed by its key and a NUL */
     int r = TL_OK;
     pthread_mutex_lock(&m->lock);
     for (size_t i = 0; r >= 0 && i < m->n; i++) {
@@ -298,7 +298,7 @@ static int memory_list(struct tl_backend *backend, const char *prefix,
     pthread_mutex_unlock(&m->lock);
     if (r < 0)
         r = tl_fail_set(fail, r, "no memory");
-    /* Who is told may take any lock. */
+    /* The listener may take any lock. */
     for (size_t at = 0; r == TL_OK && at < found.n;) {
         uint64_t size;
         memcpy(&size, found.p + at, sizeof size);
@@ -360,7 +360,7 @@ static int write_part_locked(struct memory_log *log, uint64_t offset, struct tl_
     memcpy(e->bytes.p + offset, part.p, part.n);
     e->bytes.n += more;
     m->used += more;
-    /* An overwrite in the middle touches its own bytes alone. */
+    /* An overwrite in the middle changes only its own bytes. */
     if (e->synced > offset && end > e->synced)
         e->synced = offset;
     return TL_OK;
@@ -479,7 +479,7 @@ void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* A disk writes sectors in any order: what was not synced may be there, cut, or nonsense. */
+/* A disk writes sectors in any order: unsynced data may be there, truncated, or garbage. */
 static void lose(struct entry *e, uint64_t *random)
 {
     const uint64_t loose = e->bytes.n - e->synced;

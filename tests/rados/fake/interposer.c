@@ -53,7 +53,7 @@ static bool strikes_locked(void)
     return faults.left-- == 0;
 }
 
-/* What becomes of the next operation, among kinds that fit it. */
+/* The fate of the next operation, among faults that apply to it. */
 static unsigned next_fault(unsigned fit)
 {
     unsigned chosen = 0;
@@ -139,7 +139,7 @@ static bool was_dropped_locked(const char *oid)
     return false;
 }
 
-/* Does an operation reach the cluster? `*silent`: its answer does not come back. */
+/* Does an operation reach the cluster? `*silent`: its answer is lost. */
 static bool reaches(const char *oid, bool *silent)
 {
     bool does = true;
@@ -159,7 +159,7 @@ static bool reaches(const char *oid, bool *silent)
     return does;
 }
 
-/* Somebody learns that the power is off: nothing that is begun from now on was under way. */
+/* A client learns that the power is off: operations begun from now on do not count as pending. */
 static void learns(void)
 {
     pthread_mutex_lock(&faults_lock);
@@ -301,7 +301,7 @@ static int aio_create_completion2(void *context, rados_callback_t call, rados_co
     return rc;
 }
 
-/* It is under way, or its answer is decided. */
+/* It is pending, or its answer is decided. */
 static void sent(struct completion *c, int decided, bool asked)
 {
     pthread_mutex_lock(&c->lock);
@@ -337,7 +337,7 @@ static uint64_t aio_get_version(rados_completion_t handle)
     return inner.aio_get_version(((struct completion *)handle)->inner);
 }
 
-/* Whoever submits an operation waits for it, but for notifications. */
+/* Whoever submits an operation waits for it, except for notifications. */
 static void aio_release(rados_completion_t handle)
 {
     struct completion *const c = handle;
@@ -351,7 +351,7 @@ static void aio_release(rados_completion_t handle)
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-/* What writes is put together twice: librados takes it over when it is sent. */
+/* Writes are assembled twice: librados takes the operation over when it is sent. */
 struct op {
     bool reads;
     rados_read_op_t read;
@@ -472,7 +472,7 @@ struct sent_op {
 
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t late_wake = PTHREAD_COND_INITIALIZER;
-static struct sent_op *late, **late_end = &late; /* in order; the first may be under way */
+static struct sent_op *late, **late_end = &late; /* in order; the first may be pending */
 
 static void arrive(const struct sent_op *s)
 {
@@ -513,7 +513,7 @@ static void *deliver(void *context)
         pthread_mutex_unlock(&late_lock);
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* others overtake it */
         pthread_mutex_lock(&late_lock);
-        /* Whoever comes now for the same object comes behind it: see overtakes_locked(). */
+        /* Later operations on the same object come after it: see overtakes_locked(). */
         arrive(s);
         late = s->next;
         if (!late)
@@ -524,7 +524,7 @@ static void *deliver(void *context)
     return NULL;
 }
 
-/* May it go in front of those that are late? */
+/* May it overtake late operations? */
 static bool overtakes_locked(const struct sent_op *s)
 {
     for (const struct sent_op *l = late; l; l = l->next)
@@ -585,7 +585,7 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
 
 /* ---- operations that are waited for --------------------------------------------------------- */
 
-/* Does it reach the cluster? `*silent`: its answer does not come back. */
+/* Does it reach the cluster? `*silent`: its answer is lost. */
 static bool gets_through(rados_ioctx_t io, const char *oid, bool *silent)
 {
     *silent = true;
@@ -624,7 +624,7 @@ static int remove_object(rados_ioctx_t io, const char *oid)
 
 /* ---- watch and notify ----------------------------------------------------------------------- */
 
-/* Who watches, and as which client. */
+/* The watchers, and their clients. */
 struct watcher {
     struct watcher *next;
     struct io *io;
@@ -696,7 +696,7 @@ static int unwatch2(rados_ioctx_t io, uint64_t watch)
     return rc;
 }
 
-/* It may get lost, or come twice. */
+/* It may get lost, or arrive twice. */
 static int aio_notify(rados_ioctx_t io, const char *oid, rados_completion_t done, const char *text,
                       int n, uint64_t timeout_ms, char **reply, size_t *reply_n)
 {

@@ -20,7 +20,7 @@ static void need(bool there)
 
 /* ---- operations as they are put together ---------------------------------------------------- */
 
-/* Keys and values of an answer, in the caller's hands. */
+/* Keys and values of an answer, owned by the caller. */
 struct rows {
     struct tl_buf *pairs; /* key, value, … */
     size_t n, cap, at;
@@ -346,7 +346,7 @@ static void set_pool_full_try(rados_ioctx_t io)
 
 /* ---- completions ---------------------------------------------------------------------------- */
 
-/* An operation is carried out when it is submitted. */
+/* An operation is executed when it is submitted. */
 struct completion {
     int rc;
     uint64_t version;
@@ -433,7 +433,7 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
 
 /* ---- watch and notify ----------------------------------------------------------------------- */
 
-/* Who watches, as librados calls it. */
+/* The watchers, as librados calls them. */
 struct watcher {
     struct watcher *next;
     uint64_t watch;

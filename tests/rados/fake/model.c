@@ -83,7 +83,7 @@ static int order(const void *a, size_t a_n, const void *b, size_t b_n)
     return d ? d : (a_n > b_n) - (a_n < b_n);
 }
 
-/* The first pair that is not in front of a key. */
+/* The first pair not before a key. */
 static size_t find(const struct object *o, const void *key, size_t n)
 {
     size_t low = 0, high = o->n_pairs;
@@ -145,7 +145,8 @@ static bool compares(const struct object *o, const struct model_step *s)
                                                       : d > 0;
 }
 
-/* May the operation be done? As far as it goes, `*exists` and `*grows` follow the object. */
+/* Is the operation allowed? `*exists` and `*grows` follow the object as far as the operation is
+ * executed. */
 static int check(const struct object *o, const struct model_step *s, bool *exists, uint64_t *grows)
 {
     const uint64_t size = o ? o->bytes.n : 0;
@@ -239,7 +240,7 @@ int model_keys(const char *oid, const char *behind, const char *prefix, uint64_t
     pthread_mutex_lock(&lock);
     const struct object *const o = *place_of(oid);
     int rc = o ? 0 : -ENOENT;
-    /* The first key behind both. */
+    /* The first key after both. */
     size_t i = o ? find(o, prefix, prefix_n) : 0;
     if (o && order(behind, behind_n, prefix, prefix_n) >= 0) {
         i = find(o, behind, behind_n);
@@ -354,7 +355,7 @@ struct watch {
     void *context;
 };
 
-/* Held while somebody is told. */
+/* Held while a watcher is notified. */
 static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
 static struct watch *watches;
 
