@@ -432,34 +432,48 @@ static int check_summary(struct tl_catalog *catalog, const char *trace, uint64_t
                        "siii", trace, generation, stream, number);
 }
 
+/* Drop the shards and streams of the generations that `sql` matches, in one transaction. */
+static int drop_generations(struct tl_catalog *catalog, const char *const sql[static 2],
+                            const char *trace, uint64_t generation, uint64_t other,
+                            struct tl_fail *fail)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    pthread_mutex_lock(&c->lock);
+    int r = tl_sql_begin(c, fail);
+    if (r >= 0) {
+        for (size_t i = 0; i < 2 && r >= 0; i++) {
+            sqlite3_stmt *s = NULL;
+            r = tl_sql_prepare(c, &s, fail, sql[i], "sii", trace, generation, other);
+            if (r >= 0)
+                r = tl_sql_step(c, s, fail);
+            sqlite3_finalize(s);
+        }
+        r = tl_sql_end(c, r, fail);
+    }
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
 static int drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                        uint64_t stream, uint64_t from, struct tl_fail *fail)
 {
-    if (stream != UINT64_MAX)
-        return tl_sql_run(catalog, NULL, fail,
-                          "DELETE FROM shards WHERE trace=? AND generation=? AND stream=?"
-                          " AND number>=?",
-                          "siii", trace, generation, stream, from);
-    const int r =
-        tl_sql_run(catalog, NULL, fail, "DELETE FROM shards WHERE trace=? AND generation=?", "si",
-                   trace, generation);
-    if (r < 0)
-        return r;
-    return tl_sql_run(catalog, NULL, fail, "DELETE FROM streams WHERE trace=? AND generation=?",
-                      "si", trace, generation);
+    static const char *const sql[] = {"DELETE FROM shards WHERE trace=? AND generation IN (?,?)",
+                                      "DELETE FROM streams WHERE trace=? AND generation IN (?,?)"};
+    if (stream == UINT64_MAX)
+        return drop_generations(catalog, sql, trace, generation, generation, fail);
+    return tl_sql_run(catalog, NULL, fail,
+                      "DELETE FROM shards WHERE trace=? AND generation=? AND stream=?"
+                      " AND number>=?",
+                      "siii", trace, generation, stream, from);
 }
 
 static int drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
                        uint64_t other, struct tl_fail *fail)
 {
-    const int r = tl_sql_run(catalog, NULL, fail,
-                             "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)", "sii",
-                             trace, generation, other);
-    if (r < 0)
-        return r;
-    return tl_sql_run(catalog, NULL, fail,
-                      "DELETE FROM streams WHERE trace=? AND generation NOT IN (?,?)", "sii", trace,
-                      generation, other);
+    static const char *const sql[] = {
+        "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)",
+        "DELETE FROM streams WHERE trace=? AND generation NOT IN (?,?)"};
+    return drop_generations(catalog, sql, trace, generation, other, fail);
 }
 
 /* ---- images -------------------------------------------------------------------------------- */

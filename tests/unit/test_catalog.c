@@ -3,6 +3,7 @@
  * files only are at the end. */
 #include "store/backend_memory.h"
 #include "store/catalog.h"
+#include "store/catalog_sql.h"
 
 #include "pool.h"
 
@@ -269,6 +270,32 @@ static void generations(void **state)
     assert_int_equal(catalog->ops->streams(catalog, "a1", 5, note_stream, &out, NULL), TL_OK);
     assert_true(out.n > 0);
     tl_buf_fini(&out);
+}
+
+/* If the streams cannot be dropped, the shards stay, too. */
+static void generations_are_dropped_as_a_whole(void **state)
+{
+    (void)state;
+    struct tl_fail fail = {0};
+    const struct tl_catalog_trace t = a_trace("a");
+    const struct tl_catalog_stream stream = {.name = "cs.10", .protocol = 1};
+    const struct tl_catalog_shard both[] = {{.row = {.number = 0, .n = 1}},
+                                            {.row = {.number = 1, .n = 1}}};
+    assert_int_equal(catalog->ops->add_trace(catalog, &t, NULL), TL_OK);
+    assert_int_equal(catalog->ops->put_stream(catalog, "a", 1, &stream, NULL), TL_OK);
+    assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, both, 2, NULL), TL_OK);
+    assert_int_equal(tl_sql_run(catalog, NULL, &fail,
+                                "CREATE TRIGGER refusal BEFORE DELETE ON streams"
+                                " BEGIN SELECT RAISE(ABORT, 'refused'); END",
+                                ""),
+                     TL_OK);
+    assert_true(catalog->ops->drop_shards(catalog, "a", 1, UINT64_MAX, 0, &fail) < 0);
+    assert_int_equal(rows_of(1), 3);
+    assert_true(catalog->ops->drop_others(catalog, "a", 2, 2, &fail) < 0);
+    assert_int_equal(rows_of(1), 3);
+    assert_int_equal(tl_sql_run(catalog, NULL, &fail, "DROP TRIGGER refusal", ""), TL_OK);
+    assert_int_equal(catalog->ops->drop_others(catalog, "a", 2, 2, &fail), TL_OK);
+    assert_int_equal(rows_of(1), 0);
 }
 
 static int note_note(void *context, const struct tl_note *n)
@@ -730,6 +757,7 @@ int main(void)
         EVERYWHERE(rules),
         EVERYWHERE(new_catalogs_are_fresh_until_filled),
         cmocka_unit_test_setup_teardown(a_refused_commit_changes_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(generations_are_dropped_as_a_whole, set_up, tear_down),
         cmocka_unit_test_setup_teardown(newer_catalogs_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(older_catalogs_are_brought_up_to_date, set_up, tear_down),
         cmocka_unit_test(damaged_catalogs_are_refused),
