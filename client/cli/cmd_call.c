@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake call`: details of a call. */
-#include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/remote.h"
+#include "out/jsonread.h"
 
 #include <cJSON.h>
 #include <stdio.h>

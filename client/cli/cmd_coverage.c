@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake coverage`: executed parts of a program. */
 #include "cli/codeof.h"
-#include "cli/outfile.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
+#include "out/outfile.h"
 
 #include <errno.h>
 #include <inttypes.h>

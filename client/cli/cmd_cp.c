@@ -2,8 +2,8 @@
 /* `tracelake cp`: copies captures from one server to another, with setups, images and labels. */
 #include "cli/plain.h"
 #include "cli/remote.h"
-#include "cli/rows_out.h"
 #include "cli/setupimages.h"
+#include "out/rows_out.h"
 
 #include <inttypes.h>
 #include <openssl/evp.h>

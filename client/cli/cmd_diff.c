@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake diff`: where two runs diverge, and the differences by function. */
-#include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
+#include "out/jsonread.h"
 
 #include <cJSON.h>
 #include <inttypes.h>

@@ -2,10 +2,10 @@
 /* `tracelake dump`: the records of an STF file as text, one per line. */
 #include "cli/args.h"
 #include "cli/cli.h"
-#include "cli/codetext.h"
-#include "cli/export.h"
-#include "cli/itemjson.h"
-#include "cli/outfile.h"
+#include "out/codetext.h"
+#include "out/export.h"
+#include "out/itemjson.h"
+#include "out/outfile.h"
 #include "stf/file.h"
 
 #include <errno.h>

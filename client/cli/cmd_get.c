@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake get`: a range of a stream, to a file or as text. */
-#include "cli/annotate.h"
-#include "cli/export.h"
-#include "cli/lines.h"
-#include "cli/ndjson.h"
-#include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/where.h"
+#include "out/annotate.h"
+#include "out/export.h"
+#include "out/lines.h"
+#include "out/ndjson.h"
+#include "out/outfile.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -2,8 +2,8 @@
 /* Commands for traces as a whole: ls, show, rm, label, redecode, verify. */
 #include "cli/progress.h"
 #include "cli/remote.h"
-#include "cli/rows_out.h"
-#include "cli/upload.h"
+#include "out/rows_out.h"
+#include "push/upload.h"
 
 #include <stdio.h>
 #include <stdlib.h>

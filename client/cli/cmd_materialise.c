@@ -2,7 +2,7 @@
 /* `tracelake materialise`: converts virtual shards to stored ones. */
 #include "cli/cli.h"
 #include "cli/remote.h"
-#include "cli/rows_out.h"
+#include "out/rows_out.h"
 
 struct options {
     bool no_wait;

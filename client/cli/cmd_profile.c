@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake profile`: execution counts and call stacks, for compilers and profile viewers. */
 #include "cli/codeof.h"
-#include "cli/outfile.h"
-#include "cli/profile_branches.h"
-#include "cli/rows_out.h"
+#include "out/outfile.h"
+#include "out/profile_branches.h"
+#include "out/rows_out.h"
 #include "setup/format.h"
 
 #include <cJSON.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake push`: sends captures to a server. */
 #include "cli/captures.h"
-#include "cli/perf_live.h"
 #include "cli/remote.h"
-#include "cli/sender.h"
+#include "push/perf_live.h"
+#include "push/sender.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake raw`: the raw bytes of a capture, and its setup. */
-#include "cli/jsonwrite.h"
-#include "cli/outfile.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
 #include "cli/setupimages.h"
+#include "out/jsonwrite.h"
+#include "out/outfile.h"
 
 #include <errno.h>
 #include <stdlib.h>

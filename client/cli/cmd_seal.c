@@ -2,7 +2,7 @@
 /* `tracelake seal`: ends live captures whose rig is gone. */
 #include "cli/cli.h"
 #include "cli/remote.h"
-#include "cli/rows_out.h"
+#include "out/rows_out.h"
 
 static int seal(void *context, struct tracelake *lake, const char *trace)
 {

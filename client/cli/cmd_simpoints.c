@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake simpoints`: representative regions of an execution, as files for simulators. */
-#include "cli/jsonread.h"
 #include "cli/progress.h"
-#include "cli/regionset.h"
 #include "cli/remote.h"
-#include "cli/slice.h"
-#include "cli/vectors_of.h"
+#include "out/jsonread.h"
+#include "out/regionset.h"
+#include "out/slice.h"
+#include "out/vectors_of.h"
 #include "regions/simpoints.h"
 #include "stf/file.h"
 

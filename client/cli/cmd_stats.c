@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake stats`: statistics of a range. */
-#include "cli/jsonread.h"
 #include "cli/plain.h"
 #include "cli/progress.h"
 #include "cli/remote.h"
+#include "out/jsonread.h"
 
 #include <cJSON.h>
 #include <stdio.h>

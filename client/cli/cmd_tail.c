@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* `tracelake tail`: follows a live stream. */
-#include "cli/annotate.h"
-#include "cli/lines.h"
-#include "cli/parts.h"
 #include "cli/remote.h"
+#include "out/annotate.h"
+#include "out/lines.h"
+#include "out/parts.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/codeof.h"
 
-#include "cli/outfile.h"
+#include "out/outfile.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
 #ifndef TL_CLI_CODEOF_H
 #define TL_CLI_CODEOF_H
 
-#include "cli/filehash.h"
 #include "cli/remote.h"
+#include "push/filehash.h"
 
 #include <stdio.h>
 

@@ -140,7 +140,8 @@ static void put_head(const char *name, const char *summary)
 static void put_end(void)
 {
     puts(".SH ENVIRONMENT\n"
-         ".TP\n\\fBTRACELAKE_SERVER\\fR\nthe server's URL, or several with commas, in place of \\-\\-server\n"
+         ".TP\n\\fBTRACELAKE_SERVER\\fR\nthe server's URL, or several with commas, in place of "
+         "\\-\\-server\n"
          ".TP\n\\fBTRACELAKE_TOKEN\\fR\nfile with the access token\n"
          ".TP\n\\fBTRACELAKE_CAFILE\\fR, \\fBTRACELAKE_FINGERPRINT\\fR\n"
          "what a server is known by with https\n"

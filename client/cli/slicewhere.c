@@ -2,8 +2,8 @@
 #include "cli/slicewhere.h"
 
 #include "cli/cli.h"
-#include "cli/codetext.h"
 #include "cli/progress.h"
+#include "out/codetext.h"
 #include "stf/file.h"
 #include "stf/insns.h"
 

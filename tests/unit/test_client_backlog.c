@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Bytes between input and server: everything put in comes out, in memory, in files, and after the
  * process that put it there has ended. */
-#include "cli/backlog.h"
+#include "push/backlog.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -3,7 +3,7 @@
  * JSON lines of the command line while memory is out: each allocation of cJSON fails once. A line
  * is written whole, or TL_NOMEM is returned and nothing is written.
  */
-#include "cli/itemjson.h"
+#include "out/itemjson.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

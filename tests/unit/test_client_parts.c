@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* The text of a live stream over calls that break and servers that divide it differently equals the
  * text of one call: nothing twice and nothing missing. */
-#include "cli/parts.h"
+#include "out/parts.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

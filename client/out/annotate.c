@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: MIT */
+#include "out/annotate.h"
+
+#include "cli/cli.h"
+#include "out/linewise.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define INSN_MOST 16 /* bytes */
+
+struct tl_annotate {
+    struct tl_annotate_options options;
+    FILE *file;
+    struct tl_linewise lines;
+    struct tl_codetext code;
+    bool has_isa; /* the mode is known */
+    enum tl_isa isa;
+    struct tl_buf out; /* line being built */
+};
+
+int tl_annotate_open(struct tl_annotate_args *args, const char *command)
+{
+    const struct tl_arg_list *const files = &args->symbols;
+    struct tl_fail fail = {.offset = TL_NO_OFFSET};
+    if (args->source && !files->n)
+        return tl_cli_usage(command,
+                            "--source: give the ELF file with debug information by --symbols");
+    if (tl_codetext_symbols(files->v, files->n, &args->image, &fail) < 0 ||
+        (args->source && tl_sources_new(&args->options.sources, files->v, files->n, &fail) < 0))
+        return tl_cli_fail(NULL, &fail);
+    args->options.image = args->image;
+    return TL_ARGS_GO;
+}
+
+void tl_annotate_close(struct tl_annotate_args *args)
+{
+    tl_image_free(args->image);
+    tl_sources_free(args->options.sources);
+}
+
+int tl_annotate_new(struct tl_annotate **out, const struct tl_annotate_options *options, FILE *file)
+{
+    struct tl_annotate *const a = calloc(1, sizeof *a);
+    if (!a)
+        return TL_NOMEM;
+    a->options = *options;
+    a->file = file;
+    *out = a;
+    return TL_OK;
+}
+
+void tl_annotate_free(struct tl_annotate *annotate)
+{
+    if (!annotate)
+        return;
+    tl_linewise_fini(&annotate->lines);
+    tl_codetext_fini(&annotate->code);
+    tl_buf_fini(&annotate->out);
+    free(annotate);
+}
+
+void tl_annotate_mode(struct tl_annotate *a, const char *mode)
+{
+    const char *const dot = strrchr(mode, '.');
+    const char *const name = dot ? dot + 1 : mode;
+    a->has_isa = false;
+    for (unsigned i = 0; i < TL_ISA_COUNT && !a->has_isa; i++)
+        if (strcmp(name, tl_isa_name((enum tl_isa)i)) == 0) {
+            a->isa = (enum tl_isa)i;
+            a->has_isa = true;
+        }
+}
+
+/* Convert an encoding in flow text to bytes in memory order. */
+static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN_MOST])
+{
+    uint8_t value[INSN_MOST];
+    const size_t n = tl_line_bytes(hex, value, INSN_MOST);
+    /* x86 is in memory order already; T32 in halfwords, first one first; otherwise a value. */
+    const size_t unit = tl_isa_is_x86(isa) ? 1 : isa == TL_ISA_T32 ? 2 : n;
+    for (size_t i = 0; i < n; i++) {
+        const size_t begin = i / unit * unit;
+        out[i] = value[begin + (unit - 1 - (i - begin))];
+    }
+    return n;
+}
+
+/* Process "PC ENCODING", of I, or "PC", of N. */
+static int add_insn(struct tl_annotate *a, const char *line)
+{
+    char *end;
+    const uint64_t pc = strtoull(line + 2, &end, 16);
+    char text[256] = "";
+    uint8_t code[INSN_MOST];
+    if (a->options.disasm && a->has_isa && *end == ' ') {
+        const struct tl_bytes bytes = {code, bytes_of(a->isa, end + 1, code)};
+        tl_codetext_insn(&a->code, a->isa, pc, bytes, text, sizeof text);
+    }
+    int r = tl_buf_printf(&a->out, "%s%s%s", line, *text ? "  " : "", text);
+    if (r >= 0)
+        r = tl_codetext_place(a->options.image, pc, &a->out);
+    return r < 0 ? r : tl_sources_place(a->options.sources, pc, &a->out);
+}
+
+static int take_line(void *context, char *line)
+{
+    struct tl_annotate *const a = context;
+    int r;
+    tl_buf_reset(&a->out);
+    if (strncmp(line, "M ", 2) == 0)
+        tl_annotate_mode(a, line + 2);
+    if (strncmp(line, "I ", 2) == 0 || strncmp(line, "N ", 2) == 0)
+        r = add_insn(a, line);
+    else
+        r = tl_buf_add(&a->out, line, strlen(line));
+    if (r >= 0)
+        r = tl_buf_add(&a->out, "\n", 1);
+    if (r < 0)
+        return r;
+    return fwrite(a->out.p, 1, a->out.n, a->file) == a->out.n ? TL_OK : TL_IO;
+}
+
+int tl_annotate_push(struct tl_annotate *annotate, struct tl_bytes text)
+{
+    return tl_linewise_push(&annotate->lines, text, take_line, annotate);
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: MIT */
+#include "out/codetext.h"
+
+#include "base/args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define IMAGE_MOST ((size_t)256 << 20)
+
+void tl_codetext_fini(struct tl_codetext *t)
+{
+    for (size_t i = 0; i < TL_ISA_COUNT; i++)
+        tl_disasm_free(t->disasm[i]);
+    *t = (struct tl_codetext){0};
+}
+
+/* NULL: none available. */
+static struct tl_disasm *disasm_of(struct tl_codetext *t, enum tl_isa isa)
+{
+    if (!t->tried[isa] && tl_disasm_new(&t->disasm[isa], isa, NULL) < 0)
+        t->disasm[isa] = NULL;
+    t->tried[isa] = true;
+    return t->disasm[isa];
+}
+
+void tl_codetext_insn(struct tl_codetext *t, enum tl_isa isa, uint64_t pc, struct tl_bytes code,
+                      char *out, size_t size)
+{
+    struct tl_disasm *const disasm = disasm_of(t, isa);
+    if (!disasm || tl_disasm_text(disasm, pc, code, out, size) < 0)
+        snprintf(out, size, "-");
+}
+
+int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *out)
+{
+    const struct tl_symbol *const symbol = image ? tl_image_symbol_at(image, pc) : NULL;
+    if (!symbol)
+        return TL_OK;
+    if (symbol->address == pc)
+        return tl_buf_printf(out, " <%s>", symbol->name);
+    return tl_buf_printf(out, " <%s+0x%llx>", symbol->name,
+                         (unsigned long long)(pc - symbol->address));
+}
+
+void tl_codetext_file(const char *text, char path[static TL_CODETEXT_PATH], uint64_t *bias)
+{
+    const char *const at = strrchr(text, '@');
+    *bias = 0;
+    snprintf(path, TL_CODETEXT_PATH, "%s", text);
+    if (at && tl_number_parse(at + 1, bias) >= 0 && at - text < TL_CODETEXT_PATH)
+        path[at - text] = 0;
+}
+
+static int add_symbols(struct tl_image *image, const char *text, struct tl_fail *fail)
+{
+    struct tl_buf bytes = {0};
+    uint64_t bias;
+    char path[TL_CODETEXT_PATH];
+    tl_codetext_file(text, path, &bias);
+    int r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
+    if (r >= 0)
+        r = tl_image_add_elf(image, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
+                             fail);
+    tl_buf_fini(&bytes);
+    return r;
+}
+
+int tl_codetext_symbols(const char *const *files, size_t n, struct tl_image **out,
+                        struct tl_fail *fail)
+{
+    *out = NULL;
+    if (n == 0)
+        return TL_OK;
+    int r = tl_image_new(out);
+    if (r < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    for (size_t i = 0; i < n && r >= 0; i++)
+        r = add_symbols(*out, files[i], fail);
+    if (r >= 0 && (r = tl_image_freeze(*out)) < 0)
+        tl_fail_set(fail, (enum tl_err)r, "%s", tl_err_name(r));
+    if (r >= 0)
+        return TL_OK;
+    tl_image_free(*out);
+    *out = NULL;
+    return r;
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: MIT */
+#include "out/sources.h"
+
+#include "cli/cli.h"
+#include "dwarf/dwarf.h"
+#include "out/codetext.h"
+
+#include <stdlib.h>
+
+#define FILE_MOST ((size_t)1 << 30)
+
+struct file {
+    struct tl_dwarf *dwarf;
+    uint64_t bias;
+};
+
+struct tl_sources {
+    struct file *files;
+    size_t n, cap;
+};
+
+int tl_sources_new(struct tl_sources **out, const char *const *files, size_t n,
+                   struct tl_fail *fail)
+{
+    struct tl_sources *const s = calloc(1, sizeof *s);
+    if (!s)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    int r = TL_OK;
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        char path[TL_CODETEXT_PATH];
+        uint64_t bias;
+        tl_codetext_file(files[i], path, &bias);
+        r = tl_sources_add(s, path, bias, fail);
+    }
+    if (r < 0)
+        tl_sources_free(s);
+    else
+        *out = s;
+    return r;
+}
+
+int tl_sources_add(struct tl_sources *s, const char *path, uint64_t bias, struct tl_fail *fail)
+{
+    struct tl_buf bytes = {0};
+    struct tl_dwarf *dwarf = NULL;
+    int r = tl_grow(&s->files, &s->cap, s->n + 1, sizeof *s->files);
+    if (r >= 0)
+        r = tl_buf_read_file(&bytes, path, FILE_MOST, fail);
+    if (r >= 0)
+        r = tl_dwarf_open(&dwarf, (struct tl_bytes){bytes.p, bytes.n}, fail);
+    tl_buf_fini(&bytes);
+    if (r == TL_NOMEM)
+        tl_fail_set(fail, r, "out of memory");
+    if (r < 0)
+        return r;
+    if (*tl_dwarf_lacks(dwarf))
+        tl_cli_warn(path, "%s", tl_dwarf_lacks(dwarf));
+    s->files[s->n++] = (struct file){dwarf, bias};
+    return TL_OK;
+}
+
+void tl_sources_free(struct tl_sources *sources)
+{
+    if (!sources)
+        return;
+    for (size_t i = 0; i < sources->n; i++)
+        tl_dwarf_close(sources->files[i].dwarf);
+    free(sources->files);
+    free(sources);
+}
+
+int tl_sources_place(struct tl_sources *s, uint64_t pc, struct tl_buf *out)
+{
+    struct tl_dwarf_place place;
+    for (size_t i = 0; s && i < s->n; i++) {
+        const struct file *const f = &s->files[i];
+        if (!tl_dwarf_covers(f->dwarf, pc - f->bias))
+            continue;
+        const int r = tl_dwarf_at(f->dwarf, pc - f->bias, &place);
+        if (r == TL_OK && *place.file && place.line)
+            return tl_buf_printf(out, " %s:%u", place.file, place.line);
+        if (r < 0 && r != TL_NOTFOUND)
+            return r;
+    }
+    return TL_OK;
+}

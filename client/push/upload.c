@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT */
+#include "push/upload.h"
+
+#include "cli/progress.h"
+#include "cli/remote.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int upload_image(struct tracelake *lake, struct tl_setup *setup, size_t i, unsigned most)
+{
+    struct tracelake_image stored;
+    struct tracelake_error error;
+    char *const path = setup->images[i].file;
+    unsigned tries = 0;
+    int result;
+    const struct tl_buf *const made = tl_setup_made(setup, path);
+    tl_progress_wait(path);
+    do
+        result = made ? tracelake_put_image(lake, path, made->p, made->n, &stored, &error)
+                      : tracelake_put_image_file(lake, path, &stored, &error);
+    while (tl_remote_again(result, &tries, most));
+    tl_progress_end();
+    if (result < 0)
+        return tl_remote_fail(NULL, &error);
+    char *const hash = strdup(stored.sha256);
+    if (!hash)
+        return TL_CLI_BAD;
+    /* The same file is often mapped at several addresses. */
+    for (size_t k = i + 1; k < setup->n_images; k++) {
+        char *const other = setup->images[k].file;
+        char *const same = strcmp(other, path) == 0 ? strdup(hash) : NULL;
+        if (same) {
+            setup->images[k].file = same;
+            free(other);
+        }
+    }
+    setup->images[i].file = hash;
+    free(path);
+    return TL_ARGS_GO;
+}
+
+int tl_cli_upload_images(struct tracelake *lake, struct tl_setup *setup, unsigned tries)
+{
+    for (size_t i = 0; i < setup->n_images; i++) {
+        if (tl_setup_is_stored(setup->images[i].file))
+            continue;
+        const int status = upload_image(lake, setup, i, tries);
+        if (status != TL_ARGS_GO)
+            return status;
+    }
+    return TL_ARGS_GO;
+}
