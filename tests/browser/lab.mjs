@@ -15,7 +15,7 @@ const READY_MS = 120000;
 let tries = 0;
 
 /** A port below those that the kernel gives to clients; tests beside this one look elsewhere. */
-function freePort() {
+export function freePort() {
   return new Promise((resolve) => {
     const port = 20000 + (process.pid * 37 + tries++) % 12000;
     const probe = net.createServer();

@@ -2,6 +2,7 @@
 // The page over the mock server: every state of it, gestures, budgets, accessibility.
 import assert from "node:assert/strict";
 import { accessible, colours, cssColour, frame, inBothThemes, moved, open, place, settle, shot, traffic, wheel } from "./harness.mjs";
+import { freePort } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
 
 const TRACE = "#/trace/soak-2026-01-02";
@@ -357,14 +358,15 @@ export async function pageChecks(suite, mock) {
   });
 
   await suite.check("a server that goes away and comes back, a trace that is deleted", {}, async (page, troubles) => {
-    const first = await listen();
+    const port = await freePort();
+    const first = await listen({}, port);
     await open(page, first.url, TRACE);
     await first.close();
     await page.waitForSelector("header .badge.failed");
     // What cannot be had is asked for while nobody answers, and had when somebody does.
     await page.evaluate(() => { location.hash = "#/trace/farm-42"; });
     await page.waitForSelector(".trouble");
-    const second = await listen({}, Number(new URL(first.url).port));
+    const second = await listen({}, port);
     try {
       await page.waitForSelector("#timeline");
       await settle(page);

@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import lab as labs  # noqa: E402
 from e2e import simulated, wait_offset, wait_sealed  # noqa: E402
-from lab import Lab, check, wait  # noqa: E402
+from lab import Lab, check, free_port, wait  # noqa: E402
 
 TESTS = {}
 
@@ -152,11 +152,7 @@ def listened_shards(here):
     simulated(here, 60000)
     wait_sealed(here, 'sim')
     here.stop()
-    ports = {}
-    for kind in ('virtual', 'stored'):
-        with socket.socket() as s:
-            s.bind(('127.0.0.1', 0))
-            ports[kind] = s.getsockname()[1]
+    ports = {kind: free_port() for kind in ('virtual', 'stored')}
     with open(here.path('raw'), 'rb') as f:
         raw = f.read()
     here.start('--shards', 'virtual', *(word for kind, port in ports.items() for word in (

@@ -31,18 +31,23 @@ def snapshot(name):
     return path
 
 
-def free_port():
-    """One that stays free while a server is away: the kernel gives none below 32768 to clients,
-    and tests that run at the same time begin to look at different places."""
+def is_free(port):
+    with socket.socket() as s:
+        try:
+            s.bind(('127.0.0.1', port))
+            return True
+        except OSError:
+            return False
+
+
+def free_port(n=1):
+    """The first of `n` successive ones that stay free while a server is away: the kernel gives none
+    below 32768 to clients, and tests that run at the same time begin to look at different places."""
     for i in range(12000):
         port = 20000 + (os.getpid() * 37 + free_port.tries) % 12000
-        free_port.tries += 1
-        with socket.socket() as s:
-            try:
-                s.bind(('127.0.0.1', port))
-                return port
-            except OSError:
-                continue
+        free_port.tries += n
+        if all(is_free(port + k) for k in range(n)):
+            return port
     raise AssertionError('no free port from 20000 to 32000')
 
 

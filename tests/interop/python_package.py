@@ -13,7 +13,7 @@ import types
 
 import sim
 import tracelake
-from server import Server, check
+from server import Server, check, free_port
 
 SETUP = '[trace]\nformat=itm,id=1\n'
 PROXY_AT = 60000
@@ -276,7 +276,7 @@ def over_tls(server):
 
 def run(first):
     """A server of its own, whose ports stay: it is killed and starts again."""
-    ports = [first.address.split(':')[1], first.tls_address.split(':')[1]]
+    ports = [str(free_port()), str(free_port())]
     first.stop()
     server = Server(os.path.dirname(first.command), first.dir, '--listen', '127.0.0.1:' + ports[0],
                     '--listen-tls', '127.0.0.1:' + ports[1])

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'e2e'))
-from lab import SOURCE, Skip, check, wait  # noqa: E402, F401
+from lab import SOURCE, Skip, check, free_port, wait  # noqa: E402, F401
 
 
 def tool(name):

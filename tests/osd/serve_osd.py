@@ -3,7 +3,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ import urllib.request
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), 'interop'))
 
-from server import Server, check, wait  # noqa: E402
+from server import Server, check, free_port, wait  # noqa: E402
 
 
 def get(url):
@@ -44,18 +43,6 @@ class Device:
         return os.path.getsize(self.file)
 
 
-def free_ports():
-    """Two that follow each other."""
-    while True:
-        with socket.create_server(('127.0.0.1', 0)) as first:
-            port = first.getsockname()[1]
-            try:
-                with socket.create_server(('127.0.0.1', port + 1)):
-                    return port
-            except OSError:
-                pass
-
-
 def controller(server):
     return next(line for line in server.lines if 'host controller' in line).split()[0]
 
@@ -80,7 +67,7 @@ def test_refusals(build, folder):
 
 def test_both_ways(build, folder):
     """A device behind a gateway and one behind GLIP TCP are started, traced and switched off."""
-    port = free_ports()
+    port = free_port(2)
     server = Server(build, folder, '--osd-host-controller', '127.0.0.1:0,rig=fpga', '--source',
                     'tcp://127.0.0.1:%d,format=di,rig=far,start=yes' % port)
     try:
@@ -110,7 +97,7 @@ def test_both_ways(build, folder):
 
 def test_restart(build, folder):
     """The server goes without a word and is back: the gateway, which does not know, is traced on."""
-    port = free_ports()
+    port = free_port(2)
     server = Server(build, folder, '--osd-host-controller', '127.0.0.1:%d' % port)
     try:
         server.start()
