@@ -15,6 +15,7 @@ FETCHES = 8    # of a whole stream in a round
 RIGS = 20      # live ones beside a push at full speed
 RATE = 40000   # bytes a second of each
 UPLOAD = 64 << 20
+LONG_UPLOAD = 1 << 30  # more than a disk keeps in front of it
 TRACES = 500    # removed at once
 GRPC = ['-H', 'content-type: application/grpc', '-H', 'te: trailers']
 
@@ -215,9 +216,11 @@ class Serve(end.Bench):
         with open(self.path('0.trace'), 'rb') as f:
             capture = f.read()
         etm = ['--format', 'etm4,id=0x10']
-        for what, data, more in (('not decodable', os.urandom(UPLOAD), etm),
-                                 (end.INPUTS[0], (capture * (UPLOAD // len(capture) + 1))[:UPLOAD],
-                                  etm + ['--config', self.path('0.ini')])):
+        noise = os.urandom(UPLOAD)
+        for what, size, content, more in (
+                ('not decodable', UPLOAD, noise, etm), ('not decodable', LONG_UPLOAD, noise, etm),
+                (end.INPUTS[0], UPLOAD, capture, etm + ['--config', self.path('0.ini')])):
+            data = (content * (size // len(content) + 1))[:size]
             path = self.path('bytes')
             with open(path, 'wb') as out:
                 out.write(data)
@@ -231,21 +234,21 @@ class Serve(end.Bench):
                 quietly('push', '--trace', 'up', '--no-wait', *more, path)
                 took = time.perf_counter() - begin
                 quietly('rm', 'up')
-                return UPLOAD / took / 1e6
+                return size / took / 1e6
 
             def disk():
                 beside = os.path.join(self.data, 'disk')
                 with open(beside, 'wb') as out:
                     begin = time.perf_counter()
-                    for at in range(0, UPLOAD, 1 << 20):
+                    for at in range(0, size, 1 << 20):
                         out.write(data[at:at + (1 << 20)])
                     out.flush()
                     os.fdatasync(out.fileno())
                     took = time.perf_counter() - begin
                 os.unlink(beside)
-                return UPLOAD / took / 1e6
+                return size / took / 1e6
             best = self.turns(ours, disk)
-            self.add('push', '%d MB, %s' % (UPLOAD >> 20, what), best[0], 'MB/s', 'write and fdatasync', best[1])
+            self.add('push', '%d MB, %s' % (size >> 20, what), best[0], 'MB/s', 'write and fdatasync', best[1])
 
     # ---- beside each other ----
 
