@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The catalog's tables, one function per transaction. */
 #include "base/crc32c.h"
+#include "base/now.h"
 #include "store/catalog_sql.h"
 
 #include <stdio.h>
-#include <time.h>
 
 /* The callback of an enumeration, and its context. */
 struct call {
@@ -62,20 +62,17 @@ static int remove_traces(struct tl_catalog *catalog, const char *const *ids, siz
 {
     struct tl_sql *const c = tl_sql_of(catalog);
     sqlite3_stmt *s = NULL;
-    pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
-    if (r >= 0) {
-        r = tl_sql_prepare(c, &s, fail, "DELETE FROM traces WHERE id=?", "");
-        for (size_t i = 0; i < n && r >= 0; i++) {
-            r = tl_sql_bind(c, s, fail, "s", ids[i]);
-            if (r >= 0)
-                r = tl_sql_step(c, s, fail);
-        }
-        sqlite3_finalize(s);
-        r = tl_sql_end(c, r, fail);
+    if (r < 0)
+        return r;
+    r = tl_sql_prepare(c, &s, fail, "DELETE FROM traces WHERE id=?", "");
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        r = tl_sql_bind(c, s, fail, "s", ids[i]);
+        if (r >= 0)
+            r = tl_sql_step(c, s, fail);
     }
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    sqlite3_finalize(s);
+    return tl_sql_end(c, r, fail);
 }
 
 static int trace_row(void *context, sqlite3_stmt *s)
@@ -342,23 +339,20 @@ static int add_shards(struct tl_catalog *catalog, const char *trace, uint64_t ge
 {
     struct tl_sql *const c = tl_sql_of(catalog);
     sqlite3_stmt *s = NULL;
-    pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
-    if (r >= 0) {
-        r = tl_sql_prepare(
-            c, &s, fail,
-            "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
-            " byte_first, byte_last, events, gaps, anchors, position_first, time_first,"
-            " position_last, time_last, size, begin, summary, summary_crc)"
-            " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            "");
-        for (size_t i = 0; r >= 0 && i < n; i++)
-            r = add_shard(c, s, trace, generation, &shards[i], fail);
-        sqlite3_finalize(s);
-        r = tl_sql_end(c, r, fail);
-    }
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    if (r < 0)
+        return r;
+    r = tl_sql_prepare(
+        c, &s, fail,
+        "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
+        " byte_first, byte_last, events, gaps, anchors, position_first, time_first,"
+        " position_last, time_last, size, begin, summary, summary_crc)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "");
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = add_shard(c, s, trace, generation, &shards[i], fail);
+    sqlite3_finalize(s);
+    return tl_sql_end(c, r, fail);
 }
 
 static int shard_row(void *context, sqlite3_stmt *s)
@@ -438,20 +432,17 @@ static int drop_generations(struct tl_catalog *catalog, const char *const sql[st
                             struct tl_fail *fail)
 {
     struct tl_sql *const c = tl_sql_of(catalog);
-    pthread_mutex_lock(&c->lock);
     int r = tl_sql_begin(c, fail);
-    if (r >= 0) {
-        for (size_t i = 0; i < 2 && r >= 0; i++) {
-            sqlite3_stmt *s = NULL;
-            r = tl_sql_prepare(c, &s, fail, sql[i], "sii", trace, generation, other);
-            if (r >= 0)
-                r = tl_sql_step(c, s, fail);
-            sqlite3_finalize(s);
-        }
-        r = tl_sql_end(c, r, fail);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < 2 && r >= 0; i++) {
+        sqlite3_stmt *s = NULL;
+        r = tl_sql_prepare(c, &s, fail, sql[i], "sii", trace, generation, other);
+        if (r >= 0)
+            r = tl_sql_step(c, s, fail);
+        sqlite3_finalize(s);
     }
-    pthread_mutex_unlock(&c->lock);
-    return r;
+    return tl_sql_end(c, r, fail);
 }
 
 static int drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
@@ -481,13 +472,11 @@ static int drop_others(struct tl_catalog *catalog, const char *trace, uint64_t g
 static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *image,
                      struct tl_fail *fail)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    const uint64_t created = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
     return tl_sql_run(catalog, NULL, fail,
                       "INSERT INTO images(hash, name, build_id, size, created_ns, announced)"
                       " VALUES(?,?,?,?,?,0) ON CONFLICT DO NOTHING",
-                      "sssii", image->hash, image->name, image->build_id, image->size, created);
+                      "sssii", image->hash, image->name, image->build_id, image->size,
+                      (uint64_t)tl_wall_ns());
 }
 
 static int image_row(void *context, sqlite3_stmt *s)

@@ -165,7 +165,11 @@ static int execute(struct tl_sql *c, const char *sql, struct tl_fail *fail)
 
 int tl_sql_begin(struct tl_sql *c, struct tl_fail *fail)
 {
-    return execute(c, "BEGIN IMMEDIATE", fail);
+    pthread_mutex_lock(&c->lock);
+    const int r = execute(c, "BEGIN IMMEDIATE", fail);
+    if (r < 0)
+        pthread_mutex_unlock(&c->lock);
+    return r;
 }
 
 int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail)
@@ -175,6 +179,7 @@ int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail)
         r = execute(c, "COMMIT", fail);
     if (r < 0)
         sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+    pthread_mutex_unlock(&c->lock);
     return r < 0 ? r : TL_OK;
 }
 

@@ -37,10 +37,10 @@ TL_MUST_USE int tl_sql_prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_f
 /* Reset a statement and bind other values. */
 TL_MUST_USE int tl_sql_bind(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail,
                             const char *types, ...);
-/* Begin a transaction, with the lock held. */
+/* Begin a transaction, and acquire the lock for it. After an error there is none, and no lock. */
 TL_MUST_USE int tl_sql_begin(struct tl_sql *c, struct tl_fail *fail);
-/* End the transaction: commit, or roll back if `result` < 0 or the commit fails. Returns the reason
- * for the rollback, or TL_OK. */
+/* End the transaction: commit, or roll back if `result` < 0 or the commit fails; release the lock.
+ * Returns the reason for the rollback, or TL_OK. */
 TL_MUST_USE int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail);
 /* Run a statement without rows, under the lock. `changed` (may be NULL) receives the number of
  * changed rows. */
