@@ -163,6 +163,14 @@ static void set_state(struct tl_trace *trace, enum tl_trace_state state, const c
     pthread_mutex_unlock(&trace->lock);
 }
 
+void tl_trace_retire(struct tl_trace *trace, struct tl_gen *gen)
+{
+    struct tl_catalog *const catalog = trace->lake->catalog;
+    if (catalog->ops->drop_shards(catalog, trace->id, gen->number, UINT64_MAX, 0, NULL) < 0)
+        tl_housekeeper_wake(trace->lake);
+    atomic_store(&gen->obsolete, true);
+}
+
 /* The new generation has caught up: let it serve. */
 static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail)
 {
@@ -181,11 +189,7 @@ static int swap(struct tl_trace *trace, struct tl_gen *gen, struct tl_fail *fail
         tl_gen_put(gen);
         return r;
     }
-    /* The swap is done. Rows that cannot be dropped now are dropped at the next start. */
-    if (trace->lake->catalog->ops->drop_shards(trace->lake->catalog, trace->id, old->number,
-                                               UINT64_MAX, 0, NULL) < 0)
-        tl_housekeeper_wake(trace->lake);
-    atomic_store(&old->obsolete, true);
+    tl_trace_retire(trace, old);
     tl_gen_put(old);
     return TL_OK;
 }
@@ -278,10 +282,7 @@ static int give_up(struct tl_trace *trace, struct tl_gen *gen, const char *why,
     if (mine)
         trace->making = NULL;
     pthread_mutex_unlock(&trace->lock);
-    if (trace->lake->catalog->ops->drop_shards(trace->lake->catalog, trace->id, gen->number,
-                                               UINT64_MAX, 0, NULL) < 0)
-        tl_housekeeper_wake(trace->lake);
-    atomic_store(&gen->obsolete, true);
+    tl_trace_retire(trace, gen);
     if (mine)
         tl_gen_put(gen);
     tl_trace_changed(trace);

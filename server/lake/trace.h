@@ -83,6 +83,10 @@ TL_MUST_USE int tl_trace_take_row(struct tl_trace *trace, const struct tl_catalo
                                   struct tl_fail *fail);
 /* Resume unfinished work on it, from the state in the catalog and the spool. */
 TL_MUST_USE int tl_trace_revive(struct tl_trace *trace, struct tl_fail *fail);
+/* The saved row refers to this generation no more: drop its catalog rows, now or, if that fails, at
+ * the next start at the latest; its shards are removed with the last reference. Call without any
+ * lock held. */
+void tl_trace_retire(struct tl_trace *trace, struct tl_gen *gen);
 /* Remove generations that are neither serving nor wanted. */
 TL_MUST_USE int tl_trace_remove_orphans(struct tl_trace *trace, struct tl_fail *fail);
 /* Write only its row, without the object that repeats it. */

@@ -256,10 +256,7 @@ static int remove_decoded(struct tl_trace *trace, struct tl_fail *fail)
         tl_gen_put(mine ? empty : old);
         return r;
     }
-    if (trace->lake->catalog->ops->drop_shards(trace->lake->catalog, trace->id, old->number,
-                                               UINT64_MAX, 0, NULL) < 0)
-        tl_housekeeper_wake(trace->lake);
-    atomic_store(&old->obsolete, true);
+    tl_trace_retire(trace, old);
     tl_gen_put(old);
     return 1;
 }
