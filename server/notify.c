@@ -2,6 +2,7 @@
 #include "notify.h"
 
 #include "base/args.h"
+#include "base/now.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -9,7 +10,6 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 void tl_notify(const char *lines)
@@ -33,10 +33,8 @@ void tl_notify(const char *lines)
 void tl_notify_reloading(void)
 {
     char text[64];
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%llu",
-             (unsigned long long)now.tv_sec * 1000000 + (unsigned long long)now.tv_nsec / 1000);
+    snprintf(text, sizeof text, "RELOADING=1\nMONOTONIC_USEC=%lld",
+             (long long)(tl_monotonic_ns() / 1000));
     tl_notify(text);
 }
 

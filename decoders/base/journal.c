@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/journal.h"
 
+#include "base/now.h"
 #include "base/utf8.h"
 
 #include <inttypes.h>
@@ -236,9 +237,8 @@ void tl_journal_why(enum tl_journal_level level, const char *event, const char *
 
 bool tl_journal_may(struct tl_journal_limit *limit, unsigned *left_out)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    const unsigned long long period = (unsigned long long)now.tv_sec / 10 + 1;
+    const unsigned long long period =
+        (unsigned long long)(tl_monotonic_ns() / (10 * TL_NS_PER_S)) + 1;
     if (atomic_exchange(&limit->since, period) != period)
         atomic_store(&limit->written, 0);
     if (atomic_fetch_add(&limit->written, 1) >= TL_JOURNAL_BURST) {

@@ -6,11 +6,11 @@
  */
 #include "base/buf.h"
 #include "base/cancel.h"
+#include "base/now.h"
 #include "dwarf/dwarf_parts.h"
 
 #include <dwarf.h>
 #include <stdlib.h>
-#include <time.h>
 
 #define DEPTH_MOST   64
 #define ENTRIES_MOST (8u << 20)
@@ -112,17 +112,10 @@ static bool may_hold_code(int tag)
     }
 }
 
-static time_t seconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec;
-}
-
 static int walk_entries(struct tl_dwarf_unit *unit)
 {
     Dwarf_Die stack[DEPTH_MOST];
-    const time_t end = seconds() + SECONDS_MOST;
+    const int64_t end = tl_monotonic_ns() + SECONDS_MOST * TL_NS_PER_S;
     unsigned depth = 0;
     if (dwarf_child(&unit->die, &stack[0]) != 0)
         return TL_OK;
@@ -135,7 +128,7 @@ static int walk_entries(struct tl_dwarf_unit *unit)
             r = add_site(unit, die, depth);
         if (r < 0)
             return r;
-        if (entries % 64 == 0 && seconds() > end)
+        if (entries % 64 == 0 && tl_monotonic_ns() > end)
             return TL_OK;
         if (depth + 1 < DEPTH_MOST && may_hold_code(tag) &&
             dwarf_child(die, &stack[depth + 1]) == 0 && comes_behind(&stack[depth + 1], here)) {

@@ -2,6 +2,7 @@
 #include "device_net.h"
 
 #include "base/bytes.h"
+#include "base/now.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 #include <zmq.h>
 
@@ -18,9 +18,7 @@
 
 static int64_t now_us(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+    return tl_monotonic_ns() / 1000;
 }
 
 /* ---- what to do next ---------------------------------------------------------------------- */

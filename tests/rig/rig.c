@@ -5,6 +5,7 @@
  */
 #include "rig.h"
 
+#include "base/now.h"
 #include "tracelake.h"
 
 #include <errno.h>
@@ -59,13 +60,6 @@ static void catch_signals(void)
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGALRM, &action, NULL);
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
 static void pause_ms(int64_t ms)
@@ -213,9 +207,9 @@ static int send(struct run *run, size_t n, struct tracelake_error *error)
 
 static int trace(struct run *run, struct tracelake_error *error)
 {
-    const int64_t begun = now_ms();
+    const int64_t begun = tl_monotonic_ms();
     uint64_t sent = 0;
-    for (int64_t ms = 0; !finished(run->o, ms, sent); ms = now_ms() - begun) {
+    for (int64_t ms = 0; !finished(run->o, ms, sent); ms = tl_monotonic_ms() - begun) {
         const uint64_t wanted = due(run->o, ms + TICK_MS);
         int result = TRACELAKE_OK;
         if (wanted > sent) {
@@ -226,7 +220,7 @@ static int trace(struct run *run, struct tracelake_error *error)
             result = tracelake_push_serve(run->push, 0, error);
         if (result < 0)
             return result;
-        pause_ms(ms + TICK_MS - (now_ms() - begun));
+        pause_ms(ms + TICK_MS - (tl_monotonic_ms() - begun));
     }
     return TRACELAKE_OK;
 }

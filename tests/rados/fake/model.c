@@ -2,6 +2,7 @@
 #include "model.h"
 
 #include "base/hash.h"
+#include "base/now.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -286,9 +287,7 @@ int model_version(const char *oid, uint64_t *version)
 
 static int64_t now_ms_locked(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000 + advanced_ms;
+    return tl_monotonic_ms() + advanced_ms;
 }
 
 static bool holds(const struct object *o, uint64_t client, const char *cookie)
