@@ -355,7 +355,7 @@ void tl_range_extent(const struct tl_range *range, uint64_t *first, uint64_t *co
 TL_MUST_USE int tl_range_next(struct tl_range *range, struct tl_buf *out, struct tl_fail *fail);
 /* Stored bytes of a range, in a file mapped to memory. */
 struct tl_range_stored {
-    struct tl_buf before;  /* bytes of the range in front of them; owned by the caller */
+    struct tl_buf before;  /* bytes of the range before them; owned by the caller */
     struct tl_bytes bytes; /* for system calls only, which fail with EFAULT if the file was cut
                             * short, or the disk fails; the process would be killed */
     /* To be called with `owner` when the bytes are no longer needed; any thread. */

@@ -417,7 +417,7 @@ static int take_in(struct tl_mux *mux, bool *moved)
 /*
  * Check that the link is alive. A link that swallows bytes looks like a server that has nothing to
  * send, so a PING is sent after some silence: its answer needs nothing but the server's event loop.
- * A long send queue that gets shorter is also a sign of life, since the PING waits behind it.
+ * A long send queue that gets shorter is also a sign of life, since the PING waits after it.
  * False: the link is dead.
  */
 static bool alive(struct tl_mux *mux, int64_t now)

@@ -19,7 +19,7 @@ struct tl_pbfield {
     struct tl_bytes bytes; /* of TL_PB_BYTES, borrowed from the message */
 };
 
-/* Number and wire type of a field, as encoded in front of it. */
+/* Number and wire type of a field, as encoded before it. */
 #define TL_PB_KEY(number, type) ((number) << 3 | (type))
 
 /* Take the first field off `in`. False: the bytes do not begin with a complete field. */

@@ -89,7 +89,7 @@ static inline int tl_item_batch_flush(struct tl_item_batch *b)
     return b->rc;
 }
 
-/* Append an item. The caller may go on filling in the returned item until the next call. */
+/* Append an item. The caller may continue filling in the returned item until the next call. */
 static inline struct tl_item *tl_item_batch_add(struct tl_item_batch *b, enum tl_item_kind kind,
                                                 uint64_t offset)
 {

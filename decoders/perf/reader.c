@@ -32,7 +32,7 @@ enum why {
     NO_PERF_DATA,
     BAD_HEADER,
     BAD_DATA_OFFSET,
-    SHORT_AREA, /* from here to BAD_RECORD: records may be found behind it */
+    SHORT_AREA, /* from here to BAD_RECORD: records may be found after it */
     LONG_AREA,
     LONG_TRACING_DATA,
     BAD_RECORD,
@@ -450,7 +450,7 @@ static int tell_unread(struct tl_perf_reader *r, uint64_t end, bool found)
     return tell_loss(r, text, r->lost_at, end - r->lost_at);
 }
 
-/* Parsing continues at `offset`, with a record or behind all of them. */
+/* Parsing continues at `offset`, with a record or after all of them. */
 static int end_search(struct tl_perf_reader *r, uint64_t offset, bool found)
 {
     /* Compressed records continue a frame of which a part may be missing. */

@@ -21,7 +21,7 @@
 #define TL_PERF_MAGIC     0x32454c4946524550 /* "PERFILE2" */
 
 #define TL_PERF_RECORD_HEADER 8  /* bytes of a record's {type, misc, size} */
-#define TL_PERF_AREA_RECORD   48 /* bytes of an AUXTRACE record, without the trace behind it */
+#define TL_PERF_AREA_RECORD   48 /* bytes of an AUXTRACE record, without the trace after it */
 
 enum tl_perf_type { /* types of records */
                     TL_PERF_MMAP = 1,

@@ -71,7 +71,7 @@ static inline size_t tl_pt_tape_at(const struct tl_pt_tape *tape, size_t k)
     return tape->begin + tape->at[k];
 }
 
-/* Input index at or after which the outcomes of entry `k` begin, behind the packet before: `in` and
+/* Input index at or after which the outcomes of entry `k` begin, after the packet before: `in` and
  * `config` are those that the tape was filled from. */
 size_t tl_pt_tape_from(const struct tl_pt_tape *tape, const struct tl_pt_config *config,
                        struct tl_bytes in, size_t k);

@@ -15,7 +15,7 @@
  *
  * MODE and packets that begin with 02 become entries like others, whose kind and value the parser
  * determines afterwards. PSB, OVF and TMA, unusual and invalid packets are left to the parser,
- * which takes them after everything in front of them.
+ * which takes them after everything before them.
  */
 #include "pt/tape_parts.h"
 
@@ -513,7 +513,7 @@ static uint64_t last_ip(const struct run *r)
 }
 
 /* Let the parser determine those of the entries from `first` on that `which` selects. If it fails,
- * the tape ends in front of the entry. */
+ * the tape ends before the entry. */
 static __attribute__((noinline)) int parse_entries(struct run *r, size_t first, uint64_t which)
 {
     struct tl_pt_tape *const tape = r->tape;
@@ -535,7 +535,7 @@ static __attribute__((noinline)) int parse_entries(struct run *r, size_t first, 
 }
 
 /*
- * Make entries of up to 64 packets of the queue. Outcomes behind the last one stay in the queue; if
+ * Make entries of up to 64 packets of the queue. Outcomes after the last one stay in the queue; if
  * these are all packets that there are, fewer than 64, they are also those of the entry after the
  * last one. Returns an error of the parser, or 0.
  */
@@ -571,7 +571,7 @@ static ALWAYS_INLINE int add_entries(struct run *r, unsigned packets)
     return TL_OK;
 }
 
-/* Make entries of all packets of the queue; the outcomes behind the last one are those of the next
+/* Make entries of all packets of the queue; the outcomes after the last one are those of the next
  * entry. */
 static __attribute__((noinline)) int add_all(struct run *r)
 {

@@ -29,8 +29,8 @@ struct tl_remaker {
     struct tl_buf bytes; /* read; those from `used` on are not decoded yet */
     size_t used;
     size_t stream;
-    uint64_t at;  /* raw bytes decoded */
-    bool damaged; /* the next raw bytes, or others that are needed, are damaged: it cannot go on */
+    uint64_t at;               /* raw bytes decoded */
+    bool damaged;              /* raw bytes that are needed next are damaged: it cannot continue */
     struct tl_missing missing; /* if damaged */
     bool finished;
     bool given_up;     /* abandoned during output: it cannot continue */

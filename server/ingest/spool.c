@@ -2,7 +2,7 @@
 /*
  * Group commit by two threads. Appenders fill `pending`. The writer swaps it with the empty
  * `writing` and writes that, without holding the lock. What was written is the next group; when the
- * syncer has synced the previous one, it gets this one, and the writer goes on writing meanwhile.
+ * syncer has synced the previous one, it gets this one, and the writer continues writing meanwhile.
  * The writer advances `durable`, and does everything else: the syncer only calls log_sync().
  *
  * If a sync fails, or a write, everything of that capture that is not durable yet fails with it,

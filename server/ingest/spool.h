@@ -117,7 +117,8 @@ TL_MUST_USE int tl_spool_read_again(void *reader, uint64_t offset, uint8_t *out,
 uint64_t tl_spool_reader_arrival(const struct tl_spool_reader *reader);
 void tl_spool_reader_free(struct tl_spool_reader *reader); /* accepts NULL */
 /* Nothing is read for a while: keep the places of packed bytes, but neither bytes nor an open log.
- * A frame is checked against its place and its checksum, so reading may go on at any time later. */
+ * A frame is checked against its place and its checksum, so reading may continue at any time later.
+ */
 void tl_spool_reader_rest(struct tl_spool_reader *reader);
 const char *tl_spool_reader_name(const struct tl_spool_reader *reader);
 

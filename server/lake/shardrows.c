@@ -141,7 +141,7 @@ int tl_rows_copy(struct tl_rows_copy *out, const struct tl_rows *rows, size_t mo
 {
     *out = (struct tl_rows_copy){0};
     if (rows->is_mapped && rows->cap - rows->n >= more) {
-        /* Rows written behind these are private to the copy. */
+        /* Rows written after these are private to the copy. */
         const size_t bytes = bytes_of(rows->n + more);
         void *const v = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE, rows->file, 0);
         if (v == MAP_FAILED)

@@ -103,7 +103,7 @@ ssize_t tl_conn_write(struct tl_conn *conn, const void *p, size_t n)
 }
 
 /* A slice of a mapped file cannot be read. Its length has been promised, so zeros take its place,
- * and its stream ends with an error. TL_IO: the connection cannot go on. */
+ * and its stream ends with an error. TL_IO: the connection cannot continue. */
 static int cut_short(struct tl_conn *conn, struct tl_outq *q)
 {
     const int32_t stream = tl_outq_blank(q);

@@ -163,7 +163,7 @@ static bool flush(struct tl_h2 *h2)
         if (rc < 0)
             return false;
         if (sent > TURN_BYTES)
-            rc = 0; /* go on when the socket is reported to be writable, which it is */
+            rc = 0; /* continue when the socket is reported to be writable, which it is */
     } while (rc && some && nghttp2_session_want_write(h2->session));
     /* Stop reading from a client that does not read our answers: otherwise acks would
      * accumulate. */

@@ -494,7 +494,7 @@ bool tl_stream_collect(struct tl_stream *stream)
     return ended;
 }
 
-/* Wake the worker if it should go on. Chunks of mapped files are queued many at a time, since
+/* Wake the worker if it should continue. Chunks of mapped files are queued many at a time, since
  * switching between threads costs as much as sending one. */
 static void resume_locked(struct tl_stream *stream)
 {

@@ -30,7 +30,7 @@
  *
  *   rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS&index=N]
  *
- * conf: the cluster's configuration (librados' own search otherwise); id: the client's name behind
+ * conf: the cluster's configuration (librados' own search otherwise); id: the client's name after
  * "client." (admin); namespace: of the objects in the pool; lease: how long a server that is gone
  * keeps its leases (2, 1..600); index: how many index objects a new store gets (256, 1..4096).
  * The process ignores SIGPIPE, which librados' connections may raise. `url` is copied. TL_USAGE: it

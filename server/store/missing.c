@@ -13,7 +13,7 @@ size_t tl_missing_items(struct tl_missing *missing, const struct tl_chunk *c, ui
              "raw bytes 0x%" PRIx64 " to 0x%" PRIx64 " are damaged: instructions %" PRIu64
              ":%" PRIu64 " cannot be regenerated",
              missing->from, missing->to, position, c->first + c->n);
-    /* A missing range goes on from chunk to chunk: the bytes are counted where it begins. */
+    /* A missing range continues from chunk to chunk: the bytes are counted where it begins. */
     const bool begins = position > c->first;
     out[0] = (struct tl_item){.kind = TL_ITEM_GAP,
                               .flags = begins ? TL_ITEM_HAS_VALUE : 0,

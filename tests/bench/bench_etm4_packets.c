@@ -207,7 +207,7 @@ struct peer {
     uint64_t packets;
     double seconds;
     uint64_t bytes;
-    bool stopped; /* at something it takes for an error it cannot go on behind */
+    bool stopped; /* at something it takes for an error it cannot continue after */
 };
 
 static ocsd_datapath_resp_t take_peer(const void *context, const ocsd_datapath_op_t op,

@@ -109,7 +109,7 @@ static int to_records(void *context, const struct tl_item *items, size_t n)
     return r;
 }
 
-/* The log of the instructions in front of `position`. */
+/* The log of the instructions before `position`. */
 static int end_log(struct direct *d, uint64_t position)
 {
     tl_buf_reset(&d->packed);

@@ -287,7 +287,7 @@ static void measure(struct bench *b)
     const double insns = (double)b->insns / 1e6, mb = (double)b->trace.n / 1e6;
 #ifdef HAVE_LIBIPT
     theirs = insns / bench_best_cpu(ROUNDS, insn_by_insn, b);
-    if (b->theirs < b->expected) /* it goes on to the next branch behind the trace's end */
+    if (b->theirs < b->expected) /* it continues to the next branch after the trace's end */
         die("libipt loses its way");
     snprintf(name, sizeof name, "%s, libipt's blocks", b->name);
     bench_report("pt flow", name, insns / bench_best_cpu(ROUNDS, block_by_block, b), "Minsn/s",

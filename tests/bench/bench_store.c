@@ -444,7 +444,7 @@ static void fetch_zstf(const char *dir, uint64_t insns)
 }
 
 /* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. The
- * peer decodes in front of that and behind it. */
+ * peer decodes before that and after it. */
 static void store_long(const char *dir, struct made *m, size_t repeat)
 {
     int ends[2];

@@ -563,7 +563,7 @@ struct order {
     bool header_done;
 };
 
-/* May this record stand behind the one before? */
+/* May this record stand after the one before? */
 static void check_order(struct order *order, uint8_t type)
 {
     if (!order->header_done) {

@@ -166,7 +166,7 @@ static const struct {
     {"ete_ip", 'I', 5838, 9131}, /* from a stale address straight on, over 360 branches */
 };
 
-/* Lines of the reference to leave out in front of line `at`. */
+/* Lines of the reference to leave out before line `at`. */
 static size_t surplus_at(const char *what, char class, size_t at)
 {
     for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++)

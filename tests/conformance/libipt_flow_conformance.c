@@ -106,7 +106,7 @@ static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
 
 static unsigned errors, same_offsets, same_places, same_codes, unlike, differ;
 
-/* Index of the synchronisation behind `i`, or of the end. */
+/* Index of the synchronisation after `i`, or of the end. */
 static size_t next_sync(const struct tl_buf *said, size_t i)
 {
     do
@@ -120,7 +120,7 @@ static bool fails(const struct tl_buf *said, size_t i)
     return i < n_said(said) && said_at(said, i)->error != TL_PT_OK;
 }
 
-/* The opcode of an instruction, behind its legacy prefixes and REX. */
+/* The opcode of an instruction, after its legacy prefixes and REX. */
 static uint8_t opcode_of(const struct tl_sim_x86_program *program, const struct tl_sim_pt_truth *t)
 {
     uint8_t code[TL_SIM_X86_MAX] = {0};
@@ -135,7 +135,7 @@ static uint8_t opcode_of(const struct tl_sim_x86_program *program, const struct 
 
 /*
  * Where Debian's libipt is another one than the reference of today (docs/pt-differences.md), and
- * shows it behind damage: other packets bind to a FUP; bytes that are no instruction, or a later
+ * shows it after damage: other packets bind to a FUP; bytes that are no instruction, or a later
  * one, have another length or class; a call that leaves what is traced is nothing that a compressed
  * return goes back to.
  */
@@ -149,7 +149,7 @@ static bool is_known(const struct tl_sim_x86_program *program, const struct said
 }
 
 /*
- * Both fail behind the same. Debian's libipt reads ahead, and may fail for that packet: one that is
+ * Both fail after the same. Debian's libipt reads ahead, and may fail for that packet: one that is
  * invalid, or lacks an IP, or is out of place (docs/pt-differences.md); or in itself. Here what is
  * pending where the trace and the program part fails first. All else has the same reason.
  */
@@ -171,7 +171,7 @@ static bool fails_alike(const struct said *theirs, const struct said *ours)
 
 /*
  * Is it the same place? One of them may have read ahead, to the next packet that tells where the
- * flow goes: behind times, a FUP, and a TNT, or through all of a PSB+; and of an error in a PSB+
+ * flow goes: after times, a FUP, and a TNT, or through all of a PSB+; and of an error in a PSB+
  * Debian's libipt tells the PSB.
  */
 static bool same_place(struct tl_bytes trace, uint64_t theirs, uint64_t ours)
@@ -197,7 +197,7 @@ static bool same_place(struct tl_bytes trace, uint64_t theirs, uint64_t ours)
 
 /*
  * One of both fails at theirs[i] or ours[k]: compare the first error of each from there on. Where
- * both fail behind the same, it is at the same place.
+ * both fail after the same, it is at the same place.
  */
 static void compare_errors(struct tl_bytes trace, const struct tl_buf *theirs, size_t i,
                            const struct tl_buf *ours, size_t k)
@@ -236,7 +236,7 @@ static void compare_from(const struct world *w, const struct tl_buf *theirs, siz
     if (i == i_end && k == k_end)
         return;
     errors++;
-    if (i == n_said(theirs) || k == n_said(ours)) /* the end may be told, or not */
+    if (i == n_said(theirs) || k == n_said(ours)) /* the end may be reported, or not */
         return;
     const struct said *const a = said_at(theirs, i), *const b = said_at(ours, k);
     if (a->error || b->error) { /* only one: libipt has read ahead, or what is pending fails here */

@@ -175,7 +175,7 @@ static bool later_than_theirs(struct tl_bytes at)
     return at.p[0] == 0xd9 || (at.n > 1 && at.p[0] == 0x02 && (at.p[1] == 0x13 || at.p[1] == 0x53));
 }
 
-/* With erratum SKZ84 a TMA that is none has eight bytes: theirs takes one behind the stream. */
+/* With erratum SKZ84 a TMA that is none has eight bytes: theirs takes one after the stream. */
 static bool is_cut_tma(const struct tl_pt_config *config, struct tl_bytes at)
 {
     return config->errata.skz84 && at.n == 7 && at.p[0] == 0x02 && at.p[1] == 0x73;
@@ -300,7 +300,7 @@ static void damaged_streams(void **state)
     }
 }
 
-/* Each of the first two bytes, and any behind. */
+/* Each of the first two bytes, and any after. */
 static void any_bytes(void **state)
 {
     (void)state;

@@ -43,7 +43,7 @@ struct bench {
     struct listing ours[IDS], theirs[IDS];
     size_t packets, differing, explained, unanswered;
     uint64_t fault_at;
-    bool moved; /* bytes behind the fault have other places */
+    bool moved; /* bytes after the fault have other places */
 };
 
 static void die(const char *why)
@@ -196,7 +196,7 @@ static bool list_theirs(struct bench *b)
     snprintf(command, sizeof command, "%s/out.ppl", b->dir);
     FILE *const f = fopen(command, "r");
     while (f && getline(&line, &cap, f) > 0) {
-        /* a message may stand in front, or behind, without a line end */
+        /* a message may stand in front, or after, without a line end */
         for (const char *at = line; (at = strstr(at, "Idx:")); at++) {
             uint64_t index;
             unsigned id;

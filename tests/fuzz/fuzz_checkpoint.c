@@ -132,7 +132,7 @@ static void load(const struct lane *lane, const struct tl_buf *build, const stru
 
 /*
  * The first byte: how many of the following triples (where, two bytes; how) change a checkpoint
- * that is made here; 255: the rest is one itself, behind its head.
+ * that is made here; 255: the rest is one itself, after its head.
  */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -21,7 +21,7 @@ static uint32_t next(void)
     return (uint32_t)(seed >> 16);
 }
 
-/* A copy of exactly `n` bytes, so that a sanitizer sees the first byte read behind it. */
+/* A copy of exactly `n` bytes, so that a sanitizer sees the first byte read after it. */
 static void run(const uint8_t *p, size_t n)
 {
     uint8_t *const exact = malloc(n ? n : 1);

@@ -147,7 +147,7 @@ static int one_event(struct tl_sim_osd_device *d, size_t module)
         return tl_sim_osd_stm(&d->sent, src, d->width, d->time, 4, 'a' + draw(d) % 26u);
     case TL_SIM_OSD_UART:
         return tl_sim_osd_uart(&d->sent, src, (uint8_t)('A' + draw(d) % 26u));
-    default: /* the core stops and goes on */
+    default: /* the core stops and continues */
         return tl_sim_osd_event(&d->sent, src, &(uint16_t){d->events & 1}, 1);
     }
 }

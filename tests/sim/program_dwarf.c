@@ -37,7 +37,7 @@ static bool has_inlined(const struct tl_sim_function *f)
 /* The function's first line. */
 static uint32_t first_line(const struct tl_sim_program *program, const struct tl_sim_function *f)
 {
-    uint32_t line = 3; /* behind the include and an empty line */
+    uint32_t line = 3; /* after the include and an empty line */
     for (const struct tl_sim_function *g = program->functions; g < f; g++)
         if (section_of(program, g->first) == section_of(program, f->first))
             line += HEAD_LINES + body_lines(g) + TAIL_LINES;

@@ -135,7 +135,7 @@ static void say_exec_mode(struct tl_sim_pt_flow *flow, uint64_t ip)
     say(flow, TL_SIM_PT_EXEC_MODE, ip, 0)->isa = flow->isa;
 }
 
-/* ---- tracing goes on, and off -----------------------------------------------------------------
+/* ---- tracing continues, and off -----------------------------------------------------------------
  */
 
 static void enable(struct tl_sim_pt_flow *flow, uint32_t to)

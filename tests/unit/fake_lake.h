@@ -29,7 +29,7 @@ struct fake_knobs {
 };
 extern struct fake_knobs fake;
 
-/* Each piece has one byte in front of it, 'B'. */
+/* Each piece has one byte before it, 'B'. */
 #define FAKE_STORED 100000
 
 /* The bytes of a trace so far. Borrowed; not while it is being pushed. */

@@ -236,7 +236,7 @@ static void uses_the_return_stack(void **state)
 
 static void keeps_the_newest_returns(void **state)
 {
-    /* 20 calls, 16 places: 1008 is `b.eq 1000`, N goes on to ERET; each BL pushes 1008 */
+    /* 20 calls, 16 places: 1008 is `b.eq 1000`, N continues to ERET; each BL pushes 1008 */
     struct tl_etm4_config c = plain;
     c.return_stack = true;
     struct tl_etm4_packet packets[128] = {BEGIN};

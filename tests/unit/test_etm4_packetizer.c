@@ -135,7 +135,7 @@ static void test_out_of_sync(void **state)
     free(ours.p);
 }
 
-/* The first A-Sync is found behind any zeros, in any chunks; pieces of up to 9 bytes are searched
+/* The first A-Sync is found after any zeros, in any chunks; pieces of up to 9 bytes are searched
  * byte by byte. */
 static void test_first_sync(void **state)
 {
@@ -174,7 +174,7 @@ static void test_frame_offsets(void **state)
     tl_etm4_packetizer_init(p, &etm4_config, collect, &ours);
     const struct tl_run first = framed_run(bytes, 20, 3); /* bytes 3..14 of a frame, then 0..7 */
     assert_int_equal(tl_etm4_packetizer_push(p, &first), 0);
-    const struct tl_run second = framed_run(bytes + 20, 40, 23); /* goes on in the same frame */
+    const struct tl_run second = framed_run(bytes + 20, 40, 23); /* continues in the same frame */
     assert_int_equal(tl_etm4_packetizer_push(p, &second), 0);
     assert_int_equal(ours.n, 49);
     for (size_t i = 0; i < ours.n; i++) {

@@ -9,9 +9,9 @@
  * for good or until the lease has run out and others have gone on. The search visits every state
  * that can be reached by
  *
- *     connect    the rig connects to a server, with other bytes than before behind what was
+ *     connect    the rig connects to a server, with other bytes than before following what was
  * acknowledged send       … and sends a byte drop       the connection ends; acknowledgements under
- * way are lost step       a server does its operation on the backend and goes on to the next one
+ * way are lost step       a server does its operation on the backend and continues to the next one
  *     fail       … and the medium refuses it, having done half of it
  *     expire     the lease runs out
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Virtual shards whose raw bytes are damaged: what can be regenerated is right and at its position,
- * the rest is told as a gap, in each form in which a range is read.
+ * the rest is reported as a gap, in each form in which a range is read.
  */
 #include "lake/cut.h"
 #include "virtual_pair.h"
@@ -145,7 +145,8 @@ static size_t n_segments(void)
     return n;
 }
 
-/* Is each position either what the stored shards have, or told as missing? `n`: of the range. */
+/* Is each position either what the stored shards have, or reported as missing? `n`: of the range.
+ */
 static void each_is_right_or_missing(const struct by_position *is, const struct by_position *should,
                                      uint64_t from, uint64_t to)
 {

@@ -301,7 +301,7 @@ static void test_without_enumeration(void **state)
         give_register(&setup, 0x403, "ADDR_WIDTH", 5, width);
         tl_sim_osd_init(&e);
         const struct tl_sim_osd_truth first = {.time = 1, .pc = 4, .npc = 8, .call = true};
-        for (int i = 0; i < 2; i++) { /* an overflow in front of all does not tell its module */
+        for (int i = 0; i < 2; i++) { /* an overflow before all does not tell its module */
             assert_int_equal(tl_sim_osd_ctm(&e, 1, width, &first), TL_OK);
             assert_int_equal(tl_sim_osd_stm(&e, 2, width, 1, 4, 'x'), TL_OK);
         }

@@ -265,7 +265,7 @@ static void test_openrisc(void **state)
     play(&e, 32);
     decode(&r, &e, image);
     expect_text(&r, "or1k", false);
-    /* "l.j main" is told as a call, too. */
+    /* "l.j main" is reported as a call, too. */
     assert_int_equal(r.deepest, 4);
     assert_int_equal(r.pushes, 15);
     run_fini(&r);

@@ -460,7 +460,7 @@ static void test_inferred(void **state)
         /* What comes before the first event that shows what a module is cannot be understood. */
         say_word(&s, UART, 'x');
         say_word(&s, CDM, 1);
-        /* What was lost before is told then. */
+        /* What was lost before is reported then. */
         for (unsigned n = next() % 17; n > 0; n--)
             say_overflow(&s, CTM, (uint16_t)(1 + next() % 100));
         for (unsigned n = next() % 4; n > 0; n--)

@@ -89,7 +89,7 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
     tl_crew_free(crew);
 }
 
-/* Steps of several packets are told at the offset of the first. */
+/* Steps of several packets are reported at the offset of the first. */
 static void assert_earlier(const struct log *paths, const struct log *blocks)
 {
     for (unsigned i = 0; i < STREAMS; i++) {

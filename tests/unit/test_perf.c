@@ -327,7 +327,8 @@ static int on_code(void *context, const struct tl_jit_code *code)
     return TL_OK;
 }
 
-/* What is whole is told once, however much of the file is there; damage is told with its place. */
+/* What is whole is reported once, however much of the file is there; damage is reported with its
+ * place. */
 static void code_made_at_run_time(void **state)
 {
     (void)state;

@@ -66,7 +66,7 @@ static void files_and_pipes(void **state)
 
 /* ---- bad records ----------------------------------------------------------------------------- */
 
-/* Where record `n` is that `most` bytes lie behind, counted from the first; 0: there are fewer. */
+/* Offset of record `n`, counting those followed by at least `most` bytes; 0: there are fewer. */
 static size_t find_record(struct tl_bytes in, unsigned n, size_t most)
 {
     const bool swap = tl_le64(in.p) != TL_PERF_MAGIC;
@@ -131,7 +131,7 @@ static void bad_records(void **state)
 
 /* ---- states that were changed ---------------------------------------------------------------- */
 
-/* Half of the capture's state, with some bytes changed, and what comes behind it. */
+/* Half of the capture's state, with some bytes changed, and what comes after it. */
 static void go_on_changed(const struct run *run, const struct tl_buf *saved, size_t half,
                           struct tl_sim_rng *rng)
 {

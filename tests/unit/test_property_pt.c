@@ -62,7 +62,7 @@ static void decode(struct tl_buf *text, const struct tl_source *source,
     assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
 }
 
-/* Instructions, and triggers in front of them. */
+/* Instructions, and triggers before them. */
 static bool is_placed(const struct tl_sim_pt_truth *truth)
 {
     return truth->what == TL_SIM_PT_INSN || truth->what == TL_SIM_PT_TRIG;

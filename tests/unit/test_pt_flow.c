@@ -32,7 +32,7 @@ static struct tl_image *image_of(const struct tl_sim_x86_program *program, size_
     return image;
 }
 
-/* Losses are told at once, items as batches fill. */
+/* Losses are reported at once, items as batches fill. */
 struct result {
     struct tl_buf text, losses;
 };
@@ -68,7 +68,7 @@ static struct tl_stream_decoder *decoder(const struct tl_image *image, struct re
     return d;
 }
 
-/* In chunks of up to `chunk` bytes; `saved`: by another decoder behind each. */
+/* In chunks of up to `chunk` bytes; `saved`: by another decoder after each. */
 static void decode(const struct tl_image *image, struct tl_bytes in, size_t chunk, bool saved,
                    bool paths, struct tl_buf *out)
 {
@@ -182,7 +182,7 @@ static void check(const struct tl_image *image, struct tl_bytes in)
     require_same(&whole, &other, "saved and loaded");
     if (insn_by_insn(image, in, &truth)) {
         keep_insns(&whole);
-        /* Instructions behind the last packet are not executed for sure. */
+        /* Instructions after the last packet are not executed for sure. */
         truth.p[strlen((char *)whole.p) < truth.n ? strlen((char *)whole.p) : truth.n - 1] = 0;
         require_same(&truth, &whole, "instructions");
     }
@@ -314,7 +314,7 @@ static void stand(const struct tl_image *image, struct tl_bytes in, size_t from,
     tl_buf_fini(&r.losses);
 }
 
-/* What the trace says again at a PSB, and behind it, is all that matters: so that several threads
+/* What the trace says again at a PSB, and after it, is all that matters: so that several threads
  * can decode a stream. */
 static void same_from_each_psb(const struct tl_image *image, struct tl_bytes in)
 {

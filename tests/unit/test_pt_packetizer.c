@@ -92,7 +92,7 @@ static void in_chunks(struct account *a, struct tl_bytes in, uint32_t most, bool
     for (size_t i = 0; i < in.n;) {
         const size_t some = 1 + next() % most;
         const size_t n = some < in.n - i ? some : in.n - i;
-        /* A copy of exactly these bytes: a sanitizer sees what is read behind them. */
+        /* A copy of exactly these bytes: a sanitizer sees what is read after them. */
         uint8_t *const chunk = malloc(n);
         memcpy(chunk, in.p + i, n);
         assert_int_equal(tl_pt_packetizer_push(&p, (struct tl_bytes){chunk, n}), TL_OK);

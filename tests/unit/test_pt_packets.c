@@ -37,7 +37,7 @@ static void parse_what_was_encoded(void **state)
         assert_string_equal(got, want);
         assert_int_equal(size, (int)pt.out.n);
         assert_int_equal(out.size, size);
-        for (size_t n = 0; n < pt.out.n; n++) /* any part of it goes on behind its end */
+        for (size_t n = 0; n < pt.out.n; n++) /* any part of it continues after its end */
             assert_int_equal(tl_pt_parse(&plain, (struct tl_bytes){pt.out.p, n}, &out), TL_AGAIN);
         seen[in.kind] = true;
         tl_sim_pt_fini(&pt);
@@ -158,7 +158,7 @@ static void say_end(struct account *a, int rc, size_t at)
     assert_int_equal(tl_buf_printf(&a->text, "\n%zu end %d\n", at, rc), TL_OK);
 }
 
-/* By the parser; behind what is bad it begins at the next byte. */
+/* By the parser; after what is bad it begins at the next byte. */
 static void by_parser(struct account *a, struct tl_bytes in)
 {
     struct tl_pt_last_ip last = {0};
@@ -187,7 +187,7 @@ static void say_tape(struct account *a, const struct tl_pt_tape *tape, struct tl
         assert_true(n <= TL_PT_TAPE_OUTCOMES);
         const size_t at = tl_pt_tape_at(tape, i), from = tl_pt_tape_from(tape, &plain, in, i);
         assert_true(from <= at);
-        /* Behind the entry before; a PAD that ends one is only outcomes. */
+        /* After the entry before; a PAD that ends one is only outcomes. */
         assert_true(i == 0 || from > tl_pt_tape_at(tape, i - 1) ||
                     (tape->kind[i - 1] == TL_PT_PAD && from == tl_pt_tape_at(tape, i - 1)));
         say_outcomes(a, tape->tnt[i], n);

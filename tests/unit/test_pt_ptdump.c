@@ -47,7 +47,7 @@ static void processor_that_is_not_known(void **state)
     expect(&options, "6/0x4e", TRACE(PSB), "psb\n");
 }
 
-/* A packet in front of a PSB takes its first bytes, and what is left of it is none. */
+/* A packet before a PSB takes its first bytes, and what is left of it is none. */
 static void psb_begun_by_a_bad_packet(void **state)
 {
     (void)state;

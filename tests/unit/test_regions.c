@@ -20,7 +20,7 @@ static void put(struct tl_vectors *v, uint64_t pc, const uint8_t *code)
     assert_int_equal(tl_vectors_insn(v, TL_ISA_RV64, pc, (struct tl_bytes){code, 4}), TL_OK);
 }
 
-/* `rounds` rounds of a loop of `plain` instructions and a branch behind them. */
+/* `rounds` rounds of a loop of `plain` instructions and a branch after them. */
 static void loop(struct tl_vectors *v, uint64_t pc, unsigned plain, unsigned rounds)
 {
     while (rounds--) {
@@ -35,7 +35,7 @@ static int to_text(void *context, const struct tl_vector *vector)
     return tl_vector_text(context, vector);
 }
 
-/* Blocks begin at targets, behind branches and with intervals; they are numbered as they come. */
+/* Blocks begin at targets, after branches and with intervals; they are numbered as they come. */
 static void block_vectors(void **state)
 {
     (void)state;
@@ -44,7 +44,7 @@ static void block_vectors(void **state)
     assert_int_equal(tl_vectors_new(&v, 0, to_text, &text), TL_USAGE);
     assert_int_equal(tl_vectors_new(&v, 10, to_text, &text), TL_OK);
     loop(v, 0x1000, 3, 4); /* 16 instructions */
-    put(v, 0x1010, addi);  /* behind the branch that was not taken */
+    put(v, 0x1010, addi);  /* after the branch that was not taken */
     put(v, 0x1014, addi);
     put(v, 0x1004, addi); /* into the middle of the first block */
     assert_int_equal(tl_vectors_finish(v), TL_OK);
@@ -71,7 +71,7 @@ static int note_pages(void *context, const struct tl_vector *vector)
     return TL_OK;
 }
 
-/* Accesses belong to the instruction in front of them, also of an interval's last one. */
+/* Accesses belong to the instruction before them, also of an interval's last one. */
 static void memory_vectors(void **state)
 {
     (void)state;

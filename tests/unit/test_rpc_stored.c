@@ -190,7 +190,7 @@ static void test_stalled(void **state)
     h2_free(other);
 }
 
-/* The call fails and says why; its connection, and other calls, go on. */
+/* The call fails and says why; its connection, and other calls, continue. */
 static void test_cut_short(void **state)
 {
     struct stage *const st = *state;

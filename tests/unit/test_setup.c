@@ -347,7 +347,7 @@ static void collect(void *context, const char *text)
     snprintf(*all + n, sizeof *all - n, "%s\n", text);
 }
 
-/* As they are read in pieces, and behind any number of them that are passed over. */
+/* As they are read in pieces, and after any number of them that are passed over. */
 static void expect_bytes(const struct tl_bundle_capture *capture, const char *text)
 {
     struct tl_buf all = {0};
@@ -580,7 +580,7 @@ static void a_snapshot_with_next_to_nothing(void **state)
     assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
 }
 
-/* What a snapshot cannot tell: FSYNC packets between its frames are found, and may be told. */
+/* What a snapshot cannot tell: FSYNC packets between its frames are found, and may be reported. */
 static void beside_a_snapshot(void **state)
 {
     static const char *const images[] = {"more.bin@0x4000"};

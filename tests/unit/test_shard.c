@@ -81,7 +81,7 @@ static void full_within_a_path(void **state)
     made_free(&m);
 }
 
-/* A branch leads to where the trace continues, whatever the code says. */
+/* A branch goes where the trace continues, whatever the code says. */
 static void branch_that_strays(void **state)
 {
     (void)state;

@@ -380,7 +380,7 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     for (size_t i = 0; i < n_buckets; i++) {
         const struct tl_bucket *const a = &buckets[i], *const b = &index->buckets.p[i];
         assert_int_equal(a->insns, b->insns);
-        /* Where trace contradicts the program a call may have led right behind itself: no record
+        /* Where trace contradicts the program a call may have led right after itself: no record
          * tells that from a gap's first instruction. */
         const uint64_t less = a->branches < b->branches ? a->branches : b->branches;
         assert_true(a->branches + b->branches - 2 * less <= (r->damaged ? 2 : 0));

@@ -108,7 +108,7 @@ static int on_seal(void *context, struct tl_view *view)
     return TL_OK;
 }
 
-/* Functions everywhere that the traces go to, some of them one behind another. */
+/* Functions everywhere that the traces go to, some of them one after another. */
 static struct tl_image *make_image(uint64_t address)
 {
     static uint8_t code[CODE];

@@ -63,7 +63,7 @@ static void totals_are(const struct tl_rows *rows)
     assert_int_equal(rows->totals.time_last, 10 * (rows->n - 1) + 4);
 }
 
-/* A copy with rows of its own behind the others. */
+/* A copy with rows of its own after the others. */
 static void copy(struct tl_rows_copy *out, const struct tl_rows *rows)
 {
     assert_int_equal(tl_rows_copy(out, rows, MORE), TL_OK);

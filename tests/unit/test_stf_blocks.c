@@ -304,7 +304,7 @@ static int add_text(void *context, const struct tl_item *items, size_t n)
     return tl_item_text(context, items, n);
 }
 
-/* Unmapped code comes back as it was told, each gap behind its address. */
+/* Unmapped code comes back as it was told, each gap after its address. */
 static void unmapped_code_comes_back(void **state)
 {
     (void)state;

@@ -51,7 +51,7 @@ static const struct tl_stf_finding *finding(const struct found *f, const char *r
 static const uint8_t words[64] = {9};
 static const uint8_t level[8] = {3};
 
-/* Records that break one rule, put into a good trace behind its first instruction. */
+/* Records that break one rule, put into a good trace after its first instruction. */
 static const struct {
     const char *rule;
     uint8_t severity;
@@ -327,7 +327,7 @@ static void test_legal_jumps(void **state)
     put_insn(&bytes, 0x63); /* a branch that is not taken */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3004});
     put_insn(&bytes, 0x63);
-    put_insn(&bytes, 0x6f); /* the flow goes on by a FORCE_PC */
+    put_insn(&bytes, 0x6f); /* the flow continues by a FORCE_PC */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x5000});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT, .event = {3, {words, 8}}});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = 0x10});
@@ -460,7 +460,7 @@ static void test_container(void **state)
     const struct {
         uint64_t pc1;
         unsigned steal; /* bytes that chunk 1 gives to chunk 2 */
-        bool comment;   /* behind chunk 1's last marker */
+        bool comment;   /* after chunk 1's last marker */
         const char *rule;
     } ways[] = {{0x1014, 0, false, NULL},
                 {0x1010, 0, false, "chunk-pc"},

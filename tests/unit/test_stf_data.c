@@ -95,7 +95,7 @@ static const struct {
     {"trunc_desc.stf", TL_BAD, true},
     {"trunc_ma.stf", TL_BAD, true},
     {"trunc_payload.stf", TL_BAD, true},
-    /* it loses what is behind the chunk's markers */
+    /* it loses what follows the chunk's markers */
     {"z_long2nd.zstf", TL_EOF, true},
     /* it refuses these */
     {"v13_reserve_end255.stf", TL_EOF, true},

@@ -176,7 +176,7 @@ static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
     return false;
 }
 
-/* Where a shard begins (each `shard` instructions), the mode may be told again. */
+/* Where a shard begins (each `shard` instructions), the mode may be reported again. */
 static void assert_same(const struct insn *want, const struct insn *got, size_t n, uint64_t shard,
                         const struct tl_stf_layout *layout)
 {
@@ -406,7 +406,7 @@ static void put_value(struct tl_buf *out, uint8_t operand, uint64_t dice)
                         .reg = {(uint16_t)(dice & 31), (uint8_t)(1 | operand << 4), {value, 8}}});
 }
 
-/* A further header tells where it goes on; vectors of another length do not fit the first one. */
+/* A further header tells where it continues; vectors of another length do not fit the first one. */
 static void test_further_header(void **state)
 {
     (void)state;

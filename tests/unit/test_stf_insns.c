@@ -332,7 +332,7 @@ static int read_all(struct tl_bytes bytes, struct tl_fail *fail, uint64_t *count
     return got;
 }
 
-/* No FORCE_PC: no address to give. One behind the header will do. */
+/* No FORCE_PC: no address to give. One after the header will do. */
 static void test_no_address(void **state)
 {
     (void)state;
@@ -589,7 +589,7 @@ static void assert_shape(struct tl_stf_insns *s, const struct tl_stf_insn *insn,
         assert_int_equal(tl_stf_group_skip(&group, &record), TL_OK);
     assert_same_accesses(group);
     assert_same_operands(group);
-    /* The access behind the registers, some of them read. */
+    /* The access after the registers, some of them read. */
     struct tl_stf_group fast = group, plain = group;
     struct tl_stf_access a = {0}, b = {0};
     struct tl_stf_operand o;

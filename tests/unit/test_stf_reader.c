@@ -120,7 +120,7 @@ static void test_repeated(void **state)
     }
 }
 
-/* Any order between VERSION and END_HEADER is fine, but for ISA in front of INST_IEM. */
+/* Any order between VERSION and END_HEADER is fine, but for ISA before INST_IEM. */
 static void test_any_order(void **state)
 {
     (void)state;

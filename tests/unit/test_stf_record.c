@@ -6,7 +6,7 @@ struct golden {
     struct tl_stf_record record;
     struct tl_stf_layout layout;
     const char *hex;  /* bytes */
-    const char *text; /* listing behind offset and size */
+    const char *text; /* listing after offset and size */
 };
 
 static const uint8_t all_ones[16] = {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff,
@@ -248,7 +248,7 @@ static void test_decode_and_listing(void **state)
     }
 }
 
-/* Cut anywhere, a record asks for more, whatever stands behind the cut. */
+/* Cut anywhere, a record asks for more, whatever stands after the cut. */
 static void test_cut(void **state)
 {
     (void)state;

@@ -167,7 +167,7 @@ static void test_random_slices(void **state)
 struct text {
     struct tl_buf *groups; /* listing of the records of each, without offsets */
     uint64_t n;
-    uint64_t values[32];           /* x registers in front of the first group */
+    uint64_t values[32];           /* x registers before the first group */
     uint32_t known;                /* bit i: xi */
     int mode;                      /* -1: none */
     struct tl_stf_record walks[8]; /* the last one of each page, in the order of their telling */
@@ -196,7 +196,7 @@ static void add_line(struct tl_buf *out, const struct tl_stf_record *r, uint64_t
     assert_int_equal(tl_buf_add(out, "\n", 1), TL_OK);
 }
 
-/* The groups [from, to) of a trace as text, and what is in force in front of the first. */
+/* The groups [from, to) of a trace as text, and what is in force before the first. */
 static void cut(struct tl_bytes trace, uint64_t from, uint64_t to, uint64_t shift, struct text *t)
 {
     struct tl_stf_reader *reader;
@@ -314,7 +314,7 @@ static void test_brute_force(void **state)
     }
 }
 
-/* Registers of every type are told again, the last value of each. */
+/* Registers of every type are reported again, the last value of each. */
 static void test_registers(void **state)
 {
     (void)state;
@@ -377,7 +377,7 @@ static void test_ends(void **state)
     tl_buf_fini(&file);
 }
 
-/* Slices one behind another are shards of one stream: a slice across them is the same. */
+/* Slices one after another are shards of one stream: a slice across them is the same. */
 static void test_across_shards(void **state)
 {
     (void)state;

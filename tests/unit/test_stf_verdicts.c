@@ -51,7 +51,7 @@ static const struct {
     {"trunc_desc.stf", true},             /* cut: stf_lib invents an instruction */
     {"trunc_payload.stf", true},
     {"z_long2nd.zstf", true}, /* it loses instructions */
-    {"z_zeropc.zstf", true},  /* wrong addresses behind a seek */
+    {"z_zeropc.zstf", true},  /* wrong addresses after a seek */
     {"arm.stf", false},       /* legal; a note tells that stf_lib reads no instructions of it */
     {"txn.stf", false},       /* legal; only the reader of instruction traces refuses it */
     /* 1.3 wants it; a note tells that stf_lib throws */

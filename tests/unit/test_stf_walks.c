@@ -13,7 +13,7 @@ static int put(struct tl_stf_walks *w, uint64_t va, uint64_t first, const uint64
     return tl_stf_walks_add(w, &record);
 }
 
-/* The addresses in the order in which they are told. */
+/* The addresses in the order in which they are reported. */
 static size_t told(const struct tl_stf_walks *w, uint64_t *va, size_t most)
 {
     struct tl_stf_record r;

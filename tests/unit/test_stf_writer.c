@@ -102,11 +102,11 @@ static void test_group_order(void **state)
         {{A, I, D, L}, 4, 1},
         {{A, D, C, F, I, L}, 6, -1}, /* these three may stand anywhere else */
         {{P, C, F, L}, 4, -1},
-        {{A, D, R, A, D, L}, 6, -1}, /* INST_REG behind a content */
-        {{W, R, P, L}, 4, -1},       /* … and behind a walk; a target behind it */
+        {{A, D, R, A, D, L}, 6, -1}, /* INST_REG after a content */
+        {{W, R, P, L}, 4, -1},       /* … and after a walk; a target after it */
         {{W, P, L}, 3, -1},
-        {{A, D, P, L}, 4, 2}, /* but not behind memory */
-        {{E, A, D, L}, 4, 1}, /* EVENT in front of memory */
+        {{A, D, P, L}, 4, 2}, /* but not after memory */
+        {{E, A, D, L}, 4, 1}, /* EVENT before memory */
         {{E, P, L}, 3, 1},
         {{E, E, T, L}, 4, -1},
         {{E, T, E, T, L}, 5, -1}, /* events repeat */
@@ -120,7 +120,7 @@ static void test_group_order(void **state)
         {{P, X, L}, 3, 1}, /* INST_IEM comes first */
         {{P, P, L}, 3, -1},
         {{E, F, P, F, P, L}, 6, -1}, /* addresses alone: FORCE_PC begins anew */
-        {{TL_STF_ISA}, 1, 0},        /* header records behind the header */
+        {{TL_STF_ISA}, 1, 0},        /* header records after the header */
         {{TL_STF_TRACE_INFO}, 1, 0},
         {{TL_STF_TRACE_INFO_FEATURE}, 1, 0},
         {{TL_STF_END_HEADER}, 1, 0},

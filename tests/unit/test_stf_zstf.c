@@ -126,7 +126,7 @@ static void test_layout(void **state)
     }
 }
 
-/* Records behind the last marker stay in the last chunk, also when that is full. */
+/* Records after the last marker stay in the last chunk, also when that is full. */
 static void test_trailing_records(void **state)
 {
     (void)state;
@@ -361,8 +361,8 @@ static void test_bad_index(void **state)
         {index, UINT64_MAX / 24, TL_BAD},
         {index, UINT64_MAX, TL_BAD},
         {index + 8, 19, TL_BAD},      /* chunk 0 within the head */
-        {index + 8, index, TL_BAD},   /* behind the chunks */
-        {index + 8 + 24, 20, TL_BAD}, /* the second not behind the first */
+        {index + 8, index, TL_BAD},   /* after the chunks */
+        {index + 8 + 24, 20, TL_BAD}, /* the second not after the first */
         {index + 8 + 24, UINT64_MAX, TL_BAD},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -469,7 +469,7 @@ static void zst(const struct tl_buf *plain, struct tl_buf *out)
     pack(bytes_of(plain), out);
 }
 
-/* As pzstd writes it: a skippable frame in front of each frame. */
+/* As pzstd writes it: a skippable frame before each frame. */
 static void pzst(const struct tl_buf *plain, struct tl_buf *out)
 {
     static const uint8_t skippable[] = {0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4};

@@ -123,7 +123,7 @@ static void rarer_packets(void **state)
     assert_text(ASYNC "f003 141 305 201 407", "A stm master-error 41 1\nS stm 41.0 07\n");
 }
 
-/* Nibbles lost in front of a synchronisation: a packet eats into it, and yet costs only that. */
+/* Nibbles lost before a synchronisation: a packet eats into it, and yet costs only that. */
 static void synchronisation_amid_a_packet(void **state)
 {
     assert_text(ASYNC "f003 401 6123 " ASYNC "f003 402",
@@ -167,7 +167,7 @@ static void names_only(const struct tl_buf *packets, struct tl_buf *out)
             assert_true(tl_buf_printf(out, "%s\n", name) >= 0);
 }
 
-/* The reference gives up amid some captures, so ours may go on behind the end of theirs. */
+/* The reference gives up amid some captures, so ours may continue after the end of theirs. */
 static void check_capture(const char *golden, const char *capture)
 {
     char name[256];

@@ -610,7 +610,7 @@ static void many_pieces(void **state)
     }
     assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
     assert_int_equal(log->ops->log_truncate(log, 5 * MIB + 3, NULL), TL_OK);
-    /* Another handle goes on, and then writes over what there is. */
+    /* Another handle continues, and then writes over what there is. */
     assert_int_equal(b->ops->log_open(b, "r/a/0", true, &again, &size, NULL), TL_OK);
     assert_int_equal(size, 5 * MIB + 3);
     const struct tl_bytes rest = {bytes + size, ALL - size}, middle = {bytes + 100, 50};

@@ -32,7 +32,7 @@ static void begin(struct tl_itemlog *log)
     tl_itemlog_reset(log, 7, 9);
 }
 
-/* Had the instruction in front of a position changed the flow? */
+/* Had the instruction before a position changed the flow? */
 static bool turned_at(uint64_t position)
 {
     return position * 0x9e3779b97f4a7c15u >> 63;

@@ -34,7 +34,7 @@ static void add(struct records *r, const void *p, size_t n)
 }
 
 /* Blocks out of a few: each turn with its mark, some with a target, instructions of two sizes; and
- * here and there records without marks, as in front of an exception, or addresses alone. */
+ * here and there records without marks, as before an exception, or addresses alone. */
 static void made_records(struct made *random, size_t blocks, struct records *r)
 {
     *r = (struct records){0};
@@ -313,7 +313,7 @@ static void bytes_come_back(void **state)
     tl_buf_fini(&plain);
 }
 
-/* Bytes that are made where they go, behind others: few are left as they are, many are not. */
+/* Bytes that are made where they go, after others: few are left as they are, many are not. */
 static void bytes_in_place(void **state)
 {
     (void)state;

@@ -133,7 +133,7 @@ static uint64_t reversed(uint64_t bits, unsigned n)
     return out;
 }
 
-/* Bits, and the address behind them, by look-ups; what is left of the bits stays. */
+/* Bits, and the address after them, by look-ups; what is left of the bits stays. */
 static bool send_route(struct model *m, struct world *w, bool arrives)
 {
     uint64_t word = reversed(m->bits, m->n_bits) | UINT64_C(1) << m->n_bits;
@@ -315,7 +315,7 @@ static void returns_that_nobody_called(void **state)
     (void)state;
     const uint32_t code[] = {BL(2), NOP, RET};
     struct world *const w = begin(code, 3, 4, PATHS);
-    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 1); /* back behind the call … */
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 1); /* back after the call … */
     assert_int_equal(w->walker.pc, BASE + 4);
     assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0); /* … and there again */
     tl_item_batch_flush(&w->batch);
@@ -348,7 +348,7 @@ static void source_addresses(void **state)
     end(w);
 }
 
-/* Inlined or not: another instruction set is told, the same one is not. */
+/* Inlined or not: another instruction set is reported, the same one is not. */
 static void jumps_tell_the_instruction_set(void **state)
 {
     (void)state;

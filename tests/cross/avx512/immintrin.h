@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * AVX-512 for a machine that has none: SIMDe's functions under the names of the instructions, and
- * those that it lacks. Stands in front of the compiler's header of that name.
+ * those that it lacks. Stands before the compiler's header of that name.
  */
 #ifndef TL_TESTS_EMULATED_IMMINTRIN_H
 #define TL_TESTS_EMULATED_IMMINTRIN_H
