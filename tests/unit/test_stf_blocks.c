@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks copied whole give the same records as blocks processed one by one, at any batching and
- * cut, by all variants of copying; so do branches and gaps. Chunks whose records are not requested
- * end at the same place, and do not change those that follow.
+ * Blocks copied whole give the same records as blocks processed one by one, for any batching and
+ * chunking and all variants of the copying code; so do branches and gaps. Chunks whose records are
+ * not requested end at the same place and do not change the chunks that follow.
  */
 #include "stf/flow_parts.h"
 #include "stf/flow_reader.h"
@@ -18,7 +18,7 @@
 enum { BLOCKS = 40, ITEMS = 3000, CODE = 40 * 15 };
 
 struct made {
-    struct tl_block quick, slow; /* the same, but for `plain` */
+    struct tl_block quick, slow; /* identical, except for `plain` */
     uint8_t code[CODE];
     uint8_t stf[40 * TL_STF_CLOSE_MAX + TL_BLOCK_SLACK];
 };
@@ -27,10 +27,14 @@ static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
-static enum tl_cpu level = TL_CPU_SCALAR; /* of the variant that copies */
+static enum tl_cpu level = TL_CPU_SCALAR; /* of the copying code */
 static bool holes;                        /* a gap at every third block */
-static bool comments; /* else what has no record leaves nothing, and a run goes over it */
-/* Of which chunks the records are looked at; the others' may be made all the same. */
+static bool comments; /* if false, an item without a record writes nothing, and a run of blocks
+                         continues across it */
+/*
+ * The chunks whose records are compared. OF_ODD_ALONE: only theirs are requested; OF_ODD: those of
+ * the others are written, too.
+ */
 static enum { OF_ALL, OF_ODD, OF_ODD_ALONE } wanted;
 
 static void make_block(struct made *m, uint64_t pc, enum tl_isa isa)
@@ -102,9 +106,9 @@ static void make_items(void)
         }
         slow[i] = *item;
         if (item->kind == TL_ITEM_BRANCH && !comments)
-            slow[i].flags |= TL_ITEM_CALL; /* which only a comment would tell … */
+            slow[i].flags |= TL_ITEM_CALL; /* which only a comment would report, */
         if (item->kind == TL_ITEM_GAP && !item->flags && !comments)
-            slow[i].kind = TL_ITEM_TRACE_ON; /* … and so this */
+            slow[i].kind = TL_ITEM_TRACE_ON; /* and so is this */
         if (item->kind == TL_ITEM_BLOCK) {
             slow[i].block = &made[at].slow;
             const bool on = !(item->flags & TL_ITEM_TAKEN) && rand() % 50;
@@ -113,8 +117,10 @@ static void make_items(void)
     }
 }
 
-/* Whole blocks become paths of up to 64, with their steps side by side; `pure`: of one instruction
- * set each, as walkers make them. Returns the number of items. */
+/*
+ * Turn whole blocks into paths of up to 64 steps, stored side by side; `pure`: each path has a
+ * single instruction set, like those from walkers. Returns the number of items.
+ */
 static size_t make_paths(bool pure)
 {
     size_t n = 0, used = 0;
@@ -138,7 +144,7 @@ static size_t make_paths(bool pure)
     return n;
 }
 
-/* What came out of a chunk. */
+/* Append the output of a chunk. */
 static void add_chunk(const struct tl_stf_flow *flow, unsigned number, struct tl_buf *out)
 {
     size_t n;
@@ -244,7 +250,7 @@ static void unwanted_records(void **state)
     }
 }
 
-/* The records of items given `step` at a time. */
+/* The records of items that are written `step` at a time. */
 static void records_of(const struct tl_item *items, size_t n, size_t step, bool with,
                        struct tl_buf *out)
 {
@@ -262,7 +268,7 @@ static void records_of(const struct tl_item *items, size_t n, size_t step, bool 
     tl_stf_flow_free(flow);
 }
 
-/* Branches and gaps where there is no image: many at once are the records of one after another. */
+/* Branches and gaps without an image give the same records one at a time and many at once. */
 static void points_together(void **state)
 {
     (void)state;
@@ -304,7 +310,7 @@ static int add_text(void *context, const struct tl_item *items, size_t n)
     return tl_item_text(context, items, n);
 }
 
-/* Unmapped code comes back as it was told, each gap after its address. */
+/* Unmapped code reads back as it was written, each gap after its address. */
 static void unmapped_code_comes_back(void **state)
 {
     (void)state;

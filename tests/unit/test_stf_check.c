@@ -51,11 +51,11 @@ static const struct tl_stf_finding *finding(const struct found *f, const char *r
 static const uint8_t words[64] = {9};
 static const uint8_t level[8] = {3};
 
-/* Records that break one rule, put into a good trace after its first instruction. */
+/* Records that break one rule, inserted into a valid trace after its first instruction. */
 static const struct {
     const char *rule;
     uint8_t severity;
-    uint8_t at; /* which of the records breaks it */
+    uint8_t at; /* index of the record that breaks it */
     struct tl_stf_record records[3];
 } cases[] = {
     {"group-order", TL_STF_ERROR, 0, {{.type = TL_STF_INST_MEM_CONTENT}}},
@@ -213,7 +213,7 @@ static const struct {
     {"behind-end", TL_STF_ERROR, 1, {{.type = TL_STF_RESERVE_END}, {.type = TL_STF_COMMENT}}},
 };
 
-/* All features declared, so that no rule but the one in question speaks. */
+/* Declare all features, so that only the rule in question is reported. */
 static void begin(struct tl_buf *out)
 {
     static const uint8_t mode[8] = {3};
@@ -251,7 +251,7 @@ static void test_rules(void **state)
         struct found f;
         size_t others;
         uint64_t at = 0, number = 0;
-        /* records are checked as given, since a reader stops at the end mark */
+        /* Pass records to the checker directly, since a reader stops at the end mark. */
         struct tl_stf_checker *checker;
         struct tl_stf_reader *reader;
         struct tl_stf_record record;
@@ -289,7 +289,7 @@ static void test_rules(void **state)
     }
 }
 
-/* Rules about what is missing. */
+/* Rules about missing records. */
 static void test_missing(void **state)
 {
     (void)state;
@@ -314,7 +314,7 @@ static void test_missing(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* What is fine, and looks like what is not. */
+/* Legal sequences that look like violations. */
 static void test_legal_jumps(void **state)
 {
     (void)state;
@@ -327,30 +327,30 @@ static void test_legal_jumps(void **state)
     put_insn(&bytes, 0x63); /* a branch that is not taken */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3004});
     put_insn(&bytes, 0x63);
-    put_insn(&bytes, 0x6f); /* the flow continues by a FORCE_PC */
+    put_insn(&bytes, 0x6f); /* the flow continues at a FORCE_PC */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x5000});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT, .event = {3, {words, 8}}});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = 0x10});
-    put_insn(&bytes, 0x8067); /* an event in its stead */
-    /* A comment lets descriptors begin anew; a change of mode has no target. */
+    put_insn(&bytes, 0x8067); /* an event instead of the target */
+    /* Descriptors may begin again after a comment; a change of mode has no target. */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_EVENT,
                                                .event = {TL_STF_EVENT_MODE_CHANGE, {level, 8}}});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_COMMENT});
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_PC_TARGET, .target = 0x3000});
     put_insn(&bytes, 0x67);
-    /* A walk counts instructions from 1. */
+    /* The instruction numbers of walks begin at 1. */
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_PAGE_TABLE_WALK,
                                                .walk = {1, 7, 4096, {words, 16}}});
     put_insn(&bytes, 0x13);
     put_record(&bytes, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 0x9002});
-    put_insn(&bytes, 0x8067); /* the last one of all */
+    put_insn(&bytes, 0x8067); /* the last instruction */
     check_bytes(bytes_of(&bytes), &f);
     assert_null(finding(&f, "jump-target", &others));
     assert_int_equal(others, 0);
     tl_buf_fini(&bytes);
 }
 
-/* Values of the header's records. */
+/* Rules about the values of header records. */
 static void test_header_values(void **state)
 {
     (void)state;
@@ -445,7 +445,7 @@ static void test_features_and_memory(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* What we write ourselves passes. */
+/* Our own output has no findings. */
 static void test_container(void **state)
 {
     (void)state;
@@ -459,7 +459,7 @@ static void test_container(void **state)
         put_insn(&chunks[i / 5], 0x13);
     const struct {
         uint64_t pc1;
-        unsigned steal; /* bytes that chunk 1 gives to chunk 2 */
+        unsigned steal; /* bytes moved from chunk 1 to chunk 2 */
         bool comment;   /* after chunk 1's last marker */
         const char *rule;
     } ways[] = {{0x1014, 0, false, NULL},
@@ -502,7 +502,7 @@ static void test_container(void **state)
     tl_buf_fini(&file);
 }
 
-/* A container that is not as it should be, with the place in the file. */
+/* Faults of the container are reported with their offset in the file. */
 static void test_faulty_container(void **state)
 {
     (void)state;
@@ -527,9 +527,9 @@ static void test_faulty_container(void **state)
     const uint64_t index = tl_le64(good.p + 12), second = tl_le64(good.p + index + 8 + 24);
     const struct {
         const char *rule;
-        uint64_t at, value; /* a word that is changed */
+        uint64_t at, value; /* the word that is changed */
         uint64_t offset;    /* of the finding */
-        uint64_t cut;       /* bytes taken off the end */
+        uint64_t cut;       /* bytes removed from the end */
     } ways[] = {
         {NULL, 4, 5, 0, 0},
         {"container", 12, 0, 12, 0},

@@ -53,7 +53,7 @@ static void test_listings(void **state)
     tl_buf_fini(&want);
 }
 
-/* Records of the listing's header are not in the verdicts' counts. */
+/* The counts of the verdicts exclude the records of the listing's header. */
 struct seen {
     int result;
     uint64_t records, insns;
@@ -85,19 +85,19 @@ static struct seen look(const char *path)
     return seen;
 }
 
-/* Where we differ from stf_lib's record reader, and how. docs/stf.md gives the reasons. */
+/* Files on which we differ from stf_lib's record reader, and how. docs/stf.md gives the reasons. */
 static const struct {
     const char *name;
     int result; /* ours */
     bool clean; /* no header fault, no warning */
 } differ[] = {
-    /* stf_lib reads these, inventing what the cut took away */
+    /* stf_lib reads these and invents what was cut off */
     {"trunc_desc.stf", TL_BAD, true},
     {"trunc_ma.stf", TL_BAD, true},
     {"trunc_payload.stf", TL_BAD, true},
-    /* it loses what follows the chunk's markers */
+    /* stf_lib loses the records after the chunk's markers */
     {"z_long2nd.zstf", TL_EOF, true},
-    /* it refuses these */
+    /* stf_lib refuses these */
     {"v13_reserve_end255.stf", TL_EOF, true},
     {"vec_novlen.stf", TL_EOF, true},
     {"vec_vlen64.stf", TL_EOF, true},
@@ -196,7 +196,10 @@ static void copy_records(struct tl_bytes file, const struct tl_stf_out_options *
     tl_stf_file_close(f);
 }
 
-/* Read and written again, a plain file is the same bytes; through .zstf it is the same records. */
+/*
+ * Reading and writing a plain file gives the same bytes; going through .zstf gives the same
+ * records.
+ */
 static void test_identity(void **state)
 {
     (void)state;
@@ -357,7 +360,7 @@ static void test_instructions(void **state)
 
 /* ---- damage ---------------------------------------------------------------------------------- */
 
-/* Every reader there is, on bytes that may be anything. */
+/* Run every reader on arbitrary bytes. */
 static void read_everything(struct tl_bytes bytes)
 {
     struct tl_stf_file *f;

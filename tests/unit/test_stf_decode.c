@@ -172,7 +172,7 @@ static void test_any_chunking(void **state)
     tl_buf_fini(&xz);
 }
 
-/* Others' events: what happened and where. */
+/* Events of other producers: what happened and where. */
 static void test_foreign_events(void **state)
 {
     (void)state;

@@ -53,7 +53,7 @@ static void world_init(struct world *w, enum tl_isa isa, uint64_t *seed)
     assert_int_equal(tl_image_freeze(w->image), TL_OK);
     const struct tl_isa_options options = {.arch_major = 8, .profile = 'A'};
     assert_int_equal(tl_block_cache_new(&w->cache, w->image, &options), TL_OK);
-    if (rng_next(seed) % 4 > 0) /* else records are made of blocks as they come */
+    if (rng_next(seed) % 4 > 0) /* otherwise records are encoded from blocks as they arrive */
         tl_block_cache_code(w->cache, tl_stf_block_code);
 }
 
@@ -77,7 +77,7 @@ static struct tl_item *add(struct script *s, uint8_t kind)
     return item;
 }
 
-/* An address where an instruction begins, reached by walking from the start. */
+/* An address of an instruction, found by walking from the start. */
 static uint64_t some_pc(const struct world *w, uint64_t *seed)
 {
     const uint32_t want = (uint32_t)(rng_next(seed) % (w->code_size - 64));
@@ -96,7 +96,7 @@ static uint64_t some_pc(const struct world *w, uint64_t *seed)
 
 static const char *const names[] = {"irq", "data-fault", "a-name-of-more-than-eight-bytes", "x"};
 
-/* What may stand between two blocks. Returns whether the flow was interrupted. */
+/* Add an item that may occur between two blocks. Returns whether it interrupts the flow. */
 static bool add_between(struct script *s, const struct world *w, uint64_t next, bool comments,
                         uint64_t *seed)
 {
@@ -144,7 +144,7 @@ static bool add_between(struct script *s, const struct world *w, uint64_t next, 
     return broken;
 }
 
-/* A walk through the program with exceptions, gaps and all. Nothing but what can follow. */
+/* A walk through the program with exceptions and gaps, containing only legal sequences. */
 static void make_script(struct script *s, const struct world *w, bool comments, bool points,
                         uint64_t *seed)
 {
@@ -206,7 +206,7 @@ static int sink_text(void *context, const struct tl_item *items, size_t n)
     return tl_item_text(context, items, n);
 }
 
-/* Lines of the text that begin with one of `kinds`. */
+/* Copy the lines of the text that begin with one of `kinds`. */
 static void only(const struct tl_buf *text, const char *kinds, struct tl_buf *out)
 {
     tl_buf_reset(out);
@@ -300,7 +300,10 @@ static void shards_fini(struct shards *shards)
         tl_buf_fini(&shards->file[i]);
 }
 
-/* Each shard is a trace of its own: header, order and PCs right; all full chunks full. */
+/*
+ * Check that each shard is a valid trace by itself: header, order of records, PCs; and that all
+ * chunks but the last are full.
+ */
 static uint64_t check_shard(const struct tl_buf *bytes, uint64_t chunk, bool points)
 {
     struct tl_stf_file *file;
@@ -398,7 +401,8 @@ static void round_trip(enum tl_isa isa, bool comments, bool points, uint64_t *se
         markers += check_shard(&shards.file[i], chunk, points);
     assert_int_equal(markers, count_insns(&s));
     read_shards(&shards, &got);
-    /* Instructions, branches and exceptions in exactly this order; the rest is all there. */
+    /* Instructions, branches and exceptions are in exactly this order; all other items are present.
+     * */
     const char *const kinds[] = {
         points ? "INB" : "INBX", "X", "M", "C", "R", comments ? "G" : "", comments ? "O" : "",
         comments ? "T" : ""};
@@ -426,7 +430,7 @@ static void test_random_items(void **state)
 
 /* ---- single cases ---------------------------------------------------------------------------- */
 
-/* The listing of what `items` become, without the header. */
+/* The listing of the records for `items`, without the header. */
 static void listing_of(const struct tl_item *items, size_t n,
                        const struct tl_stf_flow_options *options, struct tl_buf *out)
 {
@@ -445,7 +449,7 @@ static void listing_of(const struct tl_item *items, size_t n,
         struct tl_buf line = {0};
         if (!header) {
             assert_int_equal(tl_stf_record_text(&record, &line), TL_OK);
-            size_t skip = 0; /* offset and size */
+            size_t skip = 0; /* length of the offset and size */
             for (int spaces = 0; spaces < 2; skip++)
                 spaces += line.p[skip] == ' ';
             assert_int_equal(tl_buf_add(out, line.p + skip, line.n - skip), TL_OK);
@@ -499,7 +503,7 @@ static int keep_flags(void *context, const struct tl_item *items, size_t n)
     return TL_OK;
 }
 
-/* A stream of branches alone has no marker: one chunk, and calls and returns come back. */
+/* A stream of only branches has no marker: one chunk, and calls and returns are read back. */
 static void test_branch_flags_come_back(void **state)
 {
     (void)state;
@@ -531,7 +535,7 @@ static void test_branch_flags_come_back(void **state)
     shards_fini(&shards);
 }
 
-/* A block made by hand: A64, `n` instructions at `pc`. */
+/* A hand-made A64 block: `n` instructions at `pc`. */
 static struct tl_block hand_block(uint64_t pc, uint32_t n, const uint8_t *code, uint8_t *stf)
 {
     struct tl_block block = {.pc = pc,
@@ -602,7 +606,7 @@ static void test_gap_forces_the_address(void **state)
     tl_buf_fini(&out);
 }
 
-/* T32 and A32 have one INST_IEM value: an event of ours tells them from. */
+/* T32 and A32 have the same INST_IEM value: an event of ours distinguishes them. */
 static void test_instruction_sets_within_a_shard(void **state)
 {
     (void)state;
@@ -650,7 +654,7 @@ static void test_instruction_sets_within_a_shard(void **state)
     tl_stf_flow_free(flow);
 }
 
-/* Lengths that STF has no closing record for. */
+/* Instruction lengths for which STF has no closing record. */
 static void test_other_lengths(void **state)
 {
     (void)state;
@@ -707,7 +711,7 @@ static void test_other_lengths(void **state)
     tl_stf_flow_free(flow);
 }
 
-/* Nothing but a header, for a stream that never told an address. */
+/* A stream without any address gives only a header. */
 static void test_no_instruction_at_all(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The contents of other producers' STF traces pass through flow items into shards unchanged: whole
- * groups, record by record, whatever the header says of their layout.
+ * groups, record by record, for any layout that the header declares.
  */
 #include "made_stf.h"
 
@@ -15,10 +15,12 @@
 struct insn {
     uint64_t pc;
     uint32_t opcode;
-    struct tl_buf group; /* its records, in the trace's layout */
+    struct tl_buf group; /* its records, encoded in the trace's layout */
 };
 
-/* Instructions of a trace with their groups. `strict`: all rules but the order of descriptors hold.
+/*
+ * The instructions of a trace with their groups. `strict`: all rules except the order of
+ * descriptors must hold.
  */
 static size_t collect_all(struct tl_bytes bytes, bool strict, struct insn *out, size_t cap)
 {
@@ -66,8 +68,10 @@ static void free_insns(struct insn *insns, size_t n)
         tl_buf_fini(&insns[i].group);
 }
 
-/* Flow items into shards of `shard` instructions, taken in chunks of `chunk`: those from the first
- * that is not to be passed, up to the last. */
+/*
+ * Writes flow items to shards of `shard` instructions, in chunks of `chunk` instructions, skipping
+ * the first `pass` and ending at `last`.
+ */
 struct store {
     struct tl_stf_flow *flow;
     uint64_t stop, chunk, shard;
@@ -114,7 +118,7 @@ static int store_items(void *context, const struct tl_item *items, size_t n)
     return result;
 }
 
-/* Instructions [first, first + limit) of a trace. */
+/* Store instructions [first, first + limit) of a trace. */
 static void store_range(struct tl_bytes trace, uint64_t first, uint64_t limit, uint64_t chunk,
                         uint64_t shard, struct store *s)
 {
@@ -154,7 +158,7 @@ static void store_trace(struct tl_bytes trace, uint64_t chunk, uint64_t shard, s
     store_range(trace, 0, UINT64_MAX, chunk, shard, s);
 }
 
-/* The group without the MODE_CHANGE of two fields in it that tells the mode again, at `at`. */
+/* Is `want` the group without the two-field MODE_CHANGE that repeats the current mode? */
 static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
                        const struct tl_stf_layout *layout)
 {
@@ -164,7 +168,7 @@ static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
     size_t same = 0;
     while (same < want->n && want->p[same] == got->p[same])
         same++;
-    /* The same bytes may begin the record that was put in. */
+    /* The inserted record may begin with the same bytes. */
     for (size_t at = same + 1; at-- > 0;) {
         struct tl_stf_record r;
         const struct tl_bytes rest = {got->p + at, got->n - at};
@@ -176,7 +180,7 @@ static bool is_without(const struct tl_buf *want, const struct tl_buf *got,
     return false;
 }
 
-/* Where a shard begins (each `shard` instructions), the mode may be reported again. */
+/* The mode may be repeated where a shard begins (every `shard` instructions). */
 static void assert_same(const struct insn *want, const struct insn *got, size_t n, uint64_t shard,
                         const struct tl_stf_layout *layout)
 {
@@ -231,7 +235,7 @@ static void test_into_shards(void **state)
     }
 }
 
-/* What comes out goes in again: shards read back are written as they were. */
+/* Shards that are read and written again keep their contents. */
 static void test_again(void **state)
 {
     (void)state;
@@ -251,7 +255,7 @@ static void test_again(void **state)
     tl_buf_fini(&m.out);
 }
 
-/* A range of it is what a slice of the file is, page walks counted from its begin. */
+/* A stored range equals a slice of the file; page walks are counted from its beginning. */
 static void test_range(void **state)
 {
     (void)state;
@@ -282,7 +286,7 @@ static void test_range(void **state)
         const size_t n = collect(bytes_of(sink.context), want, N);
         assert_int_equal(n, to - from);
         assert_int_equal(collect_shards(&s, got, N), n);
-        /* The first group of a slice has the registers, too. */
+        /* The first group of a slice also has the registers. */
         assert_int_equal(want[0].pc, got[0].pc);
         assert_same(want + 1, got + 1, n - 1, UINT64_MAX, &m.layout);
         free_insns(want, n);
@@ -295,7 +299,7 @@ static void test_range(void **state)
     }
 }
 
-/* What would stop a reader of shards is not kept; all else of the group is. */
+/* Records that would stop a reader of shards are dropped; the rest of the group is kept. */
 static void test_not_kept(void **state)
 {
     (void)state;
@@ -334,7 +338,7 @@ static void test_not_kept(void **state)
     tl_buf_fini(&m.out);
 }
 
-/* What readers can take is kept, however odd. */
+/* Everything that readers accept is kept, however unusual. */
 static void test_kept(void **state)
 {
     (void)state;
@@ -346,7 +350,8 @@ static void test_kept(void **state)
          {.type = TL_STF_COMMENT, .text = text_bytes("between")},
          {.type = TL_STF_INST_MEM_CONTENT, .data = 5}},
         {{.type = TL_STF_INST_READY_REG}, {.type = TL_STF_INST_REG, .reg = {1, 0x21, {word, 8}}}},
-        {{.type = TL_STF_INST_REG, .reg = {1, 0x23, {word, 8}}}}, /* 1.3 has one word of it */
+        {{.type = TL_STF_INST_REG,
+          .reg = {1, 0x23, {word, 8}}}}, /* in 1.3, the register has one word */
         {{.type = TL_STF_EVENT, .event = {3, {0}}},
          {.type = TL_STF_EVENT_PC_TARGET, .target = 0x4000},
          {.type = TL_STF_FORCE_PC, .pc = 0x3000}},
@@ -372,7 +377,7 @@ static void test_kept(void **state)
     tl_buf_fini(&m.out);
 }
 
-/* Of a group that never ends the way is kept, no more: it must not fill the memory. */
+/* Of a group that never ends, only the addresses are kept, so that it cannot fill the memory. */
 static void test_endless(void **state)
 {
     (void)state;
@@ -406,7 +411,10 @@ static void put_value(struct tl_buf *out, uint8_t operand, uint64_t dice)
                         .reg = {(uint16_t)(dice & 31), (uint8_t)(1 | operand << 4), {value, 8}}});
 }
 
-/* A further header tells where it continues; vectors of another length do not fit the first one. */
+/*
+ * A further header gives a new address; registers with another vector length than the first
+ * header's are dropped.
+ */
 static void test_further_header(void **state)
 {
     (void)state;
@@ -424,7 +432,7 @@ static void test_further_header(void **state)
     put_event(&second, true, 0);
     put(&second, &nop);
     assert_int_equal(tl_buf_add(&first.out, second.out.p, second.out.n), TL_OK);
-    /* And one whose header does not say where. */
+    /* And a header without an address. */
     static const uint8_t bare[] = {TL_STF_IDENTIFIER, 'S', 'T', 'F', TL_STF_INST_32, 0x13, 0, 0, 0};
     assert_int_equal(tl_buf_add(&first.out, bare, sizeof bare), TL_OK);
     store_trace(bytes_of(&first.out), 100, UINT64_MAX, &s);
@@ -436,14 +444,14 @@ static void test_further_header(void **state)
     }
     assert_int_equal(got[0].group.n, 4 + 16 + 5);
     assert_int_equal(got[1].group.n, 3 + 13 + 9 + 5); /* INST_IEM, PROCESS_ID_EXT, FORCE_PC */
-    assert_true(got[2].group.n >= 12 + 10 + 5);       /* its events have the long form now */
+    assert_true(got[2].group.n >= 12 + 10 + 5);       /* its events are now in the long form */
     assert_int_equal(got[3].group.n, 9 + 5);
     free_insns(got, 4);
     tl_buf_fini(&first.out);
     tl_buf_fini(&second.out);
 }
 
-/* Accesses and registers of a group, with their data. */
+/* Memory accesses and registers of a group, with their data. */
 static void test_operands(void **state)
 {
     (void)state;

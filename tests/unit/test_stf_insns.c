@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Instructions: the same as record by record, for any chunking; seeking; groups. */
+/* Instructions: the same as when reading record by record, for any chunking; seeking; groups. */
 #include "stf/operands.h"
 #include "test_stf_util.h"
 
@@ -52,13 +52,13 @@ struct expected {
     uint64_t pc;
     uint64_t next;
     uint32_t opcode;
-    uint32_t records; /* of its group */
+    uint32_t records; /* in its group */
     uint32_t tid;
     uint8_t mode;
     uint8_t size;
 };
 
-/* Record by record, the plain way. */
+/* The expected result, by reading record by record. */
 static size_t expect(struct tl_bytes bytes, struct expected *out)
 {
     struct tl_stf_reader *reader;
@@ -196,7 +196,7 @@ static void test_pushed(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* Cut at any byte: whole instructions only, then the truth about the rest. */
+/* Cut at any byte, the trace gives whole instructions only, then the correct error. */
 static void test_never_invents(void **state)
 {
     (void)state;
@@ -292,7 +292,7 @@ static void test_seek(void **state)
     }
 }
 
-/* Without an index, forward only. */
+/* Without an index, seeking works only forward. */
 static void test_seek_plain(void **state)
 {
     (void)state;
@@ -332,7 +332,7 @@ static int read_all(struct tl_bytes bytes, struct tl_fail *fail, uint64_t *count
     return got;
 }
 
-/* No FORCE_PC: no address to give. One after the header will do. */
+/* Without a FORCE_PC there is no address and reading fails; one after the header suffices. */
 static void test_no_address(void **state)
 {
     (void)state;
@@ -355,7 +355,9 @@ static void test_no_address(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* A header without END_HEADER that the end mark or a transaction ends: no instruction. */
+/*
+ * A header without END_HEADER that is followed by the end mark or a transaction has no instruction.
+ */
 static void test_header_ended_by_no_instruction(void **state)
 {
     (void)state;
@@ -411,7 +413,7 @@ static void test_end_mark_and_trailing_records(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* A group without end must not fill the memory; its effects count all the same. */
+/* A group without end must not fill the memory; its effects on the state still count. */
 static void test_endless_group(void **state)
 {
     (void)state;
@@ -440,7 +442,7 @@ static void test_endless_group(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* One of each of the records that a group may have, and what may be cut or stand alone of them. */
+/* Write one record of a random kind that a group can have, including incomplete combinations. */
 static void put_any_record(struct tl_buf *out, uint64_t dice)
 {
     static const uint8_t words[16] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
@@ -530,7 +532,10 @@ static void assert_same_operands(struct tl_stf_group group)
     } while (result == TL_OK);
 }
 
-/* Accesses and registers that are looked at in line are those of the plain way, cut anywhere. */
+/*
+ * The inlined look-ups of accesses and registers give the same results as the general ones,
+ * wherever the group is cut.
+ */
 static void test_operands_in_line(void **state)
 {
     (void)state;
@@ -544,7 +549,7 @@ static void test_operands_in_line(void **state)
         else
             put_record(&group, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 1});
         for (size_t n = 0; n <= group.n; n++) {
-            /* In memory of its own size: what reads too far is seen by the sanitizer. */
+            /* A copy of exactly this size lets the sanitizer detect reads past the end. */
             uint8_t *const copy = malloc(n ? n : 1);
             assert_non_null(copy);
             memcpy(copy, group.p, n);
@@ -556,7 +561,7 @@ static void test_operands_in_line(void **state)
     }
 }
 
-/* A group as most are: a target, registers, an access with its content, or some of them. */
+/* Write a typical group: some of a target, registers, an access with its content. */
 static void put_usual_group(struct tl_buf *out, uint64_t dice, uint32_t vlen)
 {
     static const uint8_t words[32] = {9, 8, 7, 6, 5, 4, 3, 2, 1};
@@ -579,8 +584,10 @@ static void put_usual_group(struct tl_buf *out, uint64_t dice, uint32_t vlen)
     }
 }
 
-/* What the scan knows of a group's shape changes nothing of what its reader gets, also of one who
- * has begun with records. */
+/*
+ * Check that the shape of a group, as found by the scan, does not change what its reader gets, even
+ * if some records were read before.
+ */
 static void assert_shape(struct tl_stf_insns *s, const struct tl_stf_insn *insn, size_t skipped)
 {
     struct tl_stf_group group = tl_stf_insn_group(s, insn);
@@ -589,7 +596,7 @@ static void assert_shape(struct tl_stf_insns *s, const struct tl_stf_insn *insn,
         assert_int_equal(tl_stf_group_skip(&group, &record), TL_OK);
     assert_same_accesses(group);
     assert_same_operands(group);
-    /* The access after the registers, some of them read. */
+    /* The access after the registers, with some registers read or not. */
     struct tl_stf_group fast = group, plain = group;
     struct tl_stf_access a = {0}, b = {0};
     struct tl_stf_operand o;
@@ -618,7 +625,7 @@ static void test_shapes(void **state)
         for (size_t i = 0; i < n; i++) {
             if (rng_next(&seed) % 16 > 0)
                 put_usual_group(&bytes, rng_next(&seed), spec.vlen);
-            else if (spec.vlen <= 64) /* those have vectors of one word */
+            else if (spec.vlen <= 64) /* any record: its vectors have one word */
                 put_any_record(&bytes, rng_next(&seed));
             if (rng_next(&seed) & 1)
                 put_insn(&bytes, (uint32_t)rng_next(&seed));

@@ -121,7 +121,7 @@ static struct found check(void)
     return found;
 }
 
-/* Broken once, by the record that begins at `offset`. */
+/* Check that the only finding is this one, at the record at `offset`. */
 static void broken(const char *rule, enum tl_stf_severity severity, size_t offset)
 {
     const struct found found = check();
@@ -146,7 +146,8 @@ static void flow(void **state)
     jump(BEQ_8, PC + 20);
     insn(BEQ_8); /* not taken */
     jump(JALR, 0x5000);
-    put(&(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = 0x5000}); /* nothing new */
+    put(&(struct tl_stf_record){.type = TL_STF_FORCE_PC,
+                                .pc = 0x5000}); /* the same address again */
     insn(NOP);
     fine();
     jump(JAL_8, 0x9000);
@@ -159,7 +160,7 @@ static void flow(void **state)
     const size_t forced = last;
     insn(NOP);
     broken("flow-forced", TL_STF_NOTE, forced);
-    begin(); /* an exception instead of what the instruction does */
+    begin(); /* an exception instead of the instruction's own effect */
     event(2, 0);
     put(&(struct tl_stf_record){.type = TL_STF_EVENT_PC_TARGET, .target = 0x8000});
     insn(JAL_8);
@@ -189,7 +190,7 @@ static void modes(void **state)
 {
     (void)state;
     begin();
-    event(TL_STF_EVENT_MODE_CHANGE, 3); /* it was so before */
+    event(TL_STF_EVENT_MODE_CHANGE, 3); /* the same mode as before */
     insn(NOP);
     event(TL_STF_EVENT_MODE_CHANGE, 0);
     insn(MRET);
@@ -223,7 +224,7 @@ static void code(void **state)
         else
             fine();
     }
-    begin(); /* the same again is no change */
+    begin(); /* repeating the same code is not a change */
     insn(LUI);
     jump(JALR, PC + 4);
     insn(LUI);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reading: header rules, any chunking, cuts, the end mark, unreadable input. */
+/* Reading: header rules, any chunking, truncation, the end mark, unreadable input. */
 #include "test_stf_util.h"
 
 static struct tl_stf_record rec(uint8_t type)
@@ -7,7 +7,7 @@ static struct tl_stf_record rec(uint8_t type)
     return (struct tl_stf_record){.type = type};
 }
 
-/* A header's records, of which a test leaves out, doubles or moves some. */
+/* The records of a header, which tests omit, repeat or move. */
 static size_t header_records(struct tl_stf_record *out)
 {
     size_t n = 0;
@@ -61,7 +61,7 @@ static void test_whole_header(void **state)
     assert_int_equal(faults_of(records, n, 1), 0);
 }
 
-/* Each mandatory record left out. */
+/* Each mandatory record is omitted once. */
 static void test_missing(void **state)
 {
     (void)state;
@@ -92,7 +92,7 @@ static void test_missing(void **state)
     }
 }
 
-/* Each record twice: COMMENT and TRACE_INFO may, all others not. */
+/* Each record twice: only COMMENT and TRACE_INFO may be repeated. */
 static void test_repeated(void **state)
 {
     (void)state;
@@ -120,7 +120,7 @@ static void test_repeated(void **state)
     }
 }
 
-/* Any order between VERSION and END_HEADER is fine, but for ISA before INST_IEM. */
+/* Any order between VERSION and END_HEADER is legal, except that ISA comes before INST_IEM. */
 static void test_any_order(void **state)
 {
     (void)state;
@@ -209,7 +209,7 @@ static void test_not_stf(void **state)
     }
 }
 
-/* A trace with a bit of everything. */
+/* A trace with records of all kinds. */
 static void put_trace(struct tl_buf *out)
 {
     static const uint8_t words[32] = {3, 0, 0, 0, 0, 0, 0, 0, 9};
@@ -270,7 +270,7 @@ static void test_any_chunking(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* Cut at every byte: what comes is what the whole trace begins with, never more. */
+/* Cut at every byte, the trace gives a prefix of its records and nothing else. */
 static void test_cut_anywhere(void **state)
 {
     (void)state;
@@ -334,7 +334,7 @@ static void test_unknown_descriptor(void **state)
     }
 }
 
-/* Any damage ends in a result. */
+/* Reading damaged input always ends with a result. */
 static void test_damage(void **state)
 {
     (void)state;
@@ -358,7 +358,7 @@ static void test_damage(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* PC rules: the last FORCE_PC and the last target win. */
+/* The last FORCE_PC and the last target win. */
 static void test_pc_tracking(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Every record type with boundary values: bytes and back, cuts, sizes, listings. */
+/* Every record type with boundary values: encoding and decoding, truncation, sizes, listings. */
 #include "test_stf_util.h"
 
 struct golden {
@@ -248,7 +248,7 @@ static void test_decode_and_listing(void **state)
     }
 }
 
-/* Cut anywhere, a record asks for more, whatever stands after the cut. */
+/* A truncated record needs more bytes, whatever follows the cut. */
 static void test_cut(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void test_contradictions(void **state)
         {"0a 3f000000", TL_BAD, {0}},                   /* vlen 63 */
         {"0a 00000000", TL_BAD, {0}},                   /* vlen 0 */
         {"03 ffffffff", TL_LIMIT, {0}},                 /* 4 GiB comment */
-        {"0d fbffff00", TL_AGAIN, {0}},                 /* 16 MiB in all: just fits */
+        {"0d fbffff00", TL_AGAIN, {0}},                 /* 16 MiB in total: the limit */
         {"0d fcffff00", TL_LIMIT, {0}},                 /* one more */
         {"28 0100 23", TL_LIMIT, {.vlen = UINT32_MAX}}, /* 512 MiB register */
         {"fa 0100000000000000 0500000000000000 01 0000 06", TL_BAD, {0}}, /* channel 6 */
@@ -332,7 +332,7 @@ static void test_contradictions(void **state)
     }
 }
 
-/* Longest arrays, and one more. */
+/* The longest arrays, and one element more. */
 static void test_array_limits(void **state)
 {
     (void)state;
@@ -389,7 +389,6 @@ static void test_layout_follows_the_header(void **state)
     assert_int_equal(layout.vlen, 512);
 }
 
-/* Any bytes end in a result, and what decodes encodes to the same bytes. */
 /* Register names are those of stf_lib. */
 static void test_register_names(void **state)
 {
@@ -439,7 +438,7 @@ static void test_register_names(void **state)
         char out[TL_STF_REG_NAME];
         assert_string_equal(tl_stf_reg_name(names[i].number, names[i].meta, out), names[i].name);
     }
-    /* The table is in order: each number that has a name finds it, and no name is cut. */
+    /* The table is sorted: each number with a name is found, and no name is truncated. */
     unsigned named = 0;
     for (unsigned i = 0; i <= UINT16_MAX; i++) {
         char out[TL_STF_REG_NAME];

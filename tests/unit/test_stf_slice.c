@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Slices: the same instructions, a header with the state at their begin, all rules obeyed. */
+/* Slices: the same instructions, a header with the state at their beginning, all rules obeyed. */
 #include "test_stf_util.h"
 
 #include "stf/check.h"
@@ -8,7 +8,7 @@
 static const uint8_t modes[4][8] = {{0}, {1}, {2}, {3}};
 static const uint8_t walk[16] = {1};
 
-/* A trace that changes mode and process now and then; `plan` notes what each group is like. */
+/* A trace that sometimes changes mode and process; `plan` describes each group. */
 struct plan {
     uint64_t pc;
     uint32_t opcode;
@@ -162,15 +162,15 @@ static void test_random_slices(void **state)
     }
 }
 
-/* ---- against the brute force cut ------------------------------------------------------------- */
+/* ---- comparison with a brute-force cut ------------------------------------------------------- */
 
 struct text {
-    struct tl_buf *groups; /* listing of the records of each, without offsets */
+    struct tl_buf *groups; /* listing of each group's records, without offsets */
     uint64_t n;
     uint64_t values[32];           /* x registers before the first group */
     uint32_t known;                /* bit i: xi */
     int mode;                      /* -1: none */
-    struct tl_stf_record walks[8]; /* the last one of each page, in the order of their telling */
+    struct tl_stf_record walks[8]; /* the last one of each page, in the order of reporting */
     size_t n_walks;
 };
 
@@ -196,7 +196,7 @@ static void add_line(struct tl_buf *out, const struct tl_stf_record *r, uint64_t
     assert_int_equal(tl_buf_add(out, "\n", 1), TL_OK);
 }
 
-/* The groups [from, to) of a trace as text, and what is in force before the first. */
+/* The groups [from, to) of a trace as text, and the state before the first one. */
 static void cut(struct tl_bytes trace, uint64_t from, uint64_t to, uint64_t shift, struct text *t)
 {
     struct tl_stf_reader *reader;
@@ -243,7 +243,7 @@ static bool shows(const char *line, const char *type)
     return strncmp(name, type, strlen(type)) == 0;
 }
 
-/* The first group as it must be: the state in force, where its descriptors belong. */
+/* The expected first group: with the state in force, inserted where its descriptors belong. */
 static void with_state(const struct text *t, struct tl_buf *out)
 {
     const char *p = (const char *)t->groups[0].p;
@@ -377,7 +377,7 @@ static void test_ends(void **state)
     tl_buf_fini(&file);
 }
 
-/* Slices one after another are shards of one stream: a slice across them is the same. */
+/* Consecutive slices are the shards of one stream: slicing across them gives the same result. */
 static void test_across_shards(void **state)
 {
     (void)state;

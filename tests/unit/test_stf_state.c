@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode of pushed STF that is saved and loaded between any two pushes gives the result of an
- * undisturbed one: for traces of other producers and of our own, of transactions, of several
- * shards, plain and in chunks, intact and damaged. Bytes that are not a state are refused or do no
- * harm.
+ * A decode of pushed STF that is saved and loaded between any two pushes gives the same result as
+ * an undisturbed one: for traces of other producers and our own, of transactions, of several
+ * shards, plain and in chunks, intact and damaged. Bytes that are not a valid state are refused or
+ * do no harm.
  */
 #include "made_stf.h"
 #include "stf/flow_reader.h"
@@ -30,7 +30,7 @@ static void others(struct tl_buf *out, uint64_t seed)
     tl_buf_fini(&m.out);
 }
 
-/* What the flow writer makes of such a trace, in two shards. */
+/* Writes such a trace with the flow writer, in two shards. */
 struct ours {
     struct tl_stf_flow *flow;
     struct tl_buf *out;
@@ -46,7 +46,7 @@ static int write_ours(void *context, const struct tl_item *items, size_t n)
         struct tl_item item = items[i];
         struct tl_stf_flow_at at = {0};
         uint8_t stf[TL_STF_CLOSE_MAX];
-        if (item.kind == TL_ITEM_BLOCK) { /* without the groups, its first instruction alone */
+        if (item.kind == TL_ITEM_BLOCK) { /* only its first instruction, without the groups */
             if (block.isa == TL_ISA_NONE)
                 continue;
             struct tl_insn insn;
@@ -110,7 +110,7 @@ static void transactions(struct tl_buf *out, uint64_t seed)
     tl_buf_fini(&m.out);
 }
 
-/* Chunks of .zstf, or frames of zstd: each a frame of its own. The index is not there yet. */
+/* Wrap `b` in chunks of .zstf or frames of zstd. The index is not written yet. */
 static void wrap(struct tl_buf *b, bool zstf, struct tl_sim_rng *rng)
 {
     struct tl_buf out = {0};
@@ -128,7 +128,7 @@ static void wrap(struct tl_buf *b, bool zstf, struct tl_sim_rng *rng)
     *b = out;
 }
 
-/* As one stream from the first byte to the last. */
+/* Compress `b` as a single stream. */
 static void wrap_all(struct tl_buf *b, bool xz)
 {
     struct tl_buf out = {0};
@@ -156,7 +156,7 @@ static void make(unsigned round, struct tl_sim_rng *rng, struct tl_buf *out)
 {
     static void (*const traces[])(struct tl_buf *, uint64_t) = {others, ours, others, transactions};
     traces[round % 4](out, round * UINT64_C(77) + 1);
-    if (round % 8 == 2) { /* another header, amid the stream */
+    if (round % 8 == 2) { /* another header inside the stream */
         struct tl_buf more = {0};
         others(&more, round * UINT64_C(77) + 1);
         add_all(out, &more);

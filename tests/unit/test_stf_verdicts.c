@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * `tracelake check` compared with stf_lib's own readers: each crafted file that its record reader
- * or its instruction reader fails on has an error, with an offset, and those that both can read
+ * `tracelake check` compared with stf_lib's own readers: each crafted file on which its record
+ * reader or its instruction reader fails has an error with an offset, and files that both can read
  * have none, with the exceptions listed here.
  */
 #include "test_stf_util.h"
@@ -11,7 +11,7 @@
 struct outcome {
     bool failed; /* cannot be read to its end, or has an error */
     uint64_t errors, warnings;
-    struct tl_stf_finding first; /* error */
+    struct tl_stf_finding first; /* the first error */
     struct tl_fail fail;
 };
 
@@ -41,22 +41,22 @@ static void check(const char *path, struct outcome *o)
     tl_stf_file_close(file);
 }
 
-/* stf_lib reads these, and yet we have an error, or the other way round. */
+/* Files that stf_lib reads although we report an error, or the other way round. */
 static const struct {
     const char *name;
-    bool ours; /* we fail */
+    bool ours; /* we report an error */
 } differ[] = {
-    {"access_without_content.stf", true}, /* against 1.3; some versions of stf_lib throw */
+    {"access_without_content.stf", true}, /* violates 1.3; some versions of stf_lib throw */
     {"reg_badtype.stf", true},            /* a reserved register type */
-    {"trunc_desc.stf", true},             /* cut: stf_lib invents an instruction */
+    {"trunc_desc.stf", true},             /* truncated: stf_lib invents an instruction */
     {"trunc_payload.stf", true},
-    {"z_long2nd.zstf", true}, /* it loses instructions */
-    {"z_zeropc.zstf", true},  /* wrong addresses after a seek */
-    {"arm.stf", false},       /* legal; a note tells that stf_lib reads no instructions of it */
-    {"txn.stf", false},       /* legal; only the reader of instruction traces refuses it */
-    /* 1.3 wants it; a note tells that stf_lib throws */
+    {"z_long2nd.zstf", true}, /* stf_lib loses instructions */
+    {"z_zeropc.zstf", true},  /* stf_lib gives wrong addresses after a seek */
+    {"arm.stf", false},       /* legal; a note says that stf_lib reads no instructions from it */
+    {"txn.stf", false},       /* legal; only stf_lib's reader of instruction traces refuses it */
+    /* 1.3 requires it; a note says that stf_lib throws */
     {"v13_reserve_end255.stf", false},
-    /* legal in 1.3 or 1.4; a warning tells that stf_lib cannot read it */
+    /* legal in 1.3 or 1.4; a warning says that stf_lib cannot read it */
     {"vec_novlen.stf", false},
     {"vec_vlen64.stf", false},
     {"w_vlen64.stf", false},
@@ -79,7 +79,7 @@ static void test_like_stf_lib(void **state)
         int rc;
         if (sscanf(line, "%63s %7s rc=%d", name, kind, &rc) != 3)
             continue;
-        if (strcmp(kind, "rec") == 0) { /* the line of the instruction reader comes next */
+        if (strcmp(kind, "rec") == 0) { /* the line for the instruction reader comes next */
             records_failed = rc != 0;
             continue;
         }

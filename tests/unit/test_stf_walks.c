@@ -26,11 +26,12 @@ static size_t told(const struct tl_stf_walks *w, uint64_t *va, size_t most)
     return n;
 }
 
-/* The last walk of a page counts, and those that it does not contradict. */
+/* The last walk of each page is kept, together with earlier ones that it does not contradict. */
 static void last_of_each(void **state)
 {
     (void)state;
-    /* Two levels: a table at 0x1000 whose entries lead to 0x2000 or 0x3000, and leaves. */
+    /* Two levels: a table at 0x1000 whose entries point to tables at 0x2000 or 0x3000 with the
+     * leaves. */
     const uint64_t upper = 0x2 << 10 | 1, moved = 0x3 << 10 | 1, leaf = 0x80 << 10 | 0xf;
     struct tl_stf_walks *w;
     uint64_t va[8];
@@ -39,12 +40,12 @@ static void last_of_each(void **state)
     assert_int_equal(put(w, 0x2000, 2, (uint64_t[]){0x1000, upper, 0x2010, leaf}, 2), TL_OK);
     assert_int_equal(put(w, 0x1000, 3, (uint64_t[]){0x1000, upper, 0x2008, leaf | 0xc0}, 2), TL_OK);
     assert_int_equal(told(w, va, 8), 2);
-    assert_int_equal(va[0], 0x2000); /* the other one was told again: dirty, but to the same page */
+    assert_int_equal(va[0], 0x2000); /* the other one was walked again: the same page, now dirty */
     assert_int_equal(va[1], 0x1000);
-    /* Another address space has its own first table. */
+    /* Another address space has a root table of its own. */
     assert_int_equal(put(w, 0x1000, 4, (uint64_t[]){0x9000, upper, 0x2008, leaf}, 2), TL_OK);
     assert_int_equal(told(w, va, 8), 3);
-    /* The table moves: what lies in the old one does not hold any more, until it is told again. */
+    /* The table moves: walks through the old one no longer hold until they are reported again. */
     assert_int_equal(put(w, 0x5000, 5, (uint64_t[]){0x1000, moved, 0x3028, leaf}, 2), TL_OK);
     assert_int_equal(told(w, va, 8), 2);
     assert_int_equal(va[0], 0x1000);
@@ -54,7 +55,10 @@ static void last_of_each(void **state)
     tl_stf_walks_free(w);
 }
 
-/* Of very many those told last are kept, in bounded memory; as bytes and back they are the same. */
+/*
+ * Of very many walks, the most recent ones are kept, in bounded memory; saving and loading
+ * preserves them.
+ */
 static void very_many(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Writing: headers, the order of records in groups, refusals without partial output. */
+/* Writing: headers, the order of records in groups, refusal without partial output. */
 #include "test_stf_util.h"
 
 static const uint8_t word[16] = {1};
@@ -31,7 +31,7 @@ static void begin(struct tl_stf_writer *w)
     tl_buf_fini(&header);
 }
 
-/* Put a group of these types; the index of the first refused, or -1. */
+/* Write a group of these types. Returns the index of the first refused record, or -1. */
 static int put_types(struct tl_stf_writer *w, const uint8_t *types, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -94,23 +94,23 @@ static void test_group_order(void **state)
          12,
          -1},
         {{E, T, M, L}, 4, -1},
-        {{A, D, A, D, D, L}, 6, -1}, /* more accesses, more contents */
+        {{A, D, A, D, D, L}, 6, -1}, /* more accesses, each with its contents */
         {{A, L}, 2, 1},              /* no content */
         {{D, L}, 2, 0},              /* no access */
-        {{A, C, D, L}, 4, 1},        /* nothing between them */
+        {{A, C, D, L}, 4, 1},        /* nothing may be between them */
         {{A, F, D, L}, 4, 1},
         {{A, I, D, L}, 4, 1},
-        {{A, D, C, F, I, L}, 6, -1}, /* these three may stand anywhere else */
+        {{A, D, C, F, I, L}, 6, -1}, /* these three may be anywhere else */
         {{P, C, F, L}, 4, -1},
-        {{A, D, R, A, D, L}, 6, -1}, /* INST_REG after a content */
-        {{W, R, P, L}, 4, -1},       /* … and after a walk; a target after it */
+        {{A, D, R, A, D, L}, 6, -1}, /* INST_REG after a content, */
+        {{W, R, P, L}, 4, -1},       /* and after a walk; a target after it */
         {{W, P, L}, 3, -1},
-        {{A, D, P, L}, 4, 2}, /* but not after memory */
+        {{A, D, P, L}, 4, 2}, /* but no target after a memory access */
         {{E, A, D, L}, 4, 1}, /* EVENT before memory */
         {{E, P, L}, 3, 1},
         {{E, E, T, L}, 4, -1},
-        {{E, T, E, T, L}, 5, -1}, /* events repeat */
-        {{T, L}, 2, 0},           /* no EVENT in front */
+        {{E, T, E, T, L}, 5, -1}, /* events may be repeated */
+        {{T, L}, 2, 0},           /* no EVENT before it */
         {{E, C, T, L}, 4, -1},
         {{E, T, T, L}, 4, 2},
         {{M, R, L}, 3, 1},
@@ -119,7 +119,7 @@ static void test_group_order(void **state)
         {{Y, R, L}, 3, 1},
         {{P, X, L}, 3, 1}, /* INST_IEM comes first */
         {{P, P, L}, 3, -1},
-        {{E, F, P, F, P, L}, 6, -1}, /* addresses alone: FORCE_PC begins anew */
+        {{E, F, P, F, P, L}, 6, -1}, /* FORCE_PC restarts the order of addresses */
         {{TL_STF_ISA}, 1, 0},        /* header records after the header */
         {{TL_STF_TRACE_INFO}, 1, 0},
         {{TL_STF_TRACE_INFO_FEATURE}, 1, 0},
@@ -138,7 +138,7 @@ static void test_group_order(void **state)
     }
 }
 
-/* The quick check of common records agrees with the rules, on random groups. */
+/* The fast check of common records agrees with the rules on random groups. */
 static void test_quick_check_agrees(void **state)
 {
     (void)state;
@@ -162,7 +162,7 @@ static void test_quick_check_agrees(void **state)
     tl_stf_writer_fini(&w);
 }
 
-/* A header that readers would refuse is refused at the record that spoils it. */
+/* A header that readers would refuse is refused at the offending record. */
 static void test_header_rules(void **state)
 {
     (void)state;
@@ -249,7 +249,7 @@ static void test_header_spec(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* Versions: 1.3 wherever the records allow it. */
+/* The version is 1.3 wherever the records allow it. */
 static void test_version(void **state)
 {
     (void)state;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The container: its layout byte for byte, every rule of it, and common mistakes of other
- * writers. */
+/*
+ * The container: its layout byte by byte, all of its rules, and common mistakes of other writers.
+ */
 #include "test_stf_util.h"
 
 #include <lzma.h>
@@ -67,7 +68,10 @@ static void assert_same(const struct tl_buf *a, const struct tl_buf *b)
     assert_memory_equal(a->p, b->p, a->n);
 }
 
-/* Byte for byte by the layout of the format, and back to the identical plain bytes. */
+/*
+ * The file has exactly the bytes that the format specifies, and reading returns the identical plain
+ * bytes.
+ */
 static void test_layout(void **state)
 {
     (void)state;
@@ -126,7 +130,7 @@ static void test_layout(void **state)
     }
 }
 
-/* Records after the last marker stay in the last chunk, also when that is full. */
+/* Records after the last marker belong to the last chunk, even if it is full. */
 static void test_trailing_records(void **state)
 {
     (void)state;
@@ -190,7 +194,7 @@ static void test_chunk_rules(void **state)
     assert_int_equal(tl_zstf_read(zstf, 2, &plain, &odd, NULL), TL_NOTFOUND);
     tl_zstf_close(zstf);
 
-    /* Used again, and with chunks compressed elsewhere. */
+    /* The writer can be reused, also with chunks compressed elsewhere. */
     tl_buf_reset(&file);
     assert_int_equal(tl_zstf_writer_begin(w, &file), TL_OK);
     assert_int_equal(tl_zstf_writer_frame(w, bytes_of(&frame), some.n, 5, 9, &file), TL_OK);
@@ -205,9 +209,9 @@ static void test_chunk_rules(void **state)
     tl_buf_fini(&file);
 }
 
-/* ---- what others write ----------------------------------------------------------------------- */
+/* ---- files of other writers ------------------------------------------------------------------ */
 
-/* A container put together by hand, with its faults. */
+/* A container assembled by hand, with faults. */
 struct maker {
     struct tl_buf file;
     struct tl_buf index;
@@ -265,7 +269,7 @@ enum {
     SIZE_SMALL = 128
 };
 
-/* All of `plain` in two chunks, done wrongly as `how` says. */
+/* Write `plain` in two chunks, with the fault given by `how`. */
 static void make(struct maker *m, const struct tl_buf *plain, unsigned how)
 {
     static const uint8_t skippable[] = {0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 'a', 'b', 'c'};
@@ -352,17 +356,17 @@ static void test_bad_index(void **state)
     } cases[] = {
         {12, 0, TL_EOF},            /* never completed */
         {12, 19, TL_BAD},           /* within the head */
-        {12, m.file.n - 7, TL_BAD}, /* no room for the count */
+        {12, m.file.n - 7, TL_BAD}, /* no space for the count */
         {12, m.file.n, TL_BAD},
         {12, UINT64_MAX, TL_BAD},
-        {4, 0, TL_BAD},     /* chunks of nothing */
+        {4, 0, TL_BAD},     /* empty chunks */
         {index, 0, TL_BAD}, /* no chunks */
-        {index, 3, TL_BAD}, /* more than there is room for */
+        {index, 3, TL_BAD}, /* more than fit */
         {index, UINT64_MAX / 24, TL_BAD},
         {index, UINT64_MAX, TL_BAD},
-        {index + 8, 19, TL_BAD},      /* chunk 0 within the head */
-        {index + 8, index, TL_BAD},   /* after the chunks */
-        {index + 8 + 24, 20, TL_BAD}, /* the second not after the first */
+        {index + 8, 19, TL_BAD},      /* chunk 0 begins inside the head */
+        {index + 8, index, TL_BAD},   /* begins after the chunks */
+        {index + 8 + 24, 20, TL_BAD}, /* the second does not begin after the first */
         {index + 8 + 24, UINT64_MAX, TL_BAD},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -379,7 +383,7 @@ static void test_bad_index(void **state)
     tl_buf_fini(&plain);
 }
 
-/* A writer that was killed: what it had written can be read from the front. */
+/* The output of a killed writer can be read from the beginning. */
 static void test_not_completed(void **state)
 {
     (void)state;
@@ -400,7 +404,10 @@ static void test_not_completed(void **state)
     tl_buf_fini(&back);
 }
 
-/* Cut or damaged anywhere, the reader ends with a result; what comes out comes from the trace. */
+/*
+ * If the file is cut or damaged anywhere, reading ends with a result, and all records returned are
+ * from the trace.
+ */
 static void test_cut_and_damage(void **state)
 {
     (void)state;
@@ -436,7 +443,7 @@ static void test_cut_and_damage(void **state)
     tl_buf_fini(&file);
 }
 
-/* ---- wrappings ------------------------------------------------------------------------------- */
+/* ---- compressed wrappers --------------------------------------------------------------------- */
 
 static void gzip(const struct tl_buf *plain, struct tl_buf *out)
 {
@@ -469,7 +476,7 @@ static void zst(const struct tl_buf *plain, struct tl_buf *out)
     pack(bytes_of(plain), out);
 }
 
-/* As pzstd writes it: a skippable frame before each frame. */
+/* Compress as pzstd does: a skippable frame before each frame. */
 static void pzst(const struct tl_buf *plain, struct tl_buf *out)
 {
     static const uint8_t skippable[] = {0x50, 0x2a, 0x4d, 0x18, 4, 0, 0, 0, 1, 2, 3, 4};
@@ -529,7 +536,7 @@ static void test_wrappings(void **state)
         tl_buf_fini(&back);
     }
     tl_buf_fini(&plain);
-    /* A window of 2 GiB would have to be in memory. */
+    /* A window of 2 GiB, which would have to be kept in memory. */
     static uint8_t wide[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 1, 0, 0};
     const struct tl_buf frame = {.p = wide, .n = sizeof wide, .cap = sizeof wide};
     struct tl_buf none = {0};
@@ -539,7 +546,7 @@ static void test_wrappings(void **state)
     tl_buf_fini(&none);
 }
 
-/* .zstf and plain STF through the unpacker, as a pipe brings them. */
+/* .zstf and plain STF through the unpacker in pieces, as from a pipe. */
 static void test_streamed(void **state)
 {
     (void)state;
@@ -565,7 +572,7 @@ static void test_streamed(void **state)
     tl_buf_fini(&back);
 }
 
-/* By path: written, read back, gone if it was not finished. */
+/* Files by path: written, read back, removed if unfinished. */
 static void test_files(void **state)
 {
     (void)state;
@@ -610,10 +617,10 @@ static void test_files(void **state)
         tl_buf_fini(&want.text);
         tl_buf_fini(&got.text);
     }
-    assert_int_equal(rmdir(dir), 0); /* nothing is left behind */
+    assert_int_equal(rmdir(dir), 0); /* no file is left */
 }
 
-/* Chunks too large to be held at once are streamed, from any chunk on. */
+/* Chunks too large to be kept in memory at once are streamed, beginning with any chunk. */
 static void test_large_chunks(void **state)
 {
     (void)state;
