@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every packet type, every header byte that any configuration allows, and every configuration bit
- * that affects packets: the encoder generates all of them, and the packetizer finds them again, cut
- * at every place and in chunks of every size.
+ * that affects packets: the encoder generates all of them, and the packetizer finds them again,
+ * split anywhere and in chunks of every size.
  */
 #include "decode/ops.h"
 #include "etm4/headers.h"
@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* In chunks of `chunk` bytes, the first one of `first`. */
+/* Decode in chunks of `chunk` bytes, the first one of `first` bytes. */
 static void check(const struct tl_sim_packets *s, size_t first, size_t chunk)
 {
     struct tl_etm4_packetizer *packetizer = malloc(sizeof *packetizer);
@@ -109,7 +109,7 @@ static void test_every_packet_at_every_chunking(void **state)
             check(&s, chunk, chunk);
         for (size_t first = 1; first < s.bytes.n; first++)
             check(&s, first, s.bytes.n);
-        /* What is left to cover with more packets, at one chunking. */
+        /* Cover the remaining headers with more packets, in one chunking. */
         assert_int_equal(tl_sim_packets_add(&s, 3000), 0);
         for (size_t i = 0; i < s.n; i++)
             if (s.expected[i].type != TL_ETM4_BAD)
@@ -125,7 +125,8 @@ static void test_every_packet_at_every_chunking(void **state)
             fail_msg("no packet with header %02x was made", h);
 }
 
-/* ---- what is listed though it cannot be followed, and followed though it is only listed ------ */
+/* ---- packets that are listed but cannot be followed, and the reverse --------------------------
+ * */
 
 struct said {
     struct tl_buf packets, items;
@@ -147,7 +148,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return 0;
 }
 
-/* Decode; false where the decoder is refused. */
+/* Decode. Returns false if the configuration is refused. */
 static bool say(uint64_t configr, bool list, struct said *out)
 {
     const bool markers = configr & 0x30000;
@@ -157,10 +158,10 @@ static bool say(uint64_t configr, bool list, struct said *out)
         0,    0,    0,    0x80, /* A-Sync */
         0x01, 0x00, 0x04, 0x85,
         0x00, 0x08, 0x00, 0x00,
-        0x00, 0,    0,    0, /* info, on, address */
+        0x00, 0,    0,    0, /* Trace Info, Trace On, address */
         0x31, 0x40, 0x44, markers ? 0x20 : 0x04,
         0x9a, 0x00, 0x10, 0x00,
-        0x00, /* context … address */
+        0x00, /* Context … address */
     };
     const struct tl_stream_sink sink = {
         .context = out, .items = on_items, .packet = list ? on_packet : NULL, .loss = on_loss};
@@ -170,7 +171,7 @@ static bool say(uint64_t configr, bool list, struct said *out)
     struct tl_fail fail = {0};
     *out = (struct said){0};
     assert_int_equal(tl_source_set_reg(&source, "TRCCONFIGR", configr), 0);
-    assert_int_equal(tl_source_set_reg(&source, "TRCIDR0", 0x28000ef9), 0); /* has all of it */
+    assert_int_equal(tl_source_set_reg(&source, "TRCIDR0", 0x28000ef9), 0); /* supports all of it */
     if (tl_etm4_ops.create(&d, &source, NULL, &sink, &fail) < 0) {
         assert_non_null(strstr(fail.text, "data trace"));
         return false;
@@ -186,11 +187,11 @@ static bool say(uint64_t configr, bool list, struct said *out)
 static void test_conditional_and_data_trace(void **state)
 {
     struct said said;
-    /* conditional instructions are followed: they only tell more */
+    /* conditional instructions can be followed: they only add information */
     assert_true(say(0x101, false, &said) == true);
     tl_buf_fini(&said.items);
     tl_buf_fini(&said.packets);
-    /* loads and stores as P0 elements are not, but their packets are listed */
+    /* loads and stores as P0 elements cannot be followed, but their packets are listed */
     assert_false(say(0x30007, false, &said));
     assert_true(say(0x30107, true, &said));
     assert_non_null(strstr((char *)said.packets.p, "I_COND_I_F2"));

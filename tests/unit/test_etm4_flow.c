@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hand-made packets over a small A64 program, and the flow text they give. */
+/* Hand-made packets over a small A64 program, and the resulting flow text. */
 #include "etm4/flow.h"
 
 #include <setjmp.h>
@@ -190,7 +190,8 @@ static void follows_branches(void **state)
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, ATOMS(2, 3), AT(0x1008),
            ATOMS(2, 2));
     EXPECT(&plain, BEGUN I101C "G no-path\nX debug-halt 1 0000000002000000\nO\n", BEGIN, AT(0x1010),
-           AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON); /* too far for straight code */
+           /* too far away to be reached by straight code */
+           AT(0x101c), N, EXC(1, 1), AT(0x2000000), ON);
 }
 
 static void waits_for_sync(void **state)
@@ -204,7 +205,7 @@ static void waits_for_sync(void **state)
 
 static void tells_missing_addresses(void **state)
 {
-    /* RET without return stack: nothing until the next address, which is reported once */
+    /* RET without return stack: no instruction until the next address, reported once */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "G no-path\n" I1008 I1000 I1004, BEGIN,
            ATOMS(5, 31), AT(0x1008), ATOMS(2, 3));
     EXPECT(&plain,
@@ -222,10 +223,10 @@ static void uses_the_return_stack(void **state)
     /* an address packet takes precedence, and does not pop */
     EXPECT(&c, BEGUN I1000 I1004 I1014 I1018 I1014 I1018 I1008, BEGIN, ATOMS(2, 3), AT(0x1014),
            ATOMS(2, 1));
-    /* nothing on it */
+    /* the return stack is empty */
     EXPECT(&c, BEGUN I1014 I1018 "G no-path\n" I1008, BEGIN, AT(0x1014), ATOMS(2, 3), AT(0x1008),
            N);
-    /* Trace On clears it; after Trace Info nothing is pushed before an address */
+    /* Trace On clears the stack; after Trace Info nothing is pushed before an address */
     EXPECT(&c, BEGUN I1000 I1004 "O\n" I1014 I1018 "G no-path\n", BEGIN, E, ON, AT(0x1014), E, E);
     EXPECT(&c, BEGUN I1008 I1000 I1004 I1014 I1018 "G no-path\n", BEGIN, AT(0x1008), INFO,
            ATOMS(4, 15));
@@ -236,7 +237,7 @@ static void uses_the_return_stack(void **state)
 
 static void keeps_the_newest_returns(void **state)
 {
-    /* 20 calls, 16 places: 1008 is `b.eq 1000`, N continues to ERET; each BL pushes 1008 */
+    /* 20 calls, 16 stack entries: 1008 is `b.eq 1000`, N continues to ERET; each BL pushes 1008 */
     struct tl_etm4_config c = plain;
     c.return_stack = true;
     struct tl_etm4_packet packets[128] = {BEGIN};
@@ -261,7 +262,7 @@ static void keeps_the_newest_returns(void **state)
 
 static void takes_exceptions(void **state)
 {
-    /* SVC is not a waypoint: the exception tells that it was reached */
+    /* SVC is not a waypoint: the exception shows that it was reached */
     EXPECT(&plain, BEGUN I101C I1020 "X call 2 0000000000001024\n" I1014 I1018, BEGIN, AT(0x101c),
            E, EXC(2, 1), AT(0x1024), AT(0x1014), E);
     /* at the target of a branch: nothing was executed there */
@@ -379,10 +380,10 @@ static void commits_and_cancels(void **state)
         &c, BEGUN I1000 I1004 I1014 I1018 I1008 I100C, BEGIN, E, E, AT(0x1008),
         {.type = TL_ETM4_CANCEL, .value = 1, .n = 2, .value2 = 1, .flags = TL_ETM4_IS_MISPREDICT},
         COMMIT(2), E, COMMIT(1));
-    /* exceptions count with their address */
+    /* exceptions count as elements, together with their address */
     EXPECT(&c, BEGUN I1000 I1004 "X irq 14 0000000000001014\n", BEGIN, E, EXC(14, 1), AT(0x1014),
            COMMIT(2));
-    /* cycle counts commit as well, and keep their place */
+    /* cycle counts also commit, and keep their place */
     EXPECT(&c, BEGUN I1000 I1004 "Y 7\n", BEGIN, E,
            {.type = TL_ETM4_CYCLE_COUNT,
             .value = 7,
@@ -413,7 +414,7 @@ static void rejects_impossible_resolution(void **state)
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018, BEGIN, E, COMMIT(1), E);
 }
 
-/* ---- losing the thread ------------------------------------------------------------------- */
+/* ---- lost synchronisation ---------------------------------------------------------------- */
 
 static void waits_after_loss(void **state)
 {
@@ -423,7 +424,7 @@ static void waits_after_loss(void **state)
                 {.type = TL_ETM4_OVERFLOW}, E, AT(0x1000), ASYNC, INFO, ON, AT_EL1(0x1000), E);
     EXPECT_LOSS(&plain, BEGUN "G bad-packet\n" BEGUN I1000 I1004, "bad packet 4 3", BEGIN,
                 {.type = TL_ETM4_BAD}, {.type = TL_ETM4_BAD}, BEGIN, E);
-    /* uncommitted elements are dropped; elements that are not P0 are not */
+    /* uncommitted P0 elements are dropped, other elements are not */
     EXPECT_LOSS(&c, BEGUN "T 9\nV 3\nA timestamp marker\nS ite 0 0000000000000001\nG discard\n",
                 "trace unit discard 9 1", BEGIN, E, TIME(9), {.type = TL_ETM4_EVENT, .value = 3},
                 {.type = TL_ETM4_TS_MARKER}, {.type = TL_ETM4_ITE, .value = 1},
@@ -438,7 +439,7 @@ static void gives_branches_without_image(void **state)
                 BEGUN "B - 0000000000001000\nB - 0000000000005000\nX irq 14 0000000000005008\n"
                       "B - 0000000000000080\n",
                 "");
-    /* an empty image is the same as none */
+    /* an empty image is equivalent to none */
     struct tl_image *empty;
     assert_int_equal(tl_image_new(&empty), TL_OK);
     assert_int_equal(tl_image_freeze(empty), TL_OK);
@@ -493,7 +494,7 @@ static void add_code(struct tl_image *to, const struct tl_image_context *context
                      TL_OK);
 }
 
-/* Two processes have different code at the same address; each executes a loop there, in turns. */
+/* Two processes have different code at the same address; each executes a loop there, in turn. */
 static void follows_the_process(void **state)
 {
     static const struct tl_image_context one = {.context_id = 1, .has_context_id = true};
@@ -544,7 +545,7 @@ static void follows_the_process(void **state)
     tl_image_free(with);
 }
 
-/* A32 calls T32, which returns from an IT block, by the return stack and by address. */
+/* A32 calls T32, which returns from an IT block, through the return stack and by address. */
 static void changes_the_instruction_set(void **state)
 {
     struct tl_etm4_config c = {.version = 0x42, .v8 = true, .aarch64 = true, .return_stack = true};
@@ -582,7 +583,7 @@ static void changes_the_instruction_set(void **state)
     tl_image_free(with);
 }
 
-/* An exception in the middle of an instruction, which is resumed later. */
+/* An exception in the middle of an instruction, which resumes later. */
 static void interrupts_an_instruction(void **state)
 {
     static const struct tl_etm4_config c = {.version = 0x44, .v8 = true, .m_profile = true};
@@ -606,7 +607,7 @@ static void interrupts_an_instruction(void **state)
     tl_image_free(with);
 }
 
-/* Arbitrary packets: some result, the same for any batching. */
+/* Arbitrary packets give some result, the same for any batching. */
 static void survives_any_packets(void **state)
 {
     enum { PACKETS = 400 };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The packet layer compared with the reference decoder's listings of real captures. The listings
- * contain every packet's bytes, so that each source's stream is rebuilt from them and split again.
+ * contain every packet's bytes, so each source's stream can be rebuilt from them and packetized
+ * again.
  */
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
@@ -193,7 +194,7 @@ static void same_values(const struct tl_etm4_packet *packet, const char *text)
     }
 }
 
-/* The listing shows unsynchronised bytes in pieces of eight, we in one packet. */
+/* The listing shows unsynchronised bytes in groups of eight; our packetizer gives one packet. */
 static size_t same_not_sync(const struct stream *s, size_t k, const struct tl_etm4_packet *packet)
 {
     uint64_t bytes = 0;

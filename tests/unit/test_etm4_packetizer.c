@@ -23,7 +23,7 @@ static const struct tl_etm4_config etm4_config = {.version = 0x44,
                                                   .cycle_bits = 20,
                                                   .commit_opt1 = true};
 
-/* Split `bytes` in chunks of `least` to `most` bytes, finish. */
+/* Packetize `bytes` in chunks of `least` to `most` bytes. */
 static void split(struct packets *out, const struct tl_etm4_config *config, const uint8_t *p,
                   size_t n, struct tl_sim_rng *rng, uint32_t least, uint32_t most)
 {
@@ -82,7 +82,7 @@ static void test_round_trip(void **state)
     free(ours.p);
 }
 
-/* Any bytes whatever: the same packets in any chunks, and never past the end. */
+/* Arbitrary bytes give the same packets in any chunks, without reading past the end. */
 static void test_noise(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void test_noise(void **state)
 static void test_out_of_sync(void **state)
 {
     (void)state;
-    /* 3 zeros too many, within noise; A-Sync; an exact match; a packet cut short */
+    /* 3 zeros too many, inside noise; A-Sync; an exact match; a truncated packet */
     static const uint8_t bytes[] = {0x95, 0x00, 0x80, 0x55, 0, 0, 0,    0,    0,    0,    0,   0,
                                     0,    0,    0,    0,    0, 0, 0x80, 0x04, 0x9a, 0x11, 0x22};
     struct tl_sim_rng rng = {1};
@@ -135,8 +135,8 @@ static void test_out_of_sync(void **state)
     free(ours.p);
 }
 
-/* The first A-Sync is found after any zeros, in any chunks; pieces of up to 9 bytes are searched
- * byte by byte. */
+/* The first A-Sync is found after any number of zeros, in any chunks; chunks of up to 9 bytes are
+ * searched byte by byte. */
 static void test_first_sync(void **state)
 {
     (void)state;
@@ -163,7 +163,7 @@ static void test_first_sync(void **state)
     free(pieces.p);
 }
 
-/* Offsets follow the frames that the bytes came in. */
+/* Offsets account for the frames that contained the bytes. */
 static void test_frame_offsets(void **state)
 {
     (void)state;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The flow of tapes, where most packets take the fast path, equals the flow of the same packets
- * processed one by one: for any trace unit, in an image with holes, with damaged bytes, in any
+ * Flow decoding of tapes, where most packets take the fast path, equals flow decoding of the same
+ * packets one by one: for any trace unit, for an image with holes, for damaged bytes, in any
  * chunks.
  */
 #include "decode/ops.h"
@@ -25,7 +25,7 @@
 
 struct said {
     struct tl_buf text;
-    uint64_t lost; /* sum over bytes and their offsets */
+    uint64_t lost; /* sum of lost bytes and their offsets */
     struct tl_etm4_flow *flow;
 };
 
@@ -95,7 +95,7 @@ static void by_packet(struct said *out, const struct tl_source *source,
     free(packetizer);
 }
 
-/* The program, or two thirds of it; NULL: no image. */
+/* The whole program or two thirds of it; NULL: no image. */
 static struct tl_image *image_of(const struct tl_sim_program *program, unsigned holes)
 {
     struct tl_image *image;
@@ -172,7 +172,7 @@ static void one(uint64_t seed)
     tl_buf_fini(&packets.text);
 }
 
-/* TL_SEED=N runs one case only. */
+/* TL_SEED=N runs a single case. */
 static void tapes_and_packets_agree(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Every kernel of the unrolled packetizer gives the result of the scalar one, for any bytes. */
+/* Every kernel of the unrolled packetizer gives the same result as the scalar one, for any bytes.
+ * */
 #include "etm4/unrolled.h"
 
 #include "etm4/headers.h"
@@ -29,7 +30,7 @@ struct input {
     uint64_t chunks; /* seed */
 };
 
-/* A tape as packets, in pieces; and the invariants of its columns. */
+/* Collect a tape's packets, checking the invariants of its columns. */
 static int collect_tape(void *context, const struct tl_etm4_tape *tape)
 {
     struct packets *all = context;
@@ -70,7 +71,7 @@ static int collect_tape(void *context, const struct tl_etm4_tape *tape)
     return 0;
 }
 
-/* Each run is a copy of exactly its size, so that a read past its end is noticed. */
+/* Each run is a copy of exactly its size, so that a sanitizer detects reads past its end. */
 static void split(struct packets *out, const struct input *in, const struct tl_etm4_kernel *kernel)
 {
     struct tl_etm4_packetizer *p = malloc(sizeof *p);
@@ -108,7 +109,7 @@ static void all_agree(const struct input *in)
     for (size_t k = 0; k < n; k++) {
         if (tl_etm4_kernel_at(kernels[k].level) == NULL ||
             tl_etm4_kernel_at(tl_cpu_supported())->level < kernels[k].level)
-            continue; /* not supported by this machine */
+            continue; /* not supported by this processor */
         split(&ours, in, &kernels[k]);
         for (size_t i = 0; i < ours.n && i < scalar.n; i++)
             if (memcmp(&ours.p[i], &scalar.p[i], sizeof ours.p[i]) != 0)
@@ -150,7 +151,7 @@ static void test_random_packets(void **state)
     }
 }
 
-/* Headers in payloads, payloads like headers: bytes from a few values, and from all. */
+/* Headers in payloads and payloads like headers: bytes from a few values, and any bytes. */
 static void test_hostile(void **state)
 {
     (void)state;
@@ -183,10 +184,8 @@ static const struct tl_etm4_config any_config = {.version = 0x44,
                                                  .cycle_bits = 12,
                                                  .cycle_count = true};
 
-/*
- * Every header, at every place of a block and after every number of payload bytes that look like
- * headers: a packet cut by the end of a block must continue in the next one.
- */
+/* Every header, at every position in a block and after every number of payload bytes that look like
+ * headers: a packet that crosses the end of a block must continue in the next one. */
 static void test_every_header_everywhere(void **state)
 {
     (void)state;
@@ -212,7 +211,8 @@ static void test_every_header_everywhere(void **state)
     }
 }
 
-/* Which IS does an address packet with this header have? -1: none, or not an address packet. */
+/* The instruction set (IS) of an address packet with this header; -1: none, or not an address
+ * packet. */
 static int is_of(uint8_t header)
 {
     switch (header) {
@@ -233,10 +233,8 @@ static int is_of(uint8_t header)
     }
 }
 
-/*
- * Changes to AArch32 and back, 64-bit addresses and exact matches across halves, within blocks;
- * with both kinds of IS, and with one.
- */
+/* Changes to AArch32 and back, 64-bit addresses, and exact matches across halves, within blocks;
+ * with both kinds of IS and with one. */
 static void test_states_and_halves(void **state)
 {
     (void)state;
@@ -311,7 +309,7 @@ static void test_simulated_traces(void **state)
     }
 }
 
-/* Real captures unchanged: with frames, which are noise to a packetizer, and raw ones. */
+/* Real captures unmodified: with frames, which are noise to a packetizer, and raw ones. */
 static void test_real_bytes(void **state)
 {
     (void)state;

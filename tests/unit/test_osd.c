@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The OSD decoder compared with the datagram encoder's truth, real vectors and osd-sw's own
- * logs. */
+/* The OSD decoder compared with the datagram encoder's truth, real vectors and osd-sw's logs. */
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 #include "sim/osd_encoder.h"
@@ -10,7 +9,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* ---- a decode, written down ------------------------------------------------------------- */
+/* ---- recording a decode ----------------------------------------------------------------- */
 
 struct written {
     struct tl_buf lines;      /* packets */
@@ -114,7 +113,7 @@ static const struct tl_buf *text_of(const struct written *w, const char *name)
     return &none;
 }
 
-/* ---- what the truth must look like ------------------------------------------------------ */
+/* ---- comparison with the truth ---------------------------------------------------------- */
 
 struct expected {
     struct tl_buf text;
@@ -285,7 +284,7 @@ static void give_register(struct tl_setup *setup, unsigned id, const char *width
         assert_int_equal(tl_source_set_reg(source, width_name, width), TL_OK);
 }
 
-/* No enumeration in the stream: a setup tells the modules, or nobody does. */
+/* No enumeration in the stream: the setup declares the modules, or they must be inferred. */
 static void test_without_enumeration(void **state)
 {
     for (unsigned round = 0; round < 30; round++) {
@@ -301,7 +300,8 @@ static void test_without_enumeration(void **state)
         give_register(&setup, 0x403, "ADDR_WIDTH", 5, width);
         tl_sim_osd_init(&e);
         const struct tl_sim_osd_truth first = {.time = 1, .pc = 4, .npc = 8, .call = true};
-        for (int i = 0; i < 2; i++) { /* an overflow before all does not tell its module */
+        /* an overflow at the beginning does not identify its module */
+        for (int i = 0; i < 2; i++) {
             assert_int_equal(tl_sim_osd_ctm(&e, 1, width, &first), TL_OK);
             assert_int_equal(tl_sim_osd_stm(&e, 2, width, 1, 4, 'x'), TL_OK);
         }
@@ -317,7 +317,7 @@ static void test_without_enumeration(void **state)
     }
 }
 
-/* With the host's requests in the stream, every answer is understood exactly. */
+/* If the stream has the host's requests, every answer is interpreted exactly. */
 static void test_learns_from_requests(void **state)
 {
     struct tl_sim_osd e;
@@ -326,13 +326,13 @@ static void test_learns_from_requests(void **state)
     const uint16_t version = 2, type = 1, width = 0x200;
     for (uint16_t src = 1; src <= 2; src++) {
         assert_int_equal(tl_sim_osd_packet(&e, src, TL_SIM_OSD_HOST, 0x0000, &version, 1), TL_OK);
-        assert_int_equal(tl_sim_osd_read_reply(&e, src, 5), TL_OK); /* version 5: not a type */
+        assert_int_equal(tl_sim_osd_read_reply(&e, src, 5), TL_OK); /* version 5, not a type */
         assert_int_equal(tl_sim_osd_packet(&e, src, TL_SIM_OSD_HOST, 0x0000, &type, 1), TL_OK);
         assert_int_equal(tl_sim_osd_packet(&e, src, TL_SIM_OSD_HOST, 0x0000, &width, 1), TL_OK);
         assert_int_equal(tl_sim_osd_read_reply(&e, src, 4), TL_OK);
         assert_int_equal(tl_sim_osd_read_reply(&e, src, 32), TL_OK);
     }
-    /* As long as a CTM event of 16 bits, and its last word like one of its flags words. */
+    /* As long as a 16-bit CTM event, with a last word that looks like CTM flags. */
     for (uint32_t i = 0; i < 5; i++)
         assert_int_equal(tl_sim_osd_stm(&e, 1, 32, i, 7, 0x00080000 + i), TL_OK);
     decode(&w, NULL, e.out.p, e.out.n, 0);
@@ -342,7 +342,7 @@ static void test_learns_from_requests(void **state)
     tl_sim_osd_fini(&e);
 }
 
-/* A module that spoke once, in a system whose modules are known, is not made a stream. */
+/* A single event of an unknown module, in a system with known modules, does not create a stream. */
 static void test_lone_event(void **state)
 {
     const struct tl_sim_osd_truth event = {.time = 1, .pc = 4, .npc = 8, .call = true};
@@ -373,7 +373,7 @@ static unsigned count_lines(const struct tl_buf *b, char first)
     return n;
 }
 
-/* One word lost, doubled or changed: no stream appears, hardly an event goes. */
+/* One word lost, doubled or changed: no stream appears, and at most two events are lost. */
 static void test_faults(void **state)
 {
     struct tl_sim_osd e;
@@ -401,7 +401,7 @@ static void test_faults(void **state)
                      round % 3);
         const unsigned found = count_lines(text_of(&w, "di.0.1"), 'B');
         const unsigned found_others = count_lines(text_of(&w, "di.1.3"), 'B');
-        const unsigned changed = round % 3 == 1; /* a flags word may say another thing now */
+        const unsigned changed = round % 3 == 1; /* a changed flags word can add one event */
         if (found > branches + changed || found + 2 < branches || found_others > others + changed ||
             found_others + 2 < others)
             fail_msg("word %zu, fault %u: %u of %u events and %u of %u", at / 2, round % 3, found,
@@ -467,7 +467,7 @@ static unsigned count_word(const struct tl_buf *text, const char *what)
     return n;
 }
 
-/* The next line of a log, NUL-terminated; false at the end. */
+/* Copy the next line of a log, NUL-terminated. Returns false at the end. */
 static bool next_line(const struct tl_buf *log, size_t *at, char line[static 200])
 {
     size_t n = 0;
@@ -481,7 +481,7 @@ static bool next_line(const struct tl_buf *log, size_t *at, char line[static 200
     return true;
 }
 
-/* The stimulus in the form of the log, its addresses and values cut to `width`. */
+/* The next stimulus in the form of the log, its addresses and values truncated to `width`. */
 static bool next_stimulus(const struct tl_buf *stimulus, size_t *at, enum tl_osdsw_log log,
                           unsigned width, char out[static 200])
 {
@@ -510,10 +510,8 @@ static bool next_stimulus(const struct tl_buf *stimulus, size_t *at, enum tl_osd
     return false;
 }
 
-/*
- * Every event that was delivered is the stimulus at that place, and exactly as many as were told to
- * be missed lie between. A pure change of mode has the addresses that the port held.
- */
+/* Check that the delivered events are the stimulus in order, with exactly as many missing between
+ * them as each overflow reports. A pure change of mode has whatever addresses the port held. */
 static void check_stimulus(enum tl_osdsw_log log, unsigned width, const struct tl_buf *bytes,
                            const struct tl_buf *stimulus)
 {
@@ -537,7 +535,7 @@ static void check_stimulus(enum tl_osdsw_log log, unsigned width, const struct t
         events++;
     }
     assert_true(events > 10);
-    /* The last one met a module that had been stopped. */
+    /* The last stimulus came when the module was stopped. */
     if (log == TL_OSDSW_CTM)
         assert_true(next_stimulus(stimulus, &from, log, width, wanted));
     assert_false(next_stimulus(stimulus, &from, log, width, wanted));

@@ -132,7 +132,7 @@ static void event(struct tl_sim_osd *e, unsigned width, uint32_t time, uint32_t 
     assert_int_equal(tl_sim_osd_ctm(e, 1, width, &t), TL_OK);
 }
 
-/* main calls leaf, other, leaf by pointer, other by pointer, and begins again. */
+/* main calls leaf, other, leaf by pointer, other by pointer, and starts again. */
 static void play(struct tl_sim_osd *e, unsigned width)
 {
     tl_sim_osd_init(e);
@@ -246,7 +246,7 @@ static void test_rv64(void **state)
     with_instructions(64, "m.rv64");
 }
 
-/* Another machine's code is not taken for instructions, its symbols count. */
+/* Code of another architecture is not used as instructions, but its symbols are. */
 static void test_openrisc(void **state)
 {
     uint8_t code[0x80] = {0};
@@ -273,7 +273,7 @@ static void test_openrisc(void **state)
     tl_image_free(image);
 }
 
-/* Neither instructions nor symbols: the places of calls tell where returns lead. */
+/* Without instructions and symbols, the addresses of calls determine where returns go. */
 static void test_no_image(void **state)
 {
     struct tl_sim_osd e;
@@ -302,7 +302,7 @@ static unsigned count_lines(const struct tl_buf *text, const char *line)
     return n;
 }
 
-/* From time 103 on the first instruction is another one. */
+/* From time 103 on, the first instruction differs. */
 static void test_code_that_changes(void **state)
 {
     static const struct tl_image_span spans[] = {{0, 103}, {103, 0}};

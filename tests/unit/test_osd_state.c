@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode of Open SoC Debug's datagrams that is saved and loaded between any two pushes gives the
- * result of an undisturbed one: for modules that are declared, enumerated or neither, with and
- * without an image, with wrapping times and with times of arrival, intact and damaged. Bytes that
- * are not a state are refused or do no harm.
+ * A decode of Open SoC Debug datagrams that is saved and loaded between any two pushes gives the
+ * same result as an undisturbed one: for modules that are declared, enumerated or neither, with and
+ * without an image, with wrapping timestamps and arrival times, intact and damaged. Bytes that are
+ * not a valid state are refused or do no harm.
  */
 #include "sim/osd_encoder.h"
 #include "sim/small_elf.h"
@@ -17,7 +17,7 @@ enum { ROUNDS = 48, MODULES = 6, BASE = 0x80000000 };
 static const char declared[] = "[source di.0.1]\nprotocol=osd-ctm\nADDR_WIDTH=32\n"
                                "[source di.0.2]\nprotocol=osd-stm\nVALWIDTH=32\n";
 
-/* c.jr ra everywhere. */
+/* An image with c.jr ra everywhere. */
 static struct tl_image *made_image(void)
 {
     static uint8_t code[4096];
@@ -54,7 +54,7 @@ static int say(struct tl_sim_osd *e, unsigned width, uint32_t time, struct tl_si
                                      (uint16_t)tl_sim_below(rng, 6));
     case 4:
         return tl_sim_osd_event(e, 4, words, 1);
-    case 5: /* of a module that nobody knows, of any length */
+    case 5: /* from an unknown module, of any length */
         return tl_sim_osd_event(e, (uint16_t)(5 + tl_sim_below(rng, 4)), words,
                                 1 + tl_sim_below(rng, 40));
     case 6: /* a request */
@@ -71,7 +71,7 @@ static int say(struct tl_sim_osd *e, unsigned width, uint32_t time, struct tl_si
     }
 }
 
-/* A capture; of some rounds its modules are not enumerated. */
+/* A capture; its modules are enumerated in some rounds only. */
 static void play(struct tl_sim_osd *e, unsigned round, struct tl_sim_rng *rng)
 {
     const uint8_t width = (uint8_t)(round % 4 == 0 ? 32 : 16u << round % 3);
@@ -92,7 +92,7 @@ static void play(struct tl_sim_osd *e, unsigned round, struct tl_sim_rng *rng)
     }
 }
 
-/* Words that are changed, lost or doubled. */
+/* Change, remove or repeat words. */
 static void hurt(struct tl_buf *b, struct tl_sim_rng *rng)
 {
     for (unsigned k = 0; k < 12; k++) {
@@ -153,7 +153,7 @@ static void datagrams(void **state)
     }
 }
 
-/* One push of bytes that are lost is the end of nothing. */
+/* A loss of input bytes does not end the decode. */
 static void lost_bytes(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void lost_bytes(void **state)
     played_fini(&p);
 }
 
-/* Cut anywhere it is refused; changed anywhere it is refused or gives some result. */
+/* A truncated state is refused; a modified one is refused or gives some result. */
 static void no_state(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Streams of every address width and packet limit: the packet listing, osd-sw's logs and the flow
- * text, each generated here from what was sent, for any chunking and however the decoder learns of
- * the modules.
+ * text, each generated here from what was sent, for any chunking and for every way in which the
+ * decoder can learn about the modules.
  */
 #include "decode/ops.h"
 #include "osd/osdsw.h"
@@ -38,7 +38,7 @@ static void assert_buf(const char *what, const struct tl_buf *expected, const st
              (int)(expected->n - from < 400 ? expected->n - from : 400), expected->p + from);
 }
 
-/* ---- a stream and all that must be made of it -------------------------------------------- */
+/* ---- a stream and its expected results --------------------------------------------------- */
 
 struct stream {
     struct tl_sim_osd e;
@@ -89,7 +89,7 @@ static void say_time(struct stream *s, unsigned module, uint64_t time)
     s->time[module] = time;
 }
 
-/* Reads of registers that fall between the parts of an event, as they do. */
+/* Register reads between the parts of an event, as real hosts make them. */
 static void interleave(struct stream *s)
 {
     if (next() % 3)
@@ -100,7 +100,7 @@ static void interleave(struct stream *s)
     assert_int_equal(tl_sim_osd_read_reply(&s->e, 0, value), TL_OK);
 }
 
-/* The SCM answers a host that was not heard of before, which asks it for two registers. */
+/* The SCM answers another, unknown host, which reads two of its registers. */
 static void say_to_other_host(struct stream *s)
 {
     const uint16_t host = (uint16_t)(0x0402 + next() % 8);
@@ -112,7 +112,7 @@ static void say_to_other_host(struct stream *s)
     }
 }
 
-/* An event's packets; `line` describes the last one. */
+/* Write an event's packets; `line` describes the last one. */
 static void put_event(struct stream *s, unsigned module, const uint16_t *words, size_t n,
                       const char *line)
 {
@@ -223,7 +223,7 @@ static void say_memory(struct stream *s)
     s->memory = true;
 }
 
-/* The other way round: a character and a write of memory. */
+/* Traffic from the host: a character and a memory write. */
 static void say_inbound(struct stream *s)
 {
     const uint16_t character = (uint16_t)(32 + next() % 90), write[] = {0x80ff, 0x0000, 0x1234, 7};
@@ -245,7 +245,7 @@ static void say_memory_reply(struct stream *s)
     assert_int_equal(tl_sim_osd_packet(&s->e, TL_SIM_OSD_HOST, MAM, 0x8000, data, 2), TL_OK);
 }
 
-/* The answers to a host that looks around: no listing of those is wanted. */
+/* The answers to a host's enumeration, which are left out of the expected listing. */
 static void enumerate(struct stream *s)
 {
     const struct tl_sim_osd_module modules[] = {
@@ -367,7 +367,7 @@ static void assert_log(const struct stream *s, const struct tl_setup *setup, enu
     tl_osdsw_fini(&w);
 }
 
-/* Everything that can be made of the stream is what it should be. */
+/* Check all results of a decode of the stream. */
 static void check(const struct stream *s, const struct tl_setup *setup, size_t skip_lines_before)
 {
     for (unsigned i = 0; i < 4; i++) {
@@ -408,7 +408,7 @@ static void setup_of(struct tl_setup *setup, const char *ini)
         fail_msg("%s", fail.text);
 }
 
-/* The host's enumeration is in the stream. */
+/* The stream contains the host's enumeration. */
 static void test_enumerated(void **state)
 {
     for (unsigned i = 0; i < 9 * sizeof limits / sizeof limits[0]; i++) {
@@ -425,7 +425,7 @@ static void test_enumerated(void **state)
     }
 }
 
-/* A setup tells. */
+/* The modules are declared in a setup. */
 static void test_configured(void **state)
 {
     for (unsigned i = 0; i < 9 * sizeof limits / sizeof limits[0]; i++) {
@@ -449,7 +449,7 @@ static void test_configured(void **state)
     }
 }
 
-/* Nobody tells: lengths and contents do. */
+/* The modules are inferred from the lengths and contents of events. */
 static void test_inferred(void **state)
 {
     for (unsigned i = 0; i < 9 * sizeof limits / sizeof limits[0]; i++) {
@@ -457,10 +457,10 @@ static void test_inferred(void **state)
         struct tl_setup setup;
         setup_of(&setup, "[trace]\nformat=di\n");
         stream_init(&s, 16u << i % 3, 16u << i / 3 % 3, limits[i / 9], next() % 2);
-        /* What comes before the first event that shows what a module is cannot be understood. */
+        /* Packets before the first event that identifies a module cannot be interpreted. */
         say_word(&s, UART, 'x');
         say_word(&s, CDM, 1);
-        /* What was lost before is reported then. */
+        /* Overflows before it are reported then. */
         for (unsigned n = next() % 17; n > 0; n--)
             say_overflow(&s, CTM, (uint16_t)(1 + next() % 100));
         for (unsigned n = next() % 4; n > 0; n--)
@@ -468,7 +468,7 @@ static void test_inferred(void **state)
         say_ctm(&s, 1000, 0);
         say_stm(&s, 1000, 4, 'a');
         play(&s, 60, false);
-        say_word(&s, UART, 'y'); /* modules are believed from their second event on */
+        say_word(&s, UART, 'y'); /* modules are accepted from their second event on */
         say_word(&s, CDM, 0);
         check(&s, &setup, 0);
         stream_fini(&s);

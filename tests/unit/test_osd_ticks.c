@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Timestamps of 32 bits compared with the true time: by themselves, and with the time of
- * arrival. */
+/* 32-bit timestamps compared with the true time: alone, and with arrival times. */
 #include "decode/ops.h"
 #include "osd/ticks.h"
 #include "sim/osd_encoder.h"
@@ -12,7 +11,8 @@
 #define WRAP ((uint64_t)1 << 32)
 #define HALF ((uint64_t)1 << 31)
 
-/* Up to half a wrap, nothing is needed; more is ambiguous, and at most one wrap is seen. */
+/* Steps up to half a wrap are exact; longer ones are reported as ambiguous and count as one wrap at
+ * most. */
 static void test_alone(void **state)
 {
     struct tl_osd_ticks t = {0};
@@ -27,7 +27,7 @@ static void test_alone(void **state)
     }
 }
 
-/* Pauses of many wraps, with latency that changes and a clock that is off by some per mille. */
+/* Pauses of many wraps, with varying latency and a clock that is off by some per mille. */
 static void test_arrival(void **state)
 {
     for (unsigned round = 0; round < 200; round++) {
@@ -52,7 +52,7 @@ static void test_arrival(void **state)
     }
 }
 
-/* What comes late, all at once, did not happen later. */
+/* Events that arrive late, all at once, did not happen later. */
 static void test_burst(void **state)
 {
     struct tl_osd_ticks t = {0};
@@ -94,7 +94,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return TL_OK;
 }
 
-/* Two events five wraps apart, which nothing but their arrival tells; both byte by byte. */
+/* Two events five wraps apart, which only arrival times reveal; both arrive in chunks. */
 static void decode(uint64_t hz, bool arrives, unsigned chunk, struct times *out)
 {
     struct tl_sim_osd e;
@@ -131,12 +131,12 @@ static void decode(uint64_t hz, bool arrives, unsigned chunk, struct times *out)
 static void test_decoder(void **state)
 {
     struct times t;
-    decode(0, true, 1, &t); /* no clock: no help */
+    decode(0, true, 1, &t); /* without a clock rate, arrival does not help */
     assert_int_equal(t.last, 20000);
     assert_int_equal(t.ambiguous, 0);
     decode(100000000, false, 1, &t);
     assert_int_equal(t.last, 20000);
-    for (unsigned chunk = 1; chunk <= 2; chunk++) { /* a datagram's length is even */
+    for (unsigned chunk = 1; chunk <= 2; chunk++) { /* both divide a datagram's even length */
         decode(100000000, true, chunk, &t);
         assert_int_equal(t.last, 20000 + 5 * WRAP);
         assert_int_equal(t.ambiguous, 1);

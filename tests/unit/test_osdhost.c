@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-/* ---- a bring-up and a device, face to face ------------------------------------------------ */
+/* ---- a bring-up connected to a device ----------------------------------------------------- */
 
 struct bench {
     struct tl_osd_bringup b;
@@ -41,7 +41,7 @@ static void close_bench(struct bench *t)
     tl_sim_osd_device_fini(&t->d);
 }
 
-/* Let the device process what was sent to it. False: nothing was. */
+/* Let the device process its input. Returns false if there was none. */
 static bool ask(struct bench *t)
 {
     uint16_t *const words = t->asked[t->requests % 256];
@@ -53,7 +53,7 @@ static bool ask(struct bench *t)
     return true;
 }
 
-/* Deliver the device's oldest packet not delivered yet. False: there is none. */
+/* Deliver the device's oldest pending packet. Returns false if there is none. */
 static bool bring(struct bench *t)
 {
     const struct tl_buf *const out = &t->d.sent.out;
@@ -153,7 +153,7 @@ static void modules_are_described(void **state)
     tl_setup_init(&setup);
     assert_int_equal(tl_setup_format(&setup, "di", NULL), TL_OK);
     struct tl_source *const own = tl_setup_add_source(&setup);
-    own->id = 2; /* what the user configured for a module is not changed */
+    own->id = 2; /* a module's settings from the user are not changed */
     assert_int_equal(tl_osd_bringup_describe(&t.b, &setup), TL_OK);
     assert_int_equal(setup.n_sources, 6);
     assert_int_equal(tl_setup_source(&setup, 2)->n_regs, 0);
@@ -184,7 +184,7 @@ static void silence_is_survived(void **state)
     open_bench(&t);
     atomic_store(&t.d.deaf, true);
     settle(&t);
-    wait_for_due(&t, 3); /* asked three times */
+    wait_for_due(&t, 3); /* three requests */
     assert_int_equal(t.b.phase, TL_OSD_WAIT);
     assert_int_equal(t.requests, 3);
     const int64_t begin = t.now;
@@ -194,7 +194,7 @@ static void silence_is_survived(void **state)
     atomic_store(&t.d.deaf, false);
     wait_for_due(&t, 1);
     assert_int_equal(t.b.phase, TL_OSD_RUNNING);
-    atomic_store(&t.d.deaf, true); /* at the end this does not take long */
+    atomic_store(&t.d.deaf, true); /* the device stops answering; this must not delay the end */
     tl_osd_bringup_stop(&t.b, t.now);
     settle(&t);
     for (unsigned i = 0; i < 20 && t.b.phase != TL_OSD_DONE; i++)
@@ -203,8 +203,8 @@ static void silence_is_survived(void **state)
     close_bench(&t);
 }
 
-/* An answer arrives late, after the request was repeated: the second answer is not taken for the
- * next one's. */
+/* An answer arrives after its request was repeated: the second answer is not taken for the next
+ * request's. */
 static void late_answers_do_not_shift(void **state)
 {
     static struct bench t;
@@ -218,9 +218,9 @@ static void late_answers_do_not_shift(void **state)
     }
     t.now = tl_osd_bringup_due(&t.b);
     tl_osd_bringup_tick(&t.b, t.now);
-    assert_true(ask(&t)); /* the same again; now two answers are on their way */
+    assert_true(ask(&t)); /* the repeated request; two answers are now in flight */
     assert_true(bring(&t));
-    assert_false(ask(&t)); /* it waits for the other one */
+    assert_false(ask(&t)); /* it waits for the second answer */
     assert_true(bring(&t));
     assert_true(tl_osd_bringup_due(&t.b) > t.now);
     t.now = tl_osd_bringup_due(&t.b);
@@ -232,7 +232,7 @@ static void late_answers_do_not_shift(void **state)
     close_bench(&t);
 }
 
-/* Answers of others, refusals, impossible numbers. */
+/* Answers for others, refusals, impossible values. */
 static void odd_answers_are_survived(void **state)
 {
     struct tl_osd_bringup b;
@@ -258,15 +258,15 @@ static void odd_answers_are_survived(void **state)
         assert_int_equal(tl_osd_bringup_next(&b, words, 0), 4);
     }
     assert_true(tl_osd_bringup_take(&b, (uint16_t[]){0x0400, 3 << 10, 0x2000, 0xffff}, 4, 0));
-    assert_int_equal(b.n_modules, TL_OSD_LOCALS); /* there cannot be more */
+    assert_int_equal(b.n_modules, TL_OSD_LOCALS); /* the maximum */
     for (unsigned i = 0; i < 10000 && b.phase == TL_OSD_ENUMERATE; i++)
         if (tl_osd_bringup_next(&b, words, 0))
             assert_true(tl_osd_bringup_take(&b, (uint16_t[]){0x0400, words[0], 0x3000}, 3, 0));
-    assert_int_equal(b.phase, TL_OSD_RUNNING); /* nothing is known, so nothing is started */
+    assert_int_equal(b.phase, TL_OSD_RUNNING); /* no module is known, so none is started */
     tl_osd_bringup_fini(&b);
 }
 
-/* A thousand modules that do not answer are not asked a thousand times. */
+/* A thousand modules that do not answer are not each retried. */
 static void many_silent_modules_are_passed_by(void **state)
 {
     struct tl_osd_bringup b;
@@ -286,7 +286,7 @@ static void many_silent_modules_are_passed_by(void **state)
     }
     assert_true(now < 10000);
     assert_true(b.enumerated && b.modules[1].answers && !b.modules[2].answers);
-    assert_int_equal(tl_osd_bringup_next(&b, words, now), 5); /* the one that exists is started */
+    assert_int_equal(tl_osd_bringup_next(&b, words, now), 5); /* the existing one is started */
     assert_int_equal(words[0], 1);
     tl_osd_bringup_fini(&b);
 }
@@ -324,7 +324,7 @@ static void check_glip(size_t piece, bool little_endian)
     while (g.bringup.phase != TL_OSD_RUNNING) {
         uint16_t words[TL_OSD_REQUEST_WORDS];
         assert_int_equal(tl_osd_glip_next(&g, &out, 0), TL_OK);
-        assert_true(out.n == 10 || out.n == 12); /* one request at a time, or none is answered */
+        assert_true(out.n == 10 || out.n == 12); /* one request at a time, or no answer yet */
         for (size_t i = 0; i < out.n / 2; i++) {
             const uint16_t word = little_endian ? tl_le16(out.p + 2 * i) : tl_be16(out.p + 2 * i);
             if (i == 0)
@@ -450,7 +450,7 @@ static void packets_go_where_they_belong(void **state)
     manage(&w, "g", 1, "GW_REGISTER 0", "g<M ACK\ng<D 4 words to 0\n");
     manage(&w, "h", 2, "DIADDR_REQUEST", "h<M 1025\n");
     manage(&w, "i", 3, "DIADDR_REQUEST", "i<M 1026\n");
-    manage(&w, "i", 3, "DIADDR_REQUEST", "i<M 1027\n"); /* without a limit */
+    manage(&w, "i", 3, "DIADDR_REQUEST", "i<M 1027\n"); /* no limit */
     const uint16_t to_device[] = {3, 0x0401, 0, 1}, to_h[] = {0x0401, 3, 0x8000, 'x'};
     const uint16_t to_i[] = {0x0403, 0x0401, 0x8000}, to_none[] = {0x0407, 3, 0x8000};
     const uint16_t to_subnet_5[] = {5 << 10, 3, 0x8000}, to_itself[] = {1, 3, 0x8000};
@@ -460,12 +460,12 @@ static void packets_go_where_they_belong(void **state)
     exchange(&w, "g", 1, "D", to_none, 6, "");
     exchange(&w, "g", 1, "D", to_subnet_5, 6, "");
     exchange(&w, "g", 1, "D", to_itself, 6, "");
-    assert_int_equal(w.packets, 4); /* everything the gateway delivered, and nothing else */
+    assert_int_equal(w.packets, 4); /* exactly the packets that the gateway delivered */
     assert_int_equal(w.words, 13);
     manage(&w, "i", 3, "DIADDR_RELEASE", "i<M ACK\n");
     manage(&w, "i", 3, "DIADDR_RELEASE", "i<M ACK\n");
     manage(&w, "i", 3, "DIADDR_RELEASE", "i<M NACK\n");
-    manage(&w, "h", 2, "GW_UNREGISTER 0", "h<M NACK\n"); /* not its own */
+    manage(&w, "h", 2, "GW_UNREGISTER 0", "h<M NACK\n"); /* the gateway of another peer */
     manage(&w, "g", 1, "GW_UNREGISTER 0", "g<M ACK\n");
     assert_int_equal(w.closed, 1);
     tl_osd_ctl_free(w.ctl);
@@ -488,7 +488,7 @@ static void gateways_that_are_gone_make_room(void **state)
     assert_int_equal(w.closed, 0);
     tl_osd_ctl_settle(w.ctl);
     assert_int_equal(w.closed, 1);
-    /* The same one over a new connection: it was restarted. */
+    /* The same gateway over a new connection: it was restarted. */
     manage(&w, "b", 7, "GW_REGISTER 0", "b<M ACK\nb<D 4 words to 0\n");
     assert_int_equal(w.closed, 2);
     manage(&w, "b", 7, "GW_REGISTER 0", "b<M NACK\n");
@@ -504,7 +504,7 @@ static void hosts_that_are_gone_make_room(void **state)
     open_world(&w);
     manage(&w, "g", 1, "GW_REGISTER 0", "g<M ACK\ng<D 4 words to 0\n");
     manage(&w, "h", 2, "DIADDR_REQUEST", "h<M 1025\n");
-    w.unreachable = true; /* it cannot be sent, though no reason was given */
+    w.unreachable = true; /* sending fails without a stated reason */
     exchange(&w, "g", 1, "D", event, 8, "");
     w.unreachable = false;
     exchange(&w, "g", 1, "D", event, 8, "");
@@ -529,7 +529,7 @@ static void unregistered_gateways_are_adopted(void **state)
     exchange(&w, "g", 2, "D", event, 8, "g<D 4 words to 0\n");
     assert_int_equal(w.opened, 1);
     assert_int_equal(w.packets, 1);
-    exchange(&w, "x", 1, "D", event, 8, ""); /* there is one now */
+    exchange(&w, "x", 1, "D", event, 8, ""); /* there is a gateway now */
     assert_int_equal(w.packets, 1);
     manage(&w, "g", 2, "GW_UNREGISTER 0", "g<M ACK\n");
     assert_int_equal(tl_osd_ctl_stop(w.ctl, 0), TL_OK);

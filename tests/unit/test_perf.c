@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* perf.data: cut off at every byte, snapshots that overlap, records out of order, times. */
+/* perf.data: truncated at every byte, overlapping snapshots, records out of order, times. */
 #include "base/buf.h"
 #include "decode/decode.h"
 #include "import/jitdump.h"
@@ -18,12 +18,12 @@
 
 #include <cmocka.h>
 
-/* ---- cut off --------------------------------------------------------------------------------- */
+/* ---- truncated files ------------------------------------------------------------------------- */
 
 enum { STREAMS = 8 };
 
 struct said {
-    struct tl_buf branches[STREAMS]; /* of each stream: where it went */
+    struct tl_buf branches[STREAMS]; /* branch targets of each stream */
     unsigned losses;
     uint64_t lost_at, lost; /* the last fault: its offset and bytes */
 };
@@ -71,7 +71,7 @@ static void said_fini(struct said *s)
         tl_buf_fini(&s->branches[i]);
 }
 
-/* What there was is said, and no more; and that something is missing. */
+/* A truncated file gives a prefix of the branches, and a loss is reported. */
 static void cut_at_every_byte(const char *name)
 {
     struct tl_buf file = {0};
@@ -92,7 +92,7 @@ static void cut_at_every_byte(const char *name)
             if (s.branches[i].n)
                 assert_memory_equal(s.branches[i].p, whole.branches[i].p, s.branches[i].n);
         }
-        assert_true(s.branches[0].n >= most); /* never less for more */
+        assert_true(s.branches[0].n >= most); /* more input never gives less output */
         most = s.branches[0].n;
         told += s.losses > 0;
         said_fini(&s);
@@ -134,9 +134,8 @@ static void coresight_cut(void **state)
 
 /* ---- damaged --------------------------------------------------------------------------------- */
 
-/* Bytes that are no record, between any two: all records are read, and exactly these bytes are
- * told.
- */
+/* Insert junk between any two records: all records are read, and exactly the junk is reported as
+ * lost. */
 static void bad_record_between(void **state)
 {
     (void)state;
@@ -181,7 +180,7 @@ static void bad_record_between(void **state)
 
 /* ---- snapshots ------------------------------------------------------------------------------- */
 
-/* Bytes without any PSB. */
+/* Fill with bytes that contain no PSB. */
 static void fill(uint8_t *p, size_t n)
 {
     uint32_t x = 1;
@@ -241,7 +240,7 @@ static void snapshots_by_time(void **state)
         tl_perf_snapshot_join(&s, (struct tl_bytes){ring + 150, 200}, &known, &padding), 1);
     assert_int_equal(known, 100);
     assert_int_equal(padding, 0);
-    /* All of it is known. */
+    /* A snapshot that is known completely. */
     assert_int_equal(
         tl_perf_snapshot_join(&s, (struct tl_bytes){ring + 250, 100}, &known, &padding), 1);
     assert_int_equal(known, 100);
@@ -264,7 +263,7 @@ static struct tl_perf_record switch_in(uint64_t time, uint32_t cpu, int32_t tid)
                                    .tid = tid};
 }
 
-/* CPU by CPU, as perf drains them; nothing counts before it is final. */
+/* Records are drained CPU by CPU, as perf does; they take effect only when they are final. */
 static void records_out_of_order(void **state)
 {
     (void)state;
@@ -275,7 +274,8 @@ static void records_out_of_order(void **state)
         assert_int_equal(tl_perf_sideband_add(&s, &r), TL_OK);
     }
     assert_null(tl_perf_sideband_run(&s, 0, 100));
-    assert_int_equal(tl_perf_sideband_round(&s), TL_OK); /* the first tells only how far it is */
+    /* the first round only sets the limit for the next */
+    assert_int_equal(tl_perf_sideband_round(&s), TL_OK);
     assert_null(tl_perf_sideband_run(&s, 0, 100));
     assert_int_equal(tl_perf_sideband_round(&s), TL_OK);
     assert_int_equal(s.final, 60);
@@ -327,8 +327,8 @@ static int on_code(void *context, const struct tl_jit_code *code)
     return TL_OK;
 }
 
-/* What is whole is reported once, however much of the file is there; damage is reported with its
- * place. */
+/* Complete records are reported once, whatever part of the file is available; damage is reported
+ * with its offset. */
 static void code_made_at_run_time(void **state)
 {
     (void)state;
@@ -354,7 +354,7 @@ static void code_made_at_run_time(void **state)
     tl_buf_fini(&file);
 }
 
-/* Pieces keep their places in the file however much is added; mapped, they have their names. */
+/* Pieces of code keep their offsets when more are added; mapped, they have their names. */
 static void code_in_no_file(void **state)
 {
     (void)state;
@@ -404,7 +404,7 @@ static void times(void **state)
     assert_true(tl_clock_rate(&clock) / 1000000 == 2303 || tl_clock_rate(&clock) / 1000000 == 2304);
 }
 
-/* The forms of TIME_CONV: three numbers, or with what the kernel can do. */
+/* The forms of TIME_CONV: three values, or with the kernel's capabilities. */
 static void clock_records(void **state)
 {
     (void)state;
@@ -416,7 +416,7 @@ static void clock_records(void **state)
     tl_perf_info_clock(&info, false, (struct tl_bytes){body, 16});
     assert_false(info.clock.known);
     tl_perf_info_clock(&info, false, (struct tl_bytes){body, sizeof body});
-    assert_false(info.clock.known); /* there is no relation to the counter */
+    assert_false(info.clock.known); /* no relation to the counter */
     tl_perf_info_clock(&info, false, (struct tl_bytes){body, 24});
     assert_true(info.clock.known);
     assert_int_equal(tl_clock_ns(&info.clock, 25), 2000);
@@ -429,7 +429,7 @@ static void clock_records(void **state)
     assert_int_equal(tl_clock_ticks(&info.clock, 2000 + 40 * 0x1230000000000), 25);
 }
 
-/* CoreSight has perf's time where its timestamps are the virtual counter's. */
+/* CoreSight timestamps are converted to perf's time if they are the virtual counter's. */
 static void clocks_of_trace_units(void **state)
 {
     (void)state;
@@ -448,13 +448,13 @@ static void clocks_of_trace_units(void **state)
     assert_false(tl_perf_info_is_timed(&info, NULL));
     axis = tl_perf_info_axis(&info, NULL);
     assert_int_equal(tl_clock_ns(&axis, 10), 10);
-    units[1].regs[0] = 0; /* tells none: the other one does */
+    units[1].regs[0] = 0; /* this unit has no timestamps; the other one does */
     assert_true(tl_perf_info_is_timed(&info, NULL));
     units[0].n_regs = 7;
     assert_false(tl_perf_info_is_timed(&info, NULL));
 }
 
-/* Memory of a virtual machine is none of the processes' that are traced. */
+/* Mappings of a virtual machine do not belong to any of the traced processes. */
 static void maps_of_guests(void **state)
 {
     (void)state;

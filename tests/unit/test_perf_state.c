@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode of perf.data that is repeatedly saved and loaded gives the result of an undisturbed one:
- * files and pipes, both byte orders, compressed records, snapshots, CoreSight, streams of threads
- * and events. A modified state is refused, or gives some result.
+ * A decode of perf.data that is repeatedly saved and loaded gives the same result as an undisturbed
+ * one: files and pipes, both byte orders, compressed records, snapshots, CoreSight, streams of
+ * threads and events. A modified state is refused or gives some result.
  */
 #include "import/perf.h"
 #include "perf/attr.h"
@@ -66,7 +66,8 @@ static void files_and_pipes(void **state)
 
 /* ---- bad records ----------------------------------------------------------------------------- */
 
-/* Offset of record `n`, counting those followed by at least `most` bytes; 0: there are fewer. */
+/* The offset of record `n`, counting those followed by at least `most` bytes; 0 if there are fewer.
+ * */
 static size_t find_record(struct tl_bytes in, unsigned n, size_t most)
 {
     const bool swap = tl_le64(in.p) != TL_PERF_MAGIC;
@@ -85,8 +86,8 @@ static size_t find_record(struct tl_bytes in, unsigned n, size_t most)
     return 0;
 }
 
-/* A record that tells no size: the next good one is searched for, while pieces are smaller than
- * what is between them. */
+/* After a record without a size, the next good one is searched for, with chunks smaller than the
+ * distance to it. */
 static void bad_records(void **state)
 {
     enum { PIECE = 12, BETWEEN = 64 };
@@ -129,9 +130,9 @@ static void bad_records(void **state)
     assert_true(searched > 20);
 }
 
-/* ---- states that were changed ---------------------------------------------------------------- */
+/* ---- modified states ------------------------------------------------------------------------- */
 
-/* Half of the capture's state, with some bytes changed, and what comes after it. */
+/* Continue from a state saved halfway, with some bytes changed, and decode the rest. */
 static void go_on_changed(const struct run *run, const struct tl_buf *saved, size_t half,
                           struct tl_sim_rng *rng)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Program, executor, trace unit, decoder: the decoded bytes give what the core did, instruction by
- * instruction, under random configurations and chunkings.
- */
+/* Program, core, trace unit, decoder: decoding gives what the core executed, instruction by
+ * instruction, under random configurations and chunkings. */
 #include "decode/ops.h"
 #include "image/image.h"
 #include "sim/program_core.h"
@@ -22,7 +20,7 @@
 
 enum what { INSN, EXCEPTION, ERET, TIME, CYCLES, EVENT, TRACE_ON, OVERFLOW, ITE };
 
-/* One thing that happened, and the state that it happened in. */
+/* An executed step, and the state in which it happened. */
 struct step {
     uint8_t what;
     uint8_t el;
@@ -258,7 +256,7 @@ static void random_options(struct tl_sim_core_options *o, struct tl_sim_rng *rng
     o->etm.ts_marker = o->etm.ete && o->etm.minor > 0 && tl_sim_percent(rng, 50);
 }
 
-/* Returns how many steps there were to agree on. */
+/* Returns the number of steps compared. */
 static size_t one(uint64_t seed, uint64_t insns)
 {
     struct tl_sim_rng rng = {seed};
@@ -291,8 +289,8 @@ static size_t one(uint64_t seed, uint64_t insns)
     return steps;
 }
 
-/* Thousands of short walks, each with a program and a configuration of its own, and some long ones.
- * TL_SEED=N runs one case only, TL_ROUNDS=N more or fewer. */
+/* Thousands of short walks, each with its own program and configuration, and some long ones.
+ * TL_SEED=N runs a single case, TL_ROUNDS=N changes their number. */
 static void test_flow_is_truth(void **state)
 {
     (void)state;

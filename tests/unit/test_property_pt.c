@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Intel PT of simulated executions: the decoded result is their truth, instruction by instruction
- * and as flow items; these are the same for any chunks. */
+/* Intel PT of simulated executions: the decoded result equals their truth, instruction by
+ * instruction and as flow items, for any chunking. */
 #include "decode/ops.h"
 #include "unit/pt_said.h"
 
@@ -62,13 +62,13 @@ static void decode(struct tl_buf *text, const struct tl_source *source,
     assert_int_equal(tl_buf_add(text, "", 1), TL_OK);
 }
 
-/* Instructions, and triggers before them. */
+/* Is it an instruction, or a trigger before one? */
 static bool is_placed(const struct tl_sim_pt_truth *truth)
 {
     return truth->what == TL_SIM_PT_INSN || truth->what == TL_SIM_PT_TRIG;
 }
 
-/* What a line of flow text says of them; false: nothing. */
+/* Convert a line of flow text for the comparison. False: the line is not compared. */
 static bool read_line(const char *line, char out[static 32])
 {
     if (strncmp(line, "A trig ", 7) == 0)
@@ -89,7 +89,7 @@ static void write_truth(const struct tl_sim_pt_truth *truth, char out[static 32]
         snprintf(out, 32, "I %016llx %u", (unsigned long long)truth->ip, truth->size);
 }
 
-/* They are the truth's, in that order. */
+/* Check that the lines equal the truth, in order. */
 static void require_placed(const char *text, const struct tl_buf *truths)
 {
     const struct tl_sim_pt_truth *t = (const struct tl_sim_pt_truth *)(const void *)truths->p;
@@ -112,7 +112,7 @@ static void require_placed(const char *text, const struct tl_buf *truths)
         assert_false(is_placed(t));
 }
 
-/* Damaged, it may mean anything, but the same for any chunks. */
+/* A damaged trace may give anything, but the same for any chunking. */
 static void require_any_chunks(const struct tl_source *source, const struct tl_image *image,
                                struct tl_bytes trace, const char *whole, struct tl_sim_rng *rng)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Speculation changes nothing: the packets of a simulated core without speculation are rewritten as
- * those of a speculating unit: paths that were not taken are traced and cancelled, atoms are
- * reversed and mispredicted, commits are late, alone and in cycle counts, with conditional
- * instructions and data markers in between. The flow must be the same, word by word.
+ * Speculation does not change the result: the packets of a simulated core without speculation are
+ * rewritten as those of a speculating unit. Paths that were not taken are traced and cancelled,
+ * atoms are reversed and mispredicted, commits are late, alone and in cycle counts, with
+ * conditional instructions and data markers in between. The flow must be the same, word by word.
  */
 #include "etm4/flow.h"
 #include "etm4/packetizer.h"
@@ -70,7 +70,7 @@ static void commit(struct unit *u, uint64_t n)
     u->waiting -= n;
 }
 
-/* Room for `n` more P0 elements, so that none is committed by the depth alone. */
+/* Make sure that `n` more P0 elements fit, so that none is committed because of the depth alone. */
 static void make_room(struct unit *u, uint64_t n)
 {
     if (u->waiting + n > DEPTH)
@@ -82,7 +82,7 @@ static void junk_address(struct unit *u)
     put(u, TL_ETM4_ADDRESS, 0x400000 + 4 * tl_sim_below(u->rng, 1000), 0);
 }
 
-/* A way that was not taken, and is taken back. */
+/* A path that was not taken, and is cancelled. */
 static void wrong_path(struct unit *u)
 {
     const unsigned n = 1 + tl_sim_below(u->rng, 8);
@@ -118,7 +118,7 @@ static void atoms(struct unit *u, const struct tl_etm4_packet *p)
 
 static void rewrite(struct unit *u, const struct packets *from)
 {
-    bool open = false; /* an exception waits for its address */
+    bool open = false; /* an exception's address is pending */
     for (size_t i = 0; i < from->n; i++) {
         struct tl_etm4_packet p = from->p[i];
         u->offset = p.offset;
@@ -156,7 +156,7 @@ static void rewrite(struct unit *u, const struct packets *from)
             break;
         }
         const bool in_sync = i > 2 && p.type != TL_ETM4_OVERFLOW && p.type != TL_ETM4_ASYNC;
-        if (in_sync && tl_sim_percent(u->rng, 10)) /* these say nothing of the flow */
+        if (in_sync && tl_sim_percent(u->rng, 10)) /* these do not affect the flow */
             put(u, tl_sim_percent(u->rng, 50) ? TL_ETM4_CONDITIONAL : TL_ETM4_DATA_MARKER, 1, 0);
         if (!open && in_sync && u->waiting > 0) {
             if (tl_sim_percent(u->rng, 10))

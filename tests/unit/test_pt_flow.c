@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT flow as it arrives: for simulated executions, the instructions are those found by the
- * instruction-by-instruction decoder (pt/insn.h), and neither chunks nor saved states change
- * anything; after each PSB the decoder's state is that of one that began there.
+ * The Intel PT flow decoder on simulated executions: it finds the same instructions as the
+ * instruction-by-instruction decoder (pt/insn.h), neither chunks nor saved states change the
+ * result, and after each PSB its state equals that of a decoder that began there.
  */
 #include "decode/ops.h"
 #include "pt/insn.h"
@@ -15,7 +15,7 @@
 
 static struct tl_source source = {.protocol = TL_PROTO_PT};
 
-/* The program but the last `cut` bytes of each of its parts. */
+/* An image of the program without the last `cut` bytes of each of its parts. */
 static struct tl_image *image_of(const struct tl_sim_x86_program *program, size_t cut)
 {
     struct tl_image *image;
@@ -32,7 +32,8 @@ static struct tl_image *image_of(const struct tl_sim_x86_program *program, size_
     return image;
 }
 
-/* Losses are reported at once, items as batches fill. */
+/* The output of a decode. Losses are kept apart, since items are reported only when batches fill.
+ * */
 struct result {
     struct tl_buf text, losses;
 };
@@ -68,7 +69,8 @@ static struct tl_stream_decoder *decoder(const struct tl_image *image, struct re
     return d;
 }
 
-/* In chunks of up to `chunk` bytes; `saved`: by another decoder after each. */
+/* Decode in chunks of up to `chunk` bytes; `saved`: by another decoder, with the loaded state,
+ * after each chunk. */
 static void decode(const struct tl_image *image, struct tl_bytes in, size_t chunk, bool saved,
                    bool paths, struct tl_buf *out)
 {
@@ -112,7 +114,7 @@ static void on_insn(void *context, const struct tl_pt_insn *insn)
     assert_int_equal(tl_buf_add(context, line, n), TL_OK);
 }
 
-/* Instructions as pt/insn.h finds them. False: not without errors. */
+/* The instructions found by pt/insn.h. Returns false if there were errors. */
 static bool insn_by_insn(const struct tl_image *image, struct tl_bytes in, struct tl_buf *out)
 {
     const struct tl_pt_insn_options options = {0};
@@ -138,7 +140,7 @@ static bool insn_by_insn(const struct tl_image *image, struct tl_bytes in, struc
     return status == -TL_PT_EOS;
 }
 
-/* Only lines of instructions. */
+/* Keep only the lines of instructions. */
 static void keep_insns(struct tl_buf *text)
 {
     char *to = (char *)text->p;
@@ -182,7 +184,7 @@ static void check(const struct tl_image *image, struct tl_bytes in)
     require_same(&whole, &other, "saved and loaded");
     if (insn_by_insn(image, in, &truth)) {
         keep_insns(&whole);
-        /* Instructions after the last packet are not executed for sure. */
+        /* Instructions after the last packet may not have been executed. */
         truth.p[strlen((char *)whole.p) < truth.n ? strlen((char *)whole.p) : truth.n - 1] = 0;
         require_same(&truth, &whole, "instructions");
     }
@@ -193,7 +195,7 @@ static void check(const struct tl_image *image, struct tl_bytes in)
 
 enum damage { NONE, BYTES, MODES };
 
-/* Any bytes; or modes that are none: both bits of a MODE.Exec. */
+/* Change any bytes, or only set invalid modes: both bits of a MODE.Exec. */
 static void hurt(struct tl_buf *trace, enum damage damage)
 {
     for (size_t k = 0; damage == BYTES && k < 1 + trace->n / 500; k++)
@@ -241,9 +243,9 @@ static void modes_that_are_none(void **state)
     simulated(MODES);
 }
 
-/* ---- from a PSB on --------------------------------------------------------------------------- */
+/* ---- starting at a PSB ----------------------------------------------------------------------- */
 
-/* Each gap of this kind has its address. Returns how many there are. */
+/* Check that each gap of this kind has its address. Returns the number of them. */
 static unsigned named_gaps(const struct tl_buf *text)
 {
     static const char gap[] = "G no-image\n";
@@ -259,7 +261,8 @@ static unsigned named_gaps(const struct tl_buf *text)
     return n;
 }
 
-/* What no image, and one that lacks the end of each part, cannot show. */
+/* Code that is missing from the image is reported: without an image, and with one that lacks the
+ * end of each part. */
 static void what_is_missing_is_named(void **state)
 {
     (void)state;
@@ -299,7 +302,7 @@ static void push_to(struct tl_stream_decoder *d, struct tl_bytes in, size_t from
     assert_int_equal(tl_pt_ops.flush(d), TL_OK);
 }
 
-/* Where a decoder stands that began at byte `from`. */
+/* Append the saved state of a decoder that has decoded bytes [from, to). */
 static void stand(const struct tl_image *image, struct tl_bytes in, size_t from, size_t to,
                   struct tl_buf *out)
 {
@@ -314,8 +317,8 @@ static void stand(const struct tl_image *image, struct tl_bytes in, size_t from,
     tl_buf_fini(&r.losses);
 }
 
-/* What the trace says again at a PSB, and after it, is all that matters: so that several threads
- * can decode a stream. */
+/* Check that a decoder's state after each PSB depends only on the PSB and what follows it, so that
+ * several threads can decode a stream. */
 static void same_from_each_psb(const struct tl_image *image, struct tl_bytes in)
 {
     unsigned n = 0;
@@ -339,7 +342,7 @@ static void same_from_each_psb(const struct tl_image *image, struct tl_bytes in)
     assert_true(n > 10);
 }
 
-/* With time and without, whatever is known of the clocks. */
+/* With and without timing packets, for different knowledge of the clocks. */
 static void stands_where_it_began_at_a_psb(void **state)
 {
     (void)state;

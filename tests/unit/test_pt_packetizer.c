@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The packetizer of Intel PT: in chunks of any size, and saved and loaded between them, it gives
- * the result of a simple loop over all bytes at once, for intact and damaged streams.
- */
+/* The Intel PT packetizer: in chunks of any size, and when saved and loaded between them, it gives
+ * the same result as a simple loop over all bytes, for intact and damaged streams. */
 #include "decode/decode.h"
 #include "pt/packet_text.h"
 #include "pt/packetizer.h"
@@ -92,7 +90,7 @@ static void in_chunks(struct account *a, struct tl_bytes in, uint32_t most, bool
     for (size_t i = 0; i < in.n;) {
         const size_t some = 1 + next() % most;
         const size_t n = some < in.n - i ? some : in.n - i;
-        /* A copy of exactly these bytes: a sanitizer sees what is read after them. */
+        /* A copy of exactly these bytes lets a sanitizer detect reads past the end. */
         uint8_t *const chunk = malloc(n);
         memcpy(chunk, in.p + i, n);
         assert_int_equal(tl_pt_packetizer_push(&p, (struct tl_bytes){chunk, n}), TL_OK);
@@ -164,7 +162,7 @@ static void damaged_streams(void **state)
             const uint32_t n = (uint32_t)pt.out.n, at = tl_sim_below(&rng, n);
             compare((struct tl_bytes){pt.out.p, k ? 1 + tl_sim_below(&rng, n) : n},
                     &configs[i & 1]);
-            /* A byte, or the pattern of a PSB, which may be cut short or begun early. */
+            /* A byte, or a PSB pattern, which may be truncated or overlap another. */
             pt.out.p[at] = (uint8_t)next();
             for (uint32_t j = 0; (k & 1) && j < tl_sim_below(&rng, 40) && at + j < n; j++)
                 pt.out.p[at + j] = j & 1 ? 0x82 : 0x02;
@@ -173,7 +171,7 @@ static void damaged_streams(void **state)
     }
 }
 
-/* Many tapes. */
+/* Streams that fill many tapes. */
 static void long_streams(void **state)
 {
     (void)state;
@@ -185,7 +183,7 @@ static void long_streams(void **state)
     tl_sim_pt_fini(&pt);
 }
 
-/* ---- as a format ---------------------------------------------------------------------------- */
+/* ---- as a format of the decode layer --------------------------------------------------------- */
 
 static int on_line(void *context, const struct tl_decode_stream *stream, const char *line)
 {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Intel PT packets: encoded packets are parsed to the same; tapes give the result of the parser,
- * packet by packet, at every vector level, for intact and damaged streams; PSBs are found by both.
- */
+/* Intel PT packets: encoded packets are parsed correctly; tapes give the parser's result, packet by
+ * packet, at every vector level, for intact and damaged streams; both find PSBs. */
 #include "pt/packet_text.h"
 #include "pt/tape.h"
 #include "sim/pt_encoder.h"
@@ -37,7 +35,7 @@ static void parse_what_was_encoded(void **state)
         assert_string_equal(got, want);
         assert_int_equal(size, (int)pt.out.n);
         assert_int_equal(out.size, size);
-        for (size_t n = 0; n < pt.out.n; n++) /* any part of it continues after its end */
+        for (size_t n = 0; n < pt.out.n; n++) /* no proper prefix is a complete packet */
             assert_int_equal(tl_pt_parse(&plain, (struct tl_bytes){pt.out.p, n}, &out), TL_AGAIN);
         seen[in.kind] = true;
         tl_sim_pt_fini(&pt);
@@ -78,7 +76,7 @@ static void erratum_skd007(void **state)
 
 /* ---- tapes ---------------------------------------------------------------------------------- */
 
-/* What a stream says, as text: T and N for outcomes, a line for anything else. */
+/* The contents of a stream as text: T and N for outcomes, a line for anything else. */
 struct account {
     struct tl_buf text;
 };
@@ -158,7 +156,7 @@ static void say_end(struct account *a, int rc, size_t at)
     assert_int_equal(tl_buf_printf(&a->text, "\n%zu end %d\n", at, rc), TL_OK);
 }
 
-/* By the parser; after what is bad it begins at the next byte. */
+/* With the parser; after a bad packet it continues at the next byte. */
 static void by_parser(struct account *a, struct tl_bytes in)
 {
     struct tl_pt_last_ip last = {0};
@@ -187,7 +185,7 @@ static void say_tape(struct account *a, const struct tl_pt_tape *tape, struct tl
         assert_true(n <= TL_PT_TAPE_OUTCOMES);
         const size_t at = tl_pt_tape_at(tape, i), from = tl_pt_tape_from(tape, &plain, in, i);
         assert_true(from <= at);
-        /* After the entry before; a PAD that ends one is only outcomes. */
+        /* It begins after the previous entry; a PAD ending an entry may belong to outcomes only. */
         assert_true(i == 0 || from > tl_pt_tape_at(tape, i - 1) ||
                     (tape->kind[i - 1] == TL_PT_PAD && from == tl_pt_tape_at(tape, i - 1)));
         say_outcomes(a, tape->tnt[i], n);
@@ -268,7 +266,7 @@ static void compare(struct tl_bytes in)
     tl_buf_fini(&want.text);
 }
 
-/* Packets of all kinds; `common`: percent of those that are TNT_8, IPs or CYC. */
+/* Packets of all kinds; `common`: percentage of them that are TNT_8, IPs or CYC. */
 static void encode_mix(struct tl_sim_pt *pt, struct tl_sim_rng *rng, unsigned packets,
                        unsigned common)
 {
@@ -313,7 +311,7 @@ static void tapes_of_any_bytes(void **state)
     }
 }
 
-/* Long loops: rows of outcomes between packets of other kinds, wherever a tape may end. */
+/* Long loops: runs of outcomes between packets of other kinds, with tapes ending anywhere. */
 static void tapes_of_loops(void **state)
 {
     (void)state;
@@ -344,7 +342,7 @@ static void tapes_of_programs(void **state)
     }
 }
 
-/* More bytes than one tape reaches, with few entries. */
+/* More bytes than one tape can cover, with few entries. */
 static void tapes_of_padding(void **state)
 {
     (void)state;
@@ -386,7 +384,7 @@ static void psb_is_found(void **state)
         const uint8_t halves[] = {0x02, 0x82};
         for (unsigned k = 0; k < before; k++)
             assert_int_equal(tl_buf_add(&pt.out, &halves[k & 1], 1), TL_OK);
-        /* 02 82 … just before it would begin it early. */
+        /* A preceding 02 82 … would make the PSB begin earlier. */
         if (before >= 2)
             memset(pt.out.p, 0x55, before);
         tl_sim_pt_bare(&pt, TL_PT_PSB);

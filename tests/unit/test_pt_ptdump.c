@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of ptdump, and options of ptxed, that the reference's own test set does not have. */
+/* Output of ptdump and options of ptxed that the reference's own test set does not cover. */
 #include "pt/ptdump.h"
 #include "pt/ptxed.h"
 #include "pt/tool_options.h"
@@ -47,7 +47,7 @@ static void processor_that_is_not_known(void **state)
     expect(&options, "6/0x4e", TRACE(PSB), "psb\n");
 }
 
-/* A packet before a PSB takes its first bytes, and what is left of it is none. */
+/* A packet before a PSB consumes its first bytes, and the rest of the pattern is not a packet. */
 static void psb_begun_by_a_bad_packet(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void psb_begun_by_a_bad_packet(void **state)
            "0000000000000021  psbend\n");
 }
 
-/* All at once; 0 if each is one. */
+/* Parse all options. Returns TL_OK if all are valid. */
 static int options_of_ptxed(struct tl_pt_xed_options *options, int argc, char **argv)
 {
     struct tl_pt_config config = {0};
@@ -84,7 +84,7 @@ static void listing_options(void **state)
     assert_int_equal(options_of_ptxed(&options, 1, bad), TL_USAGE);
 }
 
-/* What decides between the decoders is said last; a processor, too. */
+/* The last of several options that select the decoder wins, and so does the last --cpu. */
 static void options_that_undo_others(void **state)
 {
     (void)state;
