@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Faults in captures: flipped bits; bytes dropped, doubled and inserted; in generated captures of
+ * Faults in captures: flipped bits; bytes dropped, repeated and inserted; in generated captures of
  * several sources and in real ones, in every container. Each damaged capture is compared with the
  * undamaged one, stream by stream: everything before the fault is the same, and so is everything
  * after the stream's next synchronisation point.
@@ -54,7 +54,7 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
     return from;
 }
 
-/* Frames without synchronisation: a stream recovers once an ID follows. */
+/* In frames without synchronisation a stream recovers at the next ID. */
 static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
 {
     from = (from + 15) & ~15ULL;
@@ -64,10 +64,10 @@ static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
 }
 
 /*
- * Frames without synchronisation are found again once unknown sources have appeared in some frames.
- * Not if that is too short to tell, or the configuration does not match anyway; and in a DSTREAM
- * capture with as few FSYNCs as here, footers shifted by a few bytes are not noticed before one is
- * next to an FSYNC (test_tpiu has captures with more).
+ * The offset where frames without synchronisation are aligned again: after unknown sources have
+ * appeared in some frames. They are not if the rest is too short to tell, or the configuration does
+ * not match anyway; and in a DSTREAM capture with as few FSYNCs as here, footers shifted by a few
+ * bytes are not noticed until one is next to an FSYNC (test_tpiu has captures with more).
  */
 static uint64_t out_of_step(const struct capture *c, const struct outcome *whole, uint64_t end)
 {
@@ -77,7 +77,7 @@ static uint64_t out_of_step(const struct capture *c, const struct outcome *whole
     return end + 16 * 16;
 }
 
-/* `n` faults, one at a time; returns how many of them were noticed. */
+/* Test `n` faults, one at a time. Returns how many of them were noticed. */
 static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed, const char *name)
 {
     struct tl_sim_rng rng = {seed};
@@ -99,7 +99,8 @@ static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed,
         decode(c, bad.p, bad.n, bad.n, false, &pieces);
         struct bounds b = {.from = at, .until = end};
         if (framed) {
-            b.from = at < 1200 ? 0 : at - 1200; /* the bytes of a packet are far apart there */
+            /* in frames, the bytes of a packet can be this far apart */
+            b.from = at < 1200 ? 0 : at - 1200;
             b.until = c->setup.sync == TL_SYNC_NONE || (c->setup.sync == TL_SYNC_DSTREAM && moved)
                           ? (moved ? out_of_step(c, &whole, end) : id_behind(&c->bytes, end) + 16)
                           : fsync_behind(&c->bytes, fsync_behind(&c->bytes, end + 1) + 4) + 64;
@@ -115,7 +116,7 @@ static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed,
         }
         check_same(&hurt, &pieces);
         if (framed && c->setup.sync == TL_SYNC_NONE && !moved && at % 2 && at % 16 != 15 &&
-            touched > 1) /* it was a byte of one source */
+            touched > 1) /* the byte belonged to one source */
             fail_msg("%s: touches %u streams", what, touched);
         if (hurt.faults > whole.faults) {
             noticed++;
@@ -202,7 +203,7 @@ static int no_items(void *context, const struct tl_decode_stream *stream,
     return TL_OK;
 }
 
-/* Endless bytes that are not trace, or trace in disorder: constant memory. */
+/* Endless input that is not trace, or is out of order, needs constant memory. */
 static void bounded_memory(void **state)
 {
     enum { PIECE = 1 << 16, PIECES = 24, LIMIT = 64 << 20 };
@@ -230,7 +231,7 @@ static void bounded_memory(void **state)
             const size_t used = now.uordblks + now.hblkhd;
             most = used > most ? used : most;
         }
-        if (before.uordblks) /* not known for a sanitizer's heap */
+        if (before.uordblks) /* unknown with a sanitizer's heap */
             assert_true(most - before.uordblks - before.hblkhd < LIMIT);
         assert_int_equal(tl_decode_finish(d), TL_OK);
         tl_decode_free(d);
@@ -244,7 +245,7 @@ static void hurt_real(const struct capture *c, const char *name, size_t buffer, 
     *(unsigned *)faults += check_faults(c, c->bytes.n > 20000 ? 5 : 25, 7 + buffer, name);
 }
 
-/* The same on real captures, as far as they have synchronisation points. */
+/* Faults in real captures, as far as they have synchronisation points. */
 static void snapshots(void **state)
 {
     unsigned faults = 0;
@@ -253,7 +254,7 @@ static void snapshots(void **state)
     assert_true(buffers > 0 && faults > buffers);
 }
 
-/* One source without frames: the same, and with nothing around it. */
+/* Faults in a single source without frames. */
 static void unformatted(void **state)
 {
     for (unsigned core = 0; core < 3; core++) {

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * 1 to 31 bytes too few or too many in frames without synchronisation: the frames are found again,
- * soon, in generated captures of several sources and in real ones, for any chunks and threads.
+ * 1 to 31 bytes are lost from or inserted into frames without synchronisation: the frames are soon
+ * found again, in generated captures of several sources and in real ones, for any chunks and
+ * numbers of threads.
  */
 #include "frame/align.h"
 #include "hurt_capture.h"
 
 enum { MOST = 31 };
 
-/* Bytes lost or too many. */
+/* Bytes lost or inserted. */
 struct fault {
     size_t at, drop, insert;
 };
 
-/* `from` with these faults, in ascending order. */
+/* Copy `from` with these faults, which are in ascending order. */
 static void damage(const struct tl_buf *from, struct tl_buf *to, const struct fault *f, size_t n,
                    struct tl_sim_rng *rng)
 {
@@ -39,8 +40,9 @@ static struct fault any_fault(struct tl_sim_rng *rng, unsigned bytes, size_t fro
 }
 
 /*
- * By here frames are aligned again: two checkpoints (frame/align.h) until it is noticed, one more
- * for the packets that hide it, and the first synchronisation packets that prove it.
+ * The offset by which frames are aligned again: two checkpoints (frame/align.h) until the fault is
+ * noticed, one more for the packets that hide it, and the first synchronisation packets that prove
+ * it.
  */
 static uint64_t in_step(size_t at, size_t syncs_apart)
 {
@@ -97,7 +99,7 @@ static void check(const struct capture *c, const struct outcome *whole, const st
     tl_buf_fini(&bad);
 }
 
-/* Every number of bytes, one fault in a capture and three, and near the beginning. */
+/* Every number of bytes, with one fault per capture and with three, and near the beginning. */
 static void check_capture(const struct capture *c, const char *name, struct totals *totals)
 {
     struct tl_sim_rng rng = {totals->seed};

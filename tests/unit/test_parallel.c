@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Several threads give exactly the result of one: every item with all its members, every loss, as
- * items or as what a sink makes of them, on intact and damaged streams of simulated trace units in
- * random configurations, in frames and without, for any chunking, and on real captures.
+ * Several threads give exactly the result of one: every item with all its members and every loss,
+ * as items or as the sink's digests, for intact and damaged streams of simulated trace units in
+ * random configurations, in frames and without, for any chunking, and for real captures.
  */
 #include "base/crew.h"
 #include "decode/split.h"
@@ -24,7 +24,7 @@
 
 enum { ROUNDS = 16 };
 
-/* Items and their offsets, a batch as [bytes of items, bytes of offsets, items, offsets]. */
+/* Digest a batch of items as [bytes of items, bytes of offsets, items, offsets]. */
 static int on_digest(void *context, const struct tl_decode_stream *stream, struct tl_buf *out,
                      const struct tl_item *items, size_t n)
 {
@@ -60,7 +60,7 @@ static int on_digested(void *context, const struct tl_decode_stream *stream, str
     return TL_OK;
 }
 
-/* `chunk` 0: all at once; else pieces of up to so many bytes, the same for the same seed. */
+/* `chunk` 0: all at once; otherwise in pieces of up to that many bytes, determined by the seed. */
 static void decode(const struct tl_setup *setup, const struct tl_image *image, struct tl_bytes in,
                    unsigned threads, size_t chunk, unsigned seed, struct log *log)
 {
@@ -89,7 +89,7 @@ static void decode(const struct tl_setup *setup, const struct tl_image *image, s
     tl_crew_free(crew);
 }
 
-/* Steps of several packets are reported at the offset of the first. */
+/* Steps from several packets are reported at the offset of the first. */
 static void assert_earlier(const struct log *paths, const struct log *blocks)
 {
     for (unsigned i = 0; i < STREAMS; i++) {
@@ -134,7 +134,7 @@ static void simulated_streams(void **state)
     }
 }
 
-/* Who decodes ahead does not know the time at first. */
+/* A part that is decoded ahead does not know the time at first. */
 static void code_that_changes(void **state)
 {
     (void)state;
@@ -150,10 +150,8 @@ static void code_that_changes(void **state)
     }
 }
 
-/*
- * Parts that turn out to be too much to be kept: bytes that nothing comes of make them long, and
- * then each byte becomes many items.
- */
+/* Parts too large to be kept: bytes without any output make them long, and then each byte becomes
+ * many items. */
 static void parts_that_fill(void **state)
 {
     (void)state;
@@ -163,7 +161,8 @@ static void parts_that_fill(void **state)
     struct world w;
     struct tl_buf in = {0};
     world_init(&w, &shape, &options, 300000, 40);
-    uint8_t nothing[4096]; /* the trace's first bytes, A-Sync and trace info, and ignore packets */
+    /* the beginning of the trace (A-Sync, Trace Info), then Ignore packets */
+    uint8_t nothing[4096];
     memset(nothing, 0x70, sizeof nothing);
     memcpy(nothing, w.trace.p, 16);
     for (unsigned i = 0; i < 300; i++)
@@ -185,7 +184,7 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
-/* Do parts that were decoded ahead meet the stream? */
+/* Check that parts decoded ahead are used in the stream. */
 static void assert_met(const struct world *w)
 {
     struct tl_share share = {0};
@@ -205,7 +204,7 @@ static void assert_met(const struct world *w)
     tl_item_buffers_free(share.buffers);
 }
 
-/* Else all would be the same only because one thread does it all. */
+/* Otherwise the results could be equal only because a single thread does everything. */
 static void parts_are_of_use(void **state)
 {
     (void)state;

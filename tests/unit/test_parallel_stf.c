@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * .zstf files written by several threads equal those written by one, byte for byte; a file that
- * cannot be written ends the decode, whichever thread compresses its chunks.
- */
+/* .zstf files written by several threads equal those written by one, byte for byte; a failing write
+ * ends the decode, whichever thread compresses the chunks. */
 #include "base/crew.h"
 #include "decode/split.h"
 #include "sim/program_rng.h"
@@ -20,9 +18,9 @@ enum { HELPERS = 3, CHUNKS = 48, MARKERS = 3000 };
 /* ---- the pool ------------------------------------------------------------------------------ */
 
 struct order {
-    struct tl_zstf_packer *packer; /* makes the same frames once more */
-    uint64_t given;                /* chunks given back */
-    uint64_t fail_at;              /* this one cannot be written */
+    struct tl_zstf_packer *packer; /* compresses the same frames for comparison */
+    uint64_t given;                /* chunks returned so far */
+    uint64_t fail_at;              /* writing this chunk fails */
     struct tl_buf frame;
 };
 
@@ -72,7 +70,7 @@ static void helpers_stop(struct helpers *h)
         pthread_join(h->threads[i], NULL);
 }
 
-/* Chunk `i`: the larger ones are too much for the pool's memory together. */
+/* Fill chunk `i`: the larger ones together exceed the pool's memory. */
 static void fill(struct tl_buf *stf, unsigned i, struct tl_sim_rng *rng)
 {
     const size_t n = (i % 3 == 2 ? 2u << 20 : 0) + tl_sim_below(rng, 5000) + 1;
@@ -117,7 +115,7 @@ static void chunks_come_in_order(void **state)
 {
     (void)state;
     run_pool(1, 0, UINT64_MAX);
-    run_pool(4, 0, UINT64_MAX); /* nobody helps */
+    run_pool(4, 0, UINT64_MAX); /* no helpers */
     run_pool(2, 1, UINT64_MAX);
     run_pool(4, HELPERS, UINT64_MAX);
 }
@@ -140,7 +138,7 @@ struct out {
     struct tl_zstf_job job;
     struct tl_buf file;
     uint64_t done;
-    uint64_t left; /* bytes that there is room for */
+    uint64_t left; /* bytes that still fit */
 };
 
 static int write_frame(const struct tl_zstf_job *job)
@@ -183,7 +181,8 @@ static bool help_pack(void *context)
     return tl_zstf_pool_work(context);
 }
 
-/* All of `w` into `file`, or as much as `room` bytes of frames hold. Returns the first error. */
+/* Decode all of `w` into `file`, which has space for `room` bytes of frames. Returns the first
+ * error. */
 static int decode(const struct world *w, unsigned threads, uint64_t room, struct tl_buf *file)
 {
     const struct tl_stf_flow_options options = {.comments = true};
@@ -206,7 +205,7 @@ static int decode(const struct world *w, unsigned threads, uint64_t room, struct
     if (threads > 1)
         assert_int_equal(tl_crew_offer(crew, &work), TL_OK);
     int rc = TL_OK;
-    for (size_t at = 0; rc == TL_OK && at < w->trace.n;) { /* two pushes */
+    for (size_t at = 0; rc == TL_OK && at < w->trace.n;) { /* in two pushes */
         const size_t n = at ? w->trace.n - at : w->trace.n / 2;
         rc = tl_decode_push(d, w->trace.p + at, n);
         at += n;
@@ -265,7 +264,7 @@ static void files_are_the_same(void **state)
             tl_buf_fini(&many);
             if (threads != 2 + round % 3)
                 continue;
-            /* No room from somewhere on, or for anything. */
+            /* No space from some point on, or none at all. */
             assert_int_equal(decode(&w, threads, one.n / 2, &many), TL_NOSPACE);
             tl_buf_fini(&many);
             assert_int_equal(decode(&w, threads, 0, &many), TL_NOSPACE);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What is put into shards is read back unchanged, for any batches, cuts and interruptions. */
+/* Everything put into shards is read back unchanged, for any batches, cuts and interruptions. */
 #include "made_shards.h"
 #include "store/backend_memory.h"
 
@@ -26,7 +26,7 @@ static void text_comes_back(void **state)
     }
 }
 
-/* A block of this instruction set. */
+/* A block with this instruction set. */
 static const struct tl_block *made_of(const struct made *m, enum tl_isa isa)
 {
     size_t i = 0;
@@ -35,8 +35,8 @@ static const struct tl_block *made_of(const struct made *m, enum tl_isa isa)
     return &m->blocks[i];
 }
 
-/* Items fill a shard's log (8 MiB) except for about a thousand bytes; then an instruction set that
- * changes with each path fills it. */
+/* Items fill a shard's log (8 MiB) except for about a thousand bytes; then paths that alternate
+ * between two instruction sets fill the rest. */
 static void full_within_a_path(void **state)
 {
     (void)state;
@@ -81,7 +81,7 @@ static void full_within_a_path(void **state)
     made_free(&m);
 }
 
-/* A branch goes where the trace continues, whatever the code says. */
+/* A branch is counted to where the trace continues, even if the code has another target. */
 static void branch_that_strays(void **state)
 {
     (void)state;
@@ -119,7 +119,7 @@ static void branch_that_strays(void **state)
     made_free(&m);
 }
 
-/* Times between blocks; from one of them on the image changes. */
+/* Times between blocks; the image changes at one of them. */
 static void program_that_changes_in_time(void **state)
 {
     (void)state;
@@ -169,8 +169,8 @@ static void program_that_changes_in_time(void **state)
 /* A builder saved in the middle of a shard. */
 struct saved {
     struct tl_buf state;
-    size_t item;    /* saved after this item */
-    uint64_t shard; /* the first incomplete one */
+    size_t item;    /* number of items built before saving */
+    uint64_t shard; /* the first shard that was not complete */
 };
 
 static void save_build(struct tl_build *b, const struct shards *s, size_t item, struct saved *out)
@@ -182,7 +182,7 @@ static void save_build(struct tl_build *b, const struct shards *s, size_t item, 
     assert_int_equal(state.rc, TL_OK);
 }
 
-/* Continue after `saved`, of which `sealed` shards exist. */
+/* Continue from `saved` after `sealed` shards have been stored. */
 static struct shards *go_on(struct made *m, const struct run *run, const struct saved *saved,
                             uint64_t sealed, uint64_t position)
 {
@@ -198,7 +198,7 @@ static struct shards *go_on(struct made *m, const struct run *run, const struct 
     return s;
 }
 
-/* Save somewhere, or once more a bit later. */
+/* Save at a random item, saving and loading several times on the way. */
 static void save_somewhere(struct made *m, const struct run *run, struct made *random,
                            struct saved *out)
 {
@@ -224,8 +224,8 @@ static void save_somewhere(struct made *m, const struct run *run, struct made *r
     shards_free(s);
 }
 
-/* The shards after a saved builder are as if it had not been saved, however many were stored
- * since. */
+/* A loaded builder gives the same shards as one that was not interrupted, however many were stored
+ * since it was saved. */
 static void saved_in_a_shard(void **state)
 {
     (void)state;
@@ -257,7 +257,7 @@ static void saved_in_a_shard(void **state)
     }
 }
 
-/* Batches do not matter, and neither does restarting after any sealed shard. */
+/* Batches do not affect the shards, and neither does restarting after any sealed shard. */
 static void resumed_shards_are_the_same(void **state)
 {
     (void)state;
@@ -287,7 +287,7 @@ static void resumed_shards_are_the_same(void **state)
     }
 }
 
-/* Ranges, put together again, are the whole. */
+/* Consecutive ranges add up to the whole. */
 static void ranges_join(void **state)
 {
     (void)state;
@@ -313,7 +313,7 @@ static void ranges_join(void **state)
     made_free(&m);
 }
 
-/* A snapshot of the growing shard is always a beginning of the final text. */
+/* A snapshot of the growing shard is always a prefix of the final text. */
 static void snapshots_grow(void **state)
 {
     (void)state;
@@ -349,7 +349,7 @@ static void snapshots_grow(void **state)
         tl_buf_fini(&got);
         tl_view_put(view);
     }
-    /* After the end there is no growing shard that could be mistaken for the last one. */
+    /* At the end there is no growing shard that could be mistaken for the last one. */
     struct tl_view *view;
     assert_int_equal(tl_build_finish(b), TL_OK);
     assert_int_equal(tl_build_view(b, &view), TL_OK);
@@ -399,7 +399,7 @@ static void stored_shards_open(void **state)
     tl_backend_free(backend);
 }
 
-/* No byte of a shard can change unnoticed, and damage never causes more than an error. */
+/* Every change to a shard is detected, and damage only causes errors. */
 static void damage_is_noticed(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Execution counts as objects: of each program separately, of older versions, damaged. */
+/* Execution counts as objects: per program, from older versions, damaged. */
 #include "store/codecount.h"
 
 #include "base/crc32c.h"
@@ -91,7 +91,7 @@ static void knows_what_it_cannot_read(void **state)
                          TL_NOTFOUND);
         bytes.p[i] ^= 0x10;
     }
-    /* The first version: instructions, no runs, no branches. */
+    /* The first version has instructions, no runs, no branches. */
     static const uint64_t words[] = {1, 42, 0, 0};
     static const uint8_t zeros[CRC];
     for (size_t i = 0; i < 4; i++)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The index of shards compared with a recount, instruction by instruction: tiles, call depth,
- * executed code, and statistics of shards, of a simulated core's trace, intact and damaged, with
- * and without paths.
+ * executed code and statistics, for a simulated core's trace, intact and damaged, with and without
+ * paths.
  */
 #include "decode/ops.h"
 #include "flow/callstack.h"
@@ -28,7 +28,7 @@ struct truth {
     uint32_t functions[FUNCTIONS];
     uint32_t n_pages;
     struct tl_top pages[PAGES];
-    uint64_t events; /* of its items; … */
+    uint64_t events; /* the next three: of its items */
     unsigned mask, flags;
     bool first; /* an item precedes its first instruction */
 };
@@ -39,21 +39,21 @@ struct code {
     uint64_t mode;     /* 0: none */
     uint32_t function;
     uint8_t mix;
-    bool called; /* its block begins where the function does */
+    bool called; /* its block begins at the function's entry */
 };
 
-/* One stream's items, counted instruction by instruction. */
+/* A stream's items, counted instruction by instruction. */
 struct recount {
     const struct tl_image *image;
     struct tl_callstack calls;
     struct truth *buckets;
     size_t n_buckets, cap;
-    struct code *code; /* of each instruction */
+    struct code *code; /* one per instruction */
     size_t n, cap_code;
     unsigned privilege;
     uint64_t mode;
     uint64_t kinds[TL_ITEM_KINDS], gaps[TL_GAP_KINDS];
-    uint64_t all_gaps, events, anchors; /* of chunks */
+    uint64_t all_gaps, events, anchors; /* counted in chunks */
     struct tl_build *build;
     struct tl_view *views[512];
     size_t n_views;
@@ -78,7 +78,7 @@ static struct truth *bucket(struct recount *r)
     return &r->buckets[i];
 }
 
-/* Is it the first one of its function? */
+/* Is this the first instruction of its function? */
 static bool is_entry(const struct recount *r, uint64_t pc, uint32_t function)
 {
     size_t n;
@@ -96,7 +96,7 @@ static void count_page(struct truth *t, uint64_t page)
     t->pages[i].n++;
 }
 
-/* An instruction of `size` bytes was executed at `pc`; `first`: of its block. */
+/* Count an instruction of `size` bytes executed at `pc`; `first`: it begins a block. */
 static void count_one(struct recount *r, uint64_t pc, uint32_t size, uint32_t function,
                       enum tl_mix mix, bool first)
 {
@@ -206,8 +206,8 @@ static int on_seal(void *context, struct tl_view *view)
 
 /* ---- comparing ----------------------------------------------------------------------------- */
 
-/* `n` instructions of one function, or page, were executed: entries with very few may be omitted. A
- * block is counted where it begins, so that about `most` may belong to others. */
+/* Check the entry of a function or page of which `n` instructions were executed: entries with very
+ * few may be omitted. A block is counted where it begins, so about `most` may belong to others. */
 static void assert_counted(const struct truth *t, const struct tl_top *top, size_t size,
                            uint64_t id, uint64_t n, uint64_t most)
 {
@@ -219,7 +219,8 @@ static void assert_counted(const struct truth *t, const struct tl_top *top, size
     assert_true(n < counted + most || (n - counted - most) * 32 <= t->insns);
 }
 
-/* `begins`: the shard begins with it, so that items before it may be in the previous one. */
+/* Check a bucket. `begins`: the shard begins with it, so items before it may be in the previous
+ * shard. */
 static void assert_bucket(const struct truth *t, const struct tl_bucket *b, bool begins)
 {
     uint64_t pages = 0;
@@ -231,7 +232,7 @@ static void assert_bucket(const struct truth *t, const struct tl_bucket *b, bool
         assert_int_equal(b->flags, t->flags);
     }
     assert_memory_equal(b->privilege, t->privilege, sizeof t->privilege);
-    /* Buckets contain no more about depths. */
+    /* Depths are limited to 255 in buckets. */
     assert_int_equal(b->depth_min, t->depth_min < 255 ? t->depth_min : 255);
     assert_int_equal(b->depth_max, t->depth_max < 255 ? t->depth_max : 255);
     assert_true(b->distinct >= t->distinct);
@@ -250,13 +251,13 @@ static int by_address(const void *a, const void *b)
     return (x->from > y->from) - (x->from < y->from);
 }
 
-/* A chunk's edges, from what was executed in it, piece by piece. */
+/* Check a chunk's edges against the executed instructions. */
 static void assert_code(const struct recount *r, const struct tl_shard_index *index,
                         const struct tl_chunk *c)
 {
     static struct code code[1 << 17];
     const uint64_t *const edges = index->code + c->code;
-    uint64_t end = 0; /* of the code so far */
+    uint64_t end = 0; /* end of the code so far */
     size_t n = 0;
     assert_true(c->n <= sizeof code / sizeof *code);
     assert_int_not_equal(c->n_code, UINT32_MAX);
@@ -289,11 +290,11 @@ static const struct tl_shard_stats_function *function_of(const struct tl_shard_s
     return &none;
 }
 
-/* Statistics of the shard; items are added to `sums`. */
+/* Check the statistics of the shard; its items are added to `sums`. */
 static void assert_tally(const struct recount *r, const struct tl_shard_index *index,
                          struct recount *sums)
 {
-    static struct tl_shard_stats_function functions[FUNCTIONS + 1]; /* the last one: none */
+    static struct tl_shard_stats_function functions[FUNCTIONS + 1]; /* the last one: no function */
     const struct tl_shard_stats *const stats = &index->stats;
     uint64_t mix[TL_MIX_KINDS] = {0}, with_mode = 0;
     memset(functions, 0, sizeof functions);
@@ -341,16 +342,17 @@ static void assert_view(const struct recount *r, const struct tl_view *view)
         assert_code(r, index, &index->chunks[i]);
     for (size_t i = 0; i < index->buckets.n; i++) {
         const uint64_t at = (index->buckets.first + i) * BUCKET;
-        if (at >= index->row.first && at + BUCKET <= end) /* else it has the part of its shard */
+        /* Only complete buckets: others cover just their shard's part. */
+        if (at >= index->row.first && at + BUCKET <= end)
             assert_bucket(&r->buckets[index->buckets.first + i], &index->buckets.p[i],
                           at == index->row.first);
     }
 }
 
 /*
- * The index rebuilt from STF and item logs agrees on code, and on everything stored. Only a damaged
- * trace runs from one function straight into the next: there a block may have begun before a cut,
- * and counted for the other one.
+ * Check that the index rebuilt from STF and item logs agrees about code and everything stored. In a
+ * damaged trace, which can run from one function straight into the next, a block may have begun
+ * before a cut and be counted for the other function.
  */
 static void assert_recounted(const struct recount *r, struct tl_view *view)
 {
@@ -380,8 +382,8 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     for (size_t i = 0; i < n_buckets; i++) {
         const struct tl_bucket *const a = &buckets[i], *const b = &index->buckets.p[i];
         assert_int_equal(a->insns, b->insns);
-        /* Where trace contradicts the program a call may have led right after itself: no record
-         * tells that from a gap's first instruction. */
+        /* If the trace contradicts the program, a call may be followed by the instruction after it:
+         * no record distinguishes that from the first instruction after a gap. */
         const uint64_t less = a->branches < b->branches ? a->branches : b->branches;
         assert_true(a->branches + b->branches - 2 * less <= (r->damaged ? 2 : 0));
         if (r->damaged)
@@ -401,10 +403,10 @@ struct traced {
     struct tl_buf bytes, elf;
     struct tl_image *image;
     struct tl_source source;
-    bool holes; /* one section is not in the image */
+    bool holes; /* one section is missing from the image */
 };
 
-/* Half of the program is unknown. */
+/* Only half of the program is in the image. */
 static void add_half(struct traced *t, const struct tl_sim_program *program)
 {
     struct tl_buf code = {0};
@@ -526,7 +528,8 @@ static void index_is_what_was_executed(void **state)
     }
 }
 
-/* Shards of another version may have finer buckets: they are read, and add up to today's. */
+/* Shards of another version may have finer buckets: they are read and merged into the current size.
+ * */
 static void finer_buckets_add_up(void **state)
 {
     enum { FINE = TL_LEVEL_STORED - 1, BUCKETS = 70 };
@@ -563,7 +566,7 @@ static void finer_buckets_add_up(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* Input of a bucket item by item (for an exact tile), as the index counts it. */
+/* A bucket's input item by item (for an exact tile) equals what the index counts. */
 static void unmapped_code_counts_as_a_branch(void **state)
 {
     const struct tl_item items[] = {

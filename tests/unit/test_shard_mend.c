@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Damaged shards that are restored from their intact parts. */
+/* Damaged shards are restored from their intact parts. */
 #include "made_shards.h"
 #include "store/backend_memory.h"
 #include "store/mend.h"
@@ -55,8 +55,8 @@ static void assert_same_chunks(const struct tl_shard_index *a, const struct tl_s
     }
 }
 
-/* Except for artificial items: functions are not in any image, and a position left as if by a
- * branch need not be one. */
+/* Compare statistics, except what artificial items affect: their functions are not in any image,
+ * and a position that was left as if by a branch need not be one. */
 static void assert_same_tally(const struct tl_shard_stats *a, const struct tl_shard_stats *b)
 {
     const struct tl_shard_stats *const both[] = {a, b};
@@ -77,7 +77,7 @@ static void assert_same_tally(const struct tl_shard_stats *a, const struct tl_sh
     tl_buf_fini(&bytes[1]);
 }
 
-/* `code`: positions are code, and lie in pages that an item log names. */
+/* Compare indexes. `code`: positions are instructions, in pages that an item log names. */
 static void assert_same_index(const struct tl_shard_index *a, const struct tl_shard_index *b,
                               bool code)
 {
@@ -109,8 +109,8 @@ static void assert_same_index(const struct tl_shard_index *a, const struct tl_sh
     }
 }
 
-/* Keep the lines of instructions and of exceptions after the first: the STF has these without its
- * item logs. */
+/* Keep the lines of instructions, and of exceptions after the first: these are in the STF without
+ * its item logs. */
 static void only_recorded(struct tl_buf *text)
 {
     size_t n = 0;
@@ -135,7 +135,8 @@ struct mending {
     unsigned whole, lost, hopeless;
 };
 
-/* `damaged` is restored as it was, without some items if a log is lost, or not at all. */
+/* Check that `damaged` is restored exactly, or without some items if a log is lost, or not at all.
+ * */
 static void mend_one(struct mending *m, struct tl_bytes damaged)
 {
     struct tl_buf mended = {0}, text = {0}, report = {0};
@@ -173,7 +174,7 @@ static void mend_one(struct mending *m, struct tl_bytes damaged)
     tl_buf_fini(&report);
 }
 
-/* One bit anywhere; the end missing; two bits. */
+/* Flip one bit anywhere; cut the end; flip two bits. */
 static void mend_all(struct mending *m, struct made *random)
 {
     const struct tl_buf *file = m->file;
@@ -187,7 +188,7 @@ static void mend_all(struct mending *m, struct made *random)
         copy.p[at] ^= (uint8_t)(1u << made_below(random, 8));
         const unsigned hopeless = m->hopeless;
         mend_one(m, (struct tl_bytes){copy.p, copy.n});
-        /* Only instructions, and logs that hold positions themselves, are stored nowhere else. */
+        /* Only instructions, and logs that contain positions themselves, are stored just once. */
         const bool in_index =
             at < 20 || (at >= index && at < m->view->index.chunks[0].items_offset);
         if (in_index && m->hopeless > hopeless)
@@ -199,7 +200,7 @@ static void mend_all(struct mending *m, struct made *random)
     tl_buf_fini(&copy);
 }
 
-/* Put exceptions and mode changes after blocks: the STF has these as well, and they are not
+/* Add exceptions and mode changes after blocks: the STF contains these too, and they are not
  * positions. */
 static void interrupt(struct made *m)
 {
@@ -247,7 +248,7 @@ static void shards_are_mended(void **state)
                                            .packer = s->packer},
                                   .file = &s->files[k]};
         mending.view = open_file(backend, &s->files[k]);
-        /* A header with another chunk length is only correct if there are several chunks:
+        /* A header with another chunk length is only correct if there are several chunks, see
          * chunks_of_all_versions(). */
         if (mending.view->index.n_frames > 1) {
             append_text(mending.view, 0, UINT64_MAX, true, run.protocol, &mending.text);
@@ -284,8 +285,11 @@ static void interrupted(struct made *m, size_t n, unsigned notes)
     }
 }
 
-/* Exceptions after a shard's last instruction are in its STF. They are its items if it is the
- * stream's last or ended among items, otherwise those of the next shard: once in any case. */
+/*
+ * Exceptions after a shard's last instruction are in its STF. They are its items if the shard is
+ * the stream's last or ended among items; otherwise they belong to the next shard. They appear once
+ * in any case.
+ */
 static void exceptions_at_the_end_are_mended(void **state)
 {
     static const struct {
@@ -323,8 +327,8 @@ static void exceptions_at_the_end_are_mended(void **state)
     tl_backend_free(backend);
 }
 
-/* A shard of one chunk, as written by this version and older ones, is intact, and mended to what it
- * was; another chunk length is damage. */
+/* A shard of one chunk, as written by this version and older ones, is intact, and mending restores
+ * its chunk length; any other chunk length is damage. */
 static void chunks_of_all_versions(void **state)
 {
     static const uint64_t lengths[] = {TL_CHUNK_MARKERS, TL_CHUNK_MARKERS_OLD, 1000};
@@ -375,8 +379,8 @@ static uint32_t mended_version(const struct shards *s, struct tl_bytes damaged)
     return footer.version;
 }
 
-/* A damaged footer does not change the version, nor do the bytes in its place in a file whose end
- * is missing. */
+/* A damaged footer does not change the version; neither do the bytes in its place in a file that
+ * lost its end. */
 static void version_is_kept(void **state)
 {
     const struct run run = {1 << 20, TL_CHUNK_MARKERS, TL_PROTO_ETM4};
@@ -412,8 +416,8 @@ static void version_is_kept(void **state)
     made_free(&m);
 }
 
-/* An instruction and three messages, repeatedly: for ITM each message is a position as well. Then
- * messages alone, for more than a chunk. */
+/* An instruction and three messages, repeatedly: for ITM each message is a position too. Then more
+ * than a chunk of messages. */
 static void with_messages(struct made *m)
 {
     static const uint8_t message[256];
@@ -439,8 +443,8 @@ static void with_messages(struct made *m)
     }
 }
 
-/* If the index is lost, the logs give the chunks' positions. A single impossible log is enough:
- * each of these is wrong in one way only. */
+/* If the index is lost, the chunks' positions are found from the logs. A single impossible log is
+ * enough to detect a mismatch: each case has one fault only. */
 static void mixed_up_chunks_are_told(void **state)
 {
     static const struct {

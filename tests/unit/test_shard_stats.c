@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics in a shard's index, compared with a walk through the shard: of STF from other
- * producers, with records of all kinds and in any instruction set, and of random items of every
- * protocol whose blocks do not know their instructions.
+ * The statistics in a shard's index compared with a walk through the shard: for STF from other
+ * producers, with records of all kinds and any instruction set, and for random items of every
+ * protocol, whose blocks do not contain their instructions.
  */
 #include "made_stf.h"
 
@@ -22,7 +22,7 @@ struct shards {
     const struct tl_image *image;
     enum tl_protocol protocol;
     uint64_t insns, n;
-    bool exact; /* STF says of every branch whether it was taken: not of one that leads nowhere */
+    bool exact; /* STF records for every branch whether it was taken, except one without a target */
     bool any_taken, any_call, any_event, any_microop, any_write, any_unknown;
 };
 
@@ -61,7 +61,7 @@ static void assert_same(const struct tl_shard_stats *told, const struct tl_shard
     tl_buf_fini(&b);
 }
 
-/* The statistics as it comes back from the index's bytes. */
+/* Check the statistics as read from the index's bytes. */
 static void assert_read_back(const struct tl_shard_stats *stats)
 {
     struct tl_buf bytes = {0};
@@ -108,7 +108,7 @@ static int on_seal(void *context, struct tl_view *view)
     return TL_OK;
 }
 
-/* Functions everywhere that the traces go to, some of them one after another. */
+/* An image with functions wherever the traces go, some of them adjacent. */
 static struct tl_image *make_image(uint64_t address)
 {
     static uint8_t code[CODE];
@@ -183,7 +183,7 @@ static void push_stf(struct shards *s, struct tl_bytes stf)
     tl_setup_fini(&setup);
 }
 
-/* The header of a trace; `generator` NULL: one that we made from flow items. */
+/* Write a trace's header. `generator` NULL: as in our own flow traces. */
 static void put_head(struct maker *m, uint16_t isa, uint16_t iem, const char *generator)
 {
     const struct tl_stf_header_spec spec = {.isa = isa,
@@ -217,7 +217,7 @@ static void stf_of_others(void **state)
     tl_image_free(image);
 }
 
-/* What we have served comes back, of streams in which blocks lead to wherever the next one is. */
+/* Our own output is read back, for streams whose blocks branch to wherever the next one is. */
 static void stf_of_ours(void **state)
 {
     struct tl_image *const image = make_image(0x400000);
@@ -252,7 +252,7 @@ static int no_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return TL_OK;
 }
 
-/* The same of a core's trace, where each branch leads somewhere. */
+/* The same for a simulated core's trace, where every branch has a target. */
 static void stf_of_a_core(void **state)
 {
     const struct tl_sim_program_options options = {.seed = next(), .extra = next() % 90};

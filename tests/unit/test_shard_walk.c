@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* A walk with reduced detail finds the same as a full one, except for what it may omit. */
+/* A walk with reduced detail gives the same as a full one, except for what it may omit. */
 #include "made_shards.h"
 
-/* An instruction where a walk found it. */
+/* An instruction and its position in the walk. */
 struct found {
     uint64_t position, pc;
 };
@@ -51,7 +51,8 @@ static void same_block(const struct tl_block *a, const struct tl_block *b, bool 
                     a->conditional == b->conditional && a->is_return == b->is_return);
 }
 
-/* Items in the same places; the blocks of `b`, where it has any, as far as its detail says. */
+/* Check that items are at the same positions, and that the blocks of `b`, if it has any, are the
+ * same as far as its level of detail goes. */
 static void same_walks(const struct tl_walk *a, const struct tl_walk *b, bool blocks)
 {
     size_t k = 0;
@@ -71,7 +72,7 @@ static void same_walks(const struct tl_walk *a, const struct tl_walk *b, bool bl
     }
 }
 
-/* Walks with less detail say what those with all of it say. */
+/* Walks with less detail agree with full ones. */
 static void less_detail(void **state)
 {
     (void)state;
@@ -84,7 +85,7 @@ static void less_detail(void **state)
         if (run.shard_insns < 10 && m.n > 300)
             m.n = 300;
         struct shards *s = build(&m, &run, 0, 0, made_random(&random));
-        if (s->n == 0) { /* of a stream without items */
+        if (s->n == 0) { /* the stream has no items */
             assert_int_equal(m.n, 0);
             shards_free(s);
             made_free(&m);
@@ -134,7 +135,7 @@ static void less_detail(void **state)
     }
 }
 
-/* The positions of a stream at which the flow turned, a byte each. */
+/* For each position of a stream, whether the flow changed there, a byte each. */
 static uint8_t *turns_of(const struct made *m, enum tl_protocol protocol, uint64_t *n)
 {
     uint8_t *turns = NULL;
@@ -154,7 +155,7 @@ static uint8_t *turns_of(const struct made *m, enum tl_protocol protocol, uint64
     return turns;
 }
 
-/* Where the flow was lost records tell addresses that it did not turn to. */
+/* After a loss of flow, records report addresses that no instruction branched to. */
 static void no_branch_is_invented(void **state)
 {
     (void)state;
@@ -173,7 +174,7 @@ static void no_branch_is_invented(void **state)
             assert_int_equal(tl_walk_chunk(&walk, s->views[0], c, &range, NULL), TL_OK);
             for (size_t i = 0; i < walk.n; i++) {
                 const struct tl_item *const item = &walk.items[i];
-                /* What an exception led away from is told like a branch. */
+                /* Before an exception, the flow is recorded as a branch. */
                 const bool follows = i + 1 < walk.n && item[1].kind == TL_ITEM_BLOCK;
                 if (item->kind != TL_ITEM_BLOCK || !(item->flags & TL_ITEM_TAKEN) || !follows)
                     continue;

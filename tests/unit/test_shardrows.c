@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Rows of shards on the heap and in a file are the same rows; copies do not change. */
+/* Rows of shards are the same on the heap and in a file; copies do not change. */
 #include "lake/shardrows.h"
 
 #include "store/backend.h"
@@ -63,7 +63,7 @@ static void totals_are(const struct tl_rows *rows)
     assert_int_equal(rows->totals.time_last, 10 * (rows->n - 1) + 4);
 }
 
-/* A copy with rows of its own after the others. */
+/* A copy of the rows with further rows of its own. */
 static void copy(struct tl_rows_copy *out, const struct tl_rows *rows)
 {
     assert_int_equal(tl_rows_copy(out, rows, MORE), TL_OK);
@@ -71,7 +71,8 @@ static void copy(struct tl_rows_copy *out, const struct tl_rows *rows)
         out->v[rows->n + i] = row_of(7);
 }
 
-/* Copies made on the way hold what there was then; from row `fixed` on the file cannot grow. */
+/* Add rows, with copies made in between that must not change; from row `fixed` on, the file cannot
+ * grow. */
 static void fill(struct tl_backend *backend, bool maps, size_t fixed)
 {
     struct tl_rows rows = {0};

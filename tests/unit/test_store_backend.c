@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* All backends keep the same promises. */
+/* All backends keep the same guarantees. */
 #include "pool.h"
 #include "store/backend_memory.h"
 
@@ -63,7 +63,7 @@ static int set_up_pool(void **state)
     return 0;
 }
 
-/* Its leases are looked at several times a second. */
+/* A pool whose leases are checked several times a second. */
 static int set_up_brisk_pool(void **state)
 {
     *state = NULL;
@@ -137,7 +137,7 @@ static void several_objects(void **state)
     assert_int_equal(b->ops->list(b, "", note_key, &out, NULL), TL_OK);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, "a/b/1:3 a/b/2:3 a/b/3:0 a/c/1:5 top:1 ");
-    /* Replaced, and of a wrong key nothing is begun. */
+    /* Objects are replaced; with an invalid key, none of them is. */
     const struct tl_object others[] = {{"a/b/2", text("twice")}, {"a//b", text("bad")}};
     assert_int_equal(b->ops->put_all(b, others, 2, NULL), TL_USAGE);
     tl_buf_reset(&out);
@@ -150,7 +150,7 @@ static void several_objects(void **state)
     tl_buf_fini(&out);
 }
 
-/* What is held open after a read is not read again once the object is another one, or gone. */
+/* What is kept open after a read is not used any more when the object was replaced or removed. */
 static void read_again(void **state)
 {
     struct tl_backend *const b = *state;
@@ -173,7 +173,7 @@ static void read_again(void **state)
     tl_buf_fini(&got);
 }
 
-/* … whoever removed or replaced it. */
+/* The same if another process removed or replaced it. */
 static void changed_by_another(void **state)
 {
     struct tl_backend *const b = *state, *const other = open_folder();
@@ -247,7 +247,7 @@ static void leases(void **state)
     b->ops->lease_release(two);
 }
 
-/* Another process that looks at the same store. */
+/* Another process using the same store. */
 static struct tl_backend *attach(struct tl_backend *b)
 {
     struct tl_backend *other;
@@ -260,7 +260,7 @@ static struct tl_backend *attach(struct tl_backend *b)
 }
 
 #ifdef TL_WITH_RADOS
-/* As the cluster does when the lock runs out: it is tl_backend_rados' own names that are meant. */
+/* Break a lock as the cluster does when it expires, using tl_backend_rados's names. */
 static void break_lock(const char *name)
 {
     char url[sizeof pool_url], oid[80];
@@ -275,7 +275,7 @@ static void break_lock(const char *name)
     assert_true(tl_librados.ioctx_create(cluster, pool, &io) >= 0);
     tl_librados.ioctx_set_namespace(io, space);
     snprintf(oid, sizeof oid, "lease.%s", name);
-    assert_int_equal(tl_librados.remove(io, oid), 0); /* and the lock with it */
+    assert_int_equal(tl_librados.remove(io, oid), 0); /* this also removes the lock */
     tl_librados.ioctx_destroy(io);
     tl_librados.shutdown(cluster);
 }
@@ -300,7 +300,7 @@ static void take_away(struct tl_backend *b, const char *name)
         tl_backend_memory_expire(b, name);
 }
 
-/* Who lost his lease changes nothing any more, while the next holder works. */
+/* After losing a lease, its former holder cannot change anything while the next holder works. */
 static void lost_leases_fence(void **state)
 {
     struct tl_backend *b = *state, *other = attach(b);
@@ -324,7 +324,7 @@ static void lost_leases_fence(void **state)
     assert_int_equal(log->ops->log_sync(log, NULL), TL_DENIED);
     assert_int_equal(log->ops->log_truncate(log, 0, NULL), TL_DENIED);
     assert_false(b->ops->may_commit(b));
-    assert_int_equal(b->ops->get(b, "a", 0, 100, &out, NULL), TL_OK); /* it may look */
+    assert_int_equal(b->ops->get(b, "a", 0, 100, &out, NULL), TL_OK); /* reading is allowed */
     assert_int_equal(out.n, 4);
     assert_int_equal(tl_backend_put(other, "a", text("yours"), NULL), TL_OK);
     assert_true(other->ops->may_commit(other));
@@ -341,7 +341,7 @@ static void lost_leases_fence(void **state)
     tl_buf_fini(&out);
 }
 
-/* A lost lease takes away what it guards, and nothing else; its release ends that. */
+/* A lost lease denies changes of what it guards, and nothing else, until it is released. */
 static void leases_guard_a_trace(void **state)
 {
     struct tl_backend *b = *state, *other = attach(b);
@@ -373,7 +373,7 @@ static void leases_guard_a_trace(void **state)
     tl_backend_free(other);
 }
 
-/* Where they are required, nothing of a trace is changed without one. */
+/* If leases are required, nothing of a trace can be changed without one. */
 static void leases_are_required(void **state)
 {
     struct tl_backend *b = *state;
@@ -395,14 +395,15 @@ static void leases_are_required(void **state)
     assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
     assert_int_equal(tl_backend_put(b, "t/y/1/s/0.zstf", part, NULL), TL_DENIED);
     b->ops->lease_release(lease);
-    assert_int_equal(log->ops->log_write(log, 3, &part, 1, NULL), TL_OK); /* to its own pieces */
+    /* into the part it has already */
+    assert_int_equal(log->ops->log_write(log, 3, &part, 1, NULL), TL_OK);
     assert_int_equal(log->ops->log_sync(log, NULL), TL_DENIED);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         assert_int_equal(b->ops->remove(b, kinds[i], NULL), TL_DENIED);
     log->ops->log_close(log);
 }
 
-/* Who wants a lease tells its holder, who hears of it in a while. */
+/* A process that wants a lease can ask its holder, who is notified after a while. */
 static void leases_are_asked_for(void **state)
 {
     struct tl_backend *b = *state, *other = attach(b);
@@ -418,13 +419,13 @@ static void leases_are_asked_for(void **state)
     }
     assert_true(asked == UINT64_MAX - 5);
     b->ops->lease_release(lease);
-    /* It is answered when it is taken. */
+    /* Acquiring the lease answers the request. */
     assert_int_equal(other->ops->lease(other, "x", &lease, NULL), TL_OK);
     other->ops->lease_release(lease);
     tl_backend_free(other);
 }
 
-/* The lock is free again when its former holder comes back: another one has had the lease. */
+/* A lease is lost if another process held it in the meantime, even if its lock is free again. */
 static void leases_that_another_had_are_lost(void **state)
 {
     struct tl_backend *b = *state, *other = attach(b);
@@ -455,7 +456,7 @@ static void epochs_grow(void **state)
     }
 }
 
-/* ---- many at a time ------------------------------------------------------------------------- */
+/* ---- several threads ------------------------------------------------------------------------- */
 
 enum { WORKERS = 6, ROUNDS = 60 };
 
@@ -465,7 +466,8 @@ struct worker {
     int result;
 };
 
-/* Objects of a kind of their own, and one that all replace: always one whole version is read. */
+/* Each thread has objects of its own, and all replace a shared one, which always reads as one whole
+ * version. */
 static int work_once(struct worker *w, unsigned round)
 {
     struct tl_backend *b = w->b;
@@ -545,7 +547,7 @@ static void a_full_medium_says_so(void **state)
     assert_int_equal(tl_backend_put(b, "b", text("12345678"), NULL), TL_NOSPACE);
     assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
     assert_int_equal(b->ops->free_bytes(b), 2);
-    /* Each of several is as it was or as it was to be. */
+    /* Each of several objects has its old or its new contents. */
     const struct tl_object some[] = {{"a", text("123456789")}, {"b", text("12")}};
     assert_int_equal(b->ops->put_all(b, some, 2, NULL), TL_NOSPACE);
     assert_int_equal(b->ops->size(b, "b", &size, NULL), TL_NOTFOUND);
@@ -582,7 +584,7 @@ static void only_what_was_synced_survives(void **state)
     tl_buf_fini(&out);
 }
 
-/* Objects and logs of several pieces: replaced, read at any place, cut and written on. */
+/* Objects and logs of several pieces: replaced, read at any offset, truncated and extended. */
 static void many_pieces(void **state)
 {
     enum { MIB = 1 << 20, ALL = 11 * MIB };
@@ -610,7 +612,7 @@ static void many_pieces(void **state)
     }
     assert_int_equal(log->ops->log_sync(log, NULL), TL_OK);
     assert_int_equal(log->ops->log_truncate(log, 5 * MIB + 3, NULL), TL_OK);
-    /* Another handle continues, and then writes over what there is. */
+    /* Another handle continues, and then overwrites a part. */
     assert_int_equal(b->ops->log_open(b, "r/a/0", true, &again, &size, NULL), TL_OK);
     assert_int_equal(size, 5 * MIB + 3);
     const struct tl_bytes rest = {bytes + size, ALL - size}, middle = {bytes + 100, 50};

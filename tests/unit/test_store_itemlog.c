@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The item log: what is written is read back, however it was written, and damage is harmless. */
+/* The item log: everything is read back, however it was written, and damage is harmless. */
 #include "made_items.h"
 #include "random.h"
 #include "store/itemlog.h"
@@ -32,13 +32,13 @@ static void begin(struct tl_itemlog *log)
     tl_itemlog_reset(log, 7, 9);
 }
 
-/* Had the instruction before a position changed the flow? */
+/* Did the instruction before this position change the flow? */
 static bool turned_at(uint64_t position)
 {
     return position * 0x9e3779b97f4a7c15u >> 63;
 }
 
-/* The first of these at a position says so. */
+/* The first of these items at a position records it. */
 static bool tells_turn(const struct tl_item *item)
 {
     return item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_GAP ||
@@ -46,7 +46,7 @@ static bool tells_turn(const struct tl_item *item)
            item->kind == TL_ITEM_UNKNOWN;
 }
 
-/* The same bytes, as far as it can be by runs of holes. */
+/* Write the same log, using runs of holes where possible. */
 static void add_runs(struct tl_itemlog *log, const uint64_t *positions)
 {
     for (size_t i = 0; i < made.n;) {
@@ -120,8 +120,8 @@ static void what_goes_in_comes_out(void **state)
     }
 }
 
-/* A log's end tells where it is in the raw bytes, and how the last instruction was left, unless an
- * item has. */
+/* A log's end records its offset in the raw bytes, and whether the last instruction changed the
+ * flow, unless an item has recorded that. */
 static void the_end_is_told(void **state)
 {
     static const struct tl_item gap = {.kind = TL_ITEM_GAP, .offset = 7};
@@ -154,7 +154,7 @@ static void the_end_is_told(void **state)
     }
 }
 
-/* An address of no image, and that there is none, take no more than the address. */
+/* The address of unmapped code, together with the gap, takes only as many bytes as the address. */
 static void holes_are_short(void **state)
 {
     enum { HOLES = 1000 };
@@ -170,7 +170,7 @@ static void holes_are_short(void **state)
     }
     assert_int_equal(log.n, HOLES);
     assert_true(log.bytes.n < 3 * HOLES + 20);
-    /* No more where there is no room. */
+    /* Nothing is added beyond the size limit. */
     const struct tl_item item = {
         .kind = TL_ITEM_GAP, .flags = TL_ITEM_HAS_PC, .sub = TL_GAP_NO_IMAGE, .pc = 4};
     size_t n = 1;
@@ -182,7 +182,7 @@ static void holes_are_short(void **state)
 static const uint64_t lengths[] = {0, 1, 62, 63, 64, 127, 128, 255, 256, 1 << 20};
 #define LENGTHS (sizeof lengths / sizeof *lengths)
 
-/* Cycle counts, and holes, by turns and at all distances from each other. */
+/* Cycle counts and holes, alternating, at all distances from each other. */
 static void short_ones_of_any_length(void **state)
 {
     struct tl_itemlog log;
@@ -228,7 +228,7 @@ static void short_ones_of_any_length(void **state)
     tl_itemlog_fini(&log);
 }
 
-/* Logs as older versions wrote them. */
+/* Logs written by older versions. */
 static void old_logs_are_read(void **state)
 {
     static const uint8_t bytes[] = {
@@ -237,7 +237,7 @@ static void old_logs_are_read(void **state)
         TL_ITEM_HAS_VALUE,
         2 << 1,
         0,
-        40, /* CYCLES */
+        40, /* of CYCLES */
         TL_ITEM_UNMAPPED | 0x80,
         6,
         0x80,
@@ -280,7 +280,8 @@ static void damage_is_harmless(void **state)
         for (unsigned i = 0; i < 3; i++)
             log.bytes.p[next() % log.bytes.n] ^= 1 << next() % 8;
         const size_t n = next() % 2 ? log.bytes.n : next() % log.bytes.n;
-        uint8_t *const bytes = malloc(n + 1); /* so that a sanitizer sees its end */
+        /* of this size, so that a sanitizer detects reads past the end */
+        uint8_t *const bytes = malloc(n + 1);
         assert_non_null(bytes);
         memcpy(bytes + 1, log.bytes.p, n);
         tl_itemlog_read(&reader, (struct tl_bytes){bytes + 1, n}, 7, 9);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is packed is unpacked unchanged, whatever the marks, and by any packer. All variants of the
- * search find what a plain one finds.
- */
+/* Packing and unpacking preserves the bytes, for any marks and any packer. All variants of the
+ * search give the same result as a plain one. */
 #include "base/crew.h"
 #include "made_items.h"
 #include "store/blob.h"
@@ -33,8 +31,8 @@ static void add(struct records *r, const void *p, size_t n)
     assert_int_equal(tl_buf_add(&r->stf, p, n), TL_OK);
 }
 
-/* Blocks out of a few: each turn with its mark, some with a target, instructions of two sizes; and
- * here and there records without marks, as before an exception, or addresses alone. */
+/* Records of a few different blocks: each turn with its mark, some with a target, instructions of
+ * two sizes; and occasionally records without marks, as before an exception, or addresses alone. */
 static void made_records(struct made *random, size_t blocks, struct records *r)
 {
     *r = (struct records){0};
@@ -70,7 +68,7 @@ static void made_records(struct made *random, size_t blocks, struct records *r)
     }
 }
 
-/* Marks that lie: any place, any hash. */
+/* Give the marks random offsets and hashes. */
 static void lie(struct made *random, struct records *r)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -105,7 +103,7 @@ static void records_come_back(void **state)
         struct records r;
         made_records(&random, made_below(&random, made_below(&random, 8) ? 300 : 40000), &r);
         check(packer, &r, &packed);
-        /* What was packed before makes no difference. */
+        /* Earlier packing makes no difference. */
         struct tl_packer *fresh;
         assert_int_equal(tl_packer_new(&fresh), TL_OK);
         check(fresh, &r, &again);
@@ -123,7 +121,8 @@ static void records_come_back(void **state)
 
 /* ---- the search ----------------------------------------------------------------------------- */
 
-/* What follows `done` in the records: a match at `at` with what is at `before`, or nothing. */
+/* Set `out` to the literals after `done` and a match of `at` with `before`. Returns the match's
+ * length, or 0 if it is too short. */
 static size_t plain_match(const struct records *r, size_t done, size_t before, size_t at,
                           ZSTD_Sequence *out)
 {
@@ -136,8 +135,8 @@ static size_t plain_match(const struct records *r, size_t done, size_t before, s
     return n >= 8 ? n : 0;
 }
 
-/* Between the last match and `to`, from `*seen` on: eight bytes that were there before, at the
- * begin of records where their type tells how long they are. */
+/* Search from `*seen` to `to`, after the last match, for eight bytes that occurred before, at the
+ * beginnings of records as far as their type determines their length. */
 static ZSTD_Sequence *plain_words(struct tl_search *s, const struct records *r, size_t *done,
                                   size_t *seen, size_t to, ZSTD_Sequence *out)
 {
@@ -168,7 +167,7 @@ static ZSTD_Sequence *plain_words(struct tl_search *s, const struct records *r, 
     return out;
 }
 
-/* Byte by byte, one mark after another. */
+/* The search byte by byte, one mark after another. */
 static size_t plain_search(struct tl_search *s, const struct records *r, ZSTD_Sequence *out)
 {
     ZSTD_Sequence *const first = out;
@@ -242,7 +241,7 @@ static void searches_agree(void **state)
     }
 }
 
-/* A pool and a reader at the same time: all see the same bytes, plain and packed. */
+/* A pool and a reader at the same time: both see the same bytes, plain and packed. */
 static void pools_pack(void **state)
 {
     (void)state;
@@ -288,7 +287,7 @@ static void pools_pack(void **state)
     tl_packer_free(packer);
 }
 
-/* Bytes of any size, those too that are so few that they are not compressed. */
+/* Bytes of any length, including ones too short to be compressed. */
 static void bytes_come_back(void **state)
 {
     (void)state;
@@ -313,7 +312,7 @@ static void bytes_come_back(void **state)
     tl_buf_fini(&plain);
 }
 
-/* Bytes that are made where they go, after others: few are left as they are, many are not. */
+/* Bytes that are written in place after others: short ones are stored, long ones compressed. */
 static void bytes_in_place(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The de-framer compared with the frame encoder, and on hand-made frames, damage and real
- * captures. */
+/* The de-framer compared with the frame encoder, and on hand-made frames, damage and real captures.
+ * */
 #include "decode/ops.h"
 #include "frame/tpiu.h"
 #include "setup/setup.h"
@@ -22,7 +22,7 @@ struct sources {
     struct tl_buf bytes[128];
     struct tl_buf offsets[128]; /* uint64_t each */
     uint64_t lost;
-    uint64_t not_yet; /* … of these, before the first FSYNC */
+    uint64_t not_yet; /* part of `lost`: before the first FSYNC */
     unsigned losses;
     unsigned resets;
     unsigned runs;
@@ -53,7 +53,7 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     const bool apart = s->apart[id / 64] >> id % 64 & 1;
     assert_true(apart || tl_run_offset(run, 0) >= s->behind);
     s->behind = tl_run_offset(run, run->n) > s->behind ? tl_run_offset(run, run->n) : s->behind;
-    for (struct tl_run rest = *run; rest.n > 0;) { /* cut anywhere */
+    for (struct tl_run rest = *run; rest.n > 0;) { /* split anywhere */
         const size_t n = 1 + next() % rest.n;
         struct tl_buf *const offsets = &s->offsets[id];
         assert_int_equal(tl_buf_add(&s->bytes[id], rest.p, n), TL_OK);
@@ -88,7 +88,7 @@ static void decode(struct sources *s, enum tl_tpiu_sync sync, const uint8_t *p, 
                    uint64_t start, unsigned chunk)
 {
     static struct tl_tpiu t;
-    const unsigned way = next() % 3; /* all separated, all in order, or a mixture */
+    const unsigned way = next() % 3; /* all sources separated, all in order, or a mixture */
     s->apart[0] = way == 0 ? ~0ull : way == 1 ? 0 : (uint64_t)next() << 32 | next();
     s->apart[1] = way == 0 ? ~0ull : way == 1 ? 0 : (uint64_t)next() << 32 | next();
     const struct tl_tpiu_sink sink = {s, on_run, on_loss, on_reset, {s->apart[0], s->apart[1]}};
@@ -197,7 +197,7 @@ static void expect(const uint8_t *capture, size_t n, enum tl_tpiu_sync sync, uin
 
 static void test_id_rules(void **state)
 {
-    /* An ID delayed at byte 12 and another one in byte 14: the first has no data, legally. */
+    /* A delayed ID at byte 12 and another one in byte 14: the first legally has no data. */
     const uint8_t empty[32] = {0x21, 'a', 'b', 'c', 'd',  'e', 'f',  'g',
                                'h',  'i', 'j', 'k', 0x23, 'm', 0x25, 0x40 | 0x20 | 0x08,
                                'x',  'y'};
@@ -205,12 +205,12 @@ static void test_id_rules(void **state)
     expect(empty, 16, TL_TPIU_ALIGNED, 0x10, "abcdegghikkm", 12);
     expect(empty, 32, TL_TPIU_ALIGNED, 0x12, "xy\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
 
-    /* The flag of an ID in byte 14 has no meaning. */
+    /* The flag bit of an ID in byte 14 has no meaning. */
     const uint8_t last[32] = {0x21, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0x23, 0x80, 2, 3};
     expect(last, 32, TL_TPIU_ALIGNED, 0x10, "\1\2\3\4\5\6\7\10\11\12\13\14\15", 13);
     expect(last, 32, TL_TPIU_ALIGNED, 0x11, "\2\3\0\0\0\0\0\0\0\0\0\0\0\0\0", 15);
 
-    /* Before the first ID the source of the bytes is unknown. */
+    /* Before the first ID, the source of the bytes is unknown. */
     const uint8_t nobody[16] = {2, 2, 2, 2, 0x21, 'a', 'b', 'c', 0x01};
     struct sources s = {0};
     decode(&s, TL_TPIU_ALIGNED, nobody, 16, 0, 0);
@@ -232,11 +232,11 @@ static void test_reset_marker(void **state)
     decode(&s, TL_TPIU_ALIGNED, capture, sizeof capture, 0, 5);
     assert_int_equal(s.resets, 1);
     assert_int_equal(s.bytes[0x10].n, 14);
-    assert_int_equal(s.lost, 15); /* the last frame: no ID since the marker */
+    assert_int_equal(s.lost, 15); /* in the last frame: no ID since the marker */
     sources_fini(&s);
 }
 
-/* Index of the byte of `s` at the first offset >= `offset`. */
+/* The index of the first byte of `s` at an offset >= `offset`. */
 static size_t index_at(const struct sources *s, uint8_t id, uint64_t offset)
 {
     const uint64_t *const at = (const void *)s->offsets[id].p;
@@ -246,7 +246,7 @@ static size_t index_at(const struct sources *s, uint8_t id, uint64_t offset)
     return i;
 }
 
-/* From `from` (in the expected bytes) and `from - shift` (in the result) on, everything must be
+/* Check that everything after `from` (in the expected bytes) and `from + shift` (in the result) is
  * equal. */
 static bool is_tail(const struct sources *said, const struct sources *got, uint8_t id,
                     uint64_t from, int64_t shift)
@@ -269,8 +269,8 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
     return from;
 }
 
-/* Whatever happens to a few bytes: everything is correct again after the second FSYNC that
- * follows. */
+/* Whatever happens to a few bytes, everything is correct again after the second FSYNC that follows.
+ * */
 static void test_damage(void **state)
 {
     for (unsigned round = 0; round < test_rounds(600); round++) {
@@ -337,8 +337,9 @@ static void test_damage(void **state)
 }
 
 /*
- * After lost or added bytes a DSTREAM's footers are elsewhere: they are found again, to the byte.
- * Occasionally a footer happens to continue like its neighbour, and one more check is needed.
+ * After bytes were lost or added, a DSTREAM's footers move: they are found again exactly.
+ * Occasionally a footer happens to look like a continuation of its neighbour, and one more check is
+ * needed.
  */
 static void test_moved_blocks(void **state)
 {
@@ -365,7 +366,8 @@ static void test_moved_blocks(void **state)
         assert_same(&got, &parts);
         assert_int_equal(got.lost, parts.lost);
         assert_true(n % TL_BLOCK_BYTES == 0 || got.lost > 0);
-        /* Five blocks until an FSYNC shows it, ten for certainty, and then until an ID follows. */
+        /* It takes five blocks until an FSYNC shows it, ten for certainty, and then until an ID
+         * follows. */
         const int64_t shift = added ? (int64_t)n : -(int64_t)n;
         bool in_time = true;
         for (size_t i = 0; i < sizeof some_ids; i++) {
@@ -397,7 +399,7 @@ static void test_inserted_fsync(void **state)
         encode(&e, 9000, 1 + next() % 4, 40);
         struct tl_buf bad = {0};
         const size_t at = (1000 + next() % 1000) & ~(size_t)1;
-        if (memchr(e.out.p + at - 4, 0xff, 8)) { /* not into another FSYNC */
+        if (memchr(e.out.p + at - 4, 0xff, 8)) { /* not inside another FSYNC */
             sources_fini(&said);
             tl_tpiu_encoder_fini(&e);
             continue;
@@ -444,16 +446,16 @@ static void test_single_source_damage(void **state)
     tl_tpiu_encoder_fini(&e);
 }
 
-/* Every kernel compared with frames processed one by one, which lets no two bytes share any
- * work. */
+/* Every kernel compared with processing frames one by one, where no work is shared between bytes.
+ * */
 static void test_variants_alike(void **state)
 {
     enum { FRAMES = 600 };
     static struct tl_demux d;
     static uint8_t in[FRAMES * 16 + 15];
     for (unsigned round = 0; round < test_rounds(120); round++) {
-        const uint8_t rare = (uint8_t)next(); /* how often there are IDs, from never to always */
-        const unsigned ids = 1 + next() % 40; /* more or fewer than there are buffers */
+        const uint8_t rare = (uint8_t)next(); /* frequency of IDs, from never to always */
+        const unsigned ids = 1 + next() % 40; /* fewer or more than there are buffers */
         for (size_t i = 0; i < sizeof in; i++) {
             in[i] = (uint8_t)next();
             if (i % 2 == 0)
@@ -493,8 +495,8 @@ static void test_variants_alike(void **state)
     }
 }
 
-/* Through the capture in one piece, many frames at a time, or so that no four are visible at
- * once. */
+/* A capture in one piece, with many frames at a time, or in pieces so small that no four frames are
+ * visible at once. */
 static void test_many_and_single_frames(void **state)
 {
     static const enum tl_tpiu_sync syncs[] = {TL_TPIU_ALIGNED, TL_TPIU_FSYNC, TL_TPIU_DSTREAM};
@@ -505,7 +507,7 @@ static void test_many_and_single_frames(void **state)
         tl_tpiu_encoder_init(&e, sync, (uint64_t)round + 1);
         e.repeat_percent = round % 2 ? 20 : 0;
         encode(&e, 6000, 1 + next() % 7, 1 + next() % 60);
-        for (int i = round % 4 * 5; i > 0; i--) /* damage, including IDs of no source */
+        for (int i = round % 4 * 5; i > 0; i--) /* damage, including IDs that no source has */
             e.out.p[next() % e.out.n] = (uint8_t)next();
         decode(&one, sync, e.out.p, e.out.n, 0, 17);
         decode(&many, sync, e.out.p, e.out.n, 0, 0);
@@ -516,7 +518,7 @@ static void test_many_and_single_frames(void **state)
     }
 }
 
-/* ---- turns of sources that do not come apart ------------------------------------------- */
+/* ---- turns of sources that are not separated -------------------------------------------- */
 
 enum { CALLS = 20000, FOREIGN = 0x55 };
 
@@ -562,7 +564,7 @@ static void test_calls_before_turn(void **state)
         struct tl_tpiu_encoder e;
         tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, next());
         e.repeat_percent = round % 3 ? 0 : 10;
-        /* few turns of foreign sources, and occasionally runs that fill the run buffer */
+        /* a few turns of foreign sources, and occasionally runs that fill the run buffer */
         for (unsigned k = 0; k < 300; k++) {
             uint8_t data[4096];
             const uint8_t id = next() % 8 ? some_ids[next() % 4] : FOREIGN;
@@ -605,7 +607,7 @@ static bool read_all(struct tl_buf *b, FILE *f)
     return b->n > 0;
 }
 
-/* Per-source bytes as in the golden listing. */
+/* The bytes of each source in the golden listing. */
 static void read_golden(struct sources *s, const char *path)
 {
     char command[4200];
@@ -674,8 +676,7 @@ static void check_capture(const char *golden, const char *capture, enum tl_tpiu_
     tl_buf_fini(&bytes);
 }
 
-/* Synchronisation words are distinguished from frames and from barrier packets by their
- * position. */
+/* Synchronisation words are distinguished from frames and barrier packets by their position. */
 static void test_marked(void **state)
 {
     static const uint8_t fsync[] = {0xff, 0xff, 0xff, 0x7f};
@@ -683,7 +684,7 @@ static void test_marked(void **state)
     assert_false(tl_tpiu_is_marked(p, 0));
     memcpy(p + 36, fsync, 4);
     assert_false(tl_tpiu_is_marked(p, sizeof p));
-    memcpy(p + 91, fsync, 4); /* anywhere: the capture may have been cut */
+    memcpy(p + 91, fsync, 4); /* at any offset, as in a truncated capture */
     assert_true(tl_tpiu_is_marked(p, sizeof p));
     assert_false(tl_tpiu_is_marked(p, 94));
     memset(p, 0, sizeof p);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * The walker with a bit for each condition, compared with a model: random programs are run by a
- * small interpreter, which produces the bits and addresses that a trace unit would send.
- */
+/* The walker with one bit per condition, compared with a model: a small interpreter runs random
+ * programs and produces the bits and addresses that a trace unit would send. */
 #include "flow/walker_routes.h"
 
 #include <setjmp.h>
@@ -14,7 +12,7 @@
 
 #define BASE        0x10000ULL
 #define PROGRAM     128u  /* instructions */
-#define STEPS       3000u /* that are run */
+#define STEPS       3000u /* instructions executed */
 #define ROUNDS      200u
 #define NOP         0xd503201fu
 #define ISB         0xd5033fdfu
@@ -25,7 +23,7 @@
 #define B_EQ(n)     (0x54000000u | ((uint32_t)(n)&0x7ffff) << 5)
 #define SMALL_STACK 4u
 
-/* How bits are followed. */
+/* The ways in which bits are followed. */
 enum how { BLOCK_BY_BLOCK, PATHS, ROUTES };
 
 struct world {
@@ -33,10 +31,10 @@ struct world {
     uint32_t code[PROGRAM];
     uint64_t seen[STEPS + 1];
     size_t n_seen;
-    unsigned kinds;  /* of items, a bit each */
-    unsigned gap;    /* the last one */
-    uint64_t gap_pc; /* … and its address, if it has one */
-    unsigned taken;  /* BLOCK items that are */
+    unsigned kinds;  /* of items, as a bit mask */
+    unsigned gap;    /* kind of the last one */
+    uint64_t gap_pc; /* its address, if it has one */
+    unsigned taken;  /* number of BLOCK items with this flag */
     uint64_t mode;   /* the last one */
     struct tl_image *image;
     struct tl_item_batch batch;
@@ -79,7 +77,7 @@ static int take(void *context, const struct tl_item *items, size_t n)
     return TL_OK;
 }
 
-/* At BASE, in AArch64 state. */
+/* A walker at BASE, in AArch64 state. */
 static struct world *begin(const uint32_t *code, size_t n, unsigned returns, enum how how)
 {
     struct world *const w = calloc(1, sizeof *w);
@@ -114,7 +112,7 @@ static void end(struct world *w)
 
 /* ---- the model --------------------------------------------------------------------------- */
 
-/* The processor and its trace unit: a toy format of taken bits and addresses. */
+/* The processor and its trace unit, with a toy format of taken bits and addresses. */
 struct model {
     uint64_t pc;
     uint64_t ran[STEPS];
@@ -133,7 +131,8 @@ static uint64_t reversed(uint64_t bits, unsigned n)
     return out;
 }
 
-/* Bits, and the address after them, by look-ups; what is left of the bits stays. */
+/* Follow the bits, and the address after them, with the route cache; bits that are not consumed
+ * remain. */
 static bool send_route(struct model *m, struct world *w, bool arrives)
 {
     uint64_t word = reversed(m->bits, m->n_bits) | UINT64_C(1) << m->n_bits;
@@ -169,7 +168,7 @@ static void send_address(struct model *m, struct world *w)
     tl_walker_jump(&w->walker, m->pc, TL_ISA_A64, m->n_ran);
 }
 
-/* Jumps and calls lead forward, so that there is no way around without a bit. */
+/* Jumps and calls go forward, so that every loop needs a bit. */
 static void make_program(uint32_t *code, uint64_t *seed)
 {
     for (uint32_t i = 0; i < PROGRAM; i++) {
@@ -210,7 +209,7 @@ static void step(struct model *m, struct world *w, const uint32_t *code, unsigne
     }
 }
 
-/* Where its return stack is full, the trace unit forgets the oldest entry. */
+/* If its return stack is full, the trace unit drops the oldest entry. */
 static void forget_oldest(struct model *m, unsigned returns)
 {
     if (returns == 0 || m->depth <= returns)
@@ -240,7 +239,7 @@ static void run_programs(unsigned returns, enum how how)
         while (m.n_ran < STEPS) {
             step(&m, w, code, returns, &seed);
             forget_oldest(&m, returns);
-            if (random_below(&seed, 50) == 0) { /* the trace says where it is, of itself */
+            if (random_below(&seed, 50) == 0) { /* an unsolicited address */
                 send_bits(&m, w);
                 assert_true(tl_walker_to(&w->walker, m.pc, false, m.n_ran));
             }
@@ -274,7 +273,7 @@ static void follows_predicted_returns(void **state)
     }
 }
 
-/* ---- what cannot be followed ---------------------------------------------------------------- */
+/* ---- paths that cannot be followed ---------------------------------------------------------- */
 
 static void notices_a_loop_without_end(void **state)
 {
@@ -297,27 +296,27 @@ static void needs_bits_and_addresses(void **state)
     (void)state;
     const uint32_t code[] = {NOP, B_EQ(1), BR};
     struct world *const w = begin(code, 3, 0, PATHS);
-    assert_int_equal(tl_walker_conditions(&w->walker, 2, 2, 1), 1); /* BR has no bit */
+    assert_int_equal(tl_walker_conditions(&w->walker, 2, 2, 1), 1); /* BR does not consume a bit */
     assert_false(w->walker.need_address);
     assert_true(tl_walker_to_indirect(&w->walker, 2));
     assert_true(w->walker.need_address);
     tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 3);
-    assert_false(tl_walker_to_indirect(&w->walker, 4)); /* its condition has no bit */
+    assert_false(tl_walker_to_indirect(&w->walker, 4)); /* B.EQ has no bit */
     tl_item_batch_flush(&w->batch);
     assert_int_equal(w->gap, TL_GAP_NO_PATH);
     assert_int_equal(w->n_seen, 3);
     end(w);
 }
 
-/* With nothing on the return stack a bit is not a return's. */
+/* With an empty return stack, a bit does not stand for a return. */
 static void returns_that_nobody_called(void **state)
 {
     (void)state;
     const uint32_t code[] = {BL(2), NOP, RET};
     struct world *const w = begin(code, 3, 4, PATHS);
-    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 1); /* back after the call … */
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 1), 1); /* returns to after the call, */
     assert_int_equal(w->walker.pc, BASE + 4);
-    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0); /* … and there again */
+    assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0); /* then reaches RET again */
     tl_item_batch_flush(&w->batch);
     assert_int_equal(w->n_seen, 2); /* the call and the first return */
     assert_int_equal(w->kinds >> TL_ITEM_GAP & 1, 0);
@@ -326,7 +325,7 @@ static void returns_that_nobody_called(void **state)
     end(w);
 }
 
-/* Where a source address is said to have branched, but the image has no branch, nothing has. */
+/* A source address does not make an instruction branch that is not a branch in the image. */
 static void source_addresses(void **state)
 {
     (void)state;
@@ -348,7 +347,7 @@ static void source_addresses(void **state)
     end(w);
 }
 
-/* Inlined or not: another instruction set is reported, the same one is not. */
+/* Inlined or not: a change of instruction set is reported, the same one is not. */
 static void jumps_tell_the_instruction_set(void **state)
 {
     (void)state;
@@ -359,7 +358,8 @@ static void jumps_tell_the_instruction_set(void **state)
             inlined ? tl_walker_jump_hot : tl_walker_jump;
         tl_item_batch_flush(&w->batch);
         const uint64_t mode = w->mode;
-        for (unsigned i = 0; i < 2; i++) { /* known, and waited for */
+        /* with a known position, then while waiting for an address */
+        for (unsigned i = 0; i < 2; i++) {
             w->kinds = 0;
             jump(&w->walker, BASE + 4, TL_ISA_A64, 1);
             tl_item_batch_flush(&w->batch);
@@ -392,14 +392,14 @@ static void tells_unmapped_ranges(void **state)
     assert_int_equal(tl_walker_conditions(&w->walker, 1, 1, 2), 0);
     tl_item_batch_flush(&w->batch);
     assert_int_equal(w->kinds >> TL_ITEM_BRANCH & 1, 1);
-    /* Up to where the image ends, and no further. */
+    /* The walk reaches the end of the image, and no further. */
     tl_walker_jump(&w->walker, BASE, TL_ISA_A64, 3);
     assert_true(tl_walker_to(&w->walker, BASE + 4, false, 3));
     assert_false(tl_walker_to(&w->walker, BASE + 8, false, 3));
     end(w);
 }
 
-/* The address of a gap at the end of what is mapped, of a branch that leads nowhere, and of a jump
+/* The address of a gap at the end of mapped code, of a branch to unmapped code, and of a jump
  * without an image. */
 static void names_unmapped_addresses(void **state)
 {
@@ -439,7 +439,7 @@ static void names_unmapped_addresses(void **state)
 
 /* ---- time -------------------------------------------------------------------------------- */
 
-/* A state that is saved knows the time as far as it matters. */
+/* The saved state contains the time as far as it matters. */
 static void save_and_load(struct tl_walker *from, struct tl_walker *to)
 {
     struct tl_buf bytes = {0};
@@ -455,13 +455,13 @@ static void save_and_load(struct tl_walker *from, struct tl_walker *to)
     tl_buf_fini(&bytes);
 }
 
-/* Two programs, one after the other at one address, take the same bit in different ways. */
+/* Two programs, one after the other at the same address, follow the same bit in different ways. */
 static void code_changes_at_its_time(void **state)
 {
     static const uint32_t codes[2][4] = {{NOP, B_EQ(2), NOP, RET}, {B_EQ(3), NOP, NOP, RET}};
     static const struct tl_image_span spans[2] = {{0, 100}, {100, 0}};
     static const uint64_t times[] = {0, 50, 99, 100, 60, 5000};
-    static const uint8_t second[] = {0, 0, 0, 1, 1, 1}; /* time does not go back */
+    static const uint8_t second[] = {0, 0, 0, 1, 1, 1}; /* time does not go backwards */
     struct world w = {0};
     struct tl_walker other;
     (void)state;
