@@ -125,8 +125,7 @@ static void test_every_packet_at_every_chunking(void **state)
             fail_msg("no packet with header %02x was made", h);
 }
 
-/* ---- packets that are listed but cannot be followed, and the reverse --------------------------
- * */
+/* ---- packets that are listed but cannot be followed, and the reverse ------------------------- */
 
 struct said {
     struct tl_buf packets, items;

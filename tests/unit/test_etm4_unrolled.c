@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Every kernel of the unrolled packetizer gives the same result as the scalar one, for any bytes.
- * */
+/*
+ * Every kernel of the unrolled packetizer gives the same result as the scalar one, for any bytes.
+ */
 #include "etm4/unrolled.h"
 
 #include "etm4/headers.h"

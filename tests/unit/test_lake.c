@@ -4,7 +4,9 @@
 #include "import/bundle.h"
 #include "lake_help.h"
 
-/* A snapshot's buffer: its images go to the lake by content. False: the data is not there. */
+/*
+ * Load a snapshot's buffer and put its images into the lake. Returns false if it is not available.
+ */
 static bool load_snapshot(struct tl_lake *lake, const char *name, const char *buffer,
                           struct capture *c)
 {

@@ -73,7 +73,7 @@ static void made_by_the_crew(void **state)
     struct tl_view *const made = tl_ahead_take(ahead, view);
     assert_non_null(made);
     assert_int_equal(m.to, 7);
-    assert_null(tl_ahead_take(ahead, view)); /* once */
+    assert_null(tl_ahead_take(ahead, view)); /* only once */
     tl_view_put(made);
     /* Built, but not used. */
     tl_ahead_want(ahead, view, 8);
@@ -102,7 +102,7 @@ static void what_failed_is_not_there(void **state)
     tl_view_put(view);
 }
 
-/* The crew is busy: the reader does not wait for it. */
+/* If the crew is busy, the reader does not wait for it. */
 static void nobody_waits_for_the_crew_to_begin(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A catalog that refuses reads: no trace is reported as gone because of that, and none is created
- * again. And one in which another process takes the ids. */
+/* A catalog that refuses reads: traces are not reported as gone because of that, and are not
+ * created again. And a catalog in which another process takes the ids. */
 #include "lake_help.h"
 
 #include "share/share.h"
@@ -13,8 +13,8 @@ static struct tl_lake *lake;
 static struct capture capture;
 static const struct tl_catalog_ops *whole;
 static struct tl_catalog_ops partial;
-static atomic_uint refusals; /* number left */
-static atomic_uint taken;    /* ids that are taken when a trace is added */
+static atomic_uint refusals; /* refusals still to come */
+static atomic_uint taken;    /* how many ids are still taken by others */
 static char content[TL_CONTENT_BYTES];
 
 static int refused(struct tl_fail *fail)
@@ -46,7 +46,7 @@ static int page(struct tl_catalog *catalog, const struct tl_trace_place *behind,
     return refused(fail) < 0 ? TL_IO : whole->page(catalog, behind, most, each, context, fail);
 }
 
-/* Another push of the rig, which began at the same time, has taken the id. */
+/* Refuse an id as if another push of the rig, begun at the same time, had taken it. */
 static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *trace,
                      struct tl_fail *fail)
 {
@@ -56,7 +56,7 @@ static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *
     return tl_fail_set(fail, TL_EXISTS, "trace %s exists", trace->id);
 }
 
-/* The result of reading a row; its raw bytes if there is one. */
+/* The result of reading a row, with its raw bytes if there is one. */
 static int read_row(const char *name, uint64_t *raw_bytes)
 {
     struct tl_trace_list list;
@@ -69,7 +69,7 @@ static int read_row(const char *name, uint64_t *raw_bytes)
     return TL_OK;
 }
 
-/* Only the catalog has it. */
+/* Remove the trace from memory, so that only the catalog has it. */
 static void evict(const char *id)
 {
     struct tl_trace *const trace = tl_lake_resident(lake, id);
@@ -88,12 +88,12 @@ static int set_up(void **state)
     push_all(lake, "t", &capture, 1);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     assert_int_equal(read_row("t", &n), TL_OK);
-    for (unsigned i = 0; !content[0]; i++) { /* it is hashed after that */
+    for (unsigned i = 0; !content[0]; i++) { /* the trace is hashed later */
         assert_true(i < 60000);
         usleep(1000);
         assert_int_equal(read_row("t", &n), TL_OK);
     }
-    /* Only this thread reads the catalog. */
+    /* From here on, only this thread reads the catalog. */
     tl_housekeeper_stop(lake);
     whole = lake->catalog->ops;
     partial = *whole;
@@ -177,7 +177,7 @@ static void a_push_is_not_begun_anew(void **state)
     assert_int_equal(push("t", &fail), TL_OK);
 }
 
-/* The catalog answers again before it is asked for the reason. */
+/* After a single failing read, the error asks the caller to try again. */
 static void one_read_that_fails_is_to_be_tried_again(void **state)
 {
     struct tl_fail fail = {0};
@@ -194,8 +194,8 @@ static void one_read_that_fails_is_to_be_tried_again(void **state)
     assert_int_equal(read_row("none", &n), TL_NOTFOUND);
 }
 
-/* As in a store shared by servers, where the name's lease is granted and the remains of an older
- * trace of the name are removed. */
+/* In a store shared by servers, claiming a name grants its lease and removes the remains of an
+ * older trace of that name. */
 static void nothing_of_a_name_is_removed_before_the_catalog_has_said_that_it_is_free(void **state)
 {
     struct tl_fail fail = {0};
@@ -215,7 +215,7 @@ static void nothing_of_a_name_is_removed_before_the_catalog_has_said_that_it_is_
     tl_buf_fini(&text);
 }
 
-/* Only an id that the rig chose is reported as existing. */
+/* A taken id is reported only if the rig chose it. */
 static void pushes_that_begin_at_once_have_ids_of_their_own(void **state)
 {
     const struct tl_ingest_request any = {.rig = "rig", .setup = (const char *)capture.setup.p};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Details of calls, and call trees of ranges, compared with the known truth of the generated
- * trace. */
+/* Details of calls, and call trees of ranges, compared with the truth of the generated trace. */
 #define STREAM "stf.0"
 #define INSNS  400000
 
@@ -10,8 +9,8 @@
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;
-static uint64_t *selfs;   /* of each call, by its place in core.calls … */
-static size_t *innermost; /* … and the call active at each instruction */
+static uint64_t *selfs;   /* own instructions of each call, indexed as core.calls */
+static size_t *innermost; /* the call active at each instruction */
 
 static char names[FUNCTIONS][16];
 
@@ -91,7 +90,7 @@ static unsigned function_of(const struct call *call)
     return (unsigned)((call->pc - ENTRY(0)) / 0x1000);
 }
 
-/* The call active at an instruction, at a depth. */
+/* The call that is active at an instruction, at a given depth. */
 static size_t call_at(uint64_t insn, uint32_t depth)
 {
     size_t i = innermost[insn];
@@ -189,7 +188,7 @@ static void calls_are_what_they_were(void **state)
  */
 
 struct path {
-    uint64_t key; /* of the functions of the path, in order */
+    uint64_t key; /* of the sequence of functions */
     uint64_t self, total;
 };
 
@@ -198,7 +197,7 @@ static uint64_t step_key(uint64_t key, unsigned function)
     return (key ^ (function + 1)) * 0x100000001b3u + 77;
 }
 
-/* The key of the path to a call; `*depth` functions. */
+/* The key of the path from the root to call `i`. */
 static uint64_t path_key(size_t i)
 {
     unsigned functions[DEEPEST + 1];
@@ -220,7 +219,7 @@ static struct path *find_path(struct path *paths, size_t n, uint64_t key)
     return NULL;
 }
 
-/* Own instructions of each path in a range, one by one. */
+/* Count the own instructions of each path in a range, one by one. */
 static size_t true_paths(uint64_t from, uint64_t to, struct path *out, size_t most)
 {
     size_t n = 0;
@@ -266,7 +265,7 @@ static void check_range(uint64_t from, uint64_t to)
         const struct path *const path = find_path(paths, n, keys[node->depth + 1]);
         assert_int_equal(node->self, path ? path->self : 0);
         found += path != NULL;
-        /* Children come after their parent, and their numbers are parts of its own. */
+        /* Children come after their parent, and their counts are parts of its own. */
         uint64_t children = 0;
         for (size_t k = i + 1; k < profile.n_nodes && profile.nodes[k].depth > node->depth; k++)
             children += profile.nodes[k].depth == node->depth + 1 ? profile.nodes[k].total : 0;
@@ -275,7 +274,7 @@ static void check_range(uint64_t from, uint64_t to)
     }
     assert_int_equal(found, n);
     assert_int_equal(self, to - from);
-    /* Functions, whatever called them. */
+    /* Functions, regardless of their callers. */
     for (size_t i = 0; i < profile.n_functions; i++) {
         const struct tl_profile_function *const f = &profile.functions[i];
         uint64_t own = 0, calls = 0;
@@ -302,10 +301,10 @@ static void ranges_have_their_trees(void **state)
         const uint64_t from = below(core.insns - 70000);
         check_range(from, from + 1 + below(70000));
     }
-    check_range(0, 50000); /* again: now shards are cached */
+    check_range(0, 50000); /* again, with the shards cached */
 }
 
-/* Bottom-up, the sums are the same: a function's own instructions, by caller. */
+/* Bottom-up, the sums are the same: each function's own instructions, by caller. */
 static void from_below(void **state)
 {
     const struct tl_profile_request request = {
@@ -321,7 +320,7 @@ static void from_below(void **state)
         uint64_t callers = 0;
         for (size_t k = i + 1; k < profile.n_nodes && profile.nodes[k].depth > node->depth; k++)
             callers += profile.nodes[k].depth == node->depth + 1 ? profile.nodes[k].total : 0;
-        assert_true(node->total >= callers); /* no more: the smallest are omitted */
+        assert_true(node->total >= callers); /* the smallest may be omitted */
         if (node->depth > 0)
             continue;
         assert_int_equal(node->total, own[number_of(node->name)]);
@@ -331,7 +330,7 @@ static void from_below(void **state)
     tl_profile_fini(&profile);
 }
 
-/* Of many paths the largest are returned. */
+/* If there are many paths, the largest are returned. */
 static void few_nodes(void **state)
 {
     struct tl_profile all, few;

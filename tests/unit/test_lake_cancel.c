@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Long work of the lake checks every few milliseconds whether it is still wanted, and stops at once
- * if not. Measured by the number of checks and the processor time between them.
- */
+/* Long operations of the lake check every few milliseconds whether they have been cancelled, and
+ * stop at once if so. Measured by the number of checks and the processor time between them. */
 #include "sim_capture.h"
 
 #include "base/cancel.h"
@@ -77,7 +75,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* ---- long work, each returning what the lake returned --------------------------------------- */
+/* ---- long operations; each returns the lake's result ---------------------------------------- */
 
 static int verify(void)
 {
@@ -124,7 +122,7 @@ static int find_event(void)
                                           .limit = 100000});
 }
 
-/* Parts of shards: those of whole ones are known without reading. */
+/* Statistics of parts of shards: those of whole shards are known without reading. */
 static int stats(void)
 {
     struct tl_stats out;
@@ -229,7 +227,7 @@ static void cancelled_work_ends(void **state)
         print_message("%s: asked %llu times, at most %lld us apart\n", works[i].name,
                       (unsigned long long)a.asked, (long long)a.longest_ns / 1000);
         assert_int_equal(r, TL_OK);
-        r = run(i, UINT64_MAX, &a); /* with indexes in the cache, as for the next runs */
+        r = run(i, UINT64_MAX, &a); /* now with indexes in the cache, as in the next runs */
         assert_int_equal(r, TL_OK);
         assert_true(a.asked >= works[i].least);
         assert_true(a.longest_ns < MOST_NS);
@@ -241,14 +239,14 @@ static void cancelled_work_ends(void **state)
             if (r != TL_CANCELLED)
                 fail_msg("%s returned %d, cancelled at question %llu", works[i].name, r,
                          (unsigned long long)after);
-            assert_true(a.asked <= after + 2); /* cleaning up may check once more */
+            assert_true(a.asked <= after + 2); /* cleaning up may check twice more */
             assert_true(a.longest_ns < MOST_NS);
         }
-        assert_int_equal(works[i].run(), TL_OK); /* nothing is left incomplete */
+        assert_int_equal(works[i].run(), TL_OK); /* nothing was left incomplete */
     }
 }
 
-/* A cancelled repair leaves each object as it was, or complete. */
+/* A cancelled repair leaves each object either unchanged or complete. */
 static void cancelled_repair_goes_on(void **state)
 {
     (void)state;

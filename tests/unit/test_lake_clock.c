@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A capture whose blocks arrived as a rig with a known clock would have sent them, and the lake's
- * estimate of that clock, while it is decoded and after reopening. */
+/* The lake's estimate of a rig's clock, during decoding and after reopening, for a capture whose
+ * blocks have the arrival times that a rig with a known clock would produce. */
 #include "unit/sim_capture.h"
 
 #include "ingest/segment.h"
@@ -10,7 +10,7 @@
 
 #define UNIX  UINT64_C(1790000000000000000)
 #define PIECE 1024
-#define TICK  50000 /* ns per tick, according to the setup: the capture takes seconds */
+#define TICK  50000 /* ns per tick in the setup, so that the capture lasts seconds */
 #define AHEAD 40e-6 /* the rig's clock is faster than configured, by this fraction */
 
 static struct tl_backend *backend;
@@ -34,8 +34,9 @@ static int items(void *context, const struct tl_decode_stream *s, const struct t
     return TL_OK;
 }
 
-/* The raw bytes again, each piece at the time of its last timestamp, and up to a millisecond
- * later. */
+/*
+ * Write the raw bytes again, with each piece arriving up to a millisecond after its last timestamp.
+ */
 static uint64_t rewrite(const struct capture *c, const char *id)
 {
     struct last last = {0};
@@ -112,7 +113,7 @@ static void clock_of_a_rig(void **state)
     sim_capture(lake, &options, &c);
     push_all(lake, "t", &c, 4096);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
-    assert_int_equal(row_of("t").clock.pairs, 0); /* it arrived in no time */
+    assert_int_equal(row_of("t").clock.pairs, 0); /* it arrived within no time */
     tl_lake_close(lake);
     const uint64_t end = rewrite(&c, "t");
     lake = open_lake_sized(backend, 1 << 18, 1);

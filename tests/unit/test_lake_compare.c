@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Two runs compared: everything between the hunks is equal, instruction by instruction, the first
- * hunk begins at the first difference, and changes far from each other are found separately.
- */
+/* Two runs compared: everything between the hunks is equal, instruction by instruction; the first
+ * hunk begins at the first difference; changes far from each other are found separately. */
 #include "lake_help.h"
 
 #include "sim/small_elf.h"
@@ -13,7 +11,7 @@
 
 enum { NOP = 0x00000013, CALL = 0x000000ef, RETURN = 0x00008067, JUMP = 0x0000006f };
 
-/* A run as its instructions' addresses, and the calls of functions. */
+/* A run: the addresses of its instructions, and its calls. */
 struct run {
     uint64_t *pc;
     size_t n, cap;
@@ -47,7 +45,7 @@ static void add(struct run *run, uint64_t pc)
     run->pc[run->n++] = pc;
 }
 
-/* A function's body: some straight code, some loops, possibly calls; ends with its return. */
+/* Run a function's body: straight code, loops, possibly calls, and its return. */
 static void body(struct run *run, unsigned function, unsigned depth, uint64_t seed)
 {
     const uint64_t pc = entry(run, function);
@@ -75,8 +73,8 @@ static void body(struct run *run, unsigned function, unsigned depth, uint64_t se
     add(run, pc + at);
 }
 
-/* The same calls from the main loop, except for those that `change` gives: round -> 1 omitted, 2
- * another one, 3 one more. */
+/* Run the same calls from the main loop, except in rounds whose `change` is not 0: 1 omits the
+ * call, 2 makes another one, 3 makes one more. */
 static void make(struct run *run, uint64_t base, unsigned rounds, const uint8_t *change)
 {
     *run = (struct run){.base = base};
@@ -162,7 +160,7 @@ static void put_image(uint64_t base, char hash[static 72])
     free(code);
 }
 
-/* Store it as a trace of its own. */
+/* Store the run as a trace. */
 static void push(const struct run *run, char id[static 16])
 {
     struct capture c = {0};
@@ -209,7 +207,7 @@ static void compare(struct tl_compare *out, const char *a, const char *b, bool c
         fail_msg("%s", fail.text);
 }
 
-/* Between hunks everything is equal, and they begin with a difference. */
+/* Check that everything between hunks is equal and that each hunk begins with a difference. */
 static void check_hunks(const struct tl_compare *c, const struct run *a, const struct run *b)
 {
     uint64_t at = 0, bt = 0, only_a = 0, only_b = 0;
@@ -244,7 +242,7 @@ static void the_same(void **state)
     char x[16], y[16];
     (void)state;
     make(&a, 0x10000, 2000, NULL);
-    make(&b, 0x7000000, 2000, NULL); /* loaded elsewhere */
+    make(&b, 0x7000000, 2000, NULL); /* at another address */
     push(&a, x);
     push(&b, y);
     for (int calls = 0; calls < 2; calls++) {
@@ -284,7 +282,7 @@ static void changes_are_found(void **state)
     assert_true(c.total_hunks >= changes && c.total_hunks <= 2 * changes);
     assert_true(c.only_a + c.only_b < (a.n + b.n) / 20);
     assert_true(c.n_stack_a > 0 && strcmp(c.stack_a[0], "function_0") == 0);
-    /* The function that A never calls differs most, or nearly so. */
+    /* The function that A never calls is in the list. */
     bool found = false;
     for (size_t i = 0; i < c.n_functions; i++)
         if (strcmp(c.functions[i].name, "function_29") == 0) {
@@ -297,7 +295,7 @@ static void changes_are_found(void **state)
         assert_true(llabs((long long)(c.functions[i - 1].self_a - c.functions[i - 1].self_b)) >=
                     llabs((long long)(c.functions[i].self_a - c.functions[i].self_b)));
     tl_compare_fini(&c);
-    /* By calls: one hunk each, and the first is at the first missing call. */
+    /* By calls: one hunk per change, the first at the first missing call. */
     compare(&c, x, y, true);
     assert_true(c.total_hunks >= changes && c.total_hunks <= 2 * changes);
     size_t k = 0;
@@ -310,7 +308,7 @@ static void changes_are_found(void **state)
     free_run(&b);
 }
 
-/* The property holds for any changes, also of parts. */
+/* The same holds for arbitrary changes, and for parts of the runs. */
 static void any_changes(void **state)
 {
     (void)state;

@@ -9,8 +9,7 @@ static struct tl_backend *backend;
 static struct tl_lake *lake;
 static struct capture capture;
 
-/* The memory backend, except that it refuses to read the raw bytes of "refused" while
- * `refusing`. */
+/* A memory backend that refuses to read the raw bytes of "refused" while `refusing` is set. */
 static const struct tl_backend_ops *memory;
 static struct tl_backend_ops ops;
 static atomic_bool refusing;
@@ -66,7 +65,7 @@ static void forget(struct tl_trace *trace)
     tl_housekeeper_wake(lake);
 }
 
-/* The hash, or "" if the bytes are reported as damaged. */
+/* Wait for the hash; "" if the bytes are reported as damaged. */
 static void wait_hashed(struct tl_trace *trace, char out[static TL_CONTENT_BYTES])
 {
     for (int i = 0;; i++) {
@@ -102,7 +101,7 @@ static void a_refused_capture_is_hashed_later(void **state)
     atomic_store(&refusing, true);
     forget(refused);
     forget(other);
-    wait_hashed(other, after); /* it is not delayed */
+    wait_hashed(other, after); /* not delayed by the other trace */
     assert_string_equal(after, before);
     for (int i = 0; atomic_load(&refusals) < 2; i++) {
         if (i == 60000)

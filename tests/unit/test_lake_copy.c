@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ranges of STF that are copied from the frames of shards, compared with the same ranges written
- * anew from their items: the same groups, except that of the last instruction, which may have more
- * records. And consecutive ranges, compared with the whole.
+ * from their items: the groups are equal, except that the last instruction's may have more records.
+ * Consecutive ranges add up to the whole.
  */
 #include "made_stf.h"
 
@@ -28,7 +28,7 @@ static void close_all(void)
     close_memory_lake(backend, lake);
 }
 
-/* ---- two ways to one range ------------------------------------------------------------------ */
+/* ---- a range produced in two ways ----------------------------------------------------------- */
 
 static int add_line(void *context, uint64_t at, struct tl_bytes line)
 {
@@ -67,7 +67,7 @@ static int find_fault(void *context, const struct tl_stf_finding *f)
     return TL_OK;
 }
 
-/* A .zstf obeys the rules, and its plain stream is `stf`. */
+/* Check that a .zstf obeys the rules, and that its plain stream is `stf`. */
 static void check_zstf(const char *name, const struct tl_buf *bytes, const struct tl_buf *stf,
                        bool trails)
 {
@@ -142,7 +142,7 @@ static void compare(const char *stream, uint64_t from, uint64_t to)
         print_message("%s: last groups at %zu and %zu\n", name, begin[0], begin[1]);
         tell_difference(&copied, &anew);
     }
-    /* The same instruction, possibly with more records; and what follows it. */
+    /* The same instruction, possibly with more records, and the same bytes after it. */
     assert_int_equal(copied.n - end[0], anew.n - end[1]);
     assert_memory_equal(copied.p + end[0], anew.p + end[1], copied.n - end[0]);
     if (end[0] - begin[0] < end[1] - begin[1])
@@ -169,7 +169,7 @@ static uint64_t insns_of(const char *stream)
     return n;
 }
 
-/* Is it copied at all? */
+/* Check that ranges are indeed copied. */
 static void assert_copied(const char *stream)
 {
     struct tl_cut cut;
@@ -182,7 +182,7 @@ static void assert_copied(const char *stream)
     tl_cut_close(&cut);
 }
 
-/* The whole stream, ranges at boundaries of shards and frames, and others. */
+/* Compare the whole stream, ranges at boundaries of shards and frames, and others. */
 static void compare_ranges(const char *stream, uint64_t shard, unsigned rounds, uint64_t seed)
 {
     const uint64_t n = insns_of(stream);
@@ -199,7 +199,7 @@ static void compare_ranges(const char *stream, uint64_t shard, unsigned rounds, 
     }
 }
 
-/* Ranges that end in positions without instructions: at lines that are only addresses. */
+/* Compare ranges that end at positions without instructions, which have only an address. */
 static void compare_at_addresses(const char *stream)
 {
     struct tl_buf lines = {0};
@@ -261,7 +261,7 @@ static void frames_are_cut(void **state)
     cores_copied(25000, 8);
 }
 
-/* Streams of items of all kinds, with other instruction sets, gaps and mere addresses. */
+/* Streams of items of all kinds, with several instruction sets, gaps and positions without code. */
 static void any_items_copied(void **state)
 {
     static const struct {
@@ -285,7 +285,7 @@ static void any_items_copied(void **state)
         made_free(&m);
         open_anew(cases[i].shard);
         push_stf(&stf);
-        if (cases[i].others == 0) /* others end some shards with no instruction */
+        if (cases[i].others == 0) /* with other items, some shards end without an instruction */
             assert_copied("stf.0");
         else
             compare_at_addresses("stf.0");
@@ -294,8 +294,8 @@ static void any_items_copied(void **state)
     }
 }
 
-/* Traces of other producers: with page walks, whose numbers count from the begin of a range, and
- * without. */
+/* Traces of other producers, with and without page walks, whose instruction numbers count from the
+ * beginning of a range. */
 static void others_copied(void **state)
 {
     struct maker walks = {.seed = 3}, plain = {.seed = 4};
@@ -327,7 +327,8 @@ static void others_copied(void **state)
 /* ---- very many items at one position ----------------------------------------------------------
  */
 
-/* [0, position) and [position, end), as text without headings, or as lines, make up the whole. */
+/* Check that [0, position) and [position, end), as text without headings or as lines, add up to the
+ * whole. */
 static void assert_meet(const char *stream, uint64_t position, enum tl_range_format format)
 {
     struct tl_buf whole = {0}, parts = {0};
@@ -346,8 +347,8 @@ static void assert_meet(const char *stream, uint64_t position, enum tl_range_for
     tl_buf_fini(&parts);
 }
 
-/* Ranges meet at each position where a chunk begins. There are at least `shards` shards, and a
- * chunk that ends after an item, not after an instruction. */
+/* Check this for each position where a chunk begins. There must be at least `shards` shards, and a
+ * chunk that ends after an item that is not an instruction. */
 static void meet_at_cuts(const char *stream, size_t shards, enum tl_range_format format)
 {
     struct tl_cut cut;
@@ -374,7 +375,7 @@ static void meet_at_cuts(const char *stream, size_t shards, enum tl_range_format
     tl_cut_close(&cut);
 }
 
-/* Hardware events and contexts of a core, before one instruction; with more than `burst_every`
+/* Hardware events and contexts of a core before one instruction; with more than `burst_every`
  * instructions, also after the last. */
 static void bursts(unsigned burst, uint64_t insns, uint64_t shard, size_t shards,
                    enum tl_range_format format)

@@ -39,7 +39,7 @@ static int count(void *context, const char *key, uint64_t size)
     return TL_OK;
 }
 
-/* The housekeeper removes the remains of a trace concurrently. */
+/* Wait for the housekeeper, which removes the remains of a trace concurrently. */
 static void wait_gone(const char *prefix)
 {
     for (unsigned i = 0, n = 1; n > 0; i++) {
@@ -65,7 +65,7 @@ static void note_refusal(void *context, size_t i, int code, const struct tl_fail
     refusals->n++;
 }
 
-/* A failure of one does not prevent the deletion of others. */
+/* If one deletion fails, the others are still done. */
 static void several_are_deleted_together(void **state)
 {
     static const char *const names[] = {"a", "nosuch", "b", "live", "a", "c"};
@@ -89,18 +89,18 @@ static void several_are_deleted_together(void **state)
     assert_false(there("a") || there("b") || there("c"));
     assert_true(there("live"));
     tl_ingest_close(ingest);
-    push("b"); /* at once: nothing of the old one interferes */
+    push("b"); /* immediately: the remains of the old one do not interfere */
     check_text("b");
     wait_gone("r/a");
     wait_gone("t/c");
-    /* None of them is back after a restart of the server. */
+    /* None of them reappears after a restart of the server. */
     tl_lake_close(lake);
     lake = open_lake_sized(backend, SHARD, 1);
     assert_false(there("a") || there("c"));
     check_text("b");
 }
 
-/* A catalog that refuses leaves everything as it was. */
+/* If the catalog refuses the commit, everything is unchanged. */
 static void refused_commits_delete_nothing(void **state)
 {
     static const char *const names[] = {"a", "b"};
@@ -108,7 +108,7 @@ static void refused_commits_delete_nothing(void **state)
     (void)state;
     push("a");
     push("b");
-    tl_backend_memory_refuse(backend, 2, 1, TL_IO); /* after the copies of their rows */
+    tl_backend_memory_refuse(backend, 2, 1, TL_IO); /* fail after the copies of their rows */
     assert_int_equal(tl_lake_delete_all(lake, names, 2, note_refusal, &refusals), 0);
     assert_int_equal(refusals.n, 2);
     assert_true(there("a") && there("b"));
@@ -118,7 +118,7 @@ static void refused_commits_delete_nothing(void **state)
     assert_false(there("a"));
 }
 
-/* Decoding that was stopped for a deletion which then failed is completed, wherever it stopped. */
+/* If decoding was stopped for a deletion that then failed, it is completed, wherever it stopped. */
 static void a_refused_deletion_ends_no_decoding(void **state)
 {
     (void)state;

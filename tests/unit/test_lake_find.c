@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Searching in both directions, from a place, in one stream and in all of them, and counting:
- * compared with the flow text of the same streams, read line by line.
- */
+/* Searching in both directions, from any position, in one stream and in all, and counting, compared
+ * with the flow text of the same streams, read line by line. */
 #include "sim_capture.h"
 
 #include "query/opcodes.h"
@@ -98,7 +96,8 @@ static struct tl_found find(const struct tl_find_request *request)
 
 /* ---- one stream ------------------------------------------------------------------------------ */
 
-/* From ascending positions: those that a request wants, in its order, and the total count. */
+/* Check a search whose hits in the whole stream are `list`, in ascending order: the hits in the
+ * window, in the requested order, and the total count. */
 static void check_found(const struct tl_find_request *request, const uint64_t *list, size_t n)
 {
     struct tl_find_request counted = *request;
@@ -127,7 +126,7 @@ static void check_found(const struct tl_find_request *request, const uint64_t *l
     assert_int_equal(k, found.n);
     assert_int_equal(found.more, distinct > 0);
     assert_int_equal(found.total, total);
-    /* Backward, the first one is the last at its position. */
+    /* Backward, the first hit is the last one at its position. */
     for (size_t i = 0; found.n > 0 && i < n; i++)
         before += list[i] >= request->from && list[i] < request->to &&
                   list[i] < found.hits[0].at.insn + request->backward;
@@ -136,7 +135,7 @@ static void check_found(const struct tl_find_request *request, const uint64_t *l
     tl_found_fini(&found);
 }
 
-/* Some windows, places and limits, in both directions. */
+/* Check several windows, positions and limits, in both directions. */
 static void check_ways(struct tl_find_request request, const uint64_t *list, size_t n)
 {
     static uint64_t random = 9;
@@ -193,7 +192,7 @@ static void events(void **state)
     }
 }
 
-/* Where the flow enters a function: in either direction, and wherever the search begins. */
+/* Entries into a function, in both directions and from any position. */
 static void symbols(void **state)
 {
     struct tl_functions functions;
@@ -219,8 +218,8 @@ static void symbols(void **state)
         }
         tl_found_fini(&found);
         entered += n;
-        /* A range that begins within an execution finds it there; so these are of the whole
-         * stream. */
+        /* A range that begins inside a function finds it at its beginning, so these search the
+         * whole stream. */
         for (int backward = 0; backward < 2; backward++) {
             whole.backward = backward;
             whole.limit = 30;
@@ -302,7 +301,7 @@ static void mnemonics(void **state)
     }
 }
 
-/* A call is a slice that begins there, and every one is found. */
+/* A call begins a slice, and every call is found. */
 static void calls(void **state)
 {
     (void)state;
@@ -331,7 +330,7 @@ static void calls(void **state)
                                                 .limit = 100000,
                                                 .text = functions.p[f].name};
         struct tl_found found = find(&request);
-        /* Slices also begin where the flow is found again after a gap: that is not a call. */
+        /* Slices also begin where the flow resumes after a gap, which is not a call. */
         for (size_t i = 0; i < found.n; i++) {
             const uint64_t at = found.hits[i].at.insn;
             bool is_slice = false;
@@ -341,7 +340,7 @@ static void calls(void **state)
                 fail_msg("%s: no slice begins at %llu", request.text, (unsigned long long)at);
             assert_true(strncmp(found.hits[i].text, request.text, strlen(request.text)) == 0);
         }
-        /* Tasks are switched to, not called; other slices are rarely begun by a gap. */
+        /* Tasks are switched to, not called; few other slices begin after a gap. */
         if (strstr(request.text, "_main"))
             assert_int_equal(found.n, 0);
         else
@@ -384,7 +383,7 @@ static bool in_order(const struct tl_hit *a, const struct tl_hit *b)
     return strcmp(a->stream, b->stream) != 0 || a->at.insn <= b->at.insn;
 }
 
-/* Page by page, from a first request on, hits are `all`, each once. */
+/* Check that the pages after a first request contain all hits, each once. */
 static void check_turning(struct tl_find_request request, const struct tl_found *all)
 {
     char near[32];
@@ -418,7 +417,7 @@ static void check_turning(struct tl_find_request request, const struct tl_found 
     assert_int_equal(k, all->n);
 }
 
-/* All hits in sequence, page by page, are those of the streams in one order. */
+/* Check that all hits, page by page, are the hits of all streams in a single order. */
 static void check_pages(const char *text, bool backward)
 {
     struct tl_find_request request = {
@@ -450,8 +449,8 @@ static void check_pages(const char *text, bool backward)
     tl_found_fini(&all);
 }
 
-/* Without an image nothing is followed, so that all hits precede instruction 0: they are still
- * delivered in pieces. */
+/* Without an image no instruction is known, so all hits precede instruction 0; they are still
+ * delivered in pages. */
 static void one_position(void **state)
 {
     (void)state;
@@ -479,7 +478,7 @@ static void one_position(void **state)
             check_turning(request, &all);
             request.limit = 1000;
             check_turning(request, &all);
-            /* There is no other position. */
+            /* There are no further positions. */
             struct tl_find_request beside = request;
             beside.near = all.hits[backward ? 0 : all.n - 1].stream;
             struct tl_found none = find(&beside);
@@ -520,7 +519,7 @@ static void all_streams(void **state)
     check_pages("opcode:d65f03c0", true);
 }
 
-/* ---- what people write ----------------------------------------------------------------------- */
+/* ---- queries as users write them ------------------------------------------------------------- */
 
 static void texts(void **state)
 {
@@ -577,7 +576,7 @@ static void texts(void **state)
         assert_true(fail.text[0] != '\0');
         tl_found_fini(&found);
     }
-    /* A function, a part of its name in other case, and a place in it. */
+    /* A function, a part of its name in another case, and an address inside it. */
     assert_int_equal(tl_lake_functions(lake, "t", &functions, NULL), TL_OK);
     const struct tl_function *const f = &functions.p[3];
     char text[96];

@@ -21,7 +21,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The program with other function names: in capitals. */
+/* The same program with its function names in capitals. */
 static void put_renamed(char hash[static 72])
 {
     struct tl_buf elf = {0};
@@ -37,7 +37,7 @@ static void put_renamed(char hash[static 72])
 
 struct seen {
     uint64_t process;
-    unsigned rows[2]; /* of functions that have other names, of those that have their own */
+    unsigned rows[2]; /* counts of functions: renamed, and with their original names */
 };
 
 static bool begins(const char *text, const char *with)
@@ -59,7 +59,8 @@ static int see_row(void *context, const struct tl_insn_row *row)
     return TL_OK;
 }
 
-/* Two processes run different programs at one address: the functions of each have its names. */
+/* Two processes run different programs at the same address: each process's functions have the names
+ * from its program. */
 static void images_of_two_processes(void **state)
 {
     char hash[2][72];
@@ -90,7 +91,9 @@ static struct tl_gen *serving(const char *id)
     return gen;
 }
 
-/* Traces of one program share its image; other addresses, or other content, make another one. */
+/*
+ * Traces of the same program share its image; another address or other content needs another one.
+ */
 static void programs_are_shared(void **state)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
@@ -175,7 +178,7 @@ static void give_source(const char *path, const char *name, struct tl_bytes text
     tl_buf_fini(&content);
 }
 
-/* Every instruction has the line known from the simulation; its text is available once it is
+/* Every instruction has the line known from the simulation; the line's text is available once it is
  * uploaded. */
 static void instructions_have_lines(void **state)
 {
@@ -206,8 +209,7 @@ static void instructions_have_lines(void **state)
     assert_int_equal(source.text.n, sizeof same - 1);
     assert_memory_equal(source.text.p, same, sizeof same - 1);
     tl_source_file_fini(&source);
-    /* With the same path: another image's file does not count, this one's does, although it is not
-     * the newest. */
+    /* Several files have this path: the one for this image is used, not the newest. */
     static const uint8_t own[] = "own";
     char hash[72];
     const char *const tail = strrchr(path, '/');
@@ -228,7 +230,7 @@ static void instructions_have_lines(void **state)
     tl_sim_program_fini(&s.program);
 }
 
-/* Without debug information the answer says so. */
+/* Without debug information, the answer says so. */
 static void a_stripped_image_says_so(void **state)
 {
     struct tl_buf elf = {0};

@@ -47,7 +47,7 @@ static void open_side(struct tl_lake **lake, struct tl_backend *backend, bool is
         fail_msg("%s", fail.text);
 }
 
-/* Everything in a profile, as text, which outlives the lake. Returns the number of paths. */
+/* Print everything in a profile, for use after the lake is closed. Returns the number of paths. */
 static size_t profile_of(struct tl_lake *lake, struct tl_buf *out)
 {
     const struct tl_profile_request request = {.trace = "t", .to = UINT64_MAX, .nodes = 20000};
@@ -88,13 +88,13 @@ static void check(const struct sim_options *o, bool is_virtual)
     push_all(lake, "t", &capture, 1 << 20);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
 
-    /* Before the first query each shard has them. */
+    /* Each shard has counts before the first query. */
     assert_int_equal(backend->ops->list(backend, "t/t", count_shards, &shards, NULL), TL_OK);
     assert_int_equal(backend->ops->list(backend, "t/t", list_calls, &keys, NULL), TL_OK);
     assert_true(shards >= INSNS / SHARD);
     assert_int_equal(keys.n, shards);
     assert_true(profile_of(lake, &kept) > 10);
-    /* Without them, and with an empty cache, all shards are walked through. */
+    /* Without them, and with an empty cache, all shards are walked. */
     tl_lake_close(lake);
     for (unsigned i = 0; i < keys.n; i++)
         assert_int_equal(backend->ops->remove(backend, keys.v[i], NULL), TL_OK);
@@ -133,7 +133,7 @@ static int count_kept(void *context, const char *key, uint64_t size)
     return TL_OK;
 }
 
-/* A short stream of virtual shards is counted for each query, with the same result. */
+/* A short stream of virtual shards is counted anew for each query, with the same result. */
 static void short_virtual_streams_keep_nothing(void **state)
 {
     (void)state;

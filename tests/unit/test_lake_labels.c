@@ -42,7 +42,7 @@ static void labels_have_limits(void **state)
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     struct tl_lake *const lake = open_lake_sized(backend, 1000, 1);
     assert_int_equal(tl_buf_add(&c.setup, "[trace]\nformat=itm,id=0\n", 25), TL_OK);
-    assert_int_equal(tl_buf_add(&c.bytes, "\0", 1), TL_OK); /* an empty one leaves nothing behind */
+    assert_int_equal(tl_buf_add(&c.bytes, "\0", 1), TL_OK); /* an empty one has no effect */
     push_all(lake, "t", &c, 1);
     for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
         assert_int_equal(tl_lake_set_labels(lake, "t", bad[i], NULL), TL_USAGE);

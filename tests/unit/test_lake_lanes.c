@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Lane data in addition to tiles, compared with the truth of simulations: the lines that programs
- * print, the states of a core, its cycles.
- */
+/* Lane data other than tiles compared with the truth of simulations: lines printed by programs,
+ * states of a core, its cycles. */
 #include "sim/osd_encoder.h"
 #include "sim_capture.h"
 
@@ -74,7 +72,7 @@ static void ask(const struct tl_soft_request *request, struct tl_soft_log *log)
         fail_msg("%s", fail.text);
 }
 
-/* Entry 2 i is line i, the next one the number after it. */
+/* Check entry `k`: 2 i is line i, 2 i + 1 is the number after it. */
 static void check_entry(const struct tl_soft_entry *e, unsigned k)
 {
     char text[32];
@@ -107,7 +105,7 @@ static void prints_are_lines(void **state)
     assert_false(log.more);
     for (unsigned k = 0; k < log.n; k++)
         check_entry(&log.entries[k], k);
-    /* Any range has the lines that begin in it, complete. */
+    /* Any range contains the lines that begin in it, complete. */
     for (unsigned from = 0; from < log.n; from += 37) {
         struct tl_soft_log part;
         request.from = log.entries[from].at;
@@ -119,7 +117,7 @@ static void prints_are_lines(void **state)
         tl_soft_log_fini(&part);
     }
     tl_soft_log_fini(&log);
-    /* The first ones, the last ones, and by time. */
+    /* The first lines, the last lines, and lines by time. */
     request =
         (struct tl_soft_request){.trace = "t", .stream = "di.0.2", .to = UINT64_MAX, .limit = 5};
     ask(&request, &log);
@@ -152,13 +150,13 @@ static void prints_are_lines(void **state)
     capture_free(&c);
 }
 
-/* Payload whose bytes might be characters is text only if its whole line is. */
+/* Payload that could be characters is only text if its whole line is. */
 static void values_are_no_text(void **state)
 {
     static const struct {
         uint16_t id;
         uint32_t value;
-        unsigned size;    /* of the entry that begins here; 0: it is text */
+        unsigned size;    /* of the entry that begins here; 0 if it is text */
         const char *text; /* NULL: none begins here */
     } records[] = {
         {9, 0xffeeddcc, 4, "0xffeeddcc"},
@@ -205,7 +203,7 @@ static void values_are_no_text(void **state)
 /* ---- states and counters ----------------------------------------------------------------------
  */
 
-/* Steps through the text of a stream. */
+/* Goes through the text of a stream. */
 struct truth {
     const char *at;
     uint64_t position; /* of the next instruction */
@@ -224,7 +222,7 @@ static const char *stream_text(struct capture *c, const char *name)
     return at + strlen(head);
 }
 
-/* Apply and return the next line. NULL: that was the last. */
+/* Apply and return the next line. Returns NULL at the end. */
 static const char *next_line(struct truth *t)
 {
     const char *const line = t->at;
@@ -249,7 +247,7 @@ static const struct tl_state_run *run_at(const struct tl_states *states, uint64_
     return NULL;
 }
 
-/* Every instruction of a range has the state given by the trace. */
+/* Check that every instruction of a range has the state given in the trace. */
 static void check_states(struct capture *c, const char *stream, uint64_t from, uint64_t to)
 {
     struct tl_states states;
@@ -290,7 +288,7 @@ static void states_are_the_core_s(void **state)
     check_states(&c, "cs.10", 0, 2000);
     check_states(&c, "cs.10", 6123, 8000);
     check_states(&c, "cs.11", 9000, 11000);
-    /* By time: edges are the instructions' times. */
+    /* By time: states begin and end at times of instructions. */
     const struct tl_lane_request request = {
         .trace = "t", .stream = "cs.10", .axis = TL_UNIT_TIME, .to = UINT64_MAX, .columns = 2048};
     assert_int_equal(tl_lake_states(lake, &request, &states, &fail), TL_OK);
@@ -306,7 +304,7 @@ static void states_are_the_core_s(void **state)
     capture_free(&c);
 }
 
-/* Cycles that the trace gives for instructions [from, to), if it does for all of them. */
+/* The cycles of instructions [from, to), where the trace has them for all of these. */
 static uint64_t true_cycles(struct capture *c, uint64_t from, uint64_t to, uint64_t *insns)
 {
     struct truth t = {.at = stream_text(c, "cs.10")};

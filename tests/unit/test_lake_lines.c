@@ -21,11 +21,11 @@ static int tear_down(void **state)
 
 struct seen {
     uint64_t position;  /* of the next line */
-    uint64_t led, gaps; /* gaps that a branch led into, and all gaps */
+    uint64_t led, gaps; /* gaps after a branch, and all gaps */
     char before;        /* letter of the preceding line */
 };
 
-/* Instructions are the positions; everything else is reported before the next one. */
+/* Only instructions advance the position; other lines have that of the next instruction. */
 static int check_line(void *context, uint64_t at, struct tl_bytes line)
 {
     struct seen *const seen = context;
@@ -77,7 +77,7 @@ static void all_lines_have_their_positions(void **state)
     const struct seen known = lines_of("known");
     assert_true(known.position > 5000);
 
-    /* The image is of other memory: only the targets of branches are known of the executed code. */
+    /* The image does not contain the executed code, so that only branch targets are known. */
     static uint8_t nothing[16];
     const struct tl_buf elsewhere = {.p = nothing, .n = sizeof nothing};
     char hash[72], image[128];

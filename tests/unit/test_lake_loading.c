@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A trace of processes that load and unload code while they run, in the lake: the images' times are
- * stored with the trace, so that decoding again after a restart, or continuing from a checkpoint,
- * gives the same result, and functions are named after the code present at that time.
+ * Traces of processes that load and unload code while they run: the images' time spans are stored
+ * with the trace, so that decoding again after a restart, or continuing from a checkpoint, gives
+ * the same result, and functions are named after the code that was loaded at the time.
  */
 #include "lake_help.h"
 
@@ -66,7 +66,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* The instructions served are those executed. */
+/* Check that the served instructions are those executed. */
 static void check_truth(void)
 {
     struct tl_buf text = {0}, insns = {0};
@@ -87,7 +87,7 @@ static void reopen(void)
     lake = open_lake_sized(backend, SHARD, 1);
 }
 
-/* The stored setup is the one that was pushed. */
+/* Check that the stored setup equals the pushed one. */
 static void check_setup(void)
 {
     struct tl_buf setup = {0};
@@ -113,7 +113,7 @@ static void same_after_a_restart(void **state)
     check_setup();
 }
 
-/* Interrupted in the middle, and continued by another server from its checkpoint. */
+/* Decoding is interrupted and continued from a checkpoint, several times. */
 static void same_from_a_checkpoint(void **state)
 {
     (void)state;
@@ -135,7 +135,8 @@ static void same_from_a_checkpoint(void **state)
             assert_int_equal(tl_ingest_finish(ingest, &at, NULL), TL_OK);
         tl_ingest_close(ingest);
         if (i < 4) {
-            /* A lake may be closed before its decode has begun; the last one needs a checkpoint. */
+            /* Decoding may not have begun when the lake is closed; the last time there must be a
+             * checkpoint. */
             while (i == 3 && !has_checkpoint && atomic_load(&lake->checkpoints) == 0)
                 usleep(1000);
             has_checkpoint = has_checkpoint || atomic_load(&lake->checkpoints) > 0;
@@ -147,7 +148,7 @@ static void same_from_a_checkpoint(void **state)
     check_truth();
 }
 
-/* One by one, as someone who learns of them later would. */
+/* Images are bound one by one after the capture. */
 static void bound_later(void **state)
 {
     struct tl_setup all, none;
@@ -182,10 +183,8 @@ static void bound_later(void **state)
     tl_setup_fini(&all);
 }
 
-/*
- * While the trace is being captured, each image when it is loaded: its end is not known yet, and an
- * image added later covers it from its own time on.
- */
+/* Images are bound during the capture, each when it is loaded: when it will be unloaded is not
+ * known yet, and an image added later covers it from its own time on. */
 static void bound_while_it_runs(void **state)
 {
     enum { PIECES = 16 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A store of many traces: at start few of them are read, few are in memory, and all are
+/* A store of many traces: few of them are read at startup, few are kept in memory, and all are
  * available. */
 #include "sim_capture.h"
 
@@ -72,7 +72,7 @@ static void open_lake_of(unsigned n)
     lake = open_lake_sized(backend, 1 << 20, 1);
 }
 
-/* All of them by pages, newest first. */
+/* Read all of them page by page, newest first. */
 static void check_pages(size_t most)
 {
     struct tl_trace_place place;
@@ -108,7 +108,7 @@ static bool raw_removed(const char *id)
     return removed;
 }
 
-/* Reading them one by one does not increase the number in memory. */
+/* Reading traces one by one does not increase the number in memory. */
 static void check_table(void)
 {
     char id[16];
@@ -159,8 +159,8 @@ static void wait_copied(unsigned i)
     }
 }
 
-/* After the start copies of all rows are compared, the newest first: only a trace whose copy is
- * missing is read. */
+/* After startup, copies of all rows are compared, newest first: only traces whose copy is missing
+ * are read. */
 static void looked_over(void **state)
 {
     (void)state;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A stream is stored in constant memory: four times the instructions need no more. Memory no longer
- * needed is freed.
- */
+/* Storing a stream takes constant memory: four times the instructions need no more. Memory that is
+ * no longer needed is freed. */
 #include "sim_capture.h"
 
 #include "lake/heap.h"
@@ -49,8 +47,8 @@ static void write_setup(const char *hash, struct tl_buf *out)
     tl_setup_fini(&setup);
 }
 
-/* In a child process: store the trace this many times in one stream; 0 if all instructions are
- * there. */
+/* In a child process, store the trace `times` times as one stream. Returns 0 if all instructions
+ * are stored. */
 static int store(const struct source *s, const char *dir, unsigned times)
 {
     const struct tl_lake_options options = {
@@ -128,7 +126,7 @@ static void long_streams_take_no_more(void **state)
 
 enum { TRACES = 150, OF_A_TRACE = 64 << 10 };
 
-/* Bytes in use for each of many small captures that were decoded and are only stored. */
+/* The memory in use for each of many small captures, which are decoded and then only stored. */
 static void stored_traces_take_little(void **state)
 {
     (void)state;
@@ -155,7 +153,7 @@ static void stored_traces_take_little(void **state)
         snprintf(id, sizeof(id), "t%u", i);
         push_all(lake, id, &c, 10000);
         assert_int_equal(wait_done(lake, id), TL_TRACE_SEALED);
-        if (i == 19) /* threads and caches have allocated their memory */
+        if (i == 19) /* threads and caches have been allocated by now */
             before = tl_heap_use().in_use;
     }
     const uint64_t after = tl_heap_use().in_use;
@@ -172,7 +170,7 @@ static void stored_traces_take_little(void **state)
 
 enum { PIECES = 4096, PIECE_BYTES = 60000 };
 
-/* Every 64th piece stays, so that no heap can be trimmed at its end. */
+/* Every 64th piece is kept, so that no heap can be trimmed at its end. */
 static void freed_memory_is_given_back(void **state)
 {
     (void)state;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Virtual shards whose raw bytes are damaged: what can be regenerated is right and at its position,
- * the rest is reported as a gap, in each form in which a range is read.
- */
+/* Virtual shards with damaged raw bytes: what can be regenerated is correct and at its position,
+ * the rest is reported as a gap, in every format in which a range can be read. */
 #include "lake/cut.h"
 #include "virtual_pair.h"
 
@@ -12,11 +10,13 @@
 #include "stf/file.h"
 #include "unit/seed.h"
 
-/* Instructions by position, as lines of flow text, and the positions that notes call missing. */
+/*
+ * Instructions by position, as lines of flow text, and the positions that notes report as missing.
+ */
 struct by_position {
     char (*insn)[64];
     bool *missing;
-    uint64_t n; /* positions of the stream */
+    uint64_t n; /* positions in the stream */
     uint64_t insns, gaps, notes;
 };
 
@@ -37,13 +37,13 @@ static int add_line(void *context, uint64_t position, struct tl_bytes line)
     if (text[0] != 'I' && text[0] != 'N')
         return TL_OK;
     assert_true(position < b->n);
-    assert_int_equal(b->insn[position][0], 0); /* each once */
+    assert_int_equal(b->insn[position][0], 0); /* each only once */
     snprintf(b->insn[position], sizeof(*b->insn), "%.63s", text);
     b->insns++;
     return TL_OK;
 }
 
-/* The lines of [from, to). */
+/* Read the lines of [from, to). */
 static void lines_by_position(struct tl_lake *lake, const char *stream, uint64_t n, uint64_t from,
                               uint64_t to, struct by_position *out)
 {
@@ -69,7 +69,7 @@ static void free_lines(struct by_position *b)
     free(b->missing);
 }
 
-/* Instructions of a range as STF, which must follow the rules. */
+/* Read a range as STF, which must follow the rules. */
 static int on_finding(void *context, const struct tl_stf_finding *finding)
 {
     if (finding->severity == TL_STF_ERROR)
@@ -98,7 +98,7 @@ static uint64_t stf_insns(const char *stream, uint64_t from, uint64_t to,
     return n;
 }
 
-/* A damaged object, and its bytes before. */
+/* A damaged object and its original bytes. */
 struct damage {
     char key[128];
     uint64_t first, end; /* raw bytes */
@@ -112,7 +112,7 @@ static void put(const char *key, const struct tl_buf *bytes)
     tl_lake_forget_views(virtual.lake, "");
 }
 
-/* Change a bit of the raw bytes of packed segment `i`, which are one frame. */
+/* Flip a bit in the raw bytes of packed segment `i`, which is a single frame. */
 static void damage_segment(size_t i, uint64_t random, struct damage *out)
 {
     struct tl_segments segments = {0};
@@ -145,8 +145,7 @@ static size_t n_segments(void)
     return n;
 }
 
-/* Is each position either what the stored shards have, or reported as missing? `n`: of the range.
- */
+/* Check that each position either equals that of the stored shards or is reported as missing. */
 static void each_is_right_or_missing(const struct by_position *is, const struct by_position *should,
                                      uint64_t from, uint64_t to)
 {
@@ -161,9 +160,9 @@ static void each_is_right_or_missing(const struct by_position *is, const struct 
     }
 }
 
-#define REACH 4 /* shards: marks are closer together, and so is what decoding looks ahead */
+#define REACH 4 /* shards: more than the distance of marks and the look-ahead of decoding */
 
-/* Nothing is missing of shards well before and well after the damage. */
+/* Check that nothing is missing from shards well before and well after the damage. */
 static void the_rest_is_there(const char *stream, const struct by_position *is,
                               const struct damage *damage)
 {
@@ -179,7 +178,7 @@ static void the_rest_is_there(const char *stream, const struct by_position *is,
     tl_cut_close(&cut);
 }
 
-/* Rows of the disassembly list: one for each position, whether or not it is missing. */
+/* Checks rows of the disassembly list: one for each position, missing or not. */
 struct rows {
     const struct by_position *all;
     uint64_t next;
@@ -204,14 +203,15 @@ static void rows_are_complete(const char *stream, const struct by_position *all,
     assert_int_equal(rows.next, from + n);
 }
 
-/* Ranges that begin or end in a missing range, or lie in it, tell it, and STF has what text has. */
+/* Check that ranges beginning, ending or lying in a missing range report it, and that STF agrees
+ * with text. */
 static void parts_are_consistent(const char *stream, const struct by_position *all, uint64_t random)
 {
     for (int round = 0; round < 12; round++) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         uint64_t from = (random >> 33) % all->n;
         const uint64_t n = 1 + (random >> 20) % (all->n / 3);
-        if (round % 2) /* begin in the missing range */
+        if (round % 2) /* begin in a missing range */
             for (uint64_t i = 0; i < all->n && !all->missing[from]; i++)
                 from = (from + 1) % all->n;
         const uint64_t to = from + n < all->n ? from + n : all->n;
@@ -227,7 +227,7 @@ static void parts_are_consistent(const char *stream, const struct by_position *a
     }
 }
 
-/* Positions that are missing only here. */
+/* The number of positions that are missing only in `is`. */
 static uint64_t missing_of(const struct by_position *is, const struct by_position *should)
 {
     uint64_t n = 0;
@@ -236,7 +236,7 @@ static uint64_t missing_of(const struct by_position *is, const struct by_positio
     return n;
 }
 
-/* Gaps by lost bytes that a search finds, `stream` NULL: in all streams. */
+/* The number of gaps for lost bytes that a search finds; `stream` NULL: in all streams. */
 static uint64_t gaps_found(const char *stream)
 {
     const struct tl_find_request request = {.trace = "t",
@@ -253,7 +253,8 @@ static uint64_t gaps_found(const char *stream)
     return n;
 }
 
-/* What was met as missing is found by a search for gaps, and is not counted as executed. */
+/* Check that missing parts are found by a search for gaps once they were read, and are not counted
+ * as executed. */
 static void gaps_are_found(const struct tl_stream_row *s, const struct by_position *is,
                            const struct by_position *should)
 {
@@ -275,7 +276,7 @@ static void gaps_are_found(const struct tl_stream_row *s, const struct by_positi
         tl_stats_fini(&stats[i]);
 }
 
-/* Damage of several segments, one after another. */
+/* Damage several segments, one after another. */
 static void damaged_segments(const struct sim_options *options, uint64_t shard, uint64_t random)
 {
     begin_with(options, shard);
@@ -327,7 +328,7 @@ static void missing_ranges_are_told(void **state)
         damaged_segments(&runs[i], SHARD, random >> 1);
 }
 
-/* Shards of several frames. */
+/* Shards with several frames. */
 static void frames_after_a_missing_range_are_there(void **state)
 {
     const struct sim_options run = {
@@ -358,15 +359,15 @@ static void flip_in_log(size_t i)
     tl_lake_forget_views(virtual.lake, "");
 }
 
-/* A shard that still grows, whose newest or oldest segment is damaged. */
+/* A growing shard whose newest or oldest segment is damaged. */
 static void growing_shards_have_missing_ranges(void **state)
 {
     const struct sim_options run = {.seed = 10, .insns = 400000, .cores = 1, .image = true};
     const uint64_t random = test_seed() >> 1;
     uint64_t missing = 0, there = 0;
-    begin_with(&run, 2 * 400000);                /* so that no shard ends */
-    for (unsigned part = 1; part <= 8; part++) { /* each is a segment */
-        /* Of the first part there are fewer items than are told of what is missing. */
+    begin_with(&run, 2 * 400000);                /* no shard ends */
+    for (unsigned part = 1; part <= 8; part++) { /* each part is a segment */
+        /* The first part has fewer items than the report of missing ones. */
         const uint64_t to = part > 1 ? capture.bytes.n * part / 9 : 100;
         struct tl_trace_list list;
         struct by_position is, should;
@@ -422,8 +423,7 @@ static void read_damaged_perf(void *context)
     tl_trace_list_free(&list);
 }
 
-/* perf.data, where records that come late are read first; in some of its streams notes are
- * positions. */
+/* perf.data, where late records are read first; in some of its streams notes are positions. */
 static void perf_data_can_be_read(void **state)
 {
     struct found found = {0};
@@ -431,7 +431,7 @@ static void perf_data_can_be_read(void **state)
     assert_true(found.streams > 20 && found.gaps > 0);
 }
 
-/* `verify` reports the damage, gaps are found after it, and decoding again gives one. */
+/* `verify` reports the damage, and gaps can be found then; decoding again also gives a gap. */
 static void damage_is_verified(void **state)
 {
     struct tl_buf report = {0}, text = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Notes of traces: written, changed, removed, found again after a restart and in a rebuilt
+/* Notes on traces: written, changed, removed, and read again after a restart and from a rebuilt
  * catalog. */
 #include "sim_capture.h"
 
@@ -76,7 +76,7 @@ static void notes_are_kept(void **state)
     assert_int_equal(tl_lake_remove_note(lake, "t", 3, &fail), TL_NOTFOUND);
     const char *const now = "1 101-102 changed ?|2 2000-3000 two\nlines = more|";
     expect(now);
-    /* They are unchanged, and the store is intact. */
+    /* The notes are unchanged, and the store is intact. */
     struct tl_buf report = {0};
     assert_int_equal(tl_lake_verify(lake, "t", false, &report, &fail), 0);
     tl_buf_fini(&report);
@@ -115,7 +115,7 @@ static void notes_have_limits(void **state)
     assert_int_equal(tl_lake_notes(lake, "nobody", &notes, &n, &fail), TL_NOTFOUND);
     assert_int_equal(tl_lake_remove_note(lake, "nobody", 1, &fail), TL_NOTFOUND);
     expect("");
-    /* A trace of the same name begins without them. */
+    /* A new trace of the same name has no notes. */
     assert_int_equal(put(made(5, 5, "x")), 1);
     assert_int_equal(tl_lake_delete(lake, "t", &fail), TL_OK);
     push_all(lake, "t", &capture, 3000);

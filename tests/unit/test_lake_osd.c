@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A live capture of Open SoC Debug while the disk fills up: it waits, and becomes one complete
- * trace. */
+/* A live capture of Open SoC Debug waits while the disk is full, and becomes one complete trace. */
 #include "osdhost/capture.h"
 #include "unit/lake_help.h"
 

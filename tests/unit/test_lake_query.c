@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lookups of the lake compared with the flow text of the same stream, read line by line. */
+/* Queries to the lake compared with the flow text of the same stream, read line by line. */
 #include "sim_capture.h"
 
 #include "query/scale.h"
@@ -12,9 +12,9 @@
 struct truth {
     struct tl_buf text;
     uint64_t *pc;   /* of each position */
-    size_t *line;   /* where its line begins in the text */
-    char *kind;     /* letters of all lines … */
-    uint64_t *at;   /* … and the position before which they are */
+    size_t *line;   /* the beginning of its line in the text */
+    char *kind;     /* first letter of each line */
+    uint64_t *at;   /* the position that follows it */
     uint64_t *time; /* of T lines */
     size_t n, cap_pc, cap_line;
     size_t n_lines, cap_kind, cap_at, cap_time;
@@ -104,7 +104,7 @@ static void ranges_of_text_join(void **state)
                                                  .format = TL_FORMAT_TEXT};
         const size_t before = got.n;
         fetch(lake, &request, &got);
-        if (before > 0) { /* only the first one's heading */
+        if (before > 0) { /* keep only the first heading */
             uint8_t *line = memchr(got.p + before, '\n', got.n - before);
             const size_t n = (size_t)(line + 1 - (got.p + before));
             memmove(got.p + before, line + 1, got.n - before - n);
@@ -216,7 +216,7 @@ static void positions_have_times(void **state)
     struct tl_position at, last = {0};
     struct tl_fail fail = {0};
     uint64_t checked = 0;
-    /* Right after a timestamp an instruction has exactly its time. */
+    /* An instruction directly after a timestamp has exactly that time. */
     for (size_t i = 0; i + 1 < truth.n_lines && checked < 200; i++) {
         if (truth.kind[i] != 'T')
             continue;
@@ -238,7 +238,7 @@ static void positions_have_times(void **state)
         assert_true(at.time >= last.time);
         assert_true(at.byte >= last.byte);
         last = at;
-        /* The timestamps on both sides. */
+        /* The timestamps before and after it. */
         uint64_t from = 0, to = UINT64_MAX;
         for (size_t i = 0; i < truth.n_lines && to == UINT64_MAX; i++) {
             if (truth.kind[i] != 'T')
@@ -253,7 +253,7 @@ static void positions_have_times(void **state)
                      (unsigned long long)at.time_from, (unsigned long long)at.time_to,
                      (unsigned long long)from, (unsigned long long)to);
         assert_true(at.time_from <= at.time && at.time <= at.time_to);
-        /* And back: the first position of that time, of that byte. */
+        /* The reverse: the first position with this time, and with this byte. */
         struct tl_position back;
         assert_int_equal(tl_lake_locate(lake, "t", STREAM, TL_UNIT_TIME, at.time, &back, &fail),
                          TL_OK);
@@ -270,7 +270,7 @@ static void finds_addresses(void **state)
     (void)state;
     uint64_t random = 3;
     for (int round = 0; round < 60; round++) {
-        /* Every other one is near executed addresses, and perhaps was not executed. */
+        /* Every other address is only near executed ones and may not have been executed. */
         const uint64_t pc = truth.pc[next_random(&random) % truth.n] +
                             (round & 1 ? 4 * (next_random(&random) % 64) : 0);
         const uint64_t from = next_random(&random) % truth.n;
@@ -336,7 +336,7 @@ static void finds_events(void **state)
     }
 }
 
-/* Function of a position as expected in the tiles: symbol index + 1. */
+/* The function of a position as numbered in tiles: symbol index + 1. */
 static uint32_t function_of(const struct tl_image *image, uint64_t position)
 {
     return (uint32_t)(tl_image_symbol_index(image, truth.pc[position]) + 1);
@@ -420,7 +420,7 @@ static void tiles_sum_up(void **state)
     tl_trace_put(trace);
 }
 
-/* The most frequent function of a bucket equals that of the text, where buckets are exact. */
+/* A bucket's most frequent function equals that of the text where buckets are exact. */
 static void tiles_tell_the_function(void **state)
 {
     (void)state;
@@ -446,7 +446,7 @@ static void tiles_tell_the_function(void **state)
             if (most == 0)
                 continue;
             checked++;
-            /* Several may be equally frequent; the approximation may miss a close winner. */
+            /* Several may be equally frequent, and the approximation may miss a narrow winner. */
             wrong += counts[lane->function[i]] * 10 < most * 8;
         }
         tl_tile_fini(&tile);
@@ -552,7 +552,7 @@ static const struct {
 };
 enum { COUNTS = 2 + sizeof(counts) / sizeof(*counts) };
 
-/* Add the counts of a range: instructions, taken branches, and those above. */
+/* Add the counts of a range: instructions, taken branches, and those listed above. */
 static void add_stats_of(const char *stream, uint64_t from, uint64_t to,
                          uint64_t sums[static COUNTS])
 {
@@ -574,7 +574,7 @@ static void add_stats(uint64_t from, uint64_t to, uint64_t sums[static COUNTS])
     add_stats_of(STREAM, from, to, sums);
 }
 
-/* Add the instructions and calls of functions; `names` are those of the first range. */
+/* Add the instructions and calls of functions; `names` are set in the first call. */
 static void add_functions(uint64_t from, uint64_t to, char names[static 8][64],
                           uint64_t sums[static 16])
 {
@@ -595,8 +595,8 @@ static void add_functions(uint64_t from, uint64_t to, char names[static 8][64],
     tl_stats_fini(&stats);
 }
 
-/* Whole shards have these in their indexes, parts are counted by instruction: the results are the
- * same. */
+/* Counts of whole shards come from their indexes, those of parts are counted by instruction; they
+ * add up. */
 static void functions_add_up(void **state)
 {
     static const uint64_t steps[] = {24999, 31000, 60001};
@@ -656,7 +656,7 @@ static void statistics_add_up(void **state)
 
 struct branch_rows {
     bool disassembled;
-    uint64_t target; /* of the branch in the previous row, 0: it was none */
+    uint64_t target; /* of the branch in the previous row; 0 if it was not a branch */
     char function[256];
     size_t calls;
 };
@@ -681,7 +681,7 @@ static int check_branch(void *context, const struct tl_insn_row *row)
     return TL_OK;
 }
 
-/* An unconditional direct branch's row says where the next row is, and in which function. */
+/* The row of an unconditional direct branch gives the address of the next row, and its function. */
 static void rows_say_where_branches_lead(void **state)
 {
     (void)state;
@@ -695,7 +695,8 @@ static void rows_say_where_branches_lead(void **state)
     assert_true(b.calls > 10);
 }
 
-/* Slices of a part are the slices of the whole, cut out: whatever chunk one begins in. */
+/* The slices of a small window are the same as in a larger one, whatever chunk the window begins
+ * in. */
 static void slices_do_not_depend_on_the_window(void **state)
 {
     (void)state;
@@ -711,7 +712,7 @@ static void slices_do_not_depend_on_the_window(void **state)
         request.to = at + 1;
         assert_int_equal(tl_lake_slices(lake, &request, &part, &fail), TL_OK);
         assert_true(part.n > 0);
-        /* Each frame that lives at `at` begins where the wider look says as well. */
+        /* Each frame that is active at `at` begins where the larger window has it. */
         for (size_t i = 0; i < part.n; i++) {
             size_t k = 0;
             while (k < whole.n &&

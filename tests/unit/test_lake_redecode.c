@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Decoding again with setups that do not fit: the data served stays available, and is restored. */
+/* Decoding again with unsuitable setups: the data served stays available, and is restored. */
 #include "sim_capture.h"
 
 #define SHARD 2500
@@ -53,7 +53,7 @@ static void wait_rest(char message[static 256])
 static void what_tells_nothing_does_not_serve(void **state)
 {
     (void)state;
-    /* Sources that the capture does not have, and one that is not a TPIU capture at all. */
+    /* Sources that the capture does not contain, and a container other than TPIU. */
     static const char *const setups[] = {
         "[trace]\nformat=tpiu,sync=fsync\n[source cs.33]\nprotocol=itm\nid=0x33\n",
         "[trace]\nformat=stf\n",
@@ -69,7 +69,7 @@ static void what_tells_nothing_does_not_serve(void **state)
         wait_rest(message);
         check_served();
     }
-    /* And it can be decoded again as before. */
+    /* And it can still be decoded with its own setup. */
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
     char message[256];
     wait_rest(message);
@@ -84,7 +84,7 @@ static void another_setup_can_be_taken_back(void **state)
     struct tl_fail fail = {0};
     struct tl_buf got = {0};
     assert_int_equal(tl_lake_redecode_back(lake, "t", &fail), TL_USAGE);
-    /* The bytes of the frames as if they were software trace: it tells something, but what? */
+    /* The frames decoded as if they were software trace: the output is arbitrary. */
     assert_int_equal(tl_lake_redecode(lake, "t", "[trace]\nformat=itm,id=0x10\n", NULL), TL_OK);
     wait_rest(message);
     lake_text(lake, "t", &got);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Verifying every stored byte, and repairing: shards, raw bytes, images, rows of the catalog. */
+/* Verifying every stored byte, and repairing: shards, raw bytes, images, catalog rows. */
 #include "keeping.h"
 
 #include "ingest/packed.h"
@@ -7,7 +7,7 @@
 
 #include <sqlite3.h>
 
-/* In parts, each durable before the next one is sent. */
+/* Push in parts, each durable before the next one is sent. */
 static void push_parts(const char *id, unsigned parts)
 {
     struct tl_fail fail = {0};
@@ -48,7 +48,7 @@ static void put(const char *key, const struct tl_buf *content)
     assert_int_equal(tl_backend_put(backend, key, bytes, NULL), TL_OK);
 }
 
-/* One bit of every byte of every object: the object is named, with an offset. */
+/* For a flipped bit in any byte of any object, the object is reported, with an offset. */
 static void every_damaged_byte_is_found(void **state)
 {
     (void)state;
@@ -61,7 +61,7 @@ static void every_damaged_byte_is_found(void **state)
     assert_true(names->n > 8);
     for (size_t k = 0; k < names->n; k++) {
         const char *key = names->key[k];
-        /* A name; counts and calls that are regenerated. */
+        /* Names are not checked; counts and calls are regenerated. */
         if (key[0] == 'n' || strstr(key, ".count") || strstr(key, ".calls"))
             continue;
         tl_buf_reset(&content);
@@ -77,7 +77,7 @@ static void every_damaged_byte_is_found(void **state)
                 fail_msg("%s byte %zu of %zu: %d findings: %s", key, i, content.n, findings,
                          (char *)report.p);
             content.p[i] ^= bit;
-            /* All of the first and last bytes, many in between. */
+            /* All of the first and last bytes, and many in between. */
             const bool edge = i < 64 || i + 64 > content.n;
             i += edge ? 1 : 1 + (random >> 33) % (content.n / 30 + 1);
         }
@@ -117,7 +117,7 @@ static void shards_are_rebuilt_from_raw(void **state)
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     assert_int_equal(verify("t", false, &report), 0);
     check_text("t");
-    /* The same bytes again. */
+    /* The same bytes as before. */
     assert_int_equal(tl_backend_get_all(backend, "t/t/2/cs.10/000001.zstf", &after, NULL), TL_OK);
     assert_int_equal(before.n, after.n);
     assert_memory_equal(before.p, after.p, before.n);
@@ -132,7 +132,7 @@ static void get(const char *key, struct tl_buf *out)
     assert_int_equal(tl_backend_get_all(backend, key, out, NULL), TL_OK);
 }
 
-/* Lines of `text` that begin with `what`. */
+/* The number of lines of `text` that begin with `what`. */
 static unsigned count_lines(const struct tl_buf *text, const char *what)
 {
     unsigned n = 0;
@@ -146,7 +146,7 @@ static unsigned count_lines(const struct tl_buf *text, const char *what)
     return n;
 }
 
-/* Lines that are instructions. */
+/* Keep only the lines of instructions. */
 static void only_insns(struct tl_buf *text)
 {
     size_t n = 0;
@@ -162,7 +162,7 @@ static void only_insns(struct tl_buf *text)
     text->n = n;
 }
 
-/* All instructions are there, whatever else is not. */
+/* Check that all instructions are present; other items may be missing. */
 static void check_insns(const char *id)
 {
     struct tl_buf got = {0};
@@ -176,10 +176,8 @@ static void check_insns(const char *id)
     tl_buf_fini(&expected);
 }
 
-/*
- * Without raw bytes, and with any one byte after the instructions damaged: the shard is restored
- * from its intact parts, byte for byte.
- */
+/* Without raw bytes, and with any one byte outside the instructions damaged, the shard is restored
+ * from its intact parts, byte for byte. */
 static void shards_are_mended_without_raw(void **state)
 {
     const char *key = "t/t/1/cs.10/000001.zstf";
@@ -214,7 +212,7 @@ static void shards_are_mended_without_raw(void **state)
         assert_int_equal(verify("t", false, &report), 0);
         const bool edge = i < 20 || i + 48 > before.n || (i >= index && i < items);
         i += edge ? 1 : 1 + (random >> 33) % (before.n / 60 + 1);
-        if (i >= 20 && i < index) /* instructions themselves are stored nowhere else */
+        if (i >= 20 && i < index) /* instructions are stored only once */
             i = (size_t)index;
         put(key, &before);
         assert_true(verify("t", true, &report) >= 0);
@@ -248,13 +246,13 @@ static void raw_damage_is_a_gap(void **state)
     assert_int_equal(findings, 1);
     assert_non_null(strstr((char *)report.p, "raw bytes 0x"));
     assert_non_null(strstr((char *)report.p, "lost"));
-    check_text("t"); /* what was decoded while they were intact is not changed */
+    check_text("t"); /* the earlier result of decoding is unchanged */
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     lake_text(lake, "t", &text);
     assert_true(count_lines(&text, "G transport") >= 1);
     assert_int_equal(count_lines(&text, "# stream"), 2);
-    /* From the next synchronisation on it is available again. */
+    /* The trace is available again after the next synchronisation point. */
     const unsigned had = count_lines(&capture.text, "I "), have = count_lines(&text, "I ");
     if (have >= had || have < had / 4)
         fail_msg("%u of %u instructions\n%s", have, had, (char *)report.p);
@@ -293,7 +291,7 @@ static void images_are_checked(void **state)
     flip(names->key[0], 1000);
     assert_int_equal(verify("t", true, &report), 1);
     assert_non_null(strstr((char *)report.p, "upload it again"));
-    /* It can be uploaded again now, and the trace is decoded with it. */
+    /* The image can be uploaded again now, and the trace is decoded with it. */
     sim_put_image(lake, &capture.elf, hash);
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     assert_int_equal(verify("t", false, &report), 0);

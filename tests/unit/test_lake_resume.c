@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A lake that was closed during a capture continues from a checkpoint: it reads raw bytes only from
- * there on, which is not far, whatever streams there are, and what it stores equals, byte for byte,
- * the result of decoding from the first byte. A checkpoint that is damaged or belongs to another
- * trace only costs time.
+ * there on, and not many, whatever streams there are; the stored result equals, byte for byte, that
+ * of decoding from the first byte. A checkpoint that is damaged or belongs to another trace only
+ * costs time.
  */
 #include "base/crc32c.h"
 #include "made_stf.h"
@@ -19,8 +19,8 @@ enum {
     CORES = 2,
     PIECE = 2000,
     CHECKPOINT = 4096,
-    AGAIN = CHECKPOINT + 2 * PIECE, /* maximum raw bytes that are read again */
-    CHUNK = 50                      /* instructions of a .zstf's */
+    AGAIN = CHECKPOINT + 2 * PIECE, /* maximum number of raw bytes read again */
+    CHUNK = 50                      /* instructions in a chunk of a .zstf */
 };
 
 struct objects {
@@ -41,14 +41,14 @@ static void list(struct tl_backend *backend, const char *prefix, struct objects 
     assert_int_equal(backend->ops->list(backend, prefix, add_key, out, NULL), TL_OK);
 }
 
-/* Names below the generation, and contents, of all shards. */
+/* Append the names (below the generation) and contents of all shards. */
 static void shards_of(struct tl_backend *backend, struct tl_buf *out)
 {
     struct objects o;
     list(backend, "t/t", &o);
     for (const char *key = (char *)o.keys.p; o.n > 0; o.n--, key += strlen(key) + 1) {
         const char *name = strchr(key + 4, '/');
-        /* Counts and calls of a shard that was resumed are computed on request. */
+        /* Counts and calls of a resumed shard are computed on request. */
         if (strstr(key, ".count") || strstr(key, ".calls"))
             continue;
         assert_non_null(name);
@@ -71,7 +71,7 @@ static struct tl_lake *open_lake(struct tl_backend *backend, uint64_t checkpoint
     return lake;
 }
 
-/* Push bytes up to `end`, and wait until they are decoded. */
+/* Push up to `end`, and wait until these bytes are decoded. */
 static void push_piece(struct tl_lake *lake, const struct capture *c, uint64_t end)
 {
     struct tl_ingest *ingest;
@@ -100,7 +100,7 @@ static void push_piece(struct tl_lake *lake, const struct capture *c, uint64_t e
     }
 }
 
-/* Piece by piece, so that decoding has many slices. */
+/* Push piece by piece, so that decoding takes many steps. */
 static void push_up_to(struct tl_lake *lake, const struct capture *c, uint64_t from, uint64_t end)
 {
     for (uint64_t at = from + PIECE; at < end; at += PIECE)
@@ -108,7 +108,7 @@ static void push_up_to(struct tl_lake *lake, const struct capture *c, uint64_t f
     push_piece(lake, c, end);
 }
 
-/* Modification of each existing checkpoint. */
+/* How each existing checkpoint is modified. */
 enum harm { NONE, FLIP, CUT, FOREIGN, HARMS };
 
 static size_t harm_all(struct tl_backend *backend, enum harm harm)
@@ -123,7 +123,7 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
             bytes.p[bytes.n / 2] ^= 1;
         else if (harm == CUT)
             bytes.n -= bytes.n / 3;
-        else if (harm == FOREIGN) { /* intact, but of another program, setup or image */
+        else if (harm == FOREIGN) { /* intact, but from another program, setup or image */
             bytes.p[12 + 4 + 8 + 20] ^= 1;
             tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
         }
@@ -135,8 +135,8 @@ static size_t harm_all(struct tl_backend *backend, enum harm harm)
     return n;
 }
 
-/* Execution counts of code are the same whether counted while shards were built or afterwards: also
- * where branches lead from one shard to the next. */
+/* Check that execution counts are the same whether they were counted while shards were built or
+ * afterwards, including branches from one shard to the next. */
 static void assert_counts(struct tl_backend *backend, struct tl_lake *lake)
 {
     const struct tl_code_request all = {.of = {.trace = "t"}, .to = UINT64_MAX};
@@ -163,13 +163,13 @@ static void assert_counts(struct tl_backend *backend, struct tl_lake *lake)
     tl_code_fini(&walked);
 }
 
-/* The final contents equal those of decoding from the first byte. Closes the lake. */
+/* Check that the final contents equal those of decoding from the first byte. Closes the lake. */
 static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
 {
     struct tl_buf resumed = {0}, anew = {0};
     struct objects left;
     list(backend, "c", &left);
-    assert_int_equal(left.n, 0); /* no longer needed */
+    assert_int_equal(left.n, 0); /* all were removed */
     tl_buf_fini(&left.keys);
     shards_of(backend, &resumed);
     assert_int_equal(tl_lake_redecode(lake, "t", NULL, NULL), TL_OK);
@@ -183,7 +183,7 @@ static void assert_as_anew(struct tl_backend *backend, struct tl_lake *lake)
     tl_buf_fini(&anew);
 }
 
-/* Datagrams of a core and a log; a module that has sent only one packet. */
+/* A capture of datagrams of a core and a log, and of a module that has sent only one packet. */
 static void di_capture(struct capture *c, uint64_t seed)
 {
     struct tl_sim_osd e;
@@ -220,7 +220,7 @@ static void di_capture(struct capture *c, uint64_t seed)
     tl_sim_osd_fini(&e);
 }
 
-/* A .zstf as a simulator pushes it, in chunks. */
+/* A .zstf in chunks, as a simulator pushes it. */
 static void stf_capture(struct capture *c, const struct sim_options *options)
 {
     struct maker m = {.seed = options->seed};
@@ -246,7 +246,9 @@ static void stf_capture(struct capture *c, const struct sim_options *options)
     tl_buf_fini(&m.out);
 }
 
-/* Of cores and an ITM; if there are none, STF, or without instructions datagrams. */
+/*
+ * Captures of cores and an ITM; without cores, of pushed STF; without instructions, of datagrams.
+ */
 static void make_capture(struct tl_lake *lake, const struct sim_options *options, struct capture *c)
 {
     if (options->cores > 0)
@@ -274,7 +276,7 @@ static void closed_and_opened(enum harm harm, const struct sim_options *options)
     assert_int_equal(harm_all(backend, harm), 1);
     lake = open_lake(backend, CHECKPOINT);
     push_piece(lake, &c, end);
-    lake_text(lake, "t", &text); /* growing shards can be read at once */
+    lake_text(lake, "t", &text); /* also reads growing shards */
     assert_texts_equal(&before, &text);
     tl_buf_reset(&text);
     const uint64_t again = atomic_load(&lake->bytes_decoded);
@@ -306,8 +308,8 @@ static void from_a_checkpoint(void **state)
     }
 }
 
-/* A stream that never fills a shard is no reason to begin earlier, whether the checkpoint includes
- * it or it began later; nor is a core that does not. */
+/* A stream that never fills a shard does not make decoding restart earlier, whether it is in the
+ * checkpoint or began later; nor does such a core. */
 static void with_a_quiet_stream(void **state)
 {
     (void)state;
@@ -316,7 +318,7 @@ static void with_a_quiet_stream(void **state)
         if (seed % 4 < 3)
             options.itm_from = seed % 2 ? 500 : INSNS / 100 * 89;
         if (seed % 4 > 1)
-            options.rare = 7 + 10 * (unsigned)seed; /* it has less than a shard */
+            options.rare = 7 + 10 * (unsigned)seed; /* less than a shard */
         closed_and_opened(NONE, &options);
     }
 }
@@ -349,7 +351,7 @@ static void from_the_first_byte(void **state)
     }
 }
 
-/* Closed and opened again and again, at any place. */
+/* The lake is closed and opened many times, at any position. */
 static void again_and_again(void **state)
 {
     (void)state;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Two servers with one store in a cluster. What one of them decodes is followed at the other one as
- * far as it is durable, whether notifications arrive, get lost, or arrive twice.
- */
+/* Two servers with one store in a cluster. What one of them decodes is visible at the other as far
+ * as it is durable, whether notifications arrive, are lost, or arrive twice. */
 #include "sim_capture.h"
 
 #include "pool.h"
@@ -79,7 +77,7 @@ static void append(struct tl_ingest *ingest, uint64_t from, uint64_t to)
                      TL_OK);
 }
 
-/* Instructions of the trace that a server shows; `*sealed`: those in sealed shards. */
+/* The number of instructions that a server shows; `*sealed`: those in sealed shards. */
 static uint64_t shown(struct tl_lake *lake, uint64_t *decoded, uint64_t *sealed)
 {
     struct tl_trace_list list;
@@ -119,13 +117,13 @@ static void wait_shown(struct tl_lake *lake, uint64_t least)
     }
 }
 
-/* Wait until the other server shows the same as the trace's own one, with the same text. */
+/* Wait until the other server shows as much as the owner of the trace, with the same text. */
 static void wait_same(void)
 {
     struct tl_buf mine = {0}, theirs = {0};
     uint64_t decoded, sealed;
     const uint64_t insns = shown(a, &decoded, &sealed);
-    assert_true(insns > sealed); /* there is more than sealed shards */
+    assert_true(insns > sealed); /* not only sealed shards */
     for (unsigned i = 0; shown(b, &decoded, &sealed) != insns; i++) {
         if (i >= 6000)
             fail_msg("%llu of %llu instructions are shown",
@@ -175,7 +173,7 @@ static void followed_by_looking(void **state)
 {
     (void)state;
     if (!choose_pool() || getenv("TL_RADOS"))
-        skip(); /* no real cluster loses as much as its model */
+        skip(); /* a real cluster loses fewer notifications than its model */
 #ifdef TL_WITH_RADOS
     open_both();
     interposer_deaf(true);
@@ -184,8 +182,8 @@ static void followed_by_looking(void **state)
 #endif
 }
 
-/* A missing image is uploaded to the other server: the trace's own one decodes with it at once,
- * while the capture continues. */
+/* A missing image is uploaded to the other server: the owner decodes with it at once, while the
+ * capture continues. */
 static void image_comes_elsewhere(void **state)
 {
     (void)state;
@@ -212,8 +210,8 @@ static void image_comes_elsewhere(void **state)
     close_both();
 }
 
-/* The lease moves to the server that reads the live edge: what it has decoded is not mistaken for
- * its own. */
+/* The lease moves to the server that reads the live edge: it does not take the previous owner's
+ * decoded data for its own. */
 static void read_and_then_taken(void **state)
 {
     (void)state;
@@ -243,8 +241,7 @@ static void read_and_then_taken(void **state)
     close_both();
 }
 
-/* A server that no longer answers keeps its traces as long as its lease lasts, and not longer:
- * nothing else is waited for. */
+/* A server that no longer answers keeps its traces exactly until its lease ends. */
 static void taken_when_the_lease_is_over(void **state)
 {
     (void)state;
@@ -277,7 +274,7 @@ static void taken_when_the_lease_is_over(void **state)
 #endif
 }
 
-/* Wait until a trace is at rest, and nobody has its lease. */
+/* Wait until a trace is at rest and its lease is released. */
 static void wait_idle(const char *id)
 {
     struct tl_trace_list list;
@@ -299,14 +296,13 @@ static void wait_idle(const char *id)
     }
 }
 
-/* ---- trips to the cluster ---------------------------------------------------------------------
- */
+/* ---- round trips to the cluster -------------------------------------------------------------- */
 
 #ifdef TL_WITH_RADOS
 enum { NOISE = 300000 };
 static uint8_t noise[NOISE];
 
-/* Packing does not shrink noise. Wait until it is packed, and nobody has its lease. */
+/* Push noise, which packing does not shrink. Wait until it is packed and its lease is released. */
 static void push_noise(struct tl_lake *lake)
 {
     const struct tl_ingest_request request = {
@@ -341,8 +337,8 @@ static void read_noise(struct tl_lake *lake, uint64_t from, uint64_t to)
     tl_buf_fini(&out);
 }
 
-/* The minimum of the operations of several reads; threads of the servers execute some from time to
- * time as well. */
+/* The minimum number of operations over several reads, since threads of the servers also execute
+ * some from time to time. */
 static uint64_t operations(unsigned pause_us)
 {
     uint64_t least = UINT64_MAX;
@@ -358,8 +354,8 @@ static uint64_t operations(unsigned pause_us)
 }
 #endif
 
-/* A range of raw bytes whose segment is known needs one round trip to the cluster: the read of its
- * bytes; if the last one was a while ago, its place is checked at the same time. */
+/* A range of raw bytes in a known segment needs one round trip to the cluster, to read its bytes;
+ * if the last one was some time ago, the segment's location is checked at the same time. */
 static void a_cold_range_is_one_trip(void **state)
 {
     (void)state;
@@ -407,7 +403,7 @@ static void *retain(void *context)
     return NULL;
 }
 
-/* Both at the same time. Returns how much they have done together. */
+/* Run retention on both servers at the same time. Returns the total number of traces changed. */
 static int retain_both(void)
 {
     struct retaining both[] = {{.lake = a}, {.lake = b}};
@@ -420,8 +416,8 @@ static int retain_both(void)
     return both[0].removed + both[1].removed;
 }
 
-/* If two servers are to do something at the same moment, one of them does it, once: decoding again
- * and hashing after a push, making old traces virtual, retention. */
+/* If two servers are about to do the same work, one of them does it, once: decoding again and
+ * hashing after a push, making old traces virtual, retention. */
 static void work_is_done_once(void **state)
 {
     (void)state;
@@ -442,7 +438,7 @@ static void work_is_done_once(void **state)
     }
     atomic_store(&a->retain_stf_s, 1);
     atomic_store(&b->retain_stf_s, 1);
-    /* What the other one was working on is examined again. */
+    /* Traces that the other server was working on are visited again. */
     for (unsigned tries = 0; done < SHARED; tries++) {
         assert_true(tries < 6000);
         usleep(10000);
@@ -453,7 +449,7 @@ static void work_is_done_once(void **state)
         snprintf(id, sizeof id, "s%u", i);
         wait_idle(id);
         assert_int_equal(tl_lake_trace(a, id, &list), TL_OK);
-        assert_int_equal(list.rows[0].generation & 0xffff, 1); /* decoded anew once */
+        assert_int_equal(list.rows[0].generation & 0xffff, 1); /* decoded again once */
         tl_trace_list_free(&list);
     }
     atomic_store(&a->retain_stf_s, 0);
@@ -470,7 +466,7 @@ static void work_is_done_once(void **state)
     close_both();
 }
 
-/* Damage a shard of each trace, as the medium might: no lease is requested. */
+/* Damage a shard of each trace without a lease, as a faulty medium would. */
 static int damage(void *context, const char *key, uint64_t size)
 {
     struct tl_backend *const medium = context;
@@ -491,7 +487,7 @@ struct verifying {
     struct tl_buf report;
 };
 
-/* Wait until nothing is found any more. */
+/* Verify and repair until there are no more findings. */
 static void *verify(void *context)
 {
     struct verifying *const v = context;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* Call-stack slices of a long trace with deep calls, compared with the known truth. */
+/* Call-stack slices of a long trace with deep calls, compared with the truth. */
 #define STREAM "stf.0"
-#define INSNS  5000000 /* so that not everything is walked */
+#define INSNS  5000000 /* long enough that not everything is walked */
 
 #include "made_calls.h"
 
@@ -61,7 +61,7 @@ static const struct call *find_call(uint32_t depth, uint64_t from)
     return bsearch(&wanted, core.calls, core.n_calls, sizeof(*core.calls), by_place);
 }
 
-/* Slices are ordered by their positions. */
+/* Find a slice; they are ordered by position. */
 static bool find_slice(const struct tl_slices *a, const struct call *call)
 {
     size_t low = 0, high = a->n;
@@ -79,8 +79,8 @@ static bool find_slice(const struct tl_slices *a, const struct call *call)
 }
 
 /*
- * Every slice is a real call, with its end if that is exact, else not far after it; every call that
- * is wide enough is there. Returns how many ends are exact.
+ * Check that every slice is a real call, whose end is exact if it is marked so, and otherwise not
+ * much later, and that every call of sufficient width is present. Returns the number of exact ends.
  */
 static size_t check(const struct tl_slices *a, uint64_t from, uint64_t to)
 {
@@ -116,7 +116,7 @@ static void long_ranges_have_exact_ends(void **state)
     static const struct {
         uint64_t from, to;
         uint32_t columns;
-        bool all; /* there are few enough columns for all ends */
+        bool all; /* few enough columns for all ends to be exact */
     } ranges[] = {
         {0, UINT64_MAX, 16, true},         {0, UINT64_MAX, 100, true},
         {0, UINT64_MAX, 0, false},         {123456, INSNS - 77777, 7, true},
@@ -183,7 +183,7 @@ static void too_many_columns_are_refused(void **state)
     assert_int_equal(slices.n, 0);
 }
 
-/* The depth of the call stack at each instruction, from all calls. */
+/* The depth of the call stack at each instruction, computed from all calls. */
 static uint8_t *depths(void)
 {
     uint8_t *const at = calloc(core.insns, 1);
@@ -211,7 +211,7 @@ static void check_tile(const uint8_t *depths, unsigned level, uint64_t index)
             low = depths[k] < low ? depths[k] : low;
             high = depths[k] > high ? depths[k] : high;
         }
-        low = high == 0 ? 0 : low; /* nothing is left there */
+        low = high == 0 ? 0 : low; /* after the end of the trace */
         if (lane->depth_min[i] != low || lane->depth_max[i] != high)
             fail_msg("level %u, from %llu: depth %u to %u, not %u to %u", level,
                      (unsigned long long)from, lane->depth_min[i], lane->depth_max[i], low, high);
@@ -219,7 +219,7 @@ static void check_tile(const uint8_t *depths, unsigned level, uint64_t index)
     tl_tile_fini(&tile);
 }
 
-/* Of instructions (up to level 4) and of stored buckets alike. */
+/* The same from instructions (up to level 4) and from stored buckets. */
 static void tiles_tell_the_depth(void **state)
 {
     uint8_t *const at = depths();

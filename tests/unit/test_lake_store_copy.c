@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * `store copy`: the copy is served like the original, wherever and however often copying was
- * interrupted; existing data is left unchanged.
- */
+/* `store copy`: the copy is served like the original, wherever and however often copying was
+ * interrupted; existing data in the destination is left unchanged. */
 #include "sim_capture.h"
 
 #include "copy/copy.h"
@@ -87,11 +85,11 @@ static int free_source(void **state)
     return 0;
 }
 
-/* Report of the last copy. */
+/* The report of the last copy. */
 struct told {
     char text[512];
     uint64_t last, total; /* progress */
-    int stop;             /* returned by it */
+    int stop;             /* to be returned by the progress function */
 };
 
 static void tell(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
@@ -118,7 +116,7 @@ static int copy(struct tl_backend *to, struct told *told, struct tl_fail *fail)
     return tl_lake_copy_between(source, to, &request, fail);
 }
 
-/* A lake on the copy has all of it. */
+/* Check that a lake on the copy has everything. */
 static void check(struct tl_backend *to)
 {
     struct tl_lake *const lake = open_lake(to);
@@ -206,15 +204,15 @@ static void single_traces(void **state)
     assert_texts_equal(&text, &capture.text);
     tl_buf_fini(&text);
     tl_lake_close(lake);
-    /* The rest is added later, and what a server has done meanwhile does not matter. */
+    /* The rest is added later, regardless of what a server has done in the meantime. */
     assert_int_equal(copy(to, &told, NULL), TL_OK);
     assert_string_equal(told.text, "stored done\nvirtual there\nlive busy\n");
     check(to);
     tl_backend_free(to);
 }
 
-/* The power fails at each operation; a server may start with what is there; the same call completes
- * it. */
+/* Power fails at each operation in turn; a server can start with the result, and the same call
+ * completes it. */
 static void goes_on_behind_cuts(void **state)
 {
     unsigned cuts = 0;
@@ -242,7 +240,7 @@ static void goes_on_behind_cuts(void **state)
     assert_true(cuts > 15);
 }
 
-/* Interrupted by its caller, and nothing is written twice when it continues. */
+/* If its caller interrupts the copy and continues later, nothing is written twice. */
 static void ends_when_told(void **state)
 {
     struct tl_backend *to;
@@ -283,7 +281,7 @@ static void leaves_what_is_there(void **state)
 
 static const struct tl_backend_ops *honest;
 
-/* Reports that it has stored data which it has not. */
+/* Reports data as stored that was not. */
 static int forgetful_put(struct tl_backend *backend, const struct tl_object *objects, size_t n,
                          struct tl_fail *fail)
 {
@@ -317,7 +315,7 @@ static int damage_raw(void *context, const char *key, uint64_t size)
     return 1;
 }
 
-/* Damaged data is copied as it is, and reported. */
+/* Damaged data is copied unchanged, and reported. */
 static void tells_damage(void **state)
 {
     struct tl_backend *to, *again;

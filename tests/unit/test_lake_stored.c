@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Ranges whose stored frames are delivered as parts of mapped files: only frames that were read
- * before and found intact, while the file is the same. Damage and truncated files are detected.
+ * before and found intact, and only while the file is unchanged. Damage and truncated files are
+ * detected.
  */
 #include "lake/cut.h"
 #include "lake_help.h"
@@ -47,7 +48,7 @@ static int setup(void **state)
     assert_int_equal(wait_done(lake, "t"), TL_TRACE_SEALED);
     capture_free(&c);
     close_lake();
-    open_lake(); /* it has not read any frame yet */
+    open_lake(); /* the new lake has not read any frame yet */
     return 0;
 }
 
@@ -62,12 +63,12 @@ static int teardown(void **state)
     return nftw(dir, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-/* If not NULL: a file that get() truncates after the first piece, once. */
+/* The path of a file that get() truncates once, after the first piece; NULL: none. */
 static const char *shorten;
 static off_t shorten_to;
 
-/* The range from `from` on as a .zstf; `stored`: as far as possible from mapped files, with the
- * number of bytes. Returns TL_EOF, or an error. */
+/* Read the range from `from` on as a .zstf; `stored`: from mapped files where possible; receives
+ * the number of those bytes. Returns TL_EOF or an error. */
 static int get(uint64_t from, struct tl_buf *out, size_t *stored, struct tl_fail *fail)
 {
     const struct tl_range_request request = {
@@ -95,7 +96,7 @@ static int get(uint64_t from, struct tl_buf *out, size_t *stored, struct tl_fail
     return r;
 }
 
-/* The same bytes in both ways. `all`: all but little is mapped; otherwise nothing is. */
+/* Check that both ways give the same bytes. `all`: nearly all bytes are mapped; otherwise none. */
 static void expect_same(uint64_t from, bool all)
 {
     struct tl_buf read = {0}, mapped = {0};
@@ -117,7 +118,7 @@ static void frames_are_mapped_once_read(void **state)
 {
     expect_same(0, false);
     expect_same(0, true);
-    /* The first frame is cut; headers of shards are regenerated. */
+    /* The range begins inside a frame, which is cut; headers of shards are regenerated. */
     expect_same(TL_CHUNK_MARKERS, true);
     expect_same(SHARD, true);
     close_lake();
@@ -179,10 +180,10 @@ static void a_shorter_file_is_found(void **state)
     struct tl_fail fail = {0};
     size_t stored = 0;
     expect_same(0, false);
-    expect_same(0, true); /* the file is mapped since then */
+    expect_same(0, true); /* this maps the file */
     const struct tl_shard_frame frame = first_shard(path, sizeof path, true);
     const uint64_t end = frame.offset + frame.size;
-    assert_int_not_equal((end - 1) % 4096, 0); /* the rest of its page stays, as zeros */
+    assert_int_not_equal((end - 1) % 4096, 0); /* the rest of the last page remains, as zeros */
     shorten = path;
     shorten_to = (off_t)end - 1;
     assert_int_equal(get(0, &got, &stored, &fail), TL_BAD);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Tiles of a long trace are the same whether a stream keeps all its summaries in memory or few. */
+/* Tiles of a long trace are the same whether a stream keeps all its summaries in memory or only a
+ * few. */
 #include "sim_capture.h"
 
 #include "lake/cut.h"
@@ -86,7 +87,7 @@ static void few_are_kept(void **state)
     assert_true(level > TL_LEVEL_SUMMARY && level <= COARSE);
 }
 
-/* Where the stored summaries are as fine as the tile, each column is the same. */
+/* Where the stored summaries are as fine as the tile, every column is the same. */
 static void coarse_tiles_are_the_same(void **state)
 {
     (void)state;
@@ -106,7 +107,7 @@ static void coarse_tiles_are_the_same(void **state)
     }
 }
 
-/* With any amount kept, nothing is counted twice or omitted. */
+/* Whatever number is kept, nothing is counted twice or omitted. */
 static void sums_are_the_same(void **state)
 {
     (void)state;
@@ -129,7 +130,7 @@ static void sums_are_the_same(void **state)
     }
 }
 
-/* A part for which the summaries in memory are too coarse is read from the catalog, with its
+/* If the summaries in memory are too coarse for a part, it is read from the catalog at full
  * resolution. */
 static void parts_are_as_fine_as_the_catalog(void **state)
 {

@@ -2,7 +2,7 @@
 /*
  * Virtual shards: what is regenerated from raw bytes equals, byte for byte, what is otherwise
  * stored, and every query gives the same answer, whatever happens to marks, caches and the server
- * meanwhile.
+ * in the meantime.
  */
 #include "lake/cut.h"
 #include "virtual_pair.h"
@@ -61,8 +61,8 @@ static void object_of(struct tl_cut *cut, size_t i, struct tl_buf *out)
     tl_view_put(view);
 }
 
-/* All shards of all streams, in an order in which each is regenerated alone or after another
- * one. */
+/* Compare all shards of all streams, in an order that regenerates some alone and some after
+ * another. */
 static void shards_are_equal(uint64_t seed)
 {
     struct tl_trace_list list;
@@ -100,7 +100,7 @@ static void both_say_the_same(const struct tl_range_request *request)
     tl_buf_fini(&b);
 }
 
-/* Ranges at random, in every format. */
+/* Compare random ranges in every format. */
 static void ranges_are_equal(uint64_t random)
 {
     struct tl_trace_list list;
@@ -162,7 +162,7 @@ static int add_name(void *context, const char *key, uint64_t size)
     return strstr(key, "/" TL_MARKS "/") ? tl_buf_add(context, key, strlen(key) + 1) : TL_OK;
 }
 
-/* Marks that are missing, damaged or changed only cost time. */
+/* Missing, damaged or changed marks only cost time. */
 static void marks_are_not_needed(void **state)
 {
     uint64_t random = test_seed();
@@ -198,8 +198,7 @@ static void marks_are_not_needed(void **state)
     end();
 }
 
-/* A server that is stopped during a capture, and one that loses its power, continue to the same
- * shards. */
+/* A server that is stopped during a capture, or loses power, continues with the same shards. */
 static void restarts_change_nothing(void **state)
 {
     const uint64_t random = test_seed();
@@ -207,7 +206,7 @@ static void restarts_change_nothing(void **state)
     push_all(stored.lake, "t", &capture, 3000);
     assert_int_equal(wait_done(stored.lake, "t"), TL_TRACE_SEALED);
     for (unsigned part = 1; part <= 6; part++) {
-        /* Every other server loses its power while it works. */
+        /* Every other time, the server loses power while working. */
         if (part % 2)
             tl_backend_memory_refuse(virtual.backend, 5 * part + random % 7, 1, TL_OK);
         push_part(capture.bytes.n * part / 6, &(bool){true});
@@ -223,7 +222,7 @@ static void restarts_change_nothing(void **state)
     end();
 }
 
-/* From stored to virtual and back, by decoding again. */
+/* From stored to virtual and back by decoding again. */
 static void kinds_can_change(void **state)
 {
     begin(&runs[1]);
@@ -243,7 +242,7 @@ static void kinds_can_change(void **state)
     end();
 }
 
-/* A server that makes other shards (or decodes differently) decodes again by itself on the first
+/* A server that creates other shards (or decodes differently) decodes again by itself at the first
  * query, which gets the new result; lists and tiles do not wait. */
 static void other_servers_decode_anew(void **state)
 {
@@ -260,7 +259,7 @@ static void other_servers_decode_anew(void **state)
     end();
 }
 
-/* If another program's generation cannot be waited for, no reader gets anything wrong. */
+/* If the new generation takes too long, readers get an error and never wrong data. */
 static void other_shards_are_refused(void **state)
 {
     begin(&runs[0]);
@@ -269,7 +268,7 @@ static void other_shards_are_refused(void **state)
     open_sized(&virtual, true, SHARD / 2);
     struct tl_trace *const trace = tl_lake_find_trace(virtual.lake, "t");
     struct tl_gen *const gen = tl_trace_serving(trace);
-    atomic_store(&gen->ours, true); /* as if the minute were over */
+    atomic_store(&gen->ours, true); /* as if the waiting time were over */
     const struct tl_range_request request = {.trace = "t",
                                              .stream = "cs.10",
                                              .from = 4 * SHARD,
@@ -291,7 +290,7 @@ static void other_shards_are_refused(void **state)
     end();
 }
 
-/* During a capture everything there can be read, up to the last instruction. */
+/* During a capture everything decoded can be read, up to the last instruction. */
 static void growing_shards_can_be_read(void **state)
 {
     const uint64_t random = test_seed();
@@ -323,7 +322,7 @@ static void growing_shards_can_be_read(void **state)
     end();
 }
 
-/* Only the chunks that a range touches are regenerated. */
+/* Only the chunks touched by a range are regenerated. */
 static void small_ranges_make_few_chunks(void **state)
 {
     (void)state;
@@ -350,14 +349,14 @@ static void small_ranges_make_few_chunks(void **state)
     assert_memory_equal(a.p, b.p, a.n);
     assert_non_null(virtual.lake->made[0].view);
     for (size_t i = 0; i < TL_MADE_CACHE && virtual.lake->made[i].view; i++)
-        assert_non_null(strchr(virtual.lake->made[i].view->key, '#')); /* not all of a shard */
+        assert_non_null(strchr(virtual.lake->made[i].view->key, '#')); /* not a complete shard */
     tl_buf_fini(&a);
     tl_buf_fini(&b);
     tl_trace_list_free(&list);
     end();
 }
 
-/* Old stored shards become virtual; raw bytes are kept as long as those exist. */
+/* Old stored shards become virtual; their raw bytes are kept as long as these exist. */
 static void retention_makes_them_virtual(void **state)
 {
     begin(&runs[0]);
@@ -376,7 +375,7 @@ static void retention_makes_them_virtual(void **state)
     const struct tl_retention raw = {.raw_age_s = 1};
     assert_int_equal(tl_lake_set_retention(stored.lake, "", &raw, &fail), TL_OK);
     assert_int_equal(tl_lake_retain(stored.lake, later, &fail), 0);
-    /* What is needed to regenerate them is there as well, for a server with nothing in memory. */
+    /* A server with nothing in memory can regenerate them. */
     tl_lake_close(stored.lake);
     open_side(&stored, false);
     struct tl_buf text = {0};
@@ -392,8 +391,7 @@ static void retention_makes_them_virtual(void **state)
     end();
 }
 
-/* Pushed in pieces, with a restart in the middle of the virtual one. Returns the number of virtual
- * shards. */
+/* Push in pieces, restarting the virtual lake halfway. Returns the number of virtual shards. */
 static unsigned perf_is_the_same(uint64_t shard, size_t piece, uint64_t random)
 {
     assert_int_equal(tl_buf_add(&capture.setup, "", 1), TL_OK);
@@ -434,10 +432,10 @@ static void perf_data_is_the_same(void **state)
 {
     struct counted n = {.random = test_seed()};
     each_perf_file(compare_perf, &n);
-    assert_true(n.marks > 10 && n.shards > 40); /* marks beside what says whose they are */
+    assert_true(n.marks > 10 && n.shards > 40);
 }
 
-/* What the capture says about its processes' code, which both lakes get. */
+/* Put the code that the capture contains for its processes into both lakes. */
 static void take_code(const struct tl_code_places *places)
 {
     struct tl_perf_import *import;

@@ -66,8 +66,9 @@ static void files_and_pipes(void **state)
 
 /* ---- bad records ----------------------------------------------------------------------------- */
 
-/* The offset of record `n`, counting those followed by at least `most` bytes; 0 if there are fewer.
- * */
+/*
+ * The offset of record `n`, counting those followed by at least `most` bytes; 0 if there are fewer.
+ */
 static size_t find_record(struct tl_bytes in, unsigned n, size_t most)
 {
     const bool swap = tl_le64(in.p) != TL_PERF_MAGIC;

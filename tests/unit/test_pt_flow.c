@@ -32,8 +32,9 @@ static struct tl_image *image_of(const struct tl_sim_x86_program *program, size_
     return image;
 }
 
-/* The output of a decode. Losses are kept apart, since items are reported only when batches fill.
- * */
+/*
+ * The output of a decode. Losses are kept apart, since items are reported only when batches fill.
+ */
 struct result {
     struct tl_buf text, losses;
 };

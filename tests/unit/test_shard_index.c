@@ -528,8 +528,9 @@ static void index_is_what_was_executed(void **state)
     }
 }
 
-/* Shards of another version may have finer buckets: they are read and merged into the current size.
- * */
+/*
+ * Shards of another version may have finer buckets: they are read and merged into the current size.
+ */
 static void finer_buckets_add_up(void **state)
 {
     enum { FINE = TL_LEVEL_STORED - 1, BUCKETS = 70 };

@@ -135,8 +135,9 @@ struct mending {
     unsigned whole, lost, hopeless;
 };
 
-/* Check that `damaged` is restored exactly, or without some items if a log is lost, or not at all.
- * */
+/*
+ * Check that `damaged` is restored exactly, or without some items if a log is lost, or not at all.
+ */
 static void mend_one(struct mending *m, struct tl_bytes damaged)
 {
     struct tl_buf mended = {0}, text = {0}, report = {0};

@@ -401,8 +401,9 @@ static void round_trip(enum tl_isa isa, bool comments, bool points, uint64_t *se
         markers += check_shard(&shards.file[i], chunk, points);
     assert_int_equal(markers, count_insns(&s));
     read_shards(&shards, &got);
-    /* Instructions, branches and exceptions are in exactly this order; all other items are present.
-     * */
+    /*
+     * Instructions, branches and exceptions are in exactly this order; all other items are present.
+     */
     const char *const kinds[] = {
         points ? "INB" : "INBX", "X", "M", "C", "R", comments ? "G" : "", comments ? "O" : "",
         comments ? "T" : ""};

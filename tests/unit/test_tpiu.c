@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* The de-framer compared with the frame encoder, and on hand-made frames, damage and real captures.
- * */
+/*
+ * The de-framer compared with the frame encoder, and on hand-made frames, damage and real captures.
+ */
 #include "decode/ops.h"
 #include "frame/tpiu.h"
 #include "setup/setup.h"
@@ -269,8 +270,9 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
     return from;
 }
 
-/* Whatever happens to a few bytes, everything is correct again after the second FSYNC that follows.
- * */
+/*
+ * Whatever happens to a few bytes, everything is correct again after the second FSYNC that follows.
+ */
 static void test_damage(void **state)
 {
     for (unsigned round = 0; round < test_rounds(600); round++) {
@@ -446,8 +448,9 @@ static void test_single_source_damage(void **state)
     tl_tpiu_encoder_fini(&e);
 }
 
-/* Every kernel compared with processing frames one by one, where no work is shared between bytes.
- * */
+/*
+ * Every kernel compared with processing frames one by one, where no work is shared between bytes.
+ */
 static void test_variants_alike(void **state)
 {
     enum { FRAMES = 600 };
