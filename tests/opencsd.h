@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Debian's libopencsd (1.3.3) as a decoder of one unformatted ETMv4 stream, to compare and to
- * measure with. Header only; needs libopencsd_c_api.
- */
+/* Debian's libopencsd (1.3.3) as a decoder of one unformatted ETMv4 stream, for comparing and
+ * measuring. Header only; needs libopencsd_c_api. */
 #ifndef TL_TESTS_OPENCSD_H
 #define TL_TESTS_OPENCSD_H
 
@@ -11,7 +9,7 @@
 
 #include <opencsd/c_api/opencsd_c_api.h>
 
-/* What lies where in memory; borrowed for the decoder's life. */
+/* The contents of a memory region; borrowed for the decoder's lifetime. */
 struct tl_opencsd_memory {
     uint64_t base;
     struct tl_bytes bytes;
@@ -39,7 +37,8 @@ static inline ocsd_etmv4_cfg tl_opencsd_config(const struct tl_source *source)
     };
 }
 
-/* A full decoder with the source's registers; C_API_INVALID_TREE_HANDLE: it refuses. */
+/* Create a full decoder with the source's registers. Returns C_API_INVALID_TREE_HANDLE if the
+ * library refuses them. */
 static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
                                                const struct tl_opencsd_memory *memory, size_t n,
                                                FnTraceElemIn on_element, const void *context)
@@ -61,7 +60,7 @@ static inline dcd_tree_handle_t tl_opencsd_new(const struct tl_source *source,
     return C_API_INVALID_TREE_HANDLE;
 }
 
-/* The next bytes, at `offset` of the stream. False: damaged beyond what it can take. */
+/* Push the next bytes, which are at `offset` of the stream. Returns false if the decoder fails. */
 static inline bool tl_opencsd_push(dcd_tree_handle_t tree, uint64_t offset, const uint8_t *p,
                                    size_t n)
 {
@@ -84,7 +83,9 @@ static inline ocsd_datapath_resp_t tl_opencsd_count(const void *context, ocsd_tr
     return OCSD_RESP_CONT;
 }
 
-/* Decode `n` bytes in pieces, for the time that it takes. Instructions, or 0 where it fails. */
+/*
+ * Decode `n` bytes in pieces, for measuring. Returns the number of instructions, or 0 if it fails.
+ */
 static inline uint64_t tl_opencsd_decode(const struct tl_source *source,
                                          const struct tl_opencsd_memory *memory, size_t n_memory,
                                          const uint8_t *p, size_t n, size_t piece)

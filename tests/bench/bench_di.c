@@ -91,7 +91,7 @@ static void make(struct input *in, unsigned width, unsigned max_pkt_len, unsigne
     *in = (struct input){.bytes = e.out};
 }
 
-/* Processor time: the machine may be busy with other things. */
+/* Processor time, since the machine may be busy. */
 static double now(void)
 {
     struct timespec t;

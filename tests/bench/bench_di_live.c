@@ -34,7 +34,7 @@ static void quiet(const char *line)
 {
 }
 
-/* Some megabytes of core trace as datagrams, whole. */
+/* Some megabytes of core trace as complete datagrams. */
 static void make(struct tl_sim_osd_device *d, size_t bytes)
 {
     tl_sim_osd_device_init(d, 0, 32, 12, 1);
@@ -53,7 +53,7 @@ struct device {
     int listener;
     uint16_t port;
     struct tl_buf bulk;
-    bool answers;   /* it is brought up first */
+    bool answers;   /* it enumerates and starts the device first */
     uint64_t total; /* bytes sent */
     double begin;
 };
@@ -124,7 +124,7 @@ static void listen_on_any(struct device *device)
 
 /* ---- the server's side -------------------------------------------------------------------- */
 
-/* Wait until the trace of `rig` has so many durable bytes. */
+/* Wait until the trace of `rig` has this many durable bytes. */
 static void wait_durable(struct tl_lake *lake, const char *rig, uint64_t bytes)
 {
     for (uint64_t have = 0; have < bytes; usleep(500)) {
@@ -138,7 +138,7 @@ static void wait_durable(struct tl_lake *lake, const char *rig, uint64_t bytes)
     }
 }
 
-/* Its space, and the time to decode it, are not for what is measured next. */
+/* Delete the trace, so that its space and decoding do not affect the next measurement. */
 static void drop(struct tl_lake *lake)
 {
     struct tl_trace_list list;
@@ -151,7 +151,7 @@ static void drop(struct tl_lake *lake)
     tl_trace_list_free(&list);
 }
 
-/* The same bytes from a socket into a plain file, synced at the end: MB/s. */
+/* Write the same bytes from a socket to a plain file, synced at the end. Returns MB/s. */
 static double to_plain_file(const struct tl_buf *bulk, const char *dir)
 {
     struct device device = {.bulk = *bulk};

@@ -5,9 +5,9 @@
  * for several mixes, and the largest source of real captures where they are available
  * (tests/unit/data.h), each repeated many times. Usage: bench_etm4_packets [MiB [INPUT]]
  *
- * All variants alternate, 1 MiB at a time, and their processor time is added up, so that other load
+ * All variants take turns of 1 MiB each, and their processor time is added up, so that other load
  * on the machine affects all equally: ratios are reliable even where rates are not. Packets are
- * delivered as on the tape (etm4/tape.h), by the fastest kernel also as structures.
+ * delivered on the tape (etm4/tape.h), and by the fastest kernel also as structures.
  */
 #include "bench/capture.h"
 #include "etm4/unrolled.h"
@@ -23,7 +23,7 @@
 
 #define SEED_BYTES (4u << 20)
 #define TURN       (1u << 20)
-#define PEER_EVERY 8 /* the peer gets one turn in so many */
+#define PEER_EVERY 8 /* the peer gets one turn in this many */
 #define VARIANTS   24
 
 struct mix {
@@ -68,14 +68,14 @@ struct input {
     struct tl_source source;
 };
 
-/* One of those who take turns. */
+/* One of the variants that take turns. */
 struct variant {
     const struct tl_etm4_kernel *kernel; /* NULL: scalar */
     bool structures;
     struct tl_etm4_packetizer packetizer;
     double seconds;
     uint64_t packets;
-    uint64_t sum; /* of values, so that nothing is left out */
+    uint64_t sum; /* of values, so that nothing is optimised away */
 };
 
 static void die(const char *what)
@@ -84,7 +84,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* `trace`, over and over. */
+/* Fill the input with repetitions of `trace`. */
 static void fill(struct input *in, const struct tl_buf *trace, size_t bytes)
 {
     in->n = (bytes + trace->n - 1) / trace->n * trace->n;
@@ -172,7 +172,7 @@ static void turn(struct variant *variant, const struct input *in, size_t from, s
     variant->seconds += cpu_now() - begin;
 }
 
-/* Those who take turns: scalar first, then the kernels of this machine. Returns how many. */
+/* Set up the variants: scalar first, then the kernels of this machine. Returns their number. */
 static size_t line_up(struct variant variants[VARIANTS], const struct input *in, bool all)
 {
     const struct tl_etm4_kernel *const best = tl_etm4_kernel_at(tl_cpu_level());
@@ -207,7 +207,7 @@ struct peer {
     uint64_t packets;
     double seconds;
     uint64_t bytes;
-    bool stopped; /* at something it takes for an error it cannot continue after */
+    bool stopped; /* at an error after which it cannot continue */
 };
 
 static ocsd_datapath_resp_t take_peer(const void *context, const ocsd_datapath_op_t op,
@@ -290,7 +290,8 @@ static void peer_end(struct peer *peer)
 
 #endif
 
-/* Cycles a second, by a chain of multiplications of three cycles each. */
+/* The clock rate in cycles per second, measured with a chain of multiplications of three cycles
+ * each. */
 static double clock_rate(void)
 {
     const unsigned n = 300000;
@@ -298,7 +299,7 @@ static double clock_rate(void)
     const double begin = cpu_now();
     for (unsigned i = 0; i < n; i++) {
         x *= x;
-        __asm__ volatile("" : "+r"(x)); /* one by one */
+        __asm__ volatile("" : "+r"(x)); /* keeps the multiplications sequential */
     }
     return 3.0 * n / (cpu_now() - begin);
 }

@@ -8,8 +8,8 @@
  *
  * Rates are by processor time, so that other load on the machine matters little. Compared variants
  * alternate. The gain of a second thread is the median over rounds, each with one thread, two
- * threads on the stream, and two decoders that share only the image: that is the most the machine
- * allows.
+ * threads on the stream, and two decoders that share only the image, which is the most that the
+ * machine allows.
  */
 #include "base/crew.h"
 #include "bench/inputs.h"
@@ -23,18 +23,18 @@
 #include <pthread.h>
 
 #define ROUNDS 3
-#define PAIRS  5            /* rounds of one thread and two */
+#define PAIRS  5            /* rounds with one thread and two */
 #define BLOCK  (4u << 20)   /* bytes per push */
-#define TAKE   (256u << 10) /* bytes of records that are gathered before they are dropped */
+#define TAKE   (256u << 10) /* bytes of records collected before they are dropped */
 
 struct bench {
     struct input in;
-    uint64_t times;            /* that the trace is decoded in a round */
+    uint64_t times;            /* repetitions of the trace in a round */
     struct tl_stf_flow *flow;  /* NULL: count only */
     struct tl_zstf_pool *pool; /* NULL: records only */
     struct tl_zstf_job job;    /* the next chunk */
     unsigned threads;
-    uint64_t insns; /* seen by the decoder measured last */
+    uint64_t insns; /* counted by the last decoder */
     uint64_t stf_bytes;
 };
 
@@ -68,7 +68,7 @@ static void add_chunk(struct bench *b)
         die("no chunk");
 }
 
-/* Whole chunks go to the pool, and records alone are dropped in pieces. */
+/* Whole chunks go to the pool; records alone are dropped in batches. */
 static void add_items(struct bench *b, const struct tl_item *items, size_t n)
 {
     struct tl_stf_flow_at at = {0};
@@ -112,7 +112,8 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
     return TL_OK;
 }
 
-/* Instructions of a part are counted by who decodes it, and added up in the order of the parts. */
+/* The thread that decodes a part counts its instructions; the counts are added in the order of the
+ * parts. */
 static int on_digest(void *context, struct tl_buf *out, const struct tl_item *items, size_t n)
 {
     const uint64_t none = 0;
@@ -153,14 +154,14 @@ static void decode(void *context)
     struct tl_crew_work work = {.piece = pack_piece, .context = b->pool};
     uint64_t offset = 0;
     b->insns = 0;
-    if (!b->flow) { /* records are made by one thread, chunks compressed by any */
+    if (!b->flow) { /* only one thread writes records; any thread compresses chunks */
         sink.digest = on_digest;
         sink.digested = on_digested;
     }
     if (tl_crew_new(&share.crew, b->threads) < 0 ||
         tl_split_new(&d, &tl_etm4_ops, &b->in.source, b->in.image, &sink, &share, NULL) < 0)
         die("no decoder");
-    if (b->threads == 1) { /* nothing is gathered then */
+    if (b->threads == 1) { /* nothing is digested then */
         tl_crew_free(share.crew);
         share.crew = NULL;
     }
@@ -233,7 +234,7 @@ static void decode_opencsd(void *context)
 
 /* ---- two threads ------------------------------------------------------------------------- */
 
-/* Half of the trace by a decoder of its own, with bytes of its own. */
+/* Half of the trace, for a decoder of its own with its own copy of the bytes. */
 struct half {
     struct bench b;
     void (*fn)(void *);
@@ -264,12 +265,12 @@ static void decode_apart(const struct bench *b, void (*fn)(void *))
     tl_buf_fini(&there.b.in.trace);
 }
 
-/* Seconds on the clock, and of processor time of the thread that needs more. */
+/* Wall-clock seconds, and processor seconds of the busier thread. */
 struct took {
     double clock, cpu;
 };
 
-/* 1 or 2 threads on the stream; 0: two decoders. */
+/* Measure 1 or 2 threads on the stream; 0: two decoders. */
 static struct took time_threads(struct bench *b, void (*fn)(void *), unsigned threads)
 {
     const double begin = bench_now(), all = bench_cpu(), mine = bench_cpu_thread();
@@ -295,10 +296,8 @@ static void report_threads(const struct bench *b, const char *to, const char *wh
                        (double)b->in.trace.n * (double)b->times / 1e6 / one * ratio);
 }
 
-/*
- * The time on the clock counts; where other load takes the processors away, the processor time of
- * the thread that needs more tells what there is to gain.
- */
+/* Measure by wall-clock time, and also by the processor time of the busier thread, which shows the
+ * possible gain if other load takes the processors away. */
 static void measure_threads(struct bench *b, const char *to, void (*fn)(void *))
 {
     double one[PAIRS], gain[2][PAIRS], by_cpu[2][PAIRS];
@@ -354,7 +353,7 @@ static void measure(struct bench *b, uint64_t bytes_wanted)
     snprintf(input, sizeof input, "%s: bytes to STF records in memory", b->in.name);
     bench_report_trace("flow", input, (double)ours / 1e6 / stf, "Minsn/s", PEER, peer,
                        bytes / 1e6 / stf);
-    b->times = (b->times + 5) / 6 * 2; /* about a third as much, in two halves */
+    b->times = (b->times + 5) / 6 * 2; /* about a third of them, in two halves */
     measure_threads(b, "flow", decode);
     measure_threads(b, "STF records in memory", decode_to_stf);
     measure_threads(b, "compressed STF", decode_to_zstf);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CoreSight frames to runs: one source, several sources, and with synchronisation words. 64 MiB: 16
- * MiB, four times. OpenCSD de-frames the same bytes in the same program, without any decoder
- * attached. Rates are by processor time.
+ * CoreSight frames to runs: one source, several sources, and with synchronisation words; 16 MiB,
+ * four times. OpenCSD de-frames the same bytes in the same program, without any decoder attached.
+ * Rates are by processor time.
  *
  * The consumer reads the first byte of a run and its offset, and counts bytes; with several sources
  * it accepts separated runs, as stream decoders do. The cost of runs in strict order, and of the
@@ -78,7 +78,7 @@ static void decode_opencsd(void *context)
         const ocsd_datapath_resp_t rc =
             ocsd_dt_process_data(tree, OCSD_OP_DATA, i, (uint32_t)n, in->bytes.p + i, &used);
         if (OCSD_DATA_RESP_IS_FATAL(rc) || used == 0)
-            break; /* the bytes it did not see count for it */
+            break; /* bytes that it did not process count for it */
         i += used;
     }
     ocsd_destroy_dcd_tree(tree);
@@ -86,7 +86,7 @@ static void decode_opencsd(void *context)
 
 static double peer_rate(struct input *in)
 {
-    /* It takes footers of DSTREAM blocks for frames, and then finds no way on. */
+    /* It interprets footers of DSTREAM blocks as frames, and then cannot continue. */
     if (in->sync == TL_TPIU_DSTREAM)
         return 0;
     return (double)in->bytes.n / bench_best_cpu(3, decode_opencsd, in) / 1e6;
@@ -100,7 +100,7 @@ static double peer_rate(struct input *in)
 }
 #endif
 
-/* Sources take turns of `turn` bytes on average; 0: one source, its ID said once. */
+/* Sources take turns of `turn` bytes on average; 0: one source, whose ID occurs once. */
 static void make(struct input *in, enum tl_tpiu_sync sync, unsigned ids, unsigned turn)
 {
     struct tl_tpiu_encoder e;
@@ -118,7 +118,7 @@ static void make(struct input *in, enum tl_tpiu_sync sync, unsigned ids, unsigne
     }
     if (tl_tpiu_encoder_flush(&e) < 0)
         abort();
-    /* It is taken several times over: a whole number of blocks, the last of which ends a frame. */
+    /* It is repeated, so it must be a whole number of blocks, the last of which ends a frame. */
     if (sync == TL_TPIU_DSTREAM)
         e.out.n -= e.out.n % (5 * 512);
     *in = (struct input){.bytes = e.out, .sync = sync, .apart = ~(uint64_t)0};
@@ -140,7 +140,7 @@ static void measure(const char *name, enum tl_tpiu_sync sync, unsigned ids, unsi
     tl_buf_fini(&in.bytes);
 }
 
-/* What is special: the kernel alone, turns in their order, offsets. */
+/* Measure the kernel alone, turns in their order, and offsets. */
 static void measure_parts(void)
 {
     struct input in;

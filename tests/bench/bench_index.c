@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cost of index and tiles: the same inputs as in bench_flow, to packed STF files with a checksum of
- * each frame; to the same with item logs, which hold what STF cannot represent, so that everything
- * is stored but nothing can be looked up; and to shards with index and tiles. One thread, nothing
- * is written to disk. OpenCSD reconstructs the flow of a part of the same bytes in the same run,
- * and keeps nothing. Usage: bench_index [INPUT [ROUNDS]]
+ * The cost of index and tiles: the same inputs as in bench_flow, to packed STF files with a
+ * checksum of each frame; to the same with item logs, which contain what STF cannot represent, so
+ * that everything is stored but nothing can be looked up; and to shards with index and tiles. One
+ * thread; nothing is written to disk. OpenCSD reconstructs the flow of a part of the same bytes in
+ * the same run, and stores nothing. Usage: bench_index [INPUT [ROUNDS]]
  *
  * Rates are by processor time, so that other load on the machine matters little.
  */
@@ -20,7 +20,7 @@
 #include "store/itemlog.h"
 
 #define BYTES  (2u << 20)  /* of trace */
-#define SHARD  (1u << 20)  /* instructions: as many whole chunks either way */
+#define SHARD  (1u << 20)  /* instructions: a whole number of chunks */
 #define CHUNK  (64u << 10) /* bytes per push */
 #define ROUNDS 15
 #define MOST   99
@@ -37,7 +37,7 @@ static void die(const char *what)
     exit(1);
 }
 
-/* M instructions of the first quarter a second. */
+/* Million instructions per second of the first quarter. */
 static double peer_rate(const struct input *in)
 {
 #ifdef HAVE_OPENCSD
@@ -56,12 +56,12 @@ struct direct {
     struct tl_zstf_writer *writer;
     struct tl_buf packed, file;
     uint64_t stop, markers, insns, plain, frames, files;
-    uint32_t sum;                     /* of all checksums */
-    struct tl_itemlog log;            /* of the chunk of 2^16 instructions before `log_end` … */
-    uint64_t position, log_end, logs; /* … and the bytes of all */
+    uint32_t sum;                     /* of all checksums, so that they are computed */
+    struct tl_itemlog log;            /* of the chunk that ends at instruction `log_end` */
+    uint64_t position, log_end, logs; /* `logs`: bytes of all logs */
 };
 
-/* A .zstf without any index ends, or begins. */
+/* End the current .zstf, which has no index of ours, and begin the next one. */
 static int begin_file(struct direct *d)
 {
     uint8_t head[TL_ZSTF_HEAD];
@@ -77,7 +77,7 @@ static int begin_file(struct direct *d)
     return r < 0 ? r : tl_zstf_writer_begin(d->writer, &d->file);
 }
 
-/* The writer's records as a frame. */
+/* Compress the writer's records to a frame. */
 static int end_frame(struct direct *d)
 {
     size_t marks;
@@ -109,7 +109,7 @@ static int to_records(void *context, const struct tl_item *items, size_t n)
     return r;
 }
 
-/* The log of the instructions before `position`. */
+/* End the log of the instructions before `position`. */
 static int end_log(struct direct *d, uint64_t position)
 {
     tl_buf_reset(&d->packed);
@@ -122,7 +122,7 @@ static int end_log(struct direct *d, uint64_t position)
     return r;
 }
 
-/* The records, and all that is no instruction, without counting either. */
+/* Write records, and logs of all items other than instructions, counting neither. */
 static int to_records_and_logs(void *context, const struct tl_item *items, size_t n)
 {
     struct direct *d = context;
@@ -179,7 +179,7 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
-/* Processor seconds. */
+/* Decode. Returns processor seconds. */
 static double decode(const struct input *in, struct direct *d, tl_item_sink *items)
 {
     const struct tl_stream_sink sink = {.context = d,
@@ -248,7 +248,7 @@ static void report(const struct input *in, const char *what, double value, const
     bench_report("index", name, value, unit, peer > 0 ? PEER : NULL, peer);
 }
 
-/* Shares are medians of rounds: machines change their speed between them. */
+/* Shares are medians over rounds, since the machine's speed changes between them. */
 static void measure(const struct input *in, int rounds)
 {
     double files = 1e9, stored = 1e9, indexed = 1e9, logs[MOST], index[MOST], more[MOST];

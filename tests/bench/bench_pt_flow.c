@@ -3,8 +3,8 @@
  * Flow of Intel PT compared with libipt in the same run: trace bytes of one processor, with the
  * image available, to paths, to STF records in memory, and to sealed shards with their index in
  * files, by one thread. Inputs: real traces, repeated, where available, and generated ones: a
- * program that runs in circles, and one of 4096 functions whose blocks are each executed once or
- * twice (cold). Rates are by processor time; those of two threads are by wall-clock time.
+ * program that loops, and one of 4096 functions whose blocks are each executed once or twice
+ * (cold). Rates are by processor time; those of two threads are by wall-clock time.
  */
 #include "base/crew.h"
 #include "bench/report.h"
@@ -54,8 +54,8 @@ struct bench {
     struct tl_build *build;
     struct tl_packer *packer;
     uint64_t insns, theirs;
-    uint64_t expected; /* instructions, 0: not known */
-    uint64_t met;      /* parts decoded ahead that were of use */
+    uint64_t expected; /* instructions; 0: unknown */
+    uint64_t met;      /* parts decoded ahead that were used */
 };
 
 static void die(const char *why)
@@ -102,7 +102,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return TL_OK;
 }
 
-/* A shard is full: to a file. */
+/* Write a full shard to a file. */
 static int seal(void *context, struct tl_view *view)
 {
     struct bench *const b = context;
@@ -148,8 +148,7 @@ static void ours(void *context)
         .items = on_items,
         .loss = on_loss,
         .paths = true,
-        .code =
-            b->to == PATHS ? NULL : tl_stf_block_code}; /* records are made for who wants them */
+        .code = b->to == PATHS ? NULL : tl_stf_block_code}; /* encode records only if needed */
     struct tl_source source = {.protocol = TL_PROTO_PT};
     const struct tl_stf_flow_options stf = {.isa = TL_ISA_X64};
     struct tl_share share = {0};
@@ -271,7 +270,7 @@ static double by_clock(struct bench *b, unsigned threads)
     return best;
 }
 
-static const char *only; /* inputs whose names contain this */
+static const char *only; /* measure only inputs whose names contain this */
 
 static void measure(struct bench *b)
 {
@@ -287,7 +286,7 @@ static void measure(struct bench *b)
     const double insns = (double)b->insns / 1e6, mb = (double)b->trace.n / 1e6;
 #ifdef HAVE_LIBIPT
     theirs = insns / bench_best_cpu(ROUNDS, insn_by_insn, b);
-    if (b->theirs < b->expected) /* it continues to the next branch after the trace's end */
+    if (b->theirs < b->expected) /* it continues to the next branch after the end of the trace */
         die("libipt loses its way");
     snprintf(name, sizeof name, "%s, libipt's blocks", b->name);
     bench_report("pt flow", name, insns / bench_best_cpu(ROUNDS, block_by_block, b), "Minsn/s",
@@ -366,7 +365,7 @@ static void real(const char *name, const char *elf)
     tl_buf_fini(&file);
 }
 
-/* `code`, at `base`, for both. */
+/* Add `code`, at `base`, for both decoders. */
 static void add_code(struct bench *b, struct tl_bytes code, uint64_t base)
 {
     char file[64];
@@ -389,7 +388,7 @@ static void measure_made_up(struct bench *b)
     tl_image_free(b->image);
 }
 
-/* A small program, which runs for long: all that there is in it and in a trace. */
+/* A small program that runs for long, with all kinds of instructions and packets. */
 static void circles(void)
 {
     struct tl_sim_rng rng = {7};
@@ -415,7 +414,7 @@ static void circles(void)
     tl_sim_x86_program_fini(&program);
 }
 
-/* 4096 functions over 2 MB, each gone through once or twice, in any order. */
+/* 4096 functions in 2 MB of code, each executed once or twice, in any order. */
 static void cold(void)
 {
     struct tl_sim_x86_walk walk;
@@ -430,7 +429,7 @@ static void cold(void)
     tl_sim_x86_walk_fini(&walk);
 }
 
-/* All of them, or the ones named. */
+/* All inputs, or the ones named. */
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : "";

@@ -2,7 +2,7 @@
 /*
  * STF: reading .zstf to records and to instructions, with and without all their fields, and writing
  * .zstf, compared with a plain reader and writer of single records (stf_plain.h) in the same run;
- * and the share of zstd in it. On the real traces of the data folder where available, and on three
+ * and zstd's share of the time. On the real traces of the data folder where available, and on three
  * generated here. One thread, by its processor time: nothing here waits.
  */
 #include "bench/report.h"
@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define SECONDS 0.4 /* of processor time for each figure, and at least … */
-#define ROUNDS  5   /* … so many runs: others disturb the shorter ones less */
+#define SECONDS 0.4 /* minimum processor time for each figure */
+#define ROUNDS  5   /* minimum number of runs: short ones are more easily disturbed */
 
 struct trace {
     struct tl_bytes file; /* .zstf */
@@ -54,7 +54,7 @@ static double best(void (*fn)(void *context), struct trace *t)
     return least;
 }
 
-/* What there is to know of an instruction. */
+/* A sum over everything in an instruction. */
 static uint64_t sum_fields(const struct tl_stf_insns *insns, const struct tl_stf_insn *insn)
 {
     uint64_t sum = 0;
@@ -93,7 +93,7 @@ static void read_all_insns(struct trace *t, bool fields)
     while ((n = tl_stf_insns_read(insns, batch, 512, NULL)) > 0) {
         for (int i = 0; i < n; i++) {
             sum += batch[i].pc ^ batch[i].opcode;
-            if (fields && batch[i].flags) /* else there is nothing besides */
+            if (fields && batch[i].flags) /* otherwise it has nothing else */
                 sum += sum_fields(insns, &batch[i]);
         }
         count += (uint64_t)n;
@@ -129,7 +129,7 @@ static void unpack(void *context)
     tl_stf_file_close(file);
 }
 
-/* What there is to know of a record. */
+/* A sum over everything in a record. */
 static uint64_t sum_record(const struct tl_stf_record *r)
 {
     switch (r->type) {
@@ -198,7 +198,8 @@ static int no_rewrite(void *context, const uint8_t *p, size_t n)
     return TL_OK;
 }
 
-/* Already unpacked, to records with all fields: what write_records() does besides writing. */
+/* Read already unpacked bytes to records with all fields: what write_records() does besides
+ * writing. */
 static void parse_records(void *context)
 {
     struct trace *const t = context;
@@ -211,7 +212,7 @@ static void parse_records(void *context)
     tl_stf_reader_free(reader);
 }
 
-/* Each record is written as it is read, since an array of all of them would measure the memory. */
+/* Each record is written as it is read; an array of all of them would measure memory accesses. */
 static void write_records(void *context)
 {
     struct trace *const t = context;
@@ -276,8 +277,7 @@ static void must_put(struct tl_stf_out *out, const struct tl_stf_record *record)
         die("cannot write");
 }
 
-/* What the instruction at `pc` reads and writes of registers: as many as it has, always the same.
- */
+/* The registers read and written by the instruction at `pc`: always the same number. */
 static void put_registers(struct tl_stf_out *out, uint64_t pc, uint64_t value)
 {
     uint8_t bytes[8];
@@ -290,7 +290,8 @@ static void put_registers(struct tl_stf_out *out, uint64_t pc, uint64_t value)
                                                  {bytes, 8}}});
 }
 
-/* Functions of some fifty instructions, called in an irregular order, one access in three. */
+/* Functions of about fifty instructions, called in an irregular order; every third instruction is a
+ * memory access. */
 enum kind { NO_REGISTERS, REGISTERS, RANDOM_REGISTERS };
 
 static void make_trace(struct tl_buf *file, enum kind kind)
@@ -342,7 +343,7 @@ static void make_trace(struct tl_buf *file, enum kind kind)
     tl_stf_out_free(out);
 }
 
-/* The plain bytes, and how many records they are. */
+/* Unpack the trace and count its records. */
 static void prepare(struct trace *t)
 {
     struct tl_stf_file *file;
@@ -404,7 +405,7 @@ static void plain_writing(void *context)
     tl_buf_fini(&out);
 }
 
-/* A rate beside the plain one's of the same things, in millions. */
+/* Report a rate and the plain reader's or writer's, in millions. */
 static void report(const char *name, const char *what, double n, double ours, double plain)
 {
     char input[128];
@@ -426,7 +427,7 @@ static void measure(const char *name, struct trace *t)
     const double ours_fields = best(read_fields, t), plain_all = best(plain_fields, t);
     report(name, "to instructions with all fields", insns, ours_fields, plain_all);
     report(name, "to instructions, if they took no time: zstd alone", insns, unpacking, plain_all);
-    /* Each is written as it is read: what that costs is taken off. */
+    /* Records are written as they are read, so the cost of reading is subtracted. */
     const double parsing = best(parse_records, t), plain_parsing = best(plain_parse, t);
     for (t->level = 1; t->level <= 3; t->level += 2) {
         const double ours = best(write_records, t) - parsing;

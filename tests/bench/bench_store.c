@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The lake as a rig and a reader use it, on a folder: raw bytes to durable storage, raw bytes to
- * sealed shards with their index, and random ranges of a long stream of which nothing is in memory.
- * The capture is that of a simulated core; OpenCSD reconstructs the flow of the same bytes in the
- * same run, and stores nothing.
+ * sealed shards with their index, and random ranges of a long stream with nothing in memory. The
+ * capture is that of a simulated core; OpenCSD reconstructs the flow of the same bytes in the same
+ * run, and stores nothing.
  *
  * TL_BENCH_INSNS: instructions of the long stream, instead of 1 G.
  */
@@ -29,7 +29,7 @@
 #endif
 
 enum {
-    INSNS = 32 << 20, /* of the capture that is stored, as often as needed */
+    INSNS = 32 << 20, /* of the capture, which is stored as often as needed */
     CHUNK = 1 << 16,
     RANGES = 40,
     RANGE_INSNS = 1000,
@@ -47,11 +47,11 @@ struct made {
     struct tl_sim_etm4_options etm;
     struct tl_buf trace;
     struct tl_buf elf;
-    struct tl_buf setup; /* INI text, NUL-ended, with the image by its hash */
+    struct tl_buf setup; /* INI text, NUL-terminated, with the image by its hash */
     struct tl_buf code[2];
     struct tl_image *image;
     struct tl_source source;
-    uint64_t insns; /* seen by the decoder that ran last */
+    uint64_t insns; /* counted by the last decoder */
 };
 
 /* A trace of INSNS instructions and its program. */
@@ -81,7 +81,7 @@ static void make(struct made *m)
     tl_sim_core_free(core);
 }
 
-/* The program into the lake, and the setup that names it. */
+/* Put the program into the lake, and create the setup that refers to it. */
 static void set_up(struct tl_lake *lake, struct made *m)
 {
     struct tl_fail fail = {.text = "out of memory"};
@@ -117,7 +117,7 @@ static void drop(struct made *m)
 /* ---- the peer ---------------------------------------------------------------------------- */
 
 #ifdef HAVE_OPENCSD
-/* Flow alone, of the first quarter of the trace: it is slow. */
+/* Decode only the flow, of the first quarter of the trace since it is slow. */
 static void decode_opencsd(struct made *m)
 {
     const struct tl_fail fail = {.text = "it refuses"};
@@ -131,7 +131,7 @@ static void decode_opencsd(struct made *m)
 }
 #endif
 
-/* Seconds that have passed, and of processor time. */
+/* Elapsed seconds, and seconds of processor time. */
 struct clocks {
     double wall, cpu;
 };
@@ -149,7 +149,7 @@ static struct clocks since(struct clocks begin)
     return (struct clocks){now.wall - begin.wall, now.cpu - begin.cpu};
 }
 
-/* Instructions per second of each clock, of the peer; 0 without one. */
+/* The peer's instructions per second by each clock; 0 without a peer. */
 static struct clocks peer_rates(struct made *m)
 {
 #ifdef HAVE_OPENCSD
@@ -162,7 +162,7 @@ static struct clocks peer_rates(struct made *m)
 #endif
 }
 
-/* Of two that took turns with something: the machine's speed drifts. */
+/* The mean of rates measured before and after something else, since the machine's speed drifts. */
 static double mean_rate(double before, double behind)
 {
     return before > 0 && behind > 0 ? 2 / (1 / before + 1 / behind) : 0;
@@ -199,8 +199,8 @@ static void note_change(void *context)
     sem_post(context);
 }
 
-/* Wait until everything is decoded; its row. Without looking when nothing has changed: that would
- * take the processor, and the stream's lock, from those who work. */
+/* Wait until everything is decoded, and return the stream's row. Waits for changes, since polling
+ * would take processor time and the stream's lock from the decoding threads. */
 static struct tl_stream_row wait_sealed(struct tl_lake *lake, const char *trace)
 {
     struct tl_stream_row row = {0};
@@ -238,9 +238,9 @@ static int forget_one(const char *path, const struct stat *st, int type, struct 
     return 0;
 }
 
-static bool virtual; /* the kind of shards that is measured */
+static bool virtual; /* the kind of shards being measured */
 
-/* What is measured, with the kind. Valid until the next call. */
+/* The name of a figure, with the kind of shards. Valid until the next call. */
 static const char *named(const char *what)
 {
     static char text[160];
@@ -258,8 +258,8 @@ static struct tl_lake *open_lake(const char *dir)
     return lake;
 }
 
-/* Random ranges of RANGE_INSNS instructions as text, each of a lake that was just opened, of files
- * that the system does not hold in memory either. */
+/* Read random ranges of RANGE_INSNS instructions as text, each from a lake just opened, with files
+ * that are not in the system's cache either. */
 static void ranges(const char *dir, uint64_t insns)
 {
     static double took[RANGES];
@@ -297,7 +297,7 @@ static void ranges(const char *dir, uint64_t insns)
     bench_report("store", named("… 95 %"), took[RANGES * 95 / 100] * 1e3, "ms", NULL, 0);
 }
 
-/* A question to a lake of which nothing is in memory. */
+/* A query to a lake with nothing in memory. */
 struct cold {
     struct tl_lake *lake;
     double begin;
@@ -310,7 +310,7 @@ static struct cold begin_cold(const char *dir)
     return (struct cold){lake, bench_now()};
 }
 
-/* `what`: the question, and "cold". */
+/* `what`: the query, and "cold". */
 static void end_cold(struct cold cold, const char *what)
 {
     const double took = bench_now() - cold.begin;
@@ -318,7 +318,7 @@ static void end_cold(struct cold cold, const char *what)
     bench_report("store", named(what), took * 1e3, "ms", NULL, 0);
 }
 
-/* One search through all of it. */
+/* One search through the whole stream. */
 static void find_one(const char *dir, const char *what, struct tl_find_request request)
 {
     struct tl_fail fail = {0};
@@ -337,7 +337,7 @@ static void find_one(const char *dir, const char *what, struct tl_find_request r
 
 static void finds(const char *dir, const struct made *m)
 {
-    const struct tl_sim_function *f = m->program.functions; /* the scheduler's, which runs */
+    const struct tl_sim_function *f = m->program.functions; /* the scheduler's, which is executed */
     while (f->first != m->program.switcher)
         f++;
     const uint64_t entry = tl_sim_program_address(&m->program, f->first);
@@ -386,7 +386,7 @@ static void slices_one(const char *dir, const char *what, uint64_t from, uint64_
     end_cold(cold, name);
 }
 
-static uint64_t space[2]; /* bytes of shards, indexes and marks; of raw bytes, packed */
+static uint64_t space[2]; /* bytes of shards, indexes and marks; of packed raw bytes */
 static size_t logs;       /* of raw bytes, not packed yet */
 
 static int add_space(const char *path, const struct stat *st, int type, struct FTW *walk)
@@ -397,7 +397,7 @@ static int add_space(const char *path, const struct stat *st, int type, struct F
     return 0;
 }
 
-/* Once the raw bytes are packed. */
+/* Report the space used once the raw bytes are packed. */
 static void tell_space(const char *dir, uint64_t insns)
 {
     char objects[64];
@@ -417,7 +417,7 @@ static void tell_space(const char *dir, uint64_t insns)
                  (double)space[0] * 8 / (double)insns, "bits", NULL, 0);
 }
 
-/* 10 M instructions from where a chunk begins, as a file. */
+/* Fetch 10 M instructions from the beginning of a chunk on, as a file. */
 static void fetch_zstf(const char *dir, uint64_t insns)
 {
     const uint64_t from = insns / 3 / 65536 * 65536;
@@ -443,8 +443,8 @@ static void fetch_zstf(const char *dir, uint64_t insns)
     tl_lake_close(lake);
 }
 
-/* Store the trace `repeat` times as one stream, in a child of its own: what memory it takes. The
- * peer decodes before that and after it. */
+/* Store the trace `repeat` times as one stream, in a child process, to measure its memory. The peer
+ * decodes before that and after it. */
 static void store_long(const char *dir, struct made *m, size_t repeat)
 {
     int ends[2];
@@ -522,7 +522,7 @@ int main(void)
     virtual = false;
     nftw(made, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 
-    /* Bytes that nobody can decode: what the spool alone takes. */
+    /* Bytes that cannot be decoded: the rate of the spool alone. */
     static uint8_t noise[1 << 20];
     struct tl_lake *lake = open_lake(dir);
     const double begin = bench_now();

@@ -45,7 +45,7 @@ static int count_shard(void *context, struct tl_view *view)
     return TL_OK;
 }
 
-/* Instructions. */
+/* Decode. Returns the number of instructions. */
 static uint64_t decode(const struct input *in)
 {
     uint64_t insns = 0;

@@ -104,7 +104,7 @@ static inline void input_simulate(struct input *in, const struct input_mix *mix,
     tl_sim_program_fini(&program);
 }
 
-/* False, after printing why: it cannot be measured. */
+/* Returns false, after printing why, if it cannot be measured. */
 static inline bool input_capture(struct input *in, const char *name)
 {
     struct capture capture;
@@ -136,10 +136,8 @@ static inline bool input_capture(struct input *in, const char *name)
     return some;
 }
 
-/*
- * The input whose name contains this; a mix gets at least `bytes` of trace. False: it is not
- * available.
- */
+/* The input whose name contains `name`; a mix gets at least `bytes` of trace. Returns false if it
+ * is not available. */
 static inline bool input_named(struct input *in, const char *name, uint64_t bytes)
 {
     *in = (struct input){0};

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A single stage of the decoder on one input, for counting instructions: prints how many bytes
- * measured() processes. What is created only once (input, tables, decoded blocks) is created
- * before. Usage: stages STAGE; without an argument, lists them. Run by instructions.py.
+ * A single stage of the decoder on one input, for counting instructions: prints the number of bytes
+ * that measured() processes. Everything that is created only once (input, tables, decoded blocks)
+ * is created before. Usage: stages STAGE; without an argument, lists the stages. Run by
+ * instructions.py.
  */
 #include "bench/capture.h"
 #include "decode/ops.h"
@@ -58,7 +59,7 @@ static void push_frames(void)
     require(tl_tpiu_push(&tpiu, input.p, input.n) == 0, "frames");
 }
 
-/* Each source's bytes together, as stream decoders take them. */
+/* The bytes of each source together, as stream decoders receive them. */
 static void begin_frames(void)
 {
     const struct tl_tpiu_sink sink = {.run = drop_run, .apart = {UINT64_MAX, UINT64_MAX}};
@@ -275,7 +276,7 @@ static const struct stage {
     {"PT flow and STF records, cyc-long-tnt", read_cyc, begin_records, push_flow},
 };
 
-/* What is counted. */
+/* The function whose instructions are counted. */
 void measured(const struct stage *stage);
 
 __attribute__((noinline)) void measured(const struct stage *stage)
@@ -291,7 +292,7 @@ int main(int argc, char **argv)
         } else if (strcmp(stages[i].name, argv[1]) == 0) {
             stages[i].make();
             stages[i].begin();
-            stages[i].push(); /* blocks are decoded once, memory is there */
+            stages[i].push(); /* decodes the blocks and allocates the memory */
             measured(&stages[i]);
             printf("%zu\n", input.n);
             return 0;

@@ -9,7 +9,7 @@
 #include <zstd.h>
 
 #define MARKERS 100000
-#define WINDOW  4096 /* instructions that are read ahead */
+#define WINDOW  4096 /* instructions read ahead */
 
 static void die(const char *what)
 {
@@ -26,9 +26,9 @@ static void *must(void *p)
 
 /* ---- bytes in ------------------------------------------------------------------------------ */
 
-/* A stream of bytes as an object, with a buffer in front: `fill` makes it full again. */
+/* A stream of bytes as an object, with a buffer that `fill` refills. */
 struct stream {
-    bool (*fill)(struct stream *stream); /* false: there is no more */
+    bool (*fill)(struct stream *stream); /* false: no more bytes */
     uint8_t *plain;                      /* a chunk, unpacked */
     size_t n, at;
     struct tl_bytes file;
@@ -136,7 +136,7 @@ struct class
 
 struct record {
     const struct class *class;
-    struct record *next; /* in its pool, or its list */
+    struct record *next; /* in its pool or list */
     uint8_t type;
     union {
         uint64_t word; /* address, data, features */
@@ -325,7 +325,7 @@ struct reader {
     struct record *pools[256]; /* records that are free, by type */
     uint64_t pc, target, records, insns;
     bool has_target, header_done;
-    unsigned header; /* which of its records were there */
+    unsigned header; /* the header's records so far */
 };
 
 static struct record *make(struct reader *r, uint8_t type)
@@ -357,7 +357,7 @@ static void look_at_header(struct reader *r, const struct record *record)
     r->header_done = record->type == TL_STF_END_HEADER;
 }
 
-/* The next record: its owner is the caller. NULL: the end. */
+/* Read the next record, which the caller owns. Returns NULL at the end. */
 static struct record *next_record(struct reader *r)
 {
     uint8_t type;
@@ -435,7 +435,7 @@ uint64_t plain_parse_records(struct tl_bytes stf)
 
 /* ---- the reader of instructions ------------------------------------------------------------ */
 
-/* Records in the order of the trace, in memory that is kept for the next instruction. */
+/* Records in the order of the trace, in memory that is reused for the next instruction. */
 struct list {
     struct record **p;
     size_t n, cap;
@@ -563,7 +563,7 @@ struct order {
     bool header_done;
 };
 
-/* May this record stand after the one before? */
+/* Check that this record may follow the previous one. */
 static void check_order(struct order *order, uint8_t type)
 {
     if (!order->header_done) {

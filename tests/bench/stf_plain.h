@@ -3,7 +3,8 @@
  * STF read and written in the usual way, as a reference measured in the same run as ours: each
  * record is an object from a pool, filled field by field from a stream according to its descriptor;
  * an instruction owns lists of its records; the reader buffers a window of instructions. The costs
- * are those of C++ libraries for simulators. Only for regular .zstf files with the common records.
+ * are those of C++ libraries for simulators. Supports only regular .zstf files with the common
+ * records.
  *
  * Single-threaded. Any error ends the program.
  */

@@ -44,7 +44,7 @@ struct rig {
     size_t bytes;
 };
 
-/* Until all is durable. */
+/* Push, and wait until everything is durable. */
 static void *push(void *context)
 {
     const struct rig *const rig = context;
@@ -90,7 +90,8 @@ static int count_log(void *context, const char *key, uint64_t size)
 
 #define REST_LOOKS 2400 /* 50 ms apart: two minutes */
 
-/* Does it have its hash? That is the last thing that the lake does on its own, except packing. */
+/* Has the trace got its hash? That is the last thing that the lake does by itself, except for
+ * packing. */
 static bool is_hashed(struct tl_lake *lake, const char *trace)
 {
     struct tl_trace_list list;
@@ -101,7 +102,8 @@ static bool is_hashed(struct tl_lake *lake, const char *trace)
     return is;
 }
 
-/* Until the bytes of so many rigs are packed and hashed: what follows is measured alone. */
+/* Wait until the bytes of all rigs are packed and hashed, so that the next measurement is
+ * undisturbed. */
 static void wait_rest(struct tl_lake *lake, unsigned rigs)
 {
     struct tl_backend *backend;
@@ -128,7 +130,7 @@ static void wait_rest(struct tl_lake *lake, unsigned rigs)
     tl_backend_free(backend);
 }
 
-/* Bytes of the first trace. */
+/* Read a range of the first trace's bytes. */
 static size_t read_range(struct tl_lake *lake, uint64_t from, uint64_t to, struct tl_buf *out)
 {
     struct tl_raw_range *range;
@@ -157,7 +159,7 @@ static int forget(const char *path, const struct stat *st, int type, struct FTW 
     return 0;
 }
 
-/* A lake of which nothing is in memory. */
+/* A lake with nothing in memory. */
 static struct tl_lake *open_cold(void)
 {
     struct tl_lake *const lake = open_lake();
@@ -173,7 +175,7 @@ struct reader {
     unsigned seed, reads;
 };
 
-/* Ranges of one piece each, anywhere. */
+/* Read ranges of one piece each at random positions. */
 static void *read_anywhere(void *context)
 {
     struct reader *const reader = context;

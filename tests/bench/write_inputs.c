@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Writes the inputs of the benchmarks to files, for measuring the whole program: NAME.trace, and
- * NAME.ini with an image for each region of memory. Usage: write_inputs DIR MIB INPUT…; INPUT: a
- * part of an input's name. The files are DIR/0.*, DIR/1.* …
+ * NAME.ini with an image for each region of memory. Usage: write_inputs DIR MIB INPUT…, where INPUT
+ * is a part of an input's name. The files are DIR/0.*, DIR/1.* …
  */
 #include "bench/inputs.h"
 

@@ -19,7 +19,7 @@
 #define STREAMS_MAX   128
 #define LINE_MAX_SIZE 512
 
-/* Flow text by stream, in order of name. */
+/* Flow text by stream, sorted by name. */
 struct streams {
     struct {
         char name[32];
@@ -61,7 +61,7 @@ static int load_images(struct tl_image *image, const struct tl_setup *setup, str
         const struct tl_setup_image *m = &setup->images[i];
         struct stat st;
         if (stat(m->file, &st) != 0)
-            continue; /* the snapshot names dumps that it does not hold */
+            continue; /* the snapshot refers to dumps that it does not contain */
         const int rc =
             tl_image_add_file(image, m->file, m->address, m->offset, m->length, m->space, fail);
         if (rc < 0)
@@ -131,7 +131,8 @@ struct cursor {
     size_t count;
 };
 
-/* The next line of a class, without its line end, in a form that compares; false: no more. */
+/* Get the next line of a class, without its line end, in a form that can be compared. Returns false
+ * at the end. */
 static bool next_line(struct cursor *c, char class, char out[static LINE_MAX_SIZE])
 {
     while (c->p < c->end) {
@@ -142,7 +143,7 @@ static bool next_line(struct cursor *c, char class, char out[static LINE_MAX_SIZ
         if (*line != class || (stop - line > 1 && line[1] != ' '))
             continue;
         const char *from = line;
-        if (class == 'X') { /* the last two fields: a name in front is ours alone */
+        if (class == 'X') { /* the last two fields: only ours has a name before them */
             int spaces = 0;
             for (from = stop; from > line && spaces < 2; from--)
                 spaces += from[-1] == ' ';
@@ -154,19 +155,17 @@ static bool next_line(struct cursor *c, char class, char out[static LINE_MAX_SIZ
     return false;
 }
 
-/*
- * What the reference says too much, and nothing else may differ: docs/coresight-differences.md
- * tells why of each.
- */
+/* Surplus output of the reference; nothing else may differ. docs/coresight-differences.md explains
+ * each case. */
 static const struct {
     const char *what;
     char class;
     size_t from, count; /* lines of the class, counted from 0 */
 } surplus[] = {
-    {"ete_ip", 'I', 5838, 9131}, /* from a stale address straight on, over 360 branches */
+    {"ete_ip", 'I', 5838, 9131}, /* straight on from a stale address, over 360 branches */
 };
 
-/* Lines of the reference to leave out before line `at`. */
+/* The number of the reference's lines to skip before line `at`. */
 static size_t surplus_at(const char *what, char class, size_t at)
 {
     for (size_t i = 0; i < sizeof surplus / sizeof surplus[0]; i++)

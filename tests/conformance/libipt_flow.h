@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Runs the instruction decoder and the block decoder of Debian's libipt over a trace and a
- * simulated program, the way ptxed does, and lists the results in order.
- */
+/* Runs the instruction decoder and the block decoder of Debian's libipt over a trace and a
+ * simulated program, as ptxed does, and lists the results in order. */
 #ifndef TL_TEST_LIBIPT_FLOW_H
 #define TL_TEST_LIBIPT_FLOW_H
 
@@ -19,7 +17,7 @@ static inline uint8_t isa_of(enum pt_exec_mode mode)
                                 : TL_ISA_NONE;
 }
 
-/* The events that have an IP, with all fields an event may have. */
+/* Events with an IP, with all fields that an event can have. */
 static inline struct tl_sim_pt_truth power_of_libipt(const struct pt_event *e)
 {
     switch (e->type) {
@@ -131,11 +129,11 @@ static inline int libipt_events(struct pt_insn_decoder *decoder, struct tl_buf *
     return status;
 }
 
-/* Maximum number of instructions between two packets: damaged trace may lead to an endless loop
+/* Maximum number of instructions between two packets: damaged trace may cause an endless loop
  * without packets, which Debian's libipt never leaves. */
 #define LIBIPT_STEPS (1u << 18)
 
-/* From a PSB to an error or the end of the trace. */
+/* Decode from a PSB to an error or the end of the trace. */
 static inline int libipt_from_sync(struct pt_insn_decoder *decoder, struct tl_buf *out, int status)
 {
     uint64_t before = UINT64_MAX;
@@ -188,7 +186,7 @@ static inline enum tl_pt_error error_of_libipt(int status)
     return code < sizeof errors && errors[code] ? (enum tl_pt_error)errors[code] : TL_PT_INTERNAL;
 }
 
-/* Result: struct said, one after another. After an error it continues at the next PSB. */
+/* Append the result as consecutive struct said. After an error it continues at the next PSB. */
 static inline void libipt_flow(struct tl_buf *out, const struct pt_config *config,
                                const struct tl_sim_x86_program *program)
 {
@@ -211,7 +209,9 @@ static inline void libipt_flow(struct tl_buf *out, const struct pt_config *confi
     pt_insn_free_decoder(decoder);
 }
 
-/* ---- by blocks ------------------------------------------------------------------------------- */
+/*
+ * ---- the block decoder ------------------------------------------------------------------------
+ */
 
 /* The instructions of a block, which may continue after a direct call or jump. */
 static inline void say_block(struct tl_buf *out, const struct pt_block *block,

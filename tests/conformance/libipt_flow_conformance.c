@@ -30,7 +30,7 @@ static void make(struct world *w, struct tl_sim_rng *rng, unsigned most)
     struct tl_sim_pt_flow_options options;
     tl_sim_x86_program_init(&w->program, tl_sim_rand(rng), tl_sim_between(rng, 2, 60));
     tl_sim_pt_flow_random(&options, rng);
-    options.events = false; /* Debian's libipt is too old for them */
+    options.events = false; /* Debian's libipt does not know event trace */
     tl_sim_pt_flow_init(&w->flow, &w->program, &options, tl_sim_rand(rng));
     tl_sim_pt_flow_run(&w->flow, tl_sim_between(rng, 1, most));
     w->image = image_of(&w->program);
@@ -43,14 +43,14 @@ static void unmake(struct world *w)
     tl_sim_x86_program_fini(&w->program);
 }
 
-/* The time of each event, too, by TSC, TMA, MTC and CYC. */
+/* Also compare the time of each event, from TSC, TMA, MTC and CYC. */
 static void compare_times(const struct world *w, struct tl_buf *theirs)
 {
     struct tl_buf ours = {0};
     ours_flow(&ours, &sim_config, w->image, (struct tl_bytes){w->flow.pt.out.p, w->flow.pt.out.n});
     drop_repeated_modes(&ours);
     for (size_t i = 0; i < n_said(theirs) && i < n_said(&ours); i++)
-        if (said_at(theirs, i)->tsc) /* theirs has none for power and PTWRITE */
+        if (said_at(theirs, i)->tsc) /* it has no times for power events and PTWRITE */
             assert_int_equal(said_at(theirs, i)->tsc, said_at(&ours, i)->tsc);
     tl_buf_fini(&ours);
 }
@@ -83,7 +83,7 @@ static void truth(void **state)
     printf("%llu instructions and events compared\n", (unsigned long long)compared);
 }
 
-/* ---- damaged --------------------------------------------------------------------------------- */
+/* ---- damaged traces -------------------------------------------------------------------------- */
 
 static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
 {
@@ -106,7 +106,7 @@ static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)
 
 static unsigned errors, same_offsets, same_places, same_codes, unlike, differ;
 
-/* Index of the synchronisation after `i`, or of the end. */
+/* The index of the next synchronisation after `i`, or of the end. */
 static size_t next_sync(const struct tl_buf *said, size_t i)
 {
     do
@@ -134,10 +134,10 @@ static uint8_t opcode_of(const struct tl_sim_x86_program *program, const struct 
 }
 
 /*
- * Where Debian's libipt is another one than the reference of today (docs/pt-differences.md), and
- * shows it after damage: other packets bind to a FUP; bytes that are no instruction, or a later
- * one, have another length or class; a call that leaves what is traced is nothing that a compressed
- * return goes back to.
+ * Is this a difference after damage where Debian's libipt differs from the current reference
+ * (docs/pt-differences.md)? Other packets bind to a FUP; bytes that are not an instruction, or a
+ * newer one, have another length or class; a compressed return cannot return to a call that leaves
+ * the traced code.
  */
 static bool is_known(const struct tl_sim_x86_program *program, const struct said *before,
                      const struct said *theirs, const struct said *ours)
@@ -149,9 +149,10 @@ static bool is_known(const struct tl_sim_x86_program *program, const struct said
 }
 
 /*
- * Both fail after the same. Debian's libipt reads ahead, and may fail for that packet: one that is
- * invalid, or lacks an IP, or is out of place (docs/pt-differences.md); or in itself. Here what is
- * pending where the trace and the program part fails first. All else has the same reason.
+ * Both decoders fail after the same output. Are the errors equivalent? Debian's libipt reads ahead
+ * and may fail for that packet, if it is invalid, lacks an IP, or is out of place
+ * (docs/pt-differences.md), or with an internal error. Our decoder first fails for pending packets
+ * where the trace contradicts the program. Otherwise the reason must be the same.
  */
 static bool fails_alike(const struct said *theirs, const struct said *ours)
 {
@@ -170,9 +171,9 @@ static bool fails_alike(const struct said *theirs, const struct said *ours)
 }
 
 /*
- * Is it the same place? One of them may have read ahead, to the next packet that tells where the
- * flow goes: after times, a FUP, and a TNT, or through all of a PSB+; and of an error in a PSB+
- * Debian's libipt tells the PSB.
+ * Are these offsets equivalent? One of the decoders may have read ahead to the next packet that
+ * affects the flow: past timing packets, a FUP and one TNT, or through a whole PSB+; for an error
+ * inside a PSB+, Debian's libipt reports the PSB.
  */
 static bool same_place(struct tl_bytes trace, uint64_t theirs, uint64_t ours)
 {
@@ -195,10 +196,8 @@ static bool same_place(struct tl_bytes trace, uint64_t theirs, uint64_t ours)
     return true;
 }
 
-/*
- * One of both fails at theirs[i] or ours[k]: compare the first error of each from there on. Where
- * both fail after the same, it is at the same place.
- */
+/* One of the decoders fails at theirs[i] or ours[k]: compare the first error of each from there on.
+ * If both fail after the same output, the errors must be equivalent. */
 static void compare_errors(struct tl_bytes trace, const struct tl_buf *theirs, size_t i,
                            const struct tl_buf *ours, size_t k)
 {
@@ -218,7 +217,7 @@ static void compare_errors(struct tl_bytes trace, const struct tl_buf *theirs, s
     unlike += together && !(fails_alike(a, b) && place);
 }
 
-/* From one PSB on, up to where the first of both fails: what they say is the same. */
+/* Compare from one PSB on: up to the first error of either decoder, the output must be the same. */
 static void compare_from(const struct world *w, const struct tl_buf *theirs, size_t i,
                          const struct tl_buf *ours, size_t k)
 {
@@ -236,10 +235,11 @@ static void compare_from(const struct world *w, const struct tl_buf *theirs, siz
     if (i == i_end && k == k_end)
         return;
     errors++;
-    if (i == n_said(theirs) || k == n_said(ours)) /* the end may be reported, or not */
+    if (i == n_said(theirs) || k == n_said(ours)) /* the end need not be reported */
         return;
     const struct said *const a = said_at(theirs, i), *const b = said_at(ours, k);
-    if (a->error || b->error) { /* only one: libipt has read ahead, or what is pending fails here */
+    /* only one failed: libipt has read ahead, or pending packets failed here */
+    if (a->error || b->error) {
         compare_errors((struct tl_bytes){w->flow.pt.out.p, w->flow.pt.out.n}, theirs, i, ours, k);
         return;
     }
@@ -291,7 +291,7 @@ static void damaged(void **state)
            "same place, %u of them at the same offset; %u not explained\n",
            (unsigned long long)compared, errors, same_codes, same_places, same_offsets, unlike);
     assert_int_equal(differ, 0);
-    assert_in_range(unlike, 0, errors / 50); /* damage may look like anything, but seldom does */
+    assert_in_range(unlike, 0, errors / 50); /* damage can look like anything, but seldom does */
     assert_in_range(same_places, errors / 5 * 4, errors);
 }
 

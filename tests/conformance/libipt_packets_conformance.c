@@ -90,7 +90,7 @@ static void mode_of(struct tl_pt_packet *out, const struct pt_packet *p)
     out->tsx.abrt = p->payload.mode.bits.tsx.abrt;
 }
 
-/* Theirs as ours. */
+/* Convert their packet to ours. */
 static void packet_of(struct tl_pt_packet *out, const struct pt_packet *p)
 {
     switch (p->type) {
@@ -169,13 +169,14 @@ static void packet_of(struct tl_pt_packet *out, const struct pt_packet *p)
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* CFE, EVD, TRIG. */
+/* Is this a CFE, EVD or TRIG, which their version does not know? */
 static bool later_than_theirs(struct tl_bytes at)
 {
     return at.p[0] == 0xd9 || (at.n > 1 && at.p[0] == 0x02 && (at.p[1] == 0x13 || at.p[1] == 0x53));
 }
 
-/* With erratum SKZ84 a TMA that is none has eight bytes: theirs takes one after the stream. */
+/* With erratum SKZ84 an invalid TMA has eight bytes: they accept one that extends beyond the
+ * stream. */
 static bool is_cut_tma(const struct tl_pt_config *config, struct tl_bytes at)
 {
     return config->errata.skz84 && at.n == 7 && at.p[0] == 0x02 && at.p[1] == 0x73;
@@ -191,7 +192,7 @@ static int error_of(int theirs)
 
 static uint64_t compared; /* packets */
 
-/* Packets from `at` on. Returns where it ends. */
+/* Compare packets from `at` on. Returns where comparing ended. */
 static size_t compare_packets(struct pt_packet_decoder *decoder, const struct tl_pt_config *ours_is,
                               struct tl_bytes in, size_t at)
 {
@@ -300,7 +301,7 @@ static void damaged_streams(void **state)
     }
 }
 
-/* Each of the first two bytes, and any after. */
+/* All values of the first two bytes, followed by arbitrary ones. */
 static void any_bytes(void **state)
 {
     (void)state;
@@ -342,7 +343,7 @@ static void backward(void **state)
                 break;
             }
             assert_int_equal(pt_pkt_get_sync_offset(decoder, &theirs), 0);
-            if (theirs == rest.n) /* of two PSBs side by side they find the second one again */
+            if (theirs == rest.n) /* of two adjacent PSBs it finds the second one again */
                 break;
             assert_int_equal(at, theirs);
             rest.n = at;

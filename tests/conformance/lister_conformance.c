@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Packets compared with Debian's trc_pkt_lister, run as a program, on snapshots of simulated cores:
- * an ETMv4, a speculating one, an ETE, all in one formatted capture. Our side reads the same
- * snapshot.
+ * Packets compared with those of Debian's trc_pkt_lister, run as a program, on snapshots of
+ * simulated cores: an ETMv4, a speculating one, and an ETE, all in one formatted capture. Our side
+ * reads the same snapshot.
  *
  * Intact captures: the same packets from the first to the last. Damaged ones (flipped bits;
- * overwritten, dropped, doubled and inserted bytes): the same up to the damage; the first
+ * overwritten, dropped, repeated and inserted bytes): the same up to the damage; the first
  * difference is one of those explained in docs/coresight-differences.md; and the same again from
  * the stream's next synchronisation on, unless the reference never finds the frames again.
  *
@@ -43,7 +43,7 @@ struct bench {
     struct listing ours[IDS], theirs[IDS];
     size_t packets, differing, explained, unanswered;
     uint64_t fault_at;
-    bool moved; /* bytes after the fault have other places */
+    bool moved; /* bytes after the fault have other offsets */
 };
 
 static void die(const char *why)
@@ -56,7 +56,7 @@ static void add(struct listing *l, const char *name, size_t n, uint64_t offset)
 {
     struct packet *const last = l->n ? &l->v[l->n - 1] : NULL;
     if (last && !strncmp(name, "I_NOT_SYNC", n) && !strcmp(last->name, "I_NOT_SYNC"))
-        return; /* they list what is not in step in pieces */
+        return; /* they list unsynchronised bytes in pieces */
     if (tl_grow(&l->v, &l->cap, l->n + 1, sizeof *l->v) < 0)
         die("out of memory");
     struct packet *const p = &l->v[l->n++];
@@ -182,7 +182,7 @@ static void list_ours(struct bench *b)
     tl_bundle_fini(&snap);
 }
 
-/* False: it crashed, or did not end. What it had said by then counts. */
+/* Returns false if it crashed or did not end. Its output until then counts. */
 static bool list_theirs(struct bench *b)
 {
     char command[256], *line = NULL;
@@ -196,7 +196,7 @@ static bool list_theirs(struct bench *b)
     snprintf(command, sizeof command, "%s/out.ppl", b->dir);
     FILE *const f = fopen(command, "r");
     while (f && getline(&line, &cap, f) > 0) {
-        /* a message may stand in front, or after, without a line end */
+        /* a message without a line end may precede or follow */
         for (const char *at = line; (at = strstr(at, "Idx:")); at++) {
             uint64_t index;
             unsigned id;
@@ -252,7 +252,7 @@ static void compare(struct bench *b, unsigned id, const char *what, bool intact)
         asyncs += !strcmp(x->v[i].name, "I_ASYNC");
     const char *const mine = name_at(x, first), *const other = name_at(y, first);
     const uint64_t offset = first < x->n ? x->v[first].offset : b->trace.n;
-    /* A damaged field without end, and a frame lost, leave the rest to chance until an A-Sync. */
+    /* A damaged field without end, or a lost frame, makes the rest arbitrary until an A-Sync. */
     const bool explained = !intact && offset + 1200 >= b->fault_at &&
                            (b->moved || is_explained(mine) || is_explained(other));
     if (explained && (b->moved || asyncs <= 2)) {
@@ -280,7 +280,7 @@ static void damage(struct bench *b, unsigned kind, struct tl_sim_rng *rng)
     if (tl_buf_add(&b->hurt, b->trace.p, at) < 0 || tl_buf_add(&b->hurt, &byte, more) < 0 ||
         tl_buf_add(&b->hurt, b->trace.p + at + drop, b->trace.n - at - drop) < 0)
         die("out of memory");
-    /* The reference takes whole frames only. */
+    /* The reference only accepts whole frames. */
     b->hurt.n &= ~(size_t)15;
     put(b, "trace.bin", b->hurt.p, b->hurt.n);
 }

@@ -31,10 +31,10 @@
 struct event {
     char class; /* I, X, T, Y as in flow text */
     uint64_t a, b;
-    uint64_t offset; /* of the packet that told it */
+    uint64_t offset; /* of the packet that reported it */
 };
 
-/* In memory that is shared with child processes. */
+/* Kept in memory shared with child processes. */
 struct events {
     size_t n;
     struct event v[EVENTS];
@@ -47,7 +47,7 @@ struct bench {
     struct tl_source source;
     struct tl_sim_etm4_options etm;
     struct tl_buf trace;
-    uint64_t *syncs; /* offsets of trace infos in the intact stream */
+    uint64_t *syncs; /* offsets of Trace Info packets in the intact stream */
     size_t n_syncs, cap_syncs;
     struct events *ours, *theirs, *intact;
     uint64_t wanted, found, found_by_them; /* instructions of damaged streams */
@@ -165,12 +165,12 @@ static void decode_theirs(struct bench *b)
     const dcd_tree_handle_t tree = tl_opencsd_new(&b->source, memory, 2, on_element, b);
     if (tree == C_API_INVALID_TREE_HANDLE)
         die("OpenCSD refuses");
-    /* Of a damaged stream what it said so far counts. */
+    /* The output before an error in a damaged stream counts. */
     (void)!tl_opencsd_push(tree, 0, b->trace.p, b->trace.n);
     tl_opencsd_free(tree);
 }
 
-/* As decode_theirs(), and false if it crashed. */
+/* As decode_theirs(); returns false if it crashed. */
 static bool try_theirs(struct bench *b)
 {
     fflush(stdout);
@@ -189,7 +189,9 @@ static bool try_theirs(struct bench *b)
 
 /* ---- comparison -------------------------------------------------------------------------- */
 
-/* Index of the next event of a class with an offset of at least `from`, from `i` on. */
+/*
+ * The index of the next event of a class at an offset of at least `from`, beginning at index `i`.
+ */
 static size_t next_of(const struct events *e, size_t i, char class, uint64_t from)
 {
     while (i < e->n && (e->v[i].class != class || e->v[i].offset < from))
@@ -198,8 +200,8 @@ static size_t next_of(const struct events *e, size_t i, char class, uint64_t fro
 }
 
 /*
- * Do `a` and `b` tell the same from offset `from` on, to the end or up to the last event of `a`
- * before `to`? Offsets themselves may differ: joined atoms have that of the first.
+ * Compare `a` and `b` from offset `from` on, to the end or up to the last event of `a` before `to`.
+ * Returns the number of differing classes. Offsets may differ: joined atoms have the first one's.
  */
 static size_t compare(const char *what, const char *other, const struct events *a,
                       const struct events *b, uint64_t from, uint64_t to)
@@ -228,7 +230,7 @@ static size_t compare(const char *what, const char *other, const struct events *
     return differing;
 }
 
-/* Instructions of `e` that are in `intact`, too, at the same place of the trace. */
+/* The number of instructions of `e` that are also in `intact`, at about the same offset. */
 static uint64_t count_found(const struct events *intact, const struct events *e)
 {
     enum { BLUR = 64 }; /* bytes */
@@ -238,7 +240,7 @@ static uint64_t count_found(const struct events *intact, const struct events *e)
         if (e->v[i].class != 'I')
             continue;
         while (k < intact->n && intact->v[k].offset + BLUR < e->v[i].offset)
-            k++;                                    /* what lies between was lost */
+            k++;                                    /* instructions in between were lost */
         const uint64_t end = e->v[i].offset + BLUR; /* joined atoms blur offsets */
         size_t at = k;
         while (at < intact->n && intact->v[at].offset <= end &&
@@ -288,7 +290,7 @@ static void make_trace(struct bench *b, unsigned seed)
         .sync_every = 600,
         .max_spec_depth = random() % 3 ? 0 : (uint8_t)(random() % 20),
     };
-    if (options.etm.max_spec_depth) /* 1.3.3 does not know commits by cycle counts */
+    if (options.etm.max_spec_depth) /* 1.3.3 does not know commits in cycle counts */
         options.etm.cycle_count = false;
     b->etm = options.etm;
     b->source = (struct tl_source){.protocol = TL_PROTO_ETM4};
@@ -323,7 +325,7 @@ static size_t check_damaged(struct bench *b, const char *what)
     const bool answered = try_theirs(b);
     memcpy(b->trace.p + at, saved, SPREAD);
 
-    /* a packet may begin before the damage; what is uncommitted there is at its mercy */
+    /* a packet may begin before the damage, which also affects uncommitted elements */
     const size_t margin = LONGEST + 20u * b->etm.max_spec_depth;
     size_t differing = compare(what, "intact", b->ours, b->intact, 0, at - margin);
     size_t next = 0;
@@ -343,7 +345,8 @@ static size_t check_damaged(struct bench *b, const char *what)
     return differing;
 }
 
-/* The reference's C interface does not free its callbacks' objects; ours are still looked at. */
+/* The reference's C interface does not free the objects of its callbacks; our leaks are still
+ * detected. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

@@ -206,7 +206,7 @@ static void made_packets(struct tl_sim_rng *rng)
     }
 }
 
-/* Headers in payloads, payloads like headers: bytes from a few values, and from all. */
+/* Headers in payloads and payloads like headers: bytes from a few values, and any bytes. */
 static void hostile_packets(struct tl_sim_rng *rng)
 {
     static const uint8_t few[] = {0x95, 0x9a, 0x90, 0x91, 0x92, 0xf7, 0xc0, 0x15, 0x00, 0x85,

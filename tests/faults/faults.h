@@ -31,7 +31,7 @@ static inline uint64_t fault_seed(void)
     return seed;
 }
 
-/* Virtual shards with many places to build them from, and most raw bytes packed. */
+/* Virtual shards that can be regenerated from many positions, and most raw bytes packed. */
 static inline struct tl_lake_options fault_options(const char *dir, bool is_virtual)
 {
     return (struct tl_lake_options){.dir = dir,
@@ -80,7 +80,7 @@ static inline unsigned fault_virtual(struct tl_lake *lake, const char *id)
     return n;
 }
 
-/* Change a byte of a shard's index on the medium; whoever checks it repairs it. */
+/* Change a byte of a shard's index on the medium; a later check repairs it. */
 static inline int fault_damage(struct tl_lake *lake, uint64_t *random)
 {
     struct tl_backend *backend = lake->backend;
@@ -131,7 +131,7 @@ static inline void fault_check(struct tl_lake *lake, const char *id, const struc
     tl_buf_fini(&got);
 }
 
-/* A rig that resumes where the server tells it to; returns false once something was refused. */
+/* Push like a rig that resumes where the server says. Returns false once something was refused. */
 static inline bool fault_push(struct tl_lake *lake, const char *id, const struct capture *c,
                               uint64_t *random, void (*on_durable)(void *, uint64_t), void *context)
 {
@@ -165,8 +165,8 @@ static inline bool fault_push(struct tl_lake *lake, const char *id, const struct
     return r >= 0;
 }
 
-/* Other operations on a lake, at any moment: failures must be reported, and leave everything either
- * as it was or as intended. Trace "u" is created and deleted; nothing of "t" may be lost. */
+/* Other operations on a lake, at any time: failures must be reported, and leave everything either
+ * unchanged or as intended. Trace "u" is created and deleted; nothing of "t" may be lost. */
 static inline void fault_house(struct tl_lake *lake, const struct capture *c, uint64_t *random)
 {
     const struct tl_retention rule = {.raw_age_s = 3600};

@@ -17,7 +17,7 @@
 
 static char url[1200];
 
-/* The next store to be opened must be empty. */
+/* Make sure that the next store opened is empty. */
 static void new_store(void)
 {
     static unsigned serial;
@@ -31,7 +31,7 @@ static void new_store(void)
              pool ? pool : "rados:fake?conf=none", (int)getpid(), serial++);
 }
 
-/* Faults meanwhile are reported; then it is opened again. */
+/* Open the store, again after each fault, which must be reported. */
 static struct tl_backend *open_store(void)
 {
     struct tl_backend *backend;
@@ -42,11 +42,11 @@ static struct tl_backend *open_store(void)
     return backend;
 }
 
-/* A refused rig connects again. */
+/* Push, reconnecting whenever it is refused. */
 static void push_until_done(struct tl_lake *lake, const struct capture *c, uint64_t *random)
 {
     for (unsigned tries = 0; !fault_push(lake, "t", c, random, NULL, NULL); tries++) {
-        assert_true(tries < 20000); /* a lock whose answer was lost expires */
+        assert_true(tries < 20000); /* a lock whose reply was lost must expire first */
         usleep(1000);
     }
 }
@@ -88,8 +88,8 @@ static void faults_are_overcome(void **state)
 
 /* ---- at each operation ---------------------------------------------------------------------- */
 
-/* From opening the store to the end, with one fault. Returns the number of operations at which it
- * could have been injected. */
+/* Run from opening the store to the end, with one fault. Returns the number of operations at which
+ * it could have been injected. */
 static uint64_t run_with_fault(const struct capture *c, unsigned kind, uint64_t at, bool *suffered)
 {
     uint64_t random = at;
@@ -120,7 +120,7 @@ static uint64_t run_with_fault(const struct capture *c, unsigned kind, uint64_t 
     return passed;
 }
 
-/* Evenly over all operations of a capture, and with TL_FAULT_ROUNDS=100000 at each of them. */
+/* Operations spread over a whole capture; with TL_FAULT_ROUNDS=100000, each of them. */
 static void any_operation_may_fail(void **state)
 {
     (void)state;
@@ -137,7 +137,8 @@ static void any_operation_may_fail(void **state)
         }
     }
     print_message("%u faults in %u captures\n", suffered, runs);
-    assert_true(suffered > runs / 2); /* threads may execute fewer operations another time */
+    /* the number of operations varies with the timing of threads */
+    assert_true(suffered > runs / 2);
     capture_free(&c);
 }
 
@@ -176,7 +177,7 @@ static void wait_raw(struct tl_lake *lake, uint64_t bytes)
 }
 
 /* The first server still has bytes in memory when it is cut off. The second one continues where the
- * durable bytes end; what the first one writes once it is back changes nothing. */
+ * durable bytes end; writes by the first one after its return have no effect. */
 static void a_server_that_was_cut_off_is_fenced(void **state)
 {
     (void)state;
@@ -221,7 +222,7 @@ static void a_server_that_was_cut_off_is_fenced(void **state)
     capture_free(&c);
 }
 
-/* A full cluster refuses bytes, can be read, and accepts bytes again when there is space. */
+/* A full cluster refuses bytes but can be read, and accepts bytes again when there is space. */
 static void a_full_cluster_is_no_disaster(void **state)
 {
     (void)state;
@@ -239,7 +240,7 @@ static void a_full_cluster_is_no_disaster(void **state)
     wait_raw(lake, half);
     model_limit(0);
     struct tl_fail fail = {0};
-    /* It is reported even if the rig sends nothing more. */
+    /* It is reported even if the rig sends nothing else. */
     int r = append(ingest, &c, half, half + 1000);
     for (unsigned i = 0; r >= 0; i++) {
         assert_true(i < 6000);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A real folder on a failing medium: at every change of a file in turn, by our own code or by
- * SQLite, the medium is full, broken or writes only half; or the power fails, and only synced data
+ * A real folder on a failing medium: at each change of a file in turn, by our own code or by
+ * SQLite, the medium is full, broken, or writes only half; or the power fails, and only synced data
  * remains.
  */
 #include "faults.h"
@@ -38,7 +38,7 @@ static int try_open(struct tl_lake **lake, struct tl_fail *fail)
     return tl_lake_open(lake, &options, fail);
 }
 
-/* Refusals, with no restart but of the opening itself. */
+/* Refuse changes; nothing is restarted, except that a refused opening is repeated. */
 static uint64_t refuse_one(const struct capture *c, uint64_t *random, uint64_t after,
                            uint64_t count, enum medium_fault fault)
 {
@@ -98,15 +98,15 @@ static void tell(void *context, uint64_t offset)
         _exit(3);
 }
 
-/* Nothing is refused before the power fails. When it does, other threads would find another folder
- * in place of theirs, so they wait for the end. */
+/* Nothing is refused before the power fails. At that moment other threads would see the folder
+ * replaced, so they wait for the end. */
 static void end_life(int status)
 {
     sleep(60);
     _exit(status);
 }
 
-/* One life in a process of its own, until the power fails. Returns the last acknowledged offset. */
+/* Run one life in a child process until the power fails. Returns the last acknowledged offset. */
 static uint64_t live(const struct capture *c, uint64_t *random)
 {
     int ends[2];

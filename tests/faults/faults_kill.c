@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A process that pushes and decodes on a real folder is killed at random moments, and another one
- * continues. In the end everything is as without any kill.
- */
+/* A process that pushes and decodes on a real folder is killed at random moments, and another one
+ * continues. The final result is the same as without kills. */
 #include "faults.h"
 
 #include <signal.h>
@@ -13,7 +11,7 @@ static struct tl_lake *open_folder(const char *dir, bool is_virtual)
     struct tl_lake *lake;
     struct tl_fail fail = {0};
     const struct tl_lake_options options = fault_options(dir, is_virtual);
-    /* The lease of a killed process is released, though not immediately. */
+    /* The lease of a killed process is released, but not immediately. */
     for (int i = 0; i < 240000; i++) {
         const int r = tl_lake_open(&lake, &options, &fail);
         if (r >= 0)
@@ -40,7 +38,7 @@ static void child(const char *dir, bool is_virtual, const struct capture *c, uin
     struct tl_lake *lake = open_folder(dir, is_virtual);
     if (!lake || !fault_push(lake, "t", c, &seed, tell, &pipe))
         _exit(2);
-    for (;;) { /* decoding continues until the kill */
+    for (;;) { /* decoding continues until the process is killed */
         fault_house(lake, c, &seed);
         usleep(1000);
     }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The medium fails: no space, I/O errors, short writes, at every single change in turn. The rig is
- * told, nothing is torn, and everything continues without a restart once the medium works again.
+ * The medium fails: no space, I/O errors, short writes, at every change in turn. The rig is
+ * informed, nothing is left half-written, and everything continues without a restart once the
+ * medium works again.
  */
 #include "faults.h"
 
@@ -44,7 +45,7 @@ static void refusals_are_overcome(void **state)
     capture_free(&c);
 }
 
-/* Really full: stored data stays readable, and freed space is used. */
+/* On a full disk, stored data can be read, and freed space is used. */
 static void a_full_disk_is_no_disaster(void **state)
 {
     (void)state;
@@ -77,7 +78,7 @@ static void a_full_disk_is_no_disaster(void **state)
     capture_free(&c);
 }
 
-/* Nearly full: ingest ends early, with a message, before anything is torn. */
+/* On a nearly full disk, ingest stops early with a message, before anything is half-written. */
 static void ingest_stops_early(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The power is cut at random points, again and again, while a capture is pushed and decoded.
- * Everything that was acknowledged is there afterwards, and in the end all is as without any cut.
- * Over a store in memory, and over the model of a cluster (rados/fake).
+ * The power is cut at random points, many times, while a capture is pushed and decoded. Everything
+ * that was acknowledged is present afterwards, and the final result is the same as without cuts. On
+ * a store in memory, and on the model of a cluster (rados/fake).
  */
 #include "faults.h"
 
@@ -13,14 +13,14 @@
 #include "rados/rados.h"
 #endif
 
-/* ---- what loses its power ------------------------------------------------------------------- */
+/* ---- the store that loses its power --------------------------------------------------------- */
 
 #define LEASE_S 1
 
 struct medium {
     bool cluster;
-    unsigned cut_before;        /* operations of a life that is cut short */
-    struct tl_backend *backend; /* in a cluster: of the present life */
+    unsigned cut_before;        /* operations in a life that is cut short */
+    struct tl_backend *backend; /* in a cluster: that of the current life */
 };
 
 static void medium_new(struct medium *m)
@@ -34,7 +34,7 @@ static void medium_new(struct medium *m)
 #endif
 }
 
-/* Begin a life: with `cut`, the power fails after some operations. */
+/* Begin a life; if `cut`, the power fails after some operations. */
 static int medium_begin(struct medium *m, bool cut, uint64_t *random)
 {
     const unsigned n = (unsigned)(fault_random(random) % m->cut_before);
@@ -51,7 +51,7 @@ static int medium_begin(struct medium *m, bool cut, uint64_t *random)
     return TL_OK;
 }
 
-/* If the power has not failed yet, it does now. */
+/* Cut the power unless it has already failed. */
 static void medium_cut(struct medium *m, uint64_t *random)
 {
     if (!m->cluster)
@@ -68,7 +68,7 @@ static void medium_end(struct medium *m)
         tl_backend_free(m->backend);
 }
 
-/* The power is back; leases of earlier servers expire. */
+/* Restore the power; leases of earlier servers expire. */
 static void medium_boot(struct medium *m, uint64_t *random)
 {
     if (!m->cluster)
@@ -102,8 +102,8 @@ static void note(void *context, uint64_t offset)
     pthread_mutex_unlock(&acked->lock);
 }
 
-/* Everything acknowledged is there: a rig that connects is told so. In a cluster only the holder of
- * the trace's lease knows it exactly. The power may already be off. */
+/* Check that everything acknowledged is present, as reported to a rig that connects. In a cluster,
+ * only the holder of the trace's lease knows it exactly. The power may already be off. */
 static void check_acked(const struct medium *m, struct tl_lake *lake, const struct capture *c,
                         uint64_t acked, bool cut)
 {
@@ -126,8 +126,8 @@ static void check_acked(const struct medium *m, struct tl_lake *lake, const stru
         tl_ingest_close(ingest);
 }
 
-/* One life: until the power fails, or everything is done. Returns whether it is done; then `*made`
- * is increased by the number of virtual shards. */
+/* Run one life: until the power fails, or everything is done. Returns whether it is done; if so,
+ * `*made` is increased by the number of virtual shards. */
 static bool live(struct medium *medium, const struct capture *c, uint64_t *random,
                  struct acked *acked, bool is_virtual, bool cut, unsigned *made)
 {
@@ -155,7 +155,7 @@ static bool live(struct medium *medium, const struct capture *c, uint64_t *rando
         fault_check(lake, "t", c);
         *made += fault_virtual(lake, "t");
     } else {
-        /* Some lives end in the middle of decoding, or right after it. */
+        /* Some lives end during decoding, or directly after it. */
         usleep((unsigned)(fault_random(random) % 3000));
         done = false;
     }
@@ -202,7 +202,7 @@ static void power_cuts_lose_nothing_of_virtual_shards(void **state)
     cut_many((struct medium){.cut_before = 320}, true, 30);
 }
 
-/* Operations that the cluster answered are durable; pending ones are done or not. */
+/* Operations that the cluster answered are durable; pending ones are executed or not. */
 static void cut_cluster(unsigned cut_before, bool is_virtual, unsigned usual)
 {
 #ifdef TL_WITH_RADOS

@@ -46,7 +46,7 @@ static int sys_fsync(int fd)
     return fcntl(fd, F_GETFD) < 0 ? -1 : 0;
 }
 
-/* ---- what would survive ---------------------------------------------------------------------- */
+/* ---- what would survive a power cut ---------------------------------------------------------- */
 
 struct name {
     char name[256];
@@ -58,10 +58,10 @@ struct node {
     struct node *next;
     ino_t inode;
     bool folder;
-    bool synced;    /* ever */
-    uint8_t *bytes; /* of a file, as synced */
+    bool synced;    /* at least once */
+    uint8_t *bytes; /* of a file, as last synced */
     size_t n;
-    struct name *names; /* of a folder, as synced */
+    struct name *names; /* of a folder, as last synced */
     size_t n_names;
 };
 
@@ -98,8 +98,8 @@ static struct node *make_node(ino_t inode, bool folder)
     return n;
 }
 
-/* A new file or folder got the inode of one that was removed. If the removal was not synced, that
- * one may come back: its synced bytes are kept under a number that no inode has. */
+/* Call when a new file or folder got the inode of a removed one. If the removal was not synced, the
+ * old one may come back: its synced bytes are kept under a number that no inode has. */
 static void forget(ino_t inode)
 {
     static ino_t unused = (ino_t)1 << 48;
@@ -165,9 +165,9 @@ static void note_sync(int fd)
     close(in);
 }
 
-/* ---- the cut --------------------------------------------------------------------------------- */
+/* ---- the power cut --------------------------------------------------------------------------- */
 
-/* A file's content after the cut: as synced, with some of the later writes. */
+/* Write a file's content after the cut: as synced, with some of the later writes. */
 static void write_survivor(const struct node *node, const char *now_path, const char *to)
 {
     const int out = sys_openat(AT_FDCWD, to, O_WRONLY | O_CREAT | O_TRUNC, 0666);
@@ -218,7 +218,7 @@ static void write_folder(const struct node *folder, const char *now, const char 
     }
 }
 
-/* Under the lock, so that no other thread changes anything any more. */
+/* Called with the lock held, so that no other thread changes anything any more. */
 static void cut_power(void)
 {
     char after[256], aside[256], command[600];
@@ -237,7 +237,7 @@ static void cut_power(void)
     _exit(MEDIUM_CUT);
 }
 
-/* ---- the gate -------------------------------------------------------------------------------- */
+/* ---- counting and refusing changes ----------------------------------------------------------- */
 
 static bool below_watched(int dir, const char *path)
 {
@@ -256,7 +256,7 @@ static bool below_watched(int dir, const char *path)
     return strncmp(whole, watched, watched_n) == 0 && !strstr(whole, "-shm");
 }
 
-/* Called with the lock held for every change. 0, or errno. */
+/* Called with the lock held before every change. Returns 0 or an errno. */
 static int may_change(void)
 {
     changes++;
@@ -273,7 +273,7 @@ static int may_change(void)
     return kind == MEDIUM_EIO ? EIO : ENOSPC;
 }
 
-/* Wraps a call that changes something. */
+/* Wraps a system call that changes something. */
 #define GATED(dir, path, call)                                                                     \
     do {                                                                                           \
         if (!below_watched(dir, path))                                                             \
@@ -364,7 +364,7 @@ int mkdirat(int dir, const char *path, mode_t mode)
     if (!below_watched(dir, path))
         return (int)syscall(SYS_mkdirat, dir, path, mode);
     pthread_mutex_lock(&lock);
-    /* One that exists already is not a change. */
+    /* Creating a folder that exists is not a change. */
     const int there = fstatat(dir, path, &st, 0) == 0 ? EEXIST : 0;
     const int e = there ? there : may_change();
     const int r = e ? -1 : (int)syscall(SYS_mkdirat, dir, path, mode);

@@ -16,9 +16,8 @@ enum medium_fault {
     MEDIUM_POWER  /* the process ends; only synced data remains */
 };
 
-/*
- * Watch changes below `dir`; changes elsewhere pass. Nothing is refused yet. NULL: stop watching.
- */
+/* Watch changes below `dir`; changes elsewhere are not affected. Nothing is refused yet. NULL: stop
+ * watching. */
 void medium_watch(const char *dir);
 /* Let the next `after` changes pass, then refuse `count` of them. */
 void medium_refuse(uint64_t after, uint64_t count, enum medium_fault fault);

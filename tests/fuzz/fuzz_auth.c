@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Everything that identifies a client. The first byte chooses: a line of the tokens file, an
- * Authorization value, a Cookie value (prefixed with the name of our own, or as it is), names of a
- * certificate. No input is authorised, since the tokens and the key are others.
+ * Authorization value, a Cookie value (prefixed with our cookie's name, or unchanged), names in a
+ * certificate. No input is authorised, since the tokens and the key differ.
  */
 #include "net/auth.h"
 #include "net/login.h"
@@ -46,7 +46,7 @@ static void token_line(char *text)
     if (rc != TL_OK)
         return;
     require(token.roles && token.role);
-    if (token.expires) { /* what is written is read as the same */
+    if (token.expires) { /* reading what was written gives the same token */
         int64_t again;
         require(tl_token_expiry_parse(tl_token_expiry_text(token.expires, date), &again) == TL_OK);
         require(again == token.expires);
@@ -98,7 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     case 3:
         cookie(text, data[0] % 5 == 2);
         break;
-    case 4: /* each name ends with a NUL */
+    case 4: /* names, each terminated by a NUL */
         require(!tl_auth_by_names(auth, (struct tl_bytes){(const uint8_t *)text, size}).roles);
         break;
     }

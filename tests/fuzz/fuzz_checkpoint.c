@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Checkpoints: arbitrary bytes after a header with a correct checksum, and the builder states in
- * them. Any bytes are refused, or give builders that accept items and finish.
- */
+/* Checkpoints: arbitrary bytes after a header with a correct checksum, and the builder states in
+ * them. Any bytes are refused, or give builders that accept items and finish. */
 #include "base/crc32c.h"
 #include "store/build.h"
 #include "store/checkpoint.h"
@@ -58,7 +56,7 @@ static struct tl_build *builder(const struct lane *lane, const struct sealed *th
     return b;
 }
 
-/* Software trace, gaps, modes and exceptions; so many. */
+/* Feed `n` items of software trace, gaps, modes and exceptions. */
 static int feed_software(struct tl_build *b, size_t n)
 {
     static const uint8_t kinds[] = {TL_ITEM_SOFTWARE,  TL_ITEM_MODE,     TL_ITEM_TIME,
@@ -81,7 +79,7 @@ static int feed_software(struct tl_build *b, size_t n)
     return r;
 }
 
-/* Items [from, to) of the lane. */
+/* Feed items [from, to) of the lane. */
 static int feed(struct tl_build *b, const struct lane *lane, size_t from, size_t to)
 {
     static struct made made;
@@ -92,8 +90,8 @@ static int feed(struct tl_build *b, const struct lane *lane, size_t from, size_t
     return tl_build_items(b, made.items + from, to - from);
 }
 
-/* What the checkpoint looks like, and what is sealed by then, or a while later; the builders'
- * states as they are. */
+/* Create a checkpoint, and what is sealed by then and a while later, with unmodified states of the
+ * builders. */
 static void made_checkpoint(struct tl_buf *out, struct sealed sealed[static LANES][2])
 {
     struct tl_checkpoint c = {.offset = 4096};
@@ -130,10 +128,8 @@ static void load(const struct lane *lane, const struct tl_buf *build, const stru
     tl_build_free(b);
 }
 
-/*
- * The first byte: how many of the following triples (where, two bytes; how) change a checkpoint
- * that is made here; 255: the rest is one itself, after its head.
- */
+/* The first byte is the number of triples that follow (position, two bytes; change) and modify a
+ * checkpoint created here; 255: the rest is itself a checkpoint, without its head. */
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct tl_buf whole;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * DI datagrams, from bytes to packets, to events, to flow items and osd-sw's logs: any bytes, in
- * bounded memory, with the same result for any chunking. First byte: chunk size.
- */
+/* DI datagrams, from bytes to packets, to events, to flow items and osd-sw's logs: any bytes, in
+ * bounded memory, with the same result for any chunking. The first byte is the chunk size. */
 #include "decode/ops.h"
 #include "osd/osdsw.h"
 
@@ -13,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct digest {
     uint64_t lines;
-    uint64_t items; /* sum over the streams, so that their order between each other is free */
+    uint64_t items; /* sum over the streams, independent of their relative order */
     uint64_t n_items;
     uint64_t losses;
     uint64_t streams;

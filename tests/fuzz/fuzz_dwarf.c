@@ -7,7 +7,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Each text is read to its end. */
+/* Read each text to its end. */
 static size_t read_place(const struct tl_dwarf_place *place)
 {
     size_t n = strlen(place->file);

@@ -79,7 +79,7 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return 0;
 }
 
-/* An image to follow the flow in: that of the simulated program. */
+/* The image of the simulated program, for following the flow. */
 static const struct tl_image *image(void)
 {
     static struct tl_image *made;
@@ -127,7 +127,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     struct tl_sim_rng rng = {data[3]};
     const size_t n = size - CHOOSERS + sizeof async;
-    uint8_t *trace = malloc(n); /* in step from the start: the rest is more than A-Sync alone */
+    uint8_t *trace = malloc(n); /* synchronised from the start, so that the rest is decoded */
     require(trace != NULL);
     memcpy(trace, async, sizeof async);
     memcpy(trace + sizeof async, data + CHOOSERS, size - CHOOSERS);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The whole server at the other end of a socket: arbitrary bytes, as HTTP/1.1, as HTTP/2 frames,
- * and as messages of every gRPC method. First byte: which of these; second: how they are cut into
- * pieces. After each input the server must still answer.
+ * and as messages of every gRPC method. The first byte chooses one of these, the second how they
+ * are cut into pieces. After each input the server must still answer.
  */
 #include "lake/lakeint.h"
 #include "net/grpc.h"
@@ -21,10 +21,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define INPUTS_PER_LAKE 4000 /* then a new one, so that memory does not fill up */
+#define INPUTS_PER_LAKE 4000 /* then a new one is created, so that memory does not fill up */
 #define INSNS           20000
-#define LONG_CALL_MS    30    /* some calls last until the client goes */
-#define ALIVE_MS        60000 /* more than a busy machine takes */
+#define LONG_CALL_MS    30    /* some calls last until the client disconnects */
+#define ALIVE_MS        60000 /* longer than a busy machine needs */
 
 enum {
     FRAME_DATA = 0,
@@ -103,7 +103,7 @@ static void make_trace(struct tl_buf *trace, struct tl_buf *setup_text)
     tl_buf_fini(&elf);
 }
 
-/* Trace "t" is there to be asked for. */
+/* Create trace "t", for requests. */
 static void fill_lake(void)
 {
     struct tl_buf trace = {0}, setup = {0};
@@ -140,16 +140,16 @@ static void start_server(void)
     need(tl_net_new(&server.net, &net, &fail) >= 0, fail.text);
     server.port = (uint16_t)atoi(strrchr(tl_net_url(server.net, 0), ':') + 1);
     if (!server.inputs)
-        atexit(stop_server); /* registered late: it runs before the libraries' own */
+        atexit(stop_server); /* registered late, so that it runs before the libraries' handlers */
 }
 
-/* An alarm of libFuzzer's cuts calls of the system short, now and then. */
+/* libFuzzer's alarm interrupts system calls from time to time. */
 #define RETRY(result, call)                                                                        \
     do                                                                                             \
         (result) = (call);                                                                         \
     while ((result) < 0 && errno == EINTR)
 
-/* A connection that an alarm cut short is made in the background: wait for it. */
+/* Wait for a connection whose connect() was interrupted: it continues in the background. */
 static bool connected(int fd, const struct sockaddr_in *to)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLOUT};
@@ -167,7 +167,7 @@ static int dial(void)
     const struct sockaddr_in to = {.sin_family = AF_INET,
                                    .sin_port = htons(server.port),
                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    /* closed by a reset, or thousands of sockets would wait out their TIME_WAIT */
+    /* close with a reset, or thousands of sockets would be in TIME_WAIT */
     const struct linger at_once = {.l_onoff = 1};
     const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     need(fd >= 0 && connected(fd, &to), "cannot connect");
@@ -181,14 +181,15 @@ static bool send_all(int fd, const void *p, size_t n)
         ssize_t put;
         RETRY(put, send(fd, at, n, MSG_NOSIGNAL));
         if (put <= 0)
-            return false; /* the server has had enough */
+            return false; /* the server has closed the connection */
         at += put;
         n -= (size_t)put;
     }
     return true;
 }
 
-/* Read at most `n` bytes: > 0, 0 at the end, or < 0: with ETIMEDOUT, nothing came for `ms`. */
+/* Read at most `n` bytes. Returns > 0, 0 at the end, or < 0; with ETIMEDOUT, nothing arrived for
+ * `ms`. */
 static ssize_t receive(int fd, void *p, size_t n, int ms)
 {
     struct pollfd poll_fd = {.fd = fd, .events = POLLIN};
@@ -220,7 +221,7 @@ static void still_alive(void)
     close(fd);
 }
 
-/* ---- what is sent ------------------------------------------------------------------------- */
+/* ---- the input ---------------------------------------------------------------------------- */
 
 static void send_cut(int fd, const uint8_t *p, size_t n, uint8_t cut)
 {
@@ -261,7 +262,7 @@ static void add_preface(struct tl_buf *out)
     add_frame(out, FRAME_SETTINGS, 0, NULL, 0);
 }
 
-/* Messages out of the input: each begins with its length, and gets a true prefix. */
+/* Append messages taken from the input: each begins with its length, and gets a correct prefix. */
 static void add_messages(struct tl_buf *out, const uint8_t *p, size_t n)
 {
     struct tl_buf body = {0};
@@ -294,7 +295,7 @@ static void add_call(struct tl_buf *out, const char *path, const uint8_t *p, siz
     add_messages(out, p, n);
 }
 
-/* Frames come in until the stream or the connection ends, or it is a long call. */
+/* Read frames until the stream or the connection ends, or for `ms` in a long call. */
 static void read_frames(int fd, int ms)
 {
     static uint8_t in[1 << 16];

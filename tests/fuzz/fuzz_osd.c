@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The meaning of Open SoC Debug packets, beyond fuzz_di: modules known from a setup, an image with
- * arbitrary instructions, arrival times, gaps in the input; and packets that no framing has
- * checked. Converted to flow items, call stacks and STF, in bounded memory.
+ * The interpretation of Open SoC Debug packets, beyond fuzz_di: modules known from a setup, an
+ * image with arbitrary instructions, arrival times, gaps in the input; and packets that no framing
+ * has checked. Converted to flow items, call stacks and STF, in bounded memory.
  *
  * Input: one byte each for the modules' widths and for the piece size; the rest are datagrams.
  */
@@ -42,7 +42,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
         if (items[i].kind != TL_ITEM_TIME || stream->index >= 64)
             continue;
         if (items[i].value < *last)
-            abort(); /* time does not go back */
+            abort(); /* time does not go backwards */
         *last = items[i].value;
     }
     if (tl_item_text(&text, items, n) < 0 || tl_callstack_push(&s->calls, items, n) < 0 ||
@@ -68,7 +68,7 @@ static void make_setup(struct tl_setup *setup, uint8_t choice)
         abort();
 }
 
-/* The input itself is the program, from address 0 on and where cores begin. */
+/* The input itself is the program, at address 0 and where cores begin. */
 static struct tl_image *make_image(const uint8_t *data, size_t size)
 {
     struct tl_image *image;
@@ -112,7 +112,7 @@ static void decode(const uint8_t *data, size_t size, size_t piece, uint8_t choic
     free(s);
 }
 
-/* Packets cut out anywhere, whole or not, as a transport without framing hands them over. */
+/* Packets cut at any position, whole or not, as from a transport without framing. */
 static void read_packets(const uint8_t *data, size_t size, uint8_t choice)
 {
     struct tl_setup setup;

@@ -20,10 +20,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 struct world {
     struct tl_osd_ctl *ctl;
     uint64_t links;   /* open */
-    uint64_t packets; /* handed over, of links that are open */
-    bool gone[PEERS]; /* messages to them cannot be sent */
+    uint64_t packets; /* delivered, from open links */
+    bool gone[PEERS]; /* peers to which messages cannot be sent */
     int64_t now;
-    uint16_t last; /* word of a packet */
+    uint16_t last; /* last word of a packet */
 };
 
 static void check(bool truth)
@@ -84,7 +84,7 @@ static void on_log(void *context, const char *line)
     check(*line && !strchr(line, '\n'));
 }
 
-/* The answer that a device would give to whatever is asked now; `value` where one is read. */
+/* The answer that a device would give to the pending request; `value` if it is a read. */
 static void answer(struct world *w, uint8_t peer, uint8_t subnet, uint8_t module, uint8_t value,
                    uint8_t kind)
 {
@@ -110,7 +110,7 @@ static void message(struct world *w, uint8_t peer, const uint8_t *p, size_t n, b
                              w->now) == TL_OK);
 }
 
-/* One operation of the script. Its length. */
+/* Perform one operation of the script. Returns its length. */
 static size_t step(struct world *w, const uint8_t *p, size_t n)
 {
     const uint8_t op = p[0] % 8, peer = p[0] / 8 % PEERS;
@@ -133,7 +133,7 @@ static size_t step(struct world *w, const uint8_t *p, size_t n)
         w->now += n > 1 ? 8 * p[1] : 1;
         check(tl_osd_ctl_tick(w->ctl, w->now) == TL_OK);
         return n > 1 ? 2 : 1;
-    case 5: /* the end begins */
+    case 5: /* shutdown begins */
         check(tl_osd_ctl_stop(w->ctl, w->now) == TL_OK);
         (void)tl_osd_ctl_stopped(w->ctl);
         return 1;
@@ -170,7 +170,7 @@ static void converse(const uint8_t *data, size_t size)
     check(w.links == 0 && w.packets == 0);
 }
 
-/* A device's bytes in pieces, while we ask. */
+/* A device's bytes in pieces, with our requests in between. */
 static void dial(const uint8_t *data, size_t size)
 {
     struct tl_osd_glip g;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * perf.data from bytes: for any bytes, decoding terminates, gives each stream the same result for
- * any chunking, and the importer makes a setup of them. The first byte chooses the chunk size, and
- * whether threads have streams.
+ * perf.data from bytes: for any bytes, decoding terminates and gives each stream the same result
+ * for any chunking, and the importer creates a setup from them. The first byte chooses the chunk
+ * size, and whether threads have streams.
  */
 #include "decode/decode.h"
 #include "import/jitdump.h"
@@ -41,7 +41,7 @@ static int on_loss(void *context, const struct tl_decode_loss *loss)
                          (unsigned long long)loss->offset, (unsigned long long)loss->bytes);
 }
 
-/* Memory that changes, so that times matter. */
+/* An image that changes over time, so that times matter. */
 static struct tl_image *make_image(void)
 {
     static const uint8_t code[64];
@@ -96,7 +96,7 @@ static int on_jitted(void *context, const struct tl_jit_code *code)
     return TL_OK;
 }
 
-/* The same bytes as code that was made at run time: what is told lies within them. */
+/* The same bytes as a dump of code generated at run time: everything reported lies inside them. */
 static void jitted(const uint8_t *p, size_t n)
 {
     struct tl_bytes in = {p, n};

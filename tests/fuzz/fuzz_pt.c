@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Intel PT packets from bytes: for any bytes, parsing terminates, each packet lies within the bytes
- * and can be printed, and tapes have as many packets as the parser finds, at the same places, at
+ * Intel PT packets from bytes: for any bytes, parsing terminates, each packet lies inside the input
+ * and can be printed, and tapes have the packets that the parser finds, at the same offsets, at
  * every vector level; chunks give the same result as all bytes at once. The first byte chooses
  * errata and chunk size.
  */
@@ -35,7 +35,7 @@ static void add_outcomes(struct digest *d, uint64_t with_stop_bit)
         d->outcomes = d->outcomes * 3 + (with_stop_bit >> n & 1) + 1;
 }
 
-/* Up to what cannot be parsed. */
+/* Parse up to the first byte that cannot be parsed. */
 static struct digest by_parser(const struct tl_pt_config *config, struct tl_bytes in)
 {
     struct digest d = {.end = 0};

@@ -22,7 +22,7 @@ static void require(bool condition)
         abort();
 }
 
-/* The corpus consists of executions of these. */
+/* The programs whose executions are in the corpus. */
 static const struct tl_image *image_of(unsigned seed)
 {
     static struct tl_image *images[PROGRAMS];
@@ -95,7 +95,7 @@ static void by_insn(const struct tl_pt_config *config, const struct tl_image *im
         if (status >= 0 || status == -TL_PT_EOS)
             return;
     }
-    abort(); /* it found more PSBs than there are bytes */
+    abort(); /* more PSBs than there are bytes */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The TCP ports for raw trace (`serve --raw`): any bytes, cut anywhere, sent to a listener of any
- * format. First byte: which listener; second: how the bytes are cut. The bytes stored are those
- * sent, and the server finishes with any of them. The last choice uses the rest as an argument of
- * --raw.
+ * format. The first byte chooses the listener, the second how the bytes are cut. The bytes stored
+ * are those sent, and the server finishes with any of them. The last choice uses the rest as an
+ * argument of --raw.
  */
 #include "lake/lakeint.h"
 #include "rpc/raw.h"
@@ -89,7 +89,7 @@ static void start_server(void)
         atexit(stop_server);
 }
 
-/* ---- what is sent ------------------------------------------------------------------------- */
+/* ---- sending ------------------------------------------------------------------------------- */
 
 /* libFuzzer's alarm interrupts system calls from time to time. */
 #define RETRY(result, call)                                                                        \
@@ -141,9 +141,9 @@ static void await_end(int fd)
     }
 }
 
-/* ---- what is stored ----------------------------------------------------------------------- */
+/* ---- what is stored ------------------------------------------------------------------------ */
 
-/* The only trace, once it is decoded; false: there is none. */
+/* Wait until the only trace is decoded. Returns false if there is none. */
 static bool await_trace(char name[static 64])
 {
     for (int i = 0; i < ALIVE_MS; i++) {
@@ -184,7 +184,7 @@ static void check_stored(const uint8_t *p, size_t n)
     need(tl_lake_delete(server.lake, trace, &fail) == TL_OK, fail.text);
 }
 
-/* No file is opened, since the argument may name any file. */
+/* Parse an argument of --raw without opening any file, since it may name any file. */
 static void try_spec(const uint8_t *p, size_t n)
 {
     struct tl_raw_spec spec;

@@ -50,14 +50,14 @@ static int patch(void *context, const uint8_t *p, size_t n)
     return TL_OK;
 }
 
-/* Does the record change the layout, or begin another trace, at an invalid place? */
+/* Does the record change the layout, or begin another trace, where that is not allowed? */
 static bool is_foreign(const struct tl_stf_record *r, bool in_header)
 {
     return !in_header && (r->type == TL_STF_TRACE_INFO_FEATURE || r->type == TL_STF_VLEN_CONFIG ||
                           r->type == TL_STF_PROTOCOL_ID || r->type == TL_STF_IDENTIFIER);
 }
 
-/* TL_OK and TL_EOF: sliced. *odd: such a file cannot be cut exactly. */
+/* Slice. Returns TL_OK or TL_EOF if successful. *odd: such a file cannot be cut exactly. */
 static int slice(struct tl_bytes bytes, uint64_t from, uint64_t to, uint8_t format,
                  struct tl_buf *file, uint64_t *written, bool *odd)
 {

@@ -33,7 +33,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return tl_item_text(context, items, n);
 }
 
-/* The capture. */
+/* Read the capture again. */
 static int read_again(void *context, uint64_t offset, uint8_t *out, size_t n)
 {
     const struct tl_bytes *const capture = context;

@@ -19,7 +19,7 @@ static void must(bool holds)
         abort();
 }
 
-/* Records; each encodes to the bytes it was decoded from. */
+/* Read records; each must encode to the bytes it was decoded from. */
 static uint64_t records(struct tl_bytes bytes)
 {
     struct tl_stf_file *file;
@@ -50,7 +50,7 @@ static uint64_t records(struct tl_bytes bytes)
     return insns;
 }
 
-/* Instructions, from pieces of `step` bytes; never more than there are closing records. */
+/* Read instructions, in pieces of `step` bytes; there are never more than closing records. */
 static void instructions(struct tl_bytes plain, size_t step, uint64_t most)
 {
     struct tl_stf_insns *insns;
@@ -83,7 +83,7 @@ static void instructions(struct tl_bytes plain, size_t step, uint64_t most)
     tl_stf_insns_free(insns);
 }
 
-/* All instructions of plain bytes, at most `cap`. */
+/* Read all instructions of plain bytes, at most `cap`. */
 static size_t all_insns(struct tl_bytes plain, struct tl_stf_insn *out, size_t cap)
 {
     struct tl_stf_insns *insns;
@@ -101,10 +101,8 @@ static size_t all_insns(struct tl_bytes plain, struct tl_stf_insn *out, size_t c
     return n;
 }
 
-/*
- * Cut at `at`: the same instructions, exactly those that end before the cut. The bytes are copied,
- * so that a sanitizer detects a read past the cut.
- */
+/* Check that a trace cut at `at` gives exactly the instructions that end before the cut. The bytes
+ * are copied, so that a sanitizer detects a read past the cut. */
 static void cut(struct tl_bytes plain, size_t at)
 {
     static struct tl_stf_insn whole[4096], part[4096];
@@ -178,7 +176,7 @@ static void rewriting_fini(struct rewriting *r)
     tl_buf_fini(&r->insns);
 }
 
-/* Flow items, and the result of writing them again. */
+/* Read flow items and write them again. */
 static void items(struct tl_bytes bytes, struct rewriting *r)
 {
     struct tl_stf_file *file;
@@ -195,7 +193,7 @@ static void items(struct tl_bytes bytes, struct rewriting *r)
     tl_stf_file_close(file);
 }
 
-/* The rewritten trace has the same instructions. */
+/* Check that the rewritten trace has the same instructions. */
 static void again(struct tl_bytes bytes)
 {
     struct rewriting once, twice;

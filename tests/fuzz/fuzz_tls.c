@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The server's side of TLS on a socket, at whose other end records arrive cut anywhere, with
- * arbitrary bytes between them, before and after the handshake. The bytes read are those the client
- * wrote, from the first one on, and the server never reports readiness when nothing is there.
+ * The server's side of TLS on a socket, whose other end sends records cut anywhere, with arbitrary
+ * bytes between them, before and after the handshake. The bytes read are those the client wrote,
+ * from the first one on, and the server never reports readiness when there is nothing to read.
  */
 #include "net/tlsio.h"
 
@@ -109,7 +109,7 @@ static void write_record(struct talk *t, size_t n)
         need(tl_buf_add(&t->wrote, text, n) >= 0, "no memory");
 }
 
-/* As a connection does: until there is no more, or the end. */
+/* Read as a connection does: until no more is available, or the end. */
 static void read_some(struct talk *t, size_t most)
 {
     uint8_t bytes[300];
@@ -171,7 +171,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (data[0] & 1)
         shake_hands(&t);
     say_all(&t, data + 1, size - 1);
-    for (int i = 0; i < 3 && !t.over; i++) { /* whatever else there is */
+    for (int i = 0; i < 3 && !t.over; i++) { /* process whatever is left */
         answer(&t);
         pass(&t, SIZE_MAX);
         read_some(&t, 300);

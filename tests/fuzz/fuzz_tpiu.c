@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The de-framer accepts any bytes, and gives each source the same ones at the same offsets, for any
- * chunking, with runs in order or separated. First byte: synchronisation mode and chunk size.
+ * The de-framer accepts any bytes, and gives each source the same bytes at the same offsets, for
+ * any chunking, with runs in order or separated. The first byte chooses synchronisation mode and
+ * chunk size.
  */
 #include "frame/tpiu.h"
 

@@ -38,8 +38,8 @@ static void check(struct tl_bytes bytes)
     tl_stf_file_close(file);
 }
 
-/* Instructions from `at` on, and the address of the first. Returns < 0 if the end is not
- * orderly. */
+/* Count the instructions from `at` on, and get the address of the first. Returns < 0 if the bytes
+ * do not end properly. */
 static int64_t count(struct tl_bytes bytes, uint64_t at, uint64_t *pc)
 {
     struct tl_stf_file *file;
@@ -62,7 +62,7 @@ static int64_t count(struct tl_bytes bytes, uint64_t at, uint64_t *pc)
     return got == TL_EOF ? n : -1;
 }
 
-/* From the beginning, without the index: as many bytes as the chunks contain. */
+/* Read from the beginning, without the index: there are as many bytes as in the chunks. */
 static size_t unpack(struct tl_bytes bytes)
 {
     struct tl_stf_unpack *u;
@@ -83,7 +83,7 @@ static size_t unpack(struct tl_bytes bytes)
     return n;
 }
 
-/* Chunks of `plain`, cut as `how` tells, with an index that may be wrong. */
+/* Compress `plain` into chunks, cut as given by `how`, with an index that may be wrong. */
 static void pack(struct tl_bytes plain, const uint8_t how[4], struct tl_buf *file)
 {
     struct tl_zstf_writer *w;

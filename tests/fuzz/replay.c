@@ -21,7 +21,7 @@ static uint32_t next(void)
     return (uint32_t)(seed >> 16);
 }
 
-/* A copy of exactly `n` bytes, so that a sanitizer sees the first byte read after it. */
+/* Run on a copy of exactly `n` bytes, so that a sanitizer detects reads past the end. */
 static void run(const uint8_t *p, size_t n)
 {
     uint8_t *const exact = malloc(n ? n : 1);
@@ -88,7 +88,9 @@ int main(int argc, char **argv)
         closedir(dir);
     for (int i = 0; i < rounds * 4; i++, inputs++) {
         const size_t n = next() % 4096;
-        /* Few distinct values: long runs and repeated headers are what parsers trip over. */
+        /*
+         * Few distinct values cause long runs and repeated headers, which parsers often mishandle.
+         */
         const uint32_t mask = i % 2 ? 0xff : 0x83;
         for (size_t k = 0; k < n; k++)
             changed[k] = (uint8_t)(next() & mask);

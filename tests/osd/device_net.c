@@ -21,7 +21,7 @@ static int64_t now_us(void)
     return tl_monotonic_ns() / 1000;
 }
 
-/* ---- what to do next ---------------------------------------------------------------------- */
+/* ---- the plan ----------------------------------------------------------------------------- */
 
 struct run {
     struct tl_sim_osd_device *d;
@@ -42,7 +42,7 @@ static unsigned due(const struct run *r)
     return left < BURST ? (unsigned)left : BURST;
 }
 
-/* Generate events, if it is time. False: the plan is complete. */
+/* Generate events if any are due. Returns false if the plan is complete. */
 static bool step(struct run *r, int *rc)
 {
     const bool on = atomic_load(&r->d->active) > 0;
@@ -68,7 +68,7 @@ static int pause_ms(const struct run *r)
 
 /* ---- as a gateway ------------------------------------------------------------------------- */
 
-/* "M", `text`, and the answer. Pending requests are answered before it. */
+/* Send "M" with `text`, and check the answer. Requests that arrive before it are processed. */
 static int ask(void *socket, const char *text, const char *expected)
 {
     char type = 0, answer[64] = {0};
@@ -88,7 +88,7 @@ static int take_requests(struct run *r, void *socket)
     char type;
     while (zmq_recv(socket, &type, 1, ZMQ_DONTWAIT) == 1) {
         const int n = zmq_recv(socket, words, sizeof words, 0);
-        if (type != 'D' || n < 6 || n > (int)sizeof words) /* osd-sw's gateway would abort */
+        if (type != 'D' || n < 6 || n > (int)sizeof words) /* osd-sw's gateway would abort here */
             return TL_BAD;
         const int rc = tl_sim_osd_device_take(r->d, words, (size_t)n / 2);
         if (rc < 0)
@@ -118,7 +118,7 @@ static int run_gateway(struct run *r, void *socket)
     char text[32];
     snprintf(text, sizeof text, "GW_REGISTER %u", r->d->subnet);
     int rc = ask(socket, text, "ACK");
-    size_t from = r->d->sent.out.n; /* of unsent data */
+    size_t from = r->d->sent.out.n; /* offset of unsent data */
     for (bool more = rc == TL_OK; more && rc == TL_OK;) {
         zmq_pollitem_t item = {.socket = socket, .events = ZMQ_POLLIN};
         zmq_poll(&item, 1, pause_ms(r));
@@ -203,7 +203,7 @@ static int accept_until(int fd, const struct osd_plan *plan)
     return accept4(fd, NULL, NULL, SOCK_CLOEXEC);
 }
 
-/* Take whole datagrams from `in`. */
+/* Process the complete datagrams in `in`. */
 static int take_datagrams(struct run *r, struct tl_buf *in)
 {
     const bool little = r->d->sent.little_endian;
@@ -240,7 +240,7 @@ static int read_requests(struct run *r, int fd, struct tl_buf *in)
 static int send_bytes(int fd, const uint8_t *p, size_t n)
 {
     while (n) {
-        /* in pieces that end anywhere */
+        /* in pieces that do not respect datagrams */
         const ssize_t sent = send(fd, p, n < 1021 ? n : 1021, MSG_NOSIGNAL);
         if (sent < 0)
             return TL_EOF;
@@ -260,7 +260,7 @@ static int run_glip(struct run *r, int fd, struct tl_buf *in)
         rc = read_requests(r, fd, in);
         more = rc == TL_OK && step(r, &rc);
         const struct tl_buf *const out = &r->d->sent.out;
-        const size_t kept = !more && r->plan->cut ? 7 : 0; /* of the last datagram */
+        const size_t kept = !more && r->plan->cut ? 7 : 0; /* the end of the last datagram */
         if (rc == TL_OK)
             rc = send_bytes(fd, out->p + from, out->n - from - kept);
         from = out->n;

@@ -34,7 +34,7 @@ struct osd_glip {
 
 /* Listen on two consecutive ports; `port` 0: any. TL_IO. */
 int osd_glip_listen(struct osd_glip *g, uint16_t port);
-/* Accept one connection on each port, or more until one is usable, then carry out the plan. */
+/* Accept connections on both ports until a pair is usable, then carry out the plan. */
 int osd_glip_run(struct tl_sim_osd_device *d, struct osd_glip *g, struct osd_plan *plan);
 void osd_glip_close(struct osd_glip *g);
 /* The same for a device that connects to a port of this machine. */

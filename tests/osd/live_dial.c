@@ -100,7 +100,7 @@ static void *dial_until_understood(void *argument)
     return NULL;
 }
 
-/* The first request is not understood, and would never be answered. */
+/* The device does not understand the first request, and would never answer it. */
 static void little_endian_device_is_found_out(void **state)
 {
     struct lab lab;
@@ -158,7 +158,7 @@ static void dialled_device_disconnects(void **state)
         for (size_t m = 0; m < d.sim.n_modules; m++)
             d.sim.modules[m].cs = 0;
         atomic_store(&d.sim.active, 0);
-        assert_int_equal(d.sim.modules[5].starts, 0); /* the CDM was not wanted */
+        assert_int_equal(d.sim.modules[5].starts, 0); /* the CDM was not requested */
     }
     osd_glip_close(&d.glip);
     assert_int_equal(traces(&lab), 3);

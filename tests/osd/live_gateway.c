@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Open SoC Debug live, as a host controller: simulated devices connected to gateways, host modules
- * like those of osd-sw, and misbehaving peers.
- */
+/* Open SoC Debug live, as a host controller: simulated devices connected to gateways, host modules
+ * like those of osd-sw, and misbehaving peers. */
 #include "live_lab.h"
 #include "unit/data.h"
 
@@ -31,7 +29,7 @@ static void gateway_is_traced_from_registration_to_the_end(void **state)
         start_device(&d);
         wait_until_sent(&d);
         wait_for_log("running, 4 of 6", 1);
-        stop_lab(&lab); /* which disables the modules, so that the device disconnects */
+        stop_lab(&lab); /* this disables the modules, so the device disconnects */
         join_switched_off(&d);
         check_switched(&d.sim, 1, 1, HOST_SELF);
         assert_int_equal(traces(&lab), 1);
@@ -53,7 +51,7 @@ static void gateways_come_and_go(void **state)
     tl_sim_osd_device_init(&d.sim, 0, 32, 12, 1);
     for (size_t i = 0; i < 4; i++) {
         d.plan.events += 700;
-        d.plan.vanish = i % 2 == 0; /* without a message, or orderly */
+        d.plan.vanish = i % 2 == 0; /* abruptly, or unregistering first */
         d.plan.stop = d.plan.done = false;
         start_device(&d);
         wait_until_sent(&d);
@@ -92,7 +90,7 @@ static void several_gateways_at_a_time(void **state)
     for (size_t i = 0; i < 3; i++)
         wait_until_sent(&d[i]);
     wait_for_log("running, 4 of 6", 3);
-    /* The subnet is taken. */
+    /* The subnet is already registered. */
     struct device other = {.endpoint = tl_osd_host_url(lab.host)};
     tl_sim_osd_device_init(&other.sim, 4, 32, 12, 9);
     start_device(&other);
@@ -116,7 +114,7 @@ static void several_gateways_at_a_time(void **state)
     close_lab(&lab);
 }
 
-/* A device that does not answer at first is asked again. */
+/* A device that does not answer at first is queried again. */
 static void silent_device_is_asked_again(void **state)
 {
     struct lab lab;
@@ -151,7 +149,7 @@ static void silent_device_is_asked_again(void **state)
     close_lab(&lab);
 }
 
-/* ---- host modules, and peers that are out of order ---------------------------------------- */
+/* ---- host modules and misbehaving peers --------------------------------------------------- */
 
 struct peer {
     void *zmq, *socket;
@@ -202,7 +200,8 @@ static size_t receive(struct peer *p, uint16_t words[static 64])
     return (size_t)n / 2;
 }
 
-/* A register reader of osd-sw works through us; so does a logger, which takes the events over. */
+/* A register reader of osd-sw works through our controller; so does a logger, to which the events
+ * are redirected. */
 static void host_modules_reach_the_device(void **state)
 {
     struct lab lab;
@@ -227,14 +226,15 @@ static void host_modules_reach_the_device(void **state)
     expect(&reader, "DIADDR_RELEASE", "ACK");
     expect(&reader, "DIADDR_RELEASE", "NACK");
     expect(&reader, "DIADDR_REQUEST", "1025");
-    /* From here on core trace goes to the logger, and into the trace as before. */
+    /* From here on, core trace goes to the logger, and still into the trace. */
     say(&logger, "D", (uint16_t[]){1, 1026, 0x1000, 4, 1026}, 10);
     assert_int_equal(receive(&logger, words), 3);
     for (unsigned i = 0; i < 20; i++) {
         assert_true(receive(&logger, words) >= 4);
         assert_int_equal(words[1], 1);
     }
-    close_peer(&logger); /* its events have no destination: the first cause of a crash in osd-sw */
+    /* its events have no destination now, the first cause of a crash in osd-sw */
+    close_peer(&logger);
     wait_until_sent(&d);
     close_peer(&reader);
     atomic_store(&d.plan.stop, true);
@@ -249,7 +249,7 @@ static void host_modules_reach_the_device(void **state)
     close_lab(&lab);
 }
 
-/* Output of a model of real hardware, delivered by a gateway whose device does not listen. */
+/* Output of a model of real hardware, delivered by a gateway whose device ignores requests. */
 static void real_streams_come_through(void **state)
 {
     static const char *const names[] = {"ctm16_mpl12", "ctm32_mpl12", "ctm64_mpl12", "ctm64_mpl16"};
@@ -300,7 +300,7 @@ static void real_streams_come_through(void **state)
     close_lab(&lab);
 }
 
-/* Everything that crashes osd-host-controller of osd-sw, and more. */
+/* Everything that crashes the osd-host-controller of osd-sw, and more. */
 static void nobody_dies_of_a_message(void **state)
 {
     struct lab lab;
@@ -326,7 +326,7 @@ static void nobody_dies_of_a_message(void **state)
     say(&p, "D", zeros, 2);
     say(&p, "D", zeros, 4);
     say(&p, "D", zeros, 7);
-    say(&p, "D", (uint16_t[]){0x0405, 0x0401, 0x8000}, 6); /* to nobody */
+    say(&p, "D", (uint16_t[]){0x0405, 0x0401, 0x8000}, 6); /* unknown destination */
     say(&p, "D", (uint16_t[]){0x0001, 0x0401, 0x8000}, 6);
     say(&p, "D", zeros, 131070);
     say(&p, "Q", "?", 1);
@@ -339,7 +339,8 @@ static void nobody_dies_of_a_message(void **state)
     for (int i = 0; i < 20; i++)
         assert_true(zmq_send(p.socket, "M", 1, i < 19 ? ZMQ_SNDMORE : 0) == 1);
     assert_int_equal(zmq_recv(p.socket, answer, 1, 0), 1);
-    assert_int_equal(zmq_recv(p.socket, answer, 7, 0), 3); /* ACK: "M" is nothing that we know */
+    /* ACK: "M" alone is not a known request */
+    assert_int_equal(zmq_recv(p.socket, answer, 7, 0), 3);
     open_peer(&rest, &lab);
     for (unsigned i = 1; i < 1024; i++) {
         char number[8];
@@ -351,7 +352,7 @@ static void nobody_dies_of_a_message(void **state)
     expect(&rest, "DIADDR_RELEASE", "ACK");
     expect(&p, "DIADDR_REQUEST", "1025");
     close_peer(&rest);
-    say(&p, "D", zeros, sizeof zeros); /* too long: cut off */
+    say(&p, "D", zeros, sizeof zeros); /* too long: truncated */
     close_peer(&p);
     open_peer(&p, &lab);
     expect(&p, "GW_REGISTER 3", "ACK"); /* a gateway that delivers nothing */
@@ -360,7 +361,7 @@ static void nobody_dies_of_a_message(void **state)
     close_lab(&lab);
 }
 
-/* Bytes that are not ZeroMQ, or stop being it. */
+/* Bytes that are not ZeroMQ, from the beginning or later on. */
 static void nobody_dies_of_bytes(void **state)
 {
     static const uint8_t greeting[64] = {0xff, 0, 0,   0,   0,   0,   0, 0, 1, 0x7f,
@@ -390,7 +391,7 @@ static void nobody_dies_of_bytes(void **state)
     close_lab(&lab);
 }
 
-/* The controller is restarted: the gateway does not know, and continues to send. */
+/* If the controller is restarted, the gateway does not notice, and continues to send. */
 static void gateway_of_an_earlier_controller_is_recognised(void **state)
 {
     struct lab lab;
@@ -402,7 +403,7 @@ static void gateway_of_an_earlier_controller_is_recognised(void **state)
     open_peer(&p, &lab);
     tl_sim_osd_device_init(&sim, 0, 32, 12, 5);
     say(&p, "D", (uint16_t[]){0x0401, 0x0003, 0x8000, 'x'}, 8);
-    for (unsigned i = 0; i < 10; i++) { /* it is asked for its modules */
+    for (unsigned i = 0; i < 10; i++) { /* wait until it is asked for its modules */
         const size_t n = receive(&p, words);
         assert_int_equal(words[0] >> 10, 0);
         const size_t from = sim.sent.out.n;

@@ -59,7 +59,7 @@ struct lab {
     struct tl_raw *raw;
 };
 
-/* `answer_ms`: how long the controller waits for an answer; 0: the default. */
+/* `answer_ms`: the controller's timeout for answers; 0: the default. */
 static inline void open_lab_with(struct lab *lab, unsigned answer_ms)
 {
     struct tl_fail fail = {0};
@@ -119,7 +119,7 @@ static inline size_t traces(struct lab *lab)
     return n;
 }
 
-/* ---- sent against stored data ------------------------------------------------------------ */
+/* ---- comparing stored data with what was sent --------------------------------------------- */
 
 static inline void stored_bytes(struct lab *lab, const char *id, struct tl_buf *out)
 {
@@ -201,7 +201,7 @@ static inline void check_text(const struct tl_buf *text, const struct tl_sim_osd
     tl_buf_fini(&got);
 }
 
-/* Check that trace `id` holds the device's bytes from `from` to `to`, and their events. */
+/* Check that trace `id` contains the device's bytes from `from` to `to`, and their events. */
 static inline void check_trace(struct lab *lab, const char *id, const struct tl_sim_osd *sent,
                                size_t from, size_t to)
 {
@@ -248,7 +248,7 @@ static inline void join_device(struct device *d, int expected)
     assert_int_equal(d->rc, expected);
 }
 
-/* The device leaves when its modules are switched off; the server may be gone by then. */
+/* Join a device that ends when its modules are switched off; the server may be gone by then. */
 static inline void join_switched_off(struct device *d)
 {
     pthread_join(d->thread, NULL);
@@ -262,7 +262,7 @@ static inline void wait_until_sent(const struct device *d)
     assert_true(atomic_load(&d->plan.done));
 }
 
-/* What the host must have done with the device's modules: all except SCM and MAM. */
+/* Check what the host did with the device's modules: all except SCM and MAM. */
 static inline void check_switched(const struct tl_sim_osd_device *d, unsigned starts,
                                   unsigned stops, uint16_t host)
 {

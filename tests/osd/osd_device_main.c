@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * tracelake-osd-device: a simulated Open SoC Debug device, to try things without hardware. Either
- * as a gateway at a host controller,
+ * tracelake-osd-device: a simulated Open SoC Debug device, for trying things without hardware.
+ * Either as a gateway connected to a host controller,
  *
  *     tracelake-osd-device --gateway tcp://127.0.0.1:9537 [--subnet N]
  *
- * or the way a device itself shows up behind GLIP over TCP (data port PORT, control port PORT + 1):
+ * or as a device with GLIP over TCP (data port PORT, control port PORT + 1):
  *
  *     tracelake-osd-device --glip PORT [--order little]
  *
- * It sends --events N events (1000000 where nothing is said), --rate N a second (0: as fast as it
- * goes), once it has been switched on, and ends when it is switched off, or by a signal. `--width`
- * and `--max-packet` say how it is built; `--bytes FILE` gets what was sent.
+ * Once switched on, it sends --events N events (default 1000000) at --rate N per second (0: as fast
+ * as possible). It ends when it is switched off, or on a signal. `--width` and `--max-packet`
+ * configure the device; what was sent is written to `--bytes FILE`.
  */
 #include "device_net.h"
 

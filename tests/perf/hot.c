@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that a compiler makes faster once it knows which of several possible functions is
+/* A program that a compiler can make faster once it knows which of several possible functions is
  * called. */
 static unsigned long seed = 1;
 
@@ -9,7 +9,7 @@ static unsigned long next(void)
     return seed >> 33;
 }
 
-/* Something to do that takes a while. */
+/* Some work that takes a while. */
 static unsigned long work(int what, unsigned long a, unsigned long b)
 {
     switch (what) {

@@ -52,7 +52,7 @@ static void put_address(struct trace *t, uint8_t head, uint64_t ip)
     put(t, &ip, sizeof ip);
 }
 
-/* PSB, MODE.Exec of 64 bit, perhaps FUP, PSBEND. */
+/* PSB, MODE.Exec for 64 bits, optionally FUP, PSBEND. */
 static void put_psb(struct trace *t, uint64_t ip)
 {
     enum { FUP = 0xdd };
@@ -66,7 +66,7 @@ static void put_psb(struct trace *t, uint64_t ip)
     put(t, "\x02\x23", 2);
 }
 
-/* The instruction at `pc` continued at `next`. */
+/* Write packets for an instruction at `pc` after which execution continued at `next`. */
 static void follow(struct trace *t, uint64_t pc, const uint8_t code[static CODE], uint64_t next)
 {
     enum { TIP = 0xcd, TIP_PGE = 0xd1 };
@@ -84,7 +84,7 @@ static void follow(struct trace *t, uint64_t pc, const uint8_t code[static CODE]
         put_address(t, TIP, next);
     else if (insn.kind == TL_INSN_TRAP) {
         put_outcomes(t);
-        put(t, "\x01", 1); /* TIP.PGD: into the kernel */
+        put(t, "\x01", 1); /* TIP.PGD: entry to the kernel */
         put_address(t, TIP_PGE, next);
     }
     if (t->written - t->psb > PSB_PERIOD)
@@ -98,7 +98,7 @@ static bool step(pid_t child, struct user_regs_struct *regs)
            WIFSTOPPED(status) && ptrace(PTRACE_GETREGS, child, 0, regs) == 0;
 }
 
-/* The code does not change: cache what was read. */
+/* Read code; since it does not change, it is cached. */
 static const uint8_t *read_code(pid_t child, uint64_t pc)
 {
     static struct {
@@ -126,7 +126,7 @@ static uint64_t record(struct trace *t, pid_t child)
         const uint8_t *const code = read_code(child, pc);
         if (!step(child, &regs))
             break;
-        if (regs.rip != pc) /* else it is repeated */
+        if (regs.rip != pc) /* otherwise it is repeated */
             follow(t, pc, code, regs.rip);
     }
     put_outcomes(t);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A process that is stopped while its lease expires appends nothing any more when it continues. */
+/* A process that is stopped while its lease expires cannot append anything when it continues. */
 #include "rados/rados.h"
 
 #include <setjmp.h>
@@ -17,8 +17,8 @@ enum { RECORD = 1000, LIMIT_S = 240 };
 
 static char url[1200];
 
-/* Append records of one letter as long as the lease holds; each synced one is reported as a
- * byte. */
+/* Append records consisting of one letter as long as the lease holds; each synced one is reported
+ * as a byte. */
 static int append(char letter, int told)
 {
     struct tl_backend *b;
@@ -48,7 +48,8 @@ static void take(struct tl_backend *b, struct tl_lease **lease)
     const time_t end = time(NULL) + LIMIT_S;
     while (b->ops->lease(b, "rig", lease, NULL) == TL_DENIED) {
         assert_true(time(NULL) < end);
-        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL); /* the cluster notifies nobody */
+        /* the cluster sends no notification */
+        nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
     }
     assert_non_null(*lease);
 }
@@ -74,13 +75,13 @@ static void a_stopped_holder_is_fenced(void **state)
     if (child == 0)
         _exit(append('a', pipes[1]));
     close(pipes[1]);
-    for (int i = 0; i < 20; i++) /* it is in the middle of its work */
+    for (int i = 0; i < 20; i++) /* it has begun its work */
         assert_int_equal(read(pipes[0], told, 1), 1);
     assert_int_equal(kill(child, SIGSTOP), 0);
     assert_int_equal(tl_backend_rados(&b, url, NULL), TL_OK);
     take(b, &lease);
-    /* Everything reported to it as durable is there; possibly one more record whose answer it did
-     * not get. */
+    /* Everything reported as durable is stored; possibly one more record, whose acknowledgement was
+     * lost. */
     assert_int_equal(b->ops->log_open(b, "r/rig/0", true, &log, &size, NULL), TL_OK);
     const uint64_t taken_over = size;
     char bytes[RECORD];

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * tracelake-rig: a simulated rig that pushes live trace, as any rig would through libtracelake. It
- * never gives up: it waits for a server that is away.
- */
+/* tracelake-rig: a simulated rig that pushes live trace through libtracelake, as a real one would.
+ * It never gives up: if the server is away, it waits. */
 #include "rig.h"
 
 #include "base/now.h"
@@ -35,7 +33,7 @@ struct run {
     struct rig *rig;
     struct tl_setup setup;
     struct tl_buf code, text, bytes;
-    bool has_image; /* the server has the code, and the setup names it */
+    bool has_image; /* the server has the code, and the setup refers to it */
     struct tracelake *lake;
     struct tracelake_push *push;
     FILE *save;
@@ -98,7 +96,7 @@ static int connect_once(struct run *run, struct tracelake_error *error)
     return result;
 }
 
-/* The setup's images are of this file. */
+/* Make the setup's images refer to this file. */
 static int name_images(struct tl_setup *setup, const char *file)
 {
     if (setup->n_images == 0)
@@ -131,7 +129,7 @@ static int put_sources(struct run *run, const char *image, struct tracelake_erro
     return result;
 }
 
-/* The image first, so that the setup can name it by its hash; then the capture. */
+/* Upload the image first, so that the setup can refer to its hash; then open the push. */
 static int open_push(struct run *run, struct tracelake_error *error)
 {
     struct tracelake_image image;
@@ -182,7 +180,7 @@ static int begin(struct run *run)
 
 /* ---- tracing ------------------------------------------------------------------------------ */
 
-/* Number of bytes due at `ms` since the begin. */
+/* The number of bytes due `ms` after the beginning. */
 static uint64_t due(const struct options *o, int64_t ms)
 {
     const double n = (double)o->rate * (double)ms / 1000.0;
@@ -225,8 +223,8 @@ static int trace(struct run *run, struct tracelake_error *error)
     return TRACELAKE_OK;
 }
 
-/* An interrupted capture is complete with what has been traced. If the server has gone too, nobody
- * waits for it. */
+/* An interrupted capture is completed with what has been traced so far. If the server is also gone,
+ * do not wait for it. */
 static int finish(struct run *run, struct tracelake_error *error)
 {
     if (atomic_load(&stopping)) {
@@ -256,7 +254,7 @@ static int write_file(const char *path, const struct tl_buf *bytes)
     return fclose(file) == 0 && ok ? 0 : complain(path, "cannot write");
 }
 
-/* The setup before the server knows the image, and the image. */
+/* Write the setup, as it is before the server knows the image, and the image. */
 static int write_setup(struct run *run)
 {
     struct tl_buf text = {0};

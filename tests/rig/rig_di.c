@@ -22,7 +22,7 @@ struct rig {
     uint32_t pc;
     uint32_t stack[DEPTH]; /* return addresses */
     unsigned depth;
-    unsigned function; /* where it is */
+    unsigned function; /* current function */
     unsigned lines;
     bool begun;
 };
@@ -33,7 +33,7 @@ static uint32_t draw(struct rig *rig, uint32_t n)
     return (uint32_t)((rig->random >> 33) % n);
 }
 
-/* Functions are 1 KiB apart in an artificial program. */
+/* The functions of an artificial program are 1 KiB apart. */
 static uint32_t entry_of(unsigned function)
 {
     return 0x80001000u + function * 0x400u;
@@ -71,7 +71,7 @@ static int branch(struct rig *rig, uint32_t to, bool call, bool ret)
     return tl_sim_osd_ctm(&rig->osd, CTM, 32, &event);
 }
 
-/* A line of the program's log, from time to time. */
+/* Print a line of the program's log from time to time. */
 static int print_line(struct rig *rig)
 {
     char text[64];
@@ -81,7 +81,7 @@ static int print_line(struct rig *rig)
     return tl_sim_osd_stm_print(&rig->osd, STM, 32, rig->time, 3, text);
 }
 
-/* One step of the core: a call, a return, or a loop's jump. */
+/* Execute one step: a call, a return, or a jump in a loop. */
 static int step(struct rig *rig)
 {
     const uint32_t what = draw(rig, 100);
@@ -118,7 +118,7 @@ static int more(struct rig *rig, size_t n, struct tl_buf *out)
     return result;
 }
 
-/* Branches of the core, in order; software trace is covered by the decoder's own tests. */
+/* Write the branches of the core, in order; the decoder's own tests cover software trace. */
 static int truth(struct rig *rig, FILE *file)
 {
     fprintf(file, "# stream di.0.1\n");

@@ -11,7 +11,7 @@
 
 enum {
     CORES = 2,
-    STEP = 2000 /* instructions of one core before the other one's turn */
+    STEP = 2000 /* instructions of a core per turn */
 };
 
 static const uint8_t ids[CORES] = {0x10, 0x12};
@@ -19,7 +19,7 @@ static const uint8_t ids[CORES] = {0x10, 0x12};
 struct core {
     struct tl_sim_core *core;
     struct tl_sim_etm4_options etm;
-    struct tl_buf trace; /* not framed yet */
+    struct tl_buf trace; /* not in frames yet */
     struct tl_buf truth; /* flow text */
     bool keep_truth;
 };
@@ -126,7 +126,7 @@ static int source(struct rig *rig, unsigned i, const char **path, struct tl_buf 
     return tl_sim_program_source(&rig->program, i, text);
 }
 
-/* Put what a core's trace unit has written into frames. */
+/* Put the output of a core's trace unit into frames. */
 static int frame(struct rig *rig, int i)
 {
     struct tl_buf *trace = &rig->cores[i].trace;

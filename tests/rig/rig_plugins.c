@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Two processes that load and unload code at one address, traced by an ETMv4 unit through a TPIU.
- * All loading happens at the start, so that the setup can name the images with their times; after
- * that the processes keep what they have loaded.
+ * Two processes that load and unload code at the same address, traced by an ETMv4 unit through a
+ * TPIU. All loading happens at the start, so that the setup can contain the images with their
+ * times; after that the processes keep what they have loaded.
  */
 #include "rig.h"
 
@@ -30,7 +30,7 @@ static void stop(struct rig *rig)
 static int start(struct rig **out, uint64_t seed, bool truth)
 {
     struct rig *const rig = calloc(1, sizeof *rig);
-    (void)truth; /* kept anyway */
+    (void)truth; /* it is always recorded */
     if (!rig)
         return TL_NOMEM;
     rig->etm = (struct tl_sim_etm4_options){.minor = 2,
@@ -51,7 +51,7 @@ static int start(struct rig **out, uint64_t seed, bool truth)
     return result;
 }
 
-/* All code in one file; each image is a part of it. */
+/* Put all code into one file, of which each image is a part. */
 static int add_images(const struct tl_sim_loading *l, struct tl_setup *setup, struct tl_buf *code)
 {
     uint64_t offsets[TL_SIM_LOADING_FILES];

@@ -56,7 +56,7 @@ static int describe(struct rig *rig, struct tl_setup *setup, struct tl_buf *elf)
     return result;
 }
 
-/* Instructions, as flow text. */
+/* Record the executed instructions as flow text. */
 static int note(struct rig *rig)
 {
     const struct tl_buf *const truth = &rig->flow.truth;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A64 encodings, as far as the generated program needs them. Branch distances are in instructions.
+ * The A64 encodings that the generated program uses. Branch distances are in instructions.
  *
  * Source: Arm DDI0487, chapter C4.
  */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define RETURN_STACK  16
-#define ATOMS_KEPT    24       /* the longest atom packet */
+#define ATOMS_KEPT    24       /* number in the longest atom packet */
 #define CYCLES_MASK   0xfffffu /* TRCIDR2.CCSIZE below: 20 bits */
 #define TRACE_INFO_CC 1u
 
@@ -23,7 +23,7 @@ struct tl_sim_etm4 {
     struct tl_buf *out;
     tl_sim_truth_sink *truth;
     void *truth_context;
-    int result; /* of the first thing that failed */
+    int result; /* the first error */
     struct tl_sim_rng rng;
 
     bool on;
@@ -33,14 +33,14 @@ struct tl_sim_etm4 {
 
     struct tl_sim_context context;
     uint64_t address[3];
-    uint64_t atoms; /* not written yet, bit 0 the oldest */
+    uint64_t atoms; /* not yet written, the oldest in bit 0 */
     unsigned n_atoms;
     uint64_t stack[RETURN_STACK]; /* return addresses, the newest last */
     unsigned n_stack;
     struct executed *executed; /* since the last P0 element */
     size_t n_executed, cap_executed;
 
-    uint64_t synced_at; /* bytes made at the last A-Sync */
+    uint64_t synced_at; /* value of `made` at the last A-Sync */
     uint64_t made;
     uint64_t cycles; /* since the last cycle count */
     bool cycles_known;
@@ -65,7 +65,7 @@ static void put_byte(struct tl_sim_etm4 *e, unsigned byte)
     put_bytes(e, &b, 1);
 }
 
-/* A field that continues while bit 7 is set. */
+/* Write a field in bytes with a continuation flag in bit 7. */
 static void put_field(struct tl_sim_etm4 *e, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -113,7 +113,7 @@ static unsigned format6(uint64_t atoms, unsigned n, uint8_t *header)
     return run + 1;
 }
 
-/* The longest packet that holds the oldest atoms. */
+/* Choose the longest packet for the oldest atoms. */
 static unsigned choose_atoms(uint64_t atoms, unsigned n, uint8_t *header)
 {
     static const struct {
@@ -173,7 +173,7 @@ static void commit_all(struct tl_sim_etm4 *e)
     commit(e, e->uncommitted);
 }
 
-/* A P0 element follows: commit older ones if there are too many uncommitted. */
+/* Call before a P0 element: commits older ones if too many are uncommitted. */
 static void count_p0(struct tl_sim_etm4 *e)
 {
     if (e->options.max_spec_depth == 0)
@@ -183,7 +183,7 @@ static void count_p0(struct tl_sim_etm4 *e)
     e->uncommitted++;
 }
 
-/* Atoms of a path that turns out not to be taken, and their cancellation. */
+/* Write atoms of a path that turns out not to be taken, and their cancellation. */
 static void stray(struct tl_sim_etm4 *e)
 {
     const unsigned room = e->options.max_spec_depth - e->uncommitted;
@@ -319,7 +319,7 @@ static void put_sync(struct tl_sim_etm4 *e)
     e->synced_at = e->made;
 }
 
-/* At `pc`, with nothing executed since the last P0 element. */
+/* Synchronise if it is due, at `pc`, with nothing executed since the last P0 element. */
 static void sync_if_due(struct tl_sim_etm4 *e, uint64_t pc)
 {
     if (e->made - e->synced_at < e->options.sync_every || e->popped)
@@ -398,7 +398,7 @@ static void timestamp_if_due(struct tl_sim_etm4 *e)
     tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_TIME, .value = value});
 }
 
-/* After each P0 element, with execution at `pc`. */
+/* Call after each P0 element, with execution at `pc`. */
 static void behind_p0(struct tl_sim_etm4 *e, uint64_t pc)
 {
     if (e->options.max_spec_depth > 0 && tl_sim_percent(&e->rng, 4))

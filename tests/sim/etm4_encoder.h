@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * An ETMv4 or ETE trace unit: gets what a core does, produces the bytes that the unit would, and
- * reports what a decoder can know from them. For tests, benchmarks and simulated rigs.
+ * An ETMv4 or ETE trace unit: receives what a core does, produces the bytes that the unit would,
+ * and reports what a decoder can know from them. For tests, benchmarks and simulated rigs.
  *
  * Deterministic, not thread-safe. Every function returns TL_OK, TL_NOMEM, or the error of the truth
  * sink.
@@ -94,7 +94,7 @@ struct tl_sim_context {
 
 struct tl_sim_etm4;
 
-/* Trace bytes are appended to `out`; the user may drop bytes already taken. `truth` may be NULL. */
+/* Trace bytes are appended to `out`; the user may drop bytes from it. `truth` may be NULL. */
 TL_MUST_USE int tl_sim_etm4_new(struct tl_sim_etm4 **e, const struct tl_sim_etm4_options *options,
                                 struct tl_buf *out, tl_sim_truth_sink *truth, void *context);
 void tl_sim_etm4_free(struct tl_sim_etm4 *e);

@@ -61,7 +61,7 @@ static void put_le(struct tl_sim_packets *s, uint64_t value, unsigned bytes)
         put(s, value >> 8 * k & 0xff);
 }
 
-/* In the fewest bytes, or in `least` if that is more. */
+/* Write a value in as few bytes as possible, but at least `least`. */
 static void put_field(struct tl_sim_packets *s, uint64_t value, unsigned least)
 {
     for (unsigned k = 1; value >= 0x80 || k < least; value >>= 7, k++)
@@ -76,7 +76,7 @@ static uint64_t any(struct tl_sim_packets *s, unsigned bits)
     return tl_sim_rand(&s->rng) >> (64 - n);
 }
 
-/* Expect a packet that begins here, and write its header. */
+/* Expect a packet beginning here, and write its header. */
 static struct tl_etm4_packet *begin(struct tl_sim_packets *s, enum tl_etm4_type type,
                                     unsigned header)
 {
@@ -503,7 +503,7 @@ static void marker(struct tl_sim_packets *s)
     begin(s, TL_ETM4_DATA_MARKER, header)->value = header & 7;
 }
 
-/* One-byte packets that not every configuration has. */
+/* One-byte packets that only some configurations have. */
 static void single(struct tl_sim_packets *s)
 {
     const struct tl_etm4_config *c = &s->config;
@@ -582,13 +582,13 @@ static void bad(struct tl_sim_packets *s)
     unsigned zeros;
 
     switch (RANDOM(s, 4)) {
-    case 0: /* zeros in excess of an A-Sync */
+    case 0: /* more zeros than in an A-Sync */
         begin(s, TL_ETM4_BAD, 0)->value = 2;
         for (unsigned n = RANDOM(s, 100); n > 0; n--)
             put(s, 0);
         async(s);
         break;
-    case 1: /* too few */
+    case 1: /* too few zeros */
         begin(s, TL_ETM4_BAD, 0)->value = 2;
         zeros = RANDOM(s, 9);
         for (unsigned n = zeros; n > 0; n--)

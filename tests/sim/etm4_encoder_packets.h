@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random ETMv4 and ETE packets of every type that a configuration allows, valid and invalid, with
- * the expected result of a packetizer. They make no sensible flow: they only test the packet layer.
+ * the expected result of a packetizer. They do not form a meaningful flow: they only test the
+ * packet layer.
  *
  * Deterministic, not thread-safe.
  */

@@ -11,7 +11,7 @@
 #define MAIN          0x400000ULL
 #define PLUGIN        0x500000ULL
 #define CYCLES_A_TICK 10
-#define TRIPS         60 /* of the kernel's loop: longer than the time between two timestamps */
+#define TRIPS         60 /* of the kernel's loop, longer than the interval of timestamps */
 #define CALL          10 /* exception type */
 
 static int put(struct tl_buf *code, uint32_t encoding)
@@ -31,7 +31,7 @@ static int make_kernel(struct tl_buf *code)
     return rc == TL_OK ? put(code, A64_ERET) : rc;
 }
 
-/* Call the plug-in if there is one, then the kernel; repeatedly. Process 1 executes a little
+/* A loop that calls the plug-in, if there is one, and then the kernel. Process 1 executes a little
  * more. */
 static int make_main(struct tl_buf *code, unsigned process)
 {
@@ -145,7 +145,7 @@ static int branch(struct tl_sim_loading *l, struct tl_sim_branch *b, uint64_t ba
     return tl_sim_etm4_branch(l->etm, b, 1);
 }
 
-/* The plug-in, up to its return to `back`. */
+/* Run the plug-in up to its return to `back`. */
 static int run_plugin(struct tl_sim_loading *l, unsigned file, uint64_t back)
 {
     const uint32_t end = (uint32_t)(l->files[file].n / 4) - 1;
@@ -166,7 +166,7 @@ static int run_plugin(struct tl_sim_loading *l, unsigned file, uint64_t back)
     return rc == TL_OK ? branch(l, &b, PLUGIN, file, end, 0) : rc;
 }
 
-/* From its start to its system call. */
+/* Run the process from its beginning to its system call. */
 static int run_main(struct tl_sim_loading *l)
 {
     const unsigned file = TL_SIM_FILE_MAIN + l->process;
@@ -187,7 +187,7 @@ static int run_main(struct tl_sim_loading *l)
     return rc == TL_OK ? insn(l, MAIN, file, call) : rc;
 }
 
-/* Effect of the system call: none, loading another plug-in, or unloading the present one. */
+/* The effect of the system call: none, loading another plug-in, or unloading the current one. */
 static int serve(struct tl_sim_loading *l)
 {
     int *const plugin = &l->plugin[l->process];
@@ -211,7 +211,7 @@ static int serve(struct tl_sim_loading *l)
     return record(l, &r);
 }
 
-/* The system call, and back to one of the processes, at the end of its loop. */
+/* Run the system call and return to one of the processes, at the end of its loop. */
 static int run_kernel(struct tl_sim_loading *l)
 {
     const unsigned caller = TL_SIM_FILE_MAIN + l->process;

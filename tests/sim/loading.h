@@ -14,15 +14,15 @@
 
 #define TL_SIM_PLUGINS 5
 
-/* Their code, raw. */
+/* The files that contain the code, raw. */
 enum tl_sim_loading_file {
     TL_SIM_FILE_KERNEL,
-    TL_SIM_FILE_MAIN, /* and the one after it */
+    TL_SIM_FILE_MAIN, /* and the next value: one for each process */
     TL_SIM_FILE_PLUGIN = TL_SIM_FILE_MAIN + 2,
     TL_SIM_LOADING_FILES = TL_SIM_FILE_PLUGIN + TL_SIM_PLUGINS
 };
 
-/* `file` was mapped at `address` of a process at that time, or unmapped. */
+/* A record that `file` was mapped at `address` of a process at that time, or unmapped. */
 struct tl_sim_record {
     uint64_t time;    /* ticks; 0: before the trace began */
     uint32_t process; /* context ID: TL_SIM_LOADING_FIRST or one more; 0: of the kernel */
@@ -45,7 +45,7 @@ struct tl_sim_loading {
     uint64_t cycles;
     unsigned process;  /* the running one: 0 or 1 */
     int plugin[2];     /* loaded by each process; -1: none */
-    bool was_there[2]; /* the process has had one */
+    bool was_there[2]; /* a plug-in was loaded before */
     bool settled;      /* may be set: no more loading or unloading */
 };
 

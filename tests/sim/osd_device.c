@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Registers and FLAGS of their packets. */
+/* Registers, and FLAGS of register packets. */
 enum { MOD_VENDOR, MOD_TYPE, MOD_VERSION, MOD_CS, MOD_EVENT_DEST, SPECIAL = 0x200, SYSRST = 0x204 };
 enum {
     READ = 0x0000,
@@ -147,7 +147,7 @@ static int one_event(struct tl_sim_osd_device *d, size_t module)
         return tl_sim_osd_stm(&d->sent, src, d->width, d->time, 4, 'a' + draw(d) % 26u);
     case TL_SIM_OSD_UART:
         return tl_sim_osd_uart(&d->sent, src, (uint8_t)('A' + draw(d) % 26u));
-    default: /* the core stops and continues */
+    default: /* the core stops and resumes */
         return tl_sim_osd_event(&d->sent, src, &(uint16_t){d->events & 1}, 1);
     }
 }
@@ -155,7 +155,7 @@ static int one_event(struct tl_sim_osd_device *d, size_t module)
 int tl_sim_osd_device_run(struct tl_sim_osd_device *d, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        static const uint8_t often[] = {1, 1, 1, 1, 2, 2, 3, 5}; /* most is core trace */
+        static const uint8_t often[] = {1, 1, 1, 1, 2, 2, 3, 5}; /* mostly core trace */
         const size_t module = often[draw(d) % sizeof often];
         if (!(d->modules[module].cs & 1))
             continue;

@@ -17,7 +17,7 @@
 #define TL_SIM_OSD_MODULES 16
 
 struct tl_sim_osd_device {
-    struct tl_sim_osd sent; /* everything it sent, as datagrams, and the meaning */
+    struct tl_sim_osd sent; /* everything sent, as datagrams, with its meaning */
     unsigned subnet;
     unsigned width; /* of addresses and values */
     size_t n_modules;

@@ -63,7 +63,7 @@ int tl_sim_osd_event(struct tl_sim_osd *e, uint16_t src, const uint16_t *payload
     return tl_sim_osd_packet(e, e->dest, src, EVENT_LAST, payload, n);
 }
 
-/* Call after the packets that contain it. */
+/* Record the meaning of an event. Call after its packets were written. */
 static int remember(struct tl_sim_osd *e, const struct tl_sim_osd_truth *event, size_t last_words)
 {
     if (!e->keep_truth)
@@ -180,7 +180,9 @@ static int reply_widths(struct tl_sim_osd *e, const struct tl_sim_osd_module *m)
     return TL_OK;
 }
 
-/* The order of a host that enumerates: base registers of all modules, then the special ones. */
+/*
+ * The order used by a host that enumerates: base registers of all modules, then the special ones.
+ */
 int tl_sim_osd_enumerate(struct tl_sim_osd *e, const struct tl_sim_osd_module *modules, size_t n)
 {
     for (size_t i = 0; i < n; i++) {

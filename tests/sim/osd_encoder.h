@@ -51,7 +51,7 @@ struct tl_sim_osd_truth {
 };
 
 struct tl_sim_osd {
-    struct tl_buf out;    /* capture bytes; the user may drop bytes already taken */
+    struct tl_buf out;    /* capture bytes; the user may drop bytes from it */
     uint64_t written;     /* capture bytes produced so far, including dropped ones */
     uint64_t packets;     /* datagrams produced so far */
     uint16_t dest;        /* of all packets */

@@ -133,8 +133,9 @@ static uint32_t here(const struct builder *b)
     return (uint32_t)b->p->n_insns;
 }
 
-/* Append an instruction. Always returns a place to write to; lack of memory is reported at the
- * end. */
+/*
+ * Append an instruction. Always returns a place to write to; lack of memory is reported at the end.
+ */
 static struct tl_sim_insn *put(struct builder *b, enum tl_sim_kind kind, uint32_t encoding)
 {
     static struct tl_sim_insn nowhere;
@@ -239,7 +240,7 @@ static void call(struct builder *b, const char *callee)
     snprintf(fixup->callee, sizeof fixup->callee, "%s", callee);
 }
 
-/* A new entry of the table of indirect targets. */
+/* Add an entry to the table of indirect targets. */
 static uint32_t add_target(struct builder *b, uint32_t insn)
 {
     struct tl_sim_program *p = b->p;
@@ -391,7 +392,8 @@ static bool put_item(struct builder *b, const char *item, size_t length)
     return strcmp(name, "eret") == 0;
 }
 
-/* All items once, with different code around them. True if one of them ended the function. */
+/* Write all items once, with different code around them. Returns true if one of them ended the
+ * function. */
 static bool put_items(struct builder *b, const char *items)
 {
     bool ended = false;
@@ -431,7 +433,7 @@ static void put_function(struct builder *b, const struct spec *spec)
     if (spec->most != ENDLESS)
         put_plains(b, 1, 5);
     if (spec->most != 0 && spec->most != ENDLESS && tl_sim_percent(&b->rng, 30)) {
-        const uint32_t stay = put_conditional(b, 90); /* a way out at once */
+        const uint32_t stay = put_conditional(b, 90); /* an early exit */
         leave(b, framed, frame);
         set_target(b, stay, here(b));
     }
@@ -462,7 +464,7 @@ static void put_function(struct builder *b, const struct spec *spec)
     f->first = first;
     f->n = here(b) - first;
     snprintf(f->name, sizeof f->name, "%s", spec->name);
-    for (unsigned n = here(b) % 4; n > 0 && n < 4; n++) /* functions begin at 16 bytes */
+    for (unsigned n = here(b) % 4; n > 0 && n < 4; n++) /* functions are aligned to 16 bytes */
         put(b, TL_SIM_PLAIN, A64_NOP);
 }
 
@@ -489,7 +491,7 @@ static void resolve(struct builder *b)
                 a64_set_distance(p->insns[i].encoding, (int32_t)(p->insns[i].target - i));
 }
 
-/* Random functions, each of which may call those after it, called by one of the tasks. */
+/* Random functions, each of which may call the ones after it, called by one of the tasks. */
 static void put_extra(struct builder *b, unsigned n)
 {
     for (unsigned k = 0; k < n && b->result == 0; k++) {

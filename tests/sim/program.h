@@ -45,12 +45,12 @@ struct tl_sim_loop {
 
 struct tl_sim_function {
     char name[48];
-    uint32_t first, n; /* instructions */
+    uint32_t first, n; /* first instruction, and number of them */
 };
 
 struct tl_sim_section {
     uint64_t base;
-    uint32_t first, n; /* instructions */
+    uint32_t first, n; /* first instruction, and number of them */
 };
 
 enum tl_sim_vector { TL_SIM_VECTOR_IRQ_EL1, TL_SIM_VECTOR_SYNC_EL0, TL_SIM_VECTOR_IRQ_EL0 };

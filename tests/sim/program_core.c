@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH           256 /* frames; no function calls itself, not even by way of others */
+#define DEPTH           256 /* frames; no function is recursive, not even indirectly */
 #define CYCLES_A_TICK   10
 #define EXCEPTION_CALL  2
 #define EXCEPTION_FAULT 12
@@ -14,15 +14,15 @@
 #define IDLE            (TL_SIM_TASKS - 1)
 
 struct frame {
-    uint32_t back;  /* instruction */
-    bool exception; /* … that the ERET goes to, at exception level `el` */
+    uint32_t back;  /* the instruction to return to */
+    bool exception; /* a frame of an exception: the ERET returns to exception level `el` */
     uint8_t el;
 };
 
 struct task {
     struct frame frames[DEPTH];
     unsigned depth;
-    uint32_t *trips; /* by loop: what is left of it, 0: not in it */
+    uint32_t *trips; /* by loop: iterations left; 0: not in the loop */
 };
 
 struct tl_sim_core {
@@ -41,7 +41,7 @@ struct tl_sim_core {
     uint64_t cycles;
     uint64_t insns;
     uint64_t next_irq;
-    uint64_t next_off, next_overflow, next_event, next_fault; /* instructions */
+    uint64_t next_off, next_overflow, next_event, next_fault; /* in instructions */
 };
 
 static uint64_t address_of(const struct tl_sim_core *core, uint32_t index)
@@ -55,7 +55,7 @@ static struct tl_sim_context context_of(const struct tl_sim_core *core)
         .el = core->el, .ns = true, .context_id = 0x100 + core->current, .vmid = 1};
 }
 
-/* When the next event with a period of `every` instructions happens. */
+/* The position of the next event, which has a period of `every` instructions. */
 static uint64_t next(struct tl_sim_core *core, uint32_t every)
 {
     return every == 0 ? UINT64_MAX : core->insns + tl_sim_between(&core->rng, 1, 2 * every);
@@ -138,7 +138,7 @@ static int take_exception(struct tl_sim_core *core, unsigned type, enum tl_sim_v
                                  &after);
 }
 
-/* A task other than the current one; occasionally the idle one. */
+/* Choose another task; occasionally the idle one. */
 static unsigned choose_task(struct tl_sim_core *core)
 {
     if (core->current != IDLE && tl_sim_percent(&core->rng, 15))
@@ -244,7 +244,7 @@ static int execute(struct tl_sim_core *core)
     return result;
 }
 
-/* Filters and overflows, which affect the trace, not the core. */
+/* Simulate filters and overflows, which affect the trace but not the core. */
 static int disturb(struct tl_sim_core *core)
 {
     int result = 0;

@@ -4,17 +4,16 @@
 #include <string.h>
 
 /*
- * A function is five lines and one for each two of its instructions:
+ * A function has five lines, and one for every two of its instructions:
  *
  *     void name(void)
  *     {
  *         step(0);
  *         …
  *     }
- *
  */
 enum { HEAD_LINES = 2, TAIL_LINES = 2, INLINED_LEAST = 16, INLINED_FROM = 4, INLINED_TO = 8 };
-enum { INLINED_LINE = 3 }; /* of the header: its function's first line with code */
+enum { INLINED_LINE = 3 }; /* of the header: the first line of its function with code */
 
 const char *const tl_sim_source_paths[TL_SIM_SOURCES] = {
     "/firmware/src/tasks.c", "/firmware/src/kernel.c", "/firmware/include/mix.h"};
@@ -154,7 +153,8 @@ static void put_length(struct tl_buf *out, int r, size_t at)
             out->p[at + i] = (uint8_t)(n >> 8 * i);
 }
 
-/* Rows of one function: a sequence of its own. Files: 1 is the section's, 2 the header. */
+/* Write the rows of one function, a sequence of its own. File 1 is the section's, file 2 the
+ * header. */
 static void put_rows(const struct tl_sim_program *program, const struct tl_sim_function *f,
                      struct tl_buf *out, int *r)
 {

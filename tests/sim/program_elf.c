@@ -7,10 +7,8 @@
 #include <elf.h>
 #include <string.h>
 
-/*
- * The file, from its start: ELF header, program headers, the sections' code, symbols, symbol
- * names, section names, debug information, section headers.
- */
+/* The layout of the file: ELF header, program headers, the sections' code, symbols, symbol names,
+ * section names, debug information, section headers. */
 enum {
     SH_NULL,
     SH_TASKS,

@@ -16,7 +16,7 @@ static void put(struct tl_sim_pt *pt, uint64_t value, unsigned bytes)
         abort();
 }
 
-/* An opcode of two bytes. */
+/* Write a two-byte opcode. */
 static void put_extended(struct tl_sim_pt *pt, uint8_t opcode)
 {
     put(pt, 0x02 | (uint64_t)opcode << 8, 2);
@@ -425,7 +425,7 @@ void tl_sim_pt_random(struct tl_pt_packet *p, struct tl_sim_rng *rng)
 
 /* ---- a program ------------------------------------------------------------------------------ */
 
-#define PLACES 256 /* that indirect branches go to */
+#define PLACES 256 /* targets of indirect branches */
 
 static void sync(struct tl_sim_pt *pt, uint64_t tsc, uint64_t ip)
 {

@@ -45,9 +45,9 @@ void tl_sim_pt_no_ip(struct tl_sim_pt *pt, enum tl_pt_kind kind);
 void tl_sim_pt_random(struct tl_pt_packet *packet, struct tl_sim_rng *rng);
 
 /*
- * About `bytes` bytes, like those of a long-running program: PSB+ every few KiB, in between
- * branches, indirect branches to some hundred addresses, interrupts. `timing`: CYC before each
- * packet, and MTC.
+ * Write about `bytes` bytes, like those of a long-running program: PSB+ every few KiB, and between
+ * them branches, indirect branches to some hundred addresses, and interrupts. `timing`: CYC before
+ * each packet, and MTC.
  */
 void tl_sim_pt_program(struct tl_sim_pt *pt, struct tl_sim_rng *rng, size_t bytes, bool timing);
 

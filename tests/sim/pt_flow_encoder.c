@@ -38,7 +38,8 @@ static bool in_context(const struct tl_sim_pt_flow *flow, const struct tl_sim_x8
            (insn->zone == TL_SIM_X86_KERNEL ? flow->options.kernel : flow->options.user);
 }
 
-/* Code is filtered by whole functions, so that only a branch leaves the traced code. */
+/* Is this instruction in the filter's range? The filter covers whole functions, so that only a
+ * branch leaves the traced code. */
 static bool in_filter(const struct tl_sim_pt_flow *flow, uint32_t index)
 {
     const struct tl_sim_x86_program *const program = flow->run.program;
@@ -68,7 +69,9 @@ static void send_tips(struct tl_sim_pt_flow *flow)
     flow->n_tips = 0;
 }
 
-/* Everything pending: outcomes of branches, then the TIPs that were deferred because of them. */
+/*
+ * Write everything pending: outcomes of branches, then the TIPs that were deferred because of them.
+ */
 static void force(struct tl_sim_pt_flow *flow)
 {
     tl_sim_pt_flush(&flow->pt);
@@ -191,7 +194,7 @@ static void put_iret(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *
     say(flow, TL_SIM_PT_IRET, insn->pc, 0)->no_ip = !p.ip;
 }
 
-/* The interrupt whose FUP follows, if tracing is on. */
+/* The interrupt to which the next FUP belongs, if tracing is on. */
 static void put_interrupt(struct tl_sim_pt_flow *flow, uint64_t ip)
 {
     struct tl_pt_packet p = {.kind = TL_PT_EVD, .evd.type = TL_PT_EVD_CR2};
@@ -206,7 +209,7 @@ static void put_interrupt(struct tl_sim_pt_flow *flow, uint64_t ip)
     say(flow, TL_SIM_PT_INTERRUPT, ip, p.cfe.vector | cr2 << 8)->no_ip = !flow->enabled;
 }
 
-/* A trigger before the next instruction, located by no packet, by a FUP, or by the number of
+/* Write a trigger before the next instruction, located by no packet, by a FUP, or by the number of
  * instructions since the last outcome. */
 static void put_trigger(struct tl_sim_pt_flow *flow)
 {
@@ -226,7 +229,7 @@ static void put_trigger(struct tl_sim_pt_flow *flow)
         !p.trig.icntv;
 }
 
-/* A branch whose target is given by a TIP, or by no packet at all. */
+/* A branch whose target is given by a TIP, or by no packet if it is a compressed return. */
 static void indirect(struct tl_sim_pt_flow *flow, uint32_t to, bool may_defer)
 {
     if (traced(flow, to))
@@ -279,7 +282,7 @@ static void far_branch(struct tl_sim_pt_flow *flow, uint32_t to)
     }
 }
 
-/* IA32_RTIT_CTL.FUPonPTW: does a FUP give the place? */
+/* A PTWRITE; IA32_RTIT_CTL.FUPonPTW determines whether a FUP gives its address. */
 static void ptwrite(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
 {
     struct tl_pt_packet p = {.kind = TL_PT_PTW, .ip = flow->options.ptwrite_ip};
@@ -319,7 +322,7 @@ static void put_transaction(struct tl_sim_pt_flow *flow, const struct tl_sim_x86
     say(flow, TL_SIM_PT_TSX, insn->pc, flow->transaction);
 }
 
-/* Packets whose FUP names the instruction: a decoder reports them before it. */
+/* Write packets whose FUP refers to this instruction: a decoder reports them before it. */
 static void packets_before(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_insn *insn)
 {
     switch (insn->kind) {
@@ -340,7 +343,8 @@ static bool is_iret(const struct tl_sim_pt_flow *flow, const struct tl_sim_x86_i
 {
     uint8_t code[TL_SIM_X86_MAX] = {0};
     const size_t n = tl_sim_x86_read(flow->run.program, insn->pc, code, insn->size);
-    const bool has_number = n > 2 && code[n - 3] == 0xca; /* a far return's last byte may be any */
+    /* the last byte of a far return can be anything */
+    const bool has_number = n > 2 && code[n - 3] == 0xca;
     return insn->kind == TL_SIM_X86_FAR_RETURN && n > 0 && code[n - 1] == 0xcf && !has_number;
 }
 
@@ -508,7 +512,7 @@ static void put_psb(struct tl_sim_pt_flow *flow)
     }
 }
 
-/* Some steps are lost. A decoder continues in the mode it knew; if the mode has changed, or in a
+/* Lose some steps. A decoder continues in its last known mode; if the mode has changed, or in a
  * transaction, tracing continues with a TIP.PGE after the overflow. */
 static void overflow(struct tl_sim_pt_flow *flow)
 {
@@ -529,7 +533,7 @@ static void overflow(struct tl_sim_pt_flow *flow)
         enable(flow, flow->run.pc);
 }
 
-/* Tracing is disabled before an instruction, and enabled again before another one. */
+/* Disable tracing before one instruction, and enable it before a later one. */
 static void toggle(struct tl_sim_pt_flow *flow)
 {
     struct tl_sim_x86_step lost;
@@ -567,14 +571,14 @@ static void put_power(struct tl_sim_pt_flow *flow)
     say(flow, TL_SIM_PT_PWRX, 0, p.pwrx.last | 1u << 16)->no_ip = true;
 }
 
-/* A count of cycles, which may be none. */
+/* Write a CYC unless the count is 0. */
 static void put_cycles(struct tl_sim_pt_flow *flow, uint64_t cycles)
 {
     const struct tl_pt_packet p = {.kind = TL_PT_CYC, .cyc = cycles};
     tl_sim_pt_packet(&flow->pt, &p);
 }
 
-/* The cycles since the last time, and the crystal's ticks if there is one. */
+/* Write the cycles since the last CYC, and the crystal's ticks if there is one. */
 static void timing(struct tl_sim_pt_flow *flow)
 {
     struct tl_pt_packet p = {.kind = TL_PT_MTC};
@@ -587,8 +591,8 @@ static void timing(struct tl_sim_pt_flow *flow)
     tl_sim_pt_packet(&flow->pt, &p);
 }
 
-/* Between two instructions. Packets without an IP belong to the last instruction that wrote
- * something. */
+/* Write packets between two instructions. Packets without an IP belong to the last instruction that
+ * wrote something. */
 static void between(struct tl_sim_pt_flow *flow)
 {
     const struct tl_sim_pt_flow_options *const options = &flow->options;
@@ -616,7 +620,9 @@ static void between(struct tl_sim_pt_flow *flow)
         put_power(flow);
 }
 
-/* ---- the whole ------------------------------------------------------------------------------- */
+/*
+ * ---- running ----------------------------------------------------------------------------------
+ */
 
 void tl_sim_pt_flow_init(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_program *program,
                          const struct tl_sim_pt_flow_options *options, uint64_t seed)
@@ -639,7 +645,7 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
         flow->begun = true;
         put_psb(flow);
     }
-    /* Tracing on, there is an outcome soon. */
+    /* With tracing on, there will be an outcome soon. */
     while (steps > 0 || (flow->enabled && !flow->wrote)) {
         struct tl_sim_x86_step step;
         flow->wrote = false;
@@ -661,7 +667,7 @@ void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps)
 
 void tl_sim_pt_flow_taken(struct tl_sim_pt_flow *flow)
 {
-    flow->psb -= flow->pt.out.n; /* may be below zero: only the distance counts */
+    flow->psb -= flow->pt.out.n; /* may wrap: only the distance matters */
     flow->written -= flow->pt.out.n;
     tl_buf_reset(&flow->pt.out);
 }

@@ -53,7 +53,7 @@ struct tl_sim_pt_truth {
     uint8_t size;     /* INSN: bytes */
     uint8_t isa;      /* INSN, EXEC_MODE: enum tl_isa */
     bool no_ip;       /* EVENT: the trace contains no location; DISABLED: nor the target */
-    bool speculative; /* INSN: in a transaction */
+    bool speculative; /* INSN: inside a transaction */
     bool status;      /* from a PSB+ */
 };
 
@@ -77,13 +77,13 @@ struct tl_sim_pt_flow {
     struct tl_sim_x86_run run;
     struct tl_sim_rng rng;
     bool begun, enabled, off;
-    bool wrote;       /* the last step has an outcome in the trace */
+    bool wrote;       /* the last step had an outcome in the trace */
     bool transaction; /* as far as reported in the trace */
     uint8_t isa;      /* as far as reported in the trace; enum tl_isa */
     uint64_t cr3, vmcs;
     unsigned straight;     /* instructions since the last outcome */
     size_t written;        /* pt.out.n at the last outcome */
-    uint64_t cycles, told; /* of the core; … reported by a CYC */
+    uint64_t cycles, told; /* cycles of the core, and those reported in CYC packets */
     uint64_t mtc;          /* the last one, beyond its 8 bits */
     size_t psb;            /* offset of the last one */
     uint64_t tips[16];     /* deferred */
@@ -97,11 +97,11 @@ void tl_sim_pt_flow_init(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_pr
                          const struct tl_sim_pt_flow_options *options, uint64_t seed);
 void tl_sim_pt_flow_fini(struct tl_sim_pt_flow *flow);
 
-/* Run `steps` steps, and then on to the next one whose outcome is in the trace: then all of them
- * are in `pt.out`, and a decoder can output them all. */
+/* Run `steps` steps, and continue to the next one with an outcome in the trace: then all of them
+ * are in `pt.out`, and a decoder can output all of them. */
 void tl_sim_pt_flow_run(struct tl_sim_pt_flow *flow, size_t steps);
 
-/* The contents of `pt.out` have been taken: start again with an empty buffer. */
+/* Start again with an empty buffer after the contents of `pt.out` were taken. */
 void tl_sim_pt_flow_taken(struct tl_sim_pt_flow *flow);
 
 /* Random options. */

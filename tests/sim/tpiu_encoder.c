@@ -108,7 +108,7 @@ static int put_byte(struct tl_tpiu_encoder *e, uint8_t byte, uint8_t owner)
     return e->fill == AUX ? put_frame(e) : TL_OK;
 }
 
-/* The byte before an odd slot moves into it, and the ID takes its place, delayed. */
+/* Move the byte before an odd slot into that slot, and put the delayed ID in its place. */
 static int put_delayed_id(struct tl_tpiu_encoder *e, uint8_t id)
 {
     const unsigned slot = e->fill - 1u;

@@ -17,7 +17,7 @@
 typedef void tl_tpiu_placed(void *context, uint8_t id, uint8_t byte, uint64_t offset);
 
 struct tl_tpiu_encoder {
-    struct tl_buf out;       /* capture bytes; the user may drop bytes already taken */
+    struct tl_buf out;       /* capture bytes; the user may drop bytes from it */
     uint64_t written;        /* capture bytes produced so far, including dropped ones */
     uint8_t sync;            /* enum tl_tpiu_sync */
     unsigned fsync_every;    /* frames between FSYNCs; 0: only the first one */

@@ -5,8 +5,8 @@
 
 /*
  * An opcode and its operands. `reg` of ModRM: 0..7, ANY, or NONE without a ModRM. `imm`: as in the
- * SDM's opcode map, z of 2 or 4 bytes, v of 2, 4 or 8, a an address. `no`: modes without such an
- * instruction.
+ * SDM's opcode map; z has 2 or 4 bytes, v has 2, 4 or 8, a is an address. `no`: the modes that do
+ * not have this instruction.
  */
 enum { ANY = 8, MEMORY = 16, NONE = 32 };
 enum { NOT_16 = 1, NOT_32 = 2, NOT_64 = 4, ONLY_64 = NOT_16 | NOT_32 };
@@ -76,7 +76,7 @@ static const struct form others[] = {
     {{0x62, 0xf3, 0x7d, 0x48, 0x25}, 5, ANY, 'b', ONLY_64, true},
 };
 
-/* Rows of a kind; j, J: a direct branch of one byte, or of 2 or 4. */
+/* The rows of each kind; j, J: a direct branch with a distance of one byte, or of 2 or 4. */
 static const struct {
     uint8_t kind;
     struct form form;
@@ -182,7 +182,7 @@ static void put_modrm(struct maker *m, uint8_t reg)
     put(m, (uint8_t)(mod << 6 | reg << 3 | rm));
     if (mod == 3)
         return;
-    if (address) { /* of 16 bit */
+    if (address) { /* 16-bit addressing */
         put_random(m, mod == 1 ? 1 : mod == 2 || rm == 6 ? 2 : 0);
         return;
     }
@@ -232,7 +232,7 @@ static void put_behind(struct maker *m, char what)
     }
 }
 
-/* Prefixes without effect, up to the maximum instruction length. */
+/* Add prefixes without effect, up to the maximum instruction length. */
 static void lengthen(struct maker *m)
 {
     struct tl_sim_x86_bytes *const out = m->out;
@@ -278,7 +278,7 @@ void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum 
 uint32_t tl_sim_x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t seed)
 {
     struct tl_sim_rng rng = {seed};
-    uint32_t n = 0, over = 0; /* the byte that says how far the last branch goes, and from where */
+    uint32_t n = 0, over = 0; /* distance byte of the last branch */
     for (uint32_t from = 0; n + TL_SIM_X86_MAX <= size;) {
         struct tl_sim_x86_bytes insn;
         const bool branch = tl_sim_percent(&rng, 25);

@@ -38,17 +38,18 @@ enum tl_sim_x86_kind {
 struct tl_sim_x86_bytes {
     uint8_t p[TL_SIM_X86_MAX];
     uint8_t n;
-    uint8_t relative; /* JUMP, CALL, COND, XBEGIN: so many bytes at the end are the distance from
-                         the instruction's end to its target, and left zero */
+    /* JUMP, CALL, COND, XBEGIN: the last `relative` bytes are the distance from the instruction's
+     * end to its target, and zero */
+    uint8_t relative;
 };
 
-/* An instruction of `kind` for the mode `isa` (TL_ISA_X16, X32, X64); kinds after FAR_RETURN only
- * for X64. */
+/* Create an instruction of `kind` for the mode `isa` (TL_ISA_X16, X32, X64); kinds after FAR_RETURN
+ * only for X64. */
 void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum tl_isa isa,
                      enum tl_sim_x86_kind kind);
 
-/* Consecutive instructions, at most `size` bytes; some are branches over a few others. Returns the
- * number of bytes. */
+/* Create consecutive instructions of at most `size` bytes; some are branches over a few others.
+ * Returns the number of bytes. */
 uint32_t tl_sim_x86_code(enum tl_isa isa, uint8_t *code, uint32_t size, uint64_t seed);
 
 #endif

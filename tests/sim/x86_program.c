@@ -35,9 +35,9 @@ static uint32_t function_at(const struct tl_sim_x86_program *program, uint32_t k
     return ((const uint32_t *)(const void *)program->functions.p)[k];
 }
 
-/* ---- making --------------------------------------------------------------------------------- */
+/* ---- building -------------------------------------------------------------------------------- */
 
-/* How often a kind occurs within a function, per 1000; OTHER is the rest. */
+/* The frequency of each kind within a function, per 1000; the rest is OTHER. */
 static const uint8_t weights[TL_SIM_X86_KINDS] = {
     [TL_SIM_X86_COND] = 150,     [TL_SIM_X86_JUMP] = 30,          [TL_SIM_X86_JUMP_INDIRECT] = 10,
     [TL_SIM_X86_CALL] = 60,      [TL_SIM_X86_CALL_INDIRECT] = 25, [TL_SIM_X86_RETURN] = 10,
@@ -64,7 +64,7 @@ static enum tl_sim_x86_kind kind_within(struct tl_sim_rng *rng, unsigned zone)
     return TL_SIM_X86_OTHER;
 }
 
-/* The last one, after which control does not continue. */
+/* The kind of a function's last instruction, after which control does not continue. */
 static enum tl_sim_x86_kind kind_at_end(struct tl_sim_rng *rng, bool last_function)
 {
     const uint32_t k = tl_sim_below(rng, 100);
@@ -100,7 +100,7 @@ static void add_function(struct tl_sim_x86_program *program, struct tl_sim_rng *
     for (uint32_t n = tl_sim_between(rng, 2, 50); n > 0; n--) {
         const enum tl_sim_x86_kind kind = kind_within(rng, zone);
         add_insn(program, rng, zone, kind);
-        if (kind == TL_SIM_X86_MOV_CR3) /* else a TIP.PGD without an IP could be its own */
+        if (kind == TL_SIM_X86_MOV_CR3) /* otherwise a TIP.PGD without an IP could be its own */
             add_insn(program, rng, zone, TL_SIM_X86_COND);
     }
     add_insn(program, rng, zone, kind_at_end(rng, last));
@@ -113,7 +113,7 @@ static bool reaches(const struct tl_sim_x86_program *program, const struct tl_si
     return from->relative != 1 || (distance >= INT8_MIN && distance <= INT8_MAX);
 }
 
-/* Target of the direct branch with `index`, of function `k`. */
+/* The target of direct branch `index` in function `k`. */
 static uint32_t choose_target(const struct tl_sim_x86_program *program, struct tl_sim_rng *rng,
                               uint32_t index, uint32_t k)
 {
@@ -289,7 +289,7 @@ static uint32_t next_of(struct tl_sim_x86_run *run, const struct tl_sim_x86_insn
     }
 }
 
-/* An instruction that ends the transaction it is executed in, without any other effect. */
+/* Does this instruction abort the transaction it is executed in, without any other effect? */
 static bool aborts(const struct tl_sim_x86_insn *insn)
 {
     return insn->kind >= TL_SIM_X86_TRAP && insn->kind != TL_SIM_X86_XEND;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Random x86 programs and their executions: a kernel and a user part of 64 bit, one part of 32 and
- * one of 16 bit, each with functions that contain loops, calls, indirect branches and far
+ * Random x86 programs and their executions: a kernel and a user part of 64 bits, one part of 32 and
+ * one of 16 bits, each with functions that contain loops, calls, indirect branches and far
  * transfers. Nothing is computed: the path of an execution is chosen, so it is known without a
  * processor or an instruction decoder. The same seed gives the same program and execution. Not
  * thread-safe.
  *
- * Between two instructions whose outcome must be in the trace there is no loop: direct jumps and
+ * There is no loop between two instructions whose outcome must be in the trace: direct jumps and
  * calls only go forward.
  */
 #ifndef TL_SIM_X86_PROGRAM_H
@@ -58,7 +58,7 @@ tl_sim_x86_insn(const struct tl_sim_x86_program *program, uint32_t index)
 size_t tl_sim_x86_read(const struct tl_sim_x86_program *program, uint64_t pc, uint8_t *out,
                        size_t size);
 
-/* Append it as an ELF64 executable: a segment per zone, a symbol per function. */
+/* Append the program as an ELF64 executable: a segment per zone, a symbol per function. */
 void tl_sim_x86_program_elf(const struct tl_sim_x86_program *program, struct tl_buf *out);
 
 /* ---- executions ----------------------------------------------------------------------------- */

@@ -5,10 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/*
- * The file, from its start: ELF header, program headers, the zones' code, symbols, symbol names,
- * section headers. There is a section for each zone, after section 0, and then the two tables.
- */
+/* The layout of the file: ELF header, program headers, the zones' code, symbols, symbol names,
+ * section headers. There is a section for each zone, after section 0, and then the two tables. */
 enum { SYMTAB = TL_SIM_X86_ZONES + 1, STRTAB, SECTIONS };
 
 static void add(struct tl_buf *out, const void *p, size_t n)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #define MOST_RUNS  64u
-#define RUN_BYTES  (8u * 7 + 2) /* at most; a branch of two bytes goes over one run */
+#define RUN_BYTES  (8u * 7 + 2) /* at most; a two-byte branch skips one run */
 #define PSB_PERIOD 4096u
 
-/* Instructions that end in a conditional branch, or the function's last ones. */
+/* Instructions up to and including a conditional branch, or up to the end of the function. */
 struct run {
     uint64_t pc;
     uint8_t insns;
@@ -74,7 +74,8 @@ static void make_function(struct function *f, struct tl_buf *code, struct tl_sim
 {
     static const uint8_t jump[] = {0xff, 0xe0}; /* jmp *%rax */
     const size_t end = code->n + TL_SIM_WALK_FUNCTION;
-    size_t branch = 0; /* of the run before, whose distance is this run's size */
+    /* offset of the previous run's distance byte, which is set to this run's size */
+    size_t branch = 0;
     f->n = 0;
     while (end - code->n > 2 * RUN_BYTES) {
         const uint8_t bytes[] = {(uint8_t)(0x70 + tl_sim_below(rng, 16)), 0};
@@ -87,7 +88,7 @@ static void make_function(struct function *f, struct tl_buf *code, struct tl_sim
             code->p[branch] = (uint8_t)(code->n - at);
         branch = code->n - 1;
     }
-    /* The target of the last branch is the jump. */
+    /* The last branch skips to the jump. */
     const size_t at = code->n;
     begin_run(f, code);
     add_plains(f, code, rng);
@@ -132,7 +133,7 @@ void tl_sim_x86_walk_init(struct tl_sim_x86_walk *walk, uint64_t seed, unsigned 
             if (is_last)
                 break;
             k += taken ? 2 : 1;
-            walk->insns += k == f->n; /* the jump alone */
+            walk->insns += k == f->n; /* only the jump */
         }
         f = &all[tl_sim_below(&rng, functions)];
         tl_sim_pt_ip(&pt, TL_PT_TIP, f->runs[0].pc);

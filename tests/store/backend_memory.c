@@ -26,11 +26,11 @@ struct entry {
     uint64_t epoch; /* of a lease's last grant */
 };
 
-/* What is stored; several backend objects may look at it. */
+/* What is stored; several backend objects may share it. */
 struct memory {
     unsigned handles; /* under the lock */
     pthread_mutex_t lock;
-    struct entry **entries; /* in order of key */
+    struct entry **entries; /* sorted by key */
     size_t n, cap;
     uint64_t used, limit;
     struct entry **leases;
@@ -47,7 +47,7 @@ struct memory {
 struct handle {
     struct tl_backend base;
     struct memory *m;
-    struct memory_lease *held; /* under the memory's lock */
+    struct memory_lease *held; /* protected by the memory's lock */
 };
 
 struct memory_log {
@@ -60,7 +60,7 @@ struct memory_log {
 struct memory_lease {
     struct tl_lease base;
     struct handle *h;
-    struct memory_lease *next; /* that the same object holds */
+    struct memory_lease *next; /* the next one held by the same object */
     struct memory *m;
     struct entry *entry;
 };
@@ -75,7 +75,7 @@ static struct memory *memory_of(struct tl_backend *backend)
     return handle_of(backend)->m;
 }
 
-/* May this object change `key`? Not if it lost a lease that guards it. */
+/* May this object change `key`? It may not if it lost a lease that guards it. */
 static int fenced_locked(const struct handle *h, const char *key, struct tl_fail *fail)
 {
     for (const struct memory_lease *l = h->held; l; l = l->next)
@@ -91,7 +91,7 @@ static int power_is_cut(struct tl_fail *fail)
     return tl_fail_set(fail, TL_IO, "the medium does not answer");
 }
 
-/* Called for every change: may it happen? */
+/* Called before every change: may it happen? */
 static int allowed_locked(struct memory *m, struct tl_fail *fail)
 {
     if (atomic_load(&m->cut))
@@ -112,7 +112,7 @@ static int allowed_locked(struct memory *m, struct tl_fail *fail)
     return tl_fail_set(fail, m->code, "the medium refuses");
 }
 
-/* The place of `key`, or where it would be inserted. */
+/* The index of `key`, or where it would be inserted. */
 static size_t place(struct entry **entries, size_t n, const char *key, bool *found)
 {
     size_t low = 0, high = n;
@@ -479,7 +479,7 @@ void tl_backend_memory_limit(struct tl_backend *backend, uint64_t bytes)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* A disk writes sectors in any order: unsynced data may be there, truncated, or garbage. */
+/* A disk writes sectors in any order: unsynced data may be present, truncated, or garbage. */
 static void lose(struct entry *e, uint64_t *random)
 {
     const uint64_t loose = e->bytes.n - e->synced;
@@ -510,7 +510,7 @@ void tl_backend_memory_boot(struct tl_backend *backend, uint64_t seed)
     pthread_mutex_unlock(&m->lock);
 }
 
-/* ---- leases, space, life ------------------------------------------------------------------ */
+/* ---- leases, space, creating and freeing -------------------------------------------------- */
 
 static int memory_lease(struct tl_backend *backend, const char *name, struct tl_lease **out,
                         struct tl_fail *fail)

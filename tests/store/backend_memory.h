@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A back end for tests: keys and bytes in memory, with simulated power cuts. As thread-safe as the
- * others.
- */
+/* A backend for tests: keys and bytes in memory, with simulated power cuts. As thread-safe as the
+ * other backends. */
 #ifndef TL_TESTS_STORE_BACKEND_MEMORY_H
 #define TL_TESTS_STORE_BACKEND_MEMORY_H
 
@@ -10,7 +8,9 @@
 
 /* Its data is lost with the backend object. */
 TL_MUST_USE int tl_backend_memory(struct tl_backend **out);
-/* Another process' view of the same memory: a separate backend object, which must also be freed. */
+/*
+ * Another process's view of the same memory: a separate backend object, which must also be freed.
+ */
 TL_MUST_USE int tl_backend_memory_attach(struct tl_backend *backend, struct tl_backend **out);
 /* Take a lease away from its holder. */
 void tl_backend_memory_expire(struct tl_backend *backend, const char *name);

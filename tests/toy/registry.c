@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* In place of decode/registry.c: a tracelake that knows one format. */
+/* Replaces decode/registry.c: a tracelake that knows a single format. */
 #include "decode/registry.h"
 #include "toy/toy.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A format that is known by a row in a table alone gets flow, at any chunking, in several threads,
- * and checkpoints. `test_toy DIR` instead writes a capture for tests of the whole command.
+ * A format that is registered only by a row in a table gets flow, for any chunking, several
+ * threads, and checkpoints. `test_toy DIR` instead writes a capture for tests of the whole command.
  */
 #include "base/crew.h"
 #include "decode/split.h"
@@ -128,7 +128,7 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
     return TL_OK;
 }
 
-/* Parts that other threads decoded ahead are joined. */
+/* Parts that other threads decoded ahead are used. */
 static void threads_are_of_use(void **state)
 {
     (void)state;
@@ -152,7 +152,7 @@ static void threads_are_of_use(void **state)
     world_fini(&w);
 }
 
-/* Items, losses and offsets are the same, also of damaged bytes. */
+/* Items, losses and offsets are the same, also for damaged bytes. */
 static void threads_and_checkpoints_change_nothing(void **state)
 {
     (void)state;
@@ -186,7 +186,7 @@ static void write_file(const char *dir, const char *name, const void *p, size_t 
     assert_int_equal(fclose(f), 0);
 }
 
-/* The capture, the program, and flow text of what is known. */
+/* Write the capture, the program, and the flow text of the instructions known from the trace. */
 static int write_capture(const char *dir)
 {
     struct world w;

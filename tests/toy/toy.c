@@ -9,10 +9,10 @@
 static const char BAD_PACKET[] = "bad toy packet";
 
 struct toy {
-    struct tl_soft soft; /* listing, losses, and the items on their way out */
+    struct tl_soft soft; /* listing, losses, and items waiting to be delivered */
     struct tl_walker walker;
     uint8_t packet[TOY_SYNC_SIZE];
-    uint8_t n; /* bytes of it that are there */
+    uint8_t n; /* bytes of the packet received so far */
     bool synced;
     uint64_t start; /* offset of the packet */
     uint64_t lost;  /* bytes since synchronisation was lost */
@@ -27,7 +27,7 @@ static void on_bits(struct toy *t, uint8_t header)
     snprintf(fields, sizeof fields, "n=%u bits=0x%x", n, header & ((1u << n) - 1));
     tl_soft_list(&t->soft, t->start, "TOY_BITS", fields);
     if (tl_walker_conditions(&t->walker, header, n, t->start) < n &&
-        tl_walker_is_known(&t->walker, t->start)) /* an address is missing */
+        tl_walker_is_known(&t->walker, t->start)) /* an address is needed */
         tl_walker_lose(&t->walker, TL_GAP_NO_PATH, t->start);
 }
 
@@ -38,7 +38,7 @@ static void on_address(struct toy *t, uint64_t address)
     tl_walker_jump(&t->walker, address, TL_ISA_A64, t->start);
 }
 
-/* All that a decoder needs to begin is said here. */
+/* The synchronisation packet contains everything that a decoder needs to begin. */
 static void on_sync(struct toy *t, uint64_t address)
 {
     tl_soft_report_loss(&t->soft, "TOY_NOTSYNC", t->lost);
@@ -69,7 +69,7 @@ static void on_packet(struct toy *t)
 
 /* ---- bytes to packets ---------------------------------------------------------------------- */
 
-/* Of the packet with this header; 0: there is no such packet. */
+/* The size of the packet with this header; 0: no such packet. */
 static unsigned size_of(uint8_t header)
 {
     return header == 0                      ? 0
@@ -79,7 +79,7 @@ static unsigned size_of(uint8_t header)
                                             : 0;
 }
 
-/* The bytes that are there begin no packet. */
+/* The received bytes do not begin a packet: count the first one as lost. */
 static void lose(struct toy *t)
 {
     if (t->synced) {
@@ -102,7 +102,7 @@ static void take(struct toy *t, uint8_t byte, uint64_t offset)
     t->packet[t->n++] = byte;
     const bool sync = t->packet[0] == (uint8_t)TOY_SYNC[0];
     if (sync && t->n <= 4 && byte != (uint8_t)TOY_SYNC[t->n - 1]) {
-        t->n--; /* the byte itself may begin something */
+        t->n--; /* the current byte may begin one */
         lose(t);
         take(t, byte, offset);
     } else if (size_of(t->packet[0]) == 0 || (!sync && !t->synced)) {
@@ -137,7 +137,9 @@ static int finish(struct tl_stream_decoder *decoder)
     return flush(decoder);
 }
 
-/* ---- life ---------------------------------------------------------------------------------- */
+/*
+ * ---- creating and freeing, state --------------------------------------------------------------
+ */
 
 static void destroy(struct tl_stream_decoder *decoder)
 {
@@ -176,7 +178,7 @@ static void reset(struct tl_stream_decoder *decoder)
     t->lost = 0;
 }
 
-/* What does not matter is saved as zero. */
+/* Members that do not matter are saved as zero. */
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET};
@@ -201,7 +203,7 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
         tl_walker_restore_context(&t->walker, &(struct tl_image_context){0});
 }
 
-/* ---- for several threads ------------------------------------------------------------------- */
+/* ---- support for several threads ------------------------------------------------------------- */
 
 static size_t find_sync(const uint8_t *p, size_t n)
 {

@@ -3,9 +3,10 @@
  * A made-up trace format for A64 programs, as an example of how to add a format: synchronisation,
  * bits and addresses. HACKING.md walks through it.
  *
- *   01 to 7f     outcomes of conditional branches, in the bits below the highest set bit; the
- * oldest in bit 0; 1: taken 80 A*8       the next indirect branch goes to address A c0 'TOY' A*8
- * synchronisation: execution is at address A
+ * - 01 to 7f: outcomes of conditional branches (1: taken), in the bits below the highest set bit,
+ * the oldest in bit 0
+ * - 80 A*8: the next indirect branch goes to address A
+ * - c0 'TOY' A*8: synchronisation: execution is at address A
  *
  * Addresses have 8 bytes, little-endian.
  */

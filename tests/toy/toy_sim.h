@@ -33,12 +33,12 @@ struct toy_sim {
     uint32_t code[TOY_PROGRAM];
     struct tl_buf trace;
     struct tl_buf truth; /* uint32_t each: number of the instruction */
-    size_t known;        /* of `truth`, in bytes: everything needed for them has been sent */
+    size_t known;        /* bytes of `truth` whose packets were all sent */
     uint32_t at, n_stack, stack[TOY_FUNCTIONS];
     uint32_t bits, n_bits;
 };
 
-/* Calls only lead to later functions, so that they end. */
+/* Calls only go to later functions, so that they end. */
 static inline void toy_program(struct toy_sim *s)
 {
     for (uint32_t f = 0; f < TOY_FUNCTIONS; f++) {
@@ -73,7 +73,7 @@ static inline void toy_send(struct toy_sim *s, const char *header, size_t n)
     assert_int_equal(tl_buf_add(&s->trace, address, sizeof address), TL_OK);
 }
 
-/* One instruction. */
+/* Execute one instruction. */
 static inline void toy_step(struct toy_sim *s)
 {
     const uint32_t insn = s->code[s->at], from = s->at++;

@@ -13,7 +13,7 @@
 #define STREAM     "cs.10"
 #define MAX_TRACES 64
 #define PIECE      2048       /* instructions in a piece of a range */
-#define HELD       (8u << 20) /* maximum bytes that are not durable; further appends wait */
+#define HELD       (8u << 20) /* maximum of bytes that are not durable; further appends wait */
 
 struct fake_knobs fake;
 
@@ -69,7 +69,7 @@ static void slow(void)
         usleep(ms * 1000);
 }
 
-/* Work that checks from time to time whether it is still wanted. */
+/* Work that checks from time to time whether it has been cancelled. */
 static int work(void)
 {
     int rc = TL_OK;

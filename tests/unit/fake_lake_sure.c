@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The fake lake, whose own allocations never fail (unit/nomem.h). */
+/* The fake lake, compiled so that its own allocations never fail (unit/nomem.h). */
 #include <stdlib.h>
 #include <string.h>
 

@@ -239,7 +239,7 @@ static void cancelled_work_ends(void **state)
             if (r != TL_CANCELLED)
                 fail_msg("%s returned %d, cancelled at question %llu", works[i].name, r,
                          (unsigned long long)after);
-            assert_true(a.asked <= after + 2); /* cleaning up may check twice more */
+            assert_true(a.asked <= after + 2); /* cleaning up may check again */
             assert_true(a.longest_ns < MOST_NS);
         }
         assert_int_equal(works[i].run(), TL_OK); /* nothing was left incomplete */

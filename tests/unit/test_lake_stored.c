@@ -118,7 +118,7 @@ static void frames_are_mapped_once_read(void **state)
 {
     expect_same(0, false);
     expect_same(0, true);
-    /* The range begins inside a frame, which is cut; headers of shards are regenerated. */
+    /* Without the first frame; headers of shards are regenerated. */
     expect_same(TL_CHUNK_MARKERS, true);
     expect_same(SHARD, true);
     close_lake();

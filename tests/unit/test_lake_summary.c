@@ -130,8 +130,8 @@ static void sums_are_the_same(void **state)
     }
 }
 
-/* If the summaries in memory are too coarse for a part, it is read from the catalog at full
- * resolution. */
+/* If the summaries in memory are too coarse for a part, it is read from the catalog at the
+ * catalog's resolution. */
 static void parts_are_as_fine_as_the_catalog(void **state)
 {
     (void)state;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * AVX-512 for a machine that has none: SIMDe's functions under the names of the instructions, and
- * those that it lacks. Stands before the compiler's header of that name.
- */
+/* AVX-512 for a machine without it: SIMDe's functions under the names of the intrinsics, and those
+ * that SIMDe lacks. Found before the compiler's header of the same name. */
 #ifndef TL_TESTS_EMULATED_IMMINTRIN_H
 #define TL_TESTS_EMULATED_IMMINTRIN_H
 
@@ -16,7 +14,7 @@
 
 #define TL_EMULATED static inline __attribute__((unused))
 
-/* SIMDe's name for it takes the operands of the masked one. */
+/* SIMDe's version has the operands of the masked one. */
 #undef _mm512_madd_epi16
 #define _mm512_madd_epi16 simde_mm512_madd_epi16
 
@@ -64,7 +62,7 @@ TL_EMULATED simde__m512i tl_i64gather_epi64(simde__m512i places, const void *p, 
     return places;
 }
 
-/* Only lanes of the mask are read. */
+/* Only lanes in the mask are read. */
 #define _mm512_maskz_loadu_epi8(mask, p) tl_loadu_epi8(_mm512_setzero_si512(), mask, p)
 #define _mm512_mask_loadu_epi8           tl_loadu_epi8
 TL_EMULATED simde__m512i tl_loadu_epi8(simde__m512i from, uint64_t mask, const void *p)

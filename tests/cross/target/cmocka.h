@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * As much of cmocka as the decoders' tests use, for machines that are only emulated: there is a
- * cross compiler for them in Debian, but no library. The first failure ends the program.
- */
+/* The part of cmocka that the decoders' tests use, for machines that are only emulated: Debian has
+ * a cross compiler for them, but no library. The first failure ends the program. */
 #ifndef TL_CROSS_CMOCKA_H
 #define TL_CROSS_CMOCKA_H
 

@@ -16,24 +16,24 @@ static struct tl_librados inner;
 static void need(bool there)
 {
     if (!there)
-        abort(); /* no memory: nothing is tested then */
+        abort(); /* out of memory: the test would be meaningless */
 }
 
 /* ---- faults --------------------------------------------------------------------------------- */
 
 static pthread_mutex_t faults_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
-    unsigned kinds, every; /* every 0: one, when `left` is 0 */
+    unsigned kinds, every; /* every 0: one fault, when `left` is 0 */
     uint64_t random, left, n, passed, clients;
     bool cut[CLIENTS];
 } faults;
 static atomic_bool deaf;
 
-/* The power of the clients, under faults_lock as well. */
+/* The clients' power, also under faults_lock. */
 #define IN_DOUBT 64
 static struct {
-    bool fails, off, told; /* `fails`: at the operation for which `left` is 0 */
-    uint64_t left, dead;   /* `dead`: clients up to this number have lost it */
+    bool fails, off, told; /* `fails`: after `left` more operations */
+    uint64_t left, dead;   /* clients up to this number have lost power */
     char dropped[IN_DOUBT][128];
     unsigned n_dropped;
 } power;
@@ -53,7 +53,7 @@ static bool strikes_locked(void)
     return faults.left-- == 0;
 }
 
-/* The fate of the next operation, among faults that apply to it. */
+/* The fault of the next operation, among those that apply to it. */
 static unsigned next_fault(unsigned fit)
 {
     unsigned chosen = 0;
@@ -139,7 +139,7 @@ static bool was_dropped_locked(const char *oid)
     return false;
 }
 
-/* Does an operation reach the cluster? `*silent`: its answer is lost. */
+/* Does an operation reach the cluster? `*silent`: its reply is lost. */
 static bool reaches(const char *oid, bool *silent)
 {
     bool does = true;
@@ -159,7 +159,7 @@ static bool reaches(const char *oid, bool *silent)
     return does;
 }
 
-/* A client learns that the power is off: operations begun from now on do not count as pending. */
+/* A client learns that the power is off: operations begun after this do not count as pending. */
 static void learns(void)
 {
     pthread_mutex_lock(&faults_lock);
@@ -277,14 +277,14 @@ static void set_pool_full_try(rados_ioctx_t io)
 /* ---- completions ---------------------------------------------------------------------------- */
 
 struct completion {
-    rados_completion_t inner, first; /* `first`: of what is done twice, else NULL */
+    rados_completion_t inner, first; /* `first`: of an operation done twice, else NULL */
     rados_callback_t call;
     void *context;
     pthread_mutex_t lock;
     pthread_cond_t sent;
     bool is_sent;
-    int decided; /* what the answer is, whatever the cluster's is; 0: the cluster's */
-    bool asked;  /* the cluster was */
+    int decided; /* the result, if it is not the cluster's; else 0 */
+    bool asked;  /* the operation reached the cluster */
 };
 
 static int aio_create_completion2(void *context, rados_callback_t call, rados_completion_t *out)
@@ -301,7 +301,7 @@ static int aio_create_completion2(void *context, rados_callback_t call, rados_co
     return rc;
 }
 
-/* It is pending, or its answer is decided. */
+/* Mark the operation as pending, or its result as decided. */
 static void sent(struct completion *c, int decided, bool asked)
 {
     pthread_mutex_lock(&c->lock);
@@ -337,7 +337,7 @@ static uint64_t aio_get_version(rados_completion_t handle)
     return inner.aio_get_version(((struct completion *)handle)->inner);
 }
 
-/* Whoever submits an operation waits for it, except for notifications. */
+/* The submitter of an operation has waited for it, except for notifications. */
 static void aio_release(rados_completion_t handle)
 {
     struct completion *const c = handle;
@@ -351,12 +351,12 @@ static void aio_release(rados_completion_t handle)
 
 /* ---- operations ----------------------------------------------------------------------------- */
 
-/* Writes are assembled twice: librados takes the operation over when it is sent. */
+/* Operations are assembled twice: librados takes over the one that is submitted. */
 struct op {
     bool reads;
     rados_read_op_t read;
     rados_write_op_t write[2];
-    atomic_uint uses; /* of who made it and of the late one */
+    atomic_uint uses; /* held by its creator and by a late submission */
 };
 
 static struct op *new_op(bool reads)
@@ -459,7 +459,7 @@ static void read_op_omap_get_vals_by_keys2(rados_read_op_t op, char const *const
     inner.read_op_omap_get_vals_by_keys2(((struct op *)op)->read, keys, n, key_n, rows, rval);
 }
 
-/* ---- the way to the cluster ----------------------------------------------------------------- */
+/* ---- submitting operations ------------------------------------------------------------------ */
 
 struct sent_op {
     struct sent_op *next;
@@ -472,7 +472,7 @@ struct sent_op {
 
 static pthread_mutex_t late_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t late_wake = PTHREAD_COND_INITIALIZER;
-static struct sent_op *late, **late_end = &late; /* in order; the first may be pending */
+static struct sent_op *late, **late_end = &late; /* in order; the first may be in progress */
 
 static void arrive(const struct sent_op *s)
 {
@@ -511,9 +511,9 @@ static void *deliver(void *context)
             pthread_cond_wait(&late_wake, &late_lock);
         struct sent_op *const s = late;
         pthread_mutex_unlock(&late_lock);
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* others overtake it */
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL); /* other operations overtake it */
         pthread_mutex_lock(&late_lock);
-        /* Later operations on the same object come after it: see overtakes_locked(). */
+        /* Later operations on the same object arrive after it: see overtakes_locked(). */
         arrive(s);
         late = s->next;
         if (!late)
@@ -583,9 +583,9 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
     return 0;
 }
 
-/* ---- operations that are waited for --------------------------------------------------------- */
+/* ---- synchronous operations ----------------------------------------------------------------- */
 
-/* Does it reach the cluster? `*silent`: its answer is lost. */
+/* Does an operation reach the cluster? `*silent`: its reply is lost. */
 static bool gets_through(rados_ioctx_t io, const char *oid, bool *silent)
 {
     *silent = true;
@@ -624,7 +624,7 @@ static int remove_object(rados_ioctx_t io, const char *oid)
 
 /* ---- watch and notify ----------------------------------------------------------------------- */
 
-/* The watchers, and their clients. */
+/* A watcher and its client. */
 struct watcher {
     struct watcher *next;
     struct io *io;
@@ -696,7 +696,7 @@ static int unwatch2(rados_ioctx_t io, uint64_t watch)
     return rc;
 }
 
-/* It may get lost, or arrive twice. */
+/* The notification may be lost, or arrive twice. */
 static int aio_notify(rados_ioctx_t io, const char *oid, rados_completion_t done, const char *text,
                       int n, uint64_t timeout_ms, char **reply, size_t *reply_n)
 {
@@ -726,7 +726,8 @@ static void start_delivery(void)
 void interpose(const struct tl_librados *functions)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    struct tl_librados table = *functions; /* reading omap's rows as it is */
+    /* functions that read rows of an omap are used unchanged */
+    struct tl_librados table = *functions;
     inner = *functions;
     table.aio_create_completion2 = aio_create_completion2;
     table.aio_get_return_value = aio_get_return_value;
@@ -780,7 +781,7 @@ void interpose(const struct tl_librados *functions)
 
 int interpose_library(struct tl_fail *fail)
 {
-    static struct tl_librados library; /* as it was loaded */
+    static struct tl_librados library; /* as loaded */
     static bool loaded;
     const int r = loaded ? TL_OK : tl_librados_load(fail);
     if (r < 0)

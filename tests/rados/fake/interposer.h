@@ -13,18 +13,18 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* From now on stores are opened through it, with these functions; no faults yet. No store may be
- * open or have pending operations. */
+/* From now on stores are opened through the interposer, with these functions; no faults yet. No
+ * store may be open or have pending operations. */
 void interpose(const struct tl_librados *functions);
 /* The same with the library itself. TL_UNSUPPORTED: it is not installed. */
 TL_MUST_USE int interpose_library(struct tl_fail *fail);
 
 enum fault {
-    FAULT_REFUSED = 1, /* not done: EIO */
-    FAULT_FULL = 2,    /* the same for writes: EDQUOT */
-    FAULT_LOST = 4,    /* done, but the answer is ETIMEDOUT */
-    FAULT_LATE = 8,    /* done a few milliseconds later, as is the answer */
-    FAULT_TWICE = 16,  /* a write is done twice; the answer is that of the second time */
+    FAULT_REFUSED = 1, /* not done, EIO */
+    FAULT_FULL = 2,    /* not done if it is a write: EDQUOT */
+    FAULT_LOST = 4,    /* done, but returns ETIMEDOUT */
+    FAULT_LATE = 8,    /* done a few milliseconds later */
+    FAULT_TWICE = 16,  /* a write is done twice; the result is the second one's */
     FAULTS = 31
 };
 
@@ -41,19 +41,19 @@ uint64_t interposer_passed(void);
 /* Number of faults since interpose(). */
 uint64_t interposer_suffered(void);
 
-/* Clients are numbered from 1 in the order in which they connect after interpose(). A client that
- * is cut off gets no answers: ETIMEDOUT, and nothing is done. */
+/* Clients are numbered from 1 in the order in which they connect after interpose(). Operations of a
+ * client that is cut off are not executed and return ETIMEDOUT. */
 void interposer_cut_off(unsigned client, bool off);
 /*
- * The power of all clients fails at the `n`-th operation from now on (0: the first). Until one of
- * them is told so, operations were under way: each is done or not, as drawn from `seed`, but for
- * one object in order; all of them, and all others, get no answer: ETIMEDOUT. What was answered
- * before is durable, as in a cluster.
+ * The power of all clients fails at the `n`-th operation from now on (0: the first). Operations
+ * pending until one of the clients learns of it are executed or not, depending on `seed`, but in
+ * order for each object; all of them, and all later ones, return ETIMEDOUT. Results returned before
+ * are durable, as in a cluster.
  */
 void interposer_power_fails(uint64_t n, uint64_t seed);
-/* It is back: clients that connect from now on are served. It does not fail any more. */
+/* Restore the power: clients that connect from now on are served. It does not fail again. */
 void interposer_power_returns(void);
-/* Notifications are lost. */
+/* While set, notifications are lost. */
 void interposer_deaf(bool is);
 
 #endif

@@ -15,12 +15,12 @@
 static void need(bool there)
 {
     if (!there)
-        abort(); /* no memory: nothing is tested then */
+        abort(); /* out of memory: the test would be meaningless */
 }
 
-/* ---- operations as they are put together ---------------------------------------------------- */
+/* ---- assembling operations ------------------------------------------------------------------ */
 
-/* Keys and values of an answer, owned by the caller. */
+/* Keys and values of a result, owned by the caller. */
 struct rows {
     struct tl_buf *pairs; /* key, value, … */
     size_t n, cap, at;
@@ -182,7 +182,7 @@ static void read_op_omap_get_vals_by_keys2(rados_read_op_t op, char const *const
                                            const size_t *key_n, rados_omap_iter_t *rows, int *rval)
 {
     struct read_step *const s = add_reading(op, READ_KEYS);
-    need(n == 1); /* as it is used */
+    need(n == 1); /* the only use */
     put(&s->prefix, keys[0], key_n[0]);
     put(&s->prefix, "", 1);
     s->rows = rows;
@@ -211,7 +211,7 @@ static void omap_get_end(rados_omap_iter_t handle)
     free(rows);
 }
 
-/* ---- operations as they are carried out ----------------------------------------------------- */
+/* ---- executing operations ------------------------------------------------------------------- */
 
 static void take_row(void *context, const struct tl_buf *key, const struct tl_buf *value)
 {
@@ -395,7 +395,7 @@ static void aio_release(rados_completion_t handle)
     free(handle);
 }
 
-/* ---- the way to the cluster ----------------------------------------------------------------- */
+/* ---- submitting operations ------------------------------------------------------------------ */
 
 static char *name_of(char out[static 256], const struct io *io, const char *oid)
 {
@@ -433,7 +433,7 @@ static int aio_stat(rados_ioctx_t io, const char *oid, rados_completion_t done, 
 
 /* ---- watch and notify ----------------------------------------------------------------------- */
 
-/* The watchers, as librados calls them. */
+/* The watchers, with librados's callbacks. */
 struct watcher {
     struct watcher *next;
     uint64_t watch;
@@ -511,7 +511,7 @@ static int notify_ack(rados_ioctx_t io, const char *oid, uint64_t id, uint64_t w
     return 0;
 }
 
-/* ---- operations that are waited for --------------------------------------------------------- */
+/* ---- synchronous operations ----------------------------------------------------------------- */
 
 static int lock_exclusive(rados_ioctx_t handle, const char *oid, const char *name,
                           const char *cookie, const char *text, struct timeval *duration,

@@ -21,17 +21,17 @@ struct object {
     struct object *next;
     char *oid;
     struct tl_buf bytes;
-    struct pair *pairs; /* in order of key */
+    struct pair *pairs; /* sorted by key */
     size_t n_pairs, cap_pairs;
     uint64_t version;
     bool locked;
     uint64_t lock_client;
     char lock_cookie[64];
-    int64_t lock_until_ms; /* 0: for good */
+    int64_t lock_until_ms; /* 0: unlimited */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-/* Under it: */
+/* Protected by it: */
 static struct object *buckets[BUCKETS];
 static uint64_t versions, used, limit = UINT64_MAX;
 static int64_t advanced_ms;
@@ -39,7 +39,7 @@ static int64_t advanced_ms;
 static void need(bool there)
 {
     if (!there)
-        abort(); /* no memory: nothing is tested then */
+        abort(); /* out of memory: the test would be meaningless */
 }
 
 static struct object **place_of(const char *oid)
@@ -84,7 +84,7 @@ static int order(const void *a, size_t a_n, const void *b, size_t b_n)
     return d ? d : (a_n > b_n) - (a_n < b_n);
 }
 
-/* The first pair not before a key. */
+/* The index of the first pair whose key is not less than `key`. */
 static size_t find(const struct object *o, const void *key, size_t n)
 {
     size_t low = 0, high = o->n_pairs;
@@ -122,7 +122,7 @@ static void set(struct object *o, const struct tl_buf *key, const struct tl_buf 
     copy(&o->pairs[i].value, value);
 }
 
-/* Pairs [from, to). */
+/* Remove pairs [from, to). */
 static void unset(struct object *o, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) {
@@ -146,8 +146,7 @@ static bool compares(const struct object *o, const struct model_step *s)
                                                       : d > 0;
 }
 
-/* Is the operation allowed? `*exists` and `*grows` follow the object as far as the operation is
- * executed. */
+/* Is the step allowed? `*exists` and `*grows` reflect the object after the steps so far. */
 static int check(const struct object *o, const struct model_step *s, bool *exists, uint64_t *grows)
 {
     const uint64_t size = o ? o->bytes.n : 0;
@@ -241,7 +240,7 @@ int model_keys(const char *oid, const char *behind, const char *prefix, uint64_t
     pthread_mutex_lock(&lock);
     const struct object *const o = *place_of(oid);
     int rc = o ? 0 : -ENOENT;
-    /* The first key after both. */
+    /* The first key after `behind` that is not less than `prefix`. */
     size_t i = o ? find(o, prefix, prefix_n) : 0;
     if (o && order(behind, behind_n, prefix, prefix_n) >= 0) {
         i = find(o, behind, behind_n);
@@ -404,7 +403,7 @@ int model_notify(const char *oid, const void *data, size_t n)
     return rc;
 }
 
-/* ---- what happens to all -------------------------------------------------------------------- */
+/* ---- the whole pool ------------------------------------------------------------------------- */
 
 void model_advance(int64_t ms)
 {

@@ -32,17 +32,18 @@ struct model_step {
     struct tl_buf key, value;
 };
 
-/* Carry out the steps of an operation. 0, or a negative errno as with librados. */
+/* Execute the steps of an operation. Returns 0, or a negative errno as librados does. */
 int model_write(const char *oid, const struct model_step *steps, size_t n);
 
 /* Call `each` for the keys and values of an object that follow `behind` and begin with `prefix`, at
- * most `most`. Returns 1: there are more; 0; or a negative errno. */
+ * most `most`. Returns 1 if there are more, 0, or a negative errno. */
 int model_keys(const char *oid, const char *behind, const char *prefix, uint64_t most,
                void (*each)(void *context, const struct tl_buf *key, const struct tl_buf *value),
                void *context);
 /* Read up to `n` bytes from `offset` into `out`. Returns the number, or a negative errno. */
 ssize_t model_read(const char *oid, uint64_t offset, size_t n, char *out);
-/* Changes with every change of the object. A negative errno: the object does not exist. */
+/* Get a version that changes with every change of the object. Returns a negative errno if it does
+ * not exist. */
 int model_version(const char *oid, uint64_t *version);
 
 /* Exclusive lock of an object by (client, cookie), as with cls_lock; `duration_ms` 0: unlimited. */
@@ -60,10 +61,10 @@ int model_notify(const char *oid, const void *data, size_t n);
 
 /* Advance the clock of the locks. */
 void model_advance(int64_t ms);
-/* Size that objects may reach before writes and creations are refused; initially UINT64_MAX. As
- * with a pool's quota, keys are not counted. */
+/* The size that all objects together may reach before writes and creations are refused; initially
+ * UINT64_MAX. As with a pool's quota, keys are not counted. */
 void model_limit(uint64_t bytes);
-/* An empty pool. */
+/* Empty the pool. */
 void model_clear(void);
 
 #endif
