@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""A store in a Ceph cluster beside a folder on this machine and beside `rados bench`, in turns.
+"""A store in a Ceph cluster compared with a folder on this machine and with `rados bench`, in
+turns.
 
 `./dev bench store --store rados:POOL?conf=…`; writes to a namespace of its own and removes it. The
-peer of each row has as much in flight, in pieces of that size: a rig has up to 4 MiB under way, a
-capture is read in order 1 MiB after another."""
+peer of each row has the same amount in flight, in pieces of that size: a rig has up to 4 MiB in
+flight, a capture is read sequentially in pieces of 1 MiB.
+"""
 import os
 import re
 import shutil
@@ -13,8 +15,8 @@ import tempfile
 import urllib.parse
 
 SECONDS = 2  # for reading
-ROUNDS = 3  # in turns; the median of each counts: a machine has other work, too
-BYTES = 256 << 20  # written by the peer, as by each row of store_rates
+ROUNDS = 3  # in turns; the median of each is used, since a machine has other work
+BYTES = 256 << 20  # written by the peer, and for each row of store_rates
 
 
 class Pool:
@@ -35,7 +37,7 @@ class Pool:
                               stdout=subprocess.PIPE).stdout
 
     def bench(self, kind, flight, size=None):
-        """MB/s and operations a second."""
+        """MB/s and operations per second."""
         args = ['bench', str(SECONDS if size is None else 60), kind, '--no-cleanup', '-t', str(flight)]
         if size is not None:
             args += ['-b', str(size), '--max-objects', str(BYTES // size)]
@@ -58,7 +60,7 @@ def rates(build, store):
 
 
 def peers(pool):
-    """What the cluster does for each row of store_rates."""
+    """The cluster's rate for each row of store_rates."""
     rates = []
     for flight in 1, 8:
         rates.append(pool.bench('write', flight, 4 << 20)[0])

@@ -1,29 +1,29 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What a user waits for, from end to end: the first table of ./dev bench, and docs/performance.md's.
-With one processor it is told by the processor time of all that take part, so that other load on the
-machine weighs little; with all processors by the clock.
+"""What a user waits for, from end to end: the first table of ./dev bench, and of
+docs/performance.md. With one processor it is measured as the processor time of all programs
+involved, so that other load on the machine matters little; with all processors by the clock.
 
-usage: end.py --build DIR [MIB]     MIB: of each input, 8 where nothing is said
+usage: end.py --build DIR [MIB]     MIB: of each input, default 8
 """
 import json, os, random, resource, shutil, socket, subprocess, sys, tempfile, time, urllib.request
 
-# Of tests/bench/inputs.h; the last one is real, and most of what ran is in no image.
+# From tests/bench/inputs.h; the last one is real, and most of its code is in no image.
 INPUTS = ['atoms, return stack', 'cycle counts, timestamps', 'exceptions', 'juno_r1_1']
-ROUNDS = 3  # of each, the best is told
-COLD = 15  # questions, the median is told
+ROUNDS = 3  # the best of them is reported
+COLD = 15  # queries, whose median is reported
 FETCH = 10000000  # instructions
 CHUNK = 65536  # of a .zstf
 
 
 def processor_time():
-    """Of all programs that have ended."""
+    """Processor time of all child programs that have ended."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
 
 
 def free_ports(n):
-    """Of loopback, each another one."""
+    """Free ports of the loopback interface, all different."""
     sockets = [socket.create_server(('127.0.0.1', 0)) for _ in range(n)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -32,7 +32,7 @@ def free_ports(n):
 
 
 def await_ready(server):
-    """Until the server answers that it is ready; what is asked for by server.get()."""
+    """Wait until the server reports that it is ready; it is queried with server.get()."""
     for _ in range(3000):
         try:
             return server.get('/readyz')
@@ -59,7 +59,7 @@ class Bench:
         return pin + [os.path.join(self.build, 'tracelake')] + [str(a) for a in args]
 
     def run(self, cores, *args):
-        """Seconds by the clock, and of processor time."""
+        """Wall-clock seconds, and seconds of processor time."""
         clock, used = time.perf_counter(), processor_time()
         subprocess.run(self.command(cores, *args), check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
@@ -126,7 +126,8 @@ class Bench:
         self.add('bytes to flow with index', name, [float(run.stdout), None], 'M insns/s')
 
     def cold(self, path):
-        """Of files that the system does not hold in memory, by a server that has just begun."""
+        """With files that are not in the system's cache, from a server that has just been
+        started."""
         took = []
         for i in range(COLD):
             self.start(0, self.data)
@@ -142,7 +143,7 @@ class Bench:
         return [None, sorted(took)[COLD // 2] * 1e3]
 
     def questions(self, name, insns):
-        """Of the trace that was pushed last."""
+        """For the trace that was pushed last."""
         rng = random.Random(1)
         places = [rng.randrange(insns - 1000) for _ in range(COLD)]
         stream = '/api/v1/traces/t/streams/cs.10/range?from=%d&to=%d&format=%s'
@@ -172,7 +173,7 @@ class Bench:
             written = subprocess.run([os.path.join(self.build, 'tests/bench/write_inputs'), self.dir,
                                       str(self.mib), name], stdout=subprocess.DEVNULL)
             if written.returncode == 77:
-                continue  # there is no such capture here
+                continue  # the capture is not available here
             written.check_returncode()
             insns = self.push(name)
             self.decode(name, insns)

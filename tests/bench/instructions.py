@@ -3,15 +3,16 @@
 
 usage: instructions.py PROGRAM [STAGE…]     PROGRAM: build/tests/bench/stages; STAGE: part of a name
 
-The same on every run of one build. valgrind knows no AVX-512: levels up to AVX2 are counted.
+The same on every run of one build. valgrind does not support AVX-512: levels up to AVX2 are
+counted.
 """
 import collections, os, re, subprocess, sys, tempfile
 
-TOP = 4  # functions told of each stage
+TOP = 4  # functions listed for each stage
 
 
 def count(program, stage):
-    """(bytes, instructions, [(function, instructions)]) of a stage; None: it cannot run."""
+    """(bytes, instructions, [(function, instructions)]) of a stage; None if it cannot run."""
     with tempfile.TemporaryDirectory() as folder:
         out = os.path.join(folder, 'callgrind.out')
         env = dict(os.environ)
@@ -28,7 +29,7 @@ def count(program, stage):
     rows = [re.match(r'\s*([\d,]+)\s*\(\s*[\d.]+%\)\s+(.*)', line) for line in lines]
     rows = [(int(m[1].replace(',', '')), m[2]) for m in rows if m]
     total = next(n for n, what in rows if what.startswith('PROGRAM'))
-    functions = collections.Counter()  # what is inlined counts for the function that it is in
+    functions = collections.Counter()  # inlined code counts for the function that contains it
     for n, what in rows:
         if not what.startswith('PROGRAM'):
             functions[re.sub(r"^[^:]*:|['\s].*$", '', what)] += n

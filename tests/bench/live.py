@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Cores that trace live into virtual shards, as fast as the server keeps up, with somebody who follows: the sustained
-rate, and what the server's memory does meanwhile. ./dev bench live calls this.
+"""Cores that are traced live into virtual shards, as fast as the server keeps up, with a client that follows: the
+sustained rate, and the server's memory during that. ./dev bench live calls this.
 
 usage: live.py --build DIR [--seconds N] [--cores N] [--shard-insns N] [--data DIR] [--json FILE]
 
-Each core's trace is a recording of tests/bench/inputs.h (atoms, return stack), pushed over and over again as one
-capture, never more than AHEAD bytes in front of what is decoded. Who follows does as the page does: events of all
-traces, and four times a second each trace's row, its newest tile, and one of all of it. A core of 1 GHz executes some 10^9 instructions
-a second: --seconds 600 is as long as ten minutes of that take a machine that keeps up; one that does not says which
-part of it it manages. --shard-insns 65536 makes sixteen times as many shards of the same trace: what the server
-keeps of each is seen sooner.
+Each core's trace is a recording from tests/bench/inputs.h (atoms, return stack), pushed again and again as one
+capture, never more than AHEAD bytes ahead of decoding. The following client does what the page does: it reads events
+of all traces and, four times a second, each trace's row, its newest tile, and one of the whole trace. A core at 1 GHz
+executes some 10^9 instructions per second: on a machine that keeps up, --seconds 600 takes as much as ten minutes of
+that; otherwise the report says which part of it was achieved. --shard-insns 65536 creates sixteen times as many
+shards of the same trace, which shows sooner what the server keeps for each.
 """
 import argparse, json, os, shutil, subprocess, sys, tempfile, threading, time, urllib.error, urllib.request
 
@@ -19,9 +19,9 @@ import end
 AHEAD = 32 << 20
 PIECE = 1 << 20
 MIB = 8  # of the recording
-EVERY = 0.25  # seconds between two looks of who follows
+EVERY = 0.25  # seconds between two rounds of requests of the following client
 GHZ = 1e9
-BUCKETS = 512  # of a tile
+BUCKETS = 512  # in a tile
 MIB_BYTES = 1 << 20
 TICKS = os.sysconf('SC_CLK_TCK')
 
@@ -62,7 +62,7 @@ class Live:
     # ---- the rigs ----
 
     def feed(self, core, trace):
-        """Until all is over: the recording again and again, not too far ahead."""
+        """Push the recording again and again until the end, not too far ahead."""
         pipe = self.pushes[core].stdin
         try:
             while not self.over.is_set():
@@ -74,7 +74,7 @@ class Live:
                 self.fed[core] += pipe.write(trace[at:at + PIECE])
             pipe.close()
         except OSError:
-            pass  # the push has ended, which is told by its status
+            pass  # the push has ended, and its status is checked
 
     def push(self):
         subprocess.run([os.path.join(self.build, 'tests/bench/write_inputs'), self.dir, str(MIB), 'return stack'],
@@ -88,7 +88,7 @@ class Live:
                 stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE))
         return [threading.Thread(target=self.feed, args=(core, trace), daemon=True) for core in range(self.cores)]
 
-    # ---- who follows ----
+    # ---- the following client ----
 
     def follow_events(self):
         try:
@@ -96,10 +96,10 @@ class Live:
                 for line in events:
                     self.events += line.startswith(b'data:')
         except OSError:
-            pass  # the server is ended while they come
+            pass  # the server was stopped in between
 
     def look(self):
-        """Each trace's row, its newest tile of a million instructions or so, and one of all of it."""
+        """Request each trace's row, its newest tile of about a million instructions, and one of the whole trace."""
         for core in range(self.cores):
             try:
                 self.rows[core] = row = json.loads(self.get('/api/v1/traces/core%d' % core))
@@ -113,10 +113,10 @@ class Live:
                     self.get('/api/v1/traces/core%d/tiles/insn/%d/%d?lanes=0' % (core, level, insns // width))
                 self.looks += 1
 
-    # ---- what it takes ----
+    # ---- resources used ----
 
     def memory(self):
-        """MiB: of the heap that are in use, and of anonymous memory and all that are resident."""
+        """MiB of the heap in use, of anonymous memory, and of resident memory."""
         with open('/proc/%d/status' % self.server.pid) as f:
             status = dict(line.split(':', 1) for line in f)
         heap = next(float(line.split()[1]) for line in self.get('/metrics').decode().splitlines()
@@ -136,14 +136,15 @@ class Live:
                 try:
                     n += os.stat(os.path.join(top, name)).st_size
                 except FileNotFoundError:
-                    pass  # removed meanwhile
+                    pass  # removed in the meantime
         return n
 
     def insns(self):
         return sum(int(s['insns']) for row in self.rows if row for s in row['streams'])
 
     def measure(self, seconds):
-        """Points of the curve, a tenth of the time apart: seconds, memory(), instructions, processor seconds, bytes."""
+        """Points of the curve, a tenth of the time apart: seconds, memory(), instructions,
+        processor seconds, bytes."""
         self.start()
         feeders = self.push()
         threading.Thread(target=self.follow_events, daemon=True).start()
@@ -168,7 +169,8 @@ def report(points, live):
     for after, (heap, anonymous, resident), insns, used, stored in points:
         print('%6.0f s  %7.1f MiB  %6.1f MiB  %6.1f MiB  %15.0f  %8.1f s  %6.0f MB' %
               (after, heap, anonymous, resident, insns / 1e6, used, stored / 1e6))
-    first, last = points[len(points) // 2 - 1], points[-1]  # of the second half: all has come up to its speed
+    # of the second half, when everything has reached its speed
+    first, last = points[len(points) // 2 - 1], points[-1]
     insns = last[2] - first[2]
     figures = {
         'M instructions a second': insns / (last[0] - first[0]) / 1e6,

@@ -1,9 +1,9 @@
-"""perf.data to instructions: ours and `perf script` on the same bytes, by processor time of both; and how long a
-billion of them, pushed and sealed, take to profiles and coverage, by the clock.
+"""perf.data to instructions: ours and `perf script` on the same bytes, by processor time of both; and the wall-clock
+time from a billion of them, pushed and sealed, to profiles and coverage.
 
-Both write the address of each instruction a line, ours its code, too; nothing of it is kept. What was recorded of
-one thread comes many times over, so that beginning and end of the programs do not matter. Files: $TL_DATA/perf, else
-../shared/data/perf.
+Both write the address of each instruction on a line, ours also its code; the output is discarded. The recording of
+one thread is repeated many times, so that the beginning and end of the programs do not matter. Files: $TL_DATA/perf,
+or ../shared/data/perf.
 """
 import os
 import re
@@ -24,7 +24,7 @@ ROUNDS, TIMES, TIMES_LARGE = 3, 40, 10000
 
 
 def many(raw, times):
-    """The file with the trace of its last AUXTRACE record so many times over; it has no time."""
+    """The file with the trace of its last AUXTRACE record repeated `times` times, without timestamps."""
     file, last = perffile.File(raw), None
     at = file.data_at
     while at < file.data_at + file.data_n:
@@ -38,13 +38,13 @@ def many(raw, times):
     struct.pack_into('<Q', out, record + 8, trace * times)
     struct.pack_into('<Q', out, 48, file.data_n + more)
     table = file.data_at + file.data_n + more
-    for i in range(len(file.features)):  # they lie behind the records
+    for i in range(len(file.features)):  # they are after the records
         struct.pack_into('<Q', out, table + 16 * i, struct.unpack_from('<Q', out, table + 16 * i)[0] + more)
     return bytes(out)
 
 
 def run(command, path):
-    """What it writes, and seconds of the processor."""
+    """The program's output, and seconds of processor time."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     out = subprocess.run(command + [path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -52,7 +52,7 @@ def run(command, path):
 
 
 def questions(build, raw, symfs):
-    """Seconds to answers about TIMES_LARGE times the trace, of a server that has just begun."""
+    """Seconds to answer queries about TIMES_LARGE times the trace, from a server that has just been started."""
     bench, rows = end.Bench(build, 0), []
     try:
         with open(bench.path('large'), 'wb') as out:
@@ -75,7 +75,7 @@ def questions(build, raw, symfs):
 
 
 def measure(build):
-    """Rows of the table of stages; none where there are no files."""
+    """Rows of the table of stages; none if there are no files."""
     data = os.path.join(os.environ.get('TL_DATA', os.path.join(ROOT, '..', 'shared', 'data')), 'perf')
     capture, symfs = os.path.join(data, 'pt', 'pt-no-time.data'), os.path.join(data, 'symfs')
     if not os.path.exists(capture):
@@ -92,7 +92,7 @@ def measure(build):
         perf = None
         if shutil.which('perf'):
             theirs, took = run(['perf', 'script', '--symfs', symfs, '--itrace=i0ns', '-F', 'ip', '-i'], path)
-            if abs(theirs.count(b'\n') - insns) < insns // 100:  # the seams differ
+            if abs(theirs.count(b'\n') - insns) < insns // 100:  # the boundaries of repetitions differ
                 perf = insns / took / 1e6
             else:
                 print('perf script finds %d instructions, and not %d' % (theirs.count(b'\n'), insns))

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Run the benchmarks and print two tables: from end to end (end.py), which is what counts, and by
-stages, beside peers; ./dev bench calls this.
+"""Run the benchmarks and print two tables: from end to end (end.py), which is what counts, and by stages, compared
+with peers; ./dev bench calls this.
 
 usage: run.py --build DIR --json FILE [NAME…]     NAME: part of a program's or a stage's name, or
                                                   'decode': everything between bytes and flow, or
-                                                  'end': the first table alone,
-                                                  or 'serve': what the network side does,
-                                                  or 'perf': perf.data beside perf script
-       run.py … store --store rados:POOL…         a store in a cluster, beside a folder and rados bench
+                                                  'end': only the first table,
+                                                  or 'serve': the network side,
+                                                  or 'perf': perf.data compared with perf script
+       run.py … store --store rados:POOL…         a store in a cluster, compared with a folder and rados bench
 """
 import argparse, glob, json, os, platform, subprocess, sys, time
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What the network side does, beside peers in the same run where they are installed: gRPC's own C++
-library (grpc_peer) and nginx, both asked by the same h2load as the server. ./dev bench serve
+"""The network side, compared with peers in the same run where they are installed: gRPC's own C++ library (grpc_peer)
+and nginx, both measured with the same h2load as the server. ./dev bench serve
 
 usage: serve.py --build DIR
 """
@@ -9,13 +9,13 @@ import http.client, json, os, random, re, shutil, socket, struct, subprocess, sy
 
 import end
 
-ROUNDS = 3     # of each and its peer by turns; the best is told
+ROUNDS = 3     # of ours and the peer in turns; the best is reported
 CALLS = 20000  # small requests in a round
 FETCHES = 8    # of a whole stream in a round
-RIGS = 20      # live ones beside a push at full speed
-RATE = 40000   # bytes a second of each
+RIGS = 20      # live ones during a push at full speed
+RATE = 40000   # bytes per second of each
 UPLOAD = 64 << 20
-LONG_UPLOAD = 1 << 30  # more than a disk keeps in front of it
+LONG_UPLOAD = 1 << 30  # more than the disk can cache
 TRACES = 500    # removed at once
 GRPC = ['-H', 'content-type: application/grpc', '-H', 'te: trailers']
 
@@ -31,7 +31,7 @@ def field(tag, value):
 
 
 def h2load(url, n, clients, streams, body=None, *more):
-    """Requests a second, and MB of data a second."""
+    """Requests per second, and MB of data per second."""
     args = ['h2load', '-n', str(n), '-c', str(clients), '-m', str(streams), '-t', '1', '-w', '24', '-W', '24', *more]
     run = subprocess.run(args + (['-d', body] if body else []) + [url], stdout=subprocess.PIPE, text=True, timeout=300)
     seconds = re.search(r'finished in ([0-9.]+)(us|ms|s)', run.stdout)
@@ -66,7 +66,7 @@ class Serve(end.Bench):
         super().close()
 
     def add(self, stage, what, value, unit, peer=None, peer_value=None, most=None):
-        """`most`: what it may be on a machine that has nothing else to do."""
+        """`most`: the limit on a machine with no other load."""
         row = dict(stage=stage, input=what, value=value, unit=unit)
         if most:
             row.update(peer='at most' if value <= most else 'MISSED, at most', peer_value=most, ratio=value / most)
@@ -80,7 +80,7 @@ class Serve(end.Bench):
         return self.path(name)
 
     def turns(self, ours, peer):
-        """The best of both, measured by turns."""
+        """The best of both, measured in turns."""
         best = [0.0, 0.0]
         for _ in range(ROUNDS):
             best[0] = max(best[0], ours())
@@ -89,8 +89,8 @@ class Serve(end.Bench):
         return best
 
     def compare(self, stage, what, unit, amount, ours, peer, peer_name, peer_process):
-        """By the clock, and by what the serving processes use of a processor: others' load weighs little there.
-        `amount`: units in a round."""
+        """Measured by the clock, and by the processor time of the serving processes, on which other load has little
+        effect. `amount`: units in a round."""
         used = [[], []]
 
         def measured(run, process, which):
@@ -108,7 +108,7 @@ class Serve(end.Bench):
     # ---- peers ----
 
     def grpc_peer(self):
-        """Its address, or None."""
+        """The peer's address, or None."""
         program = os.path.join(self.build, 'tests/bench/grpc_peer')
         if not os.access(program, os.X_OK):
             return None
@@ -118,7 +118,7 @@ class Serve(end.Bench):
         return '127.0.0.1:%d' % int(peer.stdout.readline())
 
     def nginx(self, tile):
-        """The address of a tile that it serves as a file, or None."""
+        """The address of a tile that nginx serves as a file, or None."""
         program = shutil.which('nginx') or '/usr/sbin/nginx'
         if not os.access(program, os.X_OK):
             return None
@@ -150,7 +150,7 @@ class Serve(end.Bench):
     # ---- figures ----
 
     def fetch(self, zstf):
-        """All of a stream as .zstf. The peers send one buffer again and again, and the same bytes out of a file."""
+        """A whole stream as .zstf. The peers send one buffer repeatedly, and the same bytes from a file."""
         size = len(zstf)
         path = self.path('fetched.zstf')
         with open(path, 'wb') as out:
@@ -178,7 +178,7 @@ class Serve(end.Bench):
         self.fetch_commands(size, path)
 
     def fetch_commands(self, size, path):
-        """Server and client of each side, a command for each fetch; what was fetched is discarded."""
+        """Server and client of each side, with a command for each fetch; what was fetched is discarded."""
         null, fetch = self.path('null.zstf'), os.path.join(self.build, 'tests/bench/grpc_peer')
         os.symlink('/dev/null', null)
         ours = self.command(0, 'get', 't/cs.10', '--server', self.url, '-o', null)
@@ -211,8 +211,8 @@ class Serve(end.Bench):
         self.add('tiles, h2', 'sealed', h2load(self.url + tile, CALLS, 8, 16)[0], '/s')
 
     def upload(self):
-        """Until all is durable, beside what the disk takes: bytes in which no decoder finds anything, and a capture
-        that is being decoded meanwhile."""
+        """Until everything is durable, compared with the disk: bytes in which no decoder finds anything, and a
+        capture that is decoded at the same time."""
         with open(self.path('0.trace'), 'rb') as f:
             capture = f.read()
         etm = ['--format', 'etm4,id=0x10']
@@ -250,10 +250,10 @@ class Serve(end.Bench):
             best = self.turns(ours, disk)
             self.add('push', '%d MB, %s' % (size >> 20, what), best[0], 'MB/s', 'write and fdatasync', best[1])
 
-    # ---- beside each other ----
+    # ---- concurrently ----
 
     def beside(self, level):
-        """Tiles and live rigs beside a push at full speed, a fetch of everything, and one who does not read."""
+        """Tiles and live rigs during a push at full speed, a fetch of everything, and a client that does not read."""
         rigs = [subprocess.Popen([os.path.join(self.build, 'tracelake-rig'), '--kind', 'etm', '--server', self.url,
                                   '--rig', 'rig%d' % i, '--trace', 'live%d' % i, '--rate', str(RATE), '--seed', str(i + 1),
                                   '--seconds', '60', '--quiet'], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

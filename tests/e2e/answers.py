@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What commands answer to programs: --json, with the names and types of HTTP. usage: answers.py BUILD [NAME…]"""
+"""The answers of commands to programs: --json, with the names and types of HTTP. usage: answers.py BUILD [NAME…]"""
 import json
 import os
 import subprocess
@@ -24,7 +24,7 @@ def lines(result):
 
 
 def one(lab, *args):
-    """The single object that a command prints, which is a trace as HTTP has it."""
+    """The single object printed by a command: a trace as in HTTP."""
     row, = lines(lab.run(*args, '--json'))
     with urllib.request.urlopen(lab.url + '/api/v1/traces/' + row['id'], timeout=30) as reply:
         known = json.load(reply)
@@ -42,7 +42,7 @@ def push(lab, trace, *args):
 
 @test
 def traces_changed(lab):
-    """push, label, seal, redecode, materialise and rm tell the trace that they changed."""
+    """push, label, seal, redecode, materialise and rm print the trace that they changed."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     row = push(lab, 'again')
@@ -64,7 +64,7 @@ def traces_changed(lab):
 
 @test
 def traces_copied(lab):
-    """cp and store copy: what is there now."""
+    """cp and store copy print what exists now."""
     simulated(lab, 20000)
     wait_sealed(lab, 'sim')
     there = Lab(lab.build)
@@ -118,7 +118,7 @@ def files_and_tokens(lab):
 
 @test
 def decoded(lab):
-    """decode, dump, slice, raw and profile: what a capture and files have, as the server tells it."""
+    """decode, dump, slice, raw and profile print what a capture and files contain, as the server does."""
     simulated(lab, 3000)
     wait_sealed(lab, 'sim')
     setup = ('--config', lab.path('sim.ini'), '--image', lab.path('demo.elf'), '--format', 'tpiu,sync=fsync')
@@ -179,7 +179,7 @@ def decoded(lab):
 
 @test
 def not_written(lab):
-    """Where standard output takes no more, that is what is told, not that the input is bad or all is fine."""
+    """If standard output cannot be written, that is reported, rather than bad input or success."""
     if not os.path.exists('/dev/full'):
         raise Skip('no /dev/full')
     simulated(lab, 3000)
@@ -200,8 +200,8 @@ def not_written(lab):
 
 @test
 def offered(lab):
-    """Each command has --json, where completion looks, in the help, and so in the manual, and answers it with JSON:
-    a new one wants a line here."""
+    """Each command has --json, in completion, in the help, and thus in the manual, and answers it with JSON: a new
+    command needs a line here."""
     simulated(lab, 3000)
     wait_sealed(lab, 'sim')
     lab.run('get', 'sim/cs.10', '-o', lab.path('a.zstf'))
@@ -223,7 +223,7 @@ def offered(lab):
     lab.run('token', 'add', '--tokens', lab.path('tokens'), '--role', 'push', '--name', 'bench3')
     text = lab.run('help').text()
     commands = [line.split()[0] for line in text.splitlines() if line.startswith('  ')]
-    # One serves, and the other prints a script for a shell.
+    # serve has no answer, and completion prints a script for a shell.
     check(set(commands) - {'serve', 'completion'} == set(ask), sorted(set(commands) ^ set(ask)))
     for command, args in ask.items():
         check('json flag' in lab.run(command, '--options').text(), command, 'has no --json')
@@ -233,7 +233,7 @@ def offered(lab):
         answer = lab.run(command, *args, '--json').text()
         try:
             json.loads(answer)
-        except ValueError:  # an object a line
+        except ValueError:  # one object per line
             check(all(isinstance(json.loads(line), dict) for line in answer.splitlines()), command, answer)
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Captures as an archive: known by their content, found by labels, copied between servers."""
+"""Captures as an archive: identified by content, found by labels, copied between servers."""
 import hashlib
 import json
 import os
@@ -26,7 +26,7 @@ def rows(lab, *args):
 
 
 def wait_content(lab, trace):
-    """The trace's row, once its content is known."""
+    """The trace's row, once its content hash is known."""
     def known():
         row = rows(lab, trace)[0]
         return row if row['content'] and row['state'] == 'sealed' else None
@@ -58,7 +58,7 @@ def copied(here):
 def copy(here, there):
     row, raw = push(here, 'first')
     text = here.run('get', 'first/cs.10', '--text').out
-    # By its content, wherever a trace is named.
+    # A content hash can be used wherever a trace is named.
     check(rows(here, row['content'])[0]['id'] == 'first')
     check(here.run('get', row['content'] + '/cs.10', '--text').out == text)
     check(here.run('raw', row['content'], '-').out == raw)
@@ -73,13 +73,13 @@ def copy(here, there):
         check(copied[key] == row[key], key, copied[key], row[key])
     check([(s['name'], s['insns']) for s in copied['streams']] ==
           [(s['name'], s['insns']) for s in row['streams']], copied)
-    check(there.run('get', 'first/cs.10', '--text').out == text)  # so its image came along
-    # Again is nothing new; by content and under another name is another trace.
+    check(there.run('get', 'first/cs.10', '--text').out == text)  # so its image was copied too
+    # Copying again changes nothing; the same content under another name is another trace.
     here.run('cp', 'first', '--to', there.url)
     here.run('cp', row['content'], '--to', there.url, '--as', 'second')
     check(wait_content(there, 'second')['content'] == row['content'])
     check(len(rows(there)) == 2)
-    # Known after a restart, too.
+    # Still known after a restart.
     there.kill()
     there.start()
     check(rows(there, 'second')[0]['content'] == row['content'])
@@ -90,7 +90,7 @@ def copy(here, there):
 
 @test
 def copied_in_pieces(here):
-    """A copy that was interrupted goes on; another capture of that name is not taken for its begin."""
+    """An interrupted copy is continued; another capture of that name is not mistaken for its beginning."""
     here.start()
     there = Lab(here.build)
     try:
@@ -124,14 +124,14 @@ def copied_in_pieces(here):
 
 
 def forms(lab, trace):
-    """In which forms the trace's shards are stored: names of files end so."""
+    """The forms in which the trace's shards are stored, by suffix of the file names."""
     return {os.path.splitext(name)[1]
             for _, _, names in os.walk(lab.path('data/objects/t/' + trace)) for name in names}
 
 
 @test
 def materialised(here):
-    """Virtual shards say what stored ones do, and become such."""
+    """Virtual shards give the same as stored ones, and stored ones become virtual."""
     simulated(here, 60000)
     wait_sealed(here, 'sim')
     here.run('push', '--shards', 'virtual', '--format', 'tpiu,sync=fsync', '--config',
@@ -148,7 +148,7 @@ def materialised(here):
 
 @test
 def listened_shards(here):
-    """A rig that only writes to a socket has the kind of shards that its listener says."""
+    """A rig that only writes to a socket gets the kind of shards configured for its listener."""
     simulated(here, 60000)
     wait_sealed(here, 'sim')
     here.stop()
@@ -175,7 +175,8 @@ def store_copy(lab, status, *args):
 
 
 def moved(lab, there):
-    """A lake moves from its folder to `there` while a rig pushes; the last run is behind its end."""
+    """A lake is moved from its folder to `there` while a rig pushes; the last copy is made after
+    the push has ended."""
     simulated(lab, 20000)
     with open(lab.path('raw'), 'rb') as f:
         raw = f.read()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""How often code was run: profiles and coverage, against the flow text of the same trace."""
+"""How often code was executed: profiles and coverage, compared with the flow text of the same trace."""
 import collections
 import gzip
 import json
@@ -23,8 +23,7 @@ def test(function):
 
 
 def simulated(lab):
-    """A trace of a simulated core, and its instructions as (address, encoding), None where the flow
-    breaks."""
+    """A trace of a simulated core, and its instructions as (address, encoding), None where the flow breaks."""
     lab.start()
     subprocess.run([lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'sim', '--bytes',
                     '60000', '--rate', '100000000'], stdout=subprocess.PIPE, check=True, timeout=60)
@@ -39,8 +38,8 @@ def simulated(lab):
 
 
 def is_branch(w):
-    """A64: B, BL, B.cond, CBZ, TBZ, BR, BLR, RET, ERET, SVC and the like; ISB, WFI, WFE, at which a trace
-    unit may say where the flow goes, too."""
+    """A64: B, BL, B.cond, CBZ, TBZ, BR, BLR, RET, ERET, SVC and the like; also ISB, WFI, WFE, for which a trace unit
+    may report the flow."""
     return (w & 0xfffff0ff == 0xd50330df or w & 0xffffffdf == 0xd503205f or
             w & 0x7c000000 == 0x14000000 or w & 0xff000000 == 0x54000000 or
             w & 0x7c000000 == 0x34000000 or w & 0xfe000000 == 0xd6000000 or
@@ -80,7 +79,7 @@ def sections(text, between):
 
 
 def branch_stacks(text):
-    """The branches of lines of `perf script -F ip,brstack`, each once, in their order."""
+    """The branches in lines of `perf script -F ip,brstack`, each once, in order."""
     out, last = [], None
     for line in text.splitlines():
         ip, *stack = line.split()
@@ -171,11 +170,11 @@ def profiles(lab):
 
 @test
 def kept(lab):
-    """Counts made while shards are built are those of a walk over them, whatever became of the objects, and so are
-    call trees that were kept."""
+    """Counts made while shards are built equal those of a walk over them, whatever happened to the objects; and so do
+    stored call trees."""
     simulated(lab)
     traces = ['sim']
-    # Two programs at one address; direct branches that arrive elsewhere than the code says.
+    # Two programs at the same address; direct branches that arrive elsewhere than the code says.
     for name in ('two-processes', 'five-tasks'):
         path = os.path.join(labs.DATA, 'perf', 'pt', 'pt-%s.data' % name)
         if os.path.exists(path):
@@ -197,7 +196,7 @@ def kept(lab):
     check(kinds['count'] > 0 and kinds['calls'] > 0, 'not all that is counted is kept:', kinds)
 
     def restarted():
-        """What is in memory is forgotten."""
+        """Forget what is in memory."""
         lab.stop()
         lab.start()
         return told()
@@ -221,7 +220,7 @@ def kept(lab):
 
 @test
 def coverage(lab):
-    """Functions, lines and branches both ways; lcov's own tools read them."""
+    """Functions, lines and both directions of branches; lcov's own tools can read them."""
     insns = simulated(lab)
     times = collections.Counter(insn[0] for insn in insns if insn)
     went, stayed = collections.Counter(), collections.Counter()
@@ -241,7 +240,7 @@ def coverage(lab):
     for b in told['branches']:
         pc = int(b['pc'], 16)
         check(b['taken'] == went[pc], b, went[pc])
-        check(abs(b['not_taken'] - stayed[pc]) <= 1, b, stayed[pc])  # an exception behind it
+        check(abs(b['not_taken'] - stayed[pc]) <= 1, b, stayed[pc])  # an exception after it
     text = lab.run('coverage', 'sim/cs.10').text()
     check('functions' in text and 'branches' in text, text)
     lcov = lab.run('coverage', 'sim/cs.10', '--as', 'lcov', '-o', lab.path('c.info'))
@@ -258,13 +257,13 @@ def coverage(lab):
         check(done.returncode == 0 and b'lines' in done.stdout, done.stdout.decode())
     lab.run('coverage', 'sim', '--as', 'xml', status=2)
     lab.run('coverage', 'sim/cs.77', status=3)
-    for command in (['coverage'], ['profile', '--as', 'bolt']): # the trace that it is of, not the first
+    for command in (['coverage'], ['profile', '--as', 'bolt']): # of this trace, not the first
         lab.fails(3, command[0] + ': sim: trace sim has no stream cs.77', *command, 'sim/cs.10', 'sim/cs.77')
 
 
 @test
 def programs(lab):
-    """Of two programs at one address each has its own counts: by process, and by file."""
+    """Of two programs at the same address, each has its own counts: by process, and by file."""
     data = os.path.join(labs.DATA, 'perf')
     path = os.path.join(data, 'pt', 'pt-two-processes.data')
     if not os.path.exists(path):
@@ -274,7 +273,7 @@ def programs(lab):
     threads = {2100: 'walk', 2150: 'stroll'}
     lines, functions = collections.Counter(), {}
     for process, name in threads.items():
-        # The stream of the process' only thread has nothing else in it.
+        # The stream of the process's only thread contains nothing else.
         thread = 'two/thread.%d.%s' % (process, name)
         for command in (['profile', '--as', 'bolt'], ['coverage', '--as', 'json']):
             own = lab.run(*command, thread).text()
@@ -284,7 +283,7 @@ def programs(lab):
         lines.update({(told['files'][f - 1], n): count for f, n, count in told['lines']})
         counts = lab.run('profile', thread, '--as', 'bolt').text()
         for image in (name, os.path.join(data, 'symfs', 'opt', 'demo', name)):
-            # It is linked to where it lies.
+            # It is linked at its load address.
             check(lab.run('profile', 'two', '--as', 'bolt', '--image', image).text() == counts, image)
     for command in (['profile', '--as', 'bolt'], ['coverage', '--as', 'json']):
         check(lab.run(*command, 'two', '--context', '2100,2150').text() == lab.run(*command, 'two').text(), command)
@@ -299,7 +298,7 @@ def programs(lab):
 
 @test
 def foreign(lab):
-    """Counts of several traces are of those that the token may see."""
+    """Counts over several traces include those that the token may see."""
     tokens, keys = lab.path('tokens'), {}
     for name, options in (('all', []), ('own', ['--rig', 'mine'])):
         keys[name] = lab.path(name + '.key')
@@ -318,7 +317,7 @@ def foreign(lab):
 
 @test
 def from_python(lab):
-    """The package tells the same as the command line."""
+    """The Python package gives the same as the command line."""
     sys.path.insert(0, os.path.join(lab.build, 'python'))
     try:
         import tracelake
@@ -340,7 +339,7 @@ def from_python(lab):
 
 
 class Steps:
-    """A program of this machine, compiled, and run instruction by instruction into Intel PT."""
+    """A program of this machine, compiled, and traced instruction by instruction as Intel PT."""
 
     SOURCE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'perf', 'hot.c')
 
@@ -355,7 +354,7 @@ class Steps:
              '-fno-stack-protector', '-DROUNDS=1000', self.SOURCE, '-o', self.lab.path(name), *flags)
 
     def run(self, name):
-        """How many instructions it executes; its trace is in hot.pt."""
+        """Returns the number of instructions it executes; its trace is in hot.pt."""
         run = subprocess.run([self.record, self.lab.path('hot.pt'), self.lab.path(name)], stdout=subprocess.PIPE,
                              timeout=120)
         if run.returncode == 77:
@@ -364,7 +363,7 @@ class Steps:
         return int(run.stdout)
 
     def push(self, name, *flags):
-        """Compile it, and have a server with the trace `hot` of it; returns how many instructions it executed."""
+        """Compile it and push its trace as `hot`; returns the number of instructions executed."""
         self.compile(name, *flags)
         executed = self.run(name)
         self.lab.start()
@@ -373,27 +372,28 @@ class Steps:
 
 
 def tool(*command):
-    """Run somebody else's program; what it prints."""
+    """Run a program of others; returns its output."""
     run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
     check(run.returncode == 0, *command, run.stdout.decode())
     return run.stdout.decode()
 
 
 def llvm(name):
-    """A program of LLVM 16 or 14, as Debian has them; None: it is not there. Some of them ask how they are called."""
+    """A program of LLVM 16 or 14, as packaged by Debian; None if missing. Some of them depend on the name they are
+    called by."""
     paths = ['/usr/lib/llvm-%d/bin/%s' % (version, name) for version in (16, 14)]
     return next((path for path in paths if os.path.exists(path)), None)
 
 
 @test
 def compiled_with_profile(lab):
-    """A program of this machine is traced, and built again with its profile: it needs fewer instructions."""
+    """A program of this machine is traced, and rebuilt with its profile: it needs fewer instructions."""
     steps = Steps(lab)
     profgen, profdata = shutil.which('llvm-profgen-14'), shutil.which('llvm-profdata-14')
     if not (profgen and profdata):
         raise labs.Skip('needs llvm-profgen-14 and llvm-profdata-14 (llvm-14)')
     before = steps.push('plain')
-    # The last one, which ends the program, is in the trace, too.
+    # The last instruction, which ends the program, is also in the trace.
     stored = only(streams(lab.run('get', 'hot/pt.0', '--text').text())['pt.0'], 'I')
     check(len(stored) == before + 1, len(stored), 'instructions are stored, and executed were', before + 1)
     for form, how in (('llvm-profgen', ['--use-offset=0', '--unsymbolized-profile=']),
@@ -414,13 +414,13 @@ def compiled_with_profile(lab):
 
 @test
 def compiled_by_autofdo(lab):
-    """The same by AutoFDO's own tool, which counts addresses from the first segment on."""
+    """The same with AutoFDO's own tool, which counts addresses from the first segment on."""
     steps = Steps(lab)
     if not shutil.which('create_llvm_prof'):
         raise labs.Skip('needs create_llvm_prof (autofdo)')
     steps.compile('usual')
     before = steps.run('usual')
-    steps.push('plain', '-gdwarf-4', '-fno-inline')  # Debian's version names functions of C wrongly that are inlined
+    steps.push('plain', '-gdwarf-4', '-fno-inline')  # Debian's version gives wrong names to inlined C functions
     lab.run('profile', 'hot', '--as', 'autofdo', '--image', lab.path('plain'), '--bias', '0x400000',
             '-o', lab.path('hot.autofdo'))
     tool('create_llvm_prof', '--profiler=text', '--profile=' + lab.path('hot.autofdo'), '--binary=' + lab.path('plain'),
@@ -432,7 +432,7 @@ def compiled_by_autofdo(lab):
 
 @test
 def laid_out_with_profile(lab):
-    """BOLT knows every block of the counts, and makes a program of them that needs fewer instructions."""
+    """BOLT knows every block of the counts, and produces a program that needs fewer instructions."""
     steps = Steps(lab)
     perf2bolt, bolt = llvm('perf2bolt'), llvm('llvm-bolt')
     if not (perf2bolt and bolt):
@@ -449,7 +449,7 @@ def laid_out_with_profile(lab):
 
 @test
 def covered_program(lab):
-    """Lines of a program are covered as often as they ran; lcov and genhtml show them."""
+    """Lines of a program are covered as often as they were executed; lcov and genhtml show them."""
     steps = Steps(lab)
     steps.push('plain', '-fno-inline', '-O1')
     told = json.loads(lab.run('coverage', 'hot', '--as', 'json').text())
@@ -469,7 +469,7 @@ def covered_program(lab):
     branches = ['--rc', 'lcov_branch_coverage=1']
     told = tool('lcov', '--summary', lab.path('hot.info'), *branches)
     check(re.search(r'functions.*100.0% \(5 of 5', told) and re.search(r'branches.*\([1-9]\d* of ', told), told)
-    # Twice the trace is a trace that ran twice.
+    # Giving the trace twice doubles the counts.
     lab.run('coverage', 'hot', 'hot', '--as', 'lcov', '-o', lab.path('twice.info'))
     tool('lcov', '-a', lab.path('hot.info'), '-a', lab.path('hot.info'), '-o', lab.path('sum.info'), *branches)
 
@@ -486,7 +486,7 @@ def covered_program(lab):
 
 @test
 def viewed_profile(lab):
-    """pprof shows the functions of call stacks with as many instructions as ours."""
+    """pprof shows the functions of call stacks with the same instruction counts as ours."""
     go = shutil.which('go')
     pprof = [shutil.which('pprof')] if shutil.which('pprof') else [go, 'tool', 'pprof'] if go else None
     if not pprof:

@@ -26,14 +26,14 @@ def test(function):
 
 
 def golden(name):
-    """The reference's instructions, exceptions and returns of a capture."""
+    """The reference's instructions, exceptions and returns for a capture."""
     path = os.path.join(DATA, 'coresight', 'flow', name + '.flow.gz')
     with gzip.open(path, 'rt') as f:
         return streams(f.read())
 
 
 def key(lines):
-    """Instructions, exceptions and returns; an exception's name is ours alone."""
+    """Instructions, exceptions and returns; only our exceptions have names."""
     return {c: [line if c != 'X' else 'X ' + ' '.join(line.split()[-2:])
                 for line in only(lines, c)] for c in 'IXR'}
 
@@ -52,7 +52,7 @@ BUFFERS = {'juno_r1_1': ['ETB_0', 'ETB_1'], 'juno-uname-002': ['ETB_0']}
 
 @test
 def snapshots(lab):
-    """A pushed snapshot holds what decode says, and what the reference says."""
+    """A pushed snapshot contains what decode prints, and what the reference prints."""
     lab.start()
     for name, buffers in BUFFERS.items():
         folder = snapshot(name)
@@ -72,7 +72,7 @@ def snapshots(lab):
                 if os.path.exists(os.path.join(DATA, 'coresight', 'flow', reference + '.flow.gz')):
                     compare_golden(streams(stored.text()), reference)
                     break
-    # Again: nothing to do, and it says so.
+    # Pushing it again does nothing, and says so.
     again = lab.run('push', '--snapshot', snapshot('juno_r1_1'))
     check(b'has all of it' in again.err, again)
     lab.stop()
@@ -80,7 +80,7 @@ def snapshots(lab):
 
 @test
 def bytewise(lab):
-    """One byte a message gives the same as all at once."""
+    """One byte per message gives the same as all bytes at once."""
     lab.start()
     folder = snapshot('juno_r1_1')
     lab.run('push', '--snapshot', folder, '--buffer', 'ETB_0')
@@ -91,7 +91,7 @@ def bytewise(lab):
 
 
 def simulated(lab, n, kind='etm', seed=1):
-    """A simulated capture of about n bytes, pushed as `sim`; its bytes and truth in files."""
+    """A simulated capture of about n bytes, pushed as `sim`; its bytes and truth are in files."""
     lab.start()
     done = subprocess.run([lab.rig, '--kind', kind, '--server', lab.url, '--trace', 'sim',
                            '--rate', '100000000', '--bytes', str(n), '--seed', str(seed),
@@ -112,7 +112,7 @@ def wait_sealed(lab, trace):
 
 @test
 def simulated_rig(lab):
-    """What a simulated rig traced is what the server says."""
+    """The server returns what a simulated rig traced."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     with open(lab.path('raw'), 'rb') as f:
@@ -130,7 +130,7 @@ def simulated_rig(lab):
 
 @test
 def loaded_and_unloaded(lab):
-    """Code that comes and goes at one address: the images' times go with the setup, and stay."""
+    """Code is loaded and unloaded at one address: the images' times are pushed with the setup, and kept."""
     simulated(lab, 1, 'plugins')
     wait_sealed(lab, 'sim')
     with open(lab.path('truth')) as f:
@@ -186,7 +186,7 @@ def simulated_pt(lab):
 
 @test
 def osd_captures(lab):
-    """Open SoC Debug hardware's own streams: stored as decoded, in any pieces."""
+    """Streams of Open SoC Debug hardware are stored as decoded, in any pieces."""
     folder = os.path.join(DATA, 'di')
     captures = sorted(glob.glob(os.path.join(folder, 'ctm*.dtd.bin')))
     if not captures:
@@ -209,7 +209,7 @@ def osd_captures(lab):
 
 
 def osd_modules_stream():
-    """Every kind of module, a run of overflows, and what a host sends; (bytes, text by stream)."""
+    """Every kind of module, several overflows, and traffic from a host; (bytes, text by stream)."""
     modules = {0: (1, 0), 1: (5, 32), 2: (4, 32), 3: (2, 0), 4: (6, 0), 5: (3, 0), 6: (77, 0)}
     out = osd.enumeration(modules)
     text = {'di.0.%d' % i: [] for i in range(1, 6)}
@@ -230,7 +230,7 @@ def osd_modules_stream():
     text['di.0.4'] += ['A core stalled', 'A core running']
     out += osd.packet(osd.HOST, [0xc003, 0, 0x1000, 1, 2, 3], dest=5) + osd.packet(5, [1, 2, 3])
     text['di.0.5'] += ['A memory access set aside']
-    out += osd.packet(6, list(range(20))) * 3  # nobody knows what that is
+    out += osd.packet(6, list(range(20))) * 3  # of an unknown type
     text['di.0.6'] = ['A events of an unknown kind of module set aside']
     out += osd.stm(3000, 5, 7)
     text['di.0.2'] += ['T 3000', 'S osd-stm 5 00000007']
@@ -239,7 +239,7 @@ def osd_modules_stream():
 
 @test
 def osd_modules(lab):
-    """What each kind of module says, in text, as events and on the page's list."""
+    """The output of each kind of module, as text, as events and in the page's list."""
     data, text = osd_modules_stream()
     with open(lab.path('di'), 'wb') as f:
         f.write(data)
@@ -256,7 +256,7 @@ def osd_modules(lab):
 
 @test
 def osd_images(lab):
-    """RISC-V and OpenRISC programs: symbols of both, instructions of the former."""
+    """RISC-V and OpenRISC programs: symbols of both, instructions only of the former."""
     base = 0x80000000
     symbols = [('main', base, 0x40), ('leaf', base + 0x40, 0x40)]
     code = bytearray(0x80)
@@ -293,7 +293,7 @@ def osd_images(lab):
 
 @test
 def osd_arrival(lab):
-    """A module that was quiet for several wraps of its clock: its bytes' arrival tells."""
+    """A module was silent for several wraps of its clock: its bytes' arrival times resolve that."""
     hz = 4000000000
     first = osd.enumeration({0: (1, 0), 2: (4, 32)})
     first += b''.join(osd.stm(1000 * i, 5, i) for i in range(20))
@@ -311,7 +311,7 @@ def osd_arrival(lab):
     wait_sealed(lab, 'quiet')
     text = lab.run('get', 'quiet', '--text').text()
     times = [int(line.split()[1]) for line in text.splitlines() if line.startswith('T ')]
-    check(len(times) == 40 and 'A time ambiguous' in text, text)  # twice where the machine stood still
+    check(len(times) == 40 and 'A time ambiguous' in text, text)  # twice if the machine was stalled
     check(times[-1] - times[0] > 3 * hz, times[18:22])
     check([t & 0xffffffff for t in times] == [1000 * i for i in range(40)], times)
     lab.run('redecode', 'quiet')
@@ -324,7 +324,7 @@ def wait_offset(lab, trace, n):
 
 
 def described(lab):
-    """What a push must be told of the simulated capture."""
+    """The arguments for pushing the simulated capture."""
     return ['--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'), '--image',
             lab.path('demo.elf')]
 
@@ -334,7 +334,7 @@ def again(lab):
 
 
 def kill_while_pushing(lab, retry):
-    """Push a capture slowly, kill the server in the middle. The push that was going on."""
+    """Push a capture slowly, and kill the server in the middle. Returns the push."""
     simulated(lab, 300000)
     wait_sealed(lab, 'sim')
     push = lab.spawn('push', '--rate', '150K', '--retry', str(retry), *again(lab))
@@ -345,7 +345,7 @@ def kill_while_pushing(lab, retry):
 
 @test
 def killed_and_resumed(lab):
-    """kill -9 in the middle of a push, a new server, push again: as if nothing had been."""
+    """kill -9 in the middle of a push, a new server, and another push: as if nothing had happened."""
     push = kill_while_pushing(lab, 0)
     check(push.wait(60) == 3, push.stderr.read())
     lab.start()
@@ -358,9 +358,9 @@ def killed_and_resumed(lab):
 
 @test
 def killed_and_reconnected(lab):
-    """The same, but the push waits for the server to come back."""
+    """The same, but the push waits for the server to return."""
     push = kill_while_pushing(lab, 60)
-    broken = push.stderr.readline()  # told when it has noticed, and begins to try again
+    broken = push.stderr.readline()  # printed when it has noticed and begins to retry
     check(b'again: ' in broken and b'connected again' not in broken, broken)
     lab.start()
     out, err = push.communicate(timeout=120)
@@ -381,7 +381,7 @@ def compare_again(lab):
 
 @test
 def bad_input(lab):
-    """Bad input gets a clear message and the right status; the server stays, nothing is lost."""
+    """Bad input gets a clear message and the right status; the server continues, and nothing is lost."""
     lab.start()
     junk = lab.path('junk')
     with open(junk, 'wb') as f:
@@ -420,7 +420,7 @@ def bad_input(lab):
 
 @test
 def wrong_image(lab):
-    """A capture with another program's image: gaps and a message, no invention."""
+    """A capture with another program's image gives gaps and a message, and invents nothing."""
     simulated(lab, 50000)
     wait_sealed(lab, 'sim')
     wrong = lab.path('wrong.elf')
@@ -440,7 +440,7 @@ def wrong_image(lab):
 
 @test
 def cut_capture(lab):
-    """A capture cut anywhere decodes up to the cut."""
+    """A capture truncated anywhere decodes up to the cut."""
     simulated(lab, 50000)
     wait_sealed(lab, 'sim')
     with open(lab.path('raw'), 'rb') as f:
@@ -457,7 +457,7 @@ def cut_capture(lab):
     for stream in cut:
         a, b = only(whole[stream], 'I'), only(cut[stream], 'I')
         check(100 < len(b) < len(a) and a[:len(b)] == b, stream, len(a), len(b))
-    # A file that is shorter than what is stored already is not the same capture.
+    # A file shorter than what is already stored is not the same capture.
     with open(lab.path('cut'), 'wb') as f:
         f.write(raw[:1000])
     lab.fails(3, r'complete', 'push', '--trace', 'cut', *args, lab.path('cut'))
@@ -469,7 +469,7 @@ def shards(lab):
 
 @test
 def shard_is_a_file(lab):
-    """A shard copied out of the data folder is a complete .zstf."""
+    """A shard copied from the data folder is a complete .zstf."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     lab.stop()
@@ -488,7 +488,7 @@ def shard_is_a_file(lab):
 
 @test
 def ranges(lab):
-    """Any range, in every format, is that part of the whole."""
+    """Any range, in every format, equals that part of the whole."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     name = 'sim/cs.10'
@@ -534,7 +534,7 @@ def by_insn(lab, path):
 
 @test
 def ranges_over_gaps(lab):
-    """A range with a gap in it, or at its edges, is that part of the whole: stored and virtual."""
+    """A range with a gap inside or at its edges equals that part of the whole, for stored and virtual shards."""
     simulated(lab, 300000)
     lab.run('push', '--shards', 'virtual', '--format', 'tpiu,sync=fsync', '--config', lab.path('sim.ini'),
             '--image', lab.path('demo.elf'), '--trace', 'made', lab.path('raw'))
@@ -621,14 +621,14 @@ def damage(path, at):
 
 @test
 def keeping_house(lab):
-    """Retention, repair, a lost catalog, and a disk that is nearly full."""
+    """Retention, repair, a lost catalog, and a nearly full disk."""
     simulated(lab, 40000)
     wait_sealed(lab, 'sim')
     before = lab.run('get', 'sim', '--text').text()
     lab.run('label', 'sim', 'board=7')
     check('sim' in lab.run('ls', '--label', 'board=7').text(), 'the label does not select')
     check('sim' not in lab.run('ls', '--label', 'board=8').text(), 'another label selects')
-    # Any damaged byte is found, and what follows from raw bytes is made again.
+    # Every damaged byte is found, and what can be derived from raw bytes is rebuilt.
     damage(shards(lab)[0], 700)
     check('offset 0x' in lab.run('verify', 'sim', status=1).text(), 'no offset')
     lab.run('verify', '--repair', 'sim', status=1)
@@ -637,7 +637,7 @@ def keeping_house(lab):
     check(lab.run('get', 'sim', '--text').text() == before, 'the repair changed the result')
     lab.fails(3, 'no trace', 'verify', 'nobody')
     lab.fails(2, 'which trace', 'verify')
-    # A lost catalog is made anew from the objects.
+    # A lost catalog is rebuilt from the objects.
     lab.stop()
     with open(os.path.join(lab.data, 'catalog.db'), 'r+b') as f:
         f.write(b'x' * 4096)
@@ -648,7 +648,7 @@ def keeping_house(lab):
     check(lab.run('get', 'sim', '--text').text() == before, 'the new catalog changed the result')
     check('board=7' in lab.run('show', 'sim').text(), 'the label is lost')
     lab.run('verify', '--all')
-    # Raw bytes go, what was decoded of them stays.
+    # Raw bytes are removed, and what was decoded from them stays.
     lab.fails(2, '30x', 'retain', '--raw', '30x')
     check('raw 1K' in lab.run('retain', '--trace', 'sim', '--raw', '1K').text(), 'no rule')
     wait('the raw bytes are gone', lambda: not glob.glob(lab.data + '/objects/r/sim/*'))
@@ -656,7 +656,7 @@ def keeping_house(lab):
     check(lab.run('get', 'sim', '--text').text() == before, 'retention changed the result')
     lab.fails(3, 'retention', 'redecode', 'sim')
     lab.stop()
-    # No trace is taken where too little space is left; nothing else suffers.
+    # With too little space no trace is accepted; nothing else is affected.
     lab.start('--min-free', '1000000G')
     lab.fails(3, 'free', 'push', '--retry', '1', *again(lab))
     check(lab.run('get', 'sim', '--text').text() == before, 'a full disk changed the result')
@@ -669,7 +669,7 @@ def keeping_house(lab):
 
 @test
 def restart(lab):
-    """A server that was ended and started again has everything."""
+    """A server that was stopped and restarted has everything."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     before = lab.run('get', 'sim', '--text').text()
@@ -680,7 +680,7 @@ def restart(lab):
 
 @test
 def live(lab):
-    """tail follows a rig while it pushes, and ends with it."""
+    """tail follows a rig while it pushes, and ends when the rig does."""
     lab.start()
     rig = lab.spawn(lab.rig, '--kind', 'etm', '--server', lab.url, '--trace', 'now', '--rate',
                     '40000', '--seconds', '3')
@@ -697,7 +697,7 @@ def live(lab):
 
 @test
 def live_input(lab):
-    """What comes by a pipe is stored when it comes, not when the pipe ends."""
+    """Input from a pipe is stored as it arrives, not when the pipe ends."""
     lab.start()
     push = lab.spawn('push', '--format', 'tpiu', '--trace', 'pipe', '-', stdin=subprocess.PIPE)
     total = 0
@@ -709,7 +709,7 @@ def live_input(lab):
     push.stdin.close()
     check(push.wait(30) == 1, 'zeroes are no trace')
     check(lab.raw('pipe') == bytes(total), 'raw bytes differ')
-    # Interrupted: what has come is kept, and the trace can be gone on with.
+    # After an interruption, what has arrived is kept, and the trace can be continued.
     push = lab.spawn('push', '--format', 'tpiu', '--trace', 'half', '-', stdin=subprocess.PIPE)
     push.stdin.write(bytes(1000))
     push.stdin.flush()
@@ -730,7 +730,7 @@ def rig_interrupted(lab):
     rig.send_signal(signal.SIGINT)
     check(rig.wait(30) == 0, rig.stderr.read())
     wait_sealed(lab, 'now')
-    # And one whose server has gone ends too.
+    # A rig whose server is gone ends as well.
     rig = lab.spawn(lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'gone', '--rate',
                     '50000')
     wait_offset(lab, 'gone', 20000)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What an installation holds, and that it is true. usage: install.py BUILD [NAME…]"""
+"""An installation is complete and works. usage: install.py BUILD [NAME…]"""
 
 import json
 import os
@@ -52,13 +52,13 @@ def commands(lab):
             if not line.startswith('help\t')]
 
 
-# What a command takes since others do, or does anyway. (-o is --output, too.)
+# Options that a command accepts because others do, or that are its default. (-o is also --output.)
 WITHOUT_EFFECT = {'push': {'resume'}, 'show': {'label'}, 'slice': {'from', 'to'}}
 
 
 @test
 def manual_pages(lab):
-    """Each command has a page with all of its options, and the library one with all functions."""
+    """Each command has a manual page with all of its options, and the library one with all functions."""
     prefix = install(lab)
     names = commands(lab)
     check(len(names) > 20, names)
@@ -109,7 +109,7 @@ def libraries(lab):
 
 @test
 def service(lab):
-    """A unit that systemd understands, a configuration that can be used, dashboards and alerts."""
+    """A unit that systemd accepts, a usable configuration, dashboards and alerts."""
     prefix = install(lab)
     unit = read(prefix, 'lib/systemd/system/tracelake.service')
     check('ExecStart=%s/bin/tracelake serve' % prefix in unit, unit)
@@ -122,11 +122,11 @@ def service(lab):
     with open(lab.path('serve.conf'), 'w') as f:
         f.write(config)
     lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
-    # Each commented key is one, and its value fits.
+    # Each commented key exists, and its value is valid.
     with open(lab.path('serve.conf'), 'w') as f:
         f.write(re.sub(r'(?m)^#(retain-)', r'\1', config))
     lab.run('serve', '--config', lab.path('serve.conf'), '--check-config')
-    # What dashboards and alerts ask for is there.
+    # The metrics used by dashboards and alerts exist.
     lab.start()
     with urllib.request.urlopen(lab.url + '/metrics', timeout=240) as reply:
         metrics = reply.read().decode()
@@ -142,7 +142,7 @@ def service(lab):
 
 @test
 def licences(lab):
-    """What is built in comes with its licence, in the installation and on the page."""
+    """The licence of everything built in is included, in the installation and on the page."""
     prefix = install(lab)
     text = read(prefix, 'share/doc/tracelake/licenses.txt')
     for words in ('MIT License', 'lit-html', 'Google LLC', '@bufbuild/protobuf',
@@ -163,7 +163,7 @@ def candidates(lab, *words):
 
 @test
 def completion(lab):
-    """Commands, options, formats, traces and streams, as the three shells ask for them."""
+    """Commands, options, formats, traces and streams, as requested by the three shells."""
     lab.start()
     with open(lab.path('itm'), 'wb') as f:
         f.write(b'\0\0\0\0\0\x80' + bytes(b for i in range(500) for b in (0x09, i & 255)))
@@ -181,7 +181,7 @@ def completion(lab):
     check(candidates(lab, 'token', '') == ['add', 'list', 'revoke'], 'token')
     check(candidates(lab, 'serve', '--log-format', 'j') == ['json'], 'values')
     check(candidates(lab, 'nonsense', '') == [], 'no command')
-    # A server that is not there is no trouble at a prompt.
+    # A missing server causes no error at the prompt.
     done = lab.run('complete', 'show', '--server', 'http://127.0.0.1:1', '')
     check(done.out == done.err == b'', done)
     path = os.path.dirname(lab.tracelake) + ':' + os.environ['PATH']
@@ -214,10 +214,10 @@ words=(tracelake pus); CURRENT=2; _tracelake''' % lab.dir, env=env)
 
 @test
 def packages(lab):
-    """Debian packages: unpacked, what is in them runs, and can be built with."""
+    """Debian packages: unpacked, the programs in them run, and programs can be built against them."""
     if not shutil.which('dpkg-shlibdeps') or not shutil.which('dpkg-deb'):
         raise Skip('no dpkg-dev')
-    # What is built already: no other target is made for it.
+    # Package what is already built, without building any other target.
     run('cpack', '--config', os.path.join(lab.build, 'CPackConfig.cmake'), '-B', lab.path('packages'),
         '-D', 'CPACK_PACKAGE_DIRECTORY=' + lab.path('packages'),
         '-D', 'CPACK_DEBIAN_COMPRESSION_TYPE=gzip', cwd=lab.dir)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A server in a folder of its own, and the commands against it, for end-to-end tests."""
+"""A server in a folder of its own, and commands against it, for end-to-end tests."""
 
 import ctypes
 import json
@@ -16,11 +16,11 @@ import time
 
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DATA = os.environ.get('TL_DATA') or os.path.join(os.path.dirname(SOURCE), 'shared', 'data')
-TIMEOUT = 300  # seconds; reached by what hangs alone: machines are busy at times
+TIMEOUT = 300  # seconds; only reached if something hangs, since machines can be busy
 
 
 class Skip(Exception):
-    """The test cannot be made here."""
+    """The test cannot run here."""
 
 
 def snapshot(name):
@@ -41,8 +41,8 @@ def is_free(port):
 
 
 def free_port(n=1):
-    """The first of `n` successive ones that stay free while a server is away: the kernel gives none
-    below 32768 to clients, and tests that run at the same time begin to look at different places."""
+    """The first of `n` consecutive ports that stay free while a server is away: the kernel gives
+    clients none below 32768, and concurrent tests begin to look at different numbers."""
     for i in range(12000):
         port = 20000 + (os.getpid() * 37 + free_port.tries) % 12000
         free_port.tries += n
@@ -60,7 +60,8 @@ def check(condition, *what):
 
 
 def wait(what, condition, told=lambda: ''):
-    """What `condition` returns, once that is true; `told` says more where it does not become so."""
+    """Wait until `condition` returns something true, and return that; `told` gives details for the
+    error message."""
     until = time.monotonic() + TIMEOUT
     while True:
         found = condition()
@@ -85,7 +86,7 @@ class Result:
 
 
 class Lab:
-    """One test's folder, server and commands. Everything started is ended by close()."""
+    """One test's folder, server and commands. close() ends everything that was started."""
 
     def __init__(self, build):
         self.build = build
@@ -95,7 +96,7 @@ class Lab:
         self.data = os.path.join(self.dir, 'data')
         self.port, self.tls_port = free_port(), free_port()
         self.url = 'http://127.0.0.1:%d' % self.port
-        self.servers = None  # several URLs that commands are given
+        self.servers = None  # several URLs passed to commands
         self.server = None
         self.children = []
         self.log = os.path.join(self.dir, 'server.log')
@@ -116,7 +117,7 @@ class Lab:
     # ---- server ----
 
     def start(self, *options):
-        """Start the server and wait until it takes calls."""
+        """Start the server and wait until it accepts calls."""
         args = [self.tracelake, 'serve', '--data', self.data, '--listen',
                 '127.0.0.1:%d' % self.port, '--listen-tls', '127.0.0.1:%d' % self.tls_port]
         with open(self.log, 'ab') as log:
@@ -145,18 +146,18 @@ class Lab:
                 all(line.get(k) == v for k, v in values.items())]
 
     def wait_told(self, event, n=1, **values):
-        """The same, once there are so many."""
+        """The same, waiting until there are at least n."""
         wait((event, values, 'is told'), lambda: len(self.told(event, **values)) >= n, self.server_log)
         return self.told(event, **values)
 
     def kill(self):
-        """As a power cut would."""
+        """Kill the server, as a power cut would."""
         self.server.send_signal(signal.SIGKILL)
         self.server.wait()
         self.server = None
 
     def stop(self):
-        """In good order; its exit status must say so."""
+        """Stop the server in an orderly way, and check its exit status."""
         self.server.send_signal(signal.SIGTERM)
         status = self.server.wait(TIMEOUT)
         self.server = None
@@ -181,7 +182,7 @@ class Lab:
         return result
 
     def fails(self, status, pattern, *args, stdin=None):
-        """Run a command that must fail with this status and a message like this."""
+        """Run a command that must fail with this status and a matching message."""
         result = self.run(*args, status=status, stdin=stdin)
         text = result.err.decode()
         check(text.startswith('tracelake: '), 'no message:', result)
@@ -196,7 +197,7 @@ class Lab:
         self.children.append(child)
         return child
 
-    # ---- what is in a trace ----
+    # ---- contents of traces ----
 
     def offset(self, trace):
         args = [self.tracelake, 'ls', '--json', trace]
@@ -207,7 +208,7 @@ class Lab:
         return json.loads(process.stdout)[0]['raw_bytes']
 
     def segments(self, trace):
-        """Files of the raw bytes of a trace, in order: logs, and what has been packed."""
+        """The files with the raw bytes of a trace, in order: logs and packed segments."""
         folders = [os.path.join(top, name) for top, dirs, _ in os.walk(self.data)
                    for name in dirs if name == trace]
         segments = sorted(os.path.join(top, name) for folder in folders
@@ -217,7 +218,8 @@ class Lab:
         return segments
 
     def raw(self, trace):
-        """The stored raw bytes of a trace, from the spool's segments as its headers describe."""
+        """The stored raw bytes of a trace, from the spool's segments, according to their
+        headers."""
         until = time.monotonic() + TIMEOUT
         while True:
             try:
@@ -254,7 +256,7 @@ class Lab:
 
 
 def streams(text):
-    """Flow text as a list of lines per stream."""
+    """Flow text as a list of lines for each stream."""
     out, lines = {}, None
     for line in text.splitlines():
         if line.startswith('# stream '):
@@ -270,7 +272,7 @@ def only(lines, classes):
 
 
 def same_streams(a, b, what):
-    """Compare two flow texts line by line; streams without a line do not count."""
+    """Compare two flow texts line by line; streams without lines are ignored."""
     a = {k: v for k, v in a.items() if v}
     b = {k: v for k, v in b.items() if v}
     check(sorted(a) == sorted(b), what, 'streams differ:', sorted(a), sorted(b))
@@ -297,7 +299,7 @@ def main(tests):
         except Skip as why:
             skipped += 1
             print('%-24s skipped  %s' % (name, why))
-        except Exception as why:  # every failure is told, with the server's last words
+        except Exception as why:  # every failure is reported, with the server's last output
             failed += 1
             print('%-24s FAILED   %s: %s' % (name, type(why).__name__, why))
             if os.path.exists(lab.log):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The C library: installed, and its flow, call stacks and assembly text called from here. usage: library.py BUILD [NAME…]"""
+"""The C library: installed, with its flow, call stacks and assembly text called from here. usage: library.py BUILD
+[NAME…]"""
 
 import ctypes
 import glob
@@ -96,7 +97,7 @@ def library_flow(lab):
         check((modes[i], times[i]) == (mode, time), 'what is in force at', i, row)
     lib.lib.tracelake_descriptor.argtypes = [c_void_p, POINTER(c_bool)]
     check(lib.lib.tracelake_descriptor(lib.lake, None) > 2, 'no descriptor')
-    # The twins of what HTTP says.
+    # The equivalents of HTTP requests.
     slices = lib.text('slices', byref(Range(b'sim', b'cs.10', 0, 0, 5000)), c_uint32(512))
     check(any(s.get('name') == 'sensor_main' for s in slices['slices']), slices)
     rows = lib.text('disassembly', b'sim', b'cs.10', c_uint64(100), c_uint32(5))
@@ -139,7 +140,7 @@ def notes_of(lib):
 
 @test
 def library_follow(lab):
-    """A live stream through the library while the server is killed: everything comes, and once."""
+    """A live stream through the library while the server is killed: everything arrives exactly once."""
     simulated(lab, 8000)
     with open(lab.path('raw'), 'rb') as f:
         raw = f.read()
@@ -164,7 +165,7 @@ def library_follow(lab):
 
 @test
 def installed_library(lab):
-    """The example, built against the installed library alone, shared and static."""
+    """The example, built only against the installed library, shared and static."""
     simulated(lab, 40000)
     wait_sealed(lab, 'sim')
     prefix = lab.path('usr')
@@ -186,7 +187,7 @@ def installed_library(lab):
         done = subprocess.run(['cc', '-Wall', '-Wextra', '-Werror', '-fsyntax-only', *language,
                                os.path.join(prefix, 'include', 'tracelake.h')],
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        known = b'cc1plus' not in done.stdout  # a C++ compiler need not be there
+        known = b'cc1plus' not in done.stdout  # a C++ compiler may be missing
         check(done.returncode == 0 or not known, language, done.stdout.decode())
     whole = only(streams(lab.run('get', 'sim/cs.10', '--text').text())['cs.10'], 'I')
     di = subprocess.run([lab.rig, '--kind', 'di', '--server', lab.url, '--trace', 'di', '--rate',

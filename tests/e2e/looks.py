@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What one asks of a trace, against its text. usage: looks.py BUILD [NAME…]"""
+"""Queries of a trace, compared with its text. usage: looks.py BUILD [NAME…]"""
 
 import json
 import os
@@ -21,7 +21,7 @@ def test(function):
 
 @test
 def finding(lab):
-    """The next and the previous one from a place, in a stream and in all of them."""
+    """The next and the previous hit from a position, in one stream and in all of them."""
     simulated(lab, 40000)
     wait_sealed(lab, 'sim')
     name = 'sim/cs.10'
@@ -58,7 +58,7 @@ def ranges_by_place(lab):
     def got(*args):
         return lab.run('get', name, *args, '--format', 'pc').text().split()
     lab.run('get', name, '-o', lab.path('whole.zstf'))
-    # Functions that call others, so that the flow comes back into them, and one that does not.
+    # Functions that call others, so that the flow returns into them, and one that does not.
     for function in ('fft_radix2', 'matrix_multiply', 'handle_syscall', 'mac_block'):
         calls = [i for i, words in enumerate(named) if words[-1] == '<%s>' % function]
         check(len(calls) > 3, function, calls)
@@ -66,10 +66,10 @@ def ranges_by_place(lab):
         check(got(*at, '--count', '20') == pcs[calls[2]:calls[2] + 20], function, 'does not begin there')
         check(got(*at, '--to-symbol', function, '--warm-up', '5') == pcs[calls[2] - 5:calls[3]], function)
         check(got('--insn', '%d:' % (calls[0] + 1), *at, '--count', '1') == [pcs[calls[3]]], function)
-        # By address, as other commands print it, with 0x or not.
+        # By address, as other commands print it, with 0x or without.
         for text in (named[calls[0]][1], '0x' + named[calls[0]][1].lstrip('0')):
             check(got('--from-pc', text, '--occurrence', '3', '--count', '9') == pcs[calls[2]:calls[2] + 9], text)
-        # The same of a file, without a server.
+        # The same from a file, without a server.
         lab.run('slice', lab.path('whole.zstf'), *at, '--symbols', elf, '--to-symbol', function, '-o',
                 lab.path('region.stf'))
         check(lab.run('dump', lab.path('region.stf'), '--format', 'pc').text().split() ==
@@ -93,7 +93,8 @@ def ranges_by_place(lab):
 
 @test
 def at_home(lab):
-    """A stored trace with all that decoding it takes: packets, text, and source lines as addr2line has them."""
+    """A stored trace decoded with everything that belongs to it: packets, text, and source lines as
+    from addr2line."""
     simulated(lab, 20000)
     wait_sealed(lab, 'sim')
     raw, config, images = lab.path('home.bin'), lab.path('home.ini'), lab.path('images')
@@ -106,7 +107,7 @@ def at_home(lab):
     check(lab.run('decode', '--config', config, '--text', raw).text() == text, 'the text differs')
     packets = lab.run('decode', '--config', config, '--packets', raw).text().splitlines()
     check(len(packets) > 100 and packets[0].split()[2] == 'I_ASYNC', packets[:3])
-    # With lines, without a server and from it.
+    # With source lines, without a server and from it.
     lined = lab.run('get', 'sim/cs.10', '--insn', '0:2000', '--text', '--symbols', elf, '--source').text()
     here = lab.run('decode', '--config', config, '--text', '--stream', 'cs.10', '--source', raw).text()
     told = [line.split() for line in lined.splitlines() if line.startswith('I ')]
@@ -124,7 +125,7 @@ def at_home(lab):
 
 @test
 def calls(lab):
-    """A call taken apart agrees with searches, and call trees with each other."""
+    """Details of a call agree with searches, and call trees with each other."""
     simulated(lab, 40000)
     wait_sealed(lab, 'sim')
     name = 'sim/cs.10'
@@ -155,7 +156,7 @@ def calls(lab):
 
 @test
 def comparing(lab):
-    """Two runs of a program: alike up to where they part, and between the differences."""
+    """Two runs of a program: equal up to where they diverge, and between the differences."""
     simulated(lab, 40000)
     wait_sealed(lab, 'sim')
     texts = streams(lab.run('get', 'sim', '--text').text())

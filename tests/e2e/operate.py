@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The server as the one who operates it sees it. usage: operate.py BUILD [NAME…]"""
+"""The server from its operator's point of view. usage: operate.py BUILD [NAME…]"""
 
 import calendar
 import http.client
@@ -50,7 +50,7 @@ def push(lab, *options, status=0):
 
 @test
 def journal(lab):
-    """Pushes begun and ended, refused tokens, start and stop, each an event with its values."""
+    """Pushes begun and ended, refused tokens, start and stop are events with values."""
     tokens = write(lab.path('tokens'), TOKEN + ' admin\n')
     mine = write(lab.path('mine'), TOKEN + '\n')
     wrong = write(lab.path('wrong'), 'thistle-0123456789abcdef\n')
@@ -65,14 +65,14 @@ def journal(lab):
     check(ended['bytes'] == ended['durable'] == size and ended['complete'] == 'yes', ended)
     check(re.fullmatch(r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z', ended['time']) and
           ended['level'] == 'info', ended)
-    # A rig that is ended in the middle: so many bytes, and why no more.
+    # A rig that is interrupted: the number of bytes, and the reason.
     cut = lab.spawn('push', '--format', 'itm,id=0', '--rig', 'bench3', '--trace', 'two', '--token',
                     mine, '--rate', '1K', '--chunk', '16', itm(lab))
     lab.wait_told('push begun', trace='two')
     cut.send_signal(signal.SIGKILL)
     ended = lab.wait_told('push ended', trace='two')[0]
     check(ended['complete'] == 'no' and ended['why'] and ended['durable'] < size, ended)
-    # More refusals than it tells; the next ones say how many were left out.
+    # More refusals than are reported; the next report contains the number left out.
     for _ in range(3):
         lab.fails(3, r'token', 'ls', '--token', wrong)
     refused = lab.wait_told('request refused')[0]
@@ -86,12 +86,12 @@ def journal(lab):
 
 @test
 def raw_rigs_named(lab):
-    """A rig that only writes to a socket: the log and the trace's label say from where it came, also by IPv6."""
+    """A rig that only writes to a socket: the log and the trace's label contain its address, also for IPv6."""
     families = {'v4': '127.0.0.1'}
     try:
         socket.create_server(('::1', 0), family=socket.AF_INET6).close()
         families['v6'] = '[::1]'
-    except OSError:  # a machine without
+    except OSError:  # a machine without IPv6
         pass
     lab.start('--log-format', 'json', *(word for rig, host in families.items() for word in (
         '--raw', '%s:0,format=itm,id=1,rig=%s' % (host, rig))))
@@ -109,7 +109,7 @@ def raw_rigs_named(lab):
 
 @test
 def notify(lab):
-    """The service manager hears when it is ready, reloads, lives and stops."""
+    """The service manager is notified of readiness, reloads, the watchdog and stopping."""
     path = lab.path('notify')
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(path)
@@ -146,7 +146,7 @@ def metrics(lab):
 
 @test
 def reload_limits(lab):
-    """SIGHUP takes limits from the file; what needs a restart is named; a bad file changes nothing."""
+    """SIGHUP applies limits from the file; settings that need a restart are named; a bad file changes nothing."""
     base = 'data = %s\nlog-format = json\nmax-connections = %%d\n' % lab.data
     config = lab.path('serve.ini')
     write(config, base % 100)
@@ -159,7 +159,7 @@ def reload_limits(lab):
         return lab.wait_told(event, n)[-1]
 
     def connect(n):
-        """How many of n connections at once are kept."""
+        """How many of n concurrent connections stay open."""
         sockets = [socket.create_connection(('127.0.0.1', lab.port)) for _ in range(n)]
         kept = 0
         for s in sockets:
@@ -194,7 +194,7 @@ def reload_limits(lab):
 
 @test
 def check_config(lab):
-    """All that cannot work is refused, with the place, before anything is opened or made."""
+    """Every configuration that cannot work is refused, with its location, before anything is opened or created."""
     config = lab.path('serve.ini')
 
     def bad(status, words, text, *options):
@@ -231,7 +231,7 @@ def check_config(lab):
 
 @test
 def keys_are_documented(lab):
-    """Every key is in the command's help and in the manual, and none besides."""
+    """The command's help and the manual contain all keys, and no others."""
     keys = {line.split()[0] for line in lab.run('serve', '--options').text().splitlines()}
     check(len(keys) > 20, keys)
     shown = set(re.findall(r'(?m)^  --([a-z0-9-]+)', lab.run('serve', '--help').text()))
@@ -245,7 +245,7 @@ def keys_are_documented(lab):
 
 @test
 def what_is_counted(lab):
-    """Latencies, queues and memory, of what has happened."""
+    """Latencies, queues and memory reflect what has happened."""
     lab.start()
     push(lab, '--trace', 'one')
     lab.run('ls')
@@ -282,7 +282,7 @@ def seconds_of(date):
 
 @test
 def token_command(lab):
-    """Tokens are added, listed and revoked in a file that holds no token; expiry and scope count."""
+    """Tokens are added, listed and revoked in a file that contains no token; expiry and scope are enforced."""
     tokens = lab.path('tokens')
 
     def add(name, *options):
@@ -316,14 +316,14 @@ def token_command(lab):
     wait('it has expired', lambda: time.time() >= seconds_of(rows[2]['expires']))
     lab.fails(3, r'expired', 'ls', '--token', brief)
     check(lab.wait_told('request refused', why='the token has expired'), lab.server_log())
-    # Gone with the next SIGHUP, by name and by id.
+    # Removed with the next SIGHUP, by name and by id.
     lab.run('token', 'revoke', '--tokens', tokens, 'bench', rows[2]['id'])
     lab.fails(1, r'there is no "bench"', 'token', 'revoke', '--tokens', tokens, 'bench')
     lab.server.send_signal(signal.SIGHUP)
     lab.wait_told('reloaded')
     lab.fails(3, r'not known', 'ls', '--token', bench)
     lab.run('ls', '--token', admin)
-    # A file that others may read is refused, at a start and at SIGHUP.
+    # A file readable by others is refused, at startup and at SIGHUP.
     os.chmod(tokens, 0o644)
     lab.server.send_signal(signal.SIGHUP)
     told = lab.wait_told('not reloaded, all stays as it was')[0]
@@ -346,7 +346,7 @@ def request(lab, method, path, headers=None):
 
 @test
 def login(lab):
-    """A browser gets a cookie for a token; pages of other sites can do nothing with it."""
+    """A browser gets a cookie in exchange for a token; pages of other sites cannot use it."""
     tokens = lab.path('tokens')
     bearer = {'Authorization': 'Bearer ' + lab.run('token', 'add', '--tokens', tokens, '--role',
                                                    'admin', '--name', 'me').text().strip()}
@@ -375,19 +375,19 @@ def login(lab):
     cookie = {'Cookie': 'a=b; ' + words[0]}
     check(request(lab, 'GET', '/', {**html, **cookie})[0] == 200, 'the page')
     check(json.loads(request(lab, 'GET', '/api/v1/traces', cookie)[2])[0]['id'] == 'one', 'traces')
-    # What changes something is done for our own page alone.
+    # Only our own page can change anything.
     path = '/api/v1/traces/one'
     for foreign in ({'Origin': 'http://evil.example'}, {'Sec-Fetch-Site': 'cross-site'},
                     {'Sec-Fetch-Site': 'same-site'}, {'Origin': 'http://127.0.0.1:1'},
                     {'Origin': 'null'}):
         check(request(lab, 'DELETE', path, {**cookie, **foreign})[0] == 403, foreign)
         check(request(lab, 'POST', '/api/v1/logout', {**cookie, **foreign})[0] == 403, foreign)
-    # Nor is a cookie worth anything for RPC, which pages of other sites cannot be told from.
+    # Nor does a cookie authorise RPC, where pages of other sites cannot be distinguished.
     status, headers, _ = request(lab, 'GET', '/api/v1/traces', {'Cookie': words[0][:-1] + '0'})
     check(status == 401, 'a changed cookie')
     status, headers, _ = request(lab, 'POST', '/api/v1/logout', cookie)
     check(status == 204 and 'Max-Age=0' in headers['set-cookie'], headers)
-    # A token that is revoked ends its logins.
+    # Revoking a token ends its logins.
     lab.run('token', 'add', '--tokens', tokens, '--role', 'read', '--name', 'other')
     lab.run('token', 'revoke', '--tokens', tokens, 'me')
     lab.server.send_signal(signal.SIGHUP)
@@ -422,7 +422,7 @@ def make_ca(lab, name):
 
 @test
 def client_certificates(lab):
-    """Who shows a certificate of the right authority may do what the file says of its name."""
+    """A client with a certificate of the right authority may do what the file grants to its name."""
     ca, sign = make_ca(lab, 'lab')
     _, forge = make_ca(lab, 'forger')
     rig7, boss, guest = sign('rig7'), sign('x', 'DNS:boss.lab'), sign('guest')
@@ -441,18 +441,18 @@ def client_certificates(lab):
     lab.fails(3, r'no role', 'ls', *there, *guest)
     lab.fails(3, r'', 'ls', *there, *forge('rig7'))
     lab.fails(3, r'token is needed', 'ls', *there)
-    lab.run('ls', '--token', reader, *there)         # none is needed with a token
-    lab.run('ls', '--token', reader, *there, *guest)  # which counts before a certificate
+    lab.run('ls', '--token', reader, *there)         # a certificate is not needed with a token,
+    lab.run('ls', '--token', reader, *there, *guest)  # which takes precedence
     lab.fails(2, r'no key of the certificate', 'ls', *there, '--cert', rig7[1], '--key', boss[3])
     lab.fails(2, r'no PEM certificate', 'ls', *there, '--cert', reader)
-    # The same by the environment, and over HTTP/1.1 and HTTP/2 for those who are no command of ours.
+    # The same through the environment, and over HTTP/1.1 and HTTP/2 for other clients.
     for name, value in (('SERVER', url), ('FINGERPRINT', pin), ('CERT', boss[1]), ('KEY', boss[3])):
         os.environ['TRACELAKE_' + name] = value
     try:
         env = lab.environment
         lab.environment = lambda: dict(os.environ)
         lab.run('ls')
-        lab.fails(3, r'not trusted', 'ls', '--cafile', ca)  # the command line counts, not both
+        lab.fails(3, r'not trusted', 'ls', '--cafile', ca)  # the command line replaces the environment
         os.environ['TRACELAKE_CAFILE'] = os.path.join(lab.data, 'tls-cert.pem')
         del os.environ['TRACELAKE_FINGERPRINT']
         lab.run('ls')
@@ -464,7 +464,7 @@ def client_certificates(lab):
     context.load_cert_chain(rig7[1], rig7[3])
     with urllib.request.urlopen(url + '/api/v1/traces', context=context, timeout=240) as reply:
         check(reply.status == 200, 'by HTTP/1.1')
-    # Revoked with the next SIGHUP, for new requests.
+    # Revoked for new requests with the next SIGHUP.
     lab.run('token', 'revoke', '--tokens', tokens, 'rig7')
     lab.server.send_signal(signal.SIGHUP)
     lab.wait_told('reloaded')
@@ -474,7 +474,7 @@ def client_certificates(lab):
 
 @test
 def backup(lab):
-    """A copy of catalog and objects of a running server, in that order, is one that can be served."""
+    """A copy of a running server's catalog and then its objects can be served."""
     lab.start('--log-format', 'json')
     push(lab, '--trace', 'whole')
     live = lab.spawn('push', '--format', 'itm,id=0', '--rig', 'bench3', '--trace', 'live', '--rate',
@@ -505,7 +505,7 @@ def backup(lab):
     back = lab.run('raw', 'live', '-').out
     check(len(back) >= at and sent.startswith(back), 'raw bytes', len(back), at)
     lab.run('verify', '--all')
-    # The rig goes on with it.
+    # The rig continues with it.
     lab.run('push', '--format', 'itm,id=0', '--rig', 'bench3', '--trace', 'live', lab.path('itm'))
     check(lab.run('raw', 'live', '-').out == sent, 'raw bytes after going on')
     check(lab.run('get', 'live', '--text').text().count('\nS itm 1 ') == 40000, 'flow')
@@ -514,7 +514,7 @@ def backup(lab):
 
 @test
 def taken_port(lab):
-    """`./dev run` where another's server listens fails, and its rigs do not push there."""
+    """`./dev run` fails if another server listens there, and its rigs do not push to that."""
     if lab.build != os.path.join(SOURCE, 'build') or not os.path.exists(lab.build + '/.deps'):
         raise Skip('not the build folder of ./dev')
     lab.start()

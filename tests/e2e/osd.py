@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Open SoC Debug streams and small ELF files, made for end-to-end tests."""
+"""Open SoC Debug streams and small ELF files for end-to-end tests."""
 
 import struct
 
@@ -8,7 +8,7 @@ RISCV, OPENRISC = 243, 92
 
 
 def packet(src, words, flags=0x8000, dest=HOST):
-    """A datagram as GLIP carries it."""
+    """A datagram as sent over GLIP."""
     words = [3 + len(words), dest, src, flags] + list(words)
     return struct.pack('>%dH' % len(words), *words)
 
@@ -22,7 +22,7 @@ def reply(src, value):
 
 
 def enumeration(modules):
-    """What the modules answer to a host that looks around: {address: (type, width)}."""
+    """The modules' answers to an enumerating host: {address: (type, width)}."""
     out = b''.join(reply(a, v) for a, (kind, _) in modules.items() for v in (1, kind, 0, 0, 0))
     for address, (kind, width) in modules.items():
         if kind == 1:
@@ -46,7 +46,7 @@ def overflow(src, count):
 
 
 def elf32(machine, address, code, symbols):
-    """An executable: one segment, function symbols (name, address, size)."""
+    """An executable with one segment and function symbols (name, address, size)."""
     e = '>' if machine == OPENRISC else '<'
     text = 52 + 32
     names = b'\0' + b''.join(name.encode() + b'\0' for name, _, _ in symbols)

@@ -57,7 +57,7 @@ def agrees(lab, trace, truth):
 
 @test
 def perf_file(lab):
-    """A file: what its first bytes say it is; its processes, their code, who ran, and its bytes."""
+    """A file: its format is detected from its first bytes; its processes, their code, who ran, and its bytes."""
     path, truth = capture('pt-five-tasks')
     lab.start()
     symfs = os.path.join(DATA, 'perf', 'symfs')
@@ -69,7 +69,7 @@ def perf_file(lab):
     check('up' in found, 'no function is known:', found)
     with open(path, 'rb') as f:
         check(lab.raw('five') == f.read(), 'the raw bytes are others')
-    # At home each program lies once, however many processes ran it.
+    # On the client each program is stored once, however many processes ran it.
     config, images, again = lab.path('home.ini'), lab.path('home'), lab.path('home.data')
     lab.run('raw', 'five', '-o', again, '--config', config, '--images', images)
     with open(config) as f:
@@ -83,7 +83,7 @@ def perf_file(lab):
         found = lab.run('find', 'five/pt.1', what).text().splitlines()[1:]
         ran = [line for line in only(stored['pt.1'], 'A') if line == 'A switch 2100 2100 ramble']
         check(len(found) == len(ran) > 0, what, 'runs', len(found), 'times, not', len(ran))
-    # Each thread is a stream, too: whichever CPUs it ran on, and without counting twice.
+    # Each thread is also a stream: on whichever CPUs it ran, and without counting twice.
     threads = {name: len(only(stored[name], 'I')) for name in stored if name.startswith('thread.')}
     executed = sum(len(only(truth[name], 'I')) for name in truth)
     check(sum(threads.values()) == executed and len(threads) == 5, threads, executed)
@@ -103,7 +103,7 @@ def perf_file(lab):
 
 @test
 def perf_live(lab):
-    """A pipe that comes slowly: code that is mapped while it runs is sent when it is seen."""
+    """A pipe that arrives slowly: code that is mapped during the recording is sent when it is seen."""
     path, truth = capture('pt-remap')
     lab.start()
     symfs = os.path.join(DATA, 'perf', 'symfs')
@@ -123,7 +123,7 @@ def perf_live(lab):
 
 @test
 def perf_live_files_once(lab):
-    """Files that were sent are not read again, however often the trace is told anew what is mapped."""
+    """Files that were sent are not read again, however often the mappings of the trace are updated."""
     path, truth = capture('pt-remap')
     if not shutil.which('objcopy'):
         raise Skip('there is no objcopy')
@@ -157,7 +157,7 @@ def perf_live_files_once(lab):
 
 @test
 def perf_restarted(lab):
-    """The server dies in the middle, after it was told of code that was mapped while it came."""
+    """The server dies in the middle, after it was informed of code mapped during the recording."""
     path, truth = capture('pt-five-tasks')
     lab.start()
     with open(path, 'rb') as f:
@@ -165,7 +165,7 @@ def perf_restarted(lab):
     push = lab.spawn('push', '--trace', 'live', '--format', 'perf', '--symfs',
                      os.path.join(DATA, 'perf', 'symfs'), '-', stdin=-1)
     at, until, known = 0, time.monotonic() + 60, False
-    while not known:  # a little at a time: what is in the pipe as it begins counts as read ahead
+    while not known:  # a little at a time: the pipe's contents at the beginning count as read ahead
         push.stdin.write(piped[at:at + 1500])
         push.stdin.flush()
         at += 1500
@@ -184,7 +184,7 @@ def perf_restarted(lab):
 
 @test
 def perf_without_code(lab):
-    """Code that is missing is named; given later, the trace is as with it."""
+    """Missing code is named; if it is provided later, the trace is the same as with it."""
     path, truth = capture('pt-one-cpu')
     lab.start()
     missing = lab.run('push', '--trace', 'bare', '--symfs', '/nowhere', '--buildid-dir', '/nowhere', path)
@@ -195,11 +195,11 @@ def perf_without_code(lab):
     stroll, = [f for f in lacking if f['path'] == '/opt/demo/stroll']
     check(not stroll['there'] and stroll['build_id'] == 'ca6562667de28bceed106244c9519acb8baa408f', lacking)
     check({p['name'] for p in stroll['places']} == {'stroll'}, stroll)
-    # One of which no build ID was recorded is named, too.
+    # A file whose build ID was not recorded is named too.
     vdso, = [f for f in lacking if f['path'] == '[vdso]']
     check('no code of [vdso];' in missing.err.decode(), missing)
     check(not vdso['there'] and 'build_id' not in vdso and vdso['file'].startswith('missing:'), lacking)
-    # The file comes: whoever sends it, it is the one that was named.
+    # The file arrives: whoever sends it, it is recognised as the one that was named.
     symfs = os.path.join(DATA, 'perf', 'symfs')
     lab.run('images', os.path.join(symfs, 'opt/demo/stroll'))
 
@@ -216,8 +216,8 @@ def perf_without_code(lab):
 
 @test
 def perf_dropped(lab):
-    """The bytes alone, as the page pushes a file that is dropped on it: what memory held the records tell, and code is
-    found by build ID, be it there already or come later."""
+    """Only the bytes, as the page pushes a file that is dropped on it: the records contain the mappings, and code is
+    found by build ID, whether it is already stored or arrives later."""
     captures = {name: capture(name) for name in ('pt-one-cpu', 'pt-five-tasks')}
     come_later = {'pt-five-tasks': ['walk', 'pair', 'ramble', 'plug', 'plug1.so', 'plug2.so']}
     symfs = os.path.join(DATA, 'perf', 'symfs')
@@ -245,7 +245,7 @@ def perf_dropped(lab):
 
 @test
 def perf_without_kernel(lab):
-    """A kernel that comes later lies where its symbol was."""
+    """A kernel that arrives later is placed where its symbol was."""
     path, truth = capture('pt-kernel')
     lab.start()
     symfs = os.path.join(DATA, 'perf', 'symfs')
@@ -272,7 +272,7 @@ def objects(lab, trace, suffix):
 
 
 def same_ranges(lab, one, other, random):
-    """Two traces of one capture, as text and in a file, byte for byte."""
+    """Check that two traces of one capture are identical as text and as files."""
     check(lab.run('get', one, '--text').out == lab.run('get', other, '--text').out, one, 'has another text')
     stream = random.choice([s for s in told(lab, one)['streams'] if s['insns'] > 0])
     begin = random.randrange(stream['insns'])
@@ -290,8 +290,8 @@ def decoded(lab, trace, generation=0):
 
 @test
 def perf_virtual(lab):
-    """Virtual shards of perf.data, behind kills: the same as stored ones, which become virtual and
-    are stored again. (Every capture: test_lake_virtual.c.)"""
+    """Virtual shards of perf.data, after kills: the same as stored ones, which become virtual and are stored again.
+    (Every capture: test_lake_virtual.c.)"""
     path, _ = capture('pt-five-tasks')
     random = Random(27)
     options = ('--shard-insns', '3000')
@@ -323,7 +323,7 @@ def perf_virtual(lab):
 
 @test
 def perf_symbols_beside(lab):
-    """Symbols that were taken out into a file are those of the program that it was taken out of."""
+    """Symbols in a separate debug file are used for the program that they were extracted from."""
     path, truth = capture('pt-one-cpu')
     if not shutil.which('objcopy'):
         raise Skip('there is no objcopy')
@@ -352,7 +352,7 @@ def perf_symbols_beside(lab):
 
 @test
 def pt_sources(lab):
-    """Several Intel PT streams in a file each are one trace, resumed like any other."""
+    """Several Intel PT streams in files of their own become one trace, and pushing resumes like for any other."""
     folder = os.path.join(DATA, 'pt', 'stepped')
     if not os.path.isdir(folder):
         raise Skip('no ' + folder)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Pushes over bad networks and bad disks, and the rig's bytes given back. usage: rigs.py BUILD [NAME…]
+"""Pushes over bad networks and to bad disks, and getting the rig's bytes back. usage: rigs.py BUILD [NAME…]
 
-TL_CUTS=200: cut a push so often by FIN and by RST, not 12 times each. TL_SEED: where to cut."""
+TL_CUTS=200: cut a push this many times by FIN and by RST, instead of 12 each. TL_SEED: determines where.
+"""
 
 import http.client
 import json
@@ -31,8 +32,8 @@ def test(function):
 
 
 class Proxy:
-    """Forwards TCP. Each connection in turn gets a plan: after how many bytes of both directions it
-    is cut, and how: 'fin', 'rst', or 'swallow': it stays and passes nothing more."""
+    """Forwards TCP. Each connection in turn gets a plan: the number of bytes in both directions after which it is
+    cut, and how: 'fin', 'rst', or 'swallow': it stays open and forwards nothing more."""
 
     def __init__(self, port, plans):
         self.port = port
@@ -70,7 +71,7 @@ class Proxy:
             if state['how'] == 'rst':
                 s.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack('ii', 1, 0))
                 try:
-                    s.shutdown(socket.SHUT_RD)  # whoever reads it lets go of it
+                    s.shutdown(socket.SHUT_RD)  # this wakes up its reader
                 except OSError:
                     pass
                 s.close()
@@ -120,11 +121,11 @@ def described(lab):
 
 
 def cut_push(lab, how, tls):
-    """Push through a proxy that cuts at random places, with default options."""
+    """Push through a proxy that cuts at random positions, with default options."""
     dice = seeded()
     simulated(lab, 200000)
-    # In the first bytes of a connection, too; only there has to be a server at first. All cuts
-    # come before the capture's last byte.
+    # Also in the first bytes of a connection; only there must the server be reachable at first. All cuts are before
+    # the capture's last byte.
     reach = min(10000, 400000 // CUTS)
     plans = [(dice.choice([dice.randrange(1, 400), dice.randrange(1, reach)]), how)
              for _ in range(CUTS)]
@@ -150,35 +151,35 @@ def cut_push(lab, how, tls):
 
 @test
 def cut_by_fin(lab):
-    """A push whose connections are closed at random bytes ends by itself, bytes identical."""
+    """A push whose connections are closed at random bytes ends by itself, with identical bytes."""
     cut_push(lab, 'fin', False)
 
 
 @test
 def cut_by_rst(lab):
-    """The same by resets."""
+    """The same with resets."""
     cut_push(lab, 'rst', False)
 
 
 @test
 def cut_by_rst_tls(lab):
-    """The same by resets of TLS connections."""
+    """The same with resets of TLS connections."""
     cut_push(lab, 'rst', True)
 
 
 @test
 def cut_by_fin_tls(lab):
-    """The same by ends of TLS connections."""
+    """The same with closed TLS connections."""
     cut_push(lab, 'fin', True)
 
 
 @test
 def vanished_rig(lab):
-    """A rig whose packets are swallowed, then its next push: it takes over at once, nobody waits."""
+    """A rig whose packets are swallowed, then its next push: it takes over at once, without waiting."""
     simulated(lab, 300000)
     proxy = Proxy(lab.port, [(None, None)])
     args = described(lab) + ['--trace', 'gone', '--rate', '100K', lab.path('raw')]
-    # The image goes in front of the trace.
+    # The image is sent before the trace.
     proxy.plans = [(60000 + os.path.getsize(lab.path('demo.elf')), 'swallow')] * 4
     first = lab.spawn('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, *args)
     try:
@@ -197,11 +198,11 @@ def vanished_rig(lab):
 
 @test
 def taken_over(lab):
-    """The push that was taken over is told, and does not take the trace back."""
+    """A push that was superseded is informed, and does not take the trace back."""
     simulated(lab, 60000)
     with open(lab.path('raw'), 'rb') as f:
         raw = f.read()
-    # One learns it when it has sent no more than the server had then, the other with the rest.
+    # One notices after sending no more than the server had by then, the other with the rest.
     for trace, rest in ('quiet', b''), ('two', raw[30000:]):
         first = lab.spawn('push', *described(lab), '--trace', trace, '-', stdin=subprocess.PIPE)
         first.stdin.write(raw[:30000])
@@ -215,21 +216,22 @@ def taken_over(lab):
 
 
 def ended(process):
-    """What a push says that ends by itself, its input open."""
+    """The message of a push that ends by itself while its input is open."""
     process.wait(60)
     return process.stderr.read()
 
 
 @test
 def folder_gone(lab):
-    """The data folder goes in the middle of a push: not ready, the push waits, and goes on."""
+    """The data folder disappears in the middle of a push: the server is not ready, the push waits, and then
+    continues."""
     simulated(lab, 300000)
     wait_sealed(lab, 'sim')
     push = lab.spawn('push', '--chunk', '1000', '--rate', '200K', *described(lab), '--trace', 'away',
                      lab.path('raw'))
     wait_offset(lab, 'away', 20000)
     check(ready(lab) == 200, 'not ready')
-    # What is open goes on in the folder that was moved; a new server would not find it.
+    # Open files stay in the folder that was moved; a new server would not find it.
     os.rename(lab.data, lab.data + '.away')
     check(ready(lab) == 503, 'ready without a data folder')
     os.rename(lab.data + '.away', lab.data)
@@ -247,7 +249,7 @@ def ready(lab):
 
 @test
 def raw(lab):
-    """What the rig sent comes back byte for byte, whole and in ranges, with its setup."""
+    """The bytes of the rig are returned exactly, completely and in ranges, with their setup."""
     simulated(lab, 300000)
     wait_sealed(lab, 'sim')
     with open(lab.path('raw'), 'rb') as f:
@@ -265,7 +267,7 @@ def raw(lab):
     lab.run('raw', 'sim', '-o', lab.path('back'), '--config', lab.path('back.ini'))
     with open(lab.path('back'), 'rb') as f:
         check(f.read() == sent, 'bytes differ in the file')
-    # With its setup it can be pushed again, and means the same.
+    # Pushed again with its setup, they give the same result.
     lab.run('push', '--rig', 'sim-etm', '--trace', 'again', '--format', 'tpiu,sync=fsync', '--config',
             lab.path('back.ini'), lab.path('back'))
     check(lab.run('get', 'again', '--text').out == lab.run('get', 'sim', '--text').out, 'flow')
@@ -273,7 +275,7 @@ def raw(lab):
 
 @test
 def raw_in_trouble(lab):
-    """Nothing is written where the bytes are not there, and it is said why and where."""
+    """If bytes are missing, nothing is written, and the reason and position are reported."""
     simulated(lab, 300000)
     wait_sealed(lab, 'sim')
     out = lab.path('back')
@@ -297,7 +299,7 @@ def raw_in_trouble(lab):
 
 
 def content(lab, n):
-    """A capture of `n` bytes in a file, all different from each other at each place."""
+    """A capture of `n` bytes in a file, with contents that differ everywhere."""
     data = random.Random(n).randbytes(n)
     with open(lab.path('input'), 'wb') as f:
         f.write(data)
@@ -306,7 +308,7 @@ def content(lab, n):
 
 @test
 def cut_handshakes(lab):
-    """A link that breaks in the TLS handshake is no certificate that is not trusted: push tries again."""
+    """A link that breaks during the TLS handshake is not reported as an untrusted certificate: push retries."""
     lab.start()
     with open(lab.log) as f:
         pin = re.search(r'SHA-256 (\S+)', f.read()).group(1)
@@ -336,7 +338,7 @@ def half_open(lab):
     try:
         done = lab.run('push', '--server', 'http://127.0.0.1:%d' % proxy.url_port, *args)
         check(b'has not answered for' in done.err, done)
-        # Others, by a limit that is a twentieth of the default.
+        # The others use a timeout of a twentieth of the default.
         proxy.plans = [(n, 'swallow') for n in (first, 1, 30, 200, 9000, 50000)]
         args[args.index('half')] = 'half2'
         done = lab.run('push', '--timeout', '3', '--server', 'http://127.0.0.1:%d' % proxy.url_port,
@@ -352,7 +354,8 @@ def half_open(lab):
 
 @test
 def every_byte(lab):
-    """A recorded push, cut and reset behind each of its bytes; then a push that ends: exact."""
+    """A recorded push is cut and reset after each of its bytes; then a push that completes: nothing is lost or
+    repeated."""
     lab.start()
     sent = content(lab, 1200)
     what = ['--format', 'etm4', '--rig', 'rig', '--trace', 'gone', '--no-wait', lab.path('input')]
@@ -382,7 +385,7 @@ def every_byte(lab):
 
 
 class Recorder(Proxy):
-    """Forwards, and keeps what clients send."""
+    """Forwards, and records what clients send."""
 
     def __init__(self, port):
         self.recorded = []
@@ -440,7 +443,7 @@ def no_trace_left(lab):
 
 @test
 def full_at_first(lab):
-    """RESOURCE_EXHAUSTED is not the end: the push says it, waits, and goes on when there is room."""
+    """RESOURCE_EXHAUSTED is not final: the push reports it, waits, and continues when there is space."""
     lab.start('--min-free', '900000G')
     data = content(lab, 100000)
     push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'full', '--no-wait',
@@ -454,7 +457,8 @@ def full_at_first(lab):
 
 @test
 def seal(lab):
-    """A live capture whose rig is gone is ended by hand, one that is pushed is not; then by itself."""
+    """A live capture whose rig is gone can be ended by hand, unlike one that is being pushed; then
+    it ends by itself."""
     lab.start()
     push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'left', '-',
                      stdin=subprocess.PIPE)
@@ -487,7 +491,7 @@ def seal(lab):
 
 @test
 def message_stays(lab):
-    """What was wrong with a capture is told behind a restart of the server, too."""
+    """Errors in a capture are still reported after a restart of the server."""
     simulated(lab, 3000)
     with open(lab.path('raw'), 'rb') as f:
         cut = f.read()[:1234]
@@ -499,8 +503,8 @@ def message_stays(lab):
     check(json.loads(lab.run('ls', '--json', 'cut').out)[0]['message'] == before, 'forgotten')
 
 def follow_through(lab, ports):
-    """A push and a tail while the server is killed and starts again at one port after another: what
-    is printed is the stream, once."""
+    """A push and a tail while the server is killed and restarted on one port after another: the output is the stream,
+    once."""
     simulated(lab, 60000)
     lab.servers = ','.join('http://127.0.0.1:%d' % port for port in ports)
     with open(lab.path('raw'), 'rb') as f:
@@ -532,7 +536,7 @@ def follow_through(lab, ports):
 
 @test
 def servers_change(lab):
-    """Of three servers of a folder one at a time is there, the next one when it is killed."""
+    """Of three servers on one folder one at a time is running; the next one starts when it is killed."""
     follow_through(lab, [lab.port, free_port(), free_port()])
 
 
@@ -548,7 +552,7 @@ def itm(port, data):
 
 @test
 def lines(lab):
-    """What a program prints by ITM as lines with time, and what is no text as numbers."""
+    """Text that a program prints through ITM becomes lines with times, and everything else numbers."""
     lab.start()
     sync, stamp = bytes(5) + b'\x80', b'\xc0\x64'
     data = sync + itm(0, b'H') + itm(0, b'ello') + stamp + itm(0, b'\n') + itm(1, b'\x78\x56\x34\x12')
@@ -567,7 +571,7 @@ def lines(lab):
     check(tail[-5:] == rows[1:], tail)
 
 def same_in_all_forms(lab, stream):
-    """Flow text, with assembly, and as JSON say the same."""
+    """Flow text, with assembly, and JSON contain the same."""
     part = ['sim/' + stream, '--insn', '1000:1400']
     plain = lab.run('get', *part, '--text').text().splitlines()
     shown = lab.run('get', *part, '--text', '--disasm').text().splitlines()
@@ -583,7 +587,7 @@ def same_in_all_forms(lab, stream):
     check([int(insn['pc'], 16), insn['encoding']] == [int(insn['text'].split()[0], 16), insn['text'].split()[1]], insn)
 
 def slow_over_tls(lab):
-    """Who reads little at a time, with a small window, gets every byte."""
+    """A client that reads slowly, with a small window, gets every byte."""
     path = '/api/v1/traces/sim/streams/cs.10/range?format=text&to=40000'
     with urllib.request.urlopen(lab.url + path, timeout=240) as reply:
         whole = reply.read()
@@ -604,7 +608,7 @@ def slow_over_tls(lab):
 
 @test
 def said_well(lab):
-    """What people are told: on a terminal how far it is, in a pipe nothing; ends of streams; faults."""
+    """Messages for users: progress on a terminal but not in a pipe; ends of streams; errors."""
     simulated(lab, 60000)
     wait_sealed(lab, 'sim')
     same_in_all_forms(lab, 'cs.10')
@@ -669,7 +673,7 @@ def said_well(lab):
 
 
 def packets_beside_flow(lab, packets, text):
-    """Packets, their bytes, and what came of them: each part is what it is alone."""
+    """Packets, their bytes, and what was decoded from them: each part is as it is alone."""
     both = lab.run('decode', '--config', lab.path('whole.ini'), '--image', lab.path('demo.elf'),
                    '--packets', '--text', '--raw-bytes', lab.path('raw')).out.splitlines()
     bare = [re.sub(b' raw=.*', b'', row) for row in both if not row.startswith(b'  ')]
@@ -685,7 +689,7 @@ def packets_beside_flow(lab, packets, text):
     shown = [row.split(b' raw=') for row in both if b' raw=' in row]
     check(len(shown) > 1000, len(shown))
     for packet, data in shown:
-        # A frame's byte may have lost its lowest bit to the frame's last one.
+        # The lowest bit of a byte in a frame may be in the frame's last byte.
         check(raw[int(packet.split()[0])] | 1 == bytes.fromhex(data[:2].decode())[0] | 1, packet)
     sync = b'0' * 22 + b'80'
     check({data for packet, data in shown if packet.endswith(b' I_ASYNC')} == {sync}, 'A-Sync')
@@ -693,7 +697,7 @@ def packets_beside_flow(lab, packets, text):
 
 
 def progress_is_shown(lab):
-    """By a push that takes over a second, standard error a terminal."""
+    """Run a push that takes over a second, with a terminal as standard error."""
     try:
         ours, theirs = os.openpty()
     except OSError as e:

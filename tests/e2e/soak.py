@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Everything at once for a while; then the server is as it was. usage: soak.py BUILD [SECONDS]
+"""Runs everything at once for a while; afterwards the server must be as before. usage: soak.py
+BUILD [SECONDS]
 
-Pushes, removals, fetches, follows and readers that do not read, side by side, in rounds. After each,
-with all traces removed, the server must come to rest: with the threads and descriptors that it had
-when the same load had run once (pools and caches are made at first use), and with no more memory
-resident than a heap may keep beside what it has in use. What it has in use then may not grow from
-the first round to any later one."""
+Pushes, removals, fetches, follows, and clients that do not read, in parallel, in rounds. After each
+round, with all traces removed, the server must come to rest: with the threads and descriptors that
+it had after the first run of the same load (pools and caches are created on first use), and with
+only as much resident memory as a heap may keep beyond what is in use. The memory in use must not
+grow from the first round to any later one.
+"""
 
 import collections
 import json
@@ -28,14 +30,15 @@ SEED = int(os.environ.get('TL_SEED', '1'))
 WARM_S = 4
 SETTLE_S = 120
 ROUND_S = 100
-HEAP_SPARE = 64 << 20  # resident beside five quarters of what is in use: twice that from which the heap gives pages back
-IN_USE_SPARE = 8 << 20  # of what the heap has in use at rest: caches that fill
-SPARE = 12  # threads and descriptors: pools grow to the greatest number of calls at a time
+# resident beyond 5/4 of the memory in use: twice the amount at which the heap returns pages
+HEAP_SPARE = 64 << 20
+IN_USE_SPARE = 8 << 20  # growth of the memory in use at rest, for caches
+SPARE = 12  # threads and descriptors: pools grow to the maximum number of concurrent calls
 READERS = 16
 
 
 RANGE = '/api/v1/traces/kept/streams/di.0.1/range?format=text'
-WINDOW = (1 << 31) - 1  # of HTTP/2: it is the socket that is full
+WINDOW = (1 << 31) - 1  # of HTTP/2, so that the socket is the limit
 
 
 def frame(kind, flags, stream, payload=b''):
@@ -44,7 +47,7 @@ def frame(kind, flags, stream, payload=b''):
 
 
 def http2(method, path, message=None):
-    """All that a client has to send for one request, field names and values spelled out."""
+    """Everything that a client has to send for one request, with literal field names and values."""
     fields = {':method': method, ':scheme': 'http', ':authority': 'localhost', ':path': path}
     if message is not None:
         fields.update({'content-type': 'application/grpc', 'te': 'trailers'})
@@ -66,7 +69,7 @@ REQUESTS = (('GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n' % RANGE).encode(),
 
 
 class Load:
-    """Workers that act on a server until told to stop; what failed is kept."""
+    """Workers that use a server until stopped; errors are recorded."""
 
     def __init__(self, lab, round_name, capture):
         self.lab, self.name, self.capture = lab, round_name, capture
@@ -107,7 +110,7 @@ class Load:
         self.done['follow'] += 1
 
     def slow_readers(self, worker, rng):
-        """They ask for much and take nothing."""
+        """Request much and read nothing."""
         sockets = []
         for i in range(READERS):
             s = socket.socket()
@@ -125,7 +128,7 @@ class Load:
         try:
             while not self.stop.is_set():
                 act(worker, rng)
-        except Exception as e:  # a worker's failure is the test's
+        except Exception as e:  # a worker's failure is the test's failure
             self.errors.append(e)
             self.stop.set()
 
@@ -150,7 +153,7 @@ Usage = collections.namedtuple('Usage', 'threads descriptors in_use spare')
 
 
 def usage(lab):
-    """Threads, descriptors, bytes of the heap in use, and how many more are resident than five quarters of these."""
+    """Threads, descriptors, bytes of the heap in use, and resident bytes beyond 5/4 of these."""
     top = '/proc/%d/' % lab.server.pid
     with open(top + 'status') as f:
         status = dict(line.split(':', 1) for line in f)
@@ -167,7 +170,7 @@ def clean(lab, prefix):
 
 
 def settle(lab, limit):
-    """Wait until the server is below the limits; returns what it has then, or at the end."""
+    """Wait until the server is below the limits; returns its final usage."""
     until = time.monotonic() + SETTLE_S
     while True:
         now = usage(lab)

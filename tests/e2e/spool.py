@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Rigs that write to a file while the server is away (push --spool). usage: spool.py BUILD [NAME…]
+"""Rigs that spool to a file while the server is away (push --spool). usage: spool.py BUILD [NAME…]
 
-TL_SEED: where they are killed."""
+TL_SEED: determines where they are killed.
+"""
 
 import json
 import os
@@ -31,7 +32,8 @@ def spooled(lab, *more):
 
 
 def left(lab):
-    """Bytes in the spool's files, some of which go while they are counted."""
+    """The number of bytes in the spool's files, some of which are removed while they are
+    counted."""
     n = 0
     for top, _, names in os.walk(lab.path('spool')):
         for name in names:
@@ -44,7 +46,8 @@ def left(lab):
 
 @test
 def spool_killed(lab):
-    """kill -9 of push and of the server at random places, a live input that goes on: exact."""
+    """kill -9 of push and server at random positions, with a live input that continues: nothing is
+    lost or repeated."""
     dice = seeded()
     lab.start()
     sent = random.Random(5).randbytes(3 << 20)
@@ -56,7 +59,7 @@ def spool_killed(lab):
     for kill in range(CUTS):
         push = lab.spawn('push', *spooled(lab, '--goes-on'), stdin=out)
         wanted = step * (kill + 1) + dice.randrange(step)
-        gate.open(min(wanted + 100000, len(sent) - 1))  # its end comes behind the last kill
+        gate.open(min(wanted + 100000, len(sent) - 1))  # the input ends after the last kill
         while progress(lab) < wanted:
             check(push.poll() is None, 'the push ended')
         if dice.randrange(2):
@@ -78,7 +81,8 @@ def spool_killed(lab):
 
 @test
 def spool_half_removed(lab):
-    """Killed while it removed the spool of a capture that the server has whole, and run again."""
+    """Killed while removing the spool of a capture that the server has completely, and run
+    again."""
     data = content(lab, 1 << 20)
     lab.start()
     for length in (len(data), len(data) - 1000):
@@ -97,7 +101,7 @@ def spool_half_removed(lab):
 
 
 class Gate:
-    """How far a rig has got with what it sends."""
+    """Limits how far a rig's input has come."""
 
     def __init__(self):
         self.to, self.changed = 0, threading.Condition()
@@ -108,7 +112,7 @@ class Gate:
             self.changed.notify_all()
 
     def wait(self, at):
-        """How many bytes may be sent behind `at`, once there are any."""
+        """The number of bytes that may be sent after `at`, once there are any."""
         with self.changed:
             self.changed.wait_for(lambda: at < self.to)
             return self.to - at
@@ -123,13 +127,14 @@ def feed(into, data, seed, gate):
 
 
 def progress(lab):
-    """How far the rig's bytes have come: durable, and in the spool."""
+    """How many of the rig's bytes are durable or in the spool."""
     return lab.offset('spooled') + left(lab) if lab.server else left(lab)
 
 
 @test
 def spool_repeated(lab):
-    """The command with a pipe that begins anew, killed and run again: complete, and once each."""
+    """The command with a pipe that starts again from the beginning, killed and run again: complete,
+    without repetition."""
     dice = seeded()
     data = content(lab, 2 << 20)
     lab.start()
@@ -152,7 +157,8 @@ def spool_repeated(lab):
 
 @test
 def spool_without_server(lab):
-    """No server when the rig begins, none when its input ends; the push is killed, and run again."""
+    """No server when the rig begins, and none when its input ends; the push is killed, and run
+    again."""
     data = content(lab, 3 << 20)
     args = ['push', '--format', 'etm4', '--rig', 'rig', '--spool', lab.path('spool') + ',8M',
             '--no-wait', '-']
@@ -165,7 +171,7 @@ def spool_without_server(lab):
     err = first.stderr.read()
     check(b'Reading on, into' in err and b'cannot connect' in err, err)
     lab.start()
-    # The next capture of that rig; what the one before has left goes in front of it.
+    # The next capture of that rig; what remains of the previous one is sent before it.
     second = lab.run(*args, stdin=b'more' * 1000)
     ids = [row['id'] for row in json.loads(lab.run('ls', '--json').out)]
     check(len(ids) == 2, ids, second)
@@ -184,7 +190,8 @@ def ended(lab):
 
 @test
 def spool_full(lab):
-    """More than the spool takes, with no server: the input waits, it is said, and nothing is lost."""
+    """More than the spool can hold, without a server: the input waits, this is reported, and
+    nothing is lost."""
     data = content(lab, 5 << 20)
     args = ['push', '--format', 'etm4', '--rig', 'rig', '--trace', 'full', '--spool',
             lab.path('spool') + ',1M', '--no-wait', '-']
@@ -206,7 +213,7 @@ def spool_full(lab):
 
 @test
 def drains_while_away(lab):
-    """The server goes away: the push reads on, says so, and what it is sent is complete."""
+    """The server goes away: the push continues to read, reports it, and the capture is complete."""
     lab.start()
     push = lab.spawn('push', '--format', 'etm4', '--rig', 'rig', '--trace', 'on', '--no-wait', '-',
                      stdin=subprocess.PIPE)
@@ -214,7 +221,7 @@ def drains_while_away(lab):
     push.stdin.flush()
     wait_offset(lab, 'on', 100000)
     lab.kill()
-    # More than a pipe and the library's window hold: written without waiting for the server.
+    # More than the pipe and the library's window hold: written without waiting for the server.
     push.stdin.write(b'b' * (24 << 20))
     push.stdin.flush()
     lab.start()
@@ -227,7 +234,7 @@ def drains_while_away(lab):
 
 @test
 def interrupted_with_spool(lab):
-    """Ctrl-C without a server: what is where, and how to go on."""
+    """Ctrl-C without a server: reports what is where, and how to continue."""
     push = lab.spawn('push', *spooled(lab), stdin=subprocess.PIPE)
     push.stdin.write(b'x' * 70000)
     push.stdin.flush()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Every method of every service once, by gRPC's Python library, and streams of 100 MB. What is asked
-stands in calls.json, which grpc_js.mjs reads too."""
+"""Every method of every service once, with gRPC's Python library, and streams of 100 MB. The
+requests are in calls.json, which grpc_js.mjs also reads."""
 
 import itertools
 import json
@@ -20,7 +20,7 @@ PIECES = 100  # of 1 MB
 
 
 def methods(server):
-    """The methods of tracelake's own services by path, and their message classes."""
+    """The methods of tracelake's own services by path, with their message classes."""
     files = descriptor_pb2.FileDescriptorSet()
     with open(server.descriptors, 'rb') as f:
         files.ParseFromString(f.read())
@@ -38,7 +38,7 @@ def methods(server):
 
 
 def start(channel, path, known, requests):
-    """The replies of a call of any shape."""
+    """The replies to a call of any type."""
     method, request, reply = known[path]
     shape = '%s_%s' % tuple('stream' if s else 'unary'
                             for s in (method.client_streaming, method.server_streaming))
@@ -69,7 +69,7 @@ def every_method(channel, server):
 
 
 def long_streams(channel):
-    """100 MB up, and the same bytes down again."""
+    """Push 100 MB and fetch the same bytes."""
     piece = random.Random(1).randbytes(1 << 20)
     crc = crc32c(piece)
 
@@ -93,7 +93,7 @@ def long_streams(channel):
         check(len(reply.data) <= len(piece) and reply.data == wanted, 'the bytes differ at', at)
         at += len(reply.data)
     check(at == PIECES * len(piece), 'fetched', at)
-    # Who has seen enough ends it.
+    # A client that has read enough cancels the call.
     some = raw.FetchRaw(raw_pb2.FetchRawRequest(trace='long'))
     check(len(list(itertools.islice(some, 3))) == 3, 'the stream is short')
     some.cancel()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""gRPC's own Python client against the server: every kind of call, and what goes wrong."""
+"""gRPC's own Python client against the server: every kind of call, and errors."""
 
 import concurrent.futures
 import random
@@ -32,7 +32,7 @@ def crc32c(data):
 
 
 def capture(n, seed):
-    """ITM: a synchronisation packet, then one-byte software packets of port 1."""
+    """ITM: a synchronisation packet, then one-byte software packets on port 1."""
     rng = random.Random(seed)
     out = bytearray(b'\0\0\0\0\0\x80')
     while len(out) < n:
@@ -102,7 +102,7 @@ def test_push_and_fetch(client, server):
     check(trace.state == catalog_pb2.TRACE_STATE_SEALED, trace.message)
     check(trace.raw_bytes == trace.decoded_bytes == len(data), trace)
     check(trace.rig == 'python' and len(trace.streams) == 1, trace)
-    # The same as the decoder says without a server.
+    # The same as from the decoder without a server.
     path = server.dir + '/itm.bin'
     with open(path, 'wb') as f:
         f.write(data)
@@ -192,7 +192,7 @@ def test_follow(client, server):
 
 
 def test_images(client, server):
-    content = bytes(range(256)) * 20000  # 5 MB: more than a message
+    content = bytes(range(256)) * 20000  # 5 MB, more than one message
     pieces = [images_pb2.PutImageRequest(name='blob.bin')]
     pieces += [images_pb2.PutImageRequest(data=content[i:i + 1000000])
                for i in range(0, len(content), 1000000)]
@@ -268,7 +268,7 @@ def test_tls(client, server):
 
 
 def described(server):
-    """Message classes of gRPC's health and reflection, from the server's own files."""
+    """Message classes of gRPC's health and reflection protocols, from the server's own files."""
     files = descriptor_pb2.FileDescriptorSet()
     with open(server.descriptors, 'rb') as f:
         files.ParseFromString(f.read())
@@ -297,7 +297,7 @@ def test_health_and_reflection(client, server):
             told.FromString)
         names = next(info(iter([ask(list_services='')]))).list_services_response.service
         check('tracelake.v1.Ingest' in [s.name for s in names], names)
-        # What a generic client does: build the messages from what the server tells.
+        # Build the messages from the server's reflection data, as a generic client does.
         pool = descriptor_pool.DescriptorPool()
         for service in names:
             reply = next(info(iter([ask(file_containing_symbol=service.name)])))
@@ -308,7 +308,7 @@ def test_health_and_reflection(client, server):
 
 
 def test_clean_end(client, server):
-    """SIGTERM with calls under way: they end with UNAVAILABLE, what was pushed is kept."""
+    """On SIGTERM, calls in progress end with UNAVAILABLE, and what was pushed is kept."""
     data = capture(1000, 7)
     opened = threading.Event()
     hold = threading.Event()

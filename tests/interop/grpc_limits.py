@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Long calls by gRPC's own client: they hold up no short ones, and end when nobody waits for them."""
+"""Long calls by gRPC's own client: they do not delay short ones, and end when the client stops
+waiting."""
 
 import os
 import subprocess
@@ -31,7 +32,7 @@ def push(server, client, trace, n):
 
 
 class Work:
-    """Calls that take long, and what one of them costs."""
+    """Long calls, and the cost of one of them."""
 
     def __init__(self, server, client, stream):
         self.server, self.client = server, client
@@ -50,7 +51,7 @@ class Work:
         return [self.calls[i % len(self.calls)](**options) for i in range(CALLS)]
 
     def spent_since(self, before):
-        """Processor time, once all calls in front of this one have ended."""
+        """Processor time used since `before`, once all earlier calls have ended."""
         self.client.catalog.Verify(catalog_pb2.VerifyRequest(trace='short'), timeout=120)
         return cpu_seconds(self.server) - before
 
@@ -68,7 +69,7 @@ def test_short_calls_pass(work):
 
 def test_cancelled(work):
     calls = work.begin()
-    work.client.catalog.ListTraces(catalog_pb2.ListTracesRequest())  # they have arrived
+    work.client.catalog.ListTraces(catalog_pb2.ListTracesRequest())  # the calls have arrived
     before = cpu_seconds(work.server)
     for call in calls:
         call.cancel()

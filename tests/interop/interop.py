@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Clients that others wrote, against the real server: interop.py BUILD (calls|curl|grpc|h2load|js|limits|python|serve)."""
+"""Clients written by others against the real server: interop.py BUILD
+(calls|curl|grpc|h2load|js|limits|python|serve)."""
 
 import os
 import shutil
@@ -16,7 +17,7 @@ from server import Server, Skip, check, tool  # noqa: E402
 # ---- curl -------------------------------------------------------------------------------------
 
 def curl(*args, status=200):
-    """What curl printed, and its notes: version, status, size."""
+    """Returns curl's output and its report: version, status, size."""
     out = subprocess.run(
         ['curl', '-sS', '--max-time', '20', '-w', '%{stderr}%{http_version} %{http_code}', *args],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
@@ -94,7 +95,8 @@ def make_stubs(server):
     proto = os.path.join(server.source, 'proto')
     files = [os.path.join(d, f) for d, _, names in os.walk(proto) for f in names
              if f.endswith('.proto')]
-    # gRPC's own health and reflection share the package `grpc` with its Python module: apart.
+    # gRPC's own health and reflection protocols share the package `grpc` with its Python module:
+    # compile them apart.
     ours = [f for f in files if os.sep + 'tracelake' + os.sep in f]
     status = protoc.main(['protoc', '-I' + proto, '--python_out=' + out,
                           '--grpc_python_out=' + out, *ours])
@@ -124,7 +126,7 @@ def run_limits(server):
 
 
 def run_js(server):
-    """gRPC's own library for JavaScript, where the page's packages are."""
+    """gRPC's own library for JavaScript, if the page's packages are installed."""
     tool('node')
     packages = os.path.join(os.path.dirname(server.command), 'web', 'node_modules')
     if not os.path.isdir(os.path.join(packages, '@grpc', 'grpc-js')):

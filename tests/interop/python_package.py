@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The Python package against the real server, beside what the command says of the same."""
+"""The Python package against the real server, compared with the command's answers."""
 
 import itertools
 import json
@@ -25,7 +25,7 @@ def command(server, *args):
 
 
 def itm(n):
-    """Software packets of one byte, and a local timestamp behind each."""
+    """One-byte software packets, each followed by a local timestamp."""
     dice = random.Random(n)
     out = bytearray(b'\0\0\0\0\0\x80')
     while len(out) < n:
@@ -51,7 +51,7 @@ def pushes(lake, server):
 
 
 def leaves_open(lake):
-    """An exception leaves the capture open; the next push goes on where the durable bytes end."""
+    """After an exception the capture stays open; the next push continues at the end of the durable bytes."""
     data = itm(5000)
     try:
         with lake.push('py', SETUP, 'open') as push:
@@ -68,8 +68,8 @@ def leaves_open(lake):
 
 
 class Cutter:
-    """Forwards TCP; cuts each of the first connections behind so many bytes from the client, or,
-    below 0, to it. `ends`: takes no connection behind the last cut."""
+    """Forwards TCP; cuts each of the first connections after a number of bytes from the client or, if negative, to
+    it. `ends`: accepts no connection after the last cut."""
 
     def __init__(self, address, cuts, ends=False):
         self.ends = ends
@@ -128,7 +128,7 @@ def survives(server):
 
 
 def changes_over(server):
-    """One of two servers goes away: pushes, calls, items and raw bytes go on at the other one."""
+    """One of two servers goes away: pushes, calls, items and raw bytes continue at the other one."""
     data = itm(200000)
     a = Cutter(server.address, [PROXY_AT], ends=True)
     lake = tracelake.connect(a.url + ',' + server.url)
@@ -137,14 +137,14 @@ def changes_over(server):
             push.write(data[at:at + 9000])
     check(a.done == 1, 'not cut')
     lake.close()
-    lake = tracelake.connect(a.url + ',' + server.url)  # the first is away
+    lake = tracelake.connect(a.url + ',' + server.url)  # the first server is away
     lake.wait_sealed('over')
     whole = list(lake.items('over', 'cs.01'))
     lake.close()
     for what, wanted in ((lambda lake: b''.join(lake.raw('over')), data),
                          (lambda lake: b''.join(lake.raw('over', 7, 9000)), data[7:9000]),
                          (lambda lake: list(lake.items('over', 'cs.01')), whole)):
-        for cut in PROXY_AT // 10, 300:  # amid the answer, and in front of its first message
+        for cut in PROXY_AT // 10, 300:  # inside the answer, and before its first message
             a = Cutter(server.address, [-cut], ends=True)
             lake = tracelake.connect(a.url + ',' + server.url)
             check(what(lake) == wanted, 'something else behind the change')
@@ -177,7 +177,7 @@ def ranges(lake, server):
 
 
 def regions(lake, server):
-    """Ranges by what happens in them, regions, and the files of both."""
+    """Ranges selected by events in them, regions, and the files of both."""
     for form, args in (('stf', ['-o', '-']), ('text', ['--text']), ('json', ['--json'])):
         got = b''.join(lake.fetch('sim', 'cs.10', 500, 900, form=form))
         check(got == command(server, 'get', 'sim/cs.10', '--insn', '500:900', *args), form, 'differs')
@@ -204,7 +204,7 @@ def regions(lake, server):
 
 
 def tables(lake):
-    """What is handed to pyarrow and pandas, by stand-ins that keep it."""
+    """What is passed to pyarrow and pandas, checked with stand-ins that record it."""
     arrow = types.ModuleType('pyarrow')
     arrow.string, arrow.uint64 = (lambda: 'string'), (lambda: 'uint64')
     arrow.array, arrow.table = (lambda values, kind: (kind, values)), (lambda columns: columns)
@@ -232,7 +232,7 @@ def tables(lake):
 
 
 def follows(lake, server):
-    """A live stream while it is pushed, and while the server is killed and starts again."""
+    """A live stream during a push, while the server is killed and restarted."""
     data = itm(40000)
     push = lake.push('py', SETUP, 'live')
     push.write(data[:20000])
@@ -275,7 +275,7 @@ def over_tls(server):
 
 
 def run(first):
-    """A server of its own, whose ports stay: it is killed and starts again."""
+    """A server that keeps its ports, so that it can be killed and restarted."""
     ports = [str(free_port()), str(free_port())]
     first.stop()
     server = Server(os.path.dirname(first.command), first.dir, '--listen', '127.0.0.1:' + ports[0],

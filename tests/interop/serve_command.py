@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""The command `tracelake serve` itself: what it refuses, its file, tokens, raw bytes in and out."""
+"""The command `tracelake serve`: arguments it refuses, its configuration file, tokens, raw bytes in
+and out."""
 
 import json
 import os
@@ -21,7 +22,7 @@ def refused(server, status, words, *options):
                          stderr=subprocess.PIPE, timeout=240, check=False)
     text = out.stderr.decode()
     check(out.returncode == status, options, 'exit status', out.returncode, text)
-    last = text.splitlines()[-1] # behind its journal
+    last = text.splitlines()[-1] # after the journal
     check(words in last and last.startswith('tracelake: '), options, text)
 
 
@@ -79,7 +80,7 @@ def test_config_and_tokens(server):
 
 
 def hang_up(server, words):
-    """SIGHUP, and the line that it adds to the server's journal."""
+    """Send SIGHUP; returns the line that it adds to the server's journal."""
     before = len(server.told())
     server.process.send_signal(signal.SIGHUP)
     lines = wait('the journal', lambda: [line for line in server.told()[before:] if 'reloaded' in line])
@@ -92,7 +93,8 @@ def fingerprint(server):
 
 
 def test_reload(server):
-    """SIGHUP takes new tokens and a new certificate; bad ones leave the old in force."""
+    """SIGHUP loads new tokens and a new certificate; if they are bad, the old ones stay in
+    force."""
     folder = server.dir + '/reloaded'
     os.mkdir(folder)
     tokens = folder + '/tokens'
@@ -128,9 +130,9 @@ def test_reload(server):
             key = f.read()
         with open(other.cert, 'w', encoding='utf-8') as f:
             f.write(certificate)
-        hang_up(other, 'not reloaded')  # the key is not that certificate's
+        hang_up(other, 'not reloaded')  # the key does not belong to that certificate
         check(fingerprint(other) == first, 'a certificate without its key')
-        get(traces, new)  # nor are the tokens, which were good
+        get(traces, new)  # nor are the tokens, although they were good
         with open(other.cert.replace('cert', 'key'), 'w', encoding='utf-8') as f:
             f.write(key)
         hang_up(other, 'reloaded')
@@ -146,7 +148,8 @@ def wait_for(url, what):
 
 
 def test_raw(server):
-    """Bytes by raw TCP, in by a rig and fetched from a source, decode as any other capture."""
+    """Bytes over raw TCP, pushed by a rig and fetched from a source, decode like any other
+    capture."""
     folder = server.dir + '/raw'
     os.mkdir(folder)
     data = b'\0\0\0\0\0\x80' + bytes(b for i in range(2000) for b in (0x09, i & 255))

@@ -44,7 +44,7 @@ class Server:
         self.tls_address = self.tls_url.split('//')[1]
 
     def told(self):
-        """Its journal, line by line."""
+        """The server's journal, line by line."""
         with open(self.log, encoding='utf-8') as f:
             return f.read().splitlines()
 
@@ -52,7 +52,7 @@ class Server:
         self.process.send_signal(signal.SIGTERM)
 
     def stop(self):
-        """End it as a user would; it must end cleanly and by itself."""
+        """Stop the server as a user would; it must exit cleanly by itself."""
         if self.process.poll() is None:
             self.terminate()
         check(self.process.wait(timeout=240) == 0, 'exit status', self.process.returncode)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A trace with instructions, as the simulated rig makes it."""
+"""A trace with instructions from the simulated rig."""
 
 import os
 import subprocess

@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Do the tests notice? Changes a comparison, a logical operator or a number in the code, builds, and
-runs the tests that are concerned; one change at a time. What survives is printed: a test is missing,
-or the change makes no difference. Run by hand; takes some 20 seconds a change.
+"""Do the tests notice a fault? Changes a comparison, a logical operator or a number in the code, builds, and runs the
+tests concerned, one change at a time. Changes that no test notices are printed: either a test is missing, or the
+change makes no difference. Run by hand; takes some 20 seconds per change.
 
 usage: mutate.py [--dir DIR] [--n N] [--seed S] [--at FILE:LINE] [FILE…]
 
-Works on a copy in DIR (/tmp/tracelake-mutation), which is kept for the next time; the tree itself is
-left alone. FILE: part of a path below server/store or decoders/flow; all where none is said.
+Works on a copy in DIR (/tmp/tracelake-mutation), which is kept for the next run; the source tree is not changed.
+FILE: a part of a path below server/store or decoders/flow; default: all.
 """
 import argparse, os, random, re, shutil, subprocess, sys, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LIMIT = 180  # seconds of a test; one that runs for ever has noticed
+LIMIT = 180  # seconds for a test; a test that hangs has noticed the change
 
-# Who is concerned, the fastest first.
+# The tests for each file, the fastest first.
 FLOW = ['test_walker', 'test_item', 'test_block', 'test_callstack', 'test_toy', 'test_etm4_flow',
         'test_sim_etm4', 'test_pt_flow', 'test_property_etm4', 'test_decode_state', 'test_stf_flow',
         'test_parallel', 'test_shard_index']
@@ -30,7 +30,7 @@ OTHER = {'==': '!=', '!=': '==', '<': '<=', '<=': '<', '>': '>=', '>=': '>', '&&
 
 
 def places(text):
-    """(offset, old, new) of all that can be changed."""
+    """(offset, old, new) of every possible change."""
     plain = SKIP.sub(lambda m: re.sub(r'[^\n]', ' ', m.group(0)), text)
     for m in TOKEN.finditer(plain):
         if m.group(1):
@@ -43,7 +43,8 @@ def places(text):
 
 
 def copy_tree(to):
-    """What git knows or would take, and nothing else; what is the same stays, so that it is not built again."""
+    """Copy the files that git tracks or would add, and nothing else; unchanged files are kept, so that they are not
+    rebuilt."""
     files = set(subprocess.run(['git', 'ls-files', '-coz', '--exclude-standard'], cwd=ROOT, check=True,
                                stdout=subprocess.PIPE).stdout.decode().split('\0')[:-1])
     for name in files:
@@ -69,13 +70,13 @@ class Bench:
                             '-DTL_WERROR=OFF'], check=True, stdout=subprocess.DEVNULL)
 
     def make(self, *tests):
-        """What the builder says where it fails, else nothing."""
+        """Returns the builder's output if it fails, otherwise nothing."""
         run = subprocess.run(['ninja', '-C', self.build, *tests], stdout=subprocess.PIPE,
                              stderr=subprocess.STDOUT, text=True)
         return run.stdout if run.returncode else ''
 
     def noticed(self, tests):
-        """By which test; 'compiler' where it is no program; None: by none."""
+        """Returns the test that noticed the change; 'compiler' if it does not compile; None if no test did."""
         for test in tests:
             if self.make(test):
                 return 'compiler'

@@ -37,7 +37,7 @@ class Device:
             stdout=subprocess.PIPE, text=True)
 
     def sent(self):
-        """It ends by itself, once it is switched off."""
+        """Wait for it to end by itself after it was switched off."""
         out = self.process.communicate(timeout=240)[0]
         check(self.process.returncode == 0, 'exit status of the device', self.process.returncode, out)
         return os.path.getsize(self.file)
@@ -66,7 +66,7 @@ def test_refusals(build, folder):
 
 
 def test_both_ways(build, folder):
-    """A device behind a gateway and one behind GLIP TCP are started, traced and switched off."""
+    """A device at a gateway and one with GLIP over TCP are started, traced and switched off."""
     port = free_port(2)
     server = Server(build, folder, '--osd-host-controller', '127.0.0.1:0,rig=fpga', '--source',
                     'tcp://127.0.0.1:%d,format=di,rig=far,start=yes' % port)
@@ -96,7 +96,7 @@ def test_both_ways(build, folder):
 
 
 def test_restart(build, folder):
-    """The server goes without a word and is back: the gateway, which does not know, is traced on."""
+    """The server is killed and restarted: the gateway, which does not notice, is traced again."""
     port = free_port(2)
     server = Server(build, folder, '--osd-host-controller', '127.0.0.1:%d' % port)
     try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Forms of perf.data that versions of perf and simpleperf write, each made of a capture whose instructions are known.
+"""Forms of perf.data written by versions of perf and simpleperf, each created from a capture with known instructions.
 
-usage: forms.py PROGRAM DATA     exit status 77 where DATA has no captures
+usage: forms.py PROGRAM DATA     exit status 77 if DATA has no captures
 """
 import gzip, os, shutil, struct, subprocess, sys, tempfile
 
@@ -17,7 +17,7 @@ def piped(records):
 
 
 def as_file(raw, records=None, attr_size=None, cut=False, features=True):
-    """A file with other records, attributes of another size, or as it is left where perf was stopped hard."""
+    """A file with other records, attributes of another size, or as left by a perf that was killed."""
     file = perffile.File(raw)
     data = b"".join(record("<", k, b, m) + t for k, m, b, t in (records or file.records()))
     at, table, ids = 104, b"", b""
@@ -44,7 +44,7 @@ def resized(attr, size):
 
 
 def changed(raw, kind, change):
-    """The pipe, with the bodies of records of one kind changed."""
+    """The pipe with the bodies of records of one kind changed."""
     return piped([[k, m, change(b) if k == kind else b, t] for k, m, b, t in records_of(perffile.as_pipe(raw))])
 
 
@@ -55,7 +55,7 @@ def info_of(raw):
 # ---- all kinds of trace -------------------------------------------------------------------------
 
 def versions(checks, name, raw, expected, places):
-    """What differs from version to version of perf."""
+    """Differences between versions of perf."""
     args = ["--format", "perf", *places, "-"]
     for size in (64, 72, 80, 96, 104, 112, 120, 128, 136, 144):
         checks.run("%s, attributes of %d bytes" % (name, size), expected, args, as_file(raw, attr_size=size))
@@ -65,7 +65,7 @@ def versions(checks, name, raw, expected, places):
     checks.run(name + ", stopped hard", expected, args, as_file(raw, cut=True))
     checks.run(name + " without features", expected, args, as_file(raw, features=False))
     whole = list(perffile.File(raw).records())
-    # Records of later versions, of simpleperf, and some that say nothing of the trace.
+    # Records of later versions, of simpleperf, and some that do not concern the trace.
     unknown = 22, 40, 63, 73, 74, 76, 77, 78, 82, 84, 99, 32768, 32773
     strange = [[k, 0, bytes(range(8 * n)), b""] for n, k in enumerate(unknown)]
     half = len(whole) // 2
@@ -82,7 +82,7 @@ def versions(checks, name, raw, expected, places):
 
 
 def refused(checks, raw):
-    """What cannot be read says so."""
+    """Unreadable files are reported as such."""
     for what, data, text in (("old", b"PERFFILE" + raw[8:], "2.6.39"), ("none", b"PERFJUNK" + raw[8:], "PERFILE2"),
                              ("SPE", changed(raw, 70, lambda b: struct.pack("<I", 4) + b[4:]), "Arm SPE")):
         run = subprocess.run([checks.program, "decode", "--text", "--format", "perf", "-"], input=data,
@@ -105,7 +105,7 @@ def intel_pt(checks, folder):
     raw, expected = capture("pt-one-cpu")
     versions(checks, "Intel PT", raw, expected, symfs)
     refused(checks, raw)
-    # AUXTRACE_INFO grew with the versions; a filter's text, and what came behind it.
+    # AUXTRACE_INFO grew with the versions: a filter's text, and what was added after it.
     words = len(info_of(raw)) // 8 - 1
     for n in (15, 16, 17):
         if n <= words:
@@ -124,7 +124,7 @@ def intel_pt(checks, folder):
 
 
 def kcore_of(expected):
-    """A copy of the kernel's memory, as far as it ran."""
+    """A copy of the kernel's memory, as far as it was executed."""
     code = {int(l.split()[1], 16): bytes.fromhex(l.split()[2].decode()) for l in expected
             if l[:1] == b"I" and l.split()[1] >= b"8"}
     low, high = min(code), max(a + len(c) for a, c in code.items())
@@ -137,7 +137,7 @@ def kcore_of(expected):
 
 
 def kernel(checks, raw, expected):
-    """A kernel's code by a copy of /proc/kcore, wherever it lies."""
+    """Kernel code from a copy of /proc/kcore, at any address."""
     with tempfile.TemporaryDirectory() as own:
         symfs = os.path.join(own, "symfs")
         shutil.copytree(os.path.join(checks.symfs, "opt"), os.path.join(symfs, "opt"))
@@ -164,7 +164,7 @@ def kernel(checks, raw, expected):
 
 
 def old_links(checks, raw, expected):
-    """Up to perf 4.8 links of the cache named the file itself."""
+    """Up to perf 4.8, links of the cache named the file itself."""
     with tempfile.TemporaryDirectory() as own:
         for top, _, files in os.walk(os.path.join(checks.cache, "opt")):
             for file in files:
@@ -210,7 +210,7 @@ def coresight(checks, folder):
 
 
 def pieces_of(raw):
-    """The records of the pipe, and of each AUX record its bytes."""
+    """The records of the pipe, and for each AUX record its bytes."""
     records = records_of(perffile.as_pipe(raw))
     area = next(r for r in records if r[0] == 71)[3]
     pieces = [area[o:o + n] for o, n in (struct.unpack_from("<QQ", r[2]) for r in records if r[0] == 11)]
@@ -223,7 +223,7 @@ def put_area(record, trace, offset=0):
 
 
 def repacked(raw, change):
-    """Each AUX record has other bytes."""
+    """Each AUX record has different bytes."""
     records, pieces = pieces_of(raw)
     whole, i = b"", 0
     for r in records:
@@ -237,7 +237,7 @@ def repacked(raw, change):
 
 
 def snapshots(raw):
-    """Each AUX record tells the end of a dump of the ring, which is an AUXTRACE of its own."""
+    """Each AUX record gives the end of a dump of the ring, which is a separate AUXTRACE."""
     records, pieces = pieces_of(raw)
     out, i, end = [], 0, 1 << 20
     area = next(r for r in records if r[0] == 71)
@@ -261,7 +261,7 @@ def snapshots(raw):
 
 
 def with_empty(raw):
-    """AUX records of nothing, and one that says that trace is missing within its bytes."""
+    """Empty AUX records, and one that reports missing trace inside its bytes."""
     records, _ = pieces_of(raw)
     out = []
     for r in records:
@@ -274,12 +274,12 @@ def with_empty(raw):
 
 
 def per_thread(raw):
-    """The buffer is a thread's."""
+    """The buffer belongs to a thread."""
     return changed(raw, 71, lambda b: b[:28] + struct.pack("<ii", 0x4353, -1) + b[36:])
 
 
 def with_header(raw, version, form):
-    """AUXTRACE_INFO of another version; ETE, and words that later versions added."""
+    """AUXTRACE_INFO of another version; ETE, and words added by later versions."""
     def change(body):
         (_, count, snapshot), units = perffile.units_of(body)
         words = [version, count, snapshot]

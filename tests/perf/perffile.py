@@ -1,4 +1,5 @@
-"""Other forms of a perf.data file that say the same: as a pipe, and as a machine of the other byte order writes it."""
+"""Other forms of a perf.data file with the same contents: as a pipe, and as written by a machine of the other byte
+order."""
 import os
 import struct
 import subprocess
@@ -9,7 +10,7 @@ FEATURES = 256
 
 
 class File:
-    """A little-endian perf.data file, taken apart."""
+    """A little-endian perf.data file, split into its parts."""
 
     def __init__(self, raw):
         self.raw = raw
@@ -28,7 +29,7 @@ class File:
                 at += 16
 
     def records(self):
-        """(type, misc, body, trace behind it)"""
+        """(type, misc, body, trace after it)"""
         at, end = self.data_at, self.data_at + self.data_n
         while at < end:
             kind, misc, size = struct.unpack_from("<IHH", self.raw, at)
@@ -42,7 +43,7 @@ def record(order, kind, body, misc=0):
 
 
 def as_pipe(raw):
-    """What `perf record -o -` would have written."""
+    """The output of `perf record -o -`."""
     if struct.unpack_from("<Q", raw, 8)[0] == 16:
         return raw
     file = File(raw)
@@ -57,16 +58,16 @@ def as_pipe(raw):
 
 
 def with_exit(raw, pid, time):
-    """The same as a pipe, and the process's first thread ends at `time`, while others go on."""
+    """As a pipe, where the process's first thread ends at `time` while others continue."""
     body = struct.pack("<iiiiQ", pid, pid, pid, pid, time) + struct.pack("<iiQIIQ", pid, pid, time, 0, 0, 201)
     piped = as_pipe(raw)
-    at = piped.index(struct.pack("<IHH", 68, 0, 8))  # in front of the first FINISHED_ROUND
+    at = piped.index(struct.pack("<IHH", 68, 0, 8))  # before the first FINISHED_ROUND
     return piped[:at] + record("<", 4, body) + piped[at:]
 
 
 def by_tracepoint(raw):
-    """The same as a pipe of a machine that tells switches by samples of sched:sched_switch alone, and what
-    tracepoints look like behind a record of its own."""
+    """As a pipe from a machine that reports switches only by samples of sched:sched_switch, with the tracepoints'
+    formats after a record of its own."""
     file = File(raw)
     flags = struct.unpack_from("<Q", file.attrs[0][0], 24)[0]
     assert flags >> 16 & 1, "events have no identifier"
@@ -96,8 +97,8 @@ def by_tracepoint(raw):
 
 
 def jitted(raw, symfs, out):
-    """The same as a pipe, but as if all code of programs had been made at run time: it is in dumps below `out`, as
-    compilers write them, functions of 64 bytes each, whose times are ticks where `raw` is of Intel PT."""
+    """As a pipe, but as if all code of programs had been generated at run time: it is in dumps below `out`, as
+    compilers write them, in functions of 64 bytes each, whose times are in ticks if `raw` is of Intel PT."""
     file, records, dumps = File(raw), [], {}
     shift, mult, zero = next(struct.unpack_from("<3Q", body, 16) for kind, _, body, _ in file.records() if kind == 70)
     for kind, misc, body, trace in file.records():
@@ -130,7 +131,7 @@ PSB = bytes([2, 0x82]) * 8
 
 
 def with_guest(raw, first, end):
-    """The same as a pipe, where a virtual machine runs on CPU 0 between two PSB: each PSB+ has a PIP that says whether."""
+    """As a pipe, where a virtual machine runs on CPU 0 between two PSBs: each PSB+ has a PIP that says so."""
     n, moved, out = 0, {}, []
     for kind, misc, body, trace in records_of(as_pipe(raw)):
         if kind == 71:
@@ -155,7 +156,7 @@ KERNEL_TRAILER = 40  # pid, tid, time, cpu, identifier
 
 
 def without_code(elf, parts):
-    """The ELF file with INT3 in place of the code at each (address, length); and what was there."""
+    """The ELF file with INT3 instead of the code at each (address, length); and the code that was there."""
     out, code = bytearray(elf), []
     headers, n = struct.unpack_from("<Q", elf, 32)[0], struct.unpack_from("<H", elf, 56)[0]
     for address, length in parts:
@@ -181,7 +182,7 @@ def ksymbol(address, length, name, time, sample_id, kind=1, flags=0):
 
 
 def module(address, code, name):
-    """A module of the kernel, as an ELF file, and the record that says where its .text came to lie."""
+    """A kernel module as an ELF file, and the record with the address of its .text."""
     names = b"\0.text\0.shstrtab\0"
     text_at, names_at = 64, 64 + len(code)
     table = names_at + len(names) + -(names_at + len(names)) % 8
@@ -195,7 +196,7 @@ def module(address, code, name):
 
 
 def bpf_info(programs):
-    """The feature BPF_PROG_INFO: of each program its functions (address, code)."""
+    """The feature BPF_PROG_INFO: for each program its functions (address, code)."""
     out = struct.pack("<I", len(programs))
     for i, functions in enumerate(programs):
         code = b"".join(c for _, c in functions)
@@ -212,7 +213,7 @@ def bpf_info(programs):
 
 
 def with_records(raw, records, features={}):
-    """A pipe with more records behind those that the file begins with, and features behind all."""
+    """A pipe with more records after those at the beginning of the file, and features after everything."""
     piped, file = as_pipe(raw), File(raw)
     first = next(i for i, (kind, *_) in enumerate(file.records()) if kind not in (70, 69, 79, 1))
     at = len(piped) - file.data_n + sum(8 + len(b) + len(t) for _, _, b, t in list(file.records())[:first])
@@ -221,8 +222,8 @@ def with_records(raw, records, features={}):
 
 
 def in_samples(raw):
-    """The same as a pipe, but trace lies in samples of an event, as `perf record --aux-sample` takes it: several
-    pieces of the ring, each with the end of the one before."""
+    """As a pipe, but with trace in samples of an event, as from `perf record --aux-sample`: several pieces of the
+    ring, each beginning with the end of the previous one."""
     file = File(raw)
     attr = bytearray(file.attrs[0][0])
     kind = 0x10000 | 1 | 2 | 4 | 128 | 1 << 10 | 1 << 11 | 1 << 12 | 1 << 13 | 1 << 20
@@ -250,7 +251,7 @@ def in_samples(raw):
 
 
 def as_folder(raw, out, compress=False):
-    """What `perf record --threads` would have written: records of the kernel in two files of their own."""
+    """The output of `perf record --threads`: the kernel's records are in two files of their own."""
     file = File(raw)
     own, others = b"", [b"", b""]
     for kind, misc, body, trace in file.records():
@@ -285,7 +286,7 @@ def as_folder(raw, out, compress=False):
 # ---- the other byte order ---------------------------------------------------------------------
 
 def swapped(fields, body):
-    """`fields`: as of struct, from the beginning; the rest stays as it is."""
+    """Swap `fields`, as of struct, from the beginning of the body; the rest is unchanged."""
     n = struct.calcsize("<" + fields)
     return struct.pack(">" + fields, *struct.unpack("<" + fields, body[:n])) + body[n:]
 
@@ -312,7 +313,7 @@ def trailer_fields(sample_type):
 
 
 def swapped_name(fields, body, trailer):
-    """A record that ends in a name, and perhaps a trailer."""
+    """A record that ends in a name, possibly followed by a trailer."""
     n = struct.calcsize("<" + fields)
     end = n + (body.index(b"\0", n) - n) // 8 * 8 + 8
     tail = body[end:]
@@ -363,7 +364,7 @@ def as_other_order(raw):
 # ---- CoreSight without formatter frames --------------------------------------------------------
 
 def unframed(frames, wanted):
-    """Bytes of one trace ID out of 16-byte formatter frames. Source: Arm IHI0029E, D4."""
+    """The bytes of one trace ID from 16-byte formatter frames. Source: Arm IHI0029E, D4."""
     out, current = bytearray(), 0
     for at in range(0, len(frames) - 15, 16):
         frame = frames[at:at + 16]
@@ -418,14 +419,14 @@ NS_A_TICK = 40
 
 
 def stamped(trace, ticks):
-    """The same bytes of a trace unit with a timestamp in front of its Trace On."""
+    """The same bytes of a trace unit with a timestamp before its Trace On."""
     at = trace.index(b"\x04", 12)
     fields = bytes(ticks >> 7 * i & 0x7f | 0x80 for i in range(8)) + bytes([ticks >> 56])
     return trace[:at] + b"\x02" + fields + trace[at:]
 
 
 def records_of(piped):
-    """Kind, misc, what is behind the head, and for AUXTRACE its bytes: of each record of a piped file."""
+    """For each record of a piped file: kind, misc, body, and for AUXTRACE its bytes."""
     at, records = 16, []
     while at < len(piped):
         kind, misc, size = struct.unpack_from("<IHH", piped, at)
@@ -436,10 +437,10 @@ def records_of(piped):
 
 
 def replaced(raw, wanted, cpu, other, clock="", joined=False):
-    """As as_raw(), but what the last enabling traced runs once more, after the program was replaced by `other`, a file
-    mapped at the same address. AUX records say when each of the two ended; with `clock` the trace has timestamps: of
-    the "virtual" counter, then both AUX records are later than the change, or of a clock that is "foreign". `joined`: both
-    are one enabling."""
+    """As as_raw(), but the code traced by the last enabling runs once more after the program was replaced by `other`,
+    a file mapped at the same address. AUX records contain the times when each of the two ended; with `clock` the
+    trace has timestamps: of the "virtual" counter, in which case both AUX records are later than the change, or of a
+    "foreign" clock. `joined`: both runs are in one enabling."""
     piped = as_raw(raw, wanted, cpu)
     records = records_of(piped)
     aux = [r for r in records if r[0] == 11]
@@ -488,8 +489,9 @@ def replaced(raw, wanted, cpu, other, clock="", joined=False):
 
 
 def with_vmid(raw, wanted, cpu, tid, context_id=None, level=0):
-    """As as_raw(), of a kernel at EL2: threads are told as VMID; with `context_id` that of a virtual machine, too. `level`:
-    the exception level at which the program runs; if it is not 0, the program is a module of the kernel."""
+    """As as_raw(), for a kernel at EL2: threads are identified by VMID; with `context_id` there is also that of a
+    virtual machine. `level`: the exception level at which the program runs; if it is not 0, the program is a kernel
+    module."""
     records = records_of(as_raw(raw, wanted, cpu))
     area = next(r for r in records if r[0] == 71)
     old = struct.pack("<I", tid)
@@ -511,7 +513,7 @@ def with_vmid(raw, wanted, cpu, tid, context_id=None, level=0):
             whole += piece
         elif kind == 64 and level:
             flags = struct.unpack_from("<Q", body, 40)[0]
-            body = body[:40] + struct.pack("<Q", flags & ~0x20) + body[48:]  # the kernel is traced, too
+            body = body[:40] + struct.pack("<Q", flags & ~0x20) + body[48:]  # the kernel is also traced
         elif kind == 70:
             head, units = units_of(body)
             for unit in units.values():
@@ -530,7 +532,7 @@ def with_vmid(raw, wanted, cpu, tid, context_id=None, level=0):
 # ---- CoreSight: several cores -------------------------------------------------------------------
 
 def framed(sources):
-    """16-byte formatter frames of (trace ID, bytes), a frame of each in turn."""
+    """16-byte formatter frames of (trace ID, bytes), with frames of each source in turn."""
     out, rest = bytearray(), [(trace_id, bytes(trace)) for trace_id, trace in sources]
     while any(trace for _, trace in rest):
         for i, (trace_id, trace) in enumerate(rest):
@@ -542,7 +544,7 @@ def framed(sources):
             for k, byte in enumerate(trace[:14], 1):
                 frame[k] = byte & (0xff if k % 2 else 0xfe)
                 frame[15] |= (byte & 1) << k // 2 if k % 2 == 0 else 0
-            last = len(trace)  # its place in the frame; behind it comes no source's, by ID 0
+            last = len(trace)  # bytes after this position belong to ID 0
             if last < 14 and last % 2 == 1:
                 frame[last + 1] = 1
             elif last < 14:
@@ -563,9 +565,9 @@ def units_of(info):
 
 
 def with_second_core(raw, wanted, cpu, other, sinks, with_cpus=True):
-    """As as_raw(), in header version 2 and with a second core, CPU `other`, that did the same. With one sink both are in
-    frames in one buffer, the second core as trace ID 0x20; with two each has its own, and both have the same ID.
-    `with_cpus`: else no record says its CPU, but ID_INDEX the CPU of each event."""
+    """As as_raw(), in header version 2 and with a second core, CPU `other`, that did the same. With one sink both are
+    in frames in one buffer, the second core as trace ID 0x20; with two, each has its own, and both have the same ID.
+    Without `with_cpus`, no record has its CPU; ID_INDEX has the CPU of each event."""
     piped = as_raw(raw, wanted, cpu)
     records = records_of(piped)
     events = {cpu: 0x7001, other: 0x7002}

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""perf.data captures whose instructions are known, in all forms that they may come in.
+"""perf.data captures with known instructions, in all the forms in which they may arrive.
 
-usage: truth.py PROGRAM DATA     exit status 77 where DATA has no captures
+usage: truth.py PROGRAM DATA     exit status 77 if DATA has no captures
 """
 import glob, gzip, os, re, shutil, struct, subprocess, sys, tempfile
 
@@ -9,12 +9,12 @@ import perffile
 
 
 def instructions(text):
-    """Lines of the streams' names and instructions."""
+    """The lines with names of streams and with instructions."""
     return [line for line in text.split(b"\n") if line[:2] in (b"I ", b"# ")]
 
 
 def without_names(lines):
-    """Streams of threads without the threads' names, in the order of their numbers, behind those of CPUs."""
+    """Streams of threads without the threads' names, by number, after those of CPUs."""
     streams = {}
     for line in lines:
         if line[:2] == b"# ":
@@ -27,7 +27,7 @@ def without_names(lines):
 
 
 def by_thread(cpus, slices):
-    """What the threads ran: slices of the CPUs' instructions, each of a thread."""
+    """What the threads ran: slices of the CPUs' instructions, each belonging to a thread."""
     streams, threads = {}, {}
     for line in cpus:
         if line[:2] == b"# ":
@@ -66,7 +66,7 @@ class Checks:
         expected = instructions(gzip.open(path[:-5] + ".flow.gz").read())
         symfs = ["--symfs", self.symfs]
         kernel = ["--vmlinux", os.path.join(self.symfs, "boot/vmlinux-6.1.0")]
-        self.run(name, expected, symfs + [path])  # what it is, its first bytes tell
+        self.run(name, expected, symfs + [path])  # its first bytes identify it
         self.run(name + " as a pipe", expected, ["--format", "perf"] + symfs + ["-"], perffile.as_pipe(raw))
         self.run(name + " by build IDs", expected, ["--format", "perf", "--symfs", "/nowhere", "--buildid-dir",
                                                     self.cache, path])
@@ -105,7 +105,7 @@ class Checks:
             self.threads(name, expected, raw, path)
 
     def guest(self, name, expected, raw, places):
-        """While a virtual machine runs nothing is followed, and whose it is is told."""
+        """While a virtual machine runs no code is followed, and the trace says that it is a guest's."""
         capture, told = perffile.with_guest(raw, 1, 3), set()
         for more in [], ["--threads", "3"], ["--chunk", "1"]:
             run = subprocess.run([self.program, "decode", "--text", "--format", "perf", *more, *places, "-"], input=capture,
@@ -123,7 +123,7 @@ class Checks:
                 name, len(told), before, hidden, len(expected)))
 
     def changed_kernel(self, name, expected, raw):
-        """Code of the kernel's that its file does not have: as it was before it changed, and after; of BPF."""
+        """Kernel code that is missing from its file: before and after it was changed, and BPF."""
         code = sorted({(int(l.split()[1], 16), len(l.split()[2]) // 2) for l in expected
                        if l[:1] == b"I" and l.split()[1] > b"8"})
         with open(os.path.join(self.symfs, "boot/vmlinux-6.1.0"), "rb") as f:
@@ -145,7 +145,7 @@ class Checks:
                      perffile.with_records(raw, records, {25: feature}))
 
     def modules(self, name, expected, raw):
-        """Code of a module of the kernel's, whose file is compressed, or named otherwise than the records do."""
+        """Code of a kernel module whose file is compressed, or has another name than in the records."""
         code = sorted({(int(l.split()[1], 16), len(l.split()[2]) // 2) for l in expected
                        if l[:1] == b"I" and l.split()[1] > b"8"})
         low, end = code[len(code) // 2][0], sum(code[-1])
@@ -176,7 +176,7 @@ class Checks:
                          perffile.with_records(raw, [record]))
 
     def threads(self, name, cpus, raw, path):
-        """Each thread's instructions in the order of time, from whichever CPUs it ran on."""
+        """Each thread's instructions in order of time, from all CPUs it ran on."""
         expected = cpus + by_thread(cpus, path[:-5] + ".slices.gz")
         args = ["--format", "perf,threads=yes", "--symfs", self.symfs]
         self.run(name + " with threads", expected, args + [path], unnamed=True)
@@ -202,10 +202,12 @@ class Checks:
             self.second_core(name, expected, raw)
 
     def at_el2(self, name, expected, raw):
-        """A kernel at EL2 tells threads by VMID, whatever context IDs there are; what runs at EL1 is a virtual machine's."""
+        """A kernel at EL2 identifies threads by VMID, whatever the context IDs; code at EL1 belongs to a virtual
+        machine."""
         args = ["--format", "perf,threads=yes", "--symfs", self.symfs, "-"]
         thread = [b"# stream thread.17235.etm_test_loop"]
-        text = [line for line in expected[1:] if line.split()[1] < b"000000582b2b10e0"]  # of a module .text is mapped
+        # only a module's .text is mapped
+        text = [line for line in expected[1:] if line.split()[1] < b"000000582b2b10e0"]
         for context_id in None, 0x1234:
             what = name + " by VMID" + " and context ID" * (context_id is not None)
             self.run(what, expected + thread + expected[1:], args, perffile.with_vmid(raw, 0x1e, 7, 17235, context_id))
@@ -215,7 +217,7 @@ class Checks:
                      perffile.with_vmid(raw, 0x1e, 7, 17235, context_id, 1))
 
     def second_core(self, name, expected, raw):
-        """Two cores that trace into one sink, or into two that gave out the same trace ID."""
+        """Two cores traced into one sink, or into two that assigned the same trace ID."""
         for sinks, stream, with_cpus in (1, b"cs.20", True), (2, b"cs.1e.cpu3", True), (2, b"cs.1e.cpu3", False):
             self.run("%s with two cores, %d sinks%s" % (name, sinks, "" if with_cpus else ", CPUs by event ID"),
                      expected + [b"# stream " + stream] + expected[1:],
@@ -223,7 +225,7 @@ class Checks:
                      perffile.with_second_core(raw, 0x1e, 7, 3, sinks, with_cpus))
 
     def replaced(self, name, expected, raw):
-        """Another file at the same address: each enabling runs what lay there then."""
+        """Another file at the same address: each enabling runs the code that was there at the time."""
         was, became = [0x910003e0, 0xd10083ff], [0x910003e1, 0xd10043ff]
         program, other = "/data/local/tmp/etm_test_loop", "/data/local/tmp/other"
         with open(self.symfs + program, "rb") as f:
@@ -260,7 +262,7 @@ def who_ran(text):
 
 
 def samples(checks, folder):
-    """Each sample of the event streams, as perf lists them."""
+    """Each sample of the event streams, as perf lists it."""
     for path in sorted(glob.glob(os.path.join(folder, "*", "*.records.txt"))):
         form = re.compile(r"PERF_RECORD_SAMPLE\(IP, \w+\): (-?\d+)/(-?\d+): (0x[0-9a-f]+) ")
         with open(path) as f:
@@ -279,7 +281,7 @@ def samples(checks, folder):
 
 
 def beside_perf(checks, folder):
-    """The same threads and instructions as perf itself finds, where it is installed."""
+    """The same threads and instructions as found by perf itself, if it is installed."""
     if not shutil.which("perf"):
         print("perf is not installed: nothing is compared with it")
         return
@@ -304,7 +306,7 @@ CLOCK = "protocol=pt\nMTC_FREQ=3\nCPUID_15_EAX=2\nCPUID_15_EBX=192\n"
 
 
 def ring(trace, size, end):
-    """What a ring of so many bytes holds behind byte `end`, and where its oldest byte is."""
+    """What a ring of this size contains after byte `end`, and the position of its oldest byte."""
     out = bytearray(size)
     for i in range(end - size, end):
         out[i % size] = trace[i]
@@ -312,7 +314,7 @@ def ring(trace, size, end):
 
 
 def sources(checks, folder):
-    """Intel PT in a file for each CPU; and a ring that is dumped twice."""
+    """Intel PT in a file for each CPU, and a ring that is dumped twice."""
     path = lambda name: os.path.join(folder, name)
     truth = {name: instructions(gzip.open(path(name + ".flow.gz")).read()) for name in ("one-cpu", "no-time")}
     image = ["--image", path("stroll.elf")]

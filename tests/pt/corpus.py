@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What the reference's test set for Intel PT expects of ptdump and ptxed, with white space collapsed.
+"""Compares ptdump and ptxed with the reference's test set for Intel PT, with white space collapsed.
 
-usage: corpus.py PROGRAM CORPUS TOOL     TOOL: ptdump or ptxed; exit status 77 where CORPUS is absent
+usage: corpus.py PROGRAM CORPUS TOOL     TOOL: ptdump or ptxed; exit status 77 if CORPUS is absent
 """
 import glob, json, os, re, subprocess, sys
 
@@ -30,7 +30,7 @@ def main():
                 command += ['--image', '%s@%s' % (image, about['org'])]
             if found[1]:
                 command += ['--cpu', '/'.join(x for x in found.groups() if x)]
-            # a section of the code may be mapped once more, at another place
+            # a section of the code may also be mapped at another address
             command += [os.path.join(folder, about['name'] + '.pt'), '--'] + [
                 os.path.join(folder, o) if o.split(':')[0] == about['name'] + '.bin' else o for o in options]
             if '--raw' in options:

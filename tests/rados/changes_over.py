@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""One push and one tail with three servers over the cluster of TL_RADOS, of which two are killed:
-both go on by themselves, with nothing twice and nothing missed. Run by hand:
-TL_BUILD=$PWD/build tests/rados/with_cluster.sh tests/rados/changes_over.py"""
+"""One push and one tail with three servers on the cluster of TL_RADOS, two of which are killed:
+both continue by themselves, with nothing repeated and nothing missing. Run by hand:
+TL_BUILD=$PWD/build tests/rados/with_cluster.sh tests/rados/changes_over.py
+"""
 import os
 import subprocess
 import sys

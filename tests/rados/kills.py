@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Three servers and three OSDs of which one after another is killed at random, while rigs push and
-readers read: no byte is lost or there twice, no range is wrong. TL_KILLS=300 makes so many (8 else),
-TL_SEED another choice, or random; the longest pauses are printed.
-TL_BUILD=$PWD/build TL_RADOS_OSDS=3 tests/rados/with_cluster.sh tests/rados/kills.py"""
+"""Three servers and three OSDs, one of which is killed at random again and again, while rigs push and readers read:
+no byte is lost or stored twice, and no range is wrong. TL_KILLS=300 sets the number of kills (default 8), TL_SEED the
+random seed (`random`: a new one); the longest pauses are printed.
+TL_BUILD=$PWD/build TL_RADOS_OSDS=3 tests/rados/with_cluster.sh tests/rados/kills.py
+"""
 import json
 import os
 import random
@@ -23,15 +24,15 @@ GIVEN = os.environ.get('TL_SEED', '0x1234567')
 SEED = int(time.time()) if GIVEN == 'random' else int(GIVEN, 0)
 RIGS = 3
 OSDS = int(os.environ['TL_RADOS_OSDS'])
-A_CAPTURE = 10  # kills that a capture goes through
+A_CAPTURE = 10  # kills during a capture
 PIECE = 8192
-TAKEOVER_S = 5  # what takes longer is told of
+TAKEOVER_S = 5  # longer pauses are explained in the output
 
 chance = random.Random(SEED)
 
 
 def start(server):
-    """It is not waited for: the cluster may not answer just now."""
+    """Start a server without waiting for it, since the cluster may not answer now."""
     with open(server.log, 'ab') as log:
         server.server = subprocess.Popen(server.command, stdout=log, stderr=log)
 
@@ -90,7 +91,7 @@ class Rig(threading.Thread):
 
 
 class Reader(threading.Thread):
-    """Reads ranges of what is durable, wherever somebody answers."""
+    """Reads ranges of durable data from whichever server answers."""
 
     def __init__(self, servers, rigs):
         super().__init__(daemon=True)
@@ -122,7 +123,7 @@ class Reader(threading.Thread):
 
 
 def durable(servers, name):
-    """How much of it some server that answers has."""
+    """The number of durable bytes, from a server that answers."""
     most = 0
     for s in servers:
         try:
@@ -133,7 +134,7 @@ def durable(servers, name):
 
 
 def wait_grown(servers, rig, to):
-    """Until so much of a trace is durable."""
+    """Wait until this much of a trace is durable."""
     wait('%s has %d bytes' % (rig.name, to), lambda: durable(servers, rig.name) >= min(to, len(rig.data)),
          lambda: [s.server_log()[-600:] for s in servers])
 
@@ -142,7 +143,7 @@ GROUPS = 8  # placement groups of the pool, see with_cluster.sh
 
 
 def states():
-    """What the pool's placement groups say of themselves."""
+    """The states of the pool's placement groups."""
     asked = [subprocess.Popen(['timeout', '10', 'ceph', 'tell', '1.%d' % i, 'query'], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL) for i in range(GROUPS)]
     told = [child.communicate()[0] for child in asked]
@@ -150,15 +151,15 @@ def states():
 
 
 def whole():
-    """Does everything have its copies? One fault is borne then."""
+    """Is everything fully replicated? Then one fault is tolerated."""
     return set(states()) == {'active+clean'}
 
 
 def some_kills(servers, rigs, n, pauses):
     for _ in range(n):
         what = chance.choice(['server', 'server', 'osd'])
-        # With two copies a cluster bears one fault at a time. Now and then it gets two, and what is
-        # asked for is only that nothing is lost.
+        # With two copies the cluster tolerates one fault at a time. Sometimes two are injected, and the only
+        # requirement is that nothing is lost.
         beside = chance.randrange(4) == 0 and not whole()
         if not beside:
             wait('everything has its copies', whole, states)
@@ -168,8 +169,7 @@ def some_kills(servers, rigs, n, pauses):
         else:
             kill_osd(i)
         begun = time.monotonic()
-        # An OSD comes back in any case: it may have the only copy of what was written beside one that
-        # was away just before it.
+        # An OSD always comes back: it may have the only copy of what was written while another one was away.
         timer = threading.Timer(chance.random() * 5, start if what == 'server' else start_osd,
                                 [servers[i] if what == 'server' else i])
         timer.start()
@@ -182,12 +182,12 @@ def some_kills(servers, rigs, n, pauses):
             print('\n'.join('%s: %s' % (r.name, r.told()) for r in rigs))
             print('\n'.join('%s: %s' % (s.url, s.server_log()[-4000:]) for s in servers), flush=True)
         timer.join()
-        more = chance.randrange(4) * PIECE  # the next one is killed at another place
+        more = chance.randrange(4) * PIECE  # the next kill happens at another position
         wait_grown(servers, rigs[0], rigs[0].sent + more)
 
 
 def answers(server):
-    """Is it ready? One that has ended since the cluster did not answer is started again, as by systemd."""
+    """Is it ready? A server that exited because the cluster did not answer is restarted, as systemd would."""
     if server.server.poll() is not None:
         print('%s had ended: %s' % (server.url, server.server_log()[-200:]), flush=True)
         start(server)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""A folder's lake moves into the cluster of TL_RADOS while a server works with that, which shows what
-has come; and moves back."""
+"""A folder's lake is copied into the cluster of TL_RADOS while a server on the cluster serves what
+has arrived; and back."""
 import os
 import sys
 

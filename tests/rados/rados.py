@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Servers over one pool of a Ceph cluster that TL_RADOS names. usage: rados.py BUILD [NAME…]
+"""Several servers on one pool of the Ceph cluster given by TL_RADOS. usage: rados.py BUILD [NAME…]
 
-`together`: all tests that leave the cluster alone, at the same time; `alone`: the other ones."""
+`together`: all tests that do not disturb the cluster, at the same time; `alone`: the others.
+"""
 
 import json
 import os
@@ -27,13 +28,13 @@ def test(function):
 
 
 def alone(function):
-    """A test that stops or fills the cluster."""
+    """Marks a test that stops or fills the cluster."""
     ALONE[function.__name__] = function
     return function
 
 
 class Pool:
-    """Servers in front of a namespace of its own."""
+    """Servers on a namespace of their own."""
 
     made = 0
 
@@ -47,7 +48,7 @@ class Pool:
         self.servers = []
 
     def server(self, *options):
-        """One more server, as a lab of its own."""
+        """Start another server, as a lab of its own."""
         s = Lab(self.lab.build)
         self.servers.append(s)
         s.start('--store', self.store, '--shard-insns', '65536', *options)
@@ -74,7 +75,7 @@ def get(server, path):
 
 
 def leases(server):
-    """How many traces it has."""
+    """The number of traces whose lease the server holds."""
     return int(get(server, '/metrics').decode().split('\ntracelake_leases_held ')[1].split()[0])
 
 
@@ -104,7 +105,7 @@ PUSH = ('push', '--format', 'itm,id=0', '--rig', 'bench', '--trace', 't')
 
 
 def begin(lab, server, path, size):
-    """A push that hangs when the server has so many of its bytes."""
+    """A push that stays open once the server has `size` durable bytes."""
     child = server.spawn(*PUSH, '-', stdin=subprocess.PIPE)
     with open(path, 'rb') as f:
         child.stdin.write(f.read(size))
@@ -114,7 +115,7 @@ def begin(lab, server, path, size):
 
 
 def ends_well(path, expected, *servers):
-    """All of it is there once, at every server."""
+    """Check that the whole trace is stored exactly once, at every server."""
     with open(path, 'rb') as f:
         whole = f.read()
     for s in servers:
@@ -126,7 +127,7 @@ def ends_well(path, expected, *servers):
 
 @test
 def two_servers(lab):
-    """What is pushed to one is served, labelled, decoded anew, verified and deleted at the other."""
+    """A trace pushed to one server is served, labelled, decoded again, verified and deleted at the other."""
     pool = Pool(lab)
     try:
         a, b = pool.server(), pool.server()
@@ -143,7 +144,7 @@ def two_servers(lab):
         check('0 findings' in a.run('verify', '--all').text())
         b.run('rm', 'juno.ETB_1')
         wait('it is gone', lambda: 'juno.ETB_1' not in rows(a))
-        # Its name is free, and both know the new trace.
+        # The name is free again, and both servers know the new trace.
         a.run('push', '--snapshot', snapshot('juno_r1_1'), '--trace', 'juno', '--buffer', 'ETB_1')
         sealed(b, 'juno.ETB_1')
         check('0 findings' in b.run('verify', '--all').text())
@@ -153,7 +154,8 @@ def two_servers(lab):
 
 @test
 def image_at_the_other_server(lab):
-    """An image that a live trace lacks comes to a server that does not work on it: it is decoded with it all the same."""
+    """An image that a live trace lacks is uploaded to a server that does not own the trace: it is decoded with it
+    nevertheless."""
     path = os.path.join(DATA, 'perf', 'pt', 'pt-one-cpu.data')
     if not os.path.exists(path):
         raise Skip('no ' + path)
@@ -183,7 +185,7 @@ def image_at_the_other_server(lab):
 
 
 def take_over(lab, hurt, heal):
-    """A rig goes on at another server, whatever has become of the first one."""
+    """A rig continues at another server, whatever happened to the first one."""
     pool = Pool(lab)
     try:
         path, expected = capture(lab)
@@ -213,14 +215,14 @@ def over_from_a_killed_server(lab):
 
 @test
 def over_from_a_stopped_server(lab):
-    """It comes back when its lease has run out, with bytes in hand, and can write nothing."""
+    """The first server resumes after its lease has expired, with bytes in memory, and cannot write anything."""
     take_over(lab, lambda a: a.server.send_signal(signal.SIGSTOP),
               lambda a: a.server.send_signal(signal.SIGCONT))
 
 
 @test
 def left_to_one_that_is_killed(lab):
-    """Who gave a trace to another server takes it back when that one is gone."""
+    """A server that handed a trace to another one takes it back when that one is gone."""
     pool = Pool(lab)
     try:
         path, _ = capture(lab, 100000)
@@ -236,8 +238,8 @@ def left_to_one_that_is_killed(lab):
 
 @test
 def follow_elsewhere(lab):
-    """What a rig pushes to one server is followed at another one, instruction by instruction, long before
-    a shard is complete; when that one takes the trace nothing is told twice."""
+    """A push to one server can be followed at another one, instruction by instruction, long before a shard is
+    complete; when the other server takes over the trace, nothing is repeated."""
     pool = Pool(lab)
     try:
         path, expected = capture(lab, 30000)
@@ -282,14 +284,15 @@ def follow_elsewhere(lab):
 
 
 def objects(pool, *args):
-    """What Ceph's own tool says of the store's objects."""
+    """The output of Ceph's own tool for the store's objects."""
     namespace = pool.store.split('namespace=')[1].split('&')[0]
     return subprocess.run(['rados', '-p', 'trace', '-N', namespace, *args], check=True, timeout=60,
                           stdout=subprocess.PIPE).stdout.decode()
 
 
 def make_older(pool):
-    """As the store was before traces were named by age and content; the object that has trace t."""
+    """Convert the store to the layout before traces were indexed by age and content. Returns the
+    object with trace t."""
     of_t = None
     for i in range(16):
         name = 'index.%d' % i
@@ -303,7 +306,7 @@ def make_older(pool):
 
 @test
 def older_store(lab):
-    """It is brought up to date at a start. A row that is damaged keeps it from that, but no rebuild."""
+    """An older store is converted at startup. A damaged row prevents that, but not a rebuild."""
     pool = Pool(lab)
     try:
         path, _ = capture(lab, 1000)
@@ -345,7 +348,7 @@ def status(url):
 
 @alone
 def cluster_away(lab):
-    """It is told, the rig waits, and all goes on by itself."""
+    """It is reported, the rig waits, and everything continues by itself."""
     pool = Pool(lab)
     osd = osd_process(0)
     path, expected = capture(lab, 100000)
@@ -370,15 +373,15 @@ def ceph(*args):
 
 
 def full(nearly, too, much):
-    """From which shares on it is nearly full, too full to be filled up, and full."""
+    """Set the fill levels at which the cluster is nearly full, too full to be backfilled, and full."""
     for kind, share in (('nearfull', nearly), ('backfillfull', too), ('full', much)):
         ceph('osd', 'set-%s-ratio' % kind, share)
 
 
 @alone
 def full_cluster(lab):
-    """The rig waits, what is there is read, and all goes on by itself when there is room."""
-    osd_process(0)  # the cluster is the test's own
+    """The rig waits, stored data can be read, and everything continues by itself when there is space."""
+    osd_process(0)  # the cluster belongs to the test
     pool = Pool(lab)
     path, expected = capture(lab, 1000000)
     with open(path, 'rb') as f:
@@ -404,7 +407,7 @@ def full_cluster(lab):
 
 
 def together():
-    """Each in a process of its own. Returns whether all of them are well."""
+    """Run each test in a process of its own. Returns whether all pass."""
     running = [subprocess.Popen([sys.executable, __file__, sys.argv[1], name], stdout=subprocess.PIPE,
                                 stderr=subprocess.STDOUT) for name in sorted(TESTS)]
     told = [child.communicate()[0].decode() for child in running]

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""STF as simulators write it, by the tables of the format alone: records, traces, containers.
+"""STF as simulators write it, derived only from the tables of the format: records, traces,
+containers.
 
-Each record is its bytes and its line of a listing, made here independently of the library."""
+Each record consists of its bytes and its line of a listing, created here independently of the
+library.
+"""
 import random
 import shutil
 import struct
@@ -12,7 +15,7 @@ TRANSACTIONS = 1 << 20
 
 
 class Maker:
-    """A plain stream and where its records are."""
+    """A plain stream with the offsets of its records."""
 
     def __init__(self, vlen=0, event64=False, seed=1):
         self.out, self.records, self.vlen, self.event64 = bytearray(), [], vlen, event64
@@ -99,7 +102,7 @@ class Maker:
         self.event(1 << 62, 1, level)
 
     def group(self, i):
-        """An instruction with whatever a simulator may tell of it."""
+        """An instruction with anything that a simulator may record about it."""
         roll = self.roll
         dice = roll.random
         if dice() < .02:
@@ -178,10 +181,10 @@ class Maker:
             self.transaction(i)
         return self
 
-    # ---- what a reader must see -----------------------------------------------------------------
+    # ---- what a reader must find ----------------------------------------------------------------
 
     def starts(self):
-        """Of each record: offset, size and descriptor."""
+        """Offset, size and descriptor of each record."""
         return [(offset, len(data), type_) for offset, type_, data in self.records]
 
     def groups(self):
@@ -194,7 +197,7 @@ class Maker:
         return out
 
     def zstf(self, per_chunk=1000):
-        """The container, as stf_lib fills it: a frame without its size for each chunk."""
+        """The container as stf_lib writes it: for each chunk a frame without its size."""
         if not shutil.which('zstd'):
             return None
         ends = self.markers[per_chunk - 1::per_chunk]
@@ -215,7 +218,7 @@ class Maker:
         return bytes(out)
 
     def next_pcs(self):
-        """The address behind each instruction."""
+        """The address after each instruction."""
         out, pc, target = [], 0, None
         for _, type_, data in self.records:
             if type_ == 9:

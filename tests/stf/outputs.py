@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Files that commands write: whole or not there, whatever ends the command. outputs.py BUILD"""
+"""Output files of commands are complete or absent, however the command ends. outputs.py BUILD"""
 import glob
 import os
 import pty
@@ -56,7 +56,7 @@ class Lab:
 
 
 def limited(action):
-    """Files may not grow beyond some KiB, as where the disk is full."""
+    """Files cannot grow beyond some KiB, as on a full disk."""
     def prepare():
         signal.signal(signal.SIGXFSZ, action)
         resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
@@ -64,7 +64,7 @@ def limited(action):
 
 
 def its_own_input(lab):
-    """A command never replaces what it reads, under any name."""
+    """A command never replaces its input, under any name."""
     made = lab.read('in.stf')
     os.link(lab.path('in.stf'), lab.path('linked.stf'))
     os.symlink(lab.path('in.stf'), lab.path('pointed.stf'))
@@ -77,7 +77,7 @@ def its_own_input(lab):
     check(lab.read('in.stf') == made == lab.read('stf.0.zstf'))
     for name in ('pointed.stf', 'stf.0.zstf'):
         os.unlink(lab.path(name))
-    # What a link points to is replaced, with its permissions; the link stays.
+    # The target of a link is replaced, keeping its permissions; the link remains.
     old = lab.put('old.stf')
     os.chmod(old, 0o640)
     os.symlink('old.stf', lab.path('link.stf'))
@@ -89,7 +89,7 @@ def its_own_input(lab):
 
 
 def disk_full(lab):
-    """What is not whole is not there, and what was there stays."""
+    """An incomplete output is removed, and a previous file is kept."""
     before = lab.files()
     for action in (signal.SIG_IGN, signal.SIG_DFL):
         for args in (('slice', lab.path('in.stf'), '--insn', '0:', '-o', lab.path('out.stf')),
@@ -113,7 +113,7 @@ def disk_full(lab):
 
 
 def interrupted(lab):
-    """Ctrl-C in the middle leaves nothing behind."""
+    """Ctrl-C in the middle leaves no files."""
     before = lab.files()
     trace = lab.read('in.stf')
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
@@ -139,7 +139,7 @@ def interrupted(lab):
 
 
 def refused(lab):
-    """What the server refuses, or a terminal, is no result."""
+    """An error of the server, or a terminal as output, leaves no result."""
     old = lab.put('out.stf')
     for args in (('get', 'none/stf.0'), ('get', 'made/stf.9'), ('get', 'made/stf.0', '--time', '9:3'),
                  ('raw', 'none')):
@@ -152,7 +152,7 @@ def refused(lab):
 
 
 def to_terminal(lab, args):
-    """What a command writes is refused by it where that is a terminal."""
+    """Commands refuse to write binary output to a terminal."""
     try:
         master, terminal = pty.openpty()
     except OSError as e:
@@ -166,7 +166,7 @@ def to_terminal(lab, args):
 
 
 def buffers(lab):
-    """Each buffer's streams are files of their own."""
+    """Each buffer's streams get files of their own."""
     data = os.environ.get('TL_DATA') or os.path.join(SOURCE, '..', 'shared', 'data')
     seen = 0
     for name in ('q_elem', 'feat_cmpbr', 'rme_test', 'ss_ib_el1ns'):
@@ -179,7 +179,7 @@ def buffers(lab):
               lab.files(name), name, told, lab.files(name))
         check(len(told) > 1, told)
         seen += 1
-        # One alone is the same file, and leaves the others as they are.
+        # A single one gives the same file, and leaves the others unchanged.
         one = lab.files(name)[-1]
         whole = lab.read(name + '/' + one)
         lab.run('decode', '--snapshot', snapshot, '--buffer', one.split('.')[0], '--out',

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Representative regions of a workload whose phases are known, of a file and at a server; other
-simulators' forms; ranges by what happens in them. regions.py BUILD"""
+"""Representative regions of a workload with known phases, from a file and from a server; the formats of other
+simulators; ranges selected by events in them. regions.py BUILD"""
 import gzip
 import hashlib
 import json
@@ -31,7 +31,7 @@ def check(holds, *what):
 
 
 class Workload:
-    """A RISC-V program that goes through phases: its STF, and what each instruction is."""
+    """A RISC-V program with phases: its STF, and the truth about each instruction."""
 
     def __init__(self):
         self.maker = Maker(seed=3)
@@ -53,7 +53,7 @@ class Workload:
         self.pc = self.pc + 4 if to is None else to
 
     def interval(self, phase):
-        """INTERVAL instructions of a phase, the last a jump back to where each begins."""
+        """INTERVAL instructions of a phase; the last one jumps back to the common beginning of all phases."""
         base = 0x80001000 * 1 + 0x1000 * (ord(phase) - ord('A'))
         left = INTERVAL
         self.insn(JAL, to=base)
@@ -80,7 +80,7 @@ class Workload:
 
 
 class DataWorkload(Workload):
-    """One and the same code in all phases, whose data lie in one page or in many."""
+    """The same code in all phases, with data in one page or in many."""
 
     def interval(self, phase):
         self.insn(JAL, to=0x80001000)
@@ -107,7 +107,7 @@ def champsim(data):
              for f in struct.iter_unpack('<QBB6B6Q', data))]
 
 
-KINDS = {  # ChampSim's rule: destinations and sources that tell a branch
+KINDS = {  # ChampSim's rule: destinations and sources that identify a branch
     'jump': lambda d, s: set(d) - {0} == {26} and not set(s) - {0},
     'conditional': lambda d, s: set(d) - {0} == {26} and 26 in s and set(s) - {0, 26, 6},
     'call': lambda d, s: set(d) == {26, 6} and set(s) - {0} == {6, 26},
@@ -135,7 +135,7 @@ def mix(records):
 
 
 def yaml(path):
-    """The regions of a regions.yaml, which has one simple shape."""
+    """The regions of a regions.yaml, whose structure is simple."""
     head, rows = {}, []
     with open(path) as f:
         for line in f:
@@ -163,7 +163,7 @@ class Lab:
 
 
 def folder_is_right(lab, folder, made, warm_up):
-    """What a folder of regions says of a workload is so. Returns its regions."""
+    """Check what a folder of regions says about a workload. Returns its regions."""
     head, rows = yaml(os.path.join(folder, 'regions.yaml'))
     check(int(head['interval']) == INTERVAL and int(head['intervals']) == len(PHASES), head)
     check(len(rows) == 3, rows)
@@ -221,32 +221,32 @@ def run(lab):
         check([r[key] for r in served] == [r[key] for r in rows], key, served, rows)
     told = json.loads(lab.run('simpoints', name, *options, '--json').stdout)
     check([str(r['from']) for r in told['regions']] == [r['from'] for r in rows], told)
-    # A job elsewhere asks for its slice by name.
+    # A job on another machine fetches its slice by name.
     for i, row in enumerate(rows, 1):
         lab.run('get', 'w', '--region', 'phases.%d' % i, '-o', lab.path('one.zstf'))
         begin, end = int(row['from']) - int(row['warm_up']), int(row['to'])
         same_as(champsim(lab.run('dump', lab.path('one.zstf'), '--format', 'champsim').stdout),
                 made.insns[begin:end])
     check(b'no region' in lab.run('get', 'w', '--region', 'phases.9', '--text', status=3).stderr)
-    # A later choice of fewer takes the place of all of the earlier one.
+    # A later selection with fewer regions replaces the whole earlier one.
     lab.run('simpoints', name, '--interval', INTERVAL, '--max', 1, '-o', lab.path('served'), '--save', 'phases')
     check(sorted(n for n in os.listdir(lab.path('served')) if n.startswith('region-')) == ['region-1.zstf'])
     check(b'no region' in lab.run('get', 'w', '--region', 'phases.2', '--text', status=3).stderr)
     lab.run('get', 'w', '--region', 'phases.1', '-o', lab.path('one.zstf'))
-    # Phases that only their data tell apart.
+    # Phases that differ only in their data.
     phases = 'AABBBAABBA'
     with open(lab.path('data.stf'), 'wb') as f:
         f.write(workload(DataWorkload(), phases).maker.out)
     told = json.loads(lab.run('simpoints', lab.path('data.stf'), '--interval', INTERVAL, '--json').stdout)
     check(sorted((phases[r['interval']], r['weight']) for r in told['regions']) == [('A', .5), ('B', .5)], told)
-    # No instructions, no region, and nothing is left.
+    # Without instructions there is no region, and no file is left.
     empty = Maker()
     empty.header()
     with open(lab.path('empty.stf'), 'wb') as f:
         f.write(empty.out)
     told = lab.run('simpoints', lab.path('empty.stf'), '-o', lab.path('none'), status=1).stderr
     check(b'no instructions' in told and not os.path.exists(lab.path('none')), told)
-    # Forms of ranges, and ranges by what happens.
+    # Formats of ranges, and ranges selected by events.
     got = lab.run('get', name, '--insn', '100:5000', '--format', 'champsim').stdout
     same_as(champsim(got), made.insns[100:5000])
     got = lab.run('get', name, '--format', 'bb', '--interval', INTERVAL).stdout
@@ -259,7 +259,7 @@ def run(lab):
     got = lab.run('get', name, '--from-pc', '0x80008000', '--to-pc', '0x80008004', '--format',
                   'pc').stdout.decode().split()
     check(got == ['0000000080008000'], got)
-    # The same of the file.
+    # The same from the file.
     place = ['slice', lab.path('w.stf'), '-o', lab.path('one.stf'), '--from-pc', '80008000']
 
     def sliced(*args):

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""The STF library as installed, and dump, check and slice as commands. stf.py BUILD TEST"""
+"""The STF library as installed, and the commands dump, check and slice. stf.py BUILD TEST"""
 import glob
 import gzip
 import hashlib
@@ -76,7 +76,8 @@ class Lab:
 
 
 def library(lab):
-    """Each header compiles alone, in C and C++; the examples write and read what the command reads."""
+    """Each header compiles by itself, in C and C++; the examples write and read files that the
+    command reads."""
     trace = lab.make('loop.zstf', 40000)
     headers = glob.glob(lab.installed + '/include/**/*.h', recursive=True)
     check(len(headers) > 15, headers)
@@ -102,27 +103,27 @@ def library(lab):
         '0 0x80000000 00128293 M process 1/1/0 source REG_5 0x0 dest REG_5 0x1',
         '1 0x80000004 00533023 M process 1/1/0 write 0x1000 size 8: 0x1',
         '2 0x80000008 ff9ff06f M process 1/1/0 to 0x80000000'], lines)
-    # Behind a jump by the chunk index, the mode is what the trace says from there on: nothing.
+    # After a jump using the chunk index, the mode is unknown until the trace gives it.
     lines = run(lab.path('stf_walk'), trace, 119998, 9).stdout.decode().splitlines()
     check(lines == [
         '119998 0x80000004 00533023 - process 1/1/0 write 0x1000 size 8: 0x9c40',
         '119999 0x80000008 ff9ff06f - process 1/1/0 to 0x80000000'], lines)
     whole = run(lab.path('stf_walk'), trace).stdout.decode().splitlines()
     check(len(whole) == 120000)
-    # A slice tells mode and registers again.
+    # A slice repeats mode and registers.
     lab.tracelake('slice', '--insn', '30001:30004', trace, '-o', lab.path('part.stf'))
     lines = run(lab.path('stf_walk'), lab.path('part.stf')).stdout.decode().splitlines()
     check(lines[0] == '0 0x80000004 00533023 M process 1/1/0 write 0x1000 size 8: 0x2711 '
           'state REG_5 0x2711', lines)
     check([line.split(' ', 1)[1] for line in lines[1:]] ==
           [line.split(' ', 1)[1] for line in whole[30002:30004]], lines)
-    # An order that readers cannot take is refused with the rule.
+    # An order of records that readers cannot accept is refused, naming the rule.
     done = run(lab.path('stf_walk'), lab.path('none.stf'))
     check(done.returncode == 1 and b'cannot open' in done.stderr, done.stderr)
 
 
 def packed(lab):
-    """The same trace in every wrapping, under names that say nothing."""
+    """The same trace in every compressed form, under names without a meaningful suffix."""
     plain, zstf = lab.make('loop.stf', 3000), lab.make('loop.zstf', 3000)
     with open(plain, 'rb') as f:
         data = f.read()
@@ -143,7 +144,7 @@ def packed(lab):
 
 
 def wraps(lab):
-    """dump, check and slice do the same, by file and by standard input."""
+    """dump, check and slice give the same from a file and from standard input."""
     listing = part = None
     for name, path in packed(lab).items():
         with open(path, 'rb') as f:
@@ -165,7 +166,8 @@ def wraps(lab):
 
 
 def damage(lab):
-    """Cut anywhere, the records in front are listed, no more, and the place is named."""
+    """For a trace cut anywhere, exactly the records before the cut are listed, and its offset is
+    reported."""
     plain = lab.make('short.stf', 20)
     with open(plain, 'rb') as f:
         data = f.read()
@@ -192,7 +194,8 @@ def damage(lab):
 
 
 def memory(lab):
-    """A trace of 35 MB takes no more memory than a small one: dump, check, slice, any wrapping."""
+    """A trace of 35 MB takes no more memory than a small one: dump, check, slice, any
+    compression."""
     if lab.sanitize():
         sys.exit(77)
     limit = 24 << 20
@@ -216,14 +219,14 @@ def memory(lab):
 
 
 def records(lab, path):
-    """What the instructions of a trace are made of, a line for each record."""
+    """The records of each instruction of a trace, a line each."""
     lines = lab.tracelake('dump', path).stdout.splitlines()
     whats = [line.split(b' ', 3)[3].split(b' inst=')[0] for line in lines]
     return [what for what in whats if what.startswith(b'INST_') and b'INST_IEM' not in what]
 
 
 def listings(lab):
-    """dump of the real traces, to the last byte."""
+    """dump lists the real traces to the last byte."""
     data = os.path.join(os.environ.get('TL_DATA', os.path.join(SOURCE, '..', 'shared', 'data')),
                         'stf')
     if not os.path.isdir(data):
@@ -244,7 +247,8 @@ def listings(lab):
 
 
 def emitted(lab):
-    """What decode writes of real captures breaks no rule of `check`, and cuts keep to them."""
+    """The output of decode for real captures breaks no rule of `check`, and neither do slices of
+    it."""
     data = os.environ.get('TL_DATA', os.path.join(SOURCE, '..', 'shared', 'data'))
     inputs = [['--snapshot', path] for name in ('ete_ip', 'ts_marker', 'juno_r1_1', 'itm_only_raw')
               for path in glob.glob(os.path.join(data, 'coresight', 'snapshots', name))]
@@ -272,8 +276,8 @@ def emitted(lab):
 
 
 def strictly(lab):
-    """Of each capture and of each buffer of it, stf_lib's readers take all that decode writes, and
-    its writer copies it."""
+    """stf_lib's readers accept all output of decode, for each buffer of each capture, and its
+    writer copies it."""
     import strict
     data = os.environ.get('TL_DATA', os.path.join(SOURCE, '..', 'shared', 'data'))
     folders = sorted(path for path in glob.glob(os.path.join(data, 'coresight', 'snapshots', '*'))
@@ -297,8 +301,8 @@ def strictly(lab):
 
 
 def ranged(lab):
-    """The same of the shards that a server stores of them, and of what it cuts, instructions in it
-    or not."""
+    """The same for shards stored by a server and for ranges of them, with and without
+    instructions."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
     import strict
     from lab import Lab as Server
@@ -335,8 +339,8 @@ def ranged(lab):
 
 
 def parted(lab):
-    """A .zstf with bytes between its chunks is read whole wherever it comes from, with a word on
-    them; one with a damaged chunk never passes for a whole one."""
+    """A .zstf with bytes between its chunks is read completely from any source, with a message; one
+    with a damaged chunk is never accepted as complete."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
     from lab import Lab as Server
     from maker import Maker
@@ -358,7 +362,7 @@ def parted(lab):
     struct.pack_into('<q', data, 12, len(data))
     data += struct.pack('<Q', count) + b''.join(struct.pack('<qQQ', *e) for e in entries)
     damaged = bytearray(whole)
-    damaged[ends[3]] ^= 1  # the begin of a chunk
+    damaged[ends[3]] ^= 1  # at the beginning of a chunk
     paths = {}
     for name, bytes_ in (('whole', whole), ('parted', data), ('damaged', damaged)):
         paths[name] = lab.path(name + '.zstf')
@@ -393,7 +397,7 @@ def parted(lab):
 
 
 def served(lab):
-    """Pushed to a server in any wrapping, a trace comes back with all its records."""
+    """A trace pushed to a server in any compressed form is returned with all its records."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
     from lab import Lab as Server
     traces = packed(lab)
@@ -442,8 +446,7 @@ def groups_of(lab, path):
 
 
 def told_before(group):
-    """The records of a first group that tell again of registers and page walks, and the group
-    without them."""
+    """Split a first group into the records that repeat registers and page walks, and the rest."""
     at = 0
     while at < len(group) and group[at] in SKIPPED:
         size = SKIPPED[group[at]]
@@ -461,14 +464,14 @@ SKIPPED = {3: 5, 5: 3, 8: 13, 9: 9}
 
 
 def without_state(group, want, event64):
-    """A first group without the MODE_CHANGE that tells the mode in force."""
+    """The first group without the MODE_CHANGE that repeats the current mode."""
     size = 26 if event64 else 22
     return next((want for i in range(len(want)) if group[i] == 100 and group[:i] == want[:i] and
                  group[i + size:] == want[i:]), group)
 
 
 def pieces(told, vlen):
-    """Such records one by one."""
+    """Split such records."""
     at, out = 0, []
     while at < len(told):
         size = 22 + 16 * told[at + 21] if told[at] == 50 else 12
@@ -485,7 +488,8 @@ LAYOUTS = ((0, False), (64, True), (65, True), (128, False), (512, True), (65536
 
 
 def simulated(lab):
-    """What others write, in every layout: listed where it is, no error, sliced and served whole."""
+    """Traces of other producers, in every layout: listed correctly, without errors, sliced and
+    served completely."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
     from lab import Lab as Server
     from maker import Maker
@@ -519,8 +523,8 @@ def simulated(lab):
 
 
 def shards(lab):
-    """Of a trace in several shards, which tell the mode again, the records come back as they were,
-    with one TRACE_INFO more."""
+    """A trace stored in several shards, which repeat the mode, is returned with its records
+    unchanged except for an additional TRACE_INFO."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
     import strict
     from lab import Lab as Server
@@ -553,7 +557,7 @@ def shards(lab):
 
 
 def mended(lab, server, trace):
-    """The index of a shard in another layout is made anew from the shard itself."""
+    """If a shard's index has another layout, it is rebuilt from the shard."""
     def everything():
         return [run(lab.command, 'get', '--server', server.url, trace + '/stf.0', *more).stdout
                 for more in (('-o', '-'), ('--text',))]
@@ -581,7 +585,8 @@ def header_of(lab, path):
 
 
 def fetch(lab, server, made, trace, path, n):
-    """All of it, and parts, are what was pushed; a slice of the file has the same records."""
+    """Fetching everything, or parts, returns what was pushed; a slice of the file has the same
+    records."""
     want, back, part = made.groups(), lab.path('back.stf'), lab.path('part.stf')
     for first, end in ((0, n), (1, 2), (n // 3, n // 2), (n - 1, n)):
         done = run(lab.command, 'get', '--server', server.url, trace + '/stf.0', '--insn',
@@ -598,9 +603,9 @@ def fetch(lab, server, made, trace, path, n):
         check(processes[1][1] == (processes[0][1] or processes[1][0] != processes[0][0]), trace, first, processes)
         if first == 0:
             check(got == want, trace, 'comes back otherwise')
-        elif b'\x32' not in want[first]:  # no page walk, which counts from the begin
+        elif b'\x32' not in want[first]:  # no page walk, whose numbers count from the beginning
             told, rest = told_before(got[0])
-            # As a slice tells it, in one piece.
+            # The same as in a slice, in one piece.
             check(len(sliced[0]) > len(told) and all(part in sliced[0] for part in pieces(
                 told, made.vlen)), trace, first, 'tells another state')
             got[0] = without_state(rest, want[first], made.event64)
@@ -608,7 +613,7 @@ def fetch(lab, server, made, trace, path, n):
     heads = [[line.split(b' ', 3)[3] for line in lab.tracelake('dump', p).stdout.splitlines()
               if line.split()[3] in (b'VLEN_CONFIG', b'ISA_EXTENDED', b'TRACE_INFO_FEATURE')]
              for p in (path, back)]
-    # A cut has registers as they are where it begins; the bit for processes was looked at above.
+    # A range has registers, as they are where it begins; the bit for processes was checked above.
     feature = [int(re.search(rb'features=(0x[0-9a-f]+)', head[0]).group(1), 16) for head in heads]
     check(heads[0][1:] == heads[1][1:] and feature[0] | 1 << 13 == feature[1] & ~(1 << 10), heads)
     text = lab.tracelake('decode', '--format', 'stf', '--text', path).stdout
@@ -634,7 +639,7 @@ def fetch(lab, server, made, trace, path, n):
 
 
 def transactions(lab):
-    """A transaction trace is listed, and served as events with their time."""
+    """A transaction trace is listed, and served as events with their times."""
     sys.path.insert(0, os.path.join(SOURCE, 'tests', 'e2e'))
     from lab import Lab as Server
     from maker import Maker

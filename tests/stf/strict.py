@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""What stf_lib's readers and its writer demand of a file, written down from their assertions and
-not from our library: the container, the header, each record behind it, and the pairs that
+"""What stf_lib's readers and its writer require of a file, derived from their assertions and not
+from our library: the container, the header, each record after it, and the pairs that
 STFInst::write() expects when a tool copies an instruction."""
 import ctypes
 import ctypes.util
@@ -18,11 +18,11 @@ MARKERS = (INST32, INST16)
 
 
 class Refused(Exception):
-    """stf_lib would not take this."""
+    """stf_lib would not accept this."""
 
 
 class Record:
-    """One record: where it is, its type, its bytes, and of an EVENT its number and fields."""
+    """A record: its offset, type and bytes; for an EVENT its number and fields."""
     __slots__ = ('at', 'type', 'data', 'number', 'fields')
 
     def __init__(self, at, type_, data):
@@ -40,7 +40,7 @@ def zstd():
 
 
 def unpack(data):
-    """The plain stream, and of each chunk where it begins in it and its start PC."""
+    """The plain stream, and for each chunk its offset in the stream and its start PC."""
     if data[:4] != b'ZSTF':
         return data, None, []
     per_chunk, index = struct.unpack_from('<Qq', data, 4)
@@ -66,7 +66,7 @@ def unpack(data):
 
 
 def records(data):
-    """All records, whole; layouts as the header tells them."""
+    """All records, complete; layouts as given in the header."""
     at, event64, vlen = 0, False, 0
     while at < len(data):
         type_ = data[at]
@@ -128,7 +128,7 @@ def check_header(got):
 
 
 class Writer:
-    """STFWriter's assertions, record by record behind the header."""
+    """STFWriter's assertions, record by record after the header."""
 
     def __init__(self):
         self.last, self.before = END_HEADER, None
@@ -152,8 +152,8 @@ class Writer:
 
 
 def check_group(group):
-    """What STFInstReader throws on, and STFInst::write(): every event but a change of mode has its
-    target, the n-th one the n-th target."""
+    """What STFInstReader and STFInst::write() throw on: every event except a change of mode must
+    have a target, the n-th event the n-th target."""
     traps = [r for r in group if r.type == EVENT and r.number != MODE_CHANGE]
     targets = [r for r in group if r.type == EVENT_TARGET]
     if len(traps) != len(targets):
@@ -170,8 +170,8 @@ def check_group(group):
 
 
 def groups(data):
-    """Check a file's bytes; its header's records, its groups, and the PC of each. The records that
-    no instruction closes are the last group, whose PC is None."""
+    """Check a file's bytes. Returns its header's records, its groups, and the PC of each. Records
+    after the last instruction are the last group, whose PC is None."""
     plain, per_chunk, begins = unpack(data)
     got, header, out, pcs = [], None, [], []
     writer, pc, target, at = Writer(), None, None, {begin: start for begin, start in begins}

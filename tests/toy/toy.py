@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A tracelake that has one row more in its table of formats: everything is there for it, from the
-command line to what the page asks for."""
+"""A tracelake with one more row in its table of formats: everything works for it, from the command
+line to the page's requests."""
 
 import json
 import os
@@ -23,7 +23,7 @@ def ask_json(lab, path):
 
 
 def toy(lab):
-    """Decoded, in files, pushed, served, as tiles: always the instructions that were traced."""
+    """Decoded, in files, pushed, served, in tiles: always the instructions that were traced."""
     lab.tracelake = os.path.join(lab.build, 'tracelake-toy')
     subprocess.run([os.path.join(lab.build, 'tests', 'toy', 'test_toy'), lab.dir], check=True)
     with open(lab.path('truth.txt')) as f:
@@ -46,7 +46,7 @@ def toy(lab):
     check(lab.run('verify', 't').text() == 't: 0 findings\n', 'verify finds something')
     check(int(stream['shards']) > 1, stream)
 
-    # What the page asks for: itself, stripes of the timeline, statistics, instructions.
+    # What the page requests: itself, tiles of the timeline, statistics, instructions.
     check(b'<html' in ask(lab, '/'), 'no page')
     for level in 0, 5:
         (lane,) = ask_json(lab, '/t/tiles/insn/%d/0' % level)['lanes']
