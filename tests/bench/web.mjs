@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the page costs a browser over 1 G instructions in 16 streams, beside its budgets. ./dev bench web
+// The page's cost in a browser for 1 G instructions in 16 streams, compared with its budgets. ./dev bench web
 //
 //   node tests/bench/web.mjs [--insns N] [--follow] [--json FILE]
 //
-// The trace is one of the simulated rig, its sources written eight times under other trace IDs.
-// Requests, bytes and memory are the same on every machine; times are told as they come.
-// --follow: only what following a live trace takes.
+// The trace is one of the simulated rig, with its sources written eight times under different trace IDs. Requests,
+// bytes and memory are the same on every machine; times are printed as measured. --follow: only measure following a
+// live trace.
 import fs from "node:fs";
 import path from "node:path";
 import { parseArgs } from "node:util";
@@ -16,10 +16,10 @@ const { values: args } = parseArgs({
   options: { insns: { type: "string", default: "1000000000" }, follow: { type: "boolean", default: false }, json: { type: "string" } },
 });
 const STREAMS = 16;
-/** Instructions that a byte of the rig's trace makes, about. */
+/** Approximate number of instructions per byte of the rig's trace. */
 const INSNS_PER_BYTE = 10.8;
 const FRAME = 16;
-const DATA = 14; // bytes of one source in a frame that holds no other's
+const DATA = 14; // bytes of one source in a frame without other sources
 
 /** Bytes by trace ID. Source: Arm CoreSight Architecture Specification (IHI 0029), "Formatter". */
 function sourcesOf(frames) {
@@ -38,7 +38,7 @@ function sourcesOf(frames) {
     for (let i = 0; i < 15; i += 2) {
       const [first, flag] = [frames[at + i], (aux >> (i / 2)) & 1];
       if (first & 1) {
-        // The new ID counts at once, or behind the byte that follows.
+        // The new ID applies at once, or after the following byte.
         if (flag && i < 14) put(frames[at + i + 1]);
         id = first >> 1;
         if (!flag && i < 14) put(frames[at + i + 1]);
@@ -53,7 +53,7 @@ function sourcesOf(frames) {
   return [...out.values()].map((bytes) => Buffer.from(bytes));
 }
 
-/** Sources by turns, each frame with the bytes of one. */
+/** Frames that each contain bytes of one source, in turns. */
 function* framesOf(sources) {
   const longest = Math.max(...sources.map((s) => s.length));
   const piece = 1024 * DATA;
@@ -66,7 +66,7 @@ function* framesOf(sources) {
         let aux = 0;
         for (let p = 1; p < 15; p++, i++) {
           if (i === bytes.length && p % 2 === 1) {
-            // The rest belongs to nobody.
+            // The rest has no source.
             frames[at + p] = 0;
             if (p + 1 < 15) frames[at + p + 1] = 1;
             break;
@@ -114,10 +114,12 @@ function tell(what, value, unit, budget) {
 
 const KB = 1000;
 const FOLLOW_MS = 15000;
-/** Below each lane of the rig's live trace. */
+/** Everything below each lane of the rig's live trace. */
 const ALL_SHOWN = "?show=states,counters&open=cs.10,cs.12";
 
-/** Processor time of the page's script in each frame; frames of the measurement itself draw nothing. */
+/**
+ * Processor time of the page's script in each frame; frames of the measurement itself draw nothing.
+ */
 async function draws(page, what, act) {
   await browser.startTracing(page, { categories: ["devtools.timeline"] });
   await act();
@@ -126,14 +128,14 @@ async function draws(page, what, act) {
   tell(`script of a frame, 95 %: ${what}`, all[Math.floor(all.length * 0.95)] ?? 0, "ms", 4);
 }
 
-/** Heap and buffers of the page. */
+/** Heap and buffers used by the page. */
 async function memory(page, session) {
   await session.send("HeapProfiler.collectGarbage");
   const { usedSize, backingStorageSize = 0 } = await session.send("Runtime.getHeapUsage");
   return (usedSize + backingStorageSize) / (1 << 20);
 }
 
-/** What a page takes of the network while it follows a trace that grows, the stream of events included. */
+/** The network traffic of a page that follows a growing trace, including the event stream. */
 async function follow() {
   for (const [what, newest, more] of [["the newest 10 k instructions", "10000", ""], ["the newest 1 M instructions", "1000000", ""],
     ["the newest 10 k instructions", "10000", ALL_SHOWN], ["the newest 1 M instructions", "1000000", ALL_SHOWN],
@@ -149,7 +151,7 @@ async function follow() {
     await settle(live).catch(() => {});
     bytes = 0;
     const began = performance.now();
-    await live.waitForTimeout(FOLLOW_MS); // a rate needs a time
+    await live.waitForTimeout(FOLLOW_MS); // long enough to measure a rate
     tell(`following ${what}${more === "" ? "" : ", stacks, states, counters"}`,
       bytes / KB / ((performance.now() - began) / 1000), "KB/s", 100);
     await live.context().close();
@@ -163,7 +165,7 @@ const fresh = async () => {
   return context.newPage();
 };
 
-/** What a finished trace of many instructions takes. */
+/** The cost of a finished trace with many instructions. */
 async function look() {
   const trace = await capture(lab);
   const insns = trace.streams.map((s) => Number(s.insns));
@@ -222,7 +224,7 @@ async function look() {
   await settle(page);
   tell("going back over 4000 pixels: tiles", net.tiles().length, "", 0);
 
-  // Wherever one has looked.
+  // Wherever the user has looked.
   await page.evaluate((hash) => { location.hash = hash; }, `#/trace/big?panel=none&${stacks}`);
   await settle(page);
   for (let k = 0; k < 40; k++) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lanes as people arrange them: filtered, pinned, moved, hidden, alone in the window, and what they call them.
+// Lanes as users arrange them: filtered, pinned, moved, hidden, alone in the window, and renamed.
 import assert from "node:assert/strict";
 import { inBothThemes, open, place, settle, shot } from "./harness.mjs";
 
@@ -35,7 +35,7 @@ export async function arrangeChecks(suite, { url }) {
     await page.waitForSelector("#timeline");
     await settle(page);
     assert.deepEqual((await names(page)).slice(0, 4), ["cs.1f", "cs.11", "cs.10", "cs.13"]);
-    // Up and down go through what is seen.
+    // Up and down go through the visible lanes.
     await page.focus("#timeline");
     await page.keyboard.press("ArrowDown");
     assert.equal((await place(page)).query.get("lane"), "cs.13");
@@ -50,7 +50,7 @@ export async function arrangeChecks(suite, { url }) {
 
   await suite.check("lanes: sixteen of them have their instructions as text and uncut heads", { fresh: true }, async (page) => {
     await page.addInitScript(() => {
-      window.written = new Map(); // texts by the height at which they stand
+      window.written = new Map(); // texts by their vertical position
       const fill = CanvasRenderingContext2D.prototype.fillText;
       CanvasRenderingContext2D.prototype.fillText = function noted(text, x, y, ...more) {
         if (this.canvas.matches?.("canvas.base")) window.written.set(y, (window.written.get(y) ?? new Map()).set(Math.round(x), text));
@@ -115,7 +115,7 @@ export async function arrangeChecks(suite, { url }) {
       await page.keyboard.press(key);
       await page.waitForFunction((id) => document.activeElement.dataset.id === id, at);
     };
-    // From the selected lane to its group, which is folded, and to the next.
+    // From the selected lane to its group, which is folded, and to the next one.
     await tree.locator("[tabindex='0']").focus();
     assert.equal(await focus(), "cs.10");
     await press("ArrowLeft", "/Cortex-A72");
@@ -127,7 +127,7 @@ export async function arrangeChecks(suite, { url }) {
     await press("Enter", "/Cortex-A53");
     await settle(page);
     assert.deepEqual(await lines(), ["1 /", "2 /Cortex-A53", "2 /Cortex-A72"]);
-    // A folded group's line is painted, and told of under the pointer.
+    // The line of a folded group is painted, with details under the pointer.
     const [y, height] = await page.locator("[data-id='/Cortex-A72']").evaluate((e) => [e.offsetTop, e.offsetHeight]);
     const painted = await page.evaluate(([top, h]) => {
       const canvas = document.querySelector("canvas.base");
@@ -146,7 +146,7 @@ export async function arrangeChecks(suite, { url }) {
     await page.waitForSelector("[data-id='/Cortex-A53']");
     await settle(page);
     assert.deepEqual(await lines(), ["1 /", "2 /Cortex-A53", "2 /Cortex-A72"]);
-    // Enlarged: its lanes alone; then one of them, kept on top of the others; hidden; all again.
+    // Enlarged: only its lanes; then one of them, kept above the others; hidden; all of them again.
     await tree.locator("[tabindex='0']").focus();
     await page.locator("[data-id='/Cortex-A72']").focus();
     await press("ArrowRight", "/Cortex-A72");
@@ -159,7 +159,7 @@ export async function arrangeChecks(suite, { url }) {
     await page.waitForFunction(() => document.querySelectorAll(".head").length === 7);
     await page.keyboard.press("KeyU");
     await page.waitForFunction(() => /42 lanes|41 lanes/.test(document.querySelector("[data-id='/']").textContent));
-    // By hand: a lane goes where it is dragged, among those of its core.
+    // By dragging, a lane moves among those of its core.
     const of = (id) => page.locator(`[data-id='${id}']`).boundingBox();
     const [from, to] = [await of("cs.10"), await of("cs.12")];
     await page.mouse.move(from.x + 60, from.y + 5);
@@ -201,7 +201,7 @@ export async function calledChecks(suite, { server, trace }) {
     const { labels } = await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json();
     assert.equal(labels["lane.cs.12"], "big core");
     assert.equal(await page.getAttribute("[aria-label='Core or group of cs.12']", "placeholder"), "ARM-AA64");
-    // So is what people say of its place: the tree follows.
+    // The same for a location entered by the user: the tree follows.
     await page.fill("[aria-label='Core or group of cs.12']", "cluster 1 / core 0");
     await page.press("[aria-label='Core or group of cs.12']", "Enter");
     await page.waitForSelector("[data-id='/cluster 1/core 0'][aria-level='3']");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Calls taken apart and call trees, against what the server says of the same.
+// Details of calls, and call trees, compared with the server's answers.
 import assert from "node:assert/strict";
 import { inBothThemes, open, place, settle } from "./harness.mjs";
 
@@ -9,7 +9,7 @@ async function json(page, base, path) {
   return reply.json();
 }
 
-/** The details of the panel by their names. */
+/** The details in the panel, by name. */
 async function details(page) {
   await page.waitForSelector(".calls dl.details");
   return page.evaluate(() => Object.fromEntries([...document.querySelectorAll(".calls dl.details div")]
@@ -65,7 +65,7 @@ export async function callChecks(suite, { server, trace }) {
     await page.keyboard.press("Enter");
     await page.waitForFunction((n) => document.querySelectorAll("table.tree tbody tr").length > n, first);
     await inBothThemes(page, "calls-tree");
-    // Widths are shares: the outermost level's add up to no more than all.
+    // Widths are shares: the outermost level's add up to at most 100 %.
     const shares = await page.evaluate(() => [...document.querySelectorAll(".flame div")]
       .filter((d) => d.style.top === "0px").reduce((sum, d) => sum + parseFloat(d.style.width), 0));
     assert.ok(shares > 90 && shares < 100.5, String(shares));
@@ -88,7 +88,7 @@ export async function callChecks(suite, { server, trace }) {
   });
 }
 
-/** Two streams of a trace laid side by side. */
+/** Compares two streams of a trace. */
 export async function compareChecks(suite, { server, trace }) {
   const base = server.replace(/\/$/, "");
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A small ETMv4 trace source, to make captures of which every instruction and time is known. Source
-// of the packets: Arm IHI 0064, "Trace packets".
+// A small ETMv4 trace source for captures in which every instruction and time is known. Source of
+// the packets: Arm IHI 0064, "Trace packets".
 import fs from "node:fs";
 import path from "node:path";
 
 export const CODE = 0x80000;
-/** Instructions of the loop that runs: each E atom is one round. */
+/** Instructions in the loop that is executed: each E atom is one iteration. */
 export const ROUND = 4;
 const NOP = 0xd503201f;
 const BACK = 0x17fffffd; // b -12
@@ -21,7 +21,7 @@ export class Etm {
     return this;
   }
 
-  /** Tracing begins, or begins again. */
+  /** Tracing starts or resumes. */
   on() {
     const at = BigInt(CODE);
     const byte = (n) => Number((at >> BigInt(n)) & 0xffn);
@@ -48,7 +48,7 @@ export class Etm {
     return this.sync().on();
   }
 
-  /** Trace, program and setup as files; what `tracelake push` is to be told. */
+  /** Write trace, program and setup to files. Returns the arguments for `tracelake push`. */
   write(dir, name, { clock = 0, image = true } = {}) {
     const file = (end) => path.join(dir, name + end);
     fs.writeFileSync(file(".etm"), Buffer.from(this.bytes));

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Looking for something from the cursor, in all lanes: what the page goes to and counts is what the
-// server finds.
+// Searching from the cursor, in all lanes: the page goes to and counts what the server finds.
 import assert from "node:assert/strict";
 import { accessible, inBothThemes, moved, open, place, settle } from "./harness.mjs";
 
@@ -36,7 +35,7 @@ export async function findChecks(suite, { server, trace }) {
     await page.press(".search input", "Shift+Enter");
     await text(page, ".search .hits", `${grouped(all.before + 1)} of ${grouped(all.total)}`);
     await inBothThemes(page, "find");
-    // From wherever the cursor is taken.
+    // From any cursor position.
     await page.evaluate(() => { location.hash = location.hash.replace(/at=\d+/, "at=200").replace(/lane=[^&]*&?/, ""); });
     await text(page, "#status", "insn 200");
     await page.focus("#timeline");
@@ -70,7 +69,7 @@ export async function findChecks(suite, { server, trace }) {
       await page.waitForSelector(".tabpanel .trouble");
       await search(page, "gap");
     }
-    troubles.length = 0; // the browser logs what the server refused
+    troubles.length = 0; // the browser logs refused requests
   });
 
   await suite.check("find: an unknown name offers those like it", {}, async (page) => {
@@ -97,7 +96,7 @@ export async function findChecks(suite, { server, trace }) {
           return undefined;
         }
         await page.keyboard.press(key);
-        // Of several at one place the one that is met first.
+        // Of several at one position, the first in search direction.
         const which = params.backward ? got.before + got.hits.length : got.before + 1;
         await text(page, "#status", `${grouped(which)} of ${grouped(got.total)}`);
         const hit = got.hits[0];
@@ -144,7 +143,7 @@ export async function findChecks(suite, { server, trace }) {
     const exceptions = await ask(page, { event: "exception", limit: 1, count: 1 });
     await text(page, ".tabpanel .buttons", grouped(exceptions.total));
     assert.equal((await place(page)).query.get("kinds"), "exception");
-    // Scrolling on fetches more of them.
+    // Scrolling further fetches more of them.
     const last = () => page.evaluate(() => Number(document.querySelector("#events .gridbody").lastElementChild.getAttribute("aria-rowindex")));
     if (exceptions.total > 2000) {
       const before = await page.evaluate(() => document.querySelector("#events .gridbody").clientHeight);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is around the lanes: panel and window, focus, links, tables that end early, pixels between buckets.
+// Everything around the lanes: panel and window, focus, links, tables that end early, pixels between buckets.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -45,7 +45,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
     await settle(page);
     const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.className);
     assert.equal(await focused(), "timeline");
-    // Tabs stand in one column, and arrows go through them.
+    // Tabs are in one column, and arrow keys go through them.
     const tabs = await page.locator("[role=tab]").evaluateAll((all) => all.map((e) => { const b = e.getBoundingClientRect(); return [b.left, b.bottom]; }));
     assert.equal(new Set(tabs.map(([left]) => left)).size, 1);
     assert.ok(tabs.every(([, bottom]) => bottom <= 860), JSON.stringify(tabs));
@@ -54,7 +54,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
       await page.keyboard.press(key);
       await page.waitForFunction((wanted) => document.activeElement.id === wanted, id);
     }
-    // Two keys between two frames: the second goes on from the first.
+    // Two key presses between two frames: the second continues from the first.
     await page.evaluate(() => {
       for (const key of ["ArrowUp", "ArrowDown"]) document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
     });
@@ -67,7 +67,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
     await page.keyboard.press("Shift+?");
     await page.waitForSelector("dialog[open]");
     assert.match(await page.textContent("dialog"), /How to read a lane/);
-    assert.equal(await page.locator("dialog").evaluate((e) => e.scrollTop), 0); // read from its beginning
+    assert.equal(await page.locator("dialog").evaluate((e) => e.scrollTop), 0); // scrolled to its beginning
     await accessible(page);
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog", { state: "detached" });
@@ -94,7 +94,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
     const stats = await (await page.request.get(`${base}/api/v1/traces/${trace}/streams/cs.10/stats?from=0&to=1000000&functions=1000`)).json();
     assert.ok(stats.functions_run > 50);
     await open(page, base, `#/trace/${trace}?select=0-1000000&panel=stats`);
-    // It may be counted once more while the page opens: the table goes, and comes again.
+    // It may be counted again while the page opens: the table disappears and comes back.
     await page.waitForFunction((n) => document.querySelectorAll("table.hot tbody tr").length === 50
       && document.querySelector(".tabpanel").textContent.includes(`50 of ${n}`), stats.functions_run);
     await page.click(".tabpanel button:has-text('Show all')");
@@ -142,7 +142,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
     const wide = streams["cs.10"].slices.filter((s) => s.from > from + 100 && s.to < to - 100).sort((a, b) => (b.to - b.from) - (a.to - a.from))[0];
     const box = await page.locator(".plot").boundingBox();
     const x = (at) => box.x + ((at - from) / (to - from)) * box.width;
-    // No other edge may be nearer than the one that is meant.
+    // No other edge may be closer than the intended one.
     const edges = streams["cs.10"].slices.filter((s) => x(s.to) - x(s.from) >= 2).flatMap((s) => [s.from, s.to]);
     const nearest = (px) => edges.map((e) => [Math.abs(x(e) - px), e]).sort((a, b) => a[0] - b[0])[0][1];
     const drag = async (a, b) => {
@@ -177,7 +177,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
       return n;
     }, named);
     assert.equal(seams, 0);
-    // Band and call stack have the same colours, of the whole trace and all over it, too.
+    // Band and call stack have the same colours, for the whole trace as well.
     const alike = () => page.evaluate(() => {
       const canvas = document.querySelector("canvas.base");
       const of = (y) => {
@@ -188,7 +188,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
       };
       const all = new Set();
       for (let y = 90; y < canvas.height; y += 3) for (const c of of(y)) all.add(c);
-      // What is drawn of the calls is from all over the trace.
+      // The calls drawn are from the whole trace.
       const { data } = canvas.getContext("2d").getImageData(0, 60, canvas.width, 1);
       const ends = [0.1, 0.9].map((share) => data.slice(4 * Math.floor(share * canvas.width), 4 * Math.floor(share * canvas.width) + 3).join());
       return [of(60), [...all], ends];
@@ -203,7 +203,7 @@ export async function frameChecks(suite, { server, trace, plain }) {
     }
     assert.ok(Object.keys(await colours(page)).length > 3);
     await shot(page, "no-symbols");
-    // So have a closed lane, and the overview, though nobody has asked for its calls.
+    // The same for a closed lane and the overview, although nobody has requested its calls.
     await open(page, base, `#/trace/${plain}?open=`);
     await page.waitForFunction(() => {
       const colour = (selector, y) => {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// What is missing, and when: a trace of which every instruction and time is known, at several zooms
-// and on both axes, near zero and beyond what a double holds.
+// What is missing, and when: a trace in which every instruction and time is known, at several zoom levels and on both
+// axes, near zero and beyond the precision of a double.
 import assert from "node:assert/strict";
 import { Etm } from "./etm.mjs";
 import { cssColour, inBothThemes, open, place, settle, shot } from "./harness.mjs";
 
-/** [from, to) by time and what is there. */
+/** [from, to) by time, and what happens there. */
 const TRUTH = [[1000, 2000, "running"], [2000, 5000, "lost"], [5000, 6000, "running"],
   [6000, 9000, "untraced"], [9000, 10000, "running"]];
 export const FAR = 2n ** 63n;
-/** Instructions in front of which trace is missing. */
+/** Instructions before which trace is missing. */
 const LOST_AT = 440;
 const OFF_AT = 880;
 
@@ -19,7 +19,10 @@ export function missingTrace(begin = 0n) {
     .time(at(5000)).run(400).time(at(6000)).on().time(at(9000)).run(400).time(at(10000));
 }
 
-/** What columns of the one lane's function band look like, in its middle: it fills the window. */
+/**
+ * The appearance of columns in the middle of the single lane's function band, which fills the
+ * window.
+ */
 async function columns(page, all) {
   const { named, seen } = await page.evaluate((xs) => {
     const style = getComputedStyle(document.documentElement);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A small runner: named checks in order on one browser, a plain total last; with TL_SHOTS=1 pictures
-// of what was checked in the build folder.
+// A small runner: named checks in order on one browser, with the total at the end; with TL_SHOTS=1, screenshots of
+// what was checked in the build folder.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -14,13 +14,14 @@ const require = createRequire(path.join(build, "web/package.json"));
 const { chromium } = require("playwright-core");
 const AXE = require.resolve("axe-core/axe.min.js");
 const SHOTS = path.join(build, "screenshots");
-/** Reached by what hangs alone: machines are busy at times. */
+/** Only reached if something hangs, since machines can be busy. */
 const LIMIT_MS = 240000;
 const WAIT_MS = 120000;
-/** TL_SLOWER=6: the page has a sixth of the processor, as on a slow machine. */
+/** TL_SLOWER=6: the page gets a sixth of the processor's speed, as on a slow machine. */
 const SLOWER = Number(process.env.TL_SLOWER ?? 1);
 
-// One renderer: a check finds the one of that before, which has compiled the page; a new one takes a fifth of the whole.
+// One renderer, so that each check reuses the one that has already compiled the page; new ones would take a fifth of
+// the total time.
 const FLAGS = ["--headless", "--renderer-process-limit=1", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
   "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
@@ -28,28 +29,31 @@ export function launch() {
   return chromium.launch({ executablePath: process.env.TL_CHROMIUM ?? "/usr/bin/chromium", args: FLAGS });
 }
 
-/** What a check may listen to; taken away behind it. */
+/** Events that a check may listen to; listeners are removed after it. */
 const HEARD = ["console", "pageerror", "request", "requestfinished"];
 
-/** Checks run one after another; a failed one does not stop those behind it. */
+/** Checks run one after another; a failed one does not stop later ones. */
 export class Suite {
   constructor(browser) {
     this.browser = browser;
     this.passed = 0;
     this.failed = [];
     this.skipped = 0;
-    this.pages = new Map(); // by what the context is made with
+    this.pages = new Map(); // by the options of their context
     fs.mkdirSync(SHOTS, { recursive: true });
   }
 
-  /** A page as if it were new. One of the same options is used again: what it loaded need not be compiled again. */
+  /**
+   * A page as if it were new. One with the same options is reused, so that its scripts need not be
+   * compiled again.
+   */
   async page({ fresh, ...options }) {
     const key = JSON.stringify(options);
     const known = fresh ? undefined : this.pages.get(key);
     if (known) {
       await known.mouse.move(0, 0);
       await known.unrouteAll();
-      // Where nothing was opened there is nothing kept.
+      // If nothing was opened, nothing is stored.
       await known.evaluate(() => localStorage.clear()).catch(() => {});
       await known.goto("about:blank");
       await known.emulateMedia({ colorScheme: options.colorScheme ?? "light" });
@@ -66,8 +70,9 @@ export class Suite {
   }
 
   /**
-   * `body` gets a page in its first state, which must log no error. `options` are those of its
-   * context; `fresh`: one of its own, with nothing cached, for what counts bytes or hooks scripts.
+   * `body` gets a page in its initial state, which must log no error. `options` are those of its
+   * context; `fresh`: a page of its own with nothing cached, for checks that count bytes or hook
+   * scripts.
    */
   async check(name, options, body) {
     const troubles = [];
@@ -113,13 +118,13 @@ export class Suite {
   }
 }
 
-/** A picture for people to look at, where they ask for it: TL_SHOTS=1. */
+/** A screenshot for people to look at, if requested by TL_SHOTS=1. */
 export async function shot(page, name) {
   if (!process.env.TL_SHOTS) return;
   await page.screenshot({ path: path.join(SHOTS, `${name}.png`) });
 }
 
-/** Wait until nothing is fetched, the link is up to date and that is drawn. */
+/** Wait until no request is pending, the link is up to date, and the page is drawn accordingly. */
 export async function settle(page) {
   await page.evaluate((limit) => new Promise((done, fail) => {
     const until = performance.now() + limit;
@@ -134,12 +139,12 @@ export async function settle(page) {
   }), WAIT_MS);
 }
 
-/** Wait until what was done is drawn. */
+/** Wait until the last action is drawn. */
 export function frame(page) {
   return page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
 }
 
-/** Turn the wheel over the lanes once a frame, `times` times; with `ctrlKey` it zooms. */
+/** Turn the wheel over the lanes once per frame, `times` times; with `ctrlKey` it zooms. */
 export function wheel(page, [x, y], times, turn) {
   return page.evaluate(async (how) => {
     const canvas = document.querySelector("#timeline");
@@ -158,7 +163,7 @@ export async function open(page, base, hash) {
   await settle(page);
 }
 
-/** No violation that axe knows of, by all its rules or those named. */
+/** No violation found by axe, by all its rules or the given ones. */
 export async function accessible(page, rules) {
   if (!await page.evaluate(() => window.axe !== undefined)) await page.evaluate(fs.readFileSync(AXE, "utf8"));
   const violations = await page.evaluate(async (only) => {
@@ -169,8 +174,8 @@ export async function accessible(page, rules) {
 }
 
 /**
- * Accessible and seen in both themes, which differ in colours; the page is left in the one that it had.
- * `each` is asked in either, if it is given.
+ * Accessible and visible in both themes, which differ in colours; the page's theme is restored.
+ * `each` is called in each theme, if given.
  */
 export async function inBothThemes(page, name, each = async () => {}) {
   const had = await page.evaluate(() => document.documentElement.dataset.theme);
@@ -188,21 +193,21 @@ export async function inBothThemes(page, name, each = async () => {}) {
   }
 }
 
-/** Pixels of the lanes' canvas as counts by colour, below the ruler. */
+/** Pixels of the lanes' canvas below the ruler, as counts by colour. */
 export function colours(page, selector = "canvas.base") {
   return page.evaluate((s) => {
     const canvas = document.querySelector(s);
     const { data } = canvas.getContext("2d").getImageData(0, 24, canvas.width, canvas.height - 24);
     const pixels = new Uint32Array(data.buffer);
     const counts = new Map();
-    // Neighbours are alike, mostly.
+    // Neighbours mostly have the same colour.
     for (let i = 0, begun = 0; i < pixels.length; begun = i) {
       const pixel = pixels[i];
       while (i < pixels.length && pixels[i] === pixel) i++;
       counts.set(pixel, (counts.get(pixel) ?? 0) + i - begun);
     }
     const name = (p) => `#${[p, p >> 8, p >> 16].map((x) => (x & 255).toString(16).padStart(2, "0")).join("")}`;
-    const named = new Map(); // whatever their opacity
+    const named = new Map(); // regardless of their opacity
     for (const [pixel, n] of counts) named.set(name(pixel), (named.get(name(pixel)) ?? 0) + n);
     return Object.fromEntries([...named].sort((a, b) => b[1] - a[1]).slice(0, 64));
   }, selector);
@@ -213,7 +218,7 @@ export function cssColour(page, name) {
   return page.evaluate((n) => getComputedStyle(document.documentElement).getPropertyValue(`--${n}`).trim(), name);
 }
 
-/** The view as the URL tells it, once it has caught up. */
+/** The view as given by the URL, once it is up to date. */
 export async function place(page) {
   await settle(page);
   const hash = await page.evaluate(() => location.hash);
@@ -222,7 +227,7 @@ export async function place(page) {
   return { hash, query, from: number("from"), to: number("to"), at: number("at") };
 }
 
-/** The place once the cursor stands elsewhere than at `at`; fails after ten seconds. */
+/** The position once the cursor is no longer at `at`; fails after ten seconds. */
 export async function moved(page, at) {
   await page.waitForFunction((was) => {
     const query = new URLSearchParams(location.hash.split("?")[1] ?? "");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server in a folder of its own with captures in it: a finished one, real ones where the data is
-// at hand, and one that is being pushed.
+// A server in a folder of its own with captures in it: a finished one, real ones where the data is available, and one
+// that is being pushed.
 import { spawn } from "node:child_process";
 import fs from "node:fs";
 import net from "node:net";
@@ -14,7 +14,9 @@ const READY_MS = 120000;
 
 let tries = 0;
 
-/** A port below those that the kernel gives to clients; tests beside this one look elsewhere. */
+/**
+ * A port below those that the kernel gives to clients; concurrent tests look at different numbers.
+ */
 export function freePort() {
   return new Promise((resolve) => {
     const port = 20000 + (process.pid * 37 + tries++) % 12000;
@@ -26,7 +28,7 @@ export function freePort() {
 
 const sleep = (ms) => new Promise((resolve) => { setTimeout(resolve, ms); });
 
-/** Ends all that it started with close(). */
+/** close() ends everything that it started. */
 export class Lab {
   constructor() {
     this.dir = fs.mkdtempSync(path.join(os.tmpdir(), "tracelake-browser-"));
@@ -47,7 +49,7 @@ export class Lab {
     return one;
   }
 
-  /** Run to its end; throws if it fails. */
+  /** Run a program to its end; throws if it fails. */
   async run(program, args) {
     const one = this.spawn(program, args);
     const status = await one.ended;
@@ -75,14 +77,14 @@ export class Lab {
     return ["--kind", kind, "--server", this.url, "--rig", `rig-${kind}`, "--trace", trace, "--quiet", ...more];
   }
 
-  /** A simulated capture, finished; the name of the trace. */
+  /** Push a complete simulated capture. Returns the name of the trace. */
   async finished() {
     await this.run("tracelake-rig", this.rig("etm", "finished", ["--rate", "2000000", "--bytes", "3000000", "--seed", "7"]));
     await this.sealed("finished");
     return "finished";
   }
 
-  /** `body` gets the name of a trace that goes on until it returns. */
+  /** Call `body` with the name of a trace that grows until it returns. */
   async whileLive(body) {
     const rig = this.spawn("tracelake-rig", this.rig("etm", "live", ["--rate", "200000", "--seed", "8"]));
     await this.until("live", (t) => t.streams.some((s) => Number(s.insns) > 0));
@@ -91,7 +93,7 @@ export class Lab {
     await rig.ended;
   }
 
-  /** A buffer of a real capture of a board, where there is one; undefined else. */
+  /** Push a buffer of a real capture of a board. Returns undefined if it is not available. */
   async real(name, buffer) {
     const folder = path.join(DATA, "coresight/snapshots", name);
     if (!fs.existsSync(folder)) return undefined;
@@ -103,13 +105,18 @@ export class Lab {
     return id;
   }
 
-  /** A recorded STF trace of code without symbols, where there is one; undefined else. */
+  /**
+   * Push a recorded STF trace of code without symbols. Returns undefined if it is not available.
+   */
   async recorded(name) {
     const file = path.join(DATA, "stf", name);
     return fs.existsSync(file) ? this.pushed("recorded", ["--format", "stf", file]) : undefined;
   }
 
-  /** A recording of Linux whose code is not at hand, and where it is; undefined without data. */
+  /**
+   * Push a recording of Linux without its code. Returns the trace and the location of the code;
+   * undefined if it is not available.
+   */
   async recording(name) {
     const folder = path.join(DATA, "perf");
     if (!fs.existsSync(folder)) return undefined;
@@ -120,7 +127,7 @@ export class Lab {
     };
   }
 
-  /** Push what a writer of captures says; the name of the trace. */
+  /** Push a capture with the arguments from its writer. Returns the name of the trace. */
   async pushed(id, args) {
     await this.run("tracelake", ["push", "--server", this.url, "--trace", id, ...args]);
     await this.sealed(id);

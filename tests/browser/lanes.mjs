@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Sub-lanes, and software trace as text: against what the server says, whose truth the simulations
-// know.
+// Sub-lanes, and software trace as text, compared with the server's answers, which are checked against the
+// simulations.
 import assert from "node:assert/strict";
 import { accessible, cssColour, frame, inBothThemes, open, place, settle } from "./harness.mjs";
 
@@ -10,7 +10,7 @@ async function json(page, base, path) {
   return reply.json();
 }
 
-/** Pixels of a row of the lanes' canvas, as "#rrggbb" by runs of equal colour: [colour, x0, x1]. */
+/** Runs of equal colour in a row of the lanes' canvas, as [colour "#rrggbb", x0, x1]. */
 function row(page, y) {
   return page.evaluate((at) => {
     const canvas = document.querySelector("canvas.base");
@@ -40,7 +40,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await settle(page);
     assert.equal((await place(page)).query.get("show"), "states");
     await inBothThemes(page, "lanes-states");
-    // The longest run of one process has one colour from edge to edge.
+    // The longest run of one process has a single colour from edge to edge.
     const runs = [];
     for (const r of told.runs) {
       const last = runs[runs.length - 1];
@@ -83,7 +83,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await settle(page);
     const all = await rows();
     assert.equal(all.n, Number(cut[2]));
-    // The deepest call is seen where it runs, and not outside of it.
+    // The deepest call is drawn where it runs, and only there.
     await page.mouse.move(600, 300);
     await page.mouse.wheel(0, 2000);
     await settle(page);
@@ -123,7 +123,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
     assert.equal(shown.filter((r) => /osd-stm 4\s*tick/.test(r)).length, lines.length);
     assert.deepEqual(values, Array.from({ length: 10 }, (_, k) => `0x${(0xffeeddc0 + 20 + 40 * k).toString(16)} (4 B)`), "values are no text");
     assert.deepEqual(shown.filter((r) => r.includes("osd-stm 9")).map((r) => /0x.*/.exec(r)[0].trim()), values);
-    // Bound to the cursor: a step down is the next line, and the cursor goes there.
+    // It is coupled to the cursor: a step down goes to the next line, and moves the cursor there.
     await page.locator("ol.log button").first().click();
     await page.waitForSelector("ol.log li.here");
     const first = (await place(page)).at;
@@ -133,7 +133,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
     await page.keyboard.press("End");
     await page.waitForFunction(() => document.querySelector("ol.log li:last-child")?.classList.contains("here"));
     await accessible(page);
-    // What is told of a message is nothing that only instructions have.
+    // The details of a message contain nothing that only instructions have.
     await page.click("#tab-insns");
     await page.waitForFunction(() => /Record/.test(document.querySelector("dl.details")?.textContent ?? ""));
     assert.doesNotMatch(await page.textContent("dl.details"), /PC|Function|Mode|Instruction/);
@@ -143,7 +143,7 @@ export async function laneChecks(suite, { server, trace, osd }) {
     for (let i = 0; i < 4; i++) await page.keyboard.press("+");
     await settle(page);
     await inBothThemes(page, "lanes-log");
-    // Neither pages nor instructions on lanes that have none.
+    // Lanes without pages or instructions do not offer them.
     const box = await page.locator("#timeline").boundingBox();
     for (let y = 40; y < 360; y += 24) {
       await page.mouse.move(box.x + 60, box.y + y);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The page of traces: order, labels, captures brought in, deletion, storage.
+// The page of traces: order, labels, pushing captures, deletion, storage.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -41,7 +41,7 @@ export async function listChecks(suite, { server, dir }) {
     assert.ok(tools.x >= state.x + state.width, JSON.stringify({ state, tools }));
   });
 
-  // Five hundred are many for a test: the server is asked for two, then four.
+  // Five hundred traces are too many for a test: the page requests two, then four.
   await suite.check("list: of many traces the newest ones, and older ones when they are asked for", {}, async (page) => {
     await page.route(/api.v1.events/, (route) => route.continue({ url: route.request().url().replace(/limit=(\d+)/, (_, n) => `limit=${Number(n) / 250}`) }));
     await page.goto(base);
@@ -51,7 +51,7 @@ export async function listChecks(suite, { server, dir }) {
     assert.match(await page.textContent(".storage"), /^The newest 2, /);
     await page.click("button:has-text('Older ones')");
     await shown(4);
-    // One that is not listed is shown all the same, and is not held to be gone.
+    // A trace that is not listed is shown nevertheless, and is not considered gone.
     const old = ids.at(-1);
     await page.goto(`${base}/#/trace/${old}`);
     await page.waitForSelector("header .badge");
@@ -146,11 +146,11 @@ export async function listChecks(suite, { server, dir }) {
     assert.match(await page.textContent("dialog .trouble"), /trace gaps exists/);
     await page.keyboard.press("Escape");
     await page.waitForSelector("dialog", { state: "detached" });
-    troubles.length = 0; // the browser logs what was refused
+    troubles.length = 0; // the browser logs refused requests
   });
 
   await suite.check("list: what is typed before a slow page draws is what counts", { fresh: true }, async (page) => {
-    // Frames come when they are let; the list has not come at all.
+    // Frames are drawn only when allowed; the list has not arrived yet.
     await page.addInitScript(() => {
       const real = window.requestAnimationFrame.bind(window);
       const held = [];
@@ -176,18 +176,18 @@ export async function listChecks(suite, { server, dir }) {
     await name.evaluate((field) => { field.focus(); field.select(); });
     await page.evaluate(() => window.holdFrames(false));
     await frame(page);
-    await page.keyboard.insertText("other"); // as a method of input does, without keys
+    await page.keyboard.insertText("other"); // as an input method does, without keys
     assert.equal(await name.inputValue(), "other");
     release();
     await page.waitForSelector("table.traces tbody tr");
     assert.equal(await name.inputValue(), "other");
-    // What was said by hand stays when another file is chosen.
+    // A manual choice is kept when another file is chosen.
     await page.selectOption("dialog select", "stf");
     await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.ini"));
     await page.waitForSelector("dialog label b:has-text('gaps.ini')");
     assert.deepEqual([await name.inputValue(), await page.inputValue("dialog select")], ["other", "stf"]);
 
-    // A press that began in a field is no click beside the dialog; one that began beside it is.
+    // A press that began in a field is not a click outside the dialog; one that began outside is.
     const field = await name.boundingBox();
     await page.mouse.move(field.x + 10, field.y + 10);
     await page.mouse.down();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A server that asks for a token: the page leads to the login, and back to what was asked for.
+// A server that requires a token: the page redirects to the login, and back to what was requested.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -15,7 +15,7 @@ export async function loginChecks(suite) {
     fs.writeFileSync(tokens, `${TOKEN} admin\n`, { mode: 0o600 });
     await lab.start("--tokens", tokens);
     await suite.check("login: a token once, then a cookie, until it is ended", { fresh: true }, async (page, troubles) => {
-      // Where no login is yet the browser tells of each 401.
+      // Before the login the browser logs each 401.
       const expected = (t) => /status of 401/.test(t);
       const forget = () => { for (let i = troubles.length - 1; i >= 0; i--) if (expected(troubles[i])) troubles.splice(i, 1); };
       await page.goto(`${lab.url}/#/?q=x`);
@@ -34,7 +34,7 @@ export async function loginChecks(suite) {
       assert.equal(cookie.httpOnly, true);
       assert.equal(cookie.sameSite, "Lax");
       assert.equal(await page.evaluate(() => document.cookie), "");
-      // A second visit needs no token; the login page leads on by itself.
+      // A second visit needs no token; the login page redirects by itself.
       await page.goto(`${lab.url}/login?next=https://example.com/`);
       await page.locator("header .brand").waitFor();
       assert.equal(new URL(page.url()).origin, lab.url);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Notes: written, found again, changed and removed, by the keyboard alone.
+// Notes: written, found again, changed and removed using only the keyboard.
 import assert from "node:assert/strict";
 import { colours, cssColour, inBothThemes, open, place, settle } from "./harness.mjs";
 
@@ -20,7 +20,7 @@ export async function noteChecks(suite, { server, trace }) {
     const [note] = await stored(page);
     assert.deepEqual([note.at, note.to, note.text], [5000, 5000, "Here it begins,\nand goes on"]);
     assert.ok(await flags(page) > 20, "the flag is drawn");
-    // A bookmark elsewhere, and from one to the other.
+    // A bookmark elsewhere, and going from one to the other.
     await page.evaluate(() => { location.hash = location.hash.replace("at=5000", "at=6500"); });
     await page.waitForFunction(() => location.hash.includes("at=6500"));
     await settle(page);
@@ -33,7 +33,7 @@ export async function noteChecks(suite, { server, trace }) {
     await page.waitForFunction(() => location.hash.includes("at=6500"));
     await settle(page);
     await inBothThemes(page, "notes");
-    // It is there for others, by time, too.
+    // It is visible to others, also on the time axis.
     await page.goto("about:blank");
     await open(page, base, `#/trace/${trace}?axis=time&panel=notes`);
     await page.waitForSelector("ul.notelist li");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Open SoC Debug on the page: core trace without instructions, software trace's text, the UART's
-// console, the core's stall, and what was lost.
+// Open SoC Debug on the page: core trace without instructions, the text of software trace, the UART's console, stalls
+// of the core, and lost events.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { accessible, colours, cssColour, open, settle, shot } from "./harness.mjs";
@@ -18,7 +18,7 @@ const split = (value) => [value & 0xffff, (value >>> 16) & 0xffff];
 const ctm = (time, pc, npc, flags) => packet(1, [...split(time), ...split(npc), ...split(pc), flags | 3]);
 const stm = (time, id, value) => packet(2, [...split(time), id, ...split(value)]);
 
-/** A program that calls, prints and stalls, and of which 65,538 events and more are missing. */
+/** A program that calls, prints and stalls, with at least 65,538 missing events. */
 export function writeCapture(file) {
   const parts = [];
   const types = [[1, 0], [5, 32], [4, 32], [2, 0], [6, 0]];
@@ -28,7 +28,7 @@ export function writeCapture(file) {
     parts.push(ctm(1000 + 10 * i, 0x80000010 + 8 * i, 0x80002000 + 64 * i, i % 2 ? 4 : 8));
     if (i === 200) parts.push(packet(1, [3], 0x9400), packet(1, [65535], 0x9400));
     if (i % 40 === 0) [..."tick\n"].forEach((c, k) => parts.push(stm(1001 + 10 * i + k, 4, c.charCodeAt(0))));
-    if (i % 40 === 20) parts.push(stm(1001 + 10 * i, 9, 0xffeeddc0 + i)); // each of its bytes might be a character's
+    if (i % 40 === 20) parts.push(stm(1001 + 10 * i, 9, 0xffeeddc0 + i)); // each of its bytes could be a character
     if (i % 50 === 0) parts.push(packet(3, ["ok\r\n".charCodeAt((i / 50) % 4)]));
   }
   parts.push(packet(4, [1]), packet(4, [0]));

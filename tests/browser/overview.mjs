@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The overview on opening: what the server counted, colours by rank, one function alone; and a program
-// image that is missing, brought in by the page.
+// The overview on opening: the server's counts, colours by rank, a single function; and uploading a missing program
+// image from the page.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import path from "node:path";
@@ -34,7 +34,7 @@ export async function overviewChecks(suite, { server, trace, noimage, dir }) {
     for (const m of modes) assert.ok((await page.textContent(".overview")).includes(m));
     await inBothThemes(page, "overview");
 
-    // One alone, by keyboard; all others are grey, in the link, too.
+    // Select a single function by keyboard; all others become grey, and the link contains it.
     await rows.nth(1).locator("button").focus();
     await page.keyboard.press("Enter");
     await settle(page);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The page over the mock server: every state of it, gestures, budgets, accessibility.
+// The page with the mock server: all of its states, gestures, budgets, accessibility.
 import assert from "node:assert/strict";
 import { accessible, colours, cssColour, frame, inBothThemes, moved, open, place, settle, shot, traffic, wheel } from "./harness.mjs";
 import { freePort } from "./lab.mjs";
 import { listen } from "./mock/server.mjs";
 
 const TRACE = "#/trace/soak-2026-01-02";
-/** Over the first lane's function band. */
+/** A position in the first lane's function band. */
 const LANE = [600, 145];
 
 export async function pageChecks(suite, mock) {
@@ -23,7 +23,7 @@ export async function pageChecks(suite, mock) {
   await suite.check("a whole trace", {}, async (page) => {
     await open(page, url, TRACE);
     assert.equal(await page.locator(".head").count(), 4);
-    // A lane is 50 pixels high where there are more of them.
+    // With several lanes, each is 50 pixels high.
     const below = await page.locator(".head .gaps").evaluateAll((all) => all.map((g) =>
       g.getBoundingClientRect().bottom - g.closest(".head").getBoundingClientRect().top));
     assert.ok(below.length > 0 && Math.max(...below) <= 50, `counts of gaps are cut off: ${below}`);
@@ -121,7 +121,7 @@ export async function pageChecks(suite, mock) {
     };
     await open(page, url, TRACE);
     await until("the whole trace");
-    // A wide view has too many to list; that answer must not stand for what lies within it.
+    // A wide view has too many to list; that answer must not be reused for a narrower one.
     const before = asked();
     for (const [from, to] of [[2220606, 4420606], [2420606, 2620606], [2520606, 2520806], [2520700, 2520720]]) {
       await page.evaluate((hash) => { location.hash = hash; }, `${TRACE}?from=${from}&to=${to}`);
@@ -354,7 +354,7 @@ export async function pageChecks(suite, mock) {
     await page.goto(`${url}/#/trace/nothing`);
     await page.waitForSelector(".trouble");
     assert.match(await page.textContent(".trouble"), /no trace “nothing”/);
-    troubles.length = 0; // the browser logs what it could not load
+    troubles.length = 0; // the browser logs failed requests
   });
 
   await suite.check("a server that goes away and comes back, a trace that is deleted", {}, async (page, troubles) => {
@@ -363,7 +363,7 @@ export async function pageChecks(suite, mock) {
     await open(page, first.url, TRACE);
     await first.close();
     await page.waitForSelector("header .badge.failed");
-    // What cannot be had is asked for while nobody answers, and had when somebody does.
+    // What cannot be fetched is requested again while there is no answer, and arrives when there is one.
     await page.evaluate(() => { location.hash = "#/trace/farm-42"; });
     await page.waitForSelector(".trouble");
     const second = await listen({}, port);
@@ -377,7 +377,7 @@ export async function pageChecks(suite, mock) {
     } finally {
       await second.close();
     }
-    troubles.length = 0; // the browser logs what it could not load
+    troubles.length = 0; // the browser logs failed requests
   });
 
   await suite.check("nothing inline, nothing from elsewhere", { fresh: true }, async (page) => {
@@ -391,7 +391,7 @@ export async function pageChecks(suite, mock) {
 
 }
 
-/** Requests and bytes are asserted, times only told. */
+/** Requests and bytes are asserted, times only printed. */
 export async function budgetChecks(suite, { url }) {
   await suite.check("budget: a trace opens with 10 requests and 250 KB, the page included", { fresh: true }, async (page) => {
     const net = traffic(page);
@@ -399,7 +399,7 @@ export async function budgetChecks(suite, { url }) {
     await open(page, url, TRACE);
     const bytes = await net.bytes();
     console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB, ${Date.now() - began} ms to rest`);
-    // The stream of events is still open and does not count as finished.
+    // The event stream is still open and does not count as finished.
     assert.ok(net.seen.length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
     assert.ok(bytes <= 250 * 1024, `${bytes}`);
   });
@@ -419,7 +419,7 @@ export async function budgetChecks(suite, { url }) {
     net.reset();
     await page.mouse.move(...LANE);
     const pixels = 3600;
-    // What is left before it has come is not kept: go no faster than the server answers.
+    // Requests abandoned before their answer are not cached: proceed only as fast as the server answers.
     for (let i = 0; i < 9; i++) {
       await wheel(page, LANE, 4, { deltaX: 100 });
       await settle(page);
@@ -435,7 +435,7 @@ export async function budgetChecks(suite, { url }) {
   await suite.check("budget: zooming from the whole to instructions and back", { fresh: true }, async (page) => {
     const net = traffic(page);
     await page.addInitScript(() => {
-      // How long frames take to draw, and how far apart they are.
+      // The drawing times of frames, and the intervals between them.
       const request = window.requestAnimationFrame.bind(window);
       window.draws_ = [];
       window.frames_ = [];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A recording of Linux on the page: processes by name on the lanes of processors, files that are missing
-// by path, build ID and who mapped them, and decoded when they come.
+// A recording of Linux on the page: processes by name on the lanes of processors; missing files by path, build ID and
+// the processes that mapped them, and decoded when they are uploaded.
 import assert from "node:assert/strict";
 import path from "node:path";
 import { accessible, cssColour, frame, inBothThemes, open, settle, shot } from "./harness.mjs";
@@ -23,11 +23,11 @@ export async function perfChecks(suite, { server, bare, symfs }) {
       assert.ok(text.includes(`${f.path} build ID ${f.build_id} ${name} ${Number(context)}, at ${address}`), `${f.path} in ${text}`);
     }
     await inBothThemes(page, "perf-missing");
-    // The lane says which one it needs, to who hears it, too.
+    // The lane says which file it needs, also to screen readers.
     await page.focus(".head button:has-text('Add its image') >> nth=0");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement?.id === "image-file");
-    // One that nobody misses is told from those that are.
+    // An unneeded file is distinguished from needed ones.
     await page.setInputFiles("#image-file", path.join(symfs, "boot/vmlinux-6.1.0"));
     await page.click(".imageform .action:not([disabled])");
     await page.waitForFunction(() => /None of the missing files: vmlinux-6.1.0 \(build ID c0dec/.test(document.querySelector(".imageform .trouble")?.textContent ?? ""));
@@ -35,13 +35,13 @@ export async function perfChecks(suite, { server, bare, symfs }) {
     await page.setInputFiles("#image-file", PROGRAMS.map((name) => path.join(symfs, "opt/demo", name)));
     await page.click(".imageform .action:not([disabled])");
     await page.waitForFunction(() => !document.querySelector(".overview table.files") && !/Missing/.test(document.querySelector(".overview").textContent));
-    // What was decoded again is all there once that is complete.
+    // When decoding again is complete, everything is there.
     await page.waitForFunction(async ([id, insns]) => {
       const now = await (await fetch(`api/v1/traces/${id}`)).json();
       return now.state === "sealed" && insns === now.streams.filter((s) => s.name.startsWith("pt.")).reduce((n, s) => n + s.insns, 0);
     }, [bare, 502635], { polling: 200 });
     await settle(page);
-    // Of each file it is decoded again: a tile may be asked for just when those of its generation are void.
+    // The trace is decoded again for each file: a tile may be requested when its generation is already gone.
     const others = troubles.filter((t) => !/status of 404 .*\/tiles\/.*&gen=\d+$/.test(t));
     troubles.splice(0, troubles.length, ...others);
     await shot(page, "perf-found");

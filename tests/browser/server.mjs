@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page over a real server: protocols, the lanes of a pushed capture, single instructions, and
-// following a capture that is being pushed.
+// The page with a real server: protocols, the lanes of a pushed capture, single instructions, and following a capture
+// while it is pushed.
 import assert from "node:assert/strict";
 import { accessible, colours, cssColour, open, place, settle, shot, traffic } from "./harness.mjs";
 
@@ -17,7 +17,7 @@ async function traces(page, base) {
 
 const insns = (t) => t.streams.reduce((n, s) => Math.max(n, Number(s.insns)), 0);
 
-/** The trace to look at: the one named, else the longest that is no longer pushed. */
+/** The trace to look at: the named one, or the longest that is not being pushed. */
 async function chosen(page, base, id) {
   const all = await traces(page, base);
   const found = id ? all.find((t) => t.id === id)
@@ -38,7 +38,7 @@ async function protocolOf(page) {
       .map((e) => e.nextHopProtocol)].filter((p) => p !== ""));
 }
 
-/** `title`: what the names of checks and screenshots begin with. */
+/** `title`: prefix of the names of checks and screenshots. */
 export async function serverChecks(suite, { server, tls, trace, live, title = "server" }) {
   const base = server.replace(/\/$/, "");
 
@@ -186,7 +186,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await open(page, base, `#/trace/${t.id}`);
     const bytes = await net.bytes();
     console.log(`      opened: ${net.seen.length} requests, ${(bytes / 1024).toFixed(0)} KiB`);
-    // The stream of events is not over.
+    // The event stream has not ended.
     assert.ok(net.seen.length + 1 <= 10, net.seen.map((r) => r.path).join("\n"));
     assert.ok(bytes <= 250 * 1024, `${bytes}`);
   });
@@ -207,7 +207,7 @@ export async function serverChecks(suite, { server, tls, trace, live, title = "s
     await page.waitForFunction(() => document.querySelector(".follow.on"));
     await settle(page);
     await shot(page, `${title}-follow`);
-    // The picture moves.
+    // The view moves along.
     await page.waitForFunction(() => {
       const canvas = document.querySelector("canvas.base");
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);

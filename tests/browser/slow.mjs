@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The page while the server is slow, gone, or back: what is drawn meanwhile is not taken for data,
-// and all of it comes in the end.
+// The page while the server is slow, gone, or back: what is drawn in the meantime is not mistaken
+// for data, and everything arrives in the end.
 import assert from "node:assert/strict";
 import { cssColour, open, settle, wheel } from "./harness.mjs";
 
@@ -8,7 +8,7 @@ const SOAK = "#/trace/soak-2026-01-02";
 const SLOW_MS = 700;
 const WAIT_MS = 12000;
 
-/** The share of the first lane's outermost row of the call stack that is in a function's colour. */
+/** The share of the first lane's outermost call stack row that has a function's colour. */
 async function coloured(page) {
   const grey = await Promise.all(["ground", "depth", "depth2", "line", "stripe", "muted"].map((n) => cssColour(page, n)));
   return page.evaluate((none) => {
@@ -39,7 +39,7 @@ export async function slowChecks(suite, mock) {
       await new Promise((r) => { setTimeout(r, SLOW_MS); });
       await route.continue().catch(() => {});
     });
-    // The live trace is drawn anew several times in the time that an answer takes.
+    // The live trace is redrawn several times while waiting for an answer.
     await open(page, url, "#/trace/rig-a-live?from=2520606&to=2520806");
     await until("call stacks", async () => await coloured(page) > 0.5);
   });

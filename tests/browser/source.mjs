@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Source beside the instructions, against what the server says of the same, whose truth the
-// simulation knows.
+// Source next to the instructions, compared with the server's answer, which is checked against the simulation.
 import assert from "node:assert/strict";
 import { accessible, cssColour, frame, inBothThemes, open, place, settle, shot } from "./harness.mjs";
 
@@ -38,12 +37,12 @@ export async function sourceChecks(suite, { server, trace, bare }) {
     assert.match(await page.locator(".source .path").textContent(), /mix\.h$/);
     await settle(page);
     await inBothThemes(page, "source");
-    // The function around it: where the inlined one was called.
+    // The enclosing function, at the call of the inlined one.
     await page.locator(".frames button").nth(1).focus();
     await page.keyboard.press("Enter");
     await isHere(page, row.inlined[0].line, "mix();");
     assert.ok((await page.locator(".frames button").nth(1).textContent()).includes(row.function.replace(/\+.*/, "")));
-    // A step on is a step to another line, and the list follows.
+    // Stepping forward goes to another line, and the list follows.
     await page.getByRole("button", { name: "Line on" }).click();
     const next = rows.find((r) => r.insn > at && (r.file !== row.file || r.line !== row.line));
     await page.waitForFunction((n) => location.hash.includes(`at=${n}`), next.insn);
@@ -63,7 +62,7 @@ export async function sourceChecks(suite, { server, trace, bare }) {
     await page.waitForSelector(".insn.here");
     await settle(page);
     await shot(page, "source-inlined");
-    // The pointer upon one is told which it is, and how long.
+    // Pointing at a slice shows its name and duration.
     const plot = await page.locator("#timeline").boundingBox();
     const x = plot.x + (10.5 / 30) * plot.width;
     for (let y = plot.y + 60; y < plot.y + 400; y += 7) {

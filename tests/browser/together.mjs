@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all cores run at a time, and another trace beside them, against what the server says.
+// What all cores execute at the same time, and another trace next to them, compared with the server's answers.
 import assert from "node:assert/strict";
 import { cssColour, inBothThemes, open, place, settle } from "./harness.mjs";
 
@@ -33,19 +33,19 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
     });
     const named = page.waitForResponse((reply) => reply.url().endsWith(`traces/${other}/functions`));
     await page.locator(".together select").selectOption(other);
-    await named; // its functions have their names, too
+    await named; // with the names of its functions
     await page.waitForFunction((n) => document.querySelectorAll(".together tbody tr").length > n, names.length);
     await page.waitForFunction(() => ![...document.querySelectorAll(".together tbody")].some((b) => b.textContent.includes("…")));
     assert.match(await page.textContent(".together"), /not known to be related/);
     assert.equal((await place(page)).query.get("beside"), other);
-    // Its lanes lie below, where the same pixel is the same time after both have begun.
+    // Its lanes are below; a pixel is the same time after the beginning in both.
     const lanes = (await json(page, base, `traces/${other}`)).streams.map((s) => s.name);
     assert.deepEqual(await page.locator(".strip .head .name").allTextContents(), lanes);
     await page.waitForFunction(() => document.querySelector(".strip canvas")?.width > 100);
     const [upper, lower] = [await page.locator("canvas.base").boundingBox(), await page.locator(".strip canvas").boundingBox()];
     assert.ok(Math.abs(upper.x - lower.x) <= 1 && Math.abs(upper.width - lower.width) <= 1, JSON.stringify({ upper, lower }));
     await settle(page);
-    // Its records are drawn.
+    // Its recorded events are drawn.
     await page.waitForFunction((rgb) => {
       const canvas = document.querySelector(".strip canvas");
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
@@ -53,7 +53,7 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
       return false;
     }, parseInt((await cssColour(page, "software")).slice(1), 16), { polling: 200, timeout: 30000 });
     await inBothThemes(page, "together");
-    // The other lane is a key press away, at its instruction.
+    // The other lane can be reached with a key press, at its current instruction.
     await page.locator(".together tbody button").nth(1).focus();
     await page.keyboard.press("Enter");
     await page.waitForFunction((name) => location.hash.includes(`lane=${name}`), names[1]);
@@ -61,7 +61,7 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
     await page.keyboard.press("Tab");
     await page.waitForFunction(() => /as you said/.test(document.querySelector(".together").textContent));
     assert.equal((await place(page)).query.get("offset"), "1000");
-    // One more beside these, each with lanes and an offset of its own, and in the link.
+    // A third trace, each with its own lanes and offset, which are in the link.
     await page.locator(".together select").selectOption(third);
     await page.waitForFunction(() => document.querySelectorAll(".strip canvas").length === 2 && [...document.querySelectorAll(".strip canvas")].every((c) => c.width > 100));
     await page.waitForFunction(() => ![...document.querySelectorAll(".together tbody")].some((b) => b.textContent.includes("…")));

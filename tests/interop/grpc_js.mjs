@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// gRPC's own library for JavaScript against the server: every method, errors, deadlines, cancelling,
-// 100 MB each way, reflection, TLS. Begun by interop.py, which names the arguments.
+// gRPC's own library for JavaScript against the server: every method, errors, deadlines, cancelling, 100 MB each way,
+// reflection, TLS. Started by interop.py, which passes the arguments.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -25,7 +25,7 @@ const clients = Object.fromEntries(services.map(([name, Service]) => [name, conn
 
 const within = (seconds) => ({ deadline: Date.now() + seconds * 1000 });
 
-/** The replies of a call of any shape, or its error. `enough` ends an endless one. */
+/** The replies to a call of any type, or its error. `enough` ends an endless one. */
 function call(client, method, requests, options = within(60), enough = Infinity) {
   return new Promise((resolve, reject) => {
     const replies = [];
@@ -99,7 +99,7 @@ async function ends() {
   assert.equal(seen.length, 1);
 }
 
-/** 100 MB up, and the same bytes down again, as fast as each side takes them. */
+/** Push 100 MB and fetch the same bytes, as fast as each side can. */
 async function longStreams() {
   const piece = Buffer.alloc(MB);
   for (let i = 0, x = 1; i < MB; i++) piece[i] = x = (x * 48271) % 2147483647; // its low byte

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A server of the same HTTP interface over synthetic traces, for tests of the page alone and for
-// work on it. Run by itself: node tests/browser/mock/server.mjs [--port N]
+// A server of the same HTTP interface with synthetic traces, for tests of the page alone and for working on it.
+// Standalone: node tests/browser/mock/server.mjs [--port N]
 import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
@@ -124,7 +124,7 @@ export function createServer({ rate = 3e6 } = {}) {
     if (url.pathname === "/api/v1/traces") return json(all());
     if (url.pathname === "/api/v1/events") {
       res.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
-      // Later on only what has changed, where that is asked for.
+      // Later on only changes, if they are requested.
       const told = new Map();
       const tell = () => {
         const { traces } = all();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A synthetic trace of any length: what is executed at an instruction follows from its index by
-// hashing, so that any part of it can be had at once and is always the same.
+// A synthetic trace of any length: what is executed at an instruction is derived from its index by hashing, so that
+// any part can be generated directly and is always the same.
 
 const KERNEL = `el1_irq gic_handle_irq handle_domain_irq tick_sched_timer hrtimer_interrupt
 run_timer_softirq update_process_times scheduler_tick __schedule pick_next_task_fair finish_task_switch
@@ -17,7 +17,7 @@ __aeabi_uldivmod bit_reverse crc32_le list_add atomic_fetch_add`.split(/\s+/);
 export const NAMES = [...KERNEL, ...USER, ...LEAF];
 const ID = new Map(NAMES.map((name, id) => [name, id]));
 
-/** Instructions of a block, and the ns of idleness behind it. */
+/** Instructions in a block, and the nanoseconds of idle time after it. */
 const BLOCK = 2 ** 22;
 const IDLE = 2 ** 20;
 const PERIOD = BLOCK + IDLE;
@@ -76,7 +76,7 @@ export function exceptionAt(lane, i) {
   return i % IRQ_EVERY === 0 && inIrq(lane, i);
 }
 
-/** Trace is lost behind some blocks. */
+/** After some blocks, trace is lost. */
 function gapBehind(lane, block) {
   return hash(lane, block, 10) % 9 === 0;
 }
@@ -104,7 +104,7 @@ export function insnAt(lane, time) {
 
 const SAMPLES = 48;
 
-/** Top two functions and so on of instructions [from, to), from samples. */
+/** The two most frequent functions etc. of instructions [from, to), from samples. */
 function summarise(lane, from, to) {
   const n = Math.min(SAMPLES, to - from);
   const counts = new Map();
@@ -142,7 +142,7 @@ function exceptions(lane, from, to) {
   return n;
 }
 
-/** One bucket of a lane: instructions on its axis, from what there is of it so far. */
+/** One bucket of a lane: the instructions that it has so far on this axis. */
 export function bucket(lane, axis, from, width, insns) {
   const timed = axis === "time";
   const a = timed ? insnFrom(lane, from) : from;
@@ -226,13 +226,13 @@ export function slices(lane, axis, from, to, insns) {
       if (out.length < 5000) out.push(slice);
     }
   };
-  // A long range is looked at in places, as by the server: what is too short to be met is left out.
+  // A long range is sampled, as the server does: calls too short to be sampled are left out.
   const step = GRAIN * Math.max(1, Math.ceil((b - a) / (1024 * GRAIN)));
   for (let i = Math.floor(a / step) * step; i < b && out.length <= 4096; i += step) {
     const stack = stackAt(lane, i);
     let same = 0;
     while (same < open.length && same < stack.length && open[same].function === stack[same]) same++;
-    // Leaves and interrupt handlers are entered anew each time.
+    // Leaf functions and interrupt handlers are entered anew each time.
     close(same, i);
     for (let depth = same; depth < stack.length; depth++) {
       open.push({ depth, from: where(i), to: 0, function: stack[depth], name: NAMES[stack[depth]] });
@@ -245,10 +245,10 @@ export function slices(lane, axis, from, to, insns) {
   };
 }
 
-const FUNCTION_REACH = 2 ** 24; // so far around a place functions are looked for
+const FUNCTION_REACH = 2 ** 24; // distance from a position in which functions are searched for
 const EVENT_REACH = 2 ** 28;
 
-/** What the search box may hold here: a kind of event, a function's name, an address. */
+/** The contents of a search: a kind of event, a function's name, an address. */
 function wanted({ q, event, call }) {
   if (event !== undefined) return { kinds: event.split(",") };
   const text = q?.replace(/^event:/, "") ?? "";
@@ -276,7 +276,7 @@ function* hitsOf(lane, what, from, to) {
   }
 }
 
-/** In all lanes, as the server does it; what is rare everywhere, the rest within reach. */
+/** Search all lanes as the server does: rare things everywhere, the rest within reach. */
 export function find(streams, query) {
   const what = wanted(query);
   const near = streams.findIndex((s) => s.name === query.near);

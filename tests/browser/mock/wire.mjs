@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// tracelake.v1.Tile by hand: a second opinion on the bytes, apart from the code under test.
+// tracelake.v1.Tile encoded by hand: a check of the bytes that is independent of the code under
+// test.
 
 class Writer {
   constructor() {
