@@ -198,7 +198,7 @@ static void arguments_by_a_table(void **state)
     assert_true(range.from == 7 && range.to == UINT64_MAX);
 }
 
-/* Keys that are adjacent, far apart, and all in one slot of any table. */
+/* Keys that are adjacent, far apart, or in the same slot of any table. */
 static uint64_t some_key(uint32_t i)
 {
     return i % 3 == 0 ? i : i % 3 == 1 ? (uint64_t)i << 44 : UINT64_MAX - i;
@@ -254,7 +254,7 @@ static void histograms_are_cumulative(void **state)
     (void)state;
     tl_histogram_add(&h, 500000); /* a bound belongs to its bucket */
     tl_histogram_add(&h, 500001);
-    tl_histogram_add(&h, 31000000000); /* longer than all */
+    tl_histogram_add(&h, 31000000000); /* above all bounds */
     assert_int_equal(tl_histogram_begin(&out, "x_seconds", "X."), TL_OK);
     assert_int_equal(tl_histogram_series(&out, "x_seconds", &h, "of", "a"), TL_OK);
     assert_int_equal(tl_histogram_series(&out, "x_seconds", &h, NULL, NULL), TL_OK);

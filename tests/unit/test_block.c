@@ -12,7 +12,7 @@
 
 static const uint32_t a64_code[] = {
     0xd503201f, /* 1000 nop */
-    0xd4000001, /* 1004 svc: no waypoint */
+    0xd4000001, /* svc: not a waypoint */
     0x94000002, /* 1008 bl 1010 */
     0xd65f03c0, /* 100c ret */
     0x54ffff80, /* 1010 b.eq 1000 */
@@ -99,7 +99,7 @@ static void ends_where_the_image_does(void **state)
 {
     struct fixture *f = *state;
     struct tl_block *b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1018);
-    assert_int_equal(b->n, 2); /* WFI is no waypoint without the option */
+    assert_int_equal(b->n, 2); /* WFI is not a waypoint without the option */
     assert_int_equal(b->end, TL_BLOCK_UNMAPPED);
     b = tl_block_get(f->cache, TL_SPACE_EL1N, TL_ISA_A64, 0x1020);
     assert_true(b->n == 0 && b->size == 0 && b->pc == 0x1020 && b->end == TL_BLOCK_UNMAPPED);
@@ -236,7 +236,7 @@ static void map(struct tl_image *image, uint64_t address, size_t insns, unsigned
         TL_OK);
 }
 
-/* Where nothing was found once, another space or view may have something, and so may the
+/* If nothing was found once, another space or view may still have something, and so may the
  * neighbouring addresses. */
 static void remembers_what_is_not_there(void **state)
 {
@@ -308,7 +308,7 @@ static void limits_block_length(void **state)
     tl_image_free(image);
 }
 
-/* Lines that are cached equal those formatted each time, also for parts of blocks. */
+/* Cached lines equal those formatted each time, also for parts of blocks. */
 static void has_its_lines_ready(void **state)
 {
     static const uint8_t x64_code[] = {0x90, 0x48, 0x89, 0xc8, 0x66, 0x90, 0x0f, 0x1f,

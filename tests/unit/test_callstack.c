@@ -39,7 +39,7 @@ static int on_change(void *context, enum tl_frame_change change, const struct tl
                          kinds[frame->kind], frame->function, (unsigned)insn);
 }
 
-/* One artificial block per letter: its last instruction. */
+/* An artificial block, given by its last instruction. */
 static struct tl_block make(uint64_t pc, uint32_t function, enum tl_insn_kind kind, bool link,
                             bool is_return)
 {
@@ -168,8 +168,8 @@ static void recursion(void **state)
     expect(&s, "+r1@0 +c1@1 +c1@2 +c1@3 -c1@4 -c1@5 -c1@6 -r1@7 ");
 }
 
-/* To the return address of the innermost frame: an indirect jump counts as a return, a direct one
- * does not. */
+/* A jump to the return address of the innermost frame counts as a return if it is indirect, and not
+ * if it is direct. */
 static void jumps_behind_a_call(void **state)
 {
     for (unsigned indirect = 0; indirect < 2; indirect++) {
@@ -249,8 +249,8 @@ static void gaps(void **state)
     expect(&s, "+r1@0 +c2@1 +c3@2 -c3@3 -c2@4 -r1@5 +r5@5 -r5@6 ");
 }
 
-/* After a gap in the innermost frame's function, at an address that frame `to` returns to; 0: no
- * frame does. */
+/* The depth after a gap in the innermost frame's function, at an address to which frame `to`
+ * returns (0: no frame does). */
 static uint32_t depth_behind_gap(uint32_t depth, uint32_t to)
 {
     const struct tl_item gap = {.kind = TL_ITEM_GAP};
@@ -308,7 +308,7 @@ static void branches_alone(void **state)
     expect(&s, "+c4294967295@0 +c4294967295@0 -c4294967295@0 -c4294967295@0 ");
 }
 
-/* Branches with a known source: which are taken for returns, and which lead to no call. */
+/* Branches with a known source: which ones count as returns, and which ones are not calls. */
 static void branches_with_their_source(void **state)
 {
     const unsigned call = TL_ITEM_CALL | TL_ITEM_HAS_PC, back = TL_ITEM_RETURN | TL_ITEM_HAS_PC;
@@ -325,7 +325,7 @@ static void branches_with_their_source(void **state)
                "-c4294967295@0 -c4294967295@0 -r4294967295@0 ");
 }
 
-/* Deeper than the stack is kept: counted, and correct again afterwards. */
+/* Frames deeper than the stack can hold are counted, and correct again afterwards. */
 static void very_deep(void **state)
 {
     enum { DEEP = TL_CALLSTACK_MAX + 500 };
@@ -344,7 +344,7 @@ static void very_deep(void **state)
     assert_int_equal(w.depth, TL_CALLSTACK_MAX);
     for (int i = 0; i < DEEP; i++)
         assert_int_equal(tl_callstack_push(cs, &up, 1), TL_OK);
-    assert_int_equal(tl_callstack_depth(cs), 2); /* the last call's frame has not been left yet */
+    assert_int_equal(tl_callstack_depth(cs), 2); /* the last call's frame is still active */
     assert_int_equal(tl_callstack_finish(cs), TL_OK);
     assert_int_equal(w.pushes, w.pops);
     tl_buf_fini(&w.text);

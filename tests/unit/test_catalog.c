@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* All catalogs keep the same promises: the one in SQLite and the one in omap. Tests that apply to
- * files only are at the end. */
+/* All catalogs keep the same guarantees: the one in SQLite and the one in omap. Tests that apply
+ * only to files are at the end. */
 #include "store/backend_memory.h"
 #include "store/catalog.h"
 #include "store/catalog_sql.h"
@@ -175,7 +175,7 @@ static void shards(void **state)
                                       .summary = {(const uint8_t *)"summary", 7}};
     assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, added, 1, &fail), TL_OK);
     assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, added, 3, &fail), TL_OK);
-    /* All or none. */
+    /* All or nothing. */
     if (is_memory()) {
         tl_backend_memory_refuse(backend, 0, 1, TL_IO);
         assert_int_equal(catalog->ops->add_shards(catalog, "a", 1, added, 4, &fail), TL_IO);
@@ -272,7 +272,7 @@ static void generations(void **state)
     tl_buf_fini(&out);
 }
 
-/* If the streams cannot be dropped, the shards stay, too. */
+/* If the streams cannot be dropped, the shards also stay. */
 static void generations_are_dropped_as_a_whole(void **state)
 {
     (void)state;
@@ -445,7 +445,7 @@ static void assert_page(const struct tl_trace_place *behind, size_t most, int mo
     tl_buf_fini(&out);
 }
 
-/* Newest first, those of the same time by name. */
+/* Newest first, those with the same time by name. */
 static void pages(void **state)
 {
     (void)state;
@@ -549,7 +549,7 @@ static void run_sql(const char *sql)
     sqlite3_close(db);
 }
 
-/* Catalogs as written by each older version. */
+/* Catalogs written by older versions. */
 static const char version_1[] =
     "CREATE TABLE traces("
     " id TEXT PRIMARY KEY, rig TEXT NOT NULL, format TEXT NOT NULL, setup TEXT NOT NULL,"
@@ -596,7 +596,7 @@ static void older_catalogs_are_brought_up_to_date(void **state)
         catalog = NULL;
         assert_int_equal(backend->ops->catalog_reset(backend, NULL), TL_OK);
         run_sql(version_1);
-        /* Wherever it is interrupted, nothing is lost, and the catalog is not taken for a new
+        /* Wherever it is interrupted, nothing is lost, and the catalog is not mistaken for a new
          * one. */
         tl_backend_memory_refuse(backend, refused, 1, TL_IO);
         if (tl_catalog_open(&catalog, backend, &fail) < 0)
@@ -653,7 +653,7 @@ static void damaged_catalogs_are_refused(void **state)
     for (int i = 0; i < 2; i++) {
         FILE *f = fopen(path, "r+b");
         assert_non_null(f);
-        /* Its header; then pages after it. */
+        /* The header, then later pages. */
         fseek(f, i == 0 ? 0 : 5000, SEEK_SET);
         for (int n = 0; n < (i == 0 ? 100 : 8000); n++)
             fputc(0xa5, f);
@@ -675,7 +675,7 @@ struct beside {
     unsigned asked, end;
 };
 
-/* During a check: anything that waited for its end would wait for ever. */
+/* Write during a check; waiting for the end of the check would deadlock. */
 static bool write_beside(void *context)
 {
     struct beside *const b = context;
@@ -685,7 +685,7 @@ static bool write_beside(void *context)
     return b->asked >= b->end;
 }
 
-/* A full check takes long: others write meanwhile, and it can be cancelled. */
+/* A full check takes long: others can write during it, and it can be cancelled. */
 static void checks_hold_up_nobody(void **state)
 {
     (void)state;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Bytes between input and server: everything put in comes out, in memory, in files, and after the
- * process that put it there has ended. */
+/* Bytes between input and server: everything put in comes out again, from memory, from files, and
+ * after the process that put it there has ended. */
 #include "push/backlog.h"
 
 #include <dirent.h>
@@ -84,7 +84,7 @@ static void look(struct tl_backlog *b)
     assert_memory_equal(bytes, truth + at, (size_t)got);
 }
 
-/* Random puts, looks and drops; with a folder the process "dies" from time to time. */
+/* Random puts, looks and drops; with a folder, the process "dies" from time to time. */
 static void run(const char *folder, int from, int into)
 {
     const uint64_t most = 1 << 20;
@@ -138,7 +138,7 @@ static void in_files_of_a_pipe(void **state)
     close(fds[1]);
 }
 
-/* What cannot be spliced is copied through memory. */
+/* Input that cannot be spliced is copied through memory. */
 static void in_files_of_a_file(void **state)
 {
     char folder[64], path[64] = "/tmp/tl-backlog-XXXXXX";

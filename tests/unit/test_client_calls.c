@@ -95,7 +95,7 @@ static void fetches_pieces(void **state)
     assert_memory_equal(got.p, fake.fetch.p, got.n);
     tracelake_fetch_close(fetch);
 
-    /* A fetch that is not read on does not block other calls, nor does cancelling it; what it
+    /* A fetch that is not read does not block other calls, nor does cancelling it; data that it
      * returned stays valid. */
     expect(tracelake_fetch_open(&fetch, lake, &range, TRACELAKE_TEXT, &error), 0, &error);
     expect(tracelake_fetch_next(fetch, &p, &n, &error), 0, &error);
@@ -188,7 +188,7 @@ static void iterates_instructions(void **state)
     fake_stop(&fake);
 }
 
-/* Less data than promised, damaged data, or none: reported, never invented. */
+/* Less data than announced, damaged data, or no data: reported, and nothing is invented. */
 static void notices_bad_ranges(void **state)
 {
     struct tracelake *lake;
@@ -242,7 +242,7 @@ static void maps_statuses(void **state)
     }
 }
 
-/* A connection that broke between two calls does not matter. */
+/* A connection that breaks between two calls does not matter. */
 static void reconnects_between_calls(void **state)
 {
     struct fake fake = {.budget = 1, .seed = 4};

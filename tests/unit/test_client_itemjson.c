@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * JSON lines of the command line while memory is out: each allocation of cJSON fails once. A line
- * is written whole, or TL_NOMEM is returned and nothing is written.
- */
+/* JSON lines of the command line when memory runs out: each allocation of cJSON fails once. A line
+ * is written completely, or TL_NOMEM is returned and nothing is written. */
 #include "out/itemjson.h"
 
 #include <setjmp.h>
@@ -14,7 +12,7 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
-static unsigned left; /* allocations until one fails; 0: none fails */
+static unsigned left; /* the allocation that fails, counted down; 0: none */
 static size_t live;
 
 static void *allocate(size_t n)
@@ -71,7 +69,7 @@ static void fails_once(int (*write)(struct tl_buf *out))
             assert_int_equal(out.n, whole.n);
             assert_memory_equal(out.p, whole.p, whole.n);
         }
-    } while (left == 0); /* until there are fewer allocations than that */
+    } while (left == 0); /* until the last allocation was reached */
     assert_true(n > 10);
     tl_buf_fini(&whole);
     tl_buf_fini(&out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The text of a live stream over calls that break and servers that divide it differently equals the
- * text of one call: nothing twice and nothing missing. */
+/* The text of a live stream, received in calls that break from servers that divide it differently,
+ * equals the text of a single call: nothing is repeated or missing. */
 #include "out/parts.h"
 
 #include <setjmp.h>
@@ -34,8 +34,7 @@ static void make_text(void)
     n_got = 0;
 }
 
-/* A call: parts of several instructions, in pieces of several bytes, of which only a number
- * arrive. */
+/* A call: parts of several instructions, in pieces of several bytes, only some of which arrive. */
 static void call(struct tl_parts *parts, unsigned pieces)
 {
     size_t begin = (size_t)parts->part;

@@ -90,7 +90,7 @@ static void push_bytewise(void **state)
     free(p);
 }
 
-/* Whatever breaks at any place, every byte arrives once. */
+/* Whatever breaks, and wherever, every byte arrives exactly once. */
 static void push_through_breaks(void **state)
 {
     const unsigned first = (unsigned)test_seed();

@@ -63,8 +63,8 @@ static int list(struct tracelake *lake, struct tracelake_error *error)
     return result;
 }
 
-/* The first server that answers is used; one that ends, or reports that it cannot serve, is left
- * for the next. */
+/* The first server that answers is used; if it ends, or reports that it cannot serve, the next one
+ * is used. */
 static void calls_change_over(void **state)
 {
     struct fake a = {.n_traces = 3}, b = {.n_traces = 3};
@@ -77,7 +77,7 @@ static void calls_change_over(void **state)
     a.refuse_status = UNAVAILABLE;
     expect(list(lake, &error), 0, &error);
     assert_int_equal(b.connections, 1);
-    /* … and stays there. */
+    /* The client stays with the second one. */
     a.refuse_status = 0;
     expect(list(lake, &error), 0, &error);
     assert_int_equal(a.connections, 1);
@@ -85,7 +85,7 @@ static void calls_change_over(void **state)
     expect(list(lake, &error), 0, &error);
     assert_int_equal(a.connections, 2);
     tracelake_close(lake);
-    lake = connect_to(&b, &a); /* the first is away */
+    lake = connect_to(&b, &a); /* the first one is away */
     expect(list(lake, &error), 0, &error);
     fake_stop(&a);
     tracelake_close(lake);
@@ -95,7 +95,7 @@ static void calls_change_over(void **state)
     assert_non_null(strstr(error.text, "none of 2 servers"));
 }
 
-/* Servers that are unable to serve now may be able to when asked again. */
+/* If no server can serve now, they are asked again. */
 static void nobody_can_now(void **state)
 {
     struct fake a = {.refuse_status = UNAVAILABLE, .refuse_message = "not now"};
@@ -121,7 +121,8 @@ static void addresses_of_a_name(void **state)
     fake_start(&a);
     struct fake b = {.n_traces = 3, .port = a.port, .address = 2, .refuse_status = UNAVAILABLE};
     snprintf(url, sizeof url, "http://lake.test:%d", a.port);
-    expect(tracelake_connect(&lake, url, NULL, &error), 0, &error); /* nobody is at 127.0.0.2 */
+    /* nothing listens at 127.0.0.2 */
+    expect(tracelake_connect(&lake, url, NULL, &error), 0, &error);
     expect(list(lake, &error), 0, &error);
     tracelake_close(lake);
     fake_start(&b);
@@ -134,7 +135,7 @@ static void addresses_of_a_name(void **state)
     fake_stop(&b);
 }
 
-/* A range continues at another server after what was delivered: nothing twice or missing. */
+/* A range continues at another server after what was delivered: nothing is repeated or missing. */
 static void range_changes_over(void **state)
 {
     struct fake a = {.fetch_piece = 50000, .fetch_count = 7};
@@ -167,7 +168,7 @@ static void range_changes_over(void **state)
     tl_buf_fini(&got);
 }
 
-/* … and if the other one has different data, that is an error, not a mixture. */
+/* If the other server has different data, that is an error, not a mixture. */
 static void range_is_another(void **state)
 {
     const size_t sizes[] = {20 << 20, 100};
@@ -197,7 +198,9 @@ static void range_is_another(void **state)
     }
 }
 
-/* A push continues at the server that takes the trace over, after what is durable there. */
+/*
+ * A push continues at the server that takes over the trace, after the bytes that are durable there.
+ */
 static void push_changes_over(void **state)
 {
     static const int how[] = {0, UNAVAILABLE, 7 /* it lost the lease */};
@@ -216,7 +219,7 @@ static void push_changes_over(void **state)
         expect(tracelake_push_open(&push, lake, &options, &error), 0, &error);
         expect(tracelake_push_write(push, bytes.p, 400000, &error), 0, &error);
         expect(tracelake_push_flush(push, &error), 0, &error);
-        /* B has what is durable, less than what was sent to A. */
+        /* B has the durable bytes, fewer than were sent to A. */
         assert_int_equal(tl_buf_add(&b.received, bytes.p, 400000), 0);
         b.durable = 400000;
         a.refuse_status = how[i];

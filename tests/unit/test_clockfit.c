@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Timestamps and arrivals of a rig whose clock, delay and jitter are known, and the relation
- * computed from them. */
+/* Timestamps and arrivals from a rig with known clock, delay and jitter, and the relation computed
+ * from them. */
 #include "store/clockfit.h"
 
 #include "sim/program_rng.h"
@@ -55,7 +55,7 @@ static void known_rate(void **state)
         assert_true(r.error > 0 && fabs(r.ns_per_tick - truth) <= r.error);
         assert_true(r.error < truth * 50e-6); /* 2 ms of a minute: 33 ppm */
         assert_true(r.spread_ns > 1500000 && r.spread_ns <= 2000000);
-        /* The time of each tick, anywhere in the minute: at most the shortest delay too late. */
+        /* The time of each tick, anywhere in the minute, is late by at most the shortest delay. */
         for (double ns = 0; ns <= 6e10; ns += 6e9) {
             const double by = (double)(r.unix_ns - UNIX) +
                               ((double)ticks_at(&rig, ns) - (double)r.ticks) * r.ns_per_tick;
@@ -64,7 +64,7 @@ static void known_rate(void **state)
     }
 }
 
-/* A state saved in the middle continues without a difference. */
+/* A saved and loaded state gives the same result. */
 static void resumed(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void resumed(void **state)
     tl_buf_fini(&bytes);
 }
 
-/* A link that was down: pending bytes arrive late and all at once, and change nothing. */
+/* A link that was down: pending bytes arrive late and all at once, without any effect. */
 static void held_up(void **state)
 {
     (void)state;
@@ -110,7 +110,7 @@ static void held_up(void **state)
     struct tl_clock_relation r;
     rig.rng.state = 9;
     run(&rig, &fit, 0, 2000);
-    for (unsigned i = 2000; i < 2500; i++) /* five seconds, within 50 ms after them */
+    for (unsigned i = 2000; i < 2500; i++) /* five seconds' bytes, all within 50 ms after these */
         tl_clockfit_add(&fit, ticks_at(&rig, 1e7 * (i + 1)),
                         UNIX + (uint64_t)(2.5e10) + i * 100000);
     run(&rig, &fit, 2510, 12000);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A decode that is saved between two pushes and loaded into a new one gives exactly what an
- * undisturbed one gives: every item, every offset, every loss. On simulated streams, intact and
+ * A decode that is saved between two pushes and loaded into a new one gives exactly the result of
+ * an undisturbed one: every item, every offset, every loss. On simulated streams, intact and
  * damaged, in frames of every kind, with software trace in between, and on real captures, each
- * passed from decode to decode at many places. Bytes that are not a state are refused.
+ * handed from decode to decode many times. Bytes that are not a valid state are refused.
  */
 #include "import/bundle.h"
 #include "unit/data.h"
@@ -136,10 +136,10 @@ static void several_sources(void **state)
     }
 }
 
-/* ---- bytes that are no state ----------------------------------------------------------------- */
+/* ---- invalid states -------------------------------------------------------------------------- */
 
-/* Save the state of a decode of the first `n` bytes, or a few more. Returns how many; 0:
- * nowhere. */
+/* Save the state of a decode of the first `n` bytes, or a few more. Returns the number of bytes
+ * decoded, or 0 if no state could be saved. */
 static size_t save_at(const struct run *run, size_t n, struct tl_buf *out)
 {
     struct log log = {0};
@@ -179,7 +179,7 @@ static void no_state(void **state)
         tl_decode_free(d);
         log_fini(&log);
     }
-    /* One that has begun. */
+    /* A decode that has already begun. */
     struct log log = {0};
     struct tl_decode *d = begin(&run, &log);
     assert_int_equal(tl_decode_push(d, run.in.p, n), TL_OK);
@@ -232,7 +232,7 @@ static void real_captures(void **state)
         tl_bundle_fini(&snapshot);
     }
     closedir(list);
-    assert_true(times > 0); /* without those in which no frame is found */
+    assert_true(times > 0); /* except captures in which no frame is found */
 }
 
 int main(void)

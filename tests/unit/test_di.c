@@ -177,10 +177,8 @@ struct verdict {
     size_t invented;
 };
 
-/*
- * What `a` has and `b` lacks, and the reverse: everything between the common beginning and the
- * common end, since there is one fault.
- */
+/* The items that only `a` or only `b` has between their common beginning and common end, since
+ * there is a single fault. */
 static struct verdict compare(const uint64_t *a, size_t na, const uint64_t *b, size_t nb)
 {
     size_t head = 0, tail = 0;
@@ -235,7 +233,8 @@ static void tally_fault(struct tally *t, const struct got *clean, const struct t
     t->total_lost += v.lost;
     if (v.lost > t->worst_lost)
         t->worst_lost = v.lost;
-    /* A changed payload word cannot be detected: the packet counts as lost and arrives changed. */
+    /* A changed payload word cannot be detected: the original packet counts as lost, the changed
+     * one as invented. */
     if (v.invented > (fault == CHANGE))
         t->invented++;
     if (v.lost > v.invented && got.lost == 0)
@@ -276,7 +275,7 @@ static void fault_all_words(const char *name, const uint8_t *p, size_t n, unsign
             all.invented += t.invented;
             all.worst_lost = t.worst_lost > all.worst_lost ? t.worst_lost : all.worst_lost;
         }
-    /* A changed address may make a payload look like a packet: there is no checksum. */
+    /* A changed address can make a payload look like a packet, since there is no checksum. */
     if (all.invented * 5000 > all.faults)
         fail_msg("%s: %zu faults, %zu bogus packets", name, all.faults, all.invented);
     print_message("%s: %zu faults, worst %zu of %zu packets lost, mean %.2f\n", name, all.faults,
@@ -393,7 +392,7 @@ static void test_vectors(void **state)
     }
 }
 
-/* Noise only: no packet, no growth of memory, everything reported. */
+/* Noise gives no packet, needs no memory, and is reported completely. */
 static void test_garbage(void **state)
 {
     for (unsigned round = 0; round < 20; round++) {
@@ -411,7 +410,7 @@ static void test_garbage(void **state)
     }
 }
 
-/* Unused header slots hold zeros as well: they must not pass for a usual header. */
+/* Unused header slots are also zero: they must not be mistaken for a common header. */
 static void test_zeros(void **state)
 {
     static const uint8_t zeros[4096];
@@ -436,7 +435,7 @@ static void test_zeros(void **state)
     tl_sim_osd_fini(&e);
 }
 
-/* A capture that begins in the middle of a packet, at an odd distance. */
+/* A capture that begins inside a packet, at an odd distance. */
 static void test_late_start(void **state)
 {
     for (unsigned round = 0; round < 50; round++) {

@@ -66,7 +66,8 @@ static void make(enum tl_isa isa, unsigned round, uint8_t code[static 24])
     code[n] = (uint8_t)round;
 }
 
-/* Texts of what LLVM counts as a separate instruction, and of those it decodes differently. */
+/* Texts of prefixes that LLVM considers separate instructions, and of instructions that it decodes
+ * differently. */
 static bool is_prefix(const char *text)
 {
     static const char *const alone[] = {
@@ -89,7 +90,8 @@ static unsigned behind_prefixes(enum tl_isa isa, const uint8_t *code)
     return at;
 }
 
-/* The target of a direct branch, from its last one, two or four bytes, depending on its size. */
+/* The target of a direct branch, computed from its last one, two or four bytes, depending on its
+ * size. */
 static uint64_t displaced(enum tl_isa isa, const uint8_t *code, int size)
 {
     const unsigned at = behind_prefixes(isa, code);
@@ -140,23 +142,24 @@ static void compare(enum tl_isa isa, unsigned rounds)
             continue;
         const int ours = tl_x86_decode(isa, bytes, &insn);
         assert_quick(isa, code, ours, &insn);
-        /* In 64-bit mode Intel's processors ignore the prefix, LLVM takes it as AMD's do; in the
-         * others LLVM ignores it where there is F2 or F3. */
+        /* In 64-bit mode Intel's processors ignore the prefix, but LLVM interprets it as AMD's do;
+         * in the other modes LLVM ignores it if there is F2 or F3. */
         const bool repeats = memchr(code, 0xf2, 4) || memchr(code, 0xf3, 4);
         if (insn.direct && memchr(code, 0x66, 4) && (isa == TL_ISA_X64 || repeats))
             continue;
-        /* EXTRQ and INSERTQ have immediates, VMREAD has none: as the reference, by the prefix. */
+        /* EXTRQ and INSERTQ have immediates, VMREAD has none: the prefix decides, as in the
+         * reference. */
         if (!strncmp(text, "vmread", 6))
             continue;
-        /* LLVM gives it four bytes of displacement in 16-bit mode. */
+        /* LLVM assumes a displacement of four bytes in 16-bit mode. */
         if (!strncmp(text, "xbegin", 6) && isa == TL_ISA_X16)
             continue;
-        /* XOP, which Intel never had, is POP to the reference, and so here. */
+        /* XOP, which Intel never implemented, is POP in the reference, and in our decoder. */
         const uint8_t opcode = code[behind_prefixes(isa, code)];
         if (opcode == 0x8f && strncmp(text, "pop", 3) != 0)
             continue;
         /* An address size prefix and an opcode that VEX does not have, which no processor executes:
-         * LLVM drops the VEX. */
+         * LLVM ignores the VEX. */
         if (ours != theirs && code[0] == 0x67 && (opcode == 0xc4 || opcode == 0xc5) &&
             text[0] != 'v')
             continue;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines and inlined functions: of the generated program, for which the place of every instruction
- * is known; of this very program, as the compiler built it; of files that lack something; of
- * damaged ones.
+ * Lines and inlined functions: of the generated program, for which the source line of every
+ * instruction is known; of this test program, as the compiler built it; of files with missing
+ * parts; of damaged files.
  */
 #include "dwarf/dwarf.h"
 
@@ -228,7 +228,7 @@ static void no_file_is_none(void **state)
     tl_dwarf_close(NULL);
 }
 
-/* Whatever is changed, reading terminates, and every text can be read. */
+/* Whatever is damaged, reading terminates, and every returned text can be read. */
 static void damage_is_survived(void **state)
 {
     struct tl_buf copy = {0};

@@ -95,7 +95,7 @@ static void test_unknown_method(void **state)
     struct h2_client *const c = h2_connect(s->url);
     struct h2_exchange *x = h2_call(c, "/tracelake.v1.Catalog/Nonsense");
     expect_refused(c, x, 12, "no such method");
-    assert_true(x->reset); /* the client had not finished: it is told to stop sending */
+    assert_true(x->reset); /* the client had not finished: it is reset */
     assert_int_equal(x->code, NGHTTP2_NO_ERROR);
     x = h2_call(c, "/");
     h2_send(c, x, empty_message, 5, true);
@@ -245,7 +245,7 @@ static void test_deadline(void **state)
 {
     struct serving *const s = *state;
     struct h2_client *const c = h2_connect(s->url);
-    /* Before any answer: a status. */
+    /* Before any answer was sent, a status. */
     atomic_store(&fake.slow_ms, 300);
     struct h2_exchange *x = h2_request(c, "POST", LIST, false, "content-type", "application/grpc",
                                        "grpc-timeout", "20m", NULL);
@@ -256,7 +256,7 @@ static void test_deadline(void **state)
     x = h2_request(c, "POST", LIST, false, "content-type", "application/grpc", "grpc-timeout",
                    "20m", NULL);
     expect_refused(c, x, 4, "deadline");
-    /* In the middle of an answer: a status after what was sent. */
+    /* In the middle of an answer, a status after what was already sent. */
     x = h2_request(c, "POST", WATCH, false, "content-type", "application/grpc", "grpc-timeout",
                    "200m", NULL);
     h2_send(c, x, empty_message, 5, true);

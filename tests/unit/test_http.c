@@ -185,7 +185,7 @@ static void test_parts_of_a_body(void **state)
     assert_int_equal(atomic_load(&fake.ranges), 0);
 }
 
-/* A part of a resource that has changed since is useless: the whole is sent. */
+/* If a resource has changed since, a part of it is useless: all of it is sent. */
 static void test_parts_of_what_is_known(void **state)
 {
     static const struct {
@@ -261,8 +261,9 @@ static void test_sealed_tiles_are_immutable(void **state)
     a = ask(f, WAY_H1, "/api/v1/traces/done/tiles/time/0/0", NULL);
     expect_head(&a, "cache-control", "no-cache");
     answer_fini(&a);
-    /* From the cache by now: the same in every way, plain and as gzip, as long as the trace
-     * exists. */
+    /*
+     * Now from the cache: the same for all protocols, plain and gzip, as long as the trace exists.
+     */
     const char *const path = "/api/v1/traces/done/tiles/time/0/0?gen=1";
     struct answer first = ask(f, WAY_H2, path, NULL);
     for (int way = 0; way < WAYS; way++) {
@@ -413,7 +414,7 @@ static void test_events_h1(void **state)
     wire_close(&w);
 }
 
-/* After the first event only what is new, has changed or is gone. */
+/* After the first event, only new, changed and removed traces are reported. */
 static void test_events_of_changes(void **state)
 {
     struct fixture *const f = *state;

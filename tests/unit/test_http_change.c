@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the page may change over HTTP, and the bodies of requests: by every route to the server. */
+/* Changes made by the page over HTTP, and the bodies of requests: with every protocol. */
 #include "unit/asking.h"
 
 #include <cjson/cJSON.h>
@@ -170,7 +170,7 @@ static void test_delete(void **state)
     }
 }
 
-/* A page of another site can make the browser send anything, with the user's password. */
+/* A page of another site can make the browser send anything, with the user's credentials. */
 static void test_other_sites(void **state)
 {
     struct fixture *const f = *state;
@@ -190,12 +190,13 @@ static void test_other_sites(void **state)
                 fail_msg("%s: %d", cases[i].extra, a.status);
             answer_fini(&a);
             a = ask(f, way, "/api/v1/traces/t", cases[i].extra);
-            assert_int_equal(a.status, 200); /* reading the answer is for the browser to forbid */
+            /* forbidding access to the answer is up to the browser */
+            assert_int_equal(a.status, 200);
             answer_fini(&a);
         }
 }
 
-/* Larger than the route accepts, than the socket's buffers and HTTP/2's window. */
+/* Bodies larger than the route accepts, and than the socket's buffers and HTTP/2's window. */
 static void test_large_bodies(void **state)
 {
     struct fixture *const f = *state;

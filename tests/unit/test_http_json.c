@@ -55,7 +55,7 @@ static void test_find(void **state)
     }
 }
 
-/* In all streams, from a place in one of them. */
+/* Search all streams, from a position in one of them. */
 static void test_find_near(void **state)
 {
     struct fixture *const f = *state;

@@ -129,7 +129,7 @@ static void reaches_the_end_of_the_address_space(void **state)
     tl_image_free(image);
 }
 
-/* Random regions compared with an array of bytes. */
+/* Random regions compared with a plain array of bytes. */
 static void agrees_with_a_plain_array(void **state)
 {
     enum { SIZE = 600 };
@@ -170,7 +170,7 @@ static void agrees_with_a_plain_array(void **state)
     }
 }
 
-/* Random regions of one process and of all, at random times, compared with an array of bytes
+/* Random regions of one process and of all, at random times, compared with one array of bytes for
  * each. */
 static void changes_as_plain_arrays_do(void **state)
 {
@@ -494,7 +494,7 @@ static void refuses_what_is_no_elf(void **state)
     tl_image_free(image);
 }
 
-/* Damaged anywhere: some result, and no trouble afterwards. */
+/* Damage anywhere gives some result, and no errors afterwards. */
 static void survives_damaged_elf(void **state)
 {
     struct elf64 good, e;

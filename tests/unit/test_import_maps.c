@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Maps of processes over time, compared with memory: random records change an array for each
- * process, and the images created from them show the same at every time.
- */
+/* Maps of processes over time, compared with memory: random records change an array for each
+ * process, and the images created from them have the same contents at every time. */
 #include "import/maps.h"
 
 #include <setjmp.h>
@@ -76,7 +74,7 @@ static uint8_t look(const struct tl_image *image, unsigned process, uint64_t tim
     return got.n ? *got.p : 0;
 }
 
-/* Nothing is lost, and nothing is added except what is mapped later where nothing is yet. */
+/* Nothing is lost, and nothing is added except what is mapped later where nothing is mapped now. */
 static void show_what_memory_held(void **state)
 {
     unsigned seen = 0, early = 0;
@@ -101,7 +99,7 @@ static void show_what_memory_held(void **state)
         assert_int_equal(tl_setup_load_images(&setup, image, resolve, NULL, NULL), TL_OK);
         assert_int_equal(tl_image_freeze(image), TL_OK);
         uint8_t next[PROCESSES][PAGES] = {
-            {0}}; /* contents at a later time, if there are none now */
+            {0}}; /* if there are none now, the contents at a later time */
         for (uint64_t time = TIMES; time-- > 0;) {
             for (unsigned p = 0; p < PROCESSES; p++) {
                 for (unsigned page = 0; page < PAGES; page++) {
@@ -138,8 +136,8 @@ static void expect_image(const struct tl_setup *s, size_t i, const char *file, u
     assert_int_equal(s->images[i].span.until, until);
 }
 
-/* If the trace distinguishes threads, each sees the memory of its process, while it belongs to
- * it. */
+/* If the trace distinguishes threads, each one has the memory of its process, as long as it belongs
+ * to it. */
 static void threads_are_names(void **state)
 {
     struct tl_maps *maps;
@@ -168,7 +166,7 @@ static void threads_are_names(void **state)
     tl_setup_fini(&s);
 }
 
-/* The end of the address space, and maps of nothing. */
+/* The end of the address space, and empty maps. */
 static void odd_lengths(void **state)
 {
     struct tl_maps *maps;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Pushes, failures of the medium, removals, takeovers and restarts in every order, compared with a
- * model of what must be there: for each named capture everything reported as durable, and no byte
- * of another capture that had the name before.
+ * model of what must be stored: for each named capture everything reported as durable, and no byte
+ * of an earlier capture of the same name.
  */
 #include "unit/lake_help.h"
 #include "unit/random.h"
@@ -15,8 +15,8 @@ struct name {
     const char *id;
     uint64_t incarnation;
     atomic_ullong durable; /* as reported */
-    uint64_t sent;         /* appended by the open push */
-    uint64_t most;         /* … by any push: a refused tail may be found after a restart */
+    uint64_t sent;         /* bytes appended by the open push */
+    uint64_t most;         /* by any push: a refused tail may be found after a restart */
     struct tl_ingest *ingest;
     struct tl_ingest *fenced; /* a push that was taken over, not closed yet */
     uint64_t fenced_at;
@@ -51,8 +51,7 @@ static void open_push(struct name *n, uint64_t incarnation)
     struct tl_ingest *const before = n->ingest;
     n->ingest = NULL;
     if (tl_ingest_open(lake, &request, told, n, &n->ingest, trace, &at, &fail) < 0) {
-        n->ingest = before; /* taken over without success, or not at all: both are fine, it is
-                               closed below */
+        n->ingest = before; /* taken over or not: either is correct; it is closed below */
         if (before) {
             tl_ingest_close(before);
             n->ingest = NULL;
@@ -95,13 +94,13 @@ static void append_some(struct name *n)
         n->sent += size;
         return;
     }
-    /* Whatever was refused, the reason is the medium, not missing bytes. */
+    /* Whatever was refused, the reason must be the medium, not missing bytes. */
     if (r != TL_IO && r != TL_NOSPACE)
         fail_msg("append: %s: %s", tl_err_name(r), fail.text);
     close_push(n);
 }
 
-/* The push that was taken over may report anything: none of it is kept. */
+/* A push that was taken over may report anything; nothing of it is stored. */
 static void append_fenced(struct name *n)
 {
     struct tl_fail fail = {0};
@@ -182,7 +181,7 @@ static void restart(struct name *names)
         if (tl_lake_trace(lake, names[i].id, &list) < 0)
             continue;
         tl_trace_list_free(&list);
-        if (names[i].incarnation == 0) /* its removal failed half-way: either is possible */
+        if (names[i].incarnation == 0) /* its removal failed halfway: either is possible */
             assert_true(tl_lake_delete(lake, names[i].id, NULL) >= 0);
     }
 }
@@ -217,7 +216,7 @@ static void every_order(void **state)
     }
 }
 
-/* The order in which bytes were once lost: a refused sync, then the name is removed and reused. */
+/* A regression test: a refused sync, then the name is removed and reused. */
 static void a_name_is_used_again_behind_a_failure(void **state)
 {
     (void)state;
@@ -257,12 +256,12 @@ static void another_rig_does_not_take_over(void **state)
     request.rig = "two";
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &second, trace, &at, &fail),
                      TL_EXISTS);
-    /* The same push after reconnecting: what it had appended is there. */
+    /* The same push after reconnecting: everything it has appended is stored. */
     request.rig = "one";
     request.epoch = tl_ingest_epoch(first);
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &second, trace, &at, &fail), TL_OK);
     assert_int_equal(at, 3);
-    /* Another push of the rig; the previous one does not take the trace back. */
+    /* Another push of the rig takes over; the previous one does not take the trace back. */
     request.epoch = 0;
     assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &third, trace, &at, &fail), TL_OK);
     request.epoch = tl_ingest_epoch(second);

@@ -2,22 +2,23 @@
 /*
  * Who may append to a trace: all interleavings of three servers and a rig.
  *
- * Each server is a spool (server/ingest/spool.h, its own code with its threads) over a backend of
- * its own of one memory, whose leases and fences are the ones that lakes are tested with; and a
- * session that does what owning a trace takes: lease, open, append, close, release. Threads are
- * coroutines here, and each operation on the backend is a place where a server may be stopped,
- * for good or until the lease has run out and others have gone on. The search visits every state
- * that can be reached by
+ * Each server is a spool (server/ingest/spool.h, the real code with its threads) on a backend of
+ * its own, all sharing one memory, whose leases and fences are those that lakes are tested with;
+ * and a session that does what owning a trace requires: lease, open, append, close, release.
+ * Threads are coroutines here, and each operation on the backend is a point where a server may be
+ * stopped, forever or until its lease has expired and others have continued. The search visits
+ * every state that can be reached by these actions, within limits on their number:
  *
- *     connect    the rig connects to a server, with other bytes than before following what was
- * acknowledged send       … and sends a byte drop       the connection ends; acknowledgements under
- * way are lost step       a server does its operation on the backend and continues to the next one
- *     fail       … and the medium refuses it, having done half of it
- *     expire     the lease runs out
+ * - connect: the rig connects to a server; the bytes after the acknowledged ones differ from before
+ * - send: the rig sends a byte
+ * - drop: the connection ends; acknowledgements in flight are lost
+ * - step: a server performs its operation on the backend and continues to the next one
+ * - fail: the medium refuses the operation after doing half of it
+ * - expire: the lease expires
  *
- * within limits on their number. In every state: what was acknowledged is in the store as it was
- * sent; no two servers had an append of different bytes at one offset succeed; and a fresh server
- * can take over and finish. Each rule of owning is also broken on purpose, which must be found.
+ * In every state, what was acknowledged is in the store as it was sent; no two servers have
+ * successfully appended different bytes at the same offset; and a fresh server can take over and
+ * finish. Each rule of ownership is also broken on purpose, which the search must find.
  */
 #include "unit/stepped_servers.h"
 
@@ -25,8 +26,8 @@
 
 enum {
     LONGEST = 96, /* actions of a path */
-    MOST = 32,    /* possible in one state */
-    FINISH = 200  /* operations within which a fresh server must have finished */
+    MOST = 32,    /* actions possible in one state */
+    FINISH = 200  /* operations after which a fresh server must have finished */
 };
 
 struct limits {
@@ -41,7 +42,7 @@ enum kind { CONNECT, SEND, DROP, STEP, FAIL, EXPIRE };
 
 struct action {
     uint8_t kind, server;
-    uint8_t routine; /* THREADS: its session, else a thread of its spool */
+    uint8_t routine; /* THREADS: its session, otherwise a thread of its spool */
 };
 
 static struct routine *routine_of(struct action a)
@@ -157,7 +158,7 @@ static size_t possible(const struct limits *limits, struct action out[static MOS
     }
     if (world.held && world.expiries < limits->expiries)
         out[n++] = (struct action){EXPIRE, 0};
-    for (size_t i = 0; i < n / 2; i++) { /* rare ones first: that finds most */
+    for (size_t i = 0; i < n / 2; i++) { /* rare actions first: they find most violations */
         const struct action last = out[n - 1 - i];
         out[n - 1 - i] = out[i];
         out[i] = last;
@@ -205,7 +206,7 @@ static void make_world(enum rule rule)
 /* Let everything finish, and free it. */
 static void end_world(void)
 {
-    char before[sizeof world.wrong]; /* what happens now does not belong to the path */
+    char before[sizeof world.wrong]; /* later violations are not caused by the path */
     memcpy(before, world.wrong, sizeof before);
     world.at = -1;
     for (size_t i = 0; i <= SERVERS; i++) {
@@ -233,7 +234,7 @@ static void replay(enum rule rule, const struct action *path, size_t n)
         act(path[i]);
 }
 
-/* Everything acknowledged is there. */
+/* Check that everything acknowledged is stored. */
 static void check_store(void)
 {
     struct tl_spool_reader *reader;
@@ -267,7 +268,7 @@ static void check_store(void)
     tl_buf_fini(&bytes);
 }
 
-/* A fresh server takes over, whatever the others are doing, and finishes. */
+/* Check that a fresh server can take over, whatever the others are doing, and finish. */
 static void check_progress(void)
 {
     struct server *const s = &world.servers[SERVERS];
@@ -312,7 +313,7 @@ static uint64_t state(void)
     return mix(hash, world.given, sizeof world.given);
 }
 
-struct set { /* of hashes; 0 is none */
+struct set { /* a set of hashes; 0: empty slot */
     uint64_t *table;
     size_t n, size;
 };
@@ -345,7 +346,8 @@ static bool is_new(struct set *set, uint64_t key)
 
 static struct {
     struct set states;
-    struct set stores; /* with what the rig knows: from where a fresh server continues */
+    /* store contents with what the rig knows, from which a fresh server was already checked */
+    struct set stores;
     enum rule rule;
     struct limits limits;
     struct action path[LONGEST];
@@ -370,7 +372,7 @@ static void explore(size_t n)
     assert_true(n < LONGEST);
     const uint64_t rig[] = {store_hash(), world.acked, world.attempt};
     const bool goes_on_from_here = is_new(&search.stores, mix(rig[0], rig, sizeof rig));
-    /* The present world serves the first of them; others are created again. */
+    /* The current world is used for the first action; it is created again for the others. */
     for (size_t i = 0; i < n_actions && !world.wrong[0]; i++) {
         if (i > 0) {
             end_world();
@@ -414,7 +416,7 @@ static bool search_all(enum rule rule, struct limits limits)
     return !world.wrong[0];
 }
 
-/* TL_FAULT_ROUNDS: includes the large ones. */
+/* With TL_FAULT_ROUNDS, including the large searches. */
 static void rules_hold(void **nothing)
 {
     static const struct limits limits[] = {

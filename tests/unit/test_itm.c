@@ -88,8 +88,7 @@ static void any_bytes_any_chunking(void **state)
     }
 }
 
-/* A byte lost before a synchronisation packet: the packet becomes shorter, but only that byte is
- * lost. */
+/* A byte lost before a synchronisation packet shortens that packet, but only that byte is lost. */
 static void synchronisation_amid_a_packet(void **state)
 {
     static const uint8_t bytes[] = {SYNC, 0x09, 1, 0x0b, 2, SYNC, 0x09, 3, 0x0b, SYNC, 0x09, 4};
@@ -101,7 +100,8 @@ static void synchronisation_amid_a_packet(void **state)
     free_stream(&r);
 }
 
-/* "ITM_SWIT (ch: 0x4a; Data: 0x2345)" to our flow text, and likewise hardware and local time. */
+/* Convert "ITM_SWIT (ch: 0x4a; Data: 0x2345)" to our flow text, and likewise hardware and local
+ * time. */
 static int convert_element(struct tl_buf *out, const char *line)
 {
     const char *p = line;
@@ -124,7 +124,7 @@ static int convert_element(struct tl_buf *out, const char *line)
     return rc;
 }
 
-/* "Idx:22; ID:0; [0x70 ];	ITM_OVERFLOW: …": name and number of bytes. */
+/* Convert "Idx:22; ID:0; [0x70 ];	ITM_OVERFLOW: …" to name and number of bytes. */
 static int convert_packet(struct tl_buf *out, const char *line)
 {
     char name[32];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Lines of the journal: times, levels, escapes, length, and limits of how many are written. */
+/* Lines of the journal: times, levels, escapes, length, and limits on their number. */
 #include "base/journal.h"
 
 #include <fcntl.h>
@@ -128,7 +128,7 @@ static void what_others_cause_is_limited(void **state)
     unsigned left_out = 0, written = 0;
     for (int i = 0; i < 3 * TL_JOURNAL_BURST; i++)
         written += tl_journal_may(&limit, &left_out);
-    /* The period may have changed once meanwhile. */
+    /* A new period may have begun in between. */
     assert_true(written == TL_JOURNAL_BURST || written == 2 * TL_JOURNAL_BURST);
     limit.since = 1; /* another period */
     assert_true(tl_journal_may(&limit, &left_out));

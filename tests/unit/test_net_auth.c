@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Tokens and their file, logins made from them, names in certificates. */
+/* Tokens and their file, logins created from them, names in certificates. */
 #include "net/auth.h"
 #include "net/login.h"
 
@@ -87,7 +87,7 @@ static void test_bad_files(void **state)
         "0123456789abcdef push label=x\n",
         "0123456789abcdef push name=\n",
         "0123456789abcdef push expires=soon\n",
-        "0123456789abcdef push expires=90d\n", /* from when? */
+        "0123456789abcdef push expires=90d\n", /* from which date? */
         "0123456789abcdef push expires=2027-13-01\n",
         "sha256:0123 read\n",
         "cert: read\n",
@@ -205,7 +205,7 @@ static void test_certificates(void **state)
     grant = tl_auth_by_names(auth, (struct tl_bytes){(const uint8_t *)names, 10});
     assert_int_equal(grant.roles, 0);
     assert_non_null(grant.why);
-    /* A name is not a token, however it is written. */
+    /* A certificate name is not a token, however it is written. */
     assert_int_equal(roles_of(auth, "Bearer cert:rig7.lab"), 0);
     assert_int_equal(roles_of(auth, "Bearer rig7.lab"), 0);
     tl_auth_free(auth);
@@ -243,7 +243,7 @@ static void test_logins(void **state)
     assert_false(tl_login_find(&others, &headers, found));
     strcpy(others.name, logins.name); /* the same name, but another key */
     assert_false(tl_login_find(&others, &headers, found));
-    /* Not a single character of it may change. */
+    /* Changing any single character invalidates it. */
     char cookie[512];
     snprintf(cookie, sizeof cookie, "%s", tl_fields_value(&headers, 1));
     for (size_t i = strlen(logins.name) + 1; cookie[i]; i++) {
@@ -282,9 +282,9 @@ static void test_file_is_changed_line_by_line(void **state)
     struct tl_fail fail = {0};
     write_file(path, "# the lab\nold-0123456789abc read name=old\nbroken line\n# end");
     chmod(path, 0660);
-    /* Nothing is added to a file that cannot be parsed … */
+    /* Nothing is added to a file that cannot be parsed. */
     assert_int_equal(tl_tokens_add(path, "new-0123456789abc push name=new", &fail), TL_BAD);
-    /* … but a line can be removed; comments and all other lines stay. */
+    /* A line can be removed; comments and all other lines stay. */
     assert_int_equal(tl_tokens_remove(path, "old", &fail), TL_OK);
     assert_string_equal(read_file(path, text), "# the lab\nbroken line\n# end");
     assert_int_equal(stat(path, &st), 0);

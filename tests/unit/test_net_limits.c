@@ -54,7 +54,7 @@ static int ask(const char *url, const char *source, const char *text, size_t n)
     return status;
 }
 
-/* Ask until there is capacity again: connections end when their threads have. */
+/* Repeat until a connection is accepted: connections end only when their threads have. */
 static void expect_served(const char *url, const char *source)
 {
     for (int i = 0; i < PATIENCE_MS / 10; i++) {
@@ -74,15 +74,15 @@ static int hold(const char *url, const char *source)
         put(fd, text, sizeof text - 1);
         if (status_of(fd) == 200)
             return fd;
-        close(fd); /* those held before have not ended yet */
+        close(fd); /* earlier connections have not ended yet */
         usleep(10000);
     }
     fail_msg("not served any more");
     return -1;
 }
 
-/* One address occupies its half of HTTP/1.1, others are served, and all is well when it
- * disconnects. */
+/* One address can occupy its share of HTTP/1.1 connections; others are served, and when it
+ * disconnects everything is available again. */
 static void test_burst_http1(void **state)
 {
     struct serving s;
@@ -102,7 +102,7 @@ static void test_burst_http1(void **state)
     stop_serving(&s);
 }
 
-/* More at once than the library can accept, and the server still shuts down. */
+/* More connections at once than the library can accept; the server can still shut down. */
 static void test_burst_of_600(void **state)
 {
     enum { N = 600 };
@@ -137,7 +137,7 @@ static void test_idle_connections_of_one_address(void **state)
     stop_serving(&s);
 }
 
-/* Send a byte from time to time; the server has to end the connection. */
+/* Send a byte from time to time until the server closes the connection, which it must. */
 static void expect_cut(int fd, const char *piece)
 {
     for (int waited = 0; waited < PATIENCE_MS; waited += 10) {
@@ -226,7 +226,7 @@ static void test_http1_oddities(void **state)
     stop_serving(&s);
 }
 
-/* With TLS, too. */
+/* The same with TLS. */
 static void serve_both(struct serving *s)
 {
     char dir[] = "/tmp/tl-limits-XXXXXX";
@@ -259,7 +259,7 @@ static void expect_statuses(struct wire *w, const char *expected)
     tl_buf_fini(&in);
 }
 
-/* In any pieces, and after valid requests. */
+/* Malformed heads in any pieces, and after valid requests. */
 static void test_malformed_heads(void **state)
 {
 #define BEGIN "GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
@@ -379,7 +379,7 @@ static void test_foreign_authority_of_calls(void **state)
     serve(&s, NULL);
     struct h2_client *const c = h2_connect(s.url);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        /* A Host field beside :authority must not differ from it either. */
+        /* A Host field in addition to :authority must not differ from it. */
         struct h2_exchange *const x =
             h2_request(c, "POST", "/tracelake.v1.Catalog/ListTraces", false, "host", names[i],
                        "content-type", "application/grpc", (char *)NULL);

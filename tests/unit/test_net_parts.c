@@ -153,7 +153,6 @@ static void test_certificate(void **state)
 
 /* ---- output queue ------------------------------------------------------------------------- */
 
-/* Everything put in comes out, in any pieces and by any way of reading. */
 /* A client whose records are sent in pieces. */
 struct tls_client {
     SSL_CTX *ctx;
@@ -186,7 +185,7 @@ static void shake_hands(const struct tls_client *client, struct tl_tlsio *io)
     assert_int_equal(SSL_do_handshake(client->ssl), 1);
 }
 
-/* Half a record is nothing to continue with: a reader that was told so would never sleep. */
+/* Half a record is not readable data: a reader that was notified of it would never sleep. */
 static void half_a_record(const struct tls_client *client, struct tl_tlsio *io)
 {
     static const char text[] = "one record, two records";

@@ -121,7 +121,7 @@ static int on_stream_items(void *context, const struct tl_decode_stream *stream,
     return tl_item_text(context, items, n);
 }
 
-/* What was pushed before a state was saved. */
+/* Read bytes that were pushed before the state was saved. */
 static int read_again(void *context, uint64_t offset, uint8_t *bytes, size_t n)
 {
     const struct recording *const c = context;
@@ -142,7 +142,7 @@ static int begin_perf(struct recording *c, const struct tl_setup *setup, struct 
     return rc;
 }
 
-/* Another one continues from there. */
+/* Save the decode, and continue with another one. */
 static int hand_perf_on(struct recording *c, const struct tl_setup *setup, struct tl_decode **d,
                         struct tl_buf *out)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Each allocation of setups, images and decodes fails once: nothing is lost except what was
- * requested. */
+/* Each allocation of setups, images and decodes fails once: nothing is lost except the requested
+ * operation. */
 #include "base/crew.h"
 #include "decode/decode.h"
 #include "import/bundle.h"
@@ -108,7 +108,7 @@ static void memory_maps(void **state)
     assert_true(nomem_run(maps, NULL) > 3);
 }
 
-/* Code that is loaded and unloaded at the same addresses, of two processes. */
+/* Code of two processes that is loaded and unloaded at the same addresses. */
 static int fill_over_time(struct tl_image *image)
 {
     static const uint8_t code[64];
@@ -224,8 +224,8 @@ static void put_bytes(const char *path, struct tl_bytes bytes)
     assert_int_equal(fclose(f), 0);
 }
 
-/* A perf.data file of whose code nothing is found; what it loads is read while it is opened. Then
- * as a folder, with records in a second file. */
+/* A perf.data file whose code is not found; the code that it contains is read while it is opened.
+ * Then as a folder, with records in a second file. */
 static void a_recording(void **state)
 {
     static const uint8_t round[] = {68, 0, 0, 0, 0, 0, 8, 0}; /* FINISHED_ROUND */
@@ -268,7 +268,7 @@ struct capture {
     struct tl_bytes in;
     unsigned threads; /* 0: no crew */
     bool paths, packets, saves;
-    bool coded; /* blocks have their text */
+    bool coded; /* blocks have their text cached */
 };
 
 struct sink {
@@ -304,7 +304,7 @@ static int begin(const struct capture *c, struct tl_decode **d, struct sink *s,
     return crew ? tl_decode_crew(*d, crew) : TL_OK;
 }
 
-/* Another one continues from there. */
+/* Save the decode, and continue with another one. */
 static int hand_on(const struct capture *c, struct tl_decode **d, struct sink *s)
 {
     struct tl_buf saved = {0};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each allocation that a server's threads make for a request fails once: the request gets an error,
- * or its connection ends, or all is well; the next one is answered, and nothing is lost. The lake
- * is a fake, whose own allocations do not fail.
+ * its connection ends, or it succeeds; the next one is answered, and nothing is lost. The lake is a
+ * fake whose own allocations do not fail.
  */
 #include "base/crc32c.h"
 #include "unit/nomem.h"
@@ -16,14 +16,14 @@
 
 #include <errno.h>
 
-#define PATIENCE_S 20 /* maximum wait for an answer; none at all is a fault */
+#define PATIENCE_S 20 /* maximum wait for an answer; no answer is a fault */
 
 static void open_gate(bool open)
 {
     __atomic_store_n(&nomem.closed, !open, __ATOMIC_RELEASE);
 }
 
-/* Ask over HTTP/1.1, accepting any result. */
+/* Send an HTTP/1.1 request, accepting any result. */
 static void ask_loosely(const char *url, const char *path, const char *extra)
 {
     const struct timeval patience = {.tv_sec = PATIENCE_S};
@@ -243,7 +243,7 @@ static void some(void (*ask_some)(const char *url))
     assert_true(nomem_run(serve_some, &ask_some) > 5);
 }
 
-/* Bodies are passed to libmicrohttpd. */
+/* Bodies passed on by libmicrohttpd. */
 static void requests_of_http1(void **state)
 {
     nomem.given = true;

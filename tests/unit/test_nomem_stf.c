@@ -169,7 +169,7 @@ static int keep_frame(const struct tl_zstf_job *job)
     return tl_buf_add(job->context, job->frame.p, job->frame.n);
 }
 
-/* Chunks by a pool of two threads, the other of which helps in turns. */
+/* Chunks compressed by a pool of two threads, the other of which helps in turns. */
 static int pack_chunks(void *context, struct tl_buf *out)
 {
     struct tl_zstf_pool *pool = NULL;
@@ -196,7 +196,7 @@ static void packed_chunks(void **state)
 
 /* ---- records as text ------------------------------------------------------------------------ */
 
-/* In a buffer that is full after any number of bytes, and cannot grow. */
+/* Into a buffer that is full after any number of bytes, and cannot grow. */
 static void text_at_every_byte(const struct tl_stf_record *record)
 {
     struct tl_buf want = {0};

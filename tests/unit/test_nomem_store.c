@@ -25,15 +25,15 @@
 struct building {
     struct made made;
     enum tl_protocol protocol;
-    unsigned threads; /* that pack; 0: none */
+    unsigned threads; /* packing threads; 0: none */
     bool saves;
     uint32_t version;           /* of the shards; 0: the current one */
-    struct tl_backend *backend; /* of a run */
+    struct tl_backend *backend; /* of the current run */
     struct tl_packer *packer;
     struct tl_buf *out;
 };
 
-/* The whole shard, through the backend, as text. */
+/* Read the whole shard back through the backend, as text. */
 static int read_back(const struct building *g, const char *key)
 {
     struct tl_view *view = NULL, *over = NULL;
@@ -92,7 +92,7 @@ static int begin(struct building *g, struct tl_packing *packing, struct tl_build
     return tl_build_new(build, &options);
 }
 
-/* Through a checkpoint into another builder, and a view of the growing shard. */
+/* Continue with another builder through a checkpoint, and open a view of the growing shard. */
 static int hand_on(struct building *g, struct tl_packing *packing, struct tl_build **build)
 {
     struct tl_checkpoint checkpoint = {.offset = 1}, other = {0};
@@ -197,7 +197,9 @@ static int keep_file(void *context, struct tl_view *view)
     return TL_OK;
 }
 
-/* If memory is short the index may contain less of the executed code: bytes may differ. */
+/*
+ * With too little memory the index may contain less of the executed code, so the bytes may differ.
+ */
 static int mend(void *context, struct tl_buf *out)
 {
     const struct mending *const m = context;
@@ -244,7 +246,7 @@ static void mended_shards(void **state)
     tl_buf_fini(&m.file);
 }
 
-/* ---- objects beside a shard ------------------------------------------------------------------ */
+/* ---- objects next to a shard ----------------------------------------------------------------- */
 
 static int fill_counts(struct tl_codecount *c)
 {
@@ -334,7 +336,7 @@ static void counted_code(void **state)
     assert_true(nomem_run(count_calls, NULL) > 10);
 }
 
-/* ---- back ends ----------------------------------------------------------------------------- */
+/* ---- backends ------------------------------------------------------------------------------ */
 
 static char folder[] = "/tmp/test_nomem_store.XXXXXX";
 

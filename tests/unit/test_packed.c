@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Packed segments: bytes and arrival times are restored, damage costs a frame, our metadata is
- * repaired, and a lake packs what is complete, whatever the medium does meanwhile. */
+/* Packed segments: bytes and arrival times are restored, damage costs a frame, metadata is
+ * repaired, and a lake packs complete segments, whatever the medium does in the meantime. */
 #include "unit/lake_help.h"
 
 #include "ingest/packed.h"
@@ -47,8 +47,8 @@ static void pack(struct tl_backend *backend, uint64_t first, uint64_t n, uint64_
     tl_packed_writer_free(writer);
 }
 
-/* All bytes from `from` on; arrival times never decrease. Damaged bytes are skipped. Returns the
- * number of bytes. */
+/* Read all bytes from `from` on; arrival times never decrease. Damaged bytes are skipped. Returns
+ * the number of bytes. */
 static uint64_t read_all(struct tl_backend *backend, uint64_t first, uint64_t from,
                          const struct tl_buf *all)
 {
@@ -116,7 +116,7 @@ static void bytes_come_back(void **state)
         assert_int_equal(audit(backend, n).calls, 0);
         assert_int_equal(tl_spool_end(backend, "c", &end, NULL), TL_OK);
         assert_int_equal(end, n);
-        /* zstd ignores our frames, and gives the same bytes. */
+        /* zstd ignores our skippable frames, and gives the same bytes. */
         tl_buf_reset(&file);
         assert_int_equal(tl_backend_get_all(backend, tl_packed_key(key, "c", 0), &file, NULL),
                          TL_OK);
@@ -132,7 +132,7 @@ static void bytes_come_back(void **state)
     tl_buf_fini(&plain);
 }
 
-/* Any flipped bit is detected, costs at most the frame that contains it, and redundant metadata is
+/* Any flipped bit is detected and costs at most the frame that contains it; redundant metadata is
  * repaired. */
 static void damage_costs_a_frame(void **state)
 {
@@ -153,7 +153,7 @@ static void damage_costs_a_frame(void **state)
         const struct found found = audit(backend, end);
         const uint64_t lost = read_all(backend, 0, 0, &all);
         assert_true(lost <= TL_PACKED_FRAME);
-        /* The lengths in skippable frames are for other tools; ours are found by the index. */
+        /* The lengths in skippable frames are only for other tools; we use the index. */
         assert_true(found.calls == 1 || (found.calls == 0 && lost == 0));
         assert_int_equal(found.n, lost);
         assert_int_equal(tl_spool_mend(backend, "c", NULL), TL_OK);
@@ -167,9 +167,8 @@ static void damage_costs_a_frame(void **state)
     tl_backend_free(backend);
 }
 
-/* Cut anywhere, or with bytes drawn at random: an end, and no byte that is not the capture's. */
-/* Segments are packed anew behind the back of a reader that keeps their frames' places: the frames
- * are elsewhere then, with the same bytes. */
+/* Segments are packed again while a reader remembers the locations of their frames: the frames are
+ * elsewhere then, with the same bytes. */
 static void a_resting_reader_goes_on(void **state)
 {
     enum { SEGMENT = 500000, SEGMENTS = 80 }; /* more than the reader keeps */
@@ -230,7 +229,7 @@ static void anything_ends(void **state)
     tl_backend_free(backend);
 }
 
-/* ---- by a lake ------------------------------------------------------------------------------ */
+/* ---- packed by a lake ------------------------------------------------------------------------ */
 
 #define SEGMENT 40000
 
@@ -332,7 +331,7 @@ static void lakes_pack(void **state)
     push_to(lake, 3 * (SEGMENT + TL_SPOOL_BLOCK) + 77777, true, &all);
     wait_packed(backend);
     check_lake(lake, &all);
-    /* Pushing it again reports that all is there, and changes nothing. */
+    /* Pushing it again reports that everything is stored, and changes nothing. */
     push_to(lake, 3 * (SEGMENT + TL_SPOOL_BLOCK) + 77777, true, &all);
     check_lake(lake, &all);
     assert_int_equal(tl_lake_delete(lake, "c", NULL), TL_OK);
@@ -352,7 +351,7 @@ static bool has_refused(struct tl_lake *lake)
     return refused;
 }
 
-/* The power fails at any change while segments are being packed: all bytes are there. */
+/* The power fails at any change while segments are being packed: no byte is lost. */
 static void power_cuts_cost_nothing(void **state)
 {
     struct tl_buf all = {0};
@@ -366,7 +365,7 @@ static void power_cuts_cost_nothing(void **state)
         assert_int_equal(wait_done(lake, "c"), TL_TRACE_SEALED);
         wait_packed(backend);
         tl_lake_close(lake);
-        /* Back to logs, as a killed server leaves them. */
+        /* Convert back to logs, as a killed server leaves them. */
         struct tl_spool *spool;
         struct tl_capture *capture;
         const struct tl_spool_options options = {.segment_bytes = SEGMENT};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Representative regions of generated executions whose phases are known. */
+/* Representative regions of generated executions with known phases. */
 #include "regions/cluster.h"
 #include "regions/simpoints.h"
 #include "unit/random.h"
@@ -35,7 +35,8 @@ static int to_text(void *context, const struct tl_vector *vector)
     return tl_vector_text(context, vector);
 }
 
-/* Blocks begin at targets, after branches and with intervals; they are numbered as they come. */
+/* Blocks begin at targets, after branches and with intervals; they are numbered in order of
+ * appearance. */
 static void block_vectors(void **state)
 {
     (void)state;
@@ -71,7 +72,7 @@ static int note_pages(void *context, const struct tl_vector *vector)
     return TL_OK;
 }
 
-/* Accesses belong to the instruction before them, also of an interval's last one. */
+/* Memory accesses belong to the instruction before them, also at the end of an interval. */
 static void memory_vectors(void **state)
 {
     (void)state;
@@ -94,7 +95,7 @@ static void memory_vectors(void **state)
     assert_int_equal(seen.pages[1], 0x7);
 }
 
-/* An execution that goes through phases of different code, each with some noise. */
+/* An execution with phases of different code, each with some noise. */
 static void phases(void **state)
 {
     (void)state;
@@ -140,14 +141,14 @@ static void phases(void **state)
     assert_memory_equal(again, chosen, n * sizeof *chosen);
     free(again);
     free(chosen);
-    /* As many as are wanted, and no more. */
+    /* At most as many as requested. */
     assert_int_equal(tl_simpoints_choose(&points, 2, &chosen, &n), TL_OK);
     assert_int_equal(n, 2);
     free(chosen);
     tl_simpoints_fini(&points);
 }
 
-/* The same code throughout, but memory that changes: told apart by the accesses alone. */
+/* The same code throughout, with different memory: only the accesses distinguish the phases. */
 static void memory_phases(void **state)
 {
     (void)state;

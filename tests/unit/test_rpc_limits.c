@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * No kind of call can keep others from being answered: long work, public calls, messages that are
- * announced and never arrive. And work that is no longer wanted ends.
- */
+/* No kind of call can keep others from being answered: long work, public calls, messages that are
+ * announced and never arrive. And work is stopped when it is no longer wanted. */
 #include "net/http.h"
 #include "unit/serving.h"
 
@@ -27,7 +25,7 @@
 #define HEALTH  "/grpc.health.v1.Health/Watch"
 #define REFLECT "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"
 
-#define LIMIT_MS  20000 /* for what happens without further action */
+#define LIMIT_MS  20000 /* for events that need no further action */
 #define STREAMS   100   /* on a connection */
 #define ANNOUNCED (4u << 20)
 
@@ -84,7 +82,7 @@ static struct h2_exchange *begin_find(struct h2_client *c)
     return x;
 }
 
-/* Wait until this many calls are active in the lake, sending what is pending. */
+/* Wait until this many calls are active in the lake, sending pending output. */
 static void wait_held(struct h2_client *c, unsigned least, unsigned most)
 {
     const int64_t until = tl_monotonic_ms() + LIMIT_MS;
@@ -207,8 +205,8 @@ static void test_cancelled_work_ends(void **state)
     for (int i = 0; i < 40; i++)
         nghttp2_submit_rst_stream(c->session, 0, x[i]->id, NGHTTP2_CANCEL);
     wait_held(c, 0, 0);
-    assert_true(atomic_load(&fake.cancelled) < 40); /* those that waited never began */
-    /* The whole connection. */
+    assert_true(atomic_load(&fake.cancelled) < 40); /* waiting calls were never started */
+    /* The whole connection is closed. */
     begin_find(c);
     wait_held(c, 1, 1);
     h2_free(c);
@@ -247,7 +245,7 @@ static void test_expired_work_ends(void **state)
     stop_serving(&s);
 }
 
-/* For any kind of call, and however fast the answer would be. */
+/* For any kind of call, however fast the answer would be. */
 static void test_deadlines_that_have_passed(void **state)
 {
     static const char *const paths[] = {LIST, WATCH, VERIFY, PUSH, CHECK, HEALTH, REFLECT};
@@ -342,7 +340,7 @@ static unsigned long long inbound_bytes(struct tl_net *net)
     return bytes;
 }
 
-/* 4 MiB each are announced, one byte arrives. */
+/* 4 MiB are announced each time, and one byte arrives. */
 static void test_announced_messages(void **state)
 {
     static const uint8_t head[] = {
@@ -356,7 +354,7 @@ static void test_announced_messages(void **state)
         clients[i] = h2_connect(s.url);
         for (int k = 0; k < STREAMS; k++)
             h2_send(clients[i], h2_call(clients[i], paths[i]), head, sizeof head, false);
-        expect_ok(clients[i], CHECK); /* the server has processed what came before */
+        expect_ok(clients[i], CHECK); /* the server has processed the previous data */
     }
     assert_true(inbound_bytes(s.net) > 0);
     assert_true(inbound_bytes(s.net) < 1u << 20);
@@ -369,7 +367,7 @@ static void test_announced_messages(void **state)
     stop_serving(&s);
 }
 
-/* What arrives for public calls is little, and takes nothing from others. */
+/* Messages of public calls are small, and take nothing from others. */
 static void test_public_messages(void **state)
 {
     const struct tl_net_options options = {.max_inbound = 8u << 20};
@@ -378,7 +376,7 @@ static void test_public_messages(void **state)
     uint8_t *const message = calloc(1, 60005);
     assert_non_null(message);
     message[3] = 60000 >> 8;
-    message[4] = 60001 & 255; /* one more than comes */
+    message[4] = 60001 & 255; /* one more than is sent */
     struct h2_client *const c = h2_connect(s.url);
     for (int k = 0; k < STREAMS; k++)
         h2_send(c, h2_call(c, CHECK), message, 60005, false);
@@ -417,7 +415,7 @@ static void set_labels(struct tl_lake *lake, const char *trace, size_t each)
     free(value);
 }
 
-/* More than a message can hold, and a trace that is as large by itself. */
+/* More than fits into a message, and a single trace that is as large. */
 static void open_full_server(struct serving *s)
 {
     serve(s, NULL);
@@ -453,7 +451,7 @@ static Tracelake__V1__ListTracesReply *ask_page(struct h2_client *c, uint32_t si
     return reply;
 }
 
-/* The traces of a page are the next ones, the newest first; returns their number. */
+/* Check that the traces of a page are the next ones, newest first. Returns their number. */
 static size_t check_page(const Tracelake__V1__ListTracesReply *page, size_t at)
 {
     assert_true(page->n_traces > 0);

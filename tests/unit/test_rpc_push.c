@@ -176,7 +176,7 @@ static void test_resume(void **state)
     Reply *const ack = next_reply(c, x);
     assert_int_equal(ack->ack->durable, 600);
     protobuf_c_message_free_unpacked(&ack->base, NULL);
-    h2_free(c); /* the rig has gone without a message */
+    h2_free(c); /* the rig disconnects without a message */
 
     for (bool opened = false; !opened;) {
         c = h2_connect(s.url);
@@ -278,8 +278,9 @@ static void test_back_pressure(void **state)
         send_chunk(c, x, i * CHUNK, bytes, CHUNK, 0);
     while (h2_step(c, 300))
         ;
-    assert_true(x->out.n - x->out_at > 32u << 20);                 /* most is held back here */
-    assert_true(atomic_load(&fake.appended) - before < 16u << 20); /* the fake's own bound */
+    /* most of it is held back here */
+    assert_true(x->out.n - x->out_at > 32u << 20);
+    assert_true(atomic_load(&fake.appended) - before < 16u << 20); /* the fake's own limit */
     /* Other calls on the same connection continue. */
     struct h2_exchange *const y = h2_call(c, "/tracelake.v1.Catalog/ListTraces");
     const Tracelake__V1__ListTracesRequest list = TRACELAKE__V1__LIST_TRACES_REQUEST__INIT;
@@ -371,7 +372,7 @@ static void read_follow(struct h2_client *c, struct h2_exchange *x, size_t n, st
     }
 }
 
-/* A range opened when less was there than a moment before omits nothing. */
+/* A range opened when less data was available than a moment before omits nothing. */
 static void test_follow_behind(void **state)
 {
     enum { INSNS = 200, FIRST = 100, BEHIND = 40 };
@@ -461,7 +462,7 @@ static void test_chunk_in_place(void **state)
     assert_true(taken >= 10000);
 }
 
-/* The server stops in the middle of a push: the rig is told, and what it sent is kept. */
+/* The server stops during a push: the rig is informed, and what it sent is kept. */
 static void test_stop_while_pushing(void **state)
 {
     static const uint8_t bytes[1000];

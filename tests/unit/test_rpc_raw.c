@@ -120,7 +120,7 @@ static void test_each_connection_is_a_capture(void **state)
         assert_int_equal(raw.n, sizeof bytes - (size_t)i);
         assert_memory_equal(raw.p, bytes, raw.n);
     }
-    close(tcp_connect(url)); /* without a byte: no capture */
+    close(tcp_connect(url)); /* no byte, so no capture */
     const int behind = tcp_connect(url);
     send_all(behind, bytes, 1, &seed);
     close(behind);
@@ -133,7 +133,7 @@ static void test_each_connection_is_a_capture(void **state)
     tl_trace_list_free(&list);
 }
 
-/* The server stops while a rig is connected: its capture is complete with what has arrived. */
+/* The server stops while a rig is connected: its capture ends with the bytes that have arrived. */
 static void test_stop(void **state)
 {
     struct raw *const r = *state;
@@ -170,7 +170,7 @@ static void test_no_room(void **state)
     assert_memory_equal(raw.p, "12345678", 8);
 }
 
-/* The same over IPv6, its address in brackets. */
+/* The same over IPv6, with the address in brackets. */
 static void test_ipv6(void **state)
 {
     struct raw *const r = *state;
@@ -197,7 +197,7 @@ static void test_ipv6(void **state)
     assert_int_equal(fake_lake_raw(r->lake, "six-0").n, 4);
 }
 
-/* We connect to a source, and again after it disconnected. */
+/* We connect to a source, and reconnect after it has disconnected. */
 static void test_source(void **state)
 {
     struct raw *const r = *state;
@@ -263,7 +263,7 @@ static void test_specifications(void **state)
     tl_raw_spec_fini(&spec);
 }
 
-/* Images that a setup names by hash need not be present here. */
+/* Images that a setup refers to by hash need not be available locally. */
 static void test_images_by_name(void **state)
 {
     struct raw *const r = *state;

@@ -151,7 +151,7 @@ static void on_durable(void *context, uint64_t offset)
     (void)offset;
 }
 
-/* Restore what a request may have removed. */
+/* Recreate what a request may have removed. */
 static void see_to_trace(const char *name, const char *rig)
 {
     const struct tl_ingest_request request = {.rig = rig, .trace = name, .setup = "[trace]\n"};
@@ -235,7 +235,7 @@ static int call(const struct tl_method *method, const struct token *token, const
     return status;
 }
 
-/* The status due to scope or role; -1: the call is let through. */
+/* The status because of scope or role; -1: the call is permitted. */
 static int refusal(const struct rule *rule, const struct token *token, bool foreign)
 {
     if (rule->role && !token->bearer)
@@ -248,7 +248,7 @@ static int refusal(const struct rule *rule, const struct token *token, bool fore
         return 7;
     if (!foreign)
         return -1;
-    /* A list names no trace, and a push nothing at all: see below. */
+    /* A list names no trace, and a push has no request: see below. */
     if (rule->reach == OWN)
         return strstr(rule->path, "WatchTraces") ? 5 : -1;
     return rule->role == READ ? 5 : 7;
@@ -455,7 +455,7 @@ static void test_routes(void **state)
         check_route(&tl_http_routes[i]);
 }
 
-/* A comparison names two traces: neither may belong to others. */
+/* A comparison refers to two traces: both must be permitted. */
 static void test_compared(void **state)
 {
     static const char path[] = "/api/v1/traces/own/streams/cs.10/compare?with=foreign/cs.10";

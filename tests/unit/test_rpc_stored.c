@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Fetch of stored bytes that go from a mapped file to the socket, read only by the kernel: whole,
- * to readers that stall, give up, or want them compressed, and from a file that is truncated.
+ * Fetch of stored bytes that go from a mapped file to the socket, read only by the kernel:
+ * completely, to readers that stall, disconnect, or request compression, and from a file that is
+ * truncated.
  */
 #include "unit/serving.h"
 
@@ -112,7 +113,7 @@ static void expect_health(struct h2_client *c)
     assert_int_equal(h2_grpc_status(x), 0);
 }
 
-/* All messages, of which the first is text. */
+/* Receive all messages, the first of which is text. */
 static void expect_whole(struct stage *st, struct h2_client *c, struct h2_exchange *x)
 {
     Tracelake__V1__FetchReply *reply;
@@ -150,7 +151,7 @@ static void test_whole(void **state)
     h2_free(c);
 }
 
-/* Two of a connection, and one of another. */
+/* Two ranges on one connection, and one on another. */
 static void test_together(void **state)
 {
     struct stage *const st = *state;
@@ -165,8 +166,8 @@ static void test_together(void **state)
     h2_free(b);
 }
 
-/* Only so much waits for a reader that stalls, others are answered, and when it gives up all is
- * let go. */
+/* For a reader that stalls only a limited amount waits; others are answered, and when it
+ * disconnects everything is released. */
 static void test_stalled(void **state)
 {
     struct stage *const st = *state;
@@ -184,13 +185,13 @@ static void test_stalled(void **state)
     await_zero(&fake.pieces);
     begin_fetch(c, false);
     expect_health(c);
-    h2_free(c); /* in the middle of it */
+    h2_free(c); /* in the middle of the range */
     await_zero(&fake.ranges);
     await_zero(&fake.pieces);
     h2_free(other);
 }
 
-/* The call fails and says why; its connection, and other calls, continue. */
+/* The call fails with the reason; its connection and other calls continue. */
 static void test_cut_short(void **state)
 {
     struct stage *const st = *state;
@@ -214,7 +215,7 @@ static void test_cut_short(void **state)
     h2_free(d);
 }
 
-/* What is compressed is read, so it is not mapped. */
+/* Bytes to be compressed are read, not mapped. */
 static void test_compressed(void **state)
 {
     struct stage *const st = *state;

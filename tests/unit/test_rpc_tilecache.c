@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Encoded tiles in memory: what was put is returned, and the least recently used are evicted
- * first. */
+/* Encoded tiles in memory: they are returned as stored, and the least recently used ones are
+ * evicted first. */
 #include "rpc/tilecache.h"
 
 #include <setjmp.h>
@@ -56,11 +56,11 @@ static void least_used_go_first(void **state)
         put(cache, i);
     assert_true(has(cache, 0));
     put(cache, 10);
-    assert_true(has(cache, 0)); /* it was used */
+    assert_true(has(cache, 0)); /* it was used recently */
     assert_false(has(cache, 1));
     for (uint64_t i = 2; i <= 10; i++)
         assert_true(has(cache, i));
-    put(cache, 5); /* again: nothing else goes */
+    put(cache, 5); /* replaced, without evicting another one */
     for (uint64_t i = 2; i <= 10; i++)
         assert_true(has(cache, i));
     uint8_t large[11 * TILE] = {0};
@@ -87,7 +87,7 @@ static void keys_are_told_apart(void **state)
     const struct tl_tilekey key = key_of("t", 1, 3);
     void *const tile = tl_tilecache_get(cache, &key, &out);
     assert_non_null(tile);
-    tl_tilecache_free(cache); /* what is being sent stays */
+    tl_tilecache_free(cache); /* a tile that is being sent stays valid */
     assert_int_equal(out.p[TILE - 1], 3);
     tl_tilecache_let_go(tile);
 }

@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* 2304 MHz; the ticks began a while before the clock did. */
+/* 2304 MHz; the counter started some time before the clock. */
 static void clock_of_the_system(void **state)
 {
     static const char text[] = "[trace]\nformat=perf,threads=yes\n"
@@ -143,7 +143,8 @@ static void text_there_and_back(void **state)
     tl_setup_fini(&again);
 }
 
-/* What a capture calls its files and processes may be anything; it stays one value of the text. */
+/* Names of files and processes in a capture can be anything; each stays a single value in the
+ * setup's text. */
 static void names_of_a_capture(void **state)
 {
     static const char nasty[] = "/opt/a\n[trace];b = c";
@@ -173,7 +174,7 @@ static void names_of_a_capture(void **state)
     assert_string_equal(tl_setup_context_name(&again, false, 7), "kworker/0:1??x");
     assert_string_equal(tl_setup_context_name(&again, true, 7), "guest");
     assert_null(tl_setup_context_name(&again, false, 8));
-    /* What is not there is left out, and no error. */
+    /* A missing file is omitted, without an error. */
     struct tl_image *image;
     assert_int_equal(tl_image_new(&image), TL_OK);
     assert_int_equal(tl_setup_load_images(&again, image, NULL, NULL, &fail), TL_OK);
@@ -189,7 +190,7 @@ static void names_of_a_capture(void **state)
     }
 }
 
-/* Where something of an ELF file lies, that file says: of this program. */
+/* The address of a section or symbol is taken from the ELF file, here of this program. */
 static void anchored_images(void **state)
 {
     enum { N = 64 };
@@ -314,7 +315,7 @@ static void the_implied_source_takes_on_the_file(void **state)
     tl_setup_fini(&s);
 }
 
-/* ---- snapshots made here ------------------------------------------------------------------ */
+/* ---- generated snapshots ------------------------------------------------------------------ */
 
 static char made[] = "/tmp/test_setup.XXXXXX";
 
@@ -347,7 +348,7 @@ static void collect(void *context, const char *text)
     snprintf(*all + n, sizeof *all - n, "%s\n", text);
 }
 
-/* As they are read in pieces, and after any number of them that are passed over. */
+/* Check the bytes, read in pieces and from any offset. */
 static void expect_bytes(const struct tl_bundle_capture *capture, const char *text)
 {
     struct tl_buf all = {0};
@@ -371,8 +372,8 @@ static void expect_bytes(const struct tl_bundle_capture *capture, const char *te
     }
 }
 
-/* Two sessions of one core, a buffer of several files, CR LF, comments, quotes, repeated sections,
- * devices that are missing or not supported, what cannot be read left out and told. */
+/* Two sessions of one core, a buffer with several files, CR LF, comments, quotes, repeated
+ * sections, missing or unsupported devices, unreadable entries that are omitted and reported. */
 static void a_snapshot_with_everything(void **state)
 {
     put("snapshot.ini", "; made\r\n[snapshot]\r\nversion=1.0\r\n\r\n[device_list]\r\n"
@@ -428,7 +429,7 @@ static void a_snapshot_with_everything(void **state)
     const struct tl_bundle_capture *b = &snap.captures[0];
     assert_string_equal(b->name, "ETB_1");
     expect_bytes(b, "first second");
-    expect_bytes(b, "first second"); /* as often as one likes */
+    expect_bytes(b, "first second"); /* any number of times */
     assert_int_equal(b->setup.n_sources, 3);
     assert_string_equal(b->setup.sources[0].device, "PTM_7");
     assert_int_equal(b->setup.sources[0].protocol, TL_PROTO_NONE);
@@ -442,7 +443,7 @@ static void a_snapshot_with_everything(void **state)
     assert_int_equal(b->setup.sources[0].protocol, TL_PROTO_ETE);
     assert_string_equal(b->setup.sources[0].core, "Cortex-A53");
 
-    /* the region named first is on top, the core's before the board's */
+    /* the region listed first takes precedence, the core's over the board's */
     struct tl_image *image;
     static const struct tl_image_context process = {.context_id = 0x12, .has_context_id = true};
     assert_int_equal(tl_image_new(&image), TL_OK);
@@ -458,7 +459,7 @@ static void a_snapshot_with_everything(void **state)
     tl_bundle_fini(&snap);
 }
 
-/* Pieces may be any parts of files: those of one ring buffer among others, for one. */
+/* Pieces can be any parts of files, for example of a ring buffer. */
 static void pieces_of_files(void **state)
 {
     struct tl_bundle_capture capture = {0};
@@ -486,7 +487,7 @@ static void pieces_of_files(void **state)
     tl_bundle_capture_fini(&capture);
 }
 
-/* One file, and what is named beside it. */
+/* A single file, and options given with it. */
 static void one_file_is_a_bundle(void **state)
 {
     static const char *const images[] = {"a.elf", "b.bin@0x100"};
@@ -517,8 +518,8 @@ static void one_file_is_a_bundle(void **state)
     assert_string_equal(where, path);
 }
 
-/* What the reference takes, too: text around a section's brackets, octal numbers, colons in names,
- * lines of any length, and device files in folders with long names. */
+/* Unusual forms that the reference accepts: text around a section's brackets, octal numbers, colons
+ * in names, lines of any length, and device files in folders with long names. */
 static void a_snapshot_of_unusual_form(void **state)
 {
     char folder[160], name[200], path[512], text[1200];
@@ -580,7 +581,8 @@ static void a_snapshot_with_next_to_nothing(void **state)
     assert_int_equal(tl_snapshot_read(&snap, made, NULL, NULL, &fail), TL_BAD);
 }
 
-/* What a snapshot cannot tell: FSYNC packets between its frames are found, and may be reported. */
+/* Properties that a snapshot does not contain: FSYNC packets between its frames are detected, and
+ * can be reported. */
 static void beside_a_snapshot(void **state)
 {
     static const char *const images[] = {"more.bin@0x4000"};

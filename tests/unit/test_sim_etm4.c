@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The simulated program, core and trace unit: their guarantees, before decoders rely on them. */
+/* The simulated program, core and trace unit keep the guarantees that decoder tests rely on. */
 #include "etm4/packet_text.h"
 #include "etm4/packetizer.h"
 #include "image/image.h"
@@ -39,7 +39,7 @@ static enum tl_insn_kind expected_kind(const struct tl_sim_insn *insn)
     }
 }
 
-/* What the executor believes of an instruction is what its encoding says. */
+/* The simulated core's view of each instruction agrees with its encoding. */
 static void test_encodings(void **state)
 {
     (void)state;
@@ -168,7 +168,7 @@ static void packetize(struct counts *counts, const struct tl_sim_etm4_options *e
     free(p);
 }
 
-/* Every packet is a good one, and there are as many as things told. */
+/* Every packet is valid, and their numbers match the truth. */
 static void test_packets(void **state)
 {
     (void)state;
@@ -211,7 +211,7 @@ static void test_packets(void **state)
     }
 }
 
-/* The same options give the same bytes, stepped at once or one by one. */
+/* The same options give the same bytes, in one step or instruction by instruction. */
 static void test_deterministic(void **state)
 {
     (void)state;

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Processes that load and unload code at one address while they are traced: decoding with the
- * images made from the simulation's records gives what they executed.
- */
+/* Processes that load and unload code at one address while they are traced: decoding with the
+ * images from the simulation's records gives what they executed. */
 #include "decode/decode.h"
 #include "unit/sim_loading.h"
 
@@ -59,7 +57,7 @@ static void is_what_ran(void **state)
     }
 }
 
-/* Else it would be the same with the plug-ins that are there at the end. */
+/* With only the plug-ins that are loaded at the end, the result would differ. */
 static void times_matter(void **state)
 {
     const struct tl_sim_etm4_options etm = loading_etm(0);

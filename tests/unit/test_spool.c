@@ -167,7 +167,8 @@ static void torn_tails_are_cut(void **state)
     }
 }
 
-/* Everything except [from, to) is read; there the reader reports it, and skips it. */
+/* Check that everything except [from, to) can be read, and that the reader reports that part and
+ * skips it. */
 static void check_around(struct tl_backend *backend, uint64_t from, uint64_t to, uint64_t end)
 {
     struct tl_spool_reader *reader;
@@ -257,7 +258,7 @@ static void on_durable(void *context, uint64_t offset)
     pthread_mutex_unlock(&p->lock);
 }
 
-/* A folder's syncs are slow enough for many appends of many rigs to share one. */
+/* Syncs of a folder are slow enough that many appends of many rigs share one. */
 static void commits_are_shared(void **state)
 {
     (void)state;
@@ -317,14 +318,14 @@ static void trouble_is_told(void **state)
     assert_int_equal(tl_backend_memory(&backend), TL_OK);
     assert_int_equal(tl_spool_new(&spool, backend, &options, &fail), TL_OK);
     assert_int_equal(tl_capture_open(spool, "a", NULL, NULL, &capture, &fail), TL_OK);
-    tl_backend_memory_limit(backend, 1000); /* less than 8 above the space to be left free */
+    tl_backend_memory_limit(backend, 1000); /* less than 8 bytes above the minimum free space */
     for (int i = 0; i < 3; i++)
         assert_int_equal(tl_capture_append(capture, 0, bytes, &fail), TL_NOSPACE);
     tl_spool_limit(spool, 500);
     assert_int_equal(tl_capture_append(capture, 0, bytes, &fail), TL_OK);
     assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
     while (!tl_histogram_used(tl_spool_commits(spool)))
-        usleep(1000); /* counted a moment after the bytes are durable */
+        usleep(1000); /* the count is updated shortly after the bytes are durable */
     tl_backend_memory_limit(backend, UINT64_MAX);
     tl_backend_memory_refuse(backend, 0, 1, TL_IO);
     assert_int_equal(tl_capture_append(capture, 8, bytes, &fail), TL_OK);
@@ -359,7 +360,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool held, fails;
-    unsigned syncing, writes; /* pending syncs; writes so far */
+    unsigned syncing, writes; /* pending syncs, and writes so far */
 } held = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static int held_open(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
@@ -404,8 +405,8 @@ static void hold(bool on, bool fails)
     pthread_mutex_unlock(&held.lock);
 }
 
-/* Append eight bytes while syncs are held back: they are being synced; the next eight bytes are
- * written meanwhile. */
+/* Append eight bytes, which are being synced while syncs are held back, and eight more, which are
+ * written in the meantime. */
 static void append_behind_sync(struct tl_capture *capture, uint64_t at)
 {
     const uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
@@ -424,7 +425,7 @@ static void append_behind_sync(struct tl_capture *capture, uint64_t at)
     assert_int_equal(tl_capture_durable(capture), at);
 }
 
-/* A failure is reported as well, with the same offset as before. */
+/* A failure is also reported, with the same offset as before. */
 static void on_settled(void *context, uint64_t offset)
 {
     struct progress *p = context;
@@ -459,7 +460,7 @@ static void written_behind_a_sync(void **state)
     assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
     assert_int_equal(tl_capture_durable(capture), 16);
 
-    /* Both fail, and the end remains where it was. */
+    /* Both fail, and the durable end is unchanged. */
     append_behind_sync(capture, 16);
     hold(false, true);
     assert_int_equal(tl_capture_flush(capture, &fail), TL_IO);

@@ -15,7 +15,7 @@ static const struct tl_source source = {.id = 0x20, .protocol = TL_PROTO_STM};
 
 #define ASYNC "fffffffffffffffffffff0"
 
-/* Nibbles as hex digits, spaces between, to bytes with the first nibble in the low half. */
+/* Convert hex digits, with spaces between, to bytes, the first nibble in the low half. */
 static size_t nibbles(const char *text, uint8_t *out)
 {
     size_t n = 0;
@@ -63,7 +63,7 @@ static void masters_and_channels(void **state)
 
 static void timestamps_replace_low_nibbles(void **state)
 {
-    /* 0x123, then low nibble 4, then none (the same), 14 and 16 nibbles. */
+    /* 0x123, then low nibble 4, then no nibble (the same value), 14 and 16 nibbles. */
     assert_text(
         ASYNC "f003 e3123 e14 e0 ed12345678123456 ee1000000000000001",
         "A time 291\nA stm flag 0.0\nA time 292\nA stm flag 0.0\nA time 292\nA stm flag 0.0\n"
@@ -119,24 +119,24 @@ static void rarer_packets(void **state)
                 "A stm channel-error 1234.0 9\nA time 1\nA stm frequency 100\n");
     /* Version 2: timestamps are differences. */
     assert_text(ASYNC "f002 e15 e17", "A time 5\nA stm flag 0.0\nA time 12\nA stm flag 0.0\n");
-    /* A master error ends the channel's validity. */
+    /* After a master error, the channel is no longer valid. */
     assert_text(ASYNC "f003 141 305 201 407", "A stm master-error 41 1\nS stm 41.0 07\n");
 }
 
-/* Nibbles lost before a synchronisation: a packet eats into it, and yet costs only that. */
+/* Nibbles lost before a synchronisation: a packet extends into it, but only that packet is lost. */
 static void synchronisation_amid_a_packet(void **state)
 {
     assert_text(ASYNC "f003 401 6123 " ASYNC "f003 402",
                 "S stm 0.0 01\nS stm 0.0 123fffff\nG bad-packet\nS stm 0.0 02\n");
     assert_text(ASYNC "f003 401 71 " ASYNC "f003 402",
                 "S stm 0.0 01\nS stm 0.0 1fffffffffffffff\nG bad-packet\nS stm 0.0 02\n");
-    /* Data of nothing but ones are no synchronisation. */
+    /* Data consisting of ones is not a synchronisation. */
     assert_text(ASYNC "f003 7ffffffffffffffff fbffffffffffffffff 0 402",
                 "S stm 0.0 ffffffffffffffff\nS stm 0.0 ffffffffffffffff\n"
                 "A stm marker 0.0\nS stm 0.0 02\n");
 }
 
-/* "(Ma:0x41; Ch:0x00) 0xffffffc0; …" to our flow text. */
+/* Convert "(Ma:0x41; Ch:0x00) 0xffffffc0; …" to our flow text. */
 static int convert_element(struct tl_buf *out, const char *line)
 {
     unsigned master, channel;
@@ -167,7 +167,9 @@ static void names_only(const struct tl_buf *packets, struct tl_buf *out)
             assert_true(tl_buf_printf(out, "%s\n", name) >= 0);
 }
 
-/* The reference gives up amid some captures, so ours may continue after the end of theirs. */
+/*
+ * The reference stops in the middle of some captures, so ours may continue after the end of theirs.
+ */
 static void check_capture(const char *golden, const char *capture)
 {
     char name[256];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Decoding needs bounded memory, for any length of the input: many megabytes (TL_MEMORY_MIB, else
- * 64) go through a pipe into a process whose peak resident size is checked when it has ended.
+ * Decoding needs bounded memory for any length of the input: many megabytes (TL_MEMORY_MIB, default
+ * 64) are sent through a pipe to a process whose peak resident size is checked after it has ended.
  */
 #include "base/crew.h"
 #include "decode/decode.h"
@@ -47,10 +47,10 @@ static void make(struct world *w, bool framed, bool broadcast)
     w->trace = e.out;
 }
 
-/* ---- the process that decodes -------------------------------------------------------------- */
+/* ---- the decoding process -------------------------------------------------------------------- */
 
 struct reader {
-    struct tl_stf_flow *flow; /* NULL: without an image there are branches only */
+    struct tl_stf_flow *flow; /* NULL: without an image there are only branches */
     uint64_t items;
 };
 
@@ -68,7 +68,7 @@ static int on_items(void *context, const struct tl_decode_stream *stream,
     return rc;
 }
 
-/* Exit status 0: everything was read, and something came of it. */
+/* Decode from the pipe. Exit status 0: everything was read, and there was output. */
 static int decode_pipe(const struct world *w, int fd, unsigned threads, bool image)
 {
     struct reader r = {0};
@@ -104,7 +104,7 @@ static int decode_pipe(const struct world *w, int fd, unsigned threads, bool ima
     return 0;
 }
 
-/* Largest resident size in KiB of a process that decodes `bytes` bytes. */
+/* The peak resident size in KiB of a process that decodes `bytes` bytes. */
 static long decode_in_child(const struct world *w, size_t bytes, unsigned threads, bool image)
 {
     int ends[2];
@@ -134,7 +134,7 @@ static long decode_in_child(const struct world *w, size_t bytes, unsigned thread
 static void check(bool framed, bool broadcast, bool image, size_t bytes)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    skip(); /* their own memory is in it */
+    skip(); /* sanitizers' own memory is included */
 #endif
     struct world w;
     make(&w, framed, broadcast);
