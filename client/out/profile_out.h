@@ -10,8 +10,7 @@
  *   folded         call stacks, one per line, for flamegraph.pl
  *   speedscope     call stacks for speedscope.app
  *   pprof          the same, profile.proto, gzip'd
- *   json           the same in the server's format (docs/http.md), one object per line for each
- * trace
+ *   json           in the server's format (docs/http.md), one object per line for each trace
  *
  * Functions return false if memory runs out or the file cannot be written.
  */

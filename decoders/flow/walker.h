@@ -14,7 +14,9 @@
  *   - TL_WALKER_WAYPOINTS (ETMv4, ETE, PTM): every instruction that ends a block: conditional and
  *     unconditional branches, calls, indirect branches, barriers. See tl_walker_waypoints().
  *   - TL_WALKER_CONDITIONS (Intel PT, RISC-V): conditional direct branches only. Unconditional
- * jumps and calls are followed without one. See tl_walker_conditions() and tl_walker_to_indirect().
+ *     jumps and calls are followed without one. See tl_walker_conditions() and
+ *     tl_walker_to_indirect().
+ *
  * If packets may be joined in one item, the format marks packet boundaries with
  * tl_item_batch_pause().
  *

@@ -5,11 +5,12 @@
  * container or source, and its setup: container, sources, images. Decoding and pushing are
  * independent of the kind of bundle, which is handled by importers:
  *
- *   one file       its format, configuration and images are given separately
- *   Arm snapshot   a folder that describes trace buffers, devices and memory: one capture per
- * buffer several files  a configuration with one file per Intel PT source: one capture perf.data a
- * single file with everything: it is the raw bytes, and its records of processes and their memory
- * become images
+ *   - one file: its format, configuration and images are given separately
+ *   - Arm snapshot: a folder that describes trace buffers, devices and memory: one capture per
+ *     buffer
+ *   - several files: a configuration with one file per Intel PT source: one capture
+ *   - perf.data: a single file with everything: it is the raw bytes, and its records of processes
+ *     and their memory become images
  *
  * A new importer is a function that fills in captures, and a case in tl_bundle_read().
  *

@@ -11,7 +11,7 @@
  *               arrivals and of the packed bytes; arrivals }, then the zstd frame: `packed` bytes
  *               that unpack to `n` bytes of the capture
  *     index   { for each frame u64 position in the object, u64 offset in the capture; the same for
- * the end of the last one; u32 number of frames, u32 crc32c of all before it, "TLZI" }
+ *               the end of the last one; u32 frames, u32 crc32c of all before it, "TLZI" }
  *
  * {…} is a skippable frame: u32 0x184D2A5D, u32 length, then the content. Arrivals are those of the
  * blocks (spool.h): runs of bytes that arrived together, each a varint of its length and a zigzag

@@ -7,6 +7,7 @@
  *   tl_waiter.lock                          a stream's queues and flags, a pool's jobs
  *   tl_loop.lock                            a loop's mailbox
  *   tl_peers.lock                           connections per address
+ *
  * The lake is never called with one of them held; its callbacks acquire the first two.
  */
 #ifndef TL_NET_NETINT_H

@@ -3,11 +3,11 @@
  * A store shared by several servers: the holder of a trace's lease writes it, all others show its
  * state in the catalog.
  *
- *   pinned    a lease is held while a trace is changed; the trace is read again on acquiring it
- *   held      a trace that is pushed, decoded or packed keeps its lease
- *   asked for the holder releases the lease as soon as the trace is not being pushed there; a push
- * by the same rig at another server ends one that may hang in a dead connection lost      pushes
- * end, decoding is dropped: the next holder continues at the durable bytes
+ *   - pinned: a lease is held while a trace is changed; the trace is read again on acquiring it
+ *   - held: a trace that is pushed, decoded or packed keeps its lease
+ *   - asked for: the holder releases the lease as soon as the trace is not being pushed there; a
+ *     push by the same rig at another server ends one that may hang in a dead connection
+ *   - lost: pushes end, decoding is dropped: the next holder continues at the durable bytes
  *
  * The thread of news.c does all of this.
  */

@@ -5,8 +5,9 @@
  * starts at an earlier one. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
  *
  *     "TLCHEC11", u32 crc32c of everything after it
- *     the state below by base/state.h, preceded by a number that identifies the machine's byte
- * order and the text that identifies who can use it
+ *     a number that identifies the machine's byte order
+ *     the text that identifies who can use it
+ *     the state below, by base/state.h
  *
  * Pure functions.
  */

@@ -4,7 +4,7 @@
  * bits and addresses. HACKING.md walks through it.
  *
  * - 01 to 7f: outcomes of conditional branches (1: taken), in the bits below the highest set bit,
- * the oldest in bit 0
+ *   the oldest in bit 0
  * - 80 A*8: the next indirect branch goes to address A
  * - c0 'TOY' A*8: synchronisation: execution is at address A
  *
