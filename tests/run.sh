@@ -6,7 +6,7 @@ shift
 cd "$(dirname "$0")/.."
 mkdir -p "$build"
 jobs=$(nproc)
-at_once=$((3 * jobs)) # many wait for most of their time: for servers, a cluster; a browser counts twice
+at_once=$((3 * jobs)) # many mostly wait, for servers or a cluster; a browser counts twice
 if [ ! -f "$build/build.ninja" ]; then
   cmake -S . -B "$build" -G Ninja >"$build/configure.log" 2>&1 || { cat "$build/configure.log"; echo "0 passed, 1 failed"; exit 1; }
 fi

@@ -14,7 +14,7 @@ aarch64)
   done
   [ -e /usr/aarch64-linux-gnu/lib/libc.a ] || skip "no C library for aarch64"
   levels=(scalar neon) emulator=(qemu-aarch64)
-  # What links without foreign libraries and ends soon under emulation.
+  # Tests that link without other libraries and are fast enough under emulation.
   tests=(base block cpu etm4_flow etm4_packetizer etm4_tape etm4_unrolled isa item
          itm stf_blocks stf_record stm tpiu)
   out=$build/aarch64
@@ -22,7 +22,7 @@ aarch64)
 avx512)
   [ "$(uname -m)" = x86_64 ] && grep -qw avx2 /proc/cpuinfo || skip "no AVX2 here"
   [ -e /usr/include/simde/x86/avx512.h ] || skip "no SIMDe (libsimde-dev)"
-  levels=(avx512) emulator=() tests=("$@") # its other levels are this machine's own
+  levels=(avx512) emulator=() tests=("$@") # its other levels are those of this machine
   out=$build/avx512
   ;;
 *)
@@ -43,7 +43,7 @@ if [ "$machine" = aarch64 ]; then
     { grep -E 'error|FAILED' "$out/build.log" | head -30; exit 1; }
 fi
 
-# Digests: of every level that either machine has; all must be those of portable C here.
+# Digests at every level of either machine; all must equal those of portable C on this one.
 data=${TL_DATA:-$PWD/../shared/data}/coresight/snapshots
 TRACELAKE_CPU=scalar "$build/digest" "$data" >"$out/native.txt"
 same() { # NAME, output on stdin
@@ -58,7 +58,7 @@ done
 echo "$(wc -l <"$out/native.txt") inputs"
 
 failed=0
-export TL_ROUNDS=25 # of random inputs; this machine's own tests take all of them
+export TL_ROUNDS=25 # percent of the random inputs; the tests of this machine use all of them
 for name in "${tests[@]}"; do
   if ! "${emulator[@]}" "$(program "$name")" >"$out/$name.log" 2>&1; then
     echo "$machine: test_$name failed:"

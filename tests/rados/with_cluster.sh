@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # with_cluster.sh PROGRAM… [-- PROGRAM…]: start a Ceph cluster of one monitor and one OSD in memory on
-# loopback, run all programs (each a word, or a command of several) at the same time, then those behind
-# "--" one after another, with TL_RADOS=rados:trace?conf=…, TL_RADOS_DIR, which has the process IDs in
-# osd.0.pid …, and CEPH_CONF, and stop the cluster. TL_RADOS_OSDS=3: so many OSDs on files, which may be
-# killed and started again, and two copies of everything. TL_RADOS_PORT: OSDs listen at the hundred
-# ports from there on, which another cluster must not use: an OSD that is started again may stand where
-# that one looks for its own. Ends with 77 where Ceph's programs are not installed (ceph-mon ceph-osd
-# ceph-common).
+# loopback, run all programs (each a single word, or a command of several) at the same time, then those
+# after "--" one after another, with TL_RADOS=rados:trace?conf=…, TL_RADOS_DIR, which contains the
+# process IDs in osd.0.pid …, and CEPH_CONF; then stop the cluster. TL_RADOS_OSDS=3: this many OSDs on
+# files, which may be killed and restarted, and two copies of everything. TL_RADOS_PORT: OSDs listen on
+# the hundred ports from this one on, which another cluster must not use, since its OSDs could be
+# mistaken for restarted ones of this cluster. Exit status 77 if Ceph's programs are not installed
+# (ceph-mon ceph-osd ceph-common).
 set -euo pipefail
 for program in ceph-mon ceph-osd ceph ceph-authtool monmaptool; do
   command -v "$program" >/dev/null || { echo "skipped: there is no $program"; exit 77; }
@@ -14,8 +14,8 @@ done
 osds=${TL_RADOS_OSDS:-1}
 copies=$((osds > 1 ? 2 : 1))
 kind=$([ "$osds" -gt 1 ] && echo bluestore || echo memstore)
-# Of 4 s. A placement group of one OSD that is stopped for longer and then asked before it has renewed its
-# lease never answers again.
+# A share of 4 s. A placement group of a single OSD that is stopped for longer, and then queried before it
+# has renewed its lease, never answers again.
 lease=$([ "$osds" -gt 1 ] && echo 0.8 || echo 100)
 dir=$(mktemp -d "${TMPDIR:-/tmp}/tl-rados-XXXXXX")
 stop() {

@@ -6,16 +6,16 @@ build=$1
 fails=0
 includes=(-Idecoders -Iserver -Iclient -Iclient/include -I. -Itests "-I$build/proto")
 while IFS= read -r flag; do includes+=("$flag"); done < <(pkg-config --cflags-only-I libmicrohttpd libnghttp2 openssl libuv sqlite3 | tr ' ' '\n' | grep .)
-# NAME_body.h is a function body that is compiled once per variant, not a header. What NAME.c includes
-# before anything else, the build has compiled alone.
+# NAME_body.h is a function body that is compiled once per variant, not a header. A header that NAME.c
+# includes first has been compiled alone by the build.
 for h in $(git ls-files 'decoders/*.h' 'server/*.h' 'client/*.h' 'web/*.h' 'tests/sim/*.h' 'tests/store/*.h' | grep -v '_body\.h$'); do
   [ -e "${h%.h}.c" ] && [[ $(grep -m1 '^#include' "${h%.h}.c") == *[\"/]"${h##*/}"\" ]] && continue
   grep -q '<rados/librados.h>' "$h" && ! [ -e /usr/include/rados/librados.h ] && continue # optional
   printf '#include "%s"\n' "$PWD/$h" | gcc -std=gnu17 -D_GNU_SOURCE -Wall -Wextra -Werror -Wno-unused-parameter \
     "${includes[@]}" -x c -fsyntax-only - || { echo "not self-contained: $h"; fails=$((fails + 1)); }
 done
-# Who may include whom: a folder, and the folders (or single headers) that its files may include
-# besides its own. A new folder gets a line; a new dependency must point down, as in HACKING.md.
+# Allowed includes: a folder, and the folders (or single headers) that its files may include besides
+# its own. A new folder needs a line; a new dependency must point downwards, as in HACKING.md.
 table='
 decoders/base     simd
 decoders/simd
