@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The path of `name` below $TL_DATA, or ../shared/data beside the source. False: not available. */
+/* The path of `name` below $TL_DATA, or ../shared/data next to the source tree. Returns false if it
+ * is not available. */
 static inline bool test_data(char *out, size_t size, const char *name)
 {
     const char *const dir = getenv("TL_DATA");

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * A lake in memory for tests of the network and the services: it stores what is pushed, turns every
- * four bytes into one instruction, and can be told to be slow, full or broken.
- */
+/* A lake in memory for tests of the network and the services: it stores what is pushed, turns every
+ * four bytes into one instruction, and can be made slow, full or faulty. */
 #ifndef TL_TESTS_FAKE_LAKE_H
 #define TL_TESTS_FAKE_LAKE_H
 
@@ -14,18 +12,18 @@ struct fake_knobs {
     atomic_bool stall;      /* nothing becomes durable any more */
     atomic_int fail_append; /* enum tl_err that the next appends return; 0: none */
     atomic_uint slow_ms;    /* duration of each look-up */
-    atomic_ullong appended; /* bytes taken so far */
+    atomic_ullong appended; /* bytes accepted so far */
     atomic_uint ranges;     /* open now */
     atomic_uint behind;     /* instructions that the next range does not yet see */
     atomic_bool hold;       /* find and verify run until they are cancelled, or this is cleared */
-    atomic_uint held;       /* of these, currently */
-    atomic_uint cancelled;  /* of them so far */
-    /* Ranges end with these bytes, a mapped file's, in pieces of FAKE_STORED; NULL: none. */
+    atomic_uint held;       /* the number of those running now */
+    atomic_uint cancelled;  /* the number of those cancelled so far */
+    /* Ranges end with these bytes of a mapped file, in pieces of FAKE_STORED; NULL: none. */
     _Atomic(const uint8_t *) stored;
     atomic_size_t stored_n;
-    atomic_uint pieces; /* of them that were given and not yet let go */
-    atomic_uint given;  /* so far */
-    atomic_bool chatty; /* they report as much as allowed, and a report of 8 MiB */
+    atomic_uint pieces; /* pieces delivered and not yet released */
+    atomic_uint given;  /* pieces delivered so far */
+    atomic_bool chatty; /* find and verify report as much as allowed, verify 8 MiB */
 };
 extern struct fake_knobs fake;
 

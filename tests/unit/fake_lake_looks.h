@@ -222,7 +222,7 @@ int tl_lake_remove_note(struct tl_lake *lake, const char *trace, uint64_t id, st
 }
 
 /*
- * One slice; the resolution is the number of columns, and `truncated` says that the axis was time.
+ * One slice; the resolution is the number of columns, and `truncated` is set if the axis is time.
  */
 int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request,
                    struct tl_slices *out, struct tl_fail *fail)

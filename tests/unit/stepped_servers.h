@@ -61,11 +61,11 @@ struct server {
     struct tl_backend *real;
     struct tl_spool *spool;
     struct routine threads[THREADS], session;
-    /* Hash of everything it was told since its session began: together with what its spool
+    /* Hash of all results it has received since its session began: together with what its spool
      * remembers of the previous session, this is its whole state. */
     uint64_t seen;
-    int64_t distrusts; /* where bytes ended when a commit failed; -1: it remembers none */
-    /* Of the session: */
+    int64_t distrusts; /* end of the bytes when a commit failed; -1: none is remembered */
+    /* The session: */
     struct tl_capture *capture;
     bool connected;
     unsigned attempt; /* the rig's */
@@ -438,7 +438,7 @@ static void disconnect(struct server *s)
     s->connected = false;
 }
 
-/* What the rig is told when it has connected: where to continue. */
+/* Reply to a rig that has connected: where to continue. */
 static void answer(struct server *s)
 {
     s->durable = s->told = s->next = tl_capture_durable(s->capture);

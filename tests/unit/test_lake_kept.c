@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Call counts stored beside shards of simulated cores: counted block by block while shards are
- * built, they equal those of a walk through them, instruction by instruction.
- */
+/* Call counts stored next to shards of simulated cores: counted block by block while shards are
+ * built, they equal those of a walk through them, instruction by instruction. */
 #include "sim_capture.h"
 
 enum { SHARD = 20000, INSNS = 120000 };

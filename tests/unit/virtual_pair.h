@@ -84,7 +84,7 @@ static inline void push_both(size_t piece)
     assert_int_equal(wait_done(virtual.lake, "t"), TL_TRACE_SEALED);
 }
 
-/* Push up to `to`; `*up`: until the medium refuses. */
+/* Push up to `to`. Sets `*up` to false if the medium refuses; does nothing if it already is. */
 static inline void push_part_to(struct tl_lake *lake, uint64_t to, bool *up)
 {
     const struct tl_ingest_request request = {
@@ -108,7 +108,7 @@ static inline void push_part(uint64_t to, bool *up)
     push_part_to(virtual.lake, to, up);
 }
 
-/* Until the bytes pushed so far are decoded, and nothing is left to do. */
+/* Wait until the bytes pushed so far are decoded, and no work is pending. */
 static inline void wait_decoded(struct tl_lake *lake, uint64_t bytes)
 {
     struct tl_trace_list list;
@@ -121,8 +121,8 @@ static inline void wait_decoded(struct tl_lake *lake, uint64_t bytes)
     wait_at_rest(lake, "t");
 }
 
-/* A capture of perf.data from byte `from` of a file on, all of its streams; the setup is ended by
- * the caller. */
+/* Set the capture to a perf.data file from byte `from` on, with all of its streams; the caller
+ * completes the setup. */
 static inline void take_perf(const char *dir, const char *name, size_t from)
 {
     char path[5000];
