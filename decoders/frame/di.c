@@ -165,6 +165,14 @@ static inline bool is_usual(const struct tl_di *d, uint64_t header)
     return header && d->headers[slot_of(header)] == header;
 }
 
+/* A register request without a register's address: no one sends it. */
+static bool is_empty_request(const struct tl_di *d, const uint8_t *p)
+{
+    const uint16_t flags = word(d, p + 6);
+    return word(d, p) == TL_DI_HEADER && TL_DI_TYPE(flags) == TL_DI_TYPE_REG &&
+           TL_DI_TYPE_SUB(flags) < 8;
+}
+
 /*
  * Does the packet contain others? A damaged length may coincide with the end of another packet.
  * Then the packets it includes form a chain of headers that ends at the same position.
@@ -178,7 +186,7 @@ static bool swallows_others(const struct tl_di *d, const uint8_t *p)
         size_t at = i;
         unsigned row = 0;
         for (; row < 3 && at + HEADER_BYTES <= bytes; row++) {
-            if (evidence(d, p + at) < (row ? ENOUGH : GOOD))
+            if (evidence(d, p + at) < (row ? ENOUGH : GOOD) || is_empty_request(d, p + at))
                 break;
             at += packet_bytes(d, p + at);
         }

@@ -453,6 +453,34 @@ static void test_late_start(void **state)
     }
 }
 
+/* Requests in between the answers: one to module 3 is, read a word later, a packet of 3 words from
+ * the SCM to the host. */
+static void test_requests(void **state)
+{
+    for (unsigned little = 0; little < 2; little++) {
+        struct tl_buf bytes = {0};
+        size_t packets = 0;
+        for (uint16_t module = 0; module < 8; module++) {
+            static const uint16_t registers[] = {0, 1, 2, 3, 0x200, 0x201};
+            for (size_t i = 0; i < sizeof registers / sizeof *registers; i++, packets += 2) {
+                const uint16_t words[] = {4, module,          TL_SIM_OSD_HOST, 0x0000, registers[i],
+                                          4, TL_SIM_OSD_HOST, module,          0x2000, 1};
+                for (size_t k = 0; k < sizeof words / sizeof *words; k++) {
+                    const uint8_t two[2] = {(uint8_t)(words[k] >> (little ? 0 : 8)),
+                                            (uint8_t)(words[k] >> (little ? 8 : 0))};
+                    assert_int_equal(tl_buf_add(&bytes, two, 2), TL_OK);
+                }
+            }
+        }
+        struct got got = {0};
+        frame(&got, bytes.p, bytes.n, 0);
+        assert_int_equal(got.lost, 0);
+        assert_int_equal(got.n, packets);
+        drop(&got);
+        tl_buf_fini(&bytes);
+    }
+}
+
 int main(void)
 {
     begin_random();
@@ -460,6 +488,7 @@ int main(void)
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_faults),
         cmocka_unit_test(test_vectors),    cmocka_unit_test(test_garbage),
         cmocka_unit_test(test_zeros),      cmocka_unit_test(test_late_start),
+        cmocka_unit_test(test_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
