@@ -336,24 +336,30 @@ static int add_comment(struct tl_stf_flow_reader *r, const struct tl_stf_record 
 
 /* ---- instructions ---------------------------------------------------------------------------- */
 
-/* Bytes in memory of an instruction, from its closing record. */
+/*
+ * Bytes in memory of an instruction, from its closing record. Of an instruction set that is not
+ * decoded (OpenRISC is one) they are those of its value, low byte first.
+ */
 static void code_of(enum tl_isa isa, uint32_t opcode, uint32_t size, uint8_t out[static 4])
 {
     if (isa == TL_ISA_T32 && size == 4)
         opcode = opcode >> 16 | opcode << 16;
     tl_put_le32(out, opcode);
-    if (isa == TL_ISA_OR1K) {
-        tl_put_be16(out, (uint16_t)(opcode >> 16));
-        tl_put_be16(out + 2, (uint16_t)opcode);
-    }
 }
 
-static bool odd_sized(const struct tl_stf_flow_reader *r, uint32_t opcode)
+/*
+ * Do the micro-operations give the instruction's bytes (stf/close.h)? Then the closing record has
+ * the first of them; those of other writers are micro-operations.
+ */
+static bool odd_sized(const struct tl_stf_flow_reader *r, const struct tl_stf_record *closing)
 {
-    if (r->group.n_code == 0)
-        return false;
+    const struct group *const g = &r->group;
     const enum tl_arch arch = tl_stf_arch(r->isa);
-    return arch == TL_ARCH_X86 || (r->ours && arch == TL_ARCH_RISCV && (opcode & 31) == 31);
+    if (g->n_code == 0 || (arch != TL_ARCH_X86 && !(r->ours && arch == TL_ARCH_RISCV)))
+        return false;
+    return closing->type == TL_STF_INST_32
+               ? g->n_code > 4 && tl_le32(g->code) == closing->opcode
+               : g->n_code < 4 && tl_le16(g->code) == (uint16_t)closing->opcode;
 }
 
 /* ---- whole groups ---------------------------------------------------------------------------- */
@@ -477,7 +483,7 @@ static int add_insn(struct tl_stf_flow_reader *r, const struct tl_stf_record *re
 {
     struct group *const g = &r->group;
     const uint64_t pc = r->whole ? at : g->forced ? g->pc : r->pc;
-    const bool odd = odd_sized(r, record->opcode);
+    const bool odd = odd_sized(r, record);
     const uint32_t size = odd ? g->n_code : record->type == TL_STF_INST_32 ? 4 : 2;
     const bool taken = g->has_target && !(odd && g->target == pc + size);
     r->pc = r->whole ? r->track.next : g->jumped ? g->next : g->has_target ? g->target : pc + size;

@@ -187,6 +187,56 @@ static void test_foreign_events(void **state)
     tl_buf_fini(&plain);
 }
 
+/* Opcodes of other instruction sets are values, too. */
+static void test_foreign_isas(void **state)
+{
+    (void)state;
+    for (uint16_t iem = TL_STF_IEM_32; iem <= TL_STF_IEM_64; iem++) {
+        const struct tl_stf_header_spec spec = {.isa = 4, .iem = iem, .pc = 0x1000};
+        struct tl_stf_layout layout;
+        struct tl_buf plain = {0};
+        struct got got;
+        assert_int_equal(tl_stf_header_write(&spec, &plain, &layout), TL_OK);
+        put_record(&plain, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = 0x12345678});
+        put_record(&plain, &(struct tl_stf_record){.type = TL_STF_INST_16, .opcode = 0xabcd});
+        decode(bytes_of(&plain), plain.n, &got);
+        assert_int_equal(tl_buf_add(&got.text, "", 1), TL_OK);
+        assert_non_null(strstr((const char *)got.text.p, "I 0000000000001000 12345678\n"
+                                                         "I 0000000000001004 abcd\n"));
+        got_fini(&got);
+        tl_buf_fini(&plain);
+    }
+}
+
+/* Micro-operations of another writer are not the instruction's bytes, as they are in our traces. */
+static void test_microops(void **state)
+{
+    static const struct {
+        uint32_t op;
+        const char *text;
+    } cases[] = {{0x0000b848, "I 0000000000001000 48b80000aabb\n"},
+                 {0x12345678, "I 0000000000001000 12345678\n"}};
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        const struct tl_stf_header_spec spec = {
+            .isa = TL_STF_ISA_X86, .iem = TL_STF_IEM_64, .pc = 0x1000};
+        struct tl_stf_layout layout;
+        struct tl_buf plain = {0};
+        struct got got;
+        assert_int_equal(tl_stf_header_write(&spec, &plain, &layout), TL_OK);
+        put_record(&plain, &(struct tl_stf_record){.type = TL_STF_INST_MICROOP,
+                                                   .microop = {4, 0x0000b848}});
+        put_record(&plain,
+                   &(struct tl_stf_record){.type = TL_STF_INST_MICROOP, .microop = {2, 0xbbaa}});
+        put_record(&plain, &(struct tl_stf_record){.type = TL_STF_INST_32, .opcode = cases[i].op});
+        decode(bytes_of(&plain), plain.n, &got);
+        assert_int_equal(tl_buf_add(&got.text, "", 1), TL_OK);
+        assert_non_null(strstr((const char *)got.text.p, cases[i].text));
+        got_fini(&got);
+        tl_buf_fini(&plain);
+    }
+}
+
 static void test_faults(void **state)
 {
     (void)state;
@@ -232,10 +282,9 @@ static void test_damage(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_chunking),
-        cmocka_unit_test(test_foreign_events),
-        cmocka_unit_test(test_faults),
-        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_any_chunking), cmocka_unit_test(test_foreign_events),
+        cmocka_unit_test(test_foreign_isas), cmocka_unit_test(test_microops),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
