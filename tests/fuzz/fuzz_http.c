@@ -295,7 +295,8 @@ static void add_call(struct tl_buf *out, const char *path, const uint8_t *p, siz
     add_messages(out, p, n);
 }
 
-/* Read frames until the stream or the connection ends, or for `ms` in a long call. */
+/* Read frames until the stream or the connection ends, or, in a long call, nothing comes for `ms`.
+ */
 static void read_frames(int fd, int ms)
 {
     static uint8_t in[1 << 16];

@@ -229,7 +229,7 @@ static void put_trigger(struct tl_sim_pt_flow *flow)
         !p.trig.icntv;
 }
 
-/* A branch whose target is given by a TIP, or by no packet if it is a compressed return. */
+/* A branch whose target is given by a TIP; if the target is not traced, tracing is disabled. */
 static void indirect(struct tl_sim_pt_flow *flow, uint32_t to, bool may_defer)
 {
     if (traced(flow, to))
@@ -571,7 +571,7 @@ static void put_power(struct tl_sim_pt_flow *flow)
     say(flow, TL_SIM_PT_PWRX, 0, p.pwrx.last | 1u << 16)->no_ip = true;
 }
 
-/* Write a CYC unless the count is 0. */
+/* Write a CYC, whose count may be 0. */
 static void put_cycles(struct tl_sim_pt_flow *flow, uint64_t cycles)
 {
     const struct tl_pt_packet p = {.kind = TL_PT_CYC, .cyc = cycles};
