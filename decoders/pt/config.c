@@ -28,10 +28,15 @@
     {                                                                                              \
         .bdm70 = true, .skd022 = true, .skl014 = true, .skz84 = true                               \
     }
+#define LATER_SERVER                                                                               \
+    (struct tl_pt_errata)                                                                          \
+    {                                                                                              \
+        .bdm70 = true, .skd022 = true, .skz84 = true                                               \
+    }
 #define HYBRID                                                                                     \
     (struct tl_pt_errata)                                                                          \
     {                                                                                              \
-        .bdm70 = true, .skd022 = true, .skl014 = true, .apl11 = true                               \
+        .bdm70 = true, .skd022 = true, .apl11 = true                                               \
     }
 #define GOLDMONT                                                                                   \
     (struct tl_pt_errata)                                                                          \
@@ -47,7 +52,7 @@
 static bool errata_of(unsigned family, unsigned model, struct tl_pt_errata *out)
 {
     if (family == 0x13 && model == 0x01) {
-        *out = SERVER;
+        *out = LATER_SERVER;
         return true;
     }
     if (family == 0x12 && (model == 0x01 || model == 0x03)) {
@@ -74,11 +79,13 @@ static bool errata_of(unsigned family, unsigned model, struct tl_pt_errata *out)
     case 0x55:
     case 0x6a:
     case 0x6c:
+        *out = SERVER;
+        return true;
     case 0x8f:
     case 0xad:
     case 0xae:
     case 0xcf:
-        *out = SERVER;
+        *out = LATER_SERVER;
         return true;
     case 0x66:
     case 0x7d:

@@ -37,7 +37,8 @@ static const struct binding {
 static int decode_at(const struct tl_pt_insns *d, uint64_t ip, struct tl_pt_insn *out)
 {
     size_t n = 0;
-    *out = (struct tl_pt_insn){.ip = ip, .isa = d->isa, .speculative = d->speculative};
+    const uint8_t isa = d->isa == TL_ISA_NONE && d->options.unknown_as_16bit ? TL_ISA_X16 : d->isa;
+    *out = (struct tl_pt_insn){.ip = ip, .isa = isa, .speculative = d->speculative};
     while (d->image && n < sizeof out->raw) {
         const struct tl_bytes at = tl_image_view_at(d->image, d->view, TL_SPACE_ANY, ip + n);
         const size_t some = at.n < sizeof out->raw - n ? at.n : sizeof out->raw - n;
@@ -48,8 +49,8 @@ static int decode_at(const struct tl_pt_insns *d, uint64_t ip, struct tl_pt_insn
     }
     if (n == 0)
         return -TL_PT_NO_MAP;
-    if (d->isa == TL_ISA_NONE ||
-        tl_x86_decode((enum tl_isa)d->isa, (struct tl_bytes){out->raw, n}, &out->x86) < 0)
+    if (isa == TL_ISA_NONE ||
+        tl_x86_decode((enum tl_isa)isa, (struct tl_bytes){out->raw, n}, &out->x86) < 0)
         return -TL_PT_BAD_INSN;
     return 0;
 }
@@ -462,6 +463,8 @@ static int leave_postponed(struct tl_pt_insns *d)
         rc = next_ip(&d->waits, &d->ip);
         if (rc == -TL_PT_BAD_QUERY)
             rc = leave_with_trace(d, &d->waits);
+        if (rc == -TL_PT_EOS)
+            rc = -TL_PT_BAD_QUERY;
     }
     if (rc >= 0) {
         d->postponed = false;

@@ -28,6 +28,7 @@ struct tl_pt_insn_options {
     struct tl_pt_event_options events;
     bool ticks;                    /* generate TICK events when the time changes */
     bool end_on_call, end_on_jump; /* end a run after a call, after a jump */
+    bool unknown_as_16bit;         /* decode as 16-bit code while the mode is not known */
 };
 
 /* Results of the functions below: these flags, or -(enum tl_pt_error). */

@@ -290,12 +290,11 @@ static void print_evd(const struct tl_pt_packet *p, struct line *line)
 
 static void print_pwrx(const struct tl_pt_packet *p, struct line *line)
 {
-    const int reasons = p->pwrx.interrupt + p->pwrx.store + p->pwrx.autonomous;
     PAYLOAD("%s: c%u, c%u",
-            reasons != 1        ? "bad"
-            : p->pwrx.interrupt ? "int"
-            : p->pwrx.store     ? " st"
-                                : " hw",
+            p->pwrx.interrupt    ? "int"
+            : p->pwrx.store      ? " st"
+            : p->pwrx.autonomous ? " hw"
+                                 : "bad",
             (p->pwrx.last + 1) & 15u, (p->pwrx.deepest + 1) & 15u);
 }
 

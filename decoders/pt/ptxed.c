@@ -18,7 +18,7 @@ struct xed {
     uint64_t time, offset;
     uint64_t n_insns, n_blocks;
     bool in_block;
-    bool begun; /* a run was decoded since synchronisation */
+    uint64_t ip; /* printed with errors: of the last instruction, or of the one that failed */
     int rc;
 };
 
@@ -207,8 +207,8 @@ static void on_insn(void *context, const struct tl_pt_insn *insn)
 
 static void diagnose(struct xed *x, const char *what, int error)
 {
-    put(x, "[%" PRIx64 ", %" PRIx64 ": %s: %s]\n", tl_pt_events_offset(&x->insns.events),
-        x->begun ? x->insns.ip : 0, what, tl_pt_error_text((enum tl_pt_error) - error));
+    put(x, "[%" PRIx64 ", %" PRIx64 ": %s: %s]\n", tl_pt_events_offset(&x->insns.events), x->ip,
+        what, tl_pt_error_text((enum tl_pt_error) - error));
 }
 
 /* ---- the trace ------------------------------------------------------------------------------- */
@@ -242,12 +242,16 @@ static int follow(struct xed *x, int status)
         }
         x->offset = tl_pt_events_offset(&x->insns.events);
         x->in_block = false;
-        x->begun = true;
         status = tl_pt_insns_next(&x->insns);
-        if (status >= 0 && !x->in_block)
-            print_block(x);
+        const bool failed = x->insns.status != TL_PT_OK && x->insns.status != TL_PT_EOS;
+        if (status < 0 || failed)
+            x->ip = x->insns.ip;
+        else if (x->insns.n > 0)
+            x->ip = x->insns.last.ip;
         if (status < 0)
             return status;
+        if (!x->in_block)
+            print_block(x);
     }
 }
 
@@ -273,6 +277,7 @@ int tl_pt_xed(struct tl_buf *out, const struct tl_pt_xed_options *options,
     x->out = out;
     x->options = options;
     struct tl_pt_insn_options insns = options->insns;
+    insns.unknown_as_16bit = true;
     insns.events.keep_tcal_on_overflow =
         options->by_insn ? options->insn_keep_tcal : options->block_keep_tcal;
     tl_pt_insns_init(&x->insns, config, image, trace, &insns);
@@ -282,7 +287,7 @@ int tl_pt_xed(struct tl_buf *out, const struct tl_pt_xed_options *options,
         put(x, "[0, 0: config error: %s]\n", tl_pt_error_text(TL_PT_BAD_CPU));
     while (x->rc >= 0) {
         int status = tl_pt_insns_sync(&x->insns);
-        x->begun = false;
+        x->ip = 0;
         if (status == -TL_PT_EOS)
             break;
         if (status < 0) {

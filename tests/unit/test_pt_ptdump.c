@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Output of ptdump and options of ptxed that the reference's own test set does not cover. */
+/* Output and options of ptdump and ptxed, and errata of processors, that the reference's own test
+ * set does not cover. */
 #include "pt/ptdump.h"
 #include "pt/ptxed.h"
 #include "pt/tool_options.h"
@@ -59,6 +60,98 @@ static void psb_begun_by_a_bad_packet(void **state)
            "[19: error decoding packet: unknown packet]\n"
            "0000000000000011  psb\n"
            "0000000000000021  psbend\n");
+}
+
+static void power_exit_with_several_reasons(void **state)
+{
+    (void)state;
+    const struct tl_pt_dump_options options = {.no_offset = true};
+    expect(&options, NULL,
+           TRACE(PSB "\x02\xa2\x00\x05\0\0\0\x02\xa2\x00\x0c\0\0\0\x02\xa2\0\0\0\0\0"),
+           "psb\n"
+           "pwrx       int: c1, c1\n"
+           "pwrx        st: c1, c1\n"
+           "pwrx       bad: c1, c1\n");
+}
+
+/* As in libipt 2.1.2 where it knows the processor. */
+static void errata_of_processors(void **state)
+{
+    (void)state;
+    static const char *const skl014[] = {"6/78",  "6/85",  "6/94",  "6/102", "6/106", "6/108",
+                                         "6/125", "6/126", "6/140", "6/141", "6/142", "6/158",
+                                         "6/165", "6/166", "6/167", "6/168"};
+    static const char *const others[] = {
+        "6/143", "6/151", "6/154", "6/170", "6/172", "6/173", "6/174", "6/181", "6/183", "6/186",
+        "6/189", "6/191", "6/197", "6/198", "6/204", "6/207", "6/213", "18/1",  "18/3",  "19/1"};
+    struct tl_pt_config config;
+    for (size_t i = 0; i < sizeof skl014 / sizeof *skl014; i++) {
+        assert_int_equal(tl_pt_config_cpu(&config, skl014[i]), TL_OK);
+        assert_true(config.errata.skl014 && config.errata.skd022 && config.errata.bdm70);
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        assert_int_equal(tl_pt_config_cpu(&config, others[i]), TL_OK);
+        assert_true(!config.errata.skl014 && config.errata.skd022 && config.errata.bdm70);
+        assert_true(config.errata.apl11 != config.errata.skz84);
+    }
+}
+
+/* Compare with the ptxed listing of a trace of `code` at address 0x1000. */
+static void expect_listing(const char *code, size_t n, struct tl_bytes trace, const char *want)
+{
+    const struct tl_bytes bytes = {(const uint8_t *)code, n};
+    const struct tl_pt_xed_options options = {.event_ip = true};
+    const struct tl_pt_config config = {0};
+    struct tl_fail fail = {0};
+    struct tl_buf out = {0};
+    struct tl_image *image;
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_true(tl_image_add_bytes(image, 0x1000, bytes, TL_SPACE_ANY, "code", &fail) >= 0);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_pt_xed(&out, &options, &config, image, trace), TL_OK);
+    assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
+    assert_string_equal((const char *)out.p, want);
+    tl_buf_fini(&out);
+    tl_image_free(image);
+}
+
+/* Decoded as 16-bit code: the immediate of this MOV has two bytes. */
+static void code_in_an_unknown_mode(void **state)
+{
+    (void)state;
+    expect_listing("\xb8\x01\x02\x90\xf4", 5,
+                   TRACE(PSB "\x7d\0\x10\0\0\0\0\x02\x23\x3d\x04\x10\x01"),
+                   "0000000000001000\n"
+                   "0000000000001003\n"
+                   "[disabled, at: 0000000000001004]\n");
+}
+
+/* The trace has the PIP of a far return, but not its TIP. */
+static void end_of_trace_before_a_far_return_is_left(void **state)
+{
+    (void)state;
+    expect_listing("\x90\xcb", 2,
+                   TRACE(PSB "\x99\x01\x7d\0\x10\0\0\0\0\x02\x23\x02\x43\0\0\0\0\0\0"),
+                   "0000000000001000\n"
+                   "0000000000001001\n"
+                   "[23, 1001: error: trace stream does not match query]\n");
+}
+
+/* An event that contradicts the state is an error at the last instruction; if the trace cannot be
+ * read after an instruction, the error has the address of the next one. */
+static void addresses_of_errors(void **state)
+{
+    (void)state;
+    expect_listing("\x90\xff\xe0\x90", 4,
+                   TRACE(PSB "\x99\x01\x7d\0\x10\0\0\0\0\x02\x23\x2d\x03\x10\x31\x03\x10"),
+                   "0000000000001000\n"
+                   "0000000000001001\n"
+                   "[1e, 1001: error: unexpected packet context]\n");
+    expect_listing("\x90\xff\xe0\x90", 4,
+                   TRACE(PSB "\x99\x01\x7d\0\x10\0\0\0\0\x02\x23\x2d\x03\x10\xc9"),
+                   "0000000000001000\n"
+                   "0000000000001001\n"
+                   "[1e, 1003: error: unknown opcode]\n");
 }
 
 /* Parse all options. Returns TL_OK if all are valid. */
@@ -131,9 +224,17 @@ static void parts_of_files(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(last_ip_that_is_not_known), cmocka_unit_test(processor_that_is_not_known),
-        cmocka_unit_test(psb_begun_by_a_bad_packet), cmocka_unit_test(listing_options),
-        cmocka_unit_test(options_that_undo_others),  cmocka_unit_test(parts_of_files),
+        cmocka_unit_test(last_ip_that_is_not_known),
+        cmocka_unit_test(processor_that_is_not_known),
+        cmocka_unit_test(psb_begun_by_a_bad_packet),
+        cmocka_unit_test(listing_options),
+        cmocka_unit_test(options_that_undo_others),
+        cmocka_unit_test(parts_of_files),
+        cmocka_unit_test(power_exit_with_several_reasons),
+        cmocka_unit_test(errata_of_processors),
+        cmocka_unit_test(code_in_an_unknown_mode),
+        cmocka_unit_test(end_of_trace_before_a_far_return_is_left),
+        cmocka_unit_test(addresses_of_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
