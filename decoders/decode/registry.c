@@ -28,6 +28,17 @@ const struct tl_format tl_formats[] = {
                      TL_CONTAINER_SINGLE, &tl_pt_ops, TL_ISA_X64},
     [TL_PROTO_STF] = {"stf", "STF 1.3", TL_TRAIT_FLOW | TL_TRAIT_RECORDS, "stf", TL_CONTAINER_STF},
     [TL_PROTO_STF_TRANSACTIONS] = {"transactions", "STF 1.3, transactions", TL_TRAIT_SOFTWARE},
+    [TL_PROTO_N_TRACE] = {"n-trace", "RISC-V N-Trace 1.0", FOLLOWED, .isa = TL_ISA_RV64},
+    [TL_PROTO_NTRACE] = {"ntrace", "RISC-V N-Trace 1.0", 0, "nt", TL_CONTAINER_NEXUS},
+    [TL_PROTO_NEXUS_SIFIVE] = {"nexus-sifive", "SiFive's Nexus messages", FOLLOWED, "nt",
+                               TL_CONTAINER_NEXUS, NULL, TL_ISA_RV64},
+    [TL_PROTO_E_TRACE] = {"e-trace", "RISC-V E-Trace 2.0", FOLLOWED, .isa = TL_ISA_RV64},
+    [TL_PROTO_ETRACE_ENCAP] = {"etrace-encap", "RISC-V packet encapsulation 1.0.0", 0, "et",
+                               TL_CONTAINER_ETRACE},
+    [TL_PROTO_ETRACE_SMI] = {"etrace-smi", "Siemens' messages with E-Trace", 0, "et",
+                             TL_CONTAINER_ETRACE},
+    [TL_PROTO_ETRACE_ESP32] = {"etrace-esp32", "Espressif ESP32-C6 TRM, RISC-V trace encoder", 0,
+                               "et", TL_CONTAINER_ETRACE},
 };
 const unsigned tl_n_formats = sizeof tl_formats / sizeof *tl_formats;
 

@@ -26,7 +26,7 @@ unsigned tl_mode_space(uint64_t mode)
 char *tl_mode_text(uint64_t mode, char out[static 32])
 {
     static const char *const security[] = {"ns", "s", "realm", "root"};
-    static const char riscv[] = "ushm";
+    static const char *const riscv[] = {"u", "s", "h", "m", "vu", "vs", "d"};
     const unsigned privilege = tl_mode_privilege(mode), sec = tl_mode_security(mode);
     const char *isa = tl_isa_name(tl_mode_isa(mode));
     switch (tl_mode_arch(mode)) {
@@ -35,7 +35,8 @@ char *tl_mode_text(uint64_t mode, char out[static 32])
                  sec < 4 ? "." : "", sec < 4 ? security[sec] : "", isa);
         break;
     case TL_ARCH_RISCV:
-        snprintf(out, 32, "%c.%s", privilege < 4 ? riscv[privilege] : '-', isa);
+        snprintf(out, 32, "%s.%s",
+                 privilege < sizeof riscv / sizeof *riscv ? riscv[privilege] : "-", isa);
         break;
     case TL_ARCH_X86:
         snprintf(out, 32, "ring%c.%s", privilege < 4 ? '0' + (int)privilege : '-', isa);
@@ -227,7 +228,10 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
         break;
     case TL_ITEM_EXCEPTION:
         p = tl_put_text(tl_put_text(p, "X "), item->text ? item->text : "-");
-        p = tl_put_decimal(tl_put_text(p, " "), item->sub);
+        p = tl_put_text(p, " ");
+        p = (item->sub & TL_EXCEPTION_UNKNOWN) == TL_EXCEPTION_UNKNOWN
+                ? tl_put_text(p, "-")
+                : tl_put_decimal(p, item->sub & TL_EXCEPTION_UNKNOWN);
         p = put_place(tl_put_text(p, " "), item);
         break;
     case TL_ITEM_ERET:

@@ -15,7 +15,8 @@ enum tl_item_kind {
     TL_ITEM_BLOCK,     /* `n` instructions of `block` executed, from its start */
     TL_ITEM_UNKNOWN,   /* one instruction at pc executed, encoding unknown */
     TL_ITEM_BRANCH,    /* taken change of flow from pc (if TL_ITEM_HAS_PC) to `value` */
-    TL_ITEM_EXCEPTION, /* `sub` = number, pc = preferred return (if HAS_PC), text = its name */
+    TL_ITEM_EXCEPTION, /* `sub` = number, pc = preferred return (if HAS_PC), text = its name. On
+                          RISC-V with TL_EXCEPTION_INTERRUPT; TL_EXCEPTION_UNKNOWN: not told */
     TL_ITEM_ERET,      /* exception return */
     TL_ITEM_MODE,      /* `value` = tl_mode now in force */
     TL_ITEM_CONTEXT,   /* pc = context id (if HAS_PC), value = VMID (if HAS_VALUE) */
@@ -38,6 +39,9 @@ enum tl_item_kind {
     TL_ITEM_TARGET, /* the preceding instruction, at pc, branched to `value`; flags as BRANCH */
     TL_ITEM_KINDS
 };
+
+#define TL_EXCEPTION_UNKNOWN   0x7fff
+#define TL_EXCEPTION_INTERRUPT 0x8000 /* a flag */
 
 enum tl_item_flag {
     TL_ITEM_TAKEN = 1,     /* BLOCK: its last executed instruction changed the flow */
@@ -148,8 +152,8 @@ typedef int tl_item_sink(void *context, const struct tl_item *items, size_t n);
 enum tl_security { TL_SEC_NS, TL_SEC_S, TL_SEC_REALM, TL_SEC_ROOT, TL_SEC_NONE };
 enum tl_arch { TL_ARCH_ARM, TL_ARCH_RISCV, TL_ARCH_X86, TL_ARCH_OR1K };
 
-/* Pack a mode word. privilege: Arm exception level 0..3, RISC-V 0 U 1 S 2 H 3 M, x86 ring 0..3; 15:
- * unknown. */
+/* Pack a mode word. privilege: Arm exception level 0..3, RISC-V 0 U 1 S 2 H 3 M 4 VU 5 VS 6 debug,
+ * x86 ring 0..3; 15: unknown. */
 static inline uint64_t tl_mode(enum tl_arch arch, unsigned privilege, enum tl_security security,
                                enum tl_isa isa)
 {

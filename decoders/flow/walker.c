@@ -282,7 +282,7 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
     }
     if (b->link) {
         tl_walker_push_return(w, b);
-        if (w->bits == TL_WALKER_WAYPOINTS)
+        if (w->bits != TL_WALKER_CONDITIONS)
             tl_walker_note_caller(w, b);
     }
     if (b->last_kind == TL_INSN_BRANCH) {

@@ -13,9 +13,9 @@
  * Which instructions consume an outcome bit depends on the format:
  *   - TL_WALKER_WAYPOINTS (ETMv4, ETE, PTM): every instruction that ends a block: conditional and
  *     unconditional branches, calls, indirect branches, barriers. See tl_walker_waypoints().
- *   - TL_WALKER_CONDITIONS (Intel PT, RISC-V): conditional direct branches only. Unconditional
- *     jumps and calls are followed without one. See tl_walker_conditions() and
- *     tl_walker_to_indirect().
+ *   - TL_WALKER_CONDITIONS (Intel PT): conditional direct branches only. Unconditional jumps and
+ *     calls are followed without one. See tl_walker_conditions() and tl_walker_to_indirect().
+ *   - TL_WALKER_STEPS (RISC-V): the format itself decides at each block, see tl_walker_pass().
  *
  * If packets may be joined in one item, the format marks packet boundaries with
  * tl_item_batch_pause().
@@ -45,7 +45,7 @@
  */
 #define TL_WALKER_STRAIGHT_MAX (1u << 20) /* bytes, or instructions */
 
-enum tl_walker_bits { TL_WALKER_WAYPOINTS, TL_WALKER_CONDITIONS };
+enum tl_walker_bits { TL_WALKER_WAYPOINTS, TL_WALKER_CONDITIONS, TL_WALKER_STEPS };
 
 struct tl_walker_config {
     const struct tl_image *image; /* borrowed, frozen; NULL or empty: nothing can be followed, and
@@ -258,6 +258,28 @@ bool tl_walker_count(struct tl_walker *walker, uint64_t count, uint64_t to, uint
  * Straight-line code before it is executed first.
  */
 void tl_walker_source(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, uint64_t offset);
+
+/* ---- block by block (TL_WALKER_STEPS) ---------------------------------------------------------
+ */
+
+/* The block at the current place, which has at least one instruction. NULL: the program cannot be
+ * followed, which was reported, or out of memory. */
+struct tl_block *tl_walker_here(struct tl_walker *walker, uint64_t offset);
+
+/*
+ * Execute `block`, from tl_walker_here(), whole. Its last instruction is `taken`, if it can change
+ * the flow: the walk continues at the target of a direct branch; behind an indirect branch or an
+ * exception return the address is awaited: tl_walker_jump() or tl_walker_infer().
+ */
+void tl_walker_pass(struct tl_walker *walker, struct tl_block *block, bool taken, uint64_t offset);
+
+/* Execute its first `bytes` bytes (less than its size). Returns false, without executing anything,
+ * if that is inside an instruction. */
+bool tl_walker_part(struct tl_walker *walker, struct tl_block *block, uint32_t bytes,
+                    uint64_t offset);
+
+/* The awaited address, which the format inferred from the program: not told by the trace. */
+void tl_walker_infer(struct tl_walker *walker, uint64_t pc);
 
 /* ---- where the walk stands --------------------------------------------------------------- */
 

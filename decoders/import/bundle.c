@@ -175,7 +175,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     const bool is_perf = request->format && !strncmp(request->format, "perf", 4);
     const bool reads_twice = (is_perf || !request->format) && !request->as_it_comes;
     const char *input = request->input, *format = request->format;
-    char names[96];
+    char names[TL_FORMAT_NAMES];
     int rc = TL_OK;
     if (reads_twice && !strcmp(input, "-"))
         rc = copy_input(out, fail);

@@ -26,9 +26,9 @@ int tl_insn_decode(enum tl_isa isa, const struct tl_isa_options *options, uint64
     case TL_ISA_T32:
         return tl_t32_decode(options, pc, code, out);
     case TL_ISA_RV32:
-        return tl_riscv_decode(32, pc, code, out);
+        return tl_riscv_decode(32, options, pc, code, out);
     case TL_ISA_RV64:
-        return tl_riscv_decode(64, pc, code, out);
+        return tl_riscv_decode(64, options, pc, code, out);
     case TL_ISA_X16:
     case TL_ISA_X32:
     case TL_ISA_X64:

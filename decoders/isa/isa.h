@@ -44,7 +44,7 @@ struct tl_insn {
     uint8_t kind;      /* enum tl_insn_kind */
     bool conditional;  /* the branch may not be taken */
     bool link;         /* a call */
-    bool is_return;    /* returns from a call */
+    bool is_return;    /* returns from a call; with `link`: RISC-V's change of coroutines */
     uint8_t it_length; /* T32 IT: number of following instructions in the IT block */
     uint8_t next_isa;  /* enum tl_isa after a taken direct branch (BLX) */
     uint64_t target;   /* of a direct branch */
@@ -58,13 +58,22 @@ static inline bool tl_isa_is_x86(enum tl_isa isa)
     return isa == TL_ISA_X16 || isa == TL_ISA_X32 || isa == TL_ISA_X64;
 }
 
-/* Properties of an Arm core. All zero: accept every encoding, with its newest meaning. */
+/* Properties of a core. All zero: accept every encoding, with its newest meaning. */
 struct tl_isa_options {
     uint8_t arch_major; /* Armv7, 8, 9 */
     uint8_t arch_minor;
     char profile;    /* 'A', 'R', 'M' */
     bool wfx_branch; /* WFI and WFE are waypoints (TRCIDR2.WFXMODE) */
+    bool zcm;        /* RISC-V: Zcmp and Zcmt, whose encodings are C.FSDSP's on other cores */
 };
+
+/*
+ * RISC-V: the target of the jump `jump` if the instruction `before`, directly in front of it in
+ * execution and in memory, determines it (the sequential jumps of N-Trace and E-Trace): LUI, C.LUI
+ * or AUIPC with the jump's base as its result. `xlen`: 32 or 64; `pc`: of `before`.
+ */
+bool tl_riscv_sequential_jump(unsigned xlen, uint64_t pc, uint32_t before, uint32_t jump,
+                              uint64_t *target);
 
 /*
  * Decode the instruction at `pc`. `code` holds all bytes mapped there, or at least 15. Returns the

@@ -12,7 +12,8 @@ int tl_a32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_b
                   struct tl_insn *out);
 int tl_t32_decode(const struct tl_isa_options *options, uint64_t pc, struct tl_bytes code,
                   struct tl_insn *out);
-int tl_riscv_decode(unsigned xlen, uint64_t pc, struct tl_bytes code, struct tl_insn *out);
+int tl_riscv_decode(unsigned xlen, const struct tl_isa_options *options, uint64_t pc,
+                    struct tl_bytes code, struct tl_insn *out);
 int tl_x86_insn_decode(enum tl_isa isa, uint64_t pc, struct tl_bytes code, struct tl_insn *out);
 
 /* Bits high..low of a word. */

@@ -2,7 +2,8 @@
 /*
  * RISC-V, with the C extension: lengths and changes of flow.
  *
- * Source: RISC-V Unprivileged ISA 20191213 chapters 1.5, 2.5, 16; Privileged ISA 20211203 3.3.2.
+ * Source: RISC-V Unprivileged ISA 20191213 chapters 1.5, 2.5, 16; Privileged ISA 20211203 3.3.2;
+ * code size reduction 1.0 (Zcmp, Zcmt).
  */
 #include "base/err.h"
 #include "isa/isa_parts.h"
@@ -35,7 +36,22 @@ static void direct(struct tl_insn *out, uint64_t target, bool conditional)
     out->conditional = conditional;
 }
 
-static void compressed(unsigned xlen, uint64_t pc, uint32_t op, struct tl_insn *out)
+/* Returns that also restore registers, and jumps by a table, of which only the CPU knows where it
+ * is. */
+static void zcm(uint32_t op, struct tl_insn *out)
+{
+    const uint32_t index = tl_bits(op, 9, 2);
+    if (tl_bits(op, 15, 10) == 0x28) { /* CM.JT, CM.JALT */
+        out->kind = TL_INSN_INDIRECT;
+        out->link = index >= 32;
+    } else if (tl_bits(op, 15, 8) == 0xbc ||
+               tl_bits(op, 15, 8) == 0xbe) { /* CM.POPRETZ, CM.POPRET */
+        out->kind = TL_INSN_INDIRECT;
+        out->is_return = true;
+    }
+}
+
+static void compressed(unsigned xlen, bool has_zcm, uint64_t pc, uint32_t op, struct tl_insn *out)
 {
     const uint32_t funct3 = tl_bits(op, 15, 13);
     if ((op & 3) == 1 && (funct3 == 5 || (funct3 == 1 && xlen == 32))) { /* C.J, C.JAL */
@@ -56,6 +72,8 @@ static void compressed(unsigned xlen, uint64_t pc, uint32_t op, struct tl_insn *
             indirect(out, op >> 12 & 1 ? RA : 0, rs1);
         else if (op >> 12 & 1)
             out->kind = TL_INSN_TRAP;
+    } else if (has_zcm && (op & 3) == 2 && funct3 == 5) {
+        zcm(op, out);
     }
 }
 
@@ -108,7 +126,8 @@ static unsigned length(uint32_t parcel)
     return n < 3 ? 10 + 2 * n : 0; /* longer ones exceed the bytes available */
 }
 
-int tl_riscv_decode(unsigned xlen, uint64_t pc, struct tl_bytes code, struct tl_insn *out)
+int tl_riscv_decode(unsigned xlen, const struct tl_isa_options *options, uint64_t pc,
+                    struct tl_bytes code, struct tl_insn *out)
 {
     out->size = 2;
     if (code.n < 2)
@@ -122,11 +141,49 @@ int tl_riscv_decode(unsigned xlen, uint64_t pc, struct tl_bytes code, struct tl_
     if (code.n < size)
         return TL_AGAIN;
     if (size == 2) {
-        compressed(xlen, pc, parcel, out);
+        compressed(xlen, options && options->zcm, pc, parcel, out);
     } else {
         out->encoding = tl_le32(code.p);
         if (size == 4)
             full(xlen, pc, out->encoding, out);
     }
     return (int)size;
+}
+
+/* Is it LUI, C.LUI or AUIPC? Then what it puts into which register. */
+static bool loads_upper(uint64_t pc, uint32_t op, uint32_t *rd, uint64_t *value)
+{
+    *rd = tl_bits(op, 11, 7);
+    if ((op & 0x7f) == 0x37 || (op & 0x7f) == 0x17) {
+        *value = (uint64_t)tl_signed(op & 0xfffff000, 32) + ((op & 0x7f) == 0x17 ? pc : 0);
+        return *rd != 0;
+    }
+    const uint32_t imm = tl_bits(op, 12, 12) << 5 | tl_bits(op, 6, 2);
+    *value = (uint64_t)tl_signed(imm, 6) << 12;
+    return (op & 0xffff) == op && (op & 0xe003) == 0x6001 && *rd != 0 && *rd != 2 && imm != 0;
+}
+
+/* Is it JALR, C.JR or C.JALR? Then its base register and offset. */
+static bool jumps_by_register(uint32_t op, uint32_t *rs1, int64_t *offset)
+{
+    *offset = 0;
+    *rs1 = tl_bits(op, 11, 7);
+    if ((op & 3) != 3)
+        return (op & 0xe07f) == 0x8002 && *rs1 != 0;
+    *rs1 = tl_bits(op, 19, 15);
+    *offset = tl_signed(tl_bits(op, 31, 20), 12);
+    return (op & 0x707f) == 0x67;
+}
+
+bool tl_riscv_sequential_jump(unsigned xlen, uint64_t pc, uint32_t before, uint32_t jump,
+                              uint64_t *target)
+{
+    uint32_t rd, rs1;
+    uint64_t value;
+    int64_t offset;
+    if (!loads_upper(pc, before, &rd, &value) || !jumps_by_register(jump, &rs1, &offset) ||
+        rd != rs1)
+        return false;
+    *target = wrap(xlen, (value + (uint64_t)offset) & ~UINT64_C(1));
+    return true;
 }

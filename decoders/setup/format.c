@@ -22,8 +22,11 @@ static int find(const char *name)
 int tl_protocol_named(const char *name)
 {
     const int i = find(name);
-    const char *const stream = i >= 0 ? tl_formats[i].stream : NULL;
-    return stream && !*stream ? -1 : i; /* a multi-source capture is not a source */
+    const struct tl_format *const format = i >= 0 ? &tl_formats[i] : NULL;
+    /* A capture of several sources is not a source. */
+    const bool is_source =
+        format && (!format->stream || format->ops || !tl_container_is_shared(format->container));
+    return is_source ? i : -1;
 }
 
 const struct tl_format *tl_format_named(const char *name)

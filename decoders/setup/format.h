@@ -22,6 +22,8 @@ enum tl_container {
     TL_CONTAINER_DI,     /* length-prefixed OSD debug interconnect datagrams */
     TL_CONTAINER_STF,    /* STF or .zstf */
     TL_CONTAINER_PERF,   /* perf.data: AUX areas and sideband records */
+    TL_CONTAINER_NEXUS,  /* Nexus messages, each with the number of its source */
+    TL_CONTAINER_ETRACE, /* E-Trace packets in envelopes, each with the number of its source */
     TL_CONTAINERS
 };
 
@@ -46,6 +48,14 @@ enum tl_protocol {
     TL_PROTO_DI,          /* as TPIU */
     TL_PROTO_PERF,        /* as TPIU */
     TL_PROTO_PERF_EVENTS, /* other events in perf.data */
+    TL_PROTO_N_TRACE,
+    TL_PROTO_NTRACE, /* captures with sources of N_TRACE */
+    /* a source, and captures with sources of it */
+    TL_PROTO_NEXUS_SIFIVE,
+    TL_PROTO_E_TRACE,
+    TL_PROTO_ETRACE_ENCAP, /* captures with sources of E_TRACE, by kind of envelope */
+    TL_PROTO_ETRACE_SMI,
+    TL_PROTO_ETRACE_ESP32,
     TL_PROTOCOLS
 };
 
@@ -67,8 +77,8 @@ struct tl_format {
     const char *name; /* as in --format NAME and [source] protocol = NAME */
     const char *spec; /* the specification document */
     unsigned traits;  /* enum tl_protocol_trait */
-    /* First word of stream names of a single-source capture, e.g. "cs"; "": the capture has many
-     * sources; NULL: no such capture exists, and --format does not accept the name. */
+    /* First word of the names of a capture's streams, e.g. "cs"; "": they have several; NULL: no
+     * such capture exists, and --format does not accept the name. */
     const char *stream;
     enum tl_container container; /* container of such a capture */
     /*
@@ -82,6 +92,12 @@ struct tl_format {
 extern const struct tl_format tl_formats[];
 extern const unsigned tl_n_formats;
 
+/* Does such a capture have several sources, which the setup need not name? */
+static inline bool tl_container_is_shared(unsigned container)
+{
+    return container != TL_CONTAINER_SINGLE && container != TL_CONTAINER_STF;
+}
+
 /* Description for any number; entry 0 if there is no such format. */
 const struct tl_format *tl_format_of(unsigned protocol);
 /* Number of the source protocol with this name; -1 if there is none. */
@@ -94,6 +110,7 @@ static inline bool tl_protocol_has(unsigned protocol, enum tl_protocol_trait tra
 
 /* Format for --format or [trace] format; NULL if there is no such capture. */
 const struct tl_format *tl_format_named(const char *name);
+#define TL_FORMAT_NAMES 128 /* bytes that the names need, at least */
 /* Write the names that --format accepts to `out` as "a, b or c"; returns `out`. */
 char *tl_format_names(char *out, size_t size);
 

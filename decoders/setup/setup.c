@@ -8,7 +8,8 @@
 
 void tl_setup_init(struct tl_setup *setup)
 {
-    *setup = (struct tl_setup){0};
+    *setup = (struct tl_setup){
+        .src_bits = TL_SETUP_UNSAID, .ts_bytes = TL_SETUP_UNSAID, .type_bits = TL_SETUP_UNSAID};
 }
 
 void tl_setup_fini(struct tl_setup *setup)
@@ -50,6 +51,15 @@ const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned i
     if (setup->container == TL_CONTAINER_SINGLE && setup->n_sources)
         return &setup->sources[0];
     return NULL;
+}
+
+uint32_t tl_setup_source_vmid(const struct tl_setup *setup, unsigned id)
+{
+    for (size_t i = 0; i < setup->n_images; i++)
+        if (setup->images[i].context.has_vmid &&
+            setup->images[i].context.vmid == tl_source_vmid(id))
+            return tl_source_vmid(id);
+    return 0;
 }
 
 uint64_t tl_setup_clock(const struct tl_setup *setup, const char *stream)

@@ -25,10 +25,11 @@ enum tl_frame_sync {
     TL_SYNC_DSTREAM /* FSYNC, and an 8-byte footer in each 512 bytes */
 };
 
-#define TL_SETUP_REGS 64
+#define TL_SETUP_REGS   64
+#define TL_SETUP_UNSAID UINT8_MAX
 
 struct tl_register {
-    char name[24]; /* upper case, as in the architecture: TRCCONFIGR */
+    char name[32]; /* as in the architecture: TRCCONFIGR, trTeInstMode */
     uint64_t value;
 };
 
@@ -43,9 +44,24 @@ struct tl_source {
     /* For containers that know when their pieces were traced; not part of the setup's text: */
     uint64_t since;   /* time for looking up memory at the beginning of the trace; 0: unknown */
     bool other_clock; /* keep using `since`: the trace's timestamps are from another clock */
+    /* For sources with memory of their own: the VMID that stands for the source in the image
+     * (tl_source_vmid()); 0: the images are for all sources. */
+    uint32_t vmid;
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };
+
+/*
+ * The VMID that `source=` binds an image to: trace of RISC-V harts that run different programs at
+ * the same addresses. Outside the 14 bits of a VMID of these processors.
+ */
+static inline uint32_t tl_source_vmid(unsigned id)
+{
+    return UINT32_C(0x80000000) | id;
+}
+/* The same if the setup has an image bound to the source; else 0. */
+struct tl_setup;
+uint32_t tl_setup_source_vmid(const struct tl_setup *setup, unsigned id);
 
 struct tl_setup_image {
     /* Path, or a name resolved by the server: "sha256:<64 hex digits>", "build-id:<hex>", or
@@ -96,7 +112,10 @@ struct tl_setup {
     uint8_t sync;      /* enum tl_frame_sync */
     bool threads;      /* perf.data: add a stream for each thread */
     bool events;       /* perf.data: add streams for other events */
-    char format[64];   /* the format as given, e.g. "tpiu,sync=fsync" */
+    /* Messages and packets of RISC-V trace: bits of the source's number, bytes of a timestamp in
+     * E-Trace envelopes, bits of their type. TL_SETUP_UNSAID: not given. */
+    uint8_t src_bits, ts_bytes, type_bits;
+    char format[64]; /* the format as given, e.g. "tpiu,sync=fsync" */
     /* Timestamp frequency in Hz for sources without their own; 0: unknown. */
     uint64_t clock_hz;
     /* Relation of timestamps to the operating system's clock; used instead of `clock_hz`. */

@@ -29,6 +29,27 @@ static bool take_choice(const char *name, const char *option, bool *out)
     return true;
 }
 
+/* NAME=N, up to `most` */
+static bool take_count(const char *name, const char *option, uint8_t most, uint8_t *out)
+{
+    const size_t n = strlen(name);
+    uint64_t number;
+    if (strncmp(option, name, n) || tl_number_parse(option + n, &number) < 0 || number > most)
+        return false;
+    *out = (uint8_t)number;
+    return true;
+}
+
+static bool take_riscv_option(struct tl_setup *setup, const char *option)
+{
+    const bool nexus = setup->container == TL_CONTAINER_NEXUS;
+    const bool etrace = setup->container == TL_CONTAINER_ETRACE;
+    return (nexus && take_count("src_bits=", option, 12, &setup->src_bits)) ||
+           (etrace && (take_count("src_bits=", option, 16, &setup->src_bits) ||
+                       take_count("ts_bytes=", option, 8, &setup->ts_bytes) ||
+                       take_count("type_bits=", option, 8, &setup->type_bits)));
+}
+
 static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
                        struct tl_fail *fail)
 {
@@ -57,22 +78,14 @@ static int take_option(struct tl_setup *setup, const char *option, unsigned *id,
         (take_choice("threads=", option, &setup->threads) ||
          take_choice("events=", option, &setup->events)))
         return TL_OK;
+    if (take_riscv_option(setup, option))
+        return TL_OK;
     return tl_fail_set(
         fail, TL_USAGE,
-        "format option '%.60s' is not known; there are sync=none|fsync|hsync|dstream "
-        "(tpiu), threads=yes|no and events=yes|no (perf), id=NUMBER, clock=HZ",
+        "format option '%.40s' is not known; there are sync=none|fsync|hsync|dstream (tpiu), "
+        "threads=yes|no and events=yes|no (perf), src_bits=N (RISC-V), ts_bytes=N and type_bits=N "
+        "(etrace-encap), id=NUMBER, clock=HZ",
         option);
-}
-
-/* Names of RISC-V trace formats in other tools: recognised to give a specific error. */
-static bool is_riscv(const char *name)
-{
-    static const char *const names[] = {"ntrace", "nexus-sifive", "etrace-encap", "etrace-smi",
-                                        "etrace-esp32"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(name, names[i]))
-            return true;
-    return false;
 }
 
 int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fail)
@@ -85,12 +98,7 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
     char *rest = copy;
     const char *const name = strsep(&rest, ",");
     const struct tl_format *const format = tl_format_named(name);
-    char names[80];
-    if (!format && is_riscv(name))
-        return tl_fail_set(fail, TL_USAGE,
-                           "format %s: this version has no decoder for RISC-V N-Trace and E-Trace; "
-                           "it takes %s",
-                           name, tl_format_names(names, sizeof names));
+    char names[TL_FORMAT_NAMES];
     if (!format)
         return tl_fail_set(fail, TL_USAGE, "format '%.40s' is not known; use %s", name,
                            tl_format_names(names, sizeof names));
@@ -101,7 +109,7 @@ int tl_setup_format(struct tl_setup *setup, const char *text, struct tl_fail *fa
         if (rc < 0)
             return rc;
     }
-    if (!*format->stream)
+    if (tl_container_is_shared(format->container))
         return TL_OK;
     struct tl_source *const source = tl_setup_add_source(setup);
     if (!source)
@@ -156,6 +164,12 @@ static int take_image_option(struct tl_setup_image *image, const char *key, cons
         image->context.has_vmid = true;
         image->context.vmid = number;
         return is_number ? TL_OK : bad_value(fail, key, value);
+    }
+    if (!strcasecmp(key, "source")) {
+        const int id = tl_stream_id(value);
+        image->context.has_vmid = true;
+        image->context.vmid = tl_source_vmid((unsigned)id);
+        return id >= 0 ? TL_OK : bad_value(fail, key, value);
     }
     uint64_t *const to = !strcasecmp(key, "address")  ? &image->address
                          : !strcasecmp(key, "offset") ? &image->offset
@@ -349,7 +363,8 @@ static int take_source_key(struct reading *r, const char *key, const char *value
             return bad_value(fail, key, value);
         return TL_OK;
     }
-    char *const to = !strcasecmp(key, "type")     ? source->type
+    const bool is_type = !strcasecmp(key, "type") || !strcasecmp(key, "unit");
+    char *const to = is_type                      ? source->type
                      : !strcasecmp(key, "core")   ? source->core
                      : !strcasecmp(key, "device") ? source->device
                                                   : NULL;
@@ -361,10 +376,11 @@ static int take_source_key(struct reading *r, const char *key, const char *value
         return TL_OK;
     }
     if (tl_number_parse(value, &number) < 0)
-        return tl_fail_set(fail, TL_BAD,
-                           "key '%.40s' is not known in [source]: protocol, id, clock, type, core, "
-                           "device, file and head are, and registers, whose value is a number",
-                           key);
+        return tl_fail_set(
+            fail, TL_BAD,
+            "key '%.40s' is not known in [source]: protocol, id, clock, type (or unit), "
+            "core, device, file and head are, and registers, whose value is a number",
+            key);
     /* As in the device files of snapshots, the name may be followed by the number: TRCIDR0(0x078).
      */
     char name[sizeof source->regs[0].name];
@@ -399,7 +415,7 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
         return rc;
     return tl_fail_set(fail, TL_BAD,
                        "key '%.40s' is not known in [image]; file, path, anchor, address, offset, "
-                       "length, space, context, vmid, from and until are",
+                       "length, space, context, vmid, source, from and until are",
                        key);
 }
 

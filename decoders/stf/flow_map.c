@@ -73,6 +73,8 @@ enum tl_arch tl_stf_arch(enum tl_isa isa)
 unsigned tl_stf_map_level(uint64_t mode)
 {
     const unsigned level = tl_mode_privilege(mode);
+    if (tl_mode_arch(mode) == TL_ARCH_RISCV && level == 5)
+        return 1; /* VS */
     if (level > 3)
         return 0; /* unknown: user, which readers assume without any event */
     return tl_mode_arch(mode) == TL_ARCH_X86 ? 3 - level : level;

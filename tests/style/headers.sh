@@ -33,6 +33,7 @@ decoders/itm      base simd image isa flow frame setup decode
 decoders/stm      base simd image isa flow frame setup decode
 decoders/osd      base simd image isa flow frame setup decode
 decoders/pt       base simd image isa flow frame setup decode
+decoders/riscv    base simd image isa flow frame setup decode
 decoders/perf     base simd image isa flow frame setup decode pt
 decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
