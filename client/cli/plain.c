@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/plain.h"
 
+#include <stdbool.h>
+
 #define ESCAPED 4 /* width of \xHH */
 
 int tl_control_at(const char *text)
@@ -10,7 +12,11 @@ int tl_control_at(const char *text)
         return 0;
     if (p[0] < 0x20 || p[0] == 0x7f)
         return 1;
-    return p[0] == 0xc2 && p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
+    if (p[0] == 0xc2)
+        return p[1] >= 0x80 && p[1] < 0xa0 ? 2 : 0;
+    const bool is_format = p[0] == 0xe2 && ((p[1] == 0x80 && p[2] >= 0xa8 && p[2] <= 0xae) ||
+                                            (p[1] == 0x81 && p[2] >= 0xa6 && p[2] <= 0xa9));
+    return is_format ? 3 : 0;
 }
 
 int tl_plain_width(const char *text)
@@ -37,4 +43,17 @@ int tl_print_plain(FILE *out, const char *text, int width)
     for (; column < width; column++)
         putc(' ', out);
     return column;
+}
+
+int tl_plain_append(struct tl_buf *out, const char *text)
+{
+    int rc = TL_OK;
+    while (rc == TL_OK && *text) {
+        int n = tl_control_at(text);
+        if (!n)
+            rc = tl_buf_add(out, text++, 1);
+        for (; rc == TL_OK && n > 0; n--)
+            rc = tl_buf_printf(out, "\\x%02x", (unsigned char)*text++);
+    }
+    return rc;
 }

@@ -265,14 +265,16 @@ void tl_print_json_text(const char *text)
 {
     putchar('"');
     for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        const int n = tl_control_at((const char *)p);
         if (*p == '"' || *p == '\\')
             printf("\\%c", *p);
-        else if (tl_control_at((const char *)p) == 2) /* C1: its second byte is the code point */
-            printf("\\u%04x", *++p);
-        else if (tl_control_at((const char *)p))
-            printf("\\u%04x", *p);
+        else if (n == 3)
+            printf("\\u%04x", (p[0] & 15u) << 12 | (p[1] & 63u) << 6 | (p[2] & 63u));
+        else if (n) /* of two bytes the second is the code point */
+            printf("\\u%04x", p[n - 1]);
         else
             putchar(*p);
+        p += n > 1 ? n - 1 : 0;
     }
     putchar('"');
 }

@@ -2,6 +2,7 @@
 #include "out/codetext.h"
 
 #include "base/args.h"
+#include "cli/plain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,10 +38,12 @@ int tl_codetext_place(const struct tl_image *image, uint64_t pc, struct tl_buf *
     const struct tl_symbol *const symbol = image ? tl_image_symbol_at(image, pc) : NULL;
     if (!symbol)
         return TL_OK;
-    if (symbol->address == pc)
-        return tl_buf_printf(out, " <%s>", symbol->name);
-    return tl_buf_printf(out, " <%s+0x%llx>", symbol->name,
-                         (unsigned long long)(pc - symbol->address));
+    int r = tl_buf_add(out, " <", 2);
+    if (r == TL_OK)
+        r = tl_plain_append(out, symbol->name);
+    if (r == TL_OK && symbol->address != pc)
+        r = tl_buf_printf(out, "+0x%llx", (unsigned long long)(pc - symbol->address));
+    return r == TL_OK ? tl_buf_add(out, ">", 1) : r;
 }
 
 void tl_codetext_file(const char *text, char path[static TL_CODETEXT_PATH], uint64_t *bias)

@@ -2,6 +2,7 @@
 #include "out/sources.h"
 
 #include "cli/cli.h"
+#include "cli/plain.h"
 #include "dwarf/dwarf.h"
 #include "out/codetext.h"
 
@@ -69,6 +70,14 @@ void tl_sources_free(struct tl_sources *sources)
     free(sources);
 }
 
+static int add_place(struct tl_buf *out, const struct tl_dwarf_place *place)
+{
+    int r = tl_buf_add(out, " ", 1);
+    if (r == TL_OK)
+        r = tl_plain_append(out, place->file);
+    return r == TL_OK ? tl_buf_printf(out, ":%u", place->line) : r;
+}
+
 int tl_sources_place(struct tl_sources *s, uint64_t pc, struct tl_buf *out)
 {
     struct tl_dwarf_place place;
@@ -78,7 +87,7 @@ int tl_sources_place(struct tl_sources *s, uint64_t pc, struct tl_buf *out)
             continue;
         const int r = tl_dwarf_at(f->dwarf, pc - f->bias, &place);
         if (r == TL_OK && *place.file && place.line)
-            return tl_buf_printf(out, " %s:%u", place.file, place.line);
+            return add_place(out, &place);
         if (r < 0 && r != TL_NOTFOUND)
             return r;
     }

@@ -25,6 +25,11 @@ static void expect(const char *text, int width, const char *printed)
     assert_int_equal(tl_plain_width(printed), n);
     assert_true(tl_plain_width(text) <= took);
     free(got);
+    struct tl_buf appended = {0};
+    assert_int_equal(tl_plain_append(&appended, text), TL_OK);
+    assert_int_equal(appended.n, tl_plain_width(text)); /* and no padding */
+    assert_memory_equal(appended.n ? (const void *)appended.p : "", printed, appended.n);
+    tl_buf_fini(&appended);
 }
 
 static void hostile_texts(void **state)
@@ -42,6 +47,10 @@ static void hostile_texts(void **state)
            0, "\\xc2\\x9b2J");
     expect("\xc2\xa0", 0, "\xc2\xa0"); /* not a control character any more */
     expect("\xc2", 0, "\xc2");
+    expect("a\u202egnp", 14, "a\\xe2\\x80\\xaegnp");
+    expect("\u2028\u2066", 0, "\\xe2\\x80\\xa8\\xe2\\x81\\xa6");
+    expect("\u2027\u202f\u2065\u206a\u05e9", 0, "\u2027\u202f\u2065\u206a\u05e9");
+    expect("\xe2\x80", 0, "\xe2\x80");
 }
 
 int main(void)
