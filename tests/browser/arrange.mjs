@@ -43,7 +43,7 @@ export async function arrangeChecks(suite, { url }) {
     await page.fill(".lanes .buttons input", "cs.2");
     await page.waitForFunction(() => document.querySelectorAll(".head").length === 16);
     assert.match(await page.textContent(".lanes"), /16 of 42 shown/);
-    await page.click(".lanes button:has-text('Show all as they come')");
+    await page.click(".lanes button:has-text('Reset arrangement')");
     await page.waitForFunction(() => document.querySelectorAll(".head").length === 42);
     await inBothThemes(page, "lanes-table");
   });
@@ -195,8 +195,8 @@ export async function calledChecks(suite, { server, trace }) {
   await suite.check("lanes: what people call them is kept by the server, cores are told", {}, async (page) => {
     await open(page, base, `#/trace/${trace}`);
     await page.keyboard.press("KeyL");
-    await page.fill("[aria-label='What cs.12 is called']", "big core");
-    await page.press("[aria-label='What cs.12 is called']", "Tab");
+    await page.fill("[aria-label='Name of cs.12']", "big core");
+    await page.press("[aria-label='Name of cs.12']", "Tab");
     await page.waitForFunction(() => [...document.querySelectorAll(".head .name")].some((e) => e.textContent === "big core"));
     const { labels } = await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json();
     assert.equal(labels["lane.cs.12"], "big core");
@@ -208,8 +208,8 @@ export async function calledChecks(suite, { server, trace }) {
     await page.fill("[aria-label='Core or group of cs.12']", "");
     await page.press("[aria-label='Core or group of cs.12']", "Enter");
     await page.waitForSelector("[data-id='/cluster 1']", { state: "detached" });
-    await page.fill("[aria-label='What cs.12 is called']", "cs.12");
-    await page.press("[aria-label='What cs.12 is called']", "Enter");
+    await page.fill("[aria-label='Name of cs.12']", "cs.12");
+    await page.press("[aria-label='Name of cs.12']", "Enter");
     await page.waitForFunction(() => [...document.querySelectorAll(".head .name")].every((e) => e.textContent !== "big core"));
     assert.equal((await (await page.request.get(`${base}/api/v1/traces/${trace}`)).json()).labels["lane.cs.12"], undefined);
   });

@@ -70,7 +70,7 @@ export async function callChecks(suite, { server, trace }) {
       .filter((d) => d.style.top === "0px").reduce((sum, d) => sum + parseFloat(d.style.width), 0));
     assert.ok(shares > 90 && shares < 100.5, String(shares));
     await page.getByRole("button", { name: "Bottom-up" }).click();
-    await page.waitForFunction(() => document.querySelector("table.tree caption")?.textContent === "Who called them");
+    await page.waitForFunction(() => document.querySelector("table.tree caption")?.textContent === "Callers");
     const below = await json(page, base, `${path}/profile?from=1000&to=${to}&callers=1`);
     const top = await page.evaluate(() => Number(document.querySelector("table.tree tbody td").title.replace(/[^0-9]/g, "")));
     assert.equal(top, below.nodes[0].total);

@@ -49,7 +49,7 @@ export async function listChecks(suite, { server, dir }) {
     const shown = (n) => page.waitForFunction((ids) => ids.join() === [...document.querySelectorAll("table.traces tbody a")].map((a) => a.textContent.trim()).join(), ids.slice(0, n));
     await shown(2);
     assert.match(await page.textContent(".storage"), /^The newest 2, /);
-    await page.click("button:has-text('Older ones')");
+    await page.click("button:has-text('Show older')");
     await shown(4);
     // A trace that is not listed is shown nevertheless, and is not considered gone.
     const old = ids.at(-1);
@@ -138,7 +138,7 @@ export async function listChecks(suite, { server, dir }) {
   await suite.check("list: what the server refuses is told in the dialog", {}, async (page, troubles) => {
     await page.goto(base);
     await page.waitForSelector("table.traces tbody tr");
-    await page.click("button:has-text('Bring in…')");
+    await page.click("button:has-text('Import…')");
     await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.etm"));
     await page.fill("dialog input[required]", "gaps");
     await page.click("dialog button:has-text('Push')");
@@ -169,7 +169,7 @@ export async function listChecks(suite, { server, dir }) {
     });
     await page.goto(base);
     const name = page.locator("dialog input[required]");
-    await page.click("button:has-text('Bring in…')");
+    await page.click("button:has-text('Import…')");
     await page.waitForSelector("dialog[open]");
     await page.evaluate(() => window.holdFrames(true));
     await page.setInputFiles("dialog input[type=file]", path.join(dir, "gaps.etm"));
@@ -197,6 +197,6 @@ export async function listChecks(suite, { server, dir }) {
     assert.equal(await page.locator("dialog[open]").count(), 1);
     await page.mouse.click(20, 400);
     await page.waitForSelector("dialog", { state: "detached" });
-    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Bring in…");
+    assert.equal(await page.evaluate(() => document.activeElement.textContent), "Import…");
   });
 }

@@ -60,10 +60,10 @@ export async function overviewChecks(suite, { server, trace, noimage, dir }) {
   await suite.check("overview: a missing image is named in the lane, and brought in there", {}, async (page) => {
     await open(page, base, `#/trace/${noimage}`);
     const address = `0x${CODE.toString(16)}`;
-    await page.waitForSelector(".head button:has-text('Add its image')");
+    await page.waitForSelector(".head button:has-text('Add image')");
     assert.match(await page.textContent(".overview"), new RegExp(`Missing images\\s*${address}`));
     await inBothThemes(page, "missing-image");
-    await page.focus(".head button:has-text('Add its image')");
+    await page.focus(".head button:has-text('Add image')");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement?.id === "image-file");
     const file = path.join(dir, "gaps.bin");
@@ -80,7 +80,7 @@ export async function overviewChecks(suite, { server, trace, noimage, dir }) {
     await page.waitForFunction(() => /1.28 k insns/.test(document.querySelector(".head .count")?.textContent ?? ""));
     await page.waitForFunction(() => !/Missing images/.test(document.querySelector(".overview").textContent));
     await settle(page);
-    assert.equal(await page.locator(".head button:has-text('Add its image')").count(), 0);
+    assert.equal(await page.locator(".head button:has-text('Add image')").count(), 0);
     const now = await (await page.request.get(`${base}/api/v1/traces/${noimage}`)).json();
     assert.equal(now.streams[0].insns, 1280);
     await shot(page, "missing-image-added");

@@ -24,7 +24,7 @@ export async function perfChecks(suite, { server, bare, symfs }) {
     }
     await inBothThemes(page, "perf-missing");
     // The lane says which file it needs, also to screen readers.
-    await page.focus(".head button:has-text('Add its image') >> nth=0");
+    await page.focus(".head button:has-text('Add image') >> nth=0");
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.activeElement?.id === "image-file");
     // An unneeded file is distinguished from needed ones.

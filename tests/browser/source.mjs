@@ -43,11 +43,11 @@ export async function sourceChecks(suite, { server, trace, bare }) {
     await isHere(page, row.inlined[0].line, "mix();");
     assert.ok((await page.locator(".frames button").nth(1).textContent()).includes(row.function.replace(/\+.*/, "")));
     // Stepping forward goes to another line, and the list follows.
-    await page.getByRole("button", { name: "Line on" }).click();
+    await page.getByRole("button", { name: "Next line" }).click();
     const next = rows.find((r) => r.insn > at && (r.file !== row.file || r.line !== row.line));
     await page.waitForFunction((n) => location.hash.includes(`at=${n}`), next.insn);
     await page.waitForSelector(".insn.here");
-    await page.getByRole("button", { name: "Line back" }).click();
+    await page.getByRole("button", { name: "Previous line" }).click();
     await page.waitForFunction((n) => !location.hash.includes(`at=${n}`), next.insn);
     const back = (await place(page)).at;
     const again = rows.find((r) => r.insn === back);

@@ -59,7 +59,7 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
     await page.waitForFunction((name) => location.hash.includes(`lane=${name}`), names[1]);
     await page.locator(".together input").fill("1000");
     await page.keyboard.press("Tab");
-    await page.waitForFunction(() => /as you said/.test(document.querySelector(".together").textContent));
+    await page.waitForFunction(() => /by the offset you entered/.test(document.querySelector(".together").textContent));
     assert.equal((await place(page)).query.get("offset"), "1000");
     // A third trace, each with its own lanes and offset, which are in the link.
     await page.locator(".together select").selectOption(third);
@@ -72,7 +72,7 @@ export async function togetherChecks(suite, { server, trace, other, third }) {
     await page.reload();
     await page.waitForFunction(() => document.querySelectorAll(".strip canvas").length === 2);
     assert.deepEqual(await page.locator(".laid b").allTextContents(), [other, third]);
-    await page.locator(`[aria-label='Take away ${other}']`).focus();
+    await page.locator(`[aria-label='Remove ${other}']`).focus();
     await page.keyboard.press("Enter");
     await page.waitForFunction(() => document.querySelectorAll(".strip canvas").length === 1);
     assert.deepEqual(await page.locator(".strip > .heads > .name").allTextContents(), [third]);

@@ -9,6 +9,7 @@ import { absolute, epochOn, type Ref } from "./epoch.ts";
 import type { Axis } from "./scale.ts";
 import type { TileId } from "./tile.ts";
 import { STRIPE_LANES, TILE_BUCKETS } from "./tile.ts";
+import { meant, visible } from "./visible.ts";
 
 export class ApiError extends Error {
   constructor(readonly status: number, message: string) {
@@ -48,7 +49,7 @@ export type { Found } from "./model.ts";
 export async function json(path: string, signal?: AbortSignal): Promise<unknown> {
   const reply = await get(path, { headers: { accept: "application/json" }, ...(signal ? { signal } : {}) });
   if (!reply.ok) throw new ApiError(reply.status, await reason(reply));
-  return reply.json();
+  return JSON.parse(visible(await reply.text())) as unknown;
 }
 
 /** The server's error message, if it sent one. */
@@ -121,7 +122,8 @@ export interface Around {
 
 /** Search in all streams, or at an instruction of one. */
 export async function find(trace: Ref, query: Query, how: Around, signal?: AbortSignal): Promise<Found> {
-  const params = new URLSearchParams({ ...query, limit: String(how.limit) });
+  const params = new URLSearchParams({ limit: String(how.limit) });
+  for (const [key, value] of Object.entries(query) as [string, string][]) params.set(key, meant(value));
   if (how.near) {
     params.set("near", how.near.stream);
     params.set("at", String(how.near.insn));

@@ -685,7 +685,7 @@ export class App {
     const node = s?.node(id);
     if (!s || !node) return;
     this.arrange(alone(s.trace.streams, s.arrangement, node));
-    this.say(s.arrangement.hidden.length > 0 ? `${node.name} alone.` : "All lanes.");
+    this.say(s.arrangement.hidden.length > 0 ? `Only ${node.name} is shown.` : "All lanes are shown.");
     this.keepSelected(s);
   }
 
@@ -743,7 +743,7 @@ export class App {
     const at = s?.cursorInsn;
     if (!s || stream === undefined || at === undefined) return;
     const written = await s.notes.put(s.trace, { id: 0, stream, at, to: at }, "");
-    this.say(written ? "Bookmark kept." : s.notes.trouble);
+    this.say(written ? "Bookmark saved." : s.notes.trouble);
     if (!written) this.setPanel("notes");
   }
 
@@ -764,7 +764,7 @@ export class App {
       .filter((n): n is { note: Note; x: number } => n.x !== undefined).sort((a, b) => a.x - b.x);
     const next = by > 0 ? placed.find((n) => n.x > at) : placed.filter((n) => n.x < at).at(-1);
     if (next) this.goToNote(next.note);
-    else this.say(placed.length === 0 ? "There are no notes." : "There is no further note.");
+    else this.say(placed.length === 0 ? "There are no notes." : "There are no more notes in this direction.");
   }
 
   /** Show or hide something below all lanes. */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Requests that change something on the server. They are never retried automatically.
 import { ApiError, reason, tracePath } from "./api.ts";
+import { meant } from "./visible.ts";
 
 async function send(method: string, path: string, body?: BodyInit): Promise<unknown> {
   const reply = await fetch(path, { method, ...(body === undefined ? {} : { body }) });
@@ -21,7 +22,8 @@ export async function bindImage(trace: string, sha256: string, address: string):
 
 /** An empty value removes the label. */
 export async function setLabels(trace: string, labels: Readonly<Record<string, string>>): Promise<void> {
-  await send("POST", `${tracePath(trace)}/labels`, JSON.stringify(labels));
+  await send("POST", `${tracePath(trace)}/labels`, JSON.stringify(
+    Object.fromEntries(Object.entries(labels).map(([key, value]) => [meant(key), meant(value)]))));
 }
 
 export async function deleteTrace(trace: string): Promise<void> {

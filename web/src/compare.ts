@@ -47,7 +47,7 @@ export async function compare(
     const s = (o[key] ?? {}) as Fields;
     return count(s, "to") - count(s, "from");
   };
-  const names = (key: string): string[] => list(o, key).map((f) => String(f.name ?? "") || "code without a name");
+  const names = (key: string): string[] => list(o, key).map((f) => String(f.name ?? "") || "unnamed code");
   return {
     total: count(o, "total"), onlyA: count(o, "only_a"), onlyB: count(o, "only_b"), lost: o.lost === true,
     insnsA: side("a"), insnsB: side("b"), stackA: names("stack_a"), stackB: names("stack_b"),

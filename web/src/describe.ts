@@ -120,7 +120,7 @@ export function describe(session: Session, hover: Hover): Description {
   else if (software && !hover.group && said(session, hover) !== "") out.what = said(session, hover);
   else if (software) out.what = c.insns[b]! > 1 ? `${grouped(c.insns[b]!)} messages` : "1 message";
   else if (c.page[b]! > 0) out.what = `page 0x${(c.page[b]! * 4096).toString(16)}`;
-  else out.what = "code without a name";
+  else out.what = "unnamed code";
   const state = hover.group ? undefined : session.states.get(stream.name, session.view)?.runs.find((r) => r.from <= hover.at && hover.at < r.to);
   if (state && !state.mixed) out.mode = [state.mode || out.mode, contextName(state)].filter(Boolean).join(" · ");
   if (row && !software) out.what = `${row.fn ? row.fn + row.offset : row.pc}  ${row.text}`;
@@ -140,12 +140,12 @@ export function nothingRan(s: Session, { name, gaps }: Stream): string {
   const astray = s.overview.astray.get(name);
   if (!astray) { // or it is beyond the limit
     const named = s.overview.more && s.overview.files.length > 0 ? "; the overview names missing files" : "";
-    return gaps === 0 ? "" : `Nothing could be followed: ${gaps === 1 ? "a gap is" : `${gaps} gaps are`} all there is${named}`;
+    return gaps === 0 ? "" : `No instructions, only ${gaps === 1 ? "a gap" : `${gaps} gaps`}${named}`;
   }
   const files = filesAt(s.overview.files, astray.pc, name);
   const [file] = files;
-  if (file && files.length === 1) return `Missing: ${file.path}, ${file.buildId ? `build ID ${file.buildId}` : "of which no build ID was recorded"}`;
+  if (file && files.length === 1) return `Missing: ${file.path}, ${file.buildId ? `build ID ${file.buildId}` : "no build ID recorded"}`;
   if (file) return `Missing: ${files.map((f) => f.path).slice(0, 3).join(", ")}${files.length > 3 ? ` and ${files.length - 3} other files` : ""}`;
   const more = astray.places > 1 ? ` and ${astray.places - 1} other places` : "";
-  return `No program image: it went to ${astray.pc}${more}`;
+  return `No program image at ${astray.pc}${more}`;
 }

@@ -218,7 +218,7 @@ export class Finder {
     const ok = await list.around(spot);
     if (s.found !== found) return;
     if (list.hits.length === 0) found.offers = nearNames(text, s.names.filter((n) => n), 5);
-    else if (ok && go && !await this.along(list, 1, list.at)) app.say("None behind the cursor.");
+    else if (ok && go && !await this.along(list, 1, list.at)) app.say("None after the cursor.");
     else if (ok && !go) list.index = list.hits.findIndex((h) => same(h, spot));
     await list.count();
     if (s.found === found) {
@@ -285,7 +285,7 @@ export class Finder {
       if (kind === "call") {
         const [row] = spot ? await api.insns(s.trace, spot.stream, spot.insn, 1) : [];
         if (!row || row.fn === "") {
-          app.say("The code at the cursor belongs to no function that is known.");
+          app.say("The code at the cursor belongs to no known function.");
           return;
         }
         query = { call: row.fn };

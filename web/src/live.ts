@@ -3,6 +3,7 @@
 import * as api from "./api.ts";
 import { readTraces, thereIsMore, type Trace } from "./model.ts";
 import { pace } from "./pace.ts";
+import { visible } from "./visible.ts";
 
 const POLL_MS = 2000;
 const RETRY_MS = 5000;
@@ -121,7 +122,7 @@ export class Live {
     const take = (event: MessageEvent<string>): void => {
       try {
         pace.spend(Math.min(event.data.length, MOST_SPENT));
-        const told = JSON.parse(event.data) as unknown;
+        const told = JSON.parse(visible(event.data)) as unknown;
         this.take(event.type === "changes" ? changed(this.known, told) : readTraces(told), thereIsMore(told));
         this.heard = true;
         this.listener.connection("live");

@@ -28,7 +28,7 @@ async function logIn(token: string): Promise<void> {
       return;
     }
     const told = await reply.json().catch(() => ({})) as { error?: string };
-    trouble.textContent = reply.status === 401 ? told.error ?? "The token is not known." : told.error ?? `The server answers ${reply.status}.`;
+    trouble.textContent = reply.status === 401 ? told.error ?? "Unknown token." : told.error ?? `The server answered with status ${reply.status}.`;
   } catch {
     trouble.textContent = "The server cannot be reached.";
   }
@@ -40,7 +40,7 @@ document.querySelector("form")!.addEventListener("submit", (event) => {
   // Characters that no token has are not valid in a header.
   const token = field.value.trim();
   if (/^[!-~]+$/.test(token)) void logIn(token);
-  else trouble.textContent = "A token has letters and digits alone.";
+  else trouble.textContent = "A token contains only letters and digits.";
 });
 
 // Already logged in, or a server without tokens.

@@ -73,11 +73,11 @@ function status(s: Session): TemplateResult {
     : timeIsNs(s.trace) ? duration(wide) : `${short(wide)} ticks`;
   const cell = (name: string, text: string, cls = ""): TemplateResult | typeof nothing =>
     text === "" ? nothing : html`<span class=${`cell ${cls}`} title=${name}>${text}</span>`;
-  return html`${d ? html`${cell("Lane", d.lane, "lane")}${cell("Function", d.what, "strong")}${cell("Its share", d.share)}
-      ${cell("Position", d.where, "num")}${cell("Width of what is under the pointer", d.width && `in ${d.width}`, "num muted")}
+  return html`${d ? html`${cell("Lane", d.lane, "lane")}${cell("Function", d.what, "strong")}${cell("Share", d.share)}
+      ${cell("Position", d.where, "num")}${cell("Width of the bucket under the pointer", d.width && `in ${d.width}`, "num muted")}
       ${cell("Mode", d.mode)}${cell("Events", d.events)}${cell("Lost", d.lost, "bad")}` : nothing}
     <span class="grow"></span>
-    ${cell("What the keys went to", stepText(s), "num")}
+    ${cell("Result of the last step", stepText(s), "num")}
     <span class="cell num muted" title="Width of the view">${size} in view</span>
     <span class="busy ${app.settled && !timeline.late ? "" : "on"}" aria-hidden="true"></span>`;
 }
@@ -90,7 +90,7 @@ function tip(s: Session): TemplateResult | typeof nothing {
   const inlined = hit ? undefined : timeline.inlinedAt(hover.x, hover.y);
   const d = describe(s, hover);
   const [title, detail] = hit
-    ? [hit.slice.name || "code without a name", widthText(s, hit.slice.to - hit.slice.from) || "1 insn"]
+    ? [hit.slice.name || "unnamed code", widthText(s, hit.slice.to - hit.slice.from) || "1 insn"]
     : inlined ? [inlined.fn, `inlined, ${widthText(s, inlined.to - inlined.from) || "1 insn"}`]
     : [d.what, [d.share, d.mode].filter(Boolean).join(" · ")];
   if (title === "") return nothing;
@@ -104,8 +104,8 @@ function tip(s: Session): TemplateResult | typeof nothing {
 function tracePage(s: Session): TemplateResult {
   return html`<main class="trace ${app.panel === "none" ? "wide" : ""}">
     ${timeline.element}${app.panel === "none" ? nothing : divider.view()}${side.view(s)}
-    <p id="timeline-help" class="hidden">W and S zoom, A and D move, comma and full stop step through
-      the trace, square brackets go to events, question mark shows all keys.</p>
+    <p id="timeline-help" class="hidden">W and S zoom, A and D pan, comma and full stop step through
+      the trace, square brackets jump to events, question mark shows all keys.</p>
     ${app.table ? laneTable(app, s, timeline) : nothing}
     </main><footer id="status"></footer>`;
 }

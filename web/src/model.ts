@@ -271,11 +271,13 @@ export function eventText(line: string): string {
     case "M": return `mode ${all}`;
     case "C": return `context ${all}`;
     case "G": return rest.length > 1 ? `gap: ${rest[0]} (${rest[1]})` : `gap: ${all}`;
+    case "T": return `timestamp ${all}`;
+    case "Y": return `${all} cycles`;
     case "O": return rest.length === 0 ? "trace on" : line;
     case "V": return `event ${all}`;
     case "S": return `${rest.slice(0, 2).join(" ")}: ${rest.slice(2).join(" ")}`;
     case "A": return all;
-    case "B": return rest.length === 2 ? `went from ${rest[0]} to ${rest[1]}` : line;
+    case "B": return rest.length === 2 ? `branch from ${rest[0]} to ${rest[1]}` : line;
     default: return line;
   }
 }

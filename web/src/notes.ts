@@ -4,6 +4,7 @@ import * as api from "./api.ts";
 import { since } from "./epoch.ts";
 import type { Trace } from "./model.ts";
 import type { Axis } from "./scale.ts";
+import { meant } from "./visible.ts";
 
 export interface Note {
   readonly id: number;
@@ -60,7 +61,7 @@ export class Notes {
    * error. */
   async put(trace: Trace, note: { id: number; stream: string; at: number; to: number }, text: string): Promise<Note | undefined> {
     const where = `id=${note.id}&stream=${encodeURIComponent(note.stream)}&at=${note.at}&to=${note.to}`;
-    const reply = await this.send(`${api.tracePath(trace.id)}/notes?${where}`, { method: "POST", body: text });
+    const reply = await this.send(`${api.tracePath(trace.id)}/notes?${where}`, { method: "POST", body: meant(text) });
     if (!reply) return undefined;
     const written = readNote(await reply.json(), trace.epoch);
     await this.refresh(trace);
@@ -79,7 +80,7 @@ export class Notes {
       const reply = await fetch(path, init);
       if (reply.ok) return reply;
       this.trouble = reply.status === 403 || reply.status === 401
-        ? "Your token may not write notes here: that needs the role “push”." : await api.reason(reply);
+        ? "Your token does not allow writing notes here: that needs the role “push”." : await api.reason(reply);
     } catch (error) {
       this.trouble = (error as Error).message;
     }

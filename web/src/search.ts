@@ -17,7 +17,7 @@ export function parseSearch(input: string): Search {
   if (!text.startsWith("#")) return { kind: "query", text };
   const digits = text.slice(1).replace(/[,_\s]/g, "");
   return /^\d{1,15}$/.test(digits) ? { kind: "goto", insn: Number(digits) }
-    : { kind: "error", text: "After # an instruction's number is expected." };
+    : { kind: "error", text: "Type an instruction number after #." };
 }
 
 /** Edit distance with transpositions; `most` + 1 if it is more than `most`. */

@@ -83,7 +83,7 @@ function answers(t: TestContext, body: unknown): string[] {
   const asked: string[] = [];
   t.mock.method(globalThis, "fetch", (url: unknown) => {
     asked.push(String(url));
-    return Promise.resolve({ ok: true, status: 200, json: () => Promise.resolve(body) });
+    return Promise.resolve({ ok: true, status: 200, text: () => Promise.resolve(JSON.stringify(body)) });
   });
   return asked;
 }

@@ -40,13 +40,13 @@ export class CallsPanel {
   private callView(s: Session): TemplateResult {
     const { stream, cursorInsn } = s;
     if (!stream || cursorInsn === undefined) {
-      return html`<p class="muted hint">Click in a lane or on a slice of its call stack to take a call apart.</p>`;
+      return html`<p class="muted hint">Click in a lane or on a slice of its call stack to see the details of a call.</p>`;
     }
     const key = [s.trace.id, s.trace.generation, stream.name, cursorInsn, s.depth].join("/");
     this.one = this.ask(this.one, key, (signal) => call(s.trace, stream.name, cursorInsn, s.depth, signal));
     if (this.one.error !== "") return html`<p class="trouble" role="alert">${this.one.error}</p>`;
     const c = this.one.answer;
-    return c ? this.taken(s, c) : html`<p class="muted hint">Looking through the calls…</p>`;
+    return c ? this.taken(s, c) : html`<p class="muted hint">Loading…</p>`;
   }
 
   private taken(s: Session, c: CallInfo): TemplateResult {
@@ -62,7 +62,7 @@ export class CallsPanel {
       ["Called by", c.kind === "root" ? "–" : c.caller || "–"],
       ["Depth", `${c.depth} of ${c.deepest}`],
       ["Instructions", `${grouped(length)}${c.ended ? "" : " so far"}`],
-      ["Its own", `${grouped(c.self)} (${percent(c.self, length)})`],
+      ["Self", `${grouped(c.self)} (${percent(c.self, length)})`],
     ];
     if (wide !== undefined) {
       fields.push(["Took", ns ? duration(wide) : `${grouped(wide)} ticks`],
@@ -70,19 +70,19 @@ export class CallsPanel {
     }
     const { all } = c;
     if (all) {
-      fields.push(["Call", c.number === undefined ? "none: it ran from the begin" : `${grouped(c.number)} of ${grouped(all.calls)}`]);
+      fields.push(["Call", c.number === undefined ? "none: already running when the trace began" : `${grouped(c.number)} of ${grouped(all.calls)}`]);
       if (all.finished > 0) {
-        fields.push(["All calls", html`<span title="least, average and most instructions">${short(all.min)} ·
+        fields.push(["All calls", html`<span title="minimum, average and maximum instructions">${short(all.min)} ·
           ${short(Math.round(all.total / all.finished))} · ${short(all.max)} insns</span>`]);
       }
     }
     return html`<dl class="details">${fields.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>
-      <p class="buttons">${go("Outer", c.depth > 0 ? c.from : undefined, c.depth - 1, "The call it was called from")}
-        ${go("Inner", c.depth < c.deepest ? s.cursorInsn : undefined, c.depth + 1, "What it had called at the cursor")}
+      <p class="buttons">${go("Outer", c.depth > 0 ? c.from : undefined, c.depth - 1, "The calling function's call")}
+        ${go("Inner", c.depth < c.deepest ? s.cursorInsn : undefined, c.depth + 1, "The call it had made at the cursor")}
         ${go("Previous", all?.previous, undefined, "The previous call of this function")}
         ${go("Next", all?.next, undefined, "The next call of this function")}
         ${go("Longest", all?.longest, undefined, "The longest call of this function")}
-        <button class="action" title="The call tree of this call" @click=${() => void this.select(s, c)}>Select</button></p>`;
+        <button class="action" title="Select this call and show its call tree" @click=${() => void this.select(s, c)}>Select</button></p>`;
   }
 
   /** Select the call, and show its tree. */
@@ -103,9 +103,9 @@ export class CallsPanel {
   }
 
   private treeView(s: Session): TemplateResult {
-    const what = s.selection ? "the selection" : "what is in view";
+    const what = s.selection ? "the selection" : "the view";
     const bar = html`<p class="buttons"><button class="action" @click=${() => this.show(s)}>Call tree of ${what}</button>
-      ${this.range ? html`<button class="action" aria-pressed=${this.callers} title="Under each function those that called it"
+      ${this.range ? html`<button class="action" aria-pressed=${this.callers} title="Under each function, its callers"
           @click=${() => { this.callers = !this.callers; this.flame.reset(); this.app.changed(); }}>Bottom-up</button>
         ${s.trace.streams.length > 1 && s.view.axis === "time" ? html`<button class="action" aria-pressed=${this.all}
           @click=${() => { this.all = !this.all; this.flame.reset(); this.app.changed(); }}>All lanes</button>` : nothing}` : nothing}</p>`;
@@ -126,9 +126,9 @@ export class CallsPanel {
 
   private functions(p: Profile, whole: Profile | undefined): TemplateResult {
     const of = new Map(whole?.functions.map((f) => [f.name || f.pc, f.self]));
-    return html`<table class="figures wide"><caption>Functions by their own instructions</caption>
-      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Own</th><th scope="col" class="n">With callees</th>
-        <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Own instructions as a share of the whole trace">Whole</th></tr></thead>
+    return html`<table class="figures wide"><caption>Functions by self instructions</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Self</th><th scope="col" class="n">Total</th>
+        <th scope="col" class="n">Calls</th><th scope="col" class="n" title="Self instructions as a share of the whole trace">Of trace</th></tr></thead>
       <tbody>${p.functions.slice(0, this.most).map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || f.pc}</th>
         <td class="n" title=${grouped(f.self)}>${percent(f.self, p.insns)}</td>
         <td class="n" title=${grouped(f.total)}>${percent(f.total, p.insns)}</td>

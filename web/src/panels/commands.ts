@@ -81,12 +81,12 @@ export class CommandBox {
       e.preventDefault();
       this.app.changed();
     };
-    return modal("form commands", "What to do", html`
+    return modal("form commands", "Commands", html`
       <input type="text" role="combobox" aria-expanded="true" aria-controls="commands" aria-label="Command" autofocus spellcheck="false"
-        aria-activedescendant=${all.length > 0 ? `command-${this.marked}` : ""} placeholder="Type a part of it" .value=${this.text} @keydown=${key}
+        aria-activedescendant=${all.length > 0 ? `command-${this.marked}` : ""} placeholder="Type to filter" .value=${this.text} @keydown=${key}
         @input=${(e: Event) => { this.text = (e.target as HTMLInputElement).value; this.marked = 0; this.app.changed(); }}>
       <div id="commands" role="listbox" aria-label="Commands">${all.map((c, i) => html`<div role="option" id=${`command-${i}`} aria-selected=${i === this.marked}
         @click=${(e: Event) => take(c, e.currentTarget as Element)}><span>${c.text}</span>${c.keys ? html`<kbd>${c.keys}</kbd>` : ""}</div>`)}</div>
-      <p class="muted" ?hidden=${all.length > 0}>Nothing of that kind.</p>`, () => { this.open = false; this.app.changed(); });
+      <p class="muted" ?hidden=${all.length > 0}>No matching command.</p>`, () => { this.open = false; this.app.changed(); });
   }
 }

@@ -44,7 +44,7 @@ export class ComparePanel {
     const other = this.other(s);
     return html`<div class="scroll compare" tabindex="0" role="region" aria-label="Compare">
       ${this.controls(s)}${other ? this.told(s, stream.name, other) : html`<p class="muted hint">Choose a stream to
-        lay beside ${stream.name}: of this trace, or of another run.</p>`}</div>`;
+        compare with ${stream.name}: from this trace or from another run.</p>`}</div>`;
   }
 
   private controls(s: Session): TemplateResult {
@@ -56,13 +56,13 @@ export class ComparePanel {
     const own = `${s.trace.id}/${s.stream?.name}`;
     const toggle = (text: string, on: boolean, title: string, set: () => void): TemplateResult =>
       html`<button class="action" title=${title} aria-pressed=${on} @click=${() => { set(); this.index = 0; this.app.changed(); }}>${text}</button>`;
-    return html`<p class="buttons"><label>${s.stream?.name} beside <select @change=${choose}>
+    return html`<p class="buttons"><label>${s.stream?.name} with <select @change=${choose}>
         <option value="" ?selected=${this.app.comparedWith === ""}>…</option>
         ${traces.map((t) => html`<optgroup label=${t.id}>${t.streams.filter((x) => `${t.id}/${x.name}` !== own).map((x) =>
           html`<option value=${`${t.id}/${x.name}`} ?selected=${this.app.comparedWith === `${t.id}/${x.name}`}>${x.name}</option>`)}</optgroup>`)}
       </select></label></p>
-      <p class="buttons">${toggle("By calls", this.calls, "Which functions were called, not each instruction", () => { this.calls = !this.calls; })}
-        ${s.view.axis === "insn" ? toggle(s.selection ? "Only the selection" : "Only what is in view", this.part, "The same instruction numbers of both", () => { this.part = !this.part; }) : nothing}</p>`;
+      <p class="buttons">${toggle("By calls", this.calls, "Compare which functions were called, not every instruction", () => { this.calls = !this.calls; })}
+        ${s.view.axis === "insn" ? toggle(s.selection ? "Only the selection" : "Only the view", this.part, "Compare the same instruction numbers of both", () => { this.part = !this.part; }) : nothing}</p>`;
   }
 
   private told(s: Session, name: string, other: Other): TemplateResult {
@@ -75,17 +75,17 @@ export class ComparePanel {
     if (error !== "") return html`<p class="trouble" role="alert">${error}</p>`;
     if (!answer) return html`<p class="muted hint">Comparing…</p>`;
     if (answer.total === 0) {
-      return html`<p class="hint">Both are alike: ${grouped(answer.insnsA)} instructions.</p>${this.functions(answer)}`;
+      return html`<p class="hint">Both are identical: ${grouped(answer.insnsA)} instructions.</p>${this.functions(answer)}`;
     }
     const facts: (readonly [string, unknown])[] = [
       ["Differences", grouped(answer.total)],
       ["Only here", `${grouped(answer.onlyA)} of ${grouped(answer.insnsA)} insns`],
       ["Only there", `${grouped(answer.onlyB)} of ${grouped(answer.insnsB)} insns`],
-      ["They part in", answer.stackA.join(" › ") || "–"],
+      ["They diverge in", answer.stackA.join(" › ") || "–"],
     ];
     if (answer.stackB.join() !== answer.stackA.join()) facts.push(["… and in", answer.stackB.join(" › ") || "–"]);
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
-      ${answer.lost ? html`<p class="muted hint">Behind the last one they are too different to be laid side by side.</p>` : nothing}
+      ${answer.lost ? html`<p class="muted hint">After the last one they are too different to be aligned.</p>` : nothing}
       ${this.hunks(s, answer)}${this.functions(answer)}`;
   }
 
@@ -101,8 +101,8 @@ export class ComparePanel {
     return html`<p class="buttons"><button class="action" ?disabled=${at === 0} @click=${() => this.go(s, c, at - 1)}>Previous</button>
         <button class="action" ?disabled=${at + 1 >= c.hunks.length} @click=${() => this.go(s, c, at + 1)}>Next</button>
         <span class="muted">${grouped(at + 1)} of ${grouped(c.total)}</span></p>
-      <table class="figures"><caption>Differences</caption><thead><tr><th scope="col">Here at</th>
-        <th scope="col" class="n">insns</th><th scope="col" class="n">There at</th><th scope="col" class="n">insns</th></tr></thead>
+      <table class="figures"><caption>Differences</caption><thead><tr><th scope="col">Here, at</th>
+        <th scope="col" class="n">insns</th><th scope="col" class="n">There, at</th><th scope="col" class="n">insns</th></tr></thead>
       <tbody>${c.hunks.slice(first, first + 12).map((h, i) => html`<tr class=${first + i === at ? "selected" : ""}>
         <th scope="row"><button class="plain" aria-current=${first + i === at} @click=${() => this.go(s, c, first + i)}>${grouped(h.aFrom)}</button></th>
         <td class="n">${grouped(h.aTo - h.aFrom)}</td><td class="n">${grouped(h.bFrom)}</td><td class="n">${grouped(h.bTo - h.bFrom)}</td></tr>`)}</tbody></table>`;
@@ -112,10 +112,10 @@ export class ComparePanel {
     const all = c.functions.filter((f) => f.selfA !== f.selfB || f.callsA !== f.callsB);
     const rows = all.slice(0, this.most);
     if (rows.length === 0) return html``;
-    return html`<table class="figures wide"><caption>Functions that differ most</caption>
+    return html`<table class="figures wide"><caption>Functions with the largest differences</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Here</th><th scope="col" class="n">There</th>
         <th scope="col" class="n">Calls</th><th scope="col" class="n">There</th></tr></thead>
-      <tbody>${rows.map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || "code without a name"}</th>
+      <tbody>${rows.map((f) => html`<tr><th scope="row" title=${f.name}>${f.name || "unnamed code"}</th>
         <td class="n" title=${grouped(f.selfA)}>${short(f.selfA)}</td><td class="n" title=${grouped(f.selfB)}>${short(f.selfB)}</td>
         <td class="n">${short(f.callsA)}</td><td class="n">${short(f.callsB)}</td></tr>`)}</tbody></table>
       ${rows.length < all.length ? html`<p class="buttons"><span class="muted">${grouped(rows.length)} of ${grouped(all.length)}</span>
@@ -157,7 +157,7 @@ export class ComparePanel {
       ? html`<td colspan="3" class="none"></td>`
       : html`<td class="n">${grouped(at)}</td><td>${row ? `${row.fn || row.pc}${row.fn ? row.offset : ""}` : ""}</td><td><code>${row?.text ?? ""}</code></td>`);
     return html`<table class="traces"><caption>${grouped(hunk.aTo - hunk.aFrom)} instructions of ${s.stream?.name},
-        and ${grouped(hunk.bTo - hunk.bFrom)} of ${other.trace.id === s.trace.id ? "" : `${other.trace.id}/`}${other.stream} in their place</caption>
+        and ${grouped(hunk.bTo - hunk.bFrom)} of ${other.trace.id === s.trace.id ? "" : `${other.trace.id}/`}${other.stream} instead</caption>
       <thead><tr><th scope="col" class="n">Here</th><th scope="col">Function</th><th scope="col">Instruction</th>
         <th scope="col" class="n">There</th><th scope="col">Function</th><th scope="col">Instruction</th></tr></thead>
       <tbody>${shown.map((p) => html`<tr class=${p.same ? "" : "differs"}>${cells(a.get(p.a ?? -1), p.a)}${cells(b.get(p.b ?? -1), p.b)}</tr>`)}</tbody></table>`;

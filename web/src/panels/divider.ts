@@ -54,7 +54,7 @@ export class Divider {
 
   view(): TemplateResult {
     return html`<div class="divider" role="separator" aria-orientation="vertical" aria-label="Width of the panel" tabindex="0"
-      aria-valuemin=${LEAST} aria-valuemax=${this.most} aria-valuenow=${Math.min(this.size, this.most)} title="Width of the panel; a double click: as usual"
+      aria-valuemin=${LEAST} aria-valuemax=${this.most} aria-valuenow=${Math.min(this.size, this.most)} title="Width of the panel; double-click to reset"
       @pointerdown=${(e: PointerEvent) => this.drag(e)} @keydown=${(e: KeyboardEvent) => this.key(e)}
       @dblclick=${() => this.set(USUAL)}></div>`;
   }

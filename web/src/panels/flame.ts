@@ -27,9 +27,9 @@ export class Flame {
   view(profile: Profile, callers: boolean): TemplateResult {
     if (this.drawn?.profile !== profile) this.drawn = { profile, boxes: layout(profile.nodes, profile.insns) };
     const { boxes } = this.drawn;
-    if (profile.nodes.length === 0) return html`<p class="muted hint">No instruction lies in there.</p>`;
+    if (profile.nodes.length === 0) return html`<p class="muted hint">There are no instructions in this range.</p>`;
     return html`${this.picture(profile, boxes)}${this.list(profile, boxes, callers)}
-      ${profile.truncated ? html`<p class="muted hint">Paths with few instructions are left out.</p>` : nothing}`;
+      ${profile.truncated ? html`<p class="muted hint">Call paths with few instructions are omitted.</p>` : nothing}`;
   }
 
   // ---- the picture -------------------------------------------------------------------------
@@ -55,8 +55,8 @@ export class Flame {
     const { theme } = this.app;
     const style = `left:${(100 * left).toFixed(3)}%;width:${(100 * width).toFixed(3)}%;top:${node.depth * ROW}px;`
       + `background:${this.app.swatch(node.name).css};color:${INK[theme]}`;
-    return html`<div class=${faint ? "faint" : ""} .style=${style} title=${`${node.name || "code without a name"}
-${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped(node.self)} its own, ${grouped(node.calls)} calls`}
+    return html`<div class=${faint ? "faint" : ""} .style=${style} title=${`${node.name || "unnamed code"}
+${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped(node.self)} self, ${grouped(node.calls)} calls`}
       @click=${() => { this.zoom = this.zoom === i ? -1 : i; this.app.changed(); }}>${width > 0.06 ? node.name || "–" : ""}</div>`;
   }
 
@@ -71,7 +71,7 @@ ${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped
     const row = (i: number): TemplateResult => {
       const node = p.nodes[i]!;
       const inner = p.nodes[i + 1]?.depth === node.depth + 1;
-      const name = node.name || "code without a name";
+      const name = node.name || "unnamed code";
       const toggle = (): void => {
         if (!this.open.delete(i)) this.open.add(i);
         this.app.changed();
@@ -83,10 +83,10 @@ ${grouped(node.total)} instructions (${percent(node.total, p.insns)}), ${grouped
         <td class="n" title=${grouped(node.self)}>${percent(node.self, p.insns)}</td>
         <td class="n">${short(node.calls)}</td></tr>`;
     };
-    return html`<table class="figures tree"><caption>${callers ? "Who called them" : "Who called whom"}</caption>
-      <thead><tr><th scope="col">Function</th><th scope="col" class="n">With callees</th>
-        <th scope="col" class="n">Own</th><th scope="col" class="n">Calls</th></tr></thead>
+    return html`<table class="figures tree"><caption>${callers ? "Callers" : "Call tree"}</caption>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Total</th>
+        <th scope="col" class="n">Self</th><th scope="col" class="n">Calls</th></tr></thead>
       <tbody>${shown.map(row)}</tbody></table>
-      ${shown.length === ROWS ? html`<p class="muted hint">The first ${ROWS} rows: close some to see others.</p>` : nothing}`;
+      ${shown.length === ROWS ? html`<p class="muted hint">Only the first ${ROWS} rows are shown: collapse some to see others.</p>` : nothing}`;
   }
 }

@@ -7,18 +7,18 @@ import { privilegeName } from "../model.ts";
 import { modal } from "./modal.ts";
 
 const MOUSE = [
-  ["Wheel", "Go along the axis, or through the lanes"],
+  ["Wheel", "Pan along the axis, or scroll the lanes"],
   ["Ctrl wheel", "Zoom at the pointer"],
   ["Drag", "Move the view"],
-  ["Shift drag", "Measure: select a range, from edge to edge (Alt: anywhere); also by a drag on the ruler"],
+  ["Shift drag", "Measure: select a range, snapping to edges (Alt: no snapping); or drag on the ruler"],
   ["Click", "Set the cursor"],
-  ["Double click", "Zoom in; on the overview: the whole trace"],
+  ["Double click", "Zoom in; on the overview strip: show the whole trace"],
 ] as const;
 
 const LANE = [
   ["exception", "exception or interrupt"], ["event", "hardware event"], ["software", "software trace"],
   ["lost", "trace lost: overflow, bad packet"], ["noimage", "no program image there"],
-  ["off", "tracing off, or not synchronised yet"], ["fn", "functions, stacked by share of instructions: the hottest have colours of their own"],
+  ["off", "tracing off, or not yet synchronised"], ["fn", "functions, stacked by share of instructions: the hottest have their own colours"],
   ["mixed", "many functions"], ["density", "branches per instruction"], ["depth", "depth of the call stack"],
 ] as const;
 
@@ -36,7 +36,7 @@ export function helpDialog(protocol: string, close: () => void): TemplateResult 
       <section><h3>Mouse</h3><dl>${MOUSE.map(([k, text]) => html`<div><dt><kbd>${k}</kbd></dt><dd>${text}</dd></div>`)}</dl></section>
       ${protocol !== "" ? legend(protocol) : nothing}
     </div>
-    <p class="muted">Letters are by place on the keyboard, so they are under the same fingers on every layout.
+    <p class="muted">Letter keys are bound to positions on the keyboard, so they are the same physical keys on every layout.
       <a href="licenses.txt">Licences</a></p>
     ${localStorage.getItem("tracelake.loggedIn") ? html`<button class="action" @click=${() => { localStorage.removeItem("tracelake.loggedIn"); void logOut(); }}>Log out</button>` : nothing}
     <button class="action shut" autofocus>Close</button>`, close);

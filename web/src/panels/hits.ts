@@ -71,11 +71,11 @@ class HitGrid {
   }
 }
 
-/** "312, of which 200 are listed" */
+/** "312, 200 nearest listed" */
 function amount(list: Hits): string {
   const { total, hits } = list;
   if (total === undefined) return `${grouped(hits.length)}${list.behind || list.before ? " nearest" : ""}`;
-  return hits.length < total ? `${grouped(total)}, ${grouped(hits.length)} around here listed` : grouped(total);
+  return hits.length < total ? `${grouped(total)}, ${grouped(hits.length)} nearest listed` : grouped(total);
 }
 
 export class FindPanel {
@@ -88,7 +88,7 @@ export class FindPanel {
   view(s: Session): TemplateResult {
     const { found } = s;
     if (!found) {
-      return html`<p class="muted hint">Search for a function by its name or a part of it, <code>main+0x10</code>, an address or a
+      return html`<p class="muted hint">Search for a function by its name or part of it, <code>main+0x10</code>, an address or a
         range (<code>0x8000-0x9000</code>), an event (<code>exception</code>, <code>gap</code>), a mnemonic
         (<code>op:ldr*</code>), an encoding (<code>opcode:d503201f</code>), or go to an instruction (<code>#1000000</code>).</p>`;
     }
@@ -109,9 +109,9 @@ export class FindPanel {
 }
 
 const KINDS: readonly (readonly [string, string])[] = [
-  [EVENTS, "Events and gaps"], ["exception", "Exceptions"], ["return", "Returns from exceptions"],
-  ["event", "Hardware events"], ["software", "Software trace"], ["mode", "Changes of mode"],
-  ["context", "Changes of context"], ["trace-on", "Tracing on"], ["note", "Notes of the decoder"], ["gap", "Gaps"],
+  [EVENTS, "Events and gaps"], ["exception", "Exceptions"], ["return", "Exception returns"],
+  ["event", "Hardware events"], ["software", "Software trace"], ["mode", "Mode changes"],
+  ["context", "Context changes"], ["trace-on", "Tracing on"], ["note", "Decoder notes"], ["gap", "Gaps"],
   ["overflow", "Gaps: overflow"], ["sync", "Gaps: not synchronised"], ["bad-packet", "Gaps: bad packet"],
   ["no-image", "Gaps: no image"], ["no-path", "Gaps: no path"], ["discard", "Gaps: discarded"],
   ["off", "Gaps: tracing off"], ["transport", "Gaps: transport"],

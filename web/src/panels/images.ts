@@ -31,11 +31,11 @@ export class ImagesPanel {
     const shown = this.all ? n : SHOWN;
     return html`${files.length > 0 ? html`<table class="figures files"><caption>Missing files</caption>
       <tbody>${files.slice(0, shown).map((f) => this.fileRow(f, ofLinux(s.trace)))}</tbody></table>` : nothing}
-      ${missing.length > 0 && files.length < shown ? html`<table class="figures"><caption>Missing images</caption>
+      ${missing.length > 0 && files.length < shown ? html`<table class="figures images"><caption>Missing images</caption>
       <tbody>${missing.slice(0, shown - files.length).map((m) => this.row(m))}</tbody></table>` : nothing}
       ${n > SHOWN ? html`<p class="buttons"><button class="action" @click=${() => { this.all = !this.all; this.app.changed(); }}
         >${this.all ? "Fewer" : `${SHOWN} of ${grouped(n)}: show all`}</button></p>` : nothing}
-      ${s.overview.more ? html`<p class="hint muted">There are more behind these.</p>` : nothing}
+      ${s.overview.more ? html`<p class="hint muted">This list is not complete: there are more.</p>` : nothing}
       ${this.form(s)}`;
   }
 
@@ -52,8 +52,8 @@ export class ImagesPanel {
   private row(m: Missing): TemplateResult {
     return html`<tr><th scope="row"><button class="plain" title="Go to the first" @click=${() => this.app.goToIn(m.hit.stream, m.hit.insn, m.hit.time)}
         >${hex(m.from)}${m.to > m.from ? html`–<wbr>${hex(m.to)}` : nothing}</button></th>
-      <td class="n" title="How often the trace went there">${grouped(m.times)}×</td>
-      <td class="n"><button class="action" @click=${() => { this.address = hex(m.from & ~PAGE); this.app.changed(); document.getElementById("image-file")?.focus(); }}>Here</button></td></tr>`;
+      <td class="n" title="How many times the trace went there">${grouped(m.times)}×</td>
+      <td class="n"><button class="action" @click=${() => { this.address = hex(m.from & ~PAGE); this.app.changed(); document.getElementById("image-file")?.focus(); }} title="Use this address for the image below">Here</button></td></tr>`;
   }
 
   private form(s: Session): TemplateResult {
@@ -67,8 +67,8 @@ export class ImagesPanel {
     const named = s.overview.files.length > 0;
     return html`<form class="imageform" @submit=${(e: Event) => { e.preventDefault(); void this.send(s); }}>
       <label>${named ? "Files" : "Image"} <input type="file" id="image-file" ?multiple=${named} @change=${choose}></label>
-      ${named && (this.elf || this.files.length === 0) ? html`<p class="muted">Each is known by its build ID.</p>`
-    : html`<label>${this.elf ? "Loaded away from its own addresses by" : "Its first byte is at"} <input type="text" spellcheck="false" .value=${this.elf ? "0x0" : this.address}
+      ${named && (this.elf || this.files.length === 0) ? html`<p class="muted">Files are matched by build ID.</p>`
+    : html`<label>${this.elf ? "Load bias" : "Load address"} <input type="text" spellcheck="false" .value=${this.elf ? "0x0" : this.address}
         placeholder="0x80000000" ?disabled=${this.elf} @input=${(e: Event) => { this.address = (e.target as HTMLInputElement).value; }}></label>`}
       <p><button class="action" ?disabled=${this.files.length === 0 || this.state === "…"}>Add and decode again</button>
         <span role="status">${this.state === "…" ? "Sending…" : this.state}</span></p>
@@ -81,7 +81,7 @@ export class ImagesPanel {
     const address = this.elf ? "0" : this.address.trim();
     if (files.length === 0) return;
     if (!/^(0x[0-9a-f]{1,16}|\d{1,20})$/i.test(address)) {
-      this.error = "An address is 0x and up to 16 hexadecimal digits.";
+      this.error = "An address is 0x followed by up to 16 hexadecimal digits, or decimal.";
       this.app.changed();
       return;
     }
@@ -103,7 +103,7 @@ export class ImagesPanel {
       this.error = (error as Error).message;
     }
     if (others.length > 0 && this.error === "") this.error = `None of the missing files: ${others.join(", ")}.`;
-    this.state = added.length === 0 ? "" : `${added.join(", ")} ${added.length === 1 ? "was" : "were"} added; the trace is decoded again.`;
+    this.state = added.length === 0 ? "" : `${added.join(", ")} ${added.length === 1 ? "was" : "were"} added; the trace is being decoded again.`;
     this.app.changed();
   }
 }

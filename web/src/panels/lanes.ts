@@ -15,7 +15,7 @@ async function call(app: App, trace: string, label: string, name: string, usual:
   try {
     await setLabels(trace, { [label]: name.trim() === usual ? "" : name.trim() });
   } catch (error) {
-    app.say(`The name was not taken: ${(error as Error).message}`);
+    app.say(`The name was not changed: ${(error as Error).message}`);
   }
 }
 
@@ -28,12 +28,12 @@ function tools(app: App, s: Session): TemplateResult {
   };
   const { order, hidden, pinned, folded, only } = s.arrangement;
   const usual = order.length + hidden.length + pinned.length + folded.length === 0 && only === "";
-  return html`<p class="buttons"><label>Only lanes with <input type="search" spellcheck="false" .value=${s.arrangement.only}
+  return html`<p class="buttons"><label>Filter lanes <input type="search" spellcheck="false" .value=${s.arrangement.only}
       @input=${(e: Event) => app.arrange({ only: (e.target as HTMLInputElement).value })}></label>
     <span class="muted">${seen < streams.length ? `${grouped(seen)} of ${grouped(streams.length)} shown` : `${grouped(seen)} shown`}</span>
-    <button class="action" ?disabled=${usual} @click=${() => app.arrange(AS_THEY_COME)}>Show all as they come</button>
+    <button class="action" ?disabled=${usual} @click=${() => app.arrange(AS_THEY_COME)}>Reset arrangement</button>
     <button class="action" @click=${() => fold(false)}>Close all call stacks</button>
-    <button class="action" @click=${() => fold(true)}>Open all</button></p>`;
+    <button class="action" @click=${() => fold(true)}>Open all call stacks</button></p>`;
 }
 
 /** Arrangement controls of a lane. */
@@ -47,7 +47,7 @@ function place(app: App, s: Session, name: string): TemplateResult {
     ${button("▾", "Down", undefined, () => app.moveNode(name, 1))}
     ${button("Pin", "Keep on top", a.pinned.includes(name), () => app.pinNode(name))}
     ${button("Hide", "Hide", a.hidden.includes(name), () => app.arrange({ hidden: toggled(a.hidden, name) }))}
-    ${button("Alone", "Show alone", alone, () => app.arrange({ hidden: alone ? [] : others }))}`;
+    ${button("Alone", "Show only this", alone, () => app.arrange({ hidden: alone ? [] : others }))}`;
 }
 
 /** Lanes that are visible, and all lanes, from top to bottom. */
@@ -63,7 +63,7 @@ export function laneTable(app: App, s: Session, timeline: Timeline): TemplateRes
   return html`<section class="lanes" aria-label="Lanes">
     <div class="scroll" tabindex="0" role="region" aria-label="Table of lanes">${tools(app, s)}<table class="traces">
       <caption>Lanes of ${s.trace.rig || "this trace"}; “here” is ${s.cursor === undefined ? "the middle of the view" : "the cursor"}</caption>
-      <thead><tr><th scope="col">Stream</th><th scope="col">Called</th><th scope="col">Place</th><th scope="col">Core</th><th scope="col">Protocol</th><th scope="col">Here</th>
+      <thead><tr><th scope="col">Stream</th><th scope="col">Name</th><th scope="col">Arrange</th><th scope="col">Core</th><th scope="col">Protocol</th><th scope="col">Here</th>
         <th scope="col">Mode</th><th scope="col" class="n">Instructions</th><th scope="col" class="n">Time</th>
         <th scope="col" class="n">Events</th><th scope="col" class="n">Gaps</th>
         <th scope="col" class="n">Lost</th><th scope="col" class="n">Stored</th></tr></thead>
@@ -72,10 +72,10 @@ export function laneTable(app: App, s: Session, timeline: Timeline): TemplateRes
     const d = describe(s, timeline.inspect(s, lane, at));
     return html`<tr class=${`${lane === s.lane ? "selected" : ""} ${seen.has(lane) ? "" : "away"}`}>
         <th scope="row"><button class="plain" @click=${() => app.selectLane(lane)}>${stream.name}</button></th>
-        <td><input class="called" aria-label=${`What ${stream.name} is called`} spellcheck="false" .value=${s.called(stream.name)}
+        <td><input class="called" aria-label=${`Name of ${stream.name}`} spellcheck="false" .value=${s.called(stream.name)}
           @change=${(e: Event) => void call(app, s.trace.id, `lane.${stream.name}`, (e.target as HTMLInputElement).value, stream.name)}></td>
         <td class="tools">${place(app, s, stream.name)}</td>
-        <td><input class="called" aria-label=${`Core or group of ${stream.name}`} title="Levels are told apart by slashes: cluster 0 / core 1" spellcheck="false"
+        <td><input class="called" aria-label=${`Core or group of ${stream.name}`} title="Separate levels with slashes: cluster 0 / core 1" spellcheck="false"
           .value=${s.trace.labels[`core.${stream.name}`] ?? ""} placeholder=${core(stream)}
           @change=${(e: Event) => void call(app, s.trace.id, `core.${stream.name}`, (e.target as HTMLInputElement).value, "")}></td>
         <td>${stream.protocol}</td>

@@ -110,24 +110,24 @@ export function traceList(app: App, tools: ListTools): TemplateResult {
         .value=${app.filter} @input=${(e: InputEvent) => {
     app.filter = (e.target as HTMLInputElement).value;
     app.changed();
-  }}><button class="action" title="Or drop a file here" @click=${() => tools.bring()}>Bring in…</button>
+  }}><button class="action" title="Or drop a file here" @click=${() => tools.bring()}>Import…</button>
     </div>
     ${app.trouble !== "" ? html`<p class="trouble" role="alert">${app.trouble}</p>` : ""}
     ${!all ? html`<p class="muted waiting">${app.connection === "lost"
     ? "The server does not answer. Trying again…" : "Loading…"}</p>`
     : all.length === 0 ? empty()
       : html`<div class="scroll" tabindex="0" role="region" aria-label="Traces"><table class="traces">
-      <thead><tr>${COLUMNS.map((c) => head(app, c))}<th scope="col"><span class="hidden">What can be done</span></th></tr></thead>
+      <thead><tr>${COLUMNS.map((c) => head(app, c))}<th scope="col"><span class="hidden">Actions</span></th></tr></thead>
       <tbody>${repeat(shown, (t) => t.id, (t) => row(tools, t, Date.now()))}</tbody>
     </table>${shown.length === 0 ? html`<p class="muted waiting">No trace matches “${app.filter}”.</p>` : ""}
-      ${app.moreTraces ? html`<p class="more"><button class="action" @click=${() => app.showMore()}>Older ones</button>${wanted === "" ? "" : html` <span class="muted">The filter looks through those that are listed.</span>`}</p>` : ""}</div>`}
+      ${app.moreTraces ? html`<p class="more"><button class="action" @click=${() => app.showMore()}>Show older</button>${wanted === "" ? "" : html` <span class="muted">The filter only covers the traces listed here.</span>`}</p>` : ""}</div>`}
   </main>${tools.view()}`;
 }
 
 function empty(): TemplateResult {
   return html`<section class="empty">
     <h2>No traces yet</h2>
-    <p>They appear here as soon as a rig pushes one. Drop a file here, or push a capture from a machine:</p>
+    <p>They appear here as soon as a rig pushes one. Drop a file here, or push a capture from the command line:</p>
     <pre tabindex="0"><code>tracelake push --format tpiu --config board.ini --image firmware.elf capture.bin
 tracelake push --snapshot DIR</code></pre>
   </section>`;

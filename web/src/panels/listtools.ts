@@ -12,7 +12,7 @@ const PERF = "perf,threads=yes,events=yes";
 
 const FORMATS: readonly (readonly [string, string])[] = [
   ["tpiu", "CoreSight formatter frames (tpiu)"], ["tpiu,sync=fsync", "… with full synchronisation frames"],
-  ["etm4,id=0x10", "one ETMv4 (etm4)"], ["ete,id=0x10", "one ETE (ete)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
+  ["etm4,id=0x10", "a single ETMv4 (etm4)"], ["ete,id=0x10", "a single ETE (ete)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
   [PERF, "Linux perf.data (perf)"],
   ["pt", "Intel PT of one processor (pt)"], ["di", "Open SoC Debug datagrams (di)"], ["stf", "STF or .zstf (stf)"],
 ];
@@ -160,15 +160,15 @@ export class ListTools {
     };
     return modal("form", `Labels of ${trace}`, html`<form @submit=${(e: Event) => void this.run(e, save)}>
       ${rows.map(([k, v], i) => html`<p class="pair"><input aria-label=${`Label ${i + 1}`} placeholder="label" .value=${k} @input=${edit(i, 0)}>
-        <input aria-label=${`Value ${i + 1}`} placeholder="value; empty: none" .value=${v} @input=${edit(i, 1)}></p>`)}
+        <input aria-label=${`Value ${i + 1}`} placeholder="value (empty: remove)" .value=${v} @input=${edit(i, 1)}></p>`)}
       ${this.trouble}<p class="buttons"><button class="action">Save</button><button class="action shut" type="button">Cancel</button></p></form>`, this.closed);
   }
 
   private deleteView(t: Trace): TemplateResult {
     const insns = executed(t);
     const stored = t.rawBytes + t.streams.reduce((n, s) => n + s.storedBytes, 0);
-    return modal("form", `Delete ${t.id}?`, html`<p>${grouped(insns)} instructions in ${t.streams.length} streams, ${bytes(stored)} of storage. It cannot be
-      brought back.</p>${this.trouble}
+    return modal("form", `Delete ${t.id}?`, html`<p>${grouped(insns)} instructions in ${t.streams.length} streams, ${bytes(stored)} of storage. This cannot be
+      undone.</p>${this.trouble}
       <p class="buttons"><button class="action danger" @click=${(e: Event) => void this.run(e, () => deleteTrace(t.id))}>Delete</button>
         <button class="action shut" autofocus>Cancel</button></p>`, this.closed);
   }
@@ -193,12 +193,12 @@ export class ListTools {
       }
       this.app.changed();
     };
-    return modal("form", "Bring in a capture", html`<form @submit=${(e: Event) => void this.run(e, send)}>
+    return modal("form", "Import a capture", html`<form @submit=${(e: Event) => void this.run(e, send)}>
       <label>File ${u.file ? html`<b>${u.file.name}</b>, ${short(u.file.size)} bytes` : nothing}<input type="file" @change=${choose}></label>
-      <label>Name of the trace <input required pattern="[A-Za-z0-9._\\-]{1,63}" .value=${u.name} @input=${(e: Event) => { u.name = (e.target as HTMLInputElement).value; u.said.name = u.name !== ""; }}></label>
+      <label>Trace name <input required pattern="[A-Za-z0-9._\\-]{1,63}" .value=${u.name} @input=${(e: Event) => { u.name = (e.target as HTMLInputElement).value; u.said.name = u.name !== ""; }}></label>
       <label>Format <select @change=${(e: Event) => { u.format = (e.target as HTMLSelectElement).value; u.said.format = true; }}>
         ${FORMATS.map(([f, text]) => html`<option value=${f} ?selected=${f === u.format}>${text}</option>`)}</select></label>
-      <label>What a decoder must know of the source, as INI <textarea rows="4" spellcheck="false" placeholder="clock=100000000&#10;[source cs.10]&#10;protocol=etm4&#10;TRCCONFIGR=0xC1"
+      <label>Decoder configuration (INI) <textarea rows="4" spellcheck="false" placeholder="clock=100000000&#10;[source cs.10]&#10;protocol=etm4&#10;TRCCONFIGR=0xC1"
         .value=${u.setup} @input=${(e: Event) => { u.setup = (e.target as HTMLTextAreaElement).value; }}></textarea></label>
       ${u.share === undefined ? nothing : html`<p><progress aria-label="Sent" max="1" .value=${u.share}></progress></p>`}
       ${this.trouble}<p class="buttons"><button class="action" ?disabled=${!u.file || u.share !== undefined}>Push</button>

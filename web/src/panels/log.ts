@@ -23,7 +23,7 @@ export class LogPanel {
     const time = s.view.axis === "time";
     const software = streams.map((stream, lane) => ({ stream, lane })).filter(({ stream, lane }) =>
       (isSoftware(stream.protocol) && (time ? stream.hasTime : lane === s.lane)) || (lane === s.lane && (!time || stream.hasTime)));
-    if (software.length === 0) return html`<p class="muted hint">The selected lane has no times.</p>`;
+    if (software.length === 0) return html`<p class="muted hint">The selected lane has no timestamps.</p>`;
     const edge = s.trace.state !== "sealed" && s.view.to > s.liveEnd;
     s.log.want(software.slice(0, 16).map((x) => x.stream.name), s.view, s.trace.revision, edge);
     const rows: Row[] = [];
@@ -41,10 +41,10 @@ export class LogPanel {
     if (time) rows.sort((a, b) => a.time! - b.time!);
     const several = software.length > 1;
     const here = this.nearest(s, rows, time);
-    const hint = rows.length > 0 ? "" : missing ? "Loading…" : "Software trace says nothing in view.";
+    const hint = rows.length > 0 ? "" : missing ? "Loading…" : "There is no software trace in view.";
     return html`${hint ? html`<p class="muted hint">${hint}</p>` : ""}
-      ${more ? html`<p class="muted hint">There is more in view: zoom in to see all of it.</p>` : ""}
-      ${!time && streams.some((x) => isSoftware(x.protocol) && x.hasTime) ? html`<p class="muted hint">By time (T) all lanes are told together.</p>` : ""}
+      ${more ? html`<p class="muted hint">Not all entries in view are listed: zoom in to see the rest.</p>` : ""}
+      ${!time && streams.some((x) => isSoftware(x.protocol) && x.hasTime) ? html`<p class="muted hint">On the time axis (T) the entries of all lanes are listed together.</p>` : ""}
       <ol class="log" tabindex="0" aria-label="Log" @keydown=${(e: KeyboardEvent) => this.key(e, rows, here)}>
       ${rows.map((row, i) => html`<li class=${i === here ? "here" : ""} ${i === here ? ref((el) => this.follow(el, row)) : ""}>
         <button class="plain" tabindex="-1" aria-current=${i === here ? "true" : "false"} @click=${() => this.go(row)}>

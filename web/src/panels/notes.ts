@@ -33,11 +33,11 @@ export class NotesPanel {
     const here = this.nearest(s);
     const can = s.stream !== undefined && s.cursor !== undefined;
     return html`<div class="notes">
-      <p class="buttons"><button class="action" ?disabled=${!can} @click=${() => void this.begin(s)}>New note ${s.selection ? "of the selection" : "at the cursor"}</button>
+      <p class="buttons"><button class="action" ?disabled=${!can} @click=${() => void this.begin(s)}>New note ${s.selection ? "for the selection" : "at the cursor"}</button>
         <button class="action" ?disabled=${!can} @click=${() => void this.app.bookmark()}>Bookmark</button></p>
       ${notes.trouble !== "" ? html`<p class="trouble" role="alert">${notes.trouble}</p>` : nothing}
       ${this.draft ? this.editor(s, this.draft) : nothing}
-      ${notes.list.length === 0 && !this.draft ? html`<p class="muted hint">No notes yet. M writes one at the cursor, Shift M sets a bookmark; everybody who may see the trace sees them.</p>` : nothing}
+      ${notes.list.length === 0 && !this.draft ? html`<p class="muted hint">No notes yet. M adds one at the cursor, Shift M a bookmark; everyone who can see the trace sees them.</p>` : nothing}
       <ul class="notelist" aria-label="Notes">${notes.list.map((note) => this.row(s, note, note === here))}</ul></div>`;
   }
 
@@ -96,7 +96,7 @@ export class NotesPanel {
     if (!draft) return;
     const written = await s.notes.put(s.trace, draft, draft.text.trim());
     if (!written) return;
-    this.app.say(draft.text.trim() === "" ? "Bookmark kept." : "Note kept.");
+    this.app.say(draft.text.trim() === "" ? "Bookmark saved." : "Note saved.");
     if (this.draft === draft) this.close();
   }
 

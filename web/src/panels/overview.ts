@@ -10,24 +10,24 @@ import { RANKS } from "../swatches.ts";
 import { ImagesPanel } from "./images.ts";
 
 export const REASONS: Readonly<Record<string, string>> = {
-  sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path to follow",
+  sync: "not synchronised", "bad-packet": "bad packet", "no-image": "no program image", "no-path": "no path found",
   off: "tracing off", discard: "discarded", transport: "lost in transport",
 };
 const EVENT_TEXT: Readonly<Record<string, string>> = {
-  exception: "exceptions", return: "returns from exceptions", event: "hardware events", software: "software trace",
-  mode: "changes of mode", context: "changes of context", "trace-on": "tracing on", note: "notes of the decoder",
+  exception: "exceptions", return: "exception returns", event: "hardware events", software: "software trace",
+  mode: "mode changes", context: "context changes", "trace-on": "tracing on", note: "decoder notes",
 };
 
 /** Header of a table of gaps with their lengths. */
 export const LENGTHS = html`<tr><th scope="col">Reason</th><th scope="col" class="n">Gaps</th>
-  <th scope="col" class="n" title="From the last timestamp before it to the next one behind it: no more than that is missing">Longest</th><th scope="col" class="n" title="Of all such stretches">Together</th></tr>`;
+  <th scope="col" class="n" title="From the last timestamp before the gap to the first one after it: an upper limit">Longest</th><th scope="col" class="n" title="Of all these intervals">Total</th></tr>`;
 
 /** Cells: duration of missing trace for a reason, if there are timestamps. */
 export function lengths(s: Session, lost: Stats["lost"], reason: string): TemplateResult | typeof nothing {
   if (lost.size === 0) return nothing;
   const l = lost.get(reason);
   const text = (n: number): string => (timeIsNs(s.trace) ? duration(n) : `${short(n)} ticks`);
-  return l ? html`<td class="n">≤ ${text(l.longest)}</td><td class="n" title=${`in ${grouped(l.n)} stretches`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
+  return l ? html`<td class="n">≤ ${text(l.longest)}</td><td class="n" title=${`in ${grouped(l.n)} intervals`}>≤ ${text(l.total)}</td>` : html`<td class="n">–</td><td class="n">–</td>`;
 }
 
 export class OverviewPanel {
@@ -53,7 +53,7 @@ export class OverviewPanel {
     const named = stats.functions.filter((f) => f.pc !== "0x0");
     if (s.trace.streams.every((x) => x.insns === 0 || isSoftware(x.protocol))) return nothing;
     if (named.length === 0) {
-      return html`<p class="hint muted">No function names: no image of this trace has symbols. Code is coloured by where calls went.</p>`;
+      return html`<p class="hint muted">No function names: no image of this trace has symbols. Code is coloured by call target.</p>`;
     }
     const rows = named.slice(0, RANKS);
     const most = Math.max(1, rows[0]!.insns);
@@ -61,16 +61,16 @@ export class OverviewPanel {
     const several = (name: string): boolean => rows.filter((f) => f.name === name).length > 1;
     const rest = stats.insns - rows.reduce((n, f) => n + f.insns, 0);
     return html`<table class="figures hot"><caption>Hottest functions</caption>
-      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">Own</th></tr></thead>
+      <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th><th scope="col" class="n">Self</th></tr></thead>
       <tbody>${rows.map((f) => {
     const on = app.swatches.highlight === f.name;
-    return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: show it alone`}
+    return html`<tr class=${on ? "selected" : ""}><th scope="row"><button class="plain" aria-pressed=${on} title=${`${f.name}: highlight it`}
         @click=${() => app.highlight(on ? "" : f.name)}><svg class="bar" aria-hidden="true" preserveAspectRatio="none" viewBox="0 0 100 1"><rect height="1"
           width=${(100 * f.insns) / most} fill=${app.swatch(f.name).css}></rect></svg><span class="swatch" .style=${`background:${app.swatch(f.name).css}`}></span>${f.name}${several(f.name) ? html` <span class="muted">${f.pc}</span>` : nothing}</button></th>
       <td class="n">${f.calls > 0 ? short(f.calls) : "–"}</td>
       <td class="n" title=${`${grouped(f.insns)} instructions`}>${percent(f.insns, stats.insns)}</td></tr>`;
   })}
-      ${rest > 0 ? html`<tr><th scope="row" class="muted">all others, grey</th><td></td><td class="n">${percent(rest, stats.insns)}</td></tr>` : nothing}</tbody></table>
+      ${rest > 0 ? html`<tr><th scope="row" class="muted">all others (grey)</th><td></td><td class="n">${percent(rest, stats.insns)}</td></tr>` : nothing}</tbody></table>
       ${app.swatches.highlight === "" ? nothing : html`<p class="buttons"><button class="action" @click=${() => app.highlight("")}>Show all colours</button>
         <button class="action" @click=${() => app.lookFor(`call:${app.swatches.highlight}`)}>Find its calls</button></p>`}`;
   }
@@ -84,7 +84,7 @@ export class OverviewPanel {
   }
 
   private row(name: string, kinds: string, count: number, more: TemplateResult | typeof nothing = nothing): TemplateResult {
-    return html`<tr><th scope="row"><button class="plain" title="List them" @click=${() => { this.app.setKinds(kinds); this.app.setPanel("events"); }}>${name}</button></th>
+    return html`<tr><th scope="row"><button class="plain" title="List these" @click=${() => { this.app.setKinds(kinds); this.app.setPanel("events"); }}>${name}</button></th>
       <td class="n">${grouped(count)}</td>${more}</tr>`;
   }
 
@@ -93,7 +93,7 @@ export class OverviewPanel {
     const rows = [...this.group(s, "Gaps")].sort((a, b) => b.count - a.count)
       .map((r) => this.row(REASONS[r.name] ?? r.name, r.name, r.count, lengths(s, s.overview.stats!.lost, r.name)));
     const wide = s.overview.stats!.lost.size > 0;
-    if (lost > 0) rows.push(html`<tr><th scope="row" class="muted">trace that could not be read</th><td class="n">${bytes(lost)}</td>${wide ? html`<td></td><td></td>` : nothing}</tr>`);
+    if (lost > 0) rows.push(html`<tr><th scope="row" class="muted">undecodable trace</th><td class="n">${bytes(lost)}</td>${wide ? html`<td></td><td></td>` : nothing}</tr>`);
     return rows.length > 0 && wide ? html`<table class="figures lengths"><caption>Gaps</caption><thead>${LENGTHS}</thead><tbody>${rows}</tbody></table>`
       : this.table("Gaps", rows);
   }
@@ -120,13 +120,13 @@ export class OverviewPanel {
     const t = s.trace;
     const facts: (readonly [string, unknown])[] = [
       ["Trace", t.id], ["Rig", t.rig || "–"], ["Format", t.format],
-      ["Begun", t.createdMs > 0 ? new Date(t.createdMs).toISOString().replace("T", " ").slice(0, 19) : "–"],
+      ["Started", t.createdMs > 0 ? new Date(t.createdMs).toISOString().replace("T", " ").slice(0, 19) : "–"],
       ["Raw", bytes(t.rawBytes)],
       ["Stored", bytes(t.streams.reduce((n, x) => n + x.storedBytes, 0))],
       ...Object.entries(t.labels),
     ];
-    if (t.message !== "") facts.push(["Trouble", t.message]);
+    if (t.message !== "") facts.push(["Problem", t.message]);
     return html`<dl class="details">${facts.map(([k, v]) => html`<div><dt>${k}</dt><dd title=${v}>${v}</dd></div>`)}</dl>
-      <p class="muted hint">Click in a lane to see what was executed there. <kbd>?</kbd> shows how to read a lane, and all keys.</p>`;
+      <p class="muted hint">Click in a lane to see what was executed there. <kbd>?</kbd> explains the lanes and lists all keys.</p>`;
   }
 }

@@ -91,7 +91,7 @@ export class Side {
 
   private insns(s: Session): TemplateResult {
     const stream = s.stream;
-    if (!stream) return html`<p class="muted hint">This trace has no stream yet.</p>`;
+    if (!stream) return html`<p class="muted hint">This trace has no streams yet.</p>`;
     if (s.cursorInsn === undefined) return html`<p class="muted hint">Click in a lane to see what was executed there.</p>`;
     return html`${this.details(s)}${this.list.view(s)}`;
   }
@@ -117,7 +117,7 @@ export class Side {
       ...(software ? [] : [["Mode", row?.mode || "–"] as const]),
       ["Trace byte", s.position ? grouped(s.position.byte) : "…"],
     ];
-    if (row && row.events.length > 0) fields.push(["Before it", row.events.join(", ")]);
+    if (row && row.events.length > 0) fields.push(["Preceded by", row.events.join(", ")]);
     return html`<dl class="details">${fields.map(([k, v]) => html`<div><dt>${k}</dt><dd>${v}</dd></div>`)}</dl>`;
   }
 
@@ -125,10 +125,10 @@ export class Side {
 
   private stats(s: Session): TemplateResult {
     const m = s.measured;
-    const what = s.selection ? "the selection" : "what is in view";
+    const what = s.selection ? "the selection" : "the view";
     const again = html`<button class="action" @click=${() => this.app.measure()}>Measure ${what}</button>`;
     if (!m) {
-      return html`<p class="muted hint">Drag on the ruler, or with Shift in a lane, to select a range.</p>
+      return html`<p class="muted hint">Drag on the ruler, or Shift-drag in a lane, to select a range.</p>
         <p class="hint">${again}</p>`;
     }
     const stream = s.trace.streams[m.lane];
@@ -151,7 +151,7 @@ export class Side {
 
   private tables(s: Session, stats: NonNullable<NonNullable<Session["measured"]>["stats"]>): TemplateResult {
     const most = Math.max(1, ...stats.functions.map((f) => f.insns));
-    return html`<table class="figures hot"><caption>Functions, hottest first</caption>
+    return html`<table class="figures hot"><caption>Hottest functions</caption>
       <thead><tr><th scope="col">Function</th><th scope="col" class="n">Calls</th>
         <th scope="col" class="n">Instructions</th><th scope="col" class="n">Share</th></tr></thead>
       <tbody>${stats.functions.map((f) => html`<tr>

@@ -78,12 +78,12 @@ export class SourcePanel {
     const frame = frames[this.frame] ?? frames[0]!;
     const got = this.file(s, at, frame);
     return html`<div class="framebar">
-        <ol class="frames" aria-label="Functions, the innermost first">${frames.map((f, i) => html`<li>
-          <button class="plain ${i < frames.length - 1 ? "inlined" : ""}" aria-pressed=${i === this.frame} title=${f.file || "place not known"}
+        <ol class="frames" aria-label="Functions, innermost first">${frames.map((f, i) => html`<li>
+          <button class="plain ${i < frames.length - 1 ? "inlined" : ""}" aria-pressed=${i === this.frame} title=${f.file || "location unknown"}
             @click=${() => { this.frame = i; this.app.changed(); }}><b>${f.what}</b>${i < frames.length - 1 ? " (inlined)" : ""}
             ${f.file ? html`<span class="muted">${shortPlace(f.file, f.line)}</span>` : nothing}</button></li>`)}</ol>
-        <span class="buttons"><button class="action" title="To where the line before begins" @click=${() => void this.step(s, -1)}>Line back</button>
-        <button class="action" title="On to the next line" @click=${() => void this.step(s, 1)}>Line on</button></span></div>
+        <span class="buttons"><button class="action" title="Go to the start of the previous line" @click=${() => void this.step(s, -1)}>Previous line</button>
+        <button class="action" title="Go to the next line" @click=${() => void this.step(s, 1)}>Next line</button></span></div>
       ${this.text(s, frame, got)}`;
   }
 
@@ -104,7 +104,7 @@ export class SourcePanel {
     if (!got) return html`<p class="muted hint">Loading…</p>`;
     if (!got.lines) {
       return html`<p class="hint">${frame.file ? html`<code>${frame.file}${frame.line > 0 ? `:${frame.line}` : ""}</code>` : nothing}</p>
-        <p class="muted hint">${got.why || "No line belongs to this instruction."}</p>`;
+        <p class="muted hint">${got.why || "No source line is known for this instruction."}</p>`;
     }
     const first = Math.max(1, frame.line - AROUND);
     const last = Math.min(got.lines.length, frame.line + AROUND);
@@ -127,7 +127,7 @@ export class SourcePanel {
     const to = used.get(n);
     return html`<li class="${n === frame.line ? "here" : ""} ${to !== undefined ? "ran" : ""}" aria-current=${n === frame.line ? "true" : nothing}
         ${n === frame.line ? ref(scroll) : nothing}><span class="n">${to === undefined ? n : html`<button class="plain" tabindex="-1"
-          title="To the nearest instruction of this line" @click=${() => void this.app.goTo(to)}>${n}</button>`}</span><code>${line || " "}</code></li>`;
+          title="Go to the nearest instruction of this line" @click=${() => void this.app.goTo(to)}>${n}</button>`}</span><code>${line || " "}</code></li>`;
   })}</ol>`;
   }
 

@@ -42,8 +42,8 @@ export class Strip {
     return html`<div class="head small" .style=${`top:${RULER_HEIGHT + box.y}px;height:${box.h}px`}><div class="name">${stream.name}</div>
           <div class="what">${stream.protocol}</div><div class="count">${short(stream.insns)} ${unitName(stream.protocol, stream.insns)}</div></div>`;
   })}</div>
-      <div class="plot" .style=${`height:${height + RULER_HEIGHT}px`}><canvas role="img" aria-label=${`${trace.id}, laid upon the lanes above`} ${ref(this.attach)}></canvas></div>
-      ${trace.streams.length > LANES ? html`<p class="muted">The first ${LANES} of ${trace.streams.length} lanes.</p>` : nothing}</section>`;
+      <div class="plot" .style=${`height:${height + RULER_HEIGHT}px`}><canvas role="img" aria-label=${`${trace.id}, aligned with the lanes above`} ${ref(this.attach)}></canvas></div>
+      ${trace.streams.length > LANES ? html`<p class="muted">Only the first ${LANES} of ${trace.streams.length} lanes are shown.</p>` : nothing}</section>`;
   }
 
   /** Not created per frame: otherwise the element would appear to be removed and added. */

@@ -53,26 +53,26 @@ export class TogetherPanel {
     const laid = this.laid(s);
     const free = traces.filter((t) => !laid.some((l) => l.trace === t));
     return html`<div class="scroll together" tabindex="0" role="region" aria-label="Cores together">
-      <p class="buttons"><label>Beside <select .value=${""} @change=${(e: Event) => { const select = e.target as HTMLSelectElement; if (select.value !== "") this.app.layBeside(select.value, undefined); select.value = ""; }}>
-        <option value="">${laid.length > 0 ? "one more trace" : "no other trace"}</option>
+      <p class="buttons"><label>Compare with <select .value=${""} @change=${(e: Event) => { const select = e.target as HTMLSelectElement; if (select.value !== "") this.app.layBeside(select.value, undefined); select.value = ""; }}>
+        <option value="">${laid.length > 0 ? "add a trace" : "no other trace"}</option>
         ${free.map((t) => html`<option value=${t.id}>${t.id}</option>`)}</select></label></p>
       ${laid.map(({ trace, offset, said }) => html`<p class="buttons laid"><b>${trace.id}</b>
-        <label>offset <input type="text" inputmode="numeric" size="12" aria-label=${`What is added to this trace's times, for those of ${trace.id}`}
+        <label>offset <input type="text" inputmode="numeric" size="12" aria-label=${`Offset added to this trace's times to get those of ${trace.id}`}
           .value=${String(offset)} @change=${(e: Event) => this.offset((e.target as HTMLInputElement).value, trace)}></label>
-        <button class="action" aria-label=${`Take away ${trace.id}`} @click=${() => this.app.takeAway(trace.id)}>Take away</button></p>
+        <button class="action" aria-label=${`Remove ${trace.id}`} @click=${() => this.app.takeAway(trace.id)}>Remove</button></p>
         <p class="muted hint">${this.relation(s, trace, said)}</p>`)}
-      ${time === undefined ? html`<p class="muted hint">Set the cursor in a lane with times to see what every core runs then.</p>`
+      ${time === undefined ? html`<p class="muted hint">Set the cursor in a lane with timestamps to see what each core was executing then.</p>`
     : html`${this.table(s, s.trace, time, (this.own = this.fetch(this.own, s.trace, time)), undefined)}
       ${laid.map((l) => this.beside(s, l.trace, laidUpon(s.trace, l.trace, time, l.offset)))}`}</div>`;
   }
 
   /** Why their times can be compared, or not. */
   private relation(s: Session, other: Trace, said: boolean): string {
-    if (said) return "Laid upon each other as you said.";
-    if (sameClock(s.trace, other)) return `Both have the clock “${other.labels.clock}”: times are compared as they are.`;
+    if (said) return "Aligned by the offset you entered.";
+    if (sameClock(s.trace, other)) return `Both have the label clock=${other.labels.clock}: times are compared directly.`;
     const arrived = byArrival(s.trace, other, this.time(s));
-    return arrived ? `By when their trace arrived at the server: ± ${duration(arrived.within)}, and by how much longer the way of one is.`
-      : "Their clocks are not known to be related (no common label “clock”): laid side by side from where both begin.";
+    return arrived ? `Aligned by arrival at the server: ± ${duration(arrived.within)}, plus the difference of their transport delays.`
+      : "Their clocks are not known to be related (no common label “clock”): aligned at their beginnings.";
   }
 
   private beside(s: Session, other: Trace, time: number): TemplateResult {
@@ -99,10 +99,10 @@ export class TogetherPanel {
     const streams = this.timed(trace);
     const untimed = trace.streams.length - trace.streams.filter((x) => x.hasTime).length;
     return html`<table class="figures wide"><caption>${trace.id} at ${timeText(trace, time, streams[0]?.timeIsNs ?? true)}</caption>
-      <thead><tr><th scope="col">Lane</th><th scope="col">Runs</th><th scope="col" class="n" title="Between the timestamps around it">Certain to</th></tr></thead>
+      <thead><tr><th scope="col">Lane</th><th scope="col">Executing</th><th scope="col" class="n" title="Between the surrounding timestamps">Accuracy</th></tr></thead>
       <tbody>${streams.map((stream) => this.row(s, trace, stream, got?.answer?.get(stream.name), other))}</tbody></table>
-      ${untimed > 0 ? html`<p class="muted hint">${untimed} ${untimed === 1 ? "lane has" : "lanes have"} no times.</p>` : nothing}
-      ${trace.streams.length - untimed > STREAMS ? html`<p class="muted hint">The first ${STREAMS} lanes.</p>` : nothing}`;
+      ${untimed > 0 ? html`<p class="muted hint">${untimed} ${untimed === 1 ? "lane has" : "lanes have"} no timestamps.</p>` : nothing}
+      ${trace.streams.length - untimed > STREAMS ? html`<p class="muted hint">Only the first ${STREAMS} lanes are shown.</p>` : nothing}`;
   }
 
   private row(s: Session, trace: Trace, stream: Stream, m: Moment | undefined, other: Trace | undefined): TemplateResult {

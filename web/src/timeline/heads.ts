@@ -25,6 +25,11 @@ interface Item {
   readonly part: Part | undefined;
 }
 
+/** "3 gaps"; "": none. */
+function gapText(n: number): string {
+  return n === 0 ? "" : `${short(n)} ${n === 1 ? "gap" : "gaps"}`;
+}
+
 export class Heads {
   readonly element = document.createElement("div");
   private shown: readonly unknown[] = [];
@@ -85,12 +90,14 @@ export class Heads {
 
   private group(s: Session, { id, box }: Item): TemplateResult {
     const node = box.node!;
-    const gaps = node.lanes.reduce((n, lane) => n + s.trace.streams[lane]!.gaps, 0);
+    const lost = node.lanes.reduce((n, lane) => n + s.trace.streams[lane]!.gaps, 0);
+    const lanes = `${node.lanes.length} ${node.lanes.length === 1 ? "lane" : "lanes"}`;
+    const gaps = node.folded ? gapText(lost) : "";
     return html`<div role="treeitem" class="group ${box.pinned ? "pinned" : ""}" data-id=${id} tabindex=${this.at === id ? 0 : -1} aria-level=${node.level}
         aria-expanded=${!node.folded} aria-selected="false" .style=${this.place(box.y, box.h, node.level)}>
-      <button class="unfold" tabindex="-1" aria-label=${`${node.folded ? "Show" : "Fold"} the lanes of ${node.name}`} @click=${() => this.app.foldNode(id)}>${node.folded ? "▸" : "▾"}</button>
-      <b>${node.name}</b><span class="what">${node.lanes.length} ${node.lanes.length === 1 ? "lane" : "lanes"}</span>
-      ${node.folded && gaps > 0 ? html`<span class="gaps">${short(gaps)} ${gaps === 1 ? "gap" : "gaps"}</span>` : nothing}${id === ROOT ? nothing : this.tools(s, id, node.name)}</div>`;
+      <button class="unfold" tabindex="-1" aria-hidden="true" aria-label=${`${node.folded ? "Show" : "Fold"} the lanes of ${node.name}`} @click=${() => this.app.foldNode(id)}>${node.folded ? "▸" : "▾"}</button>
+      <b>${node.name}</b> <span class="what">${lanes}</span>
+      ${gaps ? html`<span class="gaps">${gaps}</span>` : nothing}${id === ROOT ? nothing : this.tools(s, id, node.name)}</div>`;
   }
 
   private lane(s: Session, { id, box }: Item, depth: number): TemplateResult {
@@ -100,20 +107,26 @@ export class Heads {
     const full = s.full.has(box.lane);
     const rows = Math.floor(box.stack.h / STACK_ROW);
     const parts = depth > 0 || box.states.h > 0 || box.counters.h > 0;
+    const what = node.name === stream.name ? stream.device || stream.protocol : stream.name;
+    const lacks = stream.insns === 0 && s.overview.astray.has(stream.name);
+    const count = lacks ? "Add image" : `${short(stream.insns)} ${unitName(stream.protocol, stream.insns)}`;
+    const gaps = gapText(stream.gaps);
+    const levels = !open || depth <= FEW_ROWS || (!full && rows >= depth) ? ""
+      : full ? "Fewer levels" : `${rows} of ${depth}${depth < TOLD_DEPTH ? "" : "+"} levels`;
     // The titles of its parts are written below its own lines.
     const room = Math.min(box.h, ...[box.stack, box.states, box.counters].map((b) => (b.h > 0 ? b.y : box.h)));
     return html`<div role="treeitem" class="head ${box.lane === s.lane ? "selected" : ""} ${box.pinned ? "pinned" : ""} ${room < 40 ? "small" : ""}"
         data-id=${id} data-states=${RULER_HEIGHT + box.y + box.states.y} data-curves=${box.counters.h} tabindex=${this.at === id ? 0 : -1} aria-level=${node.level}
         aria-expanded=${parts ? open : nothing} aria-selected=${box.lane === s.lane} .style=${this.place(box.y, box.h, node.level)}>
-      <button class="fold" ?hidden=${!parts} aria-expanded=${open} tabindex="-1"
+      <button class="fold" ?hidden=${!parts} aria-expanded=${open} tabindex="-1" aria-hidden="true"
         aria-label=${`Call stack of ${stream.name}`} @click=${() => this.app.toggleLane(box.lane)}>${open ? "▾" : "▸"}</button>
       <div class="called"><div class="name">${node.name}</div>
-      <div class="what">${node.name === stream.name ? stream.device || stream.protocol : stream.name}</div></div>
-      <div class="counts">${stream.insns > 0 || !s.overview.astray.has(stream.name) ? html`<div class="count">${short(stream.insns)} ${unitName(stream.protocol, stream.insns)}</div>` : html`<button class="deeper" @click=${() => this.addImage()}>Add its image</button>`}
-      ${stream.gaps > 0 ? html`<div class="gaps">${short(stream.gaps)} ${stream.gaps === 1 ? "gap" : "gaps"}</div>` : ""}</div>
-      ${open && depth > FEW_ROWS && (full || rows < depth) ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
+      <div class="what">${what}</div></div>
+      <div class="counts">${lacks ? html`<button class="deeper" @click=${() => this.addImage()}>${count}</button>` : html`<div class="count">${count}</div>`}
+      ${gaps ? html`<div class="gaps">${gaps}</div>` : ""}</div>
+      ${levels ? html`<button class="deeper levels" .style=${`top:${box.stack.y + 15}px`} aria-expanded=${full} tabindex="-1"
         title=${`Call stack of ${stream.name}: show ${full ? "fewer" : "all"} levels`} @click=${() => this.app.toggleLane(box.lane, true)}
-        >${full ? "Fewer levels" : `${rows} of ${depth}${depth < TOLD_DEPTH ? "" : "+"} levels`}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
+        >${levels}</button>` : ""}${s.trace.streams.length > 1 ? this.tools(s, id, node.name) : nothing}
     </div>`;
   }
 
@@ -123,24 +136,25 @@ export class Heads {
     // Below the lane's own head there is space for a word.
     const y = box.y + this.band(box, part).y;
     return html`<div role="treeitem" class="part ${box.pinned ? "pinned" : ""} ${box.lane === s.lane ? "selected" : ""}" data-id=${id} tabindex=${this.at === id ? 0 : -1}
-        aria-level=${node.level + 1} aria-label=${`${text} of ${node.name}`} aria-selected="false" .style=${this.place(y, 13, node.level)} title=${`${text}; Del or ← takes it away`}>
-      <span>${text}</span><button tabindex="-1" aria-label=${`Take ${text.toLowerCase()} away from ${node.name}`} @click=${() => this.take(id)}>×</button></div>`;
+        aria-level=${node.level + 1} aria-label=${`${text} of ${node.name}`} aria-selected="false" .style=${this.place(y, 13, node.level)} title=${`${text}; Del or ← removes it`}>
+      <span>${text}</span><button tabindex="-1" aria-label=${`Remove ${text.toLowerCase()} from ${node.name}`} @click=${() => this.take(id)}>×</button></div>`;
   }
 
   private place(y: number, h: number, level: number): string {
     return `top:${RULER_HEIGHT + y}px;height:${h}px;--level:${Math.min(6, level - 1)}`;
   }
 
-  /** For the pointer; there are keys for the same commands. */
+  /** For the pointer; there are keys for the same commands. Hidden from screen readers, as the signs that
+   * fold are: their names would become parts of the line's name. */
   private tools(s: Session, id: string, name: string): TemplateResult {
     const node = s.node(id);
     const pinned = s.arrangement.pinned.includes(id);
     const alone = node !== undefined && s.arrangement.hidden.length > 0 && s.trace.streams.every((x, i) => node.lanes.includes(i) !== s.arrangement.hidden.includes(x.name));
     const tool = (key: string, label: string, on: boolean | undefined, path: string, act: () => void): TemplateResult => html`<button tabindex="-1"
       aria-label=${label} title=${`${label} (${key})`} aria-pressed=${on ?? nothing} @click=${act}><svg viewBox="0 0 12 12" aria-hidden="true"><path d=${path}></path></svg></button>`;
-    return html`<span class="tools">${tool("O", `Keep on top: ${name}`, pinned, "M4 1h4l-.6 4L9 7H3l1.6-2zM6 7v4", () => this.app.pinNode(id))}
-      ${tool("E", `Enlarge: ${name}`, alone, "M1 4V1h3M8 1h3v3M11 8v3H8M4 11H1V8", () => this.app.aloneNode(id))}
-      ${tool("H", `Take from the picture: ${name}`, undefined, "M2 2l8 8M10 2l-8 8", () => this.app.hideNode(id))}</span>`;
+    return html`<span class="tools" aria-hidden="true">${tool("O", `Keep on top: ${name}`, pinned, "M4 1h4l-.6 4L9 7H3l1.6-2zM6 7v4", () => this.app.pinNode(id))}
+      ${tool("E", `Show only: ${name}`, alone, "M1 4V1h3M8 1h3v3M11 8v3H8M4 11H1V8", () => this.app.aloneNode(id))}
+      ${tool("H", `Hide: ${name}`, undefined, "M2 2l8 8M10 2l-8 8", () => this.app.hideNode(id))}</span>`;
   }
 
   private addImage(): void {

@@ -527,7 +527,7 @@ export class Timeline {
       }
       drawTimeBreaks(ctx, breaks, s.view, top, box, colours, this.width, stream.timeIsNs, ground);
     } else if (s.view.axis === "time") {
-      drawNote(ctx, "No timestamps: see it by instructions", top, box, colours);
+      drawNote(ctx, "No timestamps: switch to the instruction axis", top, box, colours);
     } else {
       drawInsnBreaks(ctx, breaks, s.view, top, box, colours, this.width, ground);
     }
@@ -579,7 +579,7 @@ export class Timeline {
     this.heads.draw(s, this.boxes, this.depths);
     const label = (axis: "insn" | "time", text: string): unknown => html`<button
       class=${s.view.axis === axis ? "on" : ""} aria-pressed=${s.view.axis === axis}
-      title=${axis === "time" ? "Time, where the trace has timestamps (T)" : "Number of the instruction (T)"}
+      title=${axis === "time" ? "Time, where the trace has timestamps (T)" : "Instruction number (T)"}
       ?disabled=${axis === "time" && !s.trace.streams.some((st) => st.hasTime)}
       @click=${() => void this.app.setAxis(axis)}>${text}</button>`;
     render(html`<div class="segmented" role="group" aria-label="Axis">
