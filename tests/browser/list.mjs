@@ -34,7 +34,7 @@ export async function listChecks(suite, { server, dir }) {
     await shot(page, "list-telephone");
     const box = async (what) => page.locator(what).first().boundingBox();
     const bring = await box(".listhead .action");
-    assert.ok(bring.x + bring.width <= 390, `"Bring in" ends at ${bring.x + bring.width}`);
+    assert.ok(bring.x + bring.width <= 390, `"Import" ends at ${bring.x + bring.width}`);
     assert.ok((await box(".listhead")).height < 120, "the head is one of many lines");
     // Nothing covers the columns.
     const [state, tools] = [await box("table.traces tbody td"), await box("table.traces td.tools")];
