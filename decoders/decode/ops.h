@@ -156,6 +156,7 @@ extern const struct tl_decode_ops tl_coresight_ops; /* "tpiu", and single source
 extern const struct tl_decode_ops tl_osd_ops;       /* "di" */
 extern const struct tl_decode_ops tl_stf_ops;       /* "stf" */
 extern const struct tl_decode_ops tl_perf_ops;      /* "perf" */
+extern const struct tl_decode_ops tl_etrace_ops; /* "etrace-encap", "etrace-smi", "etrace-esp32" */
 
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;

@@ -45,5 +45,5 @@ const unsigned tl_n_formats = sizeof tl_formats / sizeof *tl_formats;
 const struct tl_decode_ops *const tl_containers[TL_CONTAINERS] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops, [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
     [TL_CONTAINER_DI] = &tl_osd_ops,         [TL_CONTAINER_STF] = &tl_stf_ops,
-    [TL_CONTAINER_PERF] = &tl_perf_ops,
+    [TL_CONTAINER_PERF] = &tl_perf_ops,      [TL_CONTAINER_ETRACE] = &tl_etrace_ops,
 };

@@ -391,21 +391,34 @@ static int take_source_key(struct reading *r, const char *key, const char *value
     return TL_OK;
 }
 
+/* Begin an image, or give the one that other keys began its file. */
+static int take_image_file(struct reading *r, const char *file)
+{
+    struct tl_setup *const s = r->setup;
+    if (r->image == SIZE_MAX || s->images[r->image].file[0]) {
+        const int rc = tl_setup_add_image_at(s, file, 0, 0, UINT64_MAX, TL_SPACE_ANY);
+        r->image = s->n_images - 1;
+        return rc;
+    }
+    char *const copy = strdup(file);
+    if (!copy)
+        return TL_NOMEM;
+    free(s->images[r->image].file);
+    s->images[r->image].file = copy;
+    return TL_OK;
+}
+
 static int take_image_key(struct reading *r, const char *key, const char *value,
                           struct tl_fail *fail)
 {
     if (!strcasecmp(key, "file")) {
         char *const path = path_of(r, value);
-        const int rc =
-            path ? tl_setup_add_image_at(r->setup, path, 0, 0, UINT64_MAX, TL_SPACE_ANY) : TL_NOMEM;
+        const int rc = path ? take_image_file(r, path) : TL_NOMEM;
         free(path);
-        if (rc < 0)
-            return tl_fail_set(fail, TL_NOMEM, "out of memory");
-        r->image = r->setup->n_images - 1;
-        return TL_OK;
+        return rc < 0 ? tl_fail_set(fail, TL_NOMEM, "out of memory") : TL_OK;
     }
-    if (r->image == SIZE_MAX)
-        return tl_fail_set(fail, TL_BAD, "file= must come first in an [image] section");
+    if (r->image == SIZE_MAX && take_image_file(r, "") < 0)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory");
     if (!strcasecmp(key, "path"))
         return tl_setup_image_path(&r->setup->images[r->image], value);
     if (!strcasecmp(key, "anchor"))
@@ -475,7 +488,11 @@ static int parse(struct tl_setup *setup, const char *text, size_t n, const char 
 {
     struct reading r = {
         .setup = setup, .base = base, .source = SIZE_MAX, .image = SIZE_MAX, .context = SIZE_MAX};
-    return tl_ini_parse(text, n, take_entry, &r, fail);
+    const int rc = tl_ini_parse(text, n, take_entry, &r, fail);
+    for (size_t i = 0; rc == TL_OK && i < setup->n_images; i++)
+        if (!setup->images[i].file[0])
+            return tl_fail_set(fail, TL_BAD, "an [image] section has no file=");
+    return rc;
 }
 
 int tl_setup_parse(struct tl_setup *setup, const char *text, size_t n, struct tl_fail *fail)

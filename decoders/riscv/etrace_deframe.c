@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/etrace_deframe.h"
+
+static const char NO_FRAME[] = "bytes are no E-Trace packets";
+static const char CUT_OFF[] = "packet is cut off";
+static const char MISSING[] = "packets are missing";
+
+void tl_etrace_deframe_init(struct tl_etrace_deframe *d, const struct tl_etrace_envelope *envelope,
+                            const struct tl_etrace_deframe_sink *sink)
+{
+    *d = (struct tl_etrace_deframe){.envelope = *envelope, .sink = *sink, .searching = true};
+}
+
+static int read_at(const struct tl_etrace_deframe *d, size_t at, struct tl_etrace_frame *out)
+{
+    const struct tl_bytes in = {d->buffer + at, d->n - at};
+    const int rc = tl_etrace_frame_read(out, &d->envelope, in);
+    out->offset = d->at + at;
+    return rc;
+}
+
+static enum tl_etrace_sense judge(const struct tl_etrace_deframe *d,
+                                  const struct tl_etrace_frame *frame, bool strict)
+{
+    if (frame->is_bad)
+        return TL_ETRACE_NONSENSE;
+    return frame->payload.n ? d->sink.judge(d->sink.context, frame, strict) : TL_ETRACE_SENSE;
+}
+
+/* Does everything in the window from byte `at` on make sense? One new source may be there. */
+static bool fits(const struct tl_etrace_deframe *d, size_t at)
+{
+    const size_t end = at + TL_ETRACE_WINDOW;
+    struct tl_etrace_frame frame;
+    bool any = false, stranger = false, indexed = false;
+    uint16_t index = 0, src = 0;
+    while (at < end && at < d->n) {
+        const int size = read_at(d, at, &frame);
+        if (size < 0)
+            return any;
+        const enum tl_etrace_sense sense = judge(d, &frame, true);
+        if (sense == TL_ETRACE_NONSENSE ||
+            (sense == TL_ETRACE_STRANGER && stranger && src != frame.src))
+            return false;
+        if (sense == TL_ETRACE_STRANGER) {
+            stranger = true;
+            src = frame.src;
+        }
+        if (d->envelope.wrapping == TL_ETRACE_INDEXED && frame.payload.n) {
+            if (indexed && frame.index != index)
+                return false;
+            indexed = true;
+            index = (uint16_t)(frame.index + 1);
+        }
+        any = true;
+        at += (size_t)size;
+    }
+    return any;
+}
+
+static int report(struct tl_etrace_deframe *d, const char *reason)
+{
+    const uint64_t lost = d->lost;
+    d->lost = 0;
+    d->has_index = false;
+    return lost ? d->sink.loss(d->sink.context, reason, d->lost_at, lost) : TL_OK;
+}
+
+/* Look for a place to go on. Returns the bytes to skip, `*found` if it is behind them; TL_AGAIN. */
+static int search(struct tl_etrace_deframe *d, size_t at, bool last, bool *found)
+{
+    const size_t rest = d->n - at;
+    if (rest == 0 || (!last && rest < TL_ETRACE_WINDOW + d->first))
+        return TL_AGAIN;
+    if (d->first) {
+        const uint8_t first = d->first;
+        d->first = 0;
+        *found = first <= rest && fits(d, at + first);
+        return *found ? first : 1;
+    }
+    *found = fits(d, at);
+    return *found ? 0 : 1;
+}
+
+static int give(struct tl_etrace_deframe *d, const struct tl_etrace_frame *frame)
+{
+    int rc = TL_OK;
+    if (d->envelope.wrapping == TL_ETRACE_INDEXED) {
+        if (d->has_index && frame->index != d->index)
+            rc = d->sink.loss(d->sink.context, MISSING, frame->offset, 0);
+        d->has_index = true;
+        d->index = (uint16_t)(frame->index + 1);
+    }
+    return rc < 0 ? rc : d->sink.frame(d->sink.context, frame);
+}
+
+/* Process what is in the buffer; `last`: nothing follows. */
+static int process(struct tl_etrace_deframe *d, bool last)
+{
+    struct tl_etrace_frame frame;
+    size_t at = 0;
+    int rc = TL_OK;
+    bool found = false; /* the frame at `at` has been examined */
+    while (rc >= 0 && at < d->n) {
+        if (d->searching) {
+            const int skip = search(d, at, last, &found);
+            if (skip < 0)
+                break;
+            if (d->lost == 0)
+                d->lost_at = d->at + at;
+            d->lost += (unsigned)skip;
+            at += (size_t)skip;
+            d->searching = !found;
+            rc = found ? report(d, NO_FRAME) : TL_OK;
+            continue;
+        }
+        const int size = read_at(d, at, &frame);
+        if (size < 0)
+            break;
+        const enum tl_etrace_sense sense = judge(d, &frame, false);
+        if (sense == TL_ETRACE_SENSE || (found && sense == TL_ETRACE_STRANGER)) {
+            rc = frame.payload.n ? give(d, &frame) : TL_OK;
+            at += (size_t)size;
+        } else {
+            d->searching = true;
+            d->first = sense == TL_ETRACE_NONSENSE ? (uint8_t)size : 0;
+        }
+        found = false;
+    }
+    if (rc >= 0 && last && at < d->n) {
+        if (d->lost == 0)
+            d->lost_at = d->at + at;
+        d->lost += d->n - at;
+        at = d->n;
+    }
+    memmove(d->buffer, d->buffer + at, d->n - at);
+    d->at += at;
+    d->n -= at;
+    return rc < 0 ? rc : TL_OK;
+}
+
+int tl_etrace_deframe_push(struct tl_etrace_deframe *d, const uint8_t *p, size_t n)
+{
+    while (n > 0) {
+        const size_t room = sizeof d->buffer - d->n;
+        const size_t some = n < room ? n : room;
+        memcpy(d->buffer + d->n, p, some);
+        d->n += some;
+        p += some;
+        n -= some;
+        const int rc = process(d, false);
+        if (rc < 0)
+            return rc;
+    }
+    return TL_OK;
+}
+
+int tl_etrace_deframe_finish(struct tl_etrace_deframe *d, uint64_t next)
+{
+    int rc = process(d, true);
+    if (rc >= 0)
+        rc = report(d, d->searching ? NO_FRAME : CUT_OFF);
+    const struct tl_etrace_envelope envelope = d->envelope;
+    const struct tl_etrace_deframe_sink sink = d->sink;
+    tl_etrace_deframe_init(d, &envelope, &sink);
+    d->at = next;
+    return rc;
+}
+
+void tl_etrace_deframe_state(struct tl_etrace_deframe *d, struct tl_state *s)
+{
+    tl_state_u64(s, &d->at);
+    tl_state_size(s, &d->n, sizeof d->buffer);
+    tl_state_bytes(s, d->buffer, d->n);
+    tl_state_bool(s, &d->searching);
+    tl_state_u8(s, &d->first, UINT8_MAX);
+    tl_state_u64(s, &d->lost);
+    tl_state_u64(s, &d->lost_at);
+    tl_state_bool(s, &d->has_index);
+    tl_state_u16(s, &d->index);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * A capture of enveloped packets to frames, with synchronisation: envelopes carry no mark, so after
+ * bytes that make no sense, at the start, and where bytes are missing, the first place is searched
+ * from which all frames in the next TL_ETRACE_WINDOW bytes make sense. Null packets in between are
+ * skipped; a run of them, which the standard's alignment sequence is, leads to such a place.
+ * Any chunking gives the same frames. Not thread-safe.
+ */
+#ifndef TL_RISCV_ETRACE_DEFRAME_H
+#define TL_RISCV_ETRACE_DEFRAME_H
+
+#include "base/state.h"
+#include "riscv/etrace_envelope.h"
+
+#define TL_ETRACE_WINDOW 256u  /* bytes that must make sense */
+#define TL_ETRACE_BUFFER 1024u /* bytes */
+
+enum tl_etrace_sense {
+    TL_ETRACE_SENSE,    /* it makes sense */
+    TL_ETRACE_STRANGER, /* a source that has not been seen and is not configured */
+    TL_ETRACE_NONSENSE
+};
+
+struct tl_etrace_deframe_sink {
+    void *context;
+    /* Is this what the trace could contain? `strict`: while searching. */
+    enum tl_etrace_sense (*judge)(void *context, const struct tl_etrace_frame *frame, bool strict);
+    int (*frame)(void *context, const struct tl_etrace_frame *frame);
+    /* Bytes that are no frames, or with `bytes` 0 an unknown number of frames that are missing. */
+    int (*loss)(void *context, const char *reason, uint64_t offset, uint64_t bytes);
+};
+
+struct tl_etrace_deframe {
+    struct tl_etrace_envelope envelope;
+    struct tl_etrace_deframe_sink sink;
+    uint64_t at; /* offset of buffer[0] */
+    size_t n;    /* bytes in the buffer */
+    bool searching;
+    uint8_t first; /* while searching: bytes of a frame without sense; try behind it first */
+    uint64_t lost, lost_at;
+    bool has_index;
+    uint16_t index; /* esp32: of the next frame */
+    uint8_t buffer[TL_ETRACE_BUFFER];
+};
+
+void tl_etrace_deframe_init(struct tl_etrace_deframe *deframe,
+                            const struct tl_etrace_envelope *envelope,
+                            const struct tl_etrace_deframe_sink *sink);
+/* Both return the sink's errors. */
+TL_MUST_USE int tl_etrace_deframe_push(struct tl_etrace_deframe *deframe, const uint8_t *p,
+                                       size_t n);
+/* At the end of the capture, or where bytes are missing; continues with the byte at `next`. */
+TL_MUST_USE int tl_etrace_deframe_finish(struct tl_etrace_deframe *deframe, uint64_t next);
+void tl_etrace_deframe_state(struct tl_etrace_deframe *deframe, struct tl_state *state);
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/etrace_envelope.h"
+
+#include <string.h>
+
+#define RECORD 40u /* bytes */
+
+int tl_etrace_envelope(struct tl_etrace_envelope *out, const struct tl_setup *setup,
+                       struct tl_fail *fail)
+{
+    *out = (struct tl_etrace_envelope){
+        .src_bits = setup->src_bits == TL_SETUP_UNSAID ? 0 : setup->src_bits,
+        .ts_bytes = setup->ts_bytes == TL_SETUP_UNSAID ? 0 : setup->ts_bytes,
+        .type_bits = setup->type_bits == TL_SETUP_UNSAID ? 0 : setup->type_bits};
+    if (out->src_bits > 16 || out->ts_bytes > 8 || out->type_bits > 8)
+        return tl_fail_set(fail, TL_USAGE,
+                           "format %.40s: src_bits are at most 16, ts_bytes and "
+                           "type_bits at most 8",
+                           setup->format);
+    if (!strncmp(setup->format, "etrace-smi", 10))
+        out->wrapping = TL_ETRACE_SMI;
+    else if (!strncmp(setup->format, "etrace-esp32", 12))
+        out->wrapping = TL_ETRACE_INDEXED;
+    for (size_t i = 0; i < setup->n_sources; i++)
+        if (out->wrapping == TL_ETRACE_ENCAP && !strcmp(setup->sources[i].type, "pulp"))
+            out->wrapping = TL_ETRACE_RECORDS;
+    return TL_OK;
+}
+
+/* `width` (up to 64) bits of `in` from bit `at` on, least significant first. */
+static uint64_t bits_at(struct tl_bytes in, size_t at, unsigned width)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < width; i++)
+        value |= (uint64_t)(in.p[(at + i) / 8] >> (at + i) % 8 & 1) << i;
+    return value;
+}
+
+/* The payload: `n` bytes of `in` from bit `at` on. */
+static void take_payload(struct tl_etrace_frame *out, struct tl_bytes in, size_t at, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out->bytes[i] = (uint8_t)bits_at(in, at + 8 * i, 8);
+    out->payload = (struct tl_bytes){out->bytes, n};
+}
+
+static int finish_frame(struct tl_etrace_frame *out, size_t size, struct tl_bytes in)
+{
+    out->size = (unsigned)size;
+    return in.n < size ? TL_AGAIN : (int)size;
+}
+
+static int read_encap(struct tl_etrace_frame *out, const struct tl_etrace_envelope *e,
+                      struct tl_bytes in)
+{
+    const unsigned length = in.p[0] & 31;
+    if (length == 0) {
+        out->size = 1;
+        return 1;
+    }
+    const bool extend = in.p[0] >> 7;
+    const unsigned time_bits = extend ? 8u * e->ts_bytes : 0;
+    const unsigned odd = e->src_bits % 8 + e->type_bits; /* of these, `length` includes */
+    const int rc = finish_frame(out, 1 + e->src_bits / 8 + time_bits / 8 + (size_t)length, in);
+    if (rc < 0)
+        return rc;
+    size_t at = 8;
+    out->src = (uint16_t)bits_at(in, at, e->src_bits);
+    at += e->src_bits;
+    out->has_time = time_bits > 0;
+    out->time_bits = (uint8_t)time_bits;
+    out->time = bits_at(in, at, time_bits);
+    at += time_bits;
+    const uint64_t type = bits_at(in, at, e->type_bits);
+    at += e->type_bits;
+    out->is_data = type & 1;
+    out->is_bad = type > 3 || 8 * length < odd + 8;
+    if (!out->is_bad)
+        take_payload(out, in, at, (8 * length - odd) / 8);
+    return rc;
+}
+
+static int read_smi(struct tl_etrace_frame *out, const struct tl_etrace_envelope *e,
+                    struct tl_bytes in)
+{
+    const unsigned length = in.p[0] & 31, type = in.p[0] >> 5 & 3;
+    if (in.p[0] == 0) {
+        out->size = 1;
+        return 1;
+    }
+    const unsigned tag = in.p[0] >> 7 ? 2 : 0, hart = (e->src_bits + 7u) / 8;
+    const int rc = finish_frame(out, 1 + tag + hart + (size_t)length, in);
+    if (rc < 0)
+        return rc;
+    out->has_time = tag > 0;
+    out->time_bits = 16;
+    out->time = bits_at(in, 8, 8 * tag);
+    out->src = (uint16_t)bits_at(in, 8 * (1 + (size_t)tag), e->src_bits);
+    out->is_data = type & 1;
+    out->is_bad = type < 2 || length == 0;
+    take_payload(out, in, 8 * (1 + (size_t)tag + hart), length);
+    return rc;
+}
+
+static int read_indexed(struct tl_etrace_frame *out, struct tl_bytes in)
+{
+    const unsigned length = in.p[0] & 31;
+    if (in.p[0] == 0) {
+        out->size = 1;
+        return 1;
+    }
+    out->is_bad = in.p[0] > 31 || length < 4;
+    if (out->is_bad) {
+        out->size = 1;
+        return 1;
+    }
+    const int rc = finish_frame(out, length, in);
+    if (rc < 0)
+        return rc;
+    out->index = tl_le16(in.p + 1);
+    take_payload(out, in, 24, length - 3);
+    return rc;
+}
+
+static int read_record(struct tl_etrace_frame *out, struct tl_bytes in)
+{
+    const int rc = finish_frame(out, RECORD, in);
+    if (rc < 0)
+        return rc;
+    uint8_t bytes[RECORD];
+    for (unsigned i = 0; i < RECORD; i++)
+        bytes[i] = in.p[RECORD - 1 - i];
+    const unsigned length = bytes[0] & 31;
+    out->has_time = length > 0;
+    out->time_bits = 64;
+    out->time = tl_le64(bytes + 1);
+    take_payload(out, (struct tl_bytes){bytes, RECORD}, 72, length);
+    return rc;
+}
+
+int tl_etrace_frame_read(struct tl_etrace_frame *out, const struct tl_etrace_envelope *e,
+                         struct tl_bytes in)
+{
+    *out = (struct tl_etrace_frame){0};
+    if (in.n == 0)
+        return TL_AGAIN;
+    switch (e->wrapping) {
+    case TL_ETRACE_SMI:
+        return read_smi(out, e, in);
+    case TL_ETRACE_INDEXED:
+        return read_indexed(out, in);
+    case TL_ETRACE_RECORDS:
+        return read_record(out, in);
+    default:
+        return read_encap(out, e, in);
+    }
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/etrace_flow.h"
+
+#include "decode/soft.h"
+#include "riscv/etrace_walk.h"
+
+#define ILLEGAL_INSTRUCTION 2 /* an exception cause */
+
+static const char BAD_PACKET[] = "bad E-Trace packet";
+
+struct tl_etrace_flow {
+    struct tl_soft soft; /* must be first: losses, listing, and the items on their way out */
+    struct tl_etrace_params params;
+    struct tl_etrace_walk walk;
+    bool synced;   /* `address` is known */
+    bool stopped;  /* the trace ended: the next synchronisation packet begins it anew */
+    bool trapped;  /* the next synchronisation packet is at the trap's handler */
+    bool inferred; /* the last packet's address was reached, but perhaps only in passing */
+    bool irreport; /* what that packet said of returns */
+    uint32_t irdepth;
+    uint8_t privilege;
+    uint64_t address; /* the last one that was reported */
+    uint64_t time;    /* last timestamp of an envelope */
+    uint64_t lost;    /* bytes that say nothing without synchronisation */
+    uint32_t vmid;    /* of the images bound to the source; 0: none */
+    uint64_t *cache;  /* owned; targets of jumps; NULL: none */
+};
+
+/* ---- life -------------------------------------------------------------------------------- */
+
+void tl_etrace_flow_free(struct tl_etrace_flow *f)
+{
+    if (!f)
+        return;
+    tl_etrace_walk_fini(&f->walk);
+    free(f->cache);
+    free(f);
+}
+
+/* The context at the start: that of the images bound to the source. */
+static struct tl_image_context own_context(const struct tl_etrace_flow *f)
+{
+    return (struct tl_image_context){.has_vmid = f->vmid != 0, .vmid = f->vmid};
+}
+
+int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *source,
+                       const struct tl_image *image, uint32_t vmid,
+                       const struct tl_stream_sink *sink, struct tl_fail *fail)
+{
+    static const struct tl_source none;
+    struct tl_etrace_params params;
+    int rc = tl_etrace_params(&params, source, fail);
+    if (rc < 0)
+        return rc;
+    struct tl_etrace_flow *const f = tl_soft_new(sizeof *f, NULL, source ? source : &none, sink);
+    if (!f)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    f->params = params;
+    f->vmid = vmid;
+    f->stopped = true;
+    f->soft.out.paths = sink->paths;
+    rc = tl_etrace_walk_init(&f->walk, &params, image, &f->soft.out);
+    if (params.cache_size)
+        f->cache = calloc((size_t)1 << params.cache_size, sizeof *f->cache);
+    if (rc < 0 || (params.cache_size && !f->cache)) {
+        tl_etrace_flow_free(f);
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    }
+    f->walk.options = tl_etrace_options(&params, params.ioptions);
+    tl_walker_code(&f->walk.walker, sink->code);
+    const struct tl_image_context context = own_context(f);
+    tl_walker_restore_context(&f->walk.walker, &context);
+    *out = f;
+    return TL_OK;
+}
+
+/* ---- addresses ------------------------------------------------------------------------------ */
+
+static uint64_t mask(const struct tl_etrace_flow *f)
+{
+    return f->params.iaddress_width < 64 ? (UINT64_C(1) << f->params.iaddress_width) - 1
+                                         : UINT64_MAX;
+}
+
+static uint64_t place(struct tl_etrace_flow *f)
+{
+    return tl_etrace_walk_address(&f->walk, &f->params, f->address);
+}
+
+static uint64_t *cached(const struct tl_etrace_flow *f, uint64_t address)
+{
+    const unsigned shift = f->params.iaddress_lsb > 1 ? f->params.iaddress_lsb : 1;
+    return &f->cache[address >> shift & ((UINT64_C(1) << f->params.cache_size) - 1)];
+}
+
+/* An uninferable jump went to the reported address. */
+static void remember_target(struct tl_etrace_flow *f, uint64_t address)
+{
+    if (f->cache && f->walk.options & TL_ETRACE_TARGET_CACHE)
+        *cached(f, address) = address;
+}
+
+/* ---- losses --------------------------------------------------------------------------------- */
+
+/* The program cannot be followed here. Do differences of addresses still add up, and can the walk
+ * begin again at the next address? */
+static void forget_place(struct tl_etrace_flow *f, bool can_resume)
+{
+    const unsigned memory =
+        TL_ETRACE_IMPLICIT_RETURN | TL_ETRACE_TARGET_CACHE | TL_ETRACE_PREDICTION;
+    f->inferred = f->trapped = false;
+    if (!can_resume || f->walk.options & memory)
+        f->synced = false;
+}
+
+void tl_etrace_flow_lost(struct tl_etrace_flow *f, enum tl_gap gap, uint64_t offset)
+{
+    if (f->synced || f->walk.placed)
+        tl_etrace_walk_lose(&f->walk, gap, offset);
+    f->synced = f->inferred = f->trapped = false;
+}
+
+/* Count a packet that says nothing; `why`: TL_LOSS_NOT_SYNC, or the fault. */
+static void skip(struct tl_etrace_flow *f, const char *why, const struct tl_etrace_frame *frame)
+{
+    if (f->lost == 0) {
+        f->soft.lost_at = frame->offset;
+        f->soft.lost_why = why;
+    }
+    f->lost += frame->size;
+}
+
+static void report_loss(struct tl_etrace_flow *f)
+{
+    tl_soft_report_loss(&f->soft, "NOT_SYNC", f->lost);
+    f->lost = 0;
+}
+
+/* ---- mode and context ------------------------------------------------------------------------ */
+
+static unsigned privilege_of(uint8_t privilege)
+{
+    static const uint8_t levels[] = {0, 1, 2, 3, 6, 4, 5}; /* U, S, reserved, M, D, VU, VS */
+    return privilege < sizeof levels ? levels[privilege] : 15;
+}
+
+/* Without a privilege field of two bits there are only U and M. */
+static uint8_t privilege_in(const struct tl_etrace_flow *f, const struct tl_etrace_packet *k)
+{
+    return f->params.privilege_width == 1 && k->privilege ? 3 : k->privilege;
+}
+
+/* The number that stands for the source in the image is not the program's: it is not reported. */
+static void take_context(struct tl_etrace_flow *f, uint64_t id, uint64_t offset)
+{
+    struct tl_walker *const w = &f->walk.walker;
+    struct tl_image_context context = own_context(f);
+    context.has_context_id = true;
+    context.context_id = id;
+    if (tl_walker_same_context(&context, &w->context))
+        return;
+    tl_walker_restore_context(w, &context);
+    struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_CONTEXT, offset);
+    item->flags = TL_ITEM_HAS_PC;
+    item->pc = id;
+}
+
+/* What formats 3.0 to 3.2 report besides a place. What was executed has been delivered. */
+static void take_mode(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+{
+    struct tl_walker *const w = &f->walk.walker;
+    const uint64_t view = w->view;
+    f->privilege = privilege_in(f, k);
+    tl_walker_mode(
+        w,
+        tl_mode(TL_ARCH_RISCV, privilege_of(f->privilege), TL_SEC_NONE, (enum tl_isa)f->params.isa),
+        offset);
+    if (f->params.context_width)
+        take_context(f, k->context, offset);
+    if (w->view != view)
+        tl_etrace_walk_refresh(&f->walk);
+}
+
+static void take_time(struct tl_etrace_flow *f, uint64_t ticks, uint64_t offset)
+{
+    tl_etrace_walk_tell(&f->walk);
+    const uint64_t view = f->walk.walker.view;
+    tl_walker_time(&f->walk.walker, ticks, offset);
+    if (f->walk.walker.view != view)
+        tl_etrace_walk_refresh(&f->walk);
+}
+
+/* Envelope timestamps have few bits: one that goes back by more than half their range has wrapped.
+ */
+static uint64_t unwrap(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    if (frame->time_bits >= 64)
+        return f->time = frame->time;
+    const uint64_t range = UINT64_C(1) << frame->time_bits;
+    uint64_t time = (f->time & ~(range - 1)) | frame->time;
+    if (time < f->time && f->time - time > range / 2)
+        time += range;
+    return f->time = time;
+}
+
+/* ---- packets of format 3 ----------------------------------------------------------------------
+ */
+
+/* Begin at the reported address; `goes_on`: the walk is there. */
+static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool goes_on,
+                  uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    f->stopped = f->trapped = f->inferred = false;
+    f->synced = true;
+    f->address = k->address & mask(f);
+    tl_etrace_outcomes_clear(&w->outcomes);
+    tl_etrace_outcomes_forget(&w->outcomes);
+    tl_etrace_returns_clear(&w->returns);
+    if (f->cache)
+        memset(f->cache, 0, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
+    if (!w->walker.cache) {
+        tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, place(f), offset);
+        return;
+    }
+    const bool placed =
+        goes_on ? tl_etrace_walk_again(w, offset) : tl_etrace_walk_begin(w, place(f), offset);
+    if (placed && tl_etrace_walk_at_branch(w)) {
+        tl_etrace_outcomes_add(&w->outcomes, k->branch, 1);
+        w->outcomes.untrained = true;
+    }
+}
+
+static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    report_loss(f);
+    f->address = k->address & mask(f);
+    if (w->placed) {
+        const struct tl_etrace_goal goal = {.address = place(f),
+                                            .sync = true,
+                                            .same_privilege = privilege_in(f, k) == f->privilege};
+        (void)tl_etrace_walk_to(w, &goal, offset);
+    }
+    const bool goes_on = w->placed;
+    if (goes_on) /* what holds from the address on comes in front of its instruction */
+        tl_etrace_walk_split(w);
+    take_mode(f, k, offset);
+    begin(f, k, goes_on, offset);
+}
+
+/* The preferred return address of a trap; false: not known. */
+static bool take_epc(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t *pc)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    if (f->params.unit == TL_ETRACE_ESP32 && k->ecause == ILLEGAL_INSTRUCTION && !k->interrupt) {
+        *pc = k->tval;
+        return true;
+    }
+    if (!w->placed) {
+        *pc = k->address;
+        return !k->interrupt && !k->thaddr;
+    }
+    if (k->interrupt)
+        return (k->thaddr || !tl_etrace_walk_at_jump(w)) && tl_etrace_walk_successor(w, pc);
+    if (!k->thaddr && tl_etrace_walk_at_jump(w)) {
+        f->address = k->address & mask(f);
+        *pc = place(f);
+        return true;
+    }
+    if (tl_etrace_walk_at_trap(w)) {
+        *pc = w->pc;
+        return true;
+    }
+    return tl_etrace_walk_successor(w, pc);
+}
+
+/* The handler's address where packets lack it; false: the setup does not give it. */
+static bool take_vector(struct tl_etrace_flow *f, const struct tl_etrace_packet *k)
+{
+    const uint64_t tvec = f->params.tvec[f->privilege < TL_ETRACE_TVECS ? f->privilege : 0];
+    const bool vectored = tvec & 1 && k->interrupt;
+    f->address = ((tvec & ~UINT64_C(3)) + (vectored ? 4 * (uint64_t)k->ecause : 0)) & mask(f);
+    return tvec != 0;
+}
+
+static void on_trap(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+{
+    uint64_t epc = 0;
+    report_loss(f);
+    const bool known = take_epc(f, k, &epc);
+    tl_etrace_walk_leave(&f->walk);
+    struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_EXCEPTION, offset);
+    item->sub = (uint16_t)(k->ecause | (k->interrupt ? TL_EXCEPTION_INTERRUPT : 0));
+    item->text = k->interrupt ? "interrupt" : "exception";
+    item->pc = epc;
+    item->flags = known ? TL_ITEM_HAS_PC : 0;
+    f->address = k->address & mask(f);
+    f->stopped = f->inferred = false;
+    f->synced = f->trapped = true;
+    if (k->thaddr)
+        take_mode(f, k, offset);
+    if (k->thaddr && k->has_address)
+        begin(f, k, false, offset);
+    else if (k->thaddr && take_vector(f, k))
+        begin(f, &(struct tl_etrace_packet){.address = f->address, .branch = k->branch}, false,
+              offset);
+}
+
+static void on_support(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    if (k->qual_status == TL_ETRACE_ENDED_NTR && f->inferred && w->placed) {
+        const struct tl_etrace_goal goal = {
+            .address = w->pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
+        (void)tl_etrace_walk_to(w, &goal, offset);
+    }
+    if (k->qual_status != TL_ETRACE_NO_CHANGE && !f->stopped) {
+        const bool lost = k->qual_status == TL_ETRACE_LOST;
+        tl_etrace_walk_lose(w, lost ? TL_GAP_OVERFLOW : TL_GAP_OFF, offset);
+        f->stopped = true;
+        f->synced = f->inferred = f->trapped = false;
+        if (lost && f->soft.rc >= 0)
+            f->soft.rc = f->soft.sink.loss(f->soft.sink.context, TL_LOSS_OVERFLOW, offset, 0);
+    }
+    if (f->params.unit != TL_ETRACE_ESP32)
+        w->options = tl_etrace_options(&f->params, k->ioptions);
+}
+
+/* ---- packets of formats 0 to 2 ------------------------------------------------------------------
+ */
+
+/* Append the packet's outcomes to the one that may be waiting. Returns false: there are too many.
+ */
+static bool take_outcomes(struct tl_etrace_flow *f, const struct tl_etrace_packet *k)
+{
+    struct tl_etrace_outcomes *const o = &f->walk.outcomes;
+    if (tl_etrace_outcomes_waiting(o) > 1)
+        return false;
+    tl_etrace_outcomes_settle(o, f->walk.pc);
+    tl_etrace_outcomes_add(o, k->map, k->branches);
+    if (k->kind != TL_ETRACE_COUNT)
+        return true;
+    if (k->count > TL_ETRACE_COUNT_MAX)
+        return false;
+    o->right = k->count + 31;
+    o->wrong = k->branch_fmt != TL_ETRACE_COUNT_ADDRESS;
+    return true;
+}
+
+/* The program was not followed up to here: begin at the reported address, of an instruction that
+ * was executed. */
+static void resume(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    if (!w->walker.cache) {
+        tl_item_batch_value(&f->soft.out, TL_ITEM_BRANCH, place(f), offset);
+        return;
+    }
+    if (!tl_etrace_walk_begin(w, place(f), offset) || !tl_etrace_walk_at_branch(w))
+        return;
+    if (k->branches)
+        tl_etrace_outcomes_add(&w->outcomes, k->map >> (k->branches - 1), 1);
+}
+
+/* The last address was reached before; the trace has come round to it, behind an uninferable jump.
+ */
+static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
+{
+    const struct tl_etrace_goal goal = {
+        .address = f->walk.pc, .only_jump = true, .irreport = f->irreport, .irdepth = f->irdepth};
+    f->inferred = false;
+    if (tl_etrace_walk_to(&f->walk, &goal, offset) == TL_ETRACE_END_LOST)
+        return false;
+    remember_target(f, goal.address);
+    return true;
+}
+
+static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
+{
+    struct tl_etrace_walk *const w = &f->walk;
+    const bool has_target = k->has_address || k->kind == TL_ETRACE_INDEX;
+    const bool was_placed = w->placed;
+    if (was_placed && !take_outcomes(f, k)) {
+        tl_etrace_walk_lose(w, TL_GAP_NO_PATH, offset);
+        forget_place(f, false);
+        return;
+    }
+    if (was_placed && f->inferred && !go_round(f, offset)) {
+        forget_place(f, false);
+        return;
+    }
+    if (k->has_address)
+        f->address = (k->is_full ? k->address : f->address + k->address) & mask(f);
+    else if (k->kind == TL_ETRACE_INDEX)
+        f->address = f->cache[k->index];
+    if (!was_placed) {
+        if (has_target)
+            resume(f, k, offset);
+        return;
+    }
+    const struct tl_etrace_goal goal = {.address = has_target ? place(f) : 0,
+                                        .last_branch = !has_target,
+                                        .by_jump = k->updiscon || k->kind == TL_ETRACE_INDEX,
+                                        .notify = k->notify,
+                                        .irreport = k->irreport,
+                                        .irdepth = k->irdepth};
+    const enum tl_etrace_end end = tl_etrace_walk_to(w, &goal, offset);
+    if (end == TL_ETRACE_END_JUMPED)
+        remember_target(f, f->address);
+    f->inferred = end == TL_ETRACE_END_INFERRED;
+    f->irreport = k->irreport;
+    f->irdepth = k->irdepth;
+    if (end == TL_ETRACE_END_LOST)
+        forget_place(f, w->unmapped);
+}
+
+/* ---- packets ------------------------------------------------------------------------------------
+ */
+
+static void list(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
+                 const struct tl_etrace_frame *frame)
+{
+    struct tl_soft *const s = &f->soft;
+    if (!s->sink.packet || s->rc < 0)
+        return;
+    char text[320], line[420], time[32] = "";
+    if (k)
+        tl_etrace_packet_text(k, &f->params, text, sizeof text);
+    else
+        snprintf(text, sizeof text, "BAD_PACKET bytes=%u", frame->size);
+    if (frame->has_time)
+        snprintf(time, sizeof time, " timestamp=%" PRIu64, frame->time);
+    snprintf(line, sizeof line, "%" PRIu64 " %x %s%s", frame->offset, frame->src, text, time);
+    s->rc = s->sink.packet(s->sink.context, line);
+}
+
+bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *f, struct tl_bytes payload)
+{
+    struct tl_etrace_packet k;
+    if (tl_etrace_parse(&k, &f->params, f->walk.options, payload) < 0)
+        return false;
+    if (f->params.unit != TL_ETRACE_ESP32 && !tl_etrace_is_short(payload))
+        return false;
+    return k.kind > TL_ETRACE_CONTEXT || privilege_of(privilege_in(f, &k)) != 15;
+}
+
+int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+{
+    struct tl_etrace_packet k;
+    struct tl_etrace_walk *const w = &f->walk;
+    const uint64_t offset = frame->offset;
+    const int rc = tl_etrace_parse(&k, &f->params, w->options, frame->payload);
+    list(f, rc < 0 ? NULL : &k, frame);
+    tl_item_batch_pause(&f->soft.out);
+    if (rc < 0) {
+        tl_etrace_walk_leave(w);
+        forget_place(f, false);
+        skip(f, BAD_PACKET, frame);
+    } else if (k.kind == TL_ETRACE_START) {
+        on_start(f, &k, offset);
+    } else if (k.kind == TL_ETRACE_TRAP) {
+        on_trap(f, &k, offset);
+    } else if (k.kind == TL_ETRACE_SUPPORT) {
+        on_support(f, &k, offset);
+    } else if (k.kind == TL_ETRACE_CONTEXT) {
+        tl_etrace_walk_tell(w);
+        take_mode(f, &k, offset);
+    } else if (f->synced && !f->trapped) {
+        on_flow(f, &k, offset);
+    } else {
+        skip(f, TL_LOSS_NOT_SYNC, frame);
+    }
+    if (rc >= 0 && f->params.time_width && k.kind <= TL_ETRACE_CONTEXT)
+        take_time(f, k.time, offset);
+    else if (frame->has_time && !f->params.time_width)
+        take_time(f, unwrap(f, frame), offset);
+    if (tl_etrace_walk_is_large(w)) {
+        tl_etrace_walk_tell(w);
+        tl_walker_trim(&w->walker);
+        tl_etrace_walk_refresh(w);
+    }
+    return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc < 0 ? f->soft.rc : TL_OK;
+}
+
+int tl_etrace_flow_flush(struct tl_etrace_flow *f)
+{
+    return tl_soft_flush(&f->soft);
+}
+
+int tl_etrace_flow_finish(struct tl_etrace_flow *f)
+{
+    if (f->walk.placed)
+        tl_etrace_walk_tell(&f->walk);
+    report_loss(f);
+    return tl_soft_flush(&f->soft);
+}
+
+/* ---- state --------------------------------------------------------------------------------------
+ */
+
+void tl_etrace_flow_state(struct tl_etrace_flow *f, struct tl_state *s)
+{
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET};
+    tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
+    tl_item_batch_state(&f->soft.out, s);
+    tl_state_bool(s, &f->synced);
+    tl_state_bool(s, &f->stopped);
+    tl_state_bool(s, &f->trapped);
+    tl_state_bool(s, &f->inferred);
+    tl_state_bool(s, &f->irreport);
+    tl_state_u32(s, &f->irdepth);
+    tl_state_u8(s, &f->privilege, UINT8_MAX);
+    tl_state_u64(s, &f->address);
+    tl_state_u64(s, &f->time);
+    tl_state_u64(s, &f->lost);
+    if (f->cache)
+        tl_state_bytes(s, f->cache, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
+    tl_etrace_walk_state(&f->walk, s);
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/etrace_packet.h"
+
+/* Bits of a payload, least significant first. */
+struct reader {
+    struct tl_bytes in;
+    size_t at; /* bits */
+    bool last; /* the last bit that was read */
+};
+
+static inline bool bit_at(const struct reader *r, size_t at)
+{
+    const size_t end = 8 * r->in.n - 1;
+    const size_t i = at < end ? at : end;
+    return r->in.p[i / 8] >> i % 8 & 1;
+}
+
+static uint64_t take(struct reader *r, unsigned width)
+{
+    uint64_t value = 0;
+    for (unsigned i = 0; i < width; i++) {
+        r->last = bit_at(r, r->at++);
+        value |= (uint64_t)r->last << i;
+    }
+    return value;
+}
+
+/* A bit that says yes by differing from the one in front. */
+static bool take_change(struct reader *r)
+{
+    const bool before = r->last;
+    return take(r, 1) != before;
+}
+
+/* Width of `branch_map`, by the number of branches in it. */
+static unsigned map_width(unsigned branches)
+{
+    return branches == 0   ? 0
+           : branches == 1 ? 1
+           : branches <= 3 ? 3
+           : branches <= 7 ? 7
+           : branches < 16 ? 15
+                           : 31;
+}
+
+static uint32_t mask_of(unsigned n)
+{
+    return n < 32 ? (UINT32_C(1) << n) - 1 : UINT32_MAX;
+}
+
+static void take_map(struct reader *r, struct tl_etrace_packet *out)
+{
+    out->map = (uint32_t)take(r, map_width(out->branches)) & mask_of(out->branches);
+}
+
+static void take_address(struct reader *r, const struct tl_etrace_params *p,
+                         struct tl_etrace_packet *out)
+{
+    out->has_address = true;
+    out->address = take(r, p->iaddress_width - p->iaddress_lsb) << p->iaddress_lsb;
+}
+
+static void take_irreport(struct reader *r, const struct tl_etrace_params *p,
+                          struct tl_etrace_packet *out)
+{
+    out->irreport = take_change(r);
+    out->irdepth = (uint32_t)take(r, p->irdepth_width);
+}
+
+/* The address of formats 0 to 2, and what is told about it. */
+static void take_report(struct reader *r, const struct tl_etrace_params *p, unsigned options,
+                        struct tl_etrace_packet *out)
+{
+    take_address(r, p, out);
+    out->is_full = options & TL_ETRACE_FULL_ADDRESS;
+    out->notify = take_change(r);
+    out->updiscon = take_change(r);
+    take_irreport(r, p, out);
+}
+
+static int parse_format0(struct reader *r, const struct tl_etrace_params *p, unsigned options,
+                         struct tl_etrace_packet *out)
+{
+    const uint64_t subformat = p->f0s_width     ? take(r, p->f0s_width)
+                               : !p->cache_size ? 0
+                               : !p->bpred_size ? 1
+                                                : !(options & TL_ETRACE_PREDICTION);
+    if (subformat > 1)
+        return TL_BAD;
+    if (subformat == 1) {
+        out->kind = TL_ETRACE_INDEX;
+        out->index = (uint32_t)take(r, p->cache_size);
+        out->branches = (uint8_t)take(r, 5);
+        take_map(r, out);
+        take_irreport(r, p, out);
+        return p->cache_size ? TL_OK : TL_BAD;
+    }
+    out->kind = TL_ETRACE_COUNT;
+    out->count = (uint32_t)take(r, 32);
+    out->branch_fmt = (uint8_t)take(r, 2);
+    if (out->branch_fmt >= TL_ETRACE_COUNT_ADDRESS)
+        take_report(r, p, options, out);
+    return out->branch_fmt == 1 || !p->bpred_size ? TL_BAD : TL_OK;
+}
+
+static void parse_format1(struct reader *r, const struct tl_etrace_params *p, unsigned options,
+                          struct tl_etrace_packet *out)
+{
+    out->kind = TL_ETRACE_BRANCHES;
+    out->branches = (uint8_t)take(r, 5);
+    if (out->branches) {
+        take_map(r, out);
+        take_report(r, p, options, out);
+    } else {
+        out->branches = 31;
+        take_map(r, out);
+    }
+}
+
+static void take_place(struct reader *r, const struct tl_etrace_params *p,
+                       struct tl_etrace_packet *out)
+{
+    out->privilege = (uint8_t)take(r, p->privilege_width);
+    out->time = take(r, p->time_width);
+    out->context = take(r, p->context_width);
+}
+
+static void parse_trap(struct reader *r, const struct tl_etrace_params *p, unsigned options,
+                       struct tl_etrace_packet *out)
+{
+    const bool old = p->unit == TL_ETRACE_ESP32;
+    out->branch = take(r, 1);
+    take_place(r, p, out);
+    out->ecause = (uint16_t)take(r, p->ecause_width);
+    out->interrupt = take(r, 1);
+    out->thaddr = old || take(r, 1);
+    if (!(out->thaddr && options & TL_ETRACE_IMPLICIT_EXCEPTION))
+        take_address(r, p, out);
+    out->has_tval = old || !out->interrupt;
+    if (out->has_tval)
+        out->tval = take(r, p->iaddress_width);
+}
+
+static void parse_support(struct reader *r, const struct tl_etrace_params *p,
+                          struct tl_etrace_packet *out)
+{
+    out->ienable = take(r, 1);
+    if (p->unit != TL_ETRACE_ESP32)
+        out->encoder_mode = (uint8_t)take(r, p->encoder_mode_width);
+    out->qual_status = (uint8_t)take(r, 2);
+    if (p->unit == TL_ETRACE_ESP32)
+        return;
+    out->ioptions = (uint32_t)take(r, p->ioptions_width);
+    if (p->unit == TL_ETRACE_PULP)
+        return;
+    out->denable = take(r, 1);
+    out->dloss = take(r, 1);
+    out->doptions = (uint8_t)take(r, 4);
+}
+
+static void parse_format3(struct reader *r, const struct tl_etrace_params *p, unsigned options,
+                          struct tl_etrace_packet *out)
+{
+    out->is_full = true;
+    out->kind = (uint8_t)(TL_ETRACE_START + take(r, 2));
+    switch (out->kind) {
+    case TL_ETRACE_START:
+        out->branch = take(r, 1);
+        take_place(r, p, out);
+        take_address(r, p, out);
+        break;
+    case TL_ETRACE_TRAP:
+        parse_trap(r, p, options, out);
+        break;
+    case TL_ETRACE_CONTEXT:
+        take_place(r, p, out);
+        break;
+    default:
+        parse_support(r, p, out);
+        break;
+    }
+}
+
+int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
+                    unsigned options, struct tl_bytes payload)
+{
+    struct reader r = {.in = payload};
+    *out = (struct tl_etrace_packet){0};
+    switch (take(&r, 2)) {
+    case 0:
+        return parse_format0(&r, params, options, out);
+    case 1:
+        parse_format1(&r, params, options, out);
+        return TL_OK;
+    case 2:
+        out->kind = TL_ETRACE_ADDRESS;
+        take_report(&r, params, options, out);
+        return TL_OK;
+    default:
+        parse_format3(&r, params, options, out);
+        return TL_OK;
+    }
+}
+
+bool tl_etrace_is_short(struct tl_bytes payload)
+{
+    const uint8_t *const p = payload.p;
+    const size_t n = payload.n;
+    return n < 2 || p[n - 1] != (p[n - 2] & 0x80 ? 0xff : 0);
+}

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/etrace_params.h"
+
+/* A parameter: where it goes, its default, and the largest value. */
+struct parameter {
+    const char *name;
+    uint8_t *to;
+    uint8_t otherwise;
+    uint8_t most;
+};
+
+/* The order of the bits in `ioptions`, which the standard leaves to the implementer. */
+static const uint8_t reference_order[] = {TL_ETRACE_IMPLICIT_RETURN, TL_ETRACE_IMPLICIT_EXCEPTION,
+                                          TL_ETRACE_FULL_ADDRESS, TL_ETRACE_TARGET_CACHE,
+                                          TL_ETRACE_PREDICTION};
+static const uint8_t pulp_order[] = {TL_ETRACE_TARGET_CACHE,       TL_ETRACE_PREDICTION,
+                                     TL_ETRACE_IMPLICIT_RETURN,    TL_ETRACE_SEQUENTIAL,
+                                     TL_ETRACE_IMPLICIT_EXCEPTION, TL_ETRACE_FULL_ADDRESS};
+
+#define PULP_IOPTIONS 7 /* the last one says that addresses are differences */
+
+unsigned tl_etrace_options(const struct tl_etrace_params *params, uint32_t ioptions)
+{
+    const bool pulp = params->unit == TL_ETRACE_PULP;
+    const uint8_t *const order = pulp ? pulp_order : reference_order;
+    const size_t n = pulp ? sizeof pulp_order : sizeof reference_order;
+    unsigned options = params->sijump && !pulp ? TL_ETRACE_SEQUENTIAL : 0;
+    for (size_t i = 0; i < n; i++)
+        options |= ioptions >> i & 1 ? order[i] : 0;
+    return options;
+}
+
+static int read_all(const struct parameter *p, size_t n, const struct tl_source *source,
+                    struct tl_fail *fail)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t value =
+            source ? tl_source_reg(source, p[i].name, p[i].otherwise) : p[i].otherwise;
+        if (value > p[i].most)
+            return tl_fail_set(fail, TL_UNSUPPORTED, "%s=%llu: the largest value is %u", p[i].name,
+                               (unsigned long long)value, p[i].most);
+        *p[i].to = (uint8_t)value;
+    }
+    return TL_OK;
+}
+
+/* A field exists if its width is given, unless `none` says otherwise. */
+static uint8_t optional_width(const struct tl_source *source, const char *none, uint8_t width)
+{
+    const uint64_t absent = source ? tl_source_reg(source, none, width == 0) : 1;
+    return absent ? 0 : width ? width : 1;
+}
+
+int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *source,
+                     struct tl_fail *fail)
+{
+    *out = (struct tl_etrace_params){.unit = TL_ETRACE_REFERENCE};
+    const char *const unit = source ? source->type : "";
+    if (!strcmp(unit, "esp32"))
+        out->unit = TL_ETRACE_ESP32;
+    else if (!strcmp(unit, "pulp"))
+        out->unit = TL_ETRACE_PULP;
+    else if (*unit && strcmp(unit, "reference") != 0)
+        return tl_fail_set(fail, TL_UNSUPPORTED,
+                           "unit=%.20s is not known; use reference, pulp or esp32", unit);
+    const bool old = out->unit == TL_ETRACE_ESP32, pulp = out->unit == TL_ETRACE_PULP;
+    uint8_t sijump;
+    out->isa = (uint8_t)tl_source_isa(TL_PROTO_E_TRACE, source);
+    const struct parameter all[] = {
+        {"iaddress_width_p", &out->iaddress_width, 32, 64},
+        {"iaddress_lsb_p", &out->iaddress_lsb, pulp ? 0 : 1, 2},
+        {"privilege_width_p", &out->privilege_width, old ? 1 : 2, 8},
+        {"ecause_width_p", &out->ecause_width, old ? 5 : 4, 16},
+        {"time_width_p", &out->time_width, 0, 64},
+        {"context_width_p", &out->context_width, 0, 64},
+        {"return_stack_size_p", &out->return_stack_size, 0, 10},
+        {"call_counter_size_p", &out->call_counter_size, 0, 10},
+        {"bpred_size_p", &out->bpred_size, 0, 16},
+        {"cache_size_p", &out->cache_size, 0, 16},
+        {"encoder_mode_width_p", &out->encoder_mode_width, 1, 8},
+        {"ioptions_width_p", &out->ioptions_width, pulp ? PULP_IOPTIONS : sizeof reference_order,
+         32},
+        {"sijump_p", &sijump, 0, 1},
+    };
+    int rc = read_all(all, sizeof all / sizeof *all, source, fail);
+    if (rc < 0)
+        return rc;
+    /* With both there must be a bit to tell them apart. */
+    const bool both = out->bpred_size && out->cache_size;
+    rc = read_all(&(struct parameter){"f0s_width_p", &out->f0s_width, both, 8}, 1, source, fail);
+    if (rc < 0)
+        return rc;
+    if (out->iaddress_width <= out->iaddress_lsb)
+        return tl_fail_set(fail, TL_UNSUPPORTED, "iaddress_width_p=%u leaves no bits of an address",
+                           out->iaddress_width);
+    out->sijump = sijump;
+    out->time_width = optional_width(source, "notime_p", out->time_width);
+    out->context_width = optional_width(source, "nocontext_p", out->context_width);
+    out->irdepth_width =
+        (uint8_t)(out->return_stack_size + (out->return_stack_size > 0) + out->call_counter_size);
+    static const char *const tvecs[TL_ETRACE_TVECS] = {"utvec", "stvec", "",      "mtvec",
+                                                       "",      "utvec", "vstvec"};
+    for (size_t i = 0; source && i < TL_ETRACE_TVECS; i++)
+        out->tvec[i] = *tvecs[i] ? tl_source_reg(source, tvecs[i], 0) : 0;
+    out->ioptions = source ? (uint32_t)tl_source_reg(source, "ioptions", 0) : 0;
+    return TL_OK;
+}
