@@ -4,6 +4,7 @@
 #include "cli/remote.h"
 #include "out/rows_out.h"
 #include "push/upload.h"
+#include "setup/registers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -209,6 +210,11 @@ struct redecode {
     bool json;
 };
 
+static void warn_register(void *config, const char *text)
+{
+    tl_cli_warn(config, "%s", text);
+}
+
 static int read_redecode(struct redecode *r, const char *config, const struct tl_arg_list *images)
 {
     struct tl_fail fail = {.offset = TL_NO_OFFSET};
@@ -217,6 +223,8 @@ static int read_redecode(struct redecode *r, const char *config, const struct tl
     r->whole = config;
     if (config)
         result = tl_setup_read(&r->setup, config, &fail);
+    if (config && result == TL_OK)
+        tl_setup_check_registers(&r->setup, warn_register, (void *)(uintptr_t)config);
     for (size_t i = 0; result == TL_OK && i < images->n; i++) {
         where = NULL;
         result = tl_setup_add_image(&r->setup, images->v[i], &fail);

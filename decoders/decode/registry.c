@@ -2,15 +2,31 @@
 /* The only list of supported formats. */
 #include "decode/registry.h"
 
+/* Arm IHI 0064, "Trace unit registers"; DDI 0487, D24.4 */
+#define ETM_REGISTERS                                                                              \
+    "TRCCONFIGR TRCTRACEIDR TRCIDR# TRCDEVARCH TRCAUTHSTATUS TRCPRGCTLR TRCPROCSELR TRCSTATR "     \
+    "TRCAUXCTLR TRCEVENTCTL#R TRCRSR TRCSTALLCTLR TRCTSCTLR TRCSYNCPR TRCCCCTLR TRCBBCTLR "        \
+    "TRCQCTLR TRCITEEDCR TRCVICTLR TRCVIIECTLR TRCVISSCTLR TRCVIPCSSCTLR TRCVDCTLR TRCVDSACCTLR "  \
+    "TRCVDARCCTLR TRCSEQEVR# TRCSEQRSTEVR TRCSEQSTR TRCEXTINSELR TRCEXTINSELR# TRCCNTRLDVR# "      \
+    "TRCCNTCTLR# TRCCNTVR# TRCIMSPEC# TRCRSCTLR# TRCSSCCR# TRCSSCSR# TRCSSPCICR# TRCOSLAR "        \
+    "TRCOSLSR TRCPDCR TRCPDSR TRCACVR# TRCACATR# TRCDVCVR# TRCDVCMR# TRCCIDCVR# TRCCIDCCTLR# "     \
+    "TRCVMIDCVR# TRCVMIDCCTLR# TRCITCTRL TRCCLAIMSET TRCCLAIMCLR TRCDEVAFF# TRCLAR TRCLSR "        \
+    "TRCDEVID TRCDEVID# TRCDEVTYPE TRCPIDR# TRCCIDR# TRCIT*"
+#define PT_REGISTERS "MTC_FREQ NOM_FREQ CPUID_15_EAX CPUID_15_EBX ADDR_CFG ADDR#_A ADDR#_B"
+/* Of all modules, as bring-up reads them. */
+#define OSD_REGISTERS                                                                              \
+    "MOD_TYPE MAX_PKT_LEN ADDR_WIDTH DATA_WIDTH VALWIDTH SYSTEM_VENDOR_ID SYSTEM_DEVICE_ID "       \
+    "NUM_MOD CORE_CTRL CORE_REG_UPPER CORE_DATA_WIDTH"
+
 #define FOLLOWED (TL_TRAIT_FLOW | TL_TRAIT_BLOCKS)
 
 const struct tl_format tl_formats[] = {
     [TL_PROTO_NONE] = {"none", "", TL_TRAIT_BLOCKS},
     [TL_PROTO_TPIU] = {"tpiu", "Arm IHI0029E D4", 0, "", TL_CONTAINER_TPIU},
     [TL_PROTO_ETM4] = {"etm4", "Arm IHI0064H (ETMv4.0 to 4.6)", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
-                       &tl_etm4_ops, TL_ISA_A64},
+                       &tl_etm4_ops, TL_ISA_A64, ETM_REGISTERS},
     [TL_PROTO_ETE] = {"ete", "Arm DDI0487 D5 and D6", FOLLOWED, "cs", TL_CONTAINER_SINGLE,
-                      &tl_etm4_ops, TL_ISA_A64},
+                      &tl_etm4_ops, TL_ISA_A64, ETM_REGISTERS},
     [TL_PROTO_ITM] = {"itm", "Arm DDI0403E appendix D4", TL_TRAIT_SOFTWARE, "cs",
                       TL_CONTAINER_SINGLE, &tl_itm_ops, TL_ISA_T32},
     [TL_PROTO_STM] = {"stm", "MIPI STPv2", TL_TRAIT_SOFTWARE, "cs", TL_CONTAINER_SINGLE,
@@ -19,13 +35,15 @@ const struct tl_format tl_formats[] = {
     [TL_PROTO_PERF] = {"perf", "Linux perf.data", 0, "", TL_CONTAINER_PERF},
     [TL_PROTO_PERF_EVENTS] = {"perf-events", "Linux perf.data", TL_TRAIT_NOTES},
     [TL_PROTO_OSD_CTM] = {"osd-ctm", "Open SoC Debug CTM", TL_TRAIT_FLOW | TL_TRAIT_CALLS,
-                          .isa = TL_ISA_RV64},
-    [TL_PROTO_OSD_STM] = {"osd-stm", "Open SoC Debug STM", TL_TRAIT_SOFTWARE, .isa = TL_ISA_RV64},
+                          .isa = TL_ISA_RV64, .registers = OSD_REGISTERS},
+    [TL_PROTO_OSD_STM] = {"osd-stm", "Open SoC Debug STM", TL_TRAIT_SOFTWARE, .isa = TL_ISA_RV64,
+                          .registers = OSD_REGISTERS},
     [TL_PROTO_OSD_UART] = {"osd-uart", "Open SoC Debug DEM-UART", TL_TRAIT_SOFTWARE,
-                           .isa = TL_ISA_RV64},
-    [TL_PROTO_OSD_OTHER] = {"osd", "Open SoC Debug", TL_TRAIT_NOTES, .isa = TL_ISA_RV64},
+                           .isa = TL_ISA_RV64, .registers = OSD_REGISTERS},
+    [TL_PROTO_OSD_OTHER] = {"osd", "Open SoC Debug", TL_TRAIT_NOTES, .isa = TL_ISA_RV64,
+                            .registers = OSD_REGISTERS},
     [TL_PROTO_PT] = {"pt", "Intel SDM volume 3, Intel Processor Trace", FOLLOWED, "pt",
-                     TL_CONTAINER_SINGLE, &tl_pt_ops, TL_ISA_X64},
+                     TL_CONTAINER_SINGLE, &tl_pt_ops, TL_ISA_X64, PT_REGISTERS},
     [TL_PROTO_STF] = {"stf", "STF 1.3", TL_TRAIT_FLOW | TL_TRAIT_RECORDS, "stf", TL_CONTAINER_STF},
     [TL_PROTO_STF_TRANSACTIONS] = {"transactions", "STF 1.3, transactions", TL_TRAIT_SOFTWARE},
     [TL_PROTO_N_TRACE] = {"n-trace", "RISC-V N-Trace 1.0", FOLLOWED, .isa = TL_ISA_RV64},

@@ -6,6 +6,7 @@
 #include "import/perf_folder.h"
 #include "import/sources.h"
 #include "perf/reader.h"
+#include "setup/registers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -297,11 +298,25 @@ static int read_snapshot(struct tl_bundle *out, const struct tl_bundle_request *
     return rc;
 }
 
+/* A register of the configuration is ignored. */
+static void warn_register(void *context, const char *text)
+{
+    const struct tl_bundle_request *const request = context;
+    char named[512];
+    if (request->config)
+        snprintf(named, sizeof named, "%.300s: %s", request->config, text);
+    request->warn(request->context, request->config ? named : text);
+}
+
 int tl_bundle_read(struct tl_bundle *out, const struct tl_bundle_request *request,
                    const char **where, struct tl_fail *fail)
 {
-    return request->snapshot ? read_snapshot(out, request, where, fail)
-                             : read_file(out, request, where, fail);
+    const int rc = request->snapshot ? read_snapshot(out, request, where, fail)
+                                     : read_file(out, request, where, fail);
+    for (size_t i = 0; rc == TL_OK && request->warn && i < out->n_captures; i++)
+        tl_setup_check_registers(&out->captures[i].setup, warn_register,
+                                 (void *)(uintptr_t)request);
+    return rc;
 }
 
 /* ---- raw bytes ------------------------------------------------------------------------------- */

@@ -86,6 +86,11 @@ struct tl_format {
      */
     const struct tl_stream_ops *ops;
     enum tl_isa isa; /* usual instruction set of the processors; NONE: the trace reports it */
+    /*
+     * Registers that a source may have in a setup, whether the decoder reads them or not: names
+     * separated by spaces, '#' for a number, '*' at the end for anything. NULL: not checked.
+     */
+    const char *registers;
 };
 
 /* The table, indexed by enum tl_protocol, may have holes. Entry 0 describes unknown formats. */

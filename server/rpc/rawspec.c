@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "base/args.h"
+#include "base/journal.h"
 #include "osdhost/bringup.h"
 #include "osdhost/host.h"
 #include "rpc/raw.h"
 #include "rpc/rpc.h"
+#include "setup/registers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -113,6 +115,15 @@ static int take_part(struct parts *parts, const char *part, struct tl_fail *fail
     return TL_OK;
 }
 
+static void warn_register(void *config, const char *text)
+{
+    struct tl_journal_line line;
+    tl_journal_begin(&line, TL_JOURNAL_WARNING, "register ignored");
+    tl_journal_text(&line, "config", config);
+    tl_journal_text(&line, "why", text);
+    tl_journal_end(&line);
+}
+
 static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struct parts *parts,
                       struct tl_fail *fail)
 {
@@ -122,6 +133,8 @@ static int make_setup(struct tl_raw_spec *out, struct tl_lake *lake, const struc
     int rc = tl_setup_format(&setup, parts->format, fail);
     if (rc >= 0 && parts->config)
         rc = tl_setup_read(&setup, parts->config, fail);
+    if (rc >= 0 && parts->config)
+        tl_setup_check_registers(&setup, warn_register, (void *)(uintptr_t)parts->config);
     if (rc >= 0)
         rc = store_images(lake, &setup, fail);
     if (rc >= 0)

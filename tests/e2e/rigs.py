@@ -650,6 +650,10 @@ def said_well(lab):
         f.write(ini + '\nfoo=bar\n')
     lab.fails(1, r"odd.ini: line \d+: key 'foo' is not known", 'decode', '--format', 'tpiu,sync=fsync',
               '--config', lab.path('odd.ini'), '--text', lab.path('raw'))
+    with open(lab.path('typo.ini'), 'w') as f:
+        f.write(ini.replace('TRCCONFIGR', 'TRCCONFGR'))
+    said = lab.run('decode', '--format', 'tpiu,sync=fsync', '--config', lab.path('typo.ini'), '--packets', lab.path('raw'))
+    check(b'typo.ini: [source cs.10]: unknown register TRCCONFGR is ignored; did you mean TRCCONFIGR?' in said.err, said.err)
     with open(lab.path('whole.ini'), 'w') as f:
         f.write('[trace]\nformat=tpiu,sync=fsync\n' + ini.replace('[trace]\n', ''))
     said = lab.run('decode', '--config', lab.path('whole.ini'), '--packets', lab.path('raw'))

@@ -49,7 +49,7 @@ server/upkeep     base image setup decode store rados ingest lake share/share.h 
 server/copy       base setup store rados ingest lake share/share.h lake.h lake_copy.h
 server/net        base
 server/osdhost    base setup net lake.h
-server/rpc        base flow/line.h net osdhost lake.h tracelake grpc web
+server/rpc        base flow/line.h setup/registers.h net osdhost lake.h tracelake grpc web
 server/.          base setup regions net rpc osdhost lake.h lake_analysis.h lake_ingest.h lake_rows.h serve.h serve_options.h notify.h process.h web
 client/include   tracelake.h tracelake_lookups.h
 '

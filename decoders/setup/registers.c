@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "setup/registers.h"
+
+#include "setup/format.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define NAME_ROOM sizeof(((struct tl_register *)0)->name)
+
+/* Keys of a [source] section that have numbers: a misspelt one looks like a register. */
+static const char keys[] = "id clock head";
+
+/* Next word of a list separated by spaces; false: none. */
+static bool next_word(const char **list, char word[static NAME_ROOM])
+{
+    *list += strspn(*list, " ");
+    const int n = (int)strcspn(*list, " ");
+    snprintf(word, NAME_ROOM, "%.*s", n, *list);
+    *list += n;
+    return n > 0;
+}
+
+/* Does a name match a pattern, in which '#' is a number and a final '*' is anything? */
+static bool matches(const char *pattern, const char *name)
+{
+    for (; *pattern && *pattern != '*'; pattern++) {
+        if (*pattern == '#') {
+            if (!isdigit((unsigned char)*name))
+                return false;
+            name += strspn(name, "0123456789");
+        } else if (toupper((unsigned char)*pattern) != toupper((unsigned char)*name++)) {
+            return false;
+        }
+    }
+    return *pattern == '*' || !*name;
+}
+
+static bool is_listed(const char *list, const char *name)
+{
+    char word[NAME_ROOM];
+    while (next_word(&list, word))
+        if (matches(word, name))
+            return true;
+    return false;
+}
+
+static unsigned least(unsigned a, unsigned b)
+{
+    return a < b ? a : b;
+}
+
+/* Edit distance of two names, in which neighbours that change places count as one edit. */
+static unsigned distance(const char *a, const char *b)
+{
+    unsigned rows[3][NAME_ROOM + 1];
+    const size_t n = strlen(b);
+    unsigned *before = rows[0], *last = rows[1], *row = rows[2];
+    for (unsigned j = 0; j <= n; j++)
+        row[j] = j;
+    for (unsigned i = 1; a[i - 1]; i++) {
+        unsigned *const free = before;
+        before = last, last = row, row = free;
+        row[0] = i;
+        for (unsigned j = 1; j <= n; j++) {
+            const bool same = toupper((unsigned char)a[i - 1]) == toupper((unsigned char)b[j - 1]);
+            row[j] = least(last[j - 1] + !same, least(last[j], row[j - 1]) + 1);
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1);
+        }
+    }
+    return row[n];
+}
+
+/* A pattern with the number of the similar name, or 0. */
+static void fill(const char *pattern, const char *name, char out[static NAME_ROOM])
+{
+    const size_t at = strcspn(pattern, "#");
+    const char *const digits = name + strcspn(name, "0123456789");
+    const int n = (int)strspn(digits, "0123456789");
+    if (pattern[at])
+        snprintf(out, NAME_ROOM, "%.*s%.*s%s", (int)at, pattern, n ? n : 1, n ? digits : "0",
+                 pattern + at + 1);
+    else
+        snprintf(out, NAME_ROOM, "%s", pattern);
+}
+
+/* Write the most similar listed name to `out` if it differs by a third at most. */
+static unsigned nearest(const char *list, const char *name, unsigned most,
+                        char out[static NAME_ROOM])
+{
+    char word[NAME_ROOM], filled[NAME_ROOM];
+    while (next_word(&list, word)) {
+        fill(word, name, filled);
+        const unsigned far = distance(name, filled);
+        if (far < most && !strchr(word, '*')) {
+            most = far;
+            memcpy(out, filled, sizeof filled);
+        }
+    }
+    return most;
+}
+
+void tl_setup_check_registers(const struct tl_setup *setup,
+                              void (*report)(void *context, const char *text), void *context)
+{
+    for (size_t i = 0; i < setup->n_sources; i++) {
+        const struct tl_source *const source = &setup->sources[i];
+        const char *const list = tl_format_of(source->protocol)->registers;
+        for (size_t k = 0; list && k < source->n_regs; k++) {
+            const char *const name = source->regs[k].name;
+            char text[160], near[NAME_ROOM] = "";
+            if (is_listed(list, name))
+                continue;
+            const unsigned far = nearest(list, name, (unsigned)strlen(name) / 3 + 1, near);
+            (void)nearest(keys, name, far, near);
+            snprintf(text, sizeof text, "[source %s]: unknown register %s is ignored%s%s%s",
+                     source->name, name, near[0] ? "; did you mean " : "", near,
+                     near[0] ? "?" : "");
+            report(context, text);
+        }
+    }
+}
