@@ -157,10 +157,12 @@ extern const struct tl_decode_ops tl_osd_ops;       /* "di" */
 extern const struct tl_decode_ops tl_stf_ops;       /* "stf" */
 extern const struct tl_decode_ops tl_perf_ops;      /* "perf" */
 extern const struct tl_decode_ops tl_etrace_ops; /* "etrace-encap", "etrace-smi", "etrace-esp32" */
+extern const struct tl_decode_ops tl_nexus_ops;  /* "ntrace", "nexus-sifive" */
 
 extern const struct tl_stream_ops tl_etm4_ops; /* ETMv4 and ETE */
 extern const struct tl_stream_ops tl_itm_ops;
 extern const struct tl_stream_ops tl_stm_ops;
 extern const struct tl_stream_ops tl_pt_ops;
+extern const struct tl_stream_ops tl_nexus_stream_ops; /* N-Trace and SiFive's dialect */
 
 #endif

@@ -18,6 +18,17 @@
     "MOD_TYPE MAX_PKT_LEN ADDR_WIDTH DATA_WIDTH VALWIDTH SYSTEM_VENDOR_ID SYSTEM_DEVICE_ID "       \
     "NUM_MOD CORE_CTRL CORE_REG_UPPER CORE_DATA_WIDTH"
 
+/* RISC-V Trace Control Interface 1.0, fields of the encoder and of timestamps */
+#define NEXUS_REGISTERS                                                                            \
+    "trTeActive trTeEnable trTeInstTracing trTeEmpty trTeInstMode trTeContext trTeInstTrigEnable " \
+    "trTeInstStallOrOverflow trTeInstStallEna trTeInhibitSrc trTeInstSyncMode trTeInstSyncMax "    \
+    "trTeFormat trTeVerMajor trTeVerMinor trTeSrcID trTeSrcBits trTeInstNoAddrDiff "               \
+    "trTeInstNoTrapAddr trTeInstEnSequentialJump trTeInstEnImplicitReturn "                        \
+    "trTeInstEnBranchPrediction trTeInstEnJumpTargetCache trTeInstImplicitReturnMode "             \
+    "trTeInstEnRepeatedHistory trTeInstEnAllJumps trTeInstExtendAddrMSB trTsActive trTsCount "     \
+    "trTsReset trTsDebug trTsEnable trTsType trTsPrescale trTsBranch trTsInstTrace trTsOwnership " \
+    "trTsWidth call_stack_depth"
+
 #define FOLLOWED (TL_TRAIT_FLOW | TL_TRAIT_BLOCKS)
 
 const struct tl_format tl_formats[] = {
@@ -46,10 +57,12 @@ const struct tl_format tl_formats[] = {
                      TL_CONTAINER_SINGLE, &tl_pt_ops, TL_ISA_X64, PT_REGISTERS},
     [TL_PROTO_STF] = {"stf", "STF 1.3", TL_TRAIT_FLOW | TL_TRAIT_RECORDS, "stf", TL_CONTAINER_STF},
     [TL_PROTO_STF_TRANSACTIONS] = {"transactions", "STF 1.3, transactions", TL_TRAIT_SOFTWARE},
-    [TL_PROTO_N_TRACE] = {"n-trace", "RISC-V N-Trace 1.0", FOLLOWED, .isa = TL_ISA_RV64},
+    [TL_PROTO_N_TRACE] = {"n-trace", "RISC-V N-Trace 1.0", FOLLOWED, .ops = &tl_nexus_stream_ops,
+                          .isa = TL_ISA_RV64, .registers = NEXUS_REGISTERS},
     [TL_PROTO_NTRACE] = {"ntrace", "RISC-V N-Trace 1.0", 0, "nt", TL_CONTAINER_NEXUS},
     [TL_PROTO_NEXUS_SIFIVE] = {"nexus-sifive", "SiFive's Nexus messages", FOLLOWED, "nt",
-                               TL_CONTAINER_NEXUS, NULL, TL_ISA_RV64},
+                               TL_CONTAINER_NEXUS, &tl_nexus_stream_ops, TL_ISA_RV64,
+                               NEXUS_REGISTERS},
     [TL_PROTO_E_TRACE] = {"e-trace", "RISC-V E-Trace 2.0", FOLLOWED, .isa = TL_ISA_RV64},
     [TL_PROTO_ETRACE_ENCAP] = {"etrace-encap", "RISC-V packet encapsulation 1.0.0", 0, "et",
                                TL_CONTAINER_ETRACE},
@@ -63,5 +76,6 @@ const unsigned tl_n_formats = sizeof tl_formats / sizeof *tl_formats;
 const struct tl_decode_ops *const tl_containers[TL_CONTAINERS] = {
     [TL_CONTAINER_TPIU] = &tl_coresight_ops, [TL_CONTAINER_SINGLE] = &tl_coresight_ops,
     [TL_CONTAINER_DI] = &tl_osd_ops,         [TL_CONTAINER_STF] = &tl_stf_ops,
-    [TL_CONTAINER_PERF] = &tl_perf_ops,      [TL_CONTAINER_ETRACE] = &tl_etrace_ops,
+    [TL_CONTAINER_PERF] = &tl_perf_ops,      [TL_CONTAINER_NEXUS] = &tl_nexus_ops,
+    [TL_CONTAINER_ETRACE] = &tl_etrace_ops,
 };

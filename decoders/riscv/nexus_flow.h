@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Messages of one hart to flow items: N-Trace 1.0, and SiFive's dialect of before it. Embedded in
+ * the stream decoder (riscv/nexus_stream.c). Not thread-safe.
+ *
+ * Source: RISC-V N-Trace 1.0, chapters 5 to 9.
+ */
+#ifndef TL_RISCV_NEXUS_FLOW_H
+#define TL_RISCV_NEXUS_FLOW_H
+
+#include "decode/soft.h"
+#include "riscv/nexus_message.h"
+#include "riscv/nexus_walk.h"
+
+/* The last branch message, for RepeatBranch. */
+struct tl_nexus_repeat {
+    bool is;
+    bool has_target; /* it told an address */
+    uint64_t target;
+    uint64_t icnt;
+    uint64_t history; /* as sent; 0: none */
+};
+
+struct tl_nexus_flow {
+    struct tl_soft soft; /* must be first */
+    struct tl_nexus_walk walk;
+    enum tl_isa isa;
+    uint32_t vmid;   /* of the source's own images, see tl_source_vmid(); 0: none */
+    bool synced;     /* the place is followed, or would be if the image had it */
+    bool stopped;    /* the trace unit said why it is not */
+    bool is_history; /* history messages (HTM), not branch messages */
+    bool owed;       /* a SYNC message ended before a branch without its outcome */
+    uint8_t privilege;
+    uint64_t base; /* last address that a message told */
+    int64_t icnt;  /* halfwords told or executed that no message with I-CNT has counted yet */
+    struct tl_nexus_repeat repeat;
+    struct tl_image_context context;
+    bool has_time;
+    uint64_t time;
+};
+
+/* Returns TL_UNSUPPORTED with a text in `fail`, or TL_NOMEM. */
+TL_MUST_USE int tl_nexus_flow_init(struct tl_nexus_flow *flow, const struct tl_source *source,
+                                   const struct tl_image *image, const struct tl_stream_sink *sink,
+                                   struct tl_fail *fail);
+void tl_nexus_flow_fini(struct tl_nexus_flow *flow);
+
+/* Process a message. It is ignored if a message with SYNC must come first: returns false. */
+bool tl_nexus_flow_message(struct tl_nexus_flow *flow, const struct tl_nexus_message *message);
+
+/* Messages were lost or damaged, which the caller has reported. */
+void tl_nexus_flow_lose(struct tl_nexus_flow *flow);
+
+void tl_nexus_flow_state(struct tl_nexus_flow *flow, struct tl_state *state);
+
+#endif

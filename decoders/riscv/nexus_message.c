@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/nexus_message.h"
+
+#include "base/err.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Name and width of each field in bits; 0: variable. */
+static const struct {
+    const char *name;
+    uint8_t bits;
+} fields[TL_NEXUS_FIELDS] = {
+    [TL_NEXUS_PROCESS] = {"PROCESS", 0}, [TL_NEXUS_ICNT] = {"I-CNT", 0},
+    [TL_NEXUS_BTYPE] = {"B-TYPE", 2},    [TL_NEXUS_UADDR] = {"U-ADDR", 0},
+    [TL_NEXUS_FADDR] = {"F-ADDR", 0},    [TL_NEXUS_SYNC_REASON] = {"SYNC", 4},
+    [TL_NEXUS_HISTORY] = {"HIST", 0},    [TL_NEXUS_RCODE] = {"RCODE", 4},
+    [TL_NEXUS_RDATA] = {"RDATA", 0},     [TL_NEXUS_HREPEAT] = {"HREPEAT", 0},
+    [TL_NEXUS_BCNT] = {"B-CNT", 0},      [TL_NEXUS_EVCODE] = {"EVCODE", 4},
+    [TL_NEXUS_CDF] = {"CDF", 2},         [TL_NEXUS_ETYPE] = {"ETYPE", 4},
+    [TL_NEXUS_ECODE] = {"ECODE", 0},     [TL_NEXUS_IDTAG] = {"IDTAG", 0},
+    [TL_NEXUS_DQDATA] = {"DQDATA", 0},   [TL_NEXUS_ADDR] = {"ADDR", 0},
+    [TL_NEXUS_DATA] = {"DATA", 0},       [TL_NEXUS_CKSRC] = {"CKSRC", 4},
+    [TL_NEXUS_CKDF] = {"CKDF", 2},       [TL_NEXUS_CKDATA0] = {"CKDATA0", 0},
+    [TL_NEXUS_CKDATA1] = {"CKDATA1", 0}, [TL_NEXUS_TSTAMP] = {"TSTAMP", 0},
+};
+
+#define NO_MORE TL_NEXUS_FIELDS
+
+/* The fields of each message behind TCODE and SRC, in order; a timestamp may follow. */
+static const struct {
+    const char *name;
+    uint8_t fields[6];
+} messages[TL_NEXUS_TCODES] = {
+    [TL_NEXUS_OWNERSHIP] = {"Ownership", {TL_NEXUS_PROCESS, NO_MORE}},
+    [TL_NEXUS_DIRECT] = {"DirectBranch", {TL_NEXUS_ICNT, NO_MORE}},
+    [TL_NEXUS_INDIRECT] = {"IndirectBranch",
+                           {TL_NEXUS_BTYPE, TL_NEXUS_ICNT, TL_NEXUS_UADDR, NO_MORE}},
+    [TL_NEXUS_DATA_ACQUISITION] = {"DataAcquisition", {TL_NEXUS_IDTAG, TL_NEXUS_DQDATA, NO_MORE}},
+    [TL_NEXUS_ERROR] = {"Error", {TL_NEXUS_ETYPE, TL_NEXUS_ECODE, NO_MORE}},
+    [TL_NEXUS_SYNC] = {"ProgTraceSync",
+                       {TL_NEXUS_SYNC_REASON, TL_NEXUS_ICNT, TL_NEXUS_FADDR, NO_MORE}},
+    [TL_NEXUS_DIRECT_SYNC] = {"DirectBranchSync",
+                              {TL_NEXUS_SYNC_REASON, TL_NEXUS_ICNT, TL_NEXUS_FADDR, NO_MORE}},
+    [TL_NEXUS_INDIRECT_SYNC] = {"IndirectBranchSync",
+                                {TL_NEXUS_SYNC_REASON, TL_NEXUS_BTYPE, TL_NEXUS_ICNT,
+                                 TL_NEXUS_FADDR, NO_MORE}},
+    [TL_NEXUS_AUXILIARY_WRITE] = {"AuxiliaryAccessWrite", {TL_NEXUS_ADDR, TL_NEXUS_DATA, NO_MORE}},
+    [TL_NEXUS_RESOURCE_FULL] = {"ResourceFull",
+                                {TL_NEXUS_RCODE, TL_NEXUS_RDATA, TL_NEXUS_HREPEAT, NO_MORE}},
+    [TL_NEXUS_HIST] = {"IndirectBranchHist",
+                       {TL_NEXUS_BTYPE, TL_NEXUS_ICNT, TL_NEXUS_UADDR, TL_NEXUS_HISTORY, NO_MORE}},
+    [TL_NEXUS_HIST_SYNC] = {"IndirectBranchHistSync",
+                            {TL_NEXUS_SYNC_REASON, TL_NEXUS_BTYPE, TL_NEXUS_ICNT, TL_NEXUS_FADDR,
+                             TL_NEXUS_HISTORY, NO_MORE}},
+    [TL_NEXUS_REPEAT] = {"RepeatBranch", {TL_NEXUS_BCNT, NO_MORE}},
+    [TL_NEXUS_CORRELATION] = {"ProgTraceCorrelation",
+                              {TL_NEXUS_EVCODE, TL_NEXUS_CDF, TL_NEXUS_ICNT, TL_NEXUS_HISTORY,
+                               NO_MORE}},
+    [TL_NEXUS_CIRCUIT] = {"InCircuitTrace",
+                          {TL_NEXUS_CKSRC, TL_NEXUS_CKDF, TL_NEXUS_CKDATA0, TL_NEXUS_CKDATA1,
+                           NO_MORE}},
+    [TL_NEXUS_CIRCUIT_SYNC] = {"InCircuitTraceSync",
+                               {TL_NEXUS_CKSRC, TL_NEXUS_CKDF, TL_NEXUS_CKDATA0, TL_NEXUS_CKDATA1,
+                                NO_MORE}},
+};
+
+/* ---- bits ---------------------------------------------------------------------------------- */
+
+struct reader {
+    struct tl_bytes bytes;
+    size_t at;    /* bit, six per byte */
+    size_t ended; /* bytes up to the last field end that was used */
+};
+
+static unsigned bit_at(const struct reader *r, size_t at)
+{
+    return r->bytes.p[at / 6] >> (2 + at % 6) & 1;
+}
+
+/* A fixed field; false: the message, or the field it belongs to, ends before. */
+static bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
+{
+    *out = 0;
+    for (unsigned i = 0; i < bits; i++, r->at++) {
+        const size_t byte = r->at / 6;
+        const bool ended = r->at % 6 == 0 && byte > r->ended && byte > 0 &&
+                           TL_NEXUS_MSEO(r->bytes.p[byte - 1]) != TL_NEXUS_GOES_ON;
+        if (byte >= r->bytes.n || ended)
+            return false;
+        *out |= (uint64_t)bit_at(r, r->at) << i;
+    }
+    return true;
+}
+
+/* A variable field, with the number of bits sent; false: the message ends before. */
+static bool take_variable(struct reader *r, uint64_t *out, unsigned *bits)
+{
+    const size_t first = r->at / 6;
+    size_t end = first;
+    *out = 0;
+    *bits = 0;
+    if (r->at % 6 == 0 && first > r->ended && first > 0 &&
+        TL_NEXUS_MSEO(r->bytes.p[first - 1]) != TL_NEXUS_GOES_ON) {
+        r->ended = first; /* fixed fields filled the byte that ends it */
+        return true;
+    }
+    while (end < r->bytes.n && TL_NEXUS_MSEO(r->bytes.p[end]) == TL_NEXUS_GOES_ON)
+        end++;
+    if (end >= r->bytes.n)
+        return false;
+    for (; r->at < (end + 1) * 6; r->at++, (*bits)++)
+        if (*bits < 64)
+            *out |= (uint64_t)bit_at(r, r->at) << *bits;
+    r->ended = end + 1;
+    return true;
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+/* Does this message have the field, considering those before it? */
+static bool is_present(const struct tl_nexus_message *m, enum tl_nexus_field field)
+{
+    switch (field) {
+    case TL_NEXUS_HREPEAT:
+        return m->field[TL_NEXUS_RCODE] == 2;
+    case TL_NEXUS_HISTORY:
+        return m->tcode != TL_NEXUS_CORRELATION || m->field[TL_NEXUS_CDF] == 1;
+    case TL_NEXUS_CKDATA1:
+        return m->field[TL_NEXUS_CKDF] == 1;
+    default:
+        return true;
+    }
+}
+
+static bool take_field(struct reader *r, struct tl_nexus_message *m, enum tl_nexus_field field)
+{
+    unsigned bits = fields[field].bits;
+    const bool ok =
+        bits ? take_fixed(r, bits, &m->field[field]) : take_variable(r, &m->field[field], &bits);
+    if (field == TL_NEXUS_UADDR || field == TL_NEXUS_FADDR)
+        m->addr_bits = (uint8_t)bits;
+    m->has |= (uint32_t)ok << field;
+    return ok;
+}
+
+int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned src_bits)
+{
+    struct reader r = {.bytes = bytes};
+    uint64_t tcode = 0, src = 0;
+    for (size_t i = 0; i < bytes.n; i++)
+        if (TL_NEXUS_MSEO(bytes.p[i]) == TL_NEXUS_RESERVED)
+            return TL_BAD;
+    *m = (struct tl_nexus_message){.bytes = (uint32_t)bytes.n};
+    if (!take_fixed(&r, 6, &tcode) || !take_fixed(&r, src_bits, &src))
+        return TL_BAD;
+    m->tcode = (uint8_t)tcode;
+    m->src = (uint16_t)src;
+    if (!messages[tcode].name)
+        return tcode >= TL_NEXUS_VENDOR && tcode < TL_NEXUS_TCODES - 1 ? TL_OK : TL_BAD;
+    for (const uint8_t *field = messages[tcode].fields; *field != NO_MORE; field++)
+        if (is_present(m, *field) && !take_field(&r, m, *field))
+            return TL_BAD;
+    if (r.ended < bytes.n)
+        (void)take_field(&r, m, TL_NEXUS_TSTAMP);
+    return TL_OK;
+}
+
+unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits)
+{
+    struct reader r = {.bytes = bytes};
+    unsigned src = 0;
+    for (unsigned i = 0; i < src_bits && (6 + i) / 6 < bytes.n; i++)
+        src |= bit_at(&r, 6 + i) << i;
+    return src;
+}
+
+const char *tl_nexus_name(uint8_t tcode)
+{
+    if (tcode >= TL_NEXUS_VENDOR && tcode < TL_NEXUS_TCODES - 1)
+        return "Vendor";
+    return tcode < TL_NEXUS_TCODES ? messages[tcode].name : NULL;
+}
+
+void tl_nexus_text(const struct tl_nexus_message *m, char *out, size_t size)
+{
+    int n = 0;
+    out[0] = '\0';
+    if (tl_nexus_name(m->tcode) && !messages[m->tcode].name)
+        n = snprintf(out, size, "TCODE=%u", m->tcode);
+    const uint8_t *field = messages[m->tcode].fields;
+    for (unsigned i = 0; i < 7 && messages[m->tcode].name && n >= 0 && (size_t)n < size; i++) {
+        const enum tl_nexus_field f = *field == NO_MORE ? TL_NEXUS_TSTAMP : *field;
+        const bool is_address = f == TL_NEXUS_UADDR || f == TL_NEXUS_FADDR;
+        if (tl_nexus_has(m, f))
+            n += snprintf(out + n, size - (size_t)n, "%s%s=0x%" PRIx64, n ? " " : "",
+                          fields[f].name, m->field[f] << is_address);
+        if (f == TL_NEXUS_TSTAMP)
+            break;
+        field++;
+    }
+}

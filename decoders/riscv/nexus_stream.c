@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT */
+/* The bytes of one source to messages, and these to flow: N-Trace and SiFive's dialect. */
+#include "riscv/nexus_flow.h"
+
+#include <stdlib.h>
+
+static const char BAD_MESSAGE[] = "bad message";
+static const char LONG_MESSAGE[] = "message without an end";
+static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE};
+
+enum where {
+    BETWEEN, /* behind the end of a message */
+    INSIDE,
+    SKIPPING /* to the next end of a message */
+};
+
+struct stream {
+    struct tl_nexus_flow flow; /* must be first */
+    uint8_t where;             /* enum where */
+    uint8_t n;                 /* bytes of the message so far */
+    bool zeros;                /* the message consists of zeros so far */
+    uint8_t bytes[TL_NEXUS_BYTES];
+    uint64_t start; /* offset of the message */
+    uint64_t lost;  /* bytes since synchronisation was lost */
+};
+
+/* ---- losses ---------------------------------------------------------------------------------- */
+
+/* `n` bytes from `at` cannot be used. */
+static void lose(struct stream *t, const char *why, uint64_t at, uint64_t n)
+{
+    if (t->lost == 0) {
+        t->flow.soft.lost_why = why;
+        t->flow.soft.lost_at = at;
+    }
+    t->lost += n;
+}
+
+static void report(struct stream *t)
+{
+    tl_soft_report_loss(&t->flow.soft, "NOTSYNC", t->lost);
+    t->lost = 0;
+}
+
+/* The message so far is none. */
+static void reject(struct stream *t, const char *why)
+{
+    lose(t, why, t->start, t->n);
+    tl_nexus_flow_lose(&t->flow);
+    t->where = SKIPPING;
+    t->n = 0;
+}
+
+/* ---- messages -------------------------------------------------------------------------------- */
+
+static void on_message(struct stream *t)
+{
+    struct tl_nexus_message m;
+    struct tl_soft *const soft = &t->flow.soft;
+    const struct tl_bytes bytes = {t->bytes, t->n};
+    if (tl_nexus_read(&m, bytes, t->flow.walk.config.src_bits) < 0) {
+        reject(t, BAD_MESSAGE);
+        t->where = BETWEEN;
+        return;
+    }
+    m.offset = t->start;
+    if (tl_nexus_is_sync(m.tcode))
+        report(t);
+    if (soft->sink.packet) {
+        char fields[128];
+        tl_nexus_text(&m, fields, sizeof fields);
+        tl_soft_list(soft, t->start, tl_nexus_name(m.tcode), fields);
+    }
+    if (!tl_nexus_flow_message(&t->flow, &m) && !t->flow.stopped)
+        lose(t, TL_LOSS_NOT_SYNC, t->start, t->n);
+    t->n = 0;
+}
+
+static void take(struct stream *t, uint8_t byte, uint64_t offset)
+{
+    const unsigned mseo = TL_NEXUS_MSEO(byte);
+    if (t->where == SKIPPING) {
+        t->lost++;
+        t->where = mseo == TL_NEXUS_MESSAGE_END ? BETWEEN : SKIPPING;
+        return;
+    }
+    if (t->where == BETWEEN && mseo == TL_NEXUS_MESSAGE_END)
+        return; /* idle */
+    if (t->where == BETWEEN) {
+        t->start = offset;
+        t->where = INSIDE;
+        t->zeros = true;
+    }
+    t->zeros &= byte == 0;
+    t->bytes[t->n++] = byte;
+    if (mseo == TL_NEXUS_RESERVED || (t->n == 1 && mseo != TL_NEXUS_GOES_ON)) {
+        reject(t, BAD_MESSAGE);
+    } else if (mseo == TL_NEXUS_MESSAGE_END) {
+        t->where = BETWEEN;
+        on_message(t);
+    } else if (t->n == TL_NEXUS_BYTES) {
+        reject(t, LONG_MESSAGE);
+    }
+}
+
+/* ---- tl_stream_ops --------------------------------------------------------------------------- */
+
+static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
+{
+    struct stream *const t = (struct stream *)decoder;
+    for (size_t i = 0; i < run->n && t->flow.soft.rc >= 0; i++)
+        take(t, run->p[i], tl_run_offset(run, i));
+    tl_walker_trim(&t->flow.walk.walker);
+    return t->flow.walk.walker.failed ? TL_NOMEM : t->flow.soft.rc;
+}
+
+static int flush(struct tl_stream_decoder *decoder)
+{
+    return tl_soft_flush(&((struct stream *)decoder)->flow.soft);
+}
+
+static int finish(struct tl_stream_decoder *decoder)
+{
+    struct stream *const t = (struct stream *)decoder;
+    /* Zeros at the end are memory that the trace unit did not write. */
+    if (t->where == INSIDE && !t->zeros)
+        reject(t, BAD_MESSAGE);
+    report(t);
+    return flush(decoder);
+}
+
+static void destroy(struct tl_stream_decoder *decoder)
+{
+    struct stream *const t = (struct stream *)decoder;
+    if (t)
+        tl_nexus_flow_fini(&t->flow);
+    free(t);
+}
+
+static int create(struct tl_stream_decoder **out, const struct tl_source *source,
+                  const struct tl_image *image, const struct tl_stream_sink *sink,
+                  struct tl_fail *fail)
+{
+    struct stream *const t = tl_soft_new(sizeof *t, &tl_nexus_stream_ops, source, sink);
+    if (!t)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    const int rc = tl_nexus_flow_init(&t->flow, source, image, sink, fail);
+    if (rc < 0) {
+        free(t);
+        return rc;
+    }
+    *out = &t->flow.soft.base;
+    return TL_OK;
+}
+
+static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
+{
+    struct stream *const t = (struct stream *)decoder;
+    tl_soft_state(&t->flow.soft, s, reasons, sizeof reasons / sizeof *reasons);
+    tl_state_u8(s, &t->where, SKIPPING);
+    tl_state_u8(s, &t->n, TL_NEXUS_BYTES - 1);
+    tl_state_check(s, t->where == INSIDE || t->n == 0);
+    tl_state_bool(s, &t->zeros);
+    tl_state_bytes(s, t->bytes, t->n);
+    tl_state_u64(s, &t->start);
+    tl_state_u64(s, &t->lost);
+    tl_nexus_flow_state(&t->flow, s);
+}
+
+const struct tl_stream_ops tl_nexus_stream_ops = {
+    .name = "nexus",
+    .create = create,
+    .push = push,
+    .finish = finish,
+    .destroy = destroy,
+    .flush = flush,
+    .state = state,
+};

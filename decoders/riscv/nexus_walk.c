@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/nexus_walk.h"
+
+#include "flow/walker_hot.h"
+
+#define OUTCOME_MAX (INT64_C(1) << 22) /* halfwords in front of a branch; more is an endless loop  \
+                                        */
+
+/* Where the count stands. */
+struct state {
+    struct tl_nexus_walk *walk;
+    struct tl_nexus_count count;
+    uint64_t offset;
+    bool ended; /* the last instruction suits `count.last` */
+    bool wrong; /* it does not, or another instruction has no known successor */
+};
+
+static bool take_outcome(struct state *s, bool *taken)
+{
+    if (s->count.outcomes.n == 0)
+        return false;
+    s->count.outcomes.n--;
+    *taken = s->count.outcomes.bits >> s->count.outcomes.n & 1;
+    return true;
+}
+
+/* Is the block's last instruction the last of the count? */
+static bool is_last(const struct state *s)
+{
+    return !s->count.by_outcomes && s->count.halfwords == 0;
+}
+
+static void pass_branch(struct state *s, struct tl_block *b)
+{
+    const bool last = is_last(s);
+    bool taken = false;
+    if (!take_outcome(s, &taken)) {
+        if (last && s->count.last == TL_NEXUS_LAST_TAKEN) {
+            taken = true;
+        } else if (s->count.is_history && last && s->count.last == TL_NEXUS_LAST_PLACE) {
+            taken = b->target == s->count.place;
+            s->walk->guessed = true;
+        } else if (s->count.is_history) {
+            s->wrong = true;
+            return;
+        }
+    }
+    s->ended = last && taken;
+    tl_walker_pass(&s->walk->walker, b, taken, s->offset);
+}
+
+static void pass_jump(struct state *s, struct tl_block *b)
+{
+    bool taken;
+    if (s->walk->config.jumps)
+        (void)take_outcome(s, &taken);
+    if (b->link)
+        tl_returns_push(&s->walk->returns, tl_block_behind(b));
+    s->ended = true;
+    tl_walker_pass(&s->walk->walker, b, true, s->offset);
+}
+
+/* The target of a jump that the instruction in front of it determines. */
+static bool find_sequence(const struct state *s, const struct tl_block *b, uint64_t *target)
+{
+    struct tl_insn before, jump;
+    const unsigned xlen = s->walk->config.wide ? 64 : 32;
+    if (!s->walk->config.sequences || b->n < 2)
+        return false;
+    const uint32_t at = tl_block_bytes(b, b->n - 2);
+    tl_block_insn(b, at, &before);
+    tl_block_insn(b, at + before.size, &jump);
+    return tl_riscv_sequential_jump(xlen, b->pc + at, before.encoding, jump.encoding, target);
+}
+
+/* Calls and returns by registers change the stack whether their target is told or not. */
+static bool find_target(struct state *s, const struct tl_block *b, uint64_t *target)
+{
+    struct tl_returns *const returns = &s->walk->returns;
+    const bool popped = b->is_return && tl_returns_pop(returns, target);
+    if (b->link)
+        tl_returns_push(returns, tl_block_behind(b));
+    return (popped && s->walk->config.returns) || find_sequence(s, b, target);
+}
+
+static void pass_indirect(struct state *s, struct tl_block *b)
+{
+    uint64_t target = 0;
+    const bool last = is_last(s);
+    const bool told =
+        last && (s->count.last == TL_NEXUS_LAST_ADDRESS || s->count.last == TL_NEXUS_LAST_PLACE);
+    bool known = b->last_kind == TL_INSN_INDIRECT && find_target(s, b, &target);
+    /* SiFive's branch messages leave out a jump to the next instruction. */
+    if (!known && !last && s->walk->config.sifive && !s->count.is_history) {
+        target = tl_block_behind(b);
+        known = true;
+    }
+    if (!known && !last) {
+        s->wrong = true;
+        return;
+    }
+    s->ended = true;
+    tl_walker_pass(&s->walk->walker, b, true, s->offset);
+    if (known && !told)
+        tl_walker_infer(&s->walk->walker, target);
+}
+
+/* Is it an encoding for vendors' own instructions, which may jump? */
+static bool is_custom(const struct tl_block *b, uint32_t bytes)
+{
+    struct tl_insn insn = {0};
+    for (uint32_t at = 0; at < bytes; at += insn.size)
+        tl_block_insn(b, at, &insn);
+    const uint32_t opcode = insn.encoding & 0x7f;
+    return insn.kind == TL_INSN_TRAP || opcode == 0x0b || opcode == 0x2b || opcode == 0x5b ||
+           opcode == 0x7b;
+}
+
+/* The last `bytes` of the count, which change the flow at most in a way of the vendor's. */
+static void pass_part(struct state *s, struct tl_block *b, uint32_t bytes)
+{
+    s->ended = s->count.last == TL_NEXUS_LAST_ADDRESS && is_custom(b, bytes);
+    s->wrong = !tl_walker_part(&s->walk->walker, b, bytes, s->offset);
+}
+
+static void pass(struct state *s, struct tl_block *b)
+{
+    s->ended = false;
+    if (b->end != TL_BLOCK_WAYPOINT && is_last(s))
+        pass_part(s, b, b->size);
+    else if (b->end != TL_BLOCK_WAYPOINT)
+        tl_walker_pass(&s->walk->walker, b, false, s->offset);
+    else if (b->conditional)
+        pass_branch(s, b);
+    else if (b->last_kind == TL_INSN_BRANCH)
+        pass_jump(s, b);
+    else if (b->last_kind == TL_INSN_INDIRECT || b->last_kind == TL_INSN_RETURN_EX)
+        pass_indirect(s, b);
+    else if (is_last(s) && s->count.last == TL_NEXUS_LAST_ADDRESS)
+        pass_part(s, b, b->size);
+    else
+        tl_walker_pass(&s->walk->walker, b, false, s->offset);
+}
+
+/* Are there outcomes without branches, or is the last instruction not of the message's kind? */
+static bool ends_wrong(const struct state *s)
+{
+    const enum tl_nexus_last last = s->count.last;
+    return s->count.outcomes.n > 0 ||
+           (!s->ended && (last == TL_NEXUS_LAST_TAKEN || last == TL_NEXUS_LAST_ADDRESS));
+}
+
+bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+                    bool *wrong)
+{
+    struct state s = {.walk = walk, .count = count, .offset = offset};
+    struct tl_walker *const w = &walk->walker;
+    int64_t straight = 0; /* halfwords since the last outcome */
+    walk->executed = 0;
+    walk->guessed = false;
+    if (!count.by_outcomes)
+        s.wrong = count.halfwords < 0 || count.halfwords > TL_NEXUS_WALK_MAX;
+    while (!s.wrong && (count.by_outcomes ? s.count.outcomes.n > 0 : s.count.halfwords > 0)) {
+        struct tl_block *const b = tl_walker_here(w, offset);
+        if (!b) {
+            *wrong = false;
+            return false;
+        }
+        const int64_t size = b->size / 2;
+        const unsigned outcomes = s.count.outcomes.n;
+        if (!count.by_outcomes && size > s.count.halfwords) {
+            walk->executed += s.count.halfwords;
+            pass_part(&s, b, (uint32_t)s.count.halfwords * 2);
+            break;
+        }
+        s.count.halfwords -= size;
+        walk->executed += size;
+        pass(&s, b);
+        straight = s.count.outcomes.n < outcomes ? 0 : straight + size;
+        s.wrong |= count.by_outcomes && straight > OUTCOME_MAX;
+    }
+    *wrong = s.wrong || (!count.by_outcomes && ends_wrong(&s));
+    if (*wrong)
+        tl_walker_lose(w, TL_GAP_NO_PATH, offset);
+    return !*wrong;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Following a program as the messages of N-Trace count it: by halfwords (I-CNT), and by the
+ * outcomes of conditional branches (HIST). Not thread-safe.
+ *
+ * Source: RISC-V N-Trace 1.0, chapters 6 and 9.
+ */
+#ifndef TL_RISCV_NEXUS_WALK_H
+#define TL_RISCV_NEXUS_WALK_H
+
+#include "flow/walker.h"
+#include "riscv/returns.h"
+
+/*
+ * Halfwords that one message may count, and those that all its repetitions may: more is damage.
+ * I-CNT has up to 22 bits, repetitions up to 18.
+ */
+#define TL_NEXUS_WALK_MAX   (INT64_C(1) << 24)
+#define TL_NEXUS_REPEAT_MAX (INT64_C(1) << 27)
+
+struct tl_nexus_config {
+    bool sifive;  /* SiFive's dialect */
+    bool wide;    /* 64-bit addresses */
+    bool extends; /* trTeInstExtendAddrMSB */
+    bool jumps;   /* trTeInstEnAllJumps: unconditional direct jumps are told like taken branches */
+    bool sequences; /* trTeInstEnSequentialJump: jumps behind LUI and AUIPC are not told */
+    bool returns;   /* returns may be left out: trTeInstImplicitReturnMode, or it is unknown */
+    uint8_t src_bits;
+    uint8_t time_bits; /* width of timestamps; 64: they do not wrap */
+};
+
+/* Outcomes of branches: the newest in bit 0, so read from bit n - 1 down. */
+struct tl_nexus_outcomes {
+    uint64_t bits;
+    unsigned n;
+};
+
+/* What the message says about the last instruction it counts. */
+enum tl_nexus_last {
+    TL_NEXUS_LAST_ANY,     /* nothing; a branch is not taken, unless an outcome says so */
+    TL_NEXUS_LAST_TAKEN,   /* a taken branch */
+    TL_NEXUS_LAST_ADDRESS, /* an indirect jump, whose target is told */
+    TL_NEXUS_LAST_PLACE    /* the address behind it is told, whatever it is */
+};
+
+struct tl_nexus_count {
+    int64_t halfwords; /* to execute; ignored if `by_outcomes` */
+    bool by_outcomes;  /* execute up to the branch with the last outcome */
+    struct tl_nexus_outcomes outcomes;
+    enum tl_nexus_last last;
+    uint64_t place;  /* LAST_PLACE: the address */
+    bool is_history; /* every branch has an outcome (HTM); otherwise those without are not taken */
+};
+
+struct tl_nexus_walk {
+    struct tl_nexus_config config;
+    struct tl_walker walker;
+    struct tl_returns returns;
+    /* Of the last tl_nexus_count(): halfwords executed, and whether the last branch had no outcome
+     * and LAST_PLACE decided */
+    int64_t executed;
+    bool guessed;
+};
+
+/*
+ * Execute what a message counts. Returns false if that cannot be: the program cannot be followed,
+ * or does not fit the message; it was reported as a gap. Then `*wrong` tells the latter.
+ */
+bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
+                    bool *wrong);
+
+#endif
