@@ -93,6 +93,18 @@ def refused(checks, raw):
             print(what, run.returncode, run.stderr.decode())
 
 
+def without_event(checks, raw, symfs):
+    """The attribute of the trace's event is missing, which is reported; the flow does not depend on it."""
+    command = [checks.program, "decode", "--text", "--format", "perf", *symfs, "-"]
+    run = subprocess.run(command, input=changed(raw, 64, lambda b: struct.pack("<I", 77) + b[4:]),
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    checks.n += 1
+    if run.returncode != 1 or "no event has the trace's PMU type" not in run.stderr.decode() or \
+            len(instructions(run.stdout)) < 1000:
+        checks.failed.append("without the trace's event")
+        print("without the trace's event:", run.returncode, run.stderr.decode())
+
+
 # ---- Intel PT -----------------------------------------------------------------------------------
 
 def intel_pt(checks, folder):
@@ -105,6 +117,7 @@ def intel_pt(checks, folder):
     raw, expected = capture("pt-one-cpu")
     versions(checks, "Intel PT", raw, expected, symfs)
     refused(checks, raw)
+    without_event(checks, raw, symfs)
     # AUXTRACE_INFO grew with the versions: a filter's text, and what was added after it.
     words = len(info_of(raw)) // 8 - 1
     for n in (15, 16, 17):
