@@ -241,6 +241,8 @@ static void act(struct stm *d)
         break;
     case GERR:
         tl_soft_note(&d->soft, d->start, "stm global-error %" PRIu64, d->value);
+        d->master = 0;
+        d->channel = 0;
         break;
     default:
         break;

@@ -119,8 +119,10 @@ static void rarer_packets(void **state)
                 "A stm channel-error 1234.0 9\nA time 1\nA stm frequency 100\n");
     /* Version 2: timestamps are differences. */
     assert_text(ASYNC "f002 e15 e17", "A time 5\nA stm flag 0.0\nA time 12\nA stm flag 0.0\n");
-    /* After a master error, the channel is no longer valid. */
+    /* After a master error, the channel is no longer valid; after a global one, nor is the master.
+     */
     assert_text(ASYNC "f003 141 305 201 407", "A stm master-error 41 1\nS stm 41.0 07\n");
+    assert_text(ASYNC "f003 141 305 f201 407", "A stm global-error 1\nS stm 0.0 07\n");
 }
 
 /* Nibbles lost before a synchronisation: a packet extends into it, but only that packet is lost. */
