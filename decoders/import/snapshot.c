@@ -523,20 +523,21 @@ static int add_source(const struct reading *r, struct tl_setup *setup, const str
     return TL_OK;
 }
 
-static int set_container(struct tl_setup *setup, const struct buffer *buffer, struct tl_fail *fail)
+static int set_container(const struct reading *r, struct tl_setup *setup,
+                         const struct buffer *buffer, struct tl_fail *fail)
 {
-    if (!strcasecmp(buffer->format, "coresight"))
-        return tl_setup_format(setup, "tpiu", fail);
-    if (!strcasecmp(buffer->format, "dstream_coresight"))
-        return tl_setup_format(setup, "tpiu,sync=dstream", fail);
     if (!strcasecmp(buffer->format, "source_data")) {
         setup->container = TL_CONTAINER_SINGLE;
         return TL_OK;
     }
-    return tl_fail_set(fail, TL_UNSUPPORTED,
-                       "buffer %s: format '%.40s' is not known; coresight, dstream_coresight and "
-                       "source_data are",
-                       buffer->name, buffer->format);
+    if (!strcasecmp(buffer->format, "dstream_coresight"))
+        return tl_setup_format(setup, "tpiu,sync=dstream", fail);
+    if (strcasecmp(buffer->format, "coresight"))
+        warn(r,
+             "buffer %s: format '%.40s' is none of coresight, dstream_coresight and source_data; "
+             "taken for coresight",
+             buffer->name, buffer->format);
+    return tl_setup_format(setup, "tpiu", fail);
 }
 
 static int add_dump(const struct reading *r, struct tl_setup *setup, const struct dump *d,
@@ -669,7 +670,7 @@ static int make_buffer(const struct reading *r, const struct buffer *buffer,
     tl_setup_init(&out->setup);
     snprintf(out->name, sizeof out->name, "%s", buffer->name);
     struct tl_setup *const setup = &out->setup;
-    int rc = buffer->file[0] ? set_container(setup, buffer, fail)
+    int rc = buffer->file[0] ? set_container(r, setup, buffer, fail)
                              : tl_fail_set(fail, TL_BAD, "buffer %s has no file=", buffer->name);
     if (rc == TL_OK)
         rc = add_sources(r, buffer, setup, fail);

@@ -22,7 +22,6 @@ enum state {
 
 /* Reasons for loss of synchronisation, in addition to TL_LOSS_NOT_SYNC. */
 static const char RESERVED[] = "reserved ITM header";
-static const char BAD_TIME[] = "malformed ITM global timestamp";
 static const char BAD_SYNC[] = "malformed ITM synchronisation";
 static const char CUT_SHORT[] = "ITM packet cut short";
 
@@ -38,6 +37,7 @@ struct itm {
     uint64_t packet;              /* bytes of the current packet */
     uint64_t lost;                /* bytes since synchronisation was lost */
     uint8_t page;                 /* of the stimulus ports */
+    uint8_t prescale;             /* clock ticks per unit of local timestamps */
     uint64_t local_time;          /* sum of local timestamps since the last overflow */
     uint64_t global_time;         /* bits of the global timestamp known so far */
 };
@@ -91,7 +91,7 @@ static void on_local_time(struct itm *d)
     } else {
         delta = h >> 4 & 7;
     }
-    d->local_time += delta;
+    d->local_time += delta * d->prescale;
     char fields[64];
     snprintf(fields, sizeof fields, "ts=0x%" PRIx64 " relation=%s", delta, relations[relation]);
     tl_soft_list(&d->soft, d->start, "ITM_TS_LOCAL", fields);
@@ -129,7 +129,8 @@ static void on_global_low(struct itm *d)
     on_global_time(d, "ITM_GTS_1", value, flags);
 }
 
-/* Bits 26 and up: four bytes transmit bits up to 47, six bytes up to 63. */
+/* Bits 26 and up: four bytes transmit bits up to 47, six bytes up to 63; other lengths are not
+ * defined. */
 static void on_global_high(struct itm *d)
 {
     uint64_t value = 0;
@@ -209,13 +210,8 @@ static void on_payload(struct itm *d, uint8_t b)
     d->bytes[d->n++] = b;
     d->need--;
     if (d->state == SERIES) {
-        if (!(b & 0x80) || !d->need) {
-            /* The high half has four or six payload bytes, nothing in between. */
-            if (d->bytes[0] == 0xb4 && d->n != 5 && d->n != 7)
-                bad(d, BAD_TIME);
-            else
-                complete(d);
-        }
+        if (!(b & 0x80) || !d->need)
+            complete(d);
     } else if (!d->need) {
         complete(d);
     }
@@ -263,7 +259,6 @@ static void on_sync(struct itm *d)
     tl_soft_report_loss(&d->soft, "ITM_NOTSYNC", lost);
     tl_soft_list(&d->soft, begin, "ITM_ASYNC", "");
     d->lost = 0;
-    d->page = 0;
     d->state = HEADER;
 }
 
@@ -315,6 +310,14 @@ static int finish(struct tl_stream_decoder *decoder)
     return tl_soft_flush(&d->soft);
 }
 
+/* The prescaler works on the clock of the trace port: if SWOENA (bit 4) selects that. */
+static uint8_t prescale_of(const struct tl_source *source)
+{
+    const uint64_t control =
+        tl_source_reg(source, "ITMTCR", tl_source_reg(source, "CONTROL_REGISTER", 0));
+    return control & 0x10 ? (uint8_t)(1u << 2 * (control >> 8 & 3)) : 1;
+}
+
 static int create(struct tl_stream_decoder **out, const struct tl_source *source,
                   const struct tl_image *image, const struct tl_stream_sink *sink,
                   struct tl_fail *fail)
@@ -322,6 +325,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     struct itm *const d = tl_soft_new(sizeof *d, &tl_itm_ops, source, sink);
     if (!d)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
+    d->prescale = prescale_of(source);
     lose_sync(d, TL_LOSS_NOT_SYNC, 0, 0);
     *out = &d->soft.base;
     return TL_OK;
@@ -329,8 +333,7 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
 
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
-    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, RESERVED, BAD_TIME, BAD_SYNC,
-                                          CUT_SHORT};
+    static const char *const reasons[] = {TL_LOSS_NOT_SYNC, RESERVED, BAD_SYNC, CUT_SHORT};
     struct itm *const d = (struct itm *)decoder;
     uint8_t now = (uint8_t)d->state;
     tl_soft_state(&d->soft, s, reasons, sizeof reasons / sizeof *reasons);

@@ -29,8 +29,8 @@ static void every_kind_of_packet(void **state)
     assert_text(stimulus, sizeof stimulus, "S itm 1 ac\nS itm 1 2345\nS itm 1 04030201\n");
     static const uint8_t hardware[] = {SYNC, 0x05, 0x15, 0x0e, 0x04, 0x10, 0x17, 0, 0x10, 0, 0};
     assert_text(hardware, sizeof hardware, "S dwt 0 15\nS dwt 1 1004\nS dwt 2 00001000\n");
-    static const uint8_t pages[] = {SYNC, 0x28, 0x51, 1, 0x08, 0x51, 2};
-    assert_text(pages, sizeof pages, "S itm 4a 01\nS itm a 02\n");
+    static const uint8_t pages[] = {SYNC, 0x28, 0x51, 1, SYNC, 0x51, 1, 0x08, 0x51, 2};
+    assert_text(pages, sizeof pages, "S itm 4a 01\nS itm 4a 01\nS itm a 02\n");
     /* Local times add up; an overflow restarts the sum. */
     static const uint8_t local[] = {SYNC, 0x20, 0xc0, 0x82, 0xc8, 0x04, 0x70, 0x30};
     assert_text(local, sizeof local, "A time 2\nA time 74756\nG overflow\nA time 3\n");
@@ -39,6 +39,33 @@ static void every_kind_of_packet(void **state)
     assert_text(global, sizeof global,
                 "A global-time 15873110\nA global-time 4538991448831062\n"
                 "A global-time 4538991448831098\n");
+}
+
+/* The trace port's clock, divided by 16; the core's, which is not. */
+static void prescaled_local_time(void **state)
+{
+    static const uint8_t bytes[] = {SYNC, 0x20, 0xc0, 0x05};
+    struct tl_source divided = source;
+    struct stream_result r;
+    divided.n_regs = 1;
+    divided.regs[0] = (struct tl_register){.name = "ITMTCR", .value = 0x210};
+    run_stream(&tl_itm_ops, &divided, bytes, sizeof bytes, 0, &r);
+    assert_string_equal((char *)r.text.p, "A time 32\nA time 112\n");
+    free_stream(&r);
+    divided.regs[0].value = 0x200;
+    run_stream(&tl_itm_ops, &divided, bytes, sizeof bytes, 0, &r);
+    assert_string_equal((char *)r.text.p, "A time 2\nA time 7\n");
+    free_stream(&r);
+}
+
+/* High halves of global timestamps that are neither of 48 nor of 64 bits lose nothing else. */
+static void odd_global_time(void **state)
+{
+    static const uint8_t bytes[] = {SYNC, 0xb4, 0x01, 0x09, 1,    0xb4, 0x81,
+                                    0x80, 0x80, 0x80, 0x00, 0x09, 2};
+    assert_text(bytes, sizeof bytes,
+                "A global-time 67108864\nS itm 1 01\n"
+                "A global-time 67108864\nS itm 1 02\n");
 }
 
 static void a_bad_header_costs_one_sync_period(void **state)
@@ -192,6 +219,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_packet),
+        cmocka_unit_test(prescaled_local_time),
+        cmocka_unit_test(odd_global_time),
         cmocka_unit_test(a_bad_header_costs_one_sync_period),
         cmocka_unit_test(not_synchronised_at_the_start),
         cmocka_unit_test(any_bytes_any_chunking),

@@ -425,8 +425,12 @@ static void a_snapshot_with_everything(void **state)
         if (!strstr(told, expected[i]))
             fail_msg("nothing said of %s", expected[i]);
 
-    assert_int_equal(snap.n_captures, 2);
-    const struct tl_bundle_capture *b = &snap.captures[0];
+    assert_int_equal(snap.n_captures, 3);
+    const struct tl_bundle_capture *b = &snap.captures[2];
+    assert_string_equal(b->name, "ETB_3");
+    assert_string_equal(b->setup.format, "tpiu");
+    expect_bytes(b, "second");
+    b = &snap.captures[0];
     assert_string_equal(b->name, "ETB_1");
     expect_bytes(b, "first second");
     expect_bytes(b, "first second"); /* any number of times */
