@@ -70,36 +70,41 @@ void tl_ask_close(struct tl_ask *ask)
 }
 
 /*
- * Reserve space for a message of `n` bytes after the pending ones, and write its header. NULL:
- * `*result` is set.
+ * Reserve space for `n` bytes of a message of `all` bytes after the pending ones, and write its
+ * header. NULL: `*result` is set.
  */
-static uint8_t *make_room(struct tl_ask *ask, size_t n, int *result, struct tracelake_error *error)
+static uint8_t *make_room(struct tl_ask *ask, size_t n, size_t all, int *result,
+                          struct tracelake_error *error)
 {
     struct tl_buf *const out = &ask->io.out;
+    struct tl_bytes *const tail = &ask->io.tail;
     if (ask->io.out_at >= COMPACT) {
         tl_buf_drop(out, ask->io.out_at);
         ask->io.out_at = 0;
     }
-    if (n > UINT32_MAX)
+    if (all > UINT32_MAX)
         *result = tl_client_fail(error, TRACELAKE_LIMIT, "message too large");
-    else if (tl_buf_reserve(out, n + PREFIX) < 0)
+    else if (tl_buf_reserve(out, tail->n + PREFIX + n) < 0)
         *result = tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     else
         *result = TRACELAKE_OK;
     if (*result < 0)
         return NULL;
+    (void)!tl_buf_add(out, tail->p, tail->n);
+    *tail = (struct tl_bytes){0};
     uint8_t *const p = out->p + out->n;
     p[0] = 0; /* not compressed */
     for (int i = 0; i < 4; i++)
-        p[1 + i] = (uint8_t)(n >> (24 - 8 * i));
-    out->n += n + PREFIX;
+        p[1 + i] = (uint8_t)(all >> (24 - 8 * i));
+    out->n += PREFIX + n;
     return p + PREFIX;
 }
 
 int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message, struct tracelake_error *error)
 {
     int result;
-    uint8_t *const p = make_room(ask, protobuf_c_message_get_packed_size(message), &result, error);
+    const size_t n = protobuf_c_message_get_packed_size(message);
+    uint8_t *const p = make_room(ask, n, n, &result, error);
     if (!p)
         return result;
     protobuf_c_message_pack(message, p);
@@ -107,16 +112,23 @@ int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message, struct trac
     return TRACELAKE_OK;
 }
 
-int tl_ask_send_bytes(struct tl_ask *ask, struct tl_bytes message, struct tracelake_error *error)
+int tl_ask_send_parts(struct tl_ask *ask, struct tl_bytes head, struct tl_bytes tail,
+                      struct tracelake_error *error)
 {
     int result;
-    uint8_t *const p = make_room(ask, message.n, &result, error);
+    uint8_t *const p = make_room(ask, head.n, head.n + tail.n, &result, error);
     if (!p)
         return result;
-    if (message.n)
-        memcpy(p, message.p, message.n);
+    if (head.n)
+        memcpy(p, head.p, head.n);
+    ask->io.tail = tail;
     tl_mux_wake(ask->mux, &ask->io);
     return TRACELAKE_OK;
+}
+
+int tl_ask_send_bytes(struct tl_ask *ask, struct tl_bytes message, struct tracelake_error *error)
+{
+    return tl_ask_send_parts(ask, message, (struct tl_bytes){0}, error);
 }
 
 void tl_ask_end(struct tl_ask *ask)
@@ -127,7 +139,7 @@ void tl_ask_end(struct tl_ask *ask)
 
 size_t tl_ask_unsent(const struct tl_ask *ask)
 {
-    return ask->io.out.n - ask->io.out_at;
+    return ask->io.out.n - ask->io.out_at + ask->io.tail.n;
 }
 
 /* ---- the end of a call -------------------------------------------------------------------- */

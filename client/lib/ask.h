@@ -86,6 +86,10 @@ TL_MUST_USE int tl_ask_send(struct tl_ask *ask, const ProtobufCMessage *message,
                             struct tracelake_error *error);
 TL_MUST_USE int tl_ask_send_bytes(struct tl_ask *ask, struct tl_bytes message,
                                   struct tracelake_error *error);
+/* Queue a message of two parts. The second one is borrowed until nothing is unsent, or the call is
+ * closed. */
+TL_MUST_USE int tl_ask_send_parts(struct tl_ask *ask, struct tl_bytes head, struct tl_bytes tail,
+                                  struct tracelake_error *error);
 /* Half-close: no more messages from this side. */
 void tl_ask_end(struct tl_ask *ask);
 /* Number of queued bytes that have not been sent. */

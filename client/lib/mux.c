@@ -7,6 +7,8 @@
 #include <string.h>
 
 enum {
+    FRAME_HEAD = 9,
+    FRAME_MAX = FRAME_HEAD + (16 << 10),
     OUT_MAX = 256 << 10, /* bytes gathered for one write */
     IN_MAX = 256 << 10,  /* bytes per read */
     CONNECTION_WINDOW = 64 << 20
@@ -162,6 +164,20 @@ static ssize_t read_out(nghttp2_session *session, int32_t stream, uint8_t *p, si
     struct tl_ask_io *io = io_of(session, stream);
     if (!io) /* abandoned while sending: its reset is pending */
         return NGHTTP2_ERR_DEFERRED;
+    const size_t left = io->out.n - io->out_at + io->tail.n;
+    if (left == 0 && !io->out_end) {
+        io->deferred = true;
+        return NGHTTP2_ERR_DEFERRED;
+    }
+    *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+    if (left <= n && io->out_end)
+        *flags |= NGHTTP2_DATA_FLAG_EOF;
+    return (ssize_t)(left < n ? left : n);
+}
+
+/* Take the next `n` bytes off what is to be sent. */
+static void take_out(struct tl_ask_io *io, uint8_t *p, size_t n)
+{
     const size_t left = io->out.n - io->out_at;
     const size_t now = left < n ? left : n;
     if (now)
@@ -170,14 +186,29 @@ static ssize_t read_out(nghttp2_session *session, int32_t stream, uint8_t *p, si
     if (io->out_at == io->out.n) {
         tl_buf_reset(&io->out);
         io->out_at = 0;
-        if (io->out_end)
-            *flags |= NGHTTP2_DATA_FLAG_EOF;
     }
-    if (now == 0 && !io->out_end) {
-        io->deferred = true;
-        return NGHTTP2_ERR_DEFERRED;
+    if (n > now) {
+        memcpy(p + now, io->tail.p, n - now);
+        io->tail.p += n - now;
+        io->tail.n -= n - now;
     }
-    return (ssize_t)now;
+}
+
+/* Append the DATA frame of the bytes that read_out() has told. */
+static int send_out(nghttp2_session *session, nghttp2_frame *frame, const uint8_t *head, size_t n,
+                    nghttp2_data_source *source, void *context)
+{
+    struct tl_mux *const mux = context;
+    struct tl_ask_io *const io = io_of(session, frame->hd.stream_id);
+    (void)source;
+    if (!io) /* abandoned */
+        return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+    if (mux->out_n + FRAME_HEAD + n + FRAME_MAX > OUT_MAX)
+        return NGHTTP2_ERR_WOULDBLOCK; /* until some was written */
+    memcpy(mux->out + mux->out_n, head, FRAME_HEAD);
+    take_out(io, mux->out + mux->out_n + FRAME_HEAD, n);
+    mux->out_n += FRAME_HEAD + n;
+    return 0;
 }
 
 static int new_session(struct tl_mux *mux)
@@ -194,6 +225,7 @@ static int new_session(struct tl_mux *mux)
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, on_data);
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, on_frame);
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, on_close);
+    nghttp2_session_callbacks_set_send_data_callback(callbacks, send_out);
     nghttp2_option_set_no_auto_window_update(option, 1);
     int failed = nghttp2_session_client_new2(&mux->session, callbacks, mux, option);
     nghttp2_option_del(option);
@@ -364,8 +396,7 @@ void tl_mux_forget(struct tl_mux *mux, struct tl_ask_io *io)
 static int flush_out(struct tl_mux *mux, bool *moved)
 {
     for (;;) {
-        /* A frame is at most 16 KiB plus its header. */
-        while (mux->out_n + (17 << 10) <= OUT_MAX) {
+        while (mux->out_n + FRAME_MAX <= OUT_MAX) {
             const uint8_t *p;
             const ssize_t n = nghttp2_session_mem_send(mux->session, &p);
             if (n < 0)

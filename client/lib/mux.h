@@ -25,10 +25,11 @@ struct tl_mux;
 /* A call's state on the wire. Owned by ask.c, filled by the mux. */
 struct tl_ask_io {
     int32_t stream;
-    struct tl_buf out; /* framed messages to send */
-    size_t out_at;     /* bytes of `out` already sent */
-    bool out_end;      /* no more messages will follow */
-    bool deferred;     /* nghttp2 waits until more is queued */
+    struct tl_buf out;    /* framed messages to send */
+    size_t out_at;        /* bytes of `out` already sent */
+    struct tl_bytes tail; /* to be sent after `out`: the rest of the last message, borrowed */
+    bool out_end;         /* no more messages will follow */
+    bool deferred;        /* nghttp2 waits until more is queued */
     struct tl_buf in;
     size_t in_at;       /* bytes of `in` already handed out */
     bool lent;          /* the last of them are in use until the next message is asked for */
@@ -62,7 +63,7 @@ bool tl_mux_usable(const struct tl_mux *mux);
 /* Start a call; `io` must stay at its address until tl_mux_forget(). */
 TL_MUST_USE int tl_mux_submit(struct tl_mux *mux, const nghttp2_nv *headers, size_t n,
                               struct tl_ask_io *io, struct tracelake_error *error);
-/* More was queued in io->out, or io->out_end was set. */
+/* More was queued in `io`, or io->out_end was set. */
 void tl_mux_wake(struct tl_mux *mux, struct tl_ask_io *io);
 /* Return `io->unconsumed` bytes to the stream's window. */
 void tl_mux_consume(struct tl_mux *mux, struct tl_ask_io *io);

@@ -9,10 +9,12 @@
  */
 #include "ask.h"
 #include "base/crc32c.h"
+#include "base/pbfield.h"
 #include "tracelake/v1/ingest.pb-c.h"
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 static const char method[] = "/tracelake.v1.Ingest/Push";
 
@@ -20,7 +22,7 @@ enum {
     WINDOW = 16 << 20,
     CHUNK = 256 << 10,
     CHUNK_MAX = (4 << 20) - (64 << 10), /* proto/tracelake/v1/ingest.proto */
-    QUEUE = 512 << 10,                  /* framed bytes that may be pending for the connection */
+    HUGE_PAGE = 2 << 20,
     RETRY_MS = 30000,
     DENIED_MS = 1000,
     TAKEOVER_MS = 10000, /* time between one server losing a trace and the next one having it */
@@ -126,6 +128,31 @@ static int begin(struct tracelake_push *push, bool resume, uint64_t *durable,
     return result;
 }
 
+/* Source: Chunk of ingest.proto; the data come last, since they are sent from where they lie. */
+#define KEY_CHUNK  TL_PB_KEY(2, TL_PB_BYTES)
+#define KEY_OFFSET TL_PB_KEY(1, TL_PB_VARINT)
+#define KEY_DATA   TL_PB_KEY(2, TL_PB_BYTES)
+#define KEY_CRC    TL_PB_KEY(3, TL_PB_FIXED32)
+#define CHUNK_HEAD (5 * TL_PB_VARINT_MAX)
+
+static size_t put_chunk_head(uint8_t out[static CHUNK_HEAD], uint64_t offset, uint32_t crc,
+                             size_t n)
+{
+    uint8_t fields[CHUNK_HEAD];
+    size_t m = 0;
+    fields[m++] = KEY_OFFSET;
+    m += tl_pb_put_varint(fields + m, offset);
+    fields[m++] = KEY_CRC;
+    tl_put_le32(fields + m, crc);
+    m += 4;
+    fields[m++] = KEY_DATA;
+    m += tl_pb_put_varint(fields + m, n);
+    out[0] = KEY_CHUNK;
+    const size_t before = 1 + tl_pb_put_varint(out + 1, m + n);
+    memcpy(out + before, fields, m);
+    return before + m;
+}
+
 /* Queue the next chunk, limited to the contiguous part of the ring. */
 static int send_chunk(struct tracelake_push *push, struct tracelake_error *error)
 {
@@ -135,15 +162,10 @@ static int send_chunk(struct tracelake_push *push, struct tracelake_error *error
         n = (size_t)(push->head - push->sent);
     if (n > push->chunk)
         n = push->chunk;
-    Tracelake__V1__Chunk chunk = TRACELAKE__V1__CHUNK__INIT;
-    Tracelake__V1__PushRequest request = TRACELAKE__V1__PUSH_REQUEST__INIT;
-    chunk.offset = push->sent;
-    chunk.data.data = push->ring + at;
-    chunk.data.len = n;
-    chunk.crc32c = tl_crc32c(0, push->ring + at, n);
-    request.step_case = TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK;
-    request.chunk = &chunk;
-    const int result = tl_ask_send(push->ask, &request.base, error);
+    const struct tl_bytes data = {push->ring + at, n};
+    uint8_t head[CHUNK_HEAD];
+    const size_t head_n = put_chunk_head(head, push->sent, tl_crc32c(0, data.p, n), n);
+    const int result = tl_ask_send_parts(push->ask, (struct tl_bytes){head, head_n}, data, error);
     if (result == TRACELAKE_OK)
         push->sent += n;
     return result;
@@ -222,7 +244,8 @@ static int take_replies(struct tracelake_push *push, struct tracelake_error *err
 static int serve_once(struct tracelake_push *push, int ms, struct tracelake_error *error)
 {
     int result = TRACELAKE_OK;
-    while (result == TRACELAKE_OK && push->sent < push->head && tl_ask_unsent(push->ask) < QUEUE)
+    /* One at a time: of the last message the data are borrowed, the others' would be copied. */
+    if (push->sent < push->head && tl_ask_unsent(push->ask) == 0)
         result = send_chunk(push, error);
     if (result < 0)
         return result;
@@ -393,6 +416,18 @@ static int serve(struct tracelake_push *push, int ms, struct tracelake_error *er
 
 /* ---- the session -------------------------------------------------------------------------- */
 
+/* Large pages: to get a small one for the first time takes as long as copying it twice. */
+static uint8_t *new_ring(size_t n)
+{
+    const size_t whole = (n + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    if (n < 2 * HUGE_PAGE || whole < n)
+        return malloc(n);
+    uint8_t *const ring = aligned_alloc(HUGE_PAGE, whole);
+    if (ring)
+        (void)!madvise(ring, whole, MADV_HUGEPAGE); /* it works without, too */
+    return ring;
+}
+
 static int take_options(struct tracelake_push *push, const struct tracelake_push_options *options,
                         struct tracelake_error *error)
 {
@@ -412,7 +447,7 @@ static int take_options(struct tracelake_push *push, const struct tracelake_push
     push->setup = strdup(options->setup);
     push->trace = strdup(options->trace ? options->trace : "");
     push->shards = strdup(options->shards ? options->shards : "");
-    push->ring = malloc(push->cap);
+    push->ring = new_ring(push->cap);
     if (!push->shards || !push->rig || !push->setup || !push->trace || !push->ring)
         return tl_client_fail(error, TRACELAKE_NOMEM, "out of memory");
     return TRACELAKE_OK;

@@ -52,3 +52,12 @@ bool tl_pbfield_take(struct tl_bytes *in, struct tl_pbfield *out)
         return false;
     }
 }
+
+size_t tl_pb_put_varint(uint8_t out[static TL_PB_VARINT_MAX], uint64_t value)
+{
+    size_t n = 0;
+    for (; value >= 128; value >>= 7)
+        out[n++] = (uint8_t)(value | 128);
+    out[n++] = (uint8_t)value;
+    return n;
+}

@@ -22,6 +22,12 @@ struct tl_pbfield {
 /* Number and wire type of a field, as encoded before it. */
 #define TL_PB_KEY(number, type) ((number) << 3 | (type))
 
+/* The longest encoding of a number. */
+#define TL_PB_VARINT_MAX 10
+
+/* Encode a number, a key or a length. Returns how many bytes it takes. */
+size_t tl_pb_put_varint(uint8_t out[static TL_PB_VARINT_MAX], uint64_t value);
+
 /* Take the first field off `in`. False: the bytes do not begin with a complete field. */
 bool tl_pbfield_take(struct tl_bytes *in, struct tl_pbfield *out);
 
