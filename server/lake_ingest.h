@@ -57,6 +57,13 @@ uint64_t tl_ingest_epoch(const struct tl_ingest *ingest);
 /* Check that the push can continue. TL_OK; TL_DENIED or TL_AGAIN once another push has taken over;
  * TL_NOSPACE, TL_IO if appended bytes did not become durable, so that no more will. */
 TL_MUST_USE int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail);
+/* Bytes within a block of memory from malloc() that is given away, and their checksum: see
+ * tl_crc32c(). */
+struct tl_given {
+    struct tl_bytes bytes;
+    uint32_t crc32c;
+    void *block;
+};
 /*
  * Append bytes at `offset` (checked: TL_BAD if it leaves a hole; bytes that are already there are
  * skipped). Copies, then returns; blocks while more than a bounded amount waits for the disk.
@@ -65,6 +72,9 @@ TL_MUST_USE int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail
  */
 TL_MUST_USE int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                                  struct tl_fail *fail);
+/* The same, but takes the block instead of copying, whatever it returns. */
+TL_MUST_USE int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset,
+                               const struct tl_given *given, struct tl_fail *fail);
 /* Complete the capture: waits until everything is durable; `*durable` is the total. An empty
  * capture is deleted when it is closed. */
 TL_MUST_USE int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail);

@@ -78,3 +78,27 @@ uint32_t tl_crc32c(uint32_t crc, const void *p, size_t n)
 {
     return ~update(~crc, p, n);
 }
+
+/* Polynomials modulo that of the CRC: bit 31 is x^0. */
+static uint32_t multiply(uint32_t a, uint32_t b)
+{
+    uint32_t product = 0;
+    for (; a; a <<= 1) {
+        if (a >> 31)
+            product ^= b;
+        b = b >> 1 ^ (b & 1 ? 0x82f63b78 : 0);
+    }
+    return product;
+}
+
+/* The first checksum is advanced over the later bytes: by a multiplication with x^(8 n). */
+uint32_t tl_crc32c_join(uint32_t crc, uint32_t after, size_t n_after)
+{
+    uint32_t power = UINT32_C(1) << 23; /* x^8, squared for each bit */
+    for (; n_after; n_after >>= 1) {
+        if (n_after & 1)
+            crc = multiply(crc, power);
+        power = multiply(power, power);
+    }
+    return crc ^ after;
+}

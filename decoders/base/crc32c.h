@@ -9,4 +9,7 @@
 /* Extend the checksum `crc` (0 at the start) by `n` bytes. */
 uint32_t tl_crc32c(uint32_t crc, const void *p, size_t n);
 
+/* The checksum of some bytes and `n_after` more, of their checksums. */
+uint32_t tl_crc32c_join(uint32_t crc, uint32_t after, size_t n_after);
+
 #endif

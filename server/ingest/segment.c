@@ -80,21 +80,21 @@ void tl_segment_head(uint8_t out[static TL_SEGMENT_HEAD], uint64_t first)
 }
 
 void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
-                   struct tl_bytes data)
+                   uint32_t data_crc)
 {
     memcpy(out, block_magic, 4);
-    tl_put_le32(out + 4, (uint32_t)data.n);
+    tl_put_le32(out + 4, block->n);
     tl_put_le64(out + 8, block->offset);
     tl_put_le64(out + 16, block->arrival);
     tl_put_le64(out + 24, block->durable);
-    tl_put_le32(out + 32, tl_crc32c(tl_crc32c(0, out, 32), data.p, data.n));
+    tl_put_le32(out + 32, tl_crc32c_join(tl_crc32c(0, out, 32), data_crc, block->n));
 }
 
 /* Checksum of a block head read into `block`, with this data. */
 static uint32_t block_crc(const struct tl_spool_block *block, struct tl_bytes data)
 {
     uint8_t head[TL_BLOCK_HEAD];
-    tl_block_head(head, block, data);
+    tl_block_head(head, block, tl_crc32c(0, data.p, data.n));
     if (block->head == TL_BLOCK_HEAD)
         return tl_le32(head + 32);
     memcpy(head, old_magic, 4);

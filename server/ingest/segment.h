@@ -42,9 +42,10 @@ struct tl_spool_block {
     uint32_t head;    /* size of its head: 20 in segments of the first version */
     uint32_t crc;
 };
-/* Encode the head of a block with the offset, arrival and durable of `block`, and `data`. */
+/* Encode the head of a block with the offset, arrival, durable and n of `block`, whose data have
+ * the CRC32C `data_crc`. */
 void tl_block_head(uint8_t out[static TL_BLOCK_HEAD], const struct tl_spool_block *block,
-                   struct tl_bytes data);
+                   uint32_t data_crc);
 /* Read a block's head. TL_EOF at the log's end, TL_BAD if no block of `offset` begins there. */
 TL_MUST_USE int tl_block_read_head(struct tl_log *log, uint64_t at, uint64_t offset,
                                    struct tl_spool_block *out, struct tl_fail *fail);

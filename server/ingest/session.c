@@ -387,25 +387,47 @@ int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail)
     return r;
 }
 
-static int append_locked(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
-                         struct tl_fail *fail)
+/* May `n` bytes be appended at `offset`? */
+static int may_append_locked(struct tl_ingest *ingest, uint64_t offset, size_t n,
+                             struct tl_fail *fail)
 {
     if (!ingest->capture)
         return fenced(ingest, fail);
-    if (is_complete(ingest->trace) && bytes.n > 0 &&
-        offset + bytes.n > tl_capture_end(ingest->capture))
+    if (is_complete(ingest->trace) && n > 0 && offset + n > tl_capture_end(ingest->capture))
         return tl_fail_at(fail, TL_DENIED, offset, "the capture was declared complete");
-    return tl_capture_append(ingest->capture, offset, bytes, fail);
+    return TL_OK;
+}
+
+static int appended_locked(struct tl_ingest *ingest, int r, struct tl_fail *fail)
+{
+    if (r == TL_NOSPACE)
+        atomic_fetch_add(&ingest->lake->ingest_refused, 1);
+    return told(ingest, r, fail);
 }
 
 int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
                      struct tl_fail *fail)
 {
     pthread_mutex_lock(&ingest->lock);
-    const int r = told(ingest, append_locked(ingest, offset, bytes, fail), fail);
+    int r = may_append_locked(ingest, offset, bytes.n, fail);
+    if (r >= 0)
+        r = tl_capture_append(ingest->capture, offset, bytes, fail);
+    r = appended_locked(ingest, r, fail);
     pthread_mutex_unlock(&ingest->lock);
-    if (r == TL_NOSPACE)
-        atomic_fetch_add(&ingest->lake->ingest_refused, 1);
+    return r;
+}
+
+int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset, const struct tl_given *given,
+                   struct tl_fail *fail)
+{
+    pthread_mutex_lock(&ingest->lock);
+    int r = may_append_locked(ingest, offset, given->bytes.n, fail);
+    if (r >= 0)
+        r = tl_capture_give(ingest->capture, offset, given, fail);
+    else
+        free(given->block);
+    r = appended_locked(ingest, r, fail);
+    pthread_mutex_unlock(&ingest->lock);
     return r;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Group commit by two threads. Appenders fill `pending`. The writer swaps it with the empty
- * `writing` and writes that, without holding the lock. What was written is the next group; when the
- * syncer has synced the previous one, it gets this one, and the writer continues writing meanwhile.
+ * Group commit by two threads. Appenders fill `pending`. The writer moves it to `writing` and
+ * writes that, without holding the lock. What was written is the next group; when the syncer has
+ * synced the previous one, it gets this one, and the writer continues writing meanwhile.
  * The writer advances `durable`, and does everything else: the syncer only calls log_sync().
  *
  * If a sync fails, or a write, everything of that capture that is not durable yet fails with it,
@@ -15,6 +15,7 @@
 #include "base/now.h"
 #include "ingest/packed.h"
 #include "ingest/segment.h"
+#include "ingest/waiting.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -36,7 +37,7 @@ struct tl_capture {
     void (*on_durable)(void *context, uint64_t offset);
     void *context;
     /* Guarded by the spool's lock: */
-    struct tl_buf pending;
+    struct tl_waiting pending;
     uint64_t end;           /* after the last appended byte */
     uint64_t durable;       /* after the last durable byte */
     bool busy;              /* the writer is processing it, or is in its callback */
@@ -44,7 +45,7 @@ struct tl_capture {
     enum sync sync;
     struct tl_capture *next_sync; /* in spool->syncing */
     /* Private to the writer: */
-    struct tl_buf writing;
+    struct tl_waiting writing;
     uint64_t arrival;    /* when all of `writing` had arrived: ns since 1970 */
     uint64_t written;    /* after the last written byte */
     struct tl_log *log;  /* NULL: the next write opens a new segment. Not changed while syncing */
@@ -147,17 +148,24 @@ static int open_segment(struct tl_capture *c, uint64_t first, struct tl_fail *fa
     return TL_OK;
 }
 
-static int write_block(struct tl_capture *c, uint64_t offset, struct tl_bytes data,
-                       struct tl_fail *fail)
+/* Write the next bytes of `walk` as a block. */
+static int write_block(struct tl_capture *c, struct tl_waiting_walk *walk, struct tl_fail *fail)
 {
     uint8_t head[TL_BLOCK_HEAD];
-    const struct tl_spool_block block = {
-        .offset = offset, .arrival = c->arrival, .durable = c->durable};
-    tl_block_head(head, &block, data);
-    const struct tl_bytes parts[] = {{head, sizeof(head)}, data};
-    const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 2, fail);
-    if (r >= 0)
-        c->log_bytes += sizeof(head) + data.n;
+    struct tl_bytes parts[1 + TL_WAITING_PARTS] = {{head, sizeof(head)}};
+    uint32_t crc;
+    size_t n_parts;
+    const size_t n = tl_waiting_next(walk, TL_SPOOL_BLOCK, parts + 1, &n_parts, &crc);
+    tl_block_head(
+        head,
+        &(struct tl_spool_block){
+            .offset = c->written, .arrival = c->arrival, .durable = c->durable, .n = (uint32_t)n},
+        crc);
+    const int r = c->log->ops->log_write(c->log, c->log_bytes, parts, 1 + n_parts, fail);
+    if (r >= 0) {
+        c->log_bytes += sizeof(head) + n;
+        c->written += n;
+    }
     return r;
 }
 
@@ -182,23 +190,17 @@ static int finish_segment(struct tl_capture *c, struct tl_fail *fail)
 
 static int write_capture(struct tl_capture *c, struct tl_fail *fail)
 {
-    for (size_t at = 0; at < c->writing.n;) {
-        int r = TL_OK;
+    struct tl_waiting_walk walk = {c->writing.first, 0};
+    int r = TL_OK;
+    while (r >= 0 && walk.piece) {
         if (c->log && c->log_bytes >= c->spool->options.segment_bytes)
             r = finish_segment(c, fail);
         if (r >= 0 && !c->log)
             r = open_segment(c, c->written, fail);
-        if (r < 0)
-            return r;
-        const size_t left = c->writing.n - at;
-        const size_t n = left < TL_SPOOL_BLOCK ? left : TL_SPOOL_BLOCK;
-        r = write_block(c, c->written, (struct tl_bytes){c->writing.p + at, n}, fail);
-        if (r < 0)
-            return r;
-        at += n;
-        c->written += n;
+        if (r >= 0)
+            r = write_block(c, &walk, fail);
     }
-    return TL_OK;
+    return r;
 }
 
 static void distrust_locked(struct tl_spool *spool, struct tl_capture *c)
@@ -239,9 +241,8 @@ static bool gather_locked(struct tl_spool *spool)
         if (c->pending.n == 0 || c->failure.code != TL_OK || c->outcome < 0 ||
             (apart && c->sync == SYNCING) || c->written - before >= spool->options.pending_bytes)
             continue;
-        const struct tl_buf empty = c->writing;
         c->writing = c->pending;
-        c->pending = empty;
+        c->pending = (struct tl_waiting){0};
         c->arrival = now;
         c->busy = true;
         some = true;
@@ -264,7 +265,7 @@ static void write_group(struct tl_spool *spool)
     for (struct tl_capture *c = spool->group; c; c = c->next_grouped) {
         if (c->writing.n > 0)
             c->outcome = write_capture(c, &c->why);
-        c->writing.n = 0;
+        tl_waiting_free(&c->writing);
     }
 }
 
@@ -302,7 +303,7 @@ static void fail_locked(struct tl_spool *spool, struct tl_capture *c)
 {
     c->failure = c->why;
     c->failure.code = (enum tl_err)c->outcome;
-    c->pending.n = 0;
+    tl_waiting_free(&c->pending);
     c->end = c->written = c->durable;
     c->outcome = TL_OK;
     spool->counters.failures++;
@@ -672,9 +673,10 @@ int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
 
 /* Check for a failure first: afterwards `end` is the durable offset, not the appender's
  * position. */
-static int append_locked(struct tl_capture *c, uint64_t offset, struct tl_bytes bytes,
+static int append_locked(struct tl_capture *c, uint64_t offset, struct tl_given *given,
                          struct tl_fail *fail)
 {
+    const struct tl_bytes bytes = given->bytes;
     struct tl_spool *spool = c->spool;
     const uint64_t bound = spool->options.pending_bytes;
     while (c->failure.code == TL_OK && c->pending.n > 0 && c->pending.n + bytes.n > bound)
@@ -687,25 +689,41 @@ static int append_locked(struct tl_capture *c, uint64_t offset, struct tl_bytes 
     if (bytes.n <= c->end - offset)
         return TL_OK;
     const size_t known = (size_t)(c->end - offset);
-    if (tl_buf_add(&c->pending, bytes.p + known, bytes.n - known) < 0)
+    if (tl_waiting_add(&c->pending, given, known) < 0)
         return tl_fail_set(fail, TL_NOMEM, "no memory for %zu bytes", bytes.n);
     c->end = offset + bytes.n;
     pthread_cond_signal(&spool->work);
     return TL_OK;
 }
 
-int tl_capture_append(struct tl_capture *c, uint64_t offset, struct tl_bytes bytes,
-                      struct tl_fail *fail)
+/* A block that was taken from `given` is NULL there. */
+static int append(struct tl_capture *c, uint64_t offset, struct tl_given *given,
+                  struct tl_fail *fail)
 {
     struct tl_spool *spool = c->spool;
-    if (bytes.n == 0)
+    if (given->bytes.n == 0)
         return TL_OK;
-    const int space = tl_spool_room(spool, bytes.n, fail);
+    const int space = tl_spool_room(spool, given->bytes.n, fail);
     if (space < 0)
         return space;
     pthread_mutex_lock(&spool->lock);
-    const int r = append_locked(c, offset, bytes, fail);
+    const int r = append_locked(c, offset, given, fail);
     pthread_mutex_unlock(&spool->lock);
+    return r;
+}
+
+int tl_capture_append(struct tl_capture *c, uint64_t offset, struct tl_bytes bytes,
+                      struct tl_fail *fail)
+{
+    return append(c, offset, &(struct tl_given){.bytes = bytes}, fail);
+}
+
+int tl_capture_give(struct tl_capture *c, uint64_t offset, const struct tl_given *given,
+                    struct tl_fail *fail)
+{
+    struct tl_given rest = *given;
+    const int r = append(c, offset, &rest, fail);
+    free(rest.block);
     return r;
 }
 
@@ -761,7 +779,6 @@ void tl_capture_close(struct tl_capture *c)
     *p = c->next;
     pthread_mutex_unlock(&spool->lock);
     close_log(c);
-    tl_buf_fini(&c->pending);
-    tl_buf_fini(&c->writing);
+    tl_waiting_free(&c->pending);
     free(c);
 }

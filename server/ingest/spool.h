@@ -35,6 +35,7 @@
 
 struct tl_spool;   /* all captures */
 struct tl_capture; /* one capture being written */
+struct tl_given;   /* lake_ingest.h */
 
 #define TL_SPOOL_SEGMENT_BYTES (UINT64_C(64) << 20)
 
@@ -82,6 +83,9 @@ TL_MUST_USE int tl_capture_open(struct tl_spool *spool, const char *name,
  */
 TL_MUST_USE int tl_capture_append(struct tl_capture *capture, uint64_t offset,
                                   struct tl_bytes bytes, struct tl_fail *fail);
+/* The same, but takes the block instead of copying, whatever it returns. */
+TL_MUST_USE int tl_capture_give(struct tl_capture *capture, uint64_t offset,
+                                const struct tl_given *given, struct tl_fail *fail);
 /* Wait until everything appended is durable, or report why it will not be. */
 TL_MUST_USE int tl_capture_flush(struct tl_capture *capture, struct tl_fail *fail);
 /* The same without waiting: TL_OK as long as nothing was rejected. */

@@ -2,6 +2,7 @@
 #include "net/grpc.h"
 
 #include "base/cancel.h"
+#include "base/pbfield.h"
 #include "net/gzip.h"
 #include "net/stream.h"
 
@@ -204,6 +205,19 @@ void tl_call_free_bytes(struct tl_call *call, struct tl_call_bytes *bytes)
     *bytes = (struct tl_call_bytes){0};
 }
 
+void *tl_call_take_bytes(struct tl_call *call, struct tl_call_bytes *bytes)
+{
+    void *const plain = bytes->plain.p;
+    struct tl_message *const held = bytes->held;
+    *bytes = (struct tl_call_bytes){0};
+    if (plain) {
+        tl_message_free(call->stream->net, held);
+        return plain;
+    }
+    tl_net_release(call->stream->net, held->class, held->held);
+    return held;
+}
+
 int tl_call_unpack(struct tl_call *call, struct tl_bytes bytes, ProtobufCMessage **out)
 {
     const ProtobufCMessageDescriptor *const type = call->stream->method->request;
@@ -290,15 +304,6 @@ int tl_call_send_latest(struct tl_call *call, const ProtobufCMessage *reply)
     return send_message(call, reply, true);
 }
 
-static size_t put_varint(uint8_t *p, uint64_t v)
-{
-    size_t n = 0;
-    for (; v >= 128; v >>= 7)
-        p[n++] = (uint8_t)(v | 128);
-    p[n++] = (uint8_t)v;
-    return n;
-}
-
 /* Send a message in two parts, the first with the prefix; takes over both. */
 static int send_parts(struct tl_call *call, struct tl_chunk *head, struct tl_chunk *body)
 {
@@ -326,8 +331,8 @@ static int make_begin(const ProtobufCMessage *reply, uint32_t tag, size_t size,
     uint8_t field[20];
     size_t n = 0;
     if (size) {
-        n = put_varint(field, (uint64_t)tag << 3 | 2);
-        n += put_varint(field + n, size);
+        n = tl_pb_put_varint(field, (uint64_t)tag << 3 | 2);
+        n += tl_pb_put_varint(field + n, size);
     }
     const size_t packed = protobuf_c_message_get_packed_size(reply);
     const size_t total = packed + n + size;

@@ -91,6 +91,9 @@ struct tl_call_bytes {
 TL_MUST_USE int tl_call_recv_bytes(struct tl_call *call, struct tl_call_bytes *out,
                                    int64_t timeout_ms);
 void tl_call_free_bytes(struct tl_call *call, struct tl_call_bytes *bytes);
+/* Instead of freeing them: returns the memory that the bytes are in, to be passed to free(). It is
+ * not counted as received and waiting any more. */
+TL_MUST_USE void *tl_call_take_bytes(struct tl_call *call, struct tl_call_bytes *bytes);
 /* Decode as the method's request type. Free with tl_call_free_request(). TL_BAD. */
 TL_MUST_USE int tl_call_unpack(struct tl_call *call, struct tl_bytes bytes, ProtobufCMessage **out);
 

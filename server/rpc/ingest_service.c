@@ -94,7 +94,10 @@ static int step_open(struct push *push, const Tracelake__V1__Open *open)
     return tl_call_send(push->call, &reply.base);
 }
 
-static int step_chunk(struct push *push, const struct tl_push_chunk *chunk)
+/* `message`: the received bytes that the chunk is in, which may be taken; NULL: it is somewhere
+ * else. */
+static int step_chunk(struct push *push, const struct tl_push_chunk *chunk,
+                      struct tl_call_bytes *message)
 {
     struct tl_fail *const fail = tl_call_fail(push->call);
     const struct tl_bytes bytes = chunk->data;
@@ -106,7 +109,12 @@ static int step_chunk(struct push *push, const struct tl_push_chunk *chunk)
                           bytes.n, crc, chunk->crc32c);
     if (bytes.n > UINT64_MAX - chunk->offset)
         return tl_fail_at(fail, TL_USAGE, chunk->offset, "a chunk ends behind 2^64");
-    const int rc = tl_ingest_append(push->ingest, chunk->offset, bytes, fail);
+    const int rc =
+        message && bytes.n
+            ? tl_ingest_give(
+                  push->ingest, chunk->offset,
+                  &(struct tl_given){bytes, crc, tl_call_take_bytes(push->call, message)}, fail)
+            : tl_ingest_append(push->ingest, chunk->offset, bytes, fail);
     if (rc == TL_OK && chunk->offset + bytes.n > push->next)
         push->next = chunk->offset + bytes.n;
     return rc;
@@ -144,20 +152,20 @@ static int take_step(struct push *push, const Tracelake__V1__PushRequest *reques
     if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_CHUNK) {
         const Tracelake__V1__Chunk *const c = request->chunk;
         return step_chunk(
-            push, &(struct tl_push_chunk){c->offset, {c->data.data, c->data.len}, c->crc32c});
+            push, &(struct tl_push_chunk){c->offset, {c->data.data, c->data.len}, c->crc32c}, NULL);
     }
     if (request->step_case == TRACELAKE__V1__PUSH_REQUEST__STEP_FINISH)
         return step_finish(push, request->finish);
     return tl_fail_set(fail, TL_USAGE, "a request with none of open, chunk, finish");
 }
 
-static int take_message(struct push *push, struct tl_bytes message)
+static int take_message(struct push *push, struct tl_call_bytes *message)
 {
     struct tl_push_chunk chunk;
     ProtobufCMessage *request;
-    if (push->ingest && !push->finished && tl_push_chunk_parse(message, &chunk))
-        return step_chunk(push, &chunk);
-    int rc = tl_call_unpack(push->call, message, &request);
+    if (push->ingest && !push->finished && tl_push_chunk_parse(message->bytes, &chunk))
+        return step_chunk(push, &chunk, message);
+    int rc = tl_call_unpack(push->call, message->bytes, &request);
     if (rc == TL_OK) {
         rc = take_step(push, (Tracelake__V1__PushRequest *)request);
         tl_call_free_request(request);
@@ -180,7 +188,7 @@ static int push_loop(struct push *push)
             tl_ingest_goes_on(push->ingest, tl_call_fail(push->call)) < 0)
             return tl_call_fail(push->call)->code;
         if (rc == TL_OK) {
-            rc = take_message(push, message.bytes);
+            rc = take_message(push, &message);
             tl_call_free_bytes(push->call, &message);
             if (rc < 0)
                 return rc;

@@ -40,7 +40,7 @@ server/disasm     base isa image
 server/store      base simd image isa flow setup decode/point.h stf lake_rows.h
 server/rados      base store
 server/rados/none rados
-server/ingest     base image flow setup decode stf store lake share/share.h lake.h
+server/ingest     base image flow setup decode stf store lake share/share.h lake.h lake_ingest.h
 server/lake       base image flow setup import decode stf store rados ingest share/share.h query/debuginfo.h lake.h
 server/share      base setup decode store rados ingest lake lake.h
 server/range      base flow setup decode stf store ingest lake share/share.h query/scale.h lake.h

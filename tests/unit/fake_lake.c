@@ -480,6 +480,14 @@ int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes 
     return rc;
 }
 
+int tl_ingest_give(struct tl_ingest *ingest, uint64_t offset, const struct tl_given *given,
+                   struct tl_fail *fail)
+{
+    const int rc = tl_ingest_append(ingest, offset, given->bytes, fail);
+    free(given->block);
+    return rc;
+}
+
 int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *durable, struct tl_fail *fail)
 {
     struct tl_lake *const lake = ingest->lake;

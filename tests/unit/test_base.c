@@ -60,6 +60,9 @@ static void crc_of_many(void **state)
         const uint32_t crc = tl_crc32c(0, bytes + begin, middle - begin);
         assert_int_equal(tl_crc32c(crc, bytes + middle, end - middle),
                          crc_by_bits(bytes + begin, end - begin));
+        assert_int_equal(
+            tl_crc32c_join(crc, tl_crc32c(0, bytes + middle, end - middle), end - middle),
+            crc_by_bits(bytes + begin, end - begin));
     }
 }
 

@@ -3,6 +3,7 @@
  * blocks have the arrival times that a rig with a known clock would produce. */
 #include "unit/sim_capture.h"
 
+#include "base/crc32c.h"
 #include "ingest/segment.h"
 #include "sim/program_rng.h"
 
@@ -66,7 +67,9 @@ static uint64_t rewrite(const struct capture *c, const char *id)
         const uint64_t due = UNIX + (uint64_t)((double)last.ticks * TICK / (1 + AHEAD)) +
                              tl_sim_below(&rng, 1000000);
         arrival = due > arrival ? due : arrival + 1;
-        tl_block_head(block, &(struct tl_spool_block){.offset = from, .arrival = arrival}, data);
+        tl_block_head(
+            block, &(struct tl_spool_block){.offset = from, .arrival = arrival, .n = (uint32_t)n},
+            tl_crc32c(0, data.p, n));
         const struct tl_bytes parts[] = {{block, sizeof(block)}, data};
         assert_int_equal(backend->ops->log_write(log, at, parts, 2, NULL), TL_OK);
         at += sizeof(block) + n;

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The spool by itself: order, segments, recovery of torn tails, damage, group commit. */
+#include "base/crc32c.h"
 #include "base/journal.h"
 #include "ingest/segment.h"
 #include "ingest/spool.h"
+#include "lake_ingest.h"
 #include "store/backend_memory.h"
 #include "unit/seed.h"
 
@@ -65,6 +67,18 @@ static void append(struct tl_capture *c, uint64_t to, uint64_t *random)
     tl_buf_fini(&buf);
 }
 
+/* Give `n` bytes at `at`, within a block. */
+static int give(struct tl_capture *c, uint64_t at, size_t n)
+{
+    struct tl_buf buf = {0};
+    make(at, n, &buf);
+    uint8_t *const block = malloc(n + 7);
+    memcpy(block + 7, buf.p, n);
+    tl_buf_fini(&buf);
+    const struct tl_given given = {{block + 7, n}, tl_crc32c(0, block + 7, n), block};
+    return tl_capture_give(c, at, &given, NULL);
+}
+
 static void check_bytes(struct tl_backend *backend, uint64_t from, uint64_t to)
 {
     struct tl_spool_reader *reader;
@@ -100,6 +114,38 @@ static int note_damage(void *context, const struct tl_spool_damage *damage)
     found->at = damage->at;
     found->calls++;
     return TL_OK;
+}
+
+/* Blocks that are given, a few bytes or several blocks of the segment, between bytes that are
+ * copied; some repeat what is already there. */
+static void given_bytes_come_back(void **state)
+{
+    (void)state;
+    uint64_t random = seed_of_day(), end = 0;
+    struct tl_backend *backend;
+    struct tl_capture *c;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    struct tl_spool *spool = new_spool(backend, 3 << 20);
+    assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
+    for (unsigned i = 0; i < 60; i++) {
+        const size_t most = i % 9 == 0 ? 3 << 20
+                            : i % 2    ? 100000
+                                       : 6000,
+                     n = 1 + (size_t)(random_next(&random) % most);
+        const uint64_t back = random_next(&random) % (n + 200),
+                       at = i % 4 ? end : end - (back < end ? back : end);
+        assert_int_equal(give(c, at, n), TL_OK);
+        end = at + n > end ? at + n : end;
+        append(c, end + i % 3 * 700, &random);
+        end = tl_capture_end(c);
+    }
+    assert_int_equal(give(c, end + 1, 5000), TL_BAD);
+    assert_int_equal(tl_capture_flush(c, NULL), TL_OK);
+    tl_capture_close(c);
+    check_bytes(backend, 0, end);
+    assert_int_equal(tl_spool_audit(backend, "c", end, note_damage, NULL, NULL), TL_OK);
+    tl_spool_free(spool);
+    tl_backend_free(backend);
 }
 
 static void bytes_come_back(void **state)
@@ -491,9 +537,10 @@ static void written_behind_a_sync(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trouble_is_told),    cmocka_unit_test(bytes_come_back),
-        cmocka_unit_test(torn_tails_are_cut), cmocka_unit_test(damage_is_found),
-        cmocka_unit_test(commits_are_shared), cmocka_unit_test(written_behind_a_sync),
+        cmocka_unit_test(trouble_is_told),       cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(given_bytes_come_back), cmocka_unit_test(torn_tails_are_cut),
+        cmocka_unit_test(damage_is_found),       cmocka_unit_test(commits_are_shared),
+        cmocka_unit_test(written_behind_a_sync),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
