@@ -149,14 +149,17 @@ static int pack_segment(struct tl_trace *trace, uint64_t first, uint64_t end, bo
 
 /* ---- all traces ----------------------------------------------------------------------------- */
 
-/* Find a trace with segments to pack, with a reference, or NULL. */
-static struct tl_trace *next_trace(struct tl_lake *lake)
+/* Find a trace with segments to pack, with a reference, or NULL. `*soon`: there will be one. */
+static struct tl_trace *next_trace(struct tl_lake *lake, bool *soon)
 {
     struct tl_trace *found = NULL;
+    *soon = false;
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
         pthread_mutex_lock(&t->lock);
-        if (tl_repack_due_locked(t))
+        const bool due = tl_repack_due_locked(t), fresh = tl_trace_is_fresh_locked(t);
+        *soon = *soon || (due && fresh);
+        if (due && !fresh)
             found = tl_trace_get(t);
         pthread_mutex_unlock(&t->lock);
     }
@@ -208,10 +211,11 @@ static void *run(void *context)
     struct tl_lake *lake = context;
     const struct tl_cancel cancel = {is_closing, lake};
     tl_cancel_set(&cancel);
+    bool soon = false;
     pthread_mutex_lock(&lake->lock);
     while (!atomic_load(&lake->closing)) {
-        if (lake->repack_refused) {
-            const int64_t until = tl_monotonic_ns() + PAUSE_NS;
+        if (lake->repack_refused || soon) {
+            const int64_t until = tl_monotonic_ns() + (soon ? TL_FRESH_NS : PAUSE_NS);
             int e = 0;
             while (e != ETIMEDOUT && !atomic_load(&lake->closing))
                 e = tl_cond_wait_until(&lake->repack.wake, &lake->lock, until);
@@ -223,7 +227,7 @@ static void *run(void *context)
         bool refused = false;
         pthread_mutex_unlock(&lake->lock);
         struct tl_trace *trace;
-        while (!refused && !atomic_load(&lake->closing) && (trace = next_trace(lake))) {
+        while (!refused && !atomic_load(&lake->closing) && (trace = next_trace(lake, &soon))) {
             refused = pack_trace(trace) < 0;
             tl_trace_put(trace);
         }

@@ -436,6 +436,7 @@ int tl_trace_complete(struct tl_trace *trace, uint64_t bytes, struct tl_fail *fa
     pthread_mutex_lock(&trace->lock);
     trace->raw_bytes = bytes;
     trace->complete = true;
+    trace->completed_ns = tl_monotonic_ns();
     if (trace->state == TL_TRACE_LIVE)
         trace->state = TL_TRACE_DECODING;
     pthread_mutex_unlock(&trace->lock);

@@ -181,9 +181,9 @@ int64_t tl_lake_run_job(struct tl_trace *trace);
 void tl_lake_notify(struct tl_lake *lake);
 /*
  * Continue hashing complete captures that have no hash: upkeep/contents.c. Returns whether there is
- * more to do. Housekeeper's thread only.
+ * more to do; `*soon`: in TL_FRESH_NS. Housekeeper's thread only.
  */
-bool tl_contents_hash(struct tl_lake *lake);
+bool tl_contents_hash(struct tl_lake *lake, bool *soon);
 void tl_contents_free(struct tl_lake *lake);
 /* The housekeeper's thread applies retention, retries failed operations of the medium, and returns
  * free memory. */

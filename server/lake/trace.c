@@ -37,6 +37,11 @@ void tl_trace_put(struct tl_trace *trace)
     free(trace);
 }
 
+bool tl_trace_is_fresh_locked(const struct tl_trace *trace)
+{
+    return trace->completed_ns > 0 && tl_monotonic_ns() - trace->completed_ns < TL_FRESH_NS;
+}
+
 struct tl_gen *tl_trace_serving(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);

@@ -30,15 +30,20 @@ void tl_contents_free(struct tl_lake *lake)
     lake->contents = NULL;
 }
 
-/* Find a complete capture without a hash whose bytes could be read so far, with a reference. */
-static struct tl_trace *next_trace(struct tl_lake *lake)
+/* Find a complete capture without a hash whose bytes could be read so far, with a reference.
+ * `*soon`: there will be one. */
+static struct tl_trace *next_trace(struct tl_lake *lake, bool *soon)
 {
     struct tl_trace *found = NULL;
+    *soon = false;
     pthread_mutex_lock(&lake->lock);
     for (struct tl_trace *t = lake->traces; t && !found; t = t->next) {
         pthread_mutex_lock(&t->lock);
-        if (t->complete && !t->deleted && !t->raw_removed && !t->content[0] && !t->unhashed &&
-            !t->unread && tl_trace_mine_locked(t))
+        const bool due = t->complete && !t->deleted && !t->raw_removed && !t->content[0] &&
+                         !t->unhashed && !t->unread && tl_trace_mine_locked(t);
+        const bool fresh = tl_trace_is_fresh_locked(t);
+        *soon = *soon || (due && fresh);
+        if (due && !fresh)
             found = tl_trace_get(t);
         pthread_mutex_unlock(&t->lock);
     }
@@ -121,9 +126,9 @@ static int hash_some(struct tl_lake *lake, struct tl_contents *c)
     return r;
 }
 
-bool tl_contents_hash(struct tl_lake *lake)
+bool tl_contents_hash(struct tl_lake *lake, bool *soon)
 {
-    struct tl_trace *const trace = next_trace(lake);
+    struct tl_trace *const trace = next_trace(lake, soon);
     if (!trace)
         return retry_unread(lake);
     int r = TL_OK;

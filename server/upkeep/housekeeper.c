@@ -152,14 +152,15 @@ static bool write_stale(struct tl_lake *lake)
     return stale;
 }
 
-static bool do_chores(struct tl_lake *lake)
+/* `*soon`: something is left to do that is due soon. */
+static bool do_chores(struct tl_lake *lake, bool *soon)
 {
     bool left = remove_garbage(lake, NULL, NULL) < 0;
     pthread_mutex_lock(&lake->lock);
     left = left || lake->garbage; /* not due yet */
     pthread_mutex_unlock(&lake->lock);
     left = write_stale(lake) || left;
-    return tl_contents_hash(lake) || left;
+    return tl_contents_hash(lake, soon) || left;
 }
 
 /* Apply the rules. Reads the rows of all traces, so not at every wake-up. Returns whether it must
@@ -178,23 +179,23 @@ static void *keep_house(void *context)
 {
     struct tl_lake *lake = context;
     pthread_mutex_lock(&lake->lock);
-    bool left = false;
+    bool left = false, soon = false;
     unsigned ticks = 0;
     while (!atomic_load(&lake->closing)) {
-        const int64_t when = tl_monotonic_ns() + TICK_NS;
+        const int64_t when = tl_monotonic_ns() + (soon ? TL_FRESH_NS : TICK_NS);
         int e = 0;
         while (e != ETIMEDOUT && !lake->house.now && !atomic_load(&lake->closing))
             e = tl_cond_wait_until(&lake->house.wake, &lake->lock, when);
         if (atomic_load(&lake->closing))
             break;
-        ticks += e == ETIMEDOUT;
-        const bool round = ticks >= ROUND, due = lake->house.now || left || round;
+        ticks += e == ETIMEDOUT && !soon;
+        const bool round = ticks >= ROUND, due = lake->house.now || left || soon || round;
         lake->house.now = false;
         pthread_mutex_unlock(&lake->lock);
         tl_heap_tidy();
         tl_lake_seal_left(lake, tl_wall_ns());
         if (due)
-            left = do_chores(lake);
+            left = do_chores(lake, &soon);
         left = carry_out_rules(lake, round) || left;
         ticks = round ? 0 : ticks;
         pthread_mutex_lock(&lake->lock);

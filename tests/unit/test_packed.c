@@ -397,12 +397,131 @@ static void power_cuts_cost_nothing(void **state)
     tl_buf_fini(&all);
 }
 
+/* ---- beside a push --------------------------------------------------------------------------
+ */
+
+/* A memory backend whose syncs wait while they are held back, and which observes the packing
+ * thread: that reads nothing before syncs are held back, and asks for the space left when it
+ * considers waiting. */
+static struct {
+    struct tl_backend_ops ops;
+    const struct tl_backend_ops *real;
+    struct tl_lake *lake;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool held, reads;
+    unsigned considered;
+} beside = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static bool is_packing_locked(void)
+{
+    return beside.lake && pthread_equal(pthread_self(), beside.lake->repack.thread);
+}
+
+static int beside_open(struct tl_backend *backend, const char *key, bool create,
+                       struct tl_log **out, uint64_t *size, struct tl_fail *fail)
+{
+    const int r = beside.real->log_open(backend, key, create, out, size, fail);
+    if (r >= 0)
+        (*out)->ops = &beside.ops;
+    return r;
+}
+
+static int beside_read(struct tl_log *log, uint64_t offset, size_t n, struct tl_buf *out,
+                       struct tl_fail *fail)
+{
+    pthread_mutex_lock(&beside.lock);
+    while (is_packing_locked() && !beside.reads)
+        pthread_cond_wait(&beside.changed, &beside.lock);
+    pthread_mutex_unlock(&beside.lock);
+    return beside.real->log_read(log, offset, n, out, fail);
+}
+
+static int beside_sync(struct tl_log *log, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&beside.lock);
+    while (beside.held)
+        pthread_cond_wait(&beside.changed, &beside.lock);
+    pthread_mutex_unlock(&beside.lock);
+    return beside.real->log_sync(log, fail);
+}
+
+static uint64_t beside_free_bytes(struct tl_backend *backend)
+{
+    (void)backend;
+    pthread_mutex_lock(&beside.lock);
+    beside.considered += is_packing_locked();
+    pthread_cond_broadcast(&beside.changed);
+    pthread_mutex_unlock(&beside.lock);
+    return UINT64_MAX;
+}
+
+static void set_beside(struct tl_lake *lake, bool is_held, bool reads)
+{
+    pthread_mutex_lock(&beside.lock);
+    beside.lake = lake;
+    beside.held = is_held;
+    beside.reads = reads;
+    pthread_cond_broadcast(&beside.changed);
+    pthread_mutex_unlock(&beside.lock);
+}
+
+/* While many bytes of another capture wait for the disk, nothing is packed; afterwards it is. */
+static void packing_waits_for_pushes(void **state)
+{
+    const struct tl_ingest_request request = {
+        .rig = "r", .trace = "d", .setup = "[trace]\nformat=itm\n"};
+    static const uint8_t zeros[2 << 20];
+    struct tl_backend *backend;
+    struct tl_ingest *ingest;
+    struct tl_buf all = {0};
+    char id[64];
+    uint64_t at;
+    (void)state;
+    assert_int_equal(tl_backend_memory(&backend), TL_OK);
+    beside.real = backend->ops;
+    beside.ops = *backend->ops;
+    beside.ops.log_open = beside_open;
+    beside.ops.log_read = beside_read;
+    beside.ops.log_sync = beside_sync;
+    beside.ops.free_bytes = beside_free_bytes;
+    backend->ops = &beside.ops;
+    struct tl_lake *lake = open_packing(backend);
+    set_beside(lake, false, false);
+    push_to(lake, 3 * SEGMENT, true, &all);
+    const unsigned logs = forms_of(backend).logs;
+    assert_int_equal(tl_ingest_open(lake, &request, NULL, NULL, &ingest, id, &at, NULL), TL_OK);
+    set_beside(lake, true, false);
+    assert_int_equal(tl_ingest_append(ingest, 0, (struct tl_bytes){zeros, sizeof zeros}, NULL),
+                     TL_OK);
+    set_beside(lake, true, true);
+    pthread_mutex_lock(&beside.lock);
+    while (beside.considered < 3)
+        pthread_cond_wait(&beside.changed, &beside.lock);
+    pthread_mutex_unlock(&beside.lock);
+    assert_int_equal(forms_of(backend).logs, logs);
+    assert_int_equal(forms_of(backend).packed, 0);
+    set_beside(lake, false, true);
+    wait_packed(backend);
+    check_lake(lake, &all);
+    tl_ingest_close(ingest);
+    set_beside(NULL, false, true);
+    tl_lake_close(lake);
+    tl_buf_fini(&all);
+    backend->ops = beside.real;
+    tl_backend_free(backend);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bytes_come_back),         cmocka_unit_test(damage_costs_a_frame),
-        cmocka_unit_test(anything_ends),           cmocka_unit_test(lakes_pack),
-        cmocka_unit_test(power_cuts_cost_nothing), cmocka_unit_test(a_resting_reader_goes_on),
+        cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(damage_costs_a_frame),
+        cmocka_unit_test(anything_ends),
+        cmocka_unit_test(lakes_pack),
+        cmocka_unit_test(power_cuts_cost_nothing),
+        cmocka_unit_test(packing_waits_for_pushes),
+        cmocka_unit_test(a_resting_reader_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
