@@ -209,7 +209,7 @@ int tl_serve_local(const struct tl_serve_options *o, const char *option, const c
     if (local != 0)
         return local < 0 ? local : TL_OK;
     return tl_fail_set(fail, TL_USAGE,
-                       "%s %.60s is open to the network, and knows no tokens; give --insecure if "
+                       "%s %.60s is open to the network without tokens; give --insecure if "
                        "that is meant",
                        option, address);
 }

@@ -41,7 +41,7 @@ static void print_call(const cJSON *o)
         {"begins at", "from"},
         {"ends at", "to"},
         {"instructions", "insns"},
-        {"its own", "self"},
+        {"self", "self"},
         {"from time", "time_from"},
         {"to time", "time_to"},
         {"address", "pc"},
@@ -51,8 +51,8 @@ static void print_call(const cJSON *o)
         {"call number", "number"},
     };
     static const char *const all[][2] = {
-        {"of", "calls"},     {"ended", "finished"},     {"least", "min"},
-        {"most", "max"},     {"longest at", "longest"}, {"previous at", "previous"},
+        {"calls in all", "calls"}, {"completed", "finished"}, {"shortest", "min"},
+        {"longest", "max"},        {"longest at", "longest"}, {"previous at", "previous"},
         {"next at", "next"},
     };
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
@@ -106,7 +106,7 @@ int tl_cmd_call(int argc, char **argv)
     if (status == TL_ARGS_GO && argc - first != 1)
         status = tl_cli_usage("call", "give one TRACE/STREAM");
     if (status == TL_ARGS_GO && insn == UINT64_MAX)
-        status = tl_cli_usage("call", "say where: --insn N");
+        status = tl_cli_usage("call", "give the instruction: --insn N");
     if (status == TL_ARGS_GO)
         status = tl_remote_name("call", argv[first], &name);
     if (status == TL_ARGS_GO)

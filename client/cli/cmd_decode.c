@@ -300,10 +300,10 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
     struct tl_fail fail = {0};
     struct run run = {.name = path, .place = &place, .there = o->there};
     if (setup->container == TL_CONTAINER_STF && o->packets && (o->text || o->raw_bytes))
-        return tl_cli_usage("decode", "STF has records: say --packets or --text alone, without "
+        return tl_cli_usage("decode", "STF has records: use --packets or --text without "
                                       "--raw-bytes");
     if (setup->container == TL_CONTAINER_STF && o->packets && o->json)
-        return tl_cli_usage("decode", "the records of STF are told as JSON by 'dump --json'");
+        return tl_cli_usage("decode", "'dump --json' prints STF records as JSON");
     struct tl_image *image = NULL, *symbols = NULL;
     struct tl_decode *decode = NULL;
     const char *where = path;

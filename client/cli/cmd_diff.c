@@ -54,7 +54,7 @@ static void print_stack(const char *letter, const cJSON *stack)
 static void print_functions(const cJSON *tree, int most)
 {
     const cJSON *f;
-    printf("#%13s %14s %10s %10s  function\n", "its own in A", "in B", "calls in A", "in B");
+    printf("#%13s %14s %10s %10s  function\n", "self in A", "in B", "calls in A", "in B");
     cJSON_ArrayForEach(f, cJSON_GetObjectItem(tree, "functions"))
     {
         if (most-- == 0)
@@ -72,23 +72,24 @@ static void print_compare(const cJSON *tree)
     const cJSON *hunk, *const hunks = cJSON_GetObjectItem(tree, "hunks");
     const cJSON *const first = cJSON_GetArrayItem(hunks, 0);
     if (!first) {
-        puts("alike");
+        puts("identical");
     } else {
-        printf("they part at A %.0f, B %.0f\n", tl_json_number(first, "a_from"),
+        printf("they diverge at A %.0f, B %.0f\n", tl_json_number(first, "a_from"),
                tl_json_number(first, "b_from"));
         print_stack("A", cJSON_GetObjectItem(tree, "stack_a"));
         print_stack("B", cJSON_GetObjectItem(tree, "stack_b"));
-        printf("%.0f differences; %.0f instructions are only in A, %.0f only in B\n",
-               tl_json_number(tree, "total"), tl_json_number(tree, "only_a"),
+        const double total = tl_json_number(tree, "total");
+        printf("%.0f %s; %.0f instructions are only in A, %.0f only in B\n", total,
+               total == 1 ? "difference" : "differences", tl_json_number(tree, "only_a"),
                tl_json_number(tree, "only_b"));
-        puts("# instructions of A    in their place those of B");
+        puts("# instructions of A    corresponding instructions of B");
         cJSON_ArrayForEach(hunk, hunks) printf(
             "%.0f:%.0f %.0f:%.0f\n", tl_json_number(hunk, "a_from"), tl_json_number(hunk, "a_to"),
             tl_json_number(hunk, "b_from"), tl_json_number(hunk, "b_to"));
-        if (tl_json_number(tree, "total") > cJSON_GetArraySize(hunks))
+        if (total > cJSON_GetArraySize(hunks))
             puts("# … there are more: raise --limit");
         if (cJSON_IsTrue(cJSON_GetObjectItem(tree, "lost")))
-            puts("# behind the last one's begin they are too different to be laid side by side");
+            puts("# after the last one they are too different to be aligned");
     }
     print_functions(tree, 20);
 }

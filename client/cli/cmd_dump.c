@@ -164,7 +164,7 @@ int tl_cmd_dump(int argc, char **argv)
     if (argc - first != 1)
         return tl_cli_usage("dump", "one file is wanted");
     if (from > to)
-        return tl_cli_usage("dump", "--from lies behind --to");
+        return tl_cli_usage("dump", "--from is after --to");
     if (disasm && !form)
         form = "disasm";
     if (form && tl_export_parse(form, &options.format) < 0)

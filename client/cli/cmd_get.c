@@ -210,7 +210,7 @@ static int say_extent(const struct options *o, struct tracelake *lake,
     if (count == 0 && o->unit != TRACELAKE_INSN)
         tl_cli_warn(where,
                     "no instruction has its trace in %s %" PRIu64 ":%" PRIu64 "; %" PRIu64
-                    " instructions are in front of it",
+                    " instructions precede it",
                     o->unit == TRACELAKE_BYTE ? "bytes" : "time", o->range.from, o->range.to,
                     first);
     else if (count == 0)

@@ -129,7 +129,7 @@ static int check_arguments(const struct options *o, int n, char **inputs)
     if (o->sender.quiet && o->sender.json)
         return tl_cli_usage("push", "--quiet prints nothing, --json what became of the capture");
     if (o->spool && o->sender.no_resume)
-        return tl_cli_usage("push", "--spool goes on with what it holds, --no-resume does not");
+        return tl_cli_usage("push", "--spool resumes with its contents, which --no-resume forbids");
     return tl_cli_captures_check("push", o->snapshot, o->buffer, o->config, n ? inputs[0] : NULL);
 }
 

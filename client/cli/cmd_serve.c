@@ -230,7 +230,7 @@ static int run(struct config *c, struct again *again, struct tl_fail *fail)
 {
     const struct tl_serve_source source = {again, read_again, release};
     if (!c->out.data)
-        return tl_cli_usage("serve", "say where to keep everything: --data DIR");
+        return tl_cli_usage("serve", "give the data folder: --data DIR");
     const int rc = c->check ? tl_serve_check(&c->out, fail) : tl_serve(&c->out, &source, fail);
     if (rc < 0 && !fail->text[0])
         tl_fail_set(fail, (enum tl_err)rc, "%s", tl_err_name(rc));

@@ -168,7 +168,7 @@ int tl_cmd_slice(int argc, char **argv)
     if (level > 19)
         return tl_cli_usage("slice", "--level is 1 to 19");
     if (range.from > range.to)
-        return tl_cli_usage("slice", "the range ends in front of its begin");
+        return tl_cli_usage("slice", "the range ends before it begins");
     if (range.from < range.to)
         status = tl_slice_where_find(&where, argv[first], &range);
     if (status != TL_ARGS_GO)

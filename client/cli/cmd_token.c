@@ -125,7 +125,7 @@ static int add(const struct options *o, int argc, char **argv, int first)
         return tl_cli_usage("token", "\"%s\" is no option", argv[first]);
     if (!o->role ||
         (strcmp(o->role, "read") && strcmp(o->role, "push") && strcmp(o->role, "admin")))
-        return tl_cli_usage("token", "say what it may do: --role read, push or admin");
+        return tl_cli_usage("token", "name its role: --role read, push or admin");
     if (o->expires && tl_token_expiry_parse(o->expires, &expires) < 0)
         return tl_cli_usage("token", "--expires %s: write 2027-01-31, or 90d", o->expires);
     if (expires && expires <= (int64_t)time(NULL))

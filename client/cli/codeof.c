@@ -49,7 +49,7 @@ static int build(struct tl_codeof *of, const char *command, const struct tl_code
                  char **names, int n)
 {
     if (n < 1)
-        return tl_cli_usage(command, "say of which TRACE[/STREAM]");
+        return tl_cli_usage(command, "name a TRACE[/STREAM]");
     if (options->insn.given && options->time.given)
         return tl_cli_usage(command, "say one of --insn, --time");
     of->names = calloc((size_t)n, sizeof *of->names);

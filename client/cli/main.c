@@ -16,16 +16,16 @@
     "\nserver:\n"                                                                                  \
     "  --server URL        http://HOST:PORT or https://HOST:PORT (default: $TRACELAKE_SERVER, "    \
     "or\n"                                                                                         \
-    "                      http://127.0.0.1:7070); URL,URL,…: several servers of one lake, of\n" \
-    "                      which the next is asked where one goes away\n"                          \
+    "                      http://127.0.0.1:7070); URL,URL,…: several servers of one lake,\n"    \
+    "                      tried in turn\n"                                                        \
     "  --token FILE        file with the access token (default: $TRACELAKE_TOKEN)\n"               \
     "  --cafile FILE       certificates to trust with https (default: $TRACELAKE_CAFILE)\n"        \
     "  --fingerprint HEX   SHA-256 of the server's certificate, instead of --cafile (default:\n"   \
     "                      $TRACELAKE_FINGERPRINT); HEX,HEX,…: one of these\n"                   \
-    "  --cert FILE         certificate by which the server knows us (default: $TRACELAKE_CERT)\n"  \
+    "  --cert FILE         client certificate (default: $TRACELAKE_CERT)\n"                        \
     "  --key FILE          its key (default: $TRACELAKE_KEY, or in the same file)\n"               \
     "  --insecure          accept any certificate\n"                                               \
-    "  --timeout SECONDS   give up after so long without progress (default 60)\n"
+    "  --timeout SECONDS   give up after this long without progress (default 60)\n"
 
 #define RANGE                                                                                      \
     "  --insn A:B          instructions A to B-1 (A: to the end, :B from the start)\n"             \
@@ -35,79 +35,82 @@
 #define FORMATS                                                                                    \
     "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf "    \
     "perf\n"                                                                                       \
-    "  --config F          what a decoder must know of the source (INI)\n"                         \
+    "  --config F          configuration of the decoder: sources, registers (INI)\n"               \
     "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,offset=N][,length=N]\n"            \
     "        [,from=TICKS][,until=TICKS]\n"                                                        \
     "                      program image; may be given more than once\n"                           \
-    "  --symfs DIR         perf: where the files of the traced machine lie (default: here)\n"      \
-    "  --buildid-dir DIR   perf: where perf keeps files by build ID (default: ~/.debug)\n"         \
+    "  --symfs DIR         perf: root of the traced machine's files (default: this machine's)\n"   \
+    "  --buildid-dir DIR   perf: perf's build-ID cache (default: ~/.debug)\n"                      \
     "  --vmlinux FILE      perf: the kernel's ELF file\n"                                          \
-    "  --kcore FILE        perf: a copy of /proc/kcore, or the folder that has it\n"
+    "  --kcore FILE        perf: a copy of /proc/kcore, or the folder that contains it\n"
 
 static const struct tl_command commands[] = {
 #ifdef TL_HAVE_SERVE
     {"serve", tl_cmd_serve, "run the server",
      "usage: tracelake serve --data DIR [options]\n"
      "       tracelake serve --config FILE [--check-config]\n"
-     "SIGHUP makes it read the files of configuration, tokens and certificates again; what is "
-     "marked\n"
-     "with * changes then, the rest with the next start. SIGTERM and SIGINT end it cleanly.\n"
-     "  --data DIR             where everything is kept\n"
+     "SIGHUP reloads the configuration, tokens and certificates: options marked with * take "
+     "effect\n"
+     "then, the others at the next start. SIGTERM and SIGINT stop the server cleanly.\n"
+     "  --data DIR             folder in which everything is stored\n"
      "  --config FILE          options as lines \"name = value\", without the dashes; # and ; "
      "begin\n"
-     "                         comments. The command line wins; what may be repeated adds up\n"
-     "  --check-config         say whether all of it could be used, and end: 0 yes, 1 or 2 no\n"
-     "\nlistening:\n"
+     "                         comments. The command line takes precedence; repeatable options\n"
+     "                         accumulate\n"
+     "  --check-config         check the configuration and exit: status 0 if valid, else 1 or 2\n"
+     "\n"
+     "listening:\n"
      "  --listen ADDR:PORT     plain HTTP/1.1 and HTTP/2 (default 127.0.0.1:7070); may be "
      "repeated\n"
      "  --listen-tls ADDR:PORT the same with TLS (default 127.0.0.1:7443); may be repeated\n"
-     "  --tls-cert FILE        * certificate, PEM, with its chain (default: a self-signed one is "
-     "made in\n"
-     "                         the data folder)\n"
+     "  --tls-cert FILE        * certificate, PEM, with its chain (default: a self-signed one is\n"
+     "                         created in the data folder)\n"
      "  --tls-key FILE         * its key, PEM\n"
-     "  --tokens FILE          * who may do what, see 'token'; none: everyone may do everything\n"
-     "  --tls-client-ca FILE   * certificates, PEM, by which clients' own are known; who has one "
-     "needs\n"
-     "                         no token where the file of tokens has its name\n"
-     "  --insecure             listen beyond this machine without TLS or tokens, answer to any "
+     "  --tokens FILE          * access tokens, see 'token'; without it everyone may do "
+     "everything\n"
+     "  --tls-client-ca FILE   * CA certificates, PEM, for client certificates; a client with one\n"
+     "                         needs no token if the token file lists its name\n"
+     "  --insecure             listen beyond this machine without TLS or tokens, accept any host "
      "name\n"
-     "\ntrace that does not come by push:\n"
+     "\n"
+     "trace that is not pushed:\n"
      "  --raw ADDR:PORT,format=FMT,rig=NAME[,config=F][,shards=stored|virtual]\n"
-     "                         take raw trace bytes by TCP; may be repeated\n"
+     "                         receive raw trace bytes over TCP; may be repeated\n"
      "  --source tcp://HOST:PORT,format=FMT,rig=NAME[,config=F][,shards=…]\n"
-     "                         fetch raw trace bytes by TCP; may be repeated\n"
+     "                         fetch raw trace bytes over TCP; may be repeated\n"
      "  --osd-host-controller ADDR[:PORT][,rig=NAME][,config=F][,start=KINDS][,reset=yes]\n"
      "                         be the host controller of Open SoC Debug devices\n"
-     "  --seal-after AGE       * complete captures that nobody has pushed for so long, e.g. 1h (s "
-     "m h "
-     "d w;\n"
-     "                         default: none, they can be resumed for ever)\n"
-     "\nstorage:\n"
+     "  --seal-after AGE       * complete captures that have not been pushed to for this long, "
+     "e.g. 1h\n"
+     "                         (s m h d w; default: never, they can always be resumed)\n"
+     "\n"
+     "storage:\n"
      "  --retain-raw LIMIT     * remove raw bytes by age and size, e.g. 30d,200G (see 'retain')\n"
-     "  --retain-decoded LIMIT * the same for what was decoded of them\n"
-     "  --retain-stf AGE       * shards of traces that have not changed for so long become "
-     "virtual, "
-     "e.g. 7d\n"
-     "  --min-free SIZE        * take no more trace below so much free space (default 256M)\n"
-     "  --rebuild-catalog      set a damaged catalog aside, make it anew out of the stored "
-     "objects\n"
-     "  --store URL            keep everything in a Ceph cluster, not in the data folder:\n"
+     "  --retain-decoded LIMIT * the same for decoded data\n"
+     "  --retain-stf AGE       * make the shards of traces virtual that have not changed for this\n"
+     "                         long, e.g. 7d\n"
+     "  --min-free SIZE        * accept no more trace when less space is free (default 256M)\n"
+     "  --rebuild-catalog      set a damaged catalog aside and rebuild it from the stored objects\n"
+     "  --store URL            store everything in a Ceph cluster instead of the data folder:\n"
      "                         rados:POOL[?conf=FILE&id=NAME&namespace=NS&lease=SECONDS]\n"
      "  --shard-insns N        instructions of a shard (default 1M)\n"
-     "  --shards KIND          of new traces: stored (default), or virtual: index and tiles are "
-     "stored,\n"
-     "                         instructions made from the raw bytes when they are read\n"
-     "  --threads N            threads that decode (default: one a processor)\n"
-     "\nlog, on standard error:\n"
+     "  --shards KIND          for new traces: stored (default), or virtual: only index and tiles "
+     "are\n"
+     "                         stored, instructions are decoded from the raw bytes when read\n"
+     "  --threads N            decoding threads (default: one per processor)\n"
+     "\n"
+     "log, on standard error:\n"
      "  --log-format FORMAT    text or json (default text)\n"
      "  --log-level LEVEL      error, warning, info or debug (default info)\n"
-     "\nlimits:\n"
-     "  --max-connections N    * in all (default 4096)\n"
-     "  --max-per-address N    * of one address or IPv6 /64 (default: a quarter of all)\n"
-     "  --max-http1 N          * of HTTP/1.1, half of them of one address (default 512)\n"
-     "  --max-streaming N      * long calls of readers at a time, and as many pushes (default "
+     "\n"
+     "limits:\n"
+     "  --max-connections N    * total (default 4096)\n"
+     "  --max-per-address N    * from one address or IPv6 /64 (default: a quarter of the total)\n"
+     "  --max-http1 N          * over HTTP/1.1, at most half of them from one address (default "
      "512)\n"
-     "  --max-message SIZE     * of a received message (default 4M)\n"
+     "  --max-streaming N      * concurrent streaming calls of readers, and as many pushes "
+     "(default 512)\n"
+     "  --max-message SIZE     * of each received message (default 4M)\n"
      "  --max-inbound SIZE     * memory for received messages (default 1G)\n"},
 #endif
 #ifdef TL_HAVE_PUSH
@@ -116,33 +119,31 @@ static const struct tl_command commands[] = {
      "       tracelake push [options] --snapshot DIR\n"
      "       tracelake push [options] perf.data\n"
      "       tracelake push --config F          [source] sections name their files\n"
-     "Sends raw trace. A trace that exists and is incomplete is gone on with where its durable\n"
-     "bytes end. A pipe or a device is read on while the server is away.\n" FORMATS
-     "  --snapshot DIR      every buffer of an Arm trace snapshot as a trace of its own\n"
-     "  --buffer NAME       of a snapshot, only this one\n"
-     "  --rig NAME          who sends (default: the host's name)\n"
-     "  --trace ID          id of the trace (default: the server makes one)\n"
-     "  --shards KIND       stored or virtual (see 'serve'), of a new trace; default: as the "
-     "server "
-     "does\n"
-     "  --no-resume         fail where the trace exists\n"
-     "  --rate BYTES        at most so many bytes a second (K, M, G)\n"
+     "Sends raw trace. An existing, incomplete trace is resumed where its durable bytes end. A "
+     "pipe\n"
+     "or a device continues to be read while the server is unreachable.\n" FORMATS
+     "  --snapshot DIR      push each buffer of an Arm trace snapshot as a separate trace\n"
+     "  --buffer NAME       only this buffer of a snapshot\n"
+     "  --rig NAME          name of the sender (default: the host name)\n"
+     "  --trace ID          ID of the trace (default: assigned by the server)\n"
+     "  --shards KIND       stored or virtual (see 'serve'), for a new trace; default: the "
+     "server's\n"
+     "  --no-resume         fail if the trace exists\n"
+     "  --rate BYTES        limit in bytes per second (K, M, G)\n"
      "  --chunk BYTES       bytes per message (default 256K)\n"
-     "  --retry SECONDS     how long to try to go on when the connection breaks or the server's "
-     "disk is\n"
-     "                      full (default: for ever; 0: not at all)\n"
-     "  --spool DIR,SIZE    keep what a pipe or device gave in DIR, at most SIZE (1G), until the "
-     "server\n"
-     "                      has it: push begins without a server, and run again after its end, "
-     "however\n"
-     "                      that came, goes on exactly\n"
-     "  --memory SIZE       without --spool: keep at most so much of it (default 32M)\n"
-     "  --goes-on           run again, INPUT is not the capture from its first byte on, but what "
-     "follows\n"
+     "  --retry SECONDS     how long to retry when the connection breaks or the server's disk is "
+     "full\n"
+     "                      (default: forever; 0: not at all)\n"
+     "  --spool DIR,SIZE    keep the input of a pipe or device in DIR, at most SIZE (1G), until "
+     "the\n"
+     "                      server has it: push can start without a server, and continues exactly\n"
+     "                      where it ended when it is run again, even after a crash\n"
+     "  --memory SIZE       without --spool: buffer at most this much input (default 32M)\n"
+     "  --goes-on           when run again: INPUT does not start at the capture's first byte, but "
+     "after\n"
      "                      the last byte that was read before (a FIFO, a device)\n"
-     "  --no-wait           return when the bytes are durable, do not wait for the decode\n"
-     "  --json              what became of it as JSON: the trace as 'ls --json' has it, a line "
-     "each\n"
+     "  --no-wait           return when the bytes are durable, do not wait for decoding\n"
+     "  --json              print the result as JSON: each trace as in 'ls --json', one per line\n"
      "  --quiet             print nothing but errors\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_DECODE
@@ -153,235 +154,231 @@ static const struct tl_command commands[] = {
      "       tracelake decode --format pt --like ptdump|ptxed [--cpu CPU] INPUT [-- OPTIONS]\n"
      "       tracelake decode --snapshot DIR [--buffer NAME] (--text | --packets | --out "
      "DIR)\n" FORMATS
-     "  --text              flow text: executed instructions and events, one a line\n"
+     "  --text              flow text: executed instructions and events, one per line\n"
      "  --disasm            … each instruction with its assembly text and function\n"
      "  --symbols ELF[@BIAS]   … functions by this file's symbols (default: by the images')\n"
      "  --source            … and its source line, by the debug information of the same files\n"
-     "  --packets           trace packets, one a line; with --text what came of each below it, as\n"
-     "                      '  STREAM ELEMENT', all streams in the order of the capture\n"
-     "  --raw-bytes         packets: … each with its bytes behind it, the first 32 of longer ones\n"
+     "  --packets           trace packets, one per line; with --text each is followed by its "
+     "elements\n"
+     "                      as '  STREAM ELEMENT', all streams in the order of the capture\n"
+     "  --raw-bytes         packets: … each followed by its bytes, at most 32\n"
      "  --stream NAME       only this stream (cs.10, di.0.1, pt.0, …); may be given more than "
      "once\n"
-     "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; of a snapshot with several "
+     "  --out DIR           a .zstf per stream, DIR/STREAM.zstf; for a snapshot with several "
      "buffers\n"
      "                      DIR/BUFFER.STREAM.zstf\n"
-     "  --json              elements, packets or the files of --out as JSON, an object a line\n"
-     "  --threads N         that decode at the same time (default: one a processor, up to 4)\n"
-     "  --chunk BYTES       handed to the decoder at a time (default 4194304); what comes out is "
-     "the\n"
-     "                      same\n"
-     "  --like TOOL         print as this tool does; ptdump and ptxed take the OPTIONS that they "
-     "have\n"
+     "  --json              elements, packets or the files of --out as JSON, one object per line\n"
+     "  --threads N         decoding threads (default: one per processor, up to 4)\n"
+     "  --chunk BYTES       passed to the decoder at a time (default 4194304); does not change the "
+     "output\n"
+     "  --like TOOL         print like this tool; for ptdump and ptxed OPTIONS are theirs\n"
      "  --cpu CPU           the traced processor, FAMILY/MODEL[/STEPPING], with --like "
      "ptdump|ptxed\n"},
 #endif
 #ifdef TL_HAVE_LS
     {"ls", tl_cmd_ls, "list traces",
      "usage: tracelake ls [--json] [--label KEY[=VALUE]]… [TRACE…]\n"
-     "  --label KEY[=VALUE] only traces with this label; all of several\n" CONNECTION},
-    {"show", tl_cmd_show, "show all about a trace",
+     "  --label KEY[=VALUE] only traces with this label; repeated: with all of them\n" CONNECTION},
+    {"show", tl_cmd_show, "show all details of a trace",
      "usage: tracelake show [--json] TRACE…\n" CONNECTION},
     {"cp", tl_cmd_cp, "copy captures to another server",
      "usage: tracelake cp TRACE… --to URL [--as NAME]\n"
-     "Raw bytes, setup, images and labels; goes on where an earlier copy ended.\n"
-     "  --to URL            the server that gets it\n"
-     "  --to-token F, --to-cafile F, --to-fingerprint HEX   as below, of that server\n"
-     "  --as NAME           the trace's name there\n"
-     "  --json              the trace that is there now as 'ls --json' has it, a line "
-     "each\n" CONNECTION},
+     "Copies raw bytes, setup, images and labels; resumes where an earlier copy ended.\n"
+     "  --to URL            the destination server\n"
+     "  --to-token F, --to-cafile F, --to-fingerprint HEX   as below, for that server\n"
+     "  --as NAME           the trace's name at the destination\n"
+     "  --json              print each copied trace as in 'ls --json', one per line\n" CONNECTION},
     {"rm", tl_cmd_rm, "remove traces",
      "usage: tracelake rm TRACE…\n"
-     "  --json              what was removed as JSON, {\"id\":…}, a line each\n" CONNECTION},
+     "  --json              print what was removed as JSON, {\"id\":…}, one per line\n" CONNECTION},
     {"label", tl_cmd_label, "set or remove labels",
-     "usage: tracelake label TRACE KEY=VALUE…\nAn empty value removes the label.\n"
-     "  --json              print the trace as 'ls --json' has it\n" CONNECTION},
-    {"materialise", tl_cmd_materialise, "store the shards of traces whose shards are virtual",
+     "usage: tracelake label TRACE KEY=VALUE…\n"
+     "An empty value removes the label.\n"
+     "  --json              print the trace as in 'ls --json'\n" CONNECTION},
+    {"materialise", tl_cmd_materialise, "store the shards of traces with virtual shards",
      "usage: tracelake materialise TRACE… [--no-wait]\n"
-     "Of a trace with virtual shards ('serve --shards', '--retain-stf') index and tiles are "
-     "stored, and "
-     "its\n"
-     "instructions made from the raw bytes when they are read. This decodes them again and stores "
-     "all; "
-     "until\nthen what is there is served.\n"
-     "  --no-wait           do not wait until that is done\n"
-     "  --json              the trace as 'ls --json' has it, a line each\n" CONNECTION},
+     "For a trace with virtual shards ('serve --shards', '--retain-stf') only index and tiles are\n"
+     "stored, and its instructions are decoded from the raw bytes when they are read. This "
+     "command\n"
+     "decodes the trace again and stores the shards; meanwhile it is served as before.\n"
+     "  --no-wait           do not wait until this is done\n"
+     "  --json              print each trace as in 'ls --json', one per line\n" CONNECTION},
     {"seal", tl_cmd_seal, "end live captures whose rig is gone",
      "usage: tracelake seal TRACE…\n"
-     "The capture is complete with the bytes that are there; it cannot be resumed any more. One "
-     "that "
-     "is\n"
-     "being pushed ends with its push. 'serve --seal-after 1h' does it by itself.\n"
-     "  --json              the trace as 'ls --json' has it, a line each\n" CONNECTION},
+     "Completes the capture with the bytes received so far; it can then no longer be resumed. A\n"
+     "capture that is being pushed ends with its push. 'serve --seal-after 1h' seals "
+     "automatically.\n"
+     "  --json              print each trace as in 'ls --json', one per line\n" CONNECTION},
     {"redecode", tl_cmd_redecode, "decode the raw bytes again",
      "usage: tracelake redecode TRACE… [--config F | --back] [--image FILE[@ADDR]]…\n"
-     "  --config F          decode with this setup instead of the present one\n"
+     "  --config F          decode with this setup instead of the current one\n"
      "  --image FILE[@ADDR] add a program image to the setup\n"
-     "  --back              decode with the setup before the present one\n"
-     "  --no-wait           do not wait for the end\n"
-     "  --json              the trace as 'ls --json' has it, a line each\n"
-     "What is served stays until the new decode is whole, and for good if that tells "
+     "  --back              decode with the previous setup\n"
+     "  --no-wait           do not wait until this is done\n"
+     "  --json              print each trace as in 'ls --json', one per line\n"
+     "The old decode is served until the new one is complete, and is kept if the new one finds\n"
      "nothing.\n" CONNECTION},
     {"verify", tl_cmd_verify, "check every stored byte",
      "usage: tracelake verify [--repair] (TRACE… | --all)\n"
-     "Prints a line per finding; exit status 1 if there are any.\n"
+     "Prints one line per problem; exit status 1 if there are any.\n"
      "  --all               all traces, all images, and the catalog\n"
-     "  --repair            rebuild what follows from something intact, say what is lost\n"
-     "  --json              a JSON object for each trace, a line each\n" CONNECTION},
+     "  --repair            rebuild what can be rebuilt from intact data, and report what is lost\n"
+     "  --json              a JSON object for each trace, one per line\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_IMAGES
     {"images", tl_cmd_images, "upload and list program images",
      "usage: tracelake images [--source DIR] [FILE…]\n"
-     "Uploads the files, each once by its content, then lists all images. A setup names them by\n"
-     "sha256:… or build-id:…, also before they are there.\n"
-     "  --source DIR        upload the source files below DIR, too, for the timeline: C, C++, "
+     "Uploads the files, each content only once, then lists all images. A setup refers to them by\n"
+     "sha256:… or build-id:…, even before they are uploaded.\n"
+     "  --source DIR        also upload the source files below DIR for the timeline: C, C++, "
      "assembly,\n"
-     "                      Rust and the like, of at most 4 MiB each. They are those of the FILEs; "
-     "without\n"
-     "                      any, of all images that have none of their own\n"
+     "                      Rust and the like, up to 4 MiB each. They belong to the FILEs; without "
+     "FILEs,\n"
+     "                      to all images that have no sources yet\n"
      "  --json              the list as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RETAIN
-    {"retain", tl_cmd_retain, "say how long raw and decoded data are kept",
+    {"retain", tl_cmd_retain, "set how long raw and decoded data are kept",
      "usage: tracelake retain                           show the rules\n"
      "       tracelake retain [--label KEY=VALUE | --trace ID] [--raw LIMIT] [--decoded LIMIT]\n"
      "       tracelake retain [--label KEY=VALUE | --trace ID] --remove\n"
-     "LIMIT is an age since the last change (s m h d w), a size of all traces of the rule "
-     "together\n"
-     "(K M G T), or both: 30d,200G; or none. The most special rule counts for a trace. Traces "
-     "that\n"
-     "are pushed or decoded, and those with a label keep, are left alone.\n"
-     "  --json              the rules as JSON; limits that are 0 are none\n" CONNECTION},
+     "LIMIT is an age since the last change (s m h d w), a total size of all traces under the "
+     "rule\n"
+     "(K M G T), or both: 30d,200G; or none. The most specific rule applies to a trace. Traces "
+     "being\n"
+     "pushed or decoded, and those with a label keep, are never touched.\n"
+     "  --json              the rules as JSON; a limit of 0 means none\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_GET
     {"get", tl_cmd_get, "fetch a range of a stream",
      "usage: tracelake get TRACE[/STREAM] [range] (-o F.zstf | -o F.stf | --format FORM)\n"
-     "Without STREAM: all streams, one after another, but in the forms for simulators.\n" RANGE
-     "  -o FILE             write STF, compressed where the name ends in .zstf; - is stdout\n"
-     "  --format FORM       text (flow text), lines (what programs print by software trace: TIME "
+     "Without STREAM: all streams, one after another (except in the formats for "
+     "simulators).\n" RANGE
+     "  -o FILE             write STF, compressed if the name ends in .zstf; - is stdout\n"
+     "  --format FORM       text (flow text), lines (output of programs by software trace: TIME "
      "SOURCE\n"
-     "                      CHANNEL TEXT), json (a document for each stream), ndjson (an object a\n"
-     "                      line), champsim (64 bytes an instruction), bb (basic-block vectors of\n"
-     "                      --interval N instructions), pc (an address a line) or disasm (number,\n"
+     "                      CHANNEL TEXT), json (a document for each stream), ndjson (an object\n"
+     "                      per line), champsim (64 bytes per instruction), bb (basic-block "
+     "vectors of\n"
+     "                      --interval N instructions), pc (one address per line) or disasm "
+     "(number,\n"
      "                      address, encoding, assembly)\n"
      "  --text, --lines, --json   the same as --format text …\n"
-     "  --disasm            text: each instruction with its assembly text behind it\n"
+     "  --disasm            text: each instruction followed by its assembly text\n"
      "  --symbols ELF[@BIAS]   text, disasm: … and its function, by this file's symbols\n"
      "  --source            … and its source line, by the same file's debug information\n"
-     "a range by what happens in it, within --insn:\n"
+     "a range by its contents, within --insn:\n"
      "  --from-symbol F | --from-pc ADDR | --from-event KIND   where it begins: a call of F,\n"
      "                      a function; an address (hexadecimal); an event …\n"
      "  --occurrence N      … the N-th time (default 1)\n"
      "  --to-symbol F | --to-pc ADDR | --to-event KIND   where it ends, the next time\n"
      "  --count N           instructions\n"
-     "  --warm-up N         instructions in front of it that come along\n"
-     "  --region NAME       a region that 'simpoints --save' gave a name\n" CONNECTION},
+     "  --warm-up N         also include N instructions before it\n"
+     "  --region NAME       a region named by 'simpoints --save'\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_RAW
-    {"raw", tl_cmd_raw, "get back what the rig sent, byte for byte",
+    {"raw", tl_cmd_raw, "get the rig's bytes back, exactly as sent",
      "usage: tracelake raw TRACE [--byte A:B] (-o FILE | -) [--config FILE [--images DIR]]\n"
      "  --byte A:B          bytes A to B-1 (A: to the end, :B from the start)\n"
-     "  -o FILE             where to; - is stdout, if that is no terminal\n"
-     "  --config FILE       write the trace's setup, too, as push --config takes it\n"
-     "  --images DIR        … and its program images, named in it: decode needs no server "
-     "then\n"
-     "  --json              tell which files were written, and how much, as JSON\n" CONNECTION},
+     "  -o FILE             output file; - is stdout, unless that is a terminal\n"
+     "  --config FILE       also write the trace's setup, for push --config\n"
+     "  --images DIR        … and the program images it names, so that decode needs no server\n"
+     "  --json              print the files written and their sizes as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_FIND
     {"find", tl_cmd_find, "find instructions, symbols, events",
      "usage: tracelake find TRACE/STREAM (TEXT | --pc ADDR[:ADDR] | --symbol S | --event KIND | "
      "…)\n"
      "       tracelake find TRACE --all (TEXT | …)      in all streams, by time\n"
-     "TEXT is a function (calls; a part of its name will do), function+0xOFFSET, an address or\n"
-     "range, an event, a mnemonic; or says which: call:…, pc:…, event:…, op:…, opcode:…,\n"
-     "process:… (where one of this name begins to run)\n"
+     "TEXT is a function (finds calls; part of its name is enough), function+0xOFFSET, an address "
+     "or\n"
+     "range, an event, a mnemonic; or with its kind: call:…, pc:…, event:…, op:…, opcode:…,\n"
+     "process:… (where a process of this name starts running)\n"
      "  --pc ADDR[:ADDR]    executions of an address (hexadecimal), or of a range (end excluded)\n"
-     "  --symbol S          where the flow enters a function, also by a return\n"
-     "  --call NAME         calls of a function: its name, or a part or pattern (*, ?) of names\n"
+     "  --symbol S          where execution enters a function, including by a return\n"
+     "  --call NAME         calls of a function: its name, part of it, or a pattern (*, ?)\n"
      "  --event KIND        exception, gap, event (hardware), software, mode, context, return,\n"
      "                      trace-on, note; or gaps for one reason: overflow, sync, bad-packet,\n"
      "                      no-image, no-path, discard, off, transport. Several with commas\n"
-     "  --mnemonic M        instructions (*, ?); with a space: a part of the assembly text\n"
+     "  --mnemonic M        instructions by mnemonic (*, ?); with a space: part of the assembly "
+     "text\n"
      "  --opcode DIGITS     instructions by encoding, as in flow text, x for any digit\n"
-     "  --insn A:B          search only there\n"
-     "  --after PLACE       only behind instruction PLACE (with --all: STREAM:INSN), …; PLACE+N:\n"
-     "                      behind the first N hits there\n"
-     "  --before PLACE      … or in front of it, the nearest first\n"
-     "  --count             count all, too\n"
-     "  --limit N           most hits printed (default 100, 0: as many as the server gives)\n"
+     "  --insn A:B          search only this range\n"
+     "  --after PLACE       only after instruction PLACE (with --all: STREAM:INSN); PLACE+N:\n"
+     "                      after the first N hits there\n"
+     "  --before PLACE      … or before it, nearest first\n"
+     "  --count             also count all hits\n"
+     "  --limit N           maximum number of hits printed (default 100, 0: the server's limit)\n"
      "  --json              as JSON\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_STATS
     {"stats", tl_cmd_stats, "instruction mix, hottest functions, events",
      "usage: tracelake stats TRACE/STREAM [--insn A:B] [--tree | --callers] [--json]\n"
-     "  --tree              instead: who called whom, and how many instructions that took\n"
-     "  --callers           the same from below: under each function those that called "
-     "it\n" CONNECTION},
+     "  --tree              instead: the call tree, with instruction counts\n"
+     "  --callers           the same bottom-up: under each function its callers\n" CONNECTION},
 #ifdef TL_HAVE_PROFILE
-    {"profile", tl_cmd_profile, "how often code was run, for compilers and profile viewers",
+    {"profile", tl_cmd_profile, "execution counts, for compilers and profile viewers",
      "usage: tracelake profile TRACE[/STREAM]… [--as FORM] [--insn A:B | --time A:B] [-o FILE]\n"
-     "  --as FORM           autofdo, llvm-profgen, bolt: counts of code\n"
-     "                      perf-branches: taken branches in their order, for llvm-profgen\n"
+     "  --as FORM           autofdo, llvm-profgen, bolt: execution counts\n"
+     "                      perf-branches: taken branches in order, for llvm-profgen\n"
      "                      folded (default), speedscope, pprof, json: call stacks\n"
-     "  --image FILE        only this program's or library's code, at its own addresses (autofdo,\n"
-     "                      llvm-profgen, bolt): a file here, or sha256:…, build-id:…, a name\n"
-     "  --context N[,N…]    only what ran with these context IDs (the same)\n"
-     "  --bias ADDR         instead of --image: taken off addresses\n"
-     "  --size N            of the program in memory: other code is left out\n"
-     "  --build-id HEX      of the program, for autofdo\n"
-     "  --json              call stacks as the server has them, an object for each trace\n"
-     "Several traces count together. Without STREAM: all streams.\n" CONNECTION},
+     "  --image FILE        only the code of this program or library, at its own addresses "
+     "(autofdo,\n"
+     "                      llvm-profgen, bolt): a local file, or sha256:…, build-id:…, a name\n"
+     "  --context N[,N…]    only code run with these context IDs (the same formats)\n"
+     "  --bias ADDR         instead of --image: subtracted from addresses\n"
+     "  --size N            size of the program in memory: other code is left out\n"
+     "  --build-id HEX      build ID of the program, for autofdo\n"
+     "  --json              call stacks as the server stores them, one object per trace\n"
+     "Several traces are added up. Without STREAM: all streams.\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_COVERAGE
-    {"coverage", tl_cmd_coverage, "what of the program was executed",
+    {"coverage", tl_cmd_coverage, "which parts of the program were executed",
      "usage: tracelake coverage TRACE[/STREAM]… [--as text|lcov|json] [--insn A:B | --time A:B]\n"
      "                          [--context N[,N…]] [-o FILE]\n"
      "Functions, instructions, branches both ways and, where the images have debug information,\n"
-     "source lines. Without STREAM: all streams together. Several traces count together.\n"
-     "  --context N[,N…]    only what ran with these context IDs\n"
+     "source lines. Without STREAM: all streams together. Several traces are added up.\n"
+     "  --context N[,N…]    only code run with these context IDs\n"
      "  --json              the same as --as json\n" CONNECTION},
 #endif
-    {"diff", tl_cmd_diff, "where two runs part, and what differs by function",
+    {"diff", tl_cmd_diff, "where two runs diverge, and differences by function",
      "usage: tracelake diff TRACE/STREAM[@A:B] TRACE/STREAM[@A:B] [--calls] [--limit N] [--json]\n"
-     "Instructions are alike at the same place of a function of the same name, without symbols at\n"
-     "the same address. A:B are instructions.\n"
-     "  --calls             compare which functions were called, not each instruction\n"
-     "  --limit N           most differences printed (default 100)\n"
-     "  --exit-code         exit status 1 where they differ\n" CONNECTION},
-    {"call", tl_cmd_call, "a call, taken apart",
+     "Instructions match if they are at the same offset in a function of the same name, or, "
+     "without\n"
+     "symbols, at the same address. A:B are instructions.\n"
+     "  --calls             compare the functions called, not every instruction\n"
+     "  --limit N           maximum number of differences printed (default 100)\n"
+     "  --exit-code         exit status 1 if they differ\n" CONNECTION},
+    {"call", tl_cmd_call, "details of a call",
      "usage: tracelake call TRACE/STREAM --insn N [--depth N] [--json]\n"
-     "The call that is under way at an instruction: what it took, who called it, which of how "
-     "many\n"
-     "it is, and how long they take.\n"
+     "The call active at an instruction: its duration, its caller, its number among the calls of "
+     "the\n"
+     "function, and their durations.\n"
      "  --depth N           0 is the outermost one (default: the innermost)\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_TAIL
     {"tail", tl_cmd_tail, "follow a live stream",
      "usage: tracelake tail TRACE[/STREAM] [--from N] [--disasm] [--lines | --json]\n"
-     "  --from N            begin at instruction N (default: at what is there now)\n"
-     "Goes on where it was when the server was away.\n"
-     "  --disasm            each instruction with its assembly text behind it\n"
+     "  --from N            start at instruction N (default: at the current end)\n"
+     "Resumes where it was after the server was unreachable.\n"
+     "  --disasm            each instruction followed by its assembly text\n"
      "  --symbols ELF[@BIAS]   … and its function, by this file's symbols\n"
      "  --source            … and its source line, by the same file's debug information\n"
-     "  --lines             what programs print by software trace, a line each: TIME SOURCE "
-     "CHANNEL "
-     "TEXT\n"
+     "  --lines             output of programs by software trace, line by line: TIME SOURCE "
+     "CHANNEL TEXT\n"
      "  --json              JSON documents instead of flow text\n" CONNECTION},
 #endif
 #ifdef TL_HAVE_STORE
     {"store", tl_cmd_store, "copy traces between stores",
      "usage: tracelake store copy FROM TO [TRACE…]\n"
-     "FROM and TO are data folders or rados:POOL… as of 'serve --store'. A server may work with "
-     "FROM\n"
-     "meanwhile, and with a cluster TO. All traces, or these, are copied with everything that is "
-     "kept\n"
-     "of them once they are sealed; each is read back and compared. What is there already is left "
-     "as it "
-     "is, so\n"
-     "run it again to go on, and again to copy what has come since. Exit status 1 if something "
-     "could\n"
-     "not be copied (yet).\n"
-     "  -q, --quiet         print failures alone\n"
-     "  --json              an object for each trace, a line each: its id, outcome (copied, "
+     "FROM and TO are data folders or rados:POOL… as for 'serve --store'. A server may use FROM\n"
+     "meanwhile, and TO if it is a cluster. All sealed traces, or those named, are copied with\n"
+     "everything stored about them; each is read back and compared. Existing copies are left "
+     "alone:\n"
+     "run it again to continue, and to copy newer traces. Exit status 1 if something could not be\n"
+     "copied (yet).\n"
+     "  -q, --quiet         print only failures\n"
+     "  --json              an object for each trace, one per line: its id, outcome (copied, "
      "there,\n"
      "                      busy, other, damaged, missing) and bytes\n"},
 #endif
@@ -391,78 +388,79 @@ static const struct tl_command commands[] = {
      "       tracelake token list --tokens FILE [--json]\n"
      "       tracelake token revoke --tokens FILE NAME|ID…\n"
      "Changes the file that 'serve --tokens' reads, on the server's machine. 'add' prints the "
-     "token,\n"
-     "once: the file has its digest alone. A server takes the change with SIGHUP "
-     "(systemctl reload).\n"
-     "  --tokens FILE       the file (default: $TRACELAKE_TOKENS); 'add' makes it\n"
-     "  --role ROLE         read; push: and bring traces in; admin: and change and remove\n"
-     "  --name NAME         what people call it\n"
-     "  --expires WHEN      2027-01-31, or so long from now: 90d, 12h (default: never)\n"
-     "  --rig GLOB          only traces of such rigs; may be repeated\n"
+     "token\n"
+     "only once: the file contains its digest. The server reloads it on SIGHUP (systemctl "
+     "reload).\n"
+     "  --tokens FILE       the file (default: $TRACELAKE_TOKENS); 'add' creates it\n"
+     "  --role ROLE         read; push: also add traces; admin: also change and remove them\n"
+     "  --name NAME         name for people\n"
+     "  --expires WHEN      2027-01-31, or a time from now: 90d, 12h (default: never)\n"
+     "  --rig GLOB          only traces of matching rigs; may be repeated\n"
      "  --label KEY=VALUE   only traces with this label; may be repeated\n"
-     "  --cert NAME         no token: for who shows a certificate with this name (see 'serve\n"
-     "                      --tls-client-ca')\n"
-     "  --json              list, and what 'add' made, as JSON\n"},
+     "  --cert NAME         instead of a token: for clients with a certificate of this name (see\n"
+     "                      'serve --tls-client-ca')\n"
+     "  --json              print the list, or what 'add' created, as JSON\n"},
 #endif
 #ifdef TL_HAVE_DUMP
     {"dump", tl_cmd_dump, "STF records as text",
      "usage: tracelake dump FILE|- [--from N --to M] [--format FORM] [-o OUT]\n"
-     "FILE is STF, plain or as .zstf, gzip, xz or zstd; its content decides, not its name.\n"
+     "FILE is STF, plain or as .zstf, gzip, xz or zstd; recognised by content, not by name.\n"
      "  --from N --to M     records N to M-1 (default: all)\n"
      "  --format FORM       instructions instead: champsim (64 bytes each), bb (basic-block "
      "vectors\n"
-     "                      of --interval N instructions), pc (an address a line) or disasm\n"
+     "                      of --interval N instructions), pc (one address per line) or disasm\n"
      "  --disasm            the same as --format disasm: number, address, encoding, text\n"
-     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols; as --image\n"
+     "  --symbols ELF[@BIAS]   … and the function, by this file's symbols; same as --image\n"
      "  -o OUT              write to this file\n"
-     "  --json              records as JSON, an object a line\n"},
+     "  --json              records as JSON, one object per line\n"},
 #endif
 #ifdef TL_HAVE_CHECK
     {"check", tl_cmd_check, "check STF files against the specification",
      "usage: tracelake check [--limit N] FILE…\n"
-     "Prints each violation with its offset. Exit status 1 where there is an error.\n"
-     "  --limit N           print so many of each rule (default 100, 0: all)\n"
-     "  --summary           print the first of each rule, and how many there are\n"
-     "  --json              an object for each file, a line each: findings (offset, record, "
+     "Prints each violation with its offset. Exit status 1 if there are errors.\n"
+     "  --limit N           maximum printed for each rule (default 100, 0: all)\n"
+     "  --summary           print the first violation of each rule, and their number\n"
+     "  --json              an object for each file, one per line: findings (offset, record, "
      "severity,\n"
-     "                      rule, text), how many there are by rule, totals\n"},
+     "                      rule, text), their number by rule, totals\n"},
 #endif
 #ifdef TL_HAVE_SLICE
     {"slice", tl_cmd_slice, "cut a range out of an STF file",
      "usage: tracelake slice FILE [range] -o OUT.stf|OUT.zstf\n"
      "  --insn A:B          instructions A to B-1, from 0 (A: to the end, :B from the start)\n"
-     "a range by what is executed in it, within --insn:\n"
-     "  --from-pc ADDR | --from-symbol F   where it begins: an address (hexadecimal), or where a\n"
-     "                      function does\n"
+     "a range by its contents, within --insn:\n"
+     "  --from-pc ADDR | --from-symbol F   where it begins: an address (hexadecimal), or the "
+     "start\n"
+     "                      of a function\n"
      "  --occurrence N      … the N-th time (default 1)\n"
      "  --to-pc ADDR | --to-symbol F   where it ends, the next time\n"
      "  --count N           instructions\n"
-     "  --warm-up N         instructions in front of it that come along\n"
-     "  --symbols ELF[@BIAS]   the program that has the functions\n"
-     "  -o FILE             compressed in chunks where the name ends in .zstf, else plain\n"
+     "  --warm-up N         also include N instructions before it\n"
+     "  --symbols ELF[@BIAS]   the program with the functions\n"
+     "  -o FILE             compressed in chunks if the name ends in .zstf, otherwise plain\n"
      "  --chunk N           instructions per chunk (default 100000)\n"
      "  --level N           zstd level, 1 to 19 (default 1)\n"
-     "  --reserve-end       end a plain file with record 255, as STF 1.3 wants it\n"
-     "  --json              tell what was written, as JSON\n"},
+     "  --reserve-end       end a plain file with record 255, as STF 1.3 requires\n"
+     "  --json              print what was written as JSON\n"},
 #endif
 #ifdef TL_HAVE_SIMPOINTS
-    {"simpoints", tl_cmd_simpoints, "regions that stand for all of an execution",
+    {"simpoints", tl_cmd_simpoints, "regions that represent a whole execution",
      "usage: tracelake simpoints TRACE/STREAM|FILE [options]\n"
-     "  --interval N        instructions of a region, e.g. 10M (default 10M)\n"
-     "  --max N             regions at most (default 30)\n"
-     "  --warm-up N         instructions in front of each region that its file has, too\n"
-     "  --insn A:B          look at instructions A to B-1 only\n"
+     "  --interval N        instructions per region (default 10M)\n"
+     "  --max N             maximum number of regions (default 30)\n"
+     "  --warm-up N         instructions before each region to include in its file\n"
+     "  --insn A:B          only instructions A to B-1\n"
      "  -o DIR              write each region as .zstf, the basic-block vectors, weights and\n"
-     "                      regions.yaml, which tells what is where\n"
-     "  --save NAME         keep the regions at the server as NAME.1, NAME.2 … for\n"
+     "                      regions.yaml, which describes them\n"
+     "  --save NAME         store the regions on the server as NAME.1, NAME.2 … for\n"
      "                      'tracelake get TRACE --region NAME.1'\n"
      "  --json              print them as JSON\n" CONNECTION},
 #endif
-    {"completion", tl_cmd_completion, "print what makes a shell complete commands",
+    {"completion", tl_cmd_completion, "print a completion script for a shell",
      "usage: tracelake completion bash|zsh|fish\n"
-     "Prints a script for the shell, which then asks this program for commands, options, formats, "
-     "and\n"
-     "names of traces and streams of the server. To have it in every shell:\n"
+     "Prints a script that completes commands, options, formats, and names of traces and streams "
+     "on\n"
+     "the server, by calling this program. To enable it in every shell:\n"
      "  bash                tracelake completion bash "
      ">~/.local/share/bash-completion/completions/tracelake\n"
      "  zsh                 tracelake completion zsh >DIR/_tracelake, with DIR in $fpath\n"

@@ -104,7 +104,7 @@ static int find(const char *path, struct sought *s)
                     " on",
                     s->from, s->n, s->begin);
     else if (s->has_to && s->last == UINT64_MAX)
-        tl_cli_warn(path, "0x%" PRIx64 " is not executed behind instruction %" PRIu64, s->to,
+        tl_cli_warn(path, "0x%" PRIx64 " is not executed after instruction %" PRIu64, s->to,
                     s->first);
     else
         return TL_ARGS_GO;

@@ -84,7 +84,7 @@ int tl_cli_pt_like(const struct tl_cli_pt_like *like)
     const uint64_t length = input.length == UINT64_MAX ? trace.n - input.offset : input.length;
     if (input.offset > trace.n || length > trace.n - input.offset) {
         tl_buf_fini(&trace);
-        return tl_cli_usage("decode", "%s: the file ends in front of that", like->input);
+        return tl_cli_usage("decode", "%s: the file ends before that", like->input);
     }
     const struct tl_bytes bytes = {trace.p + input.offset, (size_t)length};
     int status = !strcmp(like->tool, "ptdump") ? dump(like, &config, bytes, &out)

@@ -114,7 +114,7 @@ static int find_parts(struct tl_backlog *b, const char *path, struct tl_fail *fa
     for (size_t i = 1; i < b->n_parts; i++)
         if (b->parts[i].from != b->parts[i - 1].from + b->parts[i - 1].n)
             return tl_fail_set(fail, TL_BAD,
-                               "bytes are missing in front of byte %llu; was a file removed?",
+                               "bytes are missing before byte %llu; was a file removed?",
                                (unsigned long long)b->parts[i].from);
     b->begin = b->parts[0].from;
     b->end = b->parts[b->n_parts - 1].from + b->parts[b->n_parts - 1].n;

@@ -384,7 +384,7 @@ ssize_t tl_feed_take(struct tl_feed *feed, uint8_t *p, size_t n)
             tl_cli_warn(feed->name, "cannot read: %s", strerror(errno));
         if (got == TL_BAD)
             tl_cli_warn(feed->name,
-                        "the input ends in front of byte %" PRIu64
+                        "the input ends before byte %" PRIu64
                         ", where to go on; is it the same capture?",
                         feed->at + feed->skip);
     }

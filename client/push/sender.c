@@ -479,8 +479,7 @@ int tl_sender_push(struct tl_sender *sender, struct tl_bundle_capture *capture)
         status = connect_and_send(&job, &capture->setup);
     const bool stored = status == TL_ARGS_GO;
     if (stored && job.push && tracelake_push_acked(job.push) == 0) {
-        tl_cli_warn(tl_feed_name(job.feed),
-                    "the capture is empty (0 bytes); nothing is kept of it");
+        tl_cli_warn(tl_feed_name(job.feed), "the capture is empty (0 bytes) and is not stored");
         status = TL_CLI_BAD;
     } else if (stored) {
         status = report(sender, job.trace, tl_feed_name(job.feed), &capture->setup);

@@ -23,7 +23,7 @@
 
 #define CACHE_LINE 64u
 static_assert(CACHE_LINE % TL_BLOCK_SLACK == 0, "code ends with whole pieces");
-static_assert(CACHE_LINE >= TL_BLOCK_TAIL, "a line behind it is enough to read");
+static_assert(CACHE_LINE >= TL_BLOCK_TAIL, "a line after it is enough to read");
 
 /* The memory an address refers to. */
 struct place {

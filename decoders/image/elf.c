@@ -39,7 +39,7 @@ static int map_segments(const struct elf_load *load, Elf *elf)
             continue;
         if (ph.p_offset > load->bytes.n || ph.p_filesz > load->bytes.n - ph.p_offset)
             return tl_fail_at(load->fail, TL_BAD, ph.p_offset,
-                              "%s: a segment ends behind the end of the file", load->name);
+                              "%s: a segment extends beyond the end of the file", load->name);
         if (ph.p_filesz > load->bytes.n * MAPPED_PER_BYTE - mapped)
             return tl_fail_set(load->fail, TL_BAD, "%s: its segments overlap each other",
                                load->name);

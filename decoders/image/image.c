@@ -124,7 +124,7 @@ static int add_region(struct tl_image *image, uint64_t address, struct tl_bytes 
                is_known(image, layer, address, bytes, space)) {
         rc = TL_OK;
     } else if (bytes.n - 1 > UINT64_MAX - address) {
-        rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit behind address 0x%llx; lower it",
+        rc = tl_fail_set(fail, TL_USAGE, "%s: does not fit above address 0x%llx; lower it",
                          name ? name : "region", (unsigned long long)address);
     } else if (tl_grow(&layer->regions, &layer->cap_regions, layer->n_regions + 1,
                        sizeof *layer->regions) < 0) {

@@ -202,7 +202,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
         *where = NULL;
     if (rc == TL_OK && !capture->setup.format[0])
         rc = tl_fail_set(fail, TL_USAGE,
-                         "say what INPUT holds: --format %s, or format= in [trace] of --config",
+                         "give the format of INPUT: --format %s, or format= in [trace] of --config",
                          tl_format_names(names, sizeof names));
     if (rc == TL_OK && capture->setup.container == TL_CONTAINER_PERF &&
         (out->copy > 0 || strcmp(input, "-") != 0)) {
@@ -215,7 +215,7 @@ static int fill_capture(struct tl_bundle *out, const struct tl_bundle_request *r
     if (rc == TL_OK && request->warn && !strstr(capture->setup.format, "sync=") &&
         is_marked(capture))
         request->warn(request->context, "there are FSYNC packets between the frames, which are "
-                                        "taken as lying back to back; use --format "
+                                        "read as consecutive; use --format "
                                         "tpiu,sync=fsync");
     return rc;
 }

@@ -118,7 +118,7 @@ static int put_file(struct making *m, const struct tl_setup_file *file, uint64_t
                            file->file);
     const uint64_t size = (uint64_t)st.st_size;
     if (file->head > size)
-        return tl_fail_set(fail, TL_BAD, "%.150s: has %llu bytes, head= is behind them", file->file,
+        return tl_fail_set(fail, TL_BAD, "%.150s: has %llu bytes, head= is beyond them", file->file,
                            (unsigned long long)size);
     const int rc = put_area(m, file, size, *offset, cpu, tid);
     *offset += size;

@@ -375,7 +375,7 @@ static int on_sample(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
         return TL_OK;
     int rc = tl_perf_sample_read(&s, raw, swap, attrs);
     if (rc < 0)
-        return rc == TL_BAD ? on_loss(d, "a sample is too short for what it says", raw->offset, 0)
+        return rc == TL_BAD ? on_loss(d, "a sample is shorter than its fields", raw->offset, 0)
                             : TL_OK;
     if (s.aux.n > 0)
         rc = on_aux_sample(d, &s, raw->offset + 8 + (uint64_t)(s.aux.p - raw->body.p), raw->packed);
@@ -421,7 +421,7 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
     if (rc == TL_NOTFOUND)
         return TL_OK;
     if (rc == TL_BAD)
-        return on_loss(d, "a record is too short for what it says", raw->offset, 0);
+        return on_loss(d, "a record is shorter than its fields", raw->offset, 0);
     if (r.type == TL_PERF_AUX)
         rc = on_aux(d, &r);
     else if (r.type == TL_PERF_AUX_OUTPUT_HW_ID)

@@ -182,7 +182,7 @@ int tl_perf_info_read(struct tl_perf_info *info, bool swap, struct tl_bytes body
                            "the trace is of kind %u (%s); Intel PT and CoreSight can be decoded",
                            kind, others[kind < sizeof others / sizeof *others ? kind : 0]);
     if (rc == TL_BAD)
-        tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is too short for what it says");
+        tl_fail_set(fail, TL_BAD, "AUXTRACE_INFO is shorter than its own header says");
     if (rc == TL_OK)
         info->kind = (uint8_t)kind;
     return rc;

@@ -640,7 +640,7 @@ int tl_perf_reader_finish(struct tl_perf_reader *r)
         return r->position > 0 ? tell_loss(r, "the perf.data header is cut off", 0, r->position)
                                : TL_OK;
     case IN_FRONT:
-        return tell_loss(r, "perf.data ends in front of its records", waits, r->gathered.n);
+        return tell_loss(r, "perf.data ends before its records", waits, r->gathered.n);
     case IN_AREA:
         return tell_loss(r, "perf.data ends within an AUX area", r->position, 0);
     case IN_RECORDS:

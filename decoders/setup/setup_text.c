@@ -14,7 +14,7 @@
 
 static int bad_value(struct tl_fail *fail, const char *key, const char *value)
 {
-    return tl_fail_set(fail, TL_BAD, "%.40s=%.60s: the value makes no sense here", key, value);
+    return tl_fail_set(fail, TL_BAD, "%.40s=%.60s: the value is not valid here", key, value);
 }
 
 /* ---- --format ---------------------------------------------------------------------------- */
@@ -219,9 +219,9 @@ int tl_setup_add_image(struct tl_setup *setup, const char *argument, struct tl_f
     if (at) {
         *at = '\0';
         if (tl_number_parse(at + 1, &options.address) < 0)
-            rc =
-                tl_fail_set(fail, TL_USAGE,
-                            "image '%.100s': behind '@' comes an address such as 0x8000", argument);
+            rc = tl_fail_set(fail, TL_USAGE,
+                             "image '%.100s': after '@' an address such as 0x8000 is expected",
+                             argument);
     }
     if (rc == TL_OK) {
         rc = tl_setup_add_image_at(setup, file, options.address, options.offset, options.length,

@@ -246,7 +246,7 @@ static void check_walk(struct tl_stf_checker *c, const struct tl_stf_record *r)
     if (page == 0 || (page & (page - 1)))
         WARNING("walk-page", "page size %u is no power of two", page);
     if (r->walk.first_access > c->insns + 1) /* indices start at 1 */
-        WARNING("walk-index", "first access at instruction %" PRIu64 ", which is still to come",
+        WARNING("walk-index", "first access at instruction %" PRIu64 ", which has not arrived yet",
                 r->walk.first_access);
     c->has_walks = true;
 }
@@ -488,7 +488,7 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     c->at = (struct place){record->offset, c->records};
     c->end = record->offset + record->size;
     if (c->ended)
-        ERROR("behind-end", "%s behind RESERVE_END", tl_stf_type_name(record->type));
+        ERROR("behind-end", "%s after RESERVE_END", tl_stf_type_name(record->type));
     if (record->type != TL_STF_INST_MEM_CONTENT)
         check_access_end(c);
     if (record->type == TL_STF_RESERVE_END) {
@@ -537,7 +537,7 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
             WARNING("no-instruction", "the trace has no instruction");
         if (c->insns && c->behind_marker && !c->ended)
             find(c, TL_STF_NOTE, "trailing", c->first_behind,
-                 "%" PRIu64 " records behind the last instruction: stf_lib's writer loses such",
+                 "%" PRIu64 " records after the last instruction: stf_lib's writer loses such",
                  c->behind_marker);
         if (!c->mode_told)
             find(c, TL_STF_WARNING, "starting-mode", (struct place){h->size, h->records},

@@ -84,7 +84,7 @@ static void check_end(struct walk *w, struct tl_zstf *zstf, uint64_t i, int64_t 
              tl_zstf_markers(zstf));
     if (!last && !on_marker)
         find(w, TL_STF_ERROR, "chunk-end", entry->offset,
-             "chunk %llu does not end with a marker: stf_lib loses what is behind it", n);
+             "chunk %llu does not end with a marker: stf_lib loses what follows it", n);
 }
 
 static void check_first(struct walk *w, struct tl_zstf *zstf)

@@ -266,7 +266,7 @@ static void check_flow(struct tl_stf_invariants *v, const struct tl_stf_header *
              insn->target, v->target);
     else if (v->has_target && insn->kind == TL_INSN_PLAIN && !riscv && v->target != v->from + size)
         find(v, TL_STF_WARNING, "flow-target",
-             "the instruction at 0x%" PRIx64 " is no branch, the trace goes on at 0x%" PRIx64,
+             "the instruction at 0x%" PRIx64 " is no branch, but the trace continues at 0x%" PRIx64,
              v->from, v->target);
     else if (!v->has_target && insn->kind == TL_INSN_BRANCH && !insn->conditional && !riscv &&
              insn->target != v->from + size)
@@ -339,7 +339,7 @@ int tl_stf_invariants_add(struct tl_stf_invariants *v, const struct tl_stf_heade
         v->forced = v->insns && record->pc != pc;
         if (v->forced)
             find(v, TL_STF_NOTE, "flow-forced",
-                 "the flow goes on at 0x%" PRIx64 " whatever was before", record->pc);
+                 "execution continues at 0x%" PRIx64 " whatever was before", record->pc);
         break;
     case TL_STF_INST_IEM:
         v->isa = (uint8_t)tl_stf_unmap_isa(header->isa, record->iem);

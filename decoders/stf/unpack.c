@@ -374,7 +374,7 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
     if (unpack->index && unpack->done && unpack->n_count == sizeof unpack->count &&
         unpack->frames < chunks)
         return tl_fail_at(fail, TL_BAD, unpack->strange ? unpack->strange_at : unpack->index,
-                          "%llu of %llu chunks are damaged: what is behind them is told as if it "
+                          "%llu of %llu chunks are damaged: what follows them is reported as if it "
                           "followed",
                           (unsigned long long)(chunks - unpack->frames),
                           (unsigned long long)chunks);
@@ -383,7 +383,7 @@ int tl_stf_unpack_finish(struct tl_stf_unpack *unpack, struct tl_fail *fail)
     if (unpack->n_magic > 0 && unpack->offset > TL_ZSTF_HEAD && !unpack->index)
         return TL_OK; /* the beginning of an index */
     if (unpack->index && unpack->offset < unpack->index)
-        return bad(unpack, fail, "the .zstf is cut in front of its chunk index");
+        return bad(unpack, fail, "the .zstf is cut off before its chunk index");
     if (unpack->wrap == TL_STF_XZ) {
         uint8_t none[64];
         struct tl_buf room = {.p = none, .cap = sizeof none};

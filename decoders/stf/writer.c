@@ -150,15 +150,15 @@ static int order_in_group(struct tl_stf_order *order, const struct tl_stf_record
                    ? TL_OK
                    : broken(rule, "INST_MEM_CONTENT does not follow INST_MEM_ACCESS");
     if (order->prev == TL_STF_INST_MEM_ACCESS)
-        return broken(rule, "INST_MEM_ACCESS without INST_MEM_CONTENT behind it");
+        return broken(rule, "INST_MEM_ACCESS without INST_MEM_CONTENT after it");
     if (type == TL_STF_BUS_MASTER_CONTENT)
         return order->prev == TL_STF_BUS_MASTER_ACCESS || order->prev == TL_STF_BUS_MASTER_CONTENT
                    ? TL_OK
                    : broken(rule, "BUS_MASTER_CONTENT does not follow BUS_MASTER_ACCESS");
     if (order->prev == TL_STF_BUS_MASTER_ACCESS)
-        return broken(rule, "BUS_MASTER_ACCESS without BUS_MASTER_CONTENT behind it");
+        return broken(rule, "BUS_MASTER_ACCESS without BUS_MASTER_CONTENT after it");
     if (type == TL_STF_EVENT_PC_TARGET && !order->event)
-        return broken(rule, "EVENT_PC_TARGET without EVENT in front of it");
+        return broken(rule, "EVENT_PC_TARGET without EVENT before it");
     if (anywhere(type) || type >= order->prev || may_go_back(order, type))
         return TL_OK;
     return broken(rule, TL_STF_DISORDER);
@@ -172,7 +172,7 @@ int tl_stf_order_add(struct tl_stf_order *order, const struct tl_stf_record *rec
         if (!order->header.complete || record->type == TL_STF_END_HEADER || result < 0)
             return result;
     } else if (header_only(record->type)) {
-        return broken(rule, "a header record behind END_HEADER");
+        return broken(rule, "a header record after END_HEADER");
     }
     const int result = order->header.transactions ? TL_OK : order_in_group(order, record, rule);
     if (record->type == TL_STF_EVENT || record->type == TL_STF_EVENT_PC_TARGET) {

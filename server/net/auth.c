@@ -18,7 +18,7 @@ int tl_auth_read(struct tl_auth **out, const char *path, struct tl_fail *fail)
     struct tl_auth *const auth = calloc(1, sizeof *auth);
     int rc = auth ? tl_tokens_read(&auth->tokens, &auth->n, path, fail) : TL_NOMEM;
     if (rc == TL_OK && !auth->n)
-        rc = tl_fail_set(fail, TL_BAD, "%.120s: no token in it: nobody could come in", path);
+        rc = tl_fail_set(fail, TL_BAD, "%.120s: it contains no token: nobody could log in", path);
     if (rc < 0)
         tl_auth_free(auth);
     else

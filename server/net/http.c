@@ -566,7 +566,7 @@ static void cut_range(const struct tl_http_request *request, struct tl_http_resp
     uint64_t total;
     const int rc = tl_http_range(request, response, &total);
     if (rc == TL_LIMIT) {
-        fail_with(response, 416, "bad request", "the range lies behind the end");
+        fail_with(response, 416, "bad request", "the range is beyond the end");
         (void)!tl_fields_addf(&response->headers, "content-range", "bytes */%llu",
                               (unsigned long long)total);
     } else if (rc < 0) {

@@ -376,7 +376,7 @@ void tl_net_denied(struct tl_net *net, const struct tl_caller *caller, const cha
 }
 
 const char tl_foreign_host[] =
-    "this server is for its own machine and knows no names; use its address or localhost, or "
+    "this server accepts only its own addresses and localhost; use one of these, or "
     "start it with --tokens or --insecure";
 
 bool tl_net_knows_host(const struct tl_net *net, const struct tl_fields *headers)

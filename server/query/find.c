@@ -482,7 +482,7 @@ static int find_near(struct search *s, struct tl_fail *fail)
         if (strcmp(s->cuts[i].lane->name, near) == 0)
             s->near = i;
     if (near && s->near == s->n_cuts)
-        return tl_fail_set(fail, TL_NOTFOUND, "nothing is looked for in stream %.31s", near);
+        return tl_fail_set(fail, TL_NOTFOUND, "nothing is searched in stream %.31s", near);
     return TL_OK;
 }
 

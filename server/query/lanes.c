@@ -49,7 +49,7 @@ static int clip(struct columns *c, struct tl_fail *fail)
     if (c->axis == TL_UNIT_BYTE)
         return tl_fail_set(fail, TL_USAGE, "axis is insn or time");
     if (c->from > c->to)
-        return tl_fail_set(fail, TL_USAGE, "from lies behind to");
+        return tl_fail_set(fail, TL_USAGE, "from is after to");
     if (c->axis == TL_UNIT_TIME && c->time.n == 0)
         return tl_fail_set(fail, TL_USAGE, "stream %.31s has no times", c->cut.lane->name);
     const uint64_t end =

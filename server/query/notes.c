@@ -68,7 +68,7 @@ static int check_note(const struct tl_note *note, const struct list *list, struc
         if ((uint8_t)*p < 0x20 && *p != '\n')
             return tl_fail_set(fail, TL_USAGE, "a note with a control character");
     if (note->to < note->at)
-        return tl_fail_set(fail, TL_USAGE, "a note that ends in front of its begin");
+        return tl_fail_set(fail, TL_USAGE, "a note that ends before it begins");
     for (size_t i = 0; i < list->n; i++)
         if (list->p[i].id == note->id)
             return TL_OK;

@@ -109,7 +109,7 @@ static int append(struct tl_ingest *ingest, const struct tl_http_request *reques
     int rc = tl_http_args(
         request, (const struct tl_http_arg[]){{"offset", TL_HTTP_U64, &offset}, {0}}, fail);
     if (rc == TL_OK && request->body.n > UINT64_MAX - offset)
-        rc = tl_fail_at(fail, TL_USAGE, offset, "a piece ends behind 2^64");
+        rc = tl_fail_at(fail, TL_USAGE, offset, "a piece ends beyond 2^64");
     if (rc == TL_OK && request->body.n)
         rc = tl_ingest_append(ingest, offset, request->body, fail);
     return rc == TL_OK && last ? tl_ingest_finish(ingest, &durable, fail) : rc;

@@ -99,7 +99,7 @@ static int layout(struct patient *p)
     struct tl_shard_index *index = &p->view->index;
     uint64_t at = TL_ZSTF_HEAD;
     if (s->n_frames == 0 || s->n_blocks == 0)
-        return hopeless(p, "the checksums tell of nothing");
+        return hopeless(p, "the checksums cover nothing");
     if (tl_grow(&index->frames, &index->cap_frames, s->n_frames, sizeof(*index->frames)) < 0 ||
         tl_grow(&index->chunks, &index->cap_chunks, s->n_blocks, sizeof(*index->chunks)) < 0)
         return TL_NOMEM;

@@ -324,15 +324,15 @@ static void help(FILE *out)
         fprintf(out, "  KIND %-7s        %s\n", kinds[i]->name, kinds[i]->about);
     fputs("  --server URL        default http://127.0.0.1:7070\n"
           "  --rig NAME          default sim-KIND\n"
-          "  --trace ID          default: the server makes one\n"
-          "  --rate BYTES        bytes a second (default 100000)\n"
-          "  --seconds N         end after so long (default: at SIGINT)\n"
-          "  --bytes N           end after so many bytes\n"
-          "  --seed N            other trace, same kind (default 1)\n"
-          "  --truth FILE        write down what was traced, as flow text (kept in memory)\n"
-          "  --save FILE         write down the bytes\n"
-          "  --config FILE       write down the setup\n"
-          "  --image FILE        write down the program image\n"
+          "  --trace ID          default: assigned by the server\n"
+          "  --rate BYTES        bytes per second (default 100000)\n"
+          "  --seconds N         stop after this time (default: at SIGINT)\n"
+          "  --bytes N           stop after this many bytes\n"
+          "  --seed N            different trace of the same kind (default 1)\n"
+          "  --truth FILE        write the traced program flow as flow text (kept in memory)\n"
+          "  --save FILE         write the bytes\n"
+          "  --config FILE       write the setup\n"
+          "  --image FILE        write the program image\n"
           "  --quiet\n",
           out);
 }

@@ -280,7 +280,7 @@ def run(lab):
     told = lab.run('get', name, '--from-event', 'exception', '--count', 7, '--format', 'pc', status=1).stderr
     check(b'no exception from instruction 0 on' in told, told)
     told = lab.run('get', name, '--byte', '0:3', '--format', 'pc').stderr
-    check(b'bytes 0:3; 0 instructions are in front' in told, told)
+    check(b'bytes 0:3; 0 instructions precede it' in told, told)
     for args in (['--interval', 0], ['--max', 0], ['--interval', '5G'], ['--save', 'a b']):
         lab.run('simpoints', name, *args, status=2)
     lab.run('simpoints', lab.path('w.stf'), '--save', 'x', status=2)

@@ -168,7 +168,7 @@ static void a_file_is_missing(void **state)
     snprintf(name, sizeof name, "%s/%016x.raw", folder, 1 << 17);
     assert_int_equal(unlink(name), 0);
     assert_int_equal(tl_backlog_folder(&b, folder, 1 << 20, &fail), TL_BAD);
-    assert_non_null(strstr(fail.text, "bytes are missing in front of byte 262144"));
+    assert_non_null(strstr(fail.text, "bytes are missing before byte 262144"));
     empty(folder);
     assert_int_equal(rmdir(folder), 0);
     close(fds[0]);
