@@ -263,7 +263,7 @@ static int on_info(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
     const int rc = tl_perf_info_read(&d->info, tl_perf_reader_swaps(d->reader), raw->body, &fail);
     if (rc == TL_OK && d->info.kind == TL_PERF_TRACE_PT &&
         !tl_perf_attrs_by_type(tl_perf_reader_attrs(d->reader), d->info.pmu))
-        return on_loss(d, "no event has the trace's PMU type: its timing options are unknown",
+        return on_loss(d, "no event has the trace's PMU type: perf's default options are assumed",
                        raw->offset, 0);
     if (rc == TL_OK || rc == TL_NOMEM)
         return rc;

@@ -225,6 +225,8 @@ bool tl_perf_info_shares_sink(const struct tl_perf_info *info, int64_t cpu,
  * ---- conversion to sources ---------------------------------------------------------------------
  */
 
+#define MTC_FREQ_DEFAULT 3 /* what perf record sets unless told otherwise */
+
 static void set(struct tl_source *source, const char *name, uint64_t value)
 {
     const int rc = tl_source_set_reg(source, name, value);
@@ -235,8 +237,9 @@ void tl_perf_info_pt(const struct tl_perf_info *info, const struct tl_perf_attr 
                      struct tl_source *source)
 {
     source->protocol = TL_PROTO_PT;
-    if (attr && info->mtc_bits)
-        set(source, "MTC_FREQ", (attr->config & info->mtc_bits) >> info->mtc_shift & 15);
+    if (info->mtc_bits)
+        set(source, "MTC_FREQ",
+            attr ? (attr->config & info->mtc_bits) >> info->mtc_shift & 15 : MTC_FREQ_DEFAULT);
     const uint64_t rate = tl_clock_rate(&info->clock);
     const uint64_t ratio = info->max_ratio ? info->max_ratio : (rate + 50000000) / 100000000;
     if (ratio > 0 && ratio < 256)

@@ -94,13 +94,13 @@ def refused(checks, raw):
 
 
 def without_event(checks, raw, symfs):
-    """The attribute of the trace's event is missing, which is reported; the flow does not depend on it."""
+    """The attribute of the trace's event is missing, which is reported. perf's default options are assumed."""
     command = [checks.program, "decode", "--text", "--format", "perf", *symfs, "-"]
-    run = subprocess.run(command, input=changed(raw, 64, lambda b: struct.pack("<I", 77) + b[4:]),
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+    run, whole = (subprocess.run(command, input=given, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                  for given in (changed(raw, 64, lambda b: struct.pack("<I", 77) + b[4:]), raw))
     checks.n += 1
     if run.returncode != 1 or "no event has the trace's PMU type" not in run.stderr.decode() or \
-            len(instructions(run.stdout)) < 1000:
+            run.stdout != whole.stdout:
         checks.failed.append("without the trace's event")
         print("without the trace's event:", run.returncode, run.stderr.decode())
 
