@@ -71,6 +71,7 @@ static void timestamps_replace_low_nibbles(void **state)
         "A time 1152921504606846977\nA stm flag 0.0\n");
     /* Version 4: Gray code; 0b110 is 4. */
     assert_text(ASYNC "f004 e16 f0110", "A time 4\nA stm flag 0.0\nA time 0\n");
+    assert_text(ASYNC "f004 eec000000080000001", "A time 9223372041149743102\nA stm flag 0.0\n");
 }
 
 static void the_other_packets(void **state)
