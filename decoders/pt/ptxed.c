@@ -243,6 +243,7 @@ static int follow(struct xed *x, int status)
         x->offset = tl_pt_events_offset(&x->insns.events);
         x->in_block = false;
         status = tl_pt_insns_next(&x->insns);
+        /* If the trace cannot be read on, the error belongs to the instruction after the run. */
         const bool failed = x->insns.status != TL_PT_OK && x->insns.status != TL_PT_EOS;
         if (status < 0 || failed)
             x->ip = x->insns.ip;
