@@ -257,15 +257,10 @@ static bool take_epc(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
         *pc = k->tval;
         return true;
     }
-    if (!w->placed) {
-        *pc = k->address;
-        return !k->interrupt && !k->thaddr;
-    }
     if (k->interrupt)
         return (k->thaddr || !tl_etrace_walk_at_jump(w)) && tl_etrace_walk_successor(w, pc);
-    if (!k->thaddr && tl_etrace_walk_at_jump(w)) {
-        f->address = k->address & mask(f);
-        *pc = place(f);
+    if (!k->thaddr && (!w->placed || tl_etrace_walk_at_jump(w))) {
+        *pc = tl_etrace_walk_address(w, &f->params, k->address & mask(f));
         return true;
     }
     if (tl_etrace_walk_at_trap(w)) {

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * An E-Trace encoder with all options of the standard, for tests: the execution of a simulated
+ * program to enveloped packets, and what a decoder can know of traps.
+ *
+ * It avoids the few sequences that the standard's decoder takes for others, with additional
+ * notifications: places that return addresses lead to again without any branch in between.
+ */
+#ifndef TL_SIM_ETRACE_ENCODER_H
+#define TL_SIM_ETRACE_ENCODER_H
+
+#include "riscv/etrace_envelope.h"
+#include "riscv/etrace_packet.h"
+#include "sim/riscv_run.h"
+
+struct tl_sim_etrace_options {
+    struct tl_etrace_params params;
+    unsigned options; /* enum tl_etrace_option */
+    struct tl_etrace_envelope envelope;
+    uint16_t src;
+    uint32_t resync;   /* instructions between synchronisation packets; 0: none */
+    uint32_t notify;   /* instructions between notifications; 0: none */
+    bool precise;      /* a change of context is a synchronisation packet */
+    uint32_t off_each; /* instructions after which trace is off for a while; 0: never */
+    uint64_t seed;
+};
+
+struct tl_sim_etrace {
+    struct tl_buf bytes;
+    /* By event: is it traced; of a trap: does the decoder know the preferred return address? */
+    uint8_t *traced, *known; /* owned */
+};
+
+/* Returns TL_NOMEM. */
+TL_MUST_USE int tl_sim_etrace_encode(struct tl_sim_etrace *out, const struct tl_sim_riscv_run *run,
+                                     const struct tl_sim_etrace_options *options);
+void tl_sim_etrace_fini(struct tl_sim_etrace *etrace);
+
+/* The encoder's `ioptions` for these options, in the order of the standard's model. */
+uint32_t tl_sim_etrace_ioptions(unsigned options);
+
+#endif
