@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/nexus_flow.h"
 
-#include "base/cancel.h"
 #include "setup/setup.h"
 
 #include <strings.h>
@@ -25,8 +24,6 @@ enum circuit {
 
 #define UNKNOWN_PRIVILEGE 15
 #define SIFIVE_TIME_BITS  40
-#define TIMES_PER_CHECK   4096               /* repetitions between looks for a cancellation */
-#define ICNT_MAX          (INT64_C(1) << 40) /* far more than can be told before it is counted */
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
@@ -198,6 +195,8 @@ static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t off
     bool wrong;
     c.is_history = f->is_history;
     const bool followed = tl_nexus_count(&f->walk, c, offset, &wrong);
+    if (f->walk.rc < 0 && f->soft.rc >= 0)
+        f->soft.rc = f->walk.rc;
     if (followed)
         return true;
     if (wrong)
@@ -206,12 +205,18 @@ static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t off
     return false;
 }
 
+/* A count that is sent; one that cannot be makes the walk fail, being negative. */
+static int64_t halfwords_of(uint64_t field)
+{
+    return field <= TL_NEXUS_ICNT_MAX ? (int64_t)field : -2 * TL_NEXUS_AHEAD_MAX;
+}
+
 /* Execute what a message with I-CNT and perhaps HIST counts. */
 static bool count_message(struct tl_nexus_flow *f, const struct tl_nexus_message *m,
                           enum tl_nexus_last last, uint64_t place)
 {
     const struct tl_nexus_count c = {
-        .halfwords = f->icnt + (int64_t)(m->field[TL_NEXUS_ICNT] & UINT32_MAX),
+        .halfwords = f->icnt + halfwords_of(m->field[TL_NEXUS_ICNT]),
         .outcomes = outcomes_of(m->field[TL_NEXUS_HISTORY]),
         .last = last,
         .place = place,
@@ -267,7 +272,7 @@ static void on_repeat(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     const struct tl_nexus_repeat repeat = f->repeat;
     const struct tl_nexus_count c = {
-        .halfwords = (int64_t)(repeat.icnt & UINT32_MAX),
+        .halfwords = halfwords_of(repeat.icnt),
         .outcomes = outcomes_of(repeat.history),
         .last = repeat.has_target ? TL_NEXUS_LAST_ADDRESS : TL_NEXUS_LAST_TAKEN,
     };
@@ -277,9 +282,7 @@ static void on_repeat(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
         if (f->synced && repeat.has_target)
             jump(f, repeat.target, m->offset);
         left -= f->walk.executed + 1;
-        if (i % TIMES_PER_CHECK == 0 && f->soft.rc >= 0)
-            f->soft.rc = tl_cancel_check();
-        if (!followed || left < 0 || f->soft.rc < 0 || f->soft.out.rc < 0)
+        if (!followed || left < 0)
             break;
     }
     if (left < 0) {
@@ -300,9 +303,6 @@ static void count_outcomes(struct tl_nexus_flow *f, struct tl_nexus_outcomes out
         followed = count(f, c, offset);
         f->icnt -= f->walk.executed;
         left -= f->walk.executed;
-        if (i % TIMES_PER_CHECK == 0 && f->soft.rc >= 0)
-            f->soft.rc = tl_cancel_check();
-        followed &= f->soft.rc >= 0 && f->soft.out.rc >= 0;
     }
     if (f->synced && left <= 0) {
         tl_walker_lose(&f->walk.walker, TL_GAP_NO_PATH, offset);
@@ -326,7 +326,7 @@ static void on_resource_full(struct tl_nexus_flow *f, const struct tl_nexus_mess
     const uint64_t data = m->field[TL_NEXUS_RDATA];
     switch (m->field[TL_NEXUS_RCODE]) {
     case FULL_ICNT:
-        f->icnt += (int64_t)(data & UINT32_MAX);
+        f->icnt += halfwords_of(data);
         break;
     case FULL_HISTORY:
         count_outcomes(f, outcomes_of(data), 1, m->offset);
@@ -342,7 +342,7 @@ static void on_resource_full(struct tl_nexus_flow *f, const struct tl_nexus_mess
     default:
         break;
     }
-    if (f->icnt > ICNT_MAX || f->icnt < -ICNT_MAX)
+    if (f->icnt > TL_NEXUS_AHEAD_MAX || f->icnt < -TL_NEXUS_AHEAD_MAX)
         give_up(f);
 }
 
@@ -553,7 +553,7 @@ void tl_nexus_flow_state(struct tl_nexus_flow *f, struct tl_state *s)
     tl_state_u8(s, &f->privilege, UNKNOWN_PRIVILEGE);
     tl_state_u64(s, &f->base);
     tl_state_u64(s, &icnt);
-    tl_state_check(s, icnt + ICNT_MAX <= 2 * (uint64_t)ICNT_MAX);
+    tl_state_check(s, icnt + TL_NEXUS_AHEAD_MAX <= 2 * (uint64_t)TL_NEXUS_AHEAD_MAX);
     f->icnt = (int64_t)icnt;
     tl_state_bool(s, &f->repeat.is);
     tl_state_bool(s, &f->repeat.has_target);

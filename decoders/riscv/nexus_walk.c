@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/nexus_walk.h"
 
+#include "base/cancel.h"
 #include "flow/walker_hot.h"
 
-#define OUTCOME_MAX (INT64_C(1) << 22) /* halfwords in front of a branch; more is an endless loop  \
-                                        */
+#define OUTCOME_MAX (INT64_C(1) << 22) /* halfwords in front of a branch; more: an endless loop */
+#define LOOK_EVERY  4096u              /* blocks */
 
 /* Where the count stands. */
 struct state {
@@ -150,6 +151,18 @@ static bool ends_wrong(const struct state *s)
            (!s->ended && (last == TL_NEXUS_LAST_TAKEN || last == TL_NEXUS_LAST_ADDRESS));
 }
 
+/* Has the walk been told to stop? */
+static bool is_stopped(struct tl_nexus_walk *walk)
+{
+    if (++walk->passed >= LOOK_EVERY) {
+        walk->passed = 0;
+        walk->rc = tl_cancel_check();
+    }
+    if (walk->walker.out->rc < 0)
+        walk->rc = walk->walker.out->rc;
+    return walk->rc < 0;
+}
+
 bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
                     bool *wrong)
 {
@@ -159,10 +172,10 @@ bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uin
     walk->executed = 0;
     walk->guessed = false;
     if (!count.by_outcomes)
-        s.wrong = count.halfwords < 0 || count.halfwords > TL_NEXUS_WALK_MAX;
+        s.wrong = count.halfwords < 0;
     while (!s.wrong && (count.by_outcomes ? s.count.outcomes.n > 0 : s.count.halfwords > 0)) {
         struct tl_block *const b = tl_walker_here(w, offset);
-        if (!b) {
+        if (!b || is_stopped(walk)) {
             *wrong = false;
             return false;
         }

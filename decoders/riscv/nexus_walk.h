@@ -12,10 +12,12 @@
 #include "riscv/returns.h"
 
 /*
- * Halfwords that one message may count, and those that all its repetitions may: more is damage.
- * I-CNT has up to 22 bits, repetitions up to 18.
+ * Halfwords that a message may count, those that may be told in advance by ResourceFull, and those
+ * that all repetitions of a message may have: more is damage. I-CNT has up to 22 bits, repetitions
+ * up to 18.
  */
-#define TL_NEXUS_WALK_MAX   (INT64_C(1) << 24)
+#define TL_NEXUS_ICNT_MAX   (UINT64_C(1) << 22)
+#define TL_NEXUS_AHEAD_MAX  (INT64_C(1) << 40)
 #define TL_NEXUS_REPEAT_MAX (INT64_C(1) << 27)
 
 struct tl_nexus_config {
@@ -60,11 +62,14 @@ struct tl_nexus_walk {
      * and LAST_PLACE decided */
     int64_t executed;
     bool guessed;
+    int rc;          /* < 0: cancelled (base/cancel.h), or the sink failed; the walk has stopped */
+    uint32_t passed; /* blocks since the last look for that */
 };
 
 /*
  * Execute what a message counts. Returns false if that cannot be: the program cannot be followed,
- * or does not fit the message; it was reported as a gap. Then `*wrong` tells the latter.
+ * or does not fit the message, which `*wrong` tells; it was reported as a gap. Or `walk->rc` is
+ * set.
  */
 bool tl_nexus_count(struct tl_nexus_walk *walk, struct tl_nexus_count count, uint64_t offset,
                     bool *wrong);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * N-Trace of a program's execution (sim/riscv_run.h), in every mode of the standard, and the flow
+ * text that a decoder has to find.
+ *
+ * Source: RISC-V N-Trace 1.0.
+ */
+#ifndef TL_SIM_NEXUS_ENCODER_H
+#define TL_SIM_NEXUS_ENCODER_H
+
+#include "sim/riscv_run.h"
+
+struct tl_sim_nexus_options {
+    uint64_t seed;
+    bool history;   /* HTM, else BTM */
+    unsigned stack; /* returns are left out by a call stack of this depth, up to 32; 0: none */
+    bool sequences; /* jumps behind AUIPC are left out */
+    bool repeats;   /* RepeatBranch, and histories with their number */
+    bool jumps;     /* direct jumps are told as taken branches */
+    bool times;     /* timestamps */
+    bool contexts;  /* Ownership messages */
+    bool extends;   /* addresses by their sign */
+    bool gaps;      /* overflows, and trace off and on */
+    bool sifive;    /* timestamps by exclusive or */
+    unsigned src_bits, src;
+    unsigned xlen;
+    unsigned history_bits; /* of a full history: 2 to 31 */
+    unsigned icnt_max;     /* halfwords of a full I-CNT */
+    unsigned sync_every;   /* messages */
+};
+
+/*
+ * Append the trace to `trace` and its flow text, without modes and contexts, to `text`. Returns
+ * TL_NOMEM.
+ */
+TL_MUST_USE int tl_sim_nexus_encode(const struct tl_sim_riscv_run *run,
+                                    const struct tl_sim_nexus_options *options,
+                                    struct tl_buf *trace, struct tl_buf *text);
+
+#endif
