@@ -72,7 +72,7 @@ struct tl_backend_ops {
                 int (*each)(void *context, const char *key, uint64_t size), void *context,
                 struct tl_fail *fail);
 
-    /* Open a log; `create` it if it is missing. Its name is durable when this returns. */
+    /* Open a log; `create` it if it is missing. Its name is durable after its first sync. */
     int (*log_open)(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
                     uint64_t *size, struct tl_fail *fail);
     /* Write at `offset`, which is at most the log's size. After a failure the bytes after `offset`

@@ -4,7 +4,8 @@
  * DIR/catalog.db, leases as flock()ed files in DIR/leases.
  *
  * Durability: a file is synced before it gets its name, and the folder that contains the name is
- * synced afterwards. Folders are created on demand and never removed while they may be in use.
+ * synced afterwards; a log's folders are synced with it the first time. Folders are created on
+ * demand and never removed while they may be in use.
  */
 #include "store/backend.h"
 #include "store/openfiles.h"
@@ -43,6 +44,7 @@ struct folder_log {
     struct tl_log base;
     struct folder *f;
     int fd;
+    bool named; /* its name is durable, and that of its folder */
     char key[544];
 };
 
@@ -188,6 +190,36 @@ static int sync_parent(int at, const char *key)
     close(fd);
     errno = e;
     return r;
+}
+
+/* The folder of `key`. False: it has none. */
+static bool folder_name(char out[static 544], const char *key)
+{
+    snprintf(out, 544, "%s", key);
+    char *const slash = strrchr(out, '/');
+    if (slash)
+        *slash = '\0';
+    return slash != NULL;
+}
+
+/* Create the folder of `key` below `at`, which is not durable yet, in folders that are. */
+static int make_folder_of(int at, const char *key)
+{
+    char folder[544];
+    if (!folder_name(folder, key))
+        return 0;
+    if (make_parents(at, folder) < 0)
+        return -1;
+    return mkdirat(at, folder, 0777) < 0 && errno != EEXIST ? -1 : 0;
+}
+
+/* Make the names of `key` and its folder durable. */
+static int sync_names(int at, const char *key)
+{
+    char folder[544];
+    if (folder_name(folder, key) && sync_parent(at, folder) < 0)
+        return -1;
+    return sync_parent(at, key);
 }
 
 static int write_temporary(struct folder *f, const char *name, struct tl_bytes bytes)
@@ -411,17 +443,18 @@ static int folder_log_open(struct tl_backend *backend, const char *key, bool cre
     const int may = create ? fenced(f, key, fail) : TL_OK;
     if (may < 0)
         return may;
-    if (create && make_parents(f->objects, key) < 0)
+    if (create && make_folder_of(f->objects, key) < 0)
         return lost(fail, "make the folders of", key);
     struct folder_log *log = calloc(1, sizeof(*log));
     if (!log)
         return tl_fail_set(fail, TL_NOMEM, "no memory");
     log->base.ops = backend->ops;
     log->f = f;
+    log->named = !create;
     snprintf(log->key, sizeof(log->key), "%s", key);
     log->fd = openat(f->objects, key, O_RDWR | O_CLOEXEC | (create ? O_CREAT : 0), 0666);
     struct stat st;
-    if (log->fd < 0 || fstat(log->fd, &st) < 0 || (create && sync_parent(f->objects, key) < 0)) {
+    if (log->fd < 0 || fstat(log->fd, &st) < 0) {
         const int r = create ? lost(fail, "open", key) : refused(fail, "open", key);
         if (log->fd >= 0)
             close(log->fd);
@@ -469,6 +502,9 @@ static int folder_log_sync(struct tl_log *base, struct tl_fail *fail)
     const int may = fenced(log->f, log->key, fail);
     if (may < 0)
         return may;
+    if (!log->named && sync_names(log->f->objects, log->key) < 0)
+        return lost(fail, "sync the folders of", log->key);
+    log->named = true;
     return fdatasync(log->fd) < 0 ? refused(fail, "sync", log->key) : TL_OK;
 }
 
