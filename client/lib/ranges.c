@@ -136,20 +136,14 @@ static int receive(struct tracelake_fetch *fetch, struct tl_bytes *out,
 static int take_reply(struct tracelake_fetch *fetch, struct tl_bytes message, struct tl_bytes *data,
                       struct tracelake_error *error)
 {
-    struct tl_pbfield field;
-    uint64_t first = 0, count = 0;
-    *data = (struct tl_bytes){0};
-    while (message.n) {
-        if (!tl_pbfield_take(&message, &field))
-            return tl_client_fail(error, TRACELAKE_BAD, "the answer to %s is not a FetchReply",
-                                  fetch->method);
-        if (field.key == KEY_FIRST)
-            first = field.value;
-        else if (field.key == KEY_COUNT)
-            count = field.value;
-        else if (field.key == KEY_DATA)
-            *data = field.bytes;
-    }
+    static const uint64_t keys[] = {KEY_FIRST, KEY_COUNT, KEY_DATA};
+    struct tl_pbfield fields[3];
+    bool others;
+    if (!tl_pbfield_pick(message, keys, 3, fields, &others))
+        return tl_client_fail(error, TRACELAKE_BAD, "the answer to %s is not a FetchReply",
+                              fetch->method);
+    *data = fields[2].bytes;
+    const uint64_t first = fields[0].value, count = fields[1].value;
     if (!fetch->begun || count) {
         fetch->first = first;
         fetch->count = count;

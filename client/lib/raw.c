@@ -79,21 +79,18 @@ static int receive(struct tracelake_raw *raw, struct tl_bytes *out, struct trace
 int tracelake_raw_next(struct tracelake_raw *raw, const void **data, size_t *n,
                        struct tracelake_error *error)
 {
-    struct tl_bytes message, got = {0};
-    struct tl_pbfield field;
-    uint64_t offset = 0;
+    static const uint64_t keys[] = {KEY_OFFSET, KEY_DATA};
+    struct tl_bytes message;
+    struct tl_pbfield fields[2];
+    bool others;
     const int result = receive(raw, &message, error);
     if (result < 0)
         return result;
-    while (message.n) {
-        if (!tl_pbfield_take(&message, &field))
-            return tl_client_fail(error, TRACELAKE_BAD,
-                                  "the answer to FetchRaw is not a FetchRawReply");
-        if (field.key == KEY_OFFSET)
-            offset = field.value;
-        else if (field.key == KEY_DATA)
-            got = field.bytes;
-    }
+    if (!tl_pbfield_pick(message, keys, 2, fields, &others))
+        return tl_client_fail(error, TRACELAKE_BAD,
+                              "the answer to FetchRaw is not a FetchRawReply");
+    const uint64_t offset = fields[0].value;
+    const struct tl_bytes got = fields[1].bytes;
     if (offset != raw->next)
         return tl_client_fail(error, TRACELAKE_BAD,
                               "the server sent raw bytes from %llu on where %llu comes next",

@@ -53,6 +53,25 @@ bool tl_pbfield_take(struct tl_bytes *in, struct tl_pbfield *out)
     }
 }
 
+bool tl_pbfield_pick(struct tl_bytes message, const uint64_t *keys, size_t n_keys,
+                     struct tl_pbfield *out, bool *others)
+{
+    struct tl_pbfield field;
+    *others = false;
+    memset(out, 0, n_keys * sizeof *out);
+    while (message.n) {
+        size_t i = 0;
+        if (!tl_pbfield_take(&message, &field))
+            return false;
+        while (i < n_keys && keys[i] != field.key)
+            i++;
+        *others = *others || i == n_keys || out[i].key;
+        if (i < n_keys)
+            out[i] = field;
+    }
+    return true;
+}
+
 size_t tl_pb_put_varint(uint8_t out[static TL_PB_VARINT_MAX], uint64_t value)
 {
     size_t n = 0;

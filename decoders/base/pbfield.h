@@ -31,4 +31,11 @@ size_t tl_pb_put_varint(uint8_t out[static TL_PB_VARINT_MAX], uint64_t value);
 /* Take the first field off `in`. False: the bytes do not begin with a complete field. */
 bool tl_pbfield_take(struct tl_bytes *in, struct tl_pbfield *out);
 
+/*
+ * The fields of a message that have these keys: of each the last one, or an empty one. `*others`:
+ * there are more, repeated ones included. False: it is no message.
+ */
+bool tl_pbfield_pick(struct tl_bytes message, const uint64_t *keys, size_t n_keys,
+                     struct tl_pbfield *out, bool *others);
+
 #endif

@@ -11,23 +11,13 @@
 
 bool tl_push_chunk_parse(struct tl_bytes message, struct tl_push_chunk *out)
 {
-    struct tl_pbfield chunk, field;
-    unsigned seen = 0;
-    *out = (struct tl_push_chunk){0};
-    if (!tl_pbfield_take(&message, &chunk) || chunk.key != KEY_CHUNK || message.n)
+    static const uint64_t keys[] = {KEY_OFFSET, KEY_DATA, KEY_CRC};
+    struct tl_pbfield chunk, fields[3];
+    bool others;
+    if (!tl_pbfield_take(&message, &chunk) || chunk.key != KEY_CHUNK || message.n ||
+        !tl_pbfield_pick(chunk.bytes, keys, 3, fields, &others) || others)
         return false;
-    while (chunk.bytes.n) {
-        if (!tl_pbfield_take(&chunk.bytes, &field) || field.key > KEY_CRC || seen & 1u << field.key)
-            return false;
-        seen |= 1u << field.key;
-        if (field.key == KEY_OFFSET)
-            out->offset = field.value;
-        else if (field.key == KEY_DATA)
-            out->data = field.bytes;
-        else if (field.key == KEY_CRC)
-            out->crc32c = (uint32_t)field.value;
-        else
-            return false;
-    }
+    *out = (struct tl_push_chunk){
+        .offset = fields[0].value, .data = fields[1].bytes, .crc32c = (uint32_t)fields[2].value};
     return true;
 }
