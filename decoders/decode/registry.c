@@ -31,6 +31,14 @@
 
 #define FOLLOWED (TL_TRAIT_FLOW | TL_TRAIT_BLOCKS)
 
+/* E-Trace 2.0, "Discovery of encoder parameters"; trap vectors of the privileged architecture */
+#define ETRACE_REGISTERS                                                                           \
+    "iaddress_width_p iaddress_lsb_p privilege_width_p ecause_width_p ecause_choice_p "            \
+    "time_width_p notime_p context_width_p nocontext_p return_stack_size_p call_counter_size_p "   \
+    "bpred_size_p cache_size_p f0s_width_p sijump_p impdef_width_p itype_width_p blocks_p "        \
+    "retires_p taken_branches_p ctype_width_p arch_p bypass_p notimestamp_p "                      \
+    "encoder_mode_width_p ioptions_width_p ioptions utvec stvec mtvec vstvec tr*"
+
 const struct tl_format tl_formats[] = {
     [TL_PROTO_NONE] = {"none", "", TL_TRAIT_BLOCKS},
     [TL_PROTO_TPIU] = {"tpiu", "Arm IHI0029E D4", 0, "", TL_CONTAINER_TPIU},
@@ -63,7 +71,8 @@ const struct tl_format tl_formats[] = {
     [TL_PROTO_NEXUS_SIFIVE] = {"nexus-sifive", "SiFive's Nexus messages", FOLLOWED, "nt",
                                TL_CONTAINER_NEXUS, &tl_nexus_stream_ops, TL_ISA_RV64,
                                NEXUS_REGISTERS},
-    [TL_PROTO_E_TRACE] = {"e-trace", "RISC-V E-Trace 2.0", FOLLOWED, .isa = TL_ISA_RV64},
+    [TL_PROTO_E_TRACE] = {"e-trace", "RISC-V E-Trace 2.0", FOLLOWED, .isa = TL_ISA_RV64,
+                          .registers = ETRACE_REGISTERS},
     [TL_PROTO_ETRACE_ENCAP] = {"etrace-encap", "RISC-V packet encapsulation 1.0.0", 0, "et",
                                TL_CONTAINER_ETRACE},
     [TL_PROTO_ETRACE_SMI] = {"etrace-smi", "Siemens' messages with E-Trace", 0, "et",

@@ -11,9 +11,11 @@ void tl_etrace_deframe_init(struct tl_etrace_deframe *d, const struct tl_etrace_
     *d = (struct tl_etrace_deframe){.envelope = *envelope, .sink = *sink, .searching = true};
 }
 
-static int read_at(const struct tl_etrace_deframe *d, size_t at, struct tl_etrace_frame *out)
+/* The frame at byte `at`, if it ends before byte `end`. */
+static int read_at(const struct tl_etrace_deframe *d, size_t at, size_t end,
+                   struct tl_etrace_frame *out)
 {
-    const struct tl_bytes in = {d->buffer + at, d->n - at};
+    const struct tl_bytes in = {d->buffer + at, end - at};
     const int rc = tl_etrace_frame_read(out, &d->envelope, in);
     out->offset = d->at + at;
     return rc;
@@ -30,12 +32,12 @@ static enum tl_etrace_sense judge(const struct tl_etrace_deframe *d,
 /* Does everything in the window from byte `at` on make sense? One new source may be there. */
 static bool fits(const struct tl_etrace_deframe *d, size_t at)
 {
-    const size_t end = at + TL_ETRACE_WINDOW;
+    const size_t end = d->n - at < TL_ETRACE_WINDOW ? d->n : at + TL_ETRACE_WINDOW;
     struct tl_etrace_frame frame;
     bool any = false, stranger = false, indexed = false;
     uint16_t index = 0, src = 0;
-    while (at < end && at < d->n) {
-        const int size = read_at(d, at, &frame);
+    while (at < end) {
+        const int size = read_at(d, at, end, &frame);
         if (size < 0)
             return any;
         const enum tl_etrace_sense sense = judge(d, &frame, true);
@@ -114,7 +116,7 @@ static int process(struct tl_etrace_deframe *d, bool last)
             rc = found ? report(d, NO_FRAME) : TL_OK;
             continue;
         }
-        const int size = read_at(d, at, &frame);
+        const int size = read_at(d, at, d->n, &frame);
         if (size < 0)
             break;
         const enum tl_etrace_sense sense = judge(d, &frame, false);

@@ -400,7 +400,7 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
     for (uint32_t i = 0; a == GO_ON; i++) {
         struct tl_block *b = here(w);
         if (i % 4096 == 4095 && w->rc >= 0)
-            w->rc = tl_cancel_check();
+            w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_cancel_check();
         if (!b || w->rc < 0)
             a = WRONG;
         else if (w->n < b->n && !w->told)

@@ -25,9 +25,9 @@ struct tl_etrace_walk {
     struct tl_walker walker;
     struct tl_etrace_outcomes outcomes;
     struct tl_etrace_returns returns;
-    unsigned options;       /* enum tl_etrace_option in force */
-    uint32_t irdepth_mask;  /* of depths that fit in `irdepth` */
-    int rc;                 /* < 0: the result is not wanted any more, see tl_cancel_check() */
+    unsigned options;      /* enum tl_etrace_option in force */
+    uint32_t irdepth_mask; /* of depths that fit in `irdepth` */
+    int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */
     bool placed;            /* pc is known */
     bool unmapped;          /* it is not, for nothing is mapped there */
     bool told;              /* the block has been delivered up to pc */
