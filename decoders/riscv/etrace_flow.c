@@ -37,12 +37,6 @@ void tl_etrace_flow_free(struct tl_etrace_flow *f)
     free(f);
 }
 
-/* The context at the start: that of the images bound to the source. */
-static struct tl_image_context own_context(const struct tl_etrace_flow *f)
-{
-    return (struct tl_image_context){.has_vmid = f->vmid != 0, .vmid = f->vmid};
-}
-
 int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *source,
                        const struct tl_image *image, uint32_t vmid,
                        const struct tl_stream_sink *sink, struct tl_fail *fail)
@@ -68,8 +62,6 @@ int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *sour
     }
     f->walk.options = tl_etrace_options(&params, params.ioptions);
     tl_walker_code(&f->walk.walker, sink->code);
-    const struct tl_image_context context = own_context(f);
-    tl_walker_restore_context(&f->walk.walker, &context);
     *out = f;
     return TL_OK;
 }
@@ -150,21 +142,6 @@ static uint8_t privilege_in(const struct tl_etrace_flow *f, const struct tl_etra
     return f->params.privilege_width == 1 && k->privilege ? 3 : k->privilege;
 }
 
-/* The number that stands for the source in the image is not the program's: it is not reported. */
-static void take_context(struct tl_etrace_flow *f, uint64_t id, uint64_t offset)
-{
-    struct tl_walker *const w = &f->walk.walker;
-    struct tl_image_context context = own_context(f);
-    context.has_context_id = true;
-    context.context_id = id;
-    if (tl_walker_same_context(&context, &w->context))
-        return;
-    tl_walker_restore_context(w, &context);
-    struct tl_item *const item = tl_item_batch_add(&f->soft.out, TL_ITEM_CONTEXT, offset);
-    item->flags = TL_ITEM_HAS_PC;
-    item->pc = id;
-}
-
 /* What formats 3.0 to 3.2 report besides a place. What was executed has been delivered. */
 static void take_mode(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, uint64_t offset)
 {
@@ -175,8 +152,11 @@ static void take_mode(struct tl_etrace_flow *f, const struct tl_etrace_packet *k
         w,
         tl_mode(TL_ARCH_RISCV, privilege_of(f->privilege), TL_SEC_NONE, (enum tl_isa)f->params.isa),
         offset);
-    if (f->params.context_width)
-        take_context(f, k->context, offset);
+    const struct tl_image_context context = {.has_context_id = f->params.context_width > 0,
+                                             .context_id = k->context,
+                                             .has_vmid = f->vmid != 0,
+                                             .vmid = f->vmid};
+    tl_walker_context(w, &context, offset);
     if (w->view != view)
         tl_etrace_walk_refresh(&f->walk);
 }

@@ -328,12 +328,94 @@ static void damage(void **state)
     }
 }
 
+/* ---- single packets ----------------------------------------------------------------------------
+ */
+
+static void reads_as(const struct tl_etrace_params *p, unsigned options, const char *bytes,
+                     size_t n, const char *expected)
+{
+    struct tl_etrace_packet k;
+    char text[320];
+    assert_int_equal(tl_etrace_parse(&k, p, options, (struct tl_bytes){(const uint8_t *)bytes, n}),
+                     TL_OK);
+    assert_string_equal(tl_etrace_packet_text(&k, p, text, sizeof text), expected);
+}
+
+/* Shortened payloads: what is missing repeats the last bit. */
+static void payloads(void **state)
+{
+    (void)state;
+    struct tl_etrace_params p;
+    struct tl_fail fail;
+    const struct tl_source source = {
+        .core = "rv32", .n_regs = 1, .regs = {{.name = "cache_size_p", .value = 4}}};
+    assert_int_equal(tl_etrace_params(&p, &source, &fail), TL_OK);
+    /* one byte: difference -2, and the bits behind repeat its sign */
+    reads_as(&p, 0, "\xfe", 1, "FORMAT2_ADDRESS address=0xfffffffe notify=0 updiscon=0 irreport=0");
+    reads_as(&p, 0, "\x01", 1, "FORMAT1_BRANCH branches=0 branch_map=0x0");
+    reads_as(&p, 0, "\x15\x03", 2,
+             "FORMAT1_BRANCH branches=5 branch_map=0x6 address=0x0 notify=0 updiscon=0 irreport=0");
+    /* full addresses; notify differs from the top bit of the address */
+    reads_as(&p, TL_ETRACE_FULL_ADDRESS, "\x0a\x00\x00\x00\x02", 5,
+             "FORMAT2_ADDRESS address=0x4 notify=1 updiscon=1 irreport=0");
+    reads_as(&p, 0, "\x0c\x00", 2, "FORMAT0_CACHE_INDEX index=3 branches=0 irreport=0");
+    reads_as(&p, 0, "\x73\x00\x00\x00\x20", 5,
+             "FORMAT3_SYNC branch=1 privilege=3 address=0x80000000");
+    /* handler addresses may be implicit */
+    reads_as(&p, TL_ETRACE_IMPLICIT_EXCEPTION, "\x77\x91\x02", 3,
+             "FORMAT3_TRAP branch=1 privilege=3 ecause=2 interrupt=0 thaddr=1 tval=0x14");
+}
+
+static int read_frame(struct tl_etrace_frame *f, const struct tl_etrace_envelope *e,
+                      const char *bytes, size_t n)
+{
+    return tl_etrace_frame_read(f, e, (struct tl_bytes){(const uint8_t *)bytes, n});
+}
+
+static void envelopes(void **state)
+{
+    (void)state;
+    struct tl_etrace_frame f;
+    /* 10 bits of source, of which the odd 2 count; 2 of type; one byte of time */
+    const struct tl_etrace_envelope encap = {.src_bits = 10, .ts_bytes = 1, .type_bits = 2};
+    assert_int_equal(read_frame(&f, &encap, "\x82\x01\xaa\x8a\x0f", 5), 5);
+    assert_int_equal(f.src, 0x201);
+    assert_int_equal(f.time, 0xaa >> 2 | (0x8a & 3) << 6);
+    assert_false(f.is_data);
+    assert_int_equal(f.payload.n, 1);
+    assert_int_equal(f.payload.p[0], 0xf8);
+    assert_int_equal(read_frame(&f, &encap, "\x82\x01\xaa\x8a", 4), TL_AGAIN);
+    assert_int_equal(read_frame(&f, &encap, "\x80", 1), 1); /* null, with flow and extend */
+    assert_int_equal(f.payload.n, 0);
+    const struct tl_etrace_envelope smi = {.wrapping = TL_ETRACE_SMI, .src_bits = 3};
+    assert_int_equal(read_frame(&f, &smi, "\xc1\x34\x12\x05\x7f", 5), 5);
+    assert_int_equal(f.src, 5);
+    assert_int_equal(f.time, 0x1234);
+    assert_int_equal(f.payload.p[0], 0x7f);
+    const struct tl_etrace_envelope indexed = {.wrapping = TL_ETRACE_INDEXED};
+    assert_int_equal(read_frame(&f, &indexed, "\x05\x10\x20\xab\xcd", 5), 5);
+    assert_int_equal(f.index, 0x2010);
+    assert_int_equal(f.payload.n, 2);
+    assert_int_equal(read_frame(&f, &indexed, "\x25", 1), 1);
+    assert_true(f.is_bad);
+    const struct tl_etrace_envelope records = {.wrapping = TL_ETRACE_RECORDS};
+    char record[40] = {0};
+    record[39] = 2;    /* header */
+    record[38] = 0x44; /* low byte of the time */
+    record[30] = 0x73;
+    record[29] = 0x11;
+    assert_int_equal(read_frame(&f, &records, record, sizeof record), 40);
+    assert_int_equal(f.time, 0x44);
+    assert_int_equal(f.payload.n, 2);
+    assert_int_equal(f.payload.p[0], 0x73);
+    assert_int_equal(f.payload.p[1], 0x11);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_option),
-        cmocka_unit_test(saved_states),
-        cmocka_unit_test(damage),
+        cmocka_unit_test(payloads),     cmocka_unit_test(envelopes), cmocka_unit_test(every_option),
+        cmocka_unit_test(saved_states), cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
