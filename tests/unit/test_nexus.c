@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT */
+/* Nexus messages: bytes to fields, losses, and what SiFive's dialect has of its own. */
+#include "decode/decode.h"
+#include "riscv/nexus_message.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* 0x1000: beqz a0, 0x100c; nop; ret; 0x100c: jr a1; 0x1010: nop; j 0x1000 */
+static const uint8_t code[] = {0x63, 0x06, 0x05, 0x00, 0x13, 0x00, 0x00, 0x00,
+                               0x67, 0x80, 0x00, 0x00, 0x67, 0x80, 0x05, 0x00,
+                               0x13, 0x00, 0x00, 0x00, 0x6f, 0xf0, 0xdf, 0xfe};
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+struct trace {
+    uint8_t p[512];
+    size_t n;
+    unsigned byte, bits;
+};
+
+static void put_byte(struct trace *t, unsigned mseo)
+{
+    t->p[t->n++] = (uint8_t)(t->byte << 2 | mseo);
+    t->byte = t->bits = 0;
+}
+
+/* Fields as pairs of value and width; width 0: variable; the last is variable. */
+static void message(struct trace *t, unsigned n, ...)
+{
+    va_list args;
+    va_start(args, n);
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t value = va_arg(args, uint64_t);
+        unsigned width = va_arg(args, unsigned);
+        const bool fixed = width > 0;
+        for (width = fixed   ? width
+                     : value ? 64 - (unsigned)__builtin_clzll(value)
+                             : !t->bits;
+             width > 0; width--, value >>= 1) {
+            if (t->bits == 6)
+                put_byte(t, 0);
+            t->byte |= (unsigned)(value & 1) << t->bits++;
+        }
+        if (!fixed)
+            put_byte(t, i + 1 == n ? 3 : 1);
+    }
+    va_end(args);
+}
+
+#define F(value, width) (uint64_t)(value), (unsigned)(width)
+#define V(value)        F(value, 0)
+
+static void sync_at(struct trace *t, uint64_t icnt, uint64_t pc)
+{
+    message(t, 4, F(9, 6), F(5, 4), V(icnt), V(pc >> 1));
+}
+
+/* ---- decoding ------------------------------------------------------------------------------ */
+
+struct said {
+    struct tl_buf text, losses;
+};
+
+static int hear(void *context, const struct tl_decode_stream *stream, const struct tl_item *items,
+                size_t n)
+{
+    return tl_item_text(&((struct said *)context)->text, items, n);
+}
+
+static int list(void *context, const struct tl_decode_stream *stream, const char *line)
+{
+    return tl_buf_printf(&((struct said *)context)->text, "%s\n", line);
+}
+
+static int lose(void *context, const struct tl_decode_loss *loss)
+{
+    return tl_buf_printf(&((struct said *)context)->losses, "%u+%u %s\n", (unsigned)loss->offset,
+                         (unsigned)loss->bytes, loss->reason);
+}
+
+static void decode(const char *ini, bool packets, const uint8_t *p, size_t n, struct said *said)
+{
+    const struct tl_decode_sink sink = {.context = said,
+                                        .items = packets ? NULL : hear,
+                                        .packet = packets ? list : NULL,
+                                        .loss = lose};
+    struct tl_setup setup;
+    struct tl_image *image;
+    struct tl_decode *d;
+    struct tl_fail fail = {.text = ""};
+    tl_setup_init(&setup);
+    *said = (struct said){0};
+    assert_int_equal(tl_setup_parse(&setup, ini, strlen(ini), &fail), TL_OK);
+    assert_int_equal(tl_image_new(&image), TL_OK);
+    assert_int_equal(tl_image_add_bytes(image, 0x1000, (struct tl_bytes){code, sizeof code},
+                                        TL_SPACE_ANY, NULL, &fail),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(image), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &setup, image, &sink, &fail), TL_OK);
+    assert_int_equal(tl_decode_push(d, p, n), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+    tl_image_free(image);
+    tl_setup_fini(&setup);
+    assert_int_equal(tl_buf_add(&said->text, "", 1) | tl_buf_add(&said->losses, "", 1), TL_OK);
+}
+
+static void check(const char *ini, bool packets, const uint8_t *p, size_t n, const char *text,
+                  const char *losses)
+{
+    struct said said;
+    decode(ini, packets, p, n, &said);
+    assert_string_equal((char *)said.text.p, text);
+    assert_string_equal((char *)said.losses.p, losses);
+    tl_buf_fini(&said.text);
+    tl_buf_fini(&said.losses);
+}
+
+#define NTRACE "[trace]\nformat=ntrace\n"
+#define SIFIVE "[trace]\nformat=nexus-sifive\n"
+
+/* ---- bytes ----------------------------------------------------------------------------------- */
+
+static void fields(void **state)
+{
+    (void)state;
+    /* B-TYPE and a zero I-CNT share a byte; U-ADDR ends in 0xff; idle bytes. */
+    static const uint8_t bytes[] = {4 << 2, 1, 0xff, 0xff, 0xff, 3 << 2, 0x0f};
+    check(NTRACE, true, bytes, sizeof bytes,
+          "0 00 IndirectBranch B-TYPE=0x0 I-CNT=0x0 U-ADDR=0x7e\n5 00 DirectBranch I-CNT=0x3\n"
+          "0 00 NOTSYNC bytes=5\n",
+          "0+5 not synchronised\n");
+}
+
+static void sources(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    message(&t, 5, F(9, 6), F(5, 3), F(5, 4), V(0), V(0x800));
+    message(&t, 5, F(9, 6), F(2, 3), F(5, 4), V(0), V(0x808));
+    message(&t, 4, F(33, 6), F(5, 3), F(4, 6), V(4));
+    check("[trace]\nformat=ntrace,src_bits=3\n", true, t.p, t.n,
+          "0 05 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1000\n"
+          "5 02 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1010\n"
+          "10 05 ProgTraceCorrelation EVCODE=0x4 CDF=0x0 I-CNT=0x4\n",
+          "");
+    check("[trace]\nformat=ntrace,src_bits=3\n[source nt.2]\ncore=rv64\n", false, t.p, t.n,
+          "O\nM -.rv64\n", "0+8 messages of sources that are not in the configuration\n");
+}
+
+/* Losses name the damaged bytes; a message with SYNC ends them. */
+static void damage(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    sync_at(&t, 0, 0x1010);
+    t.p[t.n++] = 3 << 2;
+    t.p[t.n++] = 2; /* reserved */
+    t.p[t.n++] = 3;
+    message(&t, 2, F(3, 6), V(4));
+    sync_at(&t, 0, 0x1000);
+    memset(t.p + t.n, 0, 100);
+    check(NTRACE, false, t.p, t.n + 4, "O\nM -.rv64\nG bad-packet\nO\nM -.rv64\n",
+          "4+5 bad message\n");
+    check(NTRACE, false, t.p, t.n + 100, "O\nM -.rv64\nG bad-packet\nO\nM -.rv64\nG bad-packet\n",
+          "4+5 bad message\n13+100 message without an end\n");
+}
+
+/* ---- SiFive ------------------------------------------------------------------------------------
+ */
+
+/* Times by exclusive or, absolute ones of 40 bits. */
+static void sifive_times(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    message(&t, 5, F(9, 6), F(5, 4), V(0), V(0x808), V(0xfffffffff0));
+    message(&t, 3, F(2, 6), V(0xe), V(0xff));
+    message(&t, 5, F(9, 6), F(2, 4), V(2), V(0x80a), V(0x10));
+    check(SIFIVE, false, t.p, t.n,
+          "O\nM -.rv64\nT 1099511627760\nM m.rv64\nC 0 -\nT 1099511627535\n"
+          "I 0000000000001010 00000013\nT 1099511627792\n",
+          "");
+}
+
+/* Branches told by their number, and jumps to the next instruction that branch messages omit. */
+static void sifive_counts(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    sync_at(&t, 0, 0x100c);
+    message(&t, 2, F(3, 6), V(8)); /* jr (to the next), nop, j, beqz taken */
+    message(&t, 4, F(33, 6), F(4, 4), F(0, 2), V(0));
+    check(SIFIVE, false, t.p, t.n,
+          "O\nM -.rv64\nI 000000000000100c 00058067\nI 0000000000001010 00000013\n"
+          "I 0000000000001014 fedff06f\nI 0000000000001000 00050663\nG off\n",
+          "");
+    t = (struct trace){0};
+    sync_at(&t, 0, 0x1010);
+    message(&t, 3, F(27, 6), F(8, 4), V(1)); /* nop, j, beqz not taken */
+    message(&t, 5, F(28, 6), F(0, 2), V(10), V((0x1000 ^ 0x1010) >> 1), V(1));
+    check(SIFIVE, false, t.p, t.n,
+          "O\nM -.rv64\nI 0000000000001010 00000013\nI 0000000000001014 fedff06f\n"
+          "I 0000000000001000 00050663\nI 0000000000001004 00000013\nI 0000000000001008 00008067\n",
+          "");
+}
+
+static void sifive_events(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    message(&t, 3, F(7, 6), V(4 * 3 + 2), V(0xbeef));
+    message(&t, 5, F(35, 6), F(9, 4), F(1, 2), V(0x800), V((0x1000 ^ 0x1234) >> 1));
+    message(&t, 5, F(34, 6), F(11, 4), F(1, 2), V((0x1000 ^ 0x1010) >> 1), V(7));
+    check(SIFIVE, false, t.p, t.n,
+          "S itm 3 beef\nB 0000000000001000 0000000000001234\n"
+          "X interrupt 7 0000000000001010\n",
+          "");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(fields),        cmocka_unit_test(sources),
+        cmocka_unit_test(damage),        cmocka_unit_test(sifive_times),
+        cmocka_unit_test(sifive_counts), cmocka_unit_test(sifive_events),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
