@@ -35,9 +35,10 @@
 #define FORMATS                                                                                    \
     "  --format FMT        tpiu[,sync=none|fsync|hsync] etm4 ete itm stm [,id=0x10] di pt stf "    \
     "perf\n"                                                                                       \
+    "        RISC-V: ntrace nexus-sifive [,src_bits=N] etrace-encap etrace-smi etrace-esp32\n"     \
     "  --config F          configuration of the decoder: sources, registers (INI)\n"               \
-    "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,offset=N][,length=N]\n"            \
-    "        [,from=TICKS][,until=TICKS]\n"                                                        \
+    "  --image FILE[@ADDR][,space=EL1N][,context=ID][,vmid=ID][,source=nt.N]\n"                    \
+    "        [,offset=N][,length=N][,from=TICKS][,until=TICKS]\n"                                  \
     "                      program image; may be given more than once\n"                           \
     "  --symfs DIR         perf: root of the traced machine's files (default: this machine's)\n"   \
     "  --buildid-dir DIR   perf: perf's build-ID cache (default: ~/.debug)\n"                      \

@@ -408,6 +408,13 @@ static int take_image_file(struct reading *r, const char *file)
     return TL_OK;
 }
 
+/* Show a source by its name where its VMID is shown. */
+static int name_source(struct tl_setup *setup, uint64_t vmid, const char *name)
+{
+    return tl_setup_context_name(setup, true, vmid) ? TL_OK
+                                                    : tl_setup_add_context(setup, true, vmid, name);
+}
+
 static int take_image_key(struct reading *r, const char *key, const char *value,
                           struct tl_fail *fail)
 {
@@ -424,6 +431,8 @@ static int take_image_key(struct reading *r, const char *key, const char *value,
     if (!strcasecmp(key, "anchor"))
         return tl_setup_image_anchor(&r->setup->images[r->image], value);
     const int rc = take_image_option(&r->setup->images[r->image], key, value, fail);
+    if (rc == TL_OK && !strcasecmp(key, "source"))
+        return name_source(r->setup, r->setup->images[r->image].context.vmid, value);
     if (rc != TL_NOTFOUND)
         return rc;
     return tl_fail_set(fail, TL_BAD,

@@ -2,6 +2,7 @@
 /* Nexus messages: bytes to fields, losses, and what SiFive's dialect has of its own. */
 #include "decode/decode.h"
 #include "riscv/nexus_message.h"
+#include "sim/tpiu_encoder.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -224,12 +225,57 @@ static void sifive_events(void **state)
           "");
 }
 
+/* ---- elsewhere ---------------------------------------------------------------------------------
+ */
+
+/* In CoreSight frames the trace ID is the source. */
+static void in_frames(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    struct tl_tpiu_encoder e;
+    sync_at(&t, 0, 0x1010);
+    message(&t, 5, F(33, 6), F(4, 4), F(1, 2), V(4), V(1));
+    tl_tpiu_encoder_init(&e, TL_TPIU_ALIGNED, 3);
+    assert_int_equal(tl_tpiu_encoder_add(&e, 0x10, t.p, t.n), TL_OK);
+    assert_int_equal(tl_tpiu_encoder_flush(&e), TL_OK);
+    check("[trace]\nformat=tpiu\n[source cs.10]\nprotocol=n-trace\ncore=rv64\n", false, e.out.p,
+          e.out.n, "O\nM -.rv64\nI 0000000000001010 00000013\nI 0000000000001014 fedff06f\nG off\n",
+          "");
+    tl_buf_fini(&e.out);
+}
+
+/* Images of a source; the same setup again from its text. */
+static void images_of_sources(void **state)
+{
+    (void)state;
+    static const char ini[] =
+        "[trace]\nformat=ntrace,src_bits=4\n[image a]\nsource=nt.3\nfile=a.elf\ncontext=9\n";
+    struct tl_fail fail = {.text = ""};
+    struct tl_setup setup, again;
+    struct tl_buf text = {0};
+    tl_setup_init(&setup);
+    tl_setup_init(&again);
+    assert_int_equal(tl_setup_parse(&setup, ini, strlen(ini), &fail), TL_OK);
+    assert_int_equal(tl_setup_write(&setup, &text), TL_OK);
+    assert_int_equal(tl_setup_parse(&again, (const char *)text.p, text.n, &fail), TL_OK);
+    assert_int_equal(again.src_bits, 4);
+    assert_int_equal(tl_setup_source_vmid(&again, 3), tl_source_vmid(3));
+    assert_int_equal(tl_setup_source_vmid(&again, 2), 0);
+    assert_string_equal(tl_setup_context_name(&again, true, tl_source_vmid(3)), "nt.3");
+    assert_int_equal(again.images[0].context.context_id, 9);
+    tl_setup_fini(&setup);
+    tl_setup_fini(&again);
+    tl_buf_fini(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields),        cmocka_unit_test(sources),
         cmocka_unit_test(damage),        cmocka_unit_test(sifive_times),
         cmocka_unit_test(sifive_counts), cmocka_unit_test(sifive_events),
+        cmocka_unit_test(in_frames),     cmocka_unit_test(images_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

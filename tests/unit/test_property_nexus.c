@@ -210,14 +210,20 @@ static void handed_from_decode_to_decode(void **state)
 {
     (void)state;
     struct tl_sim_rng rng = {4};
+    struct tl_crew *crew;
+    assert_int_equal(tl_crew_new(&crew, 2), TL_OK);
     for (unsigned round = 0; round < ROUNDS / 3; round++) {
         struct world w;
         world_init(&w, round, &rng);
-        struct run run = {
-            .setup = &w.setup, .image = w.image, .in = {w.trace.p, w.trace.n}, .paths = round % 2};
+        struct run run = {.setup = &w.setup,
+                          .image = round % 8 == 5 ? NULL : w.image,
+                          .in = {w.trace.p, w.trace.n},
+                          .paths = round % 2,
+                          .crew = round % 4 ? NULL : crew};
         assert_true(compare(&run, 60, &rng) > 0);
         world_fini(&w);
     }
+    tl_crew_free(crew);
 }
 
 static void damage(struct tl_buf *trace, struct tl_sim_rng *rng)

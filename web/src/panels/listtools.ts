@@ -15,6 +15,8 @@ const FORMATS: readonly (readonly [string, string])[] = [
   ["etm4,id=0x10", "a single ETMv4 (etm4)"], ["ete,id=0x10", "a single ETE (ete)"], ["itm,id=0x10", "ITM (itm)"], ["stm,id=0x10", "STM (stm)"],
   [PERF, "Linux perf.data (perf)"],
   ["pt", "Intel PT of one processor (pt)"], ["di", "Open SoC Debug datagrams (di)"], ["stf", "STF or .zstf (stf)"],
+  ["ntrace", "RISC-V N-Trace (ntrace)"], ["nexus-sifive", "SiFive's Nexus trace (nexus-sifive)"], ["etrace-encap", "RISC-V E-Trace, encapsulated (etrace-encap)"],
+  ["etrace-smi", "RISC-V E-Trace in Siemens' messages (etrace-smi)"], ["etrace-esp32", "ESP32-C6 or H2 (etrace-esp32)"],
 ];
 
 /** Format of a file from its first bytes; "": unknown. */
@@ -25,9 +27,10 @@ export async function tellFormat(file: Blob): Promise<string> {
 
 /** Probable format of a file from its name. */
 export function guessFormat(name: string): string {
-  const end = /\.([a-z0-9]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
+  const end = /\.([a-z0-9_]+)$/i.exec(name)?.[1]?.toLowerCase() ?? "";
   const known: Readonly<Record<string, string>> = {
     data: PERF, stf: "stf", zstf: "stf", pt: "pt", di: "di", dtd: "di", itm: "itm,id=0x10", stm: "stm,id=0x10", etm: "etm4,id=0x10", ete: "ete,id=0x10",
+    nex: "ntrace", rtd: "nexus-sifive", etr: "etrace-encap", te_inst_raw: "etrace-smi",
   };
   return known[end] ?? "tpiu";
 }
