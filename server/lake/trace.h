@@ -42,7 +42,7 @@ struct tl_trace {
     char content[TL_CONTENT_BYTES];    /* hash of the raw bytes, "": not known */
     bool unhashed;                     /* the hash cannot be computed: the bytes are damaged */
     bool unread;                       /* the medium failed to read them; to be retried */
-    int64_t completed_ns;    /* when its push completed it: monotonic; 0: earlier, or otherwise */
+    int64_t completed_ns;    /* when it became complete: monotonic; 0: in an earlier process */
     uint64_t saves, mirrors; /* number of writes begun of the row and of its copy */
     bool mirror_stale;       /* the object that repeats the row has not been written */
     int64_t updated_ns;
@@ -77,8 +77,8 @@ struct tl_trace {
 
 struct tl_trace *tl_trace_get(struct tl_trace *trace);
 void tl_trace_put(struct tl_trace *trace);
-/* Has its push just completed it? For so long, packing and hashing leave the processors to the
- * answers that its client waits for. Called with its lock held. */
+/* Has it just become complete? For so long, packing and hashing leave the processors to the answers
+ * that the client of its push waits for. Called with its lock held. */
 #define TL_FRESH_NS INT64_C(50000000)
 bool tl_trace_is_fresh_locked(const struct tl_trace *trace);
 /* The serving generation; release with tl_gen_put(). */
