@@ -637,7 +637,9 @@ struct tl_stack_slice {
     uint64_t from, to; /* on the axis; `to` is clipped to the range */
     uint64_t pc;       /* first address */
     uint32_t depth;
-    int32_t exception; /* number of the exception being handled, -1: a function */
+    bool is_exception; /* the handling of an exception, else a function */
+    bool interrupt;    /* the exception is an interrupt */
+    int32_t exception; /* its number; -1: unknown */
     bool exact;        /* false: `to` is late, by at most the resolution */
     const char *name;  /* name of the function, "" without a symbol */
 };

@@ -23,7 +23,8 @@ enum tl_call_kind {
 struct tl_call_info {
     const char *name; /* "" without a symbol: then its other calls are not known */
     enum tl_call_kind kind;
-    uint16_t exception;      /* EXCEPTION: its number */
+    int32_t exception;       /* EXCEPTION: its number; -1: unknown */
+    bool interrupt;          /* EXCEPTION: it is an interrupt */
     uint32_t depth, deepest; /* depth of the call, 0 is the outermost, and of the innermost call at
                                 the position */
     uint64_t pc;             /* entry address */

@@ -229,9 +229,9 @@ static uint8_t *put_line(uint8_t *p, const struct tl_item *item)
     case TL_ITEM_EXCEPTION:
         p = tl_put_text(tl_put_text(p, "X "), item->text ? item->text : "-");
         p = tl_put_text(p, " ");
-        p = (item->sub & TL_EXCEPTION_UNKNOWN) == TL_EXCEPTION_UNKNOWN
+        p = tl_exception_number(item->sub) < 0
                 ? tl_put_text(p, "-")
-                : tl_put_decimal(p, item->sub & TL_EXCEPTION_UNKNOWN);
+                : tl_put_decimal(p, (uint64_t)tl_exception_number(item->sub));
         p = put_place(tl_put_text(p, " "), item);
         break;
     case TL_ITEM_ERET:

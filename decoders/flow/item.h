@@ -43,6 +43,13 @@ enum tl_item_kind {
 #define TL_EXCEPTION_UNKNOWN   0x7fff
 #define TL_EXCEPTION_INTERRUPT 0x8000 /* a flag */
 
+/* The number of an exception, given its item's `sub`; -1: unknown. */
+static inline int tl_exception_number(uint16_t sub)
+{
+    const int number = sub & TL_EXCEPTION_UNKNOWN;
+    return number == TL_EXCEPTION_UNKNOWN ? -1 : number;
+}
+
 enum tl_item_flag {
     TL_ITEM_TAKEN = 1,     /* BLOCK: its last executed instruction changed the flow */
     TL_ITEM_HAS_PC = 2,    /* pc is known */

@@ -152,7 +152,8 @@ static int tell(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_
     *out = (struct tl_call_info){
         .name = tl_function_name(a->image, frame->function),
         .kind = (enum tl_call_kind)frame->kind, /* the enums have the same values */
-        .exception = frame->exception,
+        .exception = tl_exception_number(frame->exception),
+        .interrupt = frame->exception & TL_EXCEPTION_INTERRUPT,
         .depth = depth,
         .deepest = depths - 1,
         .pc = frame->pc,

@@ -315,7 +315,9 @@ static int answer(struct slices *s, enum tl_range_unit axis, struct tl_slices *o
             .to = to,
             .pc = slice->pc,
             .depth = slice->depth,
-            .exception = slice->kind == TL_FRAME_EXCEPTION ? slice->exception : -1,
+            .is_exception = slice->kind == TL_FRAME_EXCEPTION,
+            .interrupt = slice->exception & TL_EXCEPTION_INTERRUPT,
+            .exception = tl_exception_number(slice->exception),
             .exact = slice->exact,
             .name = tl_function_name(s->image, slice->function),
         };

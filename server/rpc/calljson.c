@@ -31,8 +31,10 @@ cJSON *tl_webjson_call(const struct tl_call_info *c)
               tl_webjson_u64(o, "to", c->to) && tl_webjson_u64(o, "insns", c->to - c->from) &&
               tl_webjson_u64(o, "self", c->self) && cJSON_AddBoolToObject(o, "ended", c->ended) &&
               add_time(o, c);
-    if (ok && c->kind == TL_CALL_EXCEPTION)
-        ok = tl_webjson_u64(o, "exception", c->exception);
+    if (ok && c->kind == TL_CALL_EXCEPTION && c->exception >= 0)
+        ok = tl_webjson_u64(o, "exception", (uint64_t)c->exception);
+    if (ok && c->kind == TL_CALL_EXCEPTION && c->interrupt)
+        ok = cJSON_AddTrueToObject(o, "interrupt") != NULL;
     if (ok && c->return_pc)
         ok = tl_webjson_address(o, "return_pc", c->return_pc);
     if (ok && c->depth > 0)

@@ -312,15 +312,18 @@ cJSON *tl_webjson_stats(const struct tl_stats *s, size_t most)
     return tl_webjson_complete(o, ok && functions);
 }
 
-/* Add "main", "exception 5 vector", or its address. */
+/* Add "main", "exception 5 vector", "interrupt vector" (its number is unknown), or its address. */
 static bool add_slice_name(cJSON *o, const struct tl_stack_slice *s)
 {
-    char text[512];
+    char text[512], number[16] = "";
+    if (!s->is_exception)
+        return *s->name ? tl_webjson_text(o, "name", s->name)
+                        : tl_webjson_address(o, "name", s->pc);
     if (s->exception >= 0)
-        snprintf(text, sizeof text, "exception %d%s%s", s->exception, *s->name ? " " : "", s->name);
-    else if (!*s->name)
-        return tl_webjson_address(o, "name", s->pc);
-    return tl_webjson_text(o, "name", s->exception >= 0 ? text : s->name);
+        snprintf(number, sizeof number, " %d", s->exception);
+    snprintf(text, sizeof text, "%s%s%s%s", s->interrupt ? "interrupt" : "exception", number,
+             *s->name ? " " : "", s->name);
+    return tl_webjson_text(o, "name", text);
 }
 
 static cJSON *slice_row(const struct tl_stack_slice *s)

@@ -233,8 +233,15 @@ int tl_lake_slices(struct tl_lake *lake, const struct tl_slices_request *request
     if (rc < 0)
         return rc;
     out->p = calloc(out->n = 1, sizeof *out->p);
-    out->p[0] = (struct tl_stack_slice){
-        .from = request->from, .to = request->to, .exception = 5, .exact = true, .name = NAME};
+    /* by time an exception with a number, by instruction an interrupt without one */
+    const bool numbered = request->axis == TL_UNIT_TIME;
+    out->p[0] = (struct tl_stack_slice){.from = request->from,
+                                        .to = request->to,
+                                        .is_exception = true,
+                                        .interrupt = !numbered,
+                                        .exception = numbered ? 5 : -1,
+                                        .exact = true,
+                                        .name = NAME};
     return TL_OK;
 }
 

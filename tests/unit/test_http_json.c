@@ -93,6 +93,7 @@ static void test_slices(void **state)
     a = ask(f, WAY_H2, "/api/v1/traces/t/slices?streams=cs.10&from=3&columns=500", NULL);
     assert_int_equal(a.status, 200);
     expect_in(&a, "{\"streams\":{\"cs.10\":{\"truncated\":false,\"resolution\":500,");
+    expect_in(&a, "\"name\":\"interrupt größe\"");
     answer_fini(&a);
 }
 

@@ -7,7 +7,8 @@ import type { Axis } from "./scale.ts";
 export interface CallInfo {
   readonly name: string;
   readonly kind: string; // root, call, tail or exception
-  readonly exception: number | undefined;
+  readonly exception: number | undefined; // undefined: its number is unknown
+  readonly interrupt: boolean;
   readonly depth: number;
   readonly deepest: number;
   readonly pc: string;
@@ -42,7 +43,7 @@ export async function call(
   const all = o.all as Fields | undefined;
   const time = (key: string): number | undefined => (o[key] === undefined ? undefined : since(trace.epoch, o[key]));
   return {
-    name: text(o, "name"), kind: text(o, "kind"), exception: maybe(o, "exception"),
+    name: text(o, "name"), kind: text(o, "kind"), exception: maybe(o, "exception"), interrupt: o.interrupt === true,
     depth: count(o, "depth"), deepest: count(o, "deepest"), pc: text(o, "pc"),
     caller: text(o, "caller"), callerFrom: maybe(o, "caller_from"), from: count(o, "from"),
     to: count(o, "to"), self: count(o, "self"), ended: o.ended === true,

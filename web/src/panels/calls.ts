@@ -58,7 +58,7 @@ export class CallsPanel {
         @click=${() => { s.depth = depth; void this.app.goTo(at!); }}>${text}</button>`;
     const fields: (readonly [string, unknown])[] = [
       ["Function", html`<span class="swatch" .style=${`background:${this.app.swatch(c.name).css}`}></span>${
-        c.kind === "exception" ? `exception ${c.exception} ` : ""}${c.name || c.pc}`],
+        c.kind === "exception" ? `${c.interrupt ? "interrupt" : "exception"} ${c.exception ?? ""} ` : ""}${c.name || c.pc}`],
       ["Called by", c.kind === "root" ? "–" : c.caller || "–"],
       ["Depth", `${c.depth} of ${c.deepest}`],
       ["Instructions", `${grouped(length)}${c.ended ? "" : " so far"}`],
