@@ -193,7 +193,10 @@ static void send_trap(struct encoder *e, uint32_t i, uint32_t handler)
     put(&p, event->cause, k->ecause_width);
     put(&p, event->interrupt, 1);
     put(&p, handler > 0, 1);
-    put_address(e, &p, handler ? pc_of(e, handler) : pc_of(e, i), true);
+    if (handler && e->o->options & TL_ETRACE_IMPLICIT_EXCEPTION)
+        e->last = pc_of(e, handler);
+    else
+        put_address(e, &p, handler ? pc_of(e, handler) : pc_of(e, i), true);
     if (!event->interrupt)
         put(&p, 0xabc, k->iaddress_width);
     send(e, &p);

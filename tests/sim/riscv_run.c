@@ -174,8 +174,8 @@ static uint32_t anywhere(const struct tl_sim_riscv_run *r, struct tl_sim_rng *rn
 }
 
 /* An exception's instruction is skipped. */
-static void trap(const struct tl_sim_riscv_run *r, struct core *c, struct tl_sim_riscv_event *e,
-                 struct tl_sim_rng *rng)
+static void trap(const struct tl_sim_riscv_run *r, const struct tl_sim_riscv_options *o,
+                 struct core *c, struct tl_sim_riscv_event *e, struct tl_sim_rng *rng)
 {
     e->trap = true;
     e->interrupt = tl_sim_below(rng, 2);
@@ -183,7 +183,7 @@ static void trap(const struct tl_sim_riscv_run *r, struct core *c, struct tl_sim
     c->traps[c->n_traps].at = c->at + (!e->interrupt && c->at + 1 < r->n_insns);
     c->traps[c->n_traps++].privilege = c->privilege;
     c->privilege = 3;
-    c->at = e->interrupt ? LENGTH : 0;
+    c->at = e->interrupt && !o->one_handler ? LENGTH : 0;
 }
 
 static void execute(const struct tl_sim_riscv_run *r, const struct tl_sim_riscv_options *o,
@@ -250,7 +250,7 @@ int tl_sim_riscv_run(struct tl_sim_riscv_run *r, const struct tl_sim_riscv_optio
         const bool again = i > 0 && e[-1].trap && tl_sim_below(&rng, 6) == 0;
         const bool may = c.n_traps < NESTED && kind != TL_SIM_RV_MRET && i > 0;
         if (may && o->trap_per_mille && (again || tl_sim_below(&rng, 1000) < o->trap_per_mille))
-            trap(r, &c, e, &rng);
+            trap(r, o, &c, e, &rng);
         else
             execute(r, o, &c, e, &rng);
     }

@@ -51,6 +51,7 @@ struct tl_sim_riscv_options {
     bool compressed;
     uint32_t events; /* how many to execute */
     unsigned trap_per_mille, context_per_mille;
+    bool one_handler;  /* of exceptions and interrupts, at the program's beginning */
     bool true_returns; /* every return goes behind its call */
 };
 

@@ -54,6 +54,9 @@ static void choose_options(struct world *w, struct tl_sim_rng *rng)
                          (p->cache_size ? TL_ETRACE_TARGET_CACHE : 0) |
                          (tl_sim_below(rng, 4) ? 0 : TL_ETRACE_FULL_ADDRESS) |
                          (p->sijump ? TL_ETRACE_SEQUENTIAL : 0);
+    w->program.one_handler = tl_sim_below(rng, 4) == 0;
+    if (w->program.one_handler)
+        w->encoder.options |= TL_ETRACE_IMPLICIT_EXCEPTION;
     w->program.true_returns = returns == 2;
 }
 
@@ -76,7 +79,7 @@ static void choose_old(struct world *w)
     w->program.xlen = 32;
     w->program.base = 0x42000000;
     w->program.trap_per_mille = w->program.context_per_mille = 0;
-    w->program.true_returns = false;
+    w->program.true_returns = w->program.one_handler = false;
     *p = (struct tl_etrace_params){.unit = TL_ETRACE_ESP32,
                                    .isa = TL_ISA_RV32,
                                    .iaddress_width = 32,
@@ -122,6 +125,9 @@ static void set_up(struct world *w)
         TL_OK);
     if (p->context_width)
         assert_int_equal(tl_buf_printf(&ini, "context_width_p=%u\n", p->context_width), TL_OK);
+    if (w->program.one_handler)
+        assert_int_equal(tl_buf_printf(&ini, "mtvec=0x%llx\n", (unsigned long long)w->program.base),
+                         TL_OK);
     if (p->time_width)
         assert_int_equal(tl_buf_printf(&ini, "time_width_p=%u\n", p->time_width), TL_OK);
     tl_setup_init(&w->setup);
