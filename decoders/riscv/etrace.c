@@ -41,6 +41,11 @@ struct etrace {
 
 /* ---- sources --------------------------------------------------------------------------------- */
 
+static bool is_esp32(const struct etrace *e)
+{
+    return e->deframe.envelope.wrapping == TL_ETRACE_INDEXED;
+}
+
 static struct lane *find_lane(const struct etrace *e, uint16_t src)
 {
     for (uint32_t i = 0; i < e->n_lanes; i++)
@@ -85,8 +90,10 @@ static int make_flow(struct etrace *e, struct lane *lane)
         .paths = e->base.paths,
         .code = e->base.code,
     };
-    const int rc = tl_etrace_flow_new(&lane->flow, lane->out.stream.source, e->image,
-                                      tl_setup_source_vmid(e->setup, lane->src), &sink, &fail);
+    const enum tl_etrace_unit unit = is_esp32(e) ? TL_ETRACE_ESP32 : TL_ETRACE_REFERENCE;
+    const int rc =
+        tl_etrace_flow_new(&lane->flow, lane->out.stream.source, e->image,
+                           tl_setup_source_vmid(e->setup, lane->src), unit, &sink, &fail);
     if (rc == TL_NOMEM)
         return rc;
     if (rc < 0)
@@ -117,7 +124,7 @@ static int lane_of(struct etrace *e, uint16_t src, uint64_t offset, struct lane 
         .name = lane->name,
         .protocol = TL_PROTO_E_TRACE,
         .source = source,
-        .isa = tl_source_isa(TL_PROTO_E_TRACE, source),
+        .isa = is_esp32(e) ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source),
     };
     if (!known) {
         snprintf(lane->refused, sizeof lane->refused, "%s", UNNAMED);
@@ -138,8 +145,8 @@ static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *f
     const bool check = lane && lane->flow && !frame->is_data;
     if (check && !tl_etrace_flow_is_plausible(lane->flow, frame->payload))
         return TL_ETRACE_NONSENSE;
-    if (strict && !e->is_long && e->deframe.envelope.wrapping != TL_ETRACE_INDEXED &&
-        !frame->is_data && !tl_etrace_is_short(frame->payload))
+    if (strict && !e->is_long && !is_esp32(e) && !frame->is_data &&
+        !tl_etrace_is_short(frame->payload))
         return TL_ETRACE_NONSENSE;
     return lane || source_of(e, frame->src) ? TL_ETRACE_SENSE : TL_ETRACE_STRANGER;
 }

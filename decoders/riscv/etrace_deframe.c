@@ -8,7 +8,8 @@ static const char MISSING[] = "packets are missing";
 void tl_etrace_deframe_init(struct tl_etrace_deframe *d, const struct tl_etrace_envelope *envelope,
                             const struct tl_etrace_deframe_sink *sink)
 {
-    *d = (struct tl_etrace_deframe){.envelope = *envelope, .sink = *sink, .searching = true};
+    *d = (struct tl_etrace_deframe){
+        .envelope = *envelope, .sink = *sink, .searching = true, .fresh = true};
 }
 
 /* The frame at byte `at`, if it ends before byte `end`. */
@@ -29,10 +30,10 @@ static enum tl_etrace_sense judge(const struct tl_etrace_deframe *d,
     return frame->payload.n ? d->sink.judge(d->sink.context, frame, strict) : TL_ETRACE_SENSE;
 }
 
-/* Does everything in the window from byte `at` on make sense? One new source may be there. */
-static bool fits(const struct tl_etrace_deframe *d, size_t at)
+/* Do all frames in `window` bytes from byte `at` on make sense? One new source may be there. */
+static bool fits(const struct tl_etrace_deframe *d, size_t at, size_t window)
 {
-    const size_t end = d->n - at < TL_ETRACE_WINDOW ? d->n : at + TL_ETRACE_WINDOW;
+    const size_t end = d->n - at < window ? d->n : at + window;
     struct tl_etrace_frame frame;
     bool any = false, stranger = false, indexed = false;
     uint16_t index = 0, src = 0;
@@ -72,15 +73,21 @@ static int report(struct tl_etrace_deframe *d, const char *reason)
 static int search(struct tl_etrace_deframe *d, size_t at, bool last, bool *found)
 {
     const size_t rest = d->n - at;
-    if (rest == 0 || (!last && rest < TL_ETRACE_WINDOW + d->first))
+    const size_t window = d->fresh ? TL_ETRACE_FIRST : TL_ETRACE_WINDOW + d->first;
+    if (rest == 0 || (!last && rest < window))
         return TL_AGAIN;
+    if (d->fresh) {
+        d->fresh = false;
+        *found = fits(d, at, TL_ETRACE_FIRST);
+        return 0;
+    }
     if (d->first) {
         const uint8_t first = d->first;
         d->first = 0;
-        *found = first <= rest && fits(d, at + first);
+        *found = first <= rest && fits(d, at + first, TL_ETRACE_WINDOW);
         return *found ? first : 1;
     }
-    *found = fits(d, at);
+    *found = fits(d, at, TL_ETRACE_WINDOW);
     return *found ? 0 : 1;
 }
 
@@ -165,6 +172,7 @@ int tl_etrace_deframe_finish(struct tl_etrace_deframe *d, uint64_t next)
     const struct tl_etrace_envelope envelope = d->envelope;
     const struct tl_etrace_deframe_sink sink = d->sink;
     tl_etrace_deframe_init(d, &envelope, &sink);
+    d->fresh = false;
     d->at = next;
     return rc;
 }
@@ -175,6 +183,7 @@ void tl_etrace_deframe_state(struct tl_etrace_deframe *d, struct tl_state *s)
     tl_state_size(s, &d->n, sizeof d->buffer);
     tl_state_bytes(s, d->buffer, d->n);
     tl_state_bool(s, &d->searching);
+    tl_state_bool(s, &d->fresh);
     tl_state_u8(s, &d->first, UINT8_MAX);
     tl_state_u64(s, &d->lost);
     tl_state_u64(s, &d->lost_at);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A capture of enveloped packets to frames, with synchronisation: envelopes carry no mark, so after
- * bytes that make no sense, at the start, and where bytes are missing, the first place is searched
- * from which all frames in the next TL_ETRACE_WINDOW bytes make sense. Null packets in between are
+ * bytes that make no sense, and where bytes are missing, the first place is searched from which all
+ * frames in the next TL_ETRACE_WINDOW bytes make sense. At the start of a capture those in
+ * TL_ETRACE_FIRST bytes are sufficient. Null packets in between are
  * skipped; a run of them, which the standard's alignment sequence is, leads to such a place.
  * Any chunking gives the same frames. Not thread-safe.
  */
@@ -12,7 +13,8 @@
 #include "base/state.h"
 #include "riscv/etrace_envelope.h"
 
-#define TL_ETRACE_WINDOW 256u  /* bytes that must make sense */
+#define TL_ETRACE_WINDOW 256u /* bytes that must make sense */
+#define TL_ETRACE_FIRST  32u
 #define TL_ETRACE_BUFFER 1024u /* bytes */
 
 enum tl_etrace_sense {
@@ -36,6 +38,7 @@ struct tl_etrace_deframe {
     uint64_t at; /* offset of buffer[0] */
     size_t n;    /* bytes in the buffer */
     bool searching;
+    bool fresh;    /* nothing has been examined yet */
     uint8_t first; /* while searching: bytes of a frame without sense; try behind it first */
     uint64_t lost, lost_at;
     bool has_index;

@@ -38,12 +38,12 @@ void tl_etrace_flow_free(struct tl_etrace_flow *f)
 }
 
 int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *source,
-                       const struct tl_image *image, uint32_t vmid,
+                       const struct tl_image *image, uint32_t vmid, enum tl_etrace_unit unit,
                        const struct tl_stream_sink *sink, struct tl_fail *fail)
 {
     static const struct tl_source none;
     struct tl_etrace_params params;
-    int rc = tl_etrace_params(&params, source, fail);
+    int rc = tl_etrace_params(&params, source, unit, fail);
     if (rc < 0)
         return rc;
     struct tl_etrace_flow *const f = tl_soft_new(sizeof *f, NULL, source ? source : &none, sink);

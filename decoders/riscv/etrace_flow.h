@@ -14,12 +14,13 @@ struct tl_etrace_flow;
 
 /*
  * Create a decoder for `source` (NULL: the defaults); `image` may be NULL. `vmid` is that of the
- * images bound to the source (tl_setup_source_vmid()), 0: none. `sink` is copied. Returns
- * TL_UNSUPPORTED, with the parameter in `fail`, or TL_NOMEM.
+ * images bound to the source (tl_setup_source_vmid()), 0: none. `unit` is for tl_etrace_params().
+ * `sink` is copied. Returns TL_UNSUPPORTED, with the parameter in `fail`, or TL_NOMEM.
  */
 TL_MUST_USE int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *source,
                                    const struct tl_image *image, uint32_t vmid,
-                                   const struct tl_stream_sink *sink, struct tl_fail *fail);
+                                   enum tl_etrace_unit unit, const struct tl_stream_sink *sink,
+                                   struct tl_fail *fail);
 void tl_etrace_flow_free(struct tl_etrace_flow *flow);
 
 /* Could these bytes be a packet? For synchronisation with damaged input. */

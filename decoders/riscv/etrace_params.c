@@ -53,21 +53,29 @@ static uint8_t optional_width(const struct tl_source *source, const char *none, 
     return absent ? 0 : width ? width : 1;
 }
 
-int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *source,
-                     struct tl_fail *fail)
+/* The unit with this name, -1 if there is none. */
+static int unit_named(const char *name)
 {
-    *out = (struct tl_etrace_params){.unit = TL_ETRACE_REFERENCE};
-    const char *const unit = source ? source->type : "";
-    if (!strcmp(unit, "esp32"))
-        out->unit = TL_ETRACE_ESP32;
-    else if (!strcmp(unit, "pulp"))
-        out->unit = TL_ETRACE_PULP;
-    else if (*unit && strcmp(unit, "reference") != 0)
+    static const char *const names[] = {[TL_ETRACE_REFERENCE] = "reference",
+                                        [TL_ETRACE_PULP] = "pulp",
+                                        [TL_ETRACE_ESP32] = "esp32"};
+    for (int i = 0; i < (int)(sizeof names / sizeof *names); i++)
+        if (!strcmp(name, names[i]))
+            return i;
+    return -1;
+}
+
+int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *source,
+                     enum tl_etrace_unit unit, struct tl_fail *fail)
+{
+    const int named = source && source->type[0] ? unit_named(source->type) : (int)unit;
+    if (named < 0)
         return tl_fail_set(fail, TL_UNSUPPORTED,
-                           "unit=%.20s is not known; use reference, pulp or esp32", unit);
+                           "unit=%.20s is not known; use reference, pulp or esp32", source->type);
+    *out = (struct tl_etrace_params){.unit = (uint8_t)named};
     const bool old = out->unit == TL_ETRACE_ESP32, pulp = out->unit == TL_ETRACE_PULP;
     uint8_t sijump;
-    out->isa = (uint8_t)tl_source_isa(TL_PROTO_E_TRACE, source);
+    out->isa = (uint8_t)(old ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source));
     const struct parameter all[] = {
         {"iaddress_width_p", &out->iaddress_width, 32, 64},
         {"iaddress_lsb_p", &out->iaddress_lsb, pulp ? 0 : 1, 2},
