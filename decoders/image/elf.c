@@ -229,8 +229,10 @@ int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, uint64_t bia
         return tl_fail_set(fail, TL_BAD, "%s: is damaged: %s", name, elf_errmsg(-1));
     const struct elf_load load = {image, bytes, bias, space, name, fail, NULL};
     GElf_Ehdr eh;
-    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh))
+    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh)) {
         image->machine = eh.e_machine;
+        image->is_narrow = eh.e_ident[EI_CLASS] == ELFCLASS32;
+    }
     rc = map_segments(&load, elf.elf);
     if (rc == TL_OK)
         rc = take_symbols(&load, elf.elf);
@@ -257,8 +259,10 @@ static int read_symbols(struct tl_image *image, struct tl_file_symbols *out, str
         return rc == TL_NOMEM ? rc : TL_OK;
     const struct elf_load load = {.image = image, .bytes = file, .name = out->file, .file = out};
     GElf_Ehdr eh;
-    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh))
+    if (image->machine == 0 && gelf_getehdr(elf.elf, &eh)) {
         image->machine = eh.e_machine;
+        image->is_narrow = eh.e_ident[EI_CLASS] == ELFCLASS32;
+    }
     rc = take_symbols(&load, elf.elf);
     tl_elf_fini(&elf);
     if (out->n > 1)

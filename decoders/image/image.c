@@ -288,3 +288,8 @@ unsigned tl_image_machine(const struct tl_image *image)
 {
     return image->machine;
 }
+
+bool tl_image_is_narrow(const struct tl_image *image)
+{
+    return image->is_narrow;
+}

@@ -124,6 +124,8 @@ TL_MUST_USE int tl_image_add_elf(struct tl_image *image, struct tl_bytes bytes, 
 
 /* Machine of the first ELF file (EM_RISCV, EM_OPENRISC, …); 0: no ELF file. */
 unsigned tl_image_machine(const struct tl_image *image);
+/* Does it have 32-bit addresses? */
+bool tl_image_is_narrow(const struct tl_image *image);
 
 /* Sort, resolve overlaps, index. Nothing can be added afterwards. Returns TL_NOMEM, TL_LIMIT (too
  * many contexts and changes). */

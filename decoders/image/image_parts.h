@@ -121,6 +121,7 @@ struct tl_image {
     size_t cap_owned;
     bool frozen;
     uint16_t machine; /* e_machine of the first ELF file, 0: none */
+    bool is_narrow;   /* it has 32-bit addresses */
 };
 
 /* Transfer ownership of `memory` to the image. On TL_NOMEM it is freed immediately. */

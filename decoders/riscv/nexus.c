@@ -60,6 +60,8 @@ static void fill_source(const struct nexus *x, unsigned src, struct tl_source *o
         out->protocol = sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE;
     if (!out->name[0])
         snprintf(out->name, sizeof out->name, "nt.%u", src);
+    if (!out->core[0] && x->image && tl_image_is_narrow(x->image))
+        snprintf(out->core, sizeof out->core, "rv32");
     out->vmid = tl_setup_source_vmid(x->setup, out->id);
     (void)!tl_source_set_reg(out, "trTeSrcBits", x->src_bits);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * N-Trace of a program: any bytes, the same result for any chunking. First two bytes: options,
- * chunk size.
+ * N-Trace of a program: any bytes give the same result for any chunking, and a changed state is
+ * refused or gives some result. First two bytes: options, chunk size.
  */
 #include "decode/decode.h"
 #include "flow/item.h"
@@ -91,6 +91,42 @@ static int decode(const struct tl_setup *setup, const struct tl_image *image, bo
     return rc;
 }
 
+static struct tl_decode *begin(const struct tl_setup *setup, const struct tl_image *image,
+                               struct heard *heard)
+{
+    const struct tl_decode_sink sink = {.context = heard, .items = hear, .loss = hear_loss};
+    struct tl_decode *d;
+    struct tl_fail fail;
+    *heard = (struct heard){0};
+    if (tl_decode_new(&d, setup, image, &sink, &fail) < 0)
+        abort();
+    return d;
+}
+
+/* The state in the middle, of which one byte is changed: it is refused or gives some result. */
+static void change_state(const struct tl_setup *setup, const struct tl_image *image,
+                         const uint8_t *p, size_t n)
+{
+    struct heard heard;
+    struct tl_buf saved = {0};
+    struct tl_decode *d = begin(setup, image, &heard);
+    const int rc = tl_decode_push(d, p, n / 2);
+    if (rc == TL_OK && tl_decode_save(d, &saved) < 0)
+        abort();
+    tl_decode_free(d);
+    if (rc == TL_OK) {
+        saved.p[(p[0] | (size_t)p[n - 1] << 8) % saved.n] ^= (uint8_t)(1u << p[n / 2] % 8);
+        d = begin(setup, image, &heard);
+        const int loaded = tl_decode_load(d, (struct tl_bytes){saved.p, saved.n});
+        if (loaded != TL_OK && loaded != TL_BAD)
+            abort();
+        if (loaded == TL_OK && tl_decode_push(d, p + n / 2, n - n / 2) == TL_OK)
+            (void)!tl_decode_finish(d);
+        tl_decode_free(d);
+    }
+    tl_buf_fini(&saved);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct heard whole, parts;
@@ -115,6 +151,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
          memcmp(&whole, &parts, sizeof whole) != 0))
         abort();
     (void)decode(&setup, image, true, data + 2, size - 2, size, &whole);
+    change_state(&setup, image, data + 2, size - 2);
     tl_setup_fini(&setup);
     return 0;
 }

@@ -245,6 +245,38 @@ static void in_frames(void **state)
     tl_buf_fini(&e.out);
 }
 
+/* Bytes that the store has lost: the stream begins anew behind them. */
+static void lost_bytes(void **state)
+{
+    (void)state;
+    struct said said = {0};
+    struct trace t = {0};
+    struct tl_setup setup;
+    struct tl_decode *d;
+    struct tl_fail fail = {.text = ""};
+    const struct tl_decode_sink sink = {.context = &said, .items = hear, .loss = lose};
+    sync_at(&t, 0, 0x1010);
+    message(&t, 2, F(3, 6), V(100));
+    const size_t n = t.n;
+    sync_at(&t, 0, 0x1000);
+    tl_setup_init(&setup);
+    assert_int_equal(tl_setup_format(&setup, "ntrace", &fail), TL_OK);
+    assert_int_equal(tl_decode_new(&d, &setup, NULL, &sink, &fail), TL_OK);
+    assert_int_equal(tl_decode_push(d, t.p, n - 1), TL_OK);
+    assert_int_equal(tl_decode_lost(d, 1), TL_OK);
+    assert_int_equal(tl_decode_push(d, t.p + n, t.n - n), TL_OK);
+    assert_int_equal(tl_decode_finish(d), TL_OK);
+    tl_decode_free(d);
+    tl_setup_fini(&setup);
+    assert_int_equal(tl_buf_add(&said.text, "", 1) | tl_buf_add(&said.losses, "", 1), TL_OK);
+    assert_string_equal((char *)said.text.p, "O\nM -.rv64\nB - 0000000000001010\nG bad-packet\n"
+                                             "G transport\nO\nM -.rv64\nB - 0000000000001000\n");
+    assert_string_equal((char *)said.losses.p,
+                        "6+1 raw bytes are damaged or missing\n4+2 bad message\n");
+    tl_buf_fini(&said.text);
+    tl_buf_fini(&said.losses);
+}
+
 /* Images of a source; the same setup again from its text. */
 static void images_of_sources(void **state)
 {
@@ -272,10 +304,15 @@ static void images_of_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),        cmocka_unit_test(sources),
-        cmocka_unit_test(damage),        cmocka_unit_test(sifive_times),
-        cmocka_unit_test(sifive_counts), cmocka_unit_test(sifive_events),
-        cmocka_unit_test(in_frames),     cmocka_unit_test(images_of_sources),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(sources),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(sifive_times),
+        cmocka_unit_test(sifive_counts),
+        cmocka_unit_test(sifive_events),
+        cmocka_unit_test(in_frames),
+        cmocka_unit_test(lost_bytes),
+        cmocka_unit_test(images_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
