@@ -39,7 +39,7 @@ struct etrace {
     uint64_t pushed; /* bytes */
 };
 
-/* ---- sources --------------------------------------------------------------------------------- */
+/* ---- sources ---------------------------------------------------------------------------- */
 
 static bool is_esp32(const struct etrace *e)
 {
@@ -134,7 +134,7 @@ static int lane_of(struct etrace *e, uint16_t src, uint64_t offset, struct lane 
     return rc < 0 || !e->sink.stream ? rc : e->sink.stream(e->sink.context, &lane->out.stream);
 }
 
-/* ---- frames ---------------------------------------------------------------------------------- */
+/* ---- frames ----------------------------------------------------------------------------- */
 
 static enum tl_etrace_sense judge(void *context, const struct tl_etrace_frame *frame, bool strict)
 {
@@ -180,8 +180,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return tell_loss(e, reason, offset, bytes);
 }
 
-/* ---- tl_decode_ops -----------------------------------------------------------------------------
- */
+/* ---- tl_decode_ops ---------------------------------------------------------------------- */
 
 static void destroy(struct tl_decode *decode)
 {
@@ -265,8 +264,7 @@ static int finish(struct tl_decode *decode)
     return rc;
 }
 
-/* ---- saved state
- * --------------------------------------------------------------------------------- */
+/* ---- saved state ------------------------------------------------------------------------ */
 
 static void state(struct tl_decode *decode, struct tl_state *s)
 {

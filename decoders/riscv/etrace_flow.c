@@ -20,13 +20,13 @@ struct tl_etrace_flow {
     uint32_t irdepth;
     uint8_t privilege;
     uint64_t address; /* the last one that was reported */
-    uint64_t time;    /* last timestamp of an envelope */
+    uint64_t time;    /* last timestamp */
     uint64_t lost;    /* bytes that say nothing without synchronisation */
     uint32_t vmid;    /* of the images bound to the source; 0: none */
     uint64_t *cache;  /* owned; targets of jumps; NULL: none */
 };
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 void tl_etrace_flow_free(struct tl_etrace_flow *f)
 {
@@ -66,7 +66,7 @@ int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *sour
     return TL_OK;
 }
 
-/* ---- addresses ------------------------------------------------------------------------------ */
+/* ---- addresses -------------------------------------------------------------------------- */
 
 static uint64_t mask(const struct tl_etrace_flow *f)
 {
@@ -92,7 +92,7 @@ static void remember_target(struct tl_etrace_flow *f, uint64_t address)
         *cached(f, address) = address;
 }
 
-/* ---- losses --------------------------------------------------------------------------------- */
+/* ---- losses ----------------------------------------------------------------------------- */
 
 /* The program cannot be followed here. Do differences of addresses still add up, and can the walk
  * begin again at the next address? */
@@ -128,7 +128,7 @@ static void report_loss(struct tl_etrace_flow *f)
     f->lost = 0;
 }
 
-/* ---- mode and context ------------------------------------------------------------------------ */
+/* ---- mode and context ------------------------------------------------------------------- */
 
 static unsigned privilege_of(uint8_t privilege)
 {
@@ -170,21 +170,17 @@ static void take_time(struct tl_etrace_flow *f, uint64_t ticks, uint64_t offset)
         tl_etrace_walk_refresh(&f->walk);
 }
 
-/* Envelope timestamps have few bits: one that goes back by more than half their range has wrapped.
- */
-static uint64_t unwrap(struct tl_etrace_flow *f, const struct tl_etrace_frame *frame)
+/* A timestamp of `width` bits: one that goes back has wrapped. */
+static uint64_t unwrap(struct tl_etrace_flow *f, uint64_t ticks, unsigned width)
 {
-    if (frame->time_bits >= 64)
-        return f->time = frame->time;
-    const uint64_t range = UINT64_C(1) << frame->time_bits;
-    uint64_t time = (f->time & ~(range - 1)) | frame->time;
-    if (time < f->time && f->time - time > range / 2)
-        time += range;
+    const uint64_t above = width < 64 ? UINT64_MAX << width : 0;
+    uint64_t time = (f->time & above) | ticks;
+    if (time < f->time && above)
+        time += UINT64_C(1) << width;
     return f->time = time;
 }
 
-/* ---- packets of format 3 ----------------------------------------------------------------------
- */
+/* ---- packets of format 3 ---------------------------------------------------------------- */
 
 /* Begin at the reported address; `goes_on`: the walk is there. */
 static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool goes_on,
@@ -302,11 +298,9 @@ static void on_support(struct tl_etrace_flow *f, const struct tl_etrace_packet *
         w->options = tl_etrace_options(&f->params, k->ioptions);
 }
 
-/* ---- packets of formats 0 to 2 ------------------------------------------------------------------
- */
+/* ---- packets of formats 0 to 2 ---------------------------------------------------------- */
 
-/* Append the packet's outcomes to the one that may be waiting. Returns false: there are too many.
- */
+/* Append the packet's outcomes to the one that may be waiting. False: there are too many. */
 static bool take_outcomes(struct tl_etrace_flow *f, const struct tl_etrace_packet *k)
 {
     struct tl_etrace_outcomes *const o = &f->walk.outcomes;
@@ -365,6 +359,10 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
         forget_place(f, false);
         return;
     }
+    if (!was_placed && k->kind == TL_ETRACE_INDEX) { /* what the cache holds is not known */
+        f->synced = false;
+        return;
+    }
     if (k->has_address)
         f->address = (k->is_full ? k->address : f->address + k->address) & mask(f);
     else if (k->kind == TL_ETRACE_INDEX)
@@ -390,8 +388,7 @@ static void on_flow(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, 
         forget_place(f, w->unmapped);
 }
 
-/* ---- packets ------------------------------------------------------------------------------------
- */
+/* ---- packets ---------------------------------------------------------------------------- */
 
 static void list(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
                  const struct tl_etrace_frame *frame)
@@ -447,9 +444,9 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
         skip(f, TL_LOSS_NOT_SYNC, frame);
     }
     if (rc >= 0 && f->params.time_width && k.kind <= TL_ETRACE_CONTEXT)
-        take_time(f, k.time, offset);
+        take_time(f, unwrap(f, k.time, f->params.time_width), offset);
     else if (frame->has_time && !f->params.time_width)
-        take_time(f, unwrap(f, frame), offset);
+        take_time(f, unwrap(f, frame->time, frame->time_bits), offset);
     if (tl_etrace_walk_is_large(w)) {
         tl_etrace_walk_tell(w);
         tl_walker_trim(&w->walker);
@@ -471,8 +468,7 @@ int tl_etrace_flow_finish(struct tl_etrace_flow *f)
     return tl_soft_flush(&f->soft);
 }
 
-/* ---- state --------------------------------------------------------------------------------------
- */
+/* ---- state ------------------------------------------------------------------------------ */
 
 void tl_etrace_flow_state(struct tl_etrace_flow *f, struct tl_state *s)
 {

@@ -30,7 +30,7 @@ bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *flow, struct tl_by
 TL_MUST_USE int tl_etrace_flow_packet(struct tl_etrace_flow *flow,
                                       const struct tl_etrace_frame *frame);
 
-/* Packets in front of `offset` are missing. `why`: TL_LOSS_…, or a text with static storage. */
+/* Packets in front of `offset` are missing: reports `gap`, if anything was being followed. */
 void tl_etrace_flow_lost(struct tl_etrace_flow *flow, enum tl_gap gap, uint64_t offset);
 
 /* Deliver pending items. Returns the sink's errors. */

@@ -12,7 +12,7 @@ enum way {
     WAY_JUMP      /* uninferable jumps and trap returns */
 };
 
-/* ---- life -------------------------------------------------------------------------------- */
+/* ---- life ------------------------------------------------------------------------------- */
 
 int tl_etrace_walk_init(struct tl_etrace_walk *w, const struct tl_etrace_params *params,
                         const struct tl_image *image, struct tl_item_batch *out)
@@ -37,7 +37,7 @@ void tl_etrace_walk_fini(struct tl_etrace_walk *w)
     tl_walker_fini(&w->walker);
 }
 
-/* ---- blocks -------------------------------------------------------------------------------- */
+/* ---- blocks ----------------------------------------------------------------------------- */
 
 /* The block at `pc`, with at least one instruction; NULL: nothing is mapped, or out of memory. */
 static struct tl_block *block_at(struct tl_etrace_walk *w, uint64_t pc)
@@ -92,7 +92,7 @@ static uint32_t encoding_at(const struct tl_block *b, uint32_t at)
     return insn.encoding;
 }
 
-/* ---- ways --------------------------------------------------------------------------------- */
+/* ---- ways ------------------------------------------------------------------------------- */
 
 /* JALR with x0 as its base. */
 static bool is_absolute(const struct tl_block *b, uint64_t *to)
@@ -169,7 +169,7 @@ static bool depth_is(const struct tl_etrace_walk *w, uint32_t depth)
     return (w->returns.n & w->irdepth_mask) == depth;
 }
 
-/* ---- delivery ------------------------------------------------------------------------------ */
+/* ---- delivery --------------------------------------------------------------------------- */
 
 /* Deliver the block up to pc; `taken`: its last instruction changed the flow. */
 static void deliver(struct tl_etrace_walk *w, struct tl_block *b, bool taken)
@@ -221,7 +221,7 @@ void tl_etrace_walk_refresh(struct tl_etrace_walk *w)
     w->block = NULL;
 }
 
-/* ---- steps --------------------------------------------------------------------------------- */
+/* ---- steps ------------------------------------------------------------------------------ */
 
 /* Stand on the instruction at `pc`; what was executed before has been delivered. */
 static bool enter(struct tl_etrace_walk *w, uint64_t pc, bool by_address, uint64_t offset)
@@ -449,7 +449,7 @@ uint64_t tl_etrace_walk_address(struct tl_etrace_walk *w, const struct tl_etrace
     return !block_at(w, bits) && block_at(w, extended) ? extended : bits;
 }
 
-/* ---- state --------------------------------------------------------------------------------- */
+/* ---- state ------------------------------------------------------------------------------ */
 
 void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
 {

@@ -40,7 +40,7 @@ static inline void streams_fini(struct streams *s)
     *s = (struct streams){.n = 0};
 }
 
-/* ---- ours -------------------------------------------------------------------------------- */
+/* ---- ours ------------------------------------------------------------------------------- */
 
 /* A sink's `items`; its context is a struct streams. */
 static inline int on_items(void *context, const struct tl_decode_stream *stream,
@@ -61,7 +61,7 @@ static inline int push_all(struct tl_decode *decode, const struct tl_buf *bytes,
     return tl_decode_finish(decode);
 }
 
-/* ---- the reference's --------------------------------------------------------------------- */
+/* ---- the reference's -------------------------------------------------------------------- */
 
 static inline int read_golden(struct streams *out, const char *path)
 {
@@ -82,7 +82,7 @@ static inline int read_golden(struct streams *out, const char *path)
     return rc;
 }
 
-/* ---- comparison -------------------------------------------------------------------------- */
+/* ---- comparison ------------------------------------------------------------------------- */
 
 struct cursor {
     const char *p, *end;

@@ -8,8 +8,7 @@
 
 enum { VISITED = 256, DEPTHS = 2048, OFF = 40 };
 
-/* ---- payloads ---------------------------------------------------------------------------------
- */
+/* ---- payloads --------------------------------------------------------------------------- */
 
 struct payload {
     uint8_t bytes[TL_ETRACE_PAYLOAD + 16];
@@ -42,8 +41,7 @@ static unsigned close_payload(struct payload *p, bool whole)
     return n;
 }
 
-/* ---- the encoder --------------------------------------------------------------------------------
- */
+/* ---- the encoder ------------------------------------------------------------------------ */
 
 struct encoder {
     const struct tl_sim_riscv_run *run;
@@ -127,8 +125,7 @@ static void put_address(struct encoder *e, struct payload *p, uint64_t pc, bool 
     e->sent = true;
 }
 
-/* ---- format 3
- * ------------------------------------------------------------------------------------ */
+/* ---- format 3 --------------------------------------------------------------------------- */
 
 static void put_place(const struct encoder *e, struct payload *p,
                       const struct tl_sim_riscv_event *event)
@@ -239,8 +236,7 @@ static void send_support(struct encoder *e, unsigned qual_status)
     send(e, &p);
 }
 
-/* ---- formats 0 to 2
- * -------------------------------------------------------------------------------- */
+/* ---- formats 0 to 2 --------------------------------------------------------------------- */
 
 static unsigned map_width(unsigned n)
 {
@@ -332,8 +328,7 @@ static void send_outcomes(struct encoder *e)
     used_up(e);
 }
 
-/* ---- branches and returns
- * ---------------------------------------------------------------------------- */
+/* ---- branches and returns --------------------------------------------------------------- */
 
 static void take_branch(struct encoder *e, uint64_t pc, bool taken)
 {
@@ -432,8 +427,7 @@ static bool is_confusing(struct encoder *e, uint32_t i)
     return (is_failing(e, i) && e->returned[told_depth(e)]) || is_visited(e, pc_of(e, i + 1));
 }
 
-/* ---- events
- * ------------------------------------------------------------------------------------------- */
+/* ---- events ----------------------------------------------------------------------------- */
 
 /* Is a format 3 packet the next one, for what follows event `i`? */
 static bool precedes_sync(const struct encoder *e, uint32_t i, bool ends)
@@ -540,7 +534,7 @@ static void encode(struct encoder *e)
     e->out->traced[last] &= !e->run->events[last].trap || e->told;
 }
 
-/* ---- */
+/* ---- the whole ---------------------------------------------------------------------------- */
 
 uint32_t tl_sim_etrace_ioptions(unsigned options)
 {

@@ -14,7 +14,7 @@ enum { FUNCTIONS = 24, LENGTH = 28, HANDLERS = 2, STACK = 64, NESTED = 3 };
 #define T1 6u
 #define A0 10u
 
-/* ---- the program --------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------ */
 
 /* Function 0 and 1 are the handlers of exceptions and interrupts. */
 static void choose(struct tl_sim_riscv_insn *insn, uint32_t f, uint32_t i, struct tl_sim_rng *rng)
@@ -152,7 +152,7 @@ static int make_program(struct tl_sim_riscv_run *r, const struct tl_sim_riscv_op
     return TL_OK;
 }
 
-/* ---- execution ------------------------------------------------------------------------------- */
+/* ---- execution -------------------------------------------------------------------------- */
 
 struct core {
     uint32_t at;

@@ -20,7 +20,7 @@ struct world {
     struct tl_image *image;
 };
 
-/* ---- worlds --------------------------------------------------------------------------------- */
+/* ---- worlds ----------------------------------------------------------------------------- */
 
 static uint8_t one_of(struct tl_sim_rng *rng, unsigned percent, uint8_t least, uint8_t most)
 {
@@ -178,7 +178,7 @@ static void world_fini(struct world *w)
     tl_sim_riscv_run_fini(&w->run);
 }
 
-/* ---- what was executed ----------------------------------------------------------------------- */
+/* ---- what was executed ------------------------------------------------------------------ */
 
 static void expected_text(const struct world *w, struct tl_buf *out)
 {
@@ -348,8 +348,7 @@ static void damage(void **state)
     assert_true(checked > 20 && differ <= 2);
 }
 
-/* ---- single packets ----------------------------------------------------------------------------
- */
+/* ---- single packets --------------------------------------------------------------------- */
 
 static void reads_as(const struct tl_etrace_params *p, unsigned options, const char *bytes,
                      size_t n, const char *expected)
