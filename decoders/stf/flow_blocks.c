@@ -157,22 +157,6 @@ int tl_stf_flow_stopped(struct tl_stf_flow *flow, uint64_t pc)
     return TL_AGAIN;
 }
 
-static inline bool has_marks(const struct tl_stf_flow *flow)
-{
-    return flow->options.marks && !flow->dry;
-}
-
-/* Record a mark: control passes from the held-back instruction to `to`. */
-static int add_mark(struct tl_stf_flow *flow, uint64_t to)
-{
-    if (!has_marks(flow) || !flow->held.is)
-        return TL_OK;
-    if (tl_grow(&flow->marks, &flow->cap_marks, flow->n_marks + 1, sizeof *flow->marks) < 0)
-        return TL_NOMEM;
-    flow->marks[flow->n_marks++] = tl_stf_mark((uint32_t)flow->out.n, flow->held.next, to);
-    return TL_OK;
-}
-
 static_assert(TL_STF_CLOSE_MAX <= TL_BLOCK_CODE, "it is a block's code");
 
 /* Build the records of a `block` that has none, in flow->scratch. */
@@ -194,6 +178,41 @@ static int close_all(struct tl_stf_flow *flow, struct tl_block *block)
     return TL_OK;
 }
 
+/* Can a held-back instruction be written without considering anything but the next address? */
+static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
+{
+    return !held->open && !held->event && held->post.n == 0 && !held->front.any &&
+           !held->front.target && (!held->odd || tl_isa_is_x86(isa));
+}
+
+/* The instruction set of blocks that can be copied; UINT8_MAX: none. */
+static inline uint8_t copied_isa(const struct tl_stf_flow *flow)
+{
+    return flow->read_isa == flow->state.isa ? flow->state.isa : UINT8_MAX;
+}
+
+static inline bool notes(const struct tl_stf_flow *flow)
+{
+    return flow->repeats && !flow->dry && tl_stf_repeats_wanted(flow->repeats);
+}
+
+/* Is there nothing but the records of a step (stf/flow_repeat.h) to be written for this block? */
+static bool is_step(const struct tl_stf_flow *flow, const struct tl_block *block, uint64_t stop)
+{
+    const struct tl_stf_held *const held = &flow->held;
+    return flow->header && held->is && !flow->front.any &&
+           is_plain(held, (enum tl_isa)flow->state.isa) && flow->markers < stop &&
+           block->n < stop - flow->markers && (held->taken || block->pc == held->next) &&
+           block->plain == copied_isa(flow);
+}
+
+static int begin_step(struct tl_stf_flow *flow)
+{
+    const struct tl_stf_held *const held = &flow->held;
+    return tl_stf_repeats_begin(flow->repeats, flow->out.p, flow->out.n, held->close, held->close_n,
+                                held->taken, held->odd);
+}
+
 int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint64_t stop,
                       uint32_t *done)
 {
@@ -213,7 +232,8 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     uint32_t code = 0;
     uint32_t from = *done ? offset_of(block, *done, &code) : 0;
     const uint64_t pc = block->pc + code;
-    int result = add_mark(flow, pc);
+    const bool noted = notes(flow) && *done == 0 && n == block->n && is_step(flow, block, stop);
+    int result = noted ? begin_step(flow) : TL_OK;
     if (result < 0)
         return result;
     result = tl_stf_flow_release(flow, &pc);
@@ -260,19 +280,13 @@ int tl_stf_flow_block(struct tl_stf_flow *flow, const struct tl_item *item, uint
     }
     if (flow->markers >= stop && *done)
         return tl_stf_flow_stopped(flow, block->pc + last_code);
-    hold(flow, block, n == block->n, item->flags & TL_ITEM_TAKEN, block->coded + last, end - last,
-         last_code, end_code - last_code);
-    return TL_OK;
+    const bool taken = item->flags & TL_ITEM_TAKEN;
+    hold(flow, block, n == block->n, taken, block->coded + last, end - last, last_code,
+         end_code - last_code);
+    return noted ? tl_stf_repeats_end(flow->repeats, block, taken, flow->out.n, last) : TL_OK;
 }
 
 /* ---- runs of blocks -------------------------------------------------------------------------- */
-
-/* Can a held-back instruction be written without considering anything but the next address? */
-static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
-{
-    return !held->open && !held->event && held->post.n == 0 && !held->front.any &&
-           !held->front.target && (!held->odd || tl_isa_is_x86(isa));
-}
 
 /* Space needed in addition to a block's records: INST_PC_TARGET, the previous instruction, and the
  * surplus of copying in pieces. */
@@ -287,18 +301,18 @@ static inline bool is_plain(const struct tl_stf_held *held, enum tl_isa isa)
 /* State while copying a run of whole blocks, including the gaps and addresses between them. */
 struct copier {
     struct tl_stf_cursor at;
-    const uint8_t *begin, *end;  /* start of the records; end of the space */
-    uint64_t left;               /* markers before the next cut; if `apart`, one more */
-    uint8_t isa;                 /* instruction set of blocks that can be copied */
-    bool apart;                  /* no instruction is held back: at.tail is unused */
-    bool force, target;          /* as in struct tl_stf_front */
-    bool begun;                  /* `apart`, and a block was copied */
-    bool open;                   /* as in struct tl_stf_flow */
-    const struct tl_block *last; /* copied except for its last instruction; NULL: none */
-    bool known;                  /* `apart`: the next address is known, from `point` */
-    const struct tl_item *point; /* the last branch with only a target; NULL: none */
-    bool line;                   /* the last gap's comment is to precede the next record */
-    const struct tl_stf_mark *mark_end;
+    const uint8_t *begin, *end;     /* start of the records; end of the space */
+    uint64_t left;                  /* markers before the next cut; if `apart`, one more */
+    uint8_t isa;                    /* instruction set of blocks that can be copied */
+    bool apart;                     /* no instruction is held back: at.tail is unused */
+    bool force, target;             /* as in struct tl_stf_front */
+    bool begun;                     /* `apart`, and a block was copied */
+    bool open;                      /* as in struct tl_stf_flow */
+    const struct tl_block *last;    /* copied except for its last instruction; NULL: none */
+    bool known;                     /* `apart`: the next address is known, from `point` */
+    const struct tl_item *point;    /* the last branch with only a target; NULL: none */
+    bool line;                      /* the last gap's comment is to precede the next record */
+    struct tl_stf_repeats *repeats; /* used if steps are noted */
 };
 
 /* Returns false if nothing can be copied, e.g. because there is no space yet. */
@@ -307,8 +321,8 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     const struct tl_stf_held *const held = &flow->held;
     const struct tl_stf_front *const front = &flow->front;
     const bool apart = !held->is;
-    if (!flow->out.p || (has_marks(flow) && !flow->marks) || !flow->header || flow->whole ||
-        flow->markers >= stop ||
+    if (!flow->out.p || !flow->header || flow->whole || flow->markers >= stop ||
+        (flow->repeats && flow->out.cap > TL_STF_REPEAT_MOST) ||
         (apart ? front->lead.n || front->pre.n
                : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
         return false;
@@ -321,16 +335,13 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
                          .begin = flow->out.p,
                          .end = flow->out.p + flow->out.cap,
                          .left = stop - flow->markers + apart,
-                         .isa = flow->read_isa == flow->state.isa ? flow->state.isa : UINT8_MAX,
+                         .isa = copied_isa(flow),
                          .apart = apart,
                          .force = front->force,
                          .target = front->target,
                          .open = flow->open,
-                         .known = flow->state.has_pc};
-    if (has_marks(flow)) {
-        c->at.mark = flow->marks + flow->n_marks;
-        c->mark_end = flow->marks + flow->cap_marks;
-    }
+                         .known = flow->state.has_pc,
+                         .repeats = flow->repeats};
     return true;
 }
 
@@ -338,11 +349,19 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
 static INLINE bool copy_block(struct copier *c, const struct tl_block *b, uint32_t n, bool taken,
                               bool marks)
 {
-    const bool fits = (size_t)(c->end - c->at.p) >= (size_t)b->coded_size + BLOCK_ROOM &&
-                      (!marks || c->at.mark != c->mark_end) && b->n < c->left;
+    const bool fits =
+        (size_t)(c->end - c->at.p) >= (size_t)b->coded_size + BLOCK_ROOM && b->n < c->left;
     if (!(fits & (n == b->n) & tl_stf_copy_leads(&c->at, b, c->isa)))
         return false;
-    tl_stf_copy_step(&c->at, b, taken, c->begin, true, marks, tl_stf_copy_portable);
+    if (marks) {
+        const uintptr_t step = tl_path_step(b, taken);
+        struct tl_stf_cursor at = c->at;
+        if (tl_stf_repeats_copy(c->repeats, &at, &step, &step + 1, c->begin, c->isa) == &step)
+            return false;
+        c->at = at;
+    } else {
+        tl_stf_copy_step(&c->at, b, taken, true, tl_stf_copy_portable);
+    }
     c->left -= b->n;
     c->last = b;
     return true;
@@ -425,8 +444,8 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
         return false;
     const uint8_t first = b->coded[0];
     const size_t size = first == TL_STF_INST_32 ? 4 : 2;
-    /* A single instruction is held back: its target is written then, or now if certain. A mark
-     * precedes everything written with it. */
+    /* A single instruction is held back with its FORCE_PC, so that the step after it is none to be
+     * noted; without marks, that and its target may be written now if certain. */
     const bool single = b->n == 1;
     const bool sure = !c->target | more | (taken & (b->last_kind == TL_INSN_BRANCH));
     const bool good = c->force & (c->left != stop + 1) & (b->n > 1 || (sure && !marks)) &
@@ -443,7 +462,7 @@ static INLINE bool copy_apart(struct copier *c, const struct tl_block *b, bool t
     c->at.p += (c->target & !(single & taken)) ? 18 : 9;
     c->at.taken = c->at.odd = false;
     c->at.tail_n = 0;
-    tl_stf_copy_step(&c->at, b, taken, c->begin, true, false, tl_stf_copy_portable);
+    tl_stf_copy_step(&c->at, b, taken, true, tl_stf_copy_portable);
     c->left -= b->n;
     c->last = b;
     c->begun = true;
@@ -458,8 +477,6 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
     if (!b && !c->apart)
         return;
     flow->out.n = (size_t)(c->at.p - flow->out.p);
-    if (c->at.mark)
-        flow->n_marks = (size_t)(c->at.mark - flow->marks);
     if (c->begun || c->point)
         flow->told = flow->state;
     if (c->point)
@@ -486,21 +503,23 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
 }
 
 /* Is there space for everything a path can need, and no cut? */
-static INLINE bool is_ample(const struct copier *c, const struct tl_item *item, bool marks)
+static INLINE bool is_ample(const struct copier *c, const struct tl_item *item)
 {
     const uint64_t room = (uint64_t)(c->end - c->at.p);
     return item->value < c->left && room > 4 * BLOCK_ROOM &&
-           item->value < room / 2 / TL_STF_CLOSE_MAX && item->n < (room / 2 - BLOCK_ROOM) / 9 &&
-           (!marks || item->n <= (size_t)(c->mark_end - c->at.mark));
+           item->value < room / 2 / TL_STF_CLOSE_MAX && item->n < (room / 2 - BLOCK_ROOM) / 9;
 }
 
 /* Copy the steps of a path from `i` on, with space for all of them; as copy_steps(). */
 static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
-                               const struct tl_item *item, size_t i)
+                               const struct tl_item *item, size_t i, bool marks)
 {
     const uintptr_t *const path = item->path;
     struct tl_stf_cursor at = c->at; /* a copy, so that the address of the copier is not taken */
-    const size_t end = (size_t)(flow->copy(&at, path + i, path + item->n, c->begin, c->isa) - path);
+    const uintptr_t *const step =
+        marks ? tl_stf_repeats_copy(c->repeats, &at, path + i, path + item->n, c->begin, c->isa)
+              : flow->copy(&at, path + i, path + item->n, c->isa);
+    const size_t end = (size_t)(step - path);
     c->at = at;
     if (end > i)
         c->last = tl_path_block(path[end - 1]);
@@ -516,8 +535,8 @@ static INLINE size_t copy_many(const struct tl_stf_flow *flow, struct copier *c,
 static INLINE size_t copy_steps(const struct tl_stf_flow *flow, struct copier *c,
                                 const struct tl_item *item, size_t i, bool marks)
 {
-    if (item->n - i >= LONG_PATH && is_ample(c, item, marks))
-        return copy_many(flow, c, item, i);
+    if (item->n - i >= LONG_PATH && is_ample(c, item))
+        return copy_many(flow, c, item, i, marks);
     for (; i < item->n; i++) {
         const struct tl_block *const b = tl_path_block(item->path[i]);
         if (!copy_block(c, b, b->n, tl_path_taken(item->path[i]), marks))
@@ -641,7 +660,7 @@ static __attribute__((noinline)) void copy_from(struct tl_stf_flow *flow,
                                                 const struct tl_item *items, size_t n,
                                                 uint64_t stop, struct progress *at)
 {
-    if (has_marks(flow))
+    if (notes(flow))
         copy_items(flow, items, n, stop, at, true);
     else
         copy_items(flow, items, n, stop, at, false);

@@ -5,40 +5,28 @@
 
 /* Separate functions, since the loop needs all registers. */
 static TL_COPY_INLINE const uintptr_t *copy_steps(struct tl_stf_cursor *at, const uintptr_t *step,
-                                                  const uintptr_t *end, const uint8_t *begin,
-                                                  uint8_t isa, bool odds, bool marks,
+                                                  const uintptr_t *end, uint8_t isa, bool odds,
                                                   tl_stf_copy_piece *piece)
 {
     struct tl_stf_cursor here = *at;
     for (; step < end && tl_stf_copy_leads(&here, tl_path_block(*step), isa); step++)
-        tl_stf_copy_step(&here, tl_path_block(*step), tl_path_taken(*step), begin, odds, marks,
-                         piece);
+        tl_stf_copy_step(&here, tl_path_block(*step), tl_path_taken(*step), odds, piece);
     *at = here;
     return step;
 }
 
-static TL_COPY_INLINE const uintptr_t *copy_with_marks(struct tl_stf_cursor *at,
-                                                       const uintptr_t *step, const uintptr_t *end,
-                                                       const uint8_t *begin, uint8_t isa, bool odds,
-                                                       tl_stf_copy_piece *piece)
-{
-    return at->mark ? copy_steps(at, step, end, begin, isa, odds, true, piece)
-                    : copy_steps(at, step, end, begin, isa, odds, false, piece);
-}
-
 static TL_COPY_INLINE const uintptr_t *copy_path(struct tl_stf_cursor *at, const uintptr_t *step,
-                                                 const uintptr_t *end, const uint8_t *begin,
-                                                 uint8_t isa, tl_stf_copy_piece *piece)
+                                                 const uintptr_t *end, uint8_t isa,
+                                                 tl_stf_copy_piece *piece)
 {
-    return tl_isa_is_x86((enum tl_isa)isa)
-               ? copy_with_marks(at, step, end, begin, isa, true, piece)
-               : copy_with_marks(at, step, end, begin, isa, false, piece);
+    return tl_isa_is_x86((enum tl_isa)isa) ? copy_steps(at, step, end, isa, true, piece)
+                                           : copy_steps(at, step, end, isa, false, piece);
 }
 
 static const uintptr_t *path_portable(struct tl_stf_cursor *at, const uintptr_t *step,
-                                      const uintptr_t *end, const uint8_t *begin, uint8_t isa)
+                                      const uintptr_t *end, uint8_t isa)
 {
-    return copy_path(at, step, end, begin, isa, tl_stf_copy_portable);
+    return copy_path(at, step, end, isa, tl_stf_copy_portable);
 }
 
 #if defined(__x86_64__)
@@ -54,9 +42,9 @@ TL_TARGET(TL_AVX2_TARGET) static TL_COPY_INLINE void copy_avx2(uint8_t *out, con
 
 TL_TARGET(TL_AVX2_TARGET)
 static const uintptr_t *path_avx2(struct tl_stf_cursor *at, const uintptr_t *step,
-                                  const uintptr_t *end, const uint8_t *begin, uint8_t isa)
+                                  const uintptr_t *end, uint8_t isa)
 {
-    return copy_path(at, step, end, begin, isa, copy_avx2);
+    return copy_path(at, step, end, isa, copy_avx2);
 }
 
 tl_stf_copy_path *tl_stf_copy_variant(enum tl_cpu level)

@@ -1,34 +1,25 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Marks: positions in STF records where control passes from one block to the next. The compressor
- * uses them to find earlier occurrences of the same sequence. Only hints; the same items give the
- * same marks.
+ * Marks: bytes of STF records that repeat earlier ones of their chunk. A program's flow repeats the
+ * same few thousand blocks, so its writer finds them by comparing steps instead of bytes
+ * (stf/flow_repeat.h), and the compressor encodes them.
  */
 #ifndef TL_STF_FLOW_MARK_H
 #define TL_STF_FLOW_MARK_H
 
 #include "base/buf.h"
 
+/* The `n` bytes at offset `at`, 3 or more, or 0, equal those `back` bytes before; `back` may be
+ * less than `n`. */
 struct tl_stf_mark {
-    uint32_t at; /* offset of the block's last instruction: its INST_PC_TARGET or closing records */
-    uint32_t turn;  /* hash of source and destination address */
-    uint32_t entry; /* hash of the destination address */
+    uint32_t at, n, back;
 };
 
-/*
- * Mark at offset `at` for control passing from the instruction that ends at address `from` to `to`.
- */
-static inline struct tl_stf_mark tl_stf_mark(uint32_t at, uint64_t from, uint64_t to)
-{
-    const uint64_t entry = to * 0x9e3779b97f4a7c15u;
-    return (struct tl_stf_mark){
-        .at = at,
-        .turn = (uint32_t)((entry + from * 0xd6e8feb86659fd93u) >> 32),
-        .entry = (uint32_t)(entry >> 32),
-    };
-}
+/* Write marked bytes that were left out. `marks` are in order. */
+void tl_stf_fill(uint8_t *stf, const struct tl_stf_mark *marks, size_t n);
 
-/* Records with their marks. */
+/* Records with their marks, which are in order and apart from each other. Marked bytes may have
+ * been left out: see tl_stf_fill(). */
 struct tl_stf_piece {
     struct tl_buf stf;
     struct tl_stf_mark *marks;

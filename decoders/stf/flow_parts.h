@@ -3,7 +3,7 @@
 #ifndef TL_STF_FLOW_PARTS_H
 #define TL_STF_FLOW_PARTS_H
 
-#include "stf/flow_copy.h"
+#include "stf/flow_repeat.h"
 #include "stf/flow_writer.h"
 #include "stf/known.h"
 
@@ -59,8 +59,7 @@ struct tl_stf_flow {
     uint64_t markers;
     uint64_t track; /* next address from a reader's point of view */
     uint64_t chunk_pc;
-    struct tl_stf_mark *marks; /* for `out`, if options.marks */
-    size_t n_marks, cap_marks;
+    struct tl_stf_repeats *repeats; /* in `out`; NULL: no marks are wanted */
     tl_stf_copy_path *copy;
     struct tl_stf_gap_line gap;
     struct tl_stf_known *known; /* what the whole groups reported so far; NULL: nothing */

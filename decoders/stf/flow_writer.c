@@ -35,6 +35,10 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
         flow->state = *initial;
     flow->told = flow->state;
     flow->copy = tl_stf_copy_variant(tl_cpu_level());
+    if (options->marks && !(flow->repeats = tl_stf_repeats_new())) {
+        tl_stf_flow_free(flow);
+        return TL_NOMEM;
+    }
     *out = flow;
     return TL_OK;
 }
@@ -51,7 +55,7 @@ void tl_stf_flow_free(struct tl_stf_flow *flow)
         return;
     tl_buf_fini(&flow->out);
     tl_buf_fini(&flow->scratch);
-    free(flow->marks);
+    tl_stf_repeats_free(flow->repeats);
     tl_buf_fini(&flow->held.post);
     front_fini(&flow->held.front);
     front_fini(&flow->front);
@@ -623,21 +627,31 @@ int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item *items, siz
 
 struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow)
 {
+    tl_stf_repeats_fill(flow->repeats, flow->out.p);
     return (struct tl_bytes){flow->out.p, flow->out.n};
 }
 
-const struct tl_stf_mark *tl_stf_flow_marks(const struct tl_stf_flow *flow, size_t *n)
+struct tl_stf_piece tl_stf_flow_piece(const struct tl_stf_flow *flow)
 {
-    *n = flow->n_marks;
-    return flow->marks;
+    struct tl_stf_piece piece = {.stf = flow->out};
+    if (flow->repeats) {
+        piece.marks = flow->repeats->marks;
+        piece.n_marks = flow->repeats->n_marks;
+        piece.cap_marks = flow->repeats->cap_marks;
+    }
+    return piece;
 }
 
 void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
 {
-    const struct tl_stf_piece full = {flow->out, flow->marks, flow->n_marks, flow->cap_marks};
+    const struct tl_stf_piece full = tl_stf_flow_piece(flow);
     flow->out = piece->stf;
-    flow->marks = piece->marks;
-    flow->cap_marks = piece->cap_marks;
+    if (flow->repeats) {
+        flow->repeats->marks = piece->marks;
+        flow->repeats->cap_marks = piece->cap_marks;
+    } else {
+        free(piece->marks);
+    }
     tl_stf_flow_take(flow);
     *piece = full;
 }
@@ -645,7 +659,7 @@ void tl_stf_flow_swap(struct tl_stf_flow *flow, struct tl_stf_piece *piece)
 void tl_stf_flow_take(struct tl_stf_flow *flow)
 {
     tl_buf_reset(&flow->out);
-    flow->n_marks = 0;
+    tl_stf_repeats_reset(flow->repeats);
     flow->chunk_pc = flow->track;
 }
 
@@ -721,20 +735,6 @@ static void held_state(struct tl_stf_held *held, struct tl_state *s)
     front_state(&held->front, s);
 }
 
-static void marks_state(struct tl_stf_flow *flow, struct tl_state *s)
-{
-    uint32_t last = 0;
-    size_t n = flow->n_marks;
-    tl_state_size(s, &n, s->in.n / sizeof *flow->marks);
-    if (tl_state_loads(s) && s->rc >= 0)
-        tl_state_fail(s, tl_grow(&flow->marks, &flow->cap_marks, n + 1, sizeof *flow->marks));
-    flow->n_marks = s->rc >= 0 ? n : 0;
-    if (flow->n_marks > 0)
-        tl_state_bytes(s, flow->marks, n * sizeof *flow->marks);
-    for (size_t i = 0; tl_state_loads(s) && i < flow->n_marks; last = flow->marks[i++].at)
-        tl_state_check(s, flow->marks[i].at >= last && flow->marks[i].at < flow->out.n);
-}
-
 void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
 {
     uint8_t isa = (uint8_t)flow->read_isa;
@@ -751,6 +751,8 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
     tl_state_u64(s, &flow->markers);
     tl_state_u64(s, &flow->track);
     tl_state_u64(s, &flow->chunk_pc);
+    if (flow->out.n > 0 && !tl_state_loads(s))
+        tl_stf_repeats_fill(flow->repeats, flow->out.p);
     tl_state_buf(s, &flow->out, SIZE_MAX);
     bool known = flow->known;
     tl_state_bool(s, &known);
@@ -758,16 +760,16 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
         tl_state_fail(s, tl_stf_known_new(&flow->known));
     if (known && flow->known)
         tl_stf_known_state(flow->known, s);
-    marks_state(flow, s);
+    if (flow->repeats)
+        tl_stf_repeats_state(flow->repeats, flow->out.n, s);
 }
 
 void tl_stf_flow_mark(struct tl_stf_flow *flow, struct tl_state *s)
 {
-    const size_t out = flow->out.n, marks = flow->n_marks;
-    flow->out.n = flow->n_marks = 0;
+    const size_t out = flow->out.n;
+    flow->out.n = 0;
     tl_stf_flow_resume(flow, s);
     flow->out.n = out;
-    flow->n_marks = marks;
 }
 
 void tl_stf_flow_restart(struct tl_stf_flow *flow)

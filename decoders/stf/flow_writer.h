@@ -37,7 +37,7 @@ struct tl_stf_flow_options {
     /* Write what STF has no record for (time, cycles, gaps, hardware events, software trace, calls
      * and returns of branch items, notes) as COMMENT records. */
     bool comments;
-    bool marks; /* record marks, see tl_stf_flow_marks() */
+    bool marks; /* find repeats, see tl_stf_flow_piece() */
     /* Whole groups: repeat in each further shard the registers and address translation that the
      * trace has reported so far. */
     bool known;
@@ -91,8 +91,8 @@ TL_MUST_USE int tl_stf_flow_items(struct tl_stf_flow *flow, const struct tl_item
 
 /* Final records not taken yet; always complete records. Borrowed. */
 struct tl_bytes tl_stf_flow_bytes(const struct tl_stf_flow *flow);
-/* The marks in those bytes, ascending; borrowed, and dropped with the bytes. */
-const struct tl_stf_mark *tl_stf_flow_marks(const struct tl_stf_flow *flow, size_t *n);
+/* The same with their marks, whose bytes may be left out; borrowed. */
+struct tl_stf_piece tl_stf_flow_piece(const struct tl_stf_flow *flow);
 /*
  * Exchange bytes and marks for those of `piece`, which must be empty but may have capacity; the
  * next record begins a new chunk.

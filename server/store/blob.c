@@ -23,7 +23,7 @@ struct tl_blob {
     pthread_cond_t changed;
     /* Guarded by the lock: */
     enum state state;
-    struct tl_stf_piece plain; /* until it is packed; not modified while busy */
+    struct tl_stf_piece plain; /* until it is packed; left to the packing thread while busy */
     uint8_t *packed;
     size_t n_packed;
     struct tl_packing *pool; /* receives the piece's memory; NULL: none */
@@ -94,6 +94,10 @@ void tl_blob_put(struct tl_blob *blob)
 int tl_blob_plain(struct tl_blob *blob, struct tl_buf *out)
 {
     pthread_mutex_lock(&blob->lock);
+    while (blob->state == BUSY)
+        pthread_cond_wait(&blob->changed, &blob->lock);
+    if (blob->state == PLAIN)
+        tl_stf_fill(blob->plain.stf.p, blob->plain.marks, blob->plain.n_marks);
     const int r = blob->state == PACKED
                       ? tl_unpack((struct tl_bytes){blob->packed, blob->n_packed}, PLAIN_MAX, out)
                       : tl_buf_add(out, blob->plain.stf.p, blob->plain.stf.n);
@@ -119,13 +123,11 @@ static void keep_spare(struct tl_packing *pool, struct tl_stf_piece *piece)
     piece_fini(piece);
 }
 
-struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain, size_t head,
-                             const struct tl_stf_mark *marks, size_t n)
+struct tl_blob *tl_blob_pack(struct tl_packer *packer, const struct tl_stf_piece *piece)
 {
     struct tl_stf_piece nothing = {0};
     struct tl_blob *blob = tl_blob_take(&nothing);
-    if (!blob ||
-        tl_packer_stf_new(packer, plain, head, marks, n, &blob->packed, &blob->n_packed) < 0) {
+    if (!blob || tl_packer_stf_new(packer, piece, &blob->packed, &blob->n_packed) < 0) {
         tl_blob_put(blob);
         return NULL;
     }
@@ -162,9 +164,7 @@ static int pack_blob(struct tl_blob *blob, struct tl_packer *packer)
     uint8_t *packed = NULL;
     size_t n = 0;
     struct tl_stf_piece used = {0};
-    const struct tl_bytes plain = {blob->plain.stf.p, blob->plain.stf.n};
-    const int r = tl_packer_stf_new(packer, plain, blob->plain.head, blob->plain.marks,
-                                    blob->plain.n_marks, &packed, &n);
+    const int r = tl_packer_stf_new(packer, &blob->plain, &packed, &n);
     pthread_mutex_lock(&blob->lock);
     blob->state = r < 0 ? PLAIN : PACKED;
     if (r >= 0) {

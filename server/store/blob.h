@@ -18,12 +18,8 @@ struct tl_blob;
 struct tl_blob *tl_blob_new(struct tl_bytes bytes);
 /* Take the plain bytes and marks out of `piece`, which becomes empty. NULL: out of memory. */
 struct tl_blob *tl_blob_take(struct tl_stf_piece *piece);
-/*
- * Pack plain bytes with their marks immediately; `head` as for tl_packer_stf(). NULL: out of
- * memory.
- */
-struct tl_blob *tl_blob_pack(struct tl_packer *packer, struct tl_bytes plain, size_t head,
-                             const struct tl_stf_mark *marks, size_t n);
+/* Pack a piece immediately: see tl_packer_stf(). NULL: out of memory. */
+struct tl_blob *tl_blob_pack(struct tl_packer *packer, const struct tl_stf_piece *piece);
 /* Copy bytes that are already packed: one zstd frame with its content size. NULL: out of memory. */
 struct tl_blob *tl_blob_of_packed(struct tl_bytes packed);
 struct tl_blob *tl_blob_get(struct tl_blob *blob);

@@ -162,23 +162,23 @@ static int pack(struct tl_build *b, struct tl_blob *blob)
  * separate. NULL: out of memory. */
 static struct tl_blob *take_records(struct tl_build *b, size_t head)
 {
-    struct tl_stf_piece piece = {0};
-    const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
+    struct tl_stf_piece piece = tl_stf_flow_piece(b->flow);
+    const size_t size = piece.stf.n;
     struct tl_packer *packer;
     struct tl_blob *blob;
     if (packer_for(b, &packer) < 0)
         return NULL;
     if (packer) {
-        size_t n;
-        const struct tl_stf_mark *marks = tl_stf_flow_marks(b->flow, &n);
-        blob = tl_blob_pack(packer, records, head, marks, n);
+        piece.head = head;
+        blob = tl_blob_pack(packer, &piece);
         tl_stf_flow_take(b->flow);
         return blob;
     }
+    piece = (struct tl_stf_piece){0};
     if (b->options.packing)
         tl_packing_piece(b->options.packing, &piece);
     /* Chunks have similar sizes. */
-    if (piece.stf.cap < records.n && tl_buf_reserve(&piece.stf, records.n + records.n / 4) < 0)
+    if (piece.stf.cap < size && tl_buf_reserve(&piece.stf, size + size / 4) < 0)
         return NULL;
     tl_stf_flow_swap(b->flow, &piece);
     piece.head = head;
@@ -276,9 +276,12 @@ static int take_frame(struct tl_build *b, struct tl_shard_builder *shard)
             note_end(b, shard, markers);
         return r;
     }
-    const struct tl_bytes records = tl_stf_flow_bytes(b->flow);
+    /* The head is never left out. */
+    const struct tl_buf records = tl_stf_flow_piece(b->flow).stf;
     const size_t plain = records.n,
-                 head = shard->view->index.n_frames > 0 ? 0 : tl_splice_head(records);
+                 head = shard->view->index.n_frames > 0
+                            ? 0
+                            : tl_splice_head((struct tl_bytes){records.p, plain});
     struct tl_blob *blob = take_records(b, head);
     if (!blob)
         return TL_NOMEM;

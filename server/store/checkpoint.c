@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAGIC      "TLCHEC11"
+#define MAGIC      "TLCHEC12"
 #define HEAD       12
 #define ORDER      0x01020304u
 #define LANES_MOST 4096

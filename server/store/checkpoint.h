@@ -4,7 +4,7 @@
  * decoding continues from there after a restart. It is optional: if one is unusable, decoding
  * starts at an earlier one. Objects "c/<trace>/<generation>/<raw offset, 16 hex digits>":
  *
- *     "TLCHEC11", u32 crc32c of everything after it
+ *     "TLCHEC12", u32 crc32c of everything after it
  *     a number that identifies the machine's byte order
  *     the text that identifies who can use it
  *     the state below, by base/state.h

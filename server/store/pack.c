@@ -148,19 +148,61 @@ int tl_packer_end(struct tl_packer *packer, size_t begin, struct tl_buf *out)
     return tl_buf_add(out, packer->scratch.p, packer->scratch.n);
 }
 
-/* Append a frame of records without a separate head. */
-static int pack_stf(struct tl_packer *packer, struct tl_bytes stf, const struct tl_stf_mark *marks,
-                    size_t n, struct tl_buf *out)
+/* Size of a frame's header. */
+static size_t frame_head_size(const uint8_t *frame)
 {
-    if (n == 0 || stf.n > TL_SEARCH_MOST)
+    static const uint8_t window[] = {1, 0}, sizes[2][4] = {{0, 2, 4, 8}, {1, 2, 4, 8}};
+    static const uint8_t dictionary[] = {0, 1, 2, 4};
+    const unsigned single = frame[4] >> 5 & 1;
+    return (size_t)5 + window[single] + dictionary[frame[4] & 3] + sizes[single][frame[4] >> 6];
+}
+
+/* Is there a block in the frame whose bytes zstd read, instead of those of sequences? */
+static bool has_plain_block(struct tl_bytes frame)
+{
+    enum { COMPRESSED = 2 };
+    for (size_t at = frame_head_size(frame.p); at + BLOCK_HEAD <= frame.n;) {
+        const uint8_t *const block = frame.p + at;
+        if ((block[0] >> 1 & 3) != COMPRESSED)
+            return true;
+        at += BLOCK_HEAD + (size_t)(block[0] >> 3 | block[1] << 5 | block[2] << 13);
+    }
+    return false;
+}
+
+/* Is so much of `n` bytes between marks that these had better be searched as a whole? */
+static bool has_much_between(size_t n, const struct tl_stf_mark *marks, size_t n_marks)
+{
+    size_t marked = 0;
+    for (size_t i = 0; i < n_marks; i++)
+        marked += marks[i].n;
+    return marked < n / 2;
+}
+
+/* Append a frame of records without a separate head. */
+static int pack_stf(struct tl_packer *packer, uint8_t *p, size_t n, const struct tl_stf_mark *marks,
+                    size_t n_marks, struct tl_buf *out)
+{
+    const struct tl_bytes stf = {p, n};
+    if (n_marks == 0 || n > TL_SEARCH_MOST) {
+        tl_stf_fill(p, marks, n_marks);
         return tl_packer_bytes(packer, stf, out);
-    const size_t bound = ZSTD_compressBound(stf.n), most = stf.n / TL_SEARCH_LEAST + 1;
+    }
+    const size_t bound = ZSTD_compressBound(n), most = n / TL_SEARCH_LEAST + n_marks;
     if (tl_grow(&packer->sequences, &packer->cap, most, sizeof(*packer->sequences)) < 0 ||
         tl_buf_reserve(out, bound) < 0)
         return TL_NOMEM;
-    const size_t found = packer->find(&packer->search, stf, marks, n, packer->sequences);
-    const size_t size = ZSTD_compressSequences(packer->coding, out->p + out->n, bound,
-                                               packer->sequences, found, stf.p, stf.n);
+    uint8_t *const to = out->p + out->n;
+    const bool complete = has_much_between(n, marks, n_marks);
+    if (complete)
+        tl_stf_fill(p, marks, n_marks);
+    const size_t found =
+        packer->find(&packer->search, stf, marks, n_marks, complete, packer->sequences);
+    size_t size = ZSTD_compressSequences(packer->coding, to, bound, packer->sequences, found, p, n);
+    if (!complete && (ZSTD_isError(size) || has_plain_block((struct tl_bytes){to, size}))) {
+        tl_stf_fill(p, marks, n_marks);
+        size = ZSTD_compressSequences(packer->coding, to, bound, packer->sequences, found, p, n);
+    }
     if (ZSTD_isError(size))
         return tl_packer_bytes(packer, stf, out);
     out->n += size;
@@ -169,30 +211,21 @@ static int pack_stf(struct tl_packer *packer, struct tl_bytes stf, const struct 
 
 /* ---- heads apart ---------------------------------------------------------------------------- */
 
-/* Marks after the first `head` bytes, relative to there. */
+/* Marks after the first `head` bytes, relative to there, of repeats of what is there. */
 static int shift_marks(struct tl_packer *packer, const struct tl_stf_mark *marks, size_t *n,
                        size_t head)
 {
-    size_t first = 0;
-    while (first < *n && marks[first].at < head)
-        first++;
-    *n -= first;
+    size_t kept = 0;
     if (tl_grow(&packer->marks, &packer->cap_marks, *n + 1, sizeof(*packer->marks)) < 0)
         return TL_NOMEM;
     for (size_t i = 0; i < *n; i++) {
-        packer->marks[i] = marks[first + i];
-        packer->marks[i].at -= (uint32_t)head;
+        if (marks[i].at < head + marks[i].back)
+            continue;
+        packer->marks[kept] = marks[i];
+        packer->marks[kept++].at -= (uint32_t)head;
     }
+    *n = kept;
     return TL_OK;
-}
-
-/* Size of a frame's header. */
-static size_t frame_head_size(const uint8_t *frame)
-{
-    static const uint8_t window[] = {1, 0}, sizes[2][4] = {{0, 2, 4, 8}, {1, 2, 4, 8}};
-    static const uint8_t dictionary[] = {0, 1, 2, 4};
-    const unsigned single = frame[4] >> 5 & 1;
-    return (size_t)5 + window[single] + dictionary[frame[4] & 3] + sizes[single][frame[4] >> 6];
 }
 
 /*
@@ -227,21 +260,24 @@ size_t tl_pack_rest(size_t old)
     return HEAD + old;
 }
 
-int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, size_t head,
-                  const struct tl_stf_mark *marks, size_t n, struct tl_buf *out)
+int tl_packer_stf(struct tl_packer *packer, const struct tl_stf_piece *piece, struct tl_buf *out)
 {
+    uint8_t *const p = piece->stf.p;
+    const size_t size = piece->stf.n, head = piece->head;
+    size_t n = piece->n_marks;
     if (head == 0 || head > TL_PACK_HEAD)
-        return pack_stf(packer, stf, marks, n, out);
-    const struct tl_bytes rest = {stf.p + head, stf.n - head};
+        return pack_stf(packer, p, size, piece->marks, n, out);
     tl_buf_reset(&packer->rest);
-    int r = shift_marks(packer, marks, &n, head);
+    int r = shift_marks(packer, piece->marks, &n, head);
+    if (n < piece->n_marks)
+        tl_stf_fill(p, piece->marks, piece->n_marks);
     if (r >= 0)
-        r = pack_stf(packer, rest, packer->marks, n, &packer->rest);
+        r = pack_stf(packer, p + head, size - head, packer->marks, n, &packer->rest);
     if (r < 0)
         return r;
     const size_t skip = frame_head_size(packer->rest.p);
-    return put_apart((struct tl_bytes){stf.p, head},
-                     (struct tl_bytes){packer->rest.p + skip, packer->rest.n - skip}, stf.n, out);
+    return put_apart((struct tl_bytes){p, head},
+                     (struct tl_bytes){packer->rest.p + skip, packer->rest.n - skip}, size, out);
 }
 
 struct tl_bytes tl_pack_head(struct tl_bytes frame)
@@ -269,11 +305,11 @@ int tl_pack_reheaded(struct tl_bytes frame, struct tl_bytes head, struct tl_buf 
     return put_apart(head, rest, tl_le32(frame.p + 5) - old + head.n, out);
 }
 
-int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
-                      const struct tl_stf_mark *marks, size_t n, uint8_t **out, size_t *size)
+int tl_packer_stf_new(struct tl_packer *packer, const struct tl_stf_piece *piece, uint8_t **out,
+                      size_t *size)
 {
     tl_buf_reset(&packer->scratch);
-    const int r = tl_packer_stf(packer, stf, head, marks, n, &packer->scratch);
+    const int r = tl_packer_stf(packer, piece, &packer->scratch);
     *out = r < 0 ? NULL : malloc(packer->scratch.n);
     if (!*out)
         return TL_NOMEM;

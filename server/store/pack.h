@@ -4,8 +4,8 @@
  * set-up cost. Not thread-safe: use one per thread. The output depends only on the arguments, never
  * on what was packed before.
  *
- * In STF of a program's flow, repeats are found from hints of the writer, not byte by byte
- * (store/search.h); zstd then encodes these sequences as its own.
+ * In STF of a program's flow, repeats are known from the writer (stf/flow_repeat.h), and hardly
+ * anything is searched byte by byte (store/search.h); zstd encodes these sequences as its own.
  */
 #ifndef TL_STORE_PACK_H
 #define TL_STORE_PACK_H
@@ -21,19 +21,19 @@ TL_MUST_USE int tl_packer_new(struct tl_packer **out);
 void tl_packer_free(struct tl_packer *packer); /* accepts NULL */
 
 /*
- * Append `stf` as one zstd frame with its content size. `marks` are hints: ascending places in it;
- * wrong ones only cost space. Without marks it is packed like arbitrary bytes. TL_NOMEM.
+ * Append the bytes of `piece` as one zstd frame with their content size; without marks they are
+ * packed like arbitrary bytes. Marked bytes that were left out are written if they are needed.
+ * TL_NOMEM.
  *
- * The first `head` bytes (at most TL_PACK_HEAD, 0: none) are stored uncompressed, in a block of
- * their own that later blocks do not refer to: they can be exchanged, see tl_pack_reheaded().
+ * The first piece->head bytes (at most TL_PACK_HEAD, 0: none) are stored uncompressed, in a block
+ * of their own that later blocks do not refer to: they can be exchanged, see tl_pack_reheaded().
  */
 #define TL_PACK_HEAD 4096
-TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, struct tl_bytes stf, size_t head,
-                              const struct tl_stf_mark *marks, size_t n, struct tl_buf *out);
+TL_MUST_USE int tl_packer_stf(struct tl_packer *packer, const struct tl_stf_piece *piece,
+                              struct tl_buf *out);
 /* The same into newly allocated memory of exactly the needed size, to be freed by the caller. */
-TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
-                                  const struct tl_stf_mark *marks, size_t n, uint8_t **out,
-                                  size_t *size);
+TL_MUST_USE int tl_packer_stf_new(struct tl_packer *packer, const struct tl_stf_piece *piece,
+                                  uint8_t **out, size_t *size);
 
 /* The uncompressed head of a frame made by tl_packer_stf(), from the frame's first
  * TL_PACK_HEAD_READ bytes, or all if it is shorter. n == 0: its head was 0, or too long. */

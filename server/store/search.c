@@ -45,20 +45,6 @@ static INLINE size_t same_words(const uint8_t *a, const uint8_t *b, const uint8_
     return (size_t)(b - begin) + same_to(a, b, end);
 }
 
-/* Begin of the block whose change of flow is at `at`: after a target and a closing record. */
-static INLINE uint32_t entry_of(struct tl_bytes stf, uint32_t at)
-{
-    if (stf.p[at] == TL_STF_INST_PC_TARGET)
-        at += TL_STF_TARGET_BYTES;
-    return at < stf.n && stf.p[at] == TL_STF_INST_16 ? at + TL_STF_CLOSING_16_BYTES
-                                                     : at + TL_STF_CLOSING_BYTES;
-}
-
-static INLINE uint32_t slot(uint32_t key)
-{
-    return key >> (32 - TL_SEARCH_BITS);
-}
-
 /* Result so far: matches, the end of the last one, and how far was scanned. */
 struct found {
     ZSTD_Sequence *out;
@@ -71,32 +57,39 @@ static const uint8_t steps[256] = {
     [TL_STF_EVENT_PC_TARGET] = 9, [TL_STF_FORCE_PC] = 9,
 };
 
-/* Scan what lies between the last match and `to`. */
+/* Scan what lies between the last match and `to`, where a mark begins, or everything ends.
+ * `complete`: matches may extend beyond, and over marks. */
 typedef struct found go_over_run(struct tl_search *s, struct tl_bytes stf, uint32_t to,
-                                 struct found f);
+                                 bool complete, struct found f);
 
 /*
  * Scan record by record. Elsewhere the step grows while nothing is found, so that data without
  * repeats costs little.
  */
 static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uint32_t to,
-                                   struct found f, same_bytes *same)
+                                   bool complete, struct found f, same_bytes *same)
 {
-    const uint8_t *const end = stf.p + stf.n;
+    const struct tl_search_span here = complete ? (struct tl_search_span){0, (uint32_t)stf.n}
+                                                : (struct tl_search_span){f.done, to};
     uint32_t at = f.done > f.seen ? f.done : f.seen;
-    while (at < to && stf.n - at >= LEAST) {
+    while (at < to && at + LEAST <= here.end) {
         const uint64_t word = tl_le64(stf.p + at);
-        uint32_t *const last = &s->words[word * 0x9e3779b97f4a7c15u >> (64 - TL_SEARCH_BITS)];
-        const uint32_t known = *last;
-        *last = at + 1;
+        const uint64_t slot = word * 0x9e3779b97f4a7c15u >> (64 - TL_SEARCH_BITS);
+        const uint32_t known = s->words[slot];
+        const struct tl_search_span there = complete ? here : s->spans[slot];
+        s->words[slot] = at + 1;
+        if (!complete)
+            s->spans[slot] = here;
         if (known == 0 || tl_le64(stf.p + known - 1) != word) {
             const uint32_t step = steps[stf.p[at]];
             at += step ? step : 1 + (at - f.done) / 64;
             continue;
         }
-        const uint32_t back = at + 1 - known;
+        const uint32_t back = at + 1 - known, room = there.end + back;
+        const uint8_t *const end = stf.p + (room < here.end ? room : here.end);
         uint32_t begin = at;
-        while (begin > f.done && begin > back && stf.p[begin - 1] == stf.p[begin - 1 - back])
+        while (begin > f.done && begin > there.begin + back &&
+               stf.p[begin - 1] == stf.p[begin - 1 - back])
             begin--;
         at += LEAST;
         at += (uint32_t)same(stf.p + at - back, stf.p + at, end);
@@ -108,77 +101,38 @@ static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uin
     return f;
 }
 
-/*
- * Most marks lie within the preceding match, and only the place of their change of flow is
- * recorded. Where a match ends, and so which mark is the next one outside, is unpredictable; so
- * matching begins at the mark, not at the end of the match, and does not depend on the match's
- * result.
- */
 static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
-                            const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out,
-                            same_bytes *same, go_over_run *over)
+                            const struct tl_stf_mark *marks, size_t n, bool complete,
+                            ZSTD_Sequence *out, go_over_run *over)
 {
-    const uint8_t *const end = stf.p + stf.n;
-    ZSTD_Sequence *const first = out;
-    uint32_t done = 0, seen = 0; /* see `found` */
-    uint32_t last = 0;           /* turn of the previous mark */
-    memset(s, 0, sizeof *s);
+    struct found f = {.out = out};
+    memset(s->words, 0, sizeof s->words);
     for (const struct tl_stf_mark *m = marks; m < marks + n; m++) {
-        uint32_t *const turn = &s->turns[slot(m->turn)];
-        uint32_t *const pair = &s->pairs[slot(m->turn + last * 0x9e3779b1u)];
-        const uint32_t at = m->at, before = *pair ? *pair : *turn;
-        last = m->turn;
-        *turn = *pair = at + 1;
-        /* Its records end at the same place whatever the target was. */
-        if (done >= at + TL_STF_TARGET_BYTES || at >= stf.n)
+        if (__builtin_expect(m->at >= f.done + LONG, false))
+            f = over(s, stf, m->at, complete, f);
+        const uint32_t begin = f.done > m->at ? f.done : m->at, end = m->at + m->n;
+        if (end < begin + (complete ? LEAST : 1))
             continue;
-        if (__builtin_expect(at >= done + LONG, false)) {
-            const struct found f = over(s, stf, at, (struct found){out, done, seen});
-            out = f.out;
-            done = f.done;
-            seen = f.seen;
-            if (done >= at + TL_STF_TARGET_BYTES)
-                continue;
-        }
-        uint32_t begin = done > at ? done : at, back = at + 1 - before, stop = 0;
-        if (before && before <= at) {
-            stop = at + (uint32_t)same(stf.p + at - back, stf.p + at, end);
-            /* It may differ before the end of the last match, and be equal after it. */
-            if (__builtin_expect(stop < done, false))
-                stop = begin + (uint32_t)same(stf.p + begin - back, stf.p + begin, end);
-        }
-        const uint32_t entry = entry_of(stf, at);
-        uint32_t *const known = &s->entries[slot(m->entry)];
-        const uint32_t known_at = *known;
-        *known = entry + 1;
-        if (stop < begin + LEAST) {
-            if (!known_at || known_at > entry || entry < done || entry >= stf.n)
-                continue;
-            begin = entry;
-            back = entry + 1 - known_at;
-            stop = begin + (uint32_t)same(stf.p + begin - back, stf.p + begin, end);
-            if (stop < begin + LEAST)
-                continue;
-        }
-        *out++ =
-            (ZSTD_Sequence){.offset = back, .litLength = begin - done, .matchLength = stop - begin};
-        done = stop;
+        *f.out++ = (ZSTD_Sequence){
+            .offset = m->back, .litLength = begin - f.done, .matchLength = end - begin};
+        f.done = end;
     }
-    if (stf.n >= (size_t)done + LONG)
-        out = over(s, stf, (uint32_t)stf.n, (struct found){out, done, seen}).out;
-    return (size_t)(out - first);
+    if (stf.n >= (size_t)f.done + LONG)
+        f = over(s, stf, (uint32_t)stf.n, complete, f);
+    return (size_t)(f.out - out);
 }
 
 static __attribute__((noinline)) struct found over_words(struct tl_search *s, struct tl_bytes stf,
-                                                         uint32_t to, struct found f)
+                                                         uint32_t to, bool complete, struct found f)
 {
-    return go_over(s, stf, to, f, same_words);
+    return go_over(s, stf, to, complete, f, same_words);
 }
 
 static size_t search_words(struct tl_search *s, struct tl_bytes stf,
-                           const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out)
+                           const struct tl_stf_mark *marks, size_t n, bool complete,
+                           ZSTD_Sequence *out)
 {
-    return search(s, stf, marks, n, out, same_words, over_words);
+    return search(s, stf, marks, n, complete, out, over_words);
 }
 
 #if defined(__x86_64__)
@@ -206,16 +160,16 @@ static INLINE size_t same_avx2(const uint8_t *a, const uint8_t *b, const uint8_t
 
 TL_TARGET(TL_AVX2_TARGET)
 static __attribute__((noinline)) struct found over_avx2(struct tl_search *s, struct tl_bytes stf,
-                                                        uint32_t to, struct found f)
+                                                        uint32_t to, bool complete, struct found f)
 {
-    return go_over(s, stf, to, f, same_avx2);
+    return go_over(s, stf, to, complete, f, same_avx2);
 }
 
 TL_TARGET(TL_AVX2_TARGET)
 static size_t search_avx2(struct tl_search *s, struct tl_bytes stf, const struct tl_stf_mark *marks,
-                          size_t n, ZSTD_Sequence *out)
+                          size_t n, bool complete, ZSTD_Sequence *out)
 {
-    return search(s, stf, marks, n, out, same_avx2, over_avx2);
+    return search(s, stf, marks, n, complete, out, over_avx2);
 }
 
 tl_search_run *tl_search_variant(enum tl_cpu level)

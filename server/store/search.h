@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Match finder for STF. Records of a program's flow repeat the same few thousand blocks, and their
- * writer knows where each begins. So hardly anything is searched byte by byte: at each change of
- * flow, the place is looked up where it last followed the same change as now, or else where it
- * occurred last, and what follows is compared from there. Only long data between marks is scanned:
- * addresses without an image, exceptions, and new code.
+ * Match finder for STF. Most repeats are known from the writer's marks. Only long data between them
+ * is scanned: addresses without an image, exceptions, and new code.
  */
 #ifndef TL_STORE_SEARCH_H
 #define TL_STORE_SEARCH_H
@@ -12,6 +9,8 @@
 #include "base/bytes.h"
 #include "simd/cpu.h"
 #include "stf/flow_mark.h"
+
+#include <stdbool.h>
 
 #define ZSTD_STATIC_LINKING_ONLY /* ZSTD_Sequence */
 #include <zstd.h>
@@ -21,22 +20,25 @@
 
 #define TL_SEARCH_LEAST 8 /* minimum length of a match to be worth a sequence */
 
-/* Last place, + 1, of each change of flow, each two in a row, each block begin, and each 8-byte
- * word between marks, by hash; 0: none yet. */
+/* Last place, + 1, of each 8-byte word between marks, by hash, 0: none yet; and unless all bytes
+ * are complete, where the bytes around it begin and end that lie between the same marks. */
 struct tl_search {
-    uint32_t turns[1u << TL_SEARCH_BITS];
-    uint32_t pairs[1u << TL_SEARCH_BITS];
-    uint32_t entries[1u << TL_SEARCH_BITS];
     uint32_t words[1u << TL_SEARCH_BITS];
+    struct tl_search_span {
+        uint32_t begin, end;
+    } spans[1u << TL_SEARCH_BITS];
 };
 
 /*
- * Find sequences in `stf`, at most TL_SEARCH_MOST bytes long: at most one per TL_SEARCH_LEAST
- * bytes, in order; bytes after the last one are literals. `marks` are hints, ascending places:
- * wrong ones only cost sequences. `search` needs no initialisation. Returns the number found.
+ * Find sequences in `stf`, at most TL_SEARCH_MOST bytes long: each mark that is not empty, and at
+ * most one per TL_SEARCH_LEAST bytes, in order; bytes after the last one are literals. `marks` are
+ * in order and apart from each other. `complete`: no marked bytes are left out, and matches may
+ * extend over marks; otherwise marked bytes are not read. `search` needs no initialisation. Returns
+ * the number found.
  */
 typedef size_t tl_search_run(struct tl_search *search, struct tl_bytes stf,
-                             const struct tl_stf_mark *marks, size_t n, ZSTD_Sequence *out);
+                             const struct tl_stf_mark *marks, size_t n, bool complete,
+                             ZSTD_Sequence *out);
 
 /* The best variant for `level`; all give the same result. Never NULL. */
 tl_search_run *tl_search_variant(enum tl_cpu level);

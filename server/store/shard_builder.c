@@ -150,9 +150,10 @@ static int take_log(const struct tl_shard_builder *shard, struct tl_packer *pack
                     struct tl_blob **out)
 {
     const struct tl_bytes log = {shard->log.bytes.p, shard->log.bytes.n};
+    const struct tl_stf_piece piece = {.stf = shard->log.bytes};
     *out = NULL;
     if (log.n > 0)
-        *out = packer ? tl_blob_pack(packer, log, 0, NULL, 0) : tl_blob_new(log);
+        *out = packer ? tl_blob_pack(packer, &piece) : tl_blob_new(log);
     return log.n > 0 && !*out ? TL_NOMEM : TL_OK;
 }
 

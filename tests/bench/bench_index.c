@@ -80,10 +80,9 @@ static int begin_file(struct direct *d)
 /* Compress the writer's records to a frame. */
 static int end_frame(struct direct *d)
 {
-    size_t marks;
-    const struct tl_stf_mark *p = tl_stf_flow_marks(d->flow, &marks);
+    const struct tl_stf_piece piece = tl_stf_flow_piece(d->flow);
     tl_buf_reset(&d->packed);
-    int r = tl_packer_stf(d->packer, tl_stf_flow_bytes(d->flow), 0, p, marks, &d->packed);
+    int r = tl_packer_stf(d->packer, &piece, &d->packed);
     if (r >= 0 && (d->stop - d->markers >= SHARD || !d->writer)) {
         d->markers = d->stop;
         r = begin_file(d);
@@ -91,8 +90,8 @@ static int end_frame(struct direct *d)
     d->sum += tl_crc32c(0, d->packed.p, d->packed.n);
     if (r >= 0)
         r = tl_zstf_writer_frame(d->writer, (struct tl_bytes){d->packed.p, d->packed.n},
-                                 tl_stf_flow_bytes(d->flow).n, TL_CHUNK_MARKERS,
-                                 tl_stf_flow_chunk_pc(d->flow), &d->file);
+                                 piece.stf.n, TL_CHUNK_MARKERS, tl_stf_flow_chunk_pc(d->flow),
+                                 &d->file);
     tl_stf_flow_take(d->flow);
     d->stop += TL_CHUNK_MARKERS;
     return r;

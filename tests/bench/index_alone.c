@@ -16,12 +16,11 @@
 #define CHUNK  (64u << 10) /* bytes per push */
 #define ROUNDS 5
 
-int __wrap_tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
-                             const struct tl_stf_mark *marks, size_t n, uint8_t **out,
-                             size_t *size);
+int __wrap_tl_packer_stf_new(struct tl_packer *packer, const struct tl_stf_piece *piece,
+                             uint8_t **out, size_t *size);
 
-int __wrap_tl_packer_stf_new(struct tl_packer *packer, struct tl_bytes stf, size_t head,
-                             const struct tl_stf_mark *marks, size_t n, uint8_t **out, size_t *size)
+int __wrap_tl_packer_stf_new(struct tl_packer *packer, const struct tl_stf_piece *piece,
+                             uint8_t **out, size_t *size)
 {
     *size = 1;
     *out = calloc(1, 1);

@@ -27,6 +27,8 @@ static struct made made[BLOCKS];
 static struct tl_item quick[ITEMS], slow[ITEMS], paths[ITEMS];
 static uintptr_t steps[ITEMS];
 static bool marks;
+static bool apart;                        /* blocks are given one by one, around all that copies */
+static uint64_t marked;                   /* bytes */
 static enum tl_cpu level = TL_CPU_SCALAR; /* of the copying code */
 static bool holes;                        /* a gap at every third block */
 static bool comments; /* if false, an item without a record writes nothing, and a run of blocks
@@ -144,16 +146,40 @@ static size_t make_paths(bool pure)
     return n;
 }
 
-/* Append the output of a chunk. */
+/* What came out of a chunk: what is marked was there before. */
 static void add_chunk(const struct tl_stf_flow *flow, unsigned number, struct tl_buf *out)
 {
-    size_t n;
-    const struct tl_stf_mark *const all = tl_stf_flow_marks(flow, &n);
+    const struct tl_stf_piece piece = tl_stf_flow_piece(flow);
+    const struct tl_stf_mark *const all = piece.marks;
+    const size_t n = piece.n_marks;
     const struct tl_bytes bytes = tl_stf_flow_bytes(flow);
     if (wanted != OF_ALL && number % 2 == 0)
         return;
+    for (size_t i = 0, end = 0; i < n; end = (size_t)all[i].at + all[i].n, i++) {
+        assert_true(all[i].at >= end && all[i].at <= bytes.n && all[i].n <= bytes.n - all[i].at);
+        assert_true(all[i].back > 0 && all[i].back <= all[i].at);
+        assert_memory_equal(bytes.p + all[i].at, bytes.p + all[i].at - all[i].back, all[i].n);
+        marked += all[i].n;
+    }
     assert_int_equal(tl_buf_add(out, bytes.p, bytes.n), TL_OK);
     assert_int_equal(tl_buf_add(out, all, n * sizeof *all), TL_OK);
+}
+
+/* tl_stf_flow_items(), `apart`: block by block. */
+static int write_some(struct tl_stf_flow *flow, const struct tl_item *items, size_t n,
+                      uint64_t stop, struct tl_stf_flow_at *at)
+{
+    int rc = TL_OK;
+    while (apart && rc == TL_OK && at->item < n) {
+        const struct tl_item *const item = &items[at->item];
+        if (item->kind != TL_ITEM_BLOCK) {
+            rc = tl_stf_flow_items(flow, items, at->item + 1, stop, at);
+        } else if ((rc = tl_stf_flow_block(flow, item, stop, &at->insn)) == TL_OK) {
+            at->item++;
+            at->insn = 0;
+        }
+    }
+    return apart ? rc : tl_stf_flow_items(flow, items, n, stop, at);
 }
 
 /* Write all, in batches of up to `batch` items and chunks of `chunk` markers (0: no chunks). */
@@ -172,7 +198,7 @@ static void write_all(const struct tl_item *items, size_t total, size_t batch, u
         const size_t n = batch < total - i ? batch : total - i;
         struct tl_stf_flow_at at = {0};
         int rc;
-        while ((rc = tl_stf_flow_items(flow, items + i, n, stop, &at)) == TL_AGAIN) {
+        while ((rc = write_some(flow, items + i, n, stop, &at)) == TL_AGAIN) {
             assert_int_equal(tl_stf_flow_markers(flow), stop);
             const uint64_t pc = tl_stf_flow_chunk_pc(flow);
             add_chunk(flow, number++, out);
@@ -200,7 +226,6 @@ static void same_records(void **state)
         struct tl_buf a = {0}, b = {0};
         srand(round);
         comments = round % 2;
-        marks = round % 3 == 0;
         holes = round / 2 % 2;
         make_items();
         const size_t batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
@@ -224,6 +249,44 @@ static void same_records(void **state)
         tl_buf_fini(&a);
         tl_buf_fini(&b);
     }
+}
+
+/* Repeats are found at the same places however blocks are given, and whatever copies them. */
+static void same_marks(void **state)
+{
+    (void)state;
+    marks = true;
+    marked = 0;
+    for (unsigned round = 0; round < test_rounds(120); round++) {
+        struct tl_buf a = {0}, b = {0};
+        srand(2000 + round);
+        comments = round % 2;
+        holes = round / 2 % 2;
+        make_items();
+        const size_t n = make_paths(true), batch = round % 3 ? 1 + (size_t)rand() % 300 : ITEMS;
+        const uint64_t chunk = round % 4 ? 1 + (uint64_t)rand() % 5000 : 0;
+        apart = true;
+        write_all(quick, ITEMS, ITEMS, chunk, &a);
+        apart = false;
+        write_all(quick, ITEMS, ITEMS, chunk, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        b.n = 0;
+        write_all(paths, n, ITEMS, chunk, &b);
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        a.n = b.n = 0;
+        write_all(quick, ITEMS, batch, chunk, &a);
+        apart = true;
+        write_all(quick, ITEMS, batch, chunk, &b);
+        apart = false;
+        assert_int_equal(a.n, b.n);
+        assert_memory_equal(a.p, b.p, a.n);
+        tl_buf_fini(&a);
+        tl_buf_fini(&b);
+    }
+    marks = false;
+    assert_true(marked > 100000);
 }
 
 static void unwanted_records(void **state)
@@ -350,8 +413,9 @@ static void unmapped_code_comes_back(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(same_records), cmocka_unit_test(unwanted_records),
-        cmocka_unit_test(points_together), cmocka_unit_test(unmapped_code_comes_back)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_records), cmocka_unit_test(same_marks),
+                                       cmocka_unit_test(unwanted_records),
+                                       cmocka_unit_test(points_together),
+                                       cmocka_unit_test(unmapped_code_comes_back)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
