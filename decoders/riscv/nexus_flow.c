@@ -183,7 +183,7 @@ static void give_up(struct tl_nexus_flow *f)
 void tl_nexus_flow_lose(struct tl_nexus_flow *f)
 {
     give_up(f);
-    f->stopped = false;
+    f->stopped = f->misfit = false;
     f->has_time = false;
     f->privilege = UNKNOWN_PRIVILEGE;
     f->context = (struct tl_image_context){0};
@@ -199,8 +199,10 @@ static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t off
         f->soft.rc = f->walk.rc;
     if (followed)
         return true;
-    if (wrong)
+    if (wrong) {
         give_up(f);
+        f->misfit = true;
+    }
     f->walk.returns.n = 0; /* what is not followed may call and return */
     return false;
 }
@@ -389,7 +391,7 @@ static void on_sync(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     give_up(f);
     f->owed = owed;
     f->synced = true;
-    f->stopped = false;
+    f->stopped = f->misfit = false;
     tell_context(f, m->offset);
     if (f->walk.walker.need_mode)
         tell_mode(f, m->offset);
@@ -548,6 +550,7 @@ void tl_nexus_flow_state(struct tl_nexus_flow *f, struct tl_state *s)
     tl_returns_state(&f->walk.returns, s);
     tl_state_bool(s, &f->synced);
     tl_state_bool(s, &f->stopped);
+    tl_state_bool(s, &f->misfit);
     tl_state_bool(s, &f->is_history);
     tl_state_bool(s, &f->owed);
     tl_state_u8(s, &f->privilege, UNKNOWN_PRIVILEGE);

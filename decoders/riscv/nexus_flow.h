@@ -28,6 +28,7 @@ struct tl_nexus_flow {
     uint32_t vmid;   /* of the source's own images, see tl_source_vmid(); 0: none */
     bool synced;     /* the place is followed, or would be if the image had it */
     bool stopped;    /* the trace unit said why it is not */
+    bool misfit;     /* it is not because trace and program do not fit */
     bool is_history; /* history messages (HTM), not branch messages */
     bool owed;       /* a SYNC message ended before a branch without its outcome */
     uint8_t privilege;

@@ -6,7 +6,8 @@
 
 static const char BAD_MESSAGE[] = "bad message";
 static const char LONG_MESSAGE[] = "message without an end";
-static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE};
+static const char MISFIT[] = "trace and program do not fit (wrong image?)";
+static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_MESSAGE, LONG_MESSAGE, MISFIT};
 
 enum where {
     BETWEEN, /* behind the end of a message */
@@ -72,7 +73,7 @@ static void on_message(struct stream *t)
         tl_soft_list(soft, t->start, tl_nexus_name(m.tcode), fields);
     }
     if (!tl_nexus_flow_message(&t->flow, &m) && !t->flow.stopped)
-        lose(t, TL_LOSS_NOT_SYNC, t->start, t->n);
+        lose(t, t->flow.misfit ? MISFIT : TL_LOSS_NOT_SYNC, t->start, t->n);
     t->n = 0;
 }
 

@@ -173,6 +173,19 @@ static void damage(void **state)
           "4+5 bad message\n13+100 message without an end\n");
 }
 
+/* What does not fit the program is reported, up to the next message with SYNC. */
+static void misfit(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    sync_at(&t, 0, 0x1010);
+    message(&t, 2, F(3, 6), V(1)); /* half of the nop */
+    message(&t, 2, F(3, 6), V(2));
+    sync_at(&t, 0, 0x1000);
+    check(NTRACE, false, t.p, t.n, "O\nM -.rv64\nG no-path\nG bad-packet\nO\n",
+          "6+2 trace and program do not fit (wrong image?)\n");
+}
+
 /* ---- SiFive ------------------------------------------------------------------------------------
  */
 
@@ -304,15 +317,11 @@ static void images_of_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),
-        cmocka_unit_test(sources),
-        cmocka_unit_test(damage),
-        cmocka_unit_test(sifive_times),
-        cmocka_unit_test(sifive_counts),
-        cmocka_unit_test(sifive_events),
-        cmocka_unit_test(in_frames),
-        cmocka_unit_test(lost_bytes),
-        cmocka_unit_test(images_of_sources),
+        cmocka_unit_test(fields),        cmocka_unit_test(sources),
+        cmocka_unit_test(damage),        cmocka_unit_test(misfit),
+        cmocka_unit_test(sifive_times),  cmocka_unit_test(sifive_counts),
+        cmocka_unit_test(sifive_events), cmocka_unit_test(in_frames),
+        cmocka_unit_test(lost_bytes),    cmocka_unit_test(images_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
