@@ -341,7 +341,7 @@ static bool go_round(struct tl_etrace_flow *f, uint64_t offset)
     f->inferred = false;
     if (tl_etrace_walk_to(&f->walk, &goal, offset) == TL_ETRACE_END_LOST)
         return false;
-    remember_target(f, goal.address);
+    remember_target(f, f->address);
     return true;
 }
 
