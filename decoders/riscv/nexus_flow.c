@@ -531,9 +531,8 @@ bool tl_nexus_flow_message(struct tl_nexus_flow *f, const struct tl_nexus_messag
     tl_item_batch_pause(&f->soft.out);
     if (!f->synced && continues(m->tcode))
         return false;
-    const bool repeats = m->tcode == TL_NEXUS_REPEAT;
-    if (!repeats)
-        f->repeat.is = false;
+    f->owed &= !continues(m->tcode);
+    f->repeat.is &= m->tcode == TL_NEXUS_REPEAT;
     take(f, m);
     take_time(f, m);
     return true;

@@ -225,6 +225,23 @@ static void sifive_counts(void **state)
           "");
 }
 
+/* Two SYNC messages in a row, as seen in silicon: the second has the outcome that the first lacks.
+ */
+static void outcome_owed(void **state)
+{
+    (void)state;
+    struct trace t = {0};
+    sync_at(&t, 0, 0x1010);
+    message(&t, 3, F(27, 6), F(0, 4), V(4)); /* nop, j */
+    message(&t, 6, F(29, 6), F(2, 4), F(0, 2), V(2), V(0x802), V(1));
+    message(&t, 6, F(29, 6), F(2, 4), F(0, 2), V(2), V(0x802), V(2));
+    message(&t, 5, F(33, 6), F(4, 4), F(1, 2), V(2), V(1));
+    check(SIFIVE, false, t.p, t.n,
+          "O\nM -.rv64\nI 0000000000001010 00000013\nI 0000000000001014 fedff06f\n"
+          "I 0000000000001000 00050663\nI 0000000000001004 00000013\nG off\n",
+          "");
+}
+
 static void sifive_events(void **state)
 {
     (void)state;
@@ -317,11 +334,17 @@ static void images_of_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fields),        cmocka_unit_test(sources),
-        cmocka_unit_test(damage),        cmocka_unit_test(misfit),
-        cmocka_unit_test(sifive_times),  cmocka_unit_test(sifive_counts),
-        cmocka_unit_test(sifive_events), cmocka_unit_test(in_frames),
-        cmocka_unit_test(lost_bytes),    cmocka_unit_test(images_of_sources),
+        cmocka_unit_test(fields),
+        cmocka_unit_test(sources),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(misfit),
+        cmocka_unit_test(sifive_times),
+        cmocka_unit_test(sifive_counts),
+        cmocka_unit_test(outcome_owed),
+        cmocka_unit_test(sifive_events),
+        cmocka_unit_test(in_frames),
+        cmocka_unit_test(lost_bytes),
+        cmocka_unit_test(images_of_sources),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
