@@ -247,6 +247,14 @@ static int lost(struct tl_decode *decode, uint64_t n)
     return rc < 0 ? rc : flush(decode);
 }
 
+/* A source that the setup does not name: a fault only if nothing else was decoded. */
+static int tell_unnamed(const struct etrace *e, const struct lane *lane)
+{
+    const struct tl_decode_loss loss = {NULL, lane->refused, lane->refused_at, lane->refused_bytes,
+                                        e->n_streams == 0};
+    return e->sink.loss ? e->sink.loss(e->sink.context, &loss) : TL_OK;
+}
+
 static int finish(struct tl_decode *decode)
 {
     struct etrace *const e = (struct etrace *)decode;
@@ -259,7 +267,7 @@ static int finish(struct tl_decode *decode)
             rc = tl_stream_out_loss(&lane->out, lane->refused, lane->refused_at,
                                     lane->refused_bytes);
         else
-            rc = tell_loss(e, lane->refused, lane->refused_at, lane->refused_bytes);
+            rc = tell_unnamed(e, lane);
     }
     return rc;
 }
