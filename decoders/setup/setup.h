@@ -35,7 +35,7 @@ struct tl_register {
 
 struct tl_source {
     char name[32];     /* stream name: "cs.10", "di.0.1", "pt.0" */
-    uint16_t id;       /* CoreSight trace ID, DI address, CPU number */
+    uint16_t id;       /* CoreSight trace ID, DI address, CPU number, SRC of RISC-V trace */
     uint8_t protocol;  /* enum tl_protocol */
     char type[24];     /* as in the configuration, e.g. "ETM4.2", "PTM1.1" */
     char core[40];     /* e.g. "Cortex-A53", "ARM-AA64"; "" if unknown */
@@ -50,18 +50,6 @@ struct tl_source {
     struct tl_register regs[TL_SETUP_REGS];
     size_t n_regs;
 };
-
-/*
- * The VMID that `source=` binds an image to: trace of RISC-V harts that run different programs at
- * the same addresses. Outside the 14 bits of a VMID of these processors.
- */
-static inline uint32_t tl_source_vmid(unsigned id)
-{
-    return UINT32_C(0x80000000) | id;
-}
-/* The same if the setup has an image bound to the source; else 0. */
-struct tl_setup;
-uint32_t tl_setup_source_vmid(const struct tl_setup *setup, unsigned id);
 
 struct tl_setup_image {
     /* Path, or a name resolved by the server: "sha256:<64 hex digits>", "build-id:<hex>", or
@@ -207,6 +195,16 @@ TL_MUST_USE int tl_setup_load_images(const struct tl_setup *setup, struct tl_ima
 
 /* Find the source with this id (or the only source of a single container), or NULL. */
 const struct tl_source *tl_setup_source(const struct tl_setup *setup, unsigned id);
+/*
+ * The VMID that `source=` binds an image to: trace of RISC-V harts that run different programs at
+ * the same addresses. Outside the 14 bits of a VMID of these processors.
+ */
+static inline uint32_t tl_source_vmid(unsigned id)
+{
+    return UINT32_C(0x80000000) | id;
+}
+/* The same if the setup has an image bound to the source; else 0. */
+uint32_t tl_setup_source_vmid(const struct tl_setup *setup, unsigned id);
 /* Add a source, zeroed; NULL: out of memory. Invalidates pointers to other sources. */
 struct tl_source *tl_setup_add_source(struct tl_setup *setup);
 

@@ -332,11 +332,68 @@ static void unknown_sets(void **state)
     assert_string_equal(tl_isa_name((enum tl_isa)200), "-");
 }
 
+/* Zcmp and Zcmt have encodings that are C.FSDSP's on other cores. */
+static void riscv_zcm(void **state)
+{
+    (void)state;
+    static const struct {
+        uint16_t op;
+        uint8_t kind;
+        bool link, is_return;
+    } known[] = {{0xbe42, INDIRECT, false, true},  /* cm.popret {ra}, 16 */
+                 {0xbc42, INDIRECT, false, true},  /* cm.popretz {ra}, 16 */
+                 {0xba42, PLAIN, false, false},    /* cm.pop {ra}, 16 */
+                 {0xa002, INDIRECT, false, false}, /* cm.jt 0 */
+                 {0xa082, INDIRECT, true, false}}; /* cm.jalt 32 */
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        uint8_t memory[16] = {0};
+        struct tl_insn insn;
+        tl_put_le16(memory, known[i].op);
+        for (unsigned zcm = 0; zcm < 2; zcm++) {
+            const struct tl_isa_options options = {.zcm = zcm};
+            assert_int_equal(tl_insn_decode(TL_ISA_RV32, &options, 0x1000,
+                                            (struct tl_bytes){memory, sizeof memory}, &insn),
+                             2);
+            assert_int_equal(insn.kind, zcm ? known[i].kind : PLAIN);
+            assert_int_equal(insn.link, zcm && known[i].link);
+            assert_int_equal(insn.is_return, zcm && known[i].is_return);
+        }
+    }
+}
+
+/* Jumps whose target the instruction in front determines. */
+static void riscv_sequences(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t before, jump;
+        uint64_t target;                                       /* 0: undetermined */
+    } known[] = {{0x80000337, 0x00430067, 0xffffffff80000004}, /* lui t1, 0x80000; jr 4(t1) */
+                 {0x00001317, 0xffc300e7, 0x1ffc},             /* auipc t1, 1; jalr -4(t1) */
+                 {0x637d, 0x8302, 0x1f000},                    /* c.lui t1, 0x1f; c.jr t1 */
+                 {0x737d, 0x9302, 0xfffffffffffff000},         /* c.lui t1, -1; c.jalr t1 */
+                 {0x000013b7, 0x00030067, 0},                  /* lui t2, 1; jr t1 */
+                 {0x00130313, 0x00030067, 0},                  /* addi t1, t1, 1; jr t1 */
+                 {0x617d, 0x8102, 0}};                         /* c.addi16sp; c.jr sp */
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        uint64_t target = 0;
+        const bool told =
+            tl_riscv_sequential_jump(64, 0x1000, known[i].before, known[i].jump, &target);
+        assert_int_equal(told, known[i].target != 0);
+        assert_int_equal(target, known[i].target);
+        assert_int_equal(
+            tl_riscv_sequential_jump(32, 0x1000, known[i].before, known[i].jump, &target), told);
+        assert_int_equal(target, (uint32_t)known[i].target);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(examples), cmocka_unit_test(it_blocks),    cmocka_unit_test(riscv_lengths),
-        cmocka_unit_test(any_word), cmocka_unit_test(unknown_sets),
+        cmocka_unit_test(examples),        cmocka_unit_test(it_blocks),
+        cmocka_unit_test(riscv_lengths),   cmocka_unit_test(any_word),
+        cmocka_unit_test(unknown_sets),    cmocka_unit_test(riscv_zcm),
+        cmocka_unit_test(riscv_sequences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
