@@ -135,7 +135,7 @@ TL_MUST_USE int tl_lake_traces(struct tl_lake *lake, struct tl_trace_list *out);
 /* Append up to `most` traces after a place (NULL: from the newest). Returns 1: there may be more,
  * even if fewer were appended; TL_OK: end of the list. While the store does not respond: all that
  * are in memory. `revision` is not set. */
-TL_MUST_USE int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
+TL_MUST_USE int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *after, size_t most,
                              struct tl_trace_list *list);
 /* The place of a row, after which the next page begins. */
 struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row);
@@ -153,7 +153,7 @@ TL_MUST_USE int tl_lake_trace(struct tl_lake *lake, const char *trace, struct tl
 bool tl_lake_serves(struct tl_lake *lake, const char *trace, uint64_t generation);
 void tl_trace_list_free(struct tl_trace_list *list);
 
-#define TL_LABELS_MOST       1100   /* labels per trace: 1000 regions and others */
+#define TL_LABELS_MAX        1100   /* labels per trace: 1000 regions and others */
 #define TL_LABELS_BYTES      131072 /* total bytes of a trace's label keys and values */
 #define TL_LABEL_KEY_BYTES   128
 #define TL_LABEL_VALUE_BYTES 4096
@@ -165,7 +165,7 @@ void tl_trace_list_free(struct tl_trace_list *list);
  */
 TL_MUST_USE int tl_lake_set_labels(struct tl_lake *lake, const char *trace, const char *labels,
                                    struct tl_fail *fail);
-#define TL_NOTES_MOST 1000 /* per trace */
+#define TL_NOTES_MAX 1000 /* per trace */
 
 /* List notes by id; free `*notes` with free(). TL_NOTFOUND. */
 TL_MUST_USE int tl_lake_notes(struct tl_lake *lake, const char *trace, struct tl_note **notes,

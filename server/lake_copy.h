@@ -31,7 +31,7 @@ struct tl_copy_request {
     const char *const *traces;
     size_t n_traces; /* 0: all traces, with all images and retention rules */
     /* Receives the result for each trace, with its size in bytes. May be NULL. */
-    void (*tell)(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes);
+    void (*report)(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes);
     /* Receives the progress of the current trace; a result < 0 ends the copy and is returned. May
      * be NULL. */
     int (*progress)(void *context, const char *trace, uint64_t done, uint64_t total);

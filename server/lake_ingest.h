@@ -40,7 +40,7 @@ struct tl_ingest_request {
  * Open or resume a capture. `trace_id` receives its id, `*durable` the offset at which the rig must
  * continue. `on_durable(context, offset)` is called from the spool's thread whenever more bytes
  * have become durable, bytes have been rejected, or another push takes over: see
- * tl_ingest_goes_on(). It must not block nor call the lake.
+ * tl_ingest_continues(). It must not block nor call the lake.
  *
  * A trace has one push at a time. Another push of the same rig that resumes takes over at once,
  * since the earlier one may hang in a dead connection. It gets a larger epoch, and whatever the
@@ -56,7 +56,7 @@ TL_MUST_USE int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_requ
 uint64_t tl_ingest_epoch(const struct tl_ingest *ingest);
 /* Check that the push can continue. TL_OK; TL_DENIED or TL_AGAIN once another push has taken over;
  * TL_NOSPACE, TL_IO if appended bytes did not become durable, so that no more will. */
-TL_MUST_USE int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail);
+TL_MUST_USE int tl_ingest_continues(struct tl_ingest *ingest, struct tl_fail *fail);
 /* Bytes within a block of memory from malloc() that is given away, and their checksum: see
  * tl_crc32c(). */
 struct tl_given {

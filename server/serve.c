@@ -168,7 +168,7 @@ static int adopt(struct server *s, const struct tl_serve_options *o, struct tl_f
     return set_retention(s, o, fail);
 }
 
-static void tell_reloaded(const struct tl_serve_options *o)
+static void report_reloaded(const struct tl_serve_options *o)
 {
     struct tl_journal_line line;
     tl_journal_begin(&line, o->restart ? TL_JOURNAL_WARNING : TL_JOURNAL_INFO, "reloaded");
@@ -187,7 +187,7 @@ static void reload(struct server *s)
         rc = adopt(s, o, &fail);
         const struct tl_serve_options *const gone = rc < 0 ? o : s->fresh;
         if (rc == TL_OK)
-            tell_reloaded(o);
+            report_reloaded(o);
         if (rc == TL_OK && reads)
             s->fresh = o;
         if (reads)
@@ -202,7 +202,7 @@ static void reload(struct server *s)
 /* ---- life --------------------------------------------------------------------------------- */
 
 /* A server that hangs does not return from here, and its manager restarts it. */
-static void tell_alive(const struct server *s)
+static void report_alive(const struct server *s)
 {
     uint64_t durable;
     bool complete;
@@ -223,7 +223,7 @@ static int wait_for_end(struct server *s)
         else if (number > 0)
             return number;
         else if (period && errno == EAGAIN)
-            tell_alive(s);
+            report_alive(s);
     }
 }
 
@@ -322,7 +322,7 @@ static void announce_listeners(const struct server *s)
         announce(s, "certificate SHA-256", NULL, NULL, fingerprint);
 }
 
-static void run_until_told(struct server *s)
+static void run_until_stopped(struct server *s)
 {
     struct tl_journal_line line;
     announce(s, "ready", NULL, NULL, "");
@@ -334,7 +334,7 @@ static void run_until_told(struct server *s)
     tl_journal_end(&line);
 }
 
-static void tell_start(const struct tl_serve_options *o)
+static void report_start(const struct tl_serve_options *o)
 {
     struct tl_journal_line line;
     tl_journal_begin(&line, TL_JOURNAL_INFO, "starting");
@@ -355,7 +355,7 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
         rc = tl_serve_listeners(&s.where, options, fail);
     if (rc < 0)
         goto done;
-    tell_start(options);
+    report_start(options);
     block_signals(&s);
     rc = open_lake(&s, fail);
     if (rc == TL_OK)
@@ -377,7 +377,7 @@ int tl_serve(const struct tl_serve_options *options, const struct tl_serve_sourc
     if (rc == TL_OK)
         rc = start_osd(&s, fail);
     if (rc == TL_OK)
-        run_until_told(&s);
+        run_until_stopped(&s);
     tl_raw_free(s.raw);
     tl_net_free(s.net); /* metrics may be requested until then */
     tl_osd_host_free(s.osd);

@@ -128,7 +128,7 @@ int tl_serve_limits(const struct tl_serve_options *o, struct tl_fail *fail)
 {
     const struct {
         const char *name;
-        uint64_t value, least, most;
+        uint64_t value, min, most;
     } limits[] = {
         {"max-connections", o->max_connections, 8, 1u << 20},
         {"max-per-address", o->max_per_address, 1, 1u << 20},
@@ -139,10 +139,10 @@ int tl_serve_limits(const struct tl_serve_options *o, struct tl_fail *fail)
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value &&
-            (limits[i].value < limits[i].least || limits[i].value > limits[i].most))
+            (limits[i].value < limits[i].min || limits[i].value > limits[i].most))
             return tl_fail_set(fail, TL_USAGE, "--%s %llu: must be from %llu to %llu",
                                limits[i].name, (unsigned long long)limits[i].value,
-                               (unsigned long long)limits[i].least,
+                               (unsigned long long)limits[i].min,
                                (unsigned long long)limits[i].most);
     return TL_OK;
 }

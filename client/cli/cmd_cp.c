@@ -69,7 +69,7 @@ static int sum_begin(struct tracelake *lake, const char *trace, uint64_t n, EVP_
 }
 
 /* The hash so far, as text; hashing can continue. */
-static void tell_sum(const EVP_MD_CTX *sum, char text[static HASH_TEXT])
+static void format_sum(const EVP_MD_CTX *sum, char text[static HASH_TEXT])
 {
     uint8_t digest[EVP_MAX_MD_SIZE];
     unsigned n = 0;
@@ -97,8 +97,8 @@ static int check_begin(const struct copy *c, const char *to, uint64_t n, EVP_MD_
     if (status == TL_CLI_DONE)
         status = sum_begin(c->to, to, n, other);
     if (status == TL_CLI_DONE) {
-        tell_sum(sum, here);
-        tell_sum(other, there);
+        format_sum(sum, here);
+        format_sum(other, there);
         if (strcmp(here, there) != 0) {
             tl_cli_warn(c->trace->id,
                         "another capture of the name %s is there, of %" PRIu64
@@ -138,7 +138,7 @@ static int copy_bytes(const struct copy *c, struct tracelake_push *push, EVP_MD_
 static int compare(const struct copy *c, const EVP_MD_CTX *sum)
 {
     char text[HASH_TEXT];
-    tell_sum(sum, text);
+    format_sum(sum, text);
     if (c->trace->content[0] && strcmp(text, c->trace->content) != 0) {
         tl_cli_warn(c->trace->id, "what was copied is %s, and should be %s", text,
                     c->trace->content);
@@ -157,7 +157,7 @@ static int copy_labels(const struct copy *c, const char *to)
 }
 
 /* The token may permit only pushing. */
-static int tell_copied(const struct copy *c, const char *to)
+static int report_copied(const struct copy *c, const char *to)
 {
     struct tracelake_error error;
     struct tracelake_trace *row;
@@ -207,7 +207,7 @@ static int copy_capture(const struct copy *c, const char *setup)
     EVP_MD_CTX_free(sum);
     if (status == TL_CLI_DONE)
         status = copy_labels(c, options.trace);
-    return status == TL_CLI_DONE ? tell_copied(c, options.trace) : status;
+    return status == TL_CLI_DONE ? report_copied(c, options.trace) : status;
 }
 
 static int copy_trace(struct copy *c, const char *name)

@@ -25,7 +25,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MOST_THREADS = 4 };
+enum { CHUNK = TL_DECODE_PUSH, LOSSES_SHOWN = 20, MAX_THREADS = 4 };
 
 struct options {
     const char *format;
@@ -177,7 +177,7 @@ static void note_fault(struct run *r, const struct tl_decode_loss *loss)
         r->faults[at] = fault;
 }
 
-static void tell_faults(const struct run *r)
+static void report_faults(const struct run *r)
 {
     for (unsigned i = 0; i < r->losses && i < LOSSES_SHOWN; i++) {
         const struct fault *const f = &r->faults[i];
@@ -264,7 +264,7 @@ static int push_capture(push_bytes *push, void *to, const struct tl_bundle_captu
 static unsigned default_threads(void)
 {
     const unsigned n = tl_processors();
-    return n < MOST_THREADS ? n : MOST_THREADS;
+    return n < MAX_THREADS ? n : MAX_THREADS;
 }
 
 /*
@@ -379,7 +379,7 @@ static int decode_capture(const struct tl_bundle_capture *capture, bool alone,
         where = NULL;
         tl_fail_set(&fail, TL_IO, "standard output: cannot write all of it");
     }
-    tell_faults(&run);
+    report_faults(&run);
     int status = rc < 0 ? tl_cli_fail(where, &fail) : TL_CLI_DONE;
     if (rc == TL_OK && run.losses) {
         tl_cli_warn(path, "%u fault%s in the input, %llu bytes not decoded; %s", run.losses,

@@ -186,16 +186,16 @@ static bool is_behind(const struct options *o, struct tracelake *lake,
 {
     struct tracelake_trace *trace;
     struct tracelake_error error;
-    bool behind = o->unit == TRACELAKE_INSN;
-    if (behind || tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
-        return behind;
+    bool after = o->unit == TRACELAKE_INSN;
+    if (after || tracelake_get_trace(lake, name->trace, &trace, &error) < 0)
+        return after;
     if (o->unit == TRACELAKE_BYTE)
-        behind = o->range.from >= trace->raw_bytes;
+        after = o->range.from >= trace->raw_bytes;
     for (size_t i = 0; i < trace->n_streams && o->unit == TRACELAKE_TIME; i++)
         if (strcmp(trace->streams[i].name, name->stream) == 0)
-            behind = !trace->streams[i].has_time || o->range.from > trace->streams[i].time_last;
+            after = !trace->streams[i].has_time || o->range.from > trace->streams[i].time_last;
     tracelake_trace_free(trace);
-    return behind;
+    return after;
 }
 
 /* Report a range that is only partly available; NOTHING: none of it is. */

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SOURCE_MOST (4u << 20)
+#define SOURCE_MAX (4u << 20)
 
 static void show_json(const struct tracelake_image *images, size_t n)
 {
@@ -75,7 +75,7 @@ static int put_source(struct tracelake *lake, const char *image, const char *pat
     struct tl_buf text = {0};
     struct tl_fail fail = {0};
     int status = TL_CLI_DONE;
-    if (tl_buf_read_file(&text, path, SOURCE_MOST, &fail) < 0) {
+    if (tl_buf_read_file(&text, path, SOURCE_MAX, &fail) < 0) {
         fprintf(stderr, "tracelake: %s\n", fail.text);
         status = TL_CLI_BAD;
     } else if (tracelake_put_source(lake, image, path, text.p ? (const char *)text.p : "", text.n,

@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Parse, connect, and require at least `least` positional arguments. */
-static int begin(int argc, char **argv, const struct tl_arg *args, int least,
+/* Parse, connect, and require at least `min` positional arguments. */
+static int begin(int argc, char **argv, const struct tl_arg *args, int min,
                  const struct tl_remote *remote, int *first, struct tracelake **lake)
 {
     const int status = tl_args_parse(argc, argv, args, first);
     if (status != TL_ARGS_GO)
         return status;
-    if (argc - *first < least)
+    if (argc - *first < min)
         return tl_cli_usage(argv[0], "say which trace");
     return tl_remote_connect(lake, remote);
 }
@@ -97,7 +97,7 @@ static int list_named(struct tracelake *lake, char **names, int n, bool json, bo
     return status;
 }
 
-static int list(int argc, char **argv, int least, bool full)
+static int list(int argc, char **argv, int min, bool full)
 {
     struct tl_remote remote = {0};
     bool json = false;
@@ -108,7 +108,7 @@ static int list(int argc, char **argv, int least, bool full)
                                   {0}};
     struct tracelake *lake;
     int first;
-    int status = begin(argc, argv, args, least, &remote, &first, &lake);
+    int status = begin(argc, argv, args, min, &remote, &first, &lake);
     if (status != TL_ARGS_GO)
         return status;
     status = first == argc ? list_all(lake, &labels, json)

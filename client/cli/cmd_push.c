@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { MEMORY = 32 << 20, SPOOL_MOST = 1 << 30 };
+enum { MEMORY = 32 << 20, SPOOL_MAX = 1 << 30 };
 
 struct options {
     struct tl_remote remote;
@@ -106,9 +106,9 @@ static int push_one(void *context, struct tl_bundle_capture *capture, bool alone
 static int read_spool(struct options *o)
 {
     const char *const comma = strrchr(o->spool, ',');
-    const struct tl_arg size = {"spool", 0, TL_ARG_SIZE, &o->sender.spool_most};
+    const struct tl_arg size = {"spool", 0, TL_ARG_SIZE, &o->sender.spool_max};
     const int n = comma ? (int)(comma - o->spool) : (int)strlen(o->spool);
-    o->sender.spool_most = SPOOL_MOST;
+    o->sender.spool_max = SPOOL_MAX;
     if (n == 0 || n >= (int)sizeof o->spool_dir || (comma && tl_arg_set(&size, comma + 1)))
         return tl_cli_usage("push", "--spool %s: give DIR,SIZE, e.g. /var/spool/tracelake,10G",
                             o->spool);
@@ -154,7 +154,7 @@ int tl_cmd_push(int argc, char **argv)
         {"retry", 0, TL_ARG_U64, &o.sender.retry_s},
         {"spool", 0, TL_ARG_TEXT, &o.spool},
         {"memory", 0, TL_ARG_SIZE, &o.sender.memory},
-        {"goes-on", 0, TL_ARG_FLAG, &o.sender.goes_on},
+        {"goes-on", 0, TL_ARG_FLAG, &o.sender.continues},
         {"no-wait", 0, TL_ARG_FLAG, &o.sender.no_wait},
         {"quiet", 'q', TL_ARG_FLAG, &o.sender.quiet},
         {"json", 0, TL_ARG_FLAG, &o.sender.json},

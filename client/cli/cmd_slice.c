@@ -181,6 +181,6 @@ int tl_cmd_slice(int argc, char **argv)
                                                .reserve_end = reserve_end,
                                                .unchecked = true};
     status = tl_cli_slice(argv[first], out, &range, &options, &written);
-    const int told = json && written > 0 ? print_json(out, range.from, written) : TL_CLI_DONE;
-    return told > status ? told : status;
+    const int reported = json && written > 0 ? print_json(out, range.from, written) : TL_CLI_DONE;
+    return reported > status ? reported : status;
 }

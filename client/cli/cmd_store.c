@@ -44,7 +44,7 @@ static void print_json(const char *trace, enum tl_copy_outcome outcome, uint64_t
     puts("}");
 }
 
-static void tell(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
+static void report(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
 {
     struct copied *const c = context;
     tl_progress_end();
@@ -92,7 +92,7 @@ static int copy(int argc, char **argv, bool quiet, bool json)
                                             .to = argv[1],
                                             .traces = (const char *const *)argv + 2,
                                             .n_traces = (size_t)argc - 2,
-                                            .tell = tell,
+                                            .report = report,
                                             .progress = show,
                                             .context = &c};
     tl_remote_on_signal(NULL);

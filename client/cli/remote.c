@@ -299,9 +299,9 @@ bool tl_remote_mode(struct tracelake *lake, const struct tl_remote_name *name, u
     if (tracelake_disassembly(lake, name->trace, name->stream, at, 1, &json, &error) < 0)
         return false;
     cJSON *const rows = cJSON_Parse(json);
-    const char *const told =
+    const char *const reported =
         cJSON_GetStringValue(cJSON_GetObjectItem(cJSON_GetArrayItem(rows, 0), "mode"));
-    snprintf(mode, TL_REMOTE_MODE, "%s", told ? told : "");
+    snprintf(mode, TL_REMOTE_MODE, "%s", reported ? reported : "");
     cJSON_Delete(rows);
     free(json);
     return mode[0] != '\0';

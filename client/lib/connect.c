@@ -14,7 +14,7 @@ enum {
     QUIET_MS = 5000,  /* when calls have no time limit */
     AGAIN_MS = 10000, /* how long a call is repeated */
     PAUSE_MS = 20,    /* after all places were tried; doubled each time */
-    PAUSE_MOST_MS = 500
+    PAUSE_MAX_MS = 500
 };
 
 /* "sha256:AB:CD:…" in any mix of case and colons, to a comma or the end. */
@@ -207,7 +207,7 @@ bool tl_client_again(struct tracelake *lake, struct tl_again *again, int result)
         return false;
     if (++again->tries % places == 0) {
         const size_t round = again->tries / places;
-        const int pause = round > 5 ? PAUSE_MOST_MS : PAUSE_MS << (round - 1);
+        const int pause = round > 5 ? PAUSE_MAX_MS : PAUSE_MS << (round - 1);
         /* Interrupted: reported by the next call. */
         return tl_wire_sleep(pause, lake->wake_fd, NULL) <= TRACELAKE_OK;
     }

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAUSE_MS = 50, PAUSE_MOST_MS = 1000, AWAY_MS = 600000, UNKNOWN_MS = 20000 };
+enum { PAUSE_MS = 50, PAUSE_MAX_MS = 1000, AWAY_MS = 600000, UNKNOWN_MS = 20000 };
 
 struct tracelake_flow {
     struct tracelake *lake;
@@ -202,7 +202,7 @@ static int go_on(struct tracelake_flow *flow, int result, struct tracelake_error
         const int slept = tl_wire_sleep(pause, flow->lake->wake_fd, error);
         if (slept < 0)
             return slept;
-        pause = pause * 2 < PAUSE_MOST_MS ? pause * 2 : PAUSE_MOST_MS;
+        pause = pause * 2 < PAUSE_MAX_MS ? pause * 2 : PAUSE_MAX_MS;
         flow->skip = flow->seen;
         flow->at = 0;
         tl_buf_reset(&flow->lines);

@@ -264,7 +264,7 @@ static int serve_once(struct tracelake_push *push, int ms, struct tracelake_erro
 
 /* ---- reconnecting ------------------------------------------------------------------------- */
 
-static void tell(const struct tracelake_push *push, const char *text)
+static void report(const struct tracelake_push *push, const char *text)
 {
     if (push->notice)
         push->notice(push->context, text);
@@ -354,7 +354,7 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
     int backoff = denied && !others ? DENIED_MS : BACKOFF_FIRST_MS;
     if (full && push->full_ms > 0) /* the push was opened, and its bytes were rejected again */
         backoff = push->full_ms;
-    bool told = false;
+    bool reported = false;
     tl_ask_close(push->ask);
     push->ask = NULL;
     /* Another server may be able to do it. */
@@ -365,9 +365,9 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
             push->retry_ms < 0 ? backoff : begun + push->retry_ms - tl_monotonic_ms();
         if (left <= 0)
             break;
-        if (!told)
-            tell(push, push->why.text);
-        told = true;
+        if (!reported)
+            report(push, push->why.text);
+        reported = true;
         const int paused = pause_for(push, left < backoff ? (int)left : backoff, error);
         if (paused < 0)
             return paused;
@@ -381,8 +381,8 @@ static int reconnect(struct tracelake_push *push, int result, struct tracelake_e
         push->full_ms = backoff;
     if (result < 0 && error)
         *error = push->why;
-    if (result == TRACELAKE_OK && told)
-        tell(push, "connected again");
+    if (result == TRACELAKE_OK && reported)
+        report(push, "connected again");
     return result;
 }
 
@@ -464,14 +464,14 @@ static int begin_first(struct tracelake_push *push, bool resume, uint64_t *durab
     const int64_t begun = tl_monotonic_ms();
     int backoff = BACKOFF_FIRST_MS;
     int result = begin(push, resume, durable, error);
-    bool told = false;
+    bool reported = false;
     while (result < 0 && passes(result, error) &&
            (resume || !push->trace[0] || result == TRACELAKE_NOSPACE ||
             error->grpc_status == TL_GRPC_UNAVAILABLE) &&
            (push->retry_ms < 0 || tl_monotonic_ms() - begun < push->retry_ms)) {
-        if (!told)
-            tell(push, error->text);
-        told = true;
+        if (!reported)
+            report(push, error->text);
+        reported = true;
         result = pause_for(push, backoff, error);
         if (result == TRACELAKE_OK)
             result = begin(push, resume, durable, error);

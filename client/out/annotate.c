@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define INSN_MOST 16 /* bytes */
+#define INSN_MAX 16 /* bytes */
 
 struct tl_annotate {
     struct tl_annotate_options options;
@@ -73,10 +73,10 @@ void tl_annotate_mode(struct tl_annotate *a, const char *mode)
 }
 
 /* Convert an encoding in flow text to bytes in memory order. */
-static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN_MOST])
+static size_t bytes_of(enum tl_isa isa, const char *hex, uint8_t out[static INSN_MAX])
 {
-    uint8_t value[INSN_MOST];
-    const size_t n = tl_line_bytes(hex, value, INSN_MOST);
+    uint8_t value[INSN_MAX];
+    const size_t n = tl_line_bytes(hex, value, INSN_MAX);
     /* x86 is in memory order already; T32 in halfwords, first one first; otherwise a value. */
     const size_t unit = tl_isa_is_x86(isa) ? 1 : isa == TL_ISA_T32 ? 2 : n;
     for (size_t i = 0; i < n; i++) {
@@ -92,7 +92,7 @@ static int add_insn(struct tl_annotate *a, const char *line)
     char *end;
     const uint64_t pc = strtoull(line + 2, &end, 16);
     char text[256] = "";
-    uint8_t code[INSN_MOST];
+    uint8_t code[INSN_MAX];
     if (a->options.disasm && a->has_isa && *end == ' ') {
         const struct tl_bytes bytes = {code, bytes_of(a->isa, end + 1, code)};
         tl_codetext_insn(&a->code, a->isa, pc, bytes, text, sizeof text);

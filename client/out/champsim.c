@@ -54,7 +54,7 @@ static uint8_t number_of(const struct tl_stf_operand *operand, enum tl_isa isa)
 
 /* Add the registers by which ChampSim recognises kinds of branches, in addition to the program's
  * own sources if the flow depends on them: for indirect and conditional branches. */
-static void tell_branch(uint8_t *out, const struct tl_insn *insn)
+static void report_branch(uint8_t *out, const struct tl_insn *insn)
 {
     const bool indirect = insn->kind == TL_INSN_INDIRECT && !insn->is_return;
     const bool conditional = insn->conditional && insn->kind == TL_INSN_BRANCH;
@@ -111,7 +111,7 @@ void tl_champsim_insn(const struct tl_stf_insns *insns, const struct tl_stf_insn
     const uint32_t n = tl_stf_insn_bytes(insns, insn, code);
     if (tl_insn_decode(isa, &any_core, insn->pc, (struct tl_bytes){code, n}, &decoded) > 0 &&
         (decoded.kind == TL_INSN_BRANCH || decoded.kind == TL_INSN_INDIRECT)) {
-        tell_branch(out, &decoded);
+        report_branch(out, &decoded);
         out[TAKEN] = (insn->flags & TL_STF_TAKEN) != 0;
     }
 }

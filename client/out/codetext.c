@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define IMAGE_MOST ((size_t)256 << 20)
+#define IMAGE_MAX ((size_t)256 << 20)
 
 void tl_codetext_fini(struct tl_codetext *t)
 {
@@ -61,7 +61,7 @@ static int add_symbols(struct tl_image *image, const char *text, struct tl_fail 
     uint64_t bias;
     char path[TL_CODETEXT_PATH];
     tl_codetext_file(text, path, &bias);
-    int r = tl_buf_read_file(&bytes, path, IMAGE_MOST, fail);
+    int r = tl_buf_read_file(&bytes, path, IMAGE_MAX, fail);
     if (r >= 0)
         r = tl_image_add_elf(image, (struct tl_bytes){bytes.p, bytes.n}, bias, TL_SPACE_ANY, path,
                              fail);

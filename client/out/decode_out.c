@@ -230,7 +230,7 @@ static int print_lane(struct lane *lane, const struct tl_decode_out_place *place
     return place->disasm ? annotate_out(fd, place) : copy_out(fd);
 }
 
-static void tell_file(struct tl_decode_out *out, const struct lane *lane, uint64_t insns)
+static void report_file(struct tl_decode_out *out, const struct lane *lane, uint64_t insns)
 {
     if (!out->place.json) {
         printf("%s: %llu instructions\n", lane->path, (unsigned long long)insns);
@@ -252,7 +252,7 @@ static int finish_stf(struct tl_decode_out *out, struct tl_fail *fail)
     for (size_t i = 0; i < out->n && out->fail.code == TL_OK; i++) {
         uint64_t insns;
         if (out->lanes[i]->stf && tl_cli_stf_finish(out->lanes[i]->stf, &insns) == TL_OK)
-            tell_file(out, out->lanes[i], insns);
+            report_file(out, out->lanes[i], insns);
     }
     if (out->fail.code != TL_OK)
         *fail = out->fail;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPEN_MOST = 64, TEXT_MOST = 4096, LETTERS_MOST = 256 };
+enum { OPEN_MAX = 64, TEXT_MAX = 4096, LETTERS_MAX = 256 };
 
 /* Incomplete line of one source and channel. */
 struct open_line {
@@ -20,7 +20,7 @@ struct tl_lines {
     FILE *file;
     char time[24];
     struct tl_linewise lines;
-    struct open_line *open[OPEN_MOST]; /* oldest first */
+    struct open_line *open[OPEN_MAX]; /* oldest first */
     size_t n_open;
 };
 
@@ -64,7 +64,7 @@ static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
 {
     size_t i = find_open(l, origin);
     if (i == l->n_open) {
-        if (l->n_open == OPEN_MOST)
+        if (l->n_open == OPEN_MAX)
             end_line(l, 0);
         struct open_line *const line = calloc(1, sizeof *line);
         if (!line)
@@ -80,15 +80,15 @@ static int add_letter(struct tl_lines *l, const char *origin, uint8_t c)
     text->n -= text->n > 0; /* its NUL */
     if (tl_buf_add(text, (const uint8_t[2]){c == '\n' ? 0 : c, 0}, c == '\n' ? 1 : 2) < 0)
         return TL_NOMEM;
-    if (c == '\n' || text->n > TEXT_MOST)
+    if (c == '\n' || text->n > TEXT_MAX)
         end_line(l, i);
     return TL_OK;
 }
 
 /* Bytes of a payload in memory order, without trailing zeros; 0 if not all are characters. */
-static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MOST])
+static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MAX])
 {
-    size_t n = tl_line_bytes(hex, out, LETTERS_MOST);
+    size_t n = tl_line_bytes(hex, out, LETTERS_MAX);
     if (hex[2 * n])
         return 0;
     for (size_t i = 0; n <= 8 && i < n / 2; i++) { /* a number: reverse the bytes */
@@ -108,7 +108,7 @@ static size_t letters_of(const char *hex, uint8_t out[static LETTERS_MOST])
 static int take_software(struct tl_lines *l, char *text)
 {
     char *const space = strrchr(text, ' ');
-    uint8_t letters[LETTERS_MOST];
+    uint8_t letters[LETTERS_MAX];
     if (!space || space == text)
         return TL_OK;
     *space = 0;

@@ -8,7 +8,7 @@
 
 #include <stdlib.h>
 
-#define FILE_MOST ((size_t)1 << 30)
+#define FILE_MAX ((size_t)1 << 30)
 
 struct file {
     struct tl_dwarf *dwarf;
@@ -46,7 +46,7 @@ int tl_sources_add(struct tl_sources *s, const char *path, uint64_t bias, struct
     struct tl_dwarf *dwarf = NULL;
     int r = tl_grow(&s->files, &s->cap, s->n + 1, sizeof *s->files);
     if (r >= 0)
-        r = tl_buf_read_file(&bytes, path, FILE_MOST, fail);
+        r = tl_buf_read_file(&bytes, path, FILE_MAX, fail);
     if (r >= 0)
         r = tl_dwarf_open(&dwarf, (struct tl_bytes){bytes.p, bytes.n}, fail);
     tl_buf_fini(&bytes);

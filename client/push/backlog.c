@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PART_LEAST = 128 << 10, PART_MOST = 64 << 20, NAME = 20 };
+enum { PAGE = 4096, PART_MIN = 128 << 10, PART_MAX = 64 << 20, NAME = 20 };
 
 struct part {
     uint64_t from, n;
@@ -27,7 +27,7 @@ struct tl_backlog {
     uint64_t begin, end, most;
     uint8_t *ring; /* NULL: in a folder */
     int folder;
-    uint64_t part_most;
+    uint64_t part_max;
     struct part *parts; /* the last one is being written, if `writing` is open */
     size_t n_parts, cap_parts;
     int writing;
@@ -127,7 +127,7 @@ int tl_backlog_folder(struct tl_backlog **out, const char *path, uint64_t bytes,
     struct tl_backlog *const b = new_backlog(bytes > 1 << 20 ? bytes : 1 << 20);
     if (!b)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
-    b->part_most = b->most / 8 < PART_MOST ? b->most / 8 : PART_MOST;
+    b->part_max = b->most / 8 < PART_MAX ? b->most / 8 : PART_MAX;
     b->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     const int rc =
         b->folder < 0 ? tl_fail_set(fail, TL_IO, "%s", strerror(errno)) : find_parts(b, path, fail);
@@ -201,12 +201,12 @@ ssize_t tl_backlog_room(struct tl_backlog *b)
         return (ssize_t)(room < straight ? room : straight);
     }
     const struct part *part = last_part(b);
-    if (!part || part->n >= b->part_most) {
+    if (!part || part->n >= b->part_max) {
         if (new_part(b) < 0)
             return -1;
         part = last_part(b);
     }
-    const uint64_t left = b->part_most - part->n;
+    const uint64_t left = b->part_max - part->n;
     return (ssize_t)(room < left ? room : left);
 }
 

@@ -62,15 +62,15 @@ static bool await_input(const struct tl_feed *feed, int ms)
 /* Wait for free capacity, 0: the feed ends. Reports that the input has to wait. */
 static size_t await_room_locked(struct tl_feed *feed)
 {
-    bool told = false;
+    bool reported = false;
     while (!feed->stop) {
         const ssize_t room = tl_backlog_room(feed->backlog);
         if (room > 0) {
-            if (told && !feed->o.quiet)
+            if (reported && !feed->o.quiet)
                 tl_cli_warn(feed->name, "reading on");
             return (size_t)room < PIECE ? (size_t)room : PIECE;
         }
-        if (!told && !feed->o.quiet) {
+        if (!reported && !feed->o.quiet) {
             if (room < 0)
                 tl_cli_warn(feed->name, "%s cannot be written: %s; the input waits",
                             feed->o.spool->path, strerror(errno));
@@ -80,7 +80,7 @@ static size_t await_room_locked(struct tl_feed *feed)
                             "the input waits",
                             tl_backlog_end(feed->backlog) - tl_backlog_begin(feed->backlog));
         }
-        told = true;
+        reported = true;
         (void)tl_cond_wait_until(&feed->room, &feed->lock,
                                  tl_monotonic_ns() + DISK_WAIT_MS * TL_NS_PER_MS);
     }
@@ -172,7 +172,7 @@ static int open_backlog(struct tl_feed *feed, struct tl_fail *fail)
     if (rc < 0)
         return rc;
     /* The input begins with the capture's first byte: no need to ask the server. */
-    if (!feed->o.goes_on && !spool->has_base) {
+    if (!feed->o.continues && !spool->has_base) {
         spool->has_base = true;
         spool->base = 0;
         if (tl_spooldir_save(spool, fail) < 0)
@@ -183,7 +183,7 @@ static int open_backlog(struct tl_feed *feed, struct tl_fail *fail)
     /* An earlier push was killed while removing the spool: the server has the whole capture. */
     if (spool->ended && tl_backlog_end(feed->backlog) == 0)
         tl_backlog_start(feed->backlog, spool->length);
-    if (!feed->o.goes_on)
+    if (!feed->o.continues)
         feed->skip = tl_backlog_end(feed->backlog);
     return TL_OK;
 }
@@ -282,7 +282,7 @@ static int from_backlog_locked(struct tl_feed *feed, uint64_t durable, struct tl
 {
     struct tl_spooldir *const spool = feed->o.spool;
     const uint64_t begin = tl_backlog_begin(feed->backlog), end = tl_backlog_end(feed->backlog);
-    if (feed->o.goes_on && (!spool || !spool->has_base)) {
+    if (feed->o.continues && (!spool || !spool->has_base)) {
         feed->base = durable - begin;
         if (spool) {
             spool->base = feed->base;
@@ -297,7 +297,7 @@ static int from_backlog_locked(struct tl_feed *feed, uint64_t durable, struct tl
                            "the server has %" PRIu64 " bytes, and those up to %" PRIu64
                            " are not here any more; push under another --trace",
                            durable, feed->base + begin);
-    if (feed->o.goes_on && durable > feed->base + end)
+    if (feed->o.continues && durable > feed->base + end)
         return tl_fail_set(fail, TL_BAD,
                            "the server has %" PRIu64 " bytes, of which only %" PRIu64
                            " went through this spool; push under another --trace",

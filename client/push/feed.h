@@ -19,7 +19,7 @@ struct tl_feed_options {
     uint64_t memory; /* bytes of a live input that may be buffered in memory, without spool */
     struct tl_spooldir *spool; /* NULL: none. Borrowed, kept up to date */
     uint64_t spool_bytes;
-    bool goes_on; /* a live input's first byte follows the last one an earlier push read from it,
+    bool continues; /* a live input's first byte follows the last one an earlier push read from it,
                      instead of being the first byte of the capture */
     bool quiet;
     /* Receives all bytes of the capture in order, during tl_feed_take() and tl_feed_from(). NULL:

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PIECE = 64 << 10, AHEAD_MOST = 64 << 20, LEAST_MS = 1000 };
+enum { PIECE = 64 << 10, AHEAD_MAX = 64 << 20, MIN_MS = 1000 };
 
 struct tl_perf_live {
     struct tl_perf_import *import;
@@ -95,7 +95,7 @@ static int make_setup(struct tl_perf_live *live, struct tl_setup *out)
 static int read_ahead(struct tl_perf_live *live, struct tl_buf *bytes)
 {
     int rc = TL_OK;
-    while (rc == TL_OK && !tl_perf_import_begun(live->import) && bytes->n < AHEAD_MOST) {
+    while (rc == TL_OK && !tl_perf_import_begun(live->import) && bytes->n < AHEAD_MAX) {
         if (tl_buf_reserve(bytes, PIECE) < 0)
             return TL_NOMEM;
         const ssize_t got = read(STDIN_FILENO, bytes->p + bytes->n, PIECE);
@@ -202,7 +202,7 @@ const char *tl_perf_live_tend(void *context, struct tracelake *lake, const char 
     const bool threads = last && tl_setup_want_all(&live->base);
     if (live->failed || (live->sent == tl_perf_import_number(live->import) && !threads))
         return NULL;
-    if (!last && (now - live->tended < LEAST_MS || now - live->tended < live->tended - live->begun))
+    if (!last && (now - live->tended < MIN_MS || now - live->tended < live->tended - live->begun))
         return NULL;
     live->tended = now;
     if (send_setup(live, lake, trace) == TL_OK)

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PIECE = 256 << 10, LOOK_MS = 100, FAREWELL_S = 2, AWAY_FIRST_MS = 100, AWAY_MOST_MS = 3000 };
+enum { PIECE = 256 << 10, LOOK_MS = 100, FAREWELL_S = 2, AWAY_FIRST_MS = 100, AWAY_MAX_MS = 3000 };
 
 /* A capture being sent. */
 struct job {
@@ -54,7 +54,7 @@ static int find_server(const struct job *job)
     struct tl_sender *const sender = job->sender;
     const int64_t begun = tl_monotonic_ms();
     int pause = AWAY_FIRST_MS;
-    bool told = false;
+    bool reported = false;
     while (!sender->lake) {
         struct tracelake_error error;
         const int status = tl_remote_try(&sender->lake, sender->remote, &error);
@@ -66,12 +66,12 @@ static int find_server(const struct job *job)
                  (uint64_t)(tl_monotonic_ms() - begun) / 1000 >= sender->retry_s ||
                  tl_remote_signalled())
             return tl_remote_fail(NULL, &error);
-        else if (!told && !sender->quiet)
+        else if (!reported && !sender->quiet)
             tl_cli_warn(NULL, "%s Reading on, into %s", error.text, job->spool.path);
-        told = true;
+        reported = true;
         if (!sender->lake && !tl_remote_signalled())
             poll(NULL, 0, pause);
-        pause = pause * 2 < AWAY_MOST_MS ? pause * 2 : AWAY_MOST_MS;
+        pause = pause * 2 < AWAY_MAX_MS ? pause * 2 : AWAY_MAX_MS;
     }
     return TL_ARGS_GO;
 }
@@ -384,8 +384,8 @@ static int begin_job(struct job *job, const char *trace)
                                         .capture = job->spool.ended ? NULL : job->capture,
                                         .memory = sender->memory,
                                         .spool = job->spool.path ? &job->spool : NULL,
-                                        .spool_bytes = sender->spool_most,
-                                        .goes_on = sender->goes_on,
+                                        .spool_bytes = sender->spool_max,
+                                        .continues = sender->continues,
                                         .quiet = sender->quiet,
                                         .tap = sender->tap,
                                         .context = sender->context,

@@ -12,13 +12,13 @@ struct tl_sender {
     const char *rig;
     const char *trace; /* NULL: an id is generated */
     const char *spool; /* folder, NULL: none */
-    uint64_t spool_most;
+    uint64_t spool_max;
     uint64_t memory;    /* bytes of a live input that may be buffered in memory */
     uint64_t rate;      /* bytes per second, 0: unlimited */
     uint64_t chunk;     /* bytes per message, 0: the library's default */
     uint64_t retry_s;   /* seconds to keep reconnecting, 0: do not reconnect */
     const char *shards; /* "stored", "virtual", NULL: the server's default */
-    bool goes_on;       /* as in struct tl_feed_options */
+    bool continues;     /* as in struct tl_feed_options */
     bool no_resume;
     bool no_wait;
     bool quiet;

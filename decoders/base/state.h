@@ -130,16 +130,16 @@ static inline void tl_state_i32(struct tl_state *s, int32_t *v)
 
 /*
  * The length of the array `*p`, whose elements have `size` bytes in memory. When loading, allocates
- * the array; `least` is the minimum number of bytes per element in the state, which bounds the
+ * the array; `min` is the minimum number of bytes per element in the state, which bounds the
  * allocation.
  */
 static inline void tl_state_count(struct tl_state *s, void *p, size_t *n, size_t *cap, size_t size,
-                                  size_t least)
+                                  size_t min)
 {
     size_t count = *n;
     tl_state_size(s, &count, SIZE_MAX);
     if (tl_state_loads(s)) {
-        tl_state_check(s, count <= s->in.n / least);
+        tl_state_check(s, count <= s->in.n / min);
         if (s->rc >= 0)
             tl_state_fail(s, tl_grow(p, cap, count, size));
         *n = s->rc >= 0 ? count : 0;

@@ -14,7 +14,7 @@
 
 enum { IDS = 128 };
 
-#define CHECK_LEAST 512 /* bytes of known sources needed to judge whether frames are aligned */
+#define CHECK_MIN 512 /* bytes of known sources needed to judge whether frames are aligned */
 
 struct coresight;
 
@@ -202,7 +202,7 @@ static int is_troubled(void *context)
         given += lane->given;
         lost += lane->out.heard && lane->lost < lane->given ? lane->lost : lane->given;
     }
-    if (rc < 0 || given < CHECK_LEAST)
+    if (rc < 0 || given < CHECK_MIN)
         return rc;
     for (unsigned id = 0; id < IDS; id++)
         if (cs->lanes[id])
@@ -301,7 +301,7 @@ static int flush(struct tl_decode *decode)
 }
 
 /* Report lost input bytes in every started stream. */
-static int tell_lost(struct coresight *cs, uint64_t offset, uint64_t n)
+static int report_lost(struct coresight *cs, uint64_t offset, uint64_t n)
 {
     int rc = on_frame_loss(cs, TL_LOSS_STORED, offset, n);
     for (unsigned id = 0; rc == TL_OK && id < IDS; id++) {
@@ -327,7 +327,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
     if (rc == TL_OK)
         rc = on_reset(cs, offset + n);
     if (rc == TL_OK)
-        rc = tell_lost(cs, offset, n);
+        rc = report_lost(cs, offset, n);
     cs->position = offset + n;
     if (rc < 0 || !cs->framed)
         return rc;

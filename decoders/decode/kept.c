@@ -30,9 +30,9 @@ void tl_kept_batch(struct tl_kept *kept, struct tl_item_buffer *buffer, size_t n
 int tl_kept_digest(struct tl_kept *kept, const struct tl_stream_sink *sink,
                    const struct tl_item *items, size_t n)
 {
-    const bool goes_on =
+    const bool continues =
         kept->n > 0 && (kept->n_losses == 0 || kept->losses[kept->n_losses - 1].before < kept->n);
-    if (!goes_on) {
+    if (!continues) {
         const size_t had = kept->cap_digests;
         if (tl_grow(&kept->digests, &kept->cap_digests, kept->n + 1, sizeof *kept->digests) < 0)
             return TL_NOMEM;

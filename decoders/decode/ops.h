@@ -96,7 +96,7 @@ struct tl_stream_decoder {
  * What a container knows about a stream's processor from outside its trace. Applies between two
  * pushes: before anything reported by the bytes that follow.
  */
-struct tl_stream_told {
+struct tl_stream_notice {
     uint64_t offset;  /* of the resulting items */
     uint64_t time;    /* lower bound of the current time in ticks; 0: unknown */
     bool has_context; /* from now on use `context` and ignore the trace's own */
@@ -125,8 +125,8 @@ struct tl_stream_ops {
     void (*state)(struct tl_stream_decoder *decoder, struct tl_state *state);
     /* Multi-threaded decoding (decode/split.h). NULL: not supported. */
     const struct tl_split_ops *split;
-    /* Apply a struct tl_stream_told, between pushes. NULL: the format cannot use it. */
-    int (*tell)(struct tl_stream_decoder *decoder, const struct tl_stream_told *told);
+    /* Apply a struct tl_stream_notice, between pushes. NULL: the format cannot use it. */
+    int (*notify)(struct tl_stream_decoder *decoder, const struct tl_stream_notice *notice);
 };
 
 /*

@@ -20,12 +20,12 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-#define LEAST_PART  ((size_t)4 << 10) /* bytes; part sizes adapt to the amount of output */
-#define FIRST_PART  ((size_t)32 << 10)
-#define MOST_PART   ((size_t)256 << 10)
-#define RESYNCS     4  /* minimum part size, as a multiple of the distance to its resync point */
-#define SLICES      16 /* slices per part; a decoder can be stopped between slices */
-#define LEAST_SLICE ((size_t)1 << 10) /* bytes */
+#define MIN_PART   ((size_t)4 << 10) /* bytes; part sizes adapt to the amount of output */
+#define FIRST_PART ((size_t)32 << 10)
+#define MAX_PART   ((size_t)256 << 10)
+#define RESYNCS    4  /* minimum part size, as a multiple of the distance to its resync point */
+#define SLICES     16 /* slices per part; a decoder can be stopped between slices */
+#define MIN_SLICE  ((size_t)1 << 10) /* bytes */
 /* Distance in bytes, plus two slices, at which the pushing thread asks the decoder of the next part
  * to stop. */
 #define NEAR       ((size_t)4 << 10)
@@ -34,7 +34,7 @@
 /* Limit for decoded blocks, all decoders of the crew together. */
 #define BLOCKS_TOTAL ((size_t)16 << 20)
 #define GATHER_RUN   ((size_t)1 << 20)
-#define GATHER_MOST  ((size_t)4 << 20) /* limit for short runs gathered */
+#define GATHER_MAX   ((size_t)4 << 20) /* limit for short runs gathered */
 #define SPINS        4000              /* polls of a part that is about to stop */
 
 /* A decoder instance. */
@@ -108,7 +108,7 @@ static int take_buffer(struct decoder *d)
     return d->buffer ? TL_OK : may ? TL_NOMEM : TL_LIMIT;
 }
 
-static size_t blocks_most(const struct split *s)
+static size_t blocks_max(const struct split *s)
 {
     return BLOCKS_TOTAL / s->threads;
 }
@@ -120,7 +120,7 @@ static size_t blocks_of(const struct decoder *d)
 
 /* Limit of bytes kept per part. Digest buffers may be up to twice as large, since their capacity
  * doubles. */
-static size_t kept_most(const struct split *s)
+static size_t kept_max(const struct split *s)
 {
     return KEPT_TOTAL / s->n_parts / (s->sink.digest ? 4 : 1);
 }
@@ -133,10 +133,10 @@ static int on_items(void *context, const struct tl_item *items, size_t n)
         return d->split->sink.items(d->split->sink.context, items, n);
     if (!part->kept_from_resync)
         return TL_OK;
-    if (blocks_of(d) > blocks_most(d->split))
+    if (blocks_of(d) > blocks_max(d->split))
         return TL_LIMIT;
     if (d->split->sink.digest)
-        return part->kept.bytes > 2 * kept_most(d->split)
+        return part->kept.bytes > 2 * kept_max(d->split)
                    ? TL_LIMIT
                    : tl_kept_digest(&part->kept, &d->split->sink, items, n);
     tl_kept_batch(&part->kept, d->buffer, n);
@@ -219,18 +219,18 @@ static bool can_claim(const struct split *s)
 
 /* Set the start of the next part some distance after `from`; less towards the end, so that all
  * threads finish together. */
-static void move_cut(struct split *s, size_t from, size_t least)
+static void move_cut(struct split *s, size_t from, size_t min)
 {
     const size_t share = (s->input.n - from) / (s->threads + 2);
     const size_t size = s->size < share ? s->size : share;
-    s->cut = find_sync(s, from + larger(size, least));
+    s->cut = find_sync(s, from + larger(size, min));
 }
 
 /* Give the pushing thread, which continues at `from`, at least a part's worth of bytes. */
 static void extend_cut(struct split *s, size_t from)
 {
     const size_t cut = s->cut;
-    move_cut(s, from, LEAST_PART);
+    move_cut(s, from, MIN_PART);
     s->cut = larger(s->cut, cut);
 }
 
@@ -249,9 +249,9 @@ static struct part *claim(struct split *s)
     part->from = s->cut;
     part->resync = find_resync(s, part->from);
     /* Bytes before the resync point are decoded twice. */
-    move_cut(s, part->from, larger(LEAST_PART, RESYNCS * (part->resync - part->from)));
+    move_cut(s, part->from, larger(MIN_PART, RESYNCS * (part->resync - part->from)));
     part->to = s->cut;
-    part->slice = larger((part->to - part->from) / SLICES, LEAST_SLICE);
+    part->slice = larger((part->to - part->from) / SLICES, MIN_SLICE);
     atomic_store(&part->stop, false);
     atomic_store(&part->done, false);
     return part;
@@ -317,10 +317,10 @@ static void decode_ahead(struct decoder *d, struct part *part)
         /*
          * Slices grow, so that the pushing thread never waits long for a part that has just begun.
          */
-        const size_t had = larger(part->end - part->from, LEAST_SLICE);
+        const size_t had = larger(part->end - part->from, MIN_SLICE);
         const size_t slice = had < part->slice ? had : part->slice;
         rc = decode_slice(d, part, slice_end(d->split, part->end, slice, part->to));
-        if (rc == TL_OK && digest && part->kept.bytes > kept_most(d->split))
+        if (rc == TL_OK && digest && part->kept.bytes > kept_max(d->split))
             rc = TL_LIMIT;
     }
     part->full = rc < 0;
@@ -366,11 +366,11 @@ static int stitch(struct split *s, struct part *part, size_t *at)
 static void adapt(struct split *s, const struct part *part)
 {
     const size_t bytes = part->end - part->from;
-    if (bytes < LEAST_PART && !part->full)
+    if (bytes < MIN_PART && !part->full)
         return; /* too small to be representative */
-    const size_t size = (size_t)((uint64_t)bytes * kept_most(s) /
+    const size_t size = (size_t)((uint64_t)bytes * kept_max(s) /
                                  (part->kept.bytes + sizeof(struct tl_item_buffer)));
-    s->size = size < LEAST_PART ? LEAST_PART : size < MOST_PART ? size : MOST_PART;
+    s->size = size < MIN_PART ? MIN_PART : size < MAX_PART ? size : MAX_PART;
 }
 
 /*
@@ -447,7 +447,7 @@ static int advance(struct split *s, size_t *at)
     struct part *const part = s->head < s->claimed ? &s->parts[s->head % s->n_parts] : NULL;
     const bool moves = !part && *at == s->cut;
     if (moves)
-        move_cut(s, s->cut, LEAST_PART);
+        move_cut(s, s->cut, MIN_PART);
     const size_t from = *at, end = part ? part->from : s->cut;
     struct part *const running = running_locked(s);
     /* It will have stopped when the pushing thread gets there. */
@@ -457,7 +457,7 @@ static int advance(struct split *s, size_t *at)
     if (moves)
         tl_crew_call(s->share->crew);
     if (from < end) {
-        *at = slice_end(s, from, larger((end - from) / 4, LEAST_SLICE), end);
+        *at = slice_end(s, from, larger((end - from) / 4, MIN_SLICE), end);
         return push_bytes(&s->live, &s->input, from, *at);
     }
     wait_for(s, part);
@@ -541,7 +541,7 @@ static int make_ahead(struct split *s)
 static bool begin_sharing(struct split *s, const struct tl_split_input *in)
 {
     struct tl_crew *const crew = s->share->crew;
-    if (in->n < TL_SPLIT_LEAST || !crew || tl_crew_threads(crew) == 0 || make_ahead(s) < 0)
+    if (in->n < TL_SPLIT_MIN || !crew || tl_crew_threads(crew) == 0 || make_ahead(s) < 0)
         return false;
     pthread_mutex_lock(&s->lock);
     s->input = *in;
@@ -564,7 +564,7 @@ static int decode_input(struct split *s, const struct tl_split_input *in)
     give_buffers(s);
     for (unsigned i = 0; i < s->n_ahead; i++) {
         struct tl_walker *const w = s->ahead[i]->walker;
-        w->cache_limit = blocks_most(s) / 4 * 3;
+        w->cache_limit = blocks_max(s) / 4 * 3;
         tl_walker_trim(w);
         w->cache_limit = SIZE_MAX;
     }
@@ -589,7 +589,7 @@ static int flush(struct tl_stream_decoder *decoder)
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct split *const s = (struct split *)decoder;
-    if (s->gather.bytes.n + run->n > GATHER_MOST || run->n >= GATHER_RUN || !s->share->crew) {
+    if (s->gather.bytes.n + run->n > GATHER_MAX || run->n >= GATHER_RUN || !s->share->crew) {
         const int rc = flush(decoder);
         if (rc < 0)
             return rc;
@@ -634,11 +634,11 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *state)
 }
 
 /* Gathered bytes come first. */
-static int tell(struct tl_stream_decoder *decoder, const struct tl_stream_told *told)
+static int notify(struct tl_stream_decoder *decoder, const struct tl_stream_notice *notice)
 {
     struct split *const s = (struct split *)decoder;
     const int rc = flush(decoder);
-    return rc < 0 || !s->ops->tell ? rc : s->ops->tell(s->live.format, told);
+    return rc < 0 || !s->ops->notify ? rc : s->ops->notify(s->live.format, notice);
 }
 
 uint64_t tl_split_met(const struct tl_stream_decoder *decoder)
@@ -653,7 +653,7 @@ static const struct tl_stream_ops split_ops = {
     .destroy = destroy,
     .flush = flush,
     .state = state,
-    .tell = tell,
+    .notify = notify,
 };
 
 int tl_split_new(struct tl_stream_decoder **out, const struct tl_stream_ops *ops,

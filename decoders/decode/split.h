@@ -25,7 +25,7 @@
 #include "decode/ops.h"
 
 /* A push (of one stream) smaller than this many bytes is decoded by the pushing thread alone. */
-#define TL_SPLIT_LEAST ((size_t)64 << 10)
+#define TL_SPLIT_MIN ((size_t)64 << 10)
 
 /*
  * As `create` of `ops`, whose `split` must be set. `share` is borrowed. While share->crew is NULL,

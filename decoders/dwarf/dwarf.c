@@ -15,11 +15,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LINES_MOST    (32u << 20)  /* maximum bytes of line tables */
-#define UNPACKED_MOST (512u << 20) /* maximum bytes of all compressed sections together */
-#define UNITS_MOST    (1u << 20)
-#define RANGES_MOST   (4u << 20)
-#define LOOK_MOST     4096 /* maximum spans examined for one address */
+#define LINES_MAX    (32u << 20)  /* maximum bytes of line tables */
+#define UNPACKED_MAX (512u << 20) /* maximum bytes of all compressed sections together */
+#define UNITS_MAX    (1u << 20)
+#define RANGES_MAX   (4u << 20)
+#define LOOK_MAX     4096 /* maximum spans examined for one address */
 
 static int lack(struct tl_dwarf *dwarf, const char *why)
 {
@@ -90,10 +90,10 @@ static int check_sections(struct tl_dwarf *dwarf)
         const char *const what = strchr(name, '_') + 1;
         const uint64_t size = unpacked_size(dwarf, section, &sh, name);
         if (size != sh.sh_size)
-            unpacked += size < UNPACKED_MOST ? size : UNPACKED_MOST;
-        if (unpacked >= UNPACKED_MOST)
+            unpacked += size < UNPACKED_MAX ? size : UNPACKED_MAX;
+        if (unpacked >= UNPACKED_MAX)
             return lack(dwarf, "debug information is not read: it unpacks to more than 512 MiB");
-        if (strcmp(what, "line") == 0 && size > LINES_MOST)
+        if (strcmp(what, "line") == 0 && size > LINES_MAX)
             return lack(dwarf, "debug information is not read: line tables of more than 32 MiB");
         info |= strcmp(what, "info") == 0 && size > 0;
         lines |= strcmp(what, "line") == 0 && size > 0;
@@ -110,7 +110,7 @@ static int add_ranges(struct tl_dwarf *dwarf, struct tl_dwarf_unit *unit)
 {
     Dwarf_Addr base = 0, low, high;
     for (ptrdiff_t at = 0; (at = dwarf_ranges(&unit->die, at, &base, &low, &high)) > 0;) {
-        if (dwarf->n_ranges >= RANGES_MOST)
+        if (dwarf->n_ranges >= RANGES_MAX)
             break;
         if (low >= high)
             continue;
@@ -139,7 +139,7 @@ static int take_units(struct tl_dwarf *dwarf)
     int r = TL_OK;
     bool split = false;
     /* The split unit's entry is not requested, so libdw does not search for its file. */
-    while (r >= 0 && dwarf->n_units < UNITS_MOST &&
+    while (r >= 0 && dwarf->n_units < UNITS_MAX &&
            dwarf_get_units(dwarf->dwarf, cu, &next, NULL, &type, &die, NULL) == 0) {
         cu = next;
         if (type != DW_UT_compile && type != DW_UT_skeleton)
@@ -306,8 +306,8 @@ static void find_inlined(const struct tl_dwarf_unit *unit, uint64_t address,
             hi = mid;
     }
     size_t n = 0;
-    const size_t least = lo > LOOK_MOST ? lo - LOOK_MOST : 0;
-    while (lo-- > least && unit->spans[lo].most > address && n < TL_DWARF_INLINED) {
+    const size_t min = lo > LOOK_MAX ? lo - LOOK_MAX : 0;
+    while (lo-- > min && unit->spans[lo].most > address && n < TL_DWARF_INLINED) {
         const struct tl_dwarf_span *const span = &unit->spans[lo];
         if (address >= span->high)
             continue;

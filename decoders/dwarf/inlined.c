@@ -12,14 +12,14 @@
 #include <dwarf.h>
 #include <stdlib.h>
 
-#define DEPTH_MOST   64
-#define ENTRIES_MOST (8u << 20)
-#define SPANS_MOST   (1u << 20)
-#define SECONDS_MOST 10
+#define DEPTH_MAX   64
+#define ENTRIES_MAX (8u << 20)
+#define SPANS_MAX   (1u << 20)
+#define SECONDS_MAX 10
 
 /* Position of an entry in the file. Siblings are visited in ascending order, whatever the file
  * says. */
-static bool comes_behind(Dwarf_Die *next, Dwarf_Off before)
+static bool comes_after(Dwarf_Die *next, Dwarf_Off before)
 {
     return dwarf_dieoffset(next) > before;
 }
@@ -53,7 +53,7 @@ static int add_site(struct tl_dwarf_unit *unit, Dwarf_Die *die, unsigned depth)
     const uint32_t site = (uint32_t)unit->n_sites;
     size_t added = 0;
     for (ptrdiff_t at = 0; (at = dwarf_ranges(die, at, &base, &low, &high)) > 0;) {
-        if (unit->n_spans >= SPANS_MOST)
+        if (unit->n_spans >= SPANS_MAX)
             break;
         if (low >= high)
             continue;
@@ -114,12 +114,12 @@ static bool may_hold_code(int tag)
 
 static int walk_entries(struct tl_dwarf_unit *unit)
 {
-    Dwarf_Die stack[DEPTH_MOST];
-    const int64_t end = tl_monotonic_ns() + SECONDS_MOST * TL_NS_PER_S;
+    Dwarf_Die stack[DEPTH_MAX];
+    const int64_t end = tl_monotonic_ns() + SECONDS_MAX * TL_NS_PER_S;
     unsigned depth = 0;
     if (dwarf_child(&unit->die, &stack[0]) != 0)
         return TL_OK;
-    for (size_t entries = 0; entries < ENTRIES_MOST; entries++) {
+    for (size_t entries = 0; entries < ENTRIES_MAX; entries++) {
         Dwarf_Die *const die = &stack[depth];
         const Dwarf_Off here = dwarf_dieoffset(die);
         const int tag = dwarf_tag(die);
@@ -130,15 +130,15 @@ static int walk_entries(struct tl_dwarf_unit *unit)
             return r;
         if (entries % 64 == 0 && tl_monotonic_ns() > end)
             return TL_OK;
-        if (depth + 1 < DEPTH_MOST && may_hold_code(tag) &&
-            dwarf_child(die, &stack[depth + 1]) == 0 && comes_behind(&stack[depth + 1], here)) {
+        if (depth + 1 < DEPTH_MAX && may_hold_code(tag) &&
+            dwarf_child(die, &stack[depth + 1]) == 0 && comes_after(&stack[depth + 1], here)) {
             depth++;
             continue;
         }
         for (;;) {
             const Dwarf_Off before = dwarf_dieoffset(&stack[depth]);
             Dwarf_Die next;
-            if (dwarf_siblingof(&stack[depth], &next) == 0 && comes_behind(&next, before)) {
+            if (dwarf_siblingof(&stack[depth], &next) == 0 && comes_after(&next, before)) {
                 stack[depth] = next;
                 break;
             }

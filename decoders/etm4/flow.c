@@ -192,7 +192,7 @@ static bool needs_address(const struct tl_etm4_packet *p)
 
 /* ---- losing and finding synchronisation ---------------------------------------------------- */
 
-static int tell_loss(struct tl_etm4_flow *f, uint64_t end)
+static int report_loss(struct tl_etm4_flow *f, uint64_t end)
 {
     if (!f->lost)
         return TL_OK;
@@ -442,7 +442,7 @@ static int take(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 static int start(struct tl_etm4_flow *f, const struct tl_etm4_packet *p)
 {
     f->state = IN_SYNC;
-    int rc = tell_loss(f, p->offset);
+    int rc = report_loss(f, p->offset);
     const uint64_t depth = p->value >> 32;
     if (rc >= 0 && depth > 0) {
         const struct tl_etm4_packet unseen = {
@@ -496,7 +496,7 @@ void tl_etm4_flow_reset(struct tl_etm4_flow *f)
     f->state = WAIT_ASYNC;
     f->marked = f->lost = f->has_pending = false;
     f->depth = 0;
-    f->joined.n = f->joined.told = 0;
+    f->joined.n = f->joined.reported = 0;
     tl_item_batch_reset(&f->out);
     tl_etm4_queue_clear(&f->queue);
     tl_walker_begin(&f->walk.walker);
@@ -522,10 +522,10 @@ void tl_etm4_flow_state(struct tl_etm4_flow *f, struct tl_state *s)
     tl_etm4_element_state(&f->pending, s);
     tl_state_bool(s, &f->has_pending);
     tl_item_batch_state(&f->out, s);
-    tl_state_u32(s, &f->joined.told);
-    if (f->joined.told > 0)
+    tl_state_u32(s, &f->joined.reported);
+    if (f->joined.reported > 0)
         tl_state_u64(s, &f->joined.offset);
-    tl_state_check(s, f->joined.told <= 64);
+    tl_state_check(s, f->joined.reported <= 64);
     tl_etm4_walk_state(&f->walk, s);
     tl_etm4_queue_state(&f->queue, s, &depth);
     tl_state_check(s, f->state == IN_SYNC || f->queue.n == 0);
@@ -574,8 +574,8 @@ int tl_etm4_flow_pause(struct tl_etm4_flow *f)
                                          .offset = f->joined.offset};
     if (f->joined.n == 0)
         return TL_OK;
-    f->out.within = f->joined.told > 0;
-    f->joined.told += f->joined.n;
+    f->out.within = f->joined.reported > 0;
+    f->joined.reported += f->joined.n;
     f->joined.n = 0;
     const int rc = tl_etm4_flow_push(f, &atoms, 1);
     f->out.within = false;
@@ -594,7 +594,7 @@ static int push_next(struct tl_etm4_flow *f, const struct tl_etm4_tape *tape,
             return TL_OK;
     }
     const int rc = tl_etm4_flow_pause(f);
-    f->joined.told = 0;
+    f->joined.reported = 0;
     if (rc < 0 || tape->header[k] >= TL_ETM4_ATOM_FIRST)
         return rc;
     tl_etm4_tape_next(tape, place, &packet);
@@ -633,5 +633,5 @@ int tl_etm4_flow_flush(struct tl_etm4_flow *f)
 int tl_etm4_flow_finish(struct tl_etm4_flow *f, uint64_t end)
 {
     const int rc = tl_etm4_flow_flush(f);
-    return rc < 0 ? rc : tell_loss(f, end);
+    return rc < 0 ? rc : report_loss(f, end);
 }

@@ -9,13 +9,13 @@ static inline size_t join(struct tl_etm4_joined *j, const struct tl_etm4_tape *t
 {
     if (j->n == 0) {
         j->atoms = 0;
-        if (j->told == 0)
+        if (j->reported == 0)
             j->offset = tl_run_offset(&tape->run, tape->at[k]);
     }
     for (; k < end; k++) {
         const uint32_t atoms = tl_etm4_atoms[tape->header[k] - TL_ETM4_ATOM_FIRST];
         const unsigned more = atoms >> 24;
-        if (j->told + j->n + more > 64)
+        if (j->reported + j->n + more > 64)
             break;
         j->atoms |= (uint64_t)(atoms & 0xffffff) << j->n;
         j->n += more;
@@ -131,12 +131,12 @@ void tl_etm4_walk_tape(struct tl_etm4_walk *w, const struct tl_etm4_tape *tape,
         if (k == tape->n) /* the next tape may continue the atoms */
             break;
         if (joined->n > 0) {
-            walker->out->within = joined->told > 0;
+            walker->out->within = joined->reported > 0;
             tl_walker_waypoints_hot(walker, joined->atoms, joined->n, joined->offset);
             walker->out->within = false;
             joined->n = 0;
         }
-        joined->told = 0;
+        joined->reported = 0;
         if (k < end)
             continue;
         if (!walker->block && walker->cache && !walker->need_mode &&

@@ -18,7 +18,7 @@ int tl_etm4_walk_init(struct tl_etm4_walk *walk, const struct tl_etm4_config *co
         .bits = TL_WALKER_WAYPOINTS,
         .predicts_returns = config->return_stack,
         .returns = RETURN_STACK,
-        .tells_erets = config->ete,
+        .reports_erets = config->ete,
         .since = config->since,
         .keeps_time = config->other_clock,
     };

@@ -37,7 +37,7 @@ struct tl_etm4_joined {
     uint64_t atoms; /* the oldest in bit 0 */
     uint64_t offset;
     unsigned n;
-    unsigned told; /* atoms preceding these that were executed at the end of an earlier chunk */
+    unsigned reported; /* atoms preceding these that were executed at the end of an earlier chunk */
 };
 
 /* Join the atom packets [k, end) of a tape. Returns the index of the first one that does not fit,

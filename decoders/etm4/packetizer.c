@@ -13,7 +13,7 @@
 #define ASYNC_LAST   0x80
 #define BAD_SEQUENCE 2
 #define RING         15      /* mask of zero_at */
-#define RUN_MOST     0x10000 /* maximum run length that a tape's 16-bit positions can address */
+#define RUN_MAX      0x10000 /* maximum run length that a tape's 16-bit positions can address */
 
 static void init(struct tl_etm4_packetizer *p, const struct tl_etm4_config *config, void *context)
 {
@@ -370,10 +370,10 @@ static void take(struct tl_etm4_packetizer *p, const struct tl_run *run)
 
 int tl_etm4_packetizer_push(struct tl_etm4_packetizer *p, const struct tl_run *run)
 {
-    for (size_t i = 0; i < run->n && p->failed >= 0; i += RUN_MOST) {
+    for (size_t i = 0; i < run->n && p->failed >= 0; i += RUN_MAX) {
         struct tl_run part = tl_run_from(run, i);
-        if (part.n > RUN_MOST)
-            part.n = RUN_MOST;
+        if (part.n > RUN_MAX)
+            part.n = RUN_MAX;
         take(p, &part);
         keep_tail(p, &part);
         tl_etm4_columns_flush(p);

@@ -43,23 +43,24 @@ struct tl_etm4_registers {
     uint64_t threshold; /* cycle count threshold */
 };
 
-#define TL_TAPE_SLACK   64 /* extra space, since blocks are written whole */
-#define TL_TAPE_PACKETS (TL_TAPE_ROOM - TL_TAPE_SLACK) /* a tape with this many packets is full */
-#define TL_TAPE_OTHERS  64
+#define TL_TAPE_SLACK 64 /* extra space, since blocks are written whole */
+#define TL_TAPE_PACKETS                                                                            \
+    (TL_TAPE_ENTRIES - TL_TAPE_SLACK) /* a tape with this many packets is full */
+#define TL_TAPE_OTHERS 64
 
 /* A tape being built, see tape.h. */
 struct tl_etm4_columns {
     size_t n, n_addresses, n_others;
     size_t n_found; /* address packets, including those from n_addresses on that are not resolved
                        yet */
-    uint8_t header[TL_TAPE_ROOM];
-    uint16_t at[TL_TAPE_ROOM];
-    uint64_t address[TL_TAPE_ROOM];
+    uint8_t header[TL_TAPE_ENTRIES];
+    uint16_t at[TL_TAPE_ENTRIES];
+    uint64_t address[TL_TAPE_ENTRIES];
     struct tl_etm4_packet other[TL_TAPE_OTHERS];
     /* Unresolved address packets, for kernels that resolve them in batches: */
-    uint8_t found[TL_TAPE_ROOM];      /* headers */
-    uint8_t payload[4][TL_TAPE_ROOM]; /* payload bytes after the header */
-    uint16_t found_at[TL_TAPE_ROOM];  /* positions in the run */
+    uint8_t found[TL_TAPE_ENTRIES];      /* headers */
+    uint8_t payload[4][TL_TAPE_ENTRIES]; /* payload bytes after the header */
+    uint16_t found_at[TL_TAPE_ENTRIES];  /* positions in the run */
 };
 
 struct tl_etm4_kernel;

@@ -17,16 +17,16 @@
 #include "etm4/forms.h"
 #include "frame/run.h"
 
-#define TL_TAPE_OTHER 0x00 /* header */
-#define TL_TAPE_ROOM  1088 /* maximum number of packets; a multiple of 64 */
+#define TL_TAPE_OTHER   0x00 /* header */
+#define TL_TAPE_ENTRIES 1088 /* maximum number of packets; a multiple of 64 */
 
 struct tl_etm4_tape {
     const struct tl_etm4_forms *forms;
     struct tl_run run; /* the run `at` refers to: n <= 65536 */
-    size_t n;          /* number of packets, 1..TL_TAPE_ROOM */
+    size_t n;          /* number of packets, 1..TL_TAPE_ENTRIES */
     size_t n_addresses;
     size_t n_others;
-    const uint8_t *header; /* [TL_TAPE_ROOM] */
+    const uint8_t *header; /* [TL_TAPE_ENTRIES] */
     const uint16_t *at;
     const uint64_t *address; /* bit 0: IS1 */
     const struct tl_etm4_packet *other;
@@ -52,7 +52,7 @@ void tl_etm4_tape_next(const struct tl_etm4_tape *tape, struct tl_etm4_tape_plac
 
 /* Bit mask of packets that are not atoms; the tape's end is marked too. */
 struct tl_etm4_tape_marks {
-    uint64_t words[TL_TAPE_ROOM / 64 + 1]; /* packet i: bit i % 64 of word i / 64 */
+    uint64_t words[TL_TAPE_ENTRIES / 64 + 1]; /* packet i: bit i % 64 of word i / 64 */
 };
 
 void tl_etm4_tape_mark(const struct tl_etm4_tape *tape, struct tl_etm4_tape_marks *marks);

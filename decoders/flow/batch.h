@@ -176,12 +176,12 @@ static inline void tl_item_batch_pause(struct tl_item_batch *b)
 }
 
 /* Call between packets: can the last item be extended by up to 64 steps of the current run? */
-static inline bool tl_item_batch_goes_on(const struct tl_item_batch *b)
+static inline bool tl_item_batch_continues(const struct tl_item_batch *b)
 {
     return b->run - 1 < TL_BATCH_RUN - 1 && b->n > 0 && b->n_steps <= TL_BATCH_STEPS - 64;
 }
 
-/* Extend the run's item by `n` steps, `insns` instructions. Only if tl_item_batch_goes_on(). */
+/* Extend the run's item by `n` steps, `insns` instructions. Only if tl_item_batch_continues(). */
 static inline void tl_item_batch_more(struct tl_item_batch *b, size_t n, uint64_t insns)
 {
     struct tl_item *const item = &b->buffer->items[b->n - 1];
@@ -199,10 +199,10 @@ static inline void tl_item_batch_path(struct tl_item_batch *b, size_t n, uint64_
                                       uint64_t offset)
 {
     const uintptr_t *const steps = b->buffer->steps + b->n_steps;
-    const bool goes_on = b->run > 0 && b->n > 0;
+    const bool continues = b->run > 0 && b->n > 0;
     if (b->run == 0)
         b->run_offset = offset;
-    if (goes_on) { /* the last item belongs to the run */
+    if (continues) { /* the last item belongs to the run */
         tl_item_batch_more(b, n, insns);
         return;
     }

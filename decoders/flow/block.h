@@ -35,7 +35,7 @@ struct tl_block;
 
 /* How to print the blocks of a trace that records more about an instruction than its execution
  * (operands, data). Shared by all blocks of that trace. */
-struct tl_block_told {
+struct tl_block_reported {
     /* Append a line of flow text per instruction, each followed by what was recorded about it. */
     int (*text)(const struct tl_block *block, uint32_t n, struct tl_buf *out);
 };
@@ -99,13 +99,13 @@ enum tl_leave {
 struct tl_block {
     uint64_t pc;
     union {
-        struct tl_block *go[2];           /* successor last time; [1]: after a taken branch */
-        const struct tl_block_told *told; /* if `whole` */
+        struct tl_block *go[2]; /* successor last time; [1]: after a taken branch */
+        const struct tl_block_reported *reported; /* if `whole` */
     };
     /*
      * Output of the tl_block_code for all instructions, concatenated and ready to be copied; NULL
      * if there is none. If `whole`: everything the source trace recorded about them, in the form
-     * that `told` reads.
+     * that `reported` reads.
      */
     const uint8_t *coded;
     uint32_t coded_size;

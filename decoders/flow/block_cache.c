@@ -165,9 +165,9 @@ static void *allocate(struct tl_block_cache *cache, size_t n)
     n = (n + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
     if (!cache->chunks || n + CACHE_LINE > cache->chunks->size - cache->chunk_used) {
         const size_t usual = cache->bytes < HUGE_PAGE ? ARENA_CHUNK : HUGE_PAGE;
-        const size_t least = sizeof(struct chunk) + n + CACHE_LINE;
+        const size_t min = sizeof(struct chunk) + n + CACHE_LINE;
         static_assert(sizeof(struct chunk) % CACHE_LINE == 0, "whole lines");
-        const size_t size = least > usual ? least : usual;
+        const size_t size = min > usual ? min : usual;
         struct chunk *chunk = room(size);
         if (!chunk)
             return NULL;

@@ -22,8 +22,8 @@ static struct tl_frame *top(struct tl_callstack *cs)
     return &cs->frames[cs->depth - 1];
 }
 
-static int tell(const struct tl_callstack *cs, enum tl_frame_change change,
-                const struct tl_frame *frame)
+static int report(const struct tl_callstack *cs, enum tl_frame_change change,
+                  const struct tl_frame *frame)
 {
     return cs->sink ? cs->sink(cs->context, change, frame, cs->depth - (change == TL_FRAME_PUSH),
                                cs->insns)
@@ -39,7 +39,7 @@ static inline int push(struct tl_callstack *cs, struct tl_frame frame)
     }
     frame.insn = cs->insns;
     cs->frames[cs->depth++] = frame;
-    return cs->sink ? tell(cs, TL_FRAME_PUSH, top(cs)) : TL_OK;
+    return cs->sink ? report(cs, TL_FRAME_PUSH, top(cs)) : TL_OK;
 }
 
 /* Pop until `depth` frames are left. */
@@ -51,7 +51,7 @@ static int pop_to(struct tl_callstack *cs, uint32_t depth)
     while (cs->depth > depth) {
         const struct tl_frame frame = *top(cs);
         cs->depth--;
-        const int rc = tell(cs, TL_FRAME_POP, &frame);
+        const int rc = report(cs, TL_FRAME_POP, &frame);
         if (rc < 0)
             return rc;
     }
@@ -90,8 +90,8 @@ static int replace(struct tl_callstack *cs, uint64_t pc, uint32_t function)
 static uint32_t find_return(const struct tl_callstack *cs, uint64_t pc, bool past_exceptions,
                             uint32_t *end)
 {
-    const uint32_t least = cs->depth > SEARCH ? cs->depth - SEARCH : 0;
-    for (*end = cs->depth; *end > least; --*end) {
+    const uint32_t min = cs->depth > SEARCH ? cs->depth - SEARCH : 0;
+    for (*end = cs->depth; *end > min; --*end) {
         const struct tl_frame *f = &cs->frames[*end - 1];
         if (f->return_pc == pc && f->kind != TL_FRAME_ROOT)
             return *end;
@@ -181,7 +181,7 @@ static inline int do_return(struct tl_callstack *cs, uint64_t pc, uint32_t funct
     if (cs->depth > 1 && top(cs)->return_pc == pc && top(cs)[-1].function == function) {
         cs->depth--;
         cs->function = function;
-        return cs->sink ? tell(cs, TL_FRAME_POP, &cs->frames[cs->depth]) : TL_OK;
+        return cs->sink ? report(cs, TL_FRAME_POP, &cs->frames[cs->depth]) : TL_OK;
     }
     uint32_t end;
     const uint32_t returned = find_return(cs, pc, false, &end);
@@ -263,7 +263,7 @@ void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_
                         const uint64_t *begins, uint32_t *low, uint32_t *high)
 {
     const uintptr_t last = steps[n - 1];
-    uint32_t least = *low, most = *high;
+    uint32_t min = *low, most = *high;
     for (; turns != 0; turns &= turns - 1) {
         const unsigned i = (unsigned)__builtin_ctzll(turns);
         const struct tl_block *const block = tl_path_block(steps[i]);
@@ -272,14 +272,14 @@ void tl_callstack_steps(struct tl_callstack *cs, const uintptr_t *steps, uint32_
         cs->insns = begins[i];
         (void)arrive(cs, block->pc, block->function);
         const uint32_t depth = tl_callstack_depth(cs);
-        least = depth < least ? depth : least;
+        min = depth < min ? depth : min;
         most = depth > most ? depth : most;
         /* For frames that are only counted, the function is not known. */
         if (cs->function != block->function && i + 1 < n)
             turns |= UINT64_C(2) << i;
     }
     tl_callstack_leave(cs, tl_path_block(last), tl_path_taken(last));
-    *low = least;
+    *low = min;
     *high = most;
 }
 

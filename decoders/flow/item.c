@@ -159,7 +159,7 @@ static inline int ready_text(struct tl_buf *out, const struct tl_block *b, uint3
 static inline int block_text(struct tl_buf *out, const struct tl_block *b, uint32_t n, bool ready)
 {
     if (b->whole)
-        return b->told->text(b, n, out);
+        return b->reported->text(b, n, out);
     if (ready && b->coded)
         return ready_text(out, b, n);
     if (b->isa == TL_ISA_A64 || b->isa == TL_ISA_A32)

@@ -16,7 +16,7 @@ enum tl_item_kind {
     TL_ITEM_UNKNOWN,   /* one instruction at pc executed, encoding unknown */
     TL_ITEM_BRANCH,    /* taken change of flow from pc (if TL_ITEM_HAS_PC) to `value` */
     TL_ITEM_EXCEPTION, /* `sub` = number, pc = preferred return (if HAS_PC), text = its name. On
-                          RISC-V with TL_EXCEPTION_INTERRUPT; TL_EXCEPTION_UNKNOWN: not told */
+                          RISC-V with TL_EXCEPTION_INTERRUPT; TL_EXCEPTION_UNKNOWN: no number */
     TL_ITEM_ERET,      /* exception return */
     TL_ITEM_MODE,      /* `value` = tl_mode now in force */
     TL_ITEM_CONTEXT,   /* pc = context id (if HAS_PC), value = VMID (if HAS_VALUE) */

@@ -14,7 +14,7 @@ int tl_walker_init(struct tl_walker *walker, const struct tl_walker_config *conf
         .out = out,
         .image = any ? config->image : NULL,
         .bits = config->bits,
-        .tells_erets = config->tells_erets,
+        .reports_erets = config->reports_erets,
         .names_unmapped = config->names_unmapped,
         .since = config->since,
         .keeps_time = config->keeps_time,
@@ -41,7 +41,7 @@ void tl_walk_resolve_return(struct tl_walker *w, unsigned i)
     const struct tl_block *const b = w->returns.v[i].caller;
     if (!b)
         return;
-    w->returns.v[i].pc = tl_block_behind(b);
+    w->returns.v[i].pc = tl_block_after(b);
     w->returns.v[i].isa = b->isa;
     w->returns.v[i].caller = NULL;
 }
@@ -127,7 +127,7 @@ void tl_walker_trim(struct tl_walker *w)
 
 /* ---- mode and identifiers ---------------------------------------------------------------- */
 
-static void tell_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
+static void report_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
 {
     if (mode == w->mode)
         return;
@@ -137,10 +137,10 @@ static void tell_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
 
 /* Privilege and security are unchanged; report the instruction set if it differs from the last
  * MODE. */
-static void tell_isa(struct tl_walker *w, uint64_t offset)
+static void report_isa(struct tl_walker *w, uint64_t offset)
 {
     if (w->mode != UINT64_MAX)
-        tell_mode(w, (w->mode & ~0xffULL) | w->isa, offset);
+        report_mode(w, (w->mode & ~0xffULL) | w->isa, offset);
 }
 
 void tl_walker_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
@@ -151,7 +151,7 @@ void tl_walker_mode(struct tl_walker *w, uint64_t mode, uint64_t offset)
     w->space = space;
     w->isa = isa;
     w->need_mode = false;
-    tell_mode(w, mode, offset);
+    report_mode(w, mode, offset);
 }
 
 void tl_walker_context(struct tl_walker *w, const struct tl_image_context *context, uint64_t offset)
@@ -179,7 +179,7 @@ void tl_walker_time(struct tl_walker *w, uint64_t ticks, uint64_t offset)
 /* ---- place ------------------------------------------------------------------------------- */
 
 /* Report an address that cannot be followed. */
-static void tell_address(struct tl_walker *w, uint64_t to, uint64_t offset)
+static void report_address(struct tl_walker *w, uint64_t to, uint64_t offset)
 {
     if (w->names_unmapped)
         tl_item_batch_unmapped(w->out, to, offset);
@@ -192,15 +192,15 @@ void tl_walker_jump(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_t 
     w->returns.pending = false;
     w->returns.wait_address = false;
     tl_walker_jump_on(w, pc, isa);
-    tell_isa(w, offset);
+    report_isa(w, offset);
     if (!w->cache)
-        tell_address(w, pc, offset);
+        report_address(w, pc, offset);
 }
 
-void tl_walker_await(struct tl_walker *w, bool gap_told)
+void tl_walker_await(struct tl_walker *w, bool gap_reported)
 {
     w->need_address = true;
-    w->gap_told = gap_told;
+    w->gap_reported = gap_reported;
     tl_walk_forget_block(w);
 }
 
@@ -214,7 +214,7 @@ bool tl_walker_is_known(struct tl_walker *w, uint64_t offset)
 {
     if (!w->cache || w->need_mode)
         return false;
-    if (w->need_address && !w->gap_told)
+    if (w->need_address && !w->gap_reported)
         tl_walker_lose(w, TL_GAP_NO_PATH, offset);
     return !w->need_address;
 }
@@ -267,7 +267,7 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
         w->block = caller->go[0];
         w->link = &caller->go[0];
     }
-    tell_isa(w, offset);
+    report_isa(w, offset);
 }
 
 /* ---- from block to block ----------------------------------------------------------------- */
@@ -275,9 +275,9 @@ void tl_walker_pop_return(struct tl_walker *w, uint64_t offset)
 /* The last instruction of `b`, which can change the flow, was executed: continue after it. */
 void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t offset)
 {
-    const uint64_t next = tl_block_behind(b);
+    const uint64_t next = tl_block_after(b);
     if (!taken || !tl_walk_turns(b)) {
-        tl_walker_go_on(w, next, &b->go[taken]);
+        tl_walker_continue(w, next, &b->go[taken]);
         return;
     }
     if (b->link) {
@@ -287,13 +287,13 @@ void tl_walk_leave(struct tl_walker *w, struct tl_block *b, bool taken, uint64_t
     }
     if (b->last_kind == TL_INSN_BRANCH) {
         w->isa = b->target_isa;
-        tl_walker_go_on(w, b->target, &b->go[1]);
+        tl_walker_continue(w, b->target, &b->go[1]);
         if (b->target_isa != b->isa)
-            tell_isa(w, offset);
+            report_isa(w, offset);
         return;
     }
     tl_walker_await_address(w, b);
-    if (w->tells_erets && b->last_kind == TL_INSN_RETURN_EX)
+    if (w->reports_erets && b->last_kind == TL_INSN_RETURN_EX)
         tl_item_batch_add(w->out, TL_ITEM_ERET, offset);
 }
 
@@ -304,7 +304,7 @@ struct tl_block *tl_walk_full(struct tl_walker *w, struct tl_block *b, uint64_t 
 {
     while (b && b->end == TL_BLOCK_FULL) {
         tl_item_batch_whole(w->out, b, false, offset);
-        tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
+        tl_walker_continue(w, tl_block_after(b), &b->go[0]);
         b = tl_walk_here(w);
     }
     return b;
@@ -315,7 +315,7 @@ void tl_walk_off(struct tl_walker *w, const struct tl_block *b, uint64_t offset)
 {
     if (b->n > 0) {
         tl_item_batch_whole(w->out, b, false, offset);
-        w->pc = tl_block_behind(b);
+        w->pc = tl_block_after(b);
         w->by_address = false;
     }
     tl_walk_lose_image(w, offset);
@@ -444,7 +444,7 @@ bool tl_walker_to(struct tl_walker *w, uint64_t to, bool half, uint64_t offset)
             tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
             return false;
         } else {
-            tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
+            tl_walker_continue(w, tl_block_after(b), &b->go[0]);
         }
     }
     return true;
@@ -480,7 +480,7 @@ bool tl_walker_count(struct tl_walker *w, uint64_t count, uint64_t to, uint64_t 
 }
 
 /* Report an executed instruction with unknown encoding. */
-static void tell_unknown(struct tl_walker *w, uint64_t pc, uint64_t offset)
+static void report_unknown(struct tl_walker *w, uint64_t pc, uint64_t offset)
 {
     struct tl_item *const item = tl_item_batch_add(w->out, TL_ITEM_UNKNOWN, offset);
     item->pc = pc;
@@ -493,7 +493,7 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
     if (w->need_mode)
         return;
     if (!w->cache) {
-        tell_unknown(w, pc, offset);
+        report_unknown(w, pc, offset);
         return;
     }
     if (!w->need_address)
@@ -505,7 +505,7 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
         return;
     }
     if (b->n == 0) {
-        tell_unknown(w, pc, offset);
+        report_unknown(w, pc, offset);
         tl_walker_lose(w, TL_GAP_NO_IMAGE, offset);
         return;
     }
@@ -513,7 +513,7 @@ void tl_walker_source(struct tl_walker *w, uint64_t pc, enum tl_isa isa, uint64_
         tl_walker_to(w, pc, false, offset);
     tl_walk_forget_block(w);
     tl_walker_jump_on(w, pc, isa);
-    tell_isa(w, offset);
+    report_isa(w, offset);
     const bool branched = b->n == 1 && b->end == TL_BLOCK_WAYPOINT;
     tl_item_batch_block(w->out, b, 1, branched && tl_walk_turns(b), offset);
     if (branched)

@@ -54,10 +54,10 @@ struct tl_walker_config {
     uint8_t bits;          /* enum tl_walker_bits */
     bool predicts_returns; /* the trace unit omits addresses that its return stack predicts */
     uint8_t returns;       /* entries of that return stack: a power of two up to 64 */
-    bool tells_erets; /* the format has no packet for exception returns: a taken one makes an ERET
+    bool reports_erets; /* the format has no packet for exception returns: a taken one makes an ERET
                          item */
-    uint64_t since;   /* time at which the trace begins, in ticks */
-    bool keeps_time;  /* use `since` for all of the trace and ignore timestamps */
+    uint64_t since;     /* time at which the trace begins, in ticks */
+    bool keeps_time;    /* use `since` for all of the trace and ignore timestamps */
     /* Every NO_IMAGE gap carries its address: also without an image, after the last mapped byte,
      * and at the target of a direct branch. */
     bool names_unmapped;
@@ -112,12 +112,12 @@ struct tl_walker {
     uint8_t isa;   /* enum tl_isa at pc */
     uint8_t space; /* tl_space bit in force */
     uint8_t bits;  /* enum tl_walker_bits */
-    bool tells_erets, names_unmapped, keeps_time;
+    bool reports_erets, names_unmapped, keeps_time;
     bool hidden;                     /* see tl_walker_hide() */
     bool need_mode;                  /* address space and instruction set are unknown */
     bool need_address;               /* pc is unknown */
     bool by_address;                 /* pc was given by the trace itself */
-    bool gap_told;                   /* the gap up to the next address has been reported */
+    bool gap_reported;               /* the gap up to the next address has been reported */
     bool failed;                     /* out of memory */
     uint64_t mode;                   /* last delivered, see tl_mode(); UINT64_MAX: none */
     struct tl_image_context context; /* last delivered identifiers */
@@ -184,9 +184,9 @@ void tl_walker_time(struct tl_walker *walker, uint64_t ticks, uint64_t offset);
  */
 void tl_walker_jump(struct tl_walker *walker, uint64_t pc, enum tl_isa isa, uint64_t offset);
 
-/* The address is unknown until the next one is given. `gap_told`: the caller has reported the gap,
- * or there is none (an exception, start of tracing). */
-void tl_walker_await(struct tl_walker *walker, bool gap_told);
+/* The address is unknown until the next one is given. `gap_reported`: the caller has reported the
+ * gap, or there is none (an exception, start of tracing). */
+void tl_walker_await(struct tl_walker *walker, bool gap_reported);
 
 /* The address is unknown until the next one is given; report `gap`. */
 void tl_walker_lose(struct tl_walker *walker, enum tl_gap gap, uint64_t offset);
@@ -278,7 +278,7 @@ void tl_walker_pass(struct tl_walker *walker, struct tl_block *block, bool taken
 bool tl_walker_part(struct tl_walker *walker, struct tl_block *block, uint32_t bytes,
                     uint64_t offset);
 
-/* The awaited address, which the format inferred from the program: not told by the trace. */
+/* The awaited address, which the format inferred from the program; the trace did not give it. */
 void tl_walker_infer(struct tl_walker *walker, uint64_t pc);
 
 /* ---- where the walk stands --------------------------------------------------------------- */
@@ -299,7 +299,7 @@ void tl_walker_passed_unmapped(struct tl_walker *walker, uint64_t pc);
  */
 static inline bool tl_walker_passes_over(const struct tl_walker *w)
 {
-    return !w->cache || w->need_mode || (w->need_address && w->gap_told && !w->returns.pending);
+    return !w->cache || w->need_mode || (w->need_address && w->gap_reported && !w->returns.pending);
 }
 
 #endif

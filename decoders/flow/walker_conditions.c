@@ -149,7 +149,7 @@ walk_known(struct tl_walker *w, struct known *known, uintptr_t *steps, size_t ro
         }
         if (!next) {
             const bool turns = turn >= TL_TURN_BRANCH && turn < TL_TURN_OTHER;
-            tl_walker_go_on(w, turns ? b->target : tl_block_behind(b), &b->go[taken]);
+            tl_walker_continue(w, turns ? b->target : tl_block_after(b), &b->go[taken]);
             goto done;
         }
         b = next;
@@ -314,7 +314,7 @@ static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const vo
             return TL_WALKER_LOST;
         } else {
             tl_item_batch_whole(w->out, b, false, offset);
-            tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
+            tl_walker_continue(w, tl_block_after(b), &b->go[0]);
         }
     }
 }

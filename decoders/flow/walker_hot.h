@@ -15,13 +15,13 @@ static inline uint64_t tl_isa_wrap(uint8_t isa, uint64_t pc)
     return isa == TL_ISA_A64 || isa == TL_ISA_X64 || isa == TL_ISA_RV64 ? pc : (uint32_t)pc;
 }
 
-static inline uint64_t tl_block_behind(const struct tl_block *b)
+static inline uint64_t tl_block_after(const struct tl_block *b)
 {
     return tl_isa_wrap(b->isa, b->pc + b->size);
 }
 
 /* Continue at pc, whose block is cached in *link. */
-static inline void tl_walker_go_on(struct tl_walker *w, uint64_t pc, struct tl_block **link)
+static inline void tl_walker_continue(struct tl_walker *w, uint64_t pc, struct tl_block **link)
 {
     w->pc = pc;
     w->by_address = false;
@@ -58,7 +58,7 @@ static inline bool tl_walker_go_back(struct tl_walker *w, uint64_t pc, enum tl_i
     w->callers.v[top].block = NULL;
     w->callers.top--;
     w->isa = (uint8_t)isa;
-    tl_walker_go_on(w, pc, &caller->go[0]);
+    tl_walker_continue(w, pc, &caller->go[0]);
     return true;
 }
 
@@ -67,7 +67,7 @@ static inline void tl_walker_jump_on(struct tl_walker *w, uint64_t pc, enum tl_i
 {
     const bool was_known = !w->need_address;
     w->need_address = false;
-    w->gap_told = false;
+    w->gap_reported = false;
     if (was_known && w->pc == pc && w->isa == isa) {
         w->by_address = true;
         return; /* branch broadcasting repeats a known address */
@@ -109,7 +109,7 @@ static inline void tl_walker_drop_return(struct tl_walker_returns *r)
 }
 
 /* Block after a return, if the return stack predicts it and it is known; else NULL. */
-static inline struct tl_block *tl_walker_behind_return(const struct tl_walker *w)
+static inline struct tl_block *tl_walker_after_return(const struct tl_walker *w)
 {
     const struct tl_walker_returns *const r = &w->returns;
     const struct tl_block *const caller = r->v[r->top].caller;
@@ -121,10 +121,10 @@ static inline struct tl_block *tl_walker_behind_return(const struct tl_walker *w
 /* The same, and pop it from the return stack if it is known. */
 static inline struct tl_block *tl_walker_return_known(struct tl_walker *w)
 {
-    struct tl_block *const behind = tl_walker_behind_return(w);
-    if (behind)
+    struct tl_block *const after = tl_walker_after_return(w);
+    if (after)
         tl_walker_drop_return(&w->returns);
-    return behind;
+    return after;
 }
 
 /* The indirect branch at the end of `b` was taken: its target comes from the trace or the return
@@ -133,7 +133,7 @@ static inline void tl_walker_await_address(struct tl_walker *w, struct tl_block 
 {
     w->returns.pending = w->returns.active;
     w->need_address = true;
-    w->gap_told = false;
+    w->gap_reported = false;
     w->block = NULL;
     w->link = NULL;
     w->from = b;
@@ -178,8 +178,8 @@ tl_walker_known_bits(struct tl_walker *w, uint64_t bits, unsigned n, uintptr_t *
         steps[done] = (uintptr_t)b | (turn & TL_STEP_TAKEN);
         sum += b->n;
         if (!next) {
-            const uint64_t pc = turn < TL_TURN_BRANCH ? tl_block_behind(b) : b->target;
-            tl_walker_go_on(w, pc, &b->go[bits & 1]);
+            const uint64_t pc = turn < TL_TURN_BRANCH ? tl_block_after(b) : b->target;
+            tl_walker_continue(w, pc, &b->go[bits & 1]);
             *insns = sum;
             return done + 1;
         }
@@ -206,13 +206,13 @@ static inline void tl_walker_waypoints_hot(struct tl_walker *w, uint64_t bits, u
     }
     struct tl_item_batch *const out = w->out;
     uint64_t insns;
-    const bool goes_on = tl_item_batch_goes_on(out);
-    if (!goes_on)
+    const bool continues = tl_item_batch_continues(out);
+    if (!continues)
         tl_item_batch_pause(out);
     uintptr_t *const steps =
-        goes_on ? out->buffer->steps + out->n_steps : tl_item_batch_steps(out, n);
+        continues ? out->buffer->steps + out->n_steps : tl_item_batch_steps(out, n);
     const unsigned done = tl_walker_known_bits(w, bits, n, steps, &insns);
-    if (goes_on)
+    if (continues)
         tl_item_batch_more(out, done, insns);
     else if (done > 0)
         tl_item_batch_path(out, done, insns, offset);

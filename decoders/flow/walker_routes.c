@@ -21,7 +21,7 @@ static unsigned count(unsigned calls)
 
 /* Block after a return, from the return stack: after a call of the route, or after the last call
  * before it, provided the route has popped nothing else. NULL: unknown. */
-static struct tl_block *behind_call(const struct tl_walker *w, struct tl_walker_route *route)
+static struct tl_block *after_call(const struct tl_walker *w, struct tl_walker_route *route)
 {
     if (route->calls) {
         const unsigned last = 31u - (unsigned)__builtin_clz(route->calls);
@@ -30,7 +30,7 @@ static struct tl_block *behind_call(const struct tl_walker *w, struct tl_walker_
         route->calls &= (uint16_t) ~(1u << last);
         return tl_path_block(route->steps[last])->go[0];
     }
-    struct tl_block *const back = route->back ? NULL : tl_walker_behind_return(w);
+    struct tl_block *const back = route->back ? NULL : tl_walker_after_return(w);
     route->back = back;
     return back;
 }
@@ -63,7 +63,7 @@ static bool add_step(struct tl_walker *w, struct making *m, uint64_t outcomes, u
         if (any && !newest)
             return false;
         m->n -= any;
-        m->next = any ? behind_call(w, route) : NULL;
+        m->next = any ? after_call(w, route) : NULL;
         break;
     case TL_WAITS_ADDRESS:
         if (any)

@@ -73,7 +73,7 @@ static inline bool tl_walker_route_calls(struct tl_walker *w, const struct tl_wa
 {
     struct tl_walker_returns *const r = &w->returns;
     const bool returns = route->back;
-    if (returns && tl_walker_behind_return(w) != route->back)
+    if (returns && tl_walker_after_return(w) != route->back)
         return false;
     if (route->rise && r->n - returns + route->rise > r->size)
         return false;

@@ -10,7 +10,7 @@ void tl_walker_place_state(struct tl_walker *w, struct tl_state *s)
 }
 
 /* `by_address` only matters if there is no code at pc. */
-static bool may_tell_address(const struct tl_walker *w)
+static bool may_report_address(const struct tl_walker *w)
 {
     if (!w->cache || w->need_mode || w->need_address)
         return false;
@@ -23,14 +23,14 @@ void tl_walker_rest_state(struct tl_walker *w, struct tl_state *s)
 {
     struct tl_walker_returns *const r = &w->returns;
     if (!tl_state_loads(s)) {
-        w->by_address &= may_tell_address(w);
+        w->by_address &= may_report_address(w);
         /* Times between which memory does not change are equivalent: save the earliest. */
         w->time = w->image ? tl_image_last_change(w->image, w->time) : 0;
     }
     tl_state_u64(s, &w->time);
     tl_state_bool(s, &w->need_mode);
     tl_state_bool(s, &w->need_address);
-    tl_state_bool(s, &w->gap_told);
+    tl_state_bool(s, &w->gap_reported);
     tl_state_bool(s, &w->by_address);
     tl_state_bool(s, &r->pending);
     tl_state_bool(s, &r->wait_address);

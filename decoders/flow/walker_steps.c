@@ -20,7 +20,7 @@ void tl_walker_pass(struct tl_walker *w, struct tl_block *b, bool taken, uint64_
         tl_walk_block(w, b, taken && tl_walk_turns(b), offset);
     } else if (b->end == TL_BLOCK_FULL) {
         tl_item_batch_whole(w->out, b, false, offset);
-        tl_walker_go_on(w, tl_block_behind(b), &b->go[0]);
+        tl_walker_continue(w, tl_block_after(b), &b->go[0]);
     } else {
         tl_walk_off(w, b, offset);
     }

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FRAME         TL_FRAME_BYTES
-#define PATIENCE      ((uint64_t)32 << 10)
-#define PATIENCE_MOST ((uint64_t)1 << 40)
-#define CHECK_PART    16 /* distance of checkpoints, as a fraction of the bytes so far */
+#define FRAME        TL_FRAME_BYTES
+#define PATIENCE     ((uint64_t)32 << 10)
+#define PATIENCE_MAX ((uint64_t)1 << 40)
+#define CHECK_PART   16 /* distance of checkpoints, as a fraction of the bytes so far */
 
 #define ALARM_FRAMES 4 /* frames with unknown sources that raise an alarm */
 #define ALARM_APART  3 /* with at most two frames in between that have none */
@@ -33,8 +33,8 @@ static bool is_watched(const struct tl_align *a)
 static void set_checkpoint(struct tl_align *a)
 {
     const uint64_t done = a->tpiu->raw;
-    uint64_t apart = TL_ALIGN_CHECK_LEAST;
-    while (apart < TL_ALIGN_CHECK_MOST && apart * 2 <= done / CHECK_PART)
+    uint64_t apart = TL_ALIGN_CHECK_MIN;
+    while (apart < TL_ALIGN_CHECK_MAX && apart * 2 <= done / CHECK_PART)
         apart *= 2;
     a->check_at = a->tpiu->start + (done / apart + 1) * apart;
 }
@@ -224,7 +224,7 @@ static int go_on(struct tl_align *a)
     a->troubled = 0;
     if (rc == TL_OK && !turn.phase) {
         a->quiet_until = a->held_from + (a->patience > held ? a->patience : held);
-        a->patience *= a->patience < PATIENCE_MOST ? 2 : 1;
+        a->patience *= a->patience < PATIENCE_MAX ? 2 : 1;
     } else if (rc == TL_OK) {
         const uint64_t offset = a->held_from + turn.from;
         a->patience = PATIENCE;
@@ -258,7 +258,7 @@ static int begin_window(struct tl_align *a)
     a->alarm = false;
     a->held = 0;
     a->room = TL_ALIGN_WINDOW;
-    while (a->room < TL_ALIGN_WINDOW_MOST && a->room < a->patience / 2)
+    while (a->room < TL_ALIGN_WINDOW_MAX && a->room < a->patience / 2)
         a->room *= 2;
     a->window = malloc(a->room);
     return a->window ? TL_OK : TL_NOMEM;
@@ -340,7 +340,7 @@ void tl_align_state(struct tl_align *a, struct tl_state *s)
     tl_state_u64(s, &a->troubled);
     tl_state_u64(s, &trouble);
     tl_state_check(s, a->check_at > next_offset(a) || !is_watched(a));
-    tl_state_check(s, trouble <= ALARM_FRAMES && a->patience <= 2 * PATIENCE_MOST);
+    tl_state_check(s, trouble <= ALARM_FRAMES && a->patience <= 2 * PATIENCE_MAX);
     a->trouble = (unsigned)trouble;
 }
 

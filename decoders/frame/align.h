@@ -12,7 +12,7 @@
  * same at first: then the alignment is kept, and the interval to the next attempt doubles.
  *
  * The distance between checkpoints is a sixteenth of the bytes since the frames began, at least
- * TL_ALIGN_CHECK_LEAST and at most TL_ALIGN_CHECK_MOST.
+ * TL_ALIGN_CHECK_MIN and at most TL_ALIGN_CHECK_MAX.
  *
  * The same bytes give the same result for any chunking. Not thread-safe.
  */
@@ -21,10 +21,10 @@
 
 #include "frame/fit.h"
 
-#define TL_ALIGN_CHECK_LEAST ((uint64_t)1 << 10)
-#define TL_ALIGN_CHECK_MOST  ((uint64_t)256 << 10)
-#define TL_ALIGN_WINDOW      ((size_t)32 << 10)  /* bytes held back for an attempt */
-#define TL_ALIGN_WINDOW_MOST ((size_t)256 << 10) /* maximum, after many failed attempts */
+#define TL_ALIGN_CHECK_MIN  ((uint64_t)1 << 10)
+#define TL_ALIGN_CHECK_MAX  ((uint64_t)256 << 10)
+#define TL_ALIGN_WINDOW     ((size_t)32 << 10)  /* bytes held back for an attempt */
+#define TL_ALIGN_WINDOW_MAX ((size_t)256 << 10) /* maximum, after many failed attempts */
 
 /* Source of the alarm at checkpoints. */
 struct tl_align_watch {

@@ -20,9 +20,9 @@
  * footer, which locates the footer to the byte. With fewer FSYNCs, the footer is taken to be before
  * that place.
  */
-#define TL_BLOCKS_BEHIND ((size_t)2 * TL_BLOCK_BYTES)
+#define TL_BLOCKS_AFTER  ((size_t)2 * TL_BLOCK_BYTES)
 #define TL_BLOCKS_AHEAD  ((size_t)10 * TL_BLOCK_BYTES)
-#define TL_BLOCKS_WINDOW (TL_BLOCKS_BEHIND + TL_BLOCKS_AHEAD)
+#define TL_BLOCKS_WINDOW (TL_BLOCKS_AFTER + TL_BLOCKS_AHEAD)
 
 /*
  * Find the start of the first block in p[n] (at most TL_BLOCKS_WINDOW): 0 unless another position

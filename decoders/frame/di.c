@@ -270,11 +270,11 @@ static inline enum answer is_next(const struct tl_di *d, const struct view *v, s
     if (v->n - i < bytes + HEADER_BYTES)
         return !v->final ? MORE : v->n - i == bytes && is_answer(d, v->p + i) ? YES : NO;
     const uint8_t *const after = v->p + i + bytes;
-    const unsigned behind = evidence(d, after);
-    if (behind >= FRESH && is_answer(d, v->p + i)) /* to a new host */
+    const unsigned further = evidence(d, after);
+    if (further >= FRESH && is_answer(d, v->p + i)) /* to a new host */
         return YES;
-    const bool hosts = behind >= FRESH && is_from_host(d, v->p + i) && is_from_host(d, after);
-    return (behind >= GOOD || hosts) && !swallows_others(d, v->p + i) ? YES : NO;
+    const bool hosts = further >= FRESH && is_from_host(d, v->p + i) && is_from_host(d, after);
+    return (further >= GOOD || hosts) && !swallows_others(d, v->p + i) ? YES : NO;
 }
 
 /*
@@ -454,9 +454,9 @@ static int end_search(struct tl_di *d, const struct view *v, size_t i, size_t fo
  * window, and the search for the first packet uses that.
  */
 enum {
-    ROW = 6,       /* headers required at the very beginning */
-    ROW_LEAST = 4, /* headers required elsewhere */
-    ROW_MOST = 64
+    ROW = 6,     /* headers required at the very beginning */
+    ROW_MIN = 4, /* headers required elsewhere */
+    ROW_MAX = 64
 };
 
 struct row {
@@ -470,7 +470,7 @@ struct row {
 /* A window holds two chains of the longest packets, or everything available. */
 static size_t window_of(const struct tl_di *d)
 {
-    const size_t bytes = 2 * ROW_LEAST * 2 * (1 + (size_t)d->limit);
+    const size_t bytes = 2 * ROW_MIN * 2 * (1 + (size_t)d->limit);
     return bytes < WINDOW_MAX ? bytes : WINDOW_MAX;
 }
 
@@ -522,7 +522,7 @@ static void learn_row(struct tl_di *d, const struct view *v, const struct row *r
  */
 static bool is_better(const struct row *a, const struct row *b)
 {
-    return a->weight > b->weight && (a->n >= ROW_LEAST || a->cut);
+    return a->weight > b->weight && (a->n >= ROW_MIN || a->cut);
 }
 
 static struct row longest_row(struct tl_di *d, const struct view *window, size_t from)
@@ -531,7 +531,7 @@ static struct row longest_row(struct tl_di *d, const struct view *window, size_t
     for (size_t parity = 0; parity < 2; parity++) {
         for (size_t at = from + parity; at + HEADER_BYTES <= window->n; at += 2) {
             for (unsigned little = 0; little < 2; little++) {
-                const struct row row = row_at(d, window, at, little, ROW_MOST);
+                const struct row row = row_at(d, window, at, little, ROW_MAX);
                 if (is_better(&row, &best))
                     best = row;
             }

@@ -44,8 +44,8 @@ void tl_tpiu_init(struct tl_tpiu *t, enum tl_tpiu_sync sync, uint64_t offset,
 
 /* Blocks to wait, more after each search: the first search may be a byte off, because of a footer
  * that looks like a frame. */
-#define PATIENCE      ((uint64_t)1)
-#define PATIENCE_MOST ((uint64_t)1 << 30)
+#define PATIENCE     ((uint64_t)1)
+#define PATIENCE_MAX ((uint64_t)1 << 30)
 
 /*
  * A frame was invalid. If bytes were lost, footers are taken for frames from there on: examine the
@@ -440,8 +440,7 @@ static int move_blocks(struct tl_tpiu *t, unsigned phase)
 static int judge_blocks(struct tl_tpiu *t)
 {
     const unsigned phase = tl_blocks_find(t->watched, t->n_watched);
-    const uint64_t more =
-        t->patience < PATIENCE_MOST / 2 ? t->patience * 2 + PATIENCE : t->patience;
+    const uint64_t more = t->patience < PATIENCE_MAX / 2 ? t->patience * 2 + PATIENCE : t->patience;
     const uint64_t patience = t->suspects ? more : 0;
     const int rc = phase ? move_blocks(t, phase) : TL_OK;
     t->watched_from = 0;

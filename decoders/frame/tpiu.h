@@ -66,7 +66,7 @@ struct tl_tpiu {
     uint64_t held_from; /* place of hold[0] */
     uint8_t hold[TL_TPIU_HOLD];
 
-    uint8_t recent[TL_BLOCKS_BEHIND]; /* the last bytes; byte i of the capture at i % size */
+    uint8_t recent[TL_BLOCKS_AFTER]; /* the last bytes; byte i of the capture at i % size */
     uint8_t watched[TL_BLOCKS_WINDOW];
     size_t n_watched;
 };

@@ -44,8 +44,8 @@ static const struct tl_extent *find(const struct tl_extents *list, uint64_t addr
 }
 
 /* The first extent after `address` that is present at `time`, or NULL. */
-static const struct tl_extent *find_behind(const struct tl_extents *list, uint64_t address,
-                                           uint64_t time)
+static const struct tl_extent *find_after(const struct tl_extents *list, uint64_t address,
+                                          uint64_t time)
 {
     for (size_t i = upper_bound(list, address); i < list->n; i++)
         if (is_there(&list->v[i], time))
@@ -282,9 +282,9 @@ static struct tl_bytes look_up(const struct tl_image *image, const struct tl_ver
         if (e)
             return (struct tl_bytes){e->bytes + (address - e->first),
                                      (size_t)(e->last - address) + 1};
-        const struct tl_extent *const behind = find_behind(&layer->extents[bit], address, time);
-        if (behind && (*next == 0 || behind->first < *next))
-            *next = behind->first;
+        const struct tl_extent *const after = find_after(&layer->extents[bit], address, time);
+        if (after && (*next == 0 || after->first < *next))
+            *next = after->first;
     }
     return (struct tl_bytes){NULL, 0};
 }
@@ -330,9 +330,9 @@ static void narrow(const struct tl_image *image, const struct tl_version *versio
         for (size_t i = upper_bound(list, address); i-- > 0 && list->v[i].most >= *first;)
             if (list->v[i].last >= *first && is_there(&list->v[i], time))
                 *first = list->v[i].last + 1;
-        const struct tl_extent *const behind = find_behind(list, address, time);
-        if (behind && behind->first <= *last)
-            *last = behind->first - 1;
+        const struct tl_extent *const after = find_after(list, address, time);
+        if (after && after->first <= *last)
+            *last = after->first - 1;
     }
 }
 

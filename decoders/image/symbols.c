@@ -77,10 +77,10 @@ static void make_up_sizes(struct tl_image *image, const struct tl_layer *layer)
         if (s->size > UINT64_MAX - s->address)
             s->size = UINT64_MAX - s->address;
         for (size_t k = i + 1; s->size == 0 && k < layer->n_symbols && k - i < FAR; k++) {
-            const struct tl_symbol *const behind = &image->symbols.v[layer->symbols[k]];
-            if (behind->address > s->address && behind->span.from == s->span.from &&
-                behind->span.until == s->span.until)
-                s->size = behind->address - s->address;
+            const struct tl_symbol *const after = &image->symbols.v[layer->symbols[k]];
+            if (after->address > s->address && after->span.from == s->span.from &&
+                after->span.until == s->span.until)
+                s->size = after->address - s->address;
         }
         if (s->size == 0)
             s->size = 1;

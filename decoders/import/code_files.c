@@ -70,7 +70,7 @@ struct opened {
     struct tl_buf unpacked; /* memory of `elf`; unused if libdw decompresses */
 };
 
-enum { UNPACKED_MOST = 256 << 20 };
+enum { UNPACKED_MAX = 256 << 20 };
 
 /* Decompress to o->unpacked. False: not a complete frame, or out of memory. */
 static bool unpack_zstd(struct opened *o, int fd)
@@ -89,7 +89,7 @@ static bool unpack_zstd(struct opened *o, int fd)
             from = (ZSTD_inBuffer){in, ok ? (size_t)n : 0, 0};
             at += ok ? n : 0;
         }
-        ok = ok && o->unpacked.n <= UNPACKED_MOST && tl_buf_reserve(&o->unpacked, sizeof in) >= 0;
+        ok = ok && o->unpacked.n <= UNPACKED_MAX && tl_buf_reserve(&o->unpacked, sizeof in) >= 0;
         if (!ok)
             break;
         to = (ZSTD_outBuffer){o->unpacked.p + o->unpacked.n, sizeof in, 0};

@@ -63,7 +63,7 @@ static const Elf64_Shdr *find_section(const struct file *f, const char *name)
 /* ---- joining ------------------------------------------------------------------------------- */
 
 /* Append bytes at a multiple of 8. */
-static int add_behind(struct tl_buf *out, const void *p, size_t n, uint64_t *at)
+static int add_after(struct tl_buf *out, const void *p, size_t n, uint64_t *at)
 {
     static const uint8_t zeros[8];
     const int r = tl_buf_add(out, zeros, (8 - out->n % 8) % 8);
@@ -90,7 +90,7 @@ static int add_section(const struct file *program, const struct file *debug, siz
         s.sh_offset = own->sh_offset;
         s.sh_size = own->sh_size;
     } else if (data && data->d_buf) {
-        r = add_behind(out, data->d_buf, data->d_size, &s.sh_offset);
+        r = add_after(out, data->d_buf, data->d_size, &s.sh_offset);
     }
     return r < 0 ? r : tl_buf_add(headers, &s, sizeof s);
 }
@@ -101,19 +101,19 @@ static int join(const struct file *program, const struct file *debug, struct tl_
     struct tl_buf headers = {0};
     size_t n = 0;
     const char *const bytes = elf_rawfile(program->elf, &n);
-    if (!bytes || n > TL_DEBUG_FILE_MOST || debug->n_sections >= SHN_LORESERVE ||
+    if (!bytes || n > TL_DEBUG_FILE_MAX || debug->n_sections >= SHN_LORESERVE ||
         program->header->e_machine != debug->header->e_machine)
         return TL_BAD;
     int r = tl_buf_add(out, bytes, n);
     for (size_t i = 0; r >= 0 && i < debug->n_sections; i++)
-        r = out->n <= 2 * TL_DEBUG_FILE_MOST ? add_section(program, debug, i, out, &headers)
-                                             : TL_BAD;
+        r = out->n <= 2 * TL_DEBUG_FILE_MAX ? add_section(program, debug, i, out, &headers)
+                                            : TL_BAD;
     Elf64_Ehdr header = *program->header;
     header.e_shnum = debug->header->e_shnum;
     header.e_shstrndx = debug->header->e_shstrndx;
     header.e_shentsize = sizeof(Elf64_Shdr);
     if (r >= 0)
-        r = add_behind(out, headers.p, headers.n, &header.e_shoff);
+        r = add_after(out, headers.p, headers.n, &header.e_shoff);
     if (r >= 0)
         memcpy(out->p, &header, sizeof header);
     tl_buf_fini(&headers);
@@ -171,7 +171,7 @@ static bool by_id(char out[static 4096], const struct tl_code_places *places,
 static bool has_checksum(const char *path, uint32_t wanted)
 {
     struct tl_buf bytes = {0};
-    const bool read = tl_buf_read_file(&bytes, path, TL_DEBUG_FILE_MOST, NULL) >= 0;
+    const bool read = tl_buf_read_file(&bytes, path, TL_DEBUG_FILE_MAX, NULL) >= 0;
     const bool same = read && crc32_z(0, bytes.p, bytes.n) == wanted;
     tl_buf_fini(&bytes);
     return same;
@@ -203,7 +203,7 @@ bool tl_debug_file_find(char out[static 4096], const struct tl_code_file *progra
     GElf_Word sum;
     bool found = false;
     out[0] = 0;
-    if (program->is_elf && program->size <= TL_DEBUG_FILE_MOST && open_file(&f, program->path)) {
+    if (program->is_elf && program->size <= TL_DEBUG_FILE_MAX && open_file(&f, program->path)) {
         if (!find_section(&f, ".symtab")) {
             const char *const name = dwelf_elf_gnu_debuglink(f.elf, &sum);
             found = by_id(out, places, id) || (name && by_link(out, program, places, name, sum));

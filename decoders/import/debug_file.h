@@ -14,7 +14,7 @@
 #include "base/bytes.h"
 #include "import/code_files.h"
 
-#define TL_DEBUG_FILE_MOST ((size_t)512 << 20) /* maximum bytes of a file to recombine */
+#define TL_DEBUG_FILE_MAX ((size_t)512 << 20) /* maximum bytes of a file to recombine */
 
 /*
  * Find the debug file of a program, by build ID (n == 0: unknown) in perf's cache and in

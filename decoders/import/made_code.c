@@ -27,7 +27,7 @@ int tl_made_code_add(struct tl_made_code *made, struct tl_bytes code, const char
 {
     static const uint8_t zeros[ALIGN];
     const size_t padding = (ALIGN - code.n % ALIGN) % ALIGN;
-    if (code.n > TL_MADE_CODE_MOST - made->code.n)
+    if (code.n > TL_MADE_CODE_MAX - made->code.n)
         return TL_LIMIT;
     *offset = CODE + made->code.n;
     if (name[0]) {

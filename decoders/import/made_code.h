@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/bytes.h"
 
-#define TL_MADE_CODE_MOST ((uint64_t)1 << 30) /* maximum bytes */
+#define TL_MADE_CODE_MAX ((uint64_t)1 << 30) /* maximum bytes */
 
 struct tl_made_function {
     uint64_t offset, size; /* in the file */

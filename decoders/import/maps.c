@@ -14,7 +14,7 @@ struct piece {
     uint64_t first, last; /* addresses */
     uint64_t offset;      /* file offset of `first` */
     const char *file;     /* owned by the maps */
-    uint64_t told;        /* when it was mapped; its validity may begin earlier */
+    uint64_t reported;    /* when it was mapped; its validity may begin earlier */
     uint64_t from, until; /* until 0: never valid */
 };
 
@@ -121,9 +121,9 @@ static int cut(struct process *p, uint64_t first, uint64_t last, uint64_t time)
         const struct piece old = p->v[i];
         if (old.until != THERE || !overlaps(&old, first, last))
             continue;
-        any |= old.told < time;
+        any |= old.reported < time;
         p->v[i] = part_of(&old, first, last);
-        p->v[i].until = old.told < time ? time : 0;
+        p->v[i].until = old.reported < time ? time : 0;
         if ((old.first < first && add_piece(p, part_of(&old, old.first, first - 1)) < 0) ||
             (old.last > last && add_piece(p, part_of(&old, last + 1, old.last)) < 0))
             return TL_NOMEM;
@@ -176,7 +176,7 @@ int tl_maps_fork(struct tl_maps *maps, uint64_t process, uint64_t parent, uint64
         struct piece piece = from->v[i];
         if (piece.until != THERE)
             continue;
-        piece.told = time;
+        piece.reported = time;
         piece.from = free_since(child, piece.first, piece.last);
         rc = add_piece(child, piece);
     }

@@ -36,7 +36,7 @@ void tl_perf_import_free(struct tl_perf_import *im)
     free(im);
 }
 
-void tl_perf_import_tell(const struct tl_perf_import *im, const char *format, ...)
+void tl_perf_import_report(const struct tl_perf_import *im, const char *format, ...)
 {
     char text[4600];
     va_list args;

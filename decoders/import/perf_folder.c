@@ -15,8 +15,8 @@ enum {
     DATA_SIZE = 48,
     FEATURES = 72,
     SECTION = 16, /* {u64 offset, u64 size} of a feature */
-    MOST_FILES = 65536,
-    HEAD_MOST = 1 << 26
+    MAX_FILES = 65536,
+    HEAD_MAX = 1 << 26
 };
 
 /* A file `data`, read up to its records and after them. */
@@ -52,7 +52,7 @@ static void put64(const struct folder *f, uint8_t *p, uint64_t v)
 /* Read `n` more bytes of the file. */
 static int read_some(struct folder *f, struct tl_buf *out, uint64_t n)
 {
-    if (n > HEAD_MOST)
+    if (n > HEAD_MAX)
         return TL_BAD;
     if (tl_buf_reserve(out, (size_t)n) < 0)
         return TL_NOMEM;
@@ -110,9 +110,9 @@ static int move_features(struct folder *f)
     f->sections.n = kept;
     for (size_t i = 0; i < sizeof gone / sizeof *gone; i++)
         *feature_byte(f, gone[i]) &= (uint8_t) ~(1u << gone[i] % 8);
-    const uint64_t behind = f->data_at + f->data_size + at;
+    const uint64_t after = f->data_at + f->data_size + at;
     put64(f, f->head.p + DATA_SIZE, f->data_size + f->more);
-    f->data_at = behind; /* start of the features' contents */
+    f->data_at = after; /* start of the features' contents */
     return rc;
 }
 
@@ -161,7 +161,7 @@ int tl_perf_folder_read(struct tl_bundle_capture *capture, const char *input)
         access(f->path, R_OK) == 0;
     f->stem = strlen(f->path);
     f->size = is_folder ? file_size(f->path) : 0;
-    for (uint64_t size; is_folder && f->n < MOST_FILES; f->more += size, f->n++)
+    for (uint64_t size; is_folder && f->n < MAX_FILES; f->more += size, f->n++)
         if ((size = file_size(name_part(f, f->n))) == UINT64_MAX)
             break;
     f->path[f->stem] = 0;

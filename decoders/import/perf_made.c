@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define JITTED_MOST ((size_t)1 << 30) /* maximum bytes of a jitdump file */
-#define POKES_MOST  4096 /* maximum changes of the kernel's text: each changes the memory view */
+#define JITTED_MAX ((size_t)1 << 30) /* maximum bytes of a jitdump file */
+#define POKES_MAX  4096 /* maximum changes of the kernel's text: each changes the memory view */
 
-#define SYMBOLS_MOST 16384 /* maximum names of generated kernel code, and of BPF functions */
+#define SYMBOLS_MAX 16384 /* maximum names of generated kernel code, and of BPF functions */
 
 /* ---- kernel code ----------------------------------------------------------------------------- */
 
@@ -42,7 +42,7 @@ int tl_perf_import_ksymbol(struct tl_perf_import *im, const struct tl_perf_recor
         .dso = TL_PERF_NO_FILE,
         .symbol = im->n_ksymbols,
     };
-    if (im->n_ksymbols >= SYMBOLS_MOST)
+    if (im->n_ksymbols >= SYMBOLS_MAX)
         return TL_OK;
     const int rc = add_ksymbol(im, r->symbol.name, r->symbol.address, r->symbol.kind == OF_BPF);
     im->number += rc == TL_OK && r->symbol.kind == OF_BPF;
@@ -84,12 +84,12 @@ int tl_perf_import_poke(struct tl_perf_import *im, const struct tl_perf_record *
 {
     const bool first = tl_perf_map_get(&im->poked, r->poke.address) < 0;
     int rc = TL_OK;
-    if (im->n_pokes++ >= POKES_MOST) {
-        if (im->n_pokes == POKES_MOST + 1)
-            tl_perf_import_tell(im,
-                                "the kernel changed its code more than %d times; what it "
-                                "changed later is left out",
-                                POKES_MOST);
+    if (im->n_pokes++ >= POKES_MAX) {
+        if (im->n_pokes == POKES_MAX + 1)
+            tl_perf_import_report(im,
+                                  "the kernel changed its code more than %d times; what it "
+                                  "changed later is left out",
+                                  POKES_MAX);
         return TL_OK;
     }
     if (first)
@@ -116,7 +116,7 @@ enum {
     INFO_N_LENGTHS = 108,
     INFO_SYMBOLS = 112,
     INFO_LENGTHS = 120,
-    INFO_LEAST = 128
+    INFO_MIN = 128
 };
 
 static uint64_t count_at(const struct tl_perf_import *im, struct tl_bytes info, size_t at)
@@ -141,8 +141,8 @@ static int add_bpf(struct tl_perf_import *im, struct tl_bytes info, uint64_t add
         snprintf(f.tag + 2 * i, 3, "%02x", info.p[INFO_TAG + i]);
     const char *const called = (const char *)info.p + INFO_NAME;
     snprintf(own, sizeof own, "bpf_prog_%s_%.*s", f.tag, (int)strnlen(called, 16), called);
-    const char *const told = name_at(im, address);
-    int rc = tl_made_code_add(&im->made, code, told[0] ? told : own, &f.offset);
+    const char *const reported = name_at(im, address);
+    int rc = tl_made_code_add(&im->made, code, reported[0] ? reported : own, &f.offset);
     if (rc == TL_OK)
         rc = tl_grow(&im->bpf, &im->cap_bpf, im->n_bpf + 1, sizeof f);
     if (rc == TL_OK)
@@ -170,7 +170,7 @@ static int take_program(struct tl_perf_import *im, struct tl_bytes info, struct 
         /* All zeros: the kernel did not disclose it. */
         const struct tl_bytes one = {code + at, (size_t)length};
         at += length;
-        if (length > 0 && address != 0 && im->n_bpf < SYMBOLS_MOST &&
+        if (length > 0 && address != 0 && im->n_bpf < SYMBOLS_MAX &&
             (one.p[0] || memcmp(one.p, one.p + 1, one.n - 1) != 0))
             rc = add_bpf(im, info, address, one);
     }
@@ -193,7 +193,7 @@ int tl_perf_import_bpf(struct tl_perf_import *im, struct tl_bytes body)
             break;
         const struct tl_bytes info = {body.p + at, (size_t)n_info};
         const struct tl_bytes data = {info.p + info.n, (size_t)n_data};
-        if (info.n >= INFO_LEAST)
+        if (info.n >= INFO_MIN)
             rc = take_program(im, info, data);
         at += (size_t)(n_info + n_data);
     }
@@ -215,12 +215,12 @@ struct tl_perf_bpf *tl_perf_import_bpf_of(struct tl_perf_import *im, const struc
     for (size_t i = 0; i < im->n_bpf; i++)
         if (im->bpf[i].address == e->address && (!found || strstr(symbol->name, im->bpf[i].tag)))
             found = &im->bpf[i];
-    if (!found && !symbol->told && symbol->is_bpf && tl_perf_import_has_kernel(im))
-        tl_perf_import_tell(im,
-                            "no code of the BPF program %s at 0x%" PRIx64
-                            "; perf record takes it along for root",
-                            symbol->name, e->address);
-    symbol->told = true;
+    if (!found && !symbol->reported && symbol->is_bpf && tl_perf_import_has_kernel(im))
+        tl_perf_import_report(im,
+                              "no code of the BPF program %s at 0x%" PRIx64
+                              "; perf record takes it along for root",
+                              symbol->name, e->address);
+    symbol->reported = true;
     return found;
 }
 
@@ -263,13 +263,14 @@ int tl_perf_import_jitted(struct tl_perf_import *im)
         if (d->found == 1)
             tl_perf_import_find(im, d);
         if (d->found == TL_OK &&
-            tl_buf_read_file(&bytes, d->file.path, JITTED_MOST, NULL) == TL_OK) {
+            tl_buf_read_file(&bytes, d->file.path, JITTED_MAX, NULL) == TL_OK) {
             struct jitted j = {im, {bytes.p, bytes.n}, false};
-            rc = tl_jitdump_read(j.file, &d->told, &j.in_ticks, on_jitted, &j);
+            rc = tl_jitdump_read(j.file, &d->reported, &j.in_ticks, on_jitted, &j);
         }
         if (rc == TL_BAD || rc == TL_LIMIT) {
-            tl_perf_import_tell(im, "%s: makes no sense as code of a compiler at offset 0x%" PRIx64,
-                                d->file.path, d->told);
+            tl_perf_import_report(im,
+                                  "%s: makes no sense as code of a compiler at offset 0x%" PRIx64,
+                                  d->file.path, d->reported);
             rc = TL_OK;
         }
         tl_buf_fini(&bytes);

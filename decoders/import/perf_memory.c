@@ -36,11 +36,11 @@ static const struct tl_build_id *id_of(const struct tl_perf_import *im, const st
 }
 
 /* Report a missing file, once, with all available information. */
-static void tell_missing(const struct tl_perf_import *im, const struct tl_perf_dso *d)
+static void report_missing(const struct tl_perf_import *im, const struct tl_perf_dso *d)
 {
     char id[2 * TL_BUILD_ID_MAX + 1];
     tl_build_id_text(id_of(im, d), id);
-    tl_perf_import_tell(
+    tl_perf_import_report(
         im, "no code of %s%s%s%s; %s", d->name, id[0] ? " (build ID " : "", id, id[0] ? ")" : "",
         d->kind == TL_CODE_KERNEL ? "give --vmlinux FILE, --kcore FILE or --buildid-dir DIR"
                                   : "give --symfs DIR or --buildid-dir DIR");
@@ -71,7 +71,7 @@ void tl_perf_import_find(struct tl_perf_import *im, struct tl_perf_dso *d)
         (void)tl_debug_file_find(d->debug, &d->file, &im->places, id_of(im, d));
     if (d->found >= 0)
         return;
-    tell_missing(im, d);
+    report_missing(im, d);
     set_later(im, d);
 }
 
@@ -134,8 +134,8 @@ static int add_mapping(struct tl_perf_import *im, struct tl_maps *maps,
     map.file = d->file.path;
     /* Mappings consist of pages, a file may end anywhere. */
     if (map.offset < from || map.offset >= limit) {
-        tl_perf_import_tell(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped",
-                            d->file.path, map.offset);
+        tl_perf_import_report(im, "%s: has no bytes at offset 0x%" PRIx64 ", which is mapped",
+                              d->file.path, map.offset);
         map.file = NULL;
         return tl_maps_add(maps, &map);
     }
@@ -170,7 +170,7 @@ static int take_ksymbol(struct tl_perf_import *im, struct tl_maps *maps,
 }
 
 /* Add programs without a record of their lifetime, as always present. */
-static int add_untold(const struct tl_perf_import *im, struct tl_maps *maps)
+static int add_unreported(const struct tl_perf_import *im, struct tl_maps *maps)
 {
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < im->n_bpf; i++) {
@@ -223,12 +223,12 @@ static int take_event(struct tl_perf_import *im, struct tl_maps *maps,
  * machines run. */
 static void name_contexts(const struct tl_perf_import *im, struct tl_setup *setup, size_t first)
 {
-    const enum tl_perf_context told = tl_perf_info_context(&im->info);
-    for (size_t i = first; i < setup->n_images && told != TL_PERF_CONTEXT_ID; i++) {
+    const enum tl_perf_context reported = tl_perf_info_context(&im->info);
+    for (size_t i = first; i < setup->n_images && reported != TL_PERF_CONTEXT_ID; i++) {
         struct tl_image_context *const c = &setup->images[i].context;
-        if (!c->has_context_id && told == TL_PERF_CONTEXT_VMID)
+        if (!c->has_context_id && reported == TL_PERF_CONTEXT_VMID)
             setup->images[i].space = TL_SPACE_EL2;
-        c->has_vmid = c->has_context_id && told == TL_PERF_CONTEXT_VMID;
+        c->has_vmid = c->has_context_id && reported == TL_PERF_CONTEXT_VMID;
         c->vmid = c->has_vmid ? c->context_id : 0;
         c->has_context_id = false;
         c->context_id = 0;
@@ -261,7 +261,7 @@ static int join(const struct tl_perf_import *im, const struct tl_perf_dso *d, st
 {
     const int rc = tl_debug_file_join(d->file.path, d->debug, out);
     if (rc < 0 && rc != TL_NOMEM) {
-        tl_perf_import_tell(im, "%s: has no symbols of %s", d->debug, d->file.path);
+        tl_perf_import_report(im, "%s: has no symbols of %s", d->debug, d->file.path);
         tl_buf_fini(out);
     }
     return rc == TL_NOMEM ? rc : TL_OK;
@@ -316,7 +316,7 @@ int tl_perf_import_images(struct tl_perf_import *im, struct tl_setup *setup)
     for (size_t i = 0; rc == TL_OK && i < im->n_events; i++)
         rc = take_event(im, maps, &im->events[i], setup);
     if (rc == TL_OK)
-        rc = add_untold(im, maps);
+        rc = add_unreported(im, maps);
     if (rc == TL_OK)
         rc = add_made(im, setup);
     if (rc == TL_OK)

@@ -47,11 +47,11 @@ static int take_fork(struct names *n, int32_t child, int32_t parent)
 int tl_perf_import_names(const struct tl_perf_import *im, struct tl_setup *setup)
 {
     const bool threads = im->info.kind == TL_PERF_TRACE_CORESIGHT;
-    const enum tl_perf_context told = tl_perf_info_context(&im->info);
+    const enum tl_perf_context reported = tl_perf_info_context(&im->info);
     struct names n = {
-        .setup = setup, .first = setup->n_contexts, .is_vmid = told == TL_PERF_CONTEXT_VMID};
+        .setup = setup, .first = setup->n_contexts, .is_vmid = reported == TL_PERF_CONTEXT_VMID};
     int rc = TL_OK;
-    for (size_t i = 0; rc == TL_OK && told != TL_PERF_CONTEXT_NONE && i < im->n_events; i++) {
+    for (size_t i = 0; rc == TL_OK && reported != TL_PERF_CONTEXT_NONE && i < im->n_events; i++) {
         const struct tl_perf_event *const e = &im->events[i];
         if (e->type == TL_PERF_COMM && (threads || e->tid == e->pid))
             rc = call(&n, e->tid, e->comm);

@@ -32,7 +32,7 @@ struct tl_perf_dso {
     int found;        /* result of tl_code_find(); 1: not searched yet */
     /* Name in a setup if the file was not found; else "". */
     char later[9 + 2 * TL_BUILD_ID_MAX + 1];
-    uint64_t told; /* jitdump files: bytes read so far */
+    uint64_t reported; /* jitdump files: bytes read so far */
 };
 
 /* A record about memory or a process. */
@@ -57,7 +57,7 @@ struct tl_perf_named_id {
 struct tl_perf_ksymbol {
     char *name;
     uint64_t address;
-    bool is_bpf, told; /* told: the missing code has been reported */
+    bool is_bpf, reported; /* reported: the missing code has been reported */
 };
 
 /* A function of a BPF program whose code is in perf.data. */
@@ -96,11 +96,12 @@ struct tl_perf_import {
     struct tl_clock axis; /* clock of the images' times */
     bool timed;           /* that clock is the trace's timestamps */
     bool begun;           /* there was trace data */
-    bool told_guests;     /* records of virtual machines were reported */
+    bool reported_guests; /* records of virtual machines were reported */
     uint64_t number;      /* number of changes to the information */
 };
 
-void tl_perf_import_tell(const struct tl_perf_import *im, const char *format, ...) TL_PRINTF(2, 3);
+void tl_perf_import_report(const struct tl_perf_import *im, const char *format, ...)
+    TL_PRINTF(2, 3);
 /* Append an event; sets its time and number. Returns TL_NOMEM. */
 TL_MUST_USE int tl_perf_import_event(struct tl_perf_import *im, struct tl_perf_event event);
 

@@ -158,10 +158,10 @@ int tl_perf_import_record(void *context, const struct tl_perf_raw *raw)
     if (raw->type == TL_PERF_TIME_CONV)
         tl_perf_info_clock(&im->info, swap, raw->body);
     if ((raw->type == TL_PERF_MMAP || raw->type == TL_PERF_MMAP2) && tl_perf_is_guest(raw->misc) &&
-        !im->told_guests) {
-        tl_perf_import_tell(
+        !im->reported_guests) {
+        tl_perf_import_report(
             im, "virtual machines were recorded, too; what runs in them is not followed");
-        im->told_guests = true;
+        im->reported_guests = true;
     }
     if (tl_perf_record_read(&r, raw, swap, tl_perf_reader_attrs(im->reader)) < 0)
         return TL_OK;
@@ -224,11 +224,11 @@ static void take_text(const struct tl_perf_import *im, struct tl_bytes body, cha
  * number of IDs, name, and IDs, in the order of the file's attributes. */
 static int take_events(struct tl_perf_import *im, struct tl_bytes body)
 {
-    enum { MOST = 256 };
+    enum { MAX = 256 };
     const bool swap = tl_perf_reader_swaps(im->reader);
     const uint32_t n = body.n < 8 ? 0 : tl_perf_u32(swap, body.p);
     const size_t size = body.n < 8 ? 0 : tl_perf_u32(swap, body.p + 4);
-    for (size_t at = 8; im->n_event_names < n && im->n_event_names < MOST;) {
+    for (size_t at = 8; im->n_event_names < n && im->n_event_names < MAX;) {
         if (size > body.n - at || body.n - at - size < 8)
             return TL_OK;
         const uint64_t ids = tl_perf_u32(swap, body.p + at + size);

@@ -699,11 +699,11 @@ static void reading_fini(struct reading *r)
 }
 
 int tl_snapshot_read(struct tl_bundle *out, const char *dir,
-                     void (*tell)(void *context, const char *text), void *context,
+                     void (*report)(void *context, const char *text), void *context,
                      struct tl_fail *fail)
 {
     *out = (struct tl_bundle){0};
-    struct reading r = {.dir = dir, .warn = tell, .warn_context = context};
+    struct reading r = {.dir = dir, .warn = report, .warn_context = context};
     int rc = parse_file(&r, "snapshot.ini", on_snapshot_entry, fail);
     if (rc == TL_OK && !r.metadata[0])
         rc = tl_fail_set(fail, TL_BAD, "snapshot.ini: no metadata= in [trace]: there is no trace");

@@ -93,12 +93,12 @@ unsigned tl_x86_quick(enum tl_isa isa, const uint8_t code[static TL_X86_MAX + 1]
     const bool escaped = (w & 0xff) == 0x0f;
     w >>= 8 * escaped;
     const uint8_t need = needs[(unsigned)escaped << 8 | (w & 0xff)];
-    const unsigned behind = (unsigned)(w >> 8), reg = behind >> 3 & 7;
+    const unsigned after = (unsigned)(w >> 8), reg = after >> 3 & 7;
     if (!(need & KNOWN) || isa == TL_ISA_X16 || ((need & ZERO) && reg != 0))
         return 0;
     const unsigned z = short_operands && !wide ? 2 : 4;
     const unsigned immediate =
         (need & IMM8 ? 1 : 0) + (need & IMM_Z ? z : 0) + (need & IMM_V ? (wide ? 8 : z) : 0);
-    const unsigned operands = need & MODRM ? operand_bytes(behind) : 0;
+    const unsigned operands = need & MODRM ? operand_bytes(after) : 0;
     return prefix + rex + escaped + 1u + operands + ((need & TEST) && reg >= 2 ? 0 : immediate);
 }

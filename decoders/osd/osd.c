@@ -82,8 +82,8 @@ static uint64_t arrival_of(struct osd *osd, uint64_t end)
 
 /* ---- lanes ------------------------------------------------------------------------------ */
 
-static int tell_loss(const struct osd *osd, const struct tl_osd_lane *lane, const char *reason,
-                     uint64_t offset, uint64_t bytes)
+static int report_loss(const struct osd *osd, const struct tl_osd_lane *lane, const char *reason,
+                       uint64_t offset, uint64_t bytes)
 {
     const struct tl_decode_loss loss = {
         .stream = lane && lane->believed ? &lane->stream : NULL,
@@ -163,7 +163,7 @@ static int take_event(struct osd *osd, struct tl_osd_module *m, const struct tl_
     if (rc < 0)
         return rc;
     if (!lane)
-        return tell_loss(osd, NULL, TOO_MANY, e->offset, 0);
+        return report_loss(osd, NULL, TOO_MANY, e->offset, 0);
     if (!lane->believed) {
         if (!m->declared && !m->foreign && !lane->waiting) {
             lane->first = *e;
@@ -222,7 +222,7 @@ static int take_packet(struct osd *osd, const struct tl_di_packet *packet, uint6
     if (has_items(&event))
         return take_event(osd, m, &event, arrival);
     if (event.kind == TL_OSD_MISFIT)
-        return tell_loss(osd, lane, MISFIT, packet->offset, 2 * (1 + (uint64_t)packet->n));
+        return report_loss(osd, lane, MISFIT, packet->offset, 2 * (1 + (uint64_t)packet->n));
     if (event.kind == TL_OSD_REGISTER)
         tl_di_set_max_words(&osd->di, osd->reader.max_pkt_len);
     if (lane)
@@ -338,7 +338,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     struct osd *const osd = context;
     tl_osd_reader_lost(&osd->reader);
     (void)tl_osd_each_module(&osd->reader, mark_loss, &offset);
-    return tell_loss(osd, NULL, reason, offset, bytes);
+    return report_loss(osd, NULL, reason, offset, bytes);
 }
 
 /* ---- tl_decode_ops ---------------------------------------------------------------------- */
@@ -430,7 +430,7 @@ static int finish_lane(void *context, struct tl_osd_module *m)
     if (lane->waiting) {
         lane->waiting = false;
         if (osd->reader.any_declared)
-            return tell_loss(osd, NULL, UNDECLARED, lane->first.offset, 0);
+            return report_loss(osd, NULL, UNDECLARED, lane->first.offset, 0);
         rc = announce(osd, lane, m);
         if (rc == TL_OK)
             rc = tl_osd_lane_event(lane, &lane->first, lane->first_arrival);

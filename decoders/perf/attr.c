@@ -3,8 +3,8 @@
 
 #include <stdlib.h>
 
-#define MOST_ATTRS 65536u
-#define MOST_IDS   (1u << 22)
+#define MAX_ATTRS 65536u
+#define MAX_IDS   (1u << 22)
 
 /* Bits of sample_type whose members are in the trailer. */
 #define TRAILER                                                                                    \
@@ -22,12 +22,12 @@ static uint64_t mirrored(const uint8_t *p)
 
 int tl_perf_attr_read(struct tl_perf_attr *attr, bool swap, struct tl_bytes bytes)
 {
-    if (bytes.n < TL_PERF_ATTR_LEAST)
+    if (bytes.n < TL_PERF_ATTR_MIN)
         return TL_BAD;
     const uint8_t *const p = bytes.p;
     uint32_t size = tl_perf_u32(swap, p + 4);
-    size = size == 0 ? TL_PERF_ATTR_LEAST : size; /* as written by the first versions */
-    if (size < TL_PERF_ATTR_LEAST || size > bytes.n)
+    size = size == 0 ? TL_PERF_ATTR_MIN : size; /* as written by the first versions */
+    if (size < TL_PERF_ATTR_MIN || size > bytes.n)
         return TL_BAD;
     *attr = (struct tl_perf_attr){
         .type = tl_perf_u32(swap, p),
@@ -56,7 +56,7 @@ int tl_perf_attrs_add(struct tl_perf_attrs *attrs, const struct tl_perf_attr *at
                       struct tl_bytes ids)
 {
     const size_t n = ids.n / 8;
-    if (attrs->n >= MOST_ATTRS || n > MOST_IDS - attrs->ids.n)
+    if (attrs->n >= MAX_ATTRS || n > MAX_IDS - attrs->ids.n)
         return TL_LIMIT;
     if (tl_grow(&attrs->v, &attrs->cap, attrs->n + 1, sizeof *attrs->v) < 0)
         return TL_NOMEM;
@@ -83,7 +83,7 @@ int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes 
         const uint64_t cpu = tl_perf_u64(swap, p + CPU);
         if (cpu > INT32_MAX)
             continue;
-        if (attrs->cpus.n >= MOST_IDS)
+        if (attrs->cpus.n >= MAX_IDS)
             return TL_LIMIT;
         if (tl_perf_map_set(&attrs->cpus, tl_perf_u64(swap, p), (size_t)cpu) < 0)
             return TL_NOMEM;
@@ -94,7 +94,7 @@ int tl_perf_attrs_index(struct tl_perf_attrs *attrs, bool swap, struct tl_bytes 
 void tl_perf_attrs_state(struct tl_perf_attrs *attrs, struct tl_state *s)
 {
     tl_state_array(s, &attrs->v, &attrs->n, &attrs->cap, sizeof *attrs->v);
-    tl_state_check(s, attrs->n <= MOST_ATTRS);
+    tl_state_check(s, attrs->n <= MAX_ATTRS);
     tl_perf_map_state(&attrs->ids, s, attrs->n);
     tl_perf_map_state(&attrs->cpus, s, (size_t)INT32_MAX + 1);
     tl_state_bool(s, &attrs->alike);

@@ -73,7 +73,7 @@ enum tl_perf_attr_flag { /* bit numbers in flags */
                          TL_PERF_SAMPLE_ID_ALL = 18
 };
 
-#define TL_PERF_ATTR_LEAST 64 /* bytes of the oldest version */
+#define TL_PERF_ATTR_MIN 64 /* bytes of the oldest version */
 
 struct tl_perf_attr {
     uint32_t type;   /* of the PMU */

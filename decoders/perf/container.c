@@ -5,12 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_FILLED 4096u /* maximum AUX records of Intel PT kept */
+#define MAX_FILLED 4096u /* maximum AUX records of Intel PT kept */
 
 /* ---- losses and streams ---------------------------------------------------------------------- */
 
-int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
-                      const char *reason, uint64_t offset, uint64_t bytes, bool fault)
+int tl_perf_report_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
+                        const char *reason, uint64_t offset, uint64_t bytes, bool fault)
 {
     const struct tl_decode_loss loss = {
         .stream = stream ? &stream->out.stream : NULL,
@@ -85,7 +85,7 @@ int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **
     struct tl_perf_decode *const d = s->owner;
     struct tl_fail fail = {.text = "cannot be decoded"};
     const int rc = tl_stream_out_decoder(&s->out, &d->base, d->image, out, &fail);
-    return rc == TL_OK || rc == TL_NOMEM ? rc : tl_perf_tell_loss(d, s, fail.text, 0, 0, true);
+    return rc == TL_OK || rc == TL_NOMEM ? rc : tl_perf_report_loss(d, s, fail.text, 0, 0, true);
 }
 
 /* ---- areas ----------------------------------------------------------------------------------- */
@@ -198,7 +198,7 @@ static int fill(struct tl_perf_area_state *a, uint64_t at, struct tl_bytes bytes
         at += n;
         bytes.p += n;
         bytes.n -= n;
-        if (rc >= 0 && (at % ASKED == 0 || piece->whole) && tl_perf_held(d) > TL_PERF_HELD_MOST)
+        if (rc >= 0 && (at % ASKED == 0 || piece->whole) && tl_perf_held(d) > TL_PERF_HELD_MAX)
             rc = hurry(d);
     }
     return rc;
@@ -236,14 +236,14 @@ static void take_setup(struct tl_perf_decode *d)
 /* Decode everything that is final. */
 static int go_on(struct tl_perf_decode *d, bool last)
 {
-    int rc = tl_perf_events_go_on(d);
+    int rc = tl_perf_events_continue(d);
     if (last && d->info.kind == TL_PERF_TRACE_NONE)
         take_setup(d);
     if (rc < 0)
         return rc;
     if (d->info.kind == TL_PERF_TRACE_CORESIGHT)
-        return tl_perf_cs_go_on(d, last);
-    return d->info.kind == TL_PERF_TRACE_PT ? tl_perf_pt_go_on(d, last) : TL_OK;
+        return tl_perf_cs_continue(d, last);
+    return d->info.kind == TL_PERF_TRACE_PT ? tl_perf_pt_continue(d, last) : TL_OK;
 }
 
 /* ---- records --------------------------------------------------------------------------------- */
@@ -252,7 +252,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
 {
     struct tl_perf_decode *const d = context;
     d->trouble++;
-    return tl_perf_tell_loss(d, NULL, reason, offset, bytes, true);
+    return tl_perf_report_loss(d, NULL, reason, offset, bytes, true);
 }
 
 static int on_info(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
@@ -269,7 +269,7 @@ static int on_info(struct tl_perf_decode *d, const struct tl_perf_raw *raw)
         return rc;
     d->hopeless = rc == TL_UNSUPPORTED;
     d->trouble++;
-    return tl_perf_tell_loss(d, NULL, fail.text, raw->offset, 0, true);
+    return tl_perf_report_loss(d, NULL, fail.text, raw->offset, 0, true);
 }
 
 struct tl_clock tl_perf_axis(const struct tl_perf_decode *d)
@@ -303,7 +303,7 @@ static bool is_news(const struct tl_perf_decode *d, const struct tl_perf_filled 
 }
 
 /* Report flags of AUX records about their bytes, once each. */
-static int tell_flags(struct tl_perf_decode *d, const struct tl_perf_record *r)
+static int report_flags(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
     static const struct {
         uint64_t flag;
@@ -314,9 +314,9 @@ static int tell_flags(struct tl_perf_decode *d, const struct tl_perf_record *r)
     };
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < sizeof flags / sizeof *flags; i++)
-        if (r->aux.flags & flags[i].flag & ~d->told_flags) {
-            d->told_flags |= flags[i].flag;
-            rc = tl_perf_tell_loss(d, NULL, flags[i].text, r->offset, 0, false);
+        if (r->aux.flags & flags[i].flag & ~d->reported_flags) {
+            d->reported_flags |= flags[i].flag;
+            rc = tl_perf_report_loss(d, NULL, flags[i].text, r->offset, 0, false);
         }
     return rc;
 }
@@ -332,10 +332,10 @@ static int on_aux(struct tl_perf_decode *d, const struct tl_perf_record *r)
         .time = r->time,
         .record = r->offset,
     };
-    const int rc = tell_flags(d, r);
+    const int rc = report_flags(d, r);
     if (rc < 0)
         return rc;
-    if (d->info.kind == TL_PERF_TRACE_PT && (d->n_filled >= MOST_FILLED || !is_news(d, &f)))
+    if (d->info.kind == TL_PERF_TRACE_PT && (d->n_filled >= MAX_FILLED || !is_news(d, &f)))
         return TL_OK;
     if (tl_grow(&d->filled, &d->cap_filled, d->n_filled + 1, sizeof *d->filled) < 0)
         return TL_NOMEM;
@@ -427,12 +427,12 @@ static int on_record(void *context, const struct tl_perf_raw *raw)
     else if (r.type == TL_PERF_AUX_OUTPUT_HW_ID)
         rc = on_hw_id(d, &r);
     else if (r.type == TL_PERF_LOST)
-        rc =
-            tl_perf_tell_loss(d, NULL, "perf lost records; processes and their memory may be wrong",
-                              r.offset, 0, false);
+        rc = tl_perf_report_loss(d, NULL,
+                                 "perf lost records; processes and their memory may be wrong",
+                                 r.offset, 0, false);
     else if (r.type == TL_PERF_LOST_SAMPLES && r.lost > 0)
-        rc = tl_perf_tell_loss(d, NULL, "perf lost samples; events may be missing", r.offset, 0,
-                               false);
+        rc = tl_perf_report_loss(d, NULL, "perf lost samples; events may be missing", r.offset, 0,
+                                 false);
     if (rc >= 0)
         rc = tl_perf_sideband_add(&d->sideband, &r);
     return rc < 0 || !d->setup->events ? rc : tl_perf_events_record(d, &r);
@@ -508,10 +508,10 @@ static int finish(struct tl_decode *decode)
         rc = go_on(d, true);
     if (rc == TL_OK && d->info.kind == TL_PERF_TRACE_NONE && !d->trouble &&
         !(d->setup->events && d->n_streams > 0))
-        rc = tl_perf_tell_loss(d, NULL,
-                               d->n_areas ? "no AUXTRACE_INFO, and no source by --config"
-                                          : "there is no hardware trace in it",
-                               0, tl_perf_held(d), true);
+        rc = tl_perf_report_loss(d, NULL,
+                                 d->n_areas ? "no AUXTRACE_INFO, and no source by --config"
+                                            : "there is no hardware trace in it",
+                                 0, tl_perf_held(d), true);
     return rc;
 }
 

@@ -21,7 +21,7 @@
 #include "perf/sideband.h"
 #include "perf/snapshot.h"
 
-#define TL_PERF_HELD_MOST ((size_t)256 << 20) /* limit of area bytes waiting for records */
+#define TL_PERF_HELD_MAX ((size_t)256 << 20) /* limit of area bytes waiting for records */
 
 struct tl_perf_decode;
 
@@ -34,8 +34,8 @@ struct tl_perf_stream {
     /* Thread streams: for a CPU's stream, that of the thread running on it, which receives the same
      * items; NULL: none. */
     struct tl_perf_stream *thread;
-    uint64_t mode;    /* mode after the items delivered so far */
-    int32_t told_tid; /* CoreSight: last thread reported; -1: none */
+    uint64_t mode;        /* mode after the items delivered so far */
+    int32_t reported_tid; /* CoreSight: last thread reported; -1: none */
     bool has_mode;
     bool runs; /* the last instruction is not followed by a gap */
 };
@@ -90,14 +90,14 @@ struct tl_perf_area_state {
     struct tl_perf_break *breaks;
     size_t n_breaks, cap_breaks, first_break;
     /* Position relative to the records (pt_order.c). */
-    bool told, left;   /* anything was applied; the next change was reached, but not applied */
-    uint64_t seen;     /* time up to which records were applied */
-    uint64_t timeless; /* number of records without a time at that point */
-    uint64_t turn;     /* time at which to continue; UINT64_MAX: nothing left to apply */
-    bool blocked;      /* the trace position for that time is not known yet */
-    uint64_t changed;  /* time of the last memory change applied */
-    int32_t told_pid, told_tid;
-    char told_name[TL_PERF_NAME];
+    bool reported, left; /* anything was applied; the next change was reached, but not applied */
+    uint64_t seen;       /* time up to which records were applied */
+    uint64_t timeless;   /* number of records without a time at that point */
+    uint64_t turn;       /* time at which to continue; UINT64_MAX: nothing left to apply */
+    bool blocked;        /* the trace position for that time is not known yet */
+    uint64_t changed;    /* time of the last memory change applied */
+    int32_t reported_pid, reported_tid;
+    char reported_name[TL_PERF_NAME];
 };
 
 struct tl_perf_decode {
@@ -119,9 +119,9 @@ struct tl_perf_decode {
     size_t n_threads;              /* number of threads, including those beyond the limit */
     struct tl_perf_filled *filled; /* for Intel PT only records followed by lost trace */
     size_t n_filled, cap_filled;
-    uint64_t told_flags; /* AUX record flags reported so far */
-    bool hopeless;       /* unsupported kind of trace, which was reported */
-    uint64_t trouble;    /* number of container losses reported */
+    uint64_t reported_flags; /* AUX record flags reported so far */
+    bool hopeless;           /* unsupported kind of trace, which was reported */
+    uint64_t trouble;        /* number of container losses reported */
 };
 
 /* ---- container.c ----------------------------------------------------------------------------- */
@@ -136,8 +136,9 @@ TL_MUST_USE int tl_perf_stream_announce(struct tl_perf_stream *s);
  */
 TL_MUST_USE int tl_perf_stream_decoder(struct tl_perf_stream *s, struct tl_stream_decoder **out);
 
-TL_MUST_USE int tl_perf_tell_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
-                                  const char *reason, uint64_t offset, uint64_t bytes, bool fault);
+TL_MUST_USE int tl_perf_report_loss(struct tl_perf_decode *d, const struct tl_perf_stream *stream,
+                                    const char *reason, uint64_t offset, uint64_t bytes,
+                                    bool fault);
 
 /* Get or create the area of this CPU or thread; NULL: out of memory. */
 struct tl_perf_area_state *tl_perf_area_of(struct tl_perf_decode *d, int32_t cpu, int32_t tid,
@@ -171,7 +172,7 @@ TL_MUST_USE int tl_perf_pt_decode(struct tl_perf_area_state *a, uint64_t positio
 /* The thread running there at `time`; tid -1: unknown. */
 struct tl_perf_run tl_perf_pt_run(const struct tl_perf_area_state *a, uint64_t time);
 /* Apply records up to `time` to the decoder, if there is anything new. */
-TL_MUST_USE int tl_perf_pt_tell(struct tl_perf_area_state *a, uint64_t time);
+TL_MUST_USE int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time);
 /* Finish after everything has been decoded. */
 TL_MUST_USE int tl_perf_pt_finish(struct tl_perf_area_state *a);
 void tl_perf_pt_fini(struct tl_perf_area_state *a);
@@ -179,8 +180,8 @@ void tl_perf_pt_fini(struct tl_perf_area_state *a);
 /* ---- pt_order.c, cs_area.c ------------------------------------------------------------------- */
 
 /* Decode as much as possible; `last`: everything. */
-TL_MUST_USE int tl_perf_pt_go_on(struct tl_perf_decode *d, bool last);
-TL_MUST_USE int tl_perf_cs_go_on(struct tl_perf_decode *d, bool last);
+TL_MUST_USE int tl_perf_pt_continue(struct tl_perf_decode *d, bool last);
+TL_MUST_USE int tl_perf_cs_continue(struct tl_perf_decode *d, bool last);
 
 /* ---- thread.c -------------------------------------------------------------------------------- */
 

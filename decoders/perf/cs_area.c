@@ -32,11 +32,11 @@ struct enabling {
  */
 
 /* If the trace has no timestamps, report the record's time instead. */
-static int tell_time(const struct enabling *e, struct tl_perf_stream *s)
+static int report_time(const struct enabling *e, struct tl_perf_stream *s)
 {
     const struct tl_item item = {.kind = TL_ITEM_TIME, .value = e->time, .offset = e->base};
-    const bool tells = e->time > 0 && !tl_perf_info_has_stamps(&e->owner->info);
-    return tells ? tl_stream_out_items(&s->out, &item, 1) : TL_OK;
+    const bool reports = e->time > 0 && !tl_perf_info_has_stamps(&e->owner->info);
+    return reports ? tl_stream_out_items(&s->out, &item, 1) : TL_OK;
 }
 
 /* This thread runs from now on; pid -1: according to records. */
@@ -50,19 +50,19 @@ static int enter(const struct enabling *e, struct tl_perf_stream *s, int32_t pid
     int rc = d->setup->threads ? tl_perf_thread_enter(s, tid, thread ? thread->name : "", offset)
                                : TL_OK;
     if (rc == TL_OK && s->thread)
-        rc = tell_time(e, s->thread);
-    if (rc < 0 || tid == s->told_tid)
+        rc = report_time(e, s->thread);
+    if (rc < 0 || tid == s->reported_tid)
         return rc;
     pid = pid >= 0 ? pid : thread ? thread->pid : tid;
     snprintf(note, sizeof note, "switch %" PRId32 " %" PRId32 " %s", pid, tid, name);
-    s->told_tid = tid;
+    s->reported_tid = tid;
     const struct tl_item item = {.kind = TL_ITEM_NOTE, .offset = offset, .text = note};
     return tl_stream_out_items(&s->out, &item, 1);
 }
 
 /* The trace does not identify the thread: use the buffer's owner, or the last one that ran on the
  * CPU. */
-static int tell_run(const struct enabling *e, struct tl_perf_stream *s)
+static int report_run(const struct enabling *e, struct tl_perf_stream *s)
 {
     const struct tl_perf_run *const run =
         e->cpu < 0 ? NULL : tl_perf_sideband_run(&e->owner->sideband, (uint32_t)e->cpu, e->time);
@@ -85,15 +85,15 @@ static int on_stream(void *context, const struct tl_decode_stream *stream)
     if (d->n_streams > before) {
         if (stream->source)
             s->source = *stream->source;
-        s->told_tid = -1;
+        s->reported_tid = -1;
         rc = tl_perf_stream_announce(s);
     } else {
         const struct tl_item gap = {.kind = TL_ITEM_GAP, .sub = e->gap, .offset = e->base};
         rc = tl_stream_out_items(&s->out, &gap, 1);
     }
     s->thread = NULL; /* until the trace or the records identify the thread */
-    rc = rc == TL_OK ? tell_time(e, s) : rc;
-    return rc == TL_OK && tl_perf_info_context(&d->info) == TL_PERF_CONTEXT_NONE ? tell_run(e, s)
+    rc = rc == TL_OK ? report_time(e, s) : rc;
+    return rc == TL_OK && tl_perf_info_context(&d->info) == TL_PERF_CONTEXT_NONE ? report_run(e, s)
                                                                                  : rc;
 }
 
@@ -106,11 +106,11 @@ static struct tl_perf_stream *stream_of(const struct enabling *e,
 /* The running thread according to a CONTEXT item; -1: none. */
 static int32_t thread_of(const struct enabling *e, const struct tl_item *item)
 {
-    const enum tl_perf_context told = tl_perf_info_context(&e->owner->info);
-    const uint64_t id = told == TL_PERF_CONTEXT_VMID ? item->value : item->pc;
-    const uint8_t has = told == TL_PERF_CONTEXT_ID     ? TL_ITEM_HAS_PC
-                        : told == TL_PERF_CONTEXT_VMID ? TL_ITEM_HAS_VALUE
-                                                       : 0;
+    const enum tl_perf_context reported = tl_perf_info_context(&e->owner->info);
+    const uint64_t id = reported == TL_PERF_CONTEXT_VMID ? item->value : item->pc;
+    const uint8_t has = reported == TL_PERF_CONTEXT_ID     ? TL_ITEM_HAS_PC
+                        : reported == TL_PERF_CONTEXT_VMID ? TL_ITEM_HAS_VALUE
+                                                           : 0;
     return item->flags & has && id <= INT32_MAX ? (int32_t)id : -1;
 }
 
@@ -142,10 +142,10 @@ static int on_packet(void *context, const struct tl_decode_stream *stream, const
 {
     const struct enabling *const e = context;
     const struct tl_perf_stream *const s = stream_of(e, stream);
-    char *behind;
+    char *after;
     char text[256];
-    snprintf(text, sizeof text, "%llu", (unsigned long long)e->base + strtoull(line, &behind, 10));
-    snprintf(text + strlen(text), sizeof text - strlen(text), "%s", behind);
+    snprintf(text, sizeof text, "%llu", (unsigned long long)e->base + strtoull(line, &after, 10));
+    snprintf(text + strlen(text), sizeof text - strlen(text), "%s", after);
     return s ? e->owner->sink.packet(e->owner->sink.context, &s->out.stream, text) : TL_OK;
 }
 
@@ -161,8 +161,8 @@ static int on_bytes(void *context, const struct tl_decode_stream *stream, const 
 static int on_loss(void *context, const struct tl_decode_loss *loss)
 {
     const struct enabling *const e = context;
-    return tl_perf_tell_loss(e->owner, stream_of(e, loss->stream), loss->reason,
-                             e->base + loss->offset, loss->bytes, loss->fault);
+    return tl_perf_report_loss(e->owner, stream_of(e, loss->stream), loss->reason,
+                               e->base + loss->offset, loss->bytes, loss->fault);
 }
 
 /* ---- sources --------------------------------------------------------------------------------- */
@@ -277,8 +277,8 @@ static int decode_enabling(struct tl_perf_area_state *a, const struct tl_perf_fi
     if (rc == TL_OK)
         rc = set_times(d, f, &setup, bytes);
     if (rc == TL_OK && setup.n_sources == 0)
-        rc = tl_perf_tell_loss(d, NULL, "no trace unit is known for this AUX record", f->record, n,
-                               true);
+        rc = tl_perf_report_loss(d, NULL, "no trace unit is known for this AUX record", f->record,
+                                 n, true);
     else if (rc == TL_OK)
         rc = tl_decode_new(&decode, &setup, d->image, &sink, &fail);
     if (rc == TL_OK && decode) {
@@ -366,7 +366,7 @@ static int by_time(const void *a, const void *b)
 }
 
 /* Decode an area without AUX records as one enabling. */
-static int take_untold(struct tl_perf_decode *d, struct tl_perf_area_state *a)
+static int take_unreported(struct tl_perf_decode *d, struct tl_perf_area_state *a)
 {
     for (size_t i = 0; i < d->n_filled; i++)
         if (tl_perf_area_has(a, &d->filled[i]))
@@ -377,14 +377,14 @@ static int take_untold(struct tl_perf_decode *d, struct tl_perf_area_state *a)
                : TL_OK;
 }
 
-int tl_perf_cs_go_on(struct tl_perf_decode *d, bool last)
+int tl_perf_cs_continue(struct tl_perf_decode *d, bool last)
 {
     int rc = TL_OK;
     size_t kept = 0;
     if (d->n_filled > 1)
         qsort(d->filled, d->n_filled, sizeof *d->filled, by_time);
     for (size_t i = 0; rc == TL_OK && last && i < d->n_areas; i++)
-        rc = take_untold(d, d->areas[i]);
+        rc = take_unreported(d, d->areas[i]);
     for (size_t i = 0; i < d->n_filled; i++) {
         struct tl_perf_filled *const f = &d->filled[i];
         if (rc == TL_OK && (f->done || f->size == 0)) {
@@ -393,9 +393,9 @@ int tl_perf_cs_go_on(struct tl_perf_decode *d, bool last)
             rc = take_filled(d, f);
             f->done = rc == TL_OK;
             if (rc == 1)
-                rc = last ? tl_perf_tell_loss(d, NULL,
-                                              "bytes that an AUX record tells of are missing",
-                                              f->record, f->size, true)
+                rc = last ? tl_perf_report_loss(d, NULL,
+                                                "bytes that an AUX record tells of are missing",
+                                                f->record, f->size, true)
                           : TL_OK;
         }
         if (!f->done || !last)

@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MOST_WAITING (1u << 20) /* entries; beyond that, pending ones are treated as final */
-#define TEXT_MOST    200        /* maximum bytes of an entry's text */
-#define SWITCHES     (-1)       /* in place of an attribute: event.switch */
-#define TASKS        (-2)       /* in place of an attribute: event.task */
+#define MAX_WAITING (1u << 20) /* entries; beyond that, pending ones are treated as final */
+#define TEXT_MAX    200        /* maximum bytes of an entry's text */
+#define SWITCHES    (-1)       /* in place of an attribute: event.switch */
+#define TASKS       (-2)       /* in place of an attribute: event.task */
 
 struct tl_perf_entry {
     uint64_t time, number, offset;
@@ -34,7 +34,7 @@ void tl_perf_events_fini(struct tl_perf_events *e)
 static int add(struct tl_perf_decode *d, struct tl_perf_entry entry, const char *text)
 {
     struct tl_perf_events *const e = &d->events;
-    char *const copy = strndup(text, TEXT_MOST);
+    char *const copy = strndup(text, TEXT_MAX);
     if (!copy || tl_grow(&e->waiting, &e->cap, e->n + 1, sizeof *e->waiting) < 0) {
         free(copy);
         return TL_NOMEM;
@@ -46,10 +46,10 @@ static int add(struct tl_perf_decode *d, struct tl_perf_entry entry, const char 
     entry.number = e->number++;
     entry.text = copy;
     e->waiting[e->n++] = entry;
-    if (e->n < MOST_WAITING)
+    if (e->n < MAX_WAITING)
         return TL_OK;
     const int rc = tl_perf_sideband_hurry(&d->sideband);
-    return rc < 0 ? rc : tl_perf_events_go_on(d);
+    return rc < 0 ? rc : tl_perf_events_continue(d);
 }
 
 static int add_switch(struct tl_perf_decode *d, const struct tl_perf_record *r,
@@ -67,17 +67,17 @@ static int add_switch(struct tl_perf_decode *d, const struct tl_perf_record *r,
 }
 
 /* "is in the namespaces net 4026531840 …" */
-static void tell_spaces(char *text, size_t size, const struct tl_perf_record *r)
+static void report_spaces(char *text, size_t size, const struct tl_perf_record *r)
 {
-    static const char *const names[TL_PERF_NAMESPACES_MOST] = {"net",  "uts", "ipc",   "pid",
-                                                               "user", "mnt", "cgroup"};
+    static const char *const names[TL_PERF_NAMESPACES_MAX] = {"net",  "uts", "ipc",   "pid",
+                                                              "user", "mnt", "cgroup"};
     size_t at = (size_t)snprintf(text, size, "is in the namespaces");
     for (size_t i = 0; i < r->spaces.n && at < size; i++)
         at += (size_t)snprintf(text + at, size - at, " %s %" PRIu64, names[i], r->spaces.inodes[i]);
 }
 
 /* "code at 0xffffffff81000000 0f1f440000 -> e8abcdef00" */
-static void tell_poke(char *text, size_t size, const struct tl_perf_record *r)
+static void report_poke(char *text, size_t size, const struct tl_perf_record *r)
 {
     const struct tl_bytes sides[] = {r->poke.before, r->poke.after};
     size_t at = (size_t)snprintf(text, size, "code at 0x%" PRIx64, r->poke.address);
@@ -92,7 +92,7 @@ static void tell_poke(char *text, size_t size, const struct tl_perf_record *r)
 
 int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record *r)
 {
-    char text[TEXT_MOST + 1];
+    char text[TEXT_MAX + 1];
     struct tl_perf_entry entry = {
         .time = r->time,
         .offset = r->offset,
@@ -134,7 +134,7 @@ int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record 
     case TL_PERF_NAMESPACES:
         entry.pid = r->spaces.pid;
         entry.tid = r->spaces.tid;
-        tell_spaces(text, sizeof text, r);
+        report_spaces(text, sizeof text, r);
         break;
     case TL_PERF_KSYMBOL:
         snprintf(text, sizeof text, "%s 0x%" PRIx64 "-0x%" PRIx64 " %.120s",
@@ -142,7 +142,7 @@ int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record 
                  r->symbol.address + r->symbol.length, r->symbol.name);
         break;
     case TL_PERF_TEXT_POKE:
-        tell_poke(text, sizeof text, r);
+        report_poke(text, sizeof text, r);
         break;
     default:
         return TL_OK;
@@ -152,7 +152,7 @@ int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_perf_record 
 
 int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s, uint64_t offset)
 {
-    char text[TEXT_MOST + 1] = "";
+    char text[TEXT_MAX + 1] = "";
     size_t n = 0;
     const struct tl_perf_entry entry = {
         .time = s->time,
@@ -219,7 +219,7 @@ char *tl_perf_event_stream(char *out, size_t size, const char *name,
 }
 
 /* The setup's name for the event; NULL: none. */
-static const char *told_name(const struct tl_perf_decode *d, int32_t attr)
+static const char *reported_name(const struct tl_perf_decode *d, int32_t attr)
 {
     for (size_t i = 0; i < d->setup->n_sources; i++) {
         const struct tl_source *const s = &d->setup->sources[i];
@@ -232,12 +232,12 @@ static const char *told_name(const struct tl_perf_decode *d, int32_t attr)
 static struct tl_perf_stream *stream_of(struct tl_perf_decode *d, int32_t which, int *rc)
 {
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
-    const char *const told = which < 0 ? NULL : told_name(d, which);
+    const char *const reported = which < 0 ? NULL : reported_name(d, which);
     char name[32];
     if (which < 0)
         snprintf(name, sizeof name, TL_PERF_EVENT "%s", which == SWITCHES ? "switch" : "task");
-    else if (told)
-        snprintf(name, sizeof name, "%s", told);
+    else if (reported)
+        snprintf(name, sizeof name, "%s", reported);
     else
         tl_perf_event_stream(name, sizeof name, NULL, &attrs->v[which]);
     const size_t before = d->n_streams;
@@ -274,7 +274,7 @@ static const char *who(const struct tl_perf_decode *d, char out[static 64], int3
 
 static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
 {
-    char text[TEXT_MOST + 160], one[64], other[64];
+    char text[TEXT_MAX + 160], one[64], other[64];
     size_t n = 0;
     int rc;
     struct tl_perf_stream *const s = stream_of(d, e->stream, &rc);
@@ -296,7 +296,7 @@ static int deliver(struct tl_perf_decode *d, const struct tl_perf_entry *e)
     return tl_stream_out_items(&s->out, items, 2);
 }
 
-int tl_perf_events_go_on(struct tl_perf_decode *d)
+int tl_perf_events_continue(struct tl_perf_decode *d)
 {
     struct tl_perf_events *const e = &d->events;
     size_t n = 0;
@@ -320,7 +320,7 @@ int tl_perf_events_go_on(struct tl_perf_decode *d)
 static void text_state(char **text, struct tl_state *s)
 {
     uint8_t n = tl_state_loads(s) ? 0 : (uint8_t)strlen(*text);
-    tl_state_u8(s, &n, TEXT_MOST);
+    tl_state_u8(s, &n, TEXT_MAX);
     if (tl_state_loads(s)) {
         *text = calloc(1, (size_t)n + 1);
         tl_state_fail(s, *text ? TL_OK : TL_NOMEM);
@@ -345,10 +345,10 @@ static void entry_state(struct tl_perf_entry *e, struct tl_state *s)
 
 void tl_perf_events_state(struct tl_perf_decode *d, struct tl_state *s)
 {
-    enum { ENTRY_LEAST = 48 };
+    enum { ENTRY_MIN = 48 };
     struct tl_perf_events *const e = &d->events;
     const struct tl_perf_attrs *const attrs = tl_perf_reader_attrs(d->reader);
-    tl_state_count(s, &e->waiting, &e->n, &e->cap, sizeof *e->waiting, ENTRY_LEAST);
+    tl_state_count(s, &e->waiting, &e->n, &e->cap, sizeof *e->waiting, ENTRY_MIN);
     for (size_t i = 0; i < e->n; i++) {
         entry_state(&e->waiting[i], s);
         tl_state_check(s,

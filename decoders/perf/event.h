@@ -37,7 +37,7 @@ TL_MUST_USE int tl_perf_events_record(struct tl_perf_decode *d, const struct tl_
 TL_MUST_USE int tl_perf_events_sample(struct tl_perf_decode *d, const struct tl_perf_sample *s,
                                       uint64_t offset);
 /* Deliver entries that are final. Returns TL_NOMEM, or what the sink returned. */
-TL_MUST_USE int tl_perf_events_go_on(struct tl_perf_decode *d);
+TL_MUST_USE int tl_perf_events_continue(struct tl_perf_decode *d);
 
 /* Replace characters not allowed in a stream name by '_'; returns `name`. */
 char *tl_perf_clean_name(char *name);

@@ -7,8 +7,8 @@
 
 enum {
     INFO_HEADER = 8, /* kind, 0 */
-    PT_LEAST = 10,   /* minimum words for Intel PT */
-    MOST_UNITS = 4096
+    PT_MIN = 10,     /* minimum words for Intel PT */
+    MAX_UNITS = 4096
 };
 
 #define MAGIC_ETM3 0x3030303030303030
@@ -72,7 +72,7 @@ static void unit_state(struct tl_perf_unit *unit, struct tl_state *s)
 
 void tl_perf_info_state(struct tl_perf_info *info, struct tl_state *s)
 {
-    enum { UNIT_LEAST = 8 * TL_PERF_REGS };
+    enum { UNIT_MIN = 8 * TL_PERF_REGS };
     uint64_t mtc_shift = info->mtc_shift;
     tl_state_u8(s, &info->kind, UINT8_MAX);
     tl_state_u32(s, &info->pmu);
@@ -89,7 +89,7 @@ void tl_perf_info_state(struct tl_perf_info *info, struct tl_state *s)
     tl_state_bool(s, &info->per_cpu);
     tl_state_u8(s, &info->switches, UINT8_MAX);
     tl_state_count(s, &info->units, &info->n_units, &info->cap_units, sizeof *info->units,
-                   UNIT_LEAST);
+                   UNIT_MIN);
     for (size_t i = 0; i < info->n_units; i++)
         unit_state(&info->units[i], s);
 }
@@ -101,7 +101,7 @@ static uint64_t word(bool swap, struct tl_bytes words, size_t i)
 
 static int read_pt(struct tl_perf_info *info, bool swap, struct tl_bytes w)
 {
-    if (w.n / 8 < PT_LEAST)
+    if (w.n / 8 < PT_MIN)
         return TL_BAD;
     info->pmu = (uint32_t)word(swap, w, 0);
     if (word(swap, w, 4))
@@ -138,7 +138,7 @@ static int read_units(struct tl_perf_info *info, bool swap, struct tl_bytes w)
     info->pmu = (uint32_t)(word(swap, w, 1) >> 32);
     info->snapshot = word(swap, w, 2) != 0;
     uint64_t n = word(swap, w, 1) & UINT32_MAX;
-    n = n < MOST_UNITS ? n : MOST_UNITS;
+    n = n < MAX_UNITS ? n : MAX_UNITS;
     size_t at = 3;
     for (uint64_t i = 0; i < n; i++) {
         const size_t there = w.n / 8;
@@ -146,14 +146,16 @@ static int read_units(struct tl_perf_info *info, bool swap, struct tl_bytes w)
         if (at > there || there - at < header)
             return TL_BAD;
         const uint64_t magic = word(swap, w, at);
-        const uint64_t told = version >= 1 ? word(swap, w, at + 2) : magic == MAGIC_ETM3 ? 4 : 7;
+        const uint64_t reported = version >= 1          ? word(swap, w, at + 2)
+                                  : magic == MAGIC_ETM3 ? 4
+                                                        : 7;
         struct tl_perf_unit unit = {.cpu = (uint32_t)word(swap, w, at + 1)};
         at += header;
-        if (told > there - at)
+        if (reported > there - at)
             return TL_BAD;
-        for (size_t k = 0; k < told && k < TL_PERF_REGS; k++)
+        for (size_t k = 0; k < reported && k < TL_PERF_REGS; k++)
             unit.regs[unit.n_regs++] = word(swap, w, at + k);
-        at += (size_t)told;
+        at += (size_t)reported;
         set_unit(&unit, magic, version);
         if (tl_grow(&info->units, &info->cap_units, info->n_units + 1, sizeof *info->units) < 0)
             return TL_NOMEM;

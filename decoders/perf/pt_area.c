@@ -39,7 +39,7 @@ static int begin(struct tl_perf_area_state *a)
     a->stream->source.id = (uint16_t)(a->cpu >= 0 ? a->cpu : 0);
     tl_perf_info_pt(&d->info, attr, &a->stream->source);
     a->timed = tl_perf_info_is_timed(&d->info, attr);
-    a->told_pid = a->told_tid = INT32_MIN;
+    a->reported_pid = a->reported_tid = INT32_MIN;
     int rc = tl_perf_stream_announce(a->stream);
     if (rc == TL_OK)
         rc = tl_perf_stream_decoder(a->stream, &a->decoder);
@@ -73,7 +73,7 @@ struct tl_perf_run tl_perf_pt_run(const struct tl_perf_area_state *a, uint64_t t
     return known;
 }
 
-int tl_perf_pt_tell(struct tl_perf_area_state *a, uint64_t time)
+int tl_perf_pt_report(struct tl_perf_area_state *a, uint64_t time)
 {
     struct tl_perf_decode *const d = a->owner;
     const struct tl_perf_run run = tl_perf_pt_run(a, time);
@@ -82,35 +82,37 @@ int tl_perf_pt_tell(struct tl_perf_area_state *a, uint64_t time)
     const uint64_t changed = a->timed ? tl_perf_sideband_changed(&d->sideband, time) : 0;
     const char *const name = thread ? thread->name : "";
     char note[64];
-    struct tl_stream_told told = {.offset = file_offset(a, a->next)};
+    struct tl_stream_notice notice = {.offset = file_offset(a, a->next)};
     if (changed > a->changed) {
         a->changed = changed;
-        told.time = tl_clock_ticks(&d->info.clock, changed);
+        notice.time = tl_clock_ticks(&d->info.clock, changed);
     }
-    const bool other = run.tid >= 0 && (run.tid != a->told_tid || run.pid != a->told_pid ||
-                                        strcmp(name, a->told_name) != 0);
+    const bool other = run.tid >= 0 && (run.tid != a->reported_tid || run.pid != a->reported_pid ||
+                                        strcmp(name, a->reported_name) != 0);
     if (other) {
         if (a->timed && run.time > changed)
-            told.time = tl_clock_ticks(&d->info.clock, run.time);
-        a->told_tid = run.tid;
-        a->told_pid = run.pid;
-        snprintf(a->told_name, sizeof a->told_name, "%s", name);
+            notice.time = tl_clock_ticks(&d->info.clock, run.time);
+        a->reported_tid = run.tid;
+        a->reported_pid = run.pid;
+        snprintf(a->reported_name, sizeof a->reported_name, "%s", name);
         snprintf(note, sizeof note, "switch %" PRId32 " %" PRId32 " %s", run.pid, run.tid,
                  name[0]        ? name
                  : run.tid == 0 ? "swapper"
                                 : "-");
-        told.note = note;
-        told.has_context = true;
-        told.context =
+        notice.note = note;
+        notice.has_context = true;
+        notice.context =
             (struct tl_image_context){.context_id = (uint32_t)run.pid, .has_context_id = true};
     }
-    if (!other && !told.time)
+    if (!other && !notice.time)
         return TL_OK;
     const bool has_thread = other && d->setup->threads && a->cpu >= 0 && a->timed;
-    const int rc = has_thread ? tl_perf_thread_enter(a->stream, run.tid, name, told.offset) : TL_OK;
+    const int rc =
+        has_thread ? tl_perf_thread_enter(a->stream, run.tid, name, notice.offset) : TL_OK;
     if (rc < 0)
         return rc;
-    return a->decoder && a->decoder->ops->tell ? a->decoder->ops->tell(a->decoder, &told) : TL_OK;
+    return a->decoder && a->decoder->ops->notify ? a->decoder->ops->notify(a->decoder, &notice)
+                                                 : TL_OK;
 }
 
 /* ---- decoding -------------------------------------------------------------------------------- */
@@ -129,7 +131,7 @@ static int add_break(struct tl_perf_area_state *a, uint64_t position, enum tl_ga
 /* Apply a gap in the trace. */
 static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *b)
 {
-    struct tl_stream_told told = {
+    struct tl_stream_notice notice = {
         .offset = file_offset(a, b->position), .is_gap = true, .gap = b->gap};
     if (!a->decoder)
         return TL_OK;
@@ -142,14 +144,14 @@ static int take_break(struct tl_perf_area_state *a, const struct tl_perf_break *
             rc = tl_perf_stream_decoder(a->stream, &a->decoder);
         if (rc < 0 || !a->decoder)
             return rc;
-        if (a->told_tid >= 0) {
-            told.has_context = true;
-            told.context = (struct tl_image_context){.context_id = (uint32_t)a->told_pid,
-                                                     .has_context_id = true};
+        if (a->reported_tid >= 0) {
+            notice.has_context = true;
+            notice.context = (struct tl_image_context){.context_id = (uint32_t)a->reported_pid,
+                                                       .has_context_id = true};
         }
-        told.time = a->changed ? tl_clock_ticks(&a->owner->info.clock, a->changed) : 0;
+        notice.time = a->changed ? tl_clock_ticks(&a->owner->info.clock, a->changed) : 0;
     }
-    return a->decoder->ops->tell(a->decoder, &told);
+    return a->decoder->ops->notify(a->decoder, &notice);
 }
 
 /* Decode bytes up to `to` within one piece. */
@@ -240,17 +242,17 @@ static int join_snapshot(struct tl_perf_area_state *a, size_t i, bool *joined)
 }
 
 /* Does the piece continue where the previous one ended? */
-static bool goes_on(const struct tl_perf_piece *before, const struct tl_perf_piece *piece)
+static bool continues(const struct tl_perf_piece *before, const struct tl_perf_piece *piece)
 {
     const uint64_t end = before->offset + before->size;
-    return end - piece->offset <= TL_PERF_PAD_MOST;
+    return end - piece->offset <= TL_PERF_PAD_MAX;
 }
 
 static int begin_piece(struct tl_perf_area_state *a, size_t i)
 {
     struct tl_perf_piece *const piece = &a->pieces[i];
     const bool is_snapshot = tl_perf_area_overwrites(a);
-    bool joined = i > 0 && goes_on(&a->pieces[i - 1], piece);
+    bool joined = i > 0 && continues(&a->pieces[i - 1], piece);
     int rc = TL_OK;
     if (is_snapshot)
         rc = join_snapshot(a, i, &joined);
@@ -301,7 +303,7 @@ static int scan(struct tl_perf_area_state *a)
 }
 
 /* Add breaks where AUX records report lost trace after their bytes. */
-static int tell_truncated(struct tl_perf_area_state *a)
+static int report_truncated(struct tl_perf_area_state *a)
 {
     const struct tl_perf_decode *const d = a->owner;
     int rc = TL_OK;
@@ -327,7 +329,7 @@ int tl_perf_pt_look(struct tl_perf_area_state *a, bool last)
         rc = scan(a);
     if (rc == TL_OK && last && a->scouting)
         rc = tl_perf_scout_end(&a->scout);
-    return rc == TL_OK ? tell_truncated(a) : rc;
+    return rc == TL_OK ? report_truncated(a) : rc;
 }
 
 int tl_perf_pt_finish(struct tl_perf_area_state *a)

@@ -15,7 +15,7 @@
 static uint64_t next_change(const struct tl_perf_area_state *a)
 {
     const struct tl_perf_sideband *const s = &a->owner->sideband;
-    if (!a->told)
+    if (!a->reported)
         return 0;
     if (a->timeless != s->timeless)
         return a->seen + 1;
@@ -59,11 +59,11 @@ static int take_turn(struct tl_perf_area_state *a)
     if (!a->left)
         return leave(a, point.position);
     a->left = false;
-    a->told = true;
+    a->reported = true;
     a->seen = point.time;
     a->timeless = a->owner->sideband.timeless;
     tl_perf_scout_take(&a->scout);
-    return tl_perf_pt_tell(a, point.time);
+    return tl_perf_pt_report(a, point.time);
 }
 
 /*
@@ -87,7 +87,7 @@ static struct tl_perf_area_state *earliest(const struct tl_perf_decode *d)
  */
 static bool is_waited_for(const struct tl_perf_decode *d, bool last)
 {
-    return !last && d->setup->threads && tl_perf_held(d) <= TL_PERF_HELD_MOST / 2;
+    return !last && d->setup->threads && tl_perf_held(d) <= TL_PERF_HELD_MAX / 2;
 }
 
 /* Is there a CPU on which threads ran, but whose trace has not arrived yet? */
@@ -124,7 +124,7 @@ static int take_turns(struct tl_perf_decode *d, bool last)
 }
 
 /* Without times: can records still identify the thread? */
-static bool may_be_told(const struct tl_perf_area_state *a)
+static bool may_be_reported(const struct tl_perf_area_state *a)
 {
     const struct tl_perf_sideband *const s = &a->owner->sideband;
     return a->tid >= 0 || s->n_threads > 0 || s->n_heap > 0 || a->owner->info.switches > 0;
@@ -135,17 +135,17 @@ static int go_on(struct tl_perf_area_state *a, bool last)
 {
     uint64_t known = last || !a->timed ? a->scanned : tl_perf_scout_known(&a->scout);
     int rc = TL_OK;
-    if (!a->timed && !last && may_be_told(a))
+    if (!a->timed && !last && may_be_reported(a))
         return TL_OK;
     if (!a->timed) /* no times */
-        rc = tl_perf_pt_tell(a, UINT64_MAX - 1);
+        rc = tl_perf_pt_report(a, UINT64_MAX - 1);
     if (rc == TL_OK && known > a->next)
         rc = tl_perf_pt_decode(a, known);
     tl_perf_area_drop(a, a->next);
     return rc;
 }
 
-int tl_perf_pt_go_on(struct tl_perf_decode *d, bool last)
+int tl_perf_pt_continue(struct tl_perf_decode *d, bool last)
 {
     int rc = TL_OK;
     for (size_t i = 0; rc == TL_OK && i < d->n_areas; i++)

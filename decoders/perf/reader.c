@@ -18,10 +18,10 @@ enum {
 
 enum state {
     IN_HEADER,  /* the first 16 bytes, or a file's header */
-    IN_FRONT,   /* before the records: attributes */
+    BEFORE,     /* before the records: attributes */
     IN_RECORDS, /* records; `gathered` is the beginning of one */
     IN_AREA,    /* the bytes after an AUXTRACE record */
-    BEHIND,     /* after the records: features */
+    AFTER,      /* after the records: features */
     SEARCHING,  /* after a bad record; `gathered` begins where the next one may be */
     OVER        /* the rest cannot be parsed */
 };
@@ -134,7 +134,7 @@ static void search_from(struct tl_perf_reader *r, enum why why, uint64_t offset)
     r->state = SEARCHING;
 }
 
-static int tell_loss(struct tl_perf_reader *r, const char *why, uint64_t offset, uint64_t bytes)
+static int report_loss(struct tl_perf_reader *r, const char *why, uint64_t offset, uint64_t bytes)
 {
     return r->sink.loss(r->sink.context, why, offset, bytes);
 }
@@ -173,14 +173,14 @@ static void read_header(struct tl_perf_reader *r)
     /* A bitmap consists of longs, whose bytes are swapped in the other byte order. */
     for (unsigned i = 0; i < sizeof r->features; i++)
         r->features[r->swap ? i ^ 7 : i] = p[72 + i];
-    if (r->data_at < FILE_HEADER || r->data_at > TL_PERF_HEAD_MOST) {
+    if (r->data_at < FILE_HEADER || r->data_at > TL_PERF_HEAD_MAX) {
         give_up(r, BAD_DATA_OFFSET, 40);
         return;
     }
     /* A truncated recording has size 0, and extends to the end. */
     r->data_end =
         data_size == 0 || data_size > UINT64_MAX - r->data_at ? UINT64_MAX : r->data_at + data_size;
-    r->state = IN_FRONT;
+    r->state = BEFORE;
 }
 
 /* Is [at, at + size) within the first `n` bytes? */
@@ -192,9 +192,9 @@ static bool within(uint64_t at, uint64_t size, uint64_t n)
 static int read_attrs(struct tl_perf_reader *r)
 {
     const struct tl_bytes front = {r->gathered.p, r->gathered.n};
-    const uint64_t least = TL_PERF_ATTR_LEAST + SECTION;
-    if (!within(r->attrs_at, r->attrs_size, front.n) || r->attr_size < least)
-        return tell_loss(r, "the attributes of perf.data are not where its header says", 16, 0);
+    const uint64_t min = TL_PERF_ATTR_MIN + SECTION;
+    if (!within(r->attrs_at, r->attrs_size, front.n) || r->attr_size < min)
+        return report_loss(r, "the attributes of perf.data are not where its header says", 16, 0);
     for (uint64_t at = 0; r->attrs_size - at >= r->attr_size; at += r->attr_size) {
         const uint8_t *const p = front.p + r->attrs_at + at;
         struct tl_perf_attr attr;
@@ -209,7 +209,7 @@ static int read_attrs(struct tl_perf_reader *r)
                 (struct tl_bytes){front.p + (known ? ids_at : 0), known ? (size_t)ids_size : 0});
         }
         if (rc == TL_BAD || rc == TL_LIMIT)
-            rc = tell_loss(r, "an attribute of perf.data makes no sense", r->attrs_at + at, 0);
+            rc = report_loss(r, "an attribute of perf.data makes no sense", r->attrs_at + at, 0);
         if (rc < 0)
             return rc;
     }
@@ -227,7 +227,8 @@ static int take_attr(struct tl_perf_reader *r, struct tl_bytes body, uint64_t of
     if (rc == TL_OK)
         rc = tl_perf_attrs_add(&r->attrs, &attr, r->swap,
                                (struct tl_bytes){body.p + attr.size, body.n - attr.size});
-    return rc == TL_BAD || rc == TL_LIMIT ? tell_loss(r, "a bad ATTR record", offset, body.n) : rc;
+    return rc == TL_BAD || rc == TL_LIMIT ? report_loss(r, "a bad ATTR record", offset, body.n)
+                                          : rc;
 }
 
 /* Process complete records in the decompressed data. */
@@ -240,7 +241,7 @@ static int take_unpacked(struct tl_perf_reader *r, uint64_t offset)
         const size_t size = tl_perf_u16(r->swap, p + 6);
         if (size < TL_PERF_RECORD_HEADER) {
             at = r->unpacked.n;
-            rc = tell_loss(r, "a bad record in a compressed one", offset, 0);
+            rc = report_loss(r, "a bad record in a compressed one", offset, 0);
             break;
         }
         if (size > r->unpacked.n - at)
@@ -283,7 +284,8 @@ static int unpack(struct tl_perf_reader *r, const uint8_t *header, struct tl_byt
             r->zstd = NULL;
             r->n_packed = 0;
             tl_buf_reset(&r->unpacked);
-            return tell_loss(r, "a compressed record cannot be unpacked", offset, in.n - from.pos);
+            return report_loss(r, "a compressed record cannot be unpacked", offset,
+                               in.n - from.pos);
         }
         r->unpacked.n += to.pos;
         const int rc = take_unpacked(r, offset);
@@ -299,7 +301,7 @@ static int unpack(struct tl_perf_reader *r, const uint8_t *header, struct tl_byt
 static int take_index(struct tl_perf_reader *r, struct tl_bytes body, uint64_t offset)
 {
     const int rc = tl_perf_attrs_index(&r->attrs, r->swap, body);
-    return rc == TL_LIMIT ? tell_loss(r, "too many event IDs", offset, body.n) : rc;
+    return rc == TL_LIMIT ? report_loss(r, "too many event IDs", offset, body.n) : rc;
 }
 
 static int take_feature(struct tl_perf_reader *r, struct tl_bytes body)
@@ -325,7 +327,7 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
     const struct tl_bytes body = raw.body;
     if (raw.packed && (raw.type == TL_PERF_COMPRESSED || raw.type == TL_PERF_COMPRESSED2 ||
                        raw.type == TL_PERF_AUXTRACE))
-        return tell_loss(r, "a bad record in a compressed one", offset, 0);
+        return report_loss(r, "a bad record in a compressed one", offset, 0);
     switch (raw.type) {
     case TL_PERF_ATTR:
         return take_attr(r, body, offset);
@@ -338,7 +340,7 @@ static int take_raw(struct tl_perf_reader *r, const uint8_t *p, size_t size, uin
     case TL_PERF_COMPRESSED2: {
         const uint64_t n = body.n < 8 ? 0 : tl_perf_u64(r->swap, body.p);
         if (body.n < 8 || n > body.n - 8)
-            return tell_loss(r, "a bad COMPRESSED2 record", offset, body.n);
+            return report_loss(r, "a bad COMPRESSED2 record", offset, body.n);
         return unpack(r, p, (struct tl_bytes){body.p + 8, (size_t)n}, offset);
     }
     default:
@@ -395,7 +397,7 @@ static int64_t take_records(struct tl_perf_reader *r, struct tl_bytes in, uint64
     while (r->state == IN_RECORDS) {
         const uint64_t here = offset + at;
         if (here == r->data_end) {
-            r->state = BEHIND;
+            r->state = AFTER;
             break;
         }
         if (in.n - at < TL_PERF_RECORD_HEADER)
@@ -439,7 +441,7 @@ static int64_t take_area(struct tl_perf_reader *r, struct tl_bytes in, uint64_t 
 /* ---- after a bad record ---------------------------------------------------------------------- */
 
 /* Report what was not read, up to `end`: the next record, or the end of records or input. */
-static int tell_unread(struct tl_perf_reader *r, uint64_t end, bool found)
+static int report_unread(struct tl_perf_reader *r, uint64_t end, bool found)
 {
     char text[128];
     snprintf(text, sizeof text, "%s; not read up to %s at 0x%" PRIx64, why_texts[r->lost_why],
@@ -447,7 +449,7 @@ static int tell_unread(struct tl_perf_reader *r, uint64_t end, bool found)
              : end == r->data_end ? "the end of the records"
                                   : "the end",
              end);
-    return tell_loss(r, text, r->lost_at, end - r->lost_at);
+    return report_loss(r, text, r->lost_at, end - r->lost_at);
 }
 
 /* Parsing continues at `offset`, with a record or after all of them. */
@@ -458,8 +460,8 @@ static int end_search(struct tl_perf_reader *r, uint64_t offset, bool found)
     r->zstd = NULL;
     r->n_packed = 0;
     tl_buf_reset(&r->unpacked);
-    r->state = found ? IN_RECORDS : BEHIND;
-    return tell_unread(r, offset, found);
+    r->state = found ? IN_RECORDS : AFTER;
+    return report_unread(r, offset, found);
 }
 
 /*
@@ -497,7 +499,7 @@ static int take_collected(struct tl_perf_reader *r, bool last)
             : before == IN_AREA ? take_area(r, in, offset + at)
                                 : take_records(r, in, offset + at);
         at += n > 0 ? (size_t)n : 0;
-    } while (n >= 0 && r->state != before && r->state != BEHIND && at < r->gathered.n);
+    } while (n >= 0 && r->state != before && r->state != AFTER && at < r->gathered.n);
     tl_buf_drop(&r->gathered, at);
     return n < 0 ? (int)n : TL_OK;
 }
@@ -532,7 +534,7 @@ static uint64_t wanted(const struct tl_perf_reader *r)
     switch (r->state) {
     case IN_HEADER:
         return r->gathered.n < PIPE_HEADER ? PIPE_HEADER : FILE_HEADER;
-    case IN_FRONT:
+    case BEFORE:
         return r->data_at;
     case IN_RECORDS: {
         if (r->gathered.n < TL_PERF_RECORD_HEADER)
@@ -541,7 +543,7 @@ static uint64_t wanted(const struct tl_perf_reader *r)
         return size < TL_PERF_RECORD_HEADER ? TL_PERF_RECORD_HEADER : size;
     }
     case SEARCHING:
-        return r->gathered.n + TL_PERF_CHAIN_MOST;
+        return r->gathered.n + TL_PERF_CHAIN_MAX;
     default:
         return 0;
     }
@@ -553,7 +555,7 @@ static int take_gathered(struct tl_perf_reader *r)
     int rc = TL_OK;
     if (r->state == IN_HEADER) {
         read_header(r);
-    } else if (r->state == IN_FRONT) {
+    } else if (r->state == BEFORE) {
         rc = read_attrs(r);
         tl_buf_reset(&r->gathered);
         if (r->state != OVER)
@@ -583,8 +585,8 @@ int tl_perf_reader_push(struct tl_perf_reader *r, struct tl_bytes in)
     while (rc >= 0 && in.n > 0) {
         if (r->state == OVER)
             break;
-        if (r->state == BEHIND) {
-            if (in.n > TL_PERF_HEAD_MOST - r->gathered.n)
+        if (r->state == AFTER) {
+            if (in.n > TL_PERF_HEAD_MAX - r->gathered.n)
                 give_up(r, LARGE_FEATURES, r->position);
             else if (tl_buf_add(&r->gathered, in.p, in.n) < 0)
                 return TL_NOMEM;
@@ -613,7 +615,7 @@ static int take_features(struct tl_perf_reader *r)
         if (!(r->features[f / 8] >> f % 8 & 1))
             continue;
         if (r->gathered.n - at < SECTION)
-            return tell_loss(r, "the features of perf.data are cut off", base + at, 0);
+            return report_loss(r, "the features of perf.data are cut off", base + at, 0);
         const uint64_t offset = tl_perf_u64(r->swap, r->gathered.p + at);
         const uint64_t size = tl_perf_u64(r->swap, r->gathered.p + at + 8);
         at += SECTION;
@@ -622,7 +624,7 @@ static int take_features(struct tl_perf_reader *r)
             rc = r->sink.feature(r->sink.context, f,
                                  (struct tl_bytes){r->gathered.p + (offset - base), (size_t)size});
         else if (size > 0)
-            rc = tell_loss(r, "a feature of perf.data is not where it should be", base + at, 0);
+            rc = report_loss(r, "a feature of perf.data is not where it should be", base + at, 0);
         if (rc < 0)
             return rc;
     }
@@ -637,22 +639,22 @@ int tl_perf_reader_finish(struct tl_perf_reader *r)
     const uint64_t waits = r->position - r->gathered.n;
     switch (r->state) {
     case IN_HEADER:
-        return r->position > 0 ? tell_loss(r, "the perf.data header is cut off", 0, r->position)
+        return r->position > 0 ? report_loss(r, "the perf.data header is cut off", 0, r->position)
                                : TL_OK;
-    case IN_FRONT:
-        return tell_loss(r, "perf.data ends before its records", waits, r->gathered.n);
+    case BEFORE:
+        return report_loss(r, "perf.data ends before its records", waits, r->gathered.n);
     case IN_AREA:
-        return tell_loss(r, "perf.data ends within an AUX area", r->position, 0);
+        return report_loss(r, "perf.data ends within an AUX area", r->position, 0);
     case IN_RECORDS:
         if (r->gathered.n > 0)
-            return tell_loss(r, "perf.data ends within a record", waits, r->gathered.n);
+            return report_loss(r, "perf.data ends within a record", waits, r->gathered.n);
         return !r->piped && r->data_end != UINT64_MAX && r->position < r->data_end
-                   ? tell_loss(r, "perf.data ends before its last record", r->position, 0)
+                   ? report_loss(r, "perf.data ends before its last record", r->position, 0)
                    : TL_OK;
-    case BEHIND:
+    case AFTER:
         return take_features(r);
     default:
-        return tell_unread(r, r->position, false);
+        return report_unread(r, r->position, false);
     }
 }
 
@@ -708,7 +710,7 @@ void tl_perf_reader_state(struct tl_perf_reader *r, const struct tl_decode *deco
     tl_state_bool(s, &r->swap);
     tl_state_bool(s, &r->piped);
     tl_state_u64(s, &r->position);
-    tl_state_buf(s, &r->gathered, TL_PERF_HEAD_MOST);
+    tl_state_buf(s, &r->gathered, TL_PERF_HEAD_MAX);
     tl_state_u64(s, &r->data_at);
     tl_state_u64(s, &r->data_end);
     tl_perf_attrs_state(&r->attrs, s);
@@ -720,13 +722,13 @@ void tl_perf_reader_state(struct tl_perf_reader *r, const struct tl_decode *deco
     tl_state_u64(s, &r->area_at);
     tl_state_bool(s, &r->passes);
     tl_state_bool(s, &unpacks);
-    tl_state_buf(s, &r->unpacked, TL_PERF_HEAD_MOST);
+    tl_state_buf(s, &r->unpacked, TL_PERF_HEAD_MAX);
     tl_state_array(s, &r->packed, &r->n_packed, &r->cap_packed, sizeof *r->packed);
     tl_state_u64(s, &r->lost_at);
     tl_state_u8(s, &r->lost_why, WHYS - 1);
     tl_state_check(s, r->gathered.n <= r->position && r->lost_at <= r->position);
-    tl_state_check(s, state != IN_FRONT ||
-                          (r->data_at >= FILE_HEADER && r->data_at <= TL_PERF_HEAD_MOST));
+    tl_state_check(s, state != BEFORE ||
+                          (r->data_at >= FILE_HEADER && r->data_at <= TL_PERF_HEAD_MAX));
     tl_state_check(s,
                    state != SEARCHING || (r->lost_why >= SHORT_AREA && r->lost_why <= BAD_RECORD &&
                                           r->lost_at <= r->position - r->gathered.n &&

@@ -6,7 +6,7 @@
  *
  * For any input, every length is checked against the data available, and memory is bounded by
  * format limits: a record has 64 KiB at most, and the parts before and after the records
- * TL_PERF_HEAD_MOST. After an invalid record, parsing continues at the next place where records
+ * TL_PERF_HEAD_MAX. After an invalid record, parsing continues at the next place where records
  * certainly begin (perf/search.h); the bytes between are reported as one loss, and a zstd frame
  * that began before them has ended. Not thread-safe.
  *
@@ -17,8 +17,8 @@
 
 #include "perf/attr.h"
 
-#define TL_PERF_HEAD_MOST ((size_t)64 << 20)
-#define TL_PERF_MAGIC     0x32454c4946524550 /* "PERFILE2" */
+#define TL_PERF_HEAD_MAX ((size_t)64 << 20)
+#define TL_PERF_MAGIC    0x32454c4946524550 /* "PERFILE2" */
 
 #define TL_PERF_RECORD_HEADER 8  /* bytes of a record's {type, misc, size} */
 #define TL_PERF_AREA_RECORD   48 /* bytes of an AUXTRACE record, without the trace after it */

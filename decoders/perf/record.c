@@ -167,7 +167,7 @@ static void read_spaces(struct tl_perf_record *out, struct rest *r)
     for (uint64_t i = 0; i < n && !r->bad; i++) {
         u64(r);
         const uint64_t inode = u64(r);
-        if (i < TL_PERF_NAMESPACES_MOST)
+        if (i < TL_PERF_NAMESPACES_MAX)
             out->spaces.inodes[out->spaces.n++] = inode;
     }
 }

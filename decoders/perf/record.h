@@ -11,9 +11,9 @@
 
 #include "perf/reader.h"
 
-#define TL_PERF_BUILD_ID_MAX    20
-#define TL_PERF_KERNEL_PID      -1
-#define TL_PERF_NAMESPACES_MOST 7
+#define TL_PERF_BUILD_ID_MAX   20
+#define TL_PERF_KERNEL_PID     -1
+#define TL_PERF_NAMESPACES_MAX 7
 
 enum tl_perf_aux_flag {
     TL_PERF_AUX_TRUNCATED = 1, /* the buffer was full: trace is lost after this piece */
@@ -59,8 +59,8 @@ struct tl_perf_record {
         struct {
             int32_t pid, tid;
             size_t n;
-            uint64_t inodes[TL_PERF_NAMESPACES_MOST]; /* net, uts, ipc, pid, user, mnt, cgroup */
-        } spaces;                                     /* NAMESPACES */
+            uint64_t inodes[TL_PERF_NAMESPACES_MAX]; /* net, uts, ipc, pid, user, mnt, cgroup */
+        } spaces;                                    /* NAMESPACES */
         struct {
             uint64_t address;
             uint32_t length;

@@ -42,8 +42,7 @@ static int find_attr(size_t *out, struct tl_bytes body, bool swap,
                      const struct tl_perf_attrs *attrs)
 {
     enum {
-        IN_FRONT =
-            TL_PERF_SAMPLE_IP | TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_TIME | TL_PERF_SAMPLE_ADDR
+        BEFORE = TL_PERF_SAMPLE_IP | TL_PERF_SAMPLE_TID | TL_PERF_SAMPLE_TIME | TL_PERF_SAMPLE_ADDR
     };
     if (attrs->n == 0)
         return TL_NOTFOUND;
@@ -55,7 +54,7 @@ static int find_attr(size_t *out, struct tl_bytes body, bool swap,
     if (!(type & TL_PERF_SAMPLE_IDENTIFIER)) {
         if (!(type & TL_PERF_SAMPLE_ID))
             return TL_OK;
-        at = 8 * (size_t)__builtin_popcountll(type & IN_FRONT);
+        at = 8 * (size_t)__builtin_popcountll(type & BEFORE);
     }
     const struct tl_perf_attr *const attr =
         body.n >= at + 8 ? tl_perf_attrs_by_id(attrs, tl_perf_u64(swap, body.p + at)) : NULL;

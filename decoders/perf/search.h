@@ -16,7 +16,7 @@
 
 enum { TL_PERF_CHAIN = 4 };
 /* Bytes that are sufficient to decide about a place. */
-#define TL_PERF_CHAIN_MOST ((size_t)TL_PERF_CHAIN << 16)
+#define TL_PERF_CHAIN_MAX ((size_t)TL_PERF_CHAIN << 16)
 
 enum tl_perf_found { TL_PERF_NO_RECORD, TL_PERF_RECORD, TL_PERF_MORE_NEEDED };
 

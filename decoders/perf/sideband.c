@@ -7,7 +7,7 @@
 
 enum kind { RUN, THREAD, CHANGE };
 
-#define MOST_BEFORE 256 /* maximum entries of a thread that are searched */
+#define MAX_BEFORE 256 /* maximum entries of a thread that are searched */
 
 void tl_perf_sideband_fini(struct tl_perf_sideband *s)
 {
@@ -49,7 +49,7 @@ static size_t count_to(const struct tl_perf_times *times, uint64_t time)
     return low;
 }
 
-static uint64_t first_behind(const struct tl_perf_times *times, uint64_t time)
+static uint64_t first_after(const struct tl_perf_times *times, uint64_t time)
 {
     const size_t n = count_to(times, time);
     return n < times->n ? times->v[n] : UINT64_MAX;
@@ -104,7 +104,7 @@ const struct tl_perf_run *tl_perf_sideband_run(const struct tl_perf_sideband *s,
 
 uint64_t tl_perf_sideband_next(const struct tl_perf_sideband *s, int32_t cpu, uint64_t time)
 {
-    const uint64_t change = first_behind(&s->changes, time), name = first_behind(&s->named, time);
+    const uint64_t change = first_after(&s->changes, time), name = first_after(&s->named, time);
     uint64_t next = change < name ? change : name;
     size_t begun;
     const struct tl_perf_runs *const r = cpu < 0 ? NULL : runs_of(s, (uint32_t)cpu, time, &begun);
@@ -122,7 +122,7 @@ static struct tl_perf_thread *find_thread(const struct tl_perf_sideband *s, int3
     if (i < 0)
         return NULL;
     /* If `time` is before everything known, use the earliest entry. */
-    for (unsigned n = 0; n < MOST_BEFORE && s->threads[i].time > time; n++) {
+    for (unsigned n = 0; n < MAX_BEFORE && s->threads[i].time > time; n++) {
         if (s->threads[i].before < 0)
             break;
         i = s->threads[i].before;
@@ -267,8 +267,8 @@ static int add_switch(struct tl_perf_sideband *s, const struct tl_perf_record *r
     return r->has_cpu && w.tid >= 0 ? wait_for(s, w) : TL_OK;
 }
 
-static int tell_thread(struct tl_perf_sideband *s, int32_t pid, int32_t tid, int32_t parent,
-                       const char *name, uint64_t time)
+static int report_thread(struct tl_perf_sideband *s, int32_t pid, int32_t tid, int32_t parent,
+                         const char *name, uint64_t time)
 {
     struct tl_perf_waiting w = {
         .kind = THREAD, .time = time, .pid = pid, .tid = tid, .parent = parent};
@@ -291,18 +291,18 @@ int tl_perf_sideband_add(struct tl_perf_sideband *s, const struct tl_perf_record
     case TL_PERF_ITRACE_START: {
         const struct tl_perf_waiting w = {
             .kind = RUN, .time = r->time, .cpu = r->cpu, .pid = r->who.pid, .tid = r->who.tid};
-        rc = tell_thread(s, r->who.pid, r->who.tid, r->who.pid, "", r->time);
+        rc = report_thread(s, r->who.pid, r->who.tid, r->who.pid, "", r->time);
         return rc < 0 || !r->has_cpu || w.tid < 0 ? rc : wait_for(s, w);
     }
     case TL_PERF_COMM:
-        rc = tell_thread(s, r->comm.pid, r->comm.tid, r->comm.pid, r->comm.name, r->time);
+        rc = report_thread(s, r->comm.pid, r->comm.tid, r->comm.pid, r->comm.name, r->time);
         return rc < 0 || !(r->misc & TL_PERF_MISC_EXEC) ? rc : wait_for(s, change);
     case TL_PERF_FORK:
-        rc = tell_thread(s, r->task.pid, r->task.tid, r->task.ptid, "", r->time);
+        rc = report_thread(s, r->task.pid, r->task.tid, r->task.ptid, "", r->time);
         return rc < 0 || r->task.pid == r->task.ppid ? rc : wait_for(s, change);
     case TL_PERF_MMAP:
     case TL_PERF_MMAP2:
-        rc = tell_thread(s, r->mapping.pid, r->mapping.tid, r->mapping.pid, "", r->time);
+        rc = report_thread(s, r->mapping.pid, r->mapping.tid, r->mapping.pid, "", r->time);
         return rc < 0 ? rc : wait_for(s, change);
     case TL_PERF_TEXT_POKE:
     case TL_PERF_KSYMBOL:
@@ -358,13 +358,13 @@ static void waiting_state(struct tl_perf_waiting *w, struct tl_state *s)
 
 void tl_perf_sideband_state(struct tl_perf_sideband *b, struct tl_state *s)
 {
-    enum { WAITING_LEAST = 16 };
+    enum { WAITING_MIN = 16 };
     runs_state(b, s);
     threads_state(b, s);
     times_state(&b->changes, s);
     times_state(&b->named, s);
     tl_state_u64(s, &b->timeless);
-    tl_state_count(s, &b->heap, &b->n_heap, &b->cap_heap, sizeof *b->heap, WAITING_LEAST);
+    tl_state_count(s, &b->heap, &b->n_heap, &b->cap_heap, sizeof *b->heap, WAITING_MIN);
     for (size_t i = 0; i < b->n_heap; i++)
         waiting_state(&b->heap[i], s);
     tl_state_u64(s, &b->number);

@@ -4,10 +4,10 @@
 #include "pt/packet.h"
 
 enum {
-    LEAST_SAME = 32,      /* equal bytes that cannot be coincidence */
-    MOST_TAIL = 1 << 20,  /* maximum bytes kept without a TSC */
-    MOST_TRIES = 1 << 12, /* maximum positions compared in a dump */
-    HEADER_MOST = 4096    /* maximum bytes of a PSB+ */
+    MIN_SAME = 32,       /* equal bytes that cannot be coincidence */
+    MAX_TAIL = 1 << 20,  /* maximum bytes kept without a TSC */
+    MAX_TRIES = 1 << 12, /* maximum positions compared in a dump */
+    HEADER_MAX = 4096    /* maximum bytes of a PSB+ */
 };
 
 void tl_perf_snapshot_fini(struct tl_perf_snapshot *s)
@@ -27,7 +27,7 @@ void tl_perf_snapshot_state(struct tl_perf_snapshot *s, struct tl_state *state)
 static bool read_tsc(struct tl_bytes in, size_t at, uint64_t *tsc)
 {
     static const struct tl_pt_config config = {0};
-    const size_t end = in.n - at < HEADER_MOST ? in.n : at + HEADER_MOST;
+    const size_t end = in.n - at < HEADER_MAX ? in.n : at + HEADER_MAX;
     while (at < end) {
         struct tl_pt_packet p = {0};
         const int size = tl_pt_parse(&config, (struct tl_bytes){in.p + at, in.n - at}, &p);
@@ -46,7 +46,7 @@ static bool read_tsc(struct tl_bytes in, size_t at, uint64_t *tsc)
 static size_t last_tsc(struct tl_bytes in, uint64_t *tsc)
 {
     struct tl_bytes rest = in;
-    for (unsigned i = 0; i < MOST_TRIES; i++) {
+    for (unsigned i = 0; i < MAX_TRIES; i++) {
         const size_t psb = tl_pt_find_psb_backward(rest);
         if (psb == rest.n)
             break;
@@ -85,15 +85,15 @@ static size_t same_ends(struct tl_bytes a, struct tl_bytes b)
 static size_t find_end(struct tl_bytes tail, struct tl_bytes dump)
 {
     size_t best = 0, length = 0;
-    if (tail.n < LEAST_SAME)
+    if (tail.n < MIN_SAME)
         return 0;
-    const uint8_t *const last = tail.p + tail.n - LEAST_SAME;
-    for (size_t at = 0, tries = 0; at + LEAST_SAME <= dump.n && tries < MOST_TRIES; at++) {
-        const uint8_t *const hit = memmem(dump.p + at, dump.n - at, last, LEAST_SAME);
+    const uint8_t *const last = tail.p + tail.n - MIN_SAME;
+    for (size_t at = 0, tries = 0; at + MIN_SAME <= dump.n && tries < MAX_TRIES; at++) {
+        const uint8_t *const hit = memmem(dump.p + at, dump.n - at, last, MIN_SAME);
         if (!hit)
             break;
         at = (size_t)(hit - dump.p);
-        const size_t end = at + LEAST_SAME;
+        const size_t end = at + MIN_SAME;
         const size_t same = same_ends(tail, (struct tl_bytes){dump.p, end});
         if (same > length) {
             length = same;
@@ -109,7 +109,7 @@ static int keep_tail(struct tl_perf_snapshot *s, struct tl_bytes dump)
     size_t from = last_tsc(dump, &s->tsc);
     s->has_tsc = from < dump.n;
     if (!s->has_tsc)
-        from = dump.n > MOST_TAIL ? dump.n - MOST_TAIL : 0;
+        from = dump.n > MAX_TAIL ? dump.n - MAX_TAIL : 0;
     s->any = true;
     tl_buf_reset(&s->tail);
     return tl_buf_add(&s->tail, dump.p + from, dump.n - from);
@@ -118,7 +118,7 @@ static int keep_tail(struct tl_perf_snapshot *s, struct tl_bytes dump)
 size_t tl_perf_padding(struct tl_bytes dump)
 {
     size_t n = 0;
-    while (n < TL_PERF_PAD_MOST && n < dump.n && dump.p[dump.n - 1 - n] == 0)
+    while (n < TL_PERF_PAD_MAX && n < dump.n && dump.p[dump.n - 1 - n] == 0)
         n++;
     return n;
 }
@@ -135,7 +135,7 @@ static size_t same_beginnings(struct tl_bytes a, struct tl_bytes b)
 /*
  * The older dump's bytes from its PSB on were found at `from`: return the end of the known bytes.
  */
-static size_t known_behind(struct tl_bytes tail, struct tl_bytes dump, size_t from, size_t *padding)
+static size_t known_after(struct tl_bytes tail, struct tl_bytes dump, size_t from, size_t *padding)
 {
     const struct tl_bytes rest = {dump.p + from, dump.n - from};
     const size_t same = same_beginnings(tail, rest);
@@ -156,7 +156,7 @@ int tl_perf_snapshot_join(struct tl_perf_snapshot *s, struct tl_bytes dump, size
         const size_t psb = find_tsc(dump, s->tsc);
         joined = psb < dump.n;
         if (joined)
-            *known = known_behind(tail, dump, psb, padding);
+            *known = known_after(tail, dump, psb, padding);
     } else if (s->any) {
         const size_t zeros = tl_perf_padding(tail);
         tail.n -= zeros;

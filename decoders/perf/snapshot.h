@@ -23,7 +23,7 @@ void tl_perf_snapshot_fini(struct tl_perf_snapshot *s);
 
 void tl_perf_snapshot_state(struct tl_perf_snapshot *s, struct tl_state *state);
 
-#define TL_PERF_PAD_MOST 7 /* maximum zeros appended to a buffer's contents to fill a word */
+#define TL_PERF_PAD_MAX 7 /* maximum zeros appended to a buffer's contents to fill a word */
 
 /* How many of the last bytes may be padding. */
 size_t tl_perf_padding(struct tl_bytes dump);

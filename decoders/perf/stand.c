@@ -73,7 +73,7 @@ static void stream_state(struct tl_perf_decode *d, size_t i, struct tl_state *s)
         tl_state_fail(s, tl_perf_stream_announce(stream));
     tl_state_bool(s, &stream->out.heard);
     tl_state_u64(s, &stream->mode);
-    tl_state_i32(s, &stream->told_tid);
+    tl_state_i32(s, &stream->reported_tid);
     tl_state_bool(s, &stream->has_mode);
     tl_state_bool(s, &stream->runs);
 }
@@ -156,11 +156,11 @@ static void held_state(struct tl_perf_area_state *a, const struct tl_perf_piece 
 
 static void bytes_state(struct tl_perf_area_state *a, struct tl_state *s)
 {
-    enum { PIECE_LEAST = 40 };
+    enum { PIECE_MIN = 40 };
     uint64_t end = a->position + a->bytes.n;
     tl_state_u64(s, &a->next);
     tl_state_u64(s, &end);
-    tl_state_count(s, &a->pieces, &a->n_pieces, &a->cap_pieces, sizeof *a->pieces, PIECE_LEAST);
+    tl_state_count(s, &a->pieces, &a->n_pieces, &a->cap_pieces, sizeof *a->pieces, PIECE_MIN);
     for (size_t i = 0; i < a->n_pieces; i++)
         piece_state(&a->pieces[i], s);
     if (tl_state_loads(s))
@@ -174,8 +174,8 @@ static void bytes_state(struct tl_perf_area_state *a, struct tl_state *s)
 
 static void breaks_state(struct tl_perf_area_state *a, struct tl_state *s)
 {
-    enum { BREAK_LEAST = 10 };
-    tl_state_count(s, &a->breaks, &a->n_breaks, &a->cap_breaks, sizeof *a->breaks, BREAK_LEAST);
+    enum { BREAK_MIN = 10 };
+    tl_state_count(s, &a->breaks, &a->n_breaks, &a->cap_breaks, sizeof *a->breaks, BREAK_MIN);
     for (size_t i = 0; i < a->n_breaks; i++) {
         tl_state_u64(s, &a->breaks[i].position);
         tl_state_u8(s, &a->breaks[i].gap, TL_GAP_KINDS - 1);
@@ -207,14 +207,14 @@ static void scout_state(struct tl_perf_area_state *a, struct tl_state *s)
 
 static void order_state(struct tl_perf_area_state *a, struct tl_state *s)
 {
-    tl_state_bool(s, &a->told);
+    tl_state_bool(s, &a->reported);
     tl_state_bool(s, &a->left);
     tl_state_u64(s, &a->seen);
     tl_state_u64(s, &a->timeless);
     tl_state_u64(s, &a->changed);
-    tl_state_i32(s, &a->told_pid);
-    tl_state_i32(s, &a->told_tid);
-    text_state(a->told_name, sizeof a->told_name, s);
+    tl_state_i32(s, &a->reported_pid);
+    tl_state_i32(s, &a->reported_tid);
+    text_state(a->reported_name, sizeof a->reported_name, s);
 }
 
 static void decoder_state(struct tl_perf_area_state *a, struct tl_state *s)
@@ -224,7 +224,7 @@ static void decoder_state(struct tl_perf_area_state *a, struct tl_state *s)
     tl_state_check(s, !decodes || a->stream);
     if (tl_state_loads(s) && s->rc >= 0 && decodes) {
         tl_state_fail(s, tl_perf_stream_decoder(a->stream, &a->decoder));
-        tl_state_check(s, a->decoder && a->decoder->ops->tell);
+        tl_state_check(s, a->decoder && a->decoder->ops->notify);
     }
     if (s->rc < 0 || !decodes)
         return;
@@ -291,7 +291,7 @@ static void filled_state(struct tl_perf_filled *f, struct tl_state *s)
 
 void tl_perf_state(struct tl_decode *decode, struct tl_state *s)
 {
-    enum { FILLED_LEAST = 57 };
+    enum { FILLED_MIN = 57 };
     struct tl_perf_decode *const d = (struct tl_perf_decode *)decode;
     tl_state_check(s, d->n_streams == 0 && d->n_areas == 0 && d->sideband.number == 0);
     if (d->sink.packet) /* a packet listing cannot be continued */
@@ -303,11 +303,11 @@ void tl_perf_state(struct tl_decode *decode, struct tl_state *s)
     tl_perf_sideband_state(&d->sideband, s);
     tl_perf_events_state(d, s);
     tl_state_bool(s, &d->hopeless);
-    tl_state_u64(s, &d->told_flags);
+    tl_state_u64(s, &d->reported_flags);
     tl_state_u64(s, &d->trouble);
     tl_state_check(s, !d->hopeless || (d->info.kind != TL_PERF_TRACE_PT &&
                                        d->info.kind != TL_PERF_TRACE_CORESIGHT));
-    tl_state_count(s, &d->filled, &d->n_filled, &d->cap_filled, sizeof *d->filled, FILLED_LEAST);
+    tl_state_count(s, &d->filled, &d->n_filled, &d->cap_filled, sizeof *d->filled, FILLED_MIN);
     for (size_t i = 0; i < d->n_filled; i++)
         filled_state(&d->filled[i], s);
     streams_state(d, s);

@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#define MOST_THREADS 512
+#define MAX_THREADS 512
 
 /* "thread.TID.NAME" */
 static void name_stream(char *out, size_t size, int32_t tid, const char *name)
@@ -28,11 +28,11 @@ static int stream_of(struct tl_perf_stream *cpu, int32_t tid, const char *called
     *out = known < 0 ? NULL : d->streams[known];
     if (*out)
         return TL_OK;
-    if (d->n_threads >= MOST_THREADS)
-        return d->n_threads++ > MOST_THREADS
+    if (d->n_threads >= MAX_THREADS)
+        return d->n_threads++ > MAX_THREADS
                    ? TL_OK
-                   : tl_perf_tell_loss(d, NULL, "there are too many threads: others have no stream",
-                                       0, 0, false);
+                   : tl_perf_report_loss(
+                         d, NULL, "there are too many threads: others have no stream", 0, 0, false);
     name_stream(name, sizeof name, tid, called);
     struct tl_perf_stream *const s = tl_perf_stream_of(d, name);
     if (!s || tl_perf_map_set(&d->by_tid, (uint32_t)tid, s->out.stream.index) < 0)

@@ -57,7 +57,7 @@ static inline bool tl_pt_is_uiret(const struct tl_x86_insn *x)
 }
 
 /* Is it a direct jump or call, for which no packet is sent? JMPABS has a TIP. */
-static inline bool tl_pt_is_untold(const struct tl_x86_insn *x)
+static inline bool tl_pt_is_unreported(const struct tl_x86_insn *x)
 {
     return x->direct && ((x->class == TL_X86_JUMP && !x->absolute) || x->class == TL_X86_CALL);
 }

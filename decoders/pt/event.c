@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Result of processing a packet: an event, none yet, or an error. */
-enum outcome { TOLD, MORE, FAILED };
+enum outcome { REPORTED, MORE, FAILED };
 
 struct step {
     struct tl_pt_event *out;
@@ -82,7 +82,7 @@ enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *d, struct tl_pt_ahead *ah
                     &ahead->packet);
     if (size > 0)
         ahead->at += (size_t)size;
-    d->looked_behind |= size == TL_AGAIN;
+    d->looked_ahead |= size == TL_AGAIN;
     return tl_pt_error_of(size);
 }
 
@@ -125,24 +125,24 @@ static void set_ip(const struct tl_pt_events *d, struct tl_pt_event *event)
 }
 
 /* Return an event for this packet alone. */
-static enum outcome tell(struct tl_pt_events *d, struct step *step, enum tl_pt_event_kind kind,
-                         bool with_ip)
+static enum outcome report(struct tl_pt_events *d, struct step *step, enum tl_pt_event_kind kind,
+                           bool with_ip)
 {
     *step->out =
         (struct tl_pt_event){.kind = (uint8_t)kind, .packet = d->packet, .ip_suppressed = !with_ip};
     if (with_ip)
         set_ip(d, step->out);
     set_time(d, step->out);
-    return TOLD;
+    return REPORTED;
 }
 
 /* The same, and fetch the next packet. */
-static enum outcome tell_and_go_on(struct tl_pt_events *d, struct step *step,
-                                   enum tl_pt_event_kind kind, bool with_ip)
+static enum outcome report_and_continue(struct tl_pt_events *d, struct step *step,
+                                        enum tl_pt_event_kind kind, bool with_ip)
 {
-    tell(d, step, kind, with_ip);
+    report(d, step, kind, with_ip);
     tl_pt_event_fetch(d);
-    return TOLD;
+    return REPORTED;
 }
 
 /* ---- PSB+ ------------------------------------------------------------------------------------ */
@@ -290,7 +290,7 @@ static enum outcome on_psbend(struct tl_pt_events *d, struct step *step)
     if (out->kind != TL_PT_EV_DISABLED && out->kind != TL_PT_EV_CBR && out->kind != TL_PT_EV_MNT)
         set_ip(d, out);
     set_time(d, out);
-    return TOLD;
+    return REPORTED;
 }
 
 /* ---- IP packets ------------------------------------------------------------------------------ */
@@ -321,16 +321,16 @@ static enum outcome on_fup(struct tl_pt_events *d, struct step *step)
         out->ip_suppressed = true;
     else
         set_ip(d, out);
-    return TOLD;
+    return REPORTED;
 }
 
 /* Report the branch first: other events waiting for the TIP take effect after it. */
-static enum outcome tell_branch(struct tl_pt_events *d, struct step *step)
+static enum outcome report_branch(struct tl_pt_events *d, struct step *step)
 {
     struct tl_pt_event *const branch = find(d, AT_TIP, TL_PT_EV_ASYNC_BRANCH);
     d->bound = true;
     if (!branch)
-        return tell(d, step, TL_PT_EV_TIP, true);
+        return report(d, step, TL_PT_EV_TIP, true);
     struct tl_pt_event first;
     take(d, AT_TIP, &first);
     if (first.kind != TL_PT_EV_ASYNC_BRANCH) {
@@ -342,11 +342,11 @@ static enum outcome tell_branch(struct tl_pt_events *d, struct step *step)
     *step->out = first;
     set_ip(d, step->out);
     set_time(d, step->out);
-    return TOLD;
+    return REPORTED;
 }
 
 /* Report the events that waited for the IP of a TIP or TIP.PGE, one per call. */
-static enum outcome tell_bound(struct tl_pt_events *d, struct step *step)
+static enum outcome report_bound(struct tl_pt_events *d, struct step *step)
 {
     do {
         if (!take(d, AT_TIP, step->out))
@@ -354,7 +354,7 @@ static enum outcome tell_bound(struct tl_pt_events *d, struct step *step)
     } while (step->out->kind == TL_PT_EV_IGNORED);
     set_ip(d, step->out);
     set_time(d, step->out);
-    return TOLD;
+    return REPORTED;
 }
 
 static enum outcome on_tip(struct tl_pt_events *d, struct step *step)
@@ -362,21 +362,21 @@ static enum outcome on_tip(struct tl_pt_events *d, struct step *step)
     if (!d->enabled)
         return fail(step, TL_PT_BAD_CONTEXT);
     tl_pt_last_ip_update(&d->last_ip, &d->packet);
-    return d->bound ? tell_bound(d, step) : tell_branch(d, step);
+    return d->bound ? report_bound(d, step) : report_branch(d, step);
 }
 
 static enum outcome on_tip_pge(struct tl_pt_events *d, struct step *step)
 {
     tl_pt_last_ip_update(&d->last_ip, &d->packet);
     if (d->bound) {
-        const enum outcome o = tell_bound(d, step);
+        const enum outcome o = report_bound(d, step);
         const uint8_t kind = step->out->kind;
-        return o == TOLD && kind != TL_PT_EV_EXEC_MODE && kind != TL_PT_EV_IFLAGS
+        return o == REPORTED && kind != TL_PT_EV_EXEC_MODE && kind != TL_PT_EV_IFLAGS
                    ? fail(step, TL_PT_BAD_CONTEXT)
                    : o;
     }
     d->enabled = d->bound = true;
-    return tell(d, step, TL_PT_EV_ENABLED, true);
+    return report(d, step, TL_PT_EV_ENABLED, true);
 }
 
 static enum outcome on_tip_pgd(struct tl_pt_events *d, struct step *step)
@@ -389,7 +389,7 @@ static enum outcome on_tip_pgd(struct tl_pt_events *d, struct step *step)
         if (d->bound)
             return MORE;
         d->enabled = false;
-        return tell_and_go_on(d, step, TL_PT_EV_DISABLED, true);
+        return report_and_continue(d, step, TL_PT_EV_DISABLED, true);
     } while (out->kind == TL_PT_EV_IGNORED);
     if (out->kind == TL_PT_EV_ASYNC_BRANCH) {
         out->kind = TL_PT_EV_ASYNC_DISABLED;
@@ -401,7 +401,7 @@ static enum outcome on_tip_pgd(struct tl_pt_events *d, struct step *step)
         out->ip_suppressed = true;
     }
     set_time(d, out);
-    return TOLD;
+    return REPORTED;
 }
 
 /* ---- state ----------------------------------------------------------------------------------- */
@@ -427,7 +427,7 @@ static enum outcome on_mode_exec(struct tl_pt_events *d, struct step *step)
 static enum outcome on_mode_tsx(struct tl_pt_events *d, struct step *step)
 {
     return d->enabled ? wait_for(d, step, TL_PT_EV_TSX, d->packet.tsx.abrt ? AT_FUP : AT_FUP_BOUND)
-                      : tell_and_go_on(d, step, TL_PT_EV_TSX, false);
+                      : report_and_continue(d, step, TL_PT_EV_TSX, false);
 }
 
 /* PIP and VMCS between the FUP and TIP of an asynchronous branch belong to it, VMCS before PIP;
@@ -438,9 +438,9 @@ static enum outcome on_space(struct tl_pt_events *d, struct step *step)
     const enum tl_pt_event_kind kind = vmcs ? TL_PT_EV_ASYNC_VMCS : TL_PT_EV_ASYNC_PAGING;
     if (!find(d, AT_TIP, TL_PT_EV_ASYNC_BRANCH) &&
         !(vmcs && find(d, AT_TIP, TL_PT_EV_ASYNC_PAGING))) {
-        tell_and_go_on(d, step, vmcs ? TL_PT_EV_VMCS : TL_PT_EV_PAGING, false);
+        report_and_continue(d, step, vmcs ? TL_PT_EV_VMCS : TL_PT_EV_PAGING, false);
         step->out->ip_suppressed = false;
-        return TOLD;
+        return REPORTED;
     }
     struct tl_pt_event *const event = tl_pt_event_queue(d, kind, AT_TIP);
     struct tl_pt_event *const paging = vmcs ? find(d, AT_TIP, TL_PT_EV_ASYNC_PAGING) : NULL;
@@ -471,7 +471,7 @@ static bool stops_next(struct tl_pt_events *d)
 static enum outcome on_pwre(struct tl_pt_events *d, struct step *step)
 {
     return stops_next(d) ? wait_for(d, step, TL_PT_EV_PWRE, AT_EXSTOP)
-                         : tell_and_go_on(d, step, TL_PT_EV_PWRE, false);
+                         : report_and_continue(d, step, TL_PT_EV_PWRE, false);
 }
 
 /* Report MWAIT, EXSTOP and PWRE in this order, at the IP of the FUP or immediately. */
@@ -499,23 +499,23 @@ static enum outcome on_exstop(struct tl_pt_events *d, struct step *step)
         take(d, AT_EXSTOP, step->out);
         step->out->ip_suppressed = true;
         set_time(d, step->out);
-        return TOLD;
+        return REPORTED;
     }
     if (!d->bound) {
         d->bound = is_waiting(d, AT_EXSTOP);
-        return d->bound ? tell(d, step, TL_PT_EV_EXSTOP, false)
-                        : tell_and_go_on(d, step, TL_PT_EV_EXSTOP, false);
+        return d->bound ? report(d, step, TL_PT_EV_EXSTOP, false)
+                        : report_and_continue(d, step, TL_PT_EV_EXSTOP, false);
     }
     if (!take(d, AT_EXSTOP, step->out))
         return MORE;
     set_time(d, step->out);
-    return TOLD;
+    return REPORTED;
 }
 
 static enum outcome on_ptw(struct tl_pt_events *d, struct step *step)
 {
     return d->packet.ip ? wait_for(d, step, TL_PT_EV_PTWRITE, AT_FUP_BOUND)
-                        : tell_and_go_on(d, step, TL_PT_EV_PTWRITE, false);
+                        : report_and_continue(d, step, TL_PT_EV_PTWRITE, false);
 }
 
 static enum outcome on_trig(struct tl_pt_events *d, struct step *step)
@@ -527,9 +527,9 @@ static enum outcome on_trig(struct tl_pt_events *d, struct step *step)
     if (p->trig.icntv && p->trig.icnt && !d->enabled)
         return fail(step, TL_PT_BAD_PACKET);
     const bool counted = p->trig.icntv;
-    tell_and_go_on(d, step, TL_PT_EV_TRIG, false);
+    report_and_continue(d, step, TL_PT_EV_TRIG, false);
     step->out->ip_suppressed = !counted;
-    return TOLD;
+    return REPORTED;
 }
 
 /* ---- event trace ----------------------------------------------------------------------------- */
@@ -613,7 +613,7 @@ static enum outcome on_cfe(struct tl_pt_events *d, struct step *step)
     set_time(d, &event);
     *step->out = event;
     tl_pt_event_fetch(d);
-    return TOLD;
+    return REPORTED;
 }
 
 /*
@@ -629,7 +629,7 @@ static enum outcome on_time(struct tl_pt_events *d, struct step *step)
 static enum outcome on_cbr(struct tl_pt_events *d, struct step *step)
 {
     const enum tl_pt_error e = keep_time(d, false);
-    return e == TL_PT_OK ? tell_and_go_on(d, step, TL_PT_EV_CBR, false) : fail(step, e);
+    return e == TL_PT_OK ? report_and_continue(d, step, TL_PT_EV_CBR, false) : fail(step, e);
 }
 
 static enum outcome on_overflow(struct tl_pt_events *d, struct step *step)
@@ -637,9 +637,9 @@ static enum outcome on_overflow(struct tl_pt_events *d, struct step *step)
     const enum outcome o = on_psbend(d, step); /* an OVF also ends PSB+ */
     if (o != MORE)
         return o;
-    bool told = false;
-    const enum tl_pt_error e = tl_pt_event_overflow(d, step->out, &told);
-    return e != TL_PT_OK ? fail(step, e) : told ? TOLD : MORE;
+    bool reported = false;
+    const enum tl_pt_error e = tl_pt_event_overflow(d, step->out, &reported);
+    return e != TL_PT_OK ? fail(step, e) : reported ? REPORTED : MORE;
 }
 
 static enum outcome on_psb(struct tl_pt_events *d, struct step *step)
@@ -654,9 +654,9 @@ static enum outcome on_tnt(struct tl_pt_events *d, struct step *step)
 {
     if (!d->enabled)
         return fail(step, TL_PT_BAD_CONTEXT);
-    tell_and_go_on(d, step, TL_PT_EV_TNT, false);
+    report_and_continue(d, step, TL_PT_EV_TNT, false);
     step->out->ip_suppressed = false;
-    return TOLD;
+    return REPORTED;
 }
 
 static enum outcome on_packet(struct tl_pt_events *d, struct step *step)
@@ -694,7 +694,7 @@ static enum outcome on_packet(struct tl_pt_events *d, struct step *step)
     case TL_PT_OVF:
         return on_overflow(d, step);
     case TL_PT_STOP:
-        return tell_and_go_on(d, step, TL_PT_EV_STOP, false);
+        return report_and_continue(d, step, TL_PT_EV_STOP, false);
     case TL_PT_EXSTOP:
         return on_exstop(d, step);
     case TL_PT_MWAIT:
@@ -702,7 +702,7 @@ static enum outcome on_packet(struct tl_pt_events *d, struct step *step)
     case TL_PT_PWRE:
         return on_pwre(d, step);
     case TL_PT_PWRX:
-        return tell_and_go_on(d, step, TL_PT_EV_PWRX, false);
+        return report_and_continue(d, step, TL_PT_EV_PWRX, false);
     case TL_PT_PTW:
         return on_ptw(d, step);
     case TL_PT_CFE:
@@ -712,7 +712,7 @@ static enum outcome on_packet(struct tl_pt_events *d, struct step *step)
     case TL_PT_TRIG:
         return on_trig(d, step);
     case TL_PT_MNT:
-        return tell_and_go_on(d, step, TL_PT_EV_MNT, false);
+        return report_and_continue(d, step, TL_PT_EV_MNT, false);
     default:
         return MORE;
     }
@@ -748,7 +748,7 @@ enum tl_pt_error tl_pt_events_next(struct tl_pt_events *d, struct tl_pt_event *o
         if (d->failed != TL_PT_OK)
             return d->failed;
         switch (on_packet(d, &step)) {
-        case TOLD:
+        case REPORTED:
             return TL_PT_OK;
         case FAILED:
             d->failed = step.error;

@@ -73,7 +73,7 @@ struct tl_pt_event {
 struct tl_pt_event_options {
     bool iflags;                /* report changes of the interrupt flag */
     bool keep_tcal_on_overflow; /* keep the cycle calibration across an overflow */
-    /* At a PSB, forget what is not needed to tell the time: the cycle calibration if there was no
+    /* At a PSB, forget what is not needed for the time: the cycle calibration if there was no
      * CYC since the previous PSB, and the time itself if there never was a TSC. */
     bool anew_at_psb;
     bool skip_empty_cyc; /* a CYC of no cycles leaves the clock as it is */
@@ -89,7 +89,7 @@ struct tl_pt_events {
     struct tl_pt_packet packet; /* the packet being examined, valid if `failed` is TL_PT_OK */
     enum tl_pt_error failed;    /* why `packet` is not valid */
     bool synced, enabled, bound;
-    bool looked_behind; /* the result depends on bytes after `trace` */
+    bool looked_ahead; /* the result depends on bytes after `trace` */
     bool mode_known, csl, csd, iflag;
     struct tl_pt_last_ip last_ip;
     struct tl_pt_clock clock;
@@ -135,7 +135,8 @@ enum tl_pt_error tl_pt_ahead_next(struct tl_pt_events *events, struct tl_pt_ahea
 struct tl_pt_event *tl_pt_event_queue(struct tl_pt_events *d, enum tl_pt_event_kind kind,
                                       uint32_t binds);
 void tl_pt_event_fetch(struct tl_pt_events *d);
-/* Process an OVF packet. *told is set if it filled `out` with an event. */
-enum tl_pt_error tl_pt_event_overflow(struct tl_pt_events *d, struct tl_pt_event *out, bool *told);
+/* Process an OVF packet. *reported is set if it filled `out` with an event. */
+enum tl_pt_error tl_pt_event_overflow(struct tl_pt_events *d, struct tl_pt_event *out,
+                                      bool *reported);
 
 #endif

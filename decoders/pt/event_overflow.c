@@ -6,7 +6,7 @@
  */
 #include "pt/event.h"
 
-static bool tells_time(uint8_t kind)
+static bool reports_time(uint8_t kind)
 {
     return kind >= TL_PT_TSC && kind <= TL_PT_CBR;
 }
@@ -40,7 +40,7 @@ static enum tl_pt_error find_header_fup(struct tl_pt_events *d, struct tl_pt_ahe
         case TL_PT_INVALID:
             break;
         default:
-            if (!tells_time(ahead->packet.kind))
+            if (!reports_time(ahead->packet.kind))
                 return TL_PT_BAD_CONTEXT;
         }
     }
@@ -48,16 +48,16 @@ static enum tl_pt_error find_header_fup(struct tl_pt_events *d, struct tl_pt_ahe
 
 /* Find a FUP that is not preceded by a packet showing that tracing is disabled. `*behind`: offset
  * after it, or 0. */
-static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *behind)
+static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *after)
 {
     struct tl_pt_ahead ahead = {.at = d->next};
-    for (*behind = 0;;) {
+    for (*after = 0;;) {
         const enum tl_pt_error e = tl_pt_ahead_next(d, &ahead);
         if (e != TL_PT_OK)
             return e;
         switch (ahead.packet.kind) {
         case TL_PT_FUP:
-            *behind = ahead.at;
+            *after = ahead.at;
             return TL_PT_OK;
         case TL_PT_PSBEND:
         case TL_PT_TIP:
@@ -70,25 +70,25 @@ static enum tl_pt_error find_fup(struct tl_pt_events *d, size_t *behind)
         case TL_PT_INVALID:
             break;
         default:
-            if (!tells_time(ahead.packet.kind))
+            if (!reports_time(ahead.packet.kind))
                 return TL_PT_OK;
         }
     }
 }
 
 /* Report an overflow with the time of the OVF and without IP. */
-static void tell(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
+static void report(struct tl_pt_events *d, struct tl_pt_event *out, bool *reported)
 {
     *out = (struct tl_pt_event){.kind = TL_PT_EV_OVERFLOW,
                                 .packet = d->packet,
                                 .ip_suppressed = true,
                                 .has_tsc = d->clock.time.have_tsc,
                                 .tsc = d->clock.time.tsc};
-    *told = true;
+    *reported = true;
 }
 
 /* Continue at the packet at `ahead`. */
-static void go_on_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead)
+static void continue_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead)
 {
     d->packet = ahead->packet;
     d->next = ahead->at;
@@ -97,28 +97,29 @@ static void go_on_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead)
 
 /* Tracing resumes at the IP of `fup`; continue at the packet at `ahead`. */
 static void recover_at(struct tl_pt_events *d, const struct tl_pt_ahead *ahead,
-                       const struct tl_pt_packet *fup, struct tl_pt_event *out, bool *told)
+                       const struct tl_pt_packet *fup, struct tl_pt_event *out, bool *reported)
 {
-    tell(d, out, told);
+    report(d, out, reported);
     tl_pt_last_ip_update(&d->last_ip, fup);
     if (tl_pt_last_ip_known(&d->last_ip)) {
         out->ip = d->last_ip.ip;
         out->ip_suppressed = false;
     }
-    go_on_at(d, ahead);
+    continue_at(d, ahead);
     d->enabled = true;
 }
 
 static void recover_disabled(struct tl_pt_events *d, const struct tl_pt_ahead *ahead,
-                             struct tl_pt_event *out, bool *told)
+                             struct tl_pt_event *out, bool *reported)
 {
-    tell(d, out, told);
-    go_on_at(d, ahead);
+    report(d, out, reported);
+    continue_at(d, ahead);
     tl_pt_event_fetch(d);
 }
 
 /* SKD010: the FUP or TIP.PGE is missing if the next packets require tracing to be enabled. */
-static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
+static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event *out,
+                                      bool *reported)
 {
     struct tl_pt_ahead ahead = {.at = d->next, .clock = d->clock};
     struct tl_pt_packet tsx = {0};
@@ -130,7 +131,7 @@ static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event
             return e == TL_PT_EOS ? TL_PT_OK : e;
         switch (p->kind) {
         case TL_PT_TIP_PGD:
-            recover_disabled(d, &ahead, out, told);
+            recover_disabled(d, &ahead, out, reported);
             return TL_PT_OK;
         case TL_PT_MODE_TSX:
             if (has_tsx)
@@ -145,10 +146,10 @@ static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event
                     return TL_PT_INTERNAL;
                 event->packet = tsx;
             }
-            recover_at(d, &ahead, p, out, told);
+            recover_at(d, &ahead, p, out, reported);
             return TL_PT_OK;
         case TL_PT_TIP:
-            recover_at(d, &ahead, p, out, told);
+            recover_at(d, &ahead, p, out, reported);
             tl_pt_event_fetch(d);
             return TL_PT_OK;
         case TL_PT_PSB: {
@@ -158,7 +159,7 @@ static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event
             if (e != TL_PT_OK)
                 return e == TL_PT_EOS ? TL_PT_OK : e;
             if (found)
-                recover_at(d, &ahead, &header.packet, out, told);
+                recover_at(d, &ahead, &header.packet, out, reported);
             return TL_PT_OK;
         }
         case TL_PT_PSBEND:
@@ -180,7 +181,7 @@ static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event
                 return TL_PT_OK;
             break;
         default:
-            if (!tells_time(p->kind))
+            if (!reports_time(p->kind))
                 return TL_PT_OK;
             e = keep_time(d, &ahead);
             if (e != TL_PT_OK)
@@ -190,7 +191,8 @@ static enum tl_pt_error handle_skd010(struct tl_pt_events *d, struct tl_pt_event
 }
 
 /* APL11: an extra TIP.PGD although tracing was already disabled. */
-static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
+static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event *out,
+                                     bool *reported)
 {
     struct tl_pt_ahead ahead = {.at = d->next, .clock = d->clock};
     for (;;) {
@@ -199,7 +201,7 @@ static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event 
             return e;
         switch (ahead.packet.kind) {
         case TL_PT_TIP_PGD:
-            recover_disabled(d, &ahead, out, told);
+            recover_disabled(d, &ahead, out, reported);
             return TL_PT_OK;
         case TL_PT_PAD:
         case TL_PT_MNT:
@@ -208,7 +210,7 @@ static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event 
         case TL_PT_TRIG:
             break;
         default:
-            if (!tells_time(ahead.packet.kind))
+            if (!reports_time(ahead.packet.kind))
                 return TL_PT_OK;
             e = keep_time(d, &ahead);
             if (e != TL_PT_OK)
@@ -217,29 +219,29 @@ static enum tl_pt_error handle_apl11(struct tl_pt_events *d, struct tl_pt_event 
     }
 }
 
-/* Continue after the FUP, at `behind`, with tracing disabled. */
-static enum tl_pt_error skip_fup(struct tl_pt_events *d, size_t behind, struct tl_pt_event *out,
-                                 bool *told)
+/* Continue after the FUP, at `after`, with tracing disabled. */
+static enum tl_pt_error skip_fup(struct tl_pt_events *d, size_t after, struct tl_pt_event *out,
+                                 bool *reported)
 {
     struct tl_pt_ahead ahead = {.at = d->next, .clock = d->clock};
-    while (ahead.at < behind) {
+    while (ahead.at < after) {
         enum tl_pt_error e = tl_pt_ahead_next(d, &ahead);
-        if (e == TL_PT_OK && tells_time(ahead.packet.kind))
+        if (e == TL_PT_OK && reports_time(ahead.packet.kind))
             e = keep_time(d, &ahead);
         if (e != TL_PT_OK)
             return e;
     }
-    go_on_at(d, &ahead);
-    tell(d, out, told);
+    continue_at(d, &ahead);
+    report(d, out, reported);
     tl_pt_event_fetch(d);
     return TL_PT_OK;
 }
 
 /* APL12: the FUP is extra if the next packets require tracing to be disabled. */
-static enum tl_pt_error handle_apl12(struct tl_pt_events *d, size_t behind, struct tl_pt_event *out,
-                                     bool *told)
+static enum tl_pt_error handle_apl12(struct tl_pt_events *d, size_t after, struct tl_pt_event *out,
+                                     bool *reported)
 {
-    struct tl_pt_ahead ahead = {.at = behind};
+    struct tl_pt_ahead ahead = {.at = after};
     for (;;) {
         enum tl_pt_error e = tl_pt_ahead_next(d, &ahead);
         if (e != TL_PT_OK)
@@ -258,11 +260,11 @@ static enum tl_pt_error handle_apl12(struct tl_pt_events *d, size_t behind, stru
             e = find_header_fup(d, &ahead, &found);
             if (e != TL_PT_OK || found)
                 return e == TL_PT_EOS ? TL_PT_OK : e;
-            return skip_fup(d, behind, out, told);
+            return skip_fup(d, after, out, reported);
         }
         case TL_PT_STOP:
         case TL_PT_TIP_PGE:
-            return skip_fup(d, behind, out, told);
+            return skip_fup(d, after, out, reported);
         default:
             break;
         }
@@ -284,15 +286,16 @@ static void forget(struct tl_pt_events *d)
     }
 }
 
-enum tl_pt_error tl_pt_event_overflow(struct tl_pt_events *d, struct tl_pt_event *out, bool *told)
+enum tl_pt_error tl_pt_event_overflow(struct tl_pt_events *d, struct tl_pt_event *out,
+                                      bool *reported)
 {
     size_t fup;
     forget(d);
     const enum tl_pt_error why = find_fup(d, &fup);
     if (fup) {
         if (d->config->errata.apl12) {
-            const enum tl_pt_error e = handle_apl12(d, fup, out, told);
-            if (e != TL_PT_OK || *told)
+            const enum tl_pt_error e = handle_apl12(d, fup, out, reported);
+            if (e != TL_PT_OK || *reported)
                 return e;
         }
         struct tl_pt_event *const event = tl_pt_event_queue(d, TL_PT_EV_OVERFLOW, AT_FUP_BOUND);
@@ -301,18 +304,18 @@ enum tl_pt_error tl_pt_event_overflow(struct tl_pt_events *d, struct tl_pt_event
         return TL_PT_OK;
     }
     if (d->config->errata.skd010) {
-        const enum tl_pt_error e = handle_skd010(d, out, told);
-        if (e != TL_PT_OK || *told)
+        const enum tl_pt_error e = handle_skd010(d, out, reported);
+        if (e != TL_PT_OK || *reported)
             return e;
     }
     if (d->config->errata.apl11 && why == TL_PT_BAD_CONTEXT) {
-        const enum tl_pt_error e = handle_apl11(d, out, told);
-        if (e != TL_PT_OK || *told)
+        const enum tl_pt_error e = handle_apl11(d, out, reported);
+        if (e != TL_PT_OK || *reported)
             return e;
     }
     if (why != TL_PT_OK && why != TL_PT_EOS)
         return why;
-    tell(d, out, told);
+    report(d, out, reported);
     tl_pt_event_fetch(d);
     return TL_PT_OK;
 }

@@ -16,9 +16,9 @@ static const struct tl_pt_event_options options = {.anew_at_psb = true, .skip_em
 static void begin(struct tl_pt_flow *f)
 {
     tl_pt_events_init(&f->events, f->config, (struct tl_bytes){0}, &options);
-    f->base = f->anchor = f->lost_at = f->told_tsc = f->beside = 0;
-    f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->strayed = f->context_told =
-        false;
+    f->base = f->anchor = f->lost_at = f->reported_tsc = f->beside = 0;
+    f->upper = f->enabled = f->lost = f->has_time = f->postponed = f->strayed =
+        f->context_reported = false;
     f->is_guest = false;
     f->host = (struct tl_image_context){0};
     f->n_outcomes = f->bound = 0;
@@ -140,13 +140,12 @@ static void keep(struct tl_pt_events *copy, const struct tl_pt_events *d)
 }
 
 /*
- * Process packets as events from byte `at` of `in`, at least up to byte `least`, and then until the
+ * Process packets as events from byte `at` of `in`, at least up to byte `min`, and then until the
  * columns can be used again. `*at` is set to that position, to the end, or, if `more` bytes may
  * follow, to the first byte that cannot be processed before they arrive. Returns 1 in the last
  * case, else 0 or an error.
  */
-static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, size_t least,
-                       bool more)
+static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, size_t min, bool more)
 {
     struct tl_pt_events *const d = &f->events;
     int rc = TL_OK;
@@ -158,7 +157,7 @@ static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, siz
     for (;;) {
         struct tl_pt_event event;
         *at = (size_t)d->packet.offset;
-        if (*at >= least && is_plain(d))
+        if (*at >= min && is_plain(d))
             return TL_OK;
         if (d->failed == TL_PT_EOS && !more) {
             *at = in.n;
@@ -166,9 +165,9 @@ static int take_events(struct tl_pt_flow *f, struct tl_bytes in, size_t *at, siz
         }
         struct tl_pt_events before;
         keep(&before, d);
-        d->looked_behind = false;
+        d->looked_ahead = false;
         const enum tl_pt_error e = tl_pt_events_next(d, &event);
-        if (more && (e == TL_PT_EOS || d->looked_behind)) {
+        if (more && (e == TL_PT_EOS || d->looked_ahead)) {
             const bool waits = before.n > 0 || before.failed != TL_PT_EOS;
             if (!waits && *at == in.n)
                 return TL_OK;
@@ -238,7 +237,7 @@ take_branches(struct tl_pt_flow *f, uint64_t word, bool arrives, uint64_t ip, ui
     if (f->n_outcomes == 0 && (!arrives || tl_pt_flow_keeps_mode(f, ip))) {
         const uint64_t first = word > 1 ? f->anchor : offset;
         if (f->has_time)
-            tl_pt_flow_tell_time(f, first);
+            tl_pt_flow_report_time(f, first);
         f->postponed = false;
         if (tl_walker_routes(&f->walker, &word, arrives, ip, first)) {
             if (arrives)
@@ -349,17 +348,17 @@ static size_t take_columns(struct tl_pt_flow *f, const struct tl_pt_tape *tape, 
 }
 
 /*
- * Process packets from byte `*done` on as events, at least up to byte `least`, and then until an
+ * Process packets from byte `*done` on as events, at least up to byte `min`, and then until an
  * entry from which the columns can be used: sets `*k` to it, and `*done` to the end of what was
  * processed. These are offsets in the tape's bytes, which are preceded in `in` by `held` others.
  * Returns as take_events().
  */
 static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
                         const struct tl_pt_piece *piece, struct tl_bytes in, size_t held,
-                        size_t least, size_t *k, size_t *done)
+                        size_t min, size_t *k, size_t *done)
 {
     for (size_t at = *done + held;;) {
-        const int rc = take_events(f, in, &at, least + held, true);
+        const int rc = take_events(f, in, &at, min + held, true);
         *done = at - held;
         /* A PAD that ends a column of outcomes is not a packet. */
         while (*k < tape->n && tl_pt_tape_at(tape, *k) < *done + (tape->kind[*k] == TL_PT_PAD))
@@ -367,7 +366,7 @@ static int take_entries(struct tl_pt_flow *f, const struct tl_pt_tape *tape,
         if (rc != TL_OK || *k == tape->n || tl_pt_tape_at(tape, *k) <= *done ||
             !has_begun(f, tape, piece->bytes, *k, *done))
             return rc;
-        least = tl_pt_tape_at(tape, *k); /* stopped within joined outcomes */
+        min = tl_pt_tape_at(tape, *k); /* stopped within joined outcomes */
     }
 }
 
@@ -440,26 +439,26 @@ void tl_pt_flow_move(struct tl_pt_flow *f, uint64_t bytes)
         f->lost_at += bytes;
 }
 
-int tl_pt_flow_told(struct tl_pt_flow *f, const struct tl_stream_told *told)
+int tl_pt_flow_notice(struct tl_pt_flow *f, const struct tl_stream_notice *notice)
 {
     enum { ROOM = 64 };
     struct tl_walker *const w = &f->walker;
     if (f->has_time)
-        tl_pt_flow_tell_time(f, f->anchor);
-    if (told->is_gap)
-        tl_walker_lose(w, (enum tl_gap)told->gap, told->offset);
-    if (told->time > f->told_tsc && told->time > f->beside) {
-        tl_walker_time(w, told->time, told->offset);
-        f->beside = told->time;
+        tl_pt_flow_report_time(f, f->anchor);
+    if (notice->is_gap)
+        tl_walker_lose(w, (enum tl_gap)notice->gap, notice->offset);
+    if (notice->time > f->reported_tsc && notice->time > f->beside) {
+        tl_walker_time(w, notice->time, notice->offset);
+        f->beside = notice->time;
     }
-    if (told->has_context) {
-        f->context_told = true;
-        tl_pt_flow_host(f, &told->context, told->offset);
+    if (notice->has_context) {
+        f->context_reported = true;
+        tl_pt_flow_host(f, &notice->context, notice->offset);
     }
-    if (told->note) {
+    if (notice->note) {
         char *const text = tl_item_batch_store(&f->out, ROOM);
-        snprintf(text, ROOM, "%s", told->note);
-        tl_item_batch_add(&f->out, TL_ITEM_NOTE, told->offset)->text = text;
+        snprintf(text, ROOM, "%s", notice->note);
+        tl_item_batch_add(&f->out, TL_ITEM_NOTE, notice->offset)->text = text;
     }
     return w->failed ? TL_NOMEM : f->out.rc;
 }

@@ -49,7 +49,7 @@ void tl_pt_flow_move(struct tl_pt_flow *flow, uint64_t bytes);
  * context, PIP and VMCS packets no longer do. That context is the host's: while PIP.NR says that a
  * guest runs, its context ID is reported as VMID, and all memory is unmapped. Returns TL_NOMEM, or
  * what a sink returned. */
-TL_MUST_USE int tl_pt_flow_told(struct tl_pt_flow *flow, const struct tl_stream_told *told);
+TL_MUST_USE int tl_pt_flow_notice(struct tl_pt_flow *flow, const struct tl_stream_notice *notice);
 
 /* Deliver pending items. */
 TL_MUST_USE int tl_pt_flow_flush(struct tl_pt_flow *flow);
@@ -70,19 +70,19 @@ struct tl_pt_flow {
     struct tl_walker walker;
     /* last IP, clock, pending events; its trace is the bytes currently available */
     struct tl_pt_events events;
-    uint64_t base;     /* file offset of the first available byte */
-    uint64_t anchor;   /* file offset of the last packet other than TNT */
-    bool upper;        /* the mode was reported for the upper half of the address space */
-    bool enabled;      /* tracing is enabled at the walker's position */
-    bool lost;         /* waiting for a PSB */
-    uint64_t lost_at;  /* offset from which bytes are lost */
-    uint8_t isa;       /* enum tl_isa; TL_ISA_NONE: unknown */
-    uint64_t told_tsc; /* time of the last TIME item */
-    uint64_t beside;   /* later time given from outside the trace; 0: none */
-    bool has_time;     /* the clock may have advanced since the last TIME item */
-    bool context_told; /* the context was set from outside the trace */
-    bool is_guest;     /* VMX non-root operation (PIP.NR) */
-    /* If context_told: the last context set; the host's, if is_guest. */
+    uint64_t base;         /* file offset of the first available byte */
+    uint64_t anchor;       /* file offset of the last packet other than TNT */
+    bool upper;            /* the mode was reported for the upper half of the address space */
+    bool enabled;          /* tracing is enabled at the walker's position */
+    bool lost;             /* waiting for a PSB */
+    uint64_t lost_at;      /* offset from which bytes are lost */
+    uint8_t isa;           /* enum tl_isa; TL_ISA_NONE: unknown */
+    uint64_t reported_tsc; /* time of the last TIME item */
+    uint64_t beside;       /* later time given from outside the trace; 0: none */
+    bool has_time;         /* the clock may have advanced since the last TIME item */
+    bool context_reported; /* the context was set from outside the trace */
+    bool is_guest;         /* VMX non-root operation (PIP.NR) */
+    /* If context_reported: the last context set; the host's, if is_guest. */
     struct tl_image_context host;
     /* Outcomes after an indirect branch whose TIP is deferred; the oldest in bit 0. */
     uint64_t outcomes;
@@ -123,14 +123,14 @@ void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64
 void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset);
 
 /* Append CYCLES and TIME items if cycles or time have advanced. */
-static inline void tl_pt_flow_tell_time(struct tl_pt_flow *f, uint64_t offset)
+static inline void tl_pt_flow_report_time(struct tl_pt_flow *f, uint64_t offset)
 {
     const struct tl_pt_time *const t = &f->events.clock.time;
     if (f->events.has_cycles)
         tl_item_batch_value(&f->out, TL_ITEM_CYCLES, f->events.cycles, offset);
-    if (t->have_tsc && t->tsc != f->told_tsc) {
+    if (t->have_tsc && t->tsc != f->reported_tsc) {
         tl_walker_time(&f->walker, t->tsc, offset);
-        f->told_tsc = t->tsc;
+        f->reported_tsc = t->tsc;
         f->beside = t->tsc < f->beside ? f->beside : 0;
     }
     f->events.cycles = 0;

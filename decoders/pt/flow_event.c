@@ -75,7 +75,7 @@ static void wait_on(struct tl_pt_flow *f, uint64_t bits, unsigned n)
 void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64_t offset)
 {
     if (f->has_time)
-        tl_pt_flow_tell_time(f, offset);
+        tl_pt_flow_report_time(f, offset);
     f->postponed = f->strayed = false;
     if (f->n_outcomes == 0)
         walk(f, bits, n, offset);
@@ -88,7 +88,7 @@ void tl_pt_flow_outcomes(struct tl_pt_flow *f, uint64_t bits, unsigned n, uint64
 void tl_pt_flow_tip(struct tl_pt_flow *f, uint64_t ip, uint64_t offset)
 {
     if (f->has_time)
-        tl_pt_flow_tell_time(f, offset);
+        tl_pt_flow_report_time(f, offset);
     f->postponed = f->strayed = false;
     if (!f->walker.need_address)
         tl_walker_to_indirect(&f->walker, offset);
@@ -170,7 +170,7 @@ static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
     if (!reached || !go_to_insn(f, by_ip ? suits_any : binding->suits, offset))
         return;
     /* Further events can bind to the same instruction only if it waits for an address. */
-    f->postponed = f->walker.need_address && !f->walker.gap_told;
+    f->postponed = f->walker.need_address && !f->walker.gap_reported;
     f->bound = binding->flag;
 }
 
@@ -182,7 +182,7 @@ static void bind(struct tl_pt_flow *f, const struct tl_pt_event *event,
 static bool suits_skl014(enum tl_isa isa, struct tl_bytes code)
 {
     struct tl_x86_insn x;
-    return tl_x86_decode(isa, code, &x) > 0 && (tl_pt_changes_cr3(&x) || tl_pt_is_untold(&x));
+    return tl_x86_decode(isa, code, &x) > 0 && (tl_pt_changes_cr3(&x) || tl_pt_is_unreported(&x));
 }
 
 static enum tl_walker_end to_skl014(struct tl_pt_flow *f, uint64_t offset)
@@ -255,7 +255,7 @@ static void on_enabled(struct tl_pt_flow *f, const struct tl_pt_event *event, ui
  * ---- other events ------------------------------------------------------------------------------
  */
 
-static void tell(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+static void report(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     char text[TL_PT_EVENT_TEXT];
     enum { ROOM = 64 };
@@ -297,7 +297,7 @@ static void set_guest(struct tl_pt_flow *f, bool is_guest, uint64_t offset)
 static void set_context(struct tl_pt_flow *f, const struct tl_pt_packet *packet, uint64_t offset)
 {
     struct tl_image_context context = f->walker.context;
-    if (f->context_told) {
+    if (f->context_reported) {
         if (packet->kind == TL_PT_PIP)
             set_guest(f, packet->pip.nr, offset);
         return;
@@ -352,7 +352,7 @@ static bool is_known(const struct tl_pt_event *event)
 
 /* A TRIG without an IP occurred a given number of instructions after the last IP packet: execute
  * them. */
-static void go_behind(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
+static void go_after(struct tl_pt_flow *f, const struct tl_pt_event *event, uint64_t offset)
 {
     const bool counts =
         event->packet.trig.icntv && event->ip == 0 && !event->ip_suppressed && !f->strayed;
@@ -384,7 +384,7 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
         return;
     }
     f->anchor = offset;
-    tl_pt_flow_tell_time(f, offset);
+    tl_pt_flow_report_time(f, offset);
     if (event->kind == TL_PT_EV_TIP) {
         if (!event->ip_suppressed)
             tl_pt_flow_tip(f, event->ip, offset);
@@ -451,8 +451,8 @@ void tl_pt_flow_event(struct tl_pt_flow *f, const struct tl_pt_event *event, uin
         if (!binding->flag)
             go_to(f, event, offset);
         if (event->kind == TL_PT_EV_TRIG)
-            go_behind(f, event, offset);
-        tell(f, event, offset);
+            go_after(f, event, offset);
+        report(f, event, offset);
         break;
     }
 }

@@ -71,10 +71,10 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
         f->lost_at = 0;
     tl_state_u64(s, &f->lost_at);
     tl_state_u8(s, &f->isa, TL_ISA_COUNT - 1);
-    tl_state_u64(s, &f->told_tsc);
+    tl_state_u64(s, &f->reported_tsc);
     tl_state_u64(s, &f->beside);
     tl_state_bool(s, &f->has_time);
-    tl_state_bool(s, &f->context_told);
+    tl_state_bool(s, &f->context_reported);
     tl_state_bool(s, &f->is_guest);
     context_state(&f->host, s);
     if (f->n_outcomes == 0)
@@ -88,7 +88,7 @@ void tl_pt_flow_state(struct tl_pt_flow *f, struct tl_state *s)
     tl_state_u8(s, &f->bound, UINT8_MAX);
     context_state(&context, s);
     if (tl_state_loads(s)) {
-        tl_walker_hide(&f->walker, f->is_guest && f->context_told);
+        tl_walker_hide(&f->walker, f->is_guest && f->context_reported);
         tl_walker_restore_context(&f->walker, &context);
     }
     tl_walker_place_state(&f->walker, s);

@@ -59,7 +59,7 @@ static int decode_at(const struct tl_pt_insns *d, uint64_t ip, struct tl_pt_insn
 static int next_ip(const struct tl_pt_insn *insn, uint64_t *ip)
 {
     const struct tl_x86_insn *const x = &insn->x86;
-    if (tl_pt_is_untold(x))
+    if (tl_pt_is_unreported(x))
         *ip = tl_x86_target((enum tl_isa)insn->isa, insn->ip, x);
     else if (x->class == TL_X86_OTHER || x->class == TL_X86_PTWRITE)
         *ip = insn->ip + x->size;
@@ -276,7 +276,7 @@ static int to_ip(struct tl_pt_insns *d, struct tl_pt_insn *insn, uint64_t ip)
 
 static bool suits_skl014(const struct tl_x86_insn *x)
 {
-    return tl_pt_is_untold(x) || tl_pt_changes_cr3(x);
+    return tl_pt_is_unreported(x) || tl_pt_changes_cr3(x);
 }
 
 /* Erratum SKL014: a direct branch out of the address filter may also have a suppressed IP. */

@@ -25,10 +25,10 @@ void tl_pt_packetizer_move(struct tl_pt_packetizer *p, uint64_t offset)
 
 /* A run of 02 82 reaches the end of the bytes and may continue after it, so its last PSB is
  * unknown. */
-static bool may_go_on(struct tl_bytes in, size_t psb)
+static bool may_continue(struct tl_bytes in, size_t psb)
 {
-    const size_t behind = psb + TL_PT_PSB_SIZE;
-    return behind == in.n || (behind + 1 == in.n && in.p[behind] == 0x02);
+    const size_t after = psb + TL_PT_PSB_SIZE;
+    return after == in.n || (after + 1 == in.n && in.p[after] == 0x02);
 }
 
 /*
@@ -39,7 +39,7 @@ static int seek(struct tl_pt_packetizer *p, struct tl_bytes in, size_t *at, uint
                 bool last)
 {
     const size_t found = *at + tl_pt_find_psb((struct tl_bytes){in.p + *at, in.n - *at});
-    if (found == in.n || (may_go_on(in, found) && !last)) {
+    if (found == in.n || (may_continue(in, found) && !last)) {
         const size_t kept = found < in.n ? in.n - found : last ? 0 : TL_PT_HISTORY;
         *at = in.n - *at > kept ? in.n - kept : *at;
         return TL_OK;

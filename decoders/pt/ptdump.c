@@ -179,7 +179,7 @@ static void track_time(struct dump *d, const struct tl_pt_packet *p, struct line
     struct tl_pt_time *const t = &d->clock.time;
     struct tl_pt_calibration *const c = &d->clock.calibration;
     const bool calibrate = !d->options->no_tcal;
-    bool tells_time = true, tells_tcal = true;
+    bool reports_time = true, reports_tcal = true;
     if (!d->options->time && !d->options->tcal)
         return;
     switch (p->kind) {
@@ -203,11 +203,11 @@ static void track_time(struct dump *d, const struct tl_pt_packet *p, struct line
         if (calibrate)
             check(d, p, calibrating, tl_pt_calibrate_cbr(c, d->config, p->cbr, d->header));
         check(d, p, updating, tl_pt_time_cbr(t, p->cbr));
-        tells_time = false;
+        reports_time = false;
         break;
     case TL_PT_TMA:
         check(d, p, updating, tl_pt_time_tma(t, d->config, p->tma.ctc, p->tma.fc));
-        tells_tcal = false;
+        reports_tcal = false;
         break;
     case TL_PT_MTC:
         if (calibrate)
@@ -218,14 +218,14 @@ static void track_time(struct dump *d, const struct tl_pt_packet *p, struct line
         if (d->options->no_cyc)
             return;
         track_cyc(d, p);
-        tells_tcal = false;
+        reports_tcal = false;
         break;
     default:
         return;
     }
-    if (d->options->tcal && tells_tcal)
+    if (d->options->tcal && reports_tcal)
         print_tcal(d, p, line);
-    if (d->options->time && tells_time)
+    if (d->options->time && reports_time)
         print_time(d, p, line);
 }
 

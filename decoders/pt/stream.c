@@ -72,10 +72,10 @@ static int on_loss(void *context, uint64_t offset, uint64_t bytes)
 {
     struct pt_stream *const s = context;
     const char *const why = s->damaged ? "bad packet" : TL_LOSS_NOT_SYNC;
-    const bool told = s->damaged && s->flow; /* the flow reports it, when it resumes */
+    const bool reported = s->damaged && s->flow; /* the flow reports it, when it resumes */
     s->damaged = false;
     const int rc = s->sink.packet ? list(s, offset, "NOT_SYNC", "bytes", bytes) : TL_OK;
-    return rc < 0 || told ? rc : s->sink.loss(s->sink.context, why, offset, bytes);
+    return rc < 0 || reported ? rc : s->sink.loss(s->sink.context, why, offset, bytes);
 }
 
 static void destroy(struct tl_stream_decoder *decoder)
@@ -124,9 +124,9 @@ static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
     return tl_pt_packetizer_push(&s->packetizer, (struct tl_bytes){run->p, run->n});
 }
 
-static int tell(struct tl_stream_decoder *decoder, const struct tl_stream_told *told)
+static int notify(struct tl_stream_decoder *decoder, const struct tl_stream_notice *notice)
 {
-    return tl_pt_flow_told(((struct pt_stream *)decoder)->flow, told);
+    return tl_pt_flow_notice(((struct pt_stream *)decoder)->flow, notice);
 }
 
 static int flush(struct tl_stream_decoder *decoder)
@@ -172,8 +172,8 @@ static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *
     struct tl_pt_packet packet = {0};
     bool counts = false, has_mtc = false, exact = false;
     uint64_t cycles = 0; /* since an MTC */
-    size_t rest = n, behind = 0;
-    for (size_t at = 0; at < n && (counts || behind < FEW); behind += rest < n) {
+    size_t rest = n, after = 0;
+    for (size_t at = 0; at < n && (counts || after < FEW); after += rest < n) {
         packet.offset = at;
         const int size = tl_pt_parse(&s->config, (struct tl_bytes){p + at, n - at}, &packet);
         if (size <= 0)
@@ -232,5 +232,5 @@ const struct tl_stream_ops tl_pt_ops = {
     .flush = flush,
     .state = state,
     .split = &split,
-    .tell = tell,
+    .notify = notify,
 };

@@ -74,7 +74,7 @@ int tl_pt_tape_add(struct tl_pt_tape *tape, const struct tl_pt_config *config, s
                    size_t at)
 {
     struct tl_pt_packet packet = {.offset = at};
-    if (tape->n >= TL_PT_TAPE_ROOM || tape->n_others == TL_PT_TAPE_OTHERS)
+    if (tape->n >= TL_PT_TAPE_ENTRIES || tape->n_others == TL_PT_TAPE_OTHERS)
         return TL_LIMIT;
     const int size = tl_pt_parse(config, (struct tl_bytes){in.p + at, in.n - at}, &packet);
     if (size < 0 || packet.kind == TL_PT_PAD)
@@ -127,7 +127,7 @@ int tl_pt_tape_fill_at(enum tl_cpu level, struct tl_pt_tape *tape,
     else if (level == TL_CPU_AVX2)
         rc = tl_pt_tape_avx2(tape, config, in, at);
     /* If there is still space for a block, less than a block of input is left. */
-    if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM)
+    if (rc == TL_OK && tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ENTRIES)
         rc = take_one_by_one(tape, config, in, at);
     tl_pt_tape_close(tape, *at);
     if (rc == TL_BAD || rc == TL_UNSUPPORTED)

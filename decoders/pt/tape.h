@@ -17,7 +17,7 @@
 #include "pt/packet.h"
 #include "simd/cpu.h"
 
-#define TL_PT_TAPE_ROOM     1024 /* entries */
+#define TL_PT_TAPE_ENTRIES  1024 /* entries */
 #define TL_PT_TAPE_OTHERS   256
 #define TL_PT_TAPE_SLACK    64         /* extra space, since blocks are written whole */
 #define TL_PT_TAPE_OUTCOMES 30         /* outcomes per entry, at most */
@@ -32,9 +32,9 @@ struct tl_pt_tape {
     size_t n, n_others;
     size_t begin; /* input index of the first packet, or of its outcomes */
     /* Outcomes below a stop bit, the newest in bit 0; 1: none. */
-    uint32_t tnt[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK];
-    uint16_t at[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK];  /* of the packet itself, from `begin` on */
-    uint8_t kind[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK]; /* enum tl_pt_kind; PAD: outcomes only */
+    uint32_t tnt[TL_PT_TAPE_ENTRIES + TL_PT_TAPE_SLACK];
+    uint16_t at[TL_PT_TAPE_ENTRIES + TL_PT_TAPE_SLACK];  /* of the packet itself, from `begin` on */
+    uint8_t kind[TL_PT_TAPE_ENTRIES + TL_PT_TAPE_SLACK]; /* enum tl_pt_kind; PAD: outcomes only */
     /*
      * By kind:
      *   TNT_8, TNT_64      outcomes after those of `tnt`, below a stop bit
@@ -43,7 +43,7 @@ struct tl_pt_tape {
      *   PAD PSB PSBEND OVF STOP   nothing
      *   others             index in `other`
      */
-    uint64_t value[TL_PT_TAPE_ROOM + TL_PT_TAPE_SLACK];
+    uint64_t value[TL_PT_TAPE_ENTRIES + TL_PT_TAPE_SLACK];
     struct tl_pt_packet other[TL_PT_TAPE_OTHERS]; /* `offset`: input index */
 };
 

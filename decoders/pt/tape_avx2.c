@@ -24,7 +24,7 @@ TL_TARGET_BEGIN(TL_AVX2_TARGET)
 
 #define BLOCK 64u
 #define REACH 16u  /* maximum bytes read after a block's last one */
-#define MOST  5u   /* TNT_8 packets of one entry */
+#define MAX   5u   /* TNT_8 packets of one entry */
 #define ODD   0xff /* end of a packet that is left to the parser */
 
 /* ---- headers -------------------------------------------------------------------------------- */
@@ -192,13 +192,13 @@ static ALWAYS_INLINE void add_packet(struct tl_pt_tape *tape, struct cursor *c, 
                                      size_t at, unsigned size)
 {
     const struct form *const f = &forms[form_of[p[at]]];
-    const uint64_t behind = tl_le64(p + at + 1);
-    const uint64_t ip = (uint64_t)((int64_t)(behind << f->sign) >> f->sign);
+    const uint64_t after = tl_le64(p + at + 1);
+    const uint64_t ip = (uint64_t)((int64_t)(after << f->sign) >> f->sign);
     const uint64_t cyc = _pext_u64(_bzhi_u64(tl_le64(p + at), 8 * size), f->cyc);
     c->ip = (c->ip & f->kept) | (ip & f->said);
     tape->kind[c->n] = f->kind;
     tape->at[c->n] = (uint16_t)(at - tape->begin);
-    tape->value[c->n] = cyc | (c->ip & f->ip) | (behind & f->payload);
+    tape->value[c->n] = cyc | (c->ip & f->ip) | (after & f->payload);
     c->n++;
 }
 
@@ -212,10 +212,10 @@ static ALWAYS_INLINE int take_block(struct tl_pt_tape *tape, struct cursor *c,
         const uint64_t rest = block->longer & ~UINT64_C(0) << *entry;
         const unsigned first = (unsigned)_tzcnt_u64(rest); /* BLOCK: none */
         uint32_t tnt;
-        for (; first - *entry > MOST; *entry += MOST) {
+        for (; first - *entry > MAX; *entry += MAX) {
             const size_t at = base + *entry;
-            tnt = add_outcomes(tape, c, in.p, at, block->outcomes + *entry, MOST);
-            end_outcomes(tape, c, tnt, at + MOST);
+            tnt = add_outcomes(tape, c, in.p, at, block->outcomes + *entry, MAX);
+            end_outcomes(tape, c, tnt, at + MAX);
         }
         tnt = add_outcomes(tape, c, in.p, base + *entry, block->outcomes + *entry, first - *entry);
         *entry = first;
@@ -248,7 +248,7 @@ int tl_pt_tape_avx2(struct tl_pt_tape *tape, const struct tl_pt_config *config, 
     size_t base = *at;
     unsigned entry = 0; /* byte of the block where the next packet begins */
     int rc = TL_OK;
-    while (in.n - base >= BLOCK + REACH && c.n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM) {
+    while (in.n - base >= BLOCK + REACH && c.n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ENTRIES) {
         block.longer = classify(&block, in.p + base, 0);
         block.longer |= (uint64_t)classify(&block, in.p + base, 32) << 32;
         rc = take_block(tape, &c, &block, config, in, base, &entry);

@@ -628,7 +628,7 @@ static ALWAYS_INLINE int take_blocks(struct run *r, size_t *base, __m512i *entry
 {
     struct queue *const q = &r->queue;
     while (r->in.n - *base >= 2 * BLOCK &&
-           r->tape->n + (q->end - q->first) + BLOCK <= TL_PT_TAPE_ROOM) {
+           r->tape->n + (q->end - q->first) + BLOCK <= TL_PT_TAPE_ENTRIES) {
         const uint8_t *const p = r->in.p + *base;
         struct block block;
         find_leads(&block, p);
@@ -672,7 +672,7 @@ int tl_pt_tape_avx512(struct tl_pt_tape *tape, const struct tl_pt_config *config
     r.queue.first = r.queue.end = 0;
     int rc = TL_OK;
     for (size_t base = *at; rc == TL_OK && in.n - base >= 2 * BLOCK &&
-                            tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ROOM;) {
+                            tape->n + TL_PT_TAPE_BLOCK <= TL_PT_TAPE_ENTRIES;) {
         tl_pt_tape_close(tape, *at); /* outcomes that were alone at the end of the queue */
         rc = take_blocks(&r, &base, &entry);
         r.at = rc == TL_OK ? base + first_of(entry) : r.at;

@@ -13,7 +13,7 @@
 #define BIC_SHARE 0.9
 /* Variance of a coordinate within a cluster. Intervals of one phase whose shares of code differ by
  * about 2 % have this variance: splitting them would explain nothing. */
-#define LEAST_VARIANCE 1e-4
+#define MIN_VARIANCE 1e-4
 
 struct random {
     uint64_t state;
@@ -90,17 +90,17 @@ static bool assign(struct means *m)
     bool changed = false;
     for (size_t i = 0; i < m->points->n; i++) {
         uint32_t best = 0;
-        double least = HUGE_VAL;
+        double min = HUGE_VAL;
         for (uint32_t k = 0; k < m->k; k++) {
             const double d = distance(point(m, i), m->centres + k * dims, dims);
-            if (d < least) {
-                least = d;
+            if (d < min) {
+                min = d;
                 best = k;
             }
         }
         changed |= m->of[i] != best;
         m->of[i] = best;
-        m->nearest[i] = least;
+        m->nearest[i] = min;
     }
     return changed;
 }
@@ -146,7 +146,7 @@ static double criterion(struct means *m)
     const double n = (double)m->points->n, scale = n / total;
     const double freedom = n - m->k > 1 ? n - m->k : 1;
     double variance = spread * scale / (freedom * dims);
-    variance = variance > LEAST_VARIANCE ? variance : LEAST_VARIANCE;
+    variance = variance > MIN_VARIANCE ? variance : MIN_VARIANCE;
     for (uint32_t k = 0; k < m->k; k++) {
         const double r = m->weights[k] * scale;
         likelihood += r * log(r / n) - r / 2 * log(2 * M_PI) - r * dims / 2 * log(variance);
@@ -236,16 +236,16 @@ int tl_cluster_best(const struct tl_points *points, uint32_t most, struct tl_clu
     struct tl_clusters *const all = calloc(most + (size_t)1, sizeof *all);
     if (!all)
         return TL_NOMEM;
-    double least = HUGE_VAL, best = -HUGE_VAL;
+    double min = HUGE_VAL, best = -HUGE_VAL;
     int r = TL_OK;
     for (uint32_t k = 0; k < most && r >= 0; k++) {
         r = tl_cluster(points, k + 1, &all[k]);
-        least = all[k].bic < least ? all[k].bic : least;
+        min = all[k].bic < min ? all[k].bic : min;
         best = all[k].bic > best ? all[k].bic : best;
     }
     bool found = false;
     for (uint32_t k = 0; k < most; k++) {
-        if (r >= 0 && !found && all[k].bic >= least + BIC_SHARE * (best - least)) {
+        if (r >= 0 && !found && all[k].bic >= min + BIC_SHARE * (best - min)) {
             *out = all[k];
             found = true;
         } else {

@@ -95,7 +95,7 @@ static size_t representative(const struct tl_simpoints *points, const struct tl_
                              const double *at, size_t dims, uint32_t k)
 {
     size_t best = points->n;
-    double least = HUGE_VAL;
+    double min = HUGE_VAL;
     for (size_t i = 0; i < points->n; i++) {
         if (clusters->of[i] != k)
             continue;
@@ -105,8 +105,8 @@ static size_t representative(const struct tl_simpoints *points, const struct tl_
             d += x * x;
         }
         const bool shorter = best < points->n && points->insns[i] < points->insns[best];
-        if (best == points->n || (d < least && !shorter)) {
-            least = d;
+        if (best == points->n || (d < min && !shorter)) {
+            min = d;
             best = i;
         }
     }

@@ -165,7 +165,7 @@ static int on_frame(void *context, const struct tl_etrace_frame *frame)
     return TL_OK;
 }
 
-static int tell_loss(const struct etrace *e, const char *reason, uint64_t offset, uint64_t bytes)
+static int report_loss(const struct etrace *e, const char *reason, uint64_t offset, uint64_t bytes)
 {
     const struct tl_decode_loss loss = {NULL, reason, offset, bytes, tl_loss_is_fault(reason)};
     return e->sink.loss ? e->sink.loss(e->sink.context, &loss) : TL_OK;
@@ -177,7 +177,7 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     for (uint32_t i = 0; i < e->n_lanes; i++)
         if (e->lanes[i]->flow)
             tl_etrace_flow_lost(e->lanes[i]->flow, TL_GAP_TRANSPORT, offset);
-    return tell_loss(e, reason, offset, bytes);
+    return report_loss(e, reason, offset, bytes);
 }
 
 /* ---- tl_decode_ops ---------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ static int lost(struct tl_decode *decode, uint64_t n)
 }
 
 /* A source that the setup does not name: a fault only if nothing else was decoded. */
-static int tell_unnamed(const struct etrace *e, const struct lane *lane)
+static int report_unnamed(const struct etrace *e, const struct lane *lane)
 {
     const struct tl_decode_loss loss = {NULL, lane->refused, lane->refused_at, lane->refused_bytes,
                                         e->n_streams == 0};
@@ -267,7 +267,7 @@ static int finish(struct tl_decode *decode)
             rc = tl_stream_out_loss(&lane->out, lane->refused, lane->refused_at,
                                     lane->refused_bytes);
         else
-            rc = tell_unnamed(e, lane);
+            rc = report_unnamed(e, lane);
     }
     return rc;
 }

@@ -163,7 +163,7 @@ static void take_mode(struct tl_etrace_flow *f, const struct tl_etrace_packet *k
 
 static void take_time(struct tl_etrace_flow *f, uint64_t ticks, uint64_t offset)
 {
-    tl_etrace_walk_tell(&f->walk);
+    tl_etrace_walk_report(&f->walk);
     const uint64_t view = f->walk.walker.view;
     tl_walker_time(&f->walk.walker, ticks, offset);
     if (f->walk.walker.view != view)
@@ -182,8 +182,8 @@ static uint64_t unwrap(struct tl_etrace_flow *f, uint64_t ticks, unsigned width)
 
 /* ---- packets of format 3 ---------------------------------------------------------------- */
 
-/* Begin at the reported address; `goes_on`: the walk is there. */
-static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool goes_on,
+/* Begin at the reported address; `continues`: the walk is there. */
+static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bool continues,
                   uint64_t offset)
 {
     struct tl_etrace_walk *const w = &f->walk;
@@ -200,7 +200,7 @@ static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bo
         return;
     }
     const bool placed =
-        goes_on ? tl_etrace_walk_again(w, offset) : tl_etrace_walk_begin(w, place(f), offset);
+        continues ? tl_etrace_walk_again(w, offset) : tl_etrace_walk_begin(w, place(f), offset);
     if (placed && tl_etrace_walk_at_branch(w)) {
         tl_etrace_outcomes_add(&w->outcomes, k->branch, 1);
         w->outcomes.untrained = true;
@@ -218,11 +218,11 @@ static void on_start(struct tl_etrace_flow *f, const struct tl_etrace_packet *k,
                                             .same_privilege = privilege_in(f, k) == f->privilege};
         (void)tl_etrace_walk_to(w, &goal, offset);
     }
-    const bool goes_on = w->placed;
-    if (goes_on) /* what holds from the address on comes in front of its instruction */
+    const bool continues = w->placed;
+    if (continues) /* what holds from the address on comes in front of its instruction */
         tl_etrace_walk_split(w);
     take_mode(f, k, offset);
-    begin(f, k, goes_on, offset);
+    begin(f, k, continues, offset);
 }
 
 /* The preferred return address of a trap; false: not known. */
@@ -436,7 +436,7 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     } else if (k.kind == TL_ETRACE_SUPPORT) {
         on_support(f, &k, offset);
     } else if (k.kind == TL_ETRACE_CONTEXT) {
-        tl_etrace_walk_tell(w);
+        tl_etrace_walk_report(w);
         take_mode(f, &k, offset);
     } else if (f->synced && !f->trapped) {
         on_flow(f, &k, offset);
@@ -448,7 +448,7 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     else if (frame->has_time && !f->params.time_width)
         take_time(f, unwrap(f, frame->time, frame->time_bits), offset);
     if (tl_etrace_walk_is_large(w)) {
-        tl_etrace_walk_tell(w);
+        tl_etrace_walk_report(w);
         tl_walker_trim(&w->walker);
         tl_etrace_walk_refresh(w);
     }
@@ -463,7 +463,7 @@ int tl_etrace_flow_flush(struct tl_etrace_flow *f)
 int tl_etrace_flow_finish(struct tl_etrace_flow *f)
 {
     if (f->walk.placed)
-        tl_etrace_walk_tell(&f->walk);
+        tl_etrace_walk_report(&f->walk);
     report_loss(f);
     return tl_soft_flush(&f->soft);
 }

@@ -12,8 +12,8 @@
 
 #include "base/state.h"
 
-/* Predictions that one packet may tell: more means that it is damaged. A loop of that length takes
- * a processor many milliseconds. */
+/* Predictions that one packet may report: more means that it is damaged. A loop of that length
+ * takes a processor many milliseconds. */
 #define TL_ETRACE_COUNT_MAX (UINT32_C(1) << 24)
 
 struct tl_etrace_outcomes {
@@ -47,7 +47,7 @@ static inline uint32_t tl_etrace_outcomes_waiting(const struct tl_etrace_outcome
     return o->n + o->right + o->wrong;
 }
 
-/* At most one outcome is waiting, that of the branch at `pc`: if it was told by a prediction,
+/* At most one outcome is waiting, that of the branch at `pc`: if it was given by a prediction,
  * replace it by what that was. */
 void tl_etrace_outcomes_settle(struct tl_etrace_outcomes *outcomes, uint64_t pc);
 

@@ -67,7 +67,7 @@ static void take_irreport(struct reader *r, const struct tl_etrace_params *p,
     out->irdepth = (uint32_t)take(r, p->irdepth_width);
 }
 
-/* The address of formats 0 to 2, and what is told about it. */
+/* The address of formats 0 to 2, and what is known about it. */
 static void take_report(struct reader *r, const struct tl_etrace_params *p, unsigned options,
                         struct tl_etrace_packet *out)
 {

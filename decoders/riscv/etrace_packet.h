@@ -24,7 +24,7 @@ enum tl_etrace_kind {
     TL_ETRACE_INDEX     /* 0.1: place in the jump target cache, perhaps outcomes */
 };
 
-/* How branches end that are told by their number (`branch_fmt`). */
+/* How a number of branches ends (`branch_fmt`). */
 enum tl_etrace_count_end {
     TL_ETRACE_COUNT_WRONG = 0,        /* behind them one that was predicted wrong; no address */
     TL_ETRACE_COUNT_ADDRESS = 2,      /* an address, behind a branch predicted right */
@@ -49,7 +49,7 @@ struct tl_etrace_packet {
     uint32_t irdepth;
     uint8_t branches;   /* outcomes in `map` */
     uint32_t map;       /* the oldest in bit 0; 1: not taken */
-    uint32_t count;     /* COUNT: branches predicted right, of those only told by it */
+    uint32_t count;     /* COUNT: branches predicted right, of those given only by it */
     uint8_t branch_fmt; /* enum tl_etrace_count_end */
     uint32_t index;     /* INDEX */
     /* format 3: */

@@ -95,7 +95,7 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
     int rc = read_all(all, sizeof all / sizeof *all, source, fail);
     if (rc < 0)
         return rc;
-    /* With both there must be a bit to tell them apart. */
+    /* With both there must be a bit to distinguish them. */
     const bool both = out->bpred_size && out->cache_size;
     rc = read_all(&(struct parameter){"f0s_width_p", &out->f0s_width, both, 8}, 1, source, fail);
     if (rc < 0)

@@ -15,7 +15,7 @@
 struct tl_etrace_returns {
     uint64_t *v; /* owned; a ring. NULL: the encoder infers no returns */
     uint32_t size, n, top;
-    uint32_t least; /* smallest `n` since the owner set it */
+    uint32_t min; /* smallest `n` since the owner set it */
 };
 
 /* `size` is return_stack_size or call_counter_size. Returns TL_NOMEM. */
@@ -34,7 +34,7 @@ static inline void tl_etrace_returns_fini(struct tl_etrace_returns *r)
 
 static inline void tl_etrace_returns_clear(struct tl_etrace_returns *r)
 {
-    r->n = r->least = 0;
+    r->n = r->min = 0;
 }
 
 static inline void tl_etrace_returns_push(struct tl_etrace_returns *r, uint64_t pc)
@@ -52,7 +52,7 @@ static inline uint64_t tl_etrace_returns_pop(struct tl_etrace_returns *r)
     const uint64_t pc = r->v[r->top];
     r->top = (r->top - 1) & (r->size - 1);
     r->n--;
-    r->least = r->n < r->least ? r->n : r->least;
+    r->min = r->n < r->min ? r->n : r->min;
     return pc;
 }
 
@@ -66,7 +66,7 @@ static inline void tl_etrace_returns_state(struct tl_etrace_returns *r, struct t
         r->top = (r->n - 1) & (r->size - 1);
     for (uint32_t i = 0; i < r->n; i++) /* newest first */
         tl_state_u64(s, &r->v[(r->top - i) & (r->size - 1)]);
-    r->least = 0;
+    r->min = 0;
 }
 
 #endif

@@ -79,7 +79,7 @@ static uint64_t last_of(const struct tl_etrace_walk *w, const struct tl_block *b
 }
 
 /* Behind the instruction at pc. */
-static uint64_t behind(const struct tl_etrace_walk *w, const struct tl_block *b)
+static uint64_t after(const struct tl_etrace_walk *w, const struct tl_block *b)
 {
     const uint32_t bytes = w->n == b->n ? b->size : tl_block_bytes(b, w->n);
     return wrap(w, b->pc + bytes);
@@ -120,7 +120,7 @@ static bool is_sequential(struct tl_etrace_walk *w, struct tl_block *b, uint64_t
 /* How the instruction at pc is left, and `*to` where if the program determines it. */
 static enum way way_of(struct tl_etrace_walk *w, struct tl_block *b, uint64_t *to)
 {
-    *to = behind(w, b);
+    *to = after(w, b);
     if (!at_end(w, b))
         return WAY_STRAIGHT;
     switch (b->last_kind) {
@@ -174,9 +174,9 @@ static bool depth_is(const struct tl_etrace_walk *w, uint32_t depth)
 /* Deliver the block up to pc; `taken`: its last instruction changed the flow. */
 static void deliver(struct tl_etrace_walk *w, struct tl_block *b, bool taken)
 {
-    if (w->told)
+    if (w->reported)
         return;
-    w->told = true;
+    w->reported = true;
     struct tl_item_batch *const out = w->walker.out;
     if (w->n == b->n)
         tl_item_batch_whole(out, b, taken, w->offset);
@@ -186,10 +186,10 @@ static void deliver(struct tl_etrace_walk *w, struct tl_block *b, bool taken)
         tl_item_batch_add(out, TL_ITEM_ERET, w->offset);
 }
 
-void tl_etrace_walk_tell(struct tl_etrace_walk *w)
+void tl_etrace_walk_report(struct tl_etrace_walk *w)
 {
     struct tl_block *const b = here(w);
-    if (!b || w->told)
+    if (!b || w->reported)
         return;
     const uint8_t kind = b->last_kind;
     bool taken = kind == TL_INSN_BRANCH || kind == TL_INSN_INDIRECT || kind == TL_INSN_RETURN_EX;
@@ -202,7 +202,7 @@ void tl_etrace_walk_tell(struct tl_etrace_walk *w)
 void tl_etrace_walk_leave(struct tl_etrace_walk *w)
 {
     if (w->placed)
-        tl_etrace_walk_tell(w);
+        tl_etrace_walk_report(w);
     w->placed = false;
     w->has_before = false;
     w->block = NULL;
@@ -228,7 +228,7 @@ static bool enter(struct tl_etrace_walk *w, uint64_t pc, bool by_address, uint64
 {
     struct tl_block *const b = block_at(w, pc);
     if (!b) {
-        w->told = w->unmapped = true;
+        w->reported = w->unmapped = true;
         tl_etrace_walk_leave(w);
         if (by_address)
             tl_item_batch_unmapped(w->walker.out, pc, offset);
@@ -237,7 +237,7 @@ static bool enter(struct tl_etrace_walk *w, uint64_t pc, bool by_address, uint64
         return false;
     }
     w->placed = true;
-    w->told = w->unmapped = false;
+    w->reported = w->unmapped = false;
     w->from_return = false;
     w->n = 1;
     w->start = w->pc = pc;
@@ -255,13 +255,13 @@ bool tl_etrace_walk_begin(struct tl_etrace_walk *w, uint64_t pc, uint64_t offset
 void tl_etrace_walk_split(struct tl_etrace_walk *w)
 {
     const struct tl_block *const b = here(w);
-    if (b && w->n > 1 && !w->told) {
+    if (b && w->n > 1 && !w->reported) {
         w->before = b->pc + (w->n > 2 ? tl_block_bytes(b, w->n - 2) : 0);
         w->has_before = true;
         w->n--;
-        tl_etrace_walk_tell(w);
+        tl_etrace_walk_report(w);
     }
-    w->told = true;
+    w->reported = true;
 }
 
 bool tl_etrace_walk_again(struct tl_etrace_walk *w, uint64_t offset)
@@ -357,7 +357,7 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
     const bool from_return = at_end(w, b) && b->last_kind == TL_INSN_RETURN_EX;
     deliver(w, b, taken);
     if (at_end(w, b) && b->link && !b->is_return)
-        tl_etrace_returns_push(&w->returns, behind(w, b));
+        tl_etrace_returns_push(&w->returns, after(w, b));
     w->before = w->pc;
     w->has_before = true;
     if (!enter(w, to, way == WAY_JUMP, offset))
@@ -384,11 +384,11 @@ static bool is_circle(struct circle *c, struct tl_etrace_walk *w, bool used)
         c->steps = 0;
         c->place = w->start;
         c->depth = w->returns.n;
-        w->returns.least = w->returns.n;
+        w->returns.min = w->returns.n;
         return false;
     }
     c->steps++;
-    return c->place == w->start && c->depth == w->returns.n && w->returns.least == c->depth;
+    return c->place == w->start && c->depth == w->returns.n && w->returns.min == c->depth;
 }
 
 enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_etrace_goal *goal,
@@ -404,7 +404,7 @@ enum tl_etrace_end tl_etrace_walk_to(struct tl_etrace_walk *w, const struct tl_e
             w->rc = w->walker.out->rc < 0 ? w->walker.out->rc : tl_cancel_check();
         if (!b || w->rc < 0)
             a = WRONG;
-        else if (w->n < b->n && !w->told)
+        else if (w->n < b->n && !w->reported)
             a = finish_block(w, b, goal);
         else if ((a = step(w, b, goal, &used, offset)) == GO_ON && is_circle(&circle, w, used))
             a = WRONG;
@@ -430,7 +430,7 @@ bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
     if (way == WAY_BRANCH) {
         if (!tl_etrace_outcomes_waiting(&w->outcomes))
             return false;
-        tl_etrace_walk_tell(w); /* while the outcome is there */
+        tl_etrace_walk_report(w); /* while the outcome is there */
         if (tl_etrace_outcomes_take(&w->outcomes, w->pc))
             *pc = b->target;
     }
@@ -468,7 +468,7 @@ void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
     tl_etrace_returns_state(&w->returns, s);
     tl_state_u32(s, &w->options);
     tl_state_bool(s, &w->placed);
-    tl_state_bool(s, &w->told);
+    tl_state_bool(s, &w->reported);
     tl_state_bool(s, &w->from_return);
     tl_state_u32(s, &w->n);
     tl_state_u64(s, &w->start);

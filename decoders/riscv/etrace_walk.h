@@ -4,7 +4,7 @@
  * follow_execution_path(), block by block. Executed instructions go to an item batch.
  *
  * The walk stands on an instruction that has been executed, at `pc`. The block it is in is
- * delivered when it is left, or by tl_etrace_walk_tell().
+ * delivered when it is left, or by tl_etrace_walk_report().
  *
  * Any packets may be passed on in any order, so trace and image may disagree: then there is a gap,
  * and the walk needs a new place. It ends in any case: where no outcome is used up, going round in
@@ -30,7 +30,7 @@ struct tl_etrace_walk {
     int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */
     bool placed;            /* pc is known */
     bool unmapped;          /* it is not, for nothing is mapped there */
-    bool told;              /* the block has been delivered up to pc */
+    bool reported;          /* the block has been delivered up to pc */
     bool from_return;       /* a trap return led to `start` */
     uint32_t n;             /* instructions executed of `block` */
     uint64_t start;         /* where the block begins */
@@ -70,7 +70,7 @@ void tl_etrace_walk_fini(struct tl_etrace_walk *walk);
 void tl_etrace_walk_state(struct tl_etrace_walk *walk, struct tl_state *state);
 
 /* Deliver what was executed. */
-void tl_etrace_walk_tell(struct tl_etrace_walk *walk);
+void tl_etrace_walk_report(struct tl_etrace_walk *walk);
 
 /* Deliver, and forget the place, outcomes and return addresses. */
 void tl_etrace_walk_leave(struct tl_etrace_walk *walk);

@@ -3,7 +3,7 @@
  * The container of Nexus messages: to a stream decoder per source (SRC), whole messages at a time.
  * Without SRC fields there is one source. A fault in one stream never affects another.
  *
- * Messages are told apart by their ends only; what is wrong inside is the stream decoder's matter.
+ * Messages are delimited by their ends only; errors inside them are found by the stream decoder.
  */
 #include "decode/registry.h"
 #include "decode/stream_out.h"

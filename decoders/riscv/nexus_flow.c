@@ -68,7 +68,7 @@ int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
         .image = image,
         .isa = {.zcm = strcasestr(source->core, "zcm") != NULL},
         .bits = TL_WALKER_STEPS,
-        .tells_erets = true,
+        .reports_erets = true,
         .since = source->since,
         .keeps_time = source->other_clock,
     };
@@ -89,13 +89,13 @@ void tl_nexus_flow_fini(struct tl_nexus_flow *f)
 
 /* ---- what is in force ------------------------------------------------------------------------ */
 
-static void tell_mode(struct tl_nexus_flow *f, uint64_t offset)
+static void report_mode(struct tl_nexus_flow *f, uint64_t offset)
 {
     tl_walker_mode(&f->walk.walker, tl_mode(TL_ARCH_RISCV, f->privilege, TL_SEC_NONE, f->isa),
                    offset);
 }
 
-static void tell_context(struct tl_nexus_flow *f, uint64_t offset)
+static void report_context(struct tl_nexus_flow *f, uint64_t offset)
 {
     if (f->vmid) {
         f->context.has_vmid = true;
@@ -118,25 +118,25 @@ static void take_process(struct tl_nexus_flow *f, uint64_t process, uint64_t off
         f->context.has_vmid = true;
         f->context.vmid = process >> 5;
     }
-    tell_mode(f, offset);
-    tell_context(f, offset);
+    report_mode(f, offset);
+    report_context(f, offset);
 }
 
 static void take_time(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
 {
     const bool absolute = tl_nexus_is_sync(m->tcode) || m->tcode == TL_NEXUS_CIRCUIT_SYNC;
     const unsigned bits = f->walk.config.time_bits;
-    const uint64_t told = m->field[TL_NEXUS_TSTAMP];
+    const uint64_t reported = m->field[TL_NEXUS_TSTAMP];
     if (!tl_nexus_has(m, TL_NEXUS_TSTAMP) || (!absolute && !f->has_time))
         return;
     if (!absolute) {
-        f->time = f->walk.config.sifive ? f->time ^ told : f->time + told;
+        f->time = f->walk.config.sifive ? f->time ^ reported : f->time + reported;
     } else if (bits < 64 && f->has_time) {
         const uint64_t wrap = UINT64_C(1) << bits;
-        const uint64_t now = (f->time & ~(wrap - 1)) | (told & (wrap - 1));
+        const uint64_t now = (f->time & ~(wrap - 1)) | (reported & (wrap - 1));
         f->time = now < f->time ? now + wrap : now;
     } else {
-        f->time = told;
+        f->time = reported;
     }
     f->has_time = true;
     tl_walker_time(&f->walk.walker, f->time, m->offset);
@@ -312,7 +312,7 @@ static void count_outcomes(struct tl_nexus_flow *f, struct tl_nexus_outcomes out
     }
 }
 
-/* Outcomes that are all alike, told by their number. */
+/* Equal outcomes, given by their number. */
 static void count_same(struct tl_nexus_flow *f, bool taken, uint64_t n, uint64_t offset)
 {
     const struct tl_nexus_outcomes some = {taken ? UINT32_MAX : 0, 32};
@@ -392,9 +392,9 @@ static void on_sync(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     f->owed = owed;
     f->synced = true;
     f->stopped = f->misfit = false;
-    tell_context(f, m->offset);
+    report_context(f, m->offset);
     if (f->walk.walker.need_mode)
-        tell_mode(f, m->offset);
+        report_mode(f, m->offset);
     jump(f, to, m->offset);
 }
 
@@ -435,8 +435,8 @@ static void on_circuit(struct tl_nexus_flow *f, const struct tl_nexus_message *m
         tl_soft_note(&f->soft, m->offset, "in-circuit control %llu", (unsigned long long)data[0]);
         return;
     }
-    const uint64_t told = address_of(f, data[0], 0);
-    const uint64_t pc = full ? told : f->base ^ told;
+    const uint64_t reported = address_of(f, data[0], 0);
+    const uint64_t pc = full ? reported : f->base ^ reported;
     f->base = pc;
     if (f->synced && (source == CIRCUIT_TRIGGER || source == CIRCUIT_WATCHPOINT)) {
         tl_soft_note(&f->soft, m->offset, "in-circuit event %u at 0x%" PRIx64, source, pc);
@@ -519,7 +519,7 @@ static void take(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     }
 }
 
-/* Does the message continue what earlier ones told? */
+/* Does the message continue earlier ones? */
 static bool continues(uint8_t tcode)
 {
     return tcode == TL_NEXUS_DIRECT || tcode == TL_NEXUS_INDIRECT || tcode == TL_NEXUS_HIST ||

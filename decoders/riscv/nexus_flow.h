@@ -15,7 +15,7 @@
 /* The last branch message, for RepeatBranch. */
 struct tl_nexus_repeat {
     bool is;
-    bool has_target; /* it told an address */
+    bool has_target; /* it had an address */
     uint64_t target;
     uint64_t icnt;
     uint64_t history; /* as sent; 0: none */
@@ -32,8 +32,8 @@ struct tl_nexus_flow {
     bool is_history; /* history messages (HTM), not branch messages */
     bool owed;       /* a SYNC message ended before a branch without its outcome */
     uint8_t privilege;
-    uint64_t base; /* last address that a message told */
-    int64_t icnt;  /* halfwords told or executed that no message with I-CNT has counted yet */
+    uint64_t base; /* last address in a message */
+    int64_t icnt;  /* halfwords announced or executed that no message with I-CNT has counted yet */
     struct tl_nexus_repeat repeat;
     struct tl_image_context context;
     bool has_time;

@@ -90,7 +90,7 @@ static inline bool tl_nexus_has(const struct tl_nexus_message *m, enum tl_nexus_
     return m->has >> field & 1;
 }
 
-/* Does the message tell everything that is needed to begin? */
+/* Does the message contain everything that is needed to begin? */
 static inline bool tl_nexus_is_sync(uint8_t tcode)
 {
     return tcode == TL_NEXUS_SYNC || tcode == TL_NEXUS_DIRECT_SYNC ||

@@ -56,7 +56,7 @@ static void pass_jump(struct state *s, struct tl_block *b)
     if (s->walk->config.jumps)
         (void)take_outcome(s, &taken);
     if (b->link)
-        tl_returns_push(&s->walk->returns, tl_block_behind(b));
+        tl_returns_push(&s->walk->returns, tl_block_after(b));
     s->ended = true;
     tl_walker_pass(&s->walk->walker, b, true, s->offset);
 }
@@ -74,13 +74,13 @@ static bool find_sequence(const struct state *s, const struct tl_block *b, uint6
     return tl_riscv_sequential_jump(xlen, b->pc + at, before.encoding, jump.encoding, target);
 }
 
-/* Calls and returns by registers change the stack whether their target is told or not. */
+/* Calls and returns by registers change the stack whether or not the trace gives their target. */
 static bool find_target(struct state *s, const struct tl_block *b, uint64_t *target)
 {
     struct tl_returns *const returns = &s->walk->returns;
     const bool popped = b->is_return && tl_returns_pop(returns, target);
     if (b->link)
-        tl_returns_push(returns, tl_block_behind(b));
+        tl_returns_push(returns, tl_block_after(b));
     return (popped && s->walk->config.returns) || find_sequence(s, b, target);
 }
 
@@ -88,12 +88,12 @@ static void pass_indirect(struct state *s, struct tl_block *b)
 {
     uint64_t target = 0;
     const bool last = is_last(s);
-    const bool told =
+    const bool reported =
         last && (s->count.last == TL_NEXUS_LAST_ADDRESS || s->count.last == TL_NEXUS_LAST_PLACE);
     bool known = b->last_kind == TL_INSN_INDIRECT && find_target(s, b, &target);
     /* SiFive's branch messages leave out a jump to the next instruction. */
     if (!known && !last && s->walk->config.sifive && !s->count.is_history) {
-        target = tl_block_behind(b);
+        target = tl_block_after(b);
         known = true;
     }
     if (!known && !last) {
@@ -102,7 +102,7 @@ static void pass_indirect(struct state *s, struct tl_block *b)
     }
     s->ended = true;
     tl_walker_pass(&s->walk->walker, b, true, s->offset);
-    if (known && !told)
+    if (known && !reported)
         tl_walker_infer(&s->walk->walker, target);
 }
 

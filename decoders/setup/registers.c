@@ -47,7 +47,7 @@ static bool is_listed(const char *list, const char *name)
     return false;
 }
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned min(unsigned a, unsigned b)
 {
     return a < b ? a : b;
 }
@@ -66,9 +66,9 @@ static unsigned distance(const char *a, const char *b)
         row[0] = i;
         for (unsigned j = 1; j <= n; j++) {
             const bool same = toupper((unsigned char)a[i - 1]) == toupper((unsigned char)b[j - 1]);
-            row[j] = least(last[j - 1] + !same, least(last[j], row[j - 1]) + 1);
+            row[j] = min(last[j - 1] + !same, min(last[j], row[j - 1]) + 1);
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least(row[j], before[j - 2] + 1);
+                row[j] = min(row[j], before[j - 2] + 1);
         }
     }
     return row[n];

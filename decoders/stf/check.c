@@ -25,11 +25,11 @@ struct tl_stf_checker {
     struct tl_stf_layout layout;
     struct tl_stf_pc pc;
     uint64_t records, insns, markers;
-    uint64_t behind_marker; /* records since the last marker */
-    struct place first_behind;
+    uint64_t after_marker; /* records since the last marker */
+    struct place first_after;
     struct place at; /* the current record */
     uint64_t end;    /* offset after it */
-    unsigned told_faults;
+    unsigned reported_faults;
     uint32_t contents; /* INST_MEM_CONTENTs so far of the last access */
     struct tl_stf_record access;
     struct place access_at;
@@ -41,7 +41,7 @@ struct tl_stf_checker {
     bool jumped;             /* the last instruction always jumps, but had no target */
     bool unaimed;            /* that EVENT has had no EVENT_PC_TARGET so far */
     bool memory, target, event, microop; /* what the group contains so far */
-    bool mode_told, has_walks, has_microops, has_memory, has_trap;
+    bool mode_reported, has_walks, has_microops, has_memory, has_trap;
     uint64_t without_memory; /* loads and stores without a record */
     struct place first_without;
     int result;
@@ -74,7 +74,7 @@ struct tl_stf_checked tl_stf_checker_at(const struct tl_stf_checker *checker)
     return (struct tl_stf_checked){.end = checker->end,
                                    .markers = checker->markers,
                                    .pc = checker->pc.next,
-                                   .on_marker = checker->markers && !checker->behind_marker,
+                                   .on_marker = checker->markers && !checker->after_marker,
                                    .layout = checker->layout};
 }
 
@@ -203,8 +203,8 @@ static void check_header_fields(struct tl_stf_checker *c, const struct tl_stf_re
 static void check_header_end(struct tl_stf_checker *c)
 {
     const unsigned soft = TL_STF_NO_COMMENT | TL_STF_NO_PROCESS_ID | TL_STF_ORDER;
-    const unsigned fresh = c->order.header.faults & ~c->told_faults;
-    c->told_faults |= fresh;
+    const unsigned fresh = c->order.header.faults & ~c->reported_faults;
+    c->reported_faults |= fresh;
     for (unsigned bit = 1; bit <= TL_STF_MIXED; bit <<= 1) {
         if (fresh & bit & soft)
             WARNING("header", "%s", tl_stf_header_fault_text(bit));
@@ -335,7 +335,7 @@ static void check_event(struct tl_stf_checker *c, const struct tl_stf_record *r)
         else if (tl_stf_word(r->event.fields, 0) > 3)
             ERROR("mode-field", "MODE_CHANGE to mode %" PRIu64 ", there are 0 to 3",
                   tl_stf_word(r->event.fields, 0));
-        c->mode_told |= c->insns == 0;
+        c->mode_reported |= c->insns == 0;
         return;
     }
     c->has_trap = c->event = true;
@@ -502,7 +502,7 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     }
     /* Missing records are all found at once: one message each. */
     if (in_header && c->order.header.complete) {
-        const unsigned hard = c->order.header.faults & TL_STF_FAULTS_HARD & ~c->told_faults;
+        const unsigned hard = c->order.header.faults & TL_STF_FAULTS_HARD & ~c->reported_faults;
         unsigned more = hard & ~(TL_STF_REPEATED | TL_STF_FOREIGN | TL_STF_NO_VERSION);
         more &= more - 1; /* tl_stf_order_add() has reported the first */
         for (; more; more &= more - 1)
@@ -517,9 +517,9 @@ int tl_stf_checker_add(struct tl_stf_checker *checker, const struct tl_stf_recor
     tl_stf_pc_add(&c->pc, record);
     if (tl_stf_is_marker(record->type)) {
         c->markers++;
-        c->behind_marker = 0;
-    } else if (!in_header && c->behind_marker++ == 0) {
-        c->first_behind = c->at;
+        c->after_marker = 0;
+    } else if (!in_header && c->after_marker++ == 0) {
+        c->first_after = c->at;
     }
     c->records++;
     return c->result;
@@ -535,11 +535,11 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
     if (h->complete && !h->transactions) {
         if (c->insns == 0)
             WARNING("no-instruction", "the trace has no instruction");
-        if (c->insns && c->behind_marker && !c->ended)
-            find(c, TL_STF_NOTE, "trailing", c->first_behind,
+        if (c->insns && c->after_marker && !c->ended)
+            find(c, TL_STF_NOTE, "trailing", c->first_after,
                  "%" PRIu64 " records after the last instruction: stf_lib's writer loses such",
-                 c->behind_marker);
-        if (!c->mode_told)
+                 c->after_marker);
+        if (!c->mode_reported)
             find(c, TL_STF_WARNING, "starting-mode", (struct place){h->size, h->records},
                  "no MODE_CHANGE tells the privilege mode at the start");
     }
@@ -553,11 +553,11 @@ int tl_stf_checker_finish(struct tl_stf_checker *checker)
                     {TL_STF_FEATURE_MICROOP, c->has_microops, "micro-operations"},
                     {TL_STF_FEATURE_EVENT, c->has_trap, "events"}};
     for (size_t i = 0; i < sizeof features / sizeof *features; i++) {
-        const bool told = h->features & features[i].bit;
-        if (h->has_features && features[i].seen && !told)
+        const bool reported = h->features & features[i].bit;
+        if (h->has_features && features[i].seen && !reported)
             find(c, TL_STF_WARNING, "feature-missing", c->features_at,
                  "there are %s, and no feature bit for them", features[i].what);
-        if (features[i].bit != TL_STF_FEATURE_EVENT && told && !features[i].seen)
+        if (features[i].bit != TL_STF_FEATURE_EVENT && reported && !features[i].seen)
             find(c, TL_STF_NOTE, "feature-unused", c->features_at,
                  "a feature bit tells of %s, there are none", features[i].what);
     }

@@ -100,7 +100,7 @@ static int lose(struct stf_decode *d, const struct tl_fail *fail)
 }
 
 /* Report bytes that do not belong to the container and were skipped. */
-static int tell_strange(struct stf_decode *d)
+static int report_strange(struct stf_decode *d)
 {
     struct tl_decode_loss loss = {.reason = "bytes between chunks that belong to none",
                                   .fault = true};
@@ -179,7 +179,7 @@ static int finish(struct tl_decode *decode)
         result = result < 0 ? lose(d, &fail) : read_records(d);
     }
     if (result == TL_OK)
-        result = tell_strange(d);
+        result = report_strange(d);
     if (result == TL_OK)
         result = announce(d);
     const int end = tl_stf_flow_reader_finish(d->flow);

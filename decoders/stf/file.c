@@ -44,16 +44,16 @@ static int read_fd(void *context, uint64_t offset, uint8_t *p, size_t n, struct 
     return TL_OK;
 }
 
-/* Read at least `least` more raw bytes into `in`, unless the file ends. Returns TL_EOF: there are
+/* Read at least `min` more raw bytes into `in`, unless the file ends. Returns TL_EOF: there are
  * none. */
-static int read_raw(struct tl_stf_file *file, size_t least, struct tl_fail *fail)
+static int read_raw(struct tl_stf_file *file, size_t min, struct tl_fail *fail)
 {
     if (file->fd < 0)
         return TL_EOF;
     if (tl_buf_reserve(&file->raw, READ_PIECE) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory");
     size_t n = 0;
-    while (n < least) {
+    while (n < min) {
         const ssize_t got = read(file->fd, file->raw.p + n, READ_PIECE - n);
         if (got < 0 && errno == EINTR)
             continue;

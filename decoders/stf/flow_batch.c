@@ -86,7 +86,7 @@ static int end_run(struct tl_stf_batch *batch, bool taken)
     block->last_coded = batch->last_coded;
     if (batch->groups) {
         block->whole = true;
-        block->told = &batch->groups->told;
+        block->reported = &batch->groups->reported;
     }
     int result = keep(batch, batch->code.p, batch->code.n, &item.data);
     if (result == TL_OK)

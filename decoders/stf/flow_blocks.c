@@ -83,7 +83,7 @@ static void hold(struct tl_stf_flow *flow, const struct tl_block *block, bool wh
     held->close_n = (uint8_t)n;
     memcpy(held->close, stf, n);
     if (flow->front.any) {
-        flow->told = flow->state;
+        flow->reported = flow->state;
         const struct tl_stf_front empty = held->front;
         held->front = flow->front;
         flow->front = empty;
@@ -145,7 +145,7 @@ static int put_fronted(struct tl_stf_flow *flow, uint64_t pc, const uint8_t *stf
         stf += TL_STF_TARGET_BYTES;
         n -= TL_STF_TARGET_BYTES;
     }
-    flow->told = flow->state;
+    flow->reported = flow->state;
     return tl_stf_flow_put_group(flow, &flow->front, pc, write ? &target : NULL, target,
                                  (struct tl_bytes){0}, (struct tl_bytes){stf, n});
 }
@@ -322,7 +322,7 @@ static INLINE bool begin_copy(const struct tl_stf_flow *flow, uint64_t stop, str
     const struct tl_stf_front *const front = &flow->front;
     const bool apart = !held->is;
     if (!flow->out.p || !flow->header || flow->whole || flow->markers >= stop ||
-        (flow->repeats && flow->out.cap > TL_STF_REPEAT_MOST) ||
+        (flow->repeats && flow->out.cap > TL_STF_REPEAT_MAX) ||
         (apart ? front->lead.n || front->pre.n
                : front->any || !is_plain(held, (enum tl_isa)flow->state.isa)))
         return false;
@@ -478,7 +478,7 @@ static INLINE void end_copy(struct tl_stf_flow *flow, uint64_t stop, const struc
         return;
     flow->out.n = (size_t)(c->at.p - flow->out.p);
     if (c->begun || c->point)
-        flow->told = flow->state;
+        flow->reported = flow->state;
     if (c->point)
         flow->state.pc = tl_item_address(c->point);
     if (c->line) {

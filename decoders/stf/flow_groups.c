@@ -27,7 +27,7 @@ static int text_of(const struct tl_block *block, uint32_t n, struct tl_buf *out)
 int tl_stf_groups_add(struct tl_stf_groups *groups, const struct tl_stf_record *record)
 {
     static const struct tl_stf_layout plain = {0};
-    groups->told.text = text_of;
+    groups->reported.text = text_of;
     if (tl_stf_header_add(&groups->header, record) < 0)
         return TL_BAD;
     tl_stf_layout_apply(&groups->layout, record);
@@ -108,8 +108,8 @@ size_t tl_stf_groups_known(const struct tl_stf_groups *groups, struct tl_bytes s
     return SIZE_MAX;
 }
 
-size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_bytes stf,
-                               const uint64_t *mode, uint32_t *size)
+size_t tl_stf_groups_mode_reported(const struct tl_stf_groups *groups, struct tl_bytes stf,
+                                   const uint64_t *mode, uint32_t *size)
 {
     const uint64_t again = TL_STF_MODE_STATE | TL_STF_MODE_BEFORE;
     struct tl_stf_group group = {stf, groups->layout};
@@ -118,13 +118,13 @@ size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_byt
         if (r.type != TL_STF_EVENT)
             continue;
         const struct tl_bytes fields = r.event.fields;
-        const bool told =
+        const bool reported =
             r.event.number == TL_STF_EVENT_MODE_CHANGE &&
             (mode ? fields.n == 8 && tl_stf_word(fields, 0) == tl_mode_privilege(*mode)
                   : fields.n == 16 && (tl_stf_word(fields, 1) & TL_STF_MODE_FLAGS) == again);
         *size = r.size;
         /* It is the first EVENT. */
-        return told ? (size_t)(group.rest.p - stf.p) - r.size : SIZE_MAX;
+        return reported ? (size_t)(group.rest.p - stf.p) - r.size : SIZE_MAX;
     }
     return SIZE_MAX;
 }
@@ -203,7 +203,7 @@ void tl_stf_groups_state(struct tl_stf_groups *groups, struct tl_state *s)
     tl_stf_layout_state(&groups->layout, s);
     tl_state_buf(s, &groups->head, SIZE_MAX);
     tl_state_bool(s, &groups->ours);
-    groups->told.text = text_of;
+    groups->reported.text = text_of;
 }
 
 bool tl_stf_groups_look(const struct tl_stf_groups *groups, struct tl_bytes stf,

@@ -16,7 +16,7 @@
 
 /* The trace that the groups belong to. All zero: empty. */
 struct tl_stf_groups {
-    struct tl_block_told told; /* referenced by its blocks */
+    struct tl_block_reported reported; /* referenced by its blocks */
     struct tl_stf_header header;
     struct tl_stf_layout layout; /* layout of its groups */
     struct tl_buf head;          /* the header's original records */
@@ -39,7 +39,7 @@ TL_MUST_USE int tl_stf_groups_read(struct tl_stf_groups *groups, struct tl_bytes
 /* The groups of a block with `whole`. */
 static inline const struct tl_stf_groups *tl_stf_groups_of(const struct tl_block *block)
 {
-    return (const struct tl_stf_groups *)block->told;
+    return (const struct tl_stf_groups *)block->reported;
 }
 
 /*
@@ -64,8 +64,8 @@ size_t tl_stf_groups_known(const struct tl_stf_groups *groups, struct tl_bytes s
  * SIZE_MAX: none. `mode`: the current mode, to recognise EVENTs without our extra fields, as older
  * versions wrote; NULL: the fields are present.
  */
-size_t tl_stf_groups_mode_told(const struct tl_stf_groups *groups, struct tl_bytes stf,
-                               const uint64_t *mode, uint32_t *size);
+size_t tl_stf_groups_mode_reported(const struct tl_stf_groups *groups, struct tl_bytes stf,
+                                   const uint64_t *mode, uint32_t *size);
 
 /* Save or restore. */
 void tl_stf_groups_state(struct tl_stf_groups *groups, struct tl_state *state);

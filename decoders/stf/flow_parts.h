@@ -44,7 +44,8 @@ struct tl_stf_gap_line {
 struct tl_stf_flow {
     struct tl_stf_flow_options options;
     struct tl_stf_flow_state state;
-    struct tl_stf_flow_state told; /* mode and context according to the records written so far */
+    struct tl_stf_flow_state
+        reported;         /* mode and context according to the records written so far */
     enum tl_isa read_isa; /* instruction set that a reader assumes for the next instruction */
     bool header;          /* the header has been written */
     bool open;            /* only addresses have been written, in a group that is not closed yet */

@@ -127,13 +127,13 @@ static int take_point(struct tl_stf_flow_reader *r)
         r->branch_flags = 0;
     }
     g->forced = g->has_target = false;
-    struct tl_item *const behind = &r->waiting[0].item;
-    if (r->n_waiting == 0 || item.flags != TL_ITEM_HAS_VALUE || behind->kind != TL_ITEM_GAP ||
-        behind->sub != TL_GAP_NO_IMAGE || behind->flags != 0)
+    struct tl_item *const after = &r->waiting[0].item;
+    if (r->n_waiting == 0 || item.flags != TL_ITEM_HAS_VALUE || after->kind != TL_ITEM_GAP ||
+        after->sub != TL_GAP_NO_IMAGE || after->flags != 0)
         return happen(r, &item);
-    behind->flags = TL_ITEM_HAS_PC; /* the branch went to unmapped code */
-    behind->pc = item.value;
-    behind->offset = item.offset;
+    after->flags = TL_ITEM_HAS_PC; /* the branch went to unmapped code */
+    after->pc = item.value;
+    after->offset = item.offset;
     return TL_OK;
 }
 
@@ -470,8 +470,8 @@ static int keep_header(struct tl_stf_flow_reader *r)
         {.type = TL_STF_FORCE_PC, .pc = h->pc}};
     int result = TL_OK;
     for (size_t i = 0; i < sizeof records / sizeof *records && result == TL_OK; i++) {
-        const bool told = i == 0 ? h->has_iem : i == 1 ? h->has_process : true;
-        result = told ? keep(r, &records[i]) : TL_OK;
+        const bool reported = i == 0 ? h->has_iem : i == 1 ? h->has_process : true;
+        result = reported ? keep(r, &records[i]) : TL_OK;
     }
     return result;
 }
@@ -547,9 +547,9 @@ static int begin_trace(struct tl_stf_flow_reader *r, uint64_t offset)
     }
     r->pc = h->pc;
     r->track = (struct tl_stf_pc){.next = h->pc};
-    const bool told = r->ours ? (h->features & TL_STF_FEATURE_PROCESS_ID) != 0
-                              : h->has_process && (h->tgid || h->tid || h->asid);
-    if (told) {
+    const bool reported = r->ours ? (h->features & TL_STF_FEATURE_PROCESS_ID) != 0
+                                  : h->has_process && (h->tgid || h->tid || h->asid);
+    if (reported) {
         const struct tl_item before = r->context;
         int result = add_context(r, h->tgid, h->tid, h->asid, offset);
         const struct tl_item *const item = &r->waiting[r->n_waiting - 1].item;

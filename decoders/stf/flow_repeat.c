@@ -211,7 +211,7 @@ static __attribute__((noinline)) void add_others(struct tl_stf_repeats *r, const
 int tl_stf_repeats_begin(struct tl_stf_repeats *r, const uint8_t *records, size_t begin,
                          const uint8_t *tail, uint32_t tail_n, bool taken, bool odd)
 {
-    if (begin >= TL_STF_REPEAT_MOST || r->at[r->n] == begin)
+    if (begin >= TL_STF_REPEAT_MAX || r->at[r->n] == begin)
         return TL_OK;
     if (reserve(r, 1) < 0)
         return TL_NOMEM;
@@ -222,7 +222,7 @@ int tl_stf_repeats_begin(struct tl_stf_repeats *r, const uint8_t *records, size_
 int tl_stf_repeats_end(struct tl_stf_repeats *r, const struct tl_block *block, bool taken,
                        size_t end, size_t head)
 {
-    if (end >= TL_STF_REPEAT_MOST)
+    if (end >= TL_STF_REPEAT_MAX)
         return TL_OK;
     if (reserve(r, 1) < 0)
         return TL_NOMEM;

@@ -24,7 +24,7 @@
 
 #define TL_STF_REPEAT_BITS 13
 #define TL_STF_REPEAT_IDS  4096u      /* blocks whose hash is remembered */
-#define TL_STF_REPEAT_MOST (1u << 31) /* bytes of records */
+#define TL_STF_REPEAT_MAX  (1u << 31) /* bytes of records */
 
 struct tl_stf_repeats {
     /*
@@ -80,7 +80,7 @@ TL_MUST_USE int tl_stf_repeats_end(struct tl_stf_repeats *r, const struct tl_blo
 void tl_stf_repeats_fill(struct tl_stf_repeats *r, uint8_t *records);
 /*
  * As tl_stf_copy_path, and note the steps. There is space for all of them, and less than
- * TL_STF_REPEAT_MOST bytes up to its end.
+ * TL_STF_REPEAT_MAX bytes up to its end.
  */
 const uintptr_t *tl_stf_repeats_copy(struct tl_stf_repeats *r, struct tl_stf_cursor *at,
                                      const uintptr_t *step, const uintptr_t *end,

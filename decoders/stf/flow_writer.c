@@ -33,7 +33,7 @@ int tl_stf_flow_new(struct tl_stf_flow **out, const struct tl_stf_flow_options *
     flow->options = *options;
     if (initial)
         flow->state = *initial;
-    flow->told = flow->state;
+    flow->reported = flow->state;
     flow->copy = tl_stf_copy_variant(tl_cpu_level());
     if (options->marks && !(flow->repeats = tl_stf_repeats_new())) {
         tl_stf_flow_free(flow);
@@ -156,7 +156,7 @@ static struct process process_of(const struct tl_stf_flow_state *state)
 
 int tl_stf_flow_put_header(struct tl_stf_flow *flow, uint64_t pc)
 {
-    const struct tl_stf_flow_state *const s = &flow->told;
+    const struct tl_stf_flow_state *const s = &flow->reported;
     if (flow->state.isa == TL_ISA_NONE && s->has_mode) /* only addresses so far: no block had one */
         flow->state.isa = (uint8_t)tl_mode_isa(s->mode);
     if (flow->state.isa == TL_ISA_NONE)
@@ -373,7 +373,7 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
     flow->state.mode = mode;
     flow->state.has_mode = true;
     if (!flow->header && !flow->later) {
-        flow->told = flow->state;
+        flow->reported = flow->state;
         return TL_OK; /* tl_stf_flow_put_header() writes it */
     }
     if (tl_mode_isa(mode) != TL_ISA_NONE)
@@ -381,7 +381,7 @@ static int add_mode(struct tl_stf_flow *flow, uint64_t mode)
     /* After the held-back instruction, unless something came in between. */
     if (flow->held.is && !flow->front.any) {
         flow->held.event = true;
-        flow->told = flow->state;
+        flow->reported = flow->state;
         return tl_stf_flow_put_mode(&flow->held.post, mode, 0);
     }
     flow->front.any = true;
@@ -401,7 +401,7 @@ static int add_context(struct tl_stf_flow *flow, const struct tl_item *item)
     struct tl_stf_flow_state *const s = &flow->state;
     note_context(s, item);
     if (!flow->header && !flow->later) {
-        flow->told = *s;
+        flow->reported = *s;
         return TL_OK;
     }
     const struct process now = process_of(s);
@@ -492,7 +492,7 @@ static int add_point(struct tl_stf_flow *flow, const struct tl_item *item)
     front->force = front->any = true;
     front->target |= branch | aimed;
     flow->open = true;
-    flow->told = flow->state;
+    flow->reported = flow->state;
     flow->state.pc = to;
     flow->state.has_pc = branch;
     return result;
@@ -739,7 +739,7 @@ void tl_stf_flow_resume(struct tl_stf_flow *flow, struct tl_state *s)
 {
     uint8_t isa = (uint8_t)flow->read_isa;
     stand_state(&flow->state, s);
-    stand_state(&flow->told, s);
+    stand_state(&flow->reported, s);
     tl_state_u8(s, &isa, TL_ISA_OR1K);
     flow->read_isa = (enum tl_isa)isa;
     tl_state_bool(s, &flow->header);

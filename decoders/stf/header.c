@@ -196,16 +196,17 @@ void tl_stf_header_state(struct tl_stf_header *h, struct tl_state *s)
                                &h->vlen,  &faults,   &h->records, &h->size};
     uint8_t *const bytes[] = {&h->generator, &h->gen_major, &h->gen_minor, &h->gen_patch,
                               &h->protocol};
-    bool *const told[] = {&h->has_version,  &h->has_isa,         &h->has_iem,  &h->has_features,
-                          &h->has_pc,       &h->has_process,     &h->has_vlen, &h->has_comment,
-                          &h->has_clock,    &h->has_protocol,    &h->complete, &h->has_trace_info,
-                          &h->transactions, &h->has_isa_extended};
+    bool *const reported[] = {&h->has_version,  &h->has_isa,         &h->has_iem,
+                              &h->has_features, &h->has_pc,          &h->has_process,
+                              &h->has_vlen,     &h->has_comment,     &h->has_clock,
+                              &h->has_protocol, &h->complete,        &h->has_trace_info,
+                              &h->transactions, &h->has_isa_extended};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         tl_state_u32(s, words[i]);
     for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
         tl_state_u8(s, bytes[i], UINT8_MAX);
-    for (size_t i = 0; i < sizeof told / sizeof *told; i++)
-        tl_state_bool(s, told[i]);
+    for (size_t i = 0; i < sizeof reported / sizeof *reported; i++)
+        tl_state_bool(s, reported[i]);
     tl_state_u16(s, &h->isa);
     tl_state_u16(s, &h->iem);
     tl_state_u64(s, &h->features);

@@ -88,21 +88,21 @@ const struct tl_stf_header *tl_stf_insns_header(const struct tl_stf_insns *insns
 
 /* ---- failures ------------------------------------------------------------------------------ */
 
-/* Stream offset of the byte `behind` bytes after in.p[0], if known. */
-static uint64_t offset_at(const struct tl_stf_insns *s, size_t behind)
+/* Stream offset of the byte `after` bytes after in.p[0], if known. */
+static uint64_t offset_at(const struct tl_stf_insns *s, size_t after)
 {
-    return s->offset == TL_NO_OFFSET ? TL_NO_OFFSET : s->offset + behind;
+    return s->offset == TL_NO_OFFSET ? TL_NO_OFFSET : s->offset + after;
 }
 
-static int stop(struct tl_stf_insns *s, int code, size_t behind, const char *what)
+static int stop(struct tl_stf_insns *s, int code, size_t after, const char *what)
 {
-    return s->result = tl_fail_at(&s->fail, (enum tl_err)code, offset_at(s, behind), "%s", what);
+    return s->result = tl_fail_at(&s->fail, (enum tl_err)code, offset_at(s, after), "%s", what);
 }
 
-static int stop_bad(struct tl_stf_insns *s, int code, size_t behind, uint8_t descriptor)
+static int stop_bad(struct tl_stf_insns *s, int code, size_t after, uint8_t descriptor)
 {
     return s->result =
-               tl_stf_fail_record(&s->fail, code, offset_at(s, behind), &s->header, descriptor);
+               tl_stf_fail_record(&s->fail, code, offset_at(s, after), &s->header, descriptor);
 }
 
 /*
@@ -343,7 +343,7 @@ static ALWAYS_INLINE bool scan_mixed(struct mixed *m, const uint8_t *p, const ui
     return p < safe && closes(*p);
 }
 
-#define LEAST_INSN   TL_STF_CLOSING_16_BYTES /* minimum bytes of an instruction */
+#define MIN_INSN     TL_STF_CLOSING_16_BYTES /* minimum bytes of an instruction */
 #define MEMORY_BYTES (TL_STF_ACCESS_BYTES + TL_STF_CONTENT_BYTES)
 
 /* Scan the group that begins at `p` if it has registers and a known shape. */
@@ -405,7 +405,7 @@ static void scan_fast(struct tl_stf_insns *s, struct scan *c)
         struct tl_stf_insn *out = c->out + c->n;
         uint64_t pc = s->pc;
         /* Stop where the output could be full. */
-        const size_t room = LEAST_INSN * (c->cap - c->n);
+        const size_t room = MIN_INSN * (c->cap - c->n);
         const uint8_t *const stop = (size_t)(safe - p) < room ? safe : p + room;
         do {
             uint8_t type = *p;

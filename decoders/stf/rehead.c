@@ -44,7 +44,7 @@ static struct tl_bytes bytes_of(const char *text)
 }
 
 /* Build the TRACE_INFO that every tool adds when it modifies a trace. */
-static void tell_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_record *record)
+static void report_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_record *record)
 {
     unsigned version[3] = {0};
     (void)sscanf(TL_VERSION, "%u.%u.%u", &version[0], &version[1], &version[2]);
@@ -54,16 +54,17 @@ static void tell_ourselves(const struct tl_stf_rehead *spec, struct tl_stf_recor
 }
 
 /* Is our TRACE_INFO already the last one? */
-static bool told_ourselves(const struct tl_stf_rehead *spec)
+static bool reported_ourselves(const struct tl_stf_rehead *spec)
 {
     struct tl_stf_group group = {.rest = spec->head};
     struct tl_stf_record r;
-    bool told = false;
+    bool reported = false;
     while (tl_stf_group_next(&group, &r) == TL_OK)
         if (r.type == TL_STF_TRACE_INFO)
-            told = r.info.generator == TL_STF_GENERATOR && r.info.text.n == strlen(spec->info) &&
-                   memcmp(r.info.text.p, spec->info, r.info.text.n) == 0;
-    return told;
+            reported = r.info.generator == TL_STF_GENERATOR &&
+                       r.info.text.n == strlen(spec->info) &&
+                       memcmp(r.info.text.p, spec->info, r.info.text.n) == 0;
+    return reported;
 }
 
 /* Does the process differ from the original header's (none: all zero)? Then the trace contains
@@ -100,8 +101,8 @@ static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record
         record->iem = spec->iem;
         return true;
     case TL_STF_TRACE_INFO:
-        tell_ourselves(spec, record);
-        return !told_ourselves(spec);
+        report_ourselves(spec, record);
+        return !reported_ourselves(spec);
     case TL_STF_TRACE_INFO_FEATURE:
         record->features = spec->features;
         if (other_process(spec))
@@ -122,7 +123,7 @@ static bool anew(const struct tl_stf_rehead *spec, int old, struct tl_stf_record
 
 int tl_stf_rehead_write(const struct tl_stf_rehead *spec, struct tl_buf *out)
 {
-    enum { TOLD_ANEW = -1, ALL = 1, ONE = 0 };
+    enum { REPORTED_ANEW = -1, ALL = 1, ONE = 0 };
     static const struct tl_stf_layout plain = {0};
     static const struct {
         uint8_t type;
@@ -131,18 +132,18 @@ int tl_stf_rehead_write(const struct tl_stf_rehead *spec, struct tl_buf *out)
                  {TL_STF_VERSION, ONE},
                  {TL_STF_COMMENT, ALL},
                  {TL_STF_ISA, ONE},
-                 {TL_STF_INST_IEM, TOLD_ANEW},
+                 {TL_STF_INST_IEM, REPORTED_ANEW},
                  {TL_STF_TRACE_INFO, ALL},
-                 {TL_STF_TRACE_INFO_FEATURE, TOLD_ANEW},
-                 {TL_STF_PROCESS_ID_EXT, TOLD_ANEW},
-                 {TL_STF_FORCE_PC, TOLD_ANEW},
+                 {TL_STF_TRACE_INFO_FEATURE, REPORTED_ANEW},
+                 {TL_STF_PROCESS_ID_EXT, REPORTED_ANEW},
+                 {TL_STF_FORCE_PC, REPORTED_ANEW},
                  {TL_STF_VLEN_CONFIG, ONE},
                  {TL_STF_ISA_EXTENDED, ONE},
-                 {TL_STF_END_HEADER, TOLD_ANEW}};
+                 {TL_STF_END_HEADER, REPORTED_ANEW}};
     int result = TL_OK;
     for (size_t i = 0; i < sizeof order / sizeof *order && result >= 0; i++) {
         struct tl_stf_record r = {.type = order[i].type};
-        if (order[i].old != TOLD_ANEW)
+        if (order[i].old != REPORTED_ANEW)
             result = put_old(spec, r.type, order[i].old, out);
         if (result >= 0 && anew(spec, result, &r))
             result = tl_stf_record_encode(&plain, &r, out);

@@ -35,12 +35,12 @@ static int read_at(struct tl_zstf *zstf, uint64_t offset, size_t n, struct tl_by
 /* Check that chunks are in order, between the head and the index. */
 static int check_entries(const struct tl_zstf *zstf, struct tl_fail *fail)
 {
-    uint64_t least = TL_ZSTF_HEAD;
+    uint64_t min = TL_ZSTF_HEAD;
     for (size_t i = 0; i < zstf->n; i++) {
-        if (zstf->entries[i].offset < least || zstf->entries[i].offset >= zstf->index)
+        if (zstf->entries[i].offset < min || zstf->entries[i].offset >= zstf->index)
             return tl_fail_at(fail, TL_BAD, zstf->index + 8 + 24 * i,
                               "chunk index: chunk %zu lies outside the chunks' place", i);
-        least = zstf->entries[i].offset + 1;
+        min = zstf->entries[i].offset + 1;
     }
     return TL_OK;
 }
@@ -184,9 +184,9 @@ static int unpack_chunk(struct tl_zstf *zstf, const struct tl_zstf_entry *entry,
 {
     /* The regular case: exactly one frame of exactly the expected size. */
     const size_t begin = out->n;
-    const unsigned long long told = ZSTD_getFrameContentSize(frame.p, frame.n);
+    const unsigned long long reported = ZSTD_getFrameContentSize(frame.p, frame.n);
     if (entry->size <= TL_ZSTF_CHUNK_MAX &&
-        (told == entry->size || told == ZSTD_CONTENTSIZE_UNKNOWN) &&
+        (reported == entry->size || reported == ZSTD_CONTENTSIZE_UNKNOWN) &&
         ZSTD_findFrameCompressedSize(frame.p, frame.n) == frame.n) {
         if (tl_buf_reserve(out, entry->size ? (size_t)entry->size : 1) < 0)
             return TL_NOMEM;

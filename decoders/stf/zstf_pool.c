@@ -10,9 +10,9 @@
 #include <stdlib.h>
 
 #define JOBS_A_THREAD 4
-#define JOBS_MOST     32
-#define PLAIN_MOST    ((size_t)6 << 20) /* limit of chunk bytes in the pool, besides one chunk */
-#define FRAME_MOST    ((size_t)4 << 20) /* maximum capacity of a frame buffer kept for reuse */
+#define JOBS_MAX      32
+#define PLAIN_MAX     ((size_t)6 << 20) /* limit of chunk bytes in the pool, besides one chunk */
+#define FRAME_MAX     ((size_t)4 << 20) /* maximum capacity of a frame buffer kept for reuse */
 
 struct slot {
     struct tl_zstf_job job;
@@ -46,9 +46,9 @@ int tl_zstf_pool_new(struct tl_zstf_pool **out, int level, unsigned threads, tl_
         return TL_NOMEM;
     pool->level = level;
     pool->packed = packed;
-    pool->n_slots = threads < 2                           ? 1
-                    : threads < JOBS_MOST / JOBS_A_THREAD ? (size_t)threads * JOBS_A_THREAD
-                                                          : JOBS_MOST;
+    pool->n_slots = threads < 2                          ? 1
+                    : threads < JOBS_MAX / JOBS_A_THREAD ? (size_t)threads * JOBS_A_THREAD
+                                                         : JOBS_MAX;
     pthread_mutex_init(&pool->lock, NULL);
     pthread_cond_init(&pool->done, NULL);
     pool->slots = calloc(pool->n_slots, sizeof *pool->slots);
@@ -128,11 +128,11 @@ bool tl_zstf_pool_work(struct tl_zstf_pool *pool)
 /* Empty a job's buffers; keep their memory for reuse, within limits. */
 static void empty(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
 {
-    if (job->stf.cap > PLAIN_MOST - pool->idle)
+    if (job->stf.cap > PLAIN_MAX - pool->idle)
         tl_buf_fini(&job->stf);
     pool->idle += job->stf.cap;
     tl_buf_reset(&job->stf);
-    if (job->frame.cap > FRAME_MOST)
+    if (job->frame.cap > FRAME_MAX)
         tl_buf_fini(&job->frame);
     tl_buf_reset(&job->frame);
 }
@@ -164,7 +164,7 @@ int tl_zstf_pool_add(struct tl_zstf_pool *pool, struct tl_zstf_job *job)
     int rc = TL_OK;
     pthread_mutex_lock(&pool->lock);
     while (rc >= 0 && pool->head < pool->tail &&
-           retire_locked(pool, pool->tail - pool->head == pool->n_slots || pool->plain > PLAIN_MOST,
+           retire_locked(pool, pool->tail - pool->head == pool->n_slots || pool->plain > PLAIN_MAX,
                          &rc))
         ;
     if (rc >= 0) {

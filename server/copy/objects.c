@@ -78,7 +78,7 @@ static int compare(struct tl_backend *backend, const char *key, struct tl_bytes 
     return r;
 }
 
-static int tell(const struct tl_copier *c, uint64_t bytes)
+static int report(const struct tl_copier *c, uint64_t bytes)
 {
     return c->moved ? c->moved(c->context, bytes) : TL_OK;
 }
@@ -96,7 +96,7 @@ int tl_copier_flush(struct tl_copier *c, struct tl_fail *fail)
     for (size_t i = 0; i < c->n && r >= 0; i++) {
         r = compare(c->to, c->objects[i].key, c->objects[i].bytes, fail);
         if (r >= 0)
-            r = tell(c, c->sizes[i]);
+            r = report(c, c->sizes[i]);
     }
     c->n = 0;
     tl_buf_reset(&c->keys);
@@ -110,7 +110,7 @@ static int add_log(struct tl_copier *c, const char *key, struct tl_bytes bytes,
     int r = write_log(c->to, key, bytes, fail);
     if (r >= 0)
         r = compare(c->to, key, bytes, fail);
-    return r < 0 ? r : tell(c, bytes.n);
+    return r < 0 ? r : report(c, bytes.n);
 }
 
 int tl_copier_add(struct tl_copier *c, const char *key, uint64_t size, struct tl_fail *fail)
@@ -138,7 +138,7 @@ int tl_copier_add(struct tl_copier *c, const char *key, uint64_t size, struct tl
         return TL_OK;
     }
     if (r >= 0 && same)
-        r = tell(c, bytes.n);
+        r = report(c, bytes.n);
     else if (r >= 0)
         r = add_log(c, key, bytes, fail);
     c->bytes.n = before;

@@ -306,19 +306,19 @@ static int copy_trace(struct copy *c, const char *id, struct tl_fail *fail)
         outcome = TL_COPY_BUSY;
         r = TL_OK;
     }
-    if (r >= 0 && c->request->tell)
-        c->request->tell(c->request->context, id, outcome, c->done);
+    if (r >= 0 && c->request->report)
+        c->request->report(c->request->context, id, outcome, c->done);
     return r;
 }
 
-static void tell_missing(const struct copy *c)
+static void report_missing(const struct copy *c)
 {
     for (size_t i = 0; i < c->request->n_traces; i++) {
         bool found = false;
         for (size_t k = 0; k < c->n_ids && !found; k++)
             found = strcmp(c->ids[k], c->request->traces[i]) == 0;
-        if (!found && c->request->tell)
-            c->request->tell(c->request->context, c->request->traces[i], TL_COPY_MISSING, 0);
+        if (!found && c->request->report)
+            c->request->report(c->request->context, c->request->traces[i], TL_COPY_MISSING, 0);
     }
 }
 
@@ -491,7 +491,7 @@ static int run(struct copy *c, struct tl_fail *fail)
         r = tl_copy_nomem(tl_buf_add(&c->setups, "", 1), fail);
     if (r < 0)
         return r;
-    tell_missing(c);
+    report_missing(c);
     if (c->n_ids > 0 || c->request->n_traces == 0)
         r = copy_images(c, fail);
     for (size_t i = 0; i < c->n_ids && r >= 0; i++)

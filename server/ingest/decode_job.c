@@ -243,7 +243,7 @@ static int encode(struct tl_gen *gen, struct sealing *shard, struct tl_fail *fai
         tl_shard_object_key(shard->calls_key, gen->trace, gen->number, shard->lane->name,
                             shard->row.number, TL_CALLTREE_KIND);
         r = tl_calltree_encode(view->calls, gen->packer, &shard->calls);
-        if (shard->calls.n > TL_KEPT_MOST)
+        if (shard->calls.n > TL_KEPT_MAX)
             tl_buf_reset(&shard->calls);
     }
     return r < 0 ? r : tl_buckets_encode_summary(&view->index.buckets, &shard->summary);
@@ -320,8 +320,8 @@ static int save_streams(struct tl_gen *gen, struct tl_fail *fail)
 }
 
 /* Store complete shards of the first `n_lanes` lanes, each lane's in order, as long as there are at
- * least `least` of them. */
-static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t least, struct tl_fail *fail)
+ * least `min` of them. */
+static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t min, struct tl_fail *fail)
 {
     struct sealing shards[TOGETHER_VIRTUAL];
     bool enough = true;
@@ -330,7 +330,7 @@ static int store_lanes(struct tl_gen *gen, size_t n_lanes, size_t least, struct 
         if (tl_gen_abandoned(gen))
             return TL_CANCELLED;
         const size_t n = gather(gen, n_lanes, shards);
-        enough = n >= least;
+        enough = n >= min;
         if (enough)
             r = store_shards(gen, shards, n, fail);
         for (size_t i = 0; r >= 0 && enough && i < n; i++)

@@ -9,9 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define LIST_MOST (UINT64_C(1) << 30) /* maximum plain size of a list */
-#define TOGETHER  64                  /* marks per list */
-#define SPARSE    64 /* distance in units of options.mark_bytes if there are few positions */
+#define LIST_MAX (UINT64_C(1) << 30) /* maximum plain size of a list */
+#define TOGETHER 64                  /* marks per list */
+#define SPARSE   64 /* distance in units of options.mark_bytes if there are few positions */
 /* A larger mark is taken only when as many raw bytes as its size have arrived since the previous
  * one: for perf.data it contains scheduling records, which grow with the recording. */
 #define MARK_SMALL (64u << 10)
@@ -31,7 +31,7 @@ static char *mark_key(char out[static 192], const struct tl_gen *gen, const uint
 
 /* ---- program version ------------------------------------------------------------------------ */
 
-static char *whose_key(char out[static 192], const struct tl_gen *gen)
+static char *identity_key(char out[static 192], const struct tl_gen *gen)
 {
     mark_key(out, gen, NULL);
     return strcat(out, "/whose");
@@ -40,10 +40,10 @@ static char *whose_key(char out[static 192], const struct tl_gen *gen)
 void tl_mark_begin(struct tl_gen *gen)
 {
     char key[192];
-    const int r = tl_resume_whose(gen);
+    const int r = tl_resume_identity(gen);
     /* If it cannot be stored, they count as another program's. */
     if (r >= 0)
-        (void)!tl_backend_put(gen->lake->backend, whose_key(key, gen),
+        (void)!tl_backend_put(gen->lake->backend, identity_key(key, gen),
                               (struct tl_bytes){(uint8_t *)gen->whose, strlen(gen->whose)}, NULL);
 }
 
@@ -51,9 +51,9 @@ bool tl_marks_are_ours(struct tl_gen *gen)
 {
     struct tl_buf whose = {0};
     char key[192];
-    int r = tl_resume_whose(gen);
+    int r = tl_resume_identity(gen);
     if (r >= 0)
-        r = tl_backend_get_all(gen->lake->backend, whose_key(key, gen), &whose, NULL);
+        r = tl_backend_get_all(gen->lake->backend, identity_key(key, gen), &whose, NULL);
     const bool ours =
         r >= 0 ? whose.n == strlen(gen->whose) && memcmp(whose.p, gen->whose, whose.n) == 0
                : r != TL_NOTFOUND;
@@ -117,7 +117,7 @@ static int make_mark(struct tl_gen *gen)
 {
     struct tl_checkpoint c = {.offset = atomic_load(&gen->decoded)};
     struct tl_mark mark = {.offset = c.offset};
-    int r = tl_resume_whose(gen);
+    int r = tl_resume_identity(gen);
     if (r >= 0)
         r = tl_decode_save(gen->decode, &c.decode);
     for (size_t i = 0; r >= 0 && i < gen->n_by_stream; i++)
@@ -318,7 +318,7 @@ static int read_list(struct tl_marks *m)
     int r =
         tl_backend_get_all(m->gen->lake->backend, mark_key(key, m->gen, &m->first), &packed, NULL);
     if (r >= 0)
-        r = tl_unpack((struct tl_bytes){packed.p, packed.n}, LIST_MOST, &m->list);
+        r = tl_unpack((struct tl_bytes){packed.p, packed.n}, LIST_MAX, &m->list);
     tl_buf_fini(&packed);
     m->end = r >= 0 ? m->list.n : 0;
     return r == TL_NOMEM || r == TL_CANCELLED ? r : TL_OK;

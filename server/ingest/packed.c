@@ -16,7 +16,7 @@
 #define FRAME_HEAD  24 /* "TLZ1" n offset packed crc */
 #define INDEX_END   12 /* number of frames, checksum, "TLZI" */
 #define LEVEL       3 /* zstd level: a fifth smaller than the fastest one, at two thirds of its speed */
-#define RUNS_MOST   (TL_PACKED_FRAME * 2u * TL_VARINT_MAX)
+#define RUNS_MAX    (TL_PACKED_FRAME * 2u * TL_VARINT_MAX)
 #define SEARCH_STEP (1u << 20)
 #define AHEAD       (1u << 20)
 #define INDEX_AHEAD (32u << 10)
@@ -231,7 +231,7 @@ static bool parse_head(const uint8_t *p, size_t n, struct head *out)
                          .bytes = SKIP_HEAD + length,
                          .packed = tl_le32(head + 16),
                          .crc = tl_le32(head + 20)};
-    return length >= FRAME_HEAD && length <= FRAME_HEAD + RUNS_MOST && out->n > 0 &&
+    return length >= FRAME_HEAD && length <= FRAME_HEAD + RUNS_MAX && out->n > 0 &&
            out->n <= TL_PACKED_FRAME && out->offset <= UINT64_MAX - out->n;
 }
 
@@ -255,16 +255,16 @@ static int add_frame(struct tl_packed *p, const struct tl_packed_frame *frame)
 }
 
 /* Read the end of the segment from the head; 0: it is damaged. */
-static int read_head(const struct tl_packed *p, uint64_t *told, struct tl_fail *fail)
+static int read_head(const struct tl_packed *p, uint64_t *reported, struct tl_fail *fail)
 {
     struct tl_buf buf = {0};
     uint8_t head[SKIP_HEAD + HEAD];
     const int r = get(p, 0, sizeof(head), &buf, fail);
-    *told = 0;
+    *reported = 0;
     if (r >= 0 && buf.n == sizeof(head)) {
         const uint64_t end = tl_le64(buf.p + SKIP_HEAD + 16);
         make_head(head, p->first, end);
-        *told = memcmp(buf.p, head, sizeof(head)) == 0 ? end : 0;
+        *reported = memcmp(buf.p, head, sizeof(head)) == 0 ? end : 0;
     }
     tl_buf_fini(&buf);
     return r;
@@ -398,11 +398,11 @@ int tl_packed_open(struct tl_packed *out, struct tl_backend *backend, const char
     out->indexed = places.n > 0;
     if (r >= 0)
         r = out->indexed ? frames_by_index(out, &places) : frames_by_heads(out, fail);
-    uint64_t told = 0;
+    uint64_t reported = 0;
     if (r >= 0 && !out->indexed)
-        r = read_head(out, &told, fail);
+        r = read_head(out, &reported, fail);
     if (r >= 0)
-        r = fill(out, out->size, told);
+        r = fill(out, out->size, reported);
     tl_buf_fini(&places);
     if (r < 0)
         tl_packed_close(out);
@@ -416,9 +416,9 @@ void tl_packed_rest(struct tl_packed *p)
 
 int tl_packed_sound(const struct tl_packed *p, bool *sound, struct tl_fail *fail)
 {
-    uint64_t told;
-    const int r = read_head(p, &told, fail);
-    *sound = r >= 0 && told > p->first && p->indexed;
+    uint64_t reported;
+    const int r = read_head(p, &reported, fail);
+    *sound = r >= 0 && reported > p->first && p->indexed;
     return r;
 }
 
@@ -509,7 +509,7 @@ int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl
     struct head head;
     tl_buf_reset(data);
     *n_runs = 0;
-    if (f->bytes == 0 || f->bytes > front + RUNS_MOST + 2 * TL_PACKED_FRAME)
+    if (f->bytes == 0 || f->bytes > front + RUNS_MAX + 2 * TL_PACKED_FRAME)
         return damaged(p, i, fail);
     int r = frame_bytes(p, i, &buf, fail);
     if (r < 0)
@@ -518,9 +518,9 @@ int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl
         (uint64_t)head.bytes + head.packed != f->bytes || head.n != f->n ||
         head.offset != f->offset)
         return damaged(p, i, fail);
-    const struct tl_bytes told = {buf.p + front, head.bytes - front};
+    const struct tl_bytes reported = {buf.p + front, head.bytes - front};
     const struct tl_bytes packed = {buf.p + head.bytes, head.packed};
-    if (frame_crc(buf.p + SKIP_HEAD, told, packed) != head.crc)
+    if (frame_crc(buf.p + SKIP_HEAD, reported, packed) != head.crc)
         return damaged(p, i, fail);
     r = tl_buf_reserve(data, f->n);
     if (r >= 0) {
@@ -529,7 +529,7 @@ int tl_packed_read(struct tl_packed *p, size_t i, struct tl_buf *data, struct tl
         data->n = r < 0 ? 0 : n;
     }
     if (r >= 0) {
-        r = read_runs(told, f->n, arrivals, n_runs);
+        r = read_runs(reported, f->n, arrivals, n_runs);
         if (r == TL_BAD)
             damaged(p, i, fail);
         *runs = (struct tl_packed_run *)(void *)arrivals->p;

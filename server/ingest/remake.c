@@ -12,11 +12,11 @@
 #include <stdlib.h>
 
 #define SLICE_FIRST (2u << 10)  /* raw bytes between two checks of the result */
-#define SLICE_MOST  (32u << 10) /* the same if much is wanted */
+#define SLICE_MAX   (32u << 10) /* the same if much is wanted */
 /* Parts beyond the wanted ones after which a decoder that outputs much at once is abandoned, as
  * with perf.data, which does so after a lot of trace: if one chunk is wanted, or a whole shard. */
-#define BEHIND_CHUNK (8u << 20)
-#define BEHIND_SHARD (64u << 20)
+#define AFTER_CHUNK (8u << 20)
+#define AFTER_SHARD (64u << 20)
 
 struct job;
 
@@ -108,7 +108,7 @@ static int on_part(void *context, struct tl_build_part *part)
     }
     m->parts[m->n_parts++] = *part;
     m->part_bytes += part->is_log ? part->chunk.items_plain : part->stf.plain;
-    return m->part_bytes > (is_many(m->job) ? BEHIND_SHARD : BEHIND_CHUNK) ? look(m) : TL_OK;
+    return m->part_bytes > (is_many(m->job) ? AFTER_SHARD : AFTER_CHUNK) ? look(m) : TL_OK;
 }
 
 static int on_stream(void *context, const struct tl_decode_stream *stream)
@@ -192,7 +192,7 @@ static int remaker_new(struct tl_remaker **out, struct job *job, struct tl_fail 
 }
 
 /* Has logging of the wanted part not begun yet? */
-static bool in_front(const struct tl_remaker *m, uint64_t shard, uint32_t frame)
+static bool before(const struct tl_remaker *m, uint64_t shard, uint32_t frame)
 {
     uint64_t at_shard;
     uint32_t at_frame;
@@ -220,7 +220,7 @@ static int load(struct job *job, struct tl_remaker *m, struct tl_bytes bytes)
         }
     m->at = c.offset;
     tl_checkpoint_fini(&c);
-    return r >= 0 && !in_front(m, m->have_shard, m->have_frame) ? TL_BAD : r;
+    return r >= 0 && !before(m, m->have_shard, m->have_frame) ? TL_BAD : r;
 }
 
 /* Begin at the last suitable mark, or at the first byte. */
@@ -231,7 +231,7 @@ static int begin(struct job *job, struct tl_remaker **out, struct tl_fail *fail)
     const uint64_t offset =
         job->chunk < index->n_chunks ? index->chunks[job->chunk].at.offset : index->row.byte_first;
     *out = NULL;
-    int r = tl_resume_whose(job->gen);
+    int r = tl_resume_identity(job->gen);
     if (r < 0)
         return r;
     r = tl_marks_begin(&marks, job->gen, offset, fail);
@@ -308,7 +308,7 @@ static bool serves(struct job *job, struct tl_remaker *m)
     const bool has = m->have_shard < shard || (m->have_shard == shard && m->have_frame <= frame);
     if (!has || !m->build || m->finished || job->chunk == index->n_chunks)
         return false;
-    if (!in_front(m, shard, frame))
+    if (!before(m, shard, frame))
         return true;
     const uint64_t here = tl_build_position(m->build), there = index->chunks[job->chunk].first;
     if (there - here > job->gen->lake->options.shard_insns / 4)
@@ -385,9 +385,9 @@ static int collect(struct job *job)
     int r = TL_OK;
     for (size_t i = 0; i < m->n_parts; i++) {
         struct tl_build_part *const part = &m->parts[i];
-        const bool behind =
+        const bool after =
             part->shard > shard || (part->shard == shard && frame_of(job, part) >= job->to);
-        if (behind) {
+        if (after) {
             /* Chunks and frames are in order; but a frame's records follow the log. */
             job->differs =
                 job->differs || (!is_done(job) && (part->shard > shard + 1 || !part->is_log));
@@ -504,7 +504,7 @@ static int decode(struct job *job, struct tl_fail *fail)
         m->part_bytes = 0;
         if (r >= 0)
             r = collect_open(job);
-        if (slice < SLICE_MOST && is_many(job))
+        if (slice < SLICE_MAX && is_many(job))
             slice *= 2;
     }
     return r;
@@ -693,7 +693,7 @@ static int around_damage(struct job *job, struct tl_fail *fail)
     return is_many(job) ? regenerate_each(job, fail) : regenerate_around(job);
 }
 
-#define READ_BEHIND (64u << 10) /* raw bytes that decoding may read after the last position's */
+#define READ_AFTER (64u << 10) /* raw bytes that decoding may read after the last position's */
 
 int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chunk,
                     uint64_t byte_last, struct tl_fail *fail)
@@ -703,9 +703,8 @@ int tl_remake_check(struct tl_lane *lane, const struct tl_view *view, size_t chu
     struct tl_marks marks;
     struct tl_buf bytes = {0};
     const uint64_t decoded = atomic_load(&gen->decoded);
-    const uint64_t end = byte_last < decoded && decoded - byte_last > READ_BEHIND
-                             ? byte_last + READ_BEHIND
-                             : decoded;
+    const uint64_t end =
+        byte_last < decoded && decoded - byte_last > READ_AFTER ? byte_last + READ_AFTER : decoded;
     uint64_t at = 0;
     int r = tl_marks_begin(&marks, gen, view->index.chunks[chunk].at.offset, fail);
     if (r >= 0 && (r = tl_marks_next(&marks)) >= 0)

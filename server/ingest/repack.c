@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <stdio.h>
 
-#define PAUSE_NS      INT64_C(30000000000) /* pause after a failure of the medium */
-#define PASS_NS       INT64_C(50000000)    /* pause for pushes */
-#define PASS_MOST_NS  INT64_C(10000000000) /* for each segment */
-#define PENDING       (1u << 20)           /* bytes that wait for the disk while it is busy */
-#define UNPACKED_MOST (UINT64_C(4) << 30)  /* bytes of a trace that may be unpacked meanwhile */
+#define PAUSE_NS     INT64_C(30000000000) /* pause after a failure of the medium */
+#define PASS_NS      INT64_C(50000000)    /* pause for pushes */
+#define PASS_MAX_NS  INT64_C(10000000000) /* for each segment */
+#define PENDING      (1u << 20)           /* bytes that wait for the disk while it is busy */
+#define UNPACKED_MAX (UINT64_C(4) << 30)  /* bytes of a trace that may be unpacked meanwhile */
 
 bool tl_repack_due_locked(const struct tl_trace *trace)
 {
@@ -37,9 +37,9 @@ static bool must_wait(struct tl_trace *trace)
     const uint64_t unpacked = trace->raw_bytes - trace->repacked;
     pthread_mutex_unlock(&trace->lock);
     tl_spool_counters(lake->spool, &spool);
-    return spool.pending >= PENDING && unpacked <= UNPACKED_MOST &&
+    return spool.pending >= PENDING && unpacked <= UNPACKED_MAX &&
            lake->backend->ops->free_bytes(lake->backend) >
-               UNPACKED_MOST + atomic_load(&lake->min_free);
+               UNPACKED_MAX + atomic_load(&lake->min_free);
 }
 
 /*
@@ -68,7 +68,7 @@ static int pack_log(struct tl_trace *trace, uint64_t first, uint64_t end,
     struct tl_segment_piece piece;
     struct tl_log *log;
     uint64_t size, at = first;
-    int64_t left = PASS_MOST_NS;
+    int64_t left = PASS_MAX_NS;
     char key[128];
     int r = backend->ops->log_open(backend, tl_segment_key(key, trace->id, first), false, &log,
                                    &size, fail);

@@ -14,7 +14,7 @@
 
 #include <stdio.h>
 
-#define BUILD_MOST (1u << 30) /* maximum plain size of a builder's state */
+#define BUILD_MAX (1u << 30) /* maximum plain size of a builder's state */
 
 void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generation)
 {
@@ -22,7 +22,7 @@ void tl_resume_remove(struct tl_lake *lake, const char *trace, uint64_t generati
     tl_lake_discard(lake, tl_checkpoint_key(prefix, trace, generation, NULL));
 }
 
-static int name_whose(struct tl_gen *gen, char out[static TL_HASH_TEXT])
+static int name_identity(struct tl_gen *gen, char out[static TL_HASH_TEXT])
 {
     struct tl_buf all = {0};
     int r = tl_buf_printf(&all, TL_VERSION " %d\n%llu\n", TL_DECODE_VERSION,
@@ -39,13 +39,13 @@ static int name_whose(struct tl_gen *gen, char out[static TL_HASH_TEXT])
     return r;
 }
 
-int tl_resume_whose(struct tl_gen *gen)
+int tl_resume_identity(struct tl_gen *gen)
 {
     char whose[TL_HASH_TEXT];
     pthread_mutex_lock(&gen->lock);
     const bool known = gen->whose[0] != '\0';
     pthread_mutex_unlock(&gen->lock);
-    const int r = known ? TL_OK : name_whose(gen, whose);
+    const int r = known ? TL_OK : name_identity(gen, whose);
     if (r < 0 || known)
         return r;
     pthread_mutex_lock(&gen->lock);
@@ -77,7 +77,7 @@ static int load_lane(struct tl_gen *gen, const struct tl_checkpoint_lane *saved)
     struct tl_buf plain = {0};
     if (!lane || !lane->build)
         return TL_BAD; /* the catalog has changed */
-    int r = tl_unpack((struct tl_bytes){saved->build.p, saved->build.n}, BUILD_MOST, &plain);
+    int r = tl_unpack((struct tl_bytes){saved->build.p, saved->build.n}, BUILD_MAX, &plain);
     if (r >= 0) {
         struct tl_state state = {.in = {plain.p, plain.n}};
         pthread_mutex_lock(&lane->lock);
@@ -139,7 +139,7 @@ static int find_last(struct tl_gen *gen, struct tl_checkpoint *out)
 int tl_resume_load(struct tl_gen *gen)
 {
     struct tl_checkpoint c = {0};
-    int r = tl_resume_whose(gen);
+    int r = tl_resume_identity(gen);
     if (r >= 0)
         r = find_last(gen, &c);
     if (r >= 0)
@@ -216,7 +216,7 @@ bool tl_resume_due(const struct tl_gen *gen)
 void tl_resume_mark(struct tl_gen *gen)
 {
     struct tl_checkpoint c = {0};
-    int r = tl_resume_whose(gen);
+    int r = tl_resume_identity(gen);
     if (r >= 0)
         r = save(gen, &c);
     if (r >= 0)

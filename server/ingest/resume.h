@@ -14,7 +14,7 @@ struct tl_gen;
 struct tl_lake;
 
 /* Compute gen->whose: everything that the result depends on besides the raw bytes. Any thread. */
-TL_MUST_USE int tl_resume_whose(struct tl_gen *gen);
+TL_MUST_USE int tl_resume_identity(struct tl_gen *gen);
 /* Before anything is pushed to the decoder: continue from the last checkpoint, if there is one. On
  * an error decoder and builders are unusable and must be discarded. */
 TL_MUST_USE int tl_resume_load(struct tl_gen *gen);

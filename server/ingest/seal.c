@@ -55,7 +55,7 @@ static struct tl_trace *find_left(struct tl_lake *lake, int64_t now_ns, uint64_t
     return found;
 }
 
-static void tell(const struct tl_trace *trace, uint64_t seconds)
+static void report(const struct tl_trace *trace, uint64_t seconds)
 {
     struct tl_journal_line line;
     tl_journal_begin(&line, TL_JOURNAL_INFO, "sealed");
@@ -73,7 +73,7 @@ void tl_lake_seal_left(struct tl_lake *lake, int64_t now_ns)
         struct tl_fail fail = {0};
         const int r = tl_lake_seal(lake, trace->id, &fail);
         if (r >= 0)
-            tell(trace, seconds);
+            report(trace, seconds);
         tl_trace_put(trace);
         if (r < 0)
             return; /* the disk failed: retry in the next round */

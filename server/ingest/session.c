@@ -252,7 +252,7 @@ static void begin_line(struct tl_journal_line *line, const struct tl_ingest *ing
     tl_journal_number(line, "push", ingest->epoch);
 }
 
-static void tell_begun(struct tl_ingest *ingest, const struct tl_ingest_request *request)
+static void report_begun(struct tl_ingest *ingest, const struct tl_ingest_request *request)
 {
     struct tl_journal_line line;
     snprintf(ingest->client, sizeof ingest->client, "%s", request->client ? request->client : "");
@@ -263,7 +263,7 @@ static void tell_begun(struct tl_ingest *ingest, const struct tl_ingest_request 
     tl_journal_end(&line);
 }
 
-static void tell_ended(const struct tl_ingest *ingest, uint64_t durable, bool complete)
+static void report_ended(const struct tl_ingest *ingest, uint64_t durable, bool complete)
 {
     struct tl_journal_line line;
     const bool fenced = atomic_load(&ingest->fenced);
@@ -334,7 +334,7 @@ int tl_ingest_open(struct tl_lake *lake, const struct tl_ingest_request *request
     memcpy(trace_id, trace->id, 64);
     *out = ingest;
     ingest->from = *at;
-    tell_begun(ingest, request);
+    report_begun(ingest, request);
     tl_lake_queue(lake, trace, 0);
     tl_trace_changed(trace);
     return TL_OK;
@@ -365,7 +365,7 @@ static int fenced(const struct tl_ingest *ingest, struct tl_fail *fail)
 }
 
 /* Convert the store's rejection without a lease, before the sharing thread has ended the push. */
-static int told(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
+static int explain_denied(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
 {
     return r == TL_DENIED && ingest->lake->shared && !atomic_load(&ingest->fenced) &&
                    !is_complete(ingest->trace)
@@ -374,13 +374,13 @@ static int told(const struct tl_ingest *ingest, int r, struct tl_fail *fail)
                : r;
 }
 
-int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail)
+int tl_ingest_continues(struct tl_ingest *ingest, struct tl_fail *fail)
 {
     pthread_mutex_lock(&ingest->lock);
     /* fence() wakes the owner before it closes the capture. */
     int r = fenced(ingest, fail);
     if (r >= 0 && ingest->capture)
-        r = told(ingest, tl_capture_failed(ingest->capture, fail), fail);
+        r = explain_denied(ingest, tl_capture_failed(ingest->capture, fail), fail);
     pthread_mutex_unlock(&ingest->lock);
     if (r == TL_NOSPACE)
         atomic_fetch_add(&ingest->lake->ingest_refused, 1);
@@ -402,7 +402,7 @@ static int appended_locked(struct tl_ingest *ingest, int r, struct tl_fail *fail
 {
     if (r == TL_NOSPACE)
         atomic_fetch_add(&ingest->lake->ingest_refused, 1);
-    return told(ingest, r, fail);
+    return explain_denied(ingest, r, fail);
 }
 
 int tl_ingest_append(struct tl_ingest *ingest, uint64_t offset, struct tl_bytes bytes,
@@ -465,10 +465,10 @@ int tl_ingest_finish(struct tl_ingest *ingest, uint64_t *at, struct tl_fail *fai
         *at = tl_capture_durable(ingest->capture);
     pthread_mutex_unlock(&ingest->lock);
     if (r < 0)
-        return told(ingest, r, fail);
+        return explain_denied(ingest, r, fail);
     if (is_complete(trace) || *at == 0)
         return TL_OK; /* an empty capture is deleted: tl_ingest_close() */
-    return told(ingest, tl_trace_complete(trace, *at, fail), fail);
+    return explain_denied(ingest, tl_trace_complete(trace, *at, fail), fail);
 }
 
 void tl_ingest_explain(struct tl_ingest *ingest, const char *why)
@@ -487,7 +487,7 @@ void tl_ingest_close(struct tl_ingest *ingest)
     const bool complete = trace->complete;
     const bool piece = ingest->piece; /* the next one is a push of its own */
     pthread_mutex_unlock(&trace->lock);
-    tell_ended(ingest, durable, complete);
+    report_ended(ingest, durable, complete);
     release(ingest);
     if (!piece)
         tl_trace_delete_empty(trace);

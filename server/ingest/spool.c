@@ -269,7 +269,7 @@ static void write_group(struct tl_spool *spool)
     }
 }
 
-static void tell_failure(const struct tl_capture *c, uint64_t durable)
+static void report_failure(const struct tl_capture *c, uint64_t durable)
 {
     struct tl_journal_line line;
     tl_journal_begin(&line, TL_JOURNAL_ERROR, "raw bytes refused by the disk");
@@ -279,7 +279,7 @@ static void tell_failure(const struct tl_capture *c, uint64_t durable)
     tl_journal_end(&line);
 }
 
-static void tell_slow(struct tl_spool *spool, uint64_t ns)
+static void report_slow(struct tl_spool *spool, uint64_t ns)
 {
     struct tl_journal_line line;
     unsigned left_out;
@@ -332,7 +332,7 @@ static void settle_locked(struct tl_spool *spool, struct tl_capture *c)
     pthread_cond_broadcast(&spool->progress);
     pthread_mutex_unlock(&spool->lock);
     if (failed)
-        tell_failure(c, durable);
+        report_failure(c, durable);
     if (c->on_durable) /* waiters must also be notified of a failure */
         c->on_durable(c->context, durable);
     pthread_mutex_lock(&spool->lock);
@@ -346,7 +346,7 @@ static void commit_ended_locked(struct tl_spool *spool)
     spool->counters.commits++;
     pthread_mutex_unlock(&spool->lock);
     tl_histogram_add(&spool->commits, took);
-    tell_slow(spool, took);
+    report_slow(spool, took);
     pthread_mutex_lock(&spool->lock);
 }
 
@@ -643,7 +643,7 @@ static int failed_locked(const struct tl_capture *c, struct tl_fail *fail)
     return c->failure.code;
 }
 
-static void tell_full(bool full, uint64_t left, uint64_t min_free)
+static void report_full(bool full, uint64_t left, uint64_t min_free)
 {
     struct tl_journal_line line;
     if (full)
@@ -662,7 +662,7 @@ int tl_spool_room(struct tl_spool *spool, size_t n, struct tl_fail *fail)
     const bool full = left < min_free || left - min_free < n;
     if (atomic_load_explicit(&spool->full, memory_order_relaxed) != full &&
         atomic_exchange(&spool->full, full) != full)
-        tell_full(full, left, min_free);
+        report_full(full, left, min_free);
     if (!full)
         return TL_OK;
     errno = ENOSPC;

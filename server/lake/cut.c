@@ -251,7 +251,7 @@ void tl_cut_walk_end(struct tl_cut_walk *walk)
  */
 
 /* From the header of its first shard; NONE if it cannot be read. */
-static enum tl_isa told_isa(const struct tl_cut *cut)
+static enum tl_isa reported_isa(const struct tl_cut *cut)
 {
     struct tl_walk walk = {0};
     struct tl_view *view = NULL;
@@ -269,7 +269,7 @@ enum tl_isa tl_cut_isa(const struct tl_cut *cut)
 {
     const struct tl_lane *const lane = cut->lane;
     if (tl_protocol_has(lane->protocol, TL_TRAIT_RECORDS))
-        return told_isa(cut);
+        return reported_isa(cut);
     const int id = tl_stream_id(lane->name);
     return tl_source_isa(lane->protocol,
                          id < 0 ? NULL : tl_setup_source(&cut->gen->setup, (unsigned)id));

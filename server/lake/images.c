@@ -132,7 +132,7 @@ static bool is_pushed_elsewhere(struct tl_trace *trace)
     if (r >= 0)
         tl_trace_unpin(trace);
     else if (r == TL_AGAIN)
-        backend->ops->tell(backend, TL_NEWS_IMAGE, trace->id);
+        backend->ops->report(backend, TL_NEWS_IMAGE, trace->id);
     return r == TL_AGAIN;
 }
 

@@ -52,9 +52,9 @@ static int begin(struct tl_kept *kept, const struct tl_cut *cut, size_t i)
 static int keep(struct tl_kept *kept, const struct tl_cut *cut, size_t i, const char *kind,
                 struct tl_buf *bytes, int r)
 {
-    if (r >= 0 && bytes->n <= TL_KEPT_MOST)
+    if (r >= 0 && bytes->n <= TL_KEPT_MAX)
         r = tl_grow(&kept->v, &kept->cap, kept->n + 1, sizeof *kept->v);
-    if (r < 0 || bytes->n > TL_KEPT_MOST) {
+    if (r < 0 || bytes->n > TL_KEPT_MAX) {
         tl_buf_fini(bytes);
         return r;
     }

@@ -12,7 +12,7 @@
 #include "store/calltree.h"
 #include "store/codecount.h"
 
-#define TL_KEPT_MOST (512u << 10) /* maximum size of an object worth storing */
+#define TL_KEPT_MAX (512u << 10) /* maximum size of an object worth storing */
 
 /* Objects of one thread waiting to be stored together. Zero-initialised: empty. */
 struct tl_kept {

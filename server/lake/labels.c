@@ -82,10 +82,10 @@ static int check_labels(const char *old, const char *labels, struct tl_fail *fai
             n++;
             bytes += label.key.n + label.value.n;
         }
-    if (sets && (n > TL_LABELS_MOST || bytes > TL_LABELS_BYTES))
+    if (sets && (n > TL_LABELS_MAX || bytes > TL_LABELS_BYTES))
         return tl_fail_set(fail, TL_USAGE,
                            "%zu labels of %zu bytes; a trace has at most %d of %d; remove some", n,
-                           bytes, TL_LABELS_MOST, TL_LABELS_BYTES);
+                           bytes, TL_LABELS_MAX, TL_LABELS_BYTES);
     return TL_OK;
 }
 

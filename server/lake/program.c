@@ -156,8 +156,8 @@ int tl_program_get(struct tl_program **out, struct tl_lake *lake, const struct t
     return TL_OK;
 }
 
-bool tl_program_is_behind(const struct tl_program *program, struct tl_lake *lake,
-                          const struct tl_setup *setup)
+bool tl_program_is_outdated(const struct tl_program *program, struct tl_lake *lake,
+                            const struct tl_setup *setup)
 {
     char key[TL_HASH_TEXT];
     size_t lacks;

@@ -33,8 +33,8 @@ struct tl_program {
 TL_MUST_USE int tl_program_get(struct tl_program **out, struct tl_lake *lake,
                                const struct tl_setup *setup);
 /* Does the store now have an image of the setup that was missing when the program was loaded? */
-bool tl_program_is_behind(const struct tl_program *program, struct tl_lake *lake,
-                          const struct tl_setup *setup);
+bool tl_program_is_outdated(const struct tl_program *program, struct tl_lake *lake,
+                            const struct tl_setup *setup);
 /* Accepts NULL. */
 void tl_program_put(struct tl_lake *lake, struct tl_program *program);
 

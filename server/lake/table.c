@@ -523,7 +523,7 @@ static bool is_behind(const struct tl_trace_row *row, const struct tl_trace_plac
 }
 
 /* All traces in memory after a place: what can be shown while the store does not respond. */
-static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *behind,
+static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *after,
                         struct tl_trace_list *list)
 {
     struct tl_trace_list all;
@@ -533,7 +533,7 @@ static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *behin
     if (r >= 0 && all.n > 0)
         qsort(all.rows, all.n, sizeof(*all.rows), newest_first);
     for (size_t i = 0; r >= 0 && i < all.n; i++) {
-        if (behind && !is_behind(&all.rows[i], behind))
+        if (after && !is_behind(&all.rows[i], after))
             continue;
         list->rows[list->n++] = all.rows[i];
         all.rows[i].labels = NULL; /* owned by the list now */
@@ -543,13 +543,13 @@ static int page_at_hand(struct tl_lake *lake, const struct tl_trace_place *behin
     return r;
 }
 
-int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
+int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *after, size_t most,
                  struct tl_trace_list *list)
 {
     struct page page = {.lake = lake};
     if (tl_lake_usable(lake, NULL) < 0)
-        return page_at_hand(lake, behind, list);
-    int r = lake->catalog->ops->page(lake->catalog, behind, most, keep_trace, &page, NULL);
+        return page_at_hand(lake, after, list);
+    int r = lake->catalog->ops->page(lake->catalog, after, most, keep_trace, &page, NULL);
     const bool more = r > 0;
     if (r >= 0)
         r = tl_grow(&list->rows, &(size_t){list->n}, list->n + page.n + 1, sizeof(*list->rows));

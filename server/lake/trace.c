@@ -241,13 +241,13 @@ static uint64_t told_by(struct tl_gen *gen)
     pthread_mutex_lock(&gen->lock);
     const size_t n = gen->n_lanes;
     pthread_mutex_unlock(&gen->lock);
-    uint64_t told = 0;
+    uint64_t reported = 0;
     for (size_t i = 0; i < n; i++) {
         struct tl_stream_row row = {0};
         fill_stream(tl_gen_lane_at(gen, i), &row);
-        told += row.insns + row.events;
+        reported += row.insns + row.events;
     }
-    return told;
+    return reported;
 }
 
 /*
@@ -352,7 +352,7 @@ static bool takes_image(struct tl_trace *trace, struct tl_gen *gen)
     struct tl_program *const program = gen->program;
     pthread_mutex_unlock(&gen->lock);
     return trace->lake->shared && program &&
-           tl_program_is_behind(program, trace->lake, &gen->setup) &&
+           tl_program_is_outdated(program, trace->lake, &gen->setup) &&
            tl_lake_redecode(trace->lake, trace->id, NULL, &fail) >= 0;
 }
 
@@ -380,7 +380,7 @@ static bool takes_recorded(struct tl_trace *trace, struct tl_gen *gen)
     return takes;
 }
 
-static void tell_failed(const struct tl_trace *trace, const char *why)
+static void report_failed(const struct tl_trace *trace, const char *why)
 {
     struct tl_journal_line line;
     tl_journal_begin(&line, TL_JOURNAL_WARNING, "decoding failed");
@@ -421,7 +421,7 @@ static int64_t after_job(struct tl_trace *trace, struct tl_gen *gen, int r, bool
     }
     if (r == TL_BAD && gen->broken == TL_BAD && gen->resumed)
         return start_over(trace, gen);
-    tell_failed(trace, fail->text);
+    report_failed(trace, fail->text);
     set_state(trace, TL_TRACE_FAILED, fail->text);
     return tl_trace_save(trace, fail) < 0 ? retry_delay(gen) : -1;
 }

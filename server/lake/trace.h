@@ -59,16 +59,16 @@ struct tl_trace {
     unsigned pins;          /* number of temporary users of the lease */
     int64_t tried_ns; /* time of the last attempt to acquire it, or of a change by another server */
     uint64_t yielded; /* number of the request for which it was released: see TL_PIN_ASK */
-    uint64_t told;    /* how many of the raw bytes have been recorded in the catalog */
+    uint64_t reported;        /* how many of the raw bytes have been recorded in the catalog */
     struct tl_digest counted; /* its contribution to the catalog's totals */
     struct tl_gen *serving;
     /* Same as `serving` unless it is being decoded again; NULL: nothing to decode. */
     struct tl_gen *making;
     /* Of the live edge owned by another server (share/edge.c); times are monotonic: */
-    struct tl_gen *edge;   /* the local decoding of it; NULL: none */
-    int64_t edge_read_ns;  /* time of the last read: here or, if the trace is ours, elsewhere */
-    int64_t edge_told_ns;  /* when the other server was last informed */
-    int64_t edge_after_ns; /* not restarted before */
+    struct tl_gen *edge;      /* the local decoding of it; NULL: none */
+    int64_t edge_read_ns;     /* time of the last read: here or, if the trace is ours, elsewhere */
+    int64_t edge_reported_ns; /* when the other server was last informed */
+    int64_t edge_after_ns;    /* not restarted before */
     /* Guarded by the lake's lock: */
     struct tl_trace *next_job;
     bool queued, running;

@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_NS     (100 * TL_NS_PER_MS) /* between looks whether the request was cancelled */
-#define WAIT_MOST_S 60                   /* waiting for another generation */
+#define LOOK_NS    (100 * TL_NS_PER_MS) /* between looks whether the request was cancelled */
+#define WAIT_MAX_S 60                   /* waiting for another generation */
 
 /* Cache key: a whole shard by its key, a single frame with its number appended; a growing shard's
  * frame with its present extent. */
@@ -142,7 +142,7 @@ struct tl_gen *tl_trace_settled(struct tl_trace *trace)
     if (!has_foreign(gen))
         return gen;
     tl_gen_renew(gen);
-    const int64_t end = tl_monotonic_ns() + WAIT_MOST_S * TL_NS_PER_S;
+    const int64_t end = tl_monotonic_ns() + WAIT_MAX_S * TL_NS_PER_S;
     while (is_replaced(trace, gen) && tl_monotonic_ns() < end && tl_cancel_check() >= 0 &&
            !atomic_load(&lake->closing)) {
         pthread_mutex_lock(&lake->lock);

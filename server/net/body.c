@@ -9,7 +9,7 @@ void tl_body_expect(struct tl_net *net, const char *method, const char *target,
                     struct tl_body *body)
 {
     const struct tl_route *const route = tl_http_route(net, method, target);
-    if (!route || !route->body_most)
+    if (!route || !route->body_max)
         return;
     struct tl_scope *scope;
     const char *why;
@@ -17,7 +17,7 @@ void tl_body_expect(struct tl_net *net, const char *method, const char *target,
     tl_scope_put(scope);
     if ((roles & route->role) == route->role && tl_net_knows_host(net, headers) &&
         tl_http_same_origin(headers)) {
-        body->most = route->body_most;
+        body->most = route->body_max;
         body->class_ = tl_role_class(route->role);
     }
 }

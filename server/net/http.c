@@ -462,7 +462,7 @@ static int check_request(const struct tl_net *net, const struct tl_http_request 
     }
     if (request->body_error == TL_LIMIT)
         return tl_fail_set(fail, TL_LIMIT, "the body is longer than %u bytes",
-                           (unsigned)route->body_most);
+                           (unsigned)route->body_max);
     if (request->body_error < 0)
         return tl_fail_set(fail, TL_AGAIN, "too much is being sent; try again later");
     for (size_t i = 0; route->query && i < request->query.n; i++) {

@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#define LEAST 16 /* minimum characters of a token */
+#define MIN 16 /* minimum characters of a token */
 
 /* ---- parts of a line ------------------------------------------------------------------------ */
 
@@ -107,11 +107,11 @@ static int parse_who(struct tl_token *token, const char *who, struct tl_fail *fa
         strcpy(token->cert, who + 5);
         return tl_token_digest(who, n, token->digest);
     }
-    if (n < LEAST || n > TL_TOKEN_MAX)
+    if (n < MIN || n > TL_TOKEN_MAX)
         return tl_fail_set(fail, TL_BAD,
                            "a token has %d to %d characters; `tracelake token add` makes a good "
                            "one",
-                           LEAST, TL_TOKEN_MAX);
+                           MIN, TL_TOKEN_MAX);
     token->plain = true;
     return tl_token_digest(who, n, token->digest);
 }

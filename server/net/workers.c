@@ -6,8 +6,8 @@
 
 #include <stdlib.h>
 
-#define LONG_LEAST 4 /* minimum threads for long work */
-#define OWN        0 /* value from the server's options */
+#define LONG_MIN 4 /* minimum threads for long work */
+#define OWN      0 /* value from the server's options */
 
 struct tl_workers {
     struct tl_pool *pools[TL_ROLE_CLASSES][TL_EFFORTS];
@@ -32,7 +32,7 @@ int tl_workers_new(struct tl_workers **out, unsigned max_lasting)
             if (options.max_threads == OWN && effort == TL_LASTING)
                 options.max_threads = max_lasting;
             else if (options.max_threads == OWN)
-                options.max_threads = processors < LONG_LEAST ? LONG_LEAST : processors;
+                options.max_threads = processors < LONG_MIN ? LONG_MIN : processors;
             rc = tl_pool_new(&workers->pools[class][effort], &options);
         }
     if (rc == TL_OK)

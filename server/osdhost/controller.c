@@ -45,7 +45,7 @@ static void say(const struct tl_osd_ctl *ctl, const char *format, ...)
 }
 
 /* Of events that a peer can repeat at will, log the 1st, 2nd, 4th, 8th … */
-static bool tell(uint64_t count)
+static bool report(uint64_t count)
 {
     return (count & (count - 1)) == 0;
 }
@@ -119,7 +119,7 @@ static int accept_it(struct tl_osd_ctl *ctl, struct tl_bytes id)
 
 static int refuse(struct tl_osd_ctl *ctl, struct tl_bytes id, const char *why)
 {
-    if (tell(++ctl->counters.refused))
+    if (report(++ctl->counters.refused))
         say(ctl, "refused: %s", why);
     return send_text(ctl, id, "NACK");
 }
@@ -286,7 +286,7 @@ static int unregister_gateway(struct tl_osd_ctl *ctl, struct tl_bytes id, const 
 
 static int malformed(struct tl_osd_ctl *ctl, const char *what)
 {
-    if (tell(++ctl->counters.malformed))
+    if (report(++ctl->counters.malformed))
         say(ctl, "dropped: %s", what);
     return TL_OK;
 }
@@ -361,7 +361,7 @@ static void route(struct tl_osd_ctl *ctl, const struct tl_osd_link *from, struct
         ctl->counters.routed++;
         return;
     }
-    if (tell(++ctl->counters.undelivered) && !from)
+    if (report(++ctl->counters.undelivered) && !from)
         say(ctl, "nobody is at %u.%u, to whom a packet was sent", subnet, dest % TL_OSD_LOCALS);
     if (to && to->gone)
         free_addresses_of(ctl, to); /* a gateway's link ends when its messages do */

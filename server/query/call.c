@@ -94,8 +94,8 @@ static int count_self(const struct asking *a, uint32_t depth, struct tl_call_inf
     return r;
 }
 
-static int tell_others(const struct asking *a, const struct tl_frame *frame,
-                       struct tl_call_info *out, struct tl_fail *fail)
+static int report_others(const struct asking *a, const struct tl_frame *frame,
+                         struct tl_call_info *out, struct tl_fail *fail)
 {
     struct tl_calltree tree = {0};
     if (frame->function == TL_NO_FUNCTION)
@@ -119,7 +119,7 @@ static int tell_others(const struct asking *a, const struct tl_frame *frame,
     return r < 0 ? r : find_others(a, frame->function, out, fail);
 }
 
-static int tell_times(const struct tl_cut *cut, struct tl_call_info *out, struct tl_fail *fail)
+static int report_times(const struct tl_cut *cut, struct tl_call_info *out, struct tl_fail *fail)
 {
     struct tl_position from, to;
     int r = tl_cut_locate(cut, out->from, &from, fail);
@@ -133,8 +133,8 @@ static int tell_times(const struct tl_cut *cut, struct tl_call_info *out, struct
     return TL_OK;
 }
 
-static int tell(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_info *out,
-                struct tl_fail *fail)
+static int report(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_info *out,
+                  struct tl_fail *fail)
 {
     if (insn >= a->cut->end)
         return tl_fail_set(fail, TL_NOTFOUND, "stream %s ends at instruction %llu",
@@ -166,10 +166,10 @@ static int tell(struct asking *a, uint64_t insn, uint32_t depth, struct tl_call_
     r = tl_stack_end(a->cut, frame, depth, insn, &out->to, &a->scratch, fail);
     out->ended = out->to < a->cut->end;
     if (r >= 0)
-        r = tell_times(a->cut, out, fail);
+        r = report_times(a->cut, out, fail);
     if (r >= 0)
         r = count_self(a, depth, out, fail);
-    return r < 0 ? r : tell_others(a, frame, out, fail);
+    return r < 0 ? r : report_others(a, frame, out, fail);
 }
 
 void tl_call_info_fini(struct tl_call_info *call)
@@ -190,7 +190,7 @@ int tl_lake_call(struct tl_lake *lake, const char *trace, const char *stream, ui
     if (a) {
         a->cut = &cut;
         a->image = tl_gen_image(cut.gen);
-        r = tell(a, insn, depth, out, fail);
+        r = report(a, insn, depth, out, fail);
     } else {
         r = TL_NOMEM;
     }

@@ -304,8 +304,8 @@ void tl_compare_fini(struct tl_compare *out)
 }
 
 /* Names of the call stack at a position, outermost first. */
-static int tell_stack(const struct tl_steps *s, uint64_t position, const char ***names, size_t *n,
-                      struct tl_fail *fail)
+static int report_stack(const struct tl_steps *s, uint64_t position, const char ***names, size_t *n,
+                        struct tl_fail *fail)
 {
     struct tl_callstack *const calls = malloc(sizeof *calls);
     if (!calls)
@@ -334,9 +334,9 @@ static int compare_cuts(struct sides *s, const struct tl_compare_request *reques
     out->b_from = s->b.from;
     out->b_to = s->b.to;
     if (r >= 0 && out->n_hunks > 0)
-        r = tell_stack(&s->a, out->hunks[0].a_from, &out->stack_a, &out->n_stack_a, fail);
+        r = report_stack(&s->a, out->hunks[0].a_from, &out->stack_a, &out->n_stack_a, fail);
     if (r >= 0 && out->n_hunks > 0)
-        r = tell_stack(&s->b, out->hunks[0].b_from, &out->stack_b, &out->n_stack_b, fail);
+        r = report_stack(&s->b, out->hunks[0].b_from, &out->stack_b, &out->n_stack_b, fail);
     return r < 0 ? r : compare_functions(s, out, fail);
 }
 

@@ -298,7 +298,7 @@ static int find(struct looking *l, size_t symbol, size_t program)
 }
 
 /* The first symbol after an address. */
-static size_t behind(const struct looking *l, uint64_t pc)
+static size_t first_after(const struct looking *l, uint64_t pc)
 {
     size_t low = 0, high = l->n_symbols;
     while (low < high) {
@@ -316,7 +316,7 @@ static int find_in(struct looking *l, size_t program, uint64_t first, uint64_t e
 {
     const uint64_t view = l->programs[program].view;
     int r = TL_OK;
-    for (size_t at = behind(l, first), i = at; i-- > 0 && at - i <= NESTING && r >= 0;) {
+    for (size_t at = first_after(l, first), i = at; i-- > 0 && at - i <= NESTING && r >= 0;) {
         const struct tl_symbol *const s = &l->symbols[i];
         if (first - s->address < s->size &&
             tl_image_view_symbol(l->source->image, view, s->space, s->address) == (int64_t)i)
@@ -325,8 +325,8 @@ static int find_in(struct looking *l, size_t program, uint64_t first, uint64_t e
     const int64_t covers = tl_image_view_symbol(l->source->image, view, TL_SPACE_ANY, first);
     if (covers >= 0 && r >= 0)
         r = find(l, (size_t)covers, program);
-    for (size_t i = behind(l, first); i < l->n_symbols && l->symbols[i].address < end && r >= 0;
-         i++)
+    for (size_t i = first_after(l, first);
+         i < l->n_symbols && l->symbols[i].address < end && r >= 0; i++)
         if (tl_image_view_symbol(l->source->image, view, l->symbols[i].space,
                                  l->symbols[i].address) == (int64_t)i)
             r = find(l, i, program);
@@ -491,7 +491,7 @@ static int add_cell(struct covering *c, struct function *f, const struct cell *c
     return r >= 0 && cell->conditional ? add_branch(c, cell, row->pc + cell->offset) : r;
 }
 
-static int tell(struct covering *c)
+static int report(struct covering *c)
 {
     struct tl_coverage *const out = c->out;
     int r = TL_OK;
@@ -559,7 +559,7 @@ int tl_lake_coverage(struct tl_lake *lake, const struct tl_code_request *request
     for (size_t i = 0; i < n && r >= 0; i++)
         r = tl_code_result(request, i, add_source(&c, i, lake, fail), fail);
     if (r >= 0)
-        r = tell(&c);
+        r = report(&c);
     if (r >= 0)
         join_lines(out);
     for (size_t i = 0; c.sources && i < n; i++)

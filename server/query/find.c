@@ -68,15 +68,15 @@ static int key_at(const struct search *s, size_t lane, uint64_t insn, struct key
     return r;
 }
 
-/* `*first`: first position of the stream that is not before `key`, or with `behind`, that is after
+/* `*first`: first position of the stream that is not before `key`, or with `after`, that is after
  * it. */
-static int first_at(const struct search *s, size_t lane, const struct key *key, bool behind,
+static int first_at(const struct search *s, size_t lane, const struct key *key, bool after,
                     uint64_t *first, struct tl_fail *fail)
 {
     struct tl_scale scale = {0};
     const struct tl_cut *const cut = &s->cuts[lane];
     if (lane == key->lane) {
-        *first = key->insn + behind;
+        *first = key->insn + after;
         return TL_OK;
     }
     /* At equal times hits of earlier streams come first. */
@@ -91,9 +91,9 @@ static int first_at(const struct search *s, size_t lane, const struct key *key, 
     if (r < 0 || *first != cut->end)
         return r;
     struct key last;
-    const int told = key_at(s, lane, cut->end, &last, fail);
-    *first += told >= 0 && compare_keys(&last, key) < 0;
-    return told;
+    const int reported = key_at(s, lane, cut->end, &last, fail);
+    *first += reported >= 0 && compare_keys(&last, key) < 0;
+    return reported;
 }
 
 /* ---- hits of a stream ----------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ static int count_shard(void *context, unsigned worker, size_t i, struct tl_fail 
     struct tl_seek_range range = c->range;
     if (row->first > range.from)
         range.from = row->first;
-    counter->seek.behind = UINT64_MAX;
+    counter->seek.after = UINT64_MAX;
     return tl_seek_shard(&counter->seek, c->first + i, &range, keep_on, fail);
 }
 

@@ -15,15 +15,15 @@
 
 #define ENTRIES_DEFAULT 200
 #define ENTRIES_MAX     10000
-#define LINE_MOST       1024 /* maximum bytes of a line; longer ones are split */
-#define VALUE_MOST      64   /* maximum bytes of a value shown */
+#define LINE_MAX        1024 /* maximum bytes of a line; longer ones are split */
+#define VALUE_MAX       64   /* maximum bytes of a value shown */
 #define AROUND          4096 /* positions before and after the range */
-#define OPEN_MOST       32   /* lines open at the same time */
+#define OPEN_MAX        32   /* lines open at the same time */
 
 struct record {
     uint64_t at;
     uint32_t size;
-    uint8_t data[VALUE_MOST];
+    uint8_t data[VALUE_MAX];
 };
 
 struct line {
@@ -38,7 +38,7 @@ struct log {
     uint64_t from, to; /* positions at which entries begin */
     bool last;         /* return the last entries */
     size_t limit;
-    struct line open[OPEN_MOST];
+    struct line open[OPEN_MAX];
     struct tl_soft_entry *entries;
     size_t n, cap;
     bool more;
@@ -79,18 +79,18 @@ static int add_entry(struct log *log, const struct tl_soft_entry *entry, struct 
 
 static int add_value(struct log *log, const struct tl_soft_entry *of, const struct record *record)
 {
-    char text[2 * VALUE_MOST + 8] = "0x";
+    char text[2 * VALUE_MAX + 8] = "0x";
     const uint32_t size = record->size;
-    const uint32_t told = size < VALUE_MOST ? size : VALUE_MOST;
+    const uint32_t reported = size < VALUE_MAX ? size : VALUE_MAX;
     struct tl_soft_entry entry = *of;
     size_t n = 2;
     /* As in flow text: a number, or bytes in order. */
-    for (uint32_t i = 0; i < told; i++)
+    for (uint32_t i = 0; i < reported; i++)
         n += (size_t)snprintf(text + n, sizeof text - n, "%02x",
                               record->data[size <= 8 ? size - 1 - i : i]);
     if (size == 0)
         n = (size_t)snprintf(text, sizeof text, "(no payload)");
-    if (size > told)
+    if (size > reported)
         n += (size_t)snprintf(text + n, sizeof text - n, "…");
     entry.at = entry.last = record->at;
     entry.is_text = false;
@@ -151,7 +151,7 @@ static size_t letters(const struct tl_item *item)
 
 static struct line *line_of(struct log *log, const struct tl_soft_entry *entry)
 {
-    for (size_t i = 0; i < OPEN_MOST; i++)
+    for (size_t i = 0; i < OPEN_MAX; i++)
         if (log->open[i].used && log->open[i].entry.channel == entry->channel &&
             log->open[i].entry.has_channel == entry->has_channel &&
             strcmp(log->open[i].entry.source, entry->source) == 0)
@@ -163,7 +163,7 @@ static struct line *line_of(struct log *log, const struct tl_soft_entry *entry)
 static int begin_line(struct log *log, const struct tl_soft_entry *entry, struct line **out)
 {
     struct line *chosen = &log->open[0];
-    for (size_t i = 0; i < OPEN_MOST && chosen->used; i++)
+    for (size_t i = 0; i < OPEN_MAX && chosen->used; i++)
         if (!log->open[i].used || log->open[i].entry.at < chosen->entry.at)
             chosen = &log->open[i];
     const int r = close_line(log, chosen, true);
@@ -189,8 +189,8 @@ static int note_record(struct line *line, const struct record *record)
 /* Is the line too long for another character, which begins with `c`? */
 static bool is_full(const struct line *line, uint8_t c)
 {
-    const bool within = (c & 0xc0) == 0x80 && line->text.n < LINE_MOST + 4;
-    return line->text.n >= LINE_MOST && !within;
+    const bool within = (c & 0xc0) == 0x80 && line->text.n < LINE_MAX + 4;
+    return line->text.n >= LINE_MAX && !within;
 }
 
 /* Add the first `n` bytes of a record, which may be characters. */
@@ -233,7 +233,7 @@ static int add_record(struct log *log, const struct tl_item *item, uint64_t posi
     entry.channel = entry.has_channel ? item->pc : 0;
     struct record record = {.at = position, .size = item->n};
     if (item->n > 0)
-        memcpy(record.data, item->data, item->n < VALUE_MOST ? item->n : VALUE_MOST);
+        memcpy(record.data, item->data, item->n < VALUE_MAX ? item->n : VALUE_MAX);
     const size_t n = letters(item);
     if (n > 0)
         return add_letters(log, &entry, &record, item->data, n);
@@ -247,7 +247,7 @@ static int add_record(struct log *log, const struct tl_item *item, uint64_t posi
 /* Is a line with records in the range still open? */
 static bool any_open(const struct log *log)
 {
-    for (size_t i = 0; i < OPEN_MOST; i++)
+    for (size_t i = 0; i < OPEN_MAX; i++)
         if (log->open[i].used && log->open[i].entry.last >= log->from &&
             log->open[i].entry.at < log->to)
             return true;
@@ -289,7 +289,7 @@ static int walk_range(struct log *log, const struct tl_cut *cut, struct tl_fail 
     }
     tl_cut_walk_end(&walk);
     /* Close the unfinished lines, in order of their begin. */
-    for (size_t i = 0; i < OPEN_MOST && (r >= 0 || r == TL_EOF); i++)
+    for (size_t i = 0; i < OPEN_MAX && (r >= 0 || r == TL_EOF); i++)
         r = close_line(log, &log->open[i], true);
     return r == TL_EOF || r == TL_LIMIT ? TL_OK : r;
 }
@@ -336,7 +336,7 @@ int tl_lake_log(struct tl_lake *lake, const struct tl_soft_request *request,
         r = walk_range(&log, &cut, fail);
     if (r >= 0)
         r = give_times(&log, &cut, fail);
-    for (size_t i = 0; i < OPEN_MOST; i++) {
+    for (size_t i = 0; i < OPEN_MAX; i++) {
         tl_buf_fini(&log.open[i].text);
         free(log.open[i].records);
     }

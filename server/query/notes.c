@@ -75,9 +75,9 @@ static int check_note(const struct tl_note *note, const struct list *list, struc
     if (note->id > 0)
         return tl_fail_set(fail, TL_NOTFOUND, "there is no note %llu",
                            (unsigned long long)note->id);
-    if (list->n >= TL_NOTES_MOST)
+    if (list->n >= TL_NOTES_MAX)
         return tl_fail_set(fail, TL_LIMIT, "a trace has at most %d notes; remove some",
-                           TL_NOTES_MOST);
+                           TL_NOTES_MAX);
     return TL_OK;
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MEMO_MOST  (1u << 20) /* maximum entries; then the cache is cleared */
+#define MEMO_MAX   (1u << 20) /* maximum entries; then the cache is cleared */
 #define CODE_BYTES 15
 
 static const struct tl_isa_options any_core = {.arch_major = 9, .arch_minor = 9, .profile = 'A'};
@@ -39,7 +39,7 @@ static int recall(const struct tl_opcode_memo *memo, uint64_t key)
 /* Best effort. */
 static void remember(struct tl_opcode_memo *memo, uint64_t key, unsigned what)
 {
-    if (memo->numbers.n >= MEMO_MOST)
+    if (memo->numbers.n >= MEMO_MAX)
         tl_numbers_reset(&memo->numbers);
     const uint32_t n = memo->numbers.n;
     if (tl_grow(&memo->matches, &memo->cap, n + 1, 1) >= 0 &&

@@ -13,7 +13,7 @@ struct tree {
     struct tl_calltree paths; /* numbers, parents, own instructions, calls */
     uint64_t *total;
     uint32_t *first, *next; /* linked lists of children, largest first; 0: none */
-    bool *told;
+    bool *reported;
 };
 
 /* ---- the tree from below --------------------------------------------------------------------- */
@@ -64,8 +64,8 @@ static int sum_up(struct tree *t, size_t most, bool *truncated)
     t->total = calloc(n + 1, sizeof *t->total);
     t->first = calloc(n + 1, sizeof *t->first);
     t->next = calloc(n + 1, sizeof *t->next);
-    t->told = calloc(n + 1, sizeof *t->told);
-    if (!ranked || !t->total || !t->first || !t->next || !t->told) {
+    t->reported = calloc(n + 1, sizeof *t->reported);
+    if (!ranked || !t->total || !t->first || !t->next || !t->reported) {
         free(ranked);
         return TL_NOMEM;
     }
@@ -78,18 +78,18 @@ static int sum_up(struct tree *t, size_t most, bool *truncated)
         ranked[i] = (struct ranked){t->total[i], (uint32_t)i};
     qsort(ranked, n, sizeof *ranked, by_total);
     /* A parent has at least the total of its child, and a lower number: it is included too. */
-    size_t told = 0;
+    size_t reported = 0;
     for (size_t i = 0; i < n; i++)
-        if (ranked[i].total > 0 && told < most) {
-            t->told[ranked[i].node] = true;
-            told++;
+        if (ranked[i].total > 0 && reported < most) {
+            t->reported[ranked[i].node] = true;
+            reported++;
         } else if (ranked[i].total > 0) {
             *truncated = true;
         }
     /* Lists are built from their ends. */
     for (size_t i = n; i-- > 0;) {
         const uint32_t node = ranked[i].node;
-        if (node == 0 || !t->told[node])
+        if (node == 0 || !t->reported[node])
             continue;
         t->next[node] = t->first[nodes[node].parent];
         t->first[nodes[node].parent] = node;
@@ -104,7 +104,7 @@ static void free_tree(struct tree *t)
     free(t->total);
     free(t->first);
     free(t->next);
-    free(t->told);
+    free(t->reported);
 }
 
 static uint64_t address_of(const struct tl_image *image, uint32_t function)
@@ -119,7 +119,7 @@ static int list_nodes(const struct tree *t, const struct tl_image *image, struct
     const struct tl_calltree_node *const nodes = t->paths.nodes;
     size_t n = 0;
     for (size_t i = 1; i < t->paths.n_nodes; i++)
-        n += t->told[i];
+        n += t->reported[i];
     out->nodes = calloc(n + 1, sizeof *out->nodes);
     if (!out->nodes)
         return TL_NOMEM;

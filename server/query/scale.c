@@ -342,7 +342,7 @@ static uint64_t scaled(uint64_t a, uint64_t b, uint64_t c, bool up)
 }
 
 /* The first point after a position. */
-static size_t point_behind(const struct tl_scale *s, uint64_t position)
+static size_t point_after(const struct tl_scale *s, uint64_t position)
 {
     size_t low = 0, high = s->n;
     while (low < high) {
@@ -357,18 +357,18 @@ static size_t point_behind(const struct tl_scale *s, uint64_t position)
 
 bool tl_scale_bounds(const struct tl_scale *s, uint64_t position, uint64_t *from, uint64_t *to)
 {
-    const size_t behind = point_behind(s, position);
+    const size_t after = point_after(s, position);
     if (s->n == 0)
         return false;
-    *from = behind > 0 ? s->points[behind - 1].value : 0;
-    *to = behind < s->n ? s->points[behind].value : UINT64_MAX;
+    *from = after > 0 ? s->points[after - 1].value : 0;
+    *to = after < s->n ? s->points[after].value : UINT64_MAX;
     /* At a break, what precedes it has the time before, what follows it the time after: both are
      * bounds. */
     for (size_t i = 0; i < s->n_breaks; i++) {
         const struct tl_scale_break *const b = &s->breaks[i];
-        if (behind < s->n && s->points[behind].position == b->position && b->to > *to)
+        if (after < s->n && s->points[after].position == b->position && b->to > *to)
             *to = b->to;
-        if (behind > 0 && s->points[behind - 1].position == b->position && b->from < *from)
+        if (after > 0 && s->points[after - 1].position == b->position && b->from < *from)
             *from = b->from;
     }
     return true;
@@ -378,7 +378,7 @@ bool tl_scale_value(const struct tl_scale *s, uint64_t position, uint64_t *out)
 {
     if (s->n == 0)
         return false;
-    const size_t low = point_behind(s, position);
+    const size_t low = point_after(s, position);
     if (low == 0) {
         *out = s->points[0].value;
         return true;

@@ -59,17 +59,17 @@ static int hit(struct tl_seek *s, uint64_t position, uint64_t pc)
 
 static int was_inside(struct tl_seek *s, uint64_t position, struct tl_fail *fail);
 
-/* `behind`: the position of what follows. */
-static int at_address(struct tl_seek *s, uint64_t position, uint64_t pc, uint64_t behind,
+/* `after`: the position of what follows. */
+static int at_address(struct tl_seek *s, uint64_t position, uint64_t pc, uint64_t after,
                       struct tl_fail *fail)
 {
     const bool in = is_in(s, pc);
-    int was = s->inside && position == s->behind;
+    int was = s->inside && position == s->after;
     if (in && s->sought->kind == TL_FIND_SYMBOL && position == s->range->from &&
-        position != s->behind && position > s->range->first)
+        position != s->after && position > s->range->first)
         was = was_inside(s, position, fail);
     s->inside = in;
-    s->behind = behind;
+    s->after = after;
     if (was < 0)
         return was;
     return !in || (s->sought->kind == TL_FIND_SYMBOL && was) ? TL_OK : hit(s, position, pc);
@@ -140,7 +140,7 @@ static bool is_switch_to(const char *note, const char *process)
 
 /* ---- items and calls ------------------------------------------------------------------------ */
 
-static int tell_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
+static int report_event(struct tl_seek *s, const struct tl_item *item, uint64_t position)
 {
     char text[96] = "";
     const struct tl_sought *const w = s->sought;
@@ -166,10 +166,10 @@ static int seek_event(struct tl_seek *s, const struct tl_item *item, uint64_t po
     int r = TL_OK;
     if (item->kind == TL_ITEM_GAP && tl_item_is_branch(item)) {
         const struct tl_item branch = {.kind = TL_ITEM_BRANCH, .value = item->pc};
-        r = tell_event(s, &branch, position);
+        r = report_event(s, &branch, position);
         gap.flags &= (uint8_t)~TL_ITEM_HAS_PC;
     }
-    return r < 0 ? r : tell_event(s, &gap, position);
+    return r < 0 ? r : report_event(s, &gap, position);
 }
 
 static int on_frame(void *context, enum tl_frame_change change, const struct tl_frame *frame,
@@ -358,7 +358,7 @@ static int seek_backward(struct tl_seek *s, struct tl_view *view, size_t chunk,
         part.from = to - begin > size ? to - size : begin;
         part.to = tail ? range->to : to;
         part.tail = tail && range->tail;
-        s->behind = UINT64_MAX;
+        s->after = UINT64_MAX;
         r = seek_window(s, view, chunk, &part, fail);
         if (r >= 0)
             r = window(s->context);

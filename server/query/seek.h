@@ -69,8 +69,8 @@ struct tl_seek {
     struct tl_walk walk, before;
     struct tl_buf line;
     struct tl_flow_now now;
-    bool inside;     /* the last instruction examined was in the address range */
-    uint64_t behind; /* the position after it */
+    bool inside;    /* the last instruction examined was in the address range */
+    uint64_t after; /* the position after it */
     const struct tl_seek_range *range;
     uint64_t chunk_end; /* CALL: no hits at or after this position in this walk */
 };

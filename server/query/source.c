@@ -10,12 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define TEXT_MOST  (4u << 20)
-#define PARTS_MOST 64
+#define TEXT_MAX  (4u << 20)
+#define PARTS_MAX 64
 
 /* Last components of a path, with "." removed and ".." resolved. */
 struct parts {
-    struct tl_bytes v[PARTS_MOST];
+    struct tl_bytes v[PARTS_MAX];
     size_t n;
 };
 
@@ -28,7 +28,7 @@ static void split(const char *path, struct parts *out)
         if (up && out->n > 0) {
             out->n--;
         } else if (n > 0 && !(n == 1 && path[0] == '.') && !up) {
-            if (out->n == PARTS_MOST)
+            if (out->n == PARTS_MAX)
                 memmove(out->v, out->v + 1, --out->n * sizeof *out->v);
             out->v[out->n++] = (struct tl_bytes){(const uint8_t *)path, n};
         }
@@ -68,7 +68,7 @@ static int match(void *context, const struct tl_catalog_image *image)
     split(path + (of_one ? TL_SOURCE_IMAGE + 1 : 0), &parts);
     size_t n = alike(&search->wanted, &parts);
     if (n > 0 && of_one)
-        n += PARTS_MOST;
+        n += PARTS_MAX;
     if (n == 0 || n < search->best)
         return TL_OK;
     search->best = n;
@@ -98,7 +98,7 @@ static int read_text(struct tl_lake *lake, const char *image, const char *path, 
         return r;
     const uint8_t *const end = text->n ? memchr(text->p, '\n', text->n) : NULL;
     tl_buf_drop(text, end ? (size_t)(end + 1 - text->p) : text->n);
-    return text->n > TEXT_MOST ? TL_LIMIT : TL_OK;
+    return text->n > TEXT_MAX ? TL_LIMIT : TL_OK;
 }
 
 struct asked {

@@ -25,10 +25,10 @@ int tl_stack_at_chunk(const struct tl_view *view, size_t chunk, struct tl_callst
 int tl_stack_bisect(const struct tl_cut *cut, const struct tl_frame *frame, uint32_t depth,
                     uint64_t *low, uint64_t *high, struct tl_callstack *calls, struct tl_fail *fail)
 {
-    uint64_t behind = *low + 1; /* the last chunk known to have it */
+    uint64_t after = *low + 1; /* the last chunk known to have it */
     int r = TL_OK;
-    while (r >= 0 && behind < *high) {
-        const uint64_t middle = behind + (*high - behind) / 2;
+    while (r >= 0 && after < *high) {
+        const uint64_t middle = after + (*high - after) / 2;
         const size_t shard = tl_cut_shard_at(cut, middle);
         struct tl_view *view;
         if (shard == cut->n_rows || (r = tl_cut_view(cut, shard, &view, fail)) < 0)
@@ -47,7 +47,7 @@ int tl_stack_bisect(const struct tl_cut *cut, const struct tl_frame *frame, uint
         if (first <= *low ||
             (depth < calls->depth && tl_same_frame(&calls->frames[depth], frame))) {
             *low = first > *low ? first : *low;
-            behind = end > middle ? end : middle + 1;
+            after = end > middle ? end : middle + 1;
         } else {
             *high = first;
         }

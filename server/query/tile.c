@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #define N             TL_TILE_BUCKETS
-#define EXACT_MOST    (UINT64_C(1) << 20) /* maximum positions decoded for a tile */
+#define EXACT_MAX     (UINT64_C(1) << 20) /* maximum positions decoded for a tile */
 #define STORED_SHARDS 12                  /* maximum shards whose own buckets are read */
 #define BREAK_WIDE    8 /* width in buckets of a break that is shown individually */
 
@@ -67,7 +67,7 @@ static size_t span_at(struct spans *s, uint64_t position)
 /* ---- from items ----------------------------------------------------------------------------- */
 
 /* Messages of software trace are instantaneous: nothing continues between two of them. */
-static bool goes_on(const struct spans *s)
+static bool continues(const struct spans *s)
 {
     return s->axis == TL_UNIT_TIME && !tl_item_is_point(s->cut->lane->protocol, TL_ITEM_SOFTWARE);
 }
@@ -76,7 +76,7 @@ static bool goes_on(const struct spans *s)
 static void take_quiet(struct spans *s, uint64_t position, uint64_t end, uint64_t function,
                        uint64_t pc, unsigned privilege, unsigned depth)
 {
-    if (!goes_on(s))
+    if (!continues(s))
         return;
     for (; s->quiet < N && s->edges[s->quiet] <= end; s->quiet++)
         if (s->edges[s->quiet + 1] == s->edges[s->quiet] && s->edges[s->quiet] > position)
@@ -148,7 +148,7 @@ static int from_items(struct spans *s, struct tl_fail *fail)
 {
     struct tl_cut_walk walk;
     /* Begin with the instruction being executed at the begin of the first span. */
-    const uint64_t first = s->edges[0] - (s->edges[0] > 0 && goes_on(s));
+    const uint64_t first = s->edges[0] - (s->edges[0] > 0 && continues(s));
     tl_cut_walk_begin(&walk, s->cut, first, s->edges[N]);
     const int r = tl_cut_walk_follow(&walk, &s->calls, NULL, take_item, s, fail);
     tl_cut_walk_end(&walk);
@@ -163,7 +163,7 @@ static uint64_t share(uint64_t n, uint64_t part, uint64_t whole)
 }
 
 /* If rounding leaves nothing of a few instructions, they count for the most frequent entry. */
-static void keep_most(struct tl_top *top, const struct tl_top *from, size_t n, uint64_t part)
+static void keep_max(struct tl_top *top, const struct tl_top *from, size_t n, uint64_t part)
 {
     size_t most = 0;
     for (size_t i = 0; i < n; i++) {
@@ -200,8 +200,8 @@ static void merge_part(struct tl_bucket *into, const struct tl_bucket *from, uin
             piece.pages[i].n = share(from->pages[i].n, part, whole);
         for (size_t i = 0; i < 4; i++)
             piece.privilege[i] = share(from->privilege[i], part, whole);
-        keep_most(piece.functions, from->functions, TL_BUCKET_FUNCTIONS, part);
-        keep_most(piece.pages, from->pages, TL_BUCKET_PAGES, part);
+        keep_max(piece.functions, from->functions, TL_BUCKET_FUNCTIONS, part);
+        keep_max(piece.pages, from->pages, TL_BUCKET_PAGES, part);
         keep_most_privilege(piece.privilege, from->privilege, part);
     }
     if (!events) {
@@ -304,9 +304,9 @@ static int from_summary(struct spans *s, size_t last, struct tl_fail *fail)
 static int fill(struct spans *s, struct tl_fail *fail)
 {
     const struct tl_cut *cut = s->cut;
-    if (s->edges[N] == s->edges[0] && (s->edges[0] == 0 || !goes_on(s)))
+    if (s->edges[N] == s->edges[0] && (s->edges[0] == 0 || !continues(s)))
         return TL_OK;
-    if (s->edges[N] - s->edges[0] <= EXACT_MOST)
+    if (s->edges[N] - s->edges[0] <= EXACT_MAX)
         return from_items(s, fail);
     const size_t first = tl_cut_items_at(cut, s->edges[0]);
     size_t last = tl_cut_shard_at(cut, s->edges[N] - 1);
@@ -439,7 +439,7 @@ static void fill_columns(struct tl_tile_lane *m, struct spans *s, uint64_t width
         struct tl_bucket b = s->buckets[i];
         const uint64_t n = s->edges[i + 1] - s->edges[i];
         /* Counts are exact even if a bucket was divided. */
-        if (n > 0 || !goes_on(s))
+        if (n > 0 || !continues(s))
             b.insns = n;
         const bool edge = s->edges[i + 1] == s->cut->end && n > 0;
         if (edge && s->cut->open)
@@ -451,7 +451,7 @@ static void fill_columns(struct tl_tile_lane *m, struct spans *s, uint64_t width
             continue;
         }
         fill_time(m, s, i, &next);
-        if (b.insns == 0 && m->coverage[i] > 0 && i > 0 && goes_on(s))
+        if (b.insns == 0 && m->coverage[i] > 0 && i > 0 && continues(s))
             repeat_column(m, i);
     }
 }

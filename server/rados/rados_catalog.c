@@ -54,14 +54,14 @@ static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *
 {
     struct tl_catalog_image now = *image;
     now.announced = false;
-    const int r = set_image(tl_rados_behind(catalog), &now, tl_wall_ns(), tl_text(""), fail);
+    const int r = set_image(tl_rados_backing(catalog), &now, tl_wall_ns(), tl_text(""), fail);
     return r == TL_AGAIN ? TL_OK : r; /* it exists */
 }
 
 /* Nothing else in it changes, so that a failed condition shows that another server has done it. */
 static int announce_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
 {
-    struct tl_rados *const r = tl_rados_behind(catalog);
+    struct tl_rados *const r = tl_rados_backing(catalog);
     struct tl_catalog_image image;
     struct tl_buf before = {0};
     char key[TL_ROW_KEY];
@@ -82,7 +82,7 @@ static int remove_image(struct tl_catalog *catalog, const char *hash, struct tl_
 {
     struct tl_change change;
     char key[TL_ROW_KEY];
-    const int r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(hash), fail);
+    const int r = tl_change_begin(&change, tl_rados_backing(catalog), tl_text(hash), fail);
     if (r < 0)
         return r;
     tl_change_remove(&change, tl_row_key(key, 'I', hash));
@@ -115,7 +115,7 @@ static int images(struct tl_catalog *catalog, tl_each_image *each, void *context
                   struct tl_fail *fail)
 {
     struct image_call call = {each, context, fail};
-    return tl_rows_by_age(tl_rados_behind(catalog), "I/", image_age, image_row, &call, fail);
+    return tl_rows_by_age(tl_rados_backing(catalog), "I/", image_age, image_row, &call, fail);
 }
 
 /* ---- retention ------------------------------------------------------------------------------ */
@@ -137,7 +137,7 @@ static int set_retention(struct tl_catalog *catalog, const char *scope,
     }
     int r = tl_row_end(&row, fail);
     if (r >= 0)
-        r = tl_change_begin(&change, tl_rados_behind(catalog), tl_text(RULES), fail);
+        r = tl_change_begin(&change, tl_rados_backing(catalog), tl_text(RULES), fail);
     if (r >= 0) {
         if (rule)
             tl_change_set(&change, key, tl_row_value(&row));
@@ -174,7 +174,8 @@ static int retention(struct tl_catalog *catalog, tl_each_rule *each, void *conte
                      struct tl_fail *fail)
 {
     struct rule_call call = {each, context, fail};
-    return tl_index_scan(tl_rados_behind(catalog), tl_text(RULES), "C/", "", rule_row, &call, fail);
+    return tl_index_scan(tl_rados_backing(catalog), tl_text(RULES), "C/", "", rule_row, &call,
+                         fail);
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */
@@ -188,7 +189,7 @@ static int ready(struct tl_catalog *catalog, struct tl_fail *fail)
 {
     const rados_write_op_t op = tl_librados.create_write_op();
     tl_op_set(op, READY, tl_text("1"));
-    const int rc = tl_rados_write(tl_rados_behind(catalog), TL_ROOT, op);
+    const int rc = tl_rados_write(tl_rados_backing(catalog), TL_ROOT, op);
     if (rc < 0)
         return tl_rados_refused(fail, rc, "fill", "the catalog");
     ((struct tl_rados_catalog *)catalog)->fresh = false;
@@ -205,7 +206,7 @@ int tl_rados_catalog_reset(struct tl_backend *backend, struct tl_fail *fail)
 
 static int clear(struct tl_catalog *catalog, struct tl_fail *fail)
 {
-    struct tl_rados *const r = tl_rados_behind(catalog);
+    struct tl_rados *const r = tl_rados_backing(catalog);
     struct tl_flight flight = {0};
     for (unsigned i = 0; i < r->n_index; i++) {
         char oid[24];
@@ -244,7 +245,7 @@ static int check(struct tl_catalog *catalog, bool whole, tl_each_finding *each, 
     struct check c = {each, context};
     int r = TL_OK;
     for (const char *kind = "TNRHYIC"; whole && r >= 0 && *kind; kind++)
-        r = tl_index_scan_all(tl_rados_behind(catalog), (char[]){*kind, '/', '\0'}, check_row, &c,
+        r = tl_index_scan_all(tl_rados_backing(catalog), (char[]){*kind, '/', '\0'}, check_row, &c,
                               fail);
     return r < 0 ? r : TL_OK;
 }

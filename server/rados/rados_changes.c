@@ -84,7 +84,7 @@ static void add_up(struct tl_catalog_totals *to, const struct tl_catalog_totals 
 }
 
 /* Report rows of last time before this name (NULL: all that are left) as gone. */
-static int tell_gone(struct change_call *call, const char *name)
+static int report_gone(struct change_call *call, const char *name)
 {
     int r = TL_OK;
     while (r >= 0 && call->old < call->old_end) {
@@ -105,7 +105,7 @@ static int take_row(void *context, const char *key, struct tl_bytes value)
     int r = tl_row_read_trace(&t, key, value, call->fail); /* so it has a checksum */
     if (r >= 0) {
         add_row(&call->totals, &t);
-        r = tell_gone(call, id);
+        r = report_gone(call, id);
     }
     const uint8_t *const crc = value.p + value.n - 4;
     bool same = false;
@@ -132,7 +132,7 @@ static int read_object(struct tl_rados_catalog *c, unsigned i, uint64_t version,
     call->totals = (struct tl_catalog_totals){0};
     int r = tl_omap_scan(c->r, tl_index_at(oid, i), "T/", "", take_row, call, call->fail);
     if (r >= 0)
-        r = tell_gone(call, NULL);
+        r = report_gone(call, NULL);
     if (r < 0) {
         tl_buf_fini(&now);
         return r;

@@ -278,26 +278,27 @@ static int scan_on(struct tl_rados *r, struct page *page, const char *oid, const
     return result;
 }
 
-int tl_omap_scan(struct tl_rados *r, const char *oid, const char *prefix, const char *behind,
+int tl_omap_scan(struct tl_rados *r, const char *oid, const char *prefix, const char *after_name,
                  tl_index_each *each, void *context, struct tl_fail *fail)
 {
     struct page page = {.more = 1};
-    snprintf(page.last, sizeof page.last, "%s", behind);
+    snprintf(page.last, sizeof page.last, "%s", after_name);
     return scan_on(r, &page, oid, prefix, each, context, fail);
 }
 
-int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix, const char *behind,
-                  tl_index_each *each, void *context, struct tl_fail *fail)
+int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
+                  const char *after_name, tl_index_each *each, void *context, struct tl_fail *fail)
 {
     char oid[24];
-    return tl_omap_scan(r, tl_index_of(oid, r, owner), prefix, behind, each, context, fail);
+    return tl_omap_scan(r, tl_index_of(oid, r, owner), prefix, after_name, each, context, fail);
 }
 
 /*
  * Scan all objects, several at a time; `end` NULL: all their keys, otherwise as tl_index_heads().
  */
-static int scan_objects(struct tl_rados *r, const char *prefix, const char *behind, unsigned most,
-                        char *end, tl_index_each *each, void *context, struct tl_fail *fail)
+static int scan_objects(struct tl_rados *r, const char *prefix, const char *after_name,
+                        unsigned most, char *end, tl_index_each *each, void *context,
+                        struct tl_fail *fail)
 {
     int result = TL_OK;
     for (unsigned first = 0; result == TL_OK && first < r->n_index; first += TL_FLIGHT) {
@@ -306,7 +307,7 @@ static int scan_objects(struct tl_rados *r, const char *prefix, const char *behi
         char oid[24];
         unsigned n = r->n_index - first < TL_FLIGHT ? r->n_index - first : TL_FLIGHT;
         for (unsigned i = 0; i < n; i++) {
-            snprintf(pages[i].last, sizeof pages[i].last, "%s", behind);
+            snprintf(pages[i].last, sizeof pages[i].last, "%s", after_name);
             tl_flight_read(&flight, r, tl_index_at(oid, first + i),
                            page_op(&pages[i], prefix, most));
         }
@@ -335,10 +336,10 @@ int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *eac
     return scan_objects(r, prefix, "", PAGE, NULL, each, context, fail);
 }
 
-int tl_index_heads(struct tl_rados *r, const char *prefix, const char *behind, unsigned most,
+int tl_index_heads(struct tl_rados *r, const char *prefix, const char *after_name, unsigned most,
                    char end[static TL_HEAD_END], tl_index_each *each, void *context,
                    struct tl_fail *fail)
 {
     *end = '\0';
-    return scan_objects(r, prefix, behind, most < PAGE ? most : PAGE, end, each, context, fail);
+    return scan_objects(r, prefix, after_name, most < PAGE ? most : PAGE, end, each, context, fail);
 }

@@ -45,8 +45,8 @@ struct tl_rados_news {
     /* Under the lock: */
     struct tl_buf lines;           /* to be sent */
     bool listens, broken, closing; /* `broken`: the watch must be renewed */
-    pthread_mutex_t telling;       /* held while `told` is called */
-    void (*told)(void *context, enum tl_news news, const char *name);
+    pthread_mutex_t reporting;     /* held while `reported` is called */
+    void (*reported)(void *context, enum tl_news news, const char *name);
     void *context;
 };
 
@@ -184,20 +184,20 @@ void tl_omap_begin(struct tl_omap_value *value, struct tl_flight *flight, struct
 TL_MUST_USE int tl_omap_end(struct tl_omap_value *value, int failed, const char *key,
                             struct tl_buf *out, struct tl_fail *fail);
 typedef int tl_index_each(void *context, const char *key, struct tl_bytes value);
-/* Call `each` with every key of the owner's object that begins with `prefix` and follows `behind`,
- * in order. A result != 0 ends the call and is returned. */
+/* Call `each` with every key of the owner's object that begins with `prefix` and follows
+ * `after_name`, in order. A result != 0 ends the call and is returned. */
 TL_MUST_USE int tl_index_scan(struct tl_rados *r, struct tl_bytes owner, const char *prefix,
-                              const char *behind, tl_index_each *each, void *context,
+                              const char *after_name, tl_index_each *each, void *context,
                               struct tl_fail *fail);
 /* The same for all objects, without an order across them. */
 TL_MUST_USE int tl_index_scan_all(struct tl_rados *r, const char *prefix, tl_index_each *each,
                                   void *context, struct tl_fail *fail);
 /*
- * The first keys of each object that begin with `prefix` and follow `behind`, at most `most` of
+ * The first keys of each object that begin with `prefix` and follow `after_name`, at most `most` of
  * each. The result is complete up to `*end`, a buffer of TL_HEAD_END bytes; "": completely.
  */
 #define TL_HEAD_END 1200
-TL_MUST_USE int tl_index_heads(struct tl_rados *r, const char *prefix, const char *behind,
+TL_MUST_USE int tl_index_heads(struct tl_rados *r, const char *prefix, const char *after_name,
                                unsigned most, char end[static TL_HEAD_END], tl_index_each *each,
                                void *context, struct tl_fail *fail);
 /* Drop the cached entry of a key; NULL: all. */
@@ -206,7 +206,7 @@ void tl_rados_forget(struct tl_rados *r, const char *key);
 TL_MUST_USE int tl_omap_get(struct tl_rados *r, const char *oid, const char *key,
                             struct tl_buf *out, struct tl_fail *fail);
 TL_MUST_USE int tl_omap_scan(struct tl_rados *r, const char *oid, const char *prefix,
-                             const char *behind, tl_index_each *each, void *context,
+                             const char *after_name, tl_index_each *each, void *context,
                              struct tl_fail *fail);
 
 /* ---- entries and pieces: rados_entry.c ------------------------------------------------------ */
@@ -305,9 +305,9 @@ void tl_rados_lease_release(struct tl_lease *lease);
 int tl_rados_lease_state(struct tl_lease *lease, uint64_t *asked);
 void tl_rados_require_leases(struct tl_backend *backend);
 int tl_rados_listen(struct tl_backend *backend,
-                    void (*told)(void *context, enum tl_news news, const char *name), void *context,
-                    struct tl_fail *fail);
-void tl_rados_tell(struct tl_backend *backend, enum tl_news news, const char *name);
+                    void (*reported)(void *context, enum tl_news news, const char *name),
+                    void *context, struct tl_fail *fail);
+void tl_rados_report(struct tl_backend *backend, enum tl_news news, const char *name);
 int tl_rados_lease_ask(struct tl_backend *backend, const char *name, uint64_t number,
                        struct tl_fail *fail);
 /* May this backend object change entries of `owner`? TL_DENIED, with the lease that was lost.

@@ -37,7 +37,7 @@ void tl_rados_say(struct tl_rados *r, enum tl_news news, uint64_t number, const 
     pthread_mutex_unlock(&n->lock);
 }
 
-void tl_rados_tell(struct tl_backend *backend, enum tl_news news, const char *name)
+void tl_rados_report(struct tl_backend *backend, enum tl_news news, const char *name)
 {
     tl_rados_say(tl_rados_of(backend), news, 0, name);
 }
@@ -78,7 +78,7 @@ static void take_line(struct tl_rados *r, const char *line)
         return;
     if (kind == TL_NEWS_ASKED && !tl_rados_asked(r, name, number))
         return; /* another process holds it */
-    r->news.told(r->news.context, (enum tl_news)kind, name);
+    r->news.reported(r->news.context, (enum tl_news)kind, name);
 }
 
 /* Called by a thread of librados. */
@@ -92,11 +92,11 @@ static void on_notify(void *context, uint64_t id, uint64_t handle, uint64_t from
         memcpy(text, data, n);
         text[n] = '\0';
         char *rest = NULL, *line = strtok_r(text, "\n", &rest);
-        pthread_mutex_lock(&r->news.telling);
-        if (line && strtoull(line, NULL, 16) != r->session && r->news.told)
+        pthread_mutex_lock(&r->news.reporting);
+        if (line && strtoull(line, NULL, 16) != r->session && r->news.reported)
             while ((line = strtok_r(NULL, "\n", &rest)))
                 take_line(r, line);
-        pthread_mutex_unlock(&r->news.telling);
+        pthread_mutex_unlock(&r->news.reporting);
         free(text);
     }
     (void)!tl_librados.notify_ack(r->io, TL_NEWS, id, handle, NULL, 0);
@@ -177,17 +177,17 @@ static void *carry(void *context)
 }
 
 int tl_rados_listen(struct tl_backend *backend,
-                    void (*told)(void *context, enum tl_news news, const char *name), void *context,
-                    struct tl_fail *fail)
+                    void (*reported)(void *context, enum tl_news news, const char *name),
+                    void *context, struct tl_fail *fail)
 {
     struct tl_rados *const r = tl_rados_of(backend);
     struct tl_rados_news *const n = &r->news;
-    pthread_mutex_lock(&n->telling);
-    n->told = told;
+    pthread_mutex_lock(&n->reporting);
+    n->reported = reported;
     n->context = context;
-    pthread_mutex_unlock(&n->telling);
+    pthread_mutex_unlock(&n->reporting);
     pthread_mutex_lock(&n->lock);
-    const bool begins = told && !n->listens;
+    const bool begins = reported && !n->listens;
     n->broken = n->broken || begins; /* not yet watched */
     n->listens = n->listens || begins;
     pthread_mutex_unlock(&n->lock);
@@ -200,7 +200,7 @@ int tl_rados_listen(struct tl_backend *backend,
 void tl_rados_news_init(struct tl_rados_news *n)
 {
     pthread_mutex_init(&n->lock, NULL);
-    pthread_mutex_init(&n->telling, NULL);
+    pthread_mutex_init(&n->reporting, NULL);
     pthread_cond_init(&n->wake, NULL);
 }
 
@@ -219,6 +219,6 @@ void tl_rados_news_fini(struct tl_rados_news *n)
 {
     tl_buf_fini(&n->lines);
     pthread_mutex_destroy(&n->lock);
-    pthread_mutex_destroy(&n->telling);
+    pthread_mutex_destroy(&n->reporting);
     pthread_cond_destroy(&n->wake);
 }

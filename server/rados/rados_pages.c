@@ -72,7 +72,7 @@ struct page {
 static int add_to_page(struct tl_catalog *catalog, struct page *page, tl_each_trace *each,
                        void *context, struct tl_fail *fail)
 {
-    struct tl_rados *const r = tl_rados_behind(catalog);
+    struct tl_rados *const r = tl_rados_backing(catalog);
     struct keys keys = {0};
     char end[TL_HEAD_END];
     /* Twice the average number per object. */
@@ -96,14 +96,14 @@ static int add_to_page(struct tl_catalog *catalog, struct page *page, tl_each_tr
     return rc;
 }
 
-int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *after_name, size_t most,
                   tl_each_trace *each, void *context, struct tl_fail *fail)
 {
     struct page page = {.left = most, .more = true};
     char key[TL_ROW_KEY];
-    if (behind)
+    if (after_name)
         snprintf(page.place, sizeof page.place, "%s",
-                 tl_row_age_key(key, behind->created_ns, behind->id));
+                 tl_row_age_key(key, after_name->created_ns, after_name->id));
     int r = TL_OK;
     while (r >= 0 && page.more && page.left > 0)
         r = add_to_page(catalog, &page, each, context, fail);
@@ -135,7 +135,7 @@ int tl_rados_by_content(struct tl_catalog *catalog, const char *content, tl_each
     struct keys keys = {0};
     struct newest newest = {.content = content};
     char prefix[TL_ROW_KEY];
-    int r = tl_index_scan_all(tl_rados_behind(catalog), tl_row_content_key(prefix, content, ""),
+    int r = tl_index_scan_all(tl_rados_backing(catalog), tl_row_content_key(prefix, content, ""),
                               take_key, &keys, fail);
     const char *p = (const char *)keys.text.p;
     for (size_t i = 0; r >= 0 && i < keys.n; i++, p += strlen(p) + 1) {

@@ -186,7 +186,7 @@ static int begin(struct tl_change *change, struct tl_catalog *catalog, const cha
                  struct tl_fail *fail)
 {
     char key[TL_ROW_KEY];
-    const int r = tl_change_begin_trace(change, tl_rados_behind(catalog), tl_text(trace), fail);
+    const int r = tl_change_begin_trace(change, tl_rados_backing(catalog), tl_text(trace), fail);
     if (r >= 0)
         tl_change_expect_any(change, tl_row_key(key, 'T', trace));
     return r;
@@ -250,15 +250,15 @@ static int scan(struct tl_catalog *catalog, char kind, const char *trace, const 
                 size_t n_numbers, uint64_t from, tl_index_each *each, void *context,
                 struct tl_fail *fail)
 {
-    char prefix[TL_ROW_KEY], behind[TL_ROW_KEY];
+    char prefix[TL_ROW_KEY], after_name[TL_ROW_KEY];
     uint64_t last[4] = {0};
     for (size_t i = 0; i < n_numbers; i++)
         last[i] = n[i];
     last[n_numbers] = from - 1;
     add_char(tl_row_key_of(prefix, kind, trace, n, n_numbers), '/');
-    tl_row_key_of(behind, kind, trace, last, n_numbers + 1);
-    return tl_index_scan(tl_rados_behind(catalog), tl_text(trace), prefix, from > 0 ? behind : "",
-                         each, context, fail);
+    tl_row_key_of(after_name, kind, trace, last, n_numbers + 1);
+    return tl_index_scan(tl_rados_backing(catalog), tl_text(trace), prefix,
+                         from > 0 ? after_name : "", each, context, fail);
 }
 
 int tl_rados_streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
@@ -407,7 +407,7 @@ int tl_rados_check_summary(struct tl_catalog *catalog, const char *trace, uint64
     struct tl_buf value = {0};
     struct tl_varint_reader in;
     char key[TL_ROW_KEY];
-    const int r = tl_index_get(tl_rados_behind(catalog), tl_text(trace),
+    const int r = tl_index_get(tl_rados_backing(catalog), tl_text(trace),
                                tl_row_key_of(key, 'Y', trace, place, 3), &value, fail);
     *intact = r >= 0 && tl_row_open(&in, (struct tl_bytes){value.p, value.n}) >= 0;
     tl_buf_fini(&value);
@@ -420,7 +420,7 @@ int tl_rados_drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t
     const uint64_t place[] = {generation, stream, from};
     char first[TL_ROW_KEY], end[TL_ROW_KEY];
     struct tl_change change;
-    const int r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(trace), fail);
+    const int r = tl_change_begin_trace(&change, tl_rados_backing(catalog), tl_text(trace), fail);
     if (r < 0)
         return r;
     for (const char *kind = "HY"; *kind && stream != UINT64_MAX; kind++) {
@@ -441,7 +441,7 @@ int tl_rados_drop_others(struct tl_catalog *catalog, const char *trace, uint64_t
                    high = generation < other ? other : generation;
     char from[TL_ROW_KEY], to[TL_ROW_KEY];
     struct tl_change change;
-    const int r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(trace), fail);
+    const int r = tl_change_begin_trace(&change, tl_rados_backing(catalog), tl_text(trace), fail);
     if (r < 0)
         return r;
     for (const char *kind = "HYR"; *kind; kind++) {

@@ -36,7 +36,7 @@ struct tl_rados_catalog {
     struct tl_catalog_totals totals; /* guarded by the lock: as of the last look for changes */
 };
 
-static inline struct tl_rados *tl_rados_behind(const struct tl_catalog *catalog)
+static inline struct tl_rados *tl_rados_backing(const struct tl_catalog *catalog)
 {
     return ((const struct tl_rados_catalog *)catalog)->r;
 }
@@ -107,7 +107,7 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
                           struct tl_fail *fail);
 int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
                            struct tl_fail *fail);
-int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+int tl_rados_page(struct tl_catalog *catalog, const struct tl_trace_place *after_name, size_t most,
                   tl_each_trace *each, void *context, struct tl_fail *fail);
 int tl_rados_by_content(struct tl_catalog *catalog, const char *content, tl_each_trace *each,
                         void *context, struct tl_fail *fail);

@@ -130,7 +130,7 @@ int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace
     bare.notes = 0;
     int r = write_trace(&bare, &row, fail);
     if (r >= 0)
-        r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(t->id), fail);
+        r = tl_change_begin_trace(&change, tl_rados_backing(catalog), tl_text(t->id), fail);
     if (r >= 0) {
         tl_change_expect(&change, tl_row_key(key, 'T', t->id), tl_text(""));
         tl_change_set(&change, key, tl_row_value(&row));
@@ -141,7 +141,7 @@ int tl_rados_add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace
     }
     tl_row_fini(&row);
     if (r == TL_OK)
-        tl_rados_say(tl_rados_behind(catalog), TL_NEWS_ROW, 0, t->id);
+        tl_rados_say(tl_rados_backing(catalog), TL_NEWS_ROW, 0, t->id);
     return r == TL_AGAIN ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r;
 }
 
@@ -168,7 +168,7 @@ int tl_rados_update_trace(struct tl_catalog *catalog, const struct tl_catalog_tr
                           struct tl_fail *fail)
 {
     struct tl_catalog_trace now = *t;
-    return edit_with(tl_rados_behind(catalog), t->id, replace_trace, &now, tl_change_begin_trace,
+    return edit_with(tl_rados_backing(catalog), t->id, replace_trace, &now, tl_change_begin_trace,
                      fail);
 }
 
@@ -197,10 +197,10 @@ int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, s
     int r = TL_OK;
     for (size_t i = 0; r >= 0 && i < n; i++) {
         struct tl_change change;
-        r = tl_change_begin_trace(&change, tl_rados_behind(catalog), tl_text(ids[i]), fail);
+        r = tl_change_begin_trace(&change, tl_rados_backing(catalog), tl_text(ids[i]), fail);
         if (r < 0)
             break;
-        r = remove_names(&change, tl_rados_behind(catalog), ids[i], fail);
+        r = remove_names(&change, tl_rados_backing(catalog), ids[i], fail);
         if (r < 0) {
             tl_change_drop(&change);
             break;
@@ -209,7 +209,7 @@ int tl_rados_remove_traces(struct tl_catalog *catalog, const char *const *ids, s
             tl_rows_remove(&change, *kind, ids[i], NULL, 0);
         r = tl_change_commit(&change, fail);
         if (r == TL_OK)
-            tl_rados_say(tl_rados_behind(catalog), TL_NEWS_ROW, 0, ids[i]);
+            tl_rados_say(tl_rados_backing(catalog), TL_NEWS_ROW, 0, ids[i]);
     }
     return r;
 }
@@ -242,7 +242,7 @@ int tl_rados_traces(struct tl_catalog *catalog, tl_each_trace *each, void *conte
                     struct tl_fail *fail)
 {
     struct trace_call call = {each, context, fail};
-    return tl_rows_by_age(tl_rados_behind(catalog), "T/", trace_age, trace_row, &call, fail);
+    return tl_rows_by_age(tl_rados_backing(catalog), "T/", trace_age, trace_row, &call, fail);
 }
 
 int tl_rados_find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
@@ -251,8 +251,8 @@ int tl_rados_find(struct tl_catalog *catalog, const char *id, tl_each_trace *eac
     struct trace_call call = {each, context, fail};
     struct tl_buf value = {0};
     char key[TL_ROW_KEY];
-    int r =
-        tl_index_get(tl_rados_behind(catalog), tl_text(id), tl_row_key(key, 'T', id), &value, fail);
+    int r = tl_index_get(tl_rados_backing(catalog), tl_text(id), tl_row_key(key, 'T', id), &value,
+                         fail);
     if (r == TL_NOTFOUND)
         tl_fail_set(fail, TL_NOTFOUND, "there is no trace %.64s", id);
     if (r >= 0)
@@ -300,7 +300,7 @@ int tl_rados_set_label(struct tl_catalog *catalog, const char *trace, const char
                        const char *value, struct tl_fail *fail)
 {
     struct label_edit edit = {.key = key, .value = value};
-    const int r = edit_anywhere(tl_rados_behind(catalog), trace, edit_label, &edit, fail);
+    const int r = edit_anywhere(tl_rados_backing(catalog), trace, edit_label, &edit, fail);
     tl_buf_fini(&edit.labels);
     return r != TL_NOTFOUND ? r : *value ? TL_IO : TL_OK;
 }
@@ -390,7 +390,8 @@ static int edit_note(void *context, struct tl_catalog_trace *t, struct tl_change
 static int change_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
                        const struct tl_note *note, struct tl_fail *fail)
 {
-    struct note_edit edit = {.r = tl_rados_behind(catalog), .trace = trace, .id = id, .note = note};
+    struct note_edit edit = {
+        .r = tl_rados_backing(catalog), .trace = trace, .id = id, .note = note};
     const int r = edit_anywhere(edit.r, trace, edit_note, &edit, fail);
     tl_buf_fini(&edit.before);
     tl_row_fini(&edit.row);
@@ -429,6 +430,6 @@ int tl_rados_notes(struct tl_catalog *catalog, const char *trace, tl_each_note *
     struct note_call call = {each, context, fail};
     char prefix[TL_ROW_KEY + 1];
     snprintf(prefix, sizeof prefix, "N/%s/", trace);
-    return tl_index_scan(tl_rados_behind(catalog), tl_text(trace), prefix, "", note_row, &call,
+    return tl_index_scan(tl_rados_backing(catalog), tl_text(trace), prefix, "", note_row, &call,
                          fail);
 }

@@ -100,9 +100,9 @@ static int write_trail(struct tl_range_copy *copy, uint64_t position, uint64_t t
 
 /* ---- places --------------------------------------------------------------------------------- */
 
-/* Markers of the shard before `position` + `behind` (0 or 1), and the last of them, as
+/* Markers of the shard before `position` + `after` (0 or 1), and the last of them, as
  * tl_splice_markers(). */
-static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsigned behind,
+static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsigned after,
                       size_t *shard, uint64_t *markers, uint64_t *last, struct tl_fail *fail)
 {
     const struct tl_cut *const cut = copy->cut;
@@ -114,7 +114,7 @@ static int markers_at(const struct tl_range_copy *copy, uint64_t position, unsig
     if (r < 0)
         return r;
     const size_t chunk = tl_shard_chunk_at(&view->index, position);
-    r = tl_splice_markers(view, chunk, cut->lane->protocol, position + behind, markers, last, fail);
+    r = tl_splice_markers(view, chunk, cut->lane->protocol, position + after, markers, last, fail);
     tl_view_put(view);
     return r;
 }
@@ -138,7 +138,7 @@ static bool copyable(const struct tl_range_copy *copy, size_t shard, const struc
     if (!tl_protocol_has(cut->lane->protocol, TL_TRAIT_RECORDS))
         return index->version >= 2;
     /* Page walks count instructions from the begin of their trace. */
-    const bool walks = !stats->told || !stats->counted ||
+    const bool walks = !stats->reported || !stats->counted ||
                        stats->records[tl_insn_stats_record(TL_STF_PAGE_TABLE_WALK)] > 0;
     return index->version >= 3 && (copy->from == 0 || !walks);
 }

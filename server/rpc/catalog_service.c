@@ -120,14 +120,14 @@ static int send_state(void *context)
 static int run_watch(struct tl_call *call, const void *message)
 {
     struct watch watch = {.call = call, .request = message};
-    if (watch.request->limit > TL_PAGE_MOST)
-        return tl_fail_set(tl_call_fail(call), TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
+    if (watch.request->limit > TL_PAGE_MAX)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "limit is at most %d", TL_PAGE_MAX);
     return tl_on_changes(call, send_state, &watch);
 }
 
 /* ---- changing --------------------------------------------------------------------------- */
 
-#define DELETE_MOST 4096 /* traces per request */
+#define DELETE_MAX 4096 /* traces per request */
 
 /* Traces to be deleted, and the failures. */
 struct deletion {
@@ -191,9 +191,8 @@ static int delete_all(struct tl_call *call, const Tracelake__V1__DeleteTraceRequ
 {
     Tracelake__V1__DeleteTraceReply reply = TRACELAKE__V1__DELETE_TRACE_REPLY__INIT;
     struct deletion d;
-    if (request->n_more >= DELETE_MOST)
-        return tl_fail_set(tl_call_fail(call), TL_USAGE, "more than %d traces at once",
-                           DELETE_MOST);
+    if (request->n_more >= DELETE_MAX)
+        return tl_fail_set(tl_call_fail(call), TL_USAGE, "more than %d traces at once", DELETE_MAX);
     int rc = deletion_init(&d, request->n_more + 1);
     if (rc == TL_OK) {
         add_names(call, request, &d);

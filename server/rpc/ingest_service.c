@@ -185,7 +185,7 @@ static int push_loop(struct push *push)
         if (rc < 0 && rc != TL_AGAIN)
             return rc;
         if (rc == TL_AGAIN && push->ingest &&
-            tl_ingest_goes_on(push->ingest, tl_call_fail(push->call)) < 0)
+            tl_ingest_continues(push->ingest, tl_call_fail(push->call)) < 0)
             return tl_call_fail(push->call)->code;
         if (rc == TL_OK) {
             rc = take_message(push, &message);

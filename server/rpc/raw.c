@@ -289,17 +289,17 @@ static void *run_source(void *argument)
     struct tl_raw *const raw = feed->raw;
     bool little_endian = feed->spec.order == 'l';
     int pause = DIAL_FIRST_MS;
-    int told = 0; /* the error logged last */
+    int reported = 0; /* the error logged last */
     while (!stopping(raw)) {
         const int fd = dial(feed, false, DIAL_LAST_MS);
         if (fd >= 0) {
             watch_peer(fd);
-            told = 0;
+            reported = 0;
             if (read_source(feed, fd, &little_endian))
                 pause = DIAL_FIRST_MS;
             close(fd);
-        } else if (errno != told && !stopping(raw)) {
-            told = errno;
+        } else if (errno != reported && !stopping(raw)) {
+            reported = errno;
             say(raw, "%s: %s; trying again", feed->spec.address, strerror(errno));
         }
         (void)wait_for(raw, -1, 0, pause);

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define MOST_REGIONS  30
+#define MAX_REGIONS   30
 #define VECTORS_FIELD 3 /* SimPointsReply.vectors */
 #define PIECE         (64u << 10)
 
@@ -112,7 +112,7 @@ int tl_run_simpoints(struct tl_call *call, const void *message)
                                                  .from = r->begin,
                                                  .to = r->end ? r->end : UINT64_MAX,
                                                  .interval = r->interval,
-                                                 .most = r->most ? r->most : MOST_REGIONS,
+                                                 .most = r->most ? r->most : MAX_REGIONS,
                                                  .vector = r->vectors ? add_line : NULL,
                                                  .context = &vectors};
     struct tl_simpoints_found found;
@@ -137,7 +137,7 @@ int tl_web_simpoints(struct tl_http_request *request, struct tl_http_response *r
                                           .stream = request->part[1],
                                           .to = UINT64_MAX,
                                           .interval = 10000000,
-                                          .most = MOST_REGIONS};
+                                          .most = MAX_REGIONS};
     struct tl_simpoints_found found = {0};
     const struct tl_http_arg args[] = {{"from", TL_HTTP_U64, &wanted.from},
                                        {"to", TL_HTTP_U64, &wanted.to},

@@ -67,10 +67,10 @@ int tl_place_read(const char *text, struct tl_trace_place *place)
 }
 
 int tl_scoped_page(struct tl_lake *lake, const struct tl_scope *scope,
-                   const struct tl_trace_place *behind, size_t most, struct tl_trace_list *out)
+                   const struct tl_trace_place *after, size_t most, struct tl_trace_list *out)
 {
-    struct tl_trace_place place = behind ? *behind : (struct tl_trace_place){0};
-    bool begins = !behind;
+    struct tl_trace_place place = after ? *after : (struct tl_trace_place){0};
+    bool begins = !after;
     int rc = 1;
     *out = (struct tl_trace_list){.revision = tl_lake_revision(lake)};
     while (rc > 0 && out->n < most) {

@@ -13,9 +13,9 @@ TL_MUST_USE int tl_scoped_covers(struct tl_lake *lake, const struct tl_scope *sc
 /* tl_lake_page() restricted to the scope, into an empty list: at most `most` rows, fewer only at
  * the end of the list. Returns 1: there may be more. Free the list, also after an error. */
 TL_MUST_USE int tl_scoped_page(struct tl_lake *lake, const struct tl_scope *scope,
-                               const struct tl_trace_place *behind, size_t most,
+                               const struct tl_trace_place *after, size_t most,
                                struct tl_trace_list *out);
-#define TL_PAGE_MOST  10000 /* maximum traces per page */
+#define TL_PAGE_MAX   10000 /* maximum traces per page */
 #define TL_PLACE_TEXT 96
 /* Format a place in the list as the token for the next page, into `out`. */
 void tl_place_write(char out[static TL_PLACE_TEXT], const struct tl_trace_place *place);

@@ -41,8 +41,8 @@ static int respond_page(struct tl_http_request *request, struct tl_http_response
     int rc =
         tl_http_args(request, (const struct tl_http_arg[]){{"limit", TL_HTTP_U64, &limit}, {0}},
                      &response->fail);
-    if (rc >= 0 && (limit == 0 || limit > TL_PAGE_MOST))
-        rc = tl_fail_set(&response->fail, TL_USAGE, "limit is from 1 to %d", TL_PAGE_MOST);
+    if (rc >= 0 && (limit == 0 || limit > TL_PAGE_MAX))
+        rc = tl_fail_set(&response->fail, TL_USAGE, "limit is from 1 to %d", TL_PAGE_MAX);
     if (rc >= 0 && cursor && tl_place_read(cursor, &place) < 0)
         rc = tl_fail_set(&response->fail, TL_USAGE, "\"%.80s\" is no cursor", cursor);
     if (rc >= 0)

@@ -12,7 +12,7 @@
 #define RETRY_MS     1000  /* delay before the browser reconnects after a restart */
 
 /* A trace as it was last sent. */
-struct told {
+struct reported {
     char id[64];
     int64_t created_ns;
     uint64_t revision;
@@ -25,13 +25,13 @@ struct events {
     struct tl_scope *scope;
     struct tl_hub_seat seat;
     uint64_t revision;
-    int64_t told_ms;
+    int64_t reported_ms;
     int64_t period_ms;
     bool changes_only; /* after the first event */
     size_t limit;      /* only this many traces, the newest; 0: all */
     bool begun;
-    struct told *told; /* [n_told], newest first */
-    size_t n_told;
+    struct reported *reported; /* [n_reported], newest first */
+    size_t n_reported;
 };
 
 /* ---- changes --------------------------------------------------------------------------------- */
@@ -54,16 +54,16 @@ static cJSON *changes_of(const struct events *e, const struct tl_trace_list *lis
     size_t k = 0;
     for (size_t i = 0; i < list->n && ok; i++) {
         const struct tl_trace_row *const row = &list->rows[i];
-        while (ok && k < e->n_told && e->told[k].created_ns > row->created_ns)
-            ok = add_gone(gone, e->told[k++].id);
-        const bool same = k < e->n_told && strcmp(e->told[k].id, row->id) == 0 &&
-                          e->told[k].created_ns == row->created_ns;
-        const bool changed = !same || e->told[k].revision != row->revision;
+        while (ok && k < e->n_reported && e->reported[k].created_ns > row->created_ns)
+            ok = add_gone(gone, e->reported[k++].id);
+        const bool same = k < e->n_reported && strcmp(e->reported[k].id, row->id) == 0 &&
+                          e->reported[k].created_ns == row->created_ns;
+        const bool changed = !same || e->reported[k].revision != row->revision;
         k += same;
         ok = ok && (!changed || tl_webjson_add_row(rows, tl_webjson_trace(row)));
     }
-    while (ok && k < e->n_told)
-        ok = add_gone(gone, e->told[k++].id);
+    while (ok && k < e->n_reported)
+        ok = add_gone(gone, e->reported[k++].id);
     ok = ok && (!e->limit || cJSON_AddBoolToObject(o, "more", more));
     return tl_webjson_complete(o, ok);
 }
@@ -75,7 +75,7 @@ static cJSON *all_of(const struct events *e, const struct tl_trace_list *list, b
 
 static int remember(struct events *e, const struct tl_trace_list *list)
 {
-    struct told *const now = calloc(list->n + 1, sizeof *now);
+    struct reported *const now = calloc(list->n + 1, sizeof *now);
     if (!now)
         return TL_NOMEM;
     for (size_t i = 0; i < list->n; i++) {
@@ -84,14 +84,14 @@ static int remember(struct events *e, const struct tl_trace_list *list)
         now[i].created_ns = row->created_ns;
         now[i].revision = row->revision;
     }
-    free(e->told);
-    e->told = now;
-    e->n_told = list->n;
+    free(e->reported);
+    e->reported = now;
+    e->n_reported = list->n;
     return TL_OK;
 }
 
 /* Append the rows, if there are changes. */
-static int tell(struct events *e, struct tl_buf *out)
+static int report(struct events *e, struct tl_buf *out)
 {
     struct tl_trace_list list = {0};
     if (e->begun && !tl_has_news(e->rpc->lake, e->revision))
@@ -117,7 +117,7 @@ static int tell(struct events *e, struct tl_buf *out)
             rc = remember(e, &list);
         e->revision = list.revision;
         e->begun = true;
-        e->told_ms = tl_monotonic_ms();
+        e->reported_ms = tl_monotonic_ms();
     }
     tl_trace_list_free(&list);
     return rc;
@@ -128,13 +128,13 @@ static int produce(void *context, struct tl_buf *out)
     struct events *const e = context;
     if (!e->begun) {
         const int rc = tl_buf_printf(out, "retry: %d\n\n", RETRY_MS);
-        return rc < 0 ? rc : tell(e, out);
+        return rc < 0 ? rc : report(e, out);
     }
     while (!out->n) {
-        int rc = tl_wait_change(e->waiter, e->told_ms, e->period_ms, HEARTBEAT_MS);
+        int rc = tl_wait_change(e->waiter, e->reported_ms, e->period_ms, HEARTBEAT_MS);
         if (rc == TL_CANCELLED || tl_net_draining(e->net))
             return TL_EOF;
-        rc = rc == TL_AGAIN ? tl_buf_printf(out, ": still here\n\n") : tell(e, out);
+        rc = rc == TL_AGAIN ? tl_buf_printf(out, ": still here\n\n") : report(e, out);
         if (rc < 0)
             return rc;
     }
@@ -146,7 +146,7 @@ static void release(void *context)
     struct events *const e = context;
     tl_hub_leave(&e->rpc->hub, &e->seat);
     tl_scope_put(e->scope);
-    free(e->told);
+    free(e->reported);
     free(e);
 }
 
@@ -159,8 +159,8 @@ int tl_web_events(struct tl_http_request *request, struct tl_http_response *resp
                                        {"limit", TL_HTTP_U64, &limit},
                                        {0}};
     int rc = tl_http_args(request, args, &response->fail);
-    if (rc >= 0 && limit > TL_PAGE_MOST)
-        rc = tl_fail_set(&response->fail, TL_USAGE, "limit is at most %d", TL_PAGE_MOST);
+    if (rc >= 0 && limit > TL_PAGE_MAX)
+        rc = tl_fail_set(&response->fail, TL_USAGE, "limit is at most %d", TL_PAGE_MAX);
     if (rc >= 0 && (every < TL_HUB_PERIOD_MS || every > HEARTBEAT_MS))
         rc = tl_fail_set(&response->fail, TL_USAGE, "every is from %d to %d ms", TL_HUB_PERIOD_MS,
                          HEARTBEAT_MS);

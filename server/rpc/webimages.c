@@ -73,15 +73,15 @@ static cJSON *place_of(const struct tl_setup *setup, const struct tl_setup_image
 }
 
 /* Is it the same mapping at another time, or of another part of the file? */
-static bool is_told(const struct tl_setup_image *const *told, size_t n,
-                    const struct tl_setup_image *m)
+static bool is_reported(const struct tl_setup_image *const *reported, size_t n,
+                        const struct tl_setup_image *m)
 {
     for (size_t i = 0; i < n; i++)
-        if (told[i]->address == m->address &&
-            told[i]->context.has_context_id == m->context.has_context_id &&
-            told[i]->context.context_id == m->context.context_id &&
-            told[i]->context.has_vmid == m->context.has_vmid &&
-            told[i]->context.vmid == m->context.vmid)
+        if (reported[i]->address == m->address &&
+            reported[i]->context.has_context_id == m->context.has_context_id &&
+            reported[i]->context.context_id == m->context.context_id &&
+            reported[i]->context.has_vmid == m->context.has_vmid &&
+            reported[i]->context.vmid == m->context.vmid)
             return true;
     return false;
 }
@@ -97,17 +97,17 @@ static cJSON *file_row(const struct tl_setup *setup, const struct entry *all, si
               (!first->path || tl_webjson_text(o, "path", first->path)) &&
               (!by_id || tl_webjson_text(o, "build_id", first->file + 9));
     cJSON *const places = cJSON_AddArrayToObject(o, "places");
-    const struct tl_setup_image *told[PLACES];
-    size_t n_told = 0, more = 0;
+    const struct tl_setup_image *reported[PLACES];
+    size_t n_reported = 0, more = 0;
     for (size_t i = 0; ok && i < n; i++) {
         const struct tl_setup_image *const m = all[i].image;
-        if (is_told(told, n_told, m))
+        if (is_reported(reported, n_reported, m))
             continue;
-        if (n_told == PLACES) {
+        if (n_reported == PLACES) {
             more++;
             continue;
         }
-        told[n_told++] = m;
+        reported[n_reported++] = m;
         ok = tl_webjson_add_row(places, place_of(setup, m));
     }
     return tl_webjson_complete(o, ok && places && tl_webjson_u64(o, "more", more));

@@ -12,11 +12,11 @@
 
 #include <stdlib.h>
 
-#define KEEP_NS  INT64_C(30000000000) /* how long decoding continues after the last read */
-#define TELL_NS  INT64_C(1000000000)  /* between two messages to the server that owns the trace */
-#define AGAIN_NS INT64_C(10000000000) /* pause before a restart if it cannot keep up */
-#define RETRY_NS INT64_C(1000000000)  /* after an error of the store */
-#define FAR      (UINT64_C(64) << 20) /* raw bytes by which it may lag behind */
+#define KEEP_NS   INT64_C(30000000000) /* how long decoding continues after the last read */
+#define REPORT_NS INT64_C(1000000000)  /* between two messages to the server that owns the trace */
+#define AGAIN_NS  INT64_C(10000000000) /* pause before a restart if it cannot keep up */
+#define RETRY_NS  INT64_C(1000000000)  /* after an error of the store */
+#define FAR       (UINT64_C(64) << 20) /* raw bytes by which it may lag behind */
 
 /* Does the trace have a live edge at another server? */
 static bool has_edge_locked(const struct tl_trace *trace)
@@ -33,15 +33,16 @@ void tl_edge_read(struct tl_trace *trace)
     const int64_t now = tl_monotonic_ns();
     pthread_mutex_lock(&trace->lock);
     const bool is = has_edge_locked(trace);
-    const bool tells = is && (!trace->edge_told_ns || now - trace->edge_told_ns >= TELL_NS);
+    const bool reports =
+        is && (!trace->edge_reported_ns || now - trace->edge_reported_ns >= REPORT_NS);
     const bool begins = is && !trace->edge && now >= trace->edge_after_ns;
     if (is)
         trace->edge_read_ns = now;
-    if (tells)
-        trace->edge_told_ns = now;
+    if (reports)
+        trace->edge_reported_ns = now;
     pthread_mutex_unlock(&trace->lock);
-    if (tells)
-        lake->backend->ops->tell(lake->backend, TL_NEWS_READ, trace->id);
+    if (reports)
+        lake->backend->ops->report(lake->backend, TL_NEWS_READ, trace->id);
     if (begins)
         tl_lake_queue(lake, trace, 0);
 }
@@ -57,15 +58,16 @@ static struct tl_gen *end_locked(struct tl_trace *trace)
     return edge;
 }
 
-bool tl_edge_goes_on(struct tl_trace *trace, const struct tl_catalog_trace *row)
+bool tl_edge_continues(struct tl_trace *trace, const struct tl_catalog_trace *row)
 {
     struct tl_gen *ended = NULL;
     pthread_mutex_lock(&trace->lock);
-    const bool goes_on = trace->edge && has_edge_locked(trace) && row->state < TL_TRACE_SEALED &&
-                         row->generation == trace->edge->number && row->wanted == row->generation &&
-                         tl_monotonic_ns() - trace->edge_read_ns < KEEP_NS;
-    const bool serves = goes_on && trace->serving == trace->edge;
-    if (!goes_on)
+    const bool continues = trace->edge && has_edge_locked(trace) && row->state < TL_TRACE_SEALED &&
+                           row->generation == trace->edge->number &&
+                           row->wanted == row->generation &&
+                           tl_monotonic_ns() - trace->edge_read_ns < KEEP_NS;
+    const bool serves = continues && trace->serving == trace->edge;
+    if (!continues)
         ended = end_locked(trace);
     pthread_mutex_unlock(&trace->lock);
     tl_gen_put(ended);

@@ -16,7 +16,7 @@
 #define READ_NS      INT64_C(5000000000) /* how long an edge counts as read after its last message */
 #define CHANGES_REST 3                   /* pause after reading all changes, in durations of that */
 #define ADOPTIONS    64                  /* attempts per tick */
-#define NEWS_MOST    (64 << 10)          /* bytes; changes beyond that are found at the next tick */
+#define NEWS_MAX     (64 << 10)          /* bytes; changes beyond that are found at the next tick */
 #define EDGES        256                 /* traces whose progress is written at short intervals */
 
 struct sharing {
@@ -38,7 +38,7 @@ static void hear(void *context, enum tl_news news, const char *name)
     const size_t n = strlen(name) + 1;
     const char kind = (char)news;
     pthread_mutex_lock(&lake->lock);
-    if (lake->news.n + 1 + n <= NEWS_MOST && tl_buf_reserve(&lake->news, 1 + n) >= 0) {
+    if (lake->news.n + 1 + n <= NEWS_MAX && tl_buf_reserve(&lake->news, 1 + n) >= 0) {
         (void)!tl_buf_add(&lake->news, &kind, 1);
         (void)!tl_buf_add(&lake->news, name, n);
     }
@@ -131,16 +131,16 @@ static void look(struct sharing *s)
     free(traces);
 }
 
-static void tell_edges(struct sharing *s)
+static void report_edges(struct sharing *s)
 {
     const int64_t now = tl_monotonic_ns();
     for (size_t i = 0; i < s->n_read;) {
         struct tl_trace *const trace = s->read[i];
         pthread_mutex_lock(&trace->lock);
-        const bool goes_on = trace->lease && now - trace->edge_read_ns < READ_NS;
+        const bool continues = trace->lease && now - trace->edge_read_ns < READ_NS;
         pthread_mutex_unlock(&trace->lock);
-        if (goes_on) {
-            tl_share_tell_progress(trace);
+        if (continues) {
+            tl_share_report_progress(trace);
             i++;
         } else {
             tl_trace_put(trace);
@@ -176,7 +176,7 @@ static void *share(void *context)
             look(&s);
             next = tl_monotonic_ns() + TICK_NS;
         }
-        tell_edges(&s);
+        report_edges(&s);
         if (s.any)
             tl_lake_notify(lake);
         const int64_t edge = tl_monotonic_ns() + EDGE_NS;

@@ -57,7 +57,7 @@ static int adopt(void *context, const struct tl_catalog_trace *row)
     const struct adoption *const a = context;
     struct tl_trace *const t = a->trace;
     struct tl_gen *gen = NULL;
-    const bool edge = tl_edge_goes_on(t, row);
+    const bool edge = tl_edge_continues(t, row);
     pthread_mutex_lock(&t->lock);
     const bool sealed = t->serving->number == row->generation && t->state == TL_TRACE_SEALED &&
                         row->state == TL_TRACE_SEALED;
@@ -310,14 +310,14 @@ static bool is_idle_locked(const struct tl_trace *trace)
            (trace->content[0] || trace->unhashed || trace->raw_removed);
 }
 
-void tl_share_tell_progress(struct tl_trace *trace)
+void tl_share_report_progress(struct tl_trace *trace)
 {
     pthread_mutex_lock(&trace->lock);
-    const uint64_t told = trace->raw_bytes + atomic_load(&trace->serving->decoded);
-    const bool tells = trace->lease && trace->session && told != trace->told;
-    trace->told = told;
+    const uint64_t reported = trace->raw_bytes + atomic_load(&trace->serving->decoded);
+    const bool reports = trace->lease && trace->session && reported != trace->reported;
+    trace->reported = reported;
     pthread_mutex_unlock(&trace->lock);
-    if (tells && tl_trace_save_row(trace, NULL) < 0)
+    if (reports && tl_trace_save_row(trace, NULL) < 0)
         return; /* it is updated with the next bytes */
 }
 
@@ -349,7 +349,7 @@ void tl_share_look_after(struct tl_trace *trace)
         give_back(trace, lost);
     pthread_mutex_unlock(&trace->owning);
     if (keeps)
-        tl_share_tell_progress(trace);
+        tl_share_report_progress(trace);
 }
 
 bool tl_share_adopt(struct tl_trace *trace, int64_t now)

@@ -59,7 +59,7 @@ TL_MUST_USE int tl_share_take_row(struct tl_trace *trace, const struct tl_catalo
 /* Release a trace's lease if that is due; otherwise write the trace's progress to the catalog. */
 void tl_share_look_after(struct tl_trace *trace);
 /* Write to the catalog the progress of a trace of this server that is being pushed. */
-void tl_share_tell_progress(struct tl_trace *trace);
+void tl_share_report_progress(struct tl_trace *trace);
 /* Try to acquire a trace that needs decoding or hashing, and may have no holder; `now` is
  * monotonic. Was it tried? */
 bool tl_share_adopt(struct tl_trace *trace, int64_t now);
@@ -68,7 +68,7 @@ bool tl_share_adopt(struct tl_trace *trace, int64_t now);
 
 /* The row of another server's trace has changed. Called with trace->owning held. Is the served
  * generation the live edge, and does it continue? Otherwise the trace must be reloaded. */
-bool tl_edge_goes_on(struct tl_trace *trace, const struct tl_catalog_trace *row);
+bool tl_edge_continues(struct tl_trace *trace, const struct tl_catalog_trace *row);
 /* The trace has taken over that row: decode what is new. */
 void tl_edge_wake(struct tl_trace *trace);
 

@@ -122,16 +122,16 @@ struct tl_backend_ops {
 
     /*
      * Receive news from other processes as soon as there is any; it may arrive twice or get lost,
-     * so waiting code must also poll from time to time. `told` is called by a thread of the backend
-     * and must not call the backend. NULL: stop; after the return `told` is not called any more.
-     * NULL like lease_ask.
+     * so waiting code must also poll from time to time. `reported` is called by a thread of the
+     * backend and must not call the backend. NULL: stop; after the return `reported` is not called
+     * any more. NULL like lease_ask.
      */
     int (*listen)(struct tl_backend *backend,
-                  void (*told)(void *context, enum tl_news news, const char *name), void *context,
-                  struct tl_fail *fail);
+                  void (*reported)(void *context, enum tl_news news, const char *name),
+                  void *context, struct tl_fail *fail);
     /* Notify the listeners in other processes. Changed rows and requests for leases send their own
      * notifications. Does not wait for the store. NULL like lease_ask. */
-    void (*tell)(struct tl_backend *backend, enum tl_news news, const char *name);
+    void (*report)(struct tl_backend *backend, enum tl_news news, const char *name);
 
     /* Create an unnamed temporary file, private to the process and deleted when closed, for results
      * too large for memory. Returns its descriptor. */

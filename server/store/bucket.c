@@ -7,25 +7,25 @@
  * Returns whether the id is new to the table. */
 static bool count(struct tl_top *top, size_t size, uint64_t id, uint64_t n)
 {
-    size_t least = 0;
+    size_t min = 0;
     if (top[0].id == id && top[0].n > 0) {
         top[0].n += n;
         return false;
     }
     for (size_t i = 0; i < size; i++) {
         if (top[i].n == 0) { /* free, like all after it */
-            least = i;
+            min = i;
             break;
         }
         if (top[i].id == id) {
             top[i].n += n;
             return false;
         }
-        if (top[i].n < top[least].n)
-            least = i;
+        if (top[i].n < top[min].n)
+            min = i;
     }
-    top[least].id = id;
-    top[least].n += n;
+    top[min].id = id;
+    top[min].n += n;
     return true;
 }
 

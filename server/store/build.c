@@ -64,7 +64,7 @@ static int begin_shard(struct tl_build *b, uint64_t number, uint64_t position)
     shard->remade = b->options.part != NULL;
     shard->replayed = number < b->options.sealed || shard->remade;
     shard->bare = b->options.index_only;
-    shard->counter.untold = shard->replayed;
+    shard->counter.unreported = shard->replayed;
     /* Also for a remade one, since its logs depend on it. */
     shard->by_insn = b->insn_stats && (!shard->replayed || shard->remade);
     b->index.insn_stats = shard->by_insn ? b->insn_stats : NULL;
@@ -217,9 +217,9 @@ static int give_log(struct tl_build *b, const struct tl_shard_builder *shard,
 static void end_code(struct tl_build *b, struct tl_shard_builder *shard, bool last)
 {
     const struct tl_shard_index *const index = &shard->view->index;
-    const bool goes_on = !last && index->n_frames > 0 && !shard_of(b)->coder.interrupted;
+    const bool continues = !last && index->n_frames > 0 && !shard_of(b)->coder.interrupted;
     if (shard->coder.counting)
-        tl_code_counter_end(&shard->coder, index->row.markers, goes_on ? index->frames[0].pc : 0);
+        tl_code_counter_end(&shard->coder, index->row.markers, continues ? index->frames[0].pc : 0);
 }
 
 /* `last`: nothing follows. */
@@ -328,7 +328,7 @@ static void end_counting(struct tl_build *b)
 {
     tl_call_counter_end(&shard_of(b)->caller, tl_shard_builder_position(shard_of(b)));
     if (shard_of(b)->by_insn)
-        tl_insn_stats_tell(b->insn_stats, &shard_of(b)->view->index.stats);
+        tl_insn_stats_report(b->insn_stats, &shard_of(b)->view->index.stats);
 }
 
 /* The log has reached the end of a shard: continue in a new one. */

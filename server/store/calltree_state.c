@@ -4,7 +4,7 @@
 
 #include "store/shard.h"
 #include "store/varint.h"
-enum { VERSION = 1, PLAIN_MOST = 16 << 20 };
+enum { VERSION = 1, PLAIN_MAX = 16 << 20 };
 
 static int put(struct tl_buf *out, const uint64_t *words, size_t n)
 {
@@ -89,7 +89,7 @@ static int get_functions(struct tl_varint_reader *in, struct tl_calltree *t)
 int tl_calltree_decode(struct tl_calltree *t, struct tl_bytes object)
 {
     struct tl_buf plain = {0};
-    int r = tl_unpack_checked(object, PLAIN_MOST, &plain);
+    int r = tl_unpack_checked(object, PLAIN_MAX, &plain);
     struct tl_varint_reader in = {.p = plain.p, .end = plain.p + plain.n};
     if (r >= 0 && tl_varint_get(&in) != VERSION)
         r = TL_UNSUPPORTED;

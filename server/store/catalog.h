@@ -124,7 +124,7 @@ struct tl_catalog_ops {
                                      struct tl_fail *fail);
     /* Call `each` with up to `most` traces after a place (NULL: from the newest), newest first.
      * Returns 1: there may be more, even if there were fewer; TL_OK: end of the list. */
-    TL_MUST_USE int (*page)(struct tl_catalog *catalog, const struct tl_trace_place *behind,
+    TL_MUST_USE int (*page)(struct tl_catalog *catalog, const struct tl_trace_place *after,
                             size_t most, tl_each_trace *each, void *context, struct tl_fail *fail);
     /* Call `each` with every unfinished trace. TL_UNSUPPORTED if processes share the store: there,
      * `changes` reports them. */

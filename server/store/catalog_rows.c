@@ -131,17 +131,17 @@ static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each,
     return r;
 }
 
-static int page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+static int page(struct tl_catalog *catalog, const struct tl_trace_place *after, size_t most,
                 tl_each_trace *each, void *context, struct tl_fail *fail)
 {
     struct call call = {.trace = each, .context = context};
     const int r =
-        behind ? tl_sql_each(catalog, trace_row, &call, fail,
-                             TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
-                                    " ORDER BY created_ns DESC, id LIMIT ?3",
-                             "isi", behind->created_ns, behind->id, (uint64_t)most)
-               : tl_sql_each(catalog, trace_row, &call, fail,
-                             TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i", (uint64_t)most);
+        after ? tl_sql_each(catalog, trace_row, &call, fail,
+                            TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
+                                   " ORDER BY created_ns DESC, id LIMIT ?3",
+                            "isi", after->created_ns, after->id, (uint64_t)most)
+              : tl_sql_each(catalog, trace_row, &call, fail,
+                            TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i", (uint64_t)most);
     return r < 0 ? r : call.n == most;
 }
 
@@ -280,7 +280,7 @@ static int put_stream(struct tl_catalog *catalog, const char *trace, uint64_t ge
                       const struct tl_catalog_stream *stream, struct tl_fail *fail)
 {
     uint8_t clock[TL_CLOCK_RELATION_BYTES];
-    const struct tl_bytes told = {clock, stream->clock.pairs > 0 ? sizeof(clock) : 0};
+    const struct tl_bytes reported = {clock, stream->clock.pairs > 0 ? sizeof(clock) : 0};
     tl_clock_relation_put(&stream->clock, clock);
     return tl_sql_run(
         catalog, NULL, fail,
@@ -288,7 +288,7 @@ static int put_stream(struct tl_catalog *catalog, const char *trace, uint64_t ge
         " VALUES(?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
         " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes, clock=excluded.clock",
         "siisiib", trace, generation, stream->index, stream->name, (uint64_t)stream->protocol,
-        stream->lost_bytes, &told);
+        stream->lost_bytes, &reported);
 }
 
 static int stream_row(void *context, sqlite3_stmt *s)

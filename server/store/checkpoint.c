@@ -8,10 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAGIC      "TLCHEC12"
-#define HEAD       12
-#define ORDER      0x01020304u
-#define LANES_MOST 4096
+#define MAGIC     "TLCHEC12"
+#define HEAD      12
+#define ORDER     0x01020304u
+#define LANES_MAX 4096
 
 void tl_checkpoint_fini(struct tl_checkpoint *c)
 {
@@ -50,7 +50,7 @@ static void state_of(struct tl_checkpoint *c, const char *whose, struct tl_state
     tl_state_u64(s, &c->offset);
     tl_state_u64(s, &c->lost_bytes);
     text_state(s, c->message, sizeof(c->message));
-    tl_state_size(s, &n, LANES_MOST);
+    tl_state_size(s, &n, LANES_MAX);
     for (size_t i = 0; i < n && s->rc >= 0; i++) {
         if (tl_state_loads(s)) {
             tl_state_fail(s, tl_grow(&c->lanes, &c->cap_lanes, i + 1, sizeof(*c->lanes)));

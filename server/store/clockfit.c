@@ -31,16 +31,16 @@ static void add_hull(struct tl_clockfit *f, struct tl_clock_pair p)
         f->n_hull--;
     if (f->n_hull == TL_CLOCKFIT_HULL) {
         /* Remove the corner closest to the line between its neighbours. */
-        size_t least = 1;
+        size_t min = 1;
         double depth = INFINITY;
         for (size_t i = 1; i + 1 < f->n_hull; i++) {
             const double d = -above(h[i - 1], h[i + 1], h[i]);
             if (d < depth) {
                 depth = d;
-                least = i;
+                min = i;
             }
         }
-        memmove(h + least, h + least + 1, (f->n_hull - least - 1) * sizeof(*h));
+        memmove(h + min, h + min + 1, (f->n_hull - min - 1) * sizeof(*h));
         f->n_hull--;
     }
     h[f->n_hull++] = p;

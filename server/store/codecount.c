@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { VERSION = 3, PLAIN_MOST = 64 << 20, ADDRESSES_MOST = 1 << 24 };
+enum { VERSION = 3, PLAIN_MAX = 64 << 20, ADDRESSES_MAX = 1 << 24 };
 
 enum { CONTEXT = 1, VMID = 2 }; /* identifiers of a program */
 
@@ -89,7 +89,7 @@ static int pair_of(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **
 {
     uint32_t from, to;
     *out = TL_NO_NUMBER;
-    if (program == TL_NO_NUMBER || c->addresses.n > ADDRESSES_MOST - 2) {
+    if (program == TL_NO_NUMBER || c->addresses.n > ADDRESSES_MAX - 2) {
         c->truncated = true;
         return TL_OK;
     }
@@ -102,7 +102,7 @@ static int pair_of(struct tl_codecount *c, struct tl_numbers *pairs, uint64_t **
     *out = tl_numbers_find(pairs, key);
     if (*out != TL_NO_NUMBER)
         return TL_OK;
-    if (pairs->n >= TL_CODECOUNT_MOST) {
+    if (pairs->n >= TL_CODECOUNT_MAX) {
         c->truncated = true;
         return TL_OK;
     }
@@ -310,7 +310,7 @@ int tl_codecount_decode(struct tl_codecount *c, const struct tl_image *image,
                         struct tl_bytes object)
 {
     struct tl_buf plain = {0};
-    int r = tl_unpack_checked(object, PLAIN_MOST, &plain);
+    int r = tl_unpack_checked(object, PLAIN_MAX, &plain);
     struct tl_varint_reader in = {.p = plain.p, .end = plain.p + plain.n};
     if (r >= 0)
         r = tl_varint_get(&in) == VERSION ? get_all(&in, image, c) : TL_UNSUPPORTED;

@@ -29,7 +29,7 @@
 
 #include <stdbool.h>
 
-#define TL_CODECOUNT_MOST     (UINT32_C(1) << 22) /* maximum distinct runs, and distinct branches */
+#define TL_CODECOUNT_MAX      (UINT32_C(1) << 22) /* maximum distinct runs, and distinct branches */
 #define TL_CODECOUNT_PROGRAMS (UINT32_C(1) << 16)
 
 /* A program: the memory contents for these identifiers, as long as the image does not change. */

@@ -109,7 +109,7 @@ static void add_function(struct tl_insn_stats *c, uint32_t function, uint64_t n,
         c->no_memory = true;
 }
 
-void tl_insn_stats_tell(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out)
+void tl_insn_stats_report(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out)
 {
     tl_insn_stats_mark(insn_stats);
     if (insn_stats->nowhere > 0)
@@ -117,7 +117,7 @@ void tl_insn_stats_tell(struct tl_insn_stats *insn_stats, struct tl_shard_stats 
     insn_stats->nowhere = 0;
     struct tl_shard_stats *const stats = &insn_stats->counts.stats;
     tl_shard_stats_sort(stats);
-    stats->told = stats->counted = !insn_stats->no_memory;
+    stats->reported = stats->counted = !insn_stats->no_memory;
     if (insn_stats->no_memory)
         tl_shard_stats_fini(stats);
     *out = *stats;
@@ -211,7 +211,7 @@ static const struct block_memo *function_at(struct tl_insn_stats *c, uint64_t pc
 }
 
 /* Does the trace report calls? Otherwise a function is called when it is entered at its start. */
-static bool tells_calls(const struct tl_insn_stats *c)
+static bool reports_calls(const struct tl_insn_stats *c)
 {
     return tl_protocol_has(c->protocol, TL_TRAIT_CALLS);
 }
@@ -224,7 +224,7 @@ static void count_at(struct tl_insn_stats *c, uint64_t pc, uint64_t n)
         return;
     }
     const struct block_memo *const m = function_at(c, pc);
-    add_function(c, m->function, n, !tells_calls(c) && m->entered);
+    add_function(c, m->function, n, !reports_calls(c) && m->entered);
 }
 
 /*
@@ -269,7 +269,7 @@ static void count_item(struct tl_insn_stats *c, const struct tl_item *item)
     tl_shard_stats_items(stats, item, 1);
     tl_flow_now_item(&c->now, item);
     stats->taken += branch;
-    if (tells_calls(c) && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
+    if (reports_calls(c) && (item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_TARGET) &&
         item->flags & TL_ITEM_CALL)
         add_function(c, function_at(c, item->value)->function, 0, 1);
     if (!tl_item_is_point(c->protocol, item->kind))

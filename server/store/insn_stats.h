@@ -35,7 +35,7 @@ TL_MUST_USE int tl_insn_stats_view(struct tl_insn_stats *insn_stats, struct tl_v
 
 /* Return the counts since the last call, and reset them. `told` is false if memory ran out. The
  * caller frees the result: tl_shard_stats_fini(). */
-void tl_insn_stats_tell(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out);
+void tl_insn_stats_report(struct tl_insn_stats *insn_stats, struct tl_shard_stats *out);
 
 /* ---- while a shard is built --------------------------------------------------------------- */
 

@@ -132,7 +132,7 @@ static inline bool is_unmapped(const struct tl_item *item)
     return is(item, TL_ITEM_GAP, TL_ITEM_HAS_PC, TL_GAP_NO_IMAGE) && item->value == 0;
 }
 
-static inline bool may_tell_turn(uint8_t kind)
+static inline bool may_report_turn(uint8_t kind)
 {
     const uint32_t kinds = 1u << TL_ITEM_BRANCH | 1u << TL_ITEM_GAP | 1u << TL_ITEM_TRACE_ON |
                            1u << TL_ITEM_EXCEPTION | 1u << TL_ITEM_UNKNOWN | 1u << TL_ITEM_OFFSET;
@@ -148,12 +148,12 @@ static inline uint8_t take_turn(struct tl_itemlog *log, uint64_t position)
 }
 
 /* Encode an entry near the previous one: see itemlog.h. Bytes after it may be overwritten. */
-static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t behind, uint64_t away)
+static inline size_t put_near(uint8_t *p, uint8_t kind, uint64_t after, uint64_t away)
 {
     away = tl_zigzag((int64_t)away);
     const unsigned more = (63 - (unsigned)__builtin_clzll(away | 1)) / 8;
     p[0] = (uint8_t)(kind | more << 5);
-    p[1] = (uint8_t)behind;
+    p[1] = (uint8_t)after;
     tl_put_le64(p + 2, away);
     return 3 + more;
 }
@@ -171,14 +171,14 @@ static __attribute__((noinline)) size_t put_far(struct tl_itemlog_base *base, ui
 static inline size_t put_away(struct tl_itemlog_base *base, uint8_t *p, uint64_t position,
                               uint8_t turned, const struct tl_item *item)
 {
-    const uint64_t behind = item->offset - base->offset, address = tl_item_address(item),
+    const uint64_t after = item->offset - base->offset, address = tl_item_address(item),
                    away = address - base->pc;
-    if (behind > UINT8_MAX || position != base->position || turned)
+    if (after > UINT8_MAX || position != base->position || turned)
         return put_far(base, p, position, turned, item);
     base->offset = item->offset;
     base->pc = address;
-    return put_near(p, item->kind == TL_ITEM_GAP ? TL_ITEM_NEAR_UNMAPPED : TL_ITEM_NEAR_AWAY,
-                    behind, away);
+    return put_near(p, item->kind == TL_ITEM_GAP ? TL_ITEM_NEAR_UNMAPPED : TL_ITEM_NEAR_AWAY, after,
+                    away);
 }
 
 int tl_itemlog_add_unmapped(struct tl_itemlog *log, uint64_t position, const struct tl_item *items,
@@ -206,7 +206,7 @@ static inline size_t put_item(struct tl_itemlog *log, uint8_t *p, uint64_t posit
 {
     struct tl_itemlog_base *const base = &log->base;
     const uint8_t f = fields[item->kind];
-    const uint8_t turned = may_tell_turn(item->kind) ? take_turn(log, position) : 0;
+    const uint8_t turned = may_report_turn(item->kind) ? take_turn(log, position) : 0;
     const bool gap = item->kind == TL_ITEM_GAP;
     const uint8_t flags = item->flags | (gap ? 0 : turned);
     size_t n = put_head(base, p, position, item->kind, flags, item->offset);
@@ -264,12 +264,12 @@ static __attribute__((noinline)) int add_any(struct tl_itemlog *log, uint64_t po
 
 /* What put_head() writes, and one more byte: all of them small. */
 static inline __attribute__((always_inline)) int
-put_small(struct tl_itemlog *log, unsigned kind, uint64_t behind, uint64_t away, uint64_t last)
+put_small(struct tl_itemlog *log, unsigned kind, uint64_t after, uint64_t away, uint64_t last)
 {
     tl_put_le32(log->bytes.p + log->bytes.n, (uint32_t)(kind | HAS_POSITION | HAS_OFFSET |
-                                                        behind << 8 | away << 17 | last << 24));
+                                                        after << 8 | away << 17 | last << 24));
     log->bytes.n += 4;
-    log->base.position += behind;
+    log->base.position += after;
     log->base.offset += away;
     log->n++;
     return TL_OK;
@@ -279,16 +279,16 @@ put_small(struct tl_itemlog *log, unsigned kind, uint64_t behind, uint64_t away,
  * gap; nearly all of them are near the previous item. */
 int tl_itemlog_add(struct tl_itemlog *log, uint64_t position, const struct tl_item *item)
 {
-    const uint64_t behind = position - log->base.position, away = item->offset - log->base.offset;
-    if (behind - 1 >= 127 || away - 1 >= 63 || log->bytes.cap - log->bytes.n < 5)
+    const uint64_t after = position - log->base.position, away = item->offset - log->base.offset;
+    if (after - 1 >= 127 || away - 1 >= 63 || log->bytes.cap - log->bytes.n < 5)
         return add_any(log, position, item);
     if (is_count(item) && item->value < 128)
-        return put_small(log, TL_ITEM_COUNT, behind, away, item->value);
+        return put_small(log, TL_ITEM_COUNT, after, away, item->value);
     if (!is(item, TL_ITEM_GAP, 0, item->sub & (TURNED - 1)) || item->value != 0)
         return add_any(log, position, item);
     log->bytes.p[log->bytes.n + 4] = 0; /* its value */
     const unsigned sub = item->sub | (take_turn(log, position) ? TURNED : 0);
-    const int r = put_small(log, TL_ITEM_GAP, behind, away, sub);
+    const int r = put_small(log, TL_ITEM_GAP, after, away, sub);
     log->bytes.n++;
     return r;
 }
@@ -415,13 +415,13 @@ static void get_fields(struct tl_varint_reader *r, struct tl_itemlog_base *base,
 }
 
 /* Extract the change-of-flow bit, which is not part of the item. */
-static bool tells_turn(struct tl_item *item)
+static bool reports_turn(struct tl_item *item)
 {
     const uint16_t turned = item->kind == TL_ITEM_GAP ? TURNED : 0;
-    const bool told = item->sub & turned || item->flags & TL_ITEM_TAKEN;
+    const bool reported = item->sub & turned || item->flags & TL_ITEM_TAKEN;
     item->sub &= (uint16_t)~turned;
     item->flags &= (uint8_t)~TL_ITEM_TAKEN;
-    return told;
+    return reported;
 }
 
 int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint64_t *position)
@@ -458,7 +458,7 @@ int tl_itemlog_next(struct tl_itemlog_reader *reader, struct tl_item *item, uint
     }
     if (r.bad)
         return TL_BAD;
-    reader->turned = may_tell_turn(item->kind) && tells_turn(item);
+    reader->turned = may_report_turn(item->kind) && reports_turn(item);
     item->offset = base->offset;
     *position = base->position;
     reader->p = r.p;

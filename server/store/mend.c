@@ -46,19 +46,19 @@ static struct tl_bytes good_bytes(const struct patient *p, uint64_t offset, stru
  * The version, as far as the footer at `at` is left: of an intact one the version that its checksum
  * matches, so that a damaged field makes no older shard of it, otherwise the one it tells.
  */
-static uint32_t told_version(struct tl_bytes file, uint64_t at)
+static uint32_t reported_version(struct tl_bytes file, uint64_t at)
 {
     uint8_t footer[TL_SHARD_FOOTER];
     if (at > file.n || file.n - at < TL_SHARD_FOOTER)
         return TL_SHARD_VERSION;
     memcpy(footer, file.p + at, TL_SHARD_FOOTER);
-    const uint32_t told = tl_le32(footer + 8);
+    const uint32_t reported = tl_le32(footer + 8);
     for (uint32_t version = 1; version <= TL_SHARD_VERSION; version++) {
         tl_put_le32(footer + 8, version);
         if (tl_shard_footer_intact(footer))
             return version;
     }
-    return told > 0 && told < TL_SHARD_VERSION ? told : TL_SHARD_VERSION;
+    return reported > 0 && reported < TL_SHARD_VERSION ? reported : TL_SHARD_VERSION;
 }
 
 /* Where the sums tell that the body is. */
@@ -87,7 +87,7 @@ static int find_index(struct patient *p)
     const struct tl_sums *s = &p->sums;
     const uint64_t at = body_by_sums(s);
     const struct tl_bytes body = good_bytes(p, at, s->body);
-    const uint32_t version = told_version(file, at + s->body.size);
+    const uint32_t version = reported_version(file, at + s->body.size);
     footer = (struct tl_shard_footer){version, s->at, at, s->body.size, s->body.crc};
     return tl_shard_index_decode(&p->view->index, body, &footer);
 }
@@ -117,7 +117,7 @@ static int layout(struct patient *p)
     }
     index->n_frames = s->n_frames;
     index->n_chunks = s->n_blocks;
-    index->version = told_version(p->file, body_by_sums(s) + s->body.size);
+    index->version = reported_version(p->file, body_by_sums(s) + s->body.size);
     return TL_OK;
 }
 

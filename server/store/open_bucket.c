@@ -158,15 +158,15 @@ static bool has_function(const struct tl_bucket *b, size_t n, uint64_t id)
 }
 
 /* Minimum count to be included; the most frequent entry always is. */
-static uint64_t least_of(const struct tl_open_bucket *open, const struct some *some,
-                         const uint64_t *sums)
+static uint64_t min_of(const struct tl_open_bucket *open, const struct some *some,
+                       const uint64_t *sums)
 {
-    uint64_t least = (open->n + FEW - 1) / FEW, most = 0;
+    uint64_t min = (open->n + FEW - 1) / FEW, most = 0;
     if (some->n < FEW) /* so at least one reaches the minimum */
-        return least;
+        return min;
     for (uint32_t i = 0; i < some->n; i++)
         most = sums[some->numbers[i]] > most ? sums[some->numbers[i]] : most;
-    return most < least ? most : least;
+    return most < min ? most : min;
 }
 
 /* Functions are distinct: new ones are only compared with those already in the bucket. */
@@ -174,7 +174,7 @@ static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
                              const struct some *functions)
 {
     uint64_t *const sums = open->sums[0];
-    const uint64_t least = least_of(open, functions, sums);
+    const uint64_t min = min_of(open, functions, sums);
     unsigned distinct = b->distinct;
     size_t known = 0;
     while (known < TL_BUCKET_FUNCTIONS && b->functions[known].n > 0)
@@ -185,7 +185,7 @@ static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
         const uint64_t n = sums[f];
         sums[f] = 0;
         distinct++;
-        if (n < least)
+        if (n < min)
             continue;
         const uint64_t id = function_id((uint32_t)open->functions.keys[f]);
         if (end == TL_BUCKET_FUNCTIONS || id == 0 || has_function(b, known, id))
@@ -199,10 +199,10 @@ static void settle_functions(struct tl_open_bucket *open, struct tl_bucket *b,
 static void settle_pages(struct tl_open_bucket *open, struct tl_bucket *b, const struct some *pages)
 {
     uint64_t *const sums = open->sums[1];
-    const uint64_t least = least_of(open, pages, sums);
+    const uint64_t min = min_of(open, pages, sums);
     for (uint32_t i = 0; i < pages->n; i++) {
         const uint32_t p = pages->numbers[i];
-        if (sums[p] >= least)
+        if (sums[p] >= min)
             tl_bucket_page(b, open->pages.keys[p], sums[p]);
         sums[p] = 0;
     }
@@ -232,7 +232,7 @@ void tl_open_bucket_settle(struct tl_open_bucket *open, struct tl_bucket *b, boo
         empty(open);
 }
 
-int tl_open_bucket_tell(const struct tl_open_bucket *open, struct tl_stats_counter *counter)
+int tl_open_bucket_report(const struct tl_open_bucket *open, struct tl_stats_counter *counter)
 {
     int r = TL_OK;
     for (uint32_t i = 0; i < open->places.n && r >= 0; i++) {

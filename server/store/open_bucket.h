@@ -47,8 +47,8 @@ void tl_open_bucket_fini(struct tl_open_bucket *open);
 TL_MUST_USE int tl_open_bucket_place(struct tl_open_bucket *open, uint32_t function, uint64_t page);
 /* Add each place's function, instructions and calls in all completed buckets to the statistics.
  * TL_NOMEM. */
-TL_MUST_USE int tl_open_bucket_tell(const struct tl_open_bucket *open,
-                                    struct tl_stats_counter *counter);
+TL_MUST_USE int tl_open_bucket_report(const struct tl_open_bucket *open,
+                                      struct tl_stats_counter *counter);
 /* Release all numbers of an empty bucket, and clear the counts of earlier ones. */
 void tl_open_bucket_forget(struct tl_open_bucket *open);
 

@@ -184,11 +184,11 @@ static int pack_stf(struct tl_packer *packer, uint8_t *p, size_t n, const struct
                     size_t n_marks, struct tl_buf *out)
 {
     const struct tl_bytes stf = {p, n};
-    if (n_marks == 0 || n > TL_SEARCH_MOST) {
+    if (n_marks == 0 || n > TL_SEARCH_MAX) {
         tl_stf_fill(p, marks, n_marks);
         return tl_packer_bytes(packer, stf, out);
     }
-    const size_t bound = ZSTD_compressBound(n), most = n / TL_SEARCH_LEAST + n_marks;
+    const size_t bound = ZSTD_compressBound(n), most = n / TL_SEARCH_MIN + n_marks;
     if (tl_grow(&packer->sequences, &packer->cap, most, sizeof(*packer->sequences)) < 0 ||
         tl_buf_reserve(out, bound) < 0)
         return TL_NOMEM;

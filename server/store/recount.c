@@ -118,9 +118,9 @@ static int count_insns(struct tl_view *view, const struct tl_walk_range *range,
     if (r < 0)
         return r;
     r = tl_insn_stats_view(insn_stats, view, range, fail);
-    tl_insn_stats_tell(insn_stats, out);
+    tl_insn_stats_report(insn_stats, out);
     tl_insn_stats_free(insn_stats);
-    return r < 0 || out->told ? r : TL_NOMEM;
+    return r < 0 || out->reported ? r : TL_NOMEM;
 }
 
 /* Copy the counts; positions of data in the file are kept. */
@@ -169,7 +169,7 @@ int tl_view_recount(struct tl_view *view, enum tl_protocol protocol, const struc
         r = count_insns(view, &all, image, &c->index.shard->view->index.stats, fail);
     }
     if (r >= 0) {
-        tl_shard_builder_tell(c->index.shard);
+        tl_shard_builder_report(c->index.shard);
         take_over(index, &c->index.shard->view->index);
     }
     end(c);
@@ -222,7 +222,7 @@ static int count_blocks(struct tl_view *view, const struct tl_walk_range *range,
     if (r >= 0 && c)
         r = tl_shard_builder_settle(c->index.shard);
     if (r >= 0 && c) {
-        tl_shard_builder_tell(c->index.shard);
+        tl_shard_builder_report(c->index.shard);
         r = copy_stats(&c->index.shard->view->index, out);
     }
     tl_walk_fini(&walk);
@@ -237,7 +237,7 @@ int tl_view_stats(struct tl_view *view, const struct tl_walk_range *range,
     const struct tl_shard_row *const row = &view->index.row;
     const bool whole = range->from <= row->first && range->tail;
     *out = (struct tl_shard_stats){0};
-    if (whole && !counted && view->index.stats.told)
+    if (whole && !counted && view->index.stats.reported)
         return copy_stats(&view->index, out);
     return tl_insn_stats_wanted(range->protocol) ? count_insns(view, range, image, out, fail)
                                                  : count_blocks(view, range, image, out, fail);

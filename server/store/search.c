@@ -6,8 +6,8 @@
 
 #include <stdbool.h>
 
-#define LEAST TL_SEARCH_LEAST
-#define LONG  32 /* minimum bytes between matches to be scanned */
+#define MIN  TL_SEARCH_MIN
+#define LONG 32 /* minimum bytes between matches to be scanned */
 
 #define INLINE inline __attribute__((always_inline))
 
@@ -72,7 +72,7 @@ static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uin
     const struct tl_search_span here = complete ? (struct tl_search_span){0, (uint32_t)stf.n}
                                                 : (struct tl_search_span){f.done, to};
     uint32_t at = f.done > f.seen ? f.done : f.seen;
-    while (at < to && at + LEAST <= here.end) {
+    while (at < to && at + MIN <= here.end) {
         const uint64_t word = tl_le64(stf.p + at);
         const uint64_t slot = word * 0x9e3779b97f4a7c15u >> (64 - TL_SEARCH_BITS);
         const uint32_t known = s->words[slot];
@@ -91,7 +91,7 @@ static INLINE struct found go_over(struct tl_search *s, struct tl_bytes stf, uin
         while (begin > f.done && begin > there.begin + back &&
                stf.p[begin - 1] == stf.p[begin - 1 - back])
             begin--;
-        at += LEAST;
+        at += MIN;
         at += (uint32_t)same(stf.p + at - back, stf.p + at, end);
         *f.out++ =
             (ZSTD_Sequence){.offset = back, .litLength = begin - f.done, .matchLength = at - begin};
@@ -111,7 +111,7 @@ static INLINE size_t search(struct tl_search *s, struct tl_bytes stf,
         if (__builtin_expect(m->at >= f.done + LONG, false))
             f = over(s, stf, m->at, complete, f);
         const uint32_t begin = f.done > m->at ? f.done : m->at, end = m->at + m->n;
-        if (end < begin + (complete ? LEAST : 1))
+        if (end < begin + (complete ? MIN : 1))
             continue;
         *f.out++ = (ZSTD_Sequence){
             .offset = m->back, .litLength = begin - f.done, .matchLength = end - begin};

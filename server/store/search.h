@@ -16,9 +16,9 @@
 #include <zstd.h>
 
 #define TL_SEARCH_BITS 13
-#define TL_SEARCH_MOST (UINT32_MAX / 2) /* bytes */
+#define TL_SEARCH_MAX  (UINT32_MAX / 2) /* bytes */
 
-#define TL_SEARCH_LEAST 8 /* minimum length of a match to be worth a sequence */
+#define TL_SEARCH_MIN 8 /* minimum length of a match to be worth a sequence */
 
 /* Last place, + 1, of each 8-byte word between marks, by hash, 0: none yet; and unless all bytes
  * are complete, where the bytes around it begin and end that lie between the same marks. */
@@ -30,8 +30,8 @@ struct tl_search {
 };
 
 /*
- * Find sequences in `stf`, at most TL_SEARCH_MOST bytes long: each mark that is not empty, and at
- * most one per TL_SEARCH_LEAST bytes, in order; bytes after the last one are literals. `marks` are
+ * Find sequences in `stf`, at most TL_SEARCH_MAX bytes long: each mark that is not empty, and at
+ * most one per TL_SEARCH_MIN bytes, in order; bytes after the last one are literals. `marks` are
  * in order and apart from each other. `complete`: no marked bytes are left out, and matches may
  * extend over marks; otherwise marked bytes are not read. `search` needs no initialisation. Returns
  * the number found.

@@ -247,10 +247,10 @@ int tl_shard_builder_settle(struct tl_shard_builder *shard)
 }
 
 /* Add the per-function counts to the statistics. */
-static void tell_functions(struct tl_shard_builder *shard)
+static void report_functions(struct tl_shard_builder *shard)
 {
-    if (tl_open_bucket_tell(&shard->bucket, &shard->counter) < 0)
-        shard->counter.untold = true;
+    if (tl_open_bucket_report(&shard->bucket, &shard->counter) < 0)
+        shard->counter.unreported = true;
 }
 
 /* The open bucket has no number left for a place: release all of them. */
@@ -259,7 +259,7 @@ static int renew(struct tl_shard_builder *shard)
     const int r = tl_shard_builder_settle(shard);
     if (r < 0)
         return r;
-    tell_functions(shard);
+    report_functions(shard);
     tl_open_bucket_forget(&shard->bucket);
     shard->stamp_names = next_stamp();
     return TL_OK;
@@ -312,12 +312,12 @@ void tl_shard_builder_blocks(struct tl_shard_builder *shard, uint64_t n)
         shard->last_position = tl_shard_builder_position(shard) - 1;
 }
 
-void tl_shard_builder_tell(struct tl_shard_builder *shard)
+void tl_shard_builder_report(struct tl_shard_builder *shard)
 {
     struct tl_shard_index *index = &shard->view->index;
     if (shard->by_insn)
         return;
-    tell_functions(shard);
+    report_functions(shard);
     tl_stats_counter_end(&shard->counter, index->row.n, index->row.markers, &index->stats);
 }
 
@@ -429,9 +429,9 @@ int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t position, u
         return TL_OK;
     shard->offset_noted = position >> TL_SHARD_OFFSETS;
     /* An item shortly before gives it as well; but per-instruction statistics expect the entry. */
-    const bool told =
+    const bool reported =
         at - shard->log.base.position < 1u << (TL_SHARD_OFFSETS - 1) && !shard->by_insn;
-    return told ? TL_OK : tl_itemlog_add_offset(&shard->log, at, offset);
+    return reported ? TL_OK : tl_itemlog_add_offset(&shard->log, at, offset);
 }
 
 /* ---- views --------------------------------------------------------------------------------- */
@@ -446,7 +446,7 @@ int tl_shard_builder_complete(struct tl_shard_builder *shard, struct tl_packer *
     const int r = needed ? close_chunk(shard, packer, log, ended) : TL_OK;
     if (r < 0 || shard->replayed)
         return r;
-    tl_shard_builder_tell(shard);
+    tl_shard_builder_report(shard);
     /* Items after the last frame's last marker belong to no frame: assign the last one. */
     for (size_t i = index->n_chunks; i-- > 0 && index->chunks[i].stf >= index->n_frames;)
         index->chunks[i].stf = (uint32_t)index->n_frames - 1;

@@ -144,7 +144,7 @@ TL_MUST_USE int tl_shard_builder_offset(struct tl_shard_builder *shard, uint64_t
 /* ---- chunks, frames, the end ---------------------------------------------------------------- */
 
 /* End of counting: move the statistics into the index, unless they are counted elsewhere. */
-void tl_shard_builder_tell(struct tl_shard_builder *shard);
+void tl_shard_builder_report(struct tl_shard_builder *shard);
 /*
  * End the open chunk and begin the next, whose markers are in frame `stf`. `*log` receives the
  * ended chunk's item log, borrowed, NULL: none. It is packed, or plain if `packer` is NULL, for the

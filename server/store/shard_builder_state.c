@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#define LOG_MOST (64u << 20) /* maximum size of an open chunk's log */
+#define LOG_MAX (64u << 20) /* maximum size of an open chunk's log */
 
 /* Values, chunks and frames. */
 static void lists_state(struct tl_shard_builder *shard, struct tl_state *s)
@@ -191,7 +191,7 @@ void tl_shard_builder_state(struct tl_shard_builder *shard, struct tl_packer *pa
 static void log_length(struct tl_itemlog *log, struct tl_state *s)
 {
     size_t n = log->bytes.n;
-    tl_state_size(s, &n, LOG_MOST);
+    tl_state_size(s, &n, LOG_MAX);
     if (!tl_state_loads(s) || s->rc < 0)
         return;
     tl_buf_reset(&log->bytes);
@@ -225,7 +225,7 @@ void tl_shard_builder_mark(struct tl_shard_builder *shard, struct tl_state *s)
     tl_state_u64(s, &shard->last_position);
     if (!tl_state_loads(s))
         return;
-    shard->replayed = shard->remade = shard->partial = shard->counter.untold = true;
+    shard->replayed = shard->remade = shard->partial = shard->counter.unreported = true;
     tl_state_check(s, s->rc < 0 || lists_fit(shard));
     index->n_frames = framed;
     shard->bucket.position = row->first + row->n;
@@ -244,6 +244,6 @@ void tl_shard_builder_replay(struct tl_shard_builder *shard)
     view->cap_frames = 0;
     index->n_chunks = index->n_code = 0;
     index->n_frames = index->n_frames > 0;
-    shard->replayed = shard->counter.untold = true;
+    shard->replayed = shard->counter.unreported = true;
     shard->by_insn = false;
 }

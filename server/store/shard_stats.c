@@ -154,8 +154,8 @@ void tl_stats_counter_end(struct tl_stats_counter *t, uint64_t insns, uint64_t m
     mix[TL_MIX_PLAIN] = markers - others;
     mix[TL_MIX_UNKNOWN] += stats->kinds[TL_ITEM_UNKNOWN];
     tl_shard_stats_sort(stats);
-    stats->told = !t->untold;
-    if (!stats->told)
+    stats->reported = !t->unreported;
+    if (!stats->reported)
         tl_shard_stats_fini(stats);
     *out = *stats;
     *stats = (struct tl_shard_stats){0};
@@ -201,7 +201,7 @@ void tl_stats_counter_state(struct tl_stats_counter *t, struct tl_state *s)
         tl_state_u64(s, &stats->modes[i].insns);
     }
     functions_state(t, s);
-    tl_state_bool(s, &t->untold);
+    tl_state_bool(s, &t->unreported);
     tl_state_u64(s, &t->mode);
     tl_state_u64(s, &t->mode_from);
     tl_state_bool(s, &t->has_mode);
@@ -218,13 +218,13 @@ static int encode_numbers(const uint64_t *p, size_t n, struct tl_buf *out)
 }
 
 /* First value of encoded statistics. */
-enum { UNTOLD, TOLD, COUNTED };
+enum { UNREPORTED, REPORTED, COUNTED };
 
 int tl_shard_stats_encode(const struct tl_shard_stats *stats, struct tl_buf *out)
 {
     uint32_t last = 0;
-    int r = tl_varint_add(out, !stats->told ? UNTOLD : stats->counted ? COUNTED : TOLD);
-    if (r < 0 || !stats->told)
+    int r = tl_varint_add(out, !stats->reported ? UNREPORTED : stats->counted ? COUNTED : REPORTED);
+    if (r < 0 || !stats->reported)
         return r;
     const uint64_t counted[] = {stats->insns, stats->taken, stats->reads, stats->writes};
     if (stats->counted)
@@ -260,10 +260,10 @@ static void read_numbers(uint64_t *p, size_t n, struct tl_varint_reader *in)
 int tl_shard_stats_read(struct tl_shard_stats *out, struct tl_varint_reader *in)
 {
     const uint64_t begin = tl_varint_get(in);
-    *out = (struct tl_shard_stats){.told = begin != UNTOLD, .counted = begin == COUNTED};
+    *out = (struct tl_shard_stats){.reported = begin != UNREPORTED, .counted = begin == COUNTED};
     if (in->bad || begin > COUNTED)
         return TL_BAD;
-    if (!out->told)
+    if (!out->reported)
         return TL_OK;
     if (out->counted) {
         uint64_t counted[4];

@@ -41,8 +41,8 @@ struct tl_shard_stats_function {
 };
 
 struct tl_shard_stats {
-    bool told;    /* false: unknown, an older shard */
-    bool counted; /* counted instruction by instruction: the next five members are valid too */
+    bool reported; /* false: unknown, an older shard */
+    bool counted;  /* counted instruction by instruction: the next five members are valid too */
     uint64_t insns, taken;
     uint64_t reads, writes; /* memory accesses recorded in the trace */
     uint64_t records[TL_STATS_RECORDS];
@@ -81,7 +81,7 @@ TL_MUST_USE int tl_shard_stats_read(struct tl_shard_stats *out, struct tl_varint
 
 struct tl_stats_counter {
     struct tl_shard_stats stats;
-    bool untold; /* statistics of this shard are not available */
+    bool unreported; /* statistics of this shard are not available */
     uint64_t mode, mode_from;
     bool has_mode;
     struct tl_numbers functions; /* their indexes in the statistics */

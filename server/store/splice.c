@@ -76,7 +76,7 @@ struct sight {
     size_t own;       /* position of the first record that is specific to the group */
     size_t before;    /* position of the first record that does not describe the state before the
                          instruction */
-    size_t told;      /* the last event that only gives the instruction set; SIZE_MAX: none */
+    size_t reported;  /* the last event that only gives the instruction set; SIZE_MAX: none */
     uint32_t size;    /* size of that event */
     enum tl_isa says; /* instruction set given by that event */
     enum tl_isa mode; /* instruction set given by other changes of mode; NONE: none */
@@ -100,7 +100,7 @@ static void look_at_event(struct sight *s, const struct tl_stf_record *r, size_t
     s->before = at + r->size;
     const uint64_t word = flags & ~TL_STF_MODE_FLAGS;
     if (flags & TL_STF_MODE_ISA_ONLY) {
-        s->told = at;
+        s->reported = at;
         s->size = r->size;
         s->says = tl_mode_isa(word);
         return;
@@ -115,7 +115,7 @@ static void look(const struct joint *j, struct sight *s)
 {
     struct tl_stf_group group = {bytes_of(j), j->groups->layout};
     struct tl_stf_record r = {0};
-    *s = (struct sight){.own = SIZE_MAX, .before = SIZE_MAX, .told = SIZE_MAX};
+    *s = (struct sight){.own = SIZE_MAX, .before = SIZE_MAX, .reported = SIZE_MAX};
     while (!tl_stf_is_marker(r.type) && tl_stf_group_next(&group, &r) == TL_OK) {
         const size_t at = (size_t)(group.rest.p - j->stf.p) - r.size;
         s->iem |= r.type == TL_STF_INST_IEM;
@@ -137,23 +137,23 @@ static void look(const struct joint *j, struct sight *s)
 
 /*
  * Readers assume for the group's instruction the instruction set of the previous one, unless it is
- * given: see flow_writer.h. `told` is the mode repeated in the shard.
+ * given: see flow_writer.h. `reported` is the mode repeated in the shard.
  */
-static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t *told)
+static int report_isa(struct joint *j, const struct sight *stored, const uint64_t *reported)
 {
     const struct tl_stf_header *const header = &j->groups->header;
     const enum tl_isa before = (enum tl_isa)j->view->index.row.at.isa;
     const enum tl_isa by_header = tl_stf_unmap_isa(header->isa, header->iem);
-    const enum tl_isa by_mode = told ? tl_mode_isa(*told) : TL_ISA_NONE;
-    const enum tl_isa isa = stored->told != SIZE_MAX ? stored->says
-                            : by_mode != TL_ISA_NONE ? by_mode
-                                                     : by_header;
+    const enum tl_isa by_mode = reported ? tl_mode_isa(*reported) : TL_ISA_NONE;
+    const enum tl_isa isa = stored->reported != SIZE_MAX ? stored->says
+                            : by_mode != TL_ISA_NONE     ? by_mode
+                                                         : by_header;
     struct sight s;
     int r = TL_OK;
     if (before == TL_ISA_NONE)
         return TL_OK;
-    if (stored->told != SIZE_MAX)
-        drop(j, stored->told, stored->size);
+    if (stored->reported != SIZE_MAX)
+        drop(j, stored->reported, stored->size);
     look(j, &s);
     enum tl_isa read = s.mode != TL_ISA_NONE ? s.mode : before;
     const uint16_t iem = tl_stf_map_iem(isa);
@@ -165,7 +165,7 @@ static int tell_isa(struct joint *j, const struct sight *stored, const uint64_t 
     if (r < 0 || read == isa)
         return r;
     look(j, &s);
-    const uint64_t *const word = s.has_word ? &s.word : told;
+    const uint64_t *const word = s.has_word ? &s.word : reported;
     const uint64_t mode = word ? (*word & ~UINT64_C(255)) | (uint64_t)isa
                                : tl_mode(tl_stf_arch(isa), 15, TL_SEC_NONE, isa);
     uint8_t fields[8 * TL_STF_MODE_FIELDS] = {(uint8_t)tl_stf_map_level(mode)};
@@ -182,7 +182,7 @@ static int join_ours(struct joint *j, uint64_t pc)
     const struct tl_stf_header *const header = &j->groups->header;
     uint32_t size = 0;
     uint64_t mode = 0;
-    const size_t at = tl_stf_groups_mode_told(j->groups, bytes_of(j), NULL, &size);
+    const size_t at = tl_stf_groups_mode_reported(j->groups, bytes_of(j), NULL, &size);
     if (at != SIZE_MAX) {
         mode = tl_le64(j->stf.p + at + size - 8) & ~TL_STF_MODE_FLAGS;
         drop(j, at, size);
@@ -194,7 +194,7 @@ static int join_ours(struct joint *j, uint64_t pc)
         r = insert(j, s.own, &(struct tl_stf_record){.type = TL_STF_FORCE_PC, .pc = header->pc});
     if (r >= 0)
         look(j, &s);
-    return r < 0 ? r : tell_isa(j, &s, at != SIZE_MAX ? &mode : NULL);
+    return r < 0 ? r : report_isa(j, &s, at != SIZE_MAX ? &mode : NULL);
 }
 
 /* Join imported records, which are complete by themselves. */
@@ -208,7 +208,7 @@ static void join_others(struct joint *j)
         if (at != SIZE_MAX)
             drop(j, at, known);
     }
-    const size_t at = tl_stf_groups_mode_told(j->groups, bytes_of(j), NULL, &size);
+    const size_t at = tl_stf_groups_mode_reported(j->groups, bytes_of(j), NULL, &size);
     if (at != SIZE_MAX)
         drop(j, at, size);
 }

@@ -159,7 +159,7 @@ static struct tl_bytes rest_of(const struct tl_walk *w)
 
 /* Remove what the shard repeats in its first group, since it was not in the trace: imported records
  * are copied unchanged there, and the current state is in the index. */
-static void drop_told(struct tl_walk *w)
+static void drop_reported(struct tl_walk *w)
 {
     const struct tl_shard_index *const index = &w->headed->index;
     const bool old = index->version < 2;
@@ -173,8 +173,8 @@ static void drop_told(struct tl_walk *w)
     }
     uint32_t size = 0;
     if (!old || index->row.at.has_mode) {
-        const size_t at = tl_stf_groups_mode_told(&w->groups, rest_of(w),
-                                                  old ? &index->row.at.mode : NULL, &size);
+        const size_t at = tl_stf_groups_mode_reported(&w->groups, rest_of(w),
+                                                      old ? &index->row.at.mode : NULL, &size);
         drop(w, at, size);
     }
 }
@@ -188,7 +188,7 @@ static void begin_frame(struct tl_walk *w, const struct tl_shard_frame *frame)
     if (w->whole && w->frame_number == 0) {
         w->at = w->head;
         w->pc = w->groups.header.pc;
-        drop_told(w);
+        drop_reported(w);
     }
 }
 
@@ -347,18 +347,19 @@ static int add_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *
     return TL_OK;
 }
 
-static int tell_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *insn)
+static int report_insn(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *insn)
 {
     if (w->each) {
         tl_walk_code(insn, b->isa);
-        const struct tl_walk_insn told = {.pc = insn->pc,
-                                          .opcode = insn->opcode,
-                                          .size = insn->size,
-                                          .isa = b->isa,
-                                          .code = insn->code,
-                                          .group = w->whole ? insn->group : (struct tl_bytes){0},
-                                          .layout = &w->groups.layout};
-        w->each(w->context, &told);
+        const struct tl_walk_insn reported = {.pc = insn->pc,
+                                              .opcode = insn->opcode,
+                                              .size = insn->size,
+                                              .isa = b->isa,
+                                              .code = insn->code,
+                                              .group =
+                                                  w->whole ? insn->group : (struct tl_bytes){0},
+                                              .layout = &w->groups.layout};
+        w->each(w->context, &reported);
     }
     b->n++;
     b->size += insn->size;
@@ -420,17 +421,17 @@ static bool always_turns(struct tl_walk *w, uint8_t isa, struct tl_walk_step *in
 static void end_block(struct tl_walk *w, struct tl_block *b, struct tl_walk_step *last, size_t end)
 {
     struct tl_item *const item = &w->items[w->n - 1];
-    const bool told = !w->each && w->detail <= TL_WALK_FLOW;
+    const bool reported = !w->each && w->detail <= TL_WALK_FLOW;
     const bool straight =
         !w->whole && item->flags & TL_ITEM_TAKEN && last->next == last->pc + last->size;
-    const struct tl_insn *const insn = told || straight ? decode_last(w, b->isa, last) : NULL;
+    const struct tl_insn *const insn = reported || straight ? decode_last(w, b->isa, last) : NULL;
     if (is_brief(w))
         b->coded_size = (uint32_t)(end - (uintptr_t)b->coded);
     if (!insn)
         return;
     if (straight && !may_turn(insn, last->next, is_found(w, b)))
         item->flags &= (uint8_t)~TL_ITEM_TAKEN;
-    if (!told)
+    if (!reported)
         return;
     tl_block_set_last(b, insn);
 }
@@ -572,7 +573,7 @@ static int add_insns(struct tl_walk *w, uint64_t n, uint64_t position,
         }
         if (!b)
             b = new_block(w, insn->pc, w->at - insn->group.n, now, position + i);
-        if (!b || (is_brief(w) ? tell_insn(w, b, insn) : add_insn(w, b, insn)) < 0)
+        if (!b || (is_brief(w) ? report_insn(w, b, insn) : add_insn(w, b, insn)) < 0)
             return TL_NOMEM;
         const bool jumps = insn->next != insn->pc + insn->size;
         const bool taken =
@@ -616,7 +617,7 @@ static void fix_blocks(struct tl_walk *w)
         b->code = is_brief(w) ? NULL : w->code.p + (uintptr_t)b->code;
         b->coded = is_brief(w) ? w->frame.p + stf : w->stf.p + stf;
         if (b->whole)
-            b->told = &w->groups.told;
+            b->reported = &w->groups.reported;
         item->n = b->n;
         item->block = b++;
     }
@@ -690,7 +691,7 @@ static int pass_item(struct tl_walk *w, struct place *at, const struct tl_item *
 
 /* The log's last GAP and NOTE, which are about a missing range, belong to any range that begins in
  * it. */
-static int tell_missing(struct tl_walk *w, struct place *at)
+static int report_missing(struct tl_walk *w, struct place *at)
 {
     const struct tl_chunk *const c = at->chunk;
     struct tl_itemlog_reader reader;
@@ -711,11 +712,11 @@ static int tell_missing(struct tl_walk *w, struct place *at)
 /* Skip the missing positions up to `to`. */
 static int pass_missing(struct tl_walk *w, struct place *at, uint64_t to)
 {
-    const bool told = at->position >= at->range->from;
+    const bool reported = at->position >= at->range->from;
     int r = TL_OK;
-    if (!told && to > at->range->from) {
+    if (!reported && to > at->range->from) {
         at->position = at->range->from;
-        r = tell_missing(w, at);
+        r = report_missing(w, at);
     }
     at->position = to;
     return r;

@@ -23,7 +23,7 @@ int tl_walk_known(struct tl_walk *w, struct tl_view *view, uint64_t markers,
                   struct tl_stf_known *known, struct tl_fail *fail)
 {
     const struct tl_shard_stats *const stats = &view->index.stats;
-    const bool none = stats->told && stats->counted &&
+    const bool none = stats->reported && stats->counted &&
                       !stats->records[tl_insn_stats_record(TL_STF_INST_REG)] &&
                       !stats->records[tl_insn_stats_record(TL_STF_PAGE_TABLE_WALK)];
     struct tl_buf frame = {0};
@@ -34,14 +34,14 @@ int tl_walk_known(struct tl_walk *w, struct tl_view *view, uint64_t markers,
     for (size_t i = 0; r >= 0 && i < view->index.n_frames && (i == 0 || left > 0); i++) {
         tl_buf_reset(&frame);
         r = tl_view_frame(view, i, &frame, fail);
-        struct tl_bytes rest = {frame.p, frame.n}, told;
+        struct tl_bytes rest = {frame.p, frame.n}, reported;
         if (r >= 0 && i == 0) {
             size_t size = 0;
             rest = (struct tl_bytes){frame.p + w->head, frame.n - w->head};
             const bool again = view->index.version >= 3 && view->index.row.number > 0 &&
-                               tl_stf_groups_known(&w->groups, rest, &size, &told) != SIZE_MAX;
+                               tl_stf_groups_known(&w->groups, rest, &size, &reported) != SIZE_MAX;
             if (again)
-                r = tl_stf_known_pass(known, &w->groups.layout, told);
+                r = tl_stf_known_pass(known, &w->groups.layout, reported);
         }
         if (r >= 0)
             r = tl_stf_known_pass(known, &w->groups.layout,

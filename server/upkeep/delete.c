@@ -47,7 +47,7 @@ struct doomed {
 };
 
 struct refusals {
-    void (*tell)(void *context, size_t i, int code, const struct tl_fail *fail);
+    void (*report)(void *context, size_t i, int code, const struct tl_fail *fail);
     void *context;
 };
 
@@ -124,7 +124,7 @@ static size_t choose(struct tl_lake *lake, const char *const *ids, size_t n,
         if (r < 0) {
             if (trace)
                 tl_trace_put(trace);
-            refusals->tell(refusals->context, i, r, &fail);
+            refusals->report(refusals->context, i, r, &fail);
         } else {
             doomed[chosen++] = (struct doomed){trace, i};
         }
@@ -149,7 +149,7 @@ static size_t delete_chosen(struct tl_lake *lake, const struct doomed *doomed, s
         else
             take_back(doomed[i].trace);
         if (r < 0)
-            refusals->tell(refusals->context, doomed[i].i, r, &fail);
+            refusals->report(refusals->context, doomed[i].i, r, &fail);
         tl_trace_unpin(doomed[i].trace);
         tl_trace_put(doomed[i].trace);
     }

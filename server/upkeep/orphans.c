@@ -67,8 +67,8 @@ static bool is_orphan(struct tl_lake *lake, const char *key, struct owner *owner
     *owner = (struct owner){0};
     if (!trace_of(key, id) || look_up(lake, id, owner) < 0)
         return false;
-    const char *const behind = key + 2 + strlen(id);
-    const uint64_t generation = *behind ? strtoull(behind + 1, NULL, 10) : 0;
+    const char *const after = key + 2 + strlen(id);
+    const uint64_t generation = *after ? strtoull(after + 1, NULL, 10) : 0;
     return !owner->is_there || (kind == 'r' && owner->raw_removed) ||
            (kind == 'c' && owner->state == TL_TRACE_SEALED) ||
            ((kind == 't' || kind == 'c') && generation != owner->serving &&

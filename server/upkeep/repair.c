@@ -33,7 +33,7 @@ struct checkup {
     struct tl_packer *packer; /* created when needed */
 };
 
-TL_PRINTF(2, 3) static int tell(struct checkup *c, const char *format, ...)
+TL_PRINTF(2, 3) static int add_line(struct checkup *c, const char *format, ...)
 {
     char line[512];
     va_list args;
@@ -49,16 +49,16 @@ static int on_raw(void *context, const struct tl_spool_damage *d)
     c->findings++;
     if (d->n == 0) {
         c->raw_heads++;
-        return tell(c, "%s: offset 0x%llx: the segment's head is damaged", d->key,
-                    (unsigned long long)d->at);
+        return add_line(c, "%s: offset 0x%llx: the segment's head is damaged", d->key,
+                        (unsigned long long)d->at);
     }
     c->raw_lost++;
     const uint64_t span[2] = {d->offset, d->offset + d->n};
     if (tl_buf_add(&c->lost, span, sizeof(span)) < 0)
         return TL_NOMEM;
-    return tell(c, "%s: offset 0x%llx: raw bytes 0x%llx to 0x%llx are damaged or missing", d->key,
-                (unsigned long long)d->at, (unsigned long long)d->offset,
-                (unsigned long long)(d->offset + d->n - 1));
+    return add_line(c, "%s: offset 0x%llx: raw bytes 0x%llx to 0x%llx are damaged or missing",
+                    d->key, (unsigned long long)d->at, (unsigned long long)d->offset,
+                    (unsigned long long)(d->offset + d->n - 1));
 }
 
 static bool same_now(const struct tl_flow_now *a, const struct tl_flow_now *b)
@@ -119,8 +119,8 @@ static int check_row(struct checkup *c, struct tl_lane *lane, const char *key, u
                                              number, &intact, c->fail);
     if (r >= 0 && (!intact || !row || !same_row(row, &view->index.row))) {
         c->findings++;
-        r = tell(c, "catalog: the row of %s contradicts it%s", key,
-                 c->repair ? "; written anew" : "");
+        r = add_line(c, "catalog: the row of %s contradicts it%s", key,
+                     c->repair ? "; written anew" : "");
         if (r >= 0 && c->repair)
             r = tl_buckets_encode_summary(&view->index.buckets, &summary);
         if (r >= 0 && c->repair)
@@ -188,13 +188,14 @@ static int mend_shard(struct checkup *c, struct tl_lane *lane, const char *key, 
         r = tl_backend_put(c->lake->backend, key, (struct tl_bytes){mended.p, mended.n}, c->fail);
     if (r >= 0 && whole) {
         tl_lake_forget_views(c->lake, key);
-        r = lost == 0 ? tell(c, "%s: made whole from itself", key)
-                      : tell(c,
-                             "%s: made whole from its STF; times, events and notes of %d chunk%s "
-                             "are lost",
-                             key, lost, lost == 1 ? "" : "s");
+        r = lost == 0
+                ? add_line(c, "%s: made whole from itself", key)
+                : add_line(c,
+                           "%s: made whole from its STF; times, events and notes of %d chunk%s "
+                           "are lost",
+                           key, lost, lost == 1 ? "" : "s");
     } else if (r == TL_BAD) {
-        r = tell(c, "%s: cannot be made whole from itself: %s", key, why.text);
+        r = add_line(c, "%s: cannot be made whole from itself: %s", key, why.text);
     }
     tl_buf_fini(&mended);
     return r < 0 ? r : whole;
@@ -222,19 +223,19 @@ static int verify_shard(struct checkup *c, struct tl_lane *lane, uint64_t number
         tl_view_put(view);
     if (r != TL_BAD)
         return r;
-    r = tell(c, "%s: offset 0x0: the index of a virtual shard is damaged", key);
+    r = add_line(c, "%s: offset 0x0: the index of a virtual shard is damaged", key);
     return r < 0 ? r : 1;
 }
 
 /* Data stored along with a shard is derived from it. An older version is recomputed at the next
  * query. `r`: result of reading it. */
-static int told_kept(struct checkup *c, const char *key, const char *what, int r)
+static int reported_kept(struct checkup *c, const char *key, const char *what, int r)
 {
     if (r != TL_NOTFOUND)
         return r == TL_UNSUPPORTED ? TL_OK : r;
     c->findings++;
-    r = tell(c, "%s: offset 0x0: %s are damaged%s", key, what,
-             c->repair ? "; removed, they are made anew" : "");
+    r = add_line(c, "%s: offset 0x0: %s are damaged%s", key, what,
+                 c->repair ? "; removed, they are made anew" : "");
     return r < 0 || !c->repair ? r : c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
 }
 
@@ -256,7 +257,7 @@ static int check_kept(struct checkup *c, const struct tl_cut *cut, size_t i, boo
     tl_buf_fini(&bytes);
     if (!there)
         return r == TL_NOTFOUND ? TL_OK : r;
-    return told_kept(c, key, calls ? "a shard's call paths" : "counts of a shard's code", r);
+    return reported_kept(c, key, calls ? "a shard's call paths" : "counts of a shard's code", r);
 }
 
 /* Do instructions of a shard come from lost raw bytes? */
@@ -273,17 +274,18 @@ static bool is_raw_lost(const struct checkup *c, const struct tl_shard_row *row)
 
 /* Report virtual shards with a missing range, consecutive ones together: `incomplete` are their
  * positions, and become empty. */
-static int tell_missing(struct checkup *c, const struct tl_lane *lane,
-                        uint64_t incomplete[static 2])
+static int report_missing(struct checkup *c, const struct tl_lane *lane,
+                          uint64_t incomplete[static 2])
 {
     const uint64_t from = incomplete[0], to = incomplete[1];
     incomplete[0] = incomplete[1] = 0;
     if (from == to)
         return TL_OK;
-    return tell(c,
-                "%s/%s: instructions %llu:%llu are regenerated from damaged raw bytes: those that "
-                "cannot be are read as a gap",
-                c->trace->id, lane->name, (unsigned long long)from, (unsigned long long)to);
+    return add_line(
+        c,
+        "%s/%s: instructions %llu:%llu are regenerated from damaged raw bytes: those that "
+        "cannot be are read as a gap",
+        c->trace->id, lane->name, (unsigned long long)from, (unsigned long long)to);
 }
 
 static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl_cut *cut,
@@ -303,8 +305,8 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
             incomplete[1] = row->first + row->n;
             tl_lane_note_incomplete(lane, number);
         } else if (r >= 0) {
-            const int told = tell_missing(c, lane, incomplete);
-            r = told < 0 ? told : r;
+            const int reported = report_missing(c, lane, incomplete);
+            r = reported < 0 ? reported : r;
         }
         bool whole = r == 0;
         if (r > 0) {
@@ -321,7 +323,7 @@ static int check_shards(struct checkup *c, struct tl_lane *lane, const struct tl
             r = check_kept(c, cut, i, true);
     }
     if (r >= 0)
-        r = tell_missing(c, lane, incomplete);
+        r = report_missing(c, lane, incomplete);
     return r < 0 ? r : TL_OK;
 }
 
@@ -362,8 +364,8 @@ static int check_image(struct checkup *c, const char *hash)
     tl_buf_fini(&content);
     if (missing || (r >= 0 && strcmp(found, hash) != 0)) {
         c->findings++;
-        r = tell(c, "%s: offset 0x0: the image is %s; upload it again", key,
-                 missing ? "missing" : "damaged");
+        r = add_line(c, "%s: offset 0x0: the image is %s; upload it again", key,
+                     missing ? "missing" : "damaged");
         if (r >= 0 && c->repair && !missing)
             r = c->lake->backend->ops->remove(c->lake->backend, key, c->fail);
         if (r >= 0 && c->repair)
@@ -410,18 +412,19 @@ static int check_mirror(struct checkup *c)
     if (state == TL_MIRROR_SAME)
         return TL_OK;
     c->findings++;
-    r = tell(c, "m/%s: offset 0x0: the copy of its catalog row is damaged or old%s", c->trace->id,
-             c->repair ? "; written anew" : "");
+    r = add_line(c, "m/%s: offset 0x0: the copy of its catalog row is damaged or old%s",
+                 c->trace->id, c->repair ? "; written anew" : "");
     if (r >= 0 && c->repair)
         tl_trace_mirror(c->trace);
     return r;
 }
 
 /* Report what is lost with a shard that cannot be restored. */
-static int tell_lost_shards(struct checkup *c, const char *why)
+static int report_lost_shards(struct checkup *c, const char *why)
 {
-    return tell(c, "%s: %d damaged shard%s cannot be made again: %s; all other shards are served",
-                c->trace->id, c->shards, c->shards == 1 ? "" : "s", why);
+    return add_line(c,
+                    "%s: %d damaged shard%s cannot be made again: %s; all other shards are served",
+                    c->trace->id, c->shards, c->shards == 1 ? "" : "s", why);
 }
 
 static int repair_trace(struct checkup *c)
@@ -430,26 +433,27 @@ static int repair_trace(struct checkup *c)
     if (c->raw_heads > 0) {
         r = tl_spool_mend(c->lake->backend, c->trace->id, c->fail);
         if (r >= 0)
-            r = tell(c, "%s: heads of segments were written anew", c->trace->id);
+            r = add_line(c, "%s: heads of segments were written anew", c->trace->id);
     }
     if (r >= 0 && c->raw_lost > 0)
-        r = tell(c,
-                 "%s: damaged raw bytes are lost, nothing else holds them; decoded anew there "
-                 "will be a gap, all other bytes are served",
-                 c->trace->id);
+        r = add_line(c,
+                     "%s: damaged raw bytes are lost, nothing else holds them; decoded anew there "
+                     "will be a gap, all other bytes are served",
+                     c->trace->id);
     if (r < 0 || c->shards == 0)
         return r;
     if (c->raw_removed)
-        return tell_lost_shards(c, "the raw bytes were removed by retention");
+        return report_lost_shards(c, "the raw bytes were removed by retention");
     if (c->raw_lost > 0)
-        return tell_lost_shards(c, "raw bytes are damaged, too; `redecode` makes them anew, with a "
-                                   "gap where raw bytes are lost");
+        return report_lost_shards(c,
+                                  "raw bytes are damaged, too; `redecode` makes them anew, with a "
+                                  "gap where raw bytes are lost");
     pthread_mutex_lock(&c->trace->lock);
     const bool making = c->trace->making && c->trace->making != c->trace->serving;
     pthread_mutex_unlock(&c->trace->lock);
     if (making)
-        return tell(c, "%s: the raw bytes are being decoded already", c->trace->id);
-    r = tell(c, "%s: decoding the raw bytes again", c->trace->id);
+        return add_line(c, "%s: the raw bytes are being decoded already", c->trace->id);
+    r = add_line(c, "%s: decoding the raw bytes again", c->trace->id);
     return r < 0 ? r : tl_lake_redecode(c->lake, c->trace->id, NULL, c->fail);
 }
 
@@ -504,7 +508,7 @@ static int check_one_of_all(struct checkup *c, const char *id)
     int r = check_trace(c, id);
     if (r == TL_AGAIN && repair) {
         c->repair = false;
-        r = tell(c, "%s: another server works on it; it is checked, not repaired", id);
+        r = add_line(c, "%s: another server works on it; it is checked, not repaired", id);
         if (r >= 0)
             r = check_trace(c, id);
         c->repair = repair;
@@ -516,7 +520,7 @@ static int on_catalog(void *context, const char *finding)
 {
     struct checkup *c = context;
     c->findings++;
-    return tell(c, "catalog: %.400s", finding);
+    return add_line(c, "catalog: %.400s", finding);
 }
 
 static int check_all(struct checkup *c)

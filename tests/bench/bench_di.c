@@ -101,14 +101,14 @@ static double now(void)
 
 static double best(int rounds, void (*fn)(void *), struct input *in)
 {
-    double least = 1e9;
+    double min = 1e9;
     for (int i = 0; i < rounds; i++) {
         const double begin = now();
         fn(in);
         const double took = now() - begin;
-        least = took < least ? took : least;
+        min = took < min ? took : min;
     }
-    return least;
+    return min;
 }
 
 static void measure(const char *name, unsigned width, unsigned max_pkt_len, unsigned stm_percent)

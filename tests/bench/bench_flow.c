@@ -320,7 +320,7 @@ static void measure_threads(struct bench *b, const char *to, void (*fn)(void *))
 
 /* ------------------------------------------------------------------------------------------ */
 
-static double least(double best, void (*fn)(void *), struct bench *b)
+static double min(double best, void (*fn)(void *), struct bench *b)
 {
     const double took = bench_best_cpu(1, fn, b);
     return took < best ? took : best;
@@ -335,12 +335,12 @@ static void measure(struct bench *b, uint64_t bytes_wanted)
     b->times = (bytes_wanted + b->in.trace.n - 1) / b->in.trace.n;
     const double bytes = (double)b->in.trace.n * (double)b->times;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        items = least(items, decode, b);
+        items = min(items, decode, b);
         ours = b->insns;
-        stf = least(stf, decode_to_stf, b);
+        stf = min(stf, decode_to_stf, b);
         if (b->insns != ours)
             die("records are missing");
-        theirs = least(theirs, decode_opencsd, b);
+        theirs = min(theirs, decode_opencsd, b);
     }
     if (PEER && b->insns * b->times != ours)
         printf("%s: %llu instructions here, %llu by OpenCSD\n", b->in.name,

@@ -23,7 +23,7 @@
 #define SHARD  (1u << 20)  /* instructions: a whole number of chunks */
 #define CHUNK  (64u << 10) /* bytes per push */
 #define ROUNDS 15
-#define MOST   99
+#define MAX    99
 
 #ifdef HAVE_OPENCSD
 #define PEER "OpenCSD"
@@ -250,7 +250,7 @@ static void report(const struct input *in, const char *what, double value, const
 /* Shares are medians over rounds, since the machine's speed changes between them. */
 static void measure(const struct input *in, int rounds)
 {
-    double files = 1e9, stored = 1e9, indexed = 1e9, logs[MOST], index[MOST], more[MOST];
+    double files = 1e9, stored = 1e9, indexed = 1e9, logs[MAX], index[MAX], more[MAX];
     struct direct d = {0};
     if (tl_packer_new(&d.packer) < 0)
         die("no memory");
@@ -285,7 +285,7 @@ int main(int argc, char **argv)
 {
     const char *const only = argc > 1 ? argv[1] : "";
     const int wanted = argc > 2 ? atoi(argv[2]) : ROUNDS;
-    const int rounds = wanted > 0 && wanted <= MOST ? wanted : ROUNDS;
+    const int rounds = wanted > 0 && wanted <= MAX ? wanted : ROUNDS;
     tl_lake_share_heaps();
     for (size_t i = 0; i < N_INPUT_MIXES; i++) {
         struct input in = {0};

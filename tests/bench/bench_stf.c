@@ -43,15 +43,15 @@ static double cpu_now(void)
 /* Processor time of the least disturbed call. */
 static double best(void (*fn)(void *context), struct trace *t)
 {
-    double least = 1e9, sum = 0;
+    double min = 1e9, sum = 0;
     for (int i = 0; i < ROUNDS || sum < SECONDS; i++) {
         const double begin = cpu_now();
         fn(t);
         const double took = cpu_now() - begin;
-        least = took < least ? took : least;
+        min = took < min ? took : min;
         sum += took;
     }
-    return least;
+    return min;
 }
 
 /* A sum over everything in an instruction. */

@@ -163,9 +163,9 @@ static struct clocks peer_rates(struct made *m)
 }
 
 /* The mean of rates measured before and after something else, since the machine's speed drifts. */
-static double mean_rate(double before, double behind)
+static double mean_rate(double before, double after)
 {
-    return before > 0 && behind > 0 ? 2 / (1 / before + 1 / behind) : 0;
+    return before > 0 && after > 0 ? 2 / (1 / before + 1 / after) : 0;
 }
 
 /* ---- the lake ----------------------------------------------------------------------------- */
@@ -398,7 +398,7 @@ static int add_space(const char *path, const struct stat *st, int type, struct F
 }
 
 /* Report the space used once the raw bytes are packed. */
-static void tell_space(const char *dir, uint64_t insns)
+static void report_space(const char *dir, uint64_t insns)
 {
     char objects[64];
     struct tl_lake *const lake = open_lake(dir);
@@ -451,7 +451,7 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
     struct {
         uint64_t insns, stored;
         struct clocks took;
-    } told = {0};
+    } reported = {0};
     if (pipe(ends) < 0)
         die("pipe", &(struct tl_fail){.text = "refused"});
     const struct clocks before = peer_rates(m);
@@ -462,42 +462,42 @@ static void store_long(const char *dir, struct made *m, size_t repeat)
         const struct clocks begin = clocks_now();
         push(lake, "long", (const char *)m->setup.p, m->trace.p, m->trace.n, repeat);
         const struct tl_stream_row row = wait_sealed(lake, "long");
-        told.took = since(begin);
-        told.insns = row.insns;
-        told.stored = row.stored_bytes;
+        reported.took = since(begin);
+        reported.insns = row.insns;
+        reported.stored = row.stored_bytes;
         tl_lake_close(lake);
-        _exit(write(ends[1], &told, sizeof told) == sizeof told ? 0 : 1);
+        _exit(write(ends[1], &reported, sizeof reported) == sizeof reported ? 0 : 1);
     }
     struct rusage usage;
     int status;
     close(ends[1]);
-    if (pid < 0 || read(ends[0], &told, sizeof told) != sizeof told ||
+    if (pid < 0 || read(ends[0], &reported, sizeof reported) != sizeof reported ||
         wait4(pid, &status, 0, &usage) != pid)
         die("child", &(struct tl_fail){.text = "failed"});
     close(ends[0]);
-    const struct clocks behind = peer_rates(m);
-    const struct clocks peer = {mean_rate(before.wall, behind.wall),
-                                mean_rate(before.cpu, behind.cpu)};
+    const struct clocks after = peer_rates(m);
+    const struct clocks peer = {mean_rate(before.wall, after.wall),
+                                mean_rate(before.cpu, after.cpu)};
     char what[96];
     snprintf(what, sizeof what, "ETMv4 to sealed shards and index, %.0f M instructions",
-             (double)told.insns / 1e6);
-    bench_report("store", named(what), (double)told.insns / told.took.wall / 1e6, "Minsn/s", PEER,
-                 peer.wall / 1e6);
+             (double)reported.insns / 1e6);
+    bench_report("store", named(what), (double)reported.insns / reported.took.wall / 1e6, "Minsn/s",
+                 PEER, peer.wall / 1e6);
     bench_report("store", named("… per second of processor time, all threads"),
-                 (double)told.insns / told.took.cpu / 1e6, "Minsn/s", PEER, peer.cpu / 1e6);
+                 (double)reported.insns / reported.took.cpu / 1e6, "Minsn/s", PEER, peer.cpu / 1e6);
     bench_report("store", named("… most memory in use"), (double)usage.ru_maxrss / 1024, "MiB",
                  NULL, 0);
     bench_report("store", named("… stored, of 1000 instructions"),
-                 (double)told.stored * 1000 / (double)told.insns, "bytes", NULL, 0);
-    tell_space(dir, told.insns);
-    fetch_zstf(dir, told.insns);
-    ranges(dir, told.insns);
+                 (double)reported.stored * 1000 / (double)reported.insns, "bytes", NULL, 0);
+    report_space(dir, reported.insns);
+    fetch_zstf(dir, reported.insns);
+    ranges(dir, reported.insns);
     finds(dir, m);
     stats_one(dir, "all", 0, UINT64_MAX);
-    stats_one(dir, "a half", told.insns / 4 + 12345, told.insns / 4 * 3 + 54321);
+    stats_one(dir, "a half", reported.insns / 4 + 12345, reported.insns / 4 * 3 + 54321);
     slices_one(dir, "all", 0, UINT64_MAX);
-    slices_one(dir, "2 M instructions", told.insns / 2, told.insns / 2 + (2 << 20));
-    slices_one(dir, "100,000 instructions", told.insns / 2, told.insns / 2 + 100000);
+    slices_one(dir, "2 M instructions", reported.insns / 2, reported.insns / 2 + (2 << 20));
+    slices_one(dir, "100,000 instructions", reported.insns / 2, reported.insns / 2 + 100000);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)

@@ -220,10 +220,10 @@ static size_t compare_packets(struct pt_packet_decoder *decoder, const struct tl
         tl_pt_packet_text(want_text, &want, 0);
         tl_pt_packet_text(got_text, &ours, 0);
         assert_string_equal(got_text, want_text);
-        uint64_t behind;
-        assert_int_equal(pt_pkt_get_offset(decoder, &behind), 0);
+        uint64_t after;
+        assert_int_equal(pt_pkt_get_offset(decoder, &after), 0);
         at += (size_t)size;
-        assert_int_equal(at, behind);
+        assert_int_equal(at, after);
         compared++;
     }
 }

@@ -245,7 +245,7 @@ static void a_full_cluster_is_no_disaster(void **state)
     for (unsigned i = 0; r >= 0; i++) {
         assert_true(i < 6000);
         usleep(10000);
-        r = tl_ingest_goes_on(ingest, &fail);
+        r = tl_ingest_continues(ingest, &fail);
     }
     assert_int_equal(r, TL_NOSPACE);
     tl_ingest_close(ingest);

@@ -91,7 +91,7 @@ static void refusals_are_overcome(void **state)
 
 /* ---- power ---------------------------------------------------------------------------------- */
 
-static void tell(void *context, uint64_t offset)
+static void report(void *context, uint64_t offset)
 {
     const ssize_t n = write(*(int *)context, &offset, sizeof(offset));
     if (n < 0)
@@ -126,7 +126,7 @@ static uint64_t live(const struct capture *c, uint64_t *random)
             fprintf(stderr, "%s\n", fail.text);
             end_life(2);
         }
-        if (!fault_push(lake, "t", c, &seed, tell, &ends[1]))
+        if (!fault_push(lake, "t", c, &seed, report, &ends[1]))
             end_life(4);
         for (;;) {
             fault_house(lake, c, &seed);

@@ -25,7 +25,7 @@ static struct tl_lake *open_folder(const char *dir, bool is_virtual)
 }
 
 /* In the child: report durable bytes through the pipe. */
-static void tell(void *context, uint64_t offset)
+static void report(void *context, uint64_t offset)
 {
     const ssize_t n = write(*(int *)context, &offset, sizeof(offset));
     if (n < 0)
@@ -36,7 +36,7 @@ static void child(const char *dir, bool is_virtual, const struct capture *c, uin
                   int pipe)
 {
     struct tl_lake *lake = open_folder(dir, is_virtual);
-    if (!lake || !fault_push(lake, "t", c, &seed, tell, &pipe))
+    if (!lake || !fault_push(lake, "t", c, &seed, report, &pipe))
         _exit(2);
     for (;;) { /* decoding continues until the process is killed */
         fault_house(lake, c, &seed);

@@ -11,7 +11,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char WHOSE[] = "fuzz";
+static const char IDENTITY[] = "fuzz";
 
 static void require(bool condition)
 {
@@ -111,7 +111,7 @@ static void made_checkpoint(struct tl_buf *out, struct sealed sealed[static LANE
         require(feed(b, &lanes[i], 0, 300) == TL_OK);
         tl_build_free(b);
     }
-    require(tl_checkpoint_encode(&c, WHOSE, out) == TL_OK);
+    require(tl_checkpoint_encode(&c, IDENTITY, out) == TL_OK);
     tl_checkpoint_fini(&c);
 }
 
@@ -146,7 +146,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 1; data[0] < 255 && i + 3 <= size && i < 1 + 3u * data[0]; i += 3)
         bytes.p[12 + tl_le16(data + i) % (bytes.n - 12)] ^= data[i + 2];
     tl_put_le32(bytes.p + 8, tl_crc32c(0, bytes.p + 12, bytes.n - 12));
-    if (tl_checkpoint_decode(&c, WHOSE, (struct tl_bytes){bytes.p, bytes.n}) >= 0)
+    if (tl_checkpoint_decode(&c, IDENTITY, (struct tl_bytes){bytes.p, bytes.n}) >= 0)
         for (size_t i = 0; i < c.n_lanes; i++)
             load(&lanes[i % LANES], &c.lanes[i].build, &sealed[i % LANES][size % 2]);
     tl_checkpoint_fini(&c);

@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST = 512 };
+enum { MAX = 512 };
 
 struct insn {
     uint64_t pc;
@@ -32,7 +32,7 @@ static size_t read_all(struct tl_bytes bytes, struct insn *out, int *end)
     must(tl_stf_insns_new(&insns) == TL_OK);
     tl_stf_insns_push(insns, bytes);
     tl_stf_insns_finish(insns);
-    while (n < MOST && (*end = tl_stf_insns_read(insns, &one, 1, NULL)) == 1)
+    while (n < MAX && (*end = tl_stf_insns_read(insns, &one, 1, NULL)) == 1)
         out[n++] = (struct insn){one.pc, one.opcode, tl_stf_insns_state(insns)->tid};
     tl_stf_insns_free(insns);
     return n;
@@ -93,7 +93,7 @@ static int slice(struct tl_bytes bytes, uint64_t from, uint64_t to, uint8_t form
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static struct insn whole[MOST], part[MOST];
+    static struct insn whole[MAX], part[MAX];
     if (size < 3)
         return 0;
     const struct tl_bytes bytes = {data + 2, size - 2};

@@ -19,7 +19,7 @@ static char url[1200];
 
 /* Append records consisting of one letter as long as the lease holds; each synced one is reported
  * as a byte. */
-static int append(char letter, int told)
+static int append(char letter, int reported)
 {
     struct tl_backend *b;
     struct tl_lease *lease;
@@ -38,7 +38,7 @@ static int append(char letter, int told)
         if (r < 0)
             return r == TL_DENIED ? 0 : 2;
         size += RECORD;
-        if (write(told, &letter, 1) != 1)
+        if (write(reported, &letter, 1) != 1)
             return 3;
     }
 }
@@ -63,7 +63,7 @@ static void a_stopped_holder_is_fenced(void **state)
     struct tl_buf out = {0};
     uint64_t size;
     int pipes[2], status;
-    char told[4096];
+    char reported[4096];
     (void)state;
     if (!pool) {
         print_message("skipped: TL_RADOS is not set\n");
@@ -76,7 +76,7 @@ static void a_stopped_holder_is_fenced(void **state)
         _exit(append('a', pipes[1]));
     close(pipes[1]);
     for (int i = 0; i < 20; i++) /* it has begun its work */
-        assert_int_equal(read(pipes[0], told, 1), 1);
+        assert_int_equal(read(pipes[0], reported, 1), 1);
     assert_int_equal(kill(child, SIGSTOP), 0);
     assert_int_equal(tl_backend_rados(&b, url, NULL), TL_OK);
     take(b, &lease);
@@ -97,7 +97,7 @@ static void a_stopped_holder_is_fenced(void **state)
         fail_msg("it ended with signal %d", WTERMSIG(status));
     assert_int_equal(WEXITSTATUS(status), 0); /* TL_DENIED */
     uint64_t acked = 20;
-    for (ssize_t n; (n = read(pipes[0], told, sizeof told)) > 0;)
+    for (ssize_t n; (n = read(pipes[0], reported, sizeof reported)) > 0;)
         acked += (uint64_t)n;
     assert_true(taken_over == acked * RECORD || taken_over == (acked + 1) * RECORD);
     assert_int_equal(log->ops->log_write(log, size, &part, 1, NULL), TL_OK);

@@ -161,7 +161,7 @@ static int open_push(struct run *run, struct tracelake_error *error)
 
 static int begin(struct run *run)
 {
-    bool told = false;
+    bool reported = false;
     for (;;) {
         struct tracelake_error error = {.text = "out of memory"};
         const int result = open_push(run, &error);
@@ -171,9 +171,9 @@ static int begin(struct run *run)
             return -1;
         if (!worth_waiting(result))
             return complain(run->o->kind->name, error.text);
-        if (!told)
+        if (!reported)
             notice((void *)(uintptr_t)run->o, error.text);
-        told = true;
+        reported = true;
         pause_ms(AWAY_MS);
     }
 }

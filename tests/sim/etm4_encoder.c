@@ -73,28 +73,28 @@ static void put_field(struct tl_sim_etm4 *e, uint64_t value)
     put_byte(e, (unsigned)value);
 }
 
-static void tell(struct tl_sim_etm4 *e, struct tl_sim_truth truth)
+static void report(struct tl_sim_etm4 *e, struct tl_sim_truth truth)
 {
     if (e->result == 0 && e->truth != NULL)
         e->result = e->truth(e->truth_context, &truth);
 }
 
-static void tell_executed(struct tl_sim_etm4 *e, bool taken)
+static void report_executed(struct tl_sim_etm4 *e, bool taken)
 {
     for (size_t i = 0; i < e->n_executed; i++)
-        tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_INSN,
-                                      .pc = e->executed[i].pc,
-                                      .encoding = e->executed[i].encoding,
-                                      .taken = taken && i + 1 == e->n_executed});
+        report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_INSN,
+                                        .pc = e->executed[i].pc,
+                                        .encoding = e->executed[i].encoding,
+                                        .taken = taken && i + 1 == e->n_executed});
     e->n_executed = 0;
 }
 
-static void tell_context(struct tl_sim_etm4 *e)
+static void report_context(struct tl_sim_etm4 *e)
 {
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_CONTEXT,
-                                  .el = e->context.el,
-                                  .context_id = e->options.context_id ? e->context.context_id : 0,
-                                  .vmid = e->options.vmid ? e->context.vmid : 0});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_CONTEXT,
+                                    .el = e->context.el,
+                                    .context_id = e->options.context_id ? e->context.context_id : 0,
+                                    .vmid = e->options.vmid ? e->context.vmid : 0});
 }
 
 /* ---- atoms --------------------------------------------------------------------------------- */
@@ -291,7 +291,7 @@ static void arrive(struct tl_sim_etm4 *e, uint64_t pc, const struct tl_sim_conte
     e->context = *after;
     put_address(e, pc, changed);
     if (changed)
-        tell_context(e);
+        report_context(e);
 }
 
 /* ---- synchronisation, times ---------------------------------------------------------------- */
@@ -327,7 +327,7 @@ static void sync_if_due(struct tl_sim_etm4 *e, uint64_t pc)
     commit_all(e);
     put_sync(e);
     put_address(e, pc, true);
-    tell_context(e);
+    report_context(e);
 }
 
 static void put_cycles(struct tl_sim_etm4 *e)
@@ -357,9 +357,9 @@ static void put_cycles(struct tl_sim_etm4 *e)
         put_field(e, extra);
     }
     e->uncommitted -= n;
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_CYCLES,
-                                  .taken = e->cycles_known,
-                                  .value = e->cycles_known ? e->cycles & CYCLES_MASK : 0});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_CYCLES,
+                                    .taken = e->cycles_known,
+                                    .value = e->cycles_known ? e->cycles & CYCLES_MASK : 0});
     e->cycles = 0;
     e->cycles_known = true;
 }
@@ -395,11 +395,11 @@ static void timestamp_if_due(struct tl_sim_etm4 *e)
         put_field(e, e->cycles & CYCLES_MASK);
     e->timestamp = value;
     e->next_timestamp = value + e->options.timestamp_every;
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_TIME, .value = value});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_TIME, .value = value});
 }
 
 /* Call after each P0 element, with execution at `pc`. */
-static void behind_p0(struct tl_sim_etm4 *e, uint64_t pc)
+static void after_p0(struct tl_sim_etm4 *e, uint64_t pc)
 {
     if (e->options.max_spec_depth > 0 && tl_sim_percent(&e->rng, 4))
         stray(e);
@@ -447,7 +447,7 @@ int tl_sim_etm4_on(struct tl_sim_etm4 *e, uint64_t pc, const struct tl_sim_conte
     if (e->need_sync)
         put_sync(e);
     put_byte(e, 0x04);
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_TRACE_ON});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_TRACE_ON});
     e->on = true;
     e->n_stack = 0;
     e->n_executed = 0;
@@ -457,7 +457,7 @@ int tl_sim_etm4_on(struct tl_sim_etm4 *e, uint64_t pc, const struct tl_sim_conte
     e->cycles_known = false;
     e->context = *context;
     put_address(e, pc, true);
-    tell_context(e);
+    report_context(e);
     return e->result;
 }
 
@@ -480,7 +480,7 @@ int tl_sim_etm4_overflow(struct tl_sim_etm4 *e)
     commit_all(e);
     put_byte(e, 0x00);
     put_byte(e, 0x05);
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_OVERFLOW});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_OVERFLOW});
     e->on = false;
     e->need_sync = true;
     e->n_executed = 0;
@@ -529,7 +529,7 @@ int tl_sim_etm4_branch(struct tl_sim_etm4 *e, const struct tl_sim_branch *branch
     if (!e->on)
         return e->result;
     execute(e, branch->pc, branch->encoding, cycles);
-    tell_executed(e, branch->taken);
+    report_executed(e, branch->taken);
     branch_atom(e, branch->taken, !branch->indirect);
     e->popped = false;
     if (branch->taken) {
@@ -537,14 +537,14 @@ int tl_sim_etm4_branch(struct tl_sim_etm4 *e, const struct tl_sim_branch *branch
         if (branch->link && stack)
             push_return(e, branch->pc + 4);
         if (branch->eret)
-            tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_ERET});
+            report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_ERET});
         if ((branch->indirect || e->options.branch_broadcast) && !e->popped)
             arrive(e, branch->target, &branch->after);
         if (branch->eret && !e->options.ete)
             put_byte(e, 0x07);
     }
     e->at_target = branch->taken;
-    behind_p0(e, branch->taken ? branch->target : branch->pc + 4);
+    after_p0(e, branch->taken ? branch->target : branch->pc + 4);
     return e->result;
 }
 
@@ -555,17 +555,17 @@ int tl_sim_etm4_exception(struct tl_sim_etm4 *e, unsigned type, uint64_t back, u
         return e->result;
     const bool same = e->at_target && !e->popped;
 
-    tell_executed(e, false);
+    report_executed(e, false);
     count_p0(e);
     put_atoms(e, 0);
     put_byte(e, 0x06);
     put_byte(e, (same ? 0x40u : 0x01u) | (type & 0x1f) << 1);
     put_address(e, back, false);
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_EXCEPTION, .pc = back, .value = type});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_EXCEPTION, .pc = back, .value = type});
     arrive(e, target, after);
     e->popped = false;
     e->at_target = true;
-    behind_p0(e, target);
+    after_p0(e, target);
     return e->result;
 }
 
@@ -575,7 +575,7 @@ int tl_sim_etm4_event(struct tl_sim_etm4 *e, unsigned bits)
         return e->result;
     put_atoms(e, 0);
     put_byte(e, 0x70 | (bits & 0xf));
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_EVENT, .value = bits & 0xf});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_EVENT, .value = bits & 0xf});
     return e->result;
 }
 
@@ -588,7 +588,7 @@ int tl_sim_etm4_ite(struct tl_sim_etm4 *e, unsigned el, uint64_t value)
     put_atoms(e, 0);
     tl_put_le64(bytes + 2, value);
     put_bytes(e, bytes, sizeof bytes);
-    tell(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_ITE, .el = (uint8_t)el, .value = value});
+    report(e, (struct tl_sim_truth){.kind = TL_SIM_TRUTH_ITE, .el = (uint8_t)el, .value = value});
     return e->result;
 }
 

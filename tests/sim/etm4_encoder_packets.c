@@ -61,10 +61,10 @@ static void put_le(struct tl_sim_packets *s, uint64_t value, unsigned bytes)
         put(s, value >> 8 * k & 0xff);
 }
 
-/* Write a value in as few bytes as possible, but at least `least`. */
-static void put_field(struct tl_sim_packets *s, uint64_t value, unsigned least)
+/* Write a value in as few bytes as possible, but at least `min`. */
+static void put_field(struct tl_sim_packets *s, uint64_t value, unsigned min)
 {
-    for (unsigned k = 1; value >= 0x80 || k < least; value >>= 7, k++)
+    for (unsigned k = 1; value >= 0x80 || k < min; value >>= 7, k++)
         put(s, 0x80 | (value & 0x7f));
     put(s, (unsigned)value);
 }

@@ -61,7 +61,7 @@ struct encoder {
     uint64_t *cache;
     uint64_t stack[DEPTHS];
     uint32_t depth, deepest;
-    bool told;        /* the trap in front was reported */
+    bool reported;    /* the trap in front was reported */
     bool uninferable; /* so is the jump in front */
     bool failed;      /* it is a return that was predicted wrong */
     bool placed;      /* the decoder knows where it is when a trap comes */
@@ -363,7 +363,7 @@ static bool infers(const struct encoder *e)
     return e->o->options & TL_ETRACE_IMPLICIT_RETURN && e->depth > 0;
 }
 
-static uint32_t told_depth(const struct encoder *e)
+static uint32_t reported_depth(const struct encoder *e)
 {
     return e->depth & ((UINT32_C(1) << e->o->params.irdepth_width) - 1);
 }
@@ -390,7 +390,7 @@ static void retire(struct encoder *e, uint32_t i)
         e->by_return = is_predicted(e, i);
         e->failed = !e->by_return;
         e->uninferable = e->failed;
-        e->returned[told_depth(e)] |= e->by_return;
+        e->returned[reported_depth(e)] |= e->by_return;
         e->depth -= e->by_return;
     }
     if (insn->link && e->deepest) {
@@ -424,7 +424,7 @@ static bool is_confusing(struct encoder *e, uint32_t i)
     e->visited[e->n_visited++] = pc_of(e, i);
     if (!(e->o->options & TL_ETRACE_IMPLICIT_RETURN))
         return false;
-    return (is_failing(e, i) && e->returned[told_depth(e)]) || is_visited(e, pc_of(e, i + 1));
+    return (is_failing(e, i) && e->returned[reported_depth(e)]) || is_visited(e, pc_of(e, i + 1));
 }
 
 /* ---- events ----------------------------------------------------------------------------- */
@@ -439,11 +439,11 @@ static bool precedes_sync(const struct encoder *e, uint32_t i, bool ends)
 
 static void take_trap(struct encoder *e, uint32_t i)
 {
-    const bool behind_trap = e->run->events[i - 1].trap;
-    if (behind_trap && !e->told)
+    const bool after_trap = e->run->events[i - 1].trap;
+    if (after_trap && !e->reported)
         send_trap(e, i - 1, 0);
-    e->told = !behind_trap && e->uninferable;
-    if (e->told)
+    e->reported = !after_trap && e->uninferable;
+    if (e->reported)
         send_trap(e, i, 0);
     e->uninferable = e->failed = false;
 }
@@ -461,9 +461,9 @@ static void take_retired(struct encoder *e, uint32_t i, bool first, bool ends)
     const bool notifies = (e->o->notify && e->since_notify >= e->o->notify) || confusing;
     if (insn->kind == TL_SIM_RV_BRANCH)
         take_branch(e, insn->pc, event->taken);
-    const bool depth_told =
-        e->o->options & TL_ETRACE_IMPLICIT_RETURN && !e->returned[told_depth(e)] && !e->failed;
-    if (before->trap && !e->told) {
+    const bool depth_reported =
+        e->o->options & TL_ETRACE_IMPLICIT_RETURN && !e->returned[reported_depth(e)] && !e->failed;
+    if (before->trap && !e->reported) {
         send_trap(e, i - 1, i);
     } else if (before->trap || first || before->privilege != event->privilege ||
                (!e->failed && !(round && e->uninferable) &&
@@ -476,11 +476,11 @@ static void take_retired(struct encoder *e, uint32_t i, bool first, bool ends)
                         .notify = notifies && !round, .updiscon = updiscon, .irreport = e->failed});
         e->round = round;
     } else if (notifies || (overdue && is_waiting(e) && !is_failing(e, i))) {
-        send_report(e, i, &(struct report){.notify = notifies, .irreport = depth_told});
+        send_report(e, i, &(struct report){.notify = notifies, .irreport = depth_reported});
     } else if (ends || event[1].trap ||
                ((is_waiting(e) || e->round) && precedes_sync(e, i, ends)) ||
                (e->round && will_sync)) {
-        send_report(e, i, &(struct report){.irreport = depth_told});
+        send_report(e, i, &(struct report){.irreport = depth_reported});
     } else if (e->n == 31 || e->wrong) {
         send_outcomes(e);
     } else if (e->o->params.context_width && event->context != e->context) {
@@ -531,7 +531,7 @@ static void encode(struct encoder *e)
         }
     }
     const uint32_t last = e->run->n_events - 2; /* a trap there may wait for its handler */
-    e->out->traced[last] &= !e->run->events[last].trap || e->told;
+    e->out->traced[last] &= !e->run->events[last].trap || e->reported;
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */

@@ -175,15 +175,15 @@ static int run_main(struct tl_sim_loading *l)
     int rc = TL_OK;
     for (uint32_t at = 0; rc == TL_OK && at < call - 2; at++)
         rc = insn(l, MAIN, file, at);
-    const uint64_t behind = MAIN + 4 * (uint64_t)call;
-    struct tl_sim_branch over = {.taken = plugin < 0, .target = behind};
+    const uint64_t return_to = MAIN + 4 * (uint64_t)call;
+    struct tl_sim_branch over = {.taken = plugin < 0, .target = return_to};
     if (rc == TL_OK)
         rc = branch(l, &over, MAIN, file, call - 2, 0);
     struct tl_sim_branch blr = {.indirect = true, .link = true, .taken = true, .target = PLUGIN};
     if (rc == TL_OK && plugin >= 0)
         rc = branch(l, &blr, MAIN, file, call - 1, 0);
     if (rc == TL_OK && plugin >= 0)
-        rc = run_plugin(l, (unsigned)plugin, behind);
+        rc = run_plugin(l, (unsigned)plugin, return_to);
     return rc == TL_OK ? insn(l, MAIN, file, call) : rc;
 }
 

@@ -334,11 +334,11 @@ static void count(struct encoder *e, unsigned halfwords)
 static void jump_indirect(struct encoder *e, const struct tl_sim_riscv_insn *insn, bool upper,
                           const struct tl_sim_riscv_event *next)
 {
-    const uint64_t behind = insn->pc + insn->size, target = e->run->insns[next->at].pc;
+    const uint64_t after = insn->pc + insn->size, target = e->run->insns[next->at].pc;
     const bool swap = insn->kind == TL_SIM_RV_SWAP;
     bool known = (swap || insn->kind == TL_SIM_RV_RETURN) && pop(e, target);
     if (swap || insn->link)
-        push(e, behind);
+        push(e, after);
     known |= insn->kind == TL_SIM_RV_SEQUENCE && e->o->sequences && upper;
     if (!known)
         branch(e, false, 0, next);

@@ -23,7 +23,7 @@
  */
 struct spec {
     const char *name;
-    uint16_t least, most; /* trips of the loop around its items; 0: no loop */
+    uint16_t min, most; /* trips of the loop around its items; 0: no loop */
     const char *items;
 };
 
@@ -183,9 +183,9 @@ static void put_plain(struct builder *b)
     put(b, TL_SIM_PLAIN, encoding);
 }
 
-static void put_plains(struct builder *b, unsigned least, unsigned most)
+static void put_plains(struct builder *b, unsigned min, unsigned most)
 {
-    for (unsigned n = tl_sim_between(&b->rng, least, most); n > 0; n--)
+    for (unsigned n = tl_sim_between(&b->rng, min, most); n > 0; n--)
         put_plain(b);
 }
 
@@ -318,8 +318,8 @@ static void switch_case(struct builder *b)
     put_plain(b);
 }
 
-/* The branch back to `top`, for `least` to `most` trips. */
-static void loop_end(struct builder *b, uint32_t top, uint32_t least, uint32_t most)
+/* The branch back to `top`, for `min` to `most` trips. */
+static void loop_end(struct builder *b, uint32_t top, uint32_t min, uint32_t most)
 {
     struct tl_sim_program *p = b->p;
     uint32_t back;
@@ -335,10 +335,10 @@ static void loop_end(struct builder *b, uint32_t top, uint32_t least, uint32_t m
     if (b->result != 0)
         return;
     if (b->short_loops) {
-        least = 1;
+        min = 1;
         most = most < 3 ? most : 3;
     }
-    p->loops[p->n_loops++] = (struct tl_sim_loop){least, most};
+    p->loops[p->n_loops++] = (struct tl_sim_loop){min, most};
     p->insns[back].loop = (uint32_t)p->n_loops;
     p->insns[back].target = top;
 }
@@ -448,7 +448,7 @@ static void put_function(struct builder *b, const struct spec *spec)
         ended = true;
     } else if (spec->most != 0) {
         put_plain(b);
-        loop_end(b, top, spec->least, spec->most);
+        loop_end(b, top, spec->min, spec->most);
     }
     if (!ended) {
         put_plains(b, 0, 4);

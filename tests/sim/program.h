@@ -40,7 +40,7 @@ struct tl_sim_insn {
 };
 
 struct tl_sim_loop {
-    uint32_t least, most; /* iterations */
+    uint32_t min, most; /* iterations */
 };
 
 struct tl_sim_function {

@@ -156,7 +156,7 @@ static bool is_taken(struct tl_sim_core *core, const struct tl_sim_insn *insn)
     const struct tl_sim_loop *loop = &core->program->loops[insn->loop - 1];
     uint32_t *trips = &core->tasks[core->current].trips[insn->loop - 1];
     if (*trips == 0)
-        *trips = tl_sim_between(&core->rng, loop->least, loop->most);
+        *trips = tl_sim_between(&core->rng, loop->min, loop->most);
     return --*trips > 0;
 }
 

@@ -12,7 +12,7 @@
  *         …
  *     }
  */
-enum { HEAD_LINES = 2, TAIL_LINES = 2, INLINED_LEAST = 16, INLINED_FROM = 4, INLINED_TO = 8 };
+enum { HEAD_LINES = 2, TAIL_LINES = 2, INLINED_MIN = 16, INLINED_FROM = 4, INLINED_TO = 8 };
 enum { INLINED_LINE = 3 }; /* of the header: the first line of its function with code */
 
 const char *const tl_sim_source_paths[TL_SIM_SOURCES] = {
@@ -30,7 +30,7 @@ static uint32_t body_lines(const struct tl_sim_function *f)
 
 static bool has_inlined(const struct tl_sim_function *f)
 {
-    return f->n >= INLINED_LEAST;
+    return f->n >= INLINED_MIN;
 }
 
 /* The function's first line. */

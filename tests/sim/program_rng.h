@@ -29,9 +29,9 @@ static inline uint32_t tl_sim_below(struct tl_sim_rng *rng, uint32_t n)
 }
 
 /* least .. most */
-static inline uint32_t tl_sim_between(struct tl_sim_rng *rng, uint32_t least, uint32_t most)
+static inline uint32_t tl_sim_between(struct tl_sim_rng *rng, uint32_t min, uint32_t most)
 {
-    return least + tl_sim_below(rng, most - least + 1);
+    return min + tl_sim_below(rng, most - min + 1);
 }
 
 static inline bool tl_sim_percent(struct tl_sim_rng *rng, unsigned percent)

@@ -44,15 +44,15 @@ static bool in_filter(const struct tl_sim_pt_flow *flow, uint32_t index)
 {
     const struct tl_sim_x86_program *const program = flow->run.program;
     const uint32_t *const functions = (const uint32_t *)(const void *)program->functions.p;
-    size_t least = 0, most = program->functions.n / sizeof *functions - 1;
-    while (flow->options.filter && most - least > 1) {
-        const size_t middle = (least + most) / 2;
+    size_t min = 0, most = program->functions.n / sizeof *functions - 1;
+    while (flow->options.filter && most - min > 1) {
+        const size_t middle = (min + most) / 2;
         if (functions[middle] <= index)
-            least = middle;
+            min = middle;
         else
             most = middle;
     }
-    return !flow->options.filter || least % 4 < 2;
+    return !flow->options.filter || min % 4 < 2;
 }
 
 static bool traced(const struct tl_sim_pt_flow *flow, uint32_t index)
@@ -582,8 +582,8 @@ static void put_cycles(struct tl_sim_pt_flow *flow, uint64_t cycles)
 static void timing(struct tl_sim_pt_flow *flow)
 {
     struct tl_pt_packet p = {.kind = TL_PT_MTC};
-    put_cycles(flow, flow->cycles - flow->told);
-    flow->told = flow->cycles;
+    put_cycles(flow, flow->cycles - flow->reported);
+    flow->reported = flow->cycles;
     if (ctc_of(flow) >> TL_SIM_PT_MTC_FREQ == flow->mtc)
         return;
     flow->mtc = ctc_of(flow) >> TL_SIM_PT_MTC_FREQ;
@@ -628,7 +628,7 @@ void tl_sim_pt_flow_init(struct tl_sim_pt_flow *flow, const struct tl_sim_x86_pr
                          const struct tl_sim_pt_flow_options *options, uint64_t seed)
 {
     *flow = (struct tl_sim_pt_flow){
-        .options = *options, .rng = {seed}, .cycles = 1000000, .told = 1000000};
+        .options = *options, .rng = {seed}, .cycles = 1000000, .reported = 1000000};
     flow->pt.long_tnt = options->long_tnt;
     tl_sim_x86_run_init(&flow->run, program, seed);
 }

@@ -81,12 +81,12 @@ struct tl_sim_pt_flow {
     bool transaction; /* as far as reported in the trace */
     uint8_t isa;      /* as far as reported in the trace; enum tl_isa */
     uint64_t cr3, vmcs;
-    unsigned straight;     /* instructions since the last outcome */
-    size_t written;        /* pt.out.n at the last outcome */
-    uint64_t cycles, told; /* cycles of the core, and those reported in CYC packets */
-    uint64_t mtc;          /* the last one, beyond its 8 bits */
-    size_t psb;            /* offset of the last one */
-    uint64_t tips[16];     /* deferred */
+    unsigned straight;         /* instructions since the last outcome */
+    size_t written;            /* pt.out.n at the last outcome */
+    uint64_t cycles, reported; /* cycles of the core, and those reported in CYC packets */
+    uint64_t mtc;              /* the last one, beyond its 8 bits */
+    size_t psb;                /* offset of the last one */
+    uint64_t tips[16];         /* deferred */
     unsigned n_tips;
     uint64_t calls[64]; /* for which a return may be compressed */
     unsigned n_calls;

@@ -190,13 +190,13 @@ static void execute(const struct tl_sim_riscv_run *r, const struct tl_sim_riscv_
                     struct core *c, struct tl_sim_riscv_event *e, struct tl_sim_rng *rng)
 {
     const struct tl_sim_riscv_insn *const insn = &r->insns[c->at];
-    const uint32_t behind = c->at + 1;
-    c->at = behind;
+    const uint32_t after = c->at + 1;
+    c->at = after;
     switch (insn->kind) {
     case TL_SIM_RV_BRANCH: /* with habits, for the predictor */
         e->taken =
-            tl_sim_below(rng, 16) ? insn->pc >> 2 & 1 && insn->to > behind : tl_sim_below(rng, 2);
-        c->at = e->taken ? insn->to : behind;
+            tl_sim_below(rng, 16) ? insn->pc >> 2 & 1 && insn->to > after : tl_sim_below(rng, 2);
+        c->at = e->taken ? insn->to : after;
         break;
     case TL_SIM_RV_JUMP:
     case TL_SIM_RV_CALL:
@@ -227,7 +227,7 @@ static void execute(const struct tl_sim_riscv_run *r, const struct tl_sim_riscv_
     if (insn->link && c->n_stack == STACK)
         memmove(c->stack, c->stack + 1, --c->n_stack * sizeof *c->stack);
     if (insn->link)
-        c->stack[c->n_stack++] = behind;
+        c->stack[c->n_stack++] = after;
 }
 
 int tl_sim_riscv_run(struct tl_sim_riscv_run *r, const struct tl_sim_riscv_options *o)

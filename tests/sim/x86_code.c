@@ -194,7 +194,7 @@ static void put_modrm(struct maker *m, uint8_t reg)
     put_random(m, mod == 1 ? 1 : mod == 2 || base == 5 ? 4 : 0);
 }
 
-static void put_behind(struct maker *m, char what)
+static void put_after(struct maker *m, char what)
 {
     const unsigned z = (m->isa == TL_ISA_X16) != m->operand && !m->wide ? 2 : 4;
     switch (what) {
@@ -270,7 +270,7 @@ void tl_sim_x86_make(struct tl_sim_x86_bytes *out, struct tl_sim_rng *rng, enum 
         put(&m, form->op[i]);
     if (form->reg != NONE)
         put_modrm(&m, form->reg);
-    put_behind(&m, form->imm);
+    put_after(&m, form->imm);
     if (tl_sim_percent(rng, 6))
         lengthen(&m);
 }

@@ -133,8 +133,8 @@ static uint32_t choose_target(const struct tl_sim_x86_program *program, struct t
         return is_last ? function_at(program, k + 1) : index + 1;
     }
     for (unsigned attempts = 0; attempts < 8 && from->kind != TL_SIM_X86_CALL; attempts++) {
-        const uint32_t least = from->kind == TL_SIM_X86_COND ? first : index + 1;
-        const uint32_t to = tl_sim_between(rng, least, end - 1);
+        const uint32_t min = from->kind == TL_SIM_X86_COND ? first : index + 1;
+        const uint32_t to = tl_sim_between(rng, min, end - 1);
         if (reaches(program, from, to))
             return to;
     }
@@ -148,11 +148,11 @@ static void aim(struct tl_sim_x86_program *program, struct tl_sim_rng *rng, uint
     if (!insn->relative)
         return;
     insn->target = choose_target(program, rng, index, k);
-    const uint64_t behind = insn->pc + insn->size;
-    const uint64_t distance = tl_sim_x86_insn(program, insn->target)->pc - behind;
+    const uint64_t after = insn->pc + insn->size;
+    const uint64_t distance = tl_sim_x86_insn(program, insn->target)->pc - after;
     uint8_t *const code = program->parts[insn->zone].code.p;
     for (unsigned i = 0; i < insn->relative; i++)
-        code[behind - program->parts[insn->zone].base - insn->relative + i] =
+        code[after - program->parts[insn->zone].base - insn->relative + i] =
             (uint8_t)(distance >> 8 * i);
 }
 
@@ -242,20 +242,20 @@ static void change_cr3(struct tl_sim_x86_run *run)
 static uint32_t next_of(struct tl_sim_x86_run *run, const struct tl_sim_x86_insn *insn,
                         struct tl_sim_x86_step *step)
 {
-    const uint32_t behind = step->insn + 1;
+    const uint32_t after = step->insn + 1;
     uint32_t to;
     switch (insn->kind) {
     case TL_SIM_X86_COND:
         step->taken = tl_sim_percent(&run->rng, 50);
-        return step->taken ? insn->target : behind;
+        return step->taken ? insn->target : after;
     case TL_SIM_X86_JUMP:
         return insn->target;
     case TL_SIM_X86_CALL:
-        if (insn->target != behind)
-            push(&run->calls, behind);
+        if (insn->target != after)
+            push(&run->calls, after);
         return insn->target;
     case TL_SIM_X86_CALL_INDIRECT:
-        push(&run->calls, behind);
+        push(&run->calls, after);
         return any_function(run, insn->zone);
     case TL_SIM_X86_JUMP_INDIRECT:
         return any_function(run, insn->zone);
@@ -265,10 +265,10 @@ static uint32_t next_of(struct tl_sim_x86_run *run, const struct tl_sim_x86_insn
                    ? to
                    : any_function(run, insn->zone);
     case TL_SIM_X86_TRAP:
-        push(&run->frames, behind);
+        push(&run->frames, after);
         return any_function(run, TL_SIM_X86_KERNEL);
     case TL_SIM_X86_FAR_CALL:
-        push(&run->frames, behind);
+        push(&run->frames, after);
         return any_function(run, any_zone(run));
     case TL_SIM_X86_FAR_JUMP:
         return any_function(run, any_zone(run));
@@ -276,16 +276,16 @@ static uint32_t next_of(struct tl_sim_x86_run *run, const struct tl_sim_x86_insn
         return pop(run, &run->frames, any_zone(run));
     case TL_SIM_X86_MOV_CR3:
         change_cr3(run);
-        return behind;
+        return after;
     case TL_SIM_X86_XBEGIN:
         run->in_transaction = true;
         run->fallback = insn->target;
-        return behind;
+        return after;
     case TL_SIM_X86_XEND:
         run->in_transaction = false;
-        return behind;
+        return after;
     default:
-        return behind;
+        return after;
     }
 }
 

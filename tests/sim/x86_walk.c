@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_RUNS  64u
+#define MAX_RUNS   64u
 #define RUN_BYTES  (8u * 7 + 2) /* at most; a two-byte branch skips one run */
 #define PSB_PERIOD 4096u
 
@@ -17,7 +17,7 @@ struct run {
 };
 
 struct function {
-    struct run runs[MOST_RUNS];
+    struct run runs[MAX_RUNS];
     unsigned n;
 };
 

@@ -77,7 +77,7 @@ static inline void toy_send(struct toy_sim *s, const char *header, size_t n)
 static inline void toy_step(struct toy_sim *s)
 {
     const uint32_t insn = s->code[s->at], from = s->at++;
-    bool told = true;
+    bool reported = true;
     assert_int_equal(tl_buf_add(&s->truth, &from, sizeof from), TL_OK);
     if (insn >> 24 == 0x54) {
         const bool taken = tl_sim_below(&s->rng, 2);
@@ -96,11 +96,11 @@ static inline void toy_step(struct toy_sim *s)
         if (insn >> 31)
             s->stack[s->n_stack++] = s->at;
         s->at = from + (insn & 0x3ffffff);
-        told = false;
+        reported = false;
     } else {
-        told = false;
+        reported = false;
     }
-    if (told)
+    if (reported)
         s->known = s->truth.n;
 }
 

@@ -191,7 +191,7 @@ struct tl_trace_place tl_trace_place_of(const struct tl_trace_row *row)
     return place;
 }
 
-int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size_t most,
+int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *after, size_t most,
                  struct tl_trace_list *list)
 {
     int rc = TL_OK;
@@ -201,7 +201,7 @@ int tl_lake_page(struct tl_lake *lake, const struct tl_trace_place *behind, size
     for (size_t i = MAX_TRACES; i-- && rc == TL_OK && !more;) {
         if (!lake->traces[i].used)
             continue;
-        if (behind && lake->traces[i].row.created_ns >= behind->created_ns)
+        if (after && lake->traces[i].row.created_ns >= after->created_ns)
             continue;
         if (most-- == 0)
             more = true;
@@ -453,7 +453,7 @@ uint64_t tl_ingest_epoch(const struct tl_ingest *ingest)
     return 1;
 }
 
-int tl_ingest_goes_on(struct tl_ingest *ingest, struct tl_fail *fail)
+int tl_ingest_continues(struct tl_ingest *ingest, struct tl_fail *fail)
 {
     return TL_OK;
 }
@@ -725,7 +725,7 @@ int tl_range_open(struct tl_lake *lake, const struct tl_range_request *request,
         rc = tl_fail_set(fail, TL_USAGE, "from > to");
     if (rc == TL_OK) {
         struct tl_range *const range = calloc(1, sizeof *range);
-        const uint64_t insns = t->durable / 4 - atomic_exchange(&fake.behind, 0);
+        const uint64_t insns = t->durable / 4 - atomic_exchange(&fake.after, 0);
         range->end = request->to < insns ? request->to : insns;
         range->at = range->first = request->from < range->end ? request->from : range->end;
         range->raw = malloc(t->durable + 1);

@@ -14,7 +14,7 @@ struct fake_knobs {
     atomic_uint slow_ms;    /* duration of each look-up */
     atomic_ullong appended; /* bytes accepted so far */
     atomic_uint ranges;     /* open now */
-    atomic_uint behind;     /* instructions that the next range does not yet see */
+    atomic_uint after;      /* instructions that the next range does not yet see */
     atomic_bool hold;       /* find and verify run until they are cancelled, or this is cleared */
     atomic_uint held;       /* the number of those running now */
     atomic_uint cancelled;  /* the number of those cancelled so far */

@@ -214,7 +214,7 @@ void __wrap_free(void *p)
 typedef int nomem_scenario(void *context, struct tl_buf *out);
 
 /* Print where the allocation failed. */
-static inline void nomem_tell(void)
+static inline void nomem_report(void)
 {
     fflush(NULL);
     backtrace_symbols_fd(nomem.frames, NOMEM_DEPTH, 2);
@@ -259,7 +259,7 @@ static inline size_t nomem_run(nomem_scenario *scenario, void *context)
         const bool other = r == TL_OK && (got.n != want.n || memcmp(got.p, want.p, got.n));
         tl_buf_fini(&got);
         if ((r != TL_NOMEM && r != TL_OK) || other || (nomem.live > 0 && !nomem.given)) {
-            nomem_tell();
+            nomem_report();
             fail_msg("place %ld%s: returned %d, %zu pieces of memory lost%s", i / 2,
                      nomem.again ? " and all behind it" : "", r, nomem.live,
                      other ? ", said nothing and made something else" : "");

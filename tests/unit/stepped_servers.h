@@ -68,11 +68,11 @@ struct server {
     /* The session: */
     struct tl_capture *capture;
     bool connected;
-    unsigned attempt; /* the rig's */
-    uint64_t next;    /* offset of the next byte of the rig */
-    int piece;        /* that byte; -1: none has arrived */
-    char sent[BYTES]; /* bytes it appended in this session */
-    uint64_t told;    /* offset at which the session began, as reported to the rig */
+    unsigned attempt;  /* the rig's */
+    uint64_t next;     /* offset of the next byte of the rig */
+    int piece;         /* that byte; -1: none has arrived */
+    char sent[BYTES];  /* bytes it appended in this session */
+    uint64_t reported; /* offset at which the session began, as reported to the rig */
     uint64_t durable;
 };
 
@@ -297,7 +297,7 @@ static int done(struct server *s, int result)
     return result;
 }
 
-static struct tl_backend *behind(const struct server *s)
+static struct tl_backend *inner(const struct server *s)
 {
     return world.rule == WRITES_PAST_THE_FENCE ? world.unfenced : s->real;
 }
@@ -309,7 +309,7 @@ static int seen_list(struct tl_backend *backend, const char *prefix,
     struct server *const s = server_of(backend);
     operation(true);
     see(s, store_hash());
-    return done(s, behind(s)->ops->list(behind(s), prefix, each, context, fail));
+    return done(s, inner(s)->ops->list(inner(s), prefix, each, context, fail));
 }
 
 static int seen_open(struct tl_backend *backend, const char *key, bool create, struct tl_log **out,
@@ -318,7 +318,7 @@ static int seen_open(struct tl_backend *backend, const char *key, bool create, s
     struct server *const s = server_of(backend);
     struct seen_log *const log = calloc(1, sizeof *log);
     operation(false);
-    const int r = done(s, behind(s)->ops->log_open(behind(s), key, create, &log->real, size, fail));
+    const int r = done(s, inner(s)->ops->log_open(inner(s), key, create, &log->real, size, fail));
     if (r < 0) {
         free(log);
         return r;
@@ -441,18 +441,18 @@ static void disconnect(struct server *s)
 /* Reply to a rig that has connected: where to continue. */
 static void answer(struct server *s)
 {
-    s->durable = s->told = s->next = tl_capture_durable(s->capture);
+    s->durable = s->reported = s->next = tl_capture_durable(s->capture);
     if (!is_connected(s))
         return;
-    if (s->told < world.acked)
+    if (s->reported < world.acked)
         wrong("a server takes over in front of what was acknowledged");
     world.answered = true;
-    world.sent = s->told;
+    world.sent = s->reported;
     /* It may have reached this point before an acknowledgement was lost; the value is in
      * the store. */
-    for (uint64_t at = world.acked; at < s->told; at++)
+    for (uint64_t at = world.acked; at < s->reported; at++)
         world.acknowledged[at] = 0;
-    world.acked = s->told > world.acked ? s->told : world.acked;
+    world.acked = s->reported > world.acked ? s->reported : world.acked;
 }
 
 static void serve(struct server *s)

@@ -170,7 +170,7 @@ static void recursion(void **state)
 
 /* A jump to the return address of the innermost frame counts as a return if it is indirect, and not
  * if it is direct. */
-static void jumps_behind_a_call(void **state)
+static void jumps_after_a_call(void **state)
 {
     for (unsigned indirect = 0; indirect < 2; indirect++) {
         struct script s = {.n = 0};
@@ -251,7 +251,7 @@ static void gaps(void **state)
 
 /* The depth after a gap in the innermost frame's function, at an address to which frame `to`
  * returns (0: no frame does). */
-static uint32_t depth_behind_gap(uint32_t depth, uint32_t to)
+static uint32_t depth_after_gap(uint32_t depth, uint32_t to)
 {
     const struct tl_item gap = {.kind = TL_ITEM_GAP};
     struct tl_callstack *const cs = malloc(sizeof *cs);
@@ -276,9 +276,9 @@ static void lost_in_the_same_function(void **state)
 {
     (void)state;
     for (uint32_t depth = 1; depth < 140; depth++) {
-        assert_int_equal(depth_behind_gap(depth, 0), depth);
+        assert_int_equal(depth_after_gap(depth, 0), depth);
         for (uint32_t to = 1; to < depth; to++)
-            assert_int_equal(depth_behind_gap(depth, to), depth - to <= 64 ? to : depth);
+            assert_int_equal(depth_after_gap(depth, to), depth - to <= 64 ? to : depth);
     }
 }
 
@@ -433,7 +433,7 @@ int main(void)
         cmocka_unit_test(calls_and_returns),
         cmocka_unit_test(tail_calls),
         cmocka_unit_test(recursion),
-        cmocka_unit_test(jumps_behind_a_call),
+        cmocka_unit_test(jumps_after_a_call),
         cmocka_unit_test(exceptions),
         cmocka_unit_test(exception_at_a_call),
         cmocka_unit_test(returns_to_the_unknown),

@@ -435,11 +435,11 @@ static void assert_changes(const char *expected)
     tl_buf_fini(&out);
 }
 
-static void assert_page(const struct tl_trace_place *behind, size_t most, int more,
+static void assert_page(const struct tl_trace_place *after, size_t most, int more,
                         const char *expected)
 {
     struct tl_buf out = {0};
-    assert_int_equal(catalog->ops->page(catalog, behind, most, note_id, &out, NULL), more);
+    assert_int_equal(catalog->ops->page(catalog, after, most, note_id, &out, NULL), more);
     assert_int_equal(tl_buf_add(&out, "", 1), TL_OK);
     assert_string_equal((char *)out.p, expected);
     tl_buf_fini(&out);

@@ -81,7 +81,7 @@ static bool is_prefix(const char *text)
     return false;
 }
 
-static unsigned behind_prefixes(enum tl_isa isa, const uint8_t *code)
+static unsigned after_prefixes(enum tl_isa isa, const uint8_t *code)
 {
     unsigned at = 0;
     while (memchr("\x66\x67\xf2\xf3\x26\x2e\x36\x3e\x64\x65", code[at], 10) ||
@@ -94,7 +94,7 @@ static unsigned behind_prefixes(enum tl_isa isa, const uint8_t *code)
  * size. */
 static uint64_t displaced(enum tl_isa isa, const uint8_t *code, int size)
 {
-    const unsigned at = behind_prefixes(isa, code);
+    const unsigned at = after_prefixes(isa, code);
     const unsigned width = (unsigned)size - at - (code[at] == 0x0f ? 2 : 1);
     const uint8_t *const p = code + size - width;
     const int64_t by = width == 1   ? (int8_t)p[0]
@@ -155,7 +155,7 @@ static void compare(enum tl_isa isa, unsigned rounds)
         if (!strncmp(text, "xbegin", 6) && isa == TL_ISA_X16)
             continue;
         /* XOP, which Intel never implemented, is POP in the reference, and in our decoder. */
-        const uint8_t opcode = code[behind_prefixes(isa, code)];
+        const uint8_t opcode = code[after_prefixes(isa, code)];
         if (opcode == 0x8f && strncmp(text, "pop", 3) != 0)
             continue;
         /* An address size prefix and an opcode that VEX does not have, which no processor executes:

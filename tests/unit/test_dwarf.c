@@ -232,7 +232,7 @@ static void no_file_is_none(void **state)
 static void damage_is_survived(void **state)
 {
     struct tl_buf copy = {0};
-    size_t told = 0;
+    size_t reported = 0;
     (void)state;
     for (unsigned round = 0; round < 150; round++) {
         tl_buf_reset(&copy);
@@ -248,14 +248,15 @@ static void damage_is_survived(void **state)
             struct tl_dwarf_place place;
             if (tl_dwarf_at(dwarf, tl_sim_program_address(&program, i), &place) < 0)
                 continue;
-            told += strlen(place.file) > 0;
+            reported += strlen(place.file) > 0;
             for (size_t k = 0; k < place.n_inlined; k++)
-                told += strlen(place.inlined[k].function) + strlen(place.inlined[k].call_file) > 0;
+                reported +=
+                    strlen(place.inlined[k].function) + strlen(place.inlined[k].call_file) > 0;
         }
         tl_dwarf_close(dwarf);
     }
     tl_buf_fini(&copy);
-    assert_true(told > 0);
+    assert_true(reported > 0);
 }
 
 int main(void)

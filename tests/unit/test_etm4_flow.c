@@ -203,7 +203,7 @@ static void waits_for_sync(void **state)
                 {.type = TL_ETM4_NOT_SYNC, .value = 7}, BEGIN);
 }
 
-static void tells_missing_addresses(void **state)
+static void reports_missing_addresses(void **state)
 {
     /* RET without return stack: no instruction until the next address, reported once */
     EXPECT(&plain, BEGUN I1000 I1004 I1014 I1018 "G no-path\n" I1008 I1000 I1004, BEGIN,
@@ -449,7 +449,7 @@ static void gives_branches_without_image(void **state)
     expect_with(&plain, NULL, source, 5, BEGUN "B - 0000000000001000\nN 0000000000001004\n", "");
 }
 
-static void tells_modes_and_contexts(void **state)
+static void reports_modes_and_contexts(void **state)
 {
 #define CONTEXT(el, more)                                                                          \
     {.type = TL_ETM4_CONTEXT,                                                                      \
@@ -660,7 +660,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(follows_branches),
         cmocka_unit_test(waits_for_sync),
-        cmocka_unit_test(tells_missing_addresses),
+        cmocka_unit_test(reports_missing_addresses),
         cmocka_unit_test(uses_the_return_stack),
         cmocka_unit_test(keeps_the_newest_returns),
         cmocka_unit_test(takes_exceptions),
@@ -673,7 +673,7 @@ int main(void)
         cmocka_unit_test(rejects_impossible_resolution),
         cmocka_unit_test(waits_after_loss),
         cmocka_unit_test(gives_branches_without_image),
-        cmocka_unit_test(tells_modes_and_contexts),
+        cmocka_unit_test(reports_modes_and_contexts),
         cmocka_unit_test(follows_the_process),
         cmocka_unit_test(changes_the_instruction_set),
         cmocka_unit_test(interrupts_an_instruction),

@@ -23,15 +23,15 @@ static const struct tl_etm4_config etm4_config = {.version = 0x44,
                                                   .cycle_bits = 20,
                                                   .commit_opt1 = true};
 
-/* Packetize `bytes` in chunks of `least` to `most` bytes. */
+/* Packetize `bytes` in chunks of `min` to `most` bytes. */
 static void split(struct packets *out, const struct tl_etm4_config *config, const uint8_t *p,
-                  size_t n, struct tl_sim_rng *rng, uint32_t least, uint32_t most)
+                  size_t n, struct tl_sim_rng *rng, uint32_t min, uint32_t most)
 {
     struct tl_etm4_packetizer *packetizer = malloc(sizeof *packetizer);
     out->n = 0;
     tl_etm4_packetizer_init(packetizer, config, collect, out);
     for (size_t i = 0; i < n;) {
-        size_t size = tl_sim_between(rng, least, most);
+        size_t size = tl_sim_between(rng, min, most);
         if (size > n - i)
             size = n - i;
         const struct tl_run run = {p + i, size, i, NULL};

@@ -40,7 +40,7 @@ static int collect_tape(void *context, const struct tl_etm4_tape *tape)
     struct tl_etm4_tape_marks marks;
     size_t n, addresses = 0, others = 0;
 
-    assert_true(tape->n >= 1 && tape->n <= TL_TAPE_ROOM);
+    assert_true(tape->n >= 1 && tape->n <= TL_TAPE_ENTRIES);
     tl_etm4_tape_mark(tape, &marks);
     for (size_t k = 0; k < tape->n; k++) {
         const bool is_other = tape->header[k] == TL_TAPE_OTHER;

@@ -22,9 +22,9 @@ struct world {
 
 /* ---- worlds ----------------------------------------------------------------------------- */
 
-static uint8_t one_of(struct tl_sim_rng *rng, unsigned percent, uint8_t least, uint8_t most)
+static uint8_t one_of(struct tl_sim_rng *rng, unsigned percent, uint8_t min, uint8_t most)
 {
-    return tl_sim_percent(rng, percent) ? (uint8_t)tl_sim_between(rng, least, most) : 0;
+    return tl_sim_percent(rng, percent) ? (uint8_t)tl_sim_between(rng, min, most) : 0;
 }
 
 static void choose_options(struct world *w, struct tl_sim_rng *rng)

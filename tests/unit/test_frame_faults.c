@@ -47,7 +47,7 @@ static void damage(const struct tl_buf *from, struct tl_buf *to, unsigned kind, 
     assert_int_equal(tl_buf_add(to, from->p + *end, from->n - *end), TL_OK);
 }
 
-static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
+static uint64_t fsync_after(const struct tl_buf *b, uint64_t from)
 {
     while (from + 4 <= b->n && memcmp(b->p + from, "\xff\xff\xff\x7f", 4) != 0)
         from++;
@@ -55,7 +55,7 @@ static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
 }
 
 /* In frames without synchronisation a stream recovers at the next ID. */
-static uint64_t id_behind(const struct tl_buf *b, uint64_t from)
+static uint64_t id_after(const struct tl_buf *b, uint64_t from)
 {
     from = (from + 15) & ~15ULL;
     while (from < b->n && (from % 16 == 15 || from % 2 || !(b->p[from] & 1)))
@@ -102,8 +102,8 @@ static unsigned check_faults(const struct capture *c, unsigned n, uint64_t seed,
             /* in frames, the bytes of a packet can be this far apart */
             b.from = at < 1200 ? 0 : at - 1200;
             b.until = c->setup.sync == TL_SYNC_NONE || (c->setup.sync == TL_SYNC_DSTREAM && moved)
-                          ? (moved ? out_of_step(c, &whole, end) : id_behind(&c->bytes, end) + 16)
-                          : fsync_behind(&c->bytes, fsync_behind(&c->bytes, end + 1) + 4) + 64;
+                          ? (moved ? out_of_step(c, &whole, end) : id_after(&c->bytes, end) + 16)
+                          : fsync_after(&c->bytes, fsync_after(&c->bytes, end + 1) + 4) + 64;
         } else {
             b.from = at < 40 ? 0 : at - 40;
         }

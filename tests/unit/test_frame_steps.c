@@ -7,7 +7,7 @@
 #include "frame/align.h"
 #include "hurt_capture.h"
 
-enum { MOST = 31 };
+enum { MAX = 31 };
 
 /* Bytes lost or inserted. */
 struct fault {
@@ -46,10 +46,10 @@ static struct fault any_fault(struct tl_sim_rng *rng, unsigned bytes, size_t fro
  */
 static uint64_t in_step(size_t at, size_t syncs_apart)
 {
-    uint64_t apart = TL_ALIGN_CHECK_LEAST;
-    while (apart * 2 <= at / 16 && apart < TL_ALIGN_CHECK_MOST)
+    uint64_t apart = TL_ALIGN_CHECK_MIN;
+    while (apart * 2 <= at / 16 && apart < TL_ALIGN_CHECK_MAX)
         apart *= 2;
-    return at + MOST + 3 * apart + syncs_apart;
+    return at + MAX + 3 * apart + syncs_apart;
 }
 
 /* The longest distance between two synchronisation points of any stream. */
@@ -65,7 +65,7 @@ static size_t syncs_apart(const struct outcome *o)
 }
 
 struct totals {
-    unsigned captures, faults, told;
+    unsigned captures, faults, reported;
     uint64_t seed;
 };
 
@@ -92,7 +92,7 @@ static void check(const struct capture *c, const struct outcome *whole, const st
         check_lane(&whole->lanes[id], &hurt.lanes[id], &b, what);
     }
     totals->faults += (unsigned)n;
-    totals->told += hurt.out_of_step;
+    totals->reported += hurt.out_of_step;
     if (hurt.out_of_step && hurt.out_of_step_at + 128 < f->at)
         fail_msg("%s: told at %" PRIu64, what, hurt.out_of_step_at);
     outcome_fini(&hurt);
@@ -106,8 +106,8 @@ static void check_capture(const struct capture *c, const char *name, struct tota
     struct outcome whole;
     decode(c, c->bytes.p, c->bytes.n, c->bytes.n, true, &whole);
     assert_int_equal(whole.out_of_step, 0);
-    for (unsigned bytes = 1; bytes <= MOST; bytes++) {
-        const size_t n = c->bytes.n - MOST;
+    for (unsigned bytes = 1; bytes <= MAX; bytes++) {
+        const size_t n = c->bytes.n - MAX;
         struct fault f = any_fault(&rng, bytes, bytes % 4 ? 0 : n / 16, bytes % 4 ? n : n / 8);
         check(c, &whole, &f, 1, &rng, name, totals);
         if (bytes % 8 || n < 40000)
@@ -126,8 +126,8 @@ static void check_capture(const struct capture *c, const char *name, struct tota
 static void print_totals(const struct totals *t)
 {
     print_message("%u captures, %u faults, frames found again %u times\n", t->captures, t->faults,
-                  t->told);
-    assert_true(t->told > t->faults / 2);
+                  t->reported);
+    assert_true(t->reported > t->faults / 2);
 }
 
 static void generated(void **state)

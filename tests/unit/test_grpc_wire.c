@@ -347,15 +347,15 @@ static void test_health(void **state)
 }
 
 typedef Grpc__Reflection__V1__ServerReflectionRequest Ask;
-typedef Grpc__Reflection__V1__ServerReflectionResponse Told;
+typedef Grpc__Reflection__V1__ServerReflectionResponse Reported;
 
-static Told *ask(struct h2_client *c, struct h2_exchange *x, const Ask *request)
+static Reported *ask(struct h2_client *c, struct h2_exchange *x, const Ask *request)
 {
     h2_send_message(c, x, &request->base, false);
-    Told *const told =
-        (Told *)h2_message(c, x, &grpc__reflection__v1__server_reflection_response__descriptor);
-    assert_non_null(told);
-    return told;
+    Reported *const reported =
+        (Reported *)h2_message(c, x, &grpc__reflection__v1__server_reflection_response__descriptor);
+    assert_non_null(reported);
+    return reported;
 }
 
 static void reflect(struct h2_client *c, const char *path)
@@ -365,9 +365,9 @@ static void reflect(struct h2_client *c, const char *path)
     request.message_request_case =
         GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_LIST_SERVICES;
     request.list_services = (char *)"";
-    Told *told = ask(c, x, &request);
-    assert_int_equal(told->list_services_response->n_service, 8);
-    protobuf_c_message_free_unpacked(&told->base, NULL);
+    Reported *reported = ask(c, x, &request);
+    assert_int_equal(reported->list_services_response->n_service, 8);
+    protobuf_c_message_free_unpacked(&reported->base, NULL);
 
     static const char *const symbols[] = {"tracelake.v1.Ingest",
                                           "tracelake.v1.Ingest.Push",
@@ -380,17 +380,18 @@ static void reflect(struct h2_client *c, const char *path)
         GRPC__REFLECTION__V1__SERVER_REFLECTION_REQUEST__MESSAGE_REQUEST_FILE_CONTAINING_SYMBOL;
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         request.file_containing_symbol = (char *)(uintptr_t)symbols[i];
-        told = ask(c, x, &request);
-        if (told->message_response_case !=
+        reported = ask(c, x, &request);
+        if (reported->message_response_case !=
             GRPC__REFLECTION__V1__SERVER_REFLECTION_RESPONSE__MESSAGE_RESPONSE_FILE_DESCRIPTOR_RESPONSE)
             fail_msg("%s is not found", symbols[i]);
-        protobuf_c_message_free_unpacked(&told->base, NULL);
+        protobuf_c_message_free_unpacked(&reported->base, NULL);
     }
     request.file_containing_symbol = (char *)"tracelake.v1.Nonsense";
-    told = ask(c, x, &request);
-    assert_int_equal(told->error_response->error_code, 5);
-    assert_string_equal(told->original_request->file_containing_symbol, "tracelake.v1.Nonsense");
-    protobuf_c_message_free_unpacked(&told->base, NULL);
+    reported = ask(c, x, &request);
+    assert_int_equal(reported->error_response->error_code, 5);
+    assert_string_equal(reported->original_request->file_containing_symbol,
+                        "tracelake.v1.Nonsense");
+    protobuf_c_message_free_unpacked(&reported->base, NULL);
     h2_send(c, x, empty_message, 0, true);
     h2_finish(c, x);
     assert_int_equal(h2_grpc_status(x), 0);

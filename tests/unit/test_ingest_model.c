@@ -31,7 +31,7 @@ static uint8_t byte_at(uint64_t incarnation, uint64_t at)
     return (uint8_t)((at * 2654435761u + incarnation * 40503u) >> 11);
 }
 
-static void told(void *context, uint64_t durable)
+static void reported(void *context, uint64_t durable)
 {
     struct name *const n = context;
     if (durable > atomic_load(&n->durable))
@@ -50,7 +50,7 @@ static void open_push(struct name *n, uint64_t incarnation)
     }
     struct tl_ingest *const before = n->ingest;
     n->ingest = NULL;
-    if (tl_ingest_open(lake, &request, told, n, &n->ingest, trace, &at, &fail) < 0) {
+    if (tl_ingest_open(lake, &request, reported, n, &n->ingest, trace, &at, &fail) < 0) {
         n->ingest = before; /* taken over or not: either is correct; it is closed below */
         if (before) {
             tl_ingest_close(before);
@@ -108,7 +108,7 @@ static void append_fenced(struct name *n)
     assert_int_equal(
         tl_ingest_append(n->fenced, n->fenced_at, (struct tl_bytes){bytes, sizeof(bytes)}, &fail),
         TL_DENIED);
-    assert_int_equal(tl_ingest_goes_on(n->fenced, &fail), TL_DENIED);
+    assert_int_equal(tl_ingest_continues(n->fenced, &fail), TL_DENIED);
 }
 
 static void check(const struct name *n, uint64_t durable)
@@ -217,7 +217,7 @@ static void every_order(void **state)
 }
 
 /* A regression test: a refused sync, then the name is removed and reused. */
-static void a_name_is_used_again_behind_a_failure(void **state)
+static void a_name_is_used_again_after_a_failure(void **state)
 {
     (void)state;
     struct name n = {.id = "again"};
@@ -281,7 +281,7 @@ int main(void)
 {
     begin_random();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_name_is_used_again_behind_a_failure),
+        cmocka_unit_test(a_name_is_used_again_after_a_failure),
         cmocka_unit_test(another_rig_does_not_take_over),
         cmocka_unit_test(every_order),
     };

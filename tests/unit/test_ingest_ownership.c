@@ -26,7 +26,7 @@
 
 enum {
     LONGEST = 96, /* actions of a path */
-    MOST = 32,    /* actions possible in one state */
+    MAX = 32,     /* actions possible in one state */
     FINISH = 200  /* operations after which a fresh server must have finished */
 };
 
@@ -133,7 +133,7 @@ static void act(struct action a)
     }
 }
 
-static size_t possible(const struct limits *limits, struct action out[static MOST])
+static size_t possible(const struct limits *limits, struct action out[static MAX])
 {
     size_t n = 0;
     bool fresh = false; /* servers that have done nothing yet are equivalent */
@@ -366,12 +366,12 @@ static void print_path(size_t n)
 
 static void explore(size_t n)
 {
-    struct action actions[MOST];
+    struct action actions[MAX];
     const size_t n_actions = possible(&search.limits, actions);
     search.longest = n > search.longest ? n : search.longest;
     assert_true(n < LONGEST);
     const uint64_t rig[] = {store_hash(), world.acked, world.attempt};
-    const bool goes_on_from_here = is_new(&search.stores, mix(rig[0], rig, sizeof rig));
+    const bool continues_from_here = is_new(&search.stores, mix(rig[0], rig, sizeof rig));
     /* The current world is used for the first action; it is created again for the others. */
     for (size_t i = 0; i < n_actions && !world.wrong[0]; i++) {
         if (i > 0) {
@@ -387,7 +387,7 @@ static void explore(size_t n)
         else if (is_new(&search.states, state()))
             explore(n + 1);
     }
-    if (world.wrong[0] || !goes_on_from_here)
+    if (world.wrong[0] || !continues_from_here)
         return;
     end_world();
     replay(search.rule, search.path, n);

@@ -377,12 +377,13 @@ static void riscv_sequences(void **state)
                  {0x617d, 0x8102, 0}};                         /* c.addi16sp; c.jr sp */
     for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
         uint64_t target = 0;
-        const bool told =
+        const bool reported =
             tl_riscv_sequential_jump(64, 0x1000, known[i].before, known[i].jump, &target);
-        assert_int_equal(told, known[i].target != 0);
+        assert_int_equal(reported, known[i].target != 0);
         assert_int_equal(target, known[i].target);
         assert_int_equal(
-            tl_riscv_sequential_jump(32, 0x1000, known[i].before, known[i].jump, &target), told);
+            tl_riscv_sequential_jump(32, 0x1000, known[i].before, known[i].jump, &target),
+            reported);
         assert_int_equal(target, (uint32_t)known[i].target);
     }
 }

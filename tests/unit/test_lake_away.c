@@ -39,11 +39,11 @@ static int by_content(struct tl_catalog *catalog, const char *name,
     return refused(fail) < 0 ? TL_IO : whole->by_content(catalog, name, each, context, fail);
 }
 
-static int page(struct tl_catalog *catalog, const struct tl_trace_place *behind, size_t most,
+static int page(struct tl_catalog *catalog, const struct tl_trace_place *after, size_t most,
                 int (*each)(void *context, const struct tl_catalog_trace *trace), void *context,
                 struct tl_fail *fail)
 {
-    return refused(fail) < 0 ? TL_IO : whole->page(catalog, behind, most, each, context, fail);
+    return refused(fail) < 0 ? TL_IO : whole->page(catalog, after, most, each, context, fail);
 }
 
 /* Refuse an id as if another push of the rig, begun at the same time, had taken it. */

@@ -126,7 +126,7 @@ static void check_call(uint64_t insn, uint32_t depth)
         assert_string_equal(call.caller, names[function_of(caller)]);
         assert_int_equal(call.caller_from, caller->from);
     }
-    uint64_t calls = 0, number = 0, total = 0, least = UINT64_MAX, most = 0, longest = 0;
+    uint64_t calls = 0, number = 0, total = 0, lowest = UINT64_MAX, highest = 0, longest = 0;
     uint64_t previous = UINT64_MAX, next = UINT64_MAX;
     for (size_t k = 0; k < core.n_calls; k++) {
         const struct call *const other = &core.calls[k];
@@ -136,9 +136,9 @@ static void check_call(uint64_t insn, uint32_t depth)
         calls++;
         number += other->from <= truth->from;
         total += length;
-        least = length < least ? length : least;
-        if (length > most) {
-            most = length;
+        lowest = length < lowest ? length : lowest;
+        if (length > highest) {
+            highest = length;
             longest = other->from;
         }
         if (other->from < truth->from)
@@ -150,8 +150,8 @@ static void check_call(uint64_t insn, uint32_t depth)
     assert_int_equal(call.finished, calls); /* all of them end before the trace does */
     assert_int_equal(call.number, depth > 0 ? number : 0);
     assert_int_equal(call.total, total);
-    assert_int_equal(call.min, calls > 0 ? least : 0);
-    assert_int_equal(call.max, most);
+    assert_int_equal(call.min, calls > 0 ? lowest : 0);
+    assert_int_equal(call.max, highest);
     assert_int_equal(call.longest, longest);
     assert_int_equal(call.has_previous, previous != UINT64_MAX);
     assert_int_equal(call.has_next, next != UINT64_MAX);
@@ -220,7 +220,7 @@ static struct path *find_path(struct path *paths, size_t n, uint64_t key)
 }
 
 /* Count the own instructions of each path in a range, one by one. */
-static size_t true_paths(uint64_t from, uint64_t to, struct path *out, size_t most)
+static size_t true_paths(uint64_t from, uint64_t to, struct path *out, size_t highest)
 {
     size_t n = 0;
     for (uint64_t k = from; k < to;) {
@@ -231,7 +231,7 @@ static size_t true_paths(uint64_t from, uint64_t to, struct path *out, size_t mo
         const uint64_t key = path_key(i);
         struct path *path = find_path(out, n, key);
         if (!path) {
-            assert_true(n < most);
+            assert_true(n < highest);
             path = &out[n++];
             *path = (struct path){.key = key};
         }
@@ -342,12 +342,12 @@ static void few_nodes(void **state)
     assert_true(few.truncated);
     assert_int_equal(few.n_nodes, 100);
     assert_int_equal(few.insns, core.insns);
-    uint64_t least = UINT64_MAX;
+    uint64_t lowest = UINT64_MAX;
     for (size_t i = 0; i < few.n_nodes; i++)
-        least = few.nodes[i].total < least ? few.nodes[i].total : least;
+        lowest = few.nodes[i].total < lowest ? few.nodes[i].total : lowest;
     size_t larger = 0;
     for (size_t i = 0; i < all.n_nodes; i++)
-        larger += all.nodes[i].total > least;
+        larger += all.nodes[i].total > lowest;
     assert_true(larger <= 100);
     tl_profile_fini(&all);
     tl_profile_fini(&few);

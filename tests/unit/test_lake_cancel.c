@@ -9,7 +9,7 @@
 
 /* Maximum processor time of the thread between two checks, and after the answer; sanitizers take
  * several times longer. */
-#define MOST_NS 60000000
+#define MAX_NS 60000000
 
 static struct tl_backend *backend;
 static struct tl_lake *lake;
@@ -197,7 +197,7 @@ static int locate(void)
 static const struct {
     const char *name;
     int (*run)(void);
-    uint64_t least; /* checks of a complete run */
+    uint64_t min; /* checks of a complete run */
 } works[] = {
     {"verify", verify, 20},   {"verify all", verify_all, 20},
     {"find pc", find_pc, 10}, {"find event", find_event, 10},
@@ -229,8 +229,8 @@ static void cancelled_work_ends(void **state)
         assert_int_equal(r, TL_OK);
         r = run(i, UINT64_MAX, &a); /* now with indexes in the cache, as in the next runs */
         assert_int_equal(r, TL_OK);
-        assert_true(a.asked >= works[i].least);
-        assert_true(a.longest_ns < MOST_NS);
+        assert_true(a.asked >= works[i].min);
+        assert_true(a.longest_ns < MAX_NS);
         const uint64_t all = a.asked;
         const uint64_t places[] = {1, 2, all / 3 + 1, all / 2 + 1, all};
         for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
@@ -240,14 +240,14 @@ static void cancelled_work_ends(void **state)
                 fail_msg("%s returned %d, cancelled at question %llu", works[i].name, r,
                          (unsigned long long)after);
             assert_true(a.asked <= after + 2); /* cleaning up may check again */
-            assert_true(a.longest_ns < MOST_NS);
+            assert_true(a.longest_ns < MAX_NS);
         }
         assert_int_equal(works[i].run(), TL_OK); /* nothing was left incomplete */
     }
 }
 
 /* A cancelled repair leaves each object either unchanged or complete. */
-static void cancelled_repair_goes_on(void **state)
+static void cancelled_repair_continues(void **state)
 {
     (void)state;
     struct tl_buf file = {0};
@@ -275,7 +275,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cancelled_work_ends),
-        cmocka_unit_test(cancelled_repair_goes_on),
+        cmocka_unit_test(cancelled_repair_continues),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -110,7 +110,7 @@ static void find_last(const struct tl_buf *stf, size_t *begin, size_t *end)
     tl_stf_groups_fini(&groups);
 }
 
-static void tell_difference(const struct tl_buf *a, const struct tl_buf *b)
+static void report_difference(const struct tl_buf *a, const struct tl_buf *b)
 {
     struct tl_stf_groups groups = {0};
     const int head = tl_stf_groups_read(&groups, (struct tl_bytes){a->p, a->n});
@@ -140,7 +140,7 @@ static void compare(const char *stream, uint64_t from, uint64_t to)
     find_last(&anew, &begin[1], &end[1]);
     if (begin[0] != begin[1] || memcmp(copied.p, anew.p, begin[0]) != 0) {
         print_message("%s: last groups at %zu and %zu\n", name, begin[0], begin[1]);
-        tell_difference(&copied, &anew);
+        report_difference(&copied, &anew);
     }
     /* The same instruction, possibly with more records, and the same bytes after it. */
     assert_int_equal(copied.n - end[0], anew.n - end[1]);
@@ -337,8 +337,8 @@ static void assert_meet(const char *stream, uint64_t position, enum tl_range_for
     const size_t first = parts.n;
     get(stream, position, UINT64_MAX, format, false, &parts);
     if (format == TL_FORMAT_TEXT) {
-        const uint8_t *const behind = (const uint8_t *)memchr(whole.p, '\n', whole.n) + 1;
-        const size_t heading = (size_t)(behind - whole.p);
+        const uint8_t *const after = (const uint8_t *)memchr(whole.p, '\n', whole.n) + 1;
+        const size_t heading = (size_t)(after - whole.p);
         memmove(parts.p + first, parts.p + first + heading, parts.n - first - heading);
         parts.n -= heading;
     }

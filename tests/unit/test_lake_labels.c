@@ -29,8 +29,8 @@ static void labels_have_limits(void **state)
         {1, TL_LABEL_KEY_BYTES, TL_LABEL_VALUE_BYTES, true},
         {1, TL_LABEL_KEY_BYTES + 1, 1, false},
         {1, 3, TL_LABEL_VALUE_BYTES + 1, false},
-        {TL_LABELS_MOST, 3, 3, true},
-        {TL_LABELS_MOST + 1, 3, 3, false},
+        {TL_LABELS_MAX, 3, 3, true},
+        {TL_LABELS_MAX + 1, 3, 3, false},
         {TL_LABELS_BYTES / TL_LABEL_VALUE_BYTES, 96, TL_LABEL_VALUE_BYTES - 96, true},
         {TL_LABELS_BYTES / TL_LABEL_VALUE_BYTES, 96, TL_LABEL_VALUE_BYTES - 95, false},
         {1000, 24, 100, true}, /* the names of as many regions as `simpoints` chooses */
@@ -61,7 +61,7 @@ static void labels_have_limits(void **state)
                          cases[i].fits ? TL_OK : TL_USAGE);
         if (cases[i].fits) /* existing labels count, and a replaced one counts once */
             assert_int_equal(tl_lake_set_labels(lake, "t", (char *)set.p, NULL), TL_OK);
-        if (cases[i].labels == TL_LABELS_MOST)
+        if (cases[i].labels == TL_LABELS_MAX)
             assert_int_equal(tl_lake_set_labels(lake, "t", "one=more\n", NULL), TL_USAGE);
         assert_int_equal(tl_lake_set_labels(lake, "t", (char *)removal.p, NULL), TL_OK);
         assert_string_equal(labels_of(lake, "t", text), "");

@@ -315,7 +315,7 @@ static void damaged_segments(const struct sim_options *options, uint64_t shard, 
     end();
 }
 
-static void missing_ranges_are_told(void **state)
+static void missing_ranges_are_reported(void **state)
 {
     const uint64_t random = test_seed();
     const struct sim_options runs[] = {
@@ -464,7 +464,7 @@ static void damage_is_verified(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(missing_ranges_are_told),
+        cmocka_unit_test(missing_ranges_are_reported),
         cmocka_unit_test(frames_after_a_missing_range_are_there),
         cmocka_unit_test(growing_shards_have_missing_ranges),
         cmocka_unit_test(perf_data_can_be_read),

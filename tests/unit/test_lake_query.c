@@ -530,7 +530,7 @@ static void functions_are_numbered(void **state)
     tl_trace_put(trace);
 }
 
-static void counters_are_told(void **state)
+static void counters_are_reported(void **state)
 {
     (void)state;
     struct tl_buf out = {0};
@@ -764,7 +764,7 @@ int main(void)
         cmocka_unit_test(time_tiles_cover_everything),
         cmocka_unit_test(rows_have_their_addresses),
         cmocka_unit_test(functions_are_numbered),
-        cmocka_unit_test(counters_are_told),
+        cmocka_unit_test(counters_are_reported),
         cmocka_unit_test(statistics_add_up),
         cmocka_unit_test(functions_add_up),
         cmocka_unit_test(rows_say_where_branches_lead),

@@ -260,7 +260,7 @@ static void raw_damage_is_a_gap(void **state)
     tl_buf_fini(&text);
 }
 
-static void shards_without_raw_are_told(void **state)
+static void shards_without_raw_are_reported(void **state)
 {
     struct tl_buf report = {0};
     (void)state;
@@ -344,7 +344,7 @@ int main(void)
         TEST(shards_are_rebuilt_from_raw),
         TEST(shards_are_mended_without_raw),
         TEST(raw_damage_is_a_gap),
-        TEST(shards_without_raw_are_told),
+        TEST(shards_without_raw_are_reported),
         TEST(images_are_checked),
         TEST(rows_are_checked),
     };

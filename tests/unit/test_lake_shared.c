@@ -106,13 +106,13 @@ static void wait_decoded(struct tl_lake *lake, uint64_t bytes)
 }
 
 /* Wait until a server shows this many instructions. */
-static void wait_shown(struct tl_lake *lake, uint64_t least)
+static void wait_shown(struct tl_lake *lake, uint64_t min)
 {
     uint64_t decoded, sealed, insns;
-    for (unsigned i = 0; (insns = shown(lake, &decoded, &sealed)) < least; i++) {
+    for (unsigned i = 0; (insns = shown(lake, &decoded, &sealed)) < min; i++) {
         if (i >= 6000)
             fail_msg("%llu of %llu instructions are shown", (unsigned long long)insns,
-                     (unsigned long long)least);
+                     (unsigned long long)min);
         usleep(10000);
     }
 }
@@ -341,16 +341,16 @@ static void read_noise(struct tl_lake *lake, uint64_t from, uint64_t to)
  * some from time to time. */
 static uint64_t operations(unsigned pause_us)
 {
-    uint64_t least = UINT64_MAX;
+    uint64_t min = UINT64_MAX;
     for (uint64_t from = 0; from < 4 * 65536; from += 65536) {
         usleep(pause_us);
         interposer_fault_at(FAULT_REFUSED, UINT64_MAX);
         read_noise(b, from, from + 100);
         const uint64_t n = interposer_passed();
-        least = n < least ? n : least;
+        min = n < min ? n : min;
     }
     interposer_faults(0, 1, 0);
-    return least;
+    return min;
 }
 #endif
 

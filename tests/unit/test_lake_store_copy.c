@@ -86,33 +86,34 @@ static int free_source(void **state)
 }
 
 /* The report of the last copy. */
-struct told {
+struct reported {
     char text[512];
     uint64_t last, total; /* progress */
     int stop;             /* to be returned by the progress function */
 };
 
-static void tell(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
+static void report(void *context, const char *trace, enum tl_copy_outcome outcome, uint64_t bytes)
 {
     static const char *const names[] = {"done", "there", "busy", "other", "damaged", "missing"};
-    struct told *const told = context;
-    const size_t n = strlen(told->text);
-    snprintf(told->text + n, sizeof told->text - n, "%s %s\n", trace, names[outcome]);
+    struct reported *const reported = context;
+    const size_t n = strlen(reported->text);
+    snprintf(reported->text + n, sizeof reported->text - n, "%s %s\n", trace, names[outcome]);
 }
 
 static int progress(void *context, const char *trace, uint64_t done, uint64_t total)
 {
-    struct told *const told = context;
+    struct reported *const reported = context;
     assert_true(done <= total || total == 0);
-    told->last = done;
-    told->total = total;
-    return told->stop;
+    reported->last = done;
+    reported->total = total;
+    return reported->stop;
 }
 
-static int copy(struct tl_backend *to, struct told *told, struct tl_fail *fail)
+static int copy(struct tl_backend *to, struct reported *reported, struct tl_fail *fail)
 {
-    const struct tl_copy_request request = {.tell = tell, .progress = progress, .context = told};
-    *told = (struct told){.stop = told->stop};
+    const struct tl_copy_request request = {
+        .report = report, .progress = progress, .context = reported};
+    *reported = (struct reported){.stop = reported->stop};
     return tl_lake_copy_between(source, to, &request, fail);
 }
 
@@ -120,7 +121,7 @@ static int copy(struct tl_backend *to, struct told *told, struct tl_fail *fail)
 static void check(struct tl_backend *to)
 {
     struct tl_lake *const lake = open_lake(to);
-    struct tl_buf report = {0};
+    struct tl_buf findings = {0};
     struct tl_trace_list list;
     struct tl_note *notes;
     struct tl_retention_row *rules;
@@ -152,10 +153,10 @@ static void check(struct tl_backend *to)
     assert_int_equal(tl_lake_images(lake, &images, &n), TL_OK);
     assert_int_equal(n, 1);
     free(images);
-    assert_int_equal(tl_lake_verify(lake, "", false, &report, NULL), TL_OK);
-    if (report.n)
-        fail_msg("%.*s", (int)report.n, (const char *)report.p);
-    tl_buf_fini(&report);
+    assert_int_equal(tl_lake_verify(lake, "", false, &findings, NULL), TL_OK);
+    if (findings.n)
+        fail_msg("%.*s", (int)findings.n, (const char *)findings.p);
+    tl_buf_fini(&findings);
     tl_lake_close(lake);
 }
 
@@ -176,14 +177,14 @@ static void copies_what_is_sealed(void **state)
 {
     struct tl_backend *to;
     struct tl_fail fail = {0};
-    struct told told = {0};
+    struct reported reported = {0};
     assert_int_equal(tl_backend_memory(&to), TL_OK);
-    if (copy(to, &told, &fail) < 0)
+    if (copy(to, &reported, &fail) < 0)
         fail_msg("%s", fail.text);
-    assert_string_equal(told.text, "stored done\nvirtual done\nlive busy\n");
-    assert_true(told.total > 0 && told.last == told.total);
-    assert_int_equal(copy(to, &told, &fail), TL_OK);
-    assert_string_equal(told.text, "stored there\nvirtual there\nlive busy\n");
+    assert_string_equal(reported.text, "stored done\nvirtual done\nlive busy\n");
+    assert_true(reported.total > 0 && reported.last == reported.total);
+    assert_int_equal(copy(to, &reported, &fail), TL_OK);
+    assert_string_equal(reported.text, "stored there\nvirtual there\nlive busy\n");
     check(to);
     tl_backend_free(to);
 }
@@ -192,12 +193,12 @@ static void single_traces(void **state)
 {
     static const char *const ids[] = {"virtual", "none"};
     struct tl_backend *to;
-    struct told told = {0};
+    struct reported reported = {0};
     const struct tl_copy_request request = {
-        .traces = ids, .n_traces = 2, .tell = tell, .context = &told};
+        .traces = ids, .n_traces = 2, .report = report, .context = &reported};
     assert_int_equal(tl_backend_memory(&to), TL_OK);
     assert_int_equal(tl_lake_copy_between(source, to, &request, NULL), TL_OK);
-    assert_string_equal(told.text, "none missing\nvirtual done\n");
+    assert_string_equal(reported.text, "none missing\nvirtual done\n");
     struct tl_lake *const lake = open_lake(to);
     struct tl_buf text = {0};
     lake_text(lake, "virtual", &text);
@@ -205,24 +206,24 @@ static void single_traces(void **state)
     tl_buf_fini(&text);
     tl_lake_close(lake);
     /* The rest is added later, regardless of what a server has done in the meantime. */
-    assert_int_equal(copy(to, &told, NULL), TL_OK);
-    assert_string_equal(told.text, "stored done\nvirtual there\nlive busy\n");
+    assert_int_equal(copy(to, &reported, NULL), TL_OK);
+    assert_string_equal(reported.text, "stored done\nvirtual there\nlive busy\n");
     check(to);
     tl_backend_free(to);
 }
 
 /* Power fails at each operation in turn; a server can start with the result, and the same call
  * completes it. */
-static void goes_on_behind_cuts(void **state)
+static void continues_after_cuts(void **state)
 {
     unsigned cuts = 0;
     for (uint64_t at = 0;; at += 1 + at / 8) {
         struct tl_backend *to;
         struct tl_fail fail = {0};
-        struct told told = {0};
+        struct reported reported = {0};
         assert_int_equal(tl_backend_memory(&to), TL_OK);
         tl_backend_memory_refuse(to, at, 1, TL_OK);
-        const int r = copy(to, &told, &fail);
+        const int r = copy(to, &reported, &fail);
         if (r >= 0) {
             assert_true(at > 40);
             tl_backend_free(to);
@@ -232,7 +233,7 @@ static void goes_on_behind_cuts(void **state)
         tl_backend_memory_boot(to, at);
         if (cuts++ % 3 == 0)
             tl_lake_close(open_lake(to));
-        if (copy(to, &told, &fail) < 0)
+        if (copy(to, &reported, &fail) < 0)
             fail_msg("behind a cut at %u: %s", (unsigned)at, fail.text);
         check(to);
         tl_backend_free(to);
@@ -244,11 +245,11 @@ static void goes_on_behind_cuts(void **state)
 static void ends_when_told(void **state)
 {
     struct tl_backend *to;
-    struct told told = {.stop = TL_CANCELLED};
+    struct reported reported = {.stop = TL_CANCELLED};
     assert_int_equal(tl_backend_memory(&to), TL_OK);
-    assert_int_equal(copy(to, &told, NULL), TL_CANCELLED);
-    told.stop = 0;
-    assert_int_equal(copy(to, &told, NULL), TL_OK);
+    assert_int_equal(copy(to, &reported, NULL), TL_CANCELLED);
+    reported.stop = 0;
+    assert_int_equal(copy(to, &reported, NULL), TL_OK);
     check(to);
     tl_backend_free(to);
 }
@@ -257,14 +258,14 @@ static void leaves_what_is_there(void **state)
 {
     struct tl_backend *to, *empty;
     struct tl_fail fail = {0};
-    struct told told = {0};
+    struct reported reported = {0};
     assert_int_equal(tl_backend_memory(&to), TL_OK);
     struct tl_lake *lake = open_lake(to);
     begin_capture(lake, "stored");
-    assert_int_equal(copy(to, &told, &fail), TL_DENIED); /* a server is using it */
+    assert_int_equal(copy(to, &reported, &fail), TL_DENIED); /* a server is using it */
     tl_lake_close(lake);
-    assert_int_equal(copy(to, &told, &fail), TL_OK);
-    assert_string_equal(told.text, "stored other\nvirtual done\nlive busy\n");
+    assert_int_equal(copy(to, &reported, &fail), TL_OK);
+    assert_string_equal(reported.text, "stored other\nvirtual done\nlive busy\n");
     lake = open_lake(to);
     struct tl_trace_list list;
     assert_int_equal(tl_lake_trace(lake, "stored", &list), TL_OK);
@@ -295,16 +296,16 @@ static void compares_what_it_wrote(void **state)
 {
     struct tl_backend *to;
     struct tl_fail fail = {0};
-    struct told told = {0};
+    struct reported reported = {0};
     assert_int_equal(tl_backend_memory(&to), TL_OK);
     honest = to->ops;
     struct tl_backend_ops ops = *to->ops;
     ops.put_all = forgetful_put;
     to->ops = &ops;
-    assert_int_equal(copy(to, &told, &fail), TL_IO);
+    assert_int_equal(copy(to, &reported, &fail), TL_IO);
     assert_non_null(strstr(fail.text, "reads back as something else"));
     to->ops = honest;
-    assert_int_equal(copy(to, &told, &fail), TL_OK);
+    assert_int_equal(copy(to, &reported, &fail), TL_OK);
     check(to);
     tl_backend_free(to);
 }
@@ -316,24 +317,24 @@ static int damage_raw(void *context, const char *key, uint64_t size)
 }
 
 /* Damaged data is copied unchanged, and reported. */
-static void tells_damage(void **state)
+static void reports_damage(void **state)
 {
     struct tl_backend *to, *again;
     struct tl_buf bytes = {0};
-    struct told told = {0};
+    struct reported reported = {0};
     char key[128];
     assert_int_equal(tl_backend_memory(&to), TL_OK);
-    assert_int_equal(copy(to, &told, NULL), TL_OK);
+    assert_int_equal(copy(to, &reported, NULL), TL_OK);
     assert_int_equal(to->ops->list(to, "r/stored", damage_raw, key, NULL), 1);
     assert_int_equal(tl_backend_get_all(to, key, &bytes, NULL), TL_OK);
     bytes.p[bytes.n / 2] ^= 1;
     assert_int_equal(tl_backend_put(to, key, (struct tl_bytes){bytes.p, bytes.n}, NULL), TL_OK);
     tl_buf_fini(&bytes);
     assert_int_equal(tl_backend_memory(&again), TL_OK);
-    const struct tl_copy_request request = {.tell = tell, .context = &told};
-    told = (struct told){0};
+    const struct tl_copy_request request = {.report = report, .context = &reported};
+    reported = (struct reported){0};
     assert_int_equal(tl_lake_copy_between(to, again, &request, NULL), TL_OK);
-    assert_string_equal(told.text, "stored damaged\nvirtual done\n");
+    assert_string_equal(reported.text, "stored damaged\nvirtual done\n");
     assert_int_equal(bytes_of(again), bytes_of(to));
     tl_backend_free(again);
     tl_backend_free(to);
@@ -343,9 +344,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_what_is_sealed), cmocka_unit_test(single_traces),
-        cmocka_unit_test(goes_on_behind_cuts),   cmocka_unit_test(ends_when_told),
+        cmocka_unit_test(continues_after_cuts),  cmocka_unit_test(ends_when_told),
         cmocka_unit_test(leaves_what_is_there),  cmocka_unit_test(compares_what_it_wrote),
-        cmocka_unit_test(tells_damage),
+        cmocka_unit_test(reports_damage),
     };
     return cmocka_run_group_tests(tests, make_source, free_source);
 }

@@ -34,7 +34,7 @@ static int resolve(void *context, const char *file, struct tl_bytes *bytes, stru
     return TL_OK;
 }
 
-static int tell_image(const struct tl_image *image, struct tl_buf *out)
+static int report_image(const struct tl_image *image, struct tl_buf *out)
 {
     size_t n;
     const struct tl_symbol *const symbols = tl_image_symbols(image, &n);
@@ -63,7 +63,7 @@ static int setup_and_images(void *context, struct tl_buf *out)
     if (rc == TL_OK)
         rc = tl_image_freeze(image);
     if (rc == TL_OK)
-        rc = tell_image(image, out);
+        rc = report_image(image, out);
     tl_image_free(image);
     tl_setup_fini(&setup);
     return rc;

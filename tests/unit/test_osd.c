@@ -290,7 +290,7 @@ static void test_without_enumeration(void **state)
     for (unsigned round = 0; round < 30; round++) {
         const unsigned width = 16u << round % 3;
         struct tl_sim_osd e;
-        struct written told = {0}, guessed = {0};
+        struct written reported = {0}, guessed = {0};
         struct tl_setup setup;
         tl_setup_init(&setup);
         setup.container = TL_CONTAINER_DI;
@@ -306,11 +306,11 @@ static void test_without_enumeration(void **state)
             assert_int_equal(tl_sim_osd_stm(&e, 2, width, 1, 4, 'x'), TL_OK);
         }
         fill(&e, 300, width);
-        decode(&told, &setup, e.out.p, e.out.n, 0);
-        assert_all_truth(&e, &told, width);
+        decode(&reported, &setup, e.out.p, e.out.n, 0);
+        assert_all_truth(&e, &reported, width);
         decode(&guessed, NULL, e.out.p, e.out.n, 0);
         assert_all_truth(&e, &guessed, width);
-        written_fini(&told);
+        written_fini(&reported);
         written_fini(&guessed);
         tl_setup_fini(&setup);
         tl_sim_osd_fini(&e);

@@ -54,17 +54,17 @@ static uint64_t read_all(struct tl_backend *backend, uint64_t first, uint64_t fr
 {
     struct tl_spool_reader *reader;
     struct tl_buf buf = {0};
-    uint64_t at = from, lost = 0, arrival = 0, behind;
+    uint64_t at = from, lost = 0, arrival = 0, following;
     const uint64_t end = first + all->n;
     assert_int_equal(tl_spool_reader_new(&reader, backend, "c"), TL_OK);
     while (at < end) {
         tl_buf_reset(&buf);
         const int r = tl_spool_read(reader, at, end, &buf, NULL);
         if (r == TL_BAD) {
-            assert_int_equal(tl_spool_skip(reader, at, end, &behind, NULL), TL_OK);
-            assert_true(behind > at && behind <= end);
-            lost += behind - at;
-            at = behind;
+            assert_int_equal(tl_spool_skip(reader, at, end, &following, NULL), TL_OK);
+            assert_true(following > at && following <= end);
+            lost += following - at;
+            at = following;
             continue;
         }
         assert_int_equal(r, TL_OK);
@@ -169,7 +169,7 @@ static void damage_costs_a_frame(void **state)
 
 /* Segments are packed again while a reader remembers the locations of their frames: the frames are
  * elsewhere then, with the same bytes. */
-static void a_resting_reader_goes_on(void **state)
+static void a_resting_reader_continues(void **state)
 {
     enum { SEGMENT = 500000, SEGMENTS = 80 }; /* more than the reader keeps */
     uint64_t random = test_seed();
@@ -521,7 +521,7 @@ int main(void)
         cmocka_unit_test(lakes_pack),
         cmocka_unit_test(power_cuts_cost_nothing),
         cmocka_unit_test(packing_waits_for_pushes),
-        cmocka_unit_test(a_resting_reader_goes_on),
+        cmocka_unit_test(a_resting_reader_continues),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -255,7 +255,7 @@ static void files_are_the_same(void **state)
         struct world w;
         struct tl_buf one, many;
         world_init(&w, &shape, &options, 400000, 60);
-        assert_true(w.trace.n > 2 * TL_SPLIT_LEAST);
+        assert_true(w.trace.n > 2 * TL_SPLIT_MIN);
         assert_int_equal(decode(&w, 1, UINT64_MAX, &one), TL_OK);
         for (unsigned threads = 2; threads <= 4; threads++) {
             assert_int_equal(decode(&w, threads, UINT64_MAX, &many), TL_OK);

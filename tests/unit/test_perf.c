@@ -83,7 +83,7 @@ static void cut_at_every_byte(const char *name)
     struct said whole = {0};
     decode(&whole, p, size);
     assert_true(whole.branches[0].n > 0);
-    size_t most = 0, told = 0;
+    size_t most = 0, reported = 0;
     for (size_t n = 0; n < size; n++) {
         struct said s = {0};
         decode(&s, p, n);
@@ -94,10 +94,10 @@ static void cut_at_every_byte(const char *name)
         }
         assert_true(s.branches[0].n >= most); /* more input never gives less output */
         most = s.branches[0].n;
-        told += s.losses > 0;
+        reported += s.losses > 0;
         said_fini(&s);
     }
-    assert_true(told > size * 9 / 10); /* a pipe may end between two records */
+    assert_true(reported > size * 9 / 10); /* a pipe may end between two records */
     said_fini(&whole);
     tl_buf_fini(&file);
 }

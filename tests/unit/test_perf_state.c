@@ -134,8 +134,8 @@ static void bad_records(void **state)
 /* ---- modified states ------------------------------------------------------------------------- */
 
 /* Continue from a state saved halfway, with some bytes changed, and decode the rest. */
-static void go_on_changed(const struct run *run, const struct tl_buf *saved, size_t half,
-                          struct tl_sim_rng *rng)
+static void continue_changed(const struct run *run, const struct tl_buf *saved, size_t half,
+                             struct tl_sim_rng *rng)
 {
     struct tl_buf changed = {0};
     struct log log = {0};
@@ -173,7 +173,7 @@ static void changed_states(void **state)
         assert_int_equal(tl_decode_save(d, &saved), TL_OK);
         tl_decode_free(d);
         for (unsigned round = 0; round < 300; round++)
-            go_on_changed(&run, &saved, half, &rng);
+            continue_changed(&run, &saved, half, &rng);
         log_fini(&log);
         tl_setup_fini(&setup);
         tl_buf_fini(&saved);

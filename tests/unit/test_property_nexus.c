@@ -169,8 +169,8 @@ static void pick(const struct tl_buf *text, const char *classes, bool named, str
     assert_int_equal(tl_buf_add(out, "", 1), TL_OK);
 }
 
-static void assert_told(const struct world *w, const struct said *said, const char *classes,
-                        unsigned round)
+static void assert_reported(const struct world *w, const struct said *said, const char *classes,
+                            unsigned round)
 {
     struct tl_buf a = {0}, b = {0};
     pick(&w->truth, classes, false, &a);
@@ -185,7 +185,7 @@ static void assert_told(const struct world *w, const struct said *said, const ch
     tl_buf_fini(&b);
 }
 
-static void all_is_told(void **state)
+static void all_is_reported(void **state)
 {
     (void)state;
     struct tl_sim_rng rng = {3};
@@ -194,8 +194,8 @@ static void all_is_told(void **state)
         struct said whole, parts;
         world_init(&w, round, &rng);
         decode(&w, &w.trace, w.trace.n, &whole);
-        assert_told(&w, &whole, "IXR", round);
-        assert_told(&w, &whole, "T", round);
+        assert_reported(&w, &whole, "IXR", round);
+        assert_reported(&w, &whole, "T", round);
         assert_int_equal(whole.faults + whole.lost + whole.wrong, 0);
         decode(&w, &w.trace, 1 + round % 40, &parts);
         assert_int_equal(whole.text.n, parts.text.n);
@@ -263,7 +263,7 @@ static void damaged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_is_told),
+        cmocka_unit_test(all_is_reported),
         cmocka_unit_test(handed_from_decode_to_decode),
         cmocka_unit_test(damaged),
     };

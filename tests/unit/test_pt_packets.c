@@ -178,7 +178,7 @@ static void by_parser(struct account *a, struct tl_bytes in)
 
 static void say_tape(struct account *a, const struct tl_pt_tape *tape, struct tl_bytes in)
 {
-    assert_true(tape->n <= TL_PT_TAPE_ROOM + 1);
+    assert_true(tape->n <= TL_PT_TAPE_ENTRIES + 1);
     for (size_t i = 0; i < tape->n; i++) {
         const unsigned kind = tape->kind[i] & ~TL_PT_TAPE_SUPPRESSED;
         const unsigned n = 63 - (unsigned)__builtin_clzll(tape->tnt[i]);

@@ -83,15 +83,15 @@ static struct h2_exchange *begin_find(struct h2_client *c)
 }
 
 /* Wait until this many calls are active in the lake, sending pending output. */
-static void wait_held(struct h2_client *c, unsigned least, unsigned most)
+static void wait_held(struct h2_client *c, unsigned min, unsigned most)
 {
     const int64_t until = tl_monotonic_ms() + LIMIT_MS;
     for (;;) {
         const unsigned held = atomic_load(&fake.held);
-        if (held >= least && held <= most)
+        if (held >= min && held <= most)
             return;
         if (tl_monotonic_ms() > until)
-            fail_msg("%u are at work, not %u to %u", held, least, most);
+            fail_msg("%u are at work, not %u to %u", held, min, most);
         if (c)
             h2_step(c, 1);
         else

@@ -375,7 +375,7 @@ static void read_follow(struct h2_client *c, struct h2_exchange *x, size_t n, st
 /* A range opened when less data was available than a moment before omits nothing. */
 static void test_follow_behind(void **state)
 {
-    enum { INSNS = 200, FIRST = 100, BEHIND = 40 };
+    enum { INSNS = 200, FIRST = 100, AFTER = 40 };
     struct serving s;
     serve(&s, NULL);
     struct h2_client *const c = h2_connect(s.url);
@@ -393,13 +393,13 @@ static void test_follow_behind(void **state)
     assert_non_null(ack);
     assert_int_equal(ack->ack->durable, 4 * FIRST);
     protobuf_c_message_free_unpacked(&ack->base, NULL);
-    atomic_store(&fake.behind, BEHIND);
+    atomic_store(&fake.after, AFTER);
     request.trace = (char *)"live";
     request.stream = (char *)"cs.10";
     request.format = TRACELAKE__V1__FORMAT__FORMAT_TEXT;
     struct h2_exchange *const x = h2_call(c, "/tracelake.v1.Ranges/Follow");
     h2_send_message(c, x, &request.base, true);
-    read_follow(c, x, FIRST - BEHIND, &got);
+    read_follow(c, x, FIRST - AFTER, &got);
     send_chunk(c, push, 4 * FIRST, bytes + 4 * FIRST, 4 * (INSNS - FIRST), 0);
     send_finish(c, push, 4 * INSNS);
     assert_int_equal(expect_finished(c, push), 4 * INSNS);

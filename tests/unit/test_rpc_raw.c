@@ -121,9 +121,9 @@ static void test_each_connection_is_a_capture(void **state)
         assert_memory_equal(raw.p, bytes, raw.n);
     }
     close(tcp_connect(url)); /* no byte, so no capture */
-    const int behind = tcp_connect(url);
-    send_all(behind, bytes, 1, &seed);
-    close(behind);
+    const int after = tcp_connect(url);
+    send_all(after, bytes, 1, &seed);
+    close(after);
     assert_int_equal(wait_sealed(r->lake, "probe-3").n, 1);
     tl_raw_free(r->raw); /* no connection is active any more */
     assert_int_equal(tl_raw_new(&r->raw, r->lake, log_line), TL_OK);

@@ -412,8 +412,8 @@ static void a_snapshot_with_everything(void **state)
                      "[source_buffers]\netm_2=two\nstm=ETB_1,ETB_2\n");
     struct tl_bundle snap;
     struct tl_fail fail = {0};
-    char told[4000] = "";
-    assert_int_equal(tl_snapshot_read(&snap, made, collect, &told, &fail), TL_OK);
+    char reported[4000] = "";
+    assert_int_equal(tl_snapshot_read(&snap, made, collect, &reported, &fail), TL_OK);
     static const char *const expected[] = {
         "gone.ini",         "none.bin",     "line 5 is neither",
         "register TRCIDR0", "'mars'",       "'colour'",
@@ -422,7 +422,7 @@ static void a_snapshot_with_everything(void **state)
         "2 feed it; etm_2",
     };
     for (size_t i = 0; i < sizeof expected / sizeof expected[0]; i++)
-        if (!strstr(told, expected[i]))
+        if (!strstr(reported, expected[i]))
             fail_msg("nothing said of %s", expected[i]);
 
     assert_int_equal(snap.n_captures, 3);
@@ -552,9 +552,9 @@ static void a_snapshot_of_unusual_form(void **state)
     put(path, text);
     put("trace.ini", "[trace_buffers]\nbuffers=one\n[one]\nfile=code.bin\nformat=source_data\n"
                      "[source_buffers]\nsoc:etm[0]=one\n");
-    char told[4000] = "";
-    if (tl_snapshot_read(&snap, made, collect, &told, &fail) < 0 || *told)
-        fail_msg("%s%s", fail.text, told);
+    char reported[4000] = "";
+    if (tl_snapshot_read(&snap, made, collect, &reported, &fail) < 0 || *reported)
+        fail_msg("%s%s", fail.text, reported);
     const struct tl_setup *const s = &snap.captures[0].setup;
     assert_int_equal(s->n_sources, 1);
     assert_int_equal(s->sources[0].id, 022);

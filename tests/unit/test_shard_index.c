@@ -298,7 +298,7 @@ static void assert_tally(const struct recount *r, const struct tl_shard_index *i
     const struct tl_shard_stats *const stats = &index->stats;
     uint64_t mix[TL_MIX_KINDS] = {0}, with_mode = 0;
     memset(functions, 0, sizeof functions);
-    assert_true(stats->told);
+    assert_true(stats->reported);
     for (uint64_t i = index->row.first; i < index->row.first + index->row.n; i++) {
         const struct code *const code = &r->code[i];
         struct tl_shard_stats_function *const f =
@@ -362,7 +362,7 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     uint64_t *const code = malloc((n + 1) * sizeof *code);
     const size_t n_buckets = index->buckets.n;
     struct tl_bucket *const buckets = malloc((n_buckets + 1) * sizeof *buckets);
-    struct tl_buf before = {0}, behind = {0};
+    struct tl_buf before = {0}, after = {0};
     struct tl_fail fail = {0};
     assert_non_null(code);
     assert_non_null(buckets);
@@ -373,11 +373,11 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
     if (tl_view_recount(view, TL_PROTO_ETM4, r->image, true, &fail) < 0)
         fail_msg("%s", fail.text);
     index->stats.n_functions = functions ? index->stats.n_functions : 0;
-    assert_int_equal(tl_shard_stats_encode(&index->stats, &behind), TL_OK);
+    assert_int_equal(tl_shard_stats_encode(&index->stats, &after), TL_OK);
     assert_int_equal(index->n_code, n);
     assert_memory_equal(index->code, code, n * sizeof *code);
-    assert_int_equal(before.n, behind.n);
-    assert_memory_equal(before.p, behind.p, before.n);
+    assert_int_equal(before.n, after.n);
+    assert_memory_equal(before.p, after.p, before.n);
     assert_int_equal(index->buckets.n, n_buckets);
     for (size_t i = 0; i < n_buckets; i++) {
         const struct tl_bucket *const a = &buckets[i], *const b = &index->buckets.p[i];
@@ -392,7 +392,7 @@ static void assert_recounted(const struct recount *r, struct tl_view *view)
         assert_int_equal(a->depth_max, b->depth_max);
     }
     tl_buf_fini(&before);
-    tl_buf_fini(&behind);
+    tl_buf_fini(&after);
     free(buckets);
     free(code);
 }

@@ -182,8 +182,8 @@ static void mend_all(struct mending *m, struct made *random)
     const uint64_t index = tl_le64(file->p + 12);
     struct tl_buf copy = {0};
     for (int i = 0; i < 60; i++) {
-        const size_t behind = (size_t)index + made_below(random, file->n - index);
-        const size_t at = i < 20 ? (size_t)i : i < 50 ? behind : made_below(random, file->n);
+        const size_t after = (size_t)index + made_below(random, file->n - index);
+        const size_t at = i < 20 ? (size_t)i : i < 50 ? after : made_below(random, file->n);
         tl_buf_reset(&copy);
         assert_int_equal(tl_buf_add(&copy, file->p, file->n), TL_OK);
         copy.p[at] ^= (uint8_t)(1u << made_below(random, 8));
@@ -403,8 +403,8 @@ static void version_is_kept(void **state)
         file.p[footer.body] ^= 1; /* and the index */
         assert_int_equal(mended_version(s, whole), version);
         end[44] ^= 1;
-        for (uint32_t told = 0; told < 8; told++) {
-            tl_put_le32(end + 8, told);
+        for (uint32_t reported = 0; reported < 8; reported++) {
+            tl_put_le32(end + 8, reported);
             assert_int_equal(mended_version(s, whole), version);
         }
         tl_put_le32(file.p + footer.body + 8, 1);
@@ -446,7 +446,7 @@ static void with_messages(struct made *m)
 
 /* If the index is lost, the chunks' positions are found from the logs. A single impossible log is
  * enough to detect a mismatch: each case has one fault only. */
-static void mixed_up_chunks_are_told(void **state)
+static void mixed_up_chunks_are_reported(void **state)
 {
     static const struct {
         const char *what;
@@ -503,7 +503,7 @@ int main(void)
         cmocka_unit_test(exceptions_at_the_end_are_mended),
         cmocka_unit_test(chunks_of_all_versions),
         cmocka_unit_test(version_is_kept),
-        cmocka_unit_test(mixed_up_chunks_are_told),
+        cmocka_unit_test(mixed_up_chunks_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,21 +39,21 @@ static void note(struct shards *s, const struct tl_shard_stats *t)
     s->n++;
 }
 
-static void assert_same(const struct tl_shard_stats *told, const struct tl_shard_stats *walked)
+static void assert_same(const struct tl_shard_stats *reported, const struct tl_shard_stats *walked)
 {
     struct tl_buf a = {0}, b = {0};
-    assert_int_equal(tl_shard_stats_encode(told, &a), TL_OK);
+    assert_int_equal(tl_shard_stats_encode(reported, &a), TL_OK);
     assert_int_equal(tl_shard_stats_encode(walked, &b), TL_OK);
     for (size_t i = 0; i < TL_MIX_KINDS; i++)
-        assert_int_equal(told->mix[i], walked->mix[i]);
+        assert_int_equal(reported->mix[i], walked->mix[i]);
     for (size_t i = 0; i < TL_STATS_RECORDS; i++)
-        assert_int_equal(told->records[i], walked->records[i]);
-    assert_int_equal(told->taken, walked->taken);
-    assert_int_equal(told->n_functions, walked->n_functions);
-    for (size_t i = 0; i < told->n_functions; i++) {
-        assert_int_equal(told->functions[i].function, walked->functions[i].function);
-        assert_int_equal(told->functions[i].insns, walked->functions[i].insns);
-        assert_int_equal(told->functions[i].calls, walked->functions[i].calls);
+        assert_int_equal(reported->records[i], walked->records[i]);
+    assert_int_equal(reported->taken, walked->taken);
+    assert_int_equal(reported->n_functions, walked->n_functions);
+    for (size_t i = 0; i < reported->n_functions; i++) {
+        assert_int_equal(reported->functions[i].function, walked->functions[i].function);
+        assert_int_equal(reported->functions[i].insns, walked->functions[i].insns);
+        assert_int_equal(reported->functions[i].calls, walked->functions[i].calls);
     }
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.p, b.p, a.n);
@@ -84,7 +84,7 @@ static void assert_walked(const struct shards *s, struct tl_view *view)
     assert_int_equal(tl_insn_stats_new(&insn_stats, s->image, s->protocol), TL_OK);
     if (tl_insn_stats_view(insn_stats, view, &all, &fail) < 0)
         fail_msg("%s", fail.text);
-    tl_insn_stats_tell(insn_stats, &walked);
+    tl_insn_stats_report(insn_stats, &walked);
     if (!s->exact)
         walked.taken = view->index.stats.taken;
     assert_same(&view->index.stats, &walked);
@@ -95,11 +95,11 @@ static void assert_walked(const struct shards *s, struct tl_view *view)
 static int on_seal(void *context, struct tl_view *view)
 {
     struct shards *const s = context;
-    const struct tl_shard_stats *const told = &view->index.stats;
-    assert_true(told->told && told->counted);
-    assert_int_equal(told->insns, view->index.row.n);
-    assert_read_back(told);
-    note(s, told);
+    const struct tl_shard_stats *const reported = &view->index.stats;
+    assert_true(reported->reported && reported->counted);
+    assert_int_equal(reported->insns, view->index.row.n);
+    assert_read_back(reported);
+    note(s, reported);
     assert_walked(s, view);
     const bool headed = s->protocol == TL_PROTO_STF && view->index.n_frames > 0;
     assert_int_equal(tl_view_head(view).n > 0, headed);

@@ -148,8 +148,8 @@ static uint8_t *turns_of(const struct made *m, enum tl_protocol protocol, uint64
         assert_int_equal(tl_grow(&turns, &cap, *n + more + 1, 1), TL_OK);
         memset(turns + *n, 0, more);
         *n += more;
-        const bool tells = item->kind == TL_ITEM_TARGET || item->kind == TL_ITEM_BRANCH;
-        if (*n > 0 && (tells || (more > 0 && item->flags & TL_ITEM_TAKEN)))
+        const bool reports = item->kind == TL_ITEM_TARGET || item->kind == TL_ITEM_BRANCH;
+        if (*n > 0 && (reports || (more > 0 && item->flags & TL_ITEM_TAKEN)))
             turns[*n - 1] = 1;
     }
     return turns;

@@ -196,14 +196,14 @@ static void torn_tails_are_cut(void **state)
         const uint64_t durable = tl_capture_durable(c);
         append(c, durable + random_next(&random) % 40000, &random);
         tl_backend_memory_cut(backend);
-        const uint64_t told = tl_capture_durable(c);
+        const uint64_t reported = tl_capture_durable(c);
         tl_capture_close(c);
         tl_spool_free(spool);
         tl_backend_memory_boot(backend, random_next(&random));
         spool = new_spool(backend, 50000);
         assert_int_equal(tl_capture_open(spool, "c", NULL, NULL, &c, NULL), TL_OK);
         const uint64_t now = tl_capture_durable(c);
-        assert_true(now >= told && told >= durable);
+        assert_true(now >= reported && reported >= durable);
         append(c, now + 10000, &random);
         assert_int_equal(tl_capture_flush(c, NULL), TL_OK);
         tl_capture_close(c);
@@ -349,7 +349,7 @@ static void commits_are_shared(void **state)
 
 /* Messages to the operator: one when it is full, one when there is space again, and each
  * refusal. */
-static void trouble_is_told(void **state)
+static void trouble_is_reported(void **state)
 {
     struct tl_backend *backend;
     struct tl_spool *spool;
@@ -453,7 +453,7 @@ static void hold(bool on, bool fails)
 
 /* Append eight bytes, which are being synced while syncs are held back, and eight more, which are
  * written in the meantime. */
-static void append_behind_sync(struct tl_capture *capture, uint64_t at)
+static void append_after_sync(struct tl_capture *capture, uint64_t at)
 {
     const uint8_t bytes[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     hold(true, false);
@@ -481,7 +481,7 @@ static void on_settled(void *context, uint64_t offset)
     pthread_mutex_unlock(&p->lock);
 }
 
-static void written_behind_a_sync(void **state)
+static void written_after_a_sync(void **state)
 {
     (void)state;
     struct tl_backend *backend;
@@ -501,13 +501,13 @@ static void written_behind_a_sync(void **state)
     struct tl_spool *spool = new_spool(backend, 0);
     assert_int_equal(tl_capture_open(spool, "a", on_settled, &progress, &capture, NULL), TL_OK);
 
-    append_behind_sync(capture, 0);
+    append_after_sync(capture, 0);
     hold(false, false);
     assert_int_equal(tl_capture_flush(capture, &fail), TL_OK);
     assert_int_equal(tl_capture_durable(capture), 16);
 
     /* Both fail, and the durable end is unchanged. */
-    append_behind_sync(capture, 16);
+    append_after_sync(capture, 16);
     hold(false, true);
     assert_int_equal(tl_capture_flush(capture, &fail), TL_IO);
     assert_int_equal(tl_capture_durable(capture), 16);
@@ -537,10 +537,10 @@ static void written_behind_a_sync(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(trouble_is_told),       cmocka_unit_test(bytes_come_back),
+        cmocka_unit_test(trouble_is_reported),   cmocka_unit_test(bytes_come_back),
         cmocka_unit_test(given_bytes_come_back), cmocka_unit_test(torn_tails_are_cut),
         cmocka_unit_test(damage_is_found),       cmocka_unit_test(commits_are_shared),
-        cmocka_unit_test(written_behind_a_sync),
+        cmocka_unit_test(written_after_a_sync),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

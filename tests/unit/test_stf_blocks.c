@@ -386,8 +386,8 @@ static void unmapped_code_comes_back(void **state)
     const struct tl_item block = {.kind = TL_ITEM_BLOCK, .n = b->n, .block = b};
     const struct tl_item items[] = {gap, lost, block, gap, gap, branch, gap, lost, block, gap};
     const size_t n = sizeof items / sizeof *items;
-    struct tl_buf told = {0};
-    assert_int_equal(tl_item_text(&told, items, n), TL_OK);
+    struct tl_buf reported = {0};
+    assert_int_equal(tl_item_text(&reported, items, n), TL_OK);
     for (size_t step = 1; step <= n; step++) {
         struct tl_buf records = {0}, text = {0};
         struct tl_stf_reader *reader;
@@ -403,12 +403,12 @@ static void unmapped_code_comes_back(void **state)
         assert_int_equal(tl_stf_flow_reader_finish(flow), TL_OK);
         tl_stf_flow_reader_free(flow);
         tl_stf_reader_free(reader);
-        assert_int_equal(text.n, told.n);
-        assert_memory_equal(text.p, told.p, told.n);
+        assert_int_equal(text.n, reported.n);
+        assert_memory_equal(text.p, reported.p, reported.n);
         tl_buf_fini(&records);
         tl_buf_fini(&text);
     }
-    tl_buf_fini(&told);
+    tl_buf_fini(&reported);
 }
 
 int main(void)

@@ -592,11 +592,11 @@ static void test_gap_forces_the_address(void **state)
     static const uint8_t code[8] = {1, 0, 0, 0, 2, 0, 0, 0};
     uint8_t stf[10], stf2[10];
     const struct tl_block block = hand_block(0x1000, 1, code, stf);
-    const struct tl_block behind = hand_block(0x1004, 1, code + 4, stf2);
+    const struct tl_block after = hand_block(0x1004, 1, code + 4, stf2);
     const struct tl_item items[] = {
         {.kind = TL_ITEM_BLOCK, .n = 1, .block = &block},
         {.kind = TL_ITEM_GAP, .sub = TL_GAP_OVERFLOW},
-        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &behind},
+        {.kind = TL_ITEM_BLOCK, .n = 1, .block = &after},
     };
     const struct tl_stf_flow_options options = {.isa = TL_ISA_A64};
     struct tl_buf out = {0};

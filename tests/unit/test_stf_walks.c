@@ -14,7 +14,7 @@ static int put(struct tl_stf_walks *w, uint64_t va, uint64_t first, const uint64
 }
 
 /* The addresses in the order in which they are reported. */
-static size_t told(const struct tl_stf_walks *w, uint64_t *va, size_t most)
+static size_t reported(const struct tl_stf_walks *w, uint64_t *va, size_t most)
 {
     struct tl_stf_record r;
     size_t n = 0, at = 0;
@@ -39,19 +39,19 @@ static void last_of_each(void **state)
     assert_int_equal(put(w, 0x1234, 1, (uint64_t[]){0x1000, upper, 0x2008, leaf}, 2), TL_OK);
     assert_int_equal(put(w, 0x2000, 2, (uint64_t[]){0x1000, upper, 0x2010, leaf}, 2), TL_OK);
     assert_int_equal(put(w, 0x1000, 3, (uint64_t[]){0x1000, upper, 0x2008, leaf | 0xc0}, 2), TL_OK);
-    assert_int_equal(told(w, va, 8), 2);
+    assert_int_equal(reported(w, va, 8), 2);
     assert_int_equal(va[0], 0x2000); /* the other one was walked again: the same page, now dirty */
     assert_int_equal(va[1], 0x1000);
     /* Another address space has a root table of its own. */
     assert_int_equal(put(w, 0x1000, 4, (uint64_t[]){0x9000, upper, 0x2008, leaf}, 2), TL_OK);
-    assert_int_equal(told(w, va, 8), 3);
+    assert_int_equal(reported(w, va, 8), 3);
     /* The table moves: walks through the old one no longer hold until they are reported again. */
     assert_int_equal(put(w, 0x5000, 5, (uint64_t[]){0x1000, moved, 0x3028, leaf}, 2), TL_OK);
-    assert_int_equal(told(w, va, 8), 2);
+    assert_int_equal(reported(w, va, 8), 2);
     assert_int_equal(va[0], 0x1000);
     assert_int_equal(va[1], 0x5000);
     assert_int_equal(put(w, 0x2000, 6, (uint64_t[]){0x1000, moved, 0x3010, leaf}, 2), TL_OK);
-    assert_int_equal(told(w, va, 8), 3);
+    assert_int_equal(reported(w, va, 8), 3);
     tl_stf_walks_free(w);
 }
 

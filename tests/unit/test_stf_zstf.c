@@ -226,10 +226,10 @@ static void make_begin(struct maker *m)
     assert_int_equal(tl_buf_add(&m->file, head, sizeof head), TL_OK);
 }
 
-static void make_frame(struct maker *m, struct tl_bytes plain, bool told, bool checksum)
+static void make_frame(struct maker *m, struct tl_bytes plain, bool reported, bool checksum)
 {
     ZSTD_CCtx *const c = ZSTD_createCCtx();
-    ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, told);
+    ZSTD_CCtx_setParameter(c, ZSTD_c_contentSizeFlag, reported);
     ZSTD_CCtx_setParameter(c, ZSTD_c_checksumFlag, checksum);
     const size_t bound = ZSTD_compressBound(plain.n);
     assert_int_equal(tl_buf_reserve(&m->file, bound), TL_OK);
@@ -262,7 +262,7 @@ enum {
     NO_SIZE = 1,
     CHECKSUM = 2,
     SKIPPABLE_BEFORE = 4,
-    SKIPPABLE_BEHIND = 8,
+    SKIPPABLE_AFTER = 8,
     TWO_FRAMES = 16,
     GAP = 32,
     SIZE_BIG = 64,
@@ -289,7 +289,7 @@ static void make(struct maker *m, const struct tl_buf *plain, unsigned how)
         } else {
             make_frame(m, part, !(how & NO_SIZE), how & CHECKSUM);
         }
-        if (how & SKIPPABLE_BEHIND)
+        if (how & SKIPPABLE_AFTER)
             assert_int_equal(tl_buf_add(&m->file, skippable, sizeof skippable), TL_OK);
         if (how & GAP)
             assert_int_equal(tl_buf_add(&m->file, "\0\0gap", 5), TL_OK);
@@ -314,7 +314,7 @@ static void test_others_containers(void **state)
                  {CHECKSUM, false},
                  {NO_SIZE | CHECKSUM, false},
                  {SKIPPABLE_BEFORE, true},
-                 {SKIPPABLE_BEHIND, true},
+                 {SKIPPABLE_AFTER, true},
                  {TWO_FRAMES, true},
                  {GAP, true},
                  {SIZE_BIG, true},

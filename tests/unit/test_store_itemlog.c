@@ -39,7 +39,7 @@ static bool turned_at(uint64_t position)
 }
 
 /* The first of these items at a position records it. */
-static bool tells_turn(const struct tl_item *item)
+static bool reports_turn(const struct tl_item *item)
 {
     return item->kind == TL_ITEM_BRANCH || item->kind == TL_ITEM_GAP ||
            item->kind == TL_ITEM_TRACE_ON || item->kind == TL_ITEM_EXCEPTION ||
@@ -91,7 +91,7 @@ static void what_goes_in_comes_out(void **state)
         struct tl_itemlog one, many;
         struct tl_itemlog_reader reader;
         struct tl_item item;
-        uint64_t position, told = UINT64_MAX;
+        uint64_t position, reported = UINT64_MAX;
         begin(&one);
         begin(&many);
         for (size_t i = 0; i < made.n; i++) {
@@ -108,9 +108,9 @@ static void what_goes_in_comes_out(void **state)
             assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
             assert_int_equal(position, positions[i]);
             assert_item(&made.items[i], &item);
-            const bool tells = tells_turn(&item) && told != position;
-            assert_int_equal(reader.turned, tells && turned_at(position));
-            told = tells ? position : told;
+            const bool reports = reports_turn(&item) && reported != position;
+            assert_int_equal(reader.turned, reports && turned_at(position));
+            reported = reports ? position : reported;
         }
         assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_EOF);
         tl_itemlog_fini(&one);
@@ -122,32 +122,32 @@ static void what_goes_in_comes_out(void **state)
 
 /* A log's end records its offset in the raw bytes, and whether the last instruction changed the
  * flow, unless an item has recorded that. */
-static void the_end_is_told(void **state)
+static void the_end_is_reported(void **state)
 {
     static const struct tl_item gap = {.kind = TL_ITEM_GAP, .offset = 7};
     for (unsigned i = 0; i < 8; i++) {
-        const bool turned = i & 1, moved = i & 2, told = i & 4;
+        const bool turned = i & 1, moved = i & 2, reported = i & 4;
         struct tl_itemlog log;
         struct tl_itemlog_reader reader;
         struct tl_item item;
         uint64_t position;
         begin(&log);
         log.turned = turned;
-        if (told)
+        if (reported)
             assert_int_equal(tl_itemlog_add(&log, 50, &gap), TL_OK);
         assert_int_equal(tl_itemlog_end(&log, 50, moved ? 8 : 7), TL_OK);
         tl_itemlog_read(&reader, (struct tl_bytes){log.bytes.p, log.bytes.n}, 7, 9);
-        if (told) {
+        if (reported) {
             assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
             assert_int_equal(item.kind, TL_ITEM_GAP);
             assert_int_equal(reader.turned, turned);
         }
-        if (moved || (turned && !told)) {
+        if (moved || (turned && !reported)) {
             assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_OK);
             assert_int_equal(item.kind, TL_ITEM_OFFSET);
             assert_int_equal(item.offset, moved ? 8 : 7);
             assert_int_equal(position, 50);
-            assert_int_equal(reader.turned, turned && !told);
+            assert_int_equal(reader.turned, turned && !reported);
         }
         assert_int_equal(tl_itemlog_next(&reader, &item, &position), TL_EOF);
         tl_itemlog_fini(&log);
@@ -303,7 +303,7 @@ int main(void)
 {
     begin_random();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(the_end_is_told),
+        cmocka_unit_test(what_goes_in_comes_out), cmocka_unit_test(the_end_is_reported),
         cmocka_unit_test(holes_are_short),        cmocka_unit_test(short_ones_of_any_length),
         cmocka_unit_test(old_logs_are_read),      cmocka_unit_test(damage_is_harmless)};
     return cmocka_run_group_tests(tests, NULL, NULL);

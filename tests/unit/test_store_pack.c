@@ -223,7 +223,7 @@ static size_t plain_search(struct tl_search *s, const struct records *r, bool co
 static void variants_agree(const struct records *r, bool complete)
 {
     static struct tl_search search;
-    const size_t most = r->stf.n / TL_SEARCH_LEAST + r->n + 1;
+    const size_t most = r->stf.n / TL_SEARCH_MIN + r->n + 1;
     ZSTD_Sequence *const wanted = malloc(most * sizeof(*wanted));
     ZSTD_Sequence *const got = malloc(most * sizeof(*got));
     assert_true(wanted && got);

@@ -28,7 +28,7 @@ struct sources {
     unsigned resets;
     unsigned runs;
     uint64_t apart[2]; /* configuration of the de-framer */
-    uint64_t behind;   /* offset after all runs so far */
+    uint64_t after;    /* offset after all runs so far */
 };
 
 static void sources_fini(struct sources *s)
@@ -52,8 +52,8 @@ static int on_run(void *context, uint8_t id, const struct tl_run *run)
     assert_true(run->n > 0);
     assert_true(id > 0 && id < 0x70);
     const bool apart = s->apart[id / 64] >> id % 64 & 1;
-    assert_true(apart || tl_run_offset(run, 0) >= s->behind);
-    s->behind = tl_run_offset(run, run->n) > s->behind ? tl_run_offset(run, run->n) : s->behind;
+    assert_true(apart || tl_run_offset(run, 0) >= s->after);
+    s->after = tl_run_offset(run, run->n) > s->after ? tl_run_offset(run, run->n) : s->after;
     for (struct tl_run rest = *run; rest.n > 0;) { /* split anywhere */
         const size_t n = 1 + next() % rest.n;
         struct tl_buf *const offsets = &s->offsets[id];
@@ -263,7 +263,7 @@ static bool is_tail(const struct sources *said, const struct sources *got, uint8
     return false;
 }
 
-static uint64_t fsync_behind(const struct tl_buf *b, uint64_t from)
+static uint64_t fsync_after(const struct tl_buf *b, uint64_t from)
 {
     while (from + 4 <= b->n && memcmp(b->p + from, "\xff\xff\xff\x7f", 4) != 0)
         from++;
@@ -320,8 +320,8 @@ static void test_damage(void **state)
         decode(&parts, e.sync, bad.p, bad.n, 0, 1 + next() % 50);
         assert_same(&got, &parts);
         assert_int_equal(got.lost, parts.lost);
-        const uint64_t sync = fsync_behind(&e.out, at + touched);
-        const uint64_t second = fsync_behind(&e.out, sync + 4);
+        const uint64_t sync = fsync_after(&e.out, at + touched);
+        const uint64_t second = fsync_after(&e.out, sync + 4);
         /* After an FSYNC the source is unknown until its next ID; 600 bytes contain many. */
         for (size_t i = 0; i < sizeof some_ids; i++) {
             assert_true(is_tail(&said, &got, some_ids[i], second + 700, shift));
@@ -361,8 +361,8 @@ static void test_moved_blocks(void **state)
         assert_int_equal(tl_buf_add(&bad, e.out.p, at), TL_OK);
         for (size_t i = 0; added && i < n; i++)
             assert_int_equal(tl_buf_add(&bad, (uint8_t[]){(uint8_t)next()}, 1), TL_OK);
-        const size_t behind = added ? at : at + n;
-        assert_int_equal(tl_buf_add(&bad, e.out.p + behind, e.out.n - behind), TL_OK);
+        const size_t after = added ? at : at + n;
+        assert_int_equal(tl_buf_add(&bad, e.out.p + after, e.out.n - after), TL_OK);
         decode(&got, e.sync, bad.p, bad.n, 0, 0);
         decode(&parts, e.sync, bad.p, bad.n, 0, 1 + next() % 2000);
         assert_same(&got, &parts);
@@ -373,10 +373,9 @@ static void test_moved_blocks(void **state)
         const int64_t shift = added ? (int64_t)n : -(int64_t)n;
         bool in_time = true;
         for (size_t i = 0; i < sizeof some_ids; i++) {
-            in_time &=
-                is_tail(&said, &got, some_ids[i], behind + 16 * TL_BLOCK_BYTES + 1000, shift);
+            in_time &= is_tail(&said, &got, some_ids[i], after + 16 * TL_BLOCK_BYTES + 1000, shift);
             assert_true(
-                is_tail(&said, &got, some_ids[i], behind + 50 * TL_BLOCK_BYTES + 1000, shift));
+                is_tail(&said, &got, some_ids[i], after + 50 * TL_BLOCK_BYTES + 1000, shift));
         }
         late += !in_time;
         tl_buf_fini(&bad);
@@ -439,7 +438,7 @@ static void test_single_source_damage(void **state)
     assert_int_equal(tl_buf_add(&bad, e.out.p, 1000), TL_OK);
     assert_int_equal(tl_buf_add(&bad, e.out.p + 1003, e.out.n - 1003), TL_OK);
     decode(&got, e.sync, bad.p, bad.n, 0, 0);
-    assert_true(is_tail(&said, &got, 1, fsync_behind(&e.out, 1003), 4));
+    assert_true(is_tail(&said, &got, 1, fsync_after(&e.out, 1003), 4));
     assert_true(got.lost >= 7 && got.lost < 7 + 8 * 20);
     assert_int_equal(got.not_yet, 7);
     tl_buf_fini(&bad);

@@ -378,7 +378,7 @@ static void jumps_tell_the_instruction_set(void **state)
     }
 }
 
-static void tells_unmapped_ranges(void **state)
+static void reports_unmapped_ranges(void **state)
 {
     (void)state;
     const uint32_t code[] = {NOP};
@@ -510,7 +510,7 @@ int main(void)
         cmocka_unit_test(returns_that_nobody_called),
         cmocka_unit_test(source_addresses),
         cmocka_unit_test(jumps_tell_the_instruction_set),
-        cmocka_unit_test(tells_unmapped_ranges),
+        cmocka_unit_test(reports_unmapped_ranges),
         cmocka_unit_test(names_unmapped_addresses),
         cmocka_unit_test(code_changes_at_its_time),
     };

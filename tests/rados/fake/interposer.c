@@ -32,8 +32,8 @@ static atomic_bool deaf;
 /* The clients' power, also under faults_lock. */
 #define IN_DOUBT 64
 static struct {
-    bool fails, off, told; /* `fails`: after `left` more operations */
-    uint64_t left, dead;   /* clients up to this number have lost power */
+    bool fails, off, reported; /* `fails`: after `left` more operations */
+    uint64_t left, dead;       /* clients up to this number have lost power */
     char dropped[IN_DOUBT][128];
     unsigned n_dropped;
 } power;
@@ -126,7 +126,7 @@ void interposer_power_returns(void)
     pthread_mutex_lock(&faults_lock);
     if (power.off)
         power.dead = faults.clients;
-    power.fails = power.off = power.told = false;
+    power.fails = power.off = power.reported = false;
     power.n_dropped = 0;
     pthread_mutex_unlock(&faults_lock);
 }
@@ -150,9 +150,9 @@ static bool reaches(const char *oid, bool *silent)
     }
     *silent = power.off;
     if (power.off) {
-        does = !power.told && power.n_dropped < IN_DOUBT && !was_dropped_locked(oid) &&
+        does = !power.reported && power.n_dropped < IN_DOUBT && !was_dropped_locked(oid) &&
                draw_locked() % 2;
-        if (!does && !power.told && power.n_dropped < IN_DOUBT && !was_dropped_locked(oid))
+        if (!does && !power.reported && power.n_dropped < IN_DOUBT && !was_dropped_locked(oid))
             snprintf(power.dropped[power.n_dropped++], sizeof *power.dropped, "%s", oid);
     }
     pthread_mutex_unlock(&faults_lock);
@@ -163,7 +163,7 @@ static bool reaches(const char *oid, bool *silent)
 static void learns(void)
 {
     pthread_mutex_lock(&faults_lock);
-    power.told = power.off;
+    power.reported = power.off;
     pthread_mutex_unlock(&faults_lock);
 }
 
@@ -446,11 +446,11 @@ static void read_op_read(rados_read_op_t op, uint64_t offset, size_t n, char *ou
     inner.read_op_read(((struct op *)op)->read, offset, n, out, got, rval);
 }
 
-static void read_op_omap_get_vals2(rados_read_op_t op, const char *behind, const char *prefix,
+static void read_op_omap_get_vals2(rados_read_op_t op, const char *after, const char *prefix,
                                    uint64_t most, rados_omap_iter_t *rows, unsigned char *more,
                                    int *rval)
 {
-    inner.read_op_omap_get_vals2(((struct op *)op)->read, behind, prefix, most, rows, more, rval);
+    inner.read_op_omap_get_vals2(((struct op *)op)->read, after, prefix, most, rows, more, rval);
 }
 
 static void read_op_omap_get_vals_by_keys2(rados_read_op_t op, char const *const *keys, size_t n,

@@ -34,7 +34,7 @@ struct read_step {
     size_t n;
     char *out;
     size_t *got;
-    struct tl_buf behind, prefix; /* or one key */
+    struct tl_buf after, prefix; /* or one key */
     uint64_t most;
     rados_omap_iter_t *rows;
     unsigned char *more;
@@ -91,7 +91,7 @@ static void release_op(void *handle)
 {
     struct op *const op = handle;
     for (size_t i = 0; i < op->n; i++) {
-        tl_buf_fini(op->reads ? &op->reading[i].behind : &op->steps[i].key);
+        tl_buf_fini(op->reads ? &op->reading[i].after : &op->steps[i].key);
         tl_buf_fini(op->reads ? &op->reading[i].prefix : &op->steps[i].value);
     }
     free(op->steps);
@@ -165,12 +165,12 @@ static void read_op_read(rados_read_op_t op, uint64_t offset, size_t n, char *ou
     s->rval = rval;
 }
 
-static void read_op_omap_get_vals2(rados_read_op_t op, const char *behind, const char *prefix,
+static void read_op_omap_get_vals2(rados_read_op_t op, const char *after, const char *prefix,
                                    uint64_t most, rados_omap_iter_t *rows, unsigned char *more,
                                    int *rval)
 {
     struct read_step *const s = add_reading(op, READ_SOME_KEYS);
-    put(&s->behind, behind, strlen(behind) + 1);
+    put(&s->after, after, strlen(after) + 1);
     put(&s->prefix, prefix, strlen(prefix) + 1);
     s->most = most;
     s->rows = rows;
@@ -242,7 +242,7 @@ static int read_one(const char *oid, const struct read_step *s)
     void *with[] = {rows, (void *)(uintptr_t)&s->prefix};
     need(rows);
     int rc = s->kind == READ_KEYS ? model_keys(oid, "", (char *)s->prefix.p, 1, take_this, with)
-                                  : model_keys(oid, (char *)s->behind.p, (char *)s->prefix.p,
+                                  : model_keys(oid, (char *)s->after.p, (char *)s->prefix.p,
                                                s->most, take_row, rows);
     if (s->more)
         *s->more = rc > 0;

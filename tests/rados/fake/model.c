@@ -232,19 +232,19 @@ int model_write(const char *oid, const struct model_step *steps, size_t n)
     return rc;
 }
 
-int model_keys(const char *oid, const char *behind, const char *prefix, uint64_t most,
+int model_keys(const char *oid, const char *after, const char *prefix, uint64_t most,
                void (*each)(void *context, const struct tl_buf *key, const struct tl_buf *value),
                void *context)
 {
-    const size_t prefix_n = strlen(prefix), behind_n = strlen(behind);
+    const size_t prefix_n = strlen(prefix), after_n = strlen(after);
     pthread_mutex_lock(&lock);
     const struct object *const o = *place_of(oid);
     int rc = o ? 0 : -ENOENT;
-    /* The first key after `behind` that is not less than `prefix`. */
+    /* The first key after `after` that is not less than `prefix`. */
     size_t i = o ? find(o, prefix, prefix_n) : 0;
-    if (o && order(behind, behind_n, prefix, prefix_n) >= 0) {
-        i = find(o, behind, behind_n);
-        i += i < o->n_pairs && order(o->pairs[i].key.p, o->pairs[i].key.n, behind, behind_n) == 0;
+    if (o && order(after, after_n, prefix, prefix_n) >= 0) {
+        i = find(o, after, after_n);
+        i += i < o->n_pairs && order(o->pairs[i].key.p, o->pairs[i].key.n, after, after_n) == 0;
     }
     for (; o && i < o->n_pairs; i++) {
         const struct pair *const pair = &o->pairs[i];
@@ -349,15 +349,15 @@ struct watch {
     struct watch *next;
     uint64_t number;
     char *oid;
-    model_told *told;
+    model_told *reported;
     void *context;
 };
 
 /* Held while a watcher is notified. */
-static pthread_mutex_t telling = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t reporting = PTHREAD_MUTEX_INITIALIZER;
 static struct watch *watches;
 
-int64_t model_watch(const char *oid, model_told *told, void *context)
+int64_t model_watch(const char *oid, model_told *reported, void *context)
 {
     uint64_t version;
     const int rc = model_version(oid, &version);
@@ -365,27 +365,27 @@ int64_t model_watch(const char *oid, model_told *told, void *context)
         return rc;
     struct watch *const w = calloc(1, sizeof *w);
     need(w && (w->oid = strdup(oid)));
-    w->told = told;
+    w->reported = reported;
     w->context = context;
-    pthread_mutex_lock(&telling);
+    pthread_mutex_lock(&reporting);
     static uint64_t last;
     w->number = ++last;
     w->next = watches;
     watches = w;
-    pthread_mutex_unlock(&telling);
+    pthread_mutex_unlock(&reporting);
     return (int64_t)w->number;
 }
 
 void model_unwatch(uint64_t number)
 {
-    pthread_mutex_lock(&telling);
+    pthread_mutex_lock(&reporting);
     struct watch **p = &watches;
     while (*p && (*p)->number != number)
         p = &(*p)->next;
     struct watch *const w = *p;
     if (w)
         *p = w->next;
-    pthread_mutex_unlock(&telling);
+    pthread_mutex_unlock(&reporting);
     if (w)
         free(w->oid);
     free(w);
@@ -395,11 +395,11 @@ int model_notify(const char *oid, const void *data, size_t n)
 {
     uint64_t version;
     const int rc = model_version(oid, &version);
-    pthread_mutex_lock(&telling);
+    pthread_mutex_lock(&reporting);
     for (const struct watch *w = watches; rc >= 0 && w; w = w->next)
         if (strcmp(w->oid, oid) == 0)
-            w->told(w->context, w->number, data, n);
-    pthread_mutex_unlock(&telling);
+            w->reported(w->context, w->number, data, n);
+    pthread_mutex_unlock(&reporting);
     return rc;
 }
 

@@ -35,9 +35,9 @@ struct model_step {
 /* Execute the steps of an operation. Returns 0, or a negative errno as librados does. */
 int model_write(const char *oid, const struct model_step *steps, size_t n);
 
-/* Call `each` for the keys and values of an object that follow `behind` and begin with `prefix`, at
+/* Call `each` for the keys and values of an object that follow `after` and begin with `prefix`, at
  * most `most`. Returns 1 if there are more, 0, or a negative errno. */
-int model_keys(const char *oid, const char *behind, const char *prefix, uint64_t most,
+int model_keys(const char *oid, const char *after, const char *prefix, uint64_t most,
                void (*each)(void *context, const struct tl_buf *key, const struct tl_buf *value),
                void *context);
 /* Read up to `n` bytes from `offset` into `out`. Returns the number, or a negative errno. */
@@ -53,7 +53,7 @@ int model_unlock(const char *oid, uint64_t client, const char *cookie);
 
 /* Watch an object. Returns the watch, > 0, or a negative errno. */
 typedef void model_told(void *context, uint64_t watch, const void *data, size_t n);
-int64_t model_watch(const char *oid, model_told *told, void *context);
+int64_t model_watch(const char *oid, model_told *reported, void *context);
 /* After this, the watch gets no more notifications. */
 void model_unwatch(uint64_t watch);
 /* Notify all watches of the object; returns when all were notified. */
