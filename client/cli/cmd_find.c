@@ -74,11 +74,11 @@ static void print_json(const struct tracelake_found *found, bool counted)
 static void say_more(const struct tracelake_found *found, const struct tracelake_query *query)
 {
     const struct tracelake_hit *const last = &found->hits[found->n - 1];
-    tl_cli_warn(query->trace,
-                "there are more than %zu; raise --limit, or go on with %s %s%s%" PRIu64 "+%" PRIu64,
-                found->n, query->backward ? "--before" : "--after",
-                *query->stream ? "" : last->stream, *query->stream ? "" : ":", last->at.insn,
-                found->skip);
+    tl_cli_warn(
+        query->trace,
+        "there are more than %zu; raise --limit, or continue with %s %s%s%" PRIu64 "+%" PRIu64,
+        found->n, query->backward ? "--before" : "--after", *query->stream ? "" : last->stream,
+        *query->stream ? "" : ":", last->at.insn, found->skip);
 }
 
 static int run(struct tracelake *lake, struct tl_remote_name *name, struct tracelake_query *query,
