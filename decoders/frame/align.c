@@ -74,10 +74,13 @@ int tl_align_unknown(struct tl_align *a, const struct tl_run *run)
     const uint64_t start = a->tpiu->start;
     const uint64_t last = (tl_run_offset(run, run->n - 1) - start) / FRAME;
     for (uint64_t f = (tl_run_offset(run, 0) - start) / FRAME; f <= last; f++) {
+        const uint64_t end = start + (f + 1) * FRAME;
         if (start + f * FRAME < a->quiet_until || !is_alarm(a, f))
             continue;
+        if (end < a->pass_from || end > a->pass_to) /* a damaged state has such frames */
+            continue;
         a->alarm = true;
-        a->held_from = start + (f + 1) * FRAME;
+        a->held_from = end;
         return TL_CANCELLED;
     }
     return TL_OK;
@@ -287,6 +290,8 @@ static int64_t pass_frames(struct tl_align *a, const uint8_t *p, size_t n)
     uint8_t before[offsetof(struct tl_tpiu, demux.buffer)];
     const uint64_t from = next_offset(a);
     memcpy(before, a->tpiu, sizeof before);
+    a->pass_from = from;
+    a->pass_to = from + n;
     a->calls = 0;
     int rc = tl_tpiu_push(a->tpiu, p, n);
     if (!a->alarm)

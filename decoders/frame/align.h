@@ -53,7 +53,8 @@ struct tl_align {
 
     uint8_t *window; /* NULL: bytes are passed through */
     size_t held, room;
-    uint64_t held_from; /* file offset */
+    uint64_t held_from;          /* file offset */
+    uint64_t pass_from, pass_to; /* the bytes being passed on, as file offsets */
 };
 
 /*

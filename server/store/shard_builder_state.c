@@ -100,7 +100,7 @@ static void stats_state(struct tl_shard_stats *stats, struct tl_state *s)
         tl_state_fail(s, tl_shard_stats_encode(stats, &bytes));
     tl_state_buf(s, &bytes, SIZE_MAX);
     if (tl_state_loads(s) && s->rc >= 0) {
-        struct tl_varint_reader in = {bytes.p, bytes.p + bytes.n, false};
+        struct tl_varint_reader in = {bytes.p, bytes.n > 0 ? bytes.p + bytes.n : bytes.p, false};
         tl_state_fail(s, tl_shard_stats_read(stats, &in));
     }
     tl_buf_fini(&bytes);
