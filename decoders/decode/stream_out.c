@@ -51,14 +51,10 @@ static int on_loss(void *context, const char *reason, uint64_t offset, uint64_t 
     return tl_stream_out_loss(context, reason, offset, bytes);
 }
 
-int tl_stream_out_decoder(struct tl_stream_out *out, struct tl_decode *decode,
-                          const struct tl_image *image, struct tl_stream_decoder **decoder,
-                          struct tl_fail *fail)
+struct tl_stream_sink tl_stream_out_sink(struct tl_stream_out *out, const struct tl_decode *decode)
 {
-    const struct tl_source *const source = out->stream.source;
-    const struct tl_stream_ops *const ops = tl_format_of(source->protocol)->ops;
     const bool digests = out->sink->digest && !out->also;
-    const struct tl_stream_sink sink = {
+    return (struct tl_stream_sink){
         .context = out,
         .items = on_items,
         .packet = out->sink->packet ? on_packet : NULL,
@@ -68,6 +64,15 @@ int tl_stream_out_decoder(struct tl_stream_out *out, struct tl_decode *decode,
         .digest = digests ? on_digest : NULL,
         .digested = digests ? on_digested : NULL,
     };
+}
+
+int tl_stream_out_decoder(struct tl_stream_out *out, struct tl_decode *decode,
+                          const struct tl_image *image, struct tl_stream_decoder **decoder,
+                          struct tl_fail *fail)
+{
+    const struct tl_source *const source = out->stream.source;
+    const struct tl_stream_ops *const ops = tl_format_of(source->protocol)->ops;
+    const struct tl_stream_sink sink = tl_stream_out_sink(out, decode);
     *decoder = NULL;
     if (!ops)
         return tl_fail_set(fail, TL_UNSUPPORTED, "trace source %s%sof type '%s' is not supported",

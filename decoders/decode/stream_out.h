@@ -29,6 +29,9 @@ TL_MUST_USE int tl_stream_out_decoder(struct tl_stream_out *out, struct tl_decod
                                       const struct tl_image *image,
                                       struct tl_stream_decoder **decoder, struct tl_fail *fail);
 
+/* The sink of a decoder whose output `out` forwards, with the options of `decode`. */
+struct tl_stream_sink tl_stream_out_sink(struct tl_stream_out *out, const struct tl_decode *decode);
+
 /* Deliver the owner's own items or losses as if they came from the decoder. */
 TL_MUST_USE int tl_stream_out_items(struct tl_stream_out *out, const struct tl_item *items,
                                     size_t n);

@@ -63,33 +63,10 @@ static const struct tl_source *source_of(const struct etrace *e, uint16_t src)
     return source;
 }
 
-static int on_items(void *context, const struct tl_item *items, size_t n)
-{
-    return tl_stream_out_items(context, items, n);
-}
-
-static int on_packet(void *context, const char *line)
-{
-    const struct tl_stream_out *const o = context;
-    return o->sink->packet(o->sink->context, &o->stream, line);
-}
-
-static int on_stream_loss(void *context, const char *reason, uint64_t offset, uint64_t bytes)
-{
-    return tl_stream_out_loss(context, reason, offset, bytes);
-}
-
 static int make_flow(struct etrace *e, struct lane *lane)
 {
     struct tl_fail fail = {.text = "cannot be decoded"};
-    const struct tl_stream_sink sink = {
-        .context = &lane->out,
-        .items = on_items,
-        .packet = e->sink.packet ? on_packet : NULL,
-        .loss = on_stream_loss,
-        .paths = e->base.paths,
-        .code = e->base.code,
-    };
+    const struct tl_stream_sink sink = tl_stream_out_sink(&lane->out, &e->base);
     const enum tl_etrace_unit unit = is_esp32(e) ? TL_ETRACE_ESP32 : TL_ETRACE_REFERENCE;
     const int rc =
         tl_etrace_flow_new(&lane->flow, lane->out.stream.source, e->image,
