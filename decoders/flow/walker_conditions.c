@@ -31,19 +31,6 @@ static inline bool goes_round(struct round *r, const struct tl_block *b)
     return false;
 }
 
-/* The block at pc. NULL: the program cannot be followed, which was reported. */
-static struct tl_block *block_here(struct tl_walker *w, uint64_t offset)
-{
-    if (!tl_walker_is_known(w, offset))
-        return NULL;
-    struct tl_block *const b = tl_walk_here(w);
-    if (b && b->n == 0) {
-        tl_walk_lose_image(w, offset);
-        return NULL;
-    }
-    return b;
-}
-
 /*
  * Continue to the next block whose last instruction needs an outcome or address. NULL: the program
  * cannot be followed that far, which was reported.
@@ -52,7 +39,7 @@ static struct tl_block *walk_to_choice(struct tl_walker *w, uint64_t offset)
 {
     struct round round = {0};
     for (;;) {
-        struct tl_block *b = block_here(w, offset);
+        struct tl_block *b = tl_walker_here(w, offset);
         if (b)
             b = tl_walk_full(w, b, offset);
         if (!b)
@@ -288,7 +275,7 @@ static enum tl_walker_end walk_to(struct tl_walker *w, find_goal *find, const vo
             return TL_WALKER_LOST;
         if (ip && w->pc == *ip)
             return TL_WALKER_REACHED;
-        struct tl_block *const b = block_here(w, offset);
+        struct tl_block *const b = tl_walker_here(w, offset);
         if (!b)
             return TL_WALKER_LOST;
         const uint32_t n = find(b, goal);
