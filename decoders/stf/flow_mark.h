@@ -24,7 +24,7 @@ struct tl_stf_piece {
     struct tl_buf stf;
     struct tl_stf_mark *marks;
     size_t n_marks, cap_marks;
-    size_t head; /* bytes at the beginning that are compressed separately: see store/pack.h */
+    size_t head; /* bytes at the beginning that are compressed separately: see shard/pack.h */
 };
 
 #endif

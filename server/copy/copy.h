@@ -3,8 +3,8 @@
 #ifndef TL_COPY_COPY_H
 #define TL_COPY_COPY_H
 
+#include "catalog/catalog.h"
 #include "lake_copy.h"
-#include "store/catalog.h"
 
 /* Set the message if a callback ran out of memory. Returns `r`. */
 static inline int tl_copy_nomem(int r, struct tl_fail *fail)

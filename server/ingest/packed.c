@@ -3,7 +3,7 @@
 
 #include "base/cancel.h"
 #include "base/crc32c.h"
-#include "store/varint.h"
+#include "shard/varint.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
 #include "ingest/marks.h"
 #include "ingest/resume.h"
 #include "lake/lakeint.h"
+#include "shard/missing.h"
+#include "shard/walk.h"
 #include "stf/close.h"
-#include "store/missing.h"
-#include "store/walk.h"
 
 #include <stdlib.h>
 

@@ -51,7 +51,7 @@ void tl_mark_drop(struct tl_gen *gen);
 
 /*
  * Regenerate frames [from, to) of a virtual view of the lane, and the items of their chunks, over
- * it (store/view.h); if they are wanted `packed`, the crew packs several in parallel. TL_BAD: the
+ * it (shard/view.h); if they are wanted `packed`, the crew packs several in parallel. TL_BAD: the
  * raw bytes are damaged; TL_AGAIN: the result is another shard, since a program version that
  * decodes differently wrote this one; the trace is being decoded again; TL_NOTFOUND: the raw bytes
  * were removed; TL_CANCELLED, TL_IO, TL_NOMEM. One thread at a time for each lane.

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Snapshots of a lane for readers, and iteration over their chunks. */
 #include "lake/cut.h"
+#include "shard/stackmark.h"
 #include "share/share.h"
 #include "stf/flow_map.h"
 #include "stf/known.h"
-#include "store/stackmark.h"
 
 #include <stdlib.h>
 

@@ -8,7 +8,7 @@
 
 #include "flow/callstack.h"
 #include "lake/lakeint.h"
-#include "store/walk.h"
+#include "shard/walk.h"
 
 struct tl_stf_known;
 

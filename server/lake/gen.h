@@ -13,14 +13,14 @@
 #define TL_LAKE_GEN_H
 
 #include "base/numbers.h"
+#include "builder/build.h"
+#include "catalog/clockfit.h"
 #include "decode/decode.h"
 #include "ingest/spool.h"
 #include "lake.h"
 #include "lake/program.h"
 #include "lake/shardrows.h"
-#include "store/build.h"
 #include "store/checkpoint.h"
-#include "store/clockfit.h"
 #include "store/hash.h"
 
 #include <pthread.h>
@@ -71,7 +71,7 @@ void tl_lane_forget_calltrees_locked(struct tl_lane *lane);
 void tl_lane_forget_summary_locked(struct tl_lane *lane);
 
 /*
- * Is part of this virtual shard missing, since raw bytes are damaged (store/missing.h)? Only known
+ * Is part of this virtual shard missing, since raw bytes are damaged (shard/missing.h)? Only known
  * if the shard was read, or verified, since the lane was opened; it may have been mended since
  * then.
  */

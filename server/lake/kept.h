@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Stored code counts (store/codecount.h) and call trees (store/calltree.h) of stored shards, so
+ * Stored code counts (shard/codecount.h) and call trees (shard/calltree.h) of stored shards, so
  * that each shard is counted once: when it is built, or if that was not possible, at the first
  * query. A shard never changes, so they cannot become outdated; they are removed with the shard. A
  * missing or damaged one is not an error: it can be recomputed from the shard.
@@ -9,8 +9,8 @@
 #define TL_LAKE_KEPT_H
 
 #include "lake/cut.h"
-#include "store/calltree.h"
-#include "store/codecount.h"
+#include "shard/calltree.h"
+#include "shard/codecount.h"
 
 #define TL_KEPT_MAX (512u << 10) /* maximum size of an object worth storing */
 

@@ -9,7 +9,7 @@
 #ifndef TL_LAKE_SHARDROWS_H
 #define TL_LAKE_SHARDROWS_H
 
-#include "store/shard.h"
+#include "shard/shard.h"
 
 struct tl_backend;
 

@@ -7,8 +7,8 @@
 #ifndef TL_LAKE_TRACE_H
 #define TL_LAKE_TRACE_H
 
+#include "catalog/catalog.h"
 #include "lake/gen.h"
-#include "store/catalog.h"
 
 /* A trace's contribution to the totals of all traces. */
 struct tl_digest {

@@ -7,7 +7,7 @@
 #ifndef TL_LAKE_VERIFIED_H
 #define TL_LAKE_VERIFIED_H
 
-#include "store/shard.h"
+#include "shard/shard.h"
 
 #include <pthread.h>
 

@@ -4,12 +4,12 @@
 #define TL_QUERY_CALLTREE_H
 
 #include "lake/cut.h"
-#include "store/calltree.h"
+#include "shard/calltree.h"
 
 /*
  * Add the calls at positions [from, to) of a stream, processing shards in parallel on all idle
- * processors. Stored shards have mostly been counted already (lake/kept.h); results are cached within a
- * size limit. TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED.
+ * processors. Stored shards have mostly been counted already (lake/kept.h); results are cached
+ * within a size limit. TL_NOMEM, TL_IO, TL_BAD, TL_CANCELLED.
  */
 TL_MUST_USE int tl_calltree_add(struct tl_calltree *tree, const struct tl_cut *cut, uint64_t from,
                                 uint64_t to, struct tl_fail *fail);

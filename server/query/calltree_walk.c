@@ -4,11 +4,11 @@
  * including where each call began, so shards can be processed in any order, and the begin of a call
  * in an earlier shard is known at its end.
  */
+#include "builder/call_counter.h"
 #include "lake/kept.h"
 #include "query/calltree.h"
 #include "query/sweep.h"
-#include "store/call_counter.h"
-#include "store/stackmark.h"
+#include "shard/stackmark.h"
 
 #include <stdlib.h>
 

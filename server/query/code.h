@@ -5,7 +5,7 @@
 
 #include "lake/lakeint.h"
 #include "query/query.h"
-#include "store/codecount.h"
+#include "shard/codecount.h"
 
 /* The i-th source of the request; NULL after the last. */
 const struct tl_code_source *tl_code_source(const struct tl_code_request *request, size_t i);

@@ -4,7 +4,7 @@
 #include "base/cancel.h"
 #include "lake/kept.h"
 #include "query/sweep.h"
-#include "store/runs.h"
+#include "shard/runs.h"
 
 #include <stdlib.h>
 

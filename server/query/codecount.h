@@ -4,7 +4,7 @@
 #define TL_QUERY_CODECOUNT_H
 
 #include "lake/cut.h"
-#include "store/codecount.h"
+#include "shard/codecount.h"
 
 /*
  * Add the code executed at positions [from, to) of a cut, using all idle processors. Stored shards

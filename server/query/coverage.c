@@ -4,7 +4,7 @@
  * from begin to end, so that code that was not executed is known too.
  *
  * A function belongs to a file, wherever that is mapped: at several addresses, in several processes
- * and traces. Counts are by address in programs (store/codecount.h), so they are summed over all
+ * and traces. Counts are by address in programs (shard/codecount.h), so they are summed over all
  * places of the function at which a program executed any of it.
  */
 #include "base/cancel.h"

@@ -24,7 +24,7 @@ struct rows {
     struct tl_buf line;
     struct tl_flow_now now;
     uint64_t next; /* position of the next row */
-    bool lost;     /* there was a gap that may have cost positions (store/missing.h) */
+    bool lost;     /* there was a gap that may have cost positions (shard/missing.h) */
 };
 
 /* One disassembler per instruction set and request; NULL without LLVM. */

@@ -2,7 +2,7 @@
 #include "query/losses.h"
 
 #include "base/cancel.h"
-#include "store/itemlog.h"
+#include "shard/itemlog.h"
 
 struct losing {
     const struct tl_cut *cut;

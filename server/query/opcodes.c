@@ -2,7 +2,7 @@
 #include "query/opcodes.h"
 
 #include "base/hash.h"
-#include "store/codeset.h"
+#include "shard/codeset.h"
 
 #include <ctype.h>
 #include <fnmatch.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/scale.h"
 
-#include "store/itemlog.h"
+#include "shard/itemlog.h"
 
 #include <stdlib.h>
 

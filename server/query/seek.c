@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/seek.h"
 
-#include "store/stackmark.h"
+#include "shard/stackmark.h"
 
 #include <stdio.h>
 #include <stdlib.h>

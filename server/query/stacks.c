@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "query/stacks.h"
 
-#include "store/itemlog.h"
-#include "store/stackmark.h"
+#include "shard/itemlog.h"
+#include "shard/stackmark.h"
 
 int tl_stack_at_chunk(const struct tl_view *view, size_t chunk, struct tl_callstack *calls,
                       struct tl_fail *fail)

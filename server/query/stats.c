@@ -4,10 +4,10 @@
  * shards without them, and virtual ones of which a part is known to be missing, are counted the
  * same way. Statistics of whole shards are cached within a size limit.
  */
+#include "builder/insn_stats.h"
+#include "builder/recount.h"
 #include "query/losses.h"
 #include "query/query.h"
-#include "store/insn_stats.h"
-#include "store/recount.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -239,7 +239,7 @@ static int answer(const struct counting *s, struct tl_gen *gen, struct tl_stats 
     for (unsigned i = 0; i < TL_GAP_KINDS && r >= 0; i++)
         r = add_count(out, TL_STATS_GAP, tl_gap_name((enum tl_gap)i), sum->gaps[i]);
     for (unsigned i = 0; i < TL_STATS_RECORDS && r >= 0; i++)
-        r = add_count(out, TL_STATS_RECORD, tl_insn_stats_record_name(i), sum->records[i]);
+        r = add_count(out, TL_STATS_RECORD, tl_stats_record_name(i), sum->records[i]);
     return r;
 }
 

@@ -4,7 +4,7 @@
 #include "base/cancel.h"
 #include "base/hash.h"
 #include "query/scale.h"
-#include "store/stackmark.h"
+#include "shard/stackmark.h"
 
 #include <stdlib.h>
 

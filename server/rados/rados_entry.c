@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Index entries and the pieces that they name. */
 #include "rados/rados_int.h"
-#include "store/varint.h"
+#include "shard/varint.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -20,9 +20,9 @@
 #ifndef TL_RADOS_ROWS_H
 #define TL_RADOS_ROWS_H
 
+#include "catalog/catalog.h"
 #include "rados/rados_int.h"
-#include "store/catalog.h"
-#include "store/varint.h"
+#include "shard/varint.h"
 
 #define TL_ROW_KEY   320
 #define TL_ROW_TRIES 1000 /* attempts to change a row that others keep changing */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "range/copied.h"
 
+#include "builder/build.h"
+#include "builder/insn_stats.h"
 #include "ingest/remake.h"
 #include "range/rewritten.h"
 #include "stf/flow_groups.h"
-#include "store/build.h"
-#include "store/insn_stats.h"
 
 void tl_range_copy_end(struct tl_range_copy *copy)
 {
@@ -139,7 +139,7 @@ static bool copyable(const struct tl_range_copy *copy, size_t shard, const struc
         return index->version >= 2;
     /* Page walks count instructions from the begin of their trace. */
     const bool walks = !stats->reported || !stats->counted ||
-                       stats->records[tl_insn_stats_record(TL_STF_PAGE_TABLE_WALK)] > 0;
+                       stats->records[tl_stats_record(TL_STF_PAGE_TABLE_WALK)] > 0;
     return index->version >= 3 && (copy->from == 0 || !walks);
 }
 

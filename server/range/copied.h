@@ -10,7 +10,7 @@
 
 #include "lake/cut.h"
 #include "range/ahead.h"
-#include "store/splice.h"
+#include "shard/splice.h"
 
 struct tl_range_copy {
     const struct tl_cut *cut; /* borrowed */

@@ -4,9 +4,9 @@
 #include "lake/kept.h"
 
 #include "base/cancel.h"
+#include "builder/mend.h"
 #include "share/share.h"
 #include "store/hash.h"
-#include "store/mend.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -11,13 +11,13 @@
 #include "base/crc32c.h"
 #include "bench/inputs.h"
 #include "bench/report.h"
+#include "builder/build.h"
 #include "decode/ops.h"
 #include "lake.h"
+#include "shard/itemlog.h"
 #include "stf/close.h"
 #include "stf/flow_writer.h"
 #include "stf/zstf.h"
-#include "store/build.h"
-#include "store/itemlog.h"
 
 #define BYTES  (2u << 20)  /* of trace */
 #define SHARD  (1u << 20)  /* instructions: a whole number of chunks */

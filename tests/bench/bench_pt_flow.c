@@ -8,6 +8,7 @@
  */
 #include "base/crew.h"
 #include "bench/report.h"
+#include "builder/build.h"
 #include "decode/split.h"
 #include "flow/batch.h"
 #include "lake.h"
@@ -15,7 +16,6 @@
 #include "sim/x86_walk.h"
 #include "stf/close.h"
 #include "stf/flow_writer.h"
-#include "store/build.h"
 #include "unit/data.h"
 
 #include <elf.h>

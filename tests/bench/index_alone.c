@@ -6,10 +6,10 @@
  */
 #include "bench/inputs.h"
 #include "bench/report.h"
+#include "builder/build.h"
 #include "decode/ops.h"
+#include "shard/pack.h"
 #include "stf/close.h"
-#include "store/build.h"
-#include "store/pack.h"
 
 #define BYTES  (2u << 20)  /* of trace */
 #define SHARD  (1u << 20)  /* instructions */

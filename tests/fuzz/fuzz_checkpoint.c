@@ -2,7 +2,7 @@
 /* Checkpoints: arbitrary bytes after a header with a correct checksum, and the builder states in
  * them. Any bytes are refused, or give builders that accept items and finish. */
 #include "base/crc32c.h"
-#include "store/build.h"
+#include "builder/build.h"
 #include "store/checkpoint.h"
 #include "unit/made_items.h"
 

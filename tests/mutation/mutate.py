@@ -7,7 +7,7 @@ change makes no difference. Run by hand; takes some 20 seconds per change.
 usage: mutate.py [--dir DIR] [--n N] [--seed S] [--at FILE:LINE] [FILE…]
 
 Works on a copy in DIR (/tmp/tracelake-mutation), which is kept for the next run; the source tree is not changed.
-FILE: a part of a path below server/store or decoders/flow; default: all.
+FILE: a part of a path below server/builder, shard, catalog, store or decoders/flow; default: all.
 """
 import argparse, os, random, re, shutil, subprocess, sys, time
 
@@ -21,7 +21,8 @@ FLOW = ['test_walker', 'test_item', 'test_block', 'test_callstack', 'test_toy', 
 STORE = ['test_store_itemlog', 'test_shard_stats', 'test_store_pack', 'test_shard_walk',
          'test_store_backend', 'test_catalog', 'test_shard', 'test_shard_index', 'test_shard_mend', 'test_lake_query',
          'test_lake_slices', 'test_lake_copy', 'test_lake_resume', 'test_lake']
-CONCERNED = {'decoders/flow': FLOW, 'server/store': STORE}
+CONCERNED = {'decoders/flow': FLOW,
+             **{'server/' + folder: STORE for folder in ('builder', 'shard', 'catalog', 'store')}}
 
 SKIP = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\])*"|\'(?:\\.|[^\'\\])*\'|^[ \t]*#(?:\\\n|[^\n])*'
                   r'|\bstatic_assert\s*\([^;]*;|\btl_fail_\w+\([^;]*;', re.S | re.M)

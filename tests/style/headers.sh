@@ -37,16 +37,19 @@ decoders/riscv    base simd image isa flow frame setup decode
 decoders/perf     base simd image isa flow frame setup decode pt
 decoders/stf      base simd image isa flow setup decode
 server/disasm     base isa image
-server/store      base simd image isa flow setup decode/point.h stf lake_rows.h
-server/rados      base store
+server/store      base
+server/shard      base simd image isa flow setup decode/point.h stf lake_rows.h store
+server/builder    base simd image isa flow setup decode/point.h stf lake_rows.h store shard
+server/catalog    base setup lake_rows.h store shard
+server/rados      base store shard catalog
 server/rados/none rados
-server/ingest     base image flow setup decode stf store lake share/share.h lake.h lake_ingest.h
-server/lake       base image flow setup import decode stf store rados ingest share/share.h query/debuginfo.h lake.h
-server/share      base setup decode store rados ingest lake lake.h
-server/range      base flow setup decode stf store ingest lake share/share.h query/scale.h lake.h
-server/query      base image dwarf isa flow setup regions decode stf store lake share/share.h disasm lake.h
-server/upkeep     base image setup decode store rados ingest lake share/share.h lake.h
-server/copy       base setup store rados ingest lake share/share.h lake.h lake_copy.h
+server/ingest     base image flow setup decode stf store shard lake share/share.h lake.h lake_ingest.h
+server/lake       base image flow setup import decode stf store shard builder catalog rados ingest share/share.h query/debuginfo.h lake.h
+server/share      base setup decode rados ingest lake lake.h
+server/range      base flow setup decode stf shard builder ingest lake share/share.h query/scale.h lake.h
+server/query      base image dwarf isa flow setup regions decode stf shard builder lake share/share.h disasm lake.h
+server/upkeep     base image setup decode store shard builder rados ingest lake share/share.h lake.h
+server/copy       base setup store shard catalog rados ingest lake share/share.h lake.h lake_copy.h
 server/net        base
 server/osdhost    base setup net lake.h
 server/rpc        base flow/line.h setup/registers.h net osdhost lake.h tracelake grpc web
@@ -66,7 +69,7 @@ while IFS=: read -r file include; do
   esac
 done < <(git ls-files 'decoders/*.[ch]' 'server/*.[ch]' 'client/include/*.h' |
   xargs grep -HoE '^#include "[^"]+"' | sed -E 's/#include "([^"]+)"/\1/')
-if grep -rnE '#include "(net|rpc|store|lake|ingest|query|range|upkeep|share|copy)/' client/lib 2>/dev/null; then
+if grep -rnE '#include "(net|rpc|store|shard|builder|catalog|lake|ingest|query|range|upkeep|share|copy)/' client/lib 2>/dev/null; then
   echo "the client library includes the server"
   fails=$((fails + 1))
 fi

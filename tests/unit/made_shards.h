@@ -4,9 +4,9 @@
 #define TL_TESTS_MADE_SHARDS_H
 
 #include "base/crew.h"
+#include "builder/build.h"
 #include "made_items.h"
-#include "store/build.h"
-#include "store/walk.h"
+#include "shard/walk.h"
 #include "unit/seed.h"
 
 #include <setjmp.h>

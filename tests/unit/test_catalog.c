@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* All catalogs keep the same guarantees: the one in SQLite and the one in omap. Tests that apply
  * only to files are at the end. */
+#include "catalog/catalog.h"
+#include "catalog/catalog_sql.h"
 #include "store/backend_memory.h"
-#include "store/catalog.h"
-#include "store/catalog_sql.h"
 
 #include "pool.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Timestamps and arrivals from a rig with known clock, delay and jitter, and the relation computed
  * from them. */
-#include "store/clockfit.h"
+#include "catalog/clockfit.h"
 
 #include "sim/program_rng.h"
 

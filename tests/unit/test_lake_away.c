@@ -3,8 +3,8 @@
  * created again. And a catalog in which another process takes the ids. */
 #include "lake_help.h"
 
+#include "catalog/catalog.h"
 #include "share/share.h"
-#include "store/catalog.h"
 
 #include <stdatomic.h>
 

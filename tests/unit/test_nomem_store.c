@@ -4,15 +4,15 @@
  * checked and mended, execution counts of their code, the catalog, and both backends.
  */
 #include "base/crew.h"
+#include "builder/build.h"
+#include "builder/mend.h"
+#include "builder/recount.h"
+#include "catalog/catalog.h"
+#include "shard/calltree.h"
+#include "shard/codecount.h"
+#include "shard/walk.h"
 #include "store/backend_memory.h"
-#include "store/build.h"
-#include "store/calltree.h"
-#include "store/catalog.h"
 #include "store/checkpoint.h"
-#include "store/codecount.h"
-#include "store/mend.h"
-#include "store/recount.h"
-#include "store/walk.h"
 #include "unit/made_items.h"
 #include "unit/nomem.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Execution counts as objects: per program, from older versions, damaged. */
-#include "store/codecount.h"
+#include "shard/codecount.h"
 
 #include "base/crc32c.h"
-#include "store/varint.h"
+#include "shard/varint.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

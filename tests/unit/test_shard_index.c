@@ -4,14 +4,14 @@
  * executed code and statistics, for a simulated core's trace, intact and damaged, with and without
  * paths.
  */
+#include "builder/build.h"
+#include "builder/recount.h"
 #include "decode/ops.h"
 #include "flow/callstack.h"
 #include "random.h"
+#include "shard/codeset.h"
 #include "sim/program_core.h"
 #include "stf/close.h"
-#include "store/build.h"
-#include "store/codeset.h"
-#include "store/recount.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Damaged shards are restored from their intact parts. */
+#include "builder/mend.h"
 #include "made_shards.h"
 #include "store/backend_memory.h"
-#include "store/mend.h"
 
 static struct tl_view *open_file(struct tl_backend *backend, const struct tl_buf *file)
 {

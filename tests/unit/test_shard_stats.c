@@ -6,14 +6,14 @@
  */
 #include "made_stf.h"
 
+#include "builder/build.h"
+#include "builder/insn_stats.h"
 #include "decode/ops.h"
 #include "made_items.h"
 #include "random.h"
 #include "sim/program_core.h"
 #include "sim/small_elf.h"
 #include "stf/flow_writer.h"
-#include "store/build.h"
-#include "store/insn_stats.h"
 
 enum { INSNS = 4000, SYMBOLS = 64, CODE = 0x1000 };
 
@@ -31,8 +31,8 @@ static void note(struct shards *s, const struct tl_shard_stats *t)
     s->any_taken |= t->taken > 0;
     for (size_t i = 0; i < t->n_functions; i++)
         s->any_call |= t->functions[i].calls > 0;
-    s->any_event |= t->records[tl_insn_stats_record(TL_STF_EVENT)] > 0;
-    s->any_microop |= t->records[tl_insn_stats_record(TL_STF_INST_MICROOP)] > 0;
+    s->any_event |= t->records[tl_stats_record(TL_STF_EVENT)] > 0;
+    s->any_microop |= t->records[tl_stats_record(TL_STF_INST_MICROOP)] > 0;
     s->any_write |= t->writes > 0 && t->reads > 0;
     s->any_unknown |= t->mix[TL_MIX_UNKNOWN] > 0;
     s->insns += t->insns;

@@ -2,7 +2,7 @@
 /* The item log: everything is read back, however it was written, and damage is harmless. */
 #include "made_items.h"
 #include "random.h"
-#include "store/itemlog.h"
+#include "shard/itemlog.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,9 +5,9 @@
  */
 #include "base/crew.h"
 #include "made_items.h"
-#include "store/blob.h"
-#include "store/search.h"
-#include "store/shard.h"
+#include "shard/blob.h"
+#include "shard/search.h"
+#include "shard/shard.h"
 #include "unit/seed.h"
 
 #include <setjmp.h>

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+/* Internals of a shard builder, for the files that implement it. */
+#ifndef TL_BUILDER_BUILD_PARTS_H
+#define TL_BUILDER_BUILD_PARTS_H
+
+#include "builder/build.h"
+#include "builder/indexer.h"
+#include "stf/flow_writer.h"
+
+enum cut {
+    CUT_NONE,
+    CUT_FRAME, /* at a .zstf chunk */
+    CUT_SHARD, /* at a shard, after an instruction */
+    CUT_HERE   /* at a shard, after any item: the writer does not need to see what follows */
+};
+
+struct tl_build {
+    struct tl_build_options options;
+    struct tl_stf_flow *flow;
+    struct tl_indexer index;          /* of the shard that the log belongs to */
+    struct tl_shard_builder *closing; /* with CUT_SHARD: the shard that waits for the writer */
+    enum cut cut;
+    uint64_t stop;                 /* marker at which to cut */
+    uint64_t frame_marker;         /* markers of the shard before the open frame */
+    uint32_t frame;                /* its number */
+    struct tl_build_totals totals; /* counts and anchors of all shards before these two */
+    uint64_t want_shard;           /* options.part: first requested part */
+    uint32_t want_frame;
+    bool wet;                 /* options.part: the open frame is being regenerated */
+    struct tl_packer *packer; /* created when needed */
+    /* For streams whose blocks do not know their instructions; NULL: they do. */
+    struct tl_insn_stats *insn_stats;
+};
+
+/* Decide at the begin of a frame whether records are written for it, or it is only followed. */
+void tl_build_choose(struct tl_build *b);
+
+/* Ensure that there is a packer. */
+TL_MUST_USE int tl_build_packer(struct tl_build *b);
+
+#endif

@@ -1,0 +1,579 @@
+/* SPDX-License-Identifier: MIT */
+/* The catalog's tables, one function per transaction. */
+#include "base/crc32c.h"
+#include "base/now.h"
+#include "catalog/catalog_sql.h"
+
+#include <stdio.h>
+
+/* The callback of an enumeration, and its context. */
+struct call {
+    union {
+        tl_each_trace *trace;
+        tl_each_note *note;
+        tl_each_stream *stream;
+        tl_each_shard *shard;
+        tl_each_summary *summary;
+        tl_each_image *image;
+        tl_each_rule *rule;
+    };
+    void *context;
+    size_t n; /* traces so far */
+};
+
+/* ---- traces -------------------------------------------------------------------------------- */
+
+static int add_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                     struct tl_fail *fail)
+{
+    int added = 0;
+    const int r = tl_sql_run(
+        catalog, &added, fail,
+        "INSERT INTO traces(id, rig, format, setup, state, complete, created_ns, updated_ns,"
+        " raw_bytes, decoded_bytes, generation, wanted, message, raw_removed, decoded_removed, "
+        "earlier, content, insns, stored_bytes)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING",
+        "ssssiiiiiiiisiissii", t->id, t->rig, t->format, t->setup, (uint64_t)t->state,
+        (uint64_t)t->complete, t->created_ns, t->updated_ns, t->raw_bytes, t->decoded_bytes,
+        t->generation, t->wanted, t->message, (uint64_t)t->raw_removed,
+        (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "", t->content ? t->content : "",
+        t->insns, t->stored_bytes);
+    return r >= 0 && !added ? tl_fail_set(fail, TL_EXISTS, "trace %s exists", t->id) : r;
+}
+
+static int update_trace(struct tl_catalog *catalog, const struct tl_catalog_trace *t,
+                        struct tl_fail *fail)
+{
+    int changed = 0;
+    const int r = tl_sql_run(
+        catalog, &changed, fail,
+        "UPDATE traces SET format=?2, setup=?3, state=?4, complete=?5, updated_ns=?6, raw_bytes=?7,"
+        " decoded_bytes=?8, generation=?9, wanted=?10, message=?11, raw_removed=?12,"
+        " decoded_removed=?13, earlier=?14, content=?15, insns=?16, stored_bytes=?17 WHERE id=?1",
+        "sssiiiiiiisiissii", t->id, t->format, t->setup, (uint64_t)t->state, (uint64_t)t->complete,
+        t->updated_ns, t->raw_bytes, t->decoded_bytes, t->generation, t->wanted, t->message,
+        (uint64_t)t->raw_removed, (uint64_t)t->decoded_removed, t->earlier ? t->earlier : "",
+        t->content ? t->content : "", t->insns, t->stored_bytes);
+    return r >= 0 && !changed ? tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", t->id) : r;
+}
+
+static int remove_traces(struct tl_catalog *catalog, const char *const *ids, size_t n,
+                         struct tl_fail *fail)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    sqlite3_stmt *s = NULL;
+    int r = tl_sql_begin(c, fail);
+    if (r < 0)
+        return r;
+    r = tl_sql_prepare(c, &s, fail, "DELETE FROM traces WHERE id=?", "");
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        r = tl_sql_bind(c, s, fail, "s", ids[i]);
+        if (r >= 0)
+            r = tl_sql_step(c, s, fail);
+    }
+    sqlite3_finalize(s);
+    return tl_sql_end(c, r, fail);
+}
+
+static int trace_row(void *context, sqlite3_stmt *s)
+{
+    struct call *call = context;
+    const struct tl_catalog_trace t = {
+        .id = tl_sql_text(s, 0),
+        .rig = tl_sql_text(s, 1),
+        .format = tl_sql_text(s, 2),
+        .setup = tl_sql_text(s, 3),
+        .state = sqlite3_column_int(s, 4),
+        .complete = sqlite3_column_int(s, 5) != 0,
+        .created_ns = sqlite3_column_int64(s, 6),
+        .updated_ns = sqlite3_column_int64(s, 7),
+        .raw_bytes = tl_sql_u64(s, 8),
+        .decoded_bytes = tl_sql_u64(s, 9),
+        .generation = tl_sql_u64(s, 10),
+        .wanted = tl_sql_u64(s, 11),
+        .message = tl_sql_text(s, 12),
+        .labels = tl_sql_text(s, 13),
+        .raw_removed = sqlite3_column_int(s, 14) != 0,
+        .decoded_removed = sqlite3_column_int(s, 15) != 0,
+        .earlier = tl_sql_text(s, 16),
+        .content = tl_sql_text(s, 17),
+        .notes = tl_sql_u64(s, 18),
+        .insns = tl_sql_u64(s, 19),
+        .stored_bytes = tl_sql_u64(s, 20),
+    };
+    call->n++;
+    return call->trace(call->context, &t);
+}
+
+#define TRACES                                                                                     \
+    "SELECT id, rig, format, setup, state, complete, created_ns, updated_ns, raw_bytes,"           \
+    " decoded_bytes, generation, wanted, message,"                                                 \
+    " (SELECT group_concat(line, '') FROM (SELECT key || '=' || value || char(10) AS line"         \
+    "  FROM labels WHERE trace = traces.id ORDER BY key)),"                                        \
+    " raw_removed, decoded_removed, earlier, content,"                                             \
+    " (SELECT count(*) FROM notes WHERE trace = traces.id), insns, stored_bytes"                   \
+    " FROM traces"
+
+static int traces(struct tl_catalog *catalog, tl_each_trace *each, void *context,
+                  struct tl_fail *fail)
+{
+    struct call call = {.trace = each, .context = context};
+    return tl_sql_each(catalog, trace_row, &call, fail, TRACES " ORDER BY created_ns, id", "");
+}
+
+static int find(struct tl_catalog *catalog, const char *id, tl_each_trace *each, void *context,
+                struct tl_fail *fail)
+{
+    struct call call = {.trace = each, .context = context};
+    const int r = tl_sql_each(catalog, trace_row, &call, fail, TRACES " WHERE id=?", "s", id);
+    if (r >= 0 && call.n == 0)
+        return tl_fail_set(fail, TL_NOTFOUND, "there is no trace %s", id);
+    return r;
+}
+
+static int page(struct tl_catalog *catalog, const struct tl_trace_place *after, size_t most,
+                tl_each_trace *each, void *context, struct tl_fail *fail)
+{
+    struct call call = {.trace = each, .context = context};
+    const int r =
+        after ? tl_sql_each(catalog, trace_row, &call, fail,
+                            TRACES " WHERE created_ns <= ?1 AND (created_ns < ?1 OR id > ?2)"
+                                   " ORDER BY created_ns DESC, id LIMIT ?3",
+                            "isi", after->created_ns, after->id, (uint64_t)most)
+              : tl_sql_each(catalog, trace_row, &call, fail,
+                            TRACES " ORDER BY created_ns DESC, id LIMIT ?", "i", (uint64_t)most);
+    return r < 0 ? r : call.n == most;
+}
+
+static int unfinished(struct tl_catalog *catalog, tl_each_trace *each, void *context,
+                      struct tl_fail *fail)
+{
+    struct call call = {.trace = each, .context = context};
+    return tl_sql_each(catalog, trace_row, &call, fail, /* exactly the expression of its index */
+                       TRACES " WHERE state < 2 OR"
+                              " (complete = 1 AND raw_removed = 0 AND content = '')",
+                       "");
+}
+
+static int by_content(struct tl_catalog *catalog, const char *content, tl_each_trace *each,
+                      void *context, struct tl_fail *fail)
+{
+    struct call call = {.trace = each, .context = context};
+    const int r = tl_sql_each(catalog, trace_row, &call, fail,
+                              TRACES " WHERE content = ? AND content <> ''"
+                                     " ORDER BY created_ns DESC LIMIT 1",
+                              "s", content);
+    return r < 0 ? r : call.n ? TL_OK : TL_NOTFOUND;
+}
+
+static int totals_row(void *context, sqlite3_stmt *s)
+{
+    struct tl_catalog_totals *out = context;
+    const int state = sqlite3_column_int(s, 0) & 3;
+    out->states[state] += tl_sql_u64(s, 1);
+    if (state < TL_TRACE_SEALED)
+        return TL_OK;
+    out->raw_bytes += tl_sql_u64(s, 2);
+    out->insns += tl_sql_u64(s, 3);
+    out->stored_bytes += tl_sql_u64(s, 4);
+    return TL_OK;
+}
+
+static int totals(struct tl_catalog *catalog, struct tl_catalog_totals *out, struct tl_fail *fail)
+{
+    *out = (struct tl_catalog_totals){0};
+    return tl_sql_each(catalog, totals_row, out, fail,
+                       "SELECT state, count(*), total(raw_bytes * (1 - raw_removed)),"
+                       " total(insns), total(stored_bytes) FROM traces GROUP BY state",
+                       "");
+}
+
+static int changes(struct tl_catalog *catalog, tl_each_change *each, void *context,
+                   struct tl_fail *fail)
+{
+    (void)catalog, (void)each, (void)context;
+    return tl_fail_set(fail, TL_UNSUPPORTED, "one process has this store");
+}
+
+static int set_label(struct tl_catalog *catalog, const char *trace, const char *key,
+                     const char *value, struct tl_fail *fail)
+{
+    if (*value)
+        return tl_sql_run(catalog, NULL, fail,
+                          "INSERT INTO labels(trace, key, value) VALUES(?,?,?)"
+                          " ON CONFLICT DO UPDATE SET value=excluded.value",
+                          "sss", trace, key, value);
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM labels WHERE trace=? AND key=?", "ss",
+                      trace, key);
+}
+
+static int label_row(void *context, sqlite3_stmt *s)
+{
+    return tl_buf_printf(context, "%s=%s\n", tl_sql_text(s, 0), tl_sql_text(s, 1));
+}
+
+static int labels(struct tl_catalog *catalog, const char *trace, struct tl_buf *out,
+                  struct tl_fail *fail)
+{
+    return tl_sql_each(catalog, label_row, out, fail,
+                       "SELECT key, value FROM labels WHERE trace=? ORDER BY key", "s", trace);
+}
+
+/* ---- notes ---------------------------------------------------------------------------------- */
+
+static int put_note(struct tl_catalog *catalog, const char *trace, const struct tl_note *note,
+                    struct tl_fail *fail)
+{
+    return tl_sql_run(
+        catalog, NULL, fail,
+        "INSERT INTO notes(trace, id, stream, at, until, has_time, time, time_until, created_ns,"
+        " updated_ns, text) VALUES(?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET"
+        " stream=excluded.stream, at=excluded.at, until=excluded.until,"
+        " has_time=excluded.has_time, time=excluded.time, time_until=excluded.time_until,"
+        " updated_ns=excluded.updated_ns, text=excluded.text",
+        "sisiiiiiiis", trace, note->id, note->stream, note->at, note->to, (uint64_t)note->has_time,
+        note->time, note->time_to, (uint64_t)note->created_ns, (uint64_t)note->updated_ns,
+        note->text);
+}
+
+static int remove_note(struct tl_catalog *catalog, const char *trace, uint64_t id,
+                       struct tl_fail *fail)
+{
+    int removed = 0;
+    const int r = tl_sql_run(catalog, &removed, fail, "DELETE FROM notes WHERE trace=? AND id=?",
+                             "si", trace, id);
+    return r >= 0 && !removed
+               ? tl_fail_set(fail, TL_NOTFOUND, "there is no note %llu", (unsigned long long)id)
+               : r;
+}
+
+static int note_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    struct tl_note note = {.id = tl_sql_u64(s, 0),
+                           .at = tl_sql_u64(s, 2),
+                           .to = tl_sql_u64(s, 3),
+                           .has_time = sqlite3_column_int(s, 4) != 0,
+                           .time = tl_sql_u64(s, 5),
+                           .time_to = tl_sql_u64(s, 6),
+                           .created_ns = sqlite3_column_int64(s, 7),
+                           .updated_ns = sqlite3_column_int64(s, 8)};
+    snprintf(note.stream, sizeof note.stream, "%s", tl_sql_text(s, 1));
+    snprintf(note.text, sizeof note.text, "%s", tl_sql_text(s, 9));
+    return call->note(call->context, &note);
+}
+
+static int notes(struct tl_catalog *catalog, const char *trace,
+                 int (*each)(void *context, const struct tl_note *note), void *context,
+                 struct tl_fail *fail)
+{
+    struct call call = {.note = each, .context = context};
+    return tl_sql_each(catalog, note_row, &call, fail,
+                       "SELECT id, stream, at, until, has_time, time, time_until, created_ns,"
+                       " updated_ns, text FROM notes WHERE trace=? ORDER BY id",
+                       "s", trace);
+}
+
+/* ---- streams ------------------------------------------------------------------------------- */
+
+static int put_stream(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                      const struct tl_catalog_stream *stream, struct tl_fail *fail)
+{
+    uint8_t clock[TL_CLOCK_RELATION_BYTES];
+    const struct tl_bytes reported = {clock, stream->clock.pairs > 0 ? sizeof(clock) : 0};
+    tl_clock_relation_put(&stream->clock, clock);
+    return tl_sql_run(
+        catalog, NULL, fail,
+        "INSERT INTO streams(trace, generation, number, name, protocol, lost_bytes, clock)"
+        " VALUES(?,?,?,?,?,?,?) ON CONFLICT DO UPDATE SET name=excluded.name,"
+        " protocol=excluded.protocol, lost_bytes=excluded.lost_bytes, clock=excluded.clock",
+        "siisiib", trace, generation, stream->index, stream->name, (uint64_t)stream->protocol,
+        stream->lost_bytes, &reported);
+}
+
+static int stream_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    struct tl_catalog_stream stream = {.index = tl_sql_u64(s, 0),
+                                       .name = tl_sql_text(s, 1),
+                                       .protocol = sqlite3_column_int(s, 2),
+                                       .lost_bytes = tl_sql_u64(s, 3)};
+    tl_clock_relation_get(&stream.clock, tl_sql_bytes(s, 4));
+    return call->stream(call->context, &stream);
+}
+
+static int streams(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                   tl_each_stream *each, void *context, struct tl_fail *fail)
+{
+    struct call call = {.stream = each, .context = context};
+    return tl_sql_each(catalog, stream_row, &call, fail,
+                       "SELECT number, name, protocol, lost_bytes, clock FROM streams"
+                       " WHERE trace=? AND generation=? ORDER BY number",
+                       "si", trace, generation);
+}
+
+/* ---- shards -------------------------------------------------------------------------------- */
+
+static int add_shard(struct tl_sql *c, sqlite3_stmt *s, const char *trace, uint64_t generation,
+                     const struct tl_catalog_shard *shard, struct tl_fail *fail)
+{
+    const struct tl_shard_row *const row = &shard->row;
+    const struct tl_bytes summary = shard->summary;
+    struct tl_buf begin = {0};
+    int r = tl_flow_now_encode(&row->at, &begin);
+    if (r < 0)
+        return tl_fail_set(fail, r, "no memory");
+    const struct tl_bytes begin_bytes = {begin.p, begin.n};
+    r = tl_sql_bind(c, s, fail, "siiiiiiiiiiiiiiiibbi", trace, generation, shard->stream,
+                    row->number, row->first, row->n, row->markers, row->byte_first, row->byte_last,
+                    row->events, row->gaps, (uint64_t)row->anchors, row->anchor_first.position,
+                    row->anchor_first.time, row->anchor_last.position, row->anchor_last.time,
+                    row->size, &begin_bytes, &summary,
+                    (uint64_t)tl_crc32c(0, summary.p, summary.n));
+    tl_buf_fini(&begin);
+    return r < 0 ? r : tl_sql_step(c, s, fail);
+}
+
+static int add_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                      const struct tl_catalog_shard *shards, size_t n, struct tl_fail *fail)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    sqlite3_stmt *s = NULL;
+    int r = tl_sql_begin(c, fail);
+    if (r < 0)
+        return r;
+    r = tl_sql_prepare(
+        c, &s, fail,
+        "INSERT OR REPLACE INTO shards(trace, generation, stream, number, first, n, markers,"
+        " byte_first, byte_last, events, gaps, anchors, position_first, time_first,"
+        " position_last, time_last, size, begin, summary, summary_crc)"
+        " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+        "");
+    for (size_t i = 0; r >= 0 && i < n; i++)
+        r = add_shard(c, s, trace, generation, &shards[i], fail);
+    sqlite3_finalize(s);
+    return tl_sql_end(c, r, fail);
+}
+
+static int shard_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    struct tl_shard_row row = {
+        .number = tl_sql_u64(s, 0),
+        .first = tl_sql_u64(s, 1),
+        .n = tl_sql_u64(s, 2),
+        .markers = tl_sql_u64(s, 3),
+        .byte_first = tl_sql_u64(s, 4),
+        .byte_last = tl_sql_u64(s, 5),
+        .events = tl_sql_u64(s, 6),
+        .gaps = tl_sql_u64(s, 7),
+        .anchors = (uint32_t)tl_sql_u64(s, 8),
+        .anchor_first = {tl_sql_u64(s, 9), tl_sql_u64(s, 10)},
+        .anchor_last = {tl_sql_u64(s, 11), tl_sql_u64(s, 12)},
+        .size = tl_sql_u64(s, 13),
+    };
+    if (tl_flow_now_decode(&row.at, tl_sql_bytes(s, 14)) < 0)
+        return TL_BAD;
+    return call->shard(call->context, &row);
+}
+
+static int shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                  uint64_t stream, tl_each_shard *each, void *context, struct tl_fail *fail)
+{
+    struct call call = {.shard = each, .context = context};
+    return tl_sql_each(
+        catalog, shard_row, &call, fail,
+        "SELECT number, first, n, markers, byte_first, byte_last, events, gaps, anchors,"
+        " position_first, time_first, position_last, time_last, size, begin"
+        " FROM shards WHERE trace=? AND generation=? AND stream=? ORDER BY number",
+        "sii", trace, generation, stream);
+}
+
+static int summary_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    return call->summary(call->context, tl_sql_bytes(s, 0));
+}
+
+static int summaries(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                     uint64_t stream, uint64_t from, uint64_t to, tl_each_summary *each,
+                     void *context, struct tl_fail *fail)
+{
+    struct call call = {.summary = each, .context = context};
+    return tl_sql_each(catalog, summary_row, &call, fail,
+                       "SELECT summary FROM shards WHERE trace=? AND generation=? AND stream=?"
+                       " AND number>=? AND number<? ORDER BY number",
+                       "siiii", trace, generation, stream, from, to);
+}
+
+/* Version 1 stored no checksums: -1. */
+static int intact_row(void *context, sqlite3_stmt *s)
+{
+    bool *const intact = context;
+    const struct tl_bytes summary = tl_sql_bytes(s, 0);
+    const int64_t crc = sqlite3_column_int64(s, 1);
+    *intact = crc == -1 || crc == tl_crc32c(0, summary.p, summary.n);
+    return TL_OK;
+}
+
+static int check_summary(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                         uint64_t stream, uint64_t number, bool *intact, struct tl_fail *fail)
+{
+    *intact = false;
+    return tl_sql_each(catalog, intact_row, intact, fail,
+                       "SELECT summary, summary_crc FROM shards WHERE trace=? AND generation=?"
+                       " AND stream=? AND number=?",
+                       "siii", trace, generation, stream, number);
+}
+
+/* Drop the shards and streams of the generations that `sql` matches, in one transaction. */
+static int drop_generations(struct tl_catalog *catalog, const char *const sql[static 2],
+                            const char *trace, uint64_t generation, uint64_t other,
+                            struct tl_fail *fail)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    int r = tl_sql_begin(c, fail);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < 2 && r >= 0; i++) {
+        sqlite3_stmt *s = NULL;
+        r = tl_sql_prepare(c, &s, fail, sql[i], "sii", trace, generation, other);
+        if (r >= 0)
+            r = tl_sql_step(c, s, fail);
+        sqlite3_finalize(s);
+    }
+    return tl_sql_end(c, r, fail);
+}
+
+static int drop_shards(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                       uint64_t stream, uint64_t from, struct tl_fail *fail)
+{
+    static const char *const sql[] = {"DELETE FROM shards WHERE trace=? AND generation IN (?,?)",
+                                      "DELETE FROM streams WHERE trace=? AND generation IN (?,?)"};
+    if (stream == UINT64_MAX)
+        return drop_generations(catalog, sql, trace, generation, generation, fail);
+    return tl_sql_run(catalog, NULL, fail,
+                      "DELETE FROM shards WHERE trace=? AND generation=? AND stream=?"
+                      " AND number>=?",
+                      "siii", trace, generation, stream, from);
+}
+
+static int drop_others(struct tl_catalog *catalog, const char *trace, uint64_t generation,
+                       uint64_t other, struct tl_fail *fail)
+{
+    static const char *const sql[] = {
+        "DELETE FROM shards WHERE trace=? AND generation NOT IN (?,?)",
+        "DELETE FROM streams WHERE trace=? AND generation NOT IN (?,?)"};
+    return drop_generations(catalog, sql, trace, generation, other, fail);
+}
+
+/* ---- images -------------------------------------------------------------------------------- */
+
+static int add_image(struct tl_catalog *catalog, const struct tl_catalog_image *image,
+                     struct tl_fail *fail)
+{
+    return tl_sql_run(catalog, NULL, fail,
+                      "INSERT INTO images(hash, name, build_id, size, created_ns, announced)"
+                      " VALUES(?,?,?,?,?,0) ON CONFLICT DO NOTHING",
+                      "sssii", image->hash, image->name, image->build_id, image->size,
+                      (uint64_t)tl_wall_ns());
+}
+
+static int image_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    const struct tl_catalog_image image = {.hash = tl_sql_text(s, 0),
+                                           .name = tl_sql_text(s, 1),
+                                           .build_id = tl_sql_text(s, 2),
+                                           .size = tl_sql_u64(s, 3),
+                                           .announced = sqlite3_column_int(s, 4) != 0};
+    return call->image(call->context, &image);
+}
+
+static int images(struct tl_catalog *catalog, tl_each_image *each, void *context,
+                  struct tl_fail *fail)
+{
+    struct call call = {.image = each, .context = context};
+    return tl_sql_each(
+        catalog, image_row, &call, fail,
+        "SELECT hash, name, build_id, size, announced FROM images ORDER BY created_ns, hash", "");
+}
+
+static int announce_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
+{
+    return tl_sql_run(catalog, NULL, fail, "UPDATE images SET announced=1 WHERE hash=?", "s", hash);
+}
+
+static int remove_image(struct tl_catalog *catalog, const char *hash, struct tl_fail *fail)
+{
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM images WHERE hash=?", "s", hash);
+}
+
+/* ---- retention ----------------------------------------------------------------------------- */
+
+static int set_retention(struct tl_catalog *catalog, const char *scope,
+                         const struct tl_retention *rule, struct tl_fail *fail)
+{
+    if (rule)
+        return tl_sql_run(catalog, NULL, fail, "INSERT OR REPLACE INTO retention VALUES(?,?,?,?,?)",
+                          "siiii", scope, rule->raw_age_s, rule->raw_bytes, rule->decoded_age_s,
+                          rule->decoded_bytes);
+    return tl_sql_run(catalog, NULL, fail, "DELETE FROM retention WHERE scope=?", "s", scope);
+}
+
+static int retention_row(void *context, sqlite3_stmt *s)
+{
+    const struct call *call = context;
+    const struct tl_retention rule = {tl_sql_u64(s, 1), tl_sql_u64(s, 2), tl_sql_u64(s, 3),
+                                      tl_sql_u64(s, 4)};
+    return call->rule(call->context, tl_sql_text(s, 0), &rule);
+}
+
+static int retention(struct tl_catalog *catalog, tl_each_rule *each, void *context,
+                     struct tl_fail *fail)
+{
+    struct call call = {.rule = each, .context = context};
+    return tl_sql_each(catalog, retention_row, &call, fail,
+                       "SELECT scope, raw_age_s, raw_bytes, decoded_age_s, decoded_bytes"
+                       " FROM retention ORDER BY scope",
+                       "");
+}
+
+/* ---- the table of functions ----------------------------------------------------------------- */
+
+const struct tl_catalog_ops tl_sql_catalog_ops = {
+    .close = tl_sql_catalog_close,
+    .fresh = tl_sql_catalog_fresh,
+    .ready = tl_sql_catalog_ready,
+    .clear = tl_sql_catalog_clear,
+    .check = tl_sql_catalog_check,
+    .add_trace = add_trace,
+    .update_trace = update_trace,
+    .remove_traces = remove_traces,
+    .page = page,
+    .unfinished = unfinished,
+    .by_content = by_content,
+    .totals = totals,
+    .traces = traces,
+    .find = find,
+    .changes = changes,
+    .set_label = set_label,
+    .labels = labels,
+    .put_note = put_note,
+    .remove_note = remove_note,
+    .notes = notes,
+    .put_stream = put_stream,
+    .streams = streams,
+    .add_shards = add_shards,
+    .shards = shards,
+    .summaries = summaries,
+    .check_summary = check_summary,
+    .drop_shards = drop_shards,
+    .drop_others = drop_others,
+    .set_retention = set_retention,
+    .retention = retention,
+    .add_image = add_image,
+    .announce_image = announce_image,
+    .remove_image = remove_image,
+    .images = images,
+};

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+#include "catalog/catalog_sql.h"
+
+#include "base/cancel.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Each entry upgrades the schema from version i to i + 1. Entries are never changed, only added. */
+static const char *const migrations[] = {
+    "CREATE TABLE traces("
+    " id TEXT PRIMARY KEY, rig TEXT NOT NULL, format TEXT NOT NULL, setup TEXT NOT NULL,"
+    " state INTEGER NOT NULL, complete INTEGER NOT NULL, created_ns INTEGER NOT NULL,"
+    " updated_ns INTEGER NOT NULL, raw_bytes INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL,"
+    " generation INTEGER NOT NULL, wanted INTEGER NOT NULL, message TEXT NOT NULL);"
+    "CREATE TABLE labels("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY(trace, key)) WITHOUT ROWID;"
+    "CREATE TABLE streams("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL, number INTEGER NOT NULL, name TEXT NOT NULL,"
+    " protocol INTEGER NOT NULL, lost_bytes INTEGER NOT NULL,"
+    " PRIMARY KEY(trace, generation, number)) WITHOUT ROWID;"
+    "CREATE TABLE shards("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " generation INTEGER NOT NULL, stream INTEGER NOT NULL, number INTEGER NOT NULL,"
+    " first INTEGER NOT NULL, n INTEGER NOT NULL,"
+    " markers INTEGER NOT NULL, byte_first INTEGER NOT NULL, byte_last INTEGER NOT NULL,"
+    " events INTEGER NOT NULL, gaps INTEGER NOT NULL, anchors INTEGER NOT NULL,"
+    " position_first INTEGER NOT NULL, time_first INTEGER NOT NULL,"
+    " position_last INTEGER NOT NULL, time_last INTEGER NOT NULL, size INTEGER NOT NULL,"
+    " begin BLOB NOT NULL, summary BLOB NOT NULL,"
+    " PRIMARY KEY(trace, generation, stream, number)) WITHOUT ROWID;"
+    "CREATE TABLE images("
+    " hash TEXT PRIMARY KEY, name TEXT NOT NULL, build_id TEXT NOT NULL, size INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL);",
+
+    "ALTER TABLE traces ADD COLUMN raw_removed INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE traces ADD COLUMN decoded_removed INTEGER NOT NULL DEFAULT 0;"
+    "CREATE TABLE retention("
+    " scope TEXT PRIMARY KEY, raw_age_s INTEGER NOT NULL, raw_bytes INTEGER NOT NULL,"
+    " decoded_age_s INTEGER NOT NULL, decoded_bytes INTEGER NOT NULL) WITHOUT ROWID;"
+    "ALTER TABLE shards ADD COLUMN summary_crc INTEGER NOT NULL DEFAULT -1;"
+    "ALTER TABLE images ADD COLUMN announced INTEGER NOT NULL DEFAULT 1;",
+
+    "ALTER TABLE traces ADD COLUMN earlier TEXT NOT NULL DEFAULT '';",
+
+    "ALTER TABLE traces ADD COLUMN content TEXT NOT NULL DEFAULT '';",
+
+    "CREATE TABLE notes("
+    " trace TEXT NOT NULL REFERENCES traces(id) ON DELETE CASCADE,"
+    " id INTEGER NOT NULL, stream TEXT NOT NULL, at INTEGER NOT NULL, until INTEGER NOT NULL,"
+    " has_time INTEGER NOT NULL, time INTEGER NOT NULL, time_until INTEGER NOT NULL,"
+    " created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL, text TEXT NOT NULL,"
+    " PRIMARY KEY(trace, id)) WITHOUT ROWID;",
+
+    "ALTER TABLE streams ADD COLUMN clock BLOB NOT NULL DEFAULT x'';",
+
+    "ALTER TABLE traces ADD COLUMN insns INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE traces ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE traces SET"
+    " insns=(SELECT coalesce(sum(n), 0) FROM shards AS s JOIN streams AS m ON m.trace = s.trace"
+    "  AND m.generation = s.generation AND m.number = s.stream WHERE s.trace = traces.id"
+    "  AND s.generation = traces.generation AND m.name NOT LIKE 'thread.%'),"
+    " stored_bytes=(SELECT coalesce(sum(size), 0) FROM shards AS s WHERE s.trace = traces.id"
+    "  AND s.generation = traces.generation);"
+    "CREATE INDEX traces_by_age ON traces(created_ns DESC, id);"
+    "CREATE INDEX traces_by_content ON traces(content, created_ns) WHERE content <> '';"
+    "CREATE INDEX traces_unfinished ON traces(id) WHERE state < 2 OR"
+    " (complete = 1 AND raw_removed = 0 AND content = '');"
+    "CREATE INDEX traces_totals ON traces(state, raw_removed, raw_bytes, insns, stored_bytes);",
+};
+#define SCHEMA ((int)(sizeof(migrations) / sizeof(*migrations)))
+
+/* "TLLK": the catalog has been filled once, so what is not in it does not exist. Catalogs of
+ * version 1 do not have this mark, and are filled. */
+#define APPLICATION 0x544c4c4b
+
+/* ---- SQLite, wrapped ------------------------------------------------------------------------ */
+
+int tl_sql_failed(struct tl_sql *c, struct tl_fail *fail)
+{
+    const int code = sqlite3_extended_errcode(c->db);
+    enum tl_err mapped = TL_IO;
+    errno = sqlite3_system_errno(c->db);
+    switch (code & 255) {
+    case SQLITE_FULL:
+        mapped = TL_NOSPACE;
+        errno = ENOSPC;
+        break;
+    case SQLITE_NOMEM:
+        mapped = TL_NOMEM;
+        break;
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+        return tl_fail_set(fail, TL_BAD,
+                           "the catalog is damaged (%s); start once with --rebuild-catalog",
+                           sqlite3_errmsg(c->db));
+    default:
+        if (errno == ENOSPC || errno == EDQUOT)
+            mapped = TL_NOSPACE;
+        break;
+    }
+    return tl_fail_set(fail, mapped, "the catalog refused: %s", sqlite3_errmsg(c->db));
+}
+
+static int bind_all(sqlite3_stmt *s, const char *types, va_list args)
+{
+    int r = SQLITE_OK;
+    for (int i = 0; types[i] && r == SQLITE_OK; i++) {
+        if (types[i] == 's') {
+            const char *text = va_arg(args, const char *);
+            r = sqlite3_bind_text(s, i + 1, text ? text : "", -1, SQLITE_TRANSIENT);
+        } else if (types[i] == 'b') {
+            const struct tl_bytes *bytes = va_arg(args, const struct tl_bytes *);
+            r = sqlite3_bind_blob64(s, i + 1, bytes->n ? (const void *)bytes->p : "", bytes->n,
+                                    SQLITE_TRANSIENT);
+        } else {
+            r = sqlite3_bind_int64(s, i + 1, (sqlite3_int64)va_arg(args, uint64_t));
+        }
+    }
+    return r;
+}
+
+static int prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail, const char *sql,
+                   const char *types, va_list args)
+{
+    *out = NULL;
+    if (sqlite3_prepare_v2(c->db, sql, -1, out, NULL) != SQLITE_OK ||
+        bind_all(*out, types, args) != SQLITE_OK) {
+        const int r = tl_sql_failed(c, fail);
+        sqlite3_finalize(*out);
+        *out = NULL;
+        return r;
+    }
+    return TL_OK;
+}
+
+int tl_sql_prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail, const char *sql,
+                   const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    const int r = prepare(c, out, fail, sql, types, args);
+    va_end(args);
+    return r;
+}
+
+int tl_sql_bind(struct tl_sql *c, sqlite3_stmt *s, struct tl_fail *fail, const char *types, ...)
+{
+    va_list args;
+    va_start(args, types);
+    sqlite3_reset(s); /* its error has already been reported */
+    const int r = bind_all(s, types, args);
+    va_end(args);
+    return r == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
+}
+
+static int execute(struct tl_sql *c, const char *sql, struct tl_fail *fail)
+{
+    return sqlite3_exec(c->db, sql, NULL, NULL, NULL) == SQLITE_OK ? TL_OK : tl_sql_failed(c, fail);
+}
+
+int tl_sql_begin(struct tl_sql *c, struct tl_fail *fail)
+{
+    pthread_mutex_lock(&c->lock);
+    const int r = execute(c, "BEGIN IMMEDIATE", fail);
+    if (r < 0)
+        pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail)
+{
+    int r = result;
+    if (r >= 0)
+        r = execute(c, "COMMIT", fail);
+    if (r < 0)
+        sqlite3_exec(c->db, "ROLLBACK", NULL, NULL, NULL);
+    pthread_mutex_unlock(&c->lock);
+    return r < 0 ? r : TL_OK;
+}
+
+int tl_sql_step(struct tl_sql *c, sqlite3_stmt *s, struct tl_fail *fail)
+{
+    const int r = sqlite3_step(s);
+    if (r == SQLITE_ROW)
+        return 1;
+    return r == SQLITE_DONE ? 0 : tl_sql_failed(c, fail);
+}
+
+int tl_sql_run(struct tl_catalog *catalog, int *changed, struct tl_fail *fail, const char *sql,
+               const char *types, ...)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    va_list args;
+    va_start(args, types);
+    pthread_mutex_lock(&c->lock);
+    int r = prepare(c, &s, fail, sql, types, args);
+    if (r >= 0) {
+        r = tl_sql_step(c, s, fail);
+        if (r >= 0 && changed)
+            *changed = sqlite3_changes(c->db);
+        sqlite3_finalize(s);
+    }
+    pthread_mutex_unlock(&c->lock);
+    va_end(args);
+    return r;
+}
+
+int tl_sql_each(struct tl_catalog *catalog, int (*row)(void *context, sqlite3_stmt *statement),
+                void *context, struct tl_fail *fail, const char *sql, const char *types, ...)
+{
+    struct tl_sql *const c = tl_sql_of(catalog);
+    sqlite3_stmt *s;
+    va_list args;
+    va_start(args, types);
+    pthread_mutex_lock(&c->lock);
+    int r = prepare(c, &s, fail, sql, types, args);
+    while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1)
+        r = row(context, s);
+    sqlite3_finalize(s);
+    pthread_mutex_unlock(&c->lock);
+    va_end(args);
+    return r;
+}
+
+const char *tl_sql_text(sqlite3_stmt *s, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    return text ? text : "";
+}
+
+uint64_t tl_sql_u64(sqlite3_stmt *s, int column)
+{
+    return (uint64_t)sqlite3_column_int64(s, column);
+}
+
+struct tl_bytes tl_sql_bytes(sqlite3_stmt *s, int column)
+{
+    const uint8_t *p = sqlite3_column_blob(s, column);
+    return (struct tl_bytes){p, p ? (size_t)sqlite3_column_bytes(s, column) : 0};
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+static int read_number(struct tl_sql *c, const char *sql, int *out, struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    int r = tl_sql_prepare(c, &s, fail, sql, "");
+    if (r < 0)
+        return r;
+    r = tl_sql_step(c, s, fail);
+    *out = r == 1 ? sqlite3_column_int(s, 0) : 0;
+    sqlite3_finalize(s);
+    return r < 0 ? r : TL_OK;
+}
+
+static int migrate(struct tl_sql *c, struct tl_fail *fail)
+{
+    int version, r = read_number(c, "PRAGMA user_version", &version, fail);
+    if (r < 0)
+        return r;
+    if (version < 0 || version > SCHEMA)
+        return tl_fail_set(
+            fail, TL_UNSUPPORTED,
+            "the data folder was made by a newer tracelake (catalog version %d, this "
+            "one knows %d)",
+            version, SCHEMA);
+    int mark;
+    r = read_number(c, "PRAGMA application_id", &mark, fail);
+    if (r < 0)
+        return r;
+    c->fresh = version != 1 && mark != APPLICATION;
+    for (int i = version; i < SCHEMA; i++) {
+        char marks[128];
+        snprintf(marks, sizeof(marks), "PRAGMA application_id=%d; PRAGMA user_version=%d",
+                 c->fresh ? 0 : APPLICATION, i + 1);
+        r = tl_sql_begin(c, fail);
+        if (r < 0)
+            return r;
+        r = execute(c, migrations[i], fail);
+        if (r >= 0)
+            r = execute(c, marks, fail);
+        r = tl_sql_end(c, r, fail);
+        if (r < 0)
+            return r;
+    }
+    return c->fresh ? TL_OK : tl_sql_catalog_ready(&c->base, fail);
+}
+
+int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    char sql[64];
+    snprintf(sql, sizeof(sql), "PRAGMA application_id=%d", APPLICATION);
+    c->fresh = false;
+    return execute(c, sql, fail);
+}
+
+int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    pthread_mutex_lock(&c->lock);
+    const int r = execute(c, "DELETE FROM traces; DELETE FROM images", fail);
+    pthread_mutex_unlock(&c->lock);
+    return r;
+}
+
+#define CHECK_STEPS 10000 /* of SQLite's virtual machine: well below a millisecond */
+
+static int on_progress(void *context)
+{
+    return tl_cancel_check() < 0;
+}
+
+static int check(struct tl_sql *c, const char *sql, tl_each_finding *each, void *context,
+                 struct tl_fail *fail)
+{
+    sqlite3_stmt *s;
+    pthread_mutex_lock(&c->lock);
+    sqlite3_progress_handler(c->db, CHECK_STEPS, on_progress, NULL);
+    int r = tl_sql_prepare(c, &s, fail, sql, "");
+    while (r >= 0 && (r = tl_sql_step(c, s, fail)) == 1) {
+        const char *text = tl_sql_text(s, 0);
+        r = strcmp(text, "ok") == 0 ? TL_OK : each(context, text);
+    }
+    sqlite3_finalize(s);
+    sqlite3_progress_handler(c->db, 0, NULL, NULL);
+    pthread_mutex_unlock(&c->lock);
+    if (r < 0 && tl_cancel_check() < 0)
+        return TL_CANCELLED;
+    return r < 0 ? r : TL_OK;
+}
+
+/* A full check takes long: use a separate connection, so that others can read and write. */
+int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
+                         void *context, struct tl_fail *fail)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    const int flags = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    struct tl_sql own = {.backend = c->backend};
+    int r;
+    if (!whole)
+        return check(c, "PRAGMA quick_check(1)", each, context, fail);
+    pthread_mutex_init(&own.lock, NULL);
+    if (sqlite3_open_v2(c->backend->ops->catalog_uri(c->backend), &own.db, flags, NULL) !=
+        SQLITE_OK) {
+        r = tl_sql_failed(&own, fail);
+    } else {
+        sqlite3_busy_timeout(own.db, 5000);
+        r = check(&own, "PRAGMA integrity_check", each, context, fail);
+    }
+    sqlite3_close(own.db);
+    pthread_mutex_destroy(&own.lock);
+    return r;
+}
+
+bool tl_sql_catalog_fresh(const struct tl_catalog *catalog)
+{
+    const struct tl_sql *c = (const struct tl_sql *)catalog;
+    return c->fresh;
+}
+
+static int damaged(void *context, const char *finding)
+{
+    return tl_fail_set(context, TL_BAD,
+                       "the catalog is damaged (%.100s); start once with --rebuild-catalog",
+                       finding);
+}
+
+/* A result != 0 turns the commit into a rollback. */
+static int on_commit(void *context)
+{
+    const struct tl_sql *c = context;
+    return !c->backend->ops->may_commit(c->backend);
+}
+
+void tl_sql_catalog_close(struct tl_catalog *catalog)
+{
+    struct tl_sql *c = tl_sql_of(catalog);
+    sqlite3_close(c->db);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend, struct tl_fail *fail)
+{
+    struct tl_sql *c = calloc(1, sizeof(*c));
+    if (!c)
+        return tl_fail_set(fail, TL_NOMEM, "no memory");
+    c->base.ops = &tl_sql_catalog_ops;
+    pthread_mutex_init(&c->lock, NULL);
+    c->backend = backend;
+    const int flags =
+        SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
+    int r = TL_OK;
+    if (sqlite3_open_v2(backend->ops->catalog_uri(backend), &c->db, flags, NULL) != SQLITE_OK)
+        r = tl_sql_failed(c, fail);
+    if (r >= 0) {
+        sqlite3_busy_timeout(c->db, 5000);
+        sqlite3_commit_hook(c->db, on_commit, c);
+        r = execute(c,
+                    "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+                    "PRAGMA temp_store=MEMORY",
+                    fail);
+    }
+    if (r >= 0)
+        r = tl_sql_catalog_check(&c->base, false, damaged, fail, fail);
+    if (r >= 0)
+        r = migrate(c, fail);
+    if (r < 0) {
+        tl_sql_catalog_close(&c->base);
+        return r;
+    }
+    *out = &c->base;
+    return TL_OK;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+/* Thin SQLite wrapper for the catalog's files. */
+#ifndef TL_CATALOG_CATALOG_SQL_H
+#define TL_CATALOG_CATALOG_SQL_H
+
+#include "catalog/catalog.h"
+
+#include <pthread.h>
+#include <sqlite3.h>
+
+struct tl_sql {
+    struct tl_catalog base;
+    sqlite3 *db;
+    pthread_mutex_t lock;
+    struct tl_backend *backend;
+    bool fresh; /* created by this open */
+};
+
+static inline struct tl_sql *tl_sql_of(struct tl_catalog *catalog)
+{
+    return (struct tl_sql *)catalog;
+}
+
+/* Open the catalog in the database at the backend's catalog_uri. */
+TL_MUST_USE int tl_sql_catalog_open(struct tl_catalog **out, struct tl_backend *backend,
+                                    struct tl_fail *fail);
+
+/* Convert the database's last error to a code and a text. */
+int tl_sql_failed(struct tl_sql *c, struct tl_fail *fail);
+
+/*
+ * Prepare `sql` and bind `types`: 's' const char *, 'i' int64_t or uint64_t, 'b' struct
+ * tl_bytes *. The lock must be held.
+ */
+TL_MUST_USE int tl_sql_prepare(struct tl_sql *c, sqlite3_stmt **out, struct tl_fail *fail,
+                               const char *sql, const char *types, ...);
+/* Reset a statement and bind other values. */
+TL_MUST_USE int tl_sql_bind(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail,
+                            const char *types, ...);
+/* Begin a transaction, and acquire the lock for it. After an error there is none, and no lock. */
+TL_MUST_USE int tl_sql_begin(struct tl_sql *c, struct tl_fail *fail);
+/* End the transaction: commit, or roll back if `result` < 0 or the commit fails; release the lock.
+ * Returns the reason for the rollback, or TL_OK. */
+TL_MUST_USE int tl_sql_end(struct tl_sql *c, int result, struct tl_fail *fail);
+/* Run a statement without rows, under the lock. `changed` (may be NULL) receives the number of
+ * changed rows. */
+TL_MUST_USE int tl_sql_run(struct tl_catalog *catalog, int *changed, struct tl_fail *fail,
+                           const char *sql, const char *types, ...);
+/* Run a statement under the lock, and call `row` with each row; a result < 0 of it ends the call
+ * and is returned. */
+TL_MUST_USE int tl_sql_each(struct tl_catalog *catalog,
+                            int (*row)(void *context, sqlite3_stmt *statement), void *context,
+                            struct tl_fail *fail, const char *sql, const char *types, ...);
+/* Step to the next row: 1, or 0 at the end. */
+TL_MUST_USE int tl_sql_step(struct tl_sql *c, sqlite3_stmt *statement, struct tl_fail *fail);
+
+/* Read a column; text is "" for NULL. */
+const char *tl_sql_text(sqlite3_stmt *statement, int column);
+uint64_t tl_sql_u64(sqlite3_stmt *statement, int column);
+struct tl_bytes tl_sql_bytes(sqlite3_stmt *statement, int column);
+
+/* Functions of catalog.h: those on rows are in catalog_rows.c, with this table; those on the whole
+ * database in catalog_sql.c. */
+extern const struct tl_catalog_ops tl_sql_catalog_ops;
+bool tl_sql_catalog_fresh(const struct tl_catalog *catalog);
+int tl_sql_catalog_ready(struct tl_catalog *catalog, struct tl_fail *fail);
+int tl_sql_catalog_clear(struct tl_catalog *catalog, struct tl_fail *fail);
+int tl_sql_catalog_check(struct tl_catalog *catalog, bool whole, tl_each_finding *each,
+                         void *context, struct tl_fail *fail);
+void tl_sql_catalog_close(struct tl_catalog *catalog);
+
+#endif
