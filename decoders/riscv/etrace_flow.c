@@ -192,7 +192,7 @@ static void begin(struct tl_etrace_flow *f, const struct tl_etrace_packet *k, bo
     f->address = k->address & mask(f);
     tl_etrace_outcomes_clear(&w->outcomes);
     tl_etrace_outcomes_forget(&w->outcomes);
-    tl_etrace_returns_clear(&w->returns);
+    tl_returns_clear(&w->returns);
     if (f->cache)
         memset(f->cache, 0, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
     if (!w->walker.cache) {

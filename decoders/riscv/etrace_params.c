@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/etrace_params.h"
 
+#include "riscv/returns.h"
+
 #include <string.h>
 
 /* A parameter: where it goes, its default, and the largest value. */
@@ -83,8 +85,8 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
         {"ecause_width_p", &out->ecause_width, old ? 5 : 4, 16},
         {"time_width_p", &out->time_width, 0, 64},
         {"context_width_p", &out->context_width, 0, 64},
-        {"return_stack_size_p", &out->return_stack_size, 0, 10},
-        {"call_counter_size_p", &out->call_counter_size, 0, 10},
+        {"return_stack_size_p", &out->return_stack_size, 0, TL_RETURNS_MAX_LOG},
+        {"call_counter_size_p", &out->call_counter_size, 0, TL_RETURNS_MAX_LOG},
         {"bpred_size_p", &out->bpred_size, 0, 16},
         {"cache_size_p", &out->cache_size, 0, 16},
         {"encoder_mode_width_p", &out->encoder_mode_width, 1, 8},

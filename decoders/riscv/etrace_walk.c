@@ -26,13 +26,12 @@ int tl_etrace_walk_init(struct tl_etrace_walk *w, const struct tl_etrace_params 
                                                      : UINT32_MAX};
     const int rc = tl_walker_init(&w->walker, &config, out);
     const int rc2 = tl_etrace_outcomes_init(&w->outcomes, params->bpred_size, params->iaddress_lsb);
-    const int rc3 = tl_etrace_returns_init(&w->returns, returns);
-    return rc < 0 ? rc : rc2 < 0 ? rc2 : rc3;
+    w->returns.size = returns ? UINT32_C(1) << returns : 0;
+    return rc < 0 ? rc : rc2;
 }
 
 void tl_etrace_walk_fini(struct tl_etrace_walk *w)
 {
-    tl_etrace_returns_fini(&w->returns);
     tl_etrace_outcomes_fini(&w->outcomes);
     tl_walker_fini(&w->walker);
 }
@@ -207,7 +206,7 @@ void tl_etrace_walk_leave(struct tl_etrace_walk *w)
     w->has_before = false;
     w->block = NULL;
     tl_etrace_outcomes_clear(&w->outcomes);
-    tl_etrace_returns_clear(&w->returns);
+    tl_returns_clear(&w->returns);
 }
 
 void tl_etrace_walk_lose(struct tl_etrace_walk *w, enum tl_gap gap, uint64_t offset)
@@ -350,14 +349,14 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
         taken = tl_etrace_outcomes_take(&w->outcomes, w->pc);
         to = taken ? b->target : to;
     } else if (way == WAY_RETURN) {
-        to = tl_etrace_returns_pop(&w->returns);
+        (void)tl_returns_pop(&w->returns, &to);
     } else if (way == WAY_JUMP) {
         to = goal->address;
     }
     const bool from_return = at_end(w, b) && b->last_kind == TL_INSN_RETURN_EX;
     deliver(w, b, taken);
     if (at_end(w, b) && b->link && !b->is_return)
-        tl_etrace_returns_push(&w->returns, after(w, b));
+        tl_returns_push(&w->returns, after(w, b));
     w->before = w->pc;
     w->has_before = true;
     if (!enter(w, to, way == WAY_JUMP, offset))
@@ -424,7 +423,7 @@ bool tl_etrace_walk_successor(struct tl_etrace_walk *w, uint64_t *pc)
         return false;
     const enum way way = way_of(w, b, pc);
     if (way == WAY_RETURN && infers_returns(w)) {
-        *pc = w->returns.v[w->returns.top];
+        *pc = tl_returns_top(&w->returns);
         return true;
     }
     if (way == WAY_BRANCH) {
@@ -465,7 +464,7 @@ void tl_etrace_walk_state(struct tl_etrace_walk *w, struct tl_state *s)
     if (tl_state_loads(s) && s->rc >= 0)
         tl_walker_restore_context(&w->walker, &context);
     tl_etrace_outcomes_state(&w->outcomes, s);
-    tl_etrace_returns_state(&w->returns, s);
+    tl_returns_state(&w->returns, s);
     tl_state_u32(s, &w->options);
     tl_state_bool(s, &w->placed);
     tl_state_bool(s, &w->reported);

@@ -18,13 +18,13 @@
 #include "flow/walker.h"
 #include "riscv/etrace_outcomes.h"
 #include "riscv/etrace_params.h"
-#include "riscv/etrace_returns.h"
+#include "riscv/returns.h"
 
 struct tl_etrace_walk {
     /* Mode, identifiers, time, and the decoded blocks; its own place is not used. */
     struct tl_walker walker;
     struct tl_etrace_outcomes outcomes;
-    struct tl_etrace_returns returns;
+    struct tl_returns returns;
     unsigned options;      /* enum tl_etrace_option in force */
     uint32_t irdepth_mask; /* of depths that fit in `irdepth` */
     int rc; /* < 0: the result is not wanted any more: the sink's error, or tl_cancel_check()'s */

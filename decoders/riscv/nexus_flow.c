@@ -24,6 +24,7 @@ enum circuit {
 
 #define UNKNOWN_PRIVILEGE 15
 #define SIFIVE_TIME_BITS  40
+#define RETURNS           64 /* entries of the call stack; encoders have up to 32 */
 
 /* ---- configuration ------------------------------------------------------------------------- */
 
@@ -72,6 +73,7 @@ int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
         .since = source->since,
         .keeps_time = source->other_clock,
     };
+    f->walk.returns.size = RETURNS;
     f->vmid = source->vmid;
     f->privilege = UNKNOWN_PRIVILEGE;
     f->is_history = tl_source_reg(source, "trTeInstMode", 0) == 6;
@@ -177,7 +179,7 @@ static void give_up(struct tl_nexus_flow *f)
     f->icnt = 0;
     f->repeat.is = false;
     f->owed = false;
-    f->walk.returns.n = 0;
+    tl_returns_clear(&f->walk.returns);
 }
 
 void tl_nexus_flow_lose(struct tl_nexus_flow *f)
@@ -203,7 +205,7 @@ static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t off
         give_up(f);
         f->misfit = true;
     }
-    f->walk.returns.n = 0; /* what is not followed may call and return */
+    tl_returns_clear(&f->walk.returns); /* what is not followed may call and return */
     return false;
 }
 
