@@ -26,46 +26,6 @@ struct tl_etrace_flow {
     uint64_t *cache;  /* owned; targets of jumps; NULL: none */
 };
 
-/* ---- life ------------------------------------------------------------------------------- */
-
-void tl_etrace_flow_free(struct tl_etrace_flow *f)
-{
-    if (!f)
-        return;
-    tl_etrace_walk_fini(&f->walk);
-    free(f->cache);
-    free(f);
-}
-
-int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *source,
-                       const struct tl_image *image, uint32_t vmid, enum tl_etrace_unit unit,
-                       const struct tl_stream_sink *sink, struct tl_fail *fail)
-{
-    static const struct tl_source none;
-    struct tl_etrace_params params;
-    int rc = tl_etrace_params(&params, source, unit, fail);
-    if (rc < 0)
-        return rc;
-    struct tl_etrace_flow *const f = tl_soft_new(sizeof *f, NULL, source ? source : &none, sink);
-    if (!f)
-        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
-    f->params = params;
-    f->vmid = vmid;
-    f->stopped = true;
-    f->soft.out.paths = sink->paths;
-    rc = tl_etrace_walk_init(&f->walk, &params, image, &f->soft.out);
-    if (params.cache_size)
-        f->cache = calloc((size_t)1 << params.cache_size, sizeof *f->cache);
-    if (rc < 0 || (params.cache_size && !f->cache)) {
-        tl_etrace_flow_free(f);
-        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
-    }
-    f->walk.options = tl_etrace_options(&params, params.ioptions);
-    tl_walker_code(&f->walk.walker, sink->code);
-    *out = f;
-    return TL_OK;
-}
-
 /* ---- addresses -------------------------------------------------------------------------- */
 
 static uint64_t mask(const struct tl_etrace_flow *f)
@@ -455,23 +415,35 @@ int tl_etrace_flow_packet(struct tl_etrace_flow *f, const struct tl_etrace_frame
     return w->walker.failed ? TL_NOMEM : w->rc < 0 ? w->rc : f->soft.rc < 0 ? f->soft.rc : TL_OK;
 }
 
-int tl_etrace_flow_flush(struct tl_etrace_flow *f)
+/* ---- tl_stream_ops ---------------------------------------------------------------------- */
+
+static int flush(struct tl_stream_decoder *decoder)
 {
-    return tl_soft_flush(&f->soft);
+    return tl_soft_flush((struct tl_soft *)decoder);
 }
 
-int tl_etrace_flow_finish(struct tl_etrace_flow *f)
+static int finish(struct tl_stream_decoder *decoder)
 {
+    struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
     if (f->walk.placed)
         tl_etrace_walk_report(&f->walk);
     report_loss(f);
-    return tl_soft_flush(&f->soft);
+    return flush(decoder);
 }
 
-/* ---- state ------------------------------------------------------------------------------ */
-
-void tl_etrace_flow_state(struct tl_etrace_flow *f, struct tl_state *s)
+static void destroy(struct tl_stream_decoder *decoder)
 {
+    struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
+    if (!f)
+        return;
+    tl_etrace_walk_fini(&f->walk);
+    free(f->cache);
+    free(f);
+}
+
+static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
+{
+    struct tl_etrace_flow *const f = (struct tl_etrace_flow *)decoder;
     static const char *const reasons[] = {TL_LOSS_NOT_SYNC, BAD_PACKET};
     tl_soft_state(&f->soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_item_batch_state(&f->soft.out, s);
@@ -488,4 +460,40 @@ void tl_etrace_flow_state(struct tl_etrace_flow *f, struct tl_state *s)
     if (f->cache)
         tl_state_bytes(s, f->cache, ((size_t)1 << f->params.cache_size) * sizeof *f->cache);
     tl_etrace_walk_state(&f->walk, s);
+}
+
+static const struct tl_stream_ops ops = {
+    .name = "e-trace",
+    .finish = finish,
+    .destroy = destroy,
+    .flush = flush,
+    .state = state,
+};
+
+int tl_etrace_flow_new(struct tl_stream_decoder **out, const struct tl_source *source,
+                       const struct tl_image *image, const struct tl_stream_sink *sink,
+                       struct tl_fail *fail)
+{
+    struct tl_etrace_params params;
+    int rc = tl_etrace_params(&params, source, fail);
+    if (rc < 0)
+        return rc;
+    struct tl_etrace_flow *const f = tl_soft_new(sizeof *f, &ops, source, sink);
+    if (!f)
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    f->params = params;
+    f->vmid = source->vmid;
+    f->stopped = true;
+    f->soft.out.paths = sink->paths;
+    rc = tl_etrace_walk_init(&f->walk, &params, image, &f->soft.out);
+    if (params.cache_size)
+        f->cache = calloc((size_t)1 << params.cache_size, sizeof *f->cache);
+    if (rc < 0 || (params.cache_size && !f->cache)) {
+        destroy(&f->soft.base);
+        return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
+    }
+    f->walk.options = tl_etrace_options(&params, params.ioptions);
+    tl_walker_code(&f->walk.walker, sink->code);
+    *out = &f->soft.base;
+    return TL_OK;
 }

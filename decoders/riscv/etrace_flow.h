@@ -13,15 +13,13 @@
 struct tl_etrace_flow;
 
 /*
- * Create a decoder for `source` (NULL: the defaults); `image` may be NULL. `vmid` is that of the
- * images bound to the source (tl_setup_source_vmid()), 0: none. `unit` is for tl_etrace_params().
- * `sink` is copied. Returns TL_UNSUPPORTED, with the parameter in `fail`, or TL_NOMEM.
+ * Create a decoder for `source`, which is a struct tl_etrace_flow: the functions below pass packets
+ * to it, instead of `push` of its operations. `image` may be NULL; `sink` is copied. Returns
+ * TL_UNSUPPORTED, with the parameter in `fail`, or TL_NOMEM.
  */
-TL_MUST_USE int tl_etrace_flow_new(struct tl_etrace_flow **out, const struct tl_source *source,
-                                   const struct tl_image *image, uint32_t vmid,
-                                   enum tl_etrace_unit unit, const struct tl_stream_sink *sink,
+TL_MUST_USE int tl_etrace_flow_new(struct tl_stream_decoder **out, const struct tl_source *source,
+                                   const struct tl_image *image, const struct tl_stream_sink *sink,
                                    struct tl_fail *fail);
-void tl_etrace_flow_free(struct tl_etrace_flow *flow);
 
 /* Could these bytes be a packet? For synchronisation with damaged input. */
 bool tl_etrace_flow_is_plausible(const struct tl_etrace_flow *flow, struct tl_bytes payload);
@@ -32,12 +30,5 @@ TL_MUST_USE int tl_etrace_flow_packet(struct tl_etrace_flow *flow,
 
 /* Packets in front of `offset` are missing: reports `gap`, if anything was being followed. */
 void tl_etrace_flow_lost(struct tl_etrace_flow *flow, enum tl_gap gap, uint64_t offset);
-
-/* Deliver pending items. Returns the sink's errors. */
-TL_MUST_USE int tl_etrace_flow_flush(struct tl_etrace_flow *flow);
-/* At the end of the trace: deliver everything. */
-TL_MUST_USE int tl_etrace_flow_finish(struct tl_etrace_flow *flow);
-
-void tl_etrace_flow_state(struct tl_etrace_flow *flow, struct tl_state *state);
 
 #endif

@@ -38,8 +38,7 @@ static int read_all(const struct parameter *p, size_t n, const struct tl_source 
                     struct tl_fail *fail)
 {
     for (size_t i = 0; i < n; i++) {
-        const uint64_t value =
-            source ? tl_source_reg(source, p[i].name, p[i].otherwise) : p[i].otherwise;
+        const uint64_t value = tl_source_reg(source, p[i].name, p[i].otherwise);
         if (value > p[i].most)
             return tl_fail_set(fail, TL_UNSUPPORTED, "%s=%llu: the largest value is %u", p[i].name,
                                (unsigned long long)value, p[i].most);
@@ -51,7 +50,7 @@ static int read_all(const struct parameter *p, size_t n, const struct tl_source 
 /* A field exists if its width is given, unless `none` says otherwise. */
 static uint8_t optional_width(const struct tl_source *source, const char *none, uint8_t width)
 {
-    const uint64_t absent = source ? tl_source_reg(source, none, width == 0) : 1;
+    const uint64_t absent = tl_source_reg(source, none, width == 0);
     return absent ? 0 : width ? width : 1;
 }
 
@@ -68,13 +67,13 @@ static int unit_named(const char *name)
 }
 
 int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *source,
-                     enum tl_etrace_unit unit, struct tl_fail *fail)
+                     struct tl_fail *fail)
 {
-    const int named = source && source->type[0] ? unit_named(source->type) : (int)unit;
-    if (named < 0)
+    const int unit = source->type[0] ? unit_named(source->type) : TL_ETRACE_REFERENCE;
+    if (unit < 0)
         return tl_fail_set(fail, TL_UNSUPPORTED,
                            "unit=%.20s is not known; use reference, pulp or esp32", source->type);
-    *out = (struct tl_etrace_params){.unit = (uint8_t)named};
+    *out = (struct tl_etrace_params){.unit = (uint8_t)unit};
     const bool old = out->unit == TL_ETRACE_ESP32, pulp = out->unit == TL_ETRACE_PULP;
     uint8_t sijump;
     out->isa = (uint8_t)(old ? TL_ISA_RV32 : tl_source_isa(TL_PROTO_E_TRACE, source));
@@ -106,15 +105,15 @@ int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *sourc
         return tl_fail_set(fail, TL_UNSUPPORTED, "iaddress_width_p=%u leaves no bits of an address",
                            out->iaddress_width);
     out->sijump = sijump;
-    out->zcm = source && strcasestr(source->core, "zcm");
+    out->zcm = strcasestr(source->core, "zcm") != NULL;
     out->time_width = optional_width(source, "notime_p", out->time_width);
     out->context_width = optional_width(source, "nocontext_p", out->context_width);
     out->irdepth_width =
         (uint8_t)(out->return_stack_size + (out->return_stack_size > 0) + out->call_counter_size);
     static const char *const tvecs[TL_ETRACE_TVECS] = {"utvec", "stvec", "",      "mtvec",
                                                        "",      "utvec", "vstvec"};
-    for (size_t i = 0; source && i < TL_ETRACE_TVECS; i++)
+    for (size_t i = 0; i < TL_ETRACE_TVECS; i++)
         out->tvec[i] = *tvecs[i] ? tl_source_reg(source, tvecs[i], 0) : 0;
-    out->ioptions = source ? (uint32_t)tl_source_reg(source, "ioptions", 0) : 0;
+    out->ioptions = (uint32_t)tl_source_reg(source, "ioptions", 0);
     return TL_OK;
 }

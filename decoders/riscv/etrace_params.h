@@ -50,12 +50,11 @@ enum tl_etrace_option {
 };
 
 /*
- * Read the parameters of `source`, which may be NULL: the defaults of the standard. `unit` is that
- * of a source that names none. Returns TL_UNSUPPORTED, with the parameter in `fail`, if a value is
- * out of range.
+ * Read the parameters of `source`, of those it does not name the standard's defaults. Returns
+ * TL_UNSUPPORTED, with the parameter in `fail`, if a value is out of range.
  */
 TL_MUST_USE int tl_etrace_params(struct tl_etrace_params *out, const struct tl_source *source,
-                                 enum tl_etrace_unit unit, struct tl_fail *fail);
+                                 struct tl_fail *fail);
 
 /* The options that the unit's `ioptions` field stands for. */
 unsigned tl_etrace_options(const struct tl_etrace_params *params, uint32_t ioptions);

@@ -368,7 +368,7 @@ static void payloads(void **state)
     struct tl_fail fail;
     const struct tl_source source = {
         .core = "rv32", .n_regs = 1, .regs = {{.name = "cache_size_p", .value = 4}}};
-    assert_int_equal(tl_etrace_params(&p, &source, TL_ETRACE_REFERENCE, &fail), TL_OK);
+    assert_int_equal(tl_etrace_params(&p, &source, &fail), TL_OK);
     /* one byte: difference -2, and the bits behind repeat its sign */
     reads_as(&p, 0, "\xfe", 1, "FORMAT2_ADDRESS address=0xfffffffe notify=0 updiscon=0 irreport=0");
     reads_as(&p, 0, "\x01", 1, "FORMAT1_BRANCH branches=0 branch_map=0x0");

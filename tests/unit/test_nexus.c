@@ -151,8 +151,10 @@ static void sources(void **state)
           "5 02 ProgTraceSync SYNC=0x5 I-CNT=0x0 F-ADDR=0x1010\n"
           "10 05 ProgTraceCorrelation EVCODE=0x4 CDF=0x0 I-CNT=0x4\n",
           "");
-    check("[trace]\nformat=ntrace,src_bits=3\n[source nt.2]\ncore=rv64\n", false, t.p, t.n,
-          "O\nM -.rv64\n", "0+8 messages of sources that are not in the configuration\n");
+    check(
+        "[trace]\nformat=ntrace,src_bits=3\n[source nt.2]\ncore=rv64\n", false, t.p, t.n,
+        "O\nM -.rv64\n",
+        "0+8 1 trace source is not in the configuration; --config needs a section [source nt.5]\n");
 }
 
 /* Losses name the damaged bytes; a message with SYNC ends them. */

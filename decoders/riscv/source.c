@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "riscv/source.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+struct lane {
+    struct tl_lane base; /* must be first */
+    struct tl_source source;
+};
+
+const struct tl_source *tl_riscv_source(const struct tl_setup *setup, unsigned src_bits,
+                                        unsigned src)
+{
+    return src_bits == 0 && setup->n_sources == 1 ? &setup->sources[0]
+                                                  : tl_setup_source(setup, src);
+}
+
+static void or (char *text, size_t size, const char *otherwise)
+{
+    if (!text[0])
+        snprintf(text, size, "%s", otherwise);
+}
+
+static void complete(struct tl_source *s, const struct tl_source *otherwise,
+                     const struct tl_setup *setup, const struct tl_image *image)
+{
+    or (s->name, sizeof s->name, otherwise->name);
+    or (s->type, sizeof s->type, otherwise->type);
+    or (s->core, sizeof s->core, otherwise->core);
+    if (image && tl_image_is_narrow(image))
+        or (s->core, sizeof s->core, "rv32");
+    if (s->protocol == TL_PROTO_NONE)
+        s->protocol = otherwise->protocol;
+    for (size_t i = 0; i < otherwise->n_regs; i++)
+        (void)!tl_source_set_reg(s, otherwise->regs[i].name, otherwise->regs[i].value);
+    s->vmid = tl_setup_source_vmid(setup, s->id);
+}
+
+int tl_riscv_add_source(struct tl_lanes *lanes, const struct tl_setup *setup, unsigned src_bits,
+                        const struct tl_source *otherwise, uint64_t offset, struct tl_lane **out)
+{
+    const struct tl_source *const given = tl_riscv_source(setup, src_bits, otherwise->id);
+    const bool is_stream = given || setup->n_sources == 0;
+    struct tl_lane *const lane = calloc(1, is_stream ? sizeof(struct lane) : sizeof *lane);
+    *out = lane;
+    if (!lane)
+        return TL_NOMEM;
+    lane->id = otherwise->id;
+    snprintf(lane->name, sizeof lane->name, "%s", otherwise->name);
+    if (!is_stream)
+        return tl_lanes_add(lanes, lane, NULL, offset);
+    struct tl_source *const source = &((struct lane *)lane)->source;
+    *source = given ? *given : *otherwise;
+    complete(source, otherwise, setup, lanes->image);
+    return tl_lanes_add(lanes, lane, source, offset);
+}
