@@ -39,8 +39,10 @@ static uint64_t bits_at(struct tl_bytes in, size_t at, unsigned width)
 /* The payload: `n` bytes of `in` from bit `at` on. */
 static void take_payload(struct tl_etrace_frame *out, struct tl_bytes in, size_t at, size_t n)
 {
+    const uint8_t *const p = in.p + at / 8;
+    const unsigned shift = at % 8;
     for (size_t i = 0; i < n; i++)
-        out->bytes[i] = (uint8_t)bits_at(in, at + 8 * i, 8);
+        out->bytes[i] = (uint8_t)(shift ? p[i] >> shift | p[i + 1] << (8 - shift) : p[i]);
     out->payload = (struct tl_bytes){out->bytes, n};
 }
 

@@ -1,35 +1,41 @@
 /* SPDX-License-Identifier: MIT */
 #include "riscv/etrace_packet.h"
 
-/* Bits of a payload, least significant first. */
+/* All fields of the longest packet, with their largest parameters, and a word. */
+#define PACKET_BYTES 64u
+
+/* Bits of a payload, least significant first; behind its end the last bit repeats. */
 struct reader {
-    struct tl_bytes in;
+    uint8_t bytes[PACKET_BYTES];
     size_t at; /* bits */
-    bool last; /* the last bit that was read */
 };
 
-static inline bool bit_at(const struct reader *r, size_t at)
+static void begin(struct reader *r, struct tl_bytes payload)
 {
-    const size_t end = 8 * r->in.n - 1;
-    const size_t i = at < end ? at : end;
-    return r->in.p[i / 8] >> i % 8 & 1;
+    const size_t n = payload.n < PACKET_BYTES ? payload.n : PACKET_BYTES;
+    memset(r->bytes, payload.p[n - 1] & 0x80 ? 0xff : 0, sizeof r->bytes);
+    memcpy(r->bytes, payload.p, n);
+    r->at = 0;
 }
 
+/* Up to 64 bits. */
 static uint64_t take(struct reader *r, unsigned width)
 {
-    uint64_t value = 0;
-    for (unsigned i = 0; i < width; i++) {
-        r->last = bit_at(r, r->at++);
-        value |= (uint64_t)r->last << i;
-    }
-    return value;
+    const uint8_t *const p = r->bytes + r->at / 8;
+    const unsigned shift = r->at % 8;
+    uint64_t value = tl_le64(p) >> shift;
+    if (shift > 0)
+        value |= (uint64_t)p[8] << (64 - shift);
+    r->at += width;
+    return width < 64 ? value & ((UINT64_C(1) << width) - 1) : value;
 }
 
 /* A bit that says yes by differing from the one in front. */
 static bool take_change(struct reader *r)
 {
-    const bool before = r->last;
-    return take(r, 1) != before;
+    r->at--;
+    const uint64_t two = take(r, 2);
+    return two == 1 || two == 2;
 }
 
 /* Width of `branch_map`, by the number of branches in it. */
@@ -184,7 +190,8 @@ static void parse_format3(struct reader *r, const struct tl_etrace_params *p, un
 int tl_etrace_parse(struct tl_etrace_packet *out, const struct tl_etrace_params *params,
                     unsigned options, struct tl_bytes payload)
 {
-    struct reader r = {.in = payload};
+    struct reader r;
+    begin(&r, payload);
     *out = (struct tl_etrace_packet){0};
     switch (take(&r, 2)) {
     case 0:
