@@ -69,26 +69,42 @@ static const struct {
 
 struct reader {
     struct tl_bytes bytes;
-    size_t at;    /* bit, six per byte */
+    size_t byte;  /* of the next bit */
+    unsigned bit; /* of its six */
     size_t ended; /* bytes up to the last field end that was used */
 };
 
-static unsigned bit_at(const struct reader *r, size_t at)
+/* Does the byte in front end a field that was not used yet? */
+static bool is_behind_end(const struct reader *r)
 {
-    return r->bytes.p[at / 6] >> (2 + at % 6) & 1;
+    return r->bit == 0 && r->byte > r->ended &&
+           TL_NEXUS_MSEO(r->bytes.p[r->byte - 1]) != TL_NEXUS_GOES_ON;
+}
+
+/* The next bits of a byte, up to `most`. Returns how many. */
+static unsigned take_bits(struct reader *r, unsigned most, uint64_t *out)
+{
+    const unsigned n = most < 6 - r->bit ? most : 6 - r->bit;
+    *out = (uint64_t)(r->bytes.p[r->byte] >> (2 + r->bit)) & ((1u << n) - 1);
+    r->bit += n;
+    if (r->bit == 6) {
+        r->bit = 0;
+        r->byte++;
+    }
+    return n;
 }
 
 /* A fixed field; false: the message, or the field it belongs to, ends before. */
 static bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
 {
+    uint64_t some;
     *out = 0;
-    for (unsigned i = 0; i < bits; i++, r->at++) {
-        const size_t byte = r->at / 6;
-        const bool ended = r->at % 6 == 0 && byte > r->ended && byte > 0 &&
-                           TL_NEXUS_MSEO(r->bytes.p[byte - 1]) != TL_NEXUS_GOES_ON;
-        if (byte >= r->bytes.n || ended)
+    for (unsigned i = 0; i < bits;) {
+        if (r->byte >= r->bytes.n || is_behind_end(r))
             return false;
-        *out |= (uint64_t)bit_at(r, r->at) << i;
+        const unsigned n = take_bits(r, bits - i, &some);
+        *out |= some << i;
+        i += n;
     }
     return true;
 }
@@ -96,23 +112,22 @@ static bool take_fixed(struct reader *r, unsigned bits, uint64_t *out)
 /* A variable field, with the number of bits sent; false: the message ends before. */
 static bool take_variable(struct reader *r, uint64_t *out, unsigned *bits)
 {
-    const size_t first = r->at / 6;
-    size_t end = first;
+    uint64_t some;
     *out = 0;
     *bits = 0;
-    if (r->at % 6 == 0 && first > r->ended && first > 0 &&
-        TL_NEXUS_MSEO(r->bytes.p[first - 1]) != TL_NEXUS_GOES_ON) {
-        r->ended = first; /* fixed fields filled the byte that ends it */
+    if (is_behind_end(r)) { /* fixed fields filled the byte that ends it */
+        r->ended = r->byte;
         return true;
     }
-    while (end < r->bytes.n && TL_NEXUS_MSEO(r->bytes.p[end]) == TL_NEXUS_GOES_ON)
-        end++;
-    if (end >= r->bytes.n)
-        return false;
-    for (; r->at < (end + 1) * 6; r->at++, (*bits)++)
-        if (*bits < 64)
-            *out |= (uint64_t)bit_at(r, r->at) << *bits;
-    r->ended = end + 1;
+    for (bool goes_on = true; goes_on;) {
+        if (r->byte >= r->bytes.n)
+            return false;
+        goes_on = TL_NEXUS_MSEO(r->bytes.p[r->byte]) == TL_NEXUS_GOES_ON;
+        const unsigned n = take_bits(r, 6, &some);
+        *out |= *bits < 64 ? some << *bits : 0;
+        *bits += n;
+    }
+    r->ended = r->byte;
     return true;
 }
 
@@ -148,9 +163,6 @@ int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned sr
 {
     struct reader r = {.bytes = bytes};
     uint64_t tcode = 0, src = 0;
-    for (size_t i = 0; i < bytes.n; i++)
-        if (TL_NEXUS_MSEO(bytes.p[i]) == TL_NEXUS_RESERVED)
-            return TL_BAD;
     *m = (struct tl_nexus_message){.bytes = (uint32_t)bytes.n};
     if (!take_fixed(&r, 6, &tcode) || !take_fixed(&r, src_bits, &src))
         return TL_BAD;
@@ -168,11 +180,10 @@ int tl_nexus_read(struct tl_nexus_message *m, struct tl_bytes bytes, unsigned sr
 
 unsigned tl_nexus_source(struct tl_bytes bytes, unsigned src_bits)
 {
-    struct reader r = {.bytes = bytes};
     unsigned src = 0;
-    for (unsigned i = 0; i < src_bits && (6 + i) / 6 < bytes.n; i++)
-        src |= bit_at(&r, 6 + i) << i;
-    return src;
+    for (unsigned i = 1, bits = 0; bits < src_bits && i < bytes.n; i++, bits += 6)
+        src |= (unsigned)bytes.p[i] >> 2 << bits;
+    return src & ((1u << src_bits) - 1);
 }
 
 const char *tl_nexus_name(uint8_t tcode)

@@ -98,8 +98,8 @@ static inline bool tl_nexus_is_sync(uint8_t tcode)
 }
 
 /*
- * Read a complete message, whose last byte is the first with MSEO 11. Returns TL_BAD: a reserved
- * code, or fields are missing.
+ * Read a complete message: no byte has MSEO 10, and the last one is the first with 11. Returns
+ * TL_BAD: a reserved code, or fields are missing.
  */
 int tl_nexus_read(struct tl_nexus_message *out, struct tl_bytes bytes, unsigned src_bits);
 

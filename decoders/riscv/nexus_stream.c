@@ -54,11 +54,12 @@ static void reject(struct stream *t, const char *why)
 
 /* ---- messages -------------------------------------------------------------------------------- */
 
-static void on_message(struct stream *t)
+/* A message of `n` bytes from offset `start` on. */
+static void on_message(struct stream *t, const uint8_t *p)
 {
     struct tl_nexus_message m;
     struct tl_soft *const soft = &t->flow.soft;
-    const struct tl_bytes bytes = {t->bytes, t->n};
+    const struct tl_bytes bytes = {p, t->n};
     if (tl_nexus_read(&m, bytes, t->flow.walk.config.src_bits) < 0) {
         reject(t, BAD_MESSAGE);
         t->where = BETWEEN;
@@ -98,10 +99,24 @@ static void take(struct stream *t, uint8_t byte, uint64_t offset)
         reject(t, BAD_MESSAGE);
     } else if (mseo == TL_NEXUS_MESSAGE_END) {
         t->where = BETWEEN;
-        on_message(t);
+        on_message(t, t->bytes);
     } else if (t->n == TL_NEXUS_BYTES) {
         reject(t, LONG_MESSAGE);
     }
+}
+
+/* The size of the message that begins at `p`; 0: there is none, or it is not complete. */
+static size_t whole_message(const uint8_t *p, size_t n)
+{
+    const size_t most = n < TL_NEXUS_BYTES ? n : TL_NEXUS_BYTES;
+    if (TL_NEXUS_MSEO(p[0]) != TL_NEXUS_GOES_ON)
+        return 0;
+    for (size_t i = 1; i < most; i++) {
+        const unsigned mseo = TL_NEXUS_MSEO(p[i]);
+        if (mseo >= TL_NEXUS_RESERVED)
+            return mseo == TL_NEXUS_MESSAGE_END ? i + 1 : 0;
+    }
+    return 0;
 }
 
 /* ---- tl_stream_ops --------------------------------------------------------------------------- */
@@ -109,8 +124,18 @@ static void take(struct stream *t, uint8_t byte, uint64_t offset)
 static int push(struct tl_stream_decoder *decoder, const struct tl_run *run)
 {
     struct stream *const t = (struct stream *)decoder;
-    for (size_t i = 0; i < run->n && t->flow.soft.rc >= 0; i++)
-        take(t, run->p[i], tl_run_offset(run, i));
+    for (size_t i = 0; i < run->n && t->flow.soft.rc >= 0;) {
+        const uint8_t *const p = run->p + i;
+        const size_t size = t->where == BETWEEN ? whole_message(p, run->n - i) : 0;
+        if (size > 0) {
+            t->start = tl_run_offset(run, i);
+            t->n = (uint8_t)size;
+            on_message(t, p);
+        } else {
+            take(t, *p, tl_run_offset(run, i));
+        }
+        i += size > 0 ? size : 1;
+    }
     tl_walker_trim(&t->flow.walk.walker);
     return t->flow.walk.walker.failed ? TL_NOMEM : t->flow.soft.rc;
 }
