@@ -222,10 +222,11 @@ void tl_etrace_walk_refresh(struct tl_etrace_walk *w)
 
 /* ---- steps ------------------------------------------------------------------------------ */
 
-/* Stand on the instruction at `pc`; what was executed before has been delivered. */
-static bool enter(struct tl_etrace_walk *w, uint64_t pc, bool by_address, uint64_t offset)
+/* Stand on the instruction at `pc`, the first of `b`; what was executed before has been delivered.
+ */
+static bool enter(struct tl_etrace_walk *w, struct tl_block *b, uint64_t pc, bool by_address,
+                  uint64_t offset)
 {
-    struct tl_block *const b = block_at(w, pc);
     if (!b) {
         w->reported = w->unmapped = true;
         tl_etrace_walk_leave(w);
@@ -248,7 +249,7 @@ static bool enter(struct tl_etrace_walk *w, uint64_t pc, bool by_address, uint64
 bool tl_etrace_walk_begin(struct tl_etrace_walk *w, uint64_t pc, uint64_t offset)
 {
     w->has_before = false;
-    return enter(w, pc, true, offset);
+    return enter(w, block_at(w, pc), pc, true, offset);
 }
 
 void tl_etrace_walk_split(struct tl_etrace_walk *w)
@@ -265,7 +266,7 @@ void tl_etrace_walk_split(struct tl_etrace_walk *w)
 
 bool tl_etrace_walk_again(struct tl_etrace_walk *w, uint64_t offset)
 {
-    return enter(w, w->pc, true, offset);
+    return enter(w, block_at(w, w->pc), w->pc, true, offset);
 }
 
 enum arrival { GO_ON, JUMPED, REACHED, INFERRED, WRONG };
@@ -331,6 +332,14 @@ static bool is_reported(struct tl_etrace_walk *w, const struct tl_etrace_goal *g
     return b && b->n == 1 && b->end == TL_BLOCK_WAYPOINT && b->conditional;
 }
 
+/* The block at `to`, which the last instruction of `b` leads to; as block_at(). */
+static struct tl_block *block_after(struct tl_etrace_walk *w, struct tl_block *b, bool taken,
+                                    uint64_t to)
+{
+    struct tl_block *const last = b->go[taken];
+    return last && last->pc == to ? last : (b->go[taken] = block_at(w, to));
+}
+
 /* Leave the instruction at pc for the next one. */
 static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
                          const struct tl_etrace_goal *goal, bool *used, uint64_t offset)
@@ -359,7 +368,7 @@ static enum arrival step(struct tl_etrace_walk *w, struct tl_block *b,
         tl_returns_push(&w->returns, after(w, b));
     w->before = w->pc;
     w->has_before = true;
-    if (!enter(w, to, way == WAY_JUMP, offset))
+    if (!enter(w, block_after(w, b, taken, to), to, way == WAY_JUMP, offset))
         return WRONG; /* reported */
     w->from_return = from_return;
     return arrive(w, goal, way == WAY_JUMP);

@@ -12,6 +12,7 @@ enum sync_reason {
     AFTER_OVERFLOW = 7,
     POWER = 9
 };
+enum mode { MODE_BTM = 3, MODE_HTM = 6 };
 enum resource { FULL_ICNT, FULL_HISTORY, FULL_REPEATED, FULL_NOT_TAKEN = 8, FULL_TAKEN = 9 };
 enum circuit {
     CIRCUIT_TRIGGER = 8,
@@ -33,6 +34,7 @@ static int configure(struct tl_nexus_config *c, const struct tl_source *source, 
 {
     const uint64_t bits = tl_source_reg(source, "trTeSrcBits", 0);
     const uint64_t time = tl_source_reg(source, "trTsWidth", 0);
+    const uint64_t mode = tl_source_reg(source, "trTeInstMode", 0);
     const bool sifive = source->protocol == TL_PROTO_NEXUS_SIFIVE;
     if (bits > TL_NEXUS_SRC_BITS_MAX)
         return tl_fail_set(fail, TL_UNSUPPORTED, "trTeSrcBits=%llu: there are at most %u",
@@ -42,6 +44,7 @@ static int configure(struct tl_nexus_config *c, const struct tl_source *source, 
                            (unsigned long long)time);
     *c = (struct tl_nexus_config){
         .sifive = sifive,
+        .mode = mode == MODE_BTM || mode == MODE_HTM ? (uint8_t)mode : 0,
         .wide = wide,
         .extends = tl_source_reg(source, "trTeInstExtendAddrMSB", 0),
         .jumps = tl_source_reg(source, "trTeInstEnAllJumps", 0),
@@ -76,7 +79,7 @@ int tl_nexus_flow_init(struct tl_nexus_flow *f, const struct tl_source *source,
     f->walk.returns.size = RETURNS;
     f->vmid = source->vmid;
     f->privilege = UNKNOWN_PRIVILEGE;
-    f->is_history = tl_source_reg(source, "trTeInstMode", 0) == 6;
+    f->is_history = f->walk.config.mode == MODE_HTM;
     f->soft.out.paths = sink->paths;
     if (tl_walker_init(&f->walk.walker, &config, &f->soft.out) < 0)
         return tl_fail_set(fail, TL_NOMEM, "out of memory for a decoder");
@@ -190,6 +193,16 @@ void tl_nexus_flow_lose(struct tl_nexus_flow *f)
     f->privilege = UNKNOWN_PRIVILEGE;
     f->context = (struct tl_image_context){0};
     tl_walker_reset(&f->walk.walker);
+}
+
+void tl_nexus_flow_reset(struct tl_nexus_flow *f)
+{
+    tl_nexus_flow_lose(f);
+    tl_item_batch_reset(&f->soft.out);
+    f->is_history = f->walk.config.mode == MODE_HTM;
+    f->base = 0;
+    f->soft.rc = f->walk.rc = TL_OK;
+    tl_walker_begin(&f->walk.walker);
 }
 
 static bool count(struct tl_nexus_flow *f, struct tl_nexus_count c, uint64_t offset)
@@ -387,6 +400,7 @@ static void on_sync(struct tl_nexus_flow *f, const struct tl_nexus_message *m)
     f->is_history |= tl_nexus_has(m, TL_NEXUS_HISTORY);
     if (f->synced)
         count_to_sync(f, m, to);
+    f->soft.out.run = 0; /* a decode may begin here, see decode/split.h */
     const bool owed = f->owed;
     if (!f->synced && reason != AFTER_OVERFLOW)
         tl_item_batch_add(&f->soft.out, TL_ITEM_TRACE_ON, m->offset);
@@ -542,9 +556,14 @@ bool tl_nexus_flow_message(struct tl_nexus_flow *f, const struct tl_nexus_messag
 
 /* ---- saved state ----------------------------------------------------------------------------- */
 
+/* Members that do not matter are saved as zero. */
 void tl_nexus_flow_state(struct tl_nexus_flow *f, struct tl_state *s)
 {
     uint64_t icnt = (uint64_t)f->icnt;
+    if (!f->repeat.is)
+        f->repeat = (struct tl_nexus_repeat){0};
+    if (!f->has_time)
+        f->time = 0;
     tl_item_batch_state(&f->soft.out, s);
     tl_walker_place_state(&f->walk.walker, s);
     tl_walker_rest_state(&f->walk.walker, s);

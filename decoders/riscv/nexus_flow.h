@@ -51,6 +51,8 @@ bool tl_nexus_flow_message(struct tl_nexus_flow *flow, const struct tl_nexus_mes
 
 /* Messages were lost or damaged, which the caller has reported. */
 void tl_nexus_flow_lose(struct tl_nexus_flow *flow);
+/* Reset to the initial state; undelivered items are dropped. */
+void tl_nexus_flow_reset(struct tl_nexus_flow *flow);
 
 void tl_nexus_flow_state(struct tl_nexus_flow *flow, struct tl_state *state);
 

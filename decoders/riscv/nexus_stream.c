@@ -179,9 +179,16 @@ static int create(struct tl_stream_decoder **out, const struct tl_source *source
     return TL_OK;
 }
 
+/* Members that do not matter are saved as zero. */
 static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
 {
     struct stream *const t = (struct stream *)decoder;
+    if (t->where != INSIDE)
+        t->start = t->zeros = 0;
+    if (t->lost == 0) {
+        t->flow.soft.lost_at = 0;
+        t->flow.soft.lost_why = TL_LOSS_NOT_SYNC;
+    }
     tl_soft_state(&t->flow.soft, s, reasons, sizeof reasons / sizeof *reasons);
     tl_state_u8(s, &t->where, SKIPPING);
     tl_state_u8(s, &t->n, TL_NEXUS_BYTES - 1);
@@ -193,6 +200,62 @@ static void state(struct tl_stream_decoder *decoder, struct tl_state *s)
     tl_nexus_flow_state(&t->flow, s);
 }
 
+/* ---- support for several threads ------------------------------------------------------------- */
+
+static void reset(struct tl_stream_decoder *decoder)
+{
+    struct stream *const t = (struct stream *)decoder;
+    tl_nexus_flow_reset(&t->flow);
+    t->where = BETWEEN;
+    t->n = 0;
+    t->lost = 0;
+}
+
+static struct tl_walker *walker(struct tl_stream_decoder *decoder)
+{
+    return &((struct stream *)decoder)->flow.walk.walker;
+}
+
+/* The first message with SYNC. It is not found if it begins at p[0]: what is in front is not known.
+ */
+static size_t find_sync(const uint8_t *p, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (TL_NEXUS_MSEO(p[i]) == TL_NEXUS_GOES_ON &&
+            TL_NEXUS_MSEO(p[i - 1]) == TL_NEXUS_MESSAGE_END && tl_nexus_is_sync(p[i] >> 2))
+            return i;
+    return n;
+}
+
+/*
+ * Position after the message with SYNC and those that go with it: Ownership, which follows, and if
+ * the mode is not configured, the first one that tells it.
+ */
+static size_t find_rest(const struct tl_stream_decoder *decoder, const uint8_t *p, size_t n)
+{
+    const struct tl_nexus_config *const config =
+        &((const struct stream *)decoder)->flow.walk.config;
+    bool has_mode = config->mode != 0;
+    for (size_t at = 0; at < n;) {
+        struct tl_nexus_message m;
+        const size_t size = whole_message(p + at, n - at);
+        const bool idle = size == 0 && TL_NEXUS_MSEO(p[at]) == TL_NEXUS_MESSAGE_END;
+        if (!idle &&
+            (size == 0 || tl_nexus_read(&m, (struct tl_bytes){p + at, size}, config->src_bits) < 0))
+            break;
+        if (!idle && at > 0 && has_mode && m.tcode != TL_NEXUS_OWNERSHIP)
+            return at;
+        has_mode |= !idle && (m.tcode == TL_NEXUS_DIRECT || m.tcode == TL_NEXUS_DIRECT_SYNC ||
+                              tl_nexus_has(&m, TL_NEXUS_HISTORY) ||
+                              (m.tcode == TL_NEXUS_RESOURCE_FULL && m.field[TL_NEXUS_RCODE] != 0));
+        at += idle ? 1 : size;
+    }
+    return n;
+}
+
+static const struct tl_split_ops split = {
+    .find_sync = find_sync, .find_rest = find_rest, .reset = reset, .walker = walker};
+
 const struct tl_stream_ops tl_nexus_stream_ops = {
     .name = "nexus",
     .create = create,
@@ -201,4 +264,5 @@ const struct tl_stream_ops tl_nexus_stream_ops = {
     .destroy = destroy,
     .flush = flush,
     .state = state,
+    .split = &split,
 };

@@ -22,6 +22,7 @@
 
 struct tl_nexus_config {
     bool sifive;  /* SiFive's dialect */
+    uint8_t mode; /* trTeInstMode: 3 branch trace (BTM), 6 history trace (HTM); 0: not known */
     bool wide;    /* 64-bit addresses */
     bool extends; /* trTeInstExtendAddrMSB */
     bool jumps;   /* trTeInstEnAllJumps: unconditional direct jumps are told like taken branches */
