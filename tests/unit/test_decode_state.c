@@ -2,12 +2,15 @@
 /*
  * A decode that is saved between two pushes and loaded into a new one gives exactly the result of
  * an undisturbed one: every item, every offset, every loss. On simulated streams, intact and
- * damaged, in frames of every kind, with software trace in between, and on real captures, each
- * handed from decode to decode many times. Bytes that are not a valid state are refused.
+ * damaged, in frames of every kind, with software trace in between, of RISC-V, and on real
+ * captures, each handed from decode to decode many times. Bytes that are not a valid state are
+ * refused.
  */
 #include "import/bundle.h"
 #include "unit/data.h"
+#include "unit/etrace_world.h"
 #include "unit/hand_on.h"
+#include "unit/nexus_world.h"
 #include "unit/sim_loading.h"
 #include "unit/sim_streams.h"
 
@@ -136,6 +139,46 @@ static void several_sources(void **state)
     }
 }
 
+/* ---- RISC-V ---------------------------------------------------------------------------------- */
+
+static void n_trace(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {4};
+    struct tl_crew *crew;
+    assert_int_equal(tl_crew_new(&crew, 2), TL_OK);
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct nexus_world w;
+        nexus_world_init(&w, round, 8000, &rng);
+        if (round % 3 == 2)
+            nexus_damage(&w.trace, &rng);
+        struct run run = {.setup = &w.setup,
+                          .image = round % 8 == 5 ? NULL : w.image,
+                          .in = {w.trace.p, w.trace.n},
+                          .paths = round % 2,
+                          .crew = round % 4 ? NULL : crew};
+        assert_true(compare(&run, round % 3 ? 60 : 400, &rng) > 0);
+        nexus_world_fini(&w);
+    }
+    tl_crew_free(crew);
+}
+
+static void e_trace(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {5};
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct etrace_world w;
+        etrace_world_init(&w, round, 6000);
+        struct run run = {.setup = &w.setup,
+                          .image = round % 8 == 7 ? NULL : w.image,
+                          .in = {w.trace.bytes.p, w.trace.bytes.n},
+                          .paths = round % 2};
+        assert_true(compare(&run, 200, &rng) > 0);
+        etrace_world_fini(&w);
+    }
+}
+
 /* ---- invalid states -------------------------------------------------------------------------- */
 
 /* Save the state of a decode of the first `n` bytes, or a few more. Returns the number of bytes
@@ -239,7 +282,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
-        cmocka_unit_test(several_sources),   cmocka_unit_test(no_state),
+        cmocka_unit_test(several_sources),   cmocka_unit_test(n_trace),
+        cmocka_unit_test(e_trace),           cmocka_unit_test(no_state),
         cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

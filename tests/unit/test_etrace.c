@@ -1,186 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * E-Trace of random programs, by an encoder with every combination of options, is decoded to
- * exactly what was executed, for any chunking and from saved states; damaged, it is decoded to the
- * end.
+ * exactly what was executed, for any chunking; damaged, it is decoded to the end.
  */
-#include "sim/etrace_encoder.h"
-#include "unit/hand_on.h"
+#include "decode/decode.h"
+#include "unit/etrace_world.h"
 
 #include <stdlib.h>
 
 enum { ROUNDS = 200, EVENTS = 6000 };
 
-struct world {
-    struct tl_sim_riscv_options program;
-    struct tl_sim_etrace_options encoder;
-    struct tl_sim_riscv_run run;
-    struct tl_sim_etrace trace;
-    struct tl_setup setup;
-    struct tl_image *image;
-};
-
-/* ---- worlds ----------------------------------------------------------------------------- */
-
-static uint8_t one_of(struct tl_sim_rng *rng, unsigned percent, uint8_t min, uint8_t most)
-{
-    return tl_sim_percent(rng, percent) ? (uint8_t)tl_sim_between(rng, min, most) : 0;
-}
-
-static void choose_options(struct world *w, struct tl_sim_rng *rng)
-{
-    struct tl_etrace_params *const p = &w->encoder.params;
-    const bool wide = w->program.xlen == 64;
-    p->isa = wide ? TL_ISA_RV64 : TL_ISA_RV32;
-    p->iaddress_width = wide ? (uint8_t)tl_sim_between(rng, 40, 64) : 32;
-    p->iaddress_lsb = w->program.compressed ? 1 : (uint8_t)tl_sim_between(rng, 1, 2);
-    p->privilege_width = (uint8_t)tl_sim_between(rng, 2, 3);
-    p->ecause_width = (uint8_t)tl_sim_between(rng, 4, 6);
-    p->context_width = one_of(rng, 40, 10, 20);
-    p->time_width = one_of(rng, 20, 20, 40);
-    p->bpred_size = one_of(rng, 50, 1, 8);
-    p->cache_size = one_of(rng, 50, 1, 7);
-    p->f0s_width = p->bpred_size && p->cache_size ? (uint8_t)tl_sim_between(rng, 1, 2) : 0;
-    p->encoder_mode_width = (uint8_t)tl_sim_between(rng, 1, 3);
-    p->ioptions_width = 5;
-    const unsigned returns = tl_sim_below(rng, 3);
-    p->return_stack_size = returns == 1 ? (uint8_t)tl_sim_between(rng, 1, 5) : 0;
-    p->call_counter_size = returns == 2 ? (uint8_t)tl_sim_between(rng, 1, 5) : 0;
-    p->irdepth_width =
-        (uint8_t)(p->return_stack_size + (p->return_stack_size > 0) + p->call_counter_size);
-    p->sijump = tl_sim_below(rng, 2);
-    w->encoder.options = (returns ? TL_ETRACE_IMPLICIT_RETURN : 0) |
-                         (p->bpred_size ? TL_ETRACE_PREDICTION : 0) |
-                         (p->cache_size ? TL_ETRACE_TARGET_CACHE : 0) |
-                         (tl_sim_below(rng, 4) ? 0 : TL_ETRACE_FULL_ADDRESS) |
-                         (p->sijump ? TL_ETRACE_SEQUENTIAL : 0);
-    w->program.one_handler = tl_sim_below(rng, 4) == 0;
-    if (w->program.one_handler)
-        w->encoder.options |= TL_ETRACE_IMPLICIT_EXCEPTION;
-    w->program.true_returns = returns == 2;
-}
-
-static void choose_envelope(struct world *w, struct tl_sim_rng *rng)
-{
-    struct tl_etrace_envelope *const v = &w->encoder.envelope;
-    v->wrapping = tl_sim_below(rng, 3) ? TL_ETRACE_ENCAP : TL_ETRACE_SMI;
-    v->src_bits = one_of(rng, 50, 1, 12);
-    if (v->wrapping == TL_ETRACE_ENCAP) {
-        v->ts_bytes = one_of(rng, 50, 1, 4);
-        v->type_bits = (uint8_t)tl_sim_below(rng, 3);
-    }
-    w->encoder.src = v->src_bits ? 1 : 0;
-}
-
-/* ESP32: the packets of version 1.x, which know no options. */
-static void choose_old(struct world *w)
-{
-    struct tl_etrace_params *const p = &w->encoder.params;
-    w->program.xlen = 32;
-    w->program.base = 0x42000000;
-    w->program.trap_per_mille = w->program.context_per_mille = 0;
-    w->program.true_returns = w->program.one_handler = false;
-    *p = (struct tl_etrace_params){.unit = TL_ETRACE_ESP32,
-                                   .isa = TL_ISA_RV32,
-                                   .iaddress_width = 32,
-                                   .iaddress_lsb = 1,
-                                   .privilege_width = 1,
-                                   .ecause_width = 5};
-    w->program.compressed = true;
-    w->encoder.options = 0;
-    w->encoder.precise = false;
-    w->encoder.envelope = (struct tl_etrace_envelope){.wrapping = TL_ETRACE_INDEXED};
-    w->encoder.src = 0;
-}
-
-static void set_up(struct world *w)
-{
-    const struct tl_etrace_params *const p = &w->encoder.params;
-    const struct tl_etrace_envelope *const v = &w->encoder.envelope;
-    const bool old = p->unit == TL_ETRACE_ESP32;
-    struct tl_buf ini = {0};
-    struct tl_fail fail = {0};
-    assert_int_equal(tl_buf_printf(&ini, "[trace]\nformat=%s",
-                                   old                              ? "etrace-esp32"
-                                   : v->wrapping == TL_ETRACE_ENCAP ? "etrace-encap"
-                                                                    : "etrace-smi"),
-                     TL_OK);
-    if (v->src_bits)
-        assert_int_equal(tl_buf_printf(&ini, ",src_bits=%u", v->src_bits), TL_OK);
-    if (v->ts_bytes)
-        assert_int_equal(tl_buf_printf(&ini, ",ts_bytes=%u", v->ts_bytes), TL_OK);
-    if (v->type_bits)
-        assert_int_equal(tl_buf_printf(&ini, ",type_bits=%u", v->type_bits), TL_OK);
-    assert_int_equal(
-        tl_buf_printf(&ini,
-                      "\n[source et.%x]\nprotocol=e-trace\ncore=rv%u\nunit=%s\n"
-                      "iaddress_width_p=%u\niaddress_lsb_p=%u\nprivilege_width_p=%u\n"
-                      "ecause_width_p=%u\nreturn_stack_size_p=%u\ncall_counter_size_p=%u\n"
-                      "bpred_size_p=%u\ncache_size_p=%u\nf0s_width_p=%u\nsijump_p=%u\n"
-                      "encoder_mode_width_p=%u\n",
-                      w->encoder.src, w->program.xlen, old ? "esp32" : "reference",
-                      p->iaddress_width, p->iaddress_lsb, p->privilege_width, p->ecause_width,
-                      p->return_stack_size, p->call_counter_size, p->bpred_size, p->cache_size,
-                      p->f0s_width, p->sijump, p->encoder_mode_width),
-        TL_OK);
-    if (p->context_width)
-        assert_int_equal(tl_buf_printf(&ini, "context_width_p=%u\n", p->context_width), TL_OK);
-    if (w->program.one_handler)
-        assert_int_equal(tl_buf_printf(&ini, "mtvec=0x%llx\n", (unsigned long long)w->program.base),
-                         TL_OK);
-    if (p->time_width)
-        assert_int_equal(tl_buf_printf(&ini, "time_width_p=%u\n", p->time_width), TL_OK);
-    tl_setup_init(&w->setup);
-    if (tl_setup_parse(&w->setup, (const char *)ini.p, ini.n, &fail) < 0)
-        fail_msg("%s", fail.text);
-    tl_buf_fini(&ini);
-    assert_int_equal(tl_image_new(&w->image), TL_OK);
-    assert_int_equal(tl_image_add_bytes(w->image, w->program.base,
-                                        (struct tl_bytes){w->run.code.p, w->run.code.n},
-                                        TL_SPACE_ANY, NULL, &fail),
-                     TL_OK);
-    assert_int_equal(tl_image_freeze(w->image), TL_OK);
-}
-
-static void world_init(struct world *w, unsigned round)
-{
-    struct tl_sim_rng rng = {1000 + round};
-    *w = (struct world){.encoder.seed = round};
-    w->program = (struct tl_sim_riscv_options){
-        .seed = round,
-        .xlen = tl_sim_below(&rng, 3) ? 64 : 32,
-        .compressed = tl_sim_below(&rng, 4) > 0,
-        .events = EVENTS,
-        .trap_per_mille = tl_sim_below(&rng, 2) ? tl_sim_below(&rng, 30) : 0,
-    };
-    w->program.base =
-        w->program.xlen == 64 && tl_sim_below(&rng, 2) ? 0xffffffc080000000 : 0x80000000;
-    choose_options(w, &rng);
-    if (w->encoder.params.context_width)
-        w->program.context_per_mille = tl_sim_below(&rng, 20);
-    choose_envelope(w, &rng);
-    w->encoder.resync = tl_sim_below(&rng, 2) ? 20 + tl_sim_below(&rng, 400) : 0;
-    w->encoder.notify = tl_sim_below(&rng, 3) ? 0 : 20 + tl_sim_below(&rng, 400);
-    w->encoder.precise = tl_sim_below(&rng, 2);
-    w->encoder.off_each = tl_sim_below(&rng, 2) ? 0 : 200 + tl_sim_below(&rng, 900);
-    if (round % 10 == 9)
-        choose_old(w);
-    assert_int_equal(tl_sim_riscv_run(&w->run, &w->program), TL_OK);
-    assert_int_equal(tl_sim_etrace_encode(&w->trace, &w->run, &w->encoder), TL_OK);
-    set_up(w);
-}
-
-static void world_fini(struct world *w)
-{
-    tl_image_free(w->image);
-    tl_setup_fini(&w->setup);
-    tl_sim_etrace_fini(&w->trace);
-    tl_sim_riscv_run_fini(&w->run);
-}
-
 /* ---- what was executed ------------------------------------------------------------------ */
 
-static void expected_text(const struct world *w, struct tl_buf *out)
+static void expected_text(const struct etrace_world *w, struct tl_buf *out)
 {
     for (uint32_t i = 0; i < w->run.n_events; i++) {
         const struct tl_sim_riscv_event *const e = &w->run.events[i];
@@ -230,8 +62,8 @@ static int see_loss(void *context, const struct tl_decode_loss *loss)
     return TL_OK;
 }
 
-static void decode(const struct world *w, const struct tl_buf *bytes, bool paths, size_t chunk,
-                   struct seen *seen)
+static void decode(const struct etrace_world *w, const struct tl_buf *bytes, bool paths,
+                   size_t chunk, struct seen *seen)
 {
     const struct tl_decode_sink sink = {.context = seen, .items = see, .loss = see_loss};
     struct tl_decode *d;
@@ -247,8 +79,8 @@ static void decode(const struct world *w, const struct tl_buf *bytes, bool paths
 }
 
 /* Fail with the first line that differs. */
-static void compare_text(const struct world *w, unsigned round, const struct tl_buf *expected,
-                         const struct tl_buf *seen)
+static void compare_text(const struct etrace_world *w, unsigned round,
+                         const struct tl_buf *expected, const struct tl_buf *seen)
 {
     size_t at = 0, line = 0, start = 0;
     while (at < expected->n && at < seen->n && expected->p[at] == seen->p[at])
@@ -271,10 +103,10 @@ static void every_option(void **state)
 {
     (void)state;
     for (unsigned round = 0; round < ROUNDS; round++) {
-        struct world w;
+        struct etrace_world w;
         struct tl_buf expected = {0};
         struct seen seen = {.faults = 0}, parts = {.faults = 0};
-        world_init(&w, round);
+        etrace_world_init(&w, round, EVENTS);
         expected_text(&w, &expected);
         decode(&w, &w.trace.bytes, round % 2, w.trace.bytes.n, &seen);
         compare_text(&w, round, &expected, &seen.text);
@@ -284,23 +116,7 @@ static void every_option(void **state)
         tl_buf_fini(&expected);
         tl_buf_fini(&seen.text);
         tl_buf_fini(&parts.text);
-        world_fini(&w);
-    }
-}
-
-static void saved_states(void **state)
-{
-    (void)state;
-    struct tl_sim_rng rng = {5};
-    for (unsigned round = 0; round < 30; round++) {
-        struct world w;
-        world_init(&w, round);
-        struct run run = {.setup = &w.setup,
-                          .image = round % 8 == 7 ? NULL : w.image,
-                          .in = {w.trace.bytes.p, w.trace.bytes.n},
-                          .paths = round % 2};
-        assert_true(compare(&run, 200, &rng) > 0);
-        world_fini(&w);
+        etrace_world_fini(&w);
     }
 }
 
@@ -318,9 +134,9 @@ static void damage(void **state)
     struct tl_sim_rng rng = {6};
     unsigned checked = 0, differ = 0;
     for (unsigned round = 0; round < 100; round++) {
-        struct world w;
+        struct etrace_world w;
         struct seen whole = {.faults = 0}, parts = {.faults = 0};
-        world_init(&w, round);
+        etrace_world_init(&w, round, EVENTS);
         struct tl_buf *const b = &w.trace.bytes;
         for (unsigned i = 0; i < 1 + round % 5; i++) {
             const size_t at = 64 + tl_sim_below(&rng, (uint32_t)b->n / 2);
@@ -343,7 +159,7 @@ static void damage(void **state)
         tl_buf_fini(&expected);
         tl_buf_fini(&whole.text);
         tl_buf_fini(&parts.text);
-        world_fini(&w);
+        etrace_world_fini(&w);
     }
     assert_true(checked > 20 && differ <= 2);
 }
@@ -433,8 +249,10 @@ static void envelopes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(payloads),     cmocka_unit_test(envelopes), cmocka_unit_test(every_option),
-        cmocka_unit_test(saved_states), cmocka_unit_test(damage),
+        cmocka_unit_test(payloads),
+        cmocka_unit_test(envelopes),
+        cmocka_unit_test(every_option),
+        cmocka_unit_test(damage),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

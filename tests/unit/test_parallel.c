@@ -2,7 +2,7 @@
 /*
  * Several threads give exactly the result of one: every item with all its members and every loss,
  * as items or as the sink's digests, for intact and damaged streams of simulated trace units in
- * random configurations, in frames and without, for any chunking, and for real captures.
+ * random configurations, in frames and without, of RISC-V, for any chunking, and for real captures.
  */
 #include "base/crew.h"
 #include "decode/split.h"
@@ -10,6 +10,8 @@
 #include "import/bundle.h"
 #include "unit/data.h"
 #include "unit/decode_log.h"
+#include "unit/etrace_world.h"
+#include "unit/nexus_world.h"
 #include "unit/sim_loading.h"
 #include "unit/sim_streams.h"
 
@@ -185,16 +187,16 @@ static int ignore_loss(void *context, const char *reason, uint64_t offset, uint6
 }
 
 /* Check that parts decoded ahead are used in the stream. */
-static void assert_met(const struct world *w)
+static void assert_met(const struct tl_stream_ops *ops, const struct tl_source *source,
+                       const struct tl_image *image, const struct tl_buf *trace)
 {
     struct tl_share share = {0};
     struct tl_stream_decoder *d;
     const struct tl_stream_sink sink = {.items = ignore_items, .loss = ignore_loss};
     assert_int_equal(tl_crew_new(&share.crew, 2), TL_OK);
-    assert_int_equal(
-        tl_split_new(&d, &tl_etm4_ops, &w->setup.sources[0], w->image, &sink, &share, NULL), TL_OK);
+    assert_int_equal(tl_split_new(&d, ops, source, image, &sink, &share, NULL), TL_OK);
     for (unsigned i = 0; i < 50 && tl_split_met(d) == 0; i++) {
-        const struct tl_run run = {w->trace.p, w->trace.n, (uint64_t)i * w->trace.n, NULL};
+        const struct tl_run run = {trace->p, trace->n, (uint64_t)i * trace->n, NULL};
         assert_int_equal(d->ops->push(d, &run), TL_OK);
         assert_int_equal(d->ops->flush(d), TL_OK);
     }
@@ -220,16 +222,71 @@ static void parts_are_of_use(void **state)
                                                             .context_id = round == 3,
                                                             .sync_every = 1024}};
         world_init(&w, &shape, &options, 400000, 60);
-        assert_met(&w);
+        assert_met(&tl_etm4_ops, &w.setup.sources[0], w.image, &w.trace);
         world_fini(&w);
     }
     const struct tl_sim_etm4_options etm = loading_etm(0);
     struct tl_sim_loading l;
     struct world w;
     loading_world(&w, &l, &etm, 1, 400000, 30000);
-    assert_met(&w);
+    assert_met(&tl_etm4_ops, &w.setup.sources[0], w.image, &w.trace);
     tl_sim_loading_fini(&l);
     world_fini(&w);
+}
+
+/* ---- RISC-V -------------------------------------------------------------------------------- */
+
+/* The trace several times, as of a sink that was emptied several times: enough to be split. */
+static void repeat(struct tl_buf *trace, size_t size)
+{
+    const size_t n = trace->n;
+    while (trace->n < size) {
+        assert_int_equal(tl_buf_reserve(trace, n), TL_OK);
+        assert_int_equal(tl_buf_add(trace, trace->p, n), TL_OK);
+    }
+}
+
+static void n_trace(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {21};
+    for (unsigned round = 0; round < 2 * ROUNDS; round++) {
+        struct nexus_world w;
+        nexus_world_init(&w, round, 40000, &rng);
+        repeat(&w.trace, 150000);
+        if (round % 3 == 2)
+            nexus_damage(&w.trace, &rng);
+        compare(&w.setup, round % 8 == 5 ? NULL : w.image, (struct tl_bytes){w.trace.p, w.trace.n},
+                round % 4 == 3 ? 100000 : 0, round);
+        nexus_world_fini(&w);
+    }
+}
+
+static void n_trace_parts_are_of_use(void **state)
+{
+    (void)state;
+    struct tl_sim_rng rng = {22};
+    for (unsigned round = 0; round < 12; round++) {
+        struct nexus_world w;
+        nexus_world_init(&w, round, 40000, &rng);
+        repeat(&w.trace, 150000);
+        struct tl_source source = w.setup.sources[0];
+        source.protocol = w.options.sifive ? TL_PROTO_NEXUS_SIFIVE : TL_PROTO_N_TRACE;
+        assert_int_equal(tl_source_set_reg(&source, "trTeSrcBits", w.options.src_bits), TL_OK);
+        assert_met(&tl_nexus_stream_ops, &source, w.image, &w.trace);
+        nexus_world_fini(&w);
+    }
+}
+
+static void e_trace(void **state)
+{
+    (void)state;
+    for (unsigned round = 0; round < 6; round++) {
+        struct etrace_world w;
+        etrace_world_init(&w, round, 40000);
+        compare(&w.setup, w.image, (struct tl_bytes){w.trace.bytes.p, w.trace.bytes.n}, 0, round);
+        etrace_world_fini(&w);
+    }
 }
 
 /* ---- real captures ------------------------------------------------------------------------- */
@@ -274,7 +331,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(simulated_streams), cmocka_unit_test(code_that_changes),
         cmocka_unit_test(parts_that_fill),   cmocka_unit_test(parts_are_of_use),
-        cmocka_unit_test(real_captures),
+        cmocka_unit_test(n_trace),           cmocka_unit_test(n_trace_parts_are_of_use),
+        cmocka_unit_test(e_trace),           cmocka_unit_test(real_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

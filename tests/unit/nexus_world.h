@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: MIT */
+/* N-Trace of random programs in every mode, with its truth; damaged. */
+#ifndef TL_TESTS_NEXUS_WORLD_H
+#define TL_TESTS_NEXUS_WORLD_H
+
+#include "setup/setup.h"
+#include "sim/nexus_encoder.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+struct nexus_world {
+    struct tl_sim_riscv_run run;
+    struct tl_sim_nexus_options options;
+    struct tl_buf trace, truth;
+    struct tl_setup setup;
+    struct tl_image *image;
+};
+
+static inline uint64_t nexus_base(unsigned round, unsigned xlen)
+{
+    return round % 5 == 0 ? xlen == 64 ? 0xffffffc080000000 : 0xfffe0000 : 0x80000000;
+}
+
+static inline void nexus_choose(struct nexus_world *w, unsigned round, struct tl_sim_rng *rng)
+{
+    const bool history = round % 3 > 0;
+    w->options = (struct tl_sim_nexus_options){
+        .seed = round,
+        .history = history,
+        .stack = round % 2 ? 1 + tl_sim_below(rng, 32) : 0,
+        .sequences = tl_sim_below(rng, 2),
+        .repeats = tl_sim_below(rng, 2),
+        .jumps = tl_sim_below(rng, 4) == 0,
+        .times = tl_sim_below(rng, 2),
+        .contexts = tl_sim_below(rng, 2),
+        .extends = tl_sim_below(rng, 2),
+        .gaps = round % 4 == 3,
+        .sifive = round % 7 == 6,
+        .src_bits = tl_sim_below(rng, 3) ? tl_sim_below(rng, 13) : 0,
+        .xlen = round % 4 == 1 ? 32 : 64,
+        .history_bits = 2 + tl_sim_below(rng, 30),
+        .icnt_max = round % 8 == 2 ? 8 + tl_sim_below(rng, 40) : 1 << 20,
+        .sync_every = 20 + tl_sim_below(rng, 200),
+    };
+    if (w->options.src_bits > 0)
+        w->options.src = tl_sim_below(rng, 1u << w->options.src_bits);
+}
+
+/* What the decoder must be told; without `all`, what it can find out by itself is left out. */
+static inline void nexus_configure(struct nexus_world *w, bool all)
+{
+    const struct tl_sim_nexus_options *const o = &w->options;
+    char text[640];
+    struct tl_fail fail = {0};
+    int n = snprintf(text, sizeof text,
+                     "[trace]\nformat=%s,src_bits=%u\n[source nt.%u]\ncore=rv%u\n"
+                     "trTeInstEnSequentialJump=%d\ntrTeInstEnAllJumps=%d\n"
+                     "trTeInstExtendAddrMSB=%d\n",
+                     o->sifive ? "nexus-sifive" : "ntrace", o->src_bits, o->src, o->xlen,
+                     o->sequences, o->jumps, o->extends);
+    if (all)
+        n += snprintf(text + n, sizeof text - (size_t)n,
+                      "trTeInstMode=%u\ntrTeInstImplicitReturnMode=%u\ncall_stack_depth=%u\n",
+                      o->history ? 6 : 3, o->stack ? 3 : 0, o->stack);
+    tl_setup_init(&w->setup);
+    if (tl_setup_parse(&w->setup, text, (size_t)n, &fail) < 0)
+        fail_msg("%s", fail.text);
+}
+
+static inline void nexus_world_init(struct nexus_world *w, unsigned round, uint32_t events,
+                                    struct tl_sim_rng *rng)
+{
+    struct tl_fail fail = {0};
+    memset(w, 0, sizeof *w);
+    nexus_choose(w, round, rng);
+    const struct tl_sim_riscv_options program = {
+        .seed = round * 7 + 1,
+        .xlen = w->options.xlen,
+        .base = nexus_base(round, w->options.xlen),
+        .compressed = round % 2,
+        .events = events,
+        .trap_per_mille = round % 2 ? 20 : 0,
+        .context_per_mille = w->options.contexts ? 5 : 0,
+        .true_returns = round % 3 == 0,
+    };
+    assert_int_equal(tl_sim_riscv_run(&w->run, &program), TL_OK);
+    assert_int_equal(tl_sim_nexus_encode(&w->run, &w->options, &w->trace, &w->truth), TL_OK);
+    assert_int_equal(tl_image_new(&w->image), TL_OK);
+    assert_int_equal(tl_image_add_bytes(w->image, program.base,
+                                        (struct tl_bytes){w->run.code.p, w->run.code.n},
+                                        TL_SPACE_ANY, NULL, &fail),
+                     TL_OK);
+    assert_int_equal(tl_image_freeze(w->image), TL_OK);
+    nexus_configure(w, round % 2);
+}
+
+static inline void nexus_world_fini(struct nexus_world *w)
+{
+    tl_sim_riscv_run_fini(&w->run);
+    tl_buf_fini(&w->trace);
+    tl_buf_fini(&w->truth);
+    tl_setup_fini(&w->setup);
+    tl_image_free(w->image);
+}
+
+static inline void nexus_damage(struct tl_buf *trace, struct tl_sim_rng *rng)
+{
+    for (unsigned n = 1 + tl_sim_below(rng, 20); n > 0; n--)
+        trace->p[tl_sim_below(rng, (uint32_t)trace->n)] ^= (uint8_t)(1u << tl_sim_below(rng, 8));
+    if (tl_sim_below(rng, 3) == 0) {
+        const size_t at = tl_sim_below(rng, (uint32_t)trace->n), n = trace->n - at;
+        memset(trace->p + at, 0, n < 300 ? n : 300); /* a message without an end */
+    }
+}
+
+#endif
