@@ -6,6 +6,7 @@
 #include "net/waiter.h"
 #include "osdhost/capture.h"
 #include "osdhost/controller.h"
+#include "osdhost/zmq_library.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
-#include <zmq.h>
 
 #define MAX_MESSAGE  (2 * 65536) /* bytes; longer messages end the connection */
 #define BATCH        2048        /* messages between two checks of everything else */
@@ -71,11 +71,12 @@ static int on_send(void *context, struct tl_bytes id, char type, struct tl_bytes
 {
     const struct tl_osd_host *const host = context;
     /* The first frame shows whether the peer exists, and whether its queue has space. */
-    if (zmq_send(host->router, id.p, id.n, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+    if (tl_libzmq.send(host->router, id.p, id.n, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return errno == EHOSTUNREACH ? TL_UNREACHABLE : TL_LIMIT;
-    if (zmq_send(host->router, &type, 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
+    if (tl_libzmq.send(host->router, &type, 1, ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0)
         return TL_UNREACHABLE;
-    return zmq_send(host->router, payload.p, payload.n, ZMQ_DONTWAIT) < 0 ? TL_UNREACHABLE : TL_OK;
+    return tl_libzmq.send(host->router, payload.p, payload.n, ZMQ_DONTWAIT) < 0 ? TL_UNREACHABLE
+                                                                                : TL_OK;
 }
 
 static void on_opened(void *context, struct tl_osd_link *link)
@@ -138,24 +139,24 @@ static void drain_monitor(struct tl_osd_host *host)
 {
     zmq_msg_t event, address;
     for (;;) {
-        zmq_msg_init(&event);
-        if (zmq_msg_recv(&event, host->monitor, ZMQ_DONTWAIT) < 0)
+        tl_libzmq.msg_init(&event);
+        if (tl_libzmq.msg_recv(&event, host->monitor, ZMQ_DONTWAIT) < 0)
             break;
         uint16_t number = 0;
         int32_t fd = -1;
-        if (zmq_msg_size(&event) >= sizeof number + sizeof fd) {
-            const uint8_t *const p = zmq_msg_data(&event);
+        if (tl_libzmq.msg_size(&event) >= sizeof number + sizeof fd) {
+            const uint8_t *const p = tl_libzmq.msg_data(&event);
             memcpy(&number, p, sizeof number);
             memcpy(&fd, p + sizeof number, sizeof fd);
         }
         if (number == ZMQ_EVENT_DISCONNECTED)
             tl_osd_ctl_gone(host->ctl, fd);
-        zmq_msg_init(&address);
-        (void)zmq_msg_recv(&address, host->monitor, ZMQ_DONTWAIT);
-        zmq_msg_close(&address);
-        zmq_msg_close(&event);
+        tl_libzmq.msg_init(&address);
+        (void)tl_libzmq.msg_recv(&address, host->monitor, ZMQ_DONTWAIT);
+        tl_libzmq.msg_close(&address);
+        tl_libzmq.msg_close(&event);
     }
-    zmq_msg_close(&event);
+    tl_libzmq.msg_close(&event);
 }
 
 /* Receive one message, keeping up to three frames. Returns their number; 0: none. */
@@ -166,19 +167,19 @@ static size_t receive(struct tl_osd_host *host)
     for (bool more = true; more; n++) {
         zmq_msg_t *const frame = n < 3 ? &host->frames[n] : &other;
         if (n >= 3)
-            zmq_msg_init(&other);
-        if (zmq_msg_recv(frame, host->router, ZMQ_DONTWAIT) < 0)
+            tl_libzmq.msg_init(&other);
+        if (tl_libzmq.msg_recv(frame, host->router, ZMQ_DONTWAIT) < 0)
             return 0; /* frames of a message arrive together, so this is the first */
-        more = zmq_msg_more(frame);
+        more = tl_libzmq.msg_more(frame);
         if (n >= 3)
-            zmq_msg_close(&other);
+            tl_libzmq.msg_close(&other);
     }
     return n < 3 ? n : 3;
 }
 
 static struct tl_osd_frame frame_of(zmq_msg_t *message)
 {
-    return (struct tl_osd_frame){zmq_msg_data(message), zmq_msg_size(message)};
+    return (struct tl_osd_frame){tl_libzmq.msg_data(message), tl_libzmq.msg_size(message)};
 }
 
 static void take_message(struct tl_osd_host *host, size_t n)
@@ -191,7 +192,7 @@ static void take_message(struct tl_osd_host *host, size_t n)
     if (frames[0].n && frames[0].p[0] == 'M')
         drain_monitor(host);
     host->news = true;
-    const int fd = n > 1 ? zmq_msg_get(&host->frames[1], ZMQ_SRCFD) : -1;
+    const int fd = n > 1 ? tl_libzmq.msg_get(&host->frames[1], ZMQ_SRCFD) : -1;
     if (tl_osd_ctl_message(host->ctl, (struct tl_bytes){id.p, id.n}, fd, frames, n - 1, host->now) <
         0)
         on_log(host, "out of memory, a message is lost");
@@ -273,7 +274,7 @@ static void wait_for_news(struct tl_osd_host *host, int64_t until, bool stopping
         sooner(&due, host->published + PUBLISH_MS);
     tl_osd_ctl_each(host->ctl, due_of_link, &due);
     const int64_t left = due.at < 0 ? -1 : due.at > host->now ? due.at - host->now : 0;
-    (void)zmq_poll(items, stopping ? 2 : 3, (long)left);
+    (void)tl_libzmq.poll(items, stopping ? 2 : 3, (long)left);
 }
 
 static bool told_to_stop(const struct tl_osd_host *host)
@@ -316,15 +317,15 @@ static void *run(void *argument)
 
 static int set(void *socket, int option, int value)
 {
-    return zmq_setsockopt(socket, option, &value, sizeof value);
+    return tl_libzmq.setsockopt(socket, option, &value, sizeof value);
 }
 
 static bool open_sockets(struct tl_osd_host *host, bool ipv6)
 {
     const int64_t max_message = MAX_MESSAGE;
-    host->zmq = zmq_ctx_new();
-    host->router = host->zmq ? zmq_socket(host->zmq, ZMQ_ROUTER) : NULL;
-    host->monitor = host->router ? zmq_socket(host->zmq, ZMQ_PAIR) : NULL;
+    host->zmq = tl_libzmq.ctx_new();
+    host->router = host->zmq ? tl_libzmq.socket(host->zmq, ZMQ_ROUTER) : NULL;
+    host->monitor = host->router ? tl_libzmq.socket(host->zmq, ZMQ_PAIR) : NULL;
     return host->monitor && set(host->router, ZMQ_IPV6, ipv6) == 0 &&
            set(host->router, ZMQ_ROUTER_MANDATORY, 1) == 0 &&
            set(host->router, ZMQ_LINGER, 200) == 0 &&
@@ -334,9 +335,11 @@ static bool open_sockets(struct tl_osd_host *host, bool ipv6)
            set(host->router, ZMQ_TCP_KEEPALIVE, 1) == 0 &&
            set(host->router, ZMQ_TCP_KEEPALIVE_IDLE, 30) == 0 &&
            set(host->router, ZMQ_TCP_KEEPALIVE_INTVL, 15) == 0 &&
-           zmq_setsockopt(host->router, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message) == 0 &&
-           zmq_socket_monitor(host->router, MONITOR_NAME, ZMQ_EVENT_DISCONNECTED) == 0 &&
-           set(host->monitor, ZMQ_LINGER, 0) == 0 && zmq_connect(host->monitor, MONITOR_NAME) == 0;
+           tl_libzmq.setsockopt(host->router, ZMQ_MAXMSGSIZE, &max_message, sizeof max_message) ==
+               0 &&
+           tl_libzmq.socket_monitor(host->router, MONITOR_NAME, ZMQ_EVENT_DISCONNECTED) == 0 &&
+           set(host->monitor, ZMQ_LINGER, 0) == 0 &&
+           tl_libzmq.connect(host->monitor, MONITOR_NAME) == 0;
 }
 
 static int bind_router(struct tl_osd_host *host, const char *text, struct tl_fail *fail)
@@ -347,19 +350,23 @@ static int bind_router(struct tl_osd_host *host, const char *text, struct tl_fai
     if (rc < 0)
         return rc;
     if (!open_sockets(host, address.at.ss_family == AF_INET6))
-        return tl_fail_set(fail, TL_IO, "ZeroMQ: %s", zmq_strerror(errno));
+        return tl_fail_set(fail, TL_IO, "ZeroMQ: %s", tl_libzmq.strerror(errno));
     snprintf(endpoint, sizeof endpoint, "tcp://%s", tl_address_text(&address, plain, sizeof plain));
-    if (zmq_bind(host->router, endpoint))
-        return tl_fail_set(fail, TL_IO, "cannot listen on %s: %s", endpoint, zmq_strerror(errno));
+    if (tl_libzmq.bind(host->router, endpoint))
+        return tl_fail_set(fail, TL_IO, "cannot listen on %s: %s", endpoint,
+                           tl_libzmq.strerror(errno));
     size_t n = sizeof host->url;
-    rc = zmq_getsockopt(host->router, ZMQ_LAST_ENDPOINT, host->url, &n);
-    return rc ? tl_fail_set(fail, TL_IO, "ZeroMQ: %s", zmq_strerror(errno)) : TL_OK;
+    rc = tl_libzmq.getsockopt(host->router, ZMQ_LAST_ENDPOINT, host->url, &n);
+    return rc ? tl_fail_set(fail, TL_IO, "ZeroMQ: %s", tl_libzmq.strerror(errno)) : TL_OK;
 }
 
 int tl_osd_host_new(struct tl_osd_host **out, struct tl_lake *lake,
                     const struct tl_osd_host_options *options, void (*log)(const char *line),
                     struct tl_fail *fail)
 {
+    int rc = tl_libzmq_load(fail);
+    if (rc < 0)
+        return rc;
     struct tl_osd_host *const host = calloc(1, sizeof *host);
     if (!host)
         return TL_NOMEM;
@@ -375,12 +382,12 @@ int tl_osd_host_new(struct tl_osd_host **out, struct tl_lake *lake,
     host->log = log;
     pthread_mutex_init(&host->lock, NULL);
     for (size_t i = 0; i < 3; i++)
-        zmq_msg_init(&host->frames[i]);
+        tl_libzmq.msg_init(&host->frames[i]);
     snprintf(host->rig, sizeof host->rig, "%s", options->rig);
     host->shards = options->shards;
     host->setup = strdup(options->setup);
     host->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int rc = host->setup && host->stop_fd >= 0 ? TL_OK : TL_NOMEM;
+    rc = host->setup && host->stop_fd >= 0 ? TL_OK : TL_NOMEM;
     if (rc == TL_OK)
         rc = tl_osd_ctl_new(&host->ctl, &sink, &how);
     if (rc == TL_OK)
@@ -418,13 +425,13 @@ void tl_osd_host_free(struct tl_osd_host *host)
     }
     tl_osd_ctl_free(host->ctl); /* completes the traces */
     for (size_t i = 0; i < 3; i++)
-        zmq_msg_close(&host->frames[i]);
+        tl_libzmq.msg_close(&host->frames[i]);
     if (host->monitor)
-        zmq_close(host->monitor);
+        tl_libzmq.close(host->monitor);
     if (host->router)
-        zmq_close(host->router);
+        tl_libzmq.close(host->router);
     if (host->zmq)
-        zmq_ctx_term(host->zmq);
+        tl_libzmq.ctx_term(host->zmq);
     if (host->stop_fd >= 0)
         close(host->stop_fd);
     pthread_mutex_destroy(&host->lock);

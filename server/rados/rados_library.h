@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * librados, loaded on demand when a store in a cluster is opened: with its dependencies it would
- * add 14 ms and 10 MB to each start of the program.
- */
+/* librados, loaded when a store in a cluster is opened: see base/library.h. */
 #ifndef TL_RADOS_RADOS_LIBRARY_H
 #define TL_RADOS_RADOS_LIBRARY_H
 
